@@ -21,6 +21,13 @@ struct Spread {
   double median = 0;
   double p95 = 0;  // nearest rank of the 95th percentile
   double max = 0;
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& self) {
+    field("mean", self.mean, "", kAmountRule);
+    field("median", self.median, "", kAmountRule);
+    field("p95", self.p95, "", kAmountRule);
+    field("max", self.max, "", kAmountRule);
+  }
   friend bool operator==(const Spread&, const Spread&) = default;
 };
 
@@ -34,6 +41,17 @@ struct GroupMetrics {
   Spread execution;
   Spread jct;
   std::optional<Spread> slowdown;
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& self) {
+    field("name", self.name, "", kNameRule);
+    field("tasks", self.tasks, "", kCountRule);
+    field("executed", self.executed, "", kCountRule);
+    field("oom_crashes", self.oom_crashes, "", kCountRule);
+    field("waiting_s", self.waiting);
+    field("execution_s", self.execution);
+    field("jct_s", self.jct);
+    field("slowdown", self.slowdown);
+  }
   friend bool operator==(const GroupMetrics&, const GroupMetrics&) = default;
 };
 
@@ -44,6 +62,14 @@ struct UserMetrics {
   double gpu_s = 0;           // execution times number of GPUs
   double waiting_mean_s = 0;  // of a task
   double stretch_mean = 0;    // completion over the time alone, or if unknown over execution
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& self) {
+    field("name", self.name, "", kNameRule);
+    field("tasks", self.tasks, "", kCountRule);
+    field("gpu_s", self.gpu_s, "", kAmountRule);
+    field("waiting_mean_s", self.waiting_mean_s, "", kAmountRule);
+    field("stretch_mean", self.stretch_mean, "", kAmountRule);
+  }
   friend bool operator==(const UserMetrics&, const UserMetrics&) = default;
 };
 
@@ -55,6 +81,15 @@ struct ForecastMetrics {
   Spread ratio;               // seen / predicted
   std::int64_t promised = 0;  // tasks to which a bound was promised
   std::int64_t kept = 0;      // of these, with no more seen than promised
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& self) {
+    field("what", self.what, "", kNameRule);
+    field("by", self.by, "", kNameRule);
+    field("tasks", self.tasks, "", kCountRule);
+    field("seen_by_predicted", self.ratio);
+    field("promised", self.promised, "", kCountRule);
+    field("kept", self.kept, "", kCountRule);
+  }
   friend bool operator==(const ForecastMetrics&, const ForecastMetrics&) = default;
 };
 
@@ -102,6 +137,39 @@ struct Metrics {
   double gpu_coverage = 0;                // part of that time for which there are records, 0..1
 
   std::vector<Bound> bounds;
+  // All but tasks_by_state, whose keys are states.
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& self) {
+    field("label", self.label, "", kNameRule);
+    field("provenance", self.provenance, "", kNameRule);
+    field("simulated", self.simulated);
+    field("tasks", self.tasks, "", kCountRule);
+    field("executed", self.executed, "", kCountRule);
+    field("oom_crashes", self.oom_crashes, "", kCountRule);
+    field("attempts", self.attempts, "", kCountRule);
+    field("requeues", self.requeues, "", kCountRule);
+    field("first_submitted_ms", self.first_submitted, "", {.low = -kMaxMs, .high = kMaxMs});
+    field("last_ended_ms", self.last_ended, "", {.low = -kMaxMs, .high = kMaxMs});
+    field("trace_total_s", self.trace_total_s, "",
+          {.least = 0, .most = 1e18, .required = true, .expected = "the seconds of the whole run"});
+    field("waiting_s", self.waiting);
+    field("execution_s", self.execution);
+    field("jct_s", self.jct);
+    field("slowdown", self.slowdown);
+    field("groups", self.groups, "", {.max_items = 1'000});
+    field("forecasts", self.forecasts, "", {.max_items = 1'000});
+    field("users", self.users);
+    field("lost_share", self.lost_share, "", kAmountRule);
+    field("jain", self.jain, "", {.least = 0, .most = 1 + 1e-9});
+    field("worst_user_waiting_s", self.worst_user_waiting_s, "", kAmountRule);
+    field("gpus", self.gpus, "", {.low = 0, .high = 1'000'000});
+    field("memory_used_mib", self.memory_used_mib, "", kAmountRule);
+    field("sm_active", self.sm_active, "", {.least = 0, .most = 1});
+    field("energy_mj", self.energy_mj, "", kAmountRule);
+    field("power_w", self.power_w, "", kAmountRule);
+    field("gpu_coverage", self.gpu_coverage, "", kAmountRule);
+    field("bounds", self.bounds, "", {.max_items = 100});
+  }
   friend bool operator==(const Metrics&, const Metrics&) = default;
 };
 

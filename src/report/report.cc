@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <utility>
 
+#include "base/fields_json.h"
 #include "base/json.h"
 #include "base/try.h"
 
@@ -25,20 +25,6 @@ constexpr std::size_t kMaxGpusOfTask = 100'000;
 constexpr std::size_t kMaxForecastsShown = 20;
 constexpr std::size_t kMaxReasons = 1'000;
 constexpr double kMaxValue = 1e15;
-
-constexpr std::array<std::pair<AttemptEnd, std::string_view>, 5> kEnds{{
-    {AttemptEnd::kSucceeded, "succeeded"},
-    {AttemptEnd::kOutOfMemory, "out_of_memory"},
-    {AttemptEnd::kFailed, "failed"},
-    {AttemptEnd::kStopped, "stopped"},
-    {AttemptEnd::kUnfinished, "unfinished"},
-}};
-
-std::string_view NameOf(AttemptEnd end) {
-  return std::find_if(kEnds.begin(), kEnds.end(),
-                      [&](const auto& each) { return each.first == end; })
-      ->second;
-}
 
 // ---- writing: straight to text, because a tree of 100 000 tasks takes ten times the room ----
 
@@ -89,7 +75,7 @@ void PutTask(JsonText& out, const RunTask& task) {
   Put(out, R"(,"attempts":)");
   PutList(out, task.attempts, [&](const Attempt& attempt) {
     Put(out, R"({{"from_ms":{},"to_ms":{},"end":"{}","gpus":[{}])", base::ToMs(attempt.started),
-        base::ToMs(attempt.ended), NameOf(attempt.end), fmt::join(attempt.gpus, ","));
+        base::ToMs(attempt.ended), base::WordOf(attempt.end), fmt::join(attempt.gpus, ","));
     if (attempt.promised_mib && std::isfinite(*attempt.promised_mib))
       Put(out, R"(,"promised_mib":{})", *attempt.promised_mib);
     out.push_back('}');
@@ -174,10 +160,9 @@ Result<Attempt> ReadAttempt(const Json& json, const std::string& pointer, std::s
   if (in.error()) return std::unexpected(*in.error());
   if (!list) return std::unexpected(list.error());
   if (attempt.ended < attempt.started) return Expected(pointer + "/to_ms", "not before from_ms");
-  const auto known = std::find_if(kEnds.begin(), kEnds.end(),
-                                  [&](const auto& each) { return each.second == end; });
-  if (known == kEnds.end()) return Expected(pointer + "/end", "how the attempt ended");
-  attempt.end = known->first;
+  const std::optional<AttemptEnd> known = base::FromWord<AttemptEnd>(end);
+  if (!known) return Expected(pointer + "/end", "how the attempt ended");
+  attempt.end = *known;
   for (const Json& gpu : **list) {
     if (!gpu.is_number_unsigned() || gpu.get<std::uint64_t>() >= gpus) {
       return Expected(pointer + "/gpus", "indices below " + std::to_string(gpus));
@@ -185,18 +170,6 @@ Result<Attempt> ReadAttempt(const Json& json, const std::string& pointer, std::s
     attempt.gpus.push_back(gpu.get<int>());
   }
   return attempt;
-}
-
-Result<Forecast> ReadForecast(const Json& json, const std::string& pointer) {
-  Forecast forecast;
-  JsonReader in(json, pointer);
-  in.Get("what", forecast.what, 100);
-  in.Get("by", forecast.by, 100);
-  in.Get("predicted", forecast.predicted, 0, kMaxValue);
-  in.Get("promised", forecast.promised, 0, kMaxValue);
-  in.Get("seen", forecast.seen, 0, kMaxValue);
-  if (in.error()) return std::unexpected(*in.error());
-  return forecast;
 }
 
 Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size_t gpus) {
@@ -223,10 +196,9 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
   if (!attempts) return std::unexpected(attempts.error());
   if (!forecasts) return std::unexpected(forecasts.error());
   for (std::size_t i = 0; i < (*forecasts)->size(); ++i) {
-    Result<Forecast> forecast =
-        ReadForecast((**forecasts)[i], pointer + "/forecasts/" + std::to_string(i));
-    if (!forecast) return std::unexpected(forecast.error());
-    task.forecasts.push_back(*std::move(forecast));
+    task.forecasts.push_back(CARMA_TRY(base::FieldsFromJson<Forecast>(
+        (**forecasts)[i], pointer + "/forecasts/" + std::to_string(i),
+        base::Unknown::kPassedOver)));
   }
   const std::optional<core::TaskState> known = core::ParseTaskState(state);
   if (!known) return Expected(pointer + "/state", "a task state");
@@ -244,12 +216,12 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
 
 Result<Unit> ReadColumn(JsonReader& in, const char* key, const std::string& pointer, double most,
                         double GpuPoint::*column, std::vector<GpuPoint>& points) {
-  const const Json* list = CARMA_TRY(ListOf(in, key, points.size(), pointer));
+  const Json& list = *CARMA_TRY(ListOf(in, key, points.size(), pointer));
   if (list.size() != points.size()) {
     return Expected(pointer + "/" + key, "as many values as at_ms has");
   }
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const Json& value = (*list)[i];
+    const Json& value = list[i];
     const bool sound = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= most;
     if (!sound && !value.is_null()) {
       return Expected(pointer + "/" + key + "/" + std::to_string(i),

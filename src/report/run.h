@@ -8,8 +8,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/fields.h"
+#include "base/words.h"
 #include "core/values/ids.h"
 #include "core/values/task_state.h"
 
@@ -18,7 +22,18 @@ namespace carma::report {
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 inline constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
 
+// Rules of fields in JSON: texts, numbers of things, and other amounts.
+inline constexpr base::FieldRule kNameRule{.max_bytes = 4096};
+inline constexpr base::FieldRule kCountRule{.low = 0};
+inline constexpr base::FieldRule kAmountRule{.least = 0, .most = 1e18};
+
 enum class AttemptEnd { kSucceeded, kOutOfMemory, kFailed, kStopped, kUnfinished };
+inline constexpr std::pair<AttemptEnd, std::string_view> kAttemptEndWords[] = {
+    {AttemptEnd::kSucceeded, "succeeded"},
+    {AttemptEnd::kOutOfMemory, "out_of_memory"},
+    {AttemptEnd::kFailed, "failed"},
+    {AttemptEnd::kStopped, "stopped"},
+    {AttemptEnd::kUnfinished, "unfinished"}};
 
 // One execution: from the launch of its process to its end.
 struct Attempt {
@@ -37,6 +52,14 @@ struct Forecast {
   double predicted = 0;            // the most likely value
   std::optional<double> promised;  // the upper bound used
   double seen = 0;
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& self) {
+    field("what", self.what, "", {.max_bytes = 100});
+    field("by", self.by, "", {.max_bytes = 100});
+    field("predicted", self.predicted, "", {.least = 0, .most = 1e15});
+    field("promised", self.promised, "", {.least = 0, .most = 1e15});
+    field("seen", self.seen, "", {.least = 0, .most = 1e15});
+  }
   friend bool operator==(const Forecast&, const Forecast&) = default;
 };
 
@@ -81,6 +104,11 @@ struct RunGpu {
 struct Bound {
   std::string name;  // "longest task", "SM activity area" …
   double makespan_s = 0;
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& self) {
+    field("name", self.name, "", kNameRule);
+    field("makespan_s", self.makespan_s, "", kAmountRule);
+  }
   friend bool operator==(const Bound&, const Bound&) = default;
 };
 
@@ -103,3 +131,9 @@ struct RunRecord {
 void Condense(RunRecord& run, std::size_t most);
 
 }  // namespace carma::report
+
+namespace carma {
+template <>
+inline constexpr base::Words<report::AttemptEnd> base::kWordsOf<report::AttemptEnd> =
+    report::kAttemptEndWords;
+}  // namespace carma
