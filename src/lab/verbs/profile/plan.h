@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/words.h"
 #include "gpu/probe.h"
+#include "profile/profiles.h"
 
 namespace carma::cli {
 
@@ -40,6 +41,15 @@ struct PlannedRun {
   std::vector<std::string> members;
   int repeat = 1;
   std::optional<Watcher> cost_of;  // for measuring the cost of this watcher
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& self) {
+    constexpr std::size_t kMost = kMostProfileDegree;
+    field("method", self.method);
+    field("gpu_type", self.gpu_type, "", {.max_bytes = profile::kMaxNameBytes});
+    field("members", self.members, "", {.max_bytes = profile::kMaxNameBytes, .max_items = kMost});
+    field("repeat", self.repeat, "", {.low = 1, .high = 1'000});
+    field("cost_of", self.cost_of);
+  }
   bool alone() const { return members.size() == 1 && method == ProfileMethod::kStreams; }
   friend bool operator==(const PlannedRun&, const PlannedRun&) = default;
 };

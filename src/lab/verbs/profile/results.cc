@@ -5,8 +5,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 
+#include "base/fields_json.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/try.h"
@@ -19,94 +22,24 @@ using base::Json;
 using base::JsonReader;
 
 constexpr const char* kRunsFile = "/runs.jsonl";
-constexpr double kMostSeconds = 1e9;
-constexpr std::int64_t kMostMib = std::int64_t{1} << 40;
-constexpr std::size_t kMostInstances = 10'000;
-
-template <base::HasWords Enum>
-std::optional<Enum> ReadWord(JsonReader& in, const char* key) {
-  std::string word;
-  if (!in.Get(key, word, 64)) return std::nullopt;
-  const std::optional<Enum> value = base::FromWord<Enum>(word);
-  if (!value) in.Complain(key, "expected " + base::AllWords<Enum>());
-  return value;
-}
-
-RunInstance ReadInstance(const Json& json, const std::string& pointer, JsonReader& of,
-                         std::size_t members) {
-  JsonReader in(json, pointer);
-  RunInstance instance;
-  in.Get("member", instance.member, 0, static_cast<int>(members) - 1);
-  in.Get("begin_s", instance.begin_s, 0, kMostSeconds);
-  in.Get("end_s", instance.end_s, 0, kMostSeconds);
-  in.Get("code", instance.code, -1, 255);
-  in.Get("stopped", instance.stopped);
-  in.NoOthers();
-  if (instance.end_s < instance.begin_s) in.Complain("end_s", "expected no less than begin_s");
-  if (in.error()) of.Take(*in.error());
-  return instance;
-}
-
-void ReadPlanned(JsonReader& in, PlannedRun& run) {
-  run.method = ReadWord<ProfileMethod>(in, "method").value_or(ProfileMethod::kStreams);
-  if (!in.Get("gpu_type", run.gpu_type, profile::kMaxNameBytes) || !profile::IsName(run.gpu_type))
-    in.Complain("gpu_type", profile::kNameRule);
-  in.Get("members", run.members, kMostProfileDegree, profile::kMaxNameBytes);
-  if (run.members.empty()) in.Complain("members", "expected at least one name");
-  for (const std::string& member : run.members) {
-    if (!profile::IsName(member)) in.Complain("members", profile::kNameRule);
-  }
-  in.Get("repeat", run.repeat, 1, 1'000);
-  run.cost_of = ReadWord<Watcher>(in, "cost_of");
-}
 
 }  // namespace
 
 std::string MeasuredRunJson(const MeasuredRun& run) {
-  Json instances = Json::array();
-  for (const RunInstance& each : run.instances) {
-    instances.push_back({{"member", each.member},
-                         {"begin_s", each.begin_s},
-                         {"end_s", each.end_s},
-                         {"code", each.code},
-                         {"stopped", each.stopped}});
-  }
-  Json json = {{"method", base::WordOf(run.run.method)},
-               {"gpu_type", run.run.gpu_type},
-               {"gpu", run.gpu},
-               {"members", run.run.members},
-               {"repeat", run.run.repeat},
-               {"instances", std::move(instances)}};
-  if (run.run.cost_of) json["cost_of"] = base::WordOf(*run.run.cost_of);
-  if (run.load_s) json["load_s"] = *run.load_s;
-  if (run.unload_s) json["unload_s"] = *run.unload_s;
-  if (run.sm_active) json["sm_active"] = *run.sm_active;
-  if (run.memory_mib) json["memory_mib"] = *run.memory_mib;
-  if (run.energy_j) json["energy_j"] = *run.energy_j;
-  if (!run.failed.empty()) json["failed"] = run.failed;
-  return base::DumpJson(json);
+  return base::DumpJson(base::FieldsToJson(run, base::Absent::kLeftOut));
 }
 
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line) {
   const Json json = CARMA_TRY(base::ParseJson(line));
+  MeasuredRun run = CARMA_TRY(base::FieldsFromJson<MeasuredRun>(json, "", base::Unknown::kRefused));
   JsonReader in(json, "");
-  MeasuredRun run;
-  ReadPlanned(in, run.run);
-  in.Get("gpu", run.gpu, profile::kMaxNameBytes);
-  in.Get("load_s", run.load_s, 0, kMostSeconds);
-  in.Get("unload_s", run.unload_s, 0, kMostSeconds);
-  in.Get("sm_active", run.sm_active, 0, 1);
-  in.Get("memory_mib", run.memory_mib, 0, kMostMib);
-  in.Get("energy_j", run.energy_j, 0, 1e15);
-  in.Get("failed", run.failed);
-  const Json* const instances = in.Raw("instances");
-  in.NoOthers();
-  if (!instances || !instances->is_array() || instances->size() > kMostInstances)
-    in.Complain("instances", "expected a list");
-  if (in.error()) return std::unexpected(*in.error());
-  for (std::size_t i = 0; i < instances->size(); ++i) {
-    run.instances.push_back(
-        ReadInstance((*instances)[i], fmt::format("/instances/{}", i), in, run.run.members.size()));
+  const std::vector<std::string>& members = run.run.members;
+  if (!profile::IsName(run.run.gpu_type)) in.Complain("gpu_type", profile::kNameRule);
+  if (members.empty()) in.Complain("members", "at least one name");
+  if (!std::ranges::all_of(members, profile::IsName)) in.Complain("members", profile::kNameRule);
+  for (const RunInstance& each : run.instances) {
+    if (each.member >= std::ssize(members)) in.Complain("instances", "numbers of members");
+    if (each.end_s < each.begin_s) in.Complain("instances", "end_s no less than begin_s");
   }
   if (in.error()) return std::unexpected(*in.error());
   return run;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "lab/verbs/profile/plan.h"
@@ -17,6 +18,8 @@ namespace carma::cli {
 inline constexpr std::size_t kMaxProfileRuns = 100'000;
 inline constexpr std::size_t kMaxRunsBytes = std::size_t{256} << 20;
 
+inline constexpr base::FieldRule kRunSecondsRule{.least = 0, .most = 1e9};
+
 // One process of a run; times in s since the run began.
 struct RunInstance {
   int member = 0;  // of PlannedRun::members
@@ -24,6 +27,14 @@ struct RunInstance {
   double end_s = 0;
   int code = 0;          // exit code
   bool stopped = false;  // stopped by us after all had ended once
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& self) {
+    field("member", self.member, "", {.low = 0});
+    field("begin_s", self.begin_s, "", kRunSecondsRule);
+    field("end_s", self.end_s, "", kRunSecondsRule);
+    field("code", self.code, "", {.low = -1, .high = 255});
+    field("stopped", self.stopped);
+  }
   friend bool operator==(const RunInstance&, const RunInstance&) = default;
 };
 
@@ -39,6 +50,19 @@ struct MeasuredRun {
   std::optional<std::int64_t> memory_mib;  // peak on the GPU above the initial use
   std::optional<double> energy_j;          // of the GPU, until the last end
   std::string failed;                      // why it is not usable, or empty
+  template <class Visitor, class Self>
+  static void VisitFields(Visitor& field, Self& self) {
+    PlannedRun::VisitFields(field, self.run);
+    field("gpu", self.gpu, "", {.max_bytes = profile::kMaxNameBytes});
+    field("instances", self.instances, "",
+          {.max_items = 10'000, .required = true, .expected = "a list"});
+    field("load_s", self.load_s, "", kRunSecondsRule);
+    field("unload_s", self.unload_s, "", kRunSecondsRule);
+    field("sm_active", self.sm_active, "", {.least = 0, .most = 1});
+    field("memory_mib", self.memory_mib, "", {.low = 0, .high = std::int64_t{1} << 40});
+    field("energy_j", self.energy_j, "", {.least = 0, .most = 1e15});
+    field("failed", self.failed, "", {.max_bytes = 4096, .unless_empty = true});
+  }
   friend bool operator==(const MeasuredRun&, const MeasuredRun&) = default;
 };
 
