@@ -76,7 +76,7 @@ struct RawPage {
 
 Result<RawPage> ReadPage(const Json& json) {
   auto tasks = CARMA_TRY(ReadList<api::TaskView>(json, "tasks"));
-  RawPage page{.tasks = std::move(tasks), .next = std::nullopt};
+  RawPage page{.tasks = std::move(tasks)};
   JsonReader in(json, "");
   in.Get("next", page.next, 0, INT64_MAX);
   if (in.error()) return std::unexpected(*in.error());

@@ -193,7 +193,7 @@ std::optional<AlikeClass> ClassAmongAlike(const Question& question) {
   const std::vector<double> probabilities = network->Probabilities(input);
   if (probabilities.empty()) return std::nullopt;
   const int chosen = MostProbable(probabilities);
-  AlikeClass answer{.low_mib = chosen * network->class_mib(), .high_mib = std::nullopt};
+  AlikeClass answer{.low_mib = chosen * network->class_mib()};
   if (chosen + 1 < static_cast<int>(probabilities.size()))
     answer.high_mib = answer.low_mib + network->class_mib();
   return answer;

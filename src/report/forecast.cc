@@ -35,7 +35,6 @@ std::optional<Forecast> SlowdownOf(const core::TaskRecord& record) {
   return Forecast{.what = "slowdown",
                   .by = std::string(base::WordOf(record.attempt->sharing.method)),
                   .predicted = took_s / done_s,
-                  .promised = {},
                   .seen = took_s / base::Seconds(*predicted)};
 }
 
@@ -57,7 +56,6 @@ std::vector<Forecast> ForecastsOf(const core::TaskRecord& record) {
     forecasts.push_back({.what = "sm_active",
                          .by = std::string(ProfiledBy(record.profile)),
                          .predicted = *record.profile->sm_active,
-                         .promised = {},
                          .seen = *record.seen->sm_active});
   }
   if (std::optional<Forecast> slowdown = SlowdownOf(record))

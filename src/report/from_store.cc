@@ -40,7 +40,7 @@ AttemptEnd EndOf(TaskState state, bool was_stopping, const std::string& text) {
 
 int StoreRun::GpuOf(const std::string& uuid) {
   const auto [found, added] = gpus_.try_emplace(uuid, static_cast<int>(run_.gpus.size()));
-  if (added) run_.gpus.push_back({.name = uuid, .type = "", .usable_mib = 0, .points = {}});
+  if (added) run_.gpus.push_back({.name = uuid, .usable_mib = 0});
   return found->second;
 }
 
@@ -91,7 +91,7 @@ void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state
     case TaskState::kRunning:
       // After a restart of the daemon there may be a second event for the same process.
       if (!std::exchange(life.running, true)) {
-        attempts.push_back({.started = event.when, .ended = now_, .end = {}, .gpus = {}});
+        attempts.push_back({.started = event.when, .ended = now_});
         if (!event.gpu_uuid.empty()) attempts.back().gpus = {GpuOf(event.gpu_uuid)};
       }
       return;
@@ -112,8 +112,7 @@ void StoreRun::Settle(const Life& life) {
   RunTask& task = run_.tasks[life.task];
   const bool lives = task.state == TaskState::kRunning || task.state == TaskState::kStopping;
   const bool untold = task.attempts.empty() && life.started && (task.ended || lives);
-  if (untold)
-    task.attempts.push_back({.started = *life.started, .ended = {}, .end = {}, .gpus = {}});
+  if (untold) task.attempts.push_back({.started = *life.started});
   if (task.attempts.empty()) return;
   Attempt& last = task.attempts.back();
   if (untold || life.running) {

@@ -46,7 +46,7 @@ std::string ColourOf(const std::vector<Case>& cases, const Case& of) {
 // One bar per case that reports the metric.
 BarFigure BarsOf(const std::vector<Case>& cases, std::string_view key, std::string caption) {
   const Line& line = LineOf(key);
-  BarFigure figure{.caption = std::move(caption), .bars = {}, .marks = {}};
+  BarFigure figure{.caption = std::move(caption)};
   figure.of_time = key.ends_with("_s");
   const double scale = line.share ? 100 : 1;  // the axis is in percent as the values are
   for (const Case& each : cases) {

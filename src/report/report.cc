@@ -304,7 +304,7 @@ Result<Report> ReadReport(const Json& json, const std::string& pointer) {
   if (!metrics) {
     return std::unexpected(base::Error{metrics.error().code, pointer + metrics.error().message});
   }
-  Report report{.metrics = *std::move(metrics), .run = {}};
+  Report report{.metrics = *std::move(metrics)};
   const auto run = json.find("run");
   if (run == json.end() || run->is_null()) return report;
   RunRecord record = CARMA_TRY(ReadRun(*run, pointer + "/run"));

@@ -45,7 +45,7 @@ class BatchReader {
                         fmt::format("{}: {} tasks, expected at most {} in one batch", name_,
                                     lines.size(), kMaxBatchTasks));
     }
-    Batch batch{.common = CommonJson(caller_), .specs = {}, .lines = {}};
+    Batch batch{.common = CommonJson(caller_)};
     std::size_t bytes = 0;
     for (const Line& line : lines) {
       const std::string place = fmt::format("{}:{}", name_, line.number);

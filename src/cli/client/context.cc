@@ -198,11 +198,9 @@ base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
   }
   std::vector<std::uint64_t> newest;
   if (const std::uint64_t needed = BackNeeded(ranges); needed > 0) {
-    const auto page = CARMA_TRY(ListTasks(context.client(), {.states = "all",
-                                                             .user = OwnUserName(),
-                                                             .name = "",
-                                                             .limit = needed,
-                                                             .newest_first = true}));
+    const auto page = CARMA_TRY(
+        ListTasks(context.client(),
+                  {.states = "all", .user = OwnUserName(), .limit = needed, .newest_first = true}));
     for (const api::TaskView& task : page.tasks) newest.push_back(task.id);
     // The newest task of an array is its last; the numbers of the others come right before it.
     const bool array = last == Last::kArray && !newest.empty() && page.tasks[0].array_id;

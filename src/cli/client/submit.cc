@@ -54,7 +54,7 @@ void AwaitSubmitted(Context& context, const Submission& submission) {
   for (std::uint64_t i = 0; i < submission.count; ++i) ids.push_back(submission.first + i);
   // The submission was answered already; a second JSON value would spoil it.
   context.json = false;
-  AwaitTasks(context, ids, {.tasks = {}, .timeout = std::nullopt, .quiet = true});
+  AwaitTasks(context, ids, {.quiet = true});
 }
 
 // The daemon's clock where it can differ from ours, because --begin is relative to it.

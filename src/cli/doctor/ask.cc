@@ -62,8 +62,6 @@ std::optional<T> Within(std::chrono::seconds patience, std::function<T()> call) 
 
 DriverFacts AskAtOnce(const config::Settings& settings) {
   DriverFacts facts{.versions = gpu::AskDriverVersions(settings.nvml_library),
-                    .gpus = {},
-                    .dcgm_trouble = "",
                     .simulated = !settings.simgpu_state.empty()};
   if (!facts.versions) return facts;
   const gpu::LoadedProbe loaded = gpu::LoadProbe(ProbeOptionsOf(settings));
@@ -125,8 +123,6 @@ DriverFacts AskDriver(const config::Settings& settings) {
   return {.versions = std::unexpected(
               gpu::NoDriver{.message = fmt::format("the driver has not answered for {} s: it hangs",
                                                    kDriverPatience.count())}),
-          .gpus = {},
-          .dcgm_trouble = "",
           .simulated = !settings.simgpu_state.empty(),
           .hangs = true};
 }
@@ -137,8 +133,6 @@ Result<DriverFacts> AskRecording(const std::string& path) {
   const Result<gpu::Recording> recording = gpu::ParseRecording(*text);
   if (!recording) return base::Wrap(recording.error(), path);
   DriverFacts facts{.versions = gpu::DriverVersions{.driver = recording->driver},
-                    .gpus = {},
-                    .dcgm_trouble = "",
                     .simulated = false};
   for (const gpu::DeviceInfo& info : recording->devices) {
     facts.gpus->push_back({info, Fail(ErrorCode::kUnavailable, "no sample of it was recorded")});
@@ -153,11 +147,8 @@ AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
                           const config::Settings& settings) {
   const double shipped_mib =
       estimate::ShippedMib({estimate::Loading::kLazy, estimate::Libraries::kPlain});
-  AssumedContext assumed{.mib = std::lround(shipped_mib),
-                         .taught_by = "",
-                         .tasks = 0,
-                         .reason = "",
-                         .learns = settings.estimate_history};
+  AssumedContext assumed{
+      .mib = std::lround(shipped_mib), .tasks = 0, .learns = settings.estimate_history};
   const Called<api::KnowledgeView> known = GetKnowledge(client, "", "", gpu_type);
   if (!known) return assumed;
   assumed.reason = known->value.calibration;
@@ -206,8 +197,7 @@ ClockFacts AskClock(const DaemonFacts& daemon) {
   const Result<api::StatusView>& status = daemon.status;
   timex answer{};
   ClockFacts clock{.now_ms = base::ToMs(base::SystemClock().Now()),
-                   .synchronised = ::adjtimex(&answer) != TIME_ERROR,
-                   .daemon_ms = {}};
+                   .synchronised = ::adjtimex(&answer) != TIME_ERROR};
   if (status && status->time_scale == 1) clock.daemon_ms = status->now_ms;
   return clock;
 }
@@ -219,14 +209,14 @@ task::CgroupBase AskCgroups(const DaemonFacts& daemon) {
   constexpr std::size_t kMaxText = 1 << 20;
   const Result<std::string> group = base::ReadFile(process + "/cgroup", kMaxText);
   const Result<std::string> mounts = base::ReadFile(process + "/mountinfo", kMaxText);
-  if (!group || !mounts) return {.root = "", .path = "", .reason = "the daemon's group is hidden"};
+  if (!group || !mounts) return {.reason = "the daemon's group is hidden"};
   task::CgroupBase place = task::ParseCgroupPlace(*group, *mounts);
   return status->uid == ::geteuid() ? task::PlaceForTasks(task::IfWritable(std::move(place)))
                                     : place;
 }
 
 DaemonFacts AskDaemon(api::Client& client) {
-  DaemonFacts daemon{.status = Fail(ErrorCode::kUnavailable, ""), .gpus = {}};
+  DaemonFacts daemon{.status = Fail(ErrorCode::kUnavailable, "")};
   Called<api::StatusView> status = GetStatus(client);
   if (!status) {
     daemon.status = std::unexpected(status.error());

@@ -50,7 +50,6 @@ std::vector<ContextFacts> LookAtContexts(Context& context, const DoctorFlags& fl
     if (driver.simulated) candidate.obstacle = "the driver is simulated";
     contexts.push_back({.gpu_type = type,
                         .gpu = candidate.gpu,
-                        .cost = {},
                         .not_measured = std::move(candidate.obstacle),
                         .assumed = AskAssumed(context.client(), type, settings)});
   }
@@ -129,8 +128,7 @@ Result<std::size_t> Record(const config::Settings& settings, const std::string& 
       .made_by = "carma " + version,
       .driver =
           gpu::AskDriverVersions(settings.nvml_library).value_or(gpu::DriverVersions{}).driver,
-      .devices = *devices,
-      .answers = {}};
+      .devices = *devices};
   if (auto wrote = base::WriteAll(file.get(), gpu::RecordingHead(head)); !wrote) {
     return base::Wrap(wrote.error(), flags.record);
   }

@@ -49,7 +49,7 @@ struct Listing {
 
 Listing FoldersIn(const std::string& path) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), &::closedir);
-  if (!folder) return {.names = {}, .hidden = errno == EACCES};
+  if (!folder) return {.hidden = errno == EACCES};
   Listing listing;
   while (const dirent* entry = ::readdir(folder.get())) {
     const std::string name = entry->d_name;

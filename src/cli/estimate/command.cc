@@ -65,7 +65,7 @@ void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
 Result<Described> DescribeTask(const Context& context, const EstimateFlags& flags, bool find) {
   const task::SubmitterContext caller = CARMA_TRY(CallerContext());
   const bool literal = context.literal;
-  Described described{.spec = {}, .has_command = literal || DescribesTask(flags.file)};
+  Described described{.has_command = literal || DescribesTask(flags.file)};
   SubmitFlags options;
   if (!described.has_command) options.settings.emplace_back("model-summary", flags.file);
   for (const auto& [name, value] :

@@ -17,7 +17,7 @@ struct Pool {
 };
 
 bool IsKeptFrom(const ExpectedGpu& gpu, const ExpectedTask& task) {
-  return RunsInto(gpu.booked, {.from = {}, .to = kNoTime, .own = task.own_reservations}) != nullptr;
+  return RunsInto(gpu.booked, {.to = kNoTime, .own = task.own_reservations}) != nullptr;
 }
 
 // The GPUs that the task may use; without those ever reserved for others, if enough are left.

@@ -40,7 +40,6 @@ QueueKey Queue::KeyOf(const TaskRecord& task) const {
 void Queue::Put(const TaskRecord& task, Place place, Time due, Time waits_since) {
   ++changes_;
   Entry entry{.key = place == Place::kTimed ? QueueKey{.since = due, .task = task.id} : KeyOf(task),
-              .line = {},
               .place = place,
               .kind = task.queue,
               .line_kind = LineKindOf(task.request)};

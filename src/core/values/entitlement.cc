@@ -137,7 +137,7 @@ Result<AccountRule> ParseAccountRule(std::string_view text) {
   const std::string_view name = base::Trim(text.substr(0, colon));
   const auto bad = [&] { return Expected("an account like 'vision: ada bob'", text); };
   if (colon == std::string_view::npos || !IsShareName(name)) return bad();
-  AccountRule account{.name = std::string(name), .users = {}};
+  AccountRule account{.name = std::string(name)};
   for (const std::string_view user : base::SplitWords(base::Trim(text.substr(colon + 1)))) {
     if (user != "*" && !IsUserName(user)) return bad();
     account.users.emplace_back(user);

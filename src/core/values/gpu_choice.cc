@@ -40,7 +40,7 @@ std::vector<Run> RunsOf(std::string_view name) {
       continue;
     }
     const bool goes_on = in_word && IsDigit(c) == IsDigit(name[i - 1]);
-    if (!goes_on) runs.push_back({.text = "", .begins = !in_word, .ends = false});
+    if (!goes_on) runs.push_back({.begins = !in_word, .ends = false});
     runs.back().text += IsLetter(c) ? static_cast<char>(c | 0x20) : c;
     in_word = true;
   }

@@ -51,8 +51,7 @@ class Finder {
     } else {
       std::vector<ShellWord> words;
       for (const std::string& argument : spec_.command) words.push_back({argument, true});
-      LookAtCommand({.words = std::move(words), .settings = {}, .folder = "", .line = 0}, "",
-                    spec_.workdir, 0);
+      LookAtCommand({.words = std::move(words), .line = 0}, "", spec_.workdir, 0);
     }
     KeepTheLast();
     // Whatever a file contains, the task must remain valid.

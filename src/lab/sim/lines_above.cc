@@ -40,7 +40,7 @@ std::vector<LinesAbove::Waiting> LinesAbove::First(std::size_t most, core::Time 
   for (const auto& [uid, line] : lines_) {
     Head head{.at = line.waiting.begin(), .end = line.waiting.end()};
     if (order_ == core::QueueOrder::kFair) {
-      const core::FairShare::Use use = shares_.OfHolder({.account = "", .uid = uid}, now);
+      const core::FairShare::Use use = shares_.OfHolder({.uid = uid}, now);
       head.weight = shares_.WeightOf(line.user);
       head.share = (use.seconds + kRunsOnS * use.rate) / head.weight;
     }

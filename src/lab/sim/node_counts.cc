@@ -88,7 +88,7 @@ void NodeCounts::Release(std::uint32_t index, std::uint64_t task) {
 }
 
 NodeCounts::Node NodeCounts::At(const Node& node, base::Time at) {
-  Node later{.all = node.all, .left = node.left, .booked = {}, .gpus = node.gpus};
+  Node later{.all = node.all, .left = node.left, .gpus = node.gpus};
   for (const Booked& each : node.booked) {
     if (each.ends > at) continue;
     for (const Part& part : each.parts) later.left[part.pool] += part.units;

@@ -82,8 +82,7 @@ Result<std::optional<Line>> LineReader::Next() {
     const bool last = end == std::string_view::npos && ended_;
     if (last && buffered.empty()) {
       // The rest of a line that is too long was dropped before.
-      return too_long ? std::optional<Line>({.text = {}, .number = lines_, .too_long = true})
-                      : std::nullopt;
+      return too_long ? std::optional<Line>({.number = lines_, .too_long = true}) : std::nullopt;
     }
     if (end != std::string_view::npos || last) {
       Line line{.text = buffered.substr(0, end), .number = too_long ? lines_ : ++lines_};

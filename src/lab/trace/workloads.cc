@@ -161,7 +161,7 @@ MemoryEstimate Estimate(const Workload& workload, std::string_view source) {
   for (std::size_t i = 0; i < kEstimateColumns.size(); ++i) {
     if (kEstimateColumns[i] != source) continue;
     const std::optional<std::int64_t> mib = workload.estimates_mib[i];
-    if (mib == kNoEstimate) return {.mib = std::nullopt, .whole_gpu = true};
+    if (mib == kNoEstimate) return {.whole_gpu = true};
     return {.mib = mib};
   }
   return {};

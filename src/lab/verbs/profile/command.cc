@@ -270,11 +270,8 @@ Result<Unit> ProfileCall::Calibrate() {
 }
 
 PlanOptions ProfileCall::PlanOptionsHere(std::vector<int> degrees) {
-  PlanOptions options{.methods = {},
-                      .repeats = flags_.repeats,
-                      .pairs = flags_.pairs,
-                      .degrees = std::move(degrees),
-                      .watchers = {}};
+  PlanOptions options{
+      .repeats = flags_.repeats, .pairs = flags_.pairs, .degrees = std::move(degrees)};
   for (const std::string& word : flags_.methods)
     options.methods.push_back(*base::FromWord<ProfileMethod>(word));
   const bool whole = std::ranges::any_of(lanes_, [](const Lane& lane) { return !lane.mig; });

@@ -82,7 +82,6 @@ class Measurement::ActiveRun {
     if (run_.cost_of == Watcher::kNvidiaSmi || run_.cost_of == Watcher::kDcgmi) {
       auto watcher = CARMA_TRY(KeptProgram::Start({.command = WatcherCommand(*run_.cost_of),
                                                    .environment = EnvironmentWith({}),
-                                                   .workdir = "",
                                                    .output = "/dev/null"}));
       watcher_.emplace(std::move(watcher));
     }

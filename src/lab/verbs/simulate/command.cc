@@ -185,7 +185,6 @@ Result<Prepared> Prepare(Context& context, Syntax verb, const SimulateFlags& fla
   Prepared prepared{.load = load,
                     .cluster = *std::move(cluster),
                     .catalogue = std::move(catalogue),
-                    .arrivals = {},
                     .policies = std::move(policies)};
   auto arrivals = sim::Arrivals(trace, prepared.catalogue, load.trace);
   if (!arrivals) {

@@ -395,7 +395,7 @@ std::vector<PolicyWordInfo> PolicyWords() {
 }
 
 Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<PolicyWord>& words) {
-  Draft draft{.settings = base, .policy = {}, .estimator = {}};
+  Draft draft{.settings = base};
   for (const PolicyWord& word : words) {
     if (Result<Unit> applied = Apply(word, draft); !applied)
       return std::unexpected(applied.error());

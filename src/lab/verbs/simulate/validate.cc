@@ -82,8 +82,7 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
       .runs = flags.runs,
       .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
       .noise = flags.noise,
-      .seed = flags.seed,
-      .progress = {}};
+      .seed = flags.seed};
   options.progress = [&](int done, int all) {
     const std::lock_guard lock(mutex);
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(

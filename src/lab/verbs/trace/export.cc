@@ -48,7 +48,6 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
   trace::Catalogue catalogue = CARMA_TRY(LoadCatalogue(flags.source.workloads));
   const TaskPage page = CARMA_TRY(ListTasks(context.client(), {.states = "all",
                                                                .user = flags.user,
-                                                               .name = "",
                                                                .limit = trace::kMaxTraceTasks,
                                                                .newest_first = false}));
   if (page.tasks.empty()) return Fail(ErrorCode::kNotFound, "the daemon has no tasks");

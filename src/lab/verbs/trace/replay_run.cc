@@ -31,7 +31,7 @@ struct LoadedTrace {
 Result<LoadedTrace> Load(const ReplayFlags& flags) {
   trace::TaskTrace trace = CARMA_TRY(LoadTaskTrace(flags.trace));
   trace::Catalogue catalogue = CARMA_TRY(LoadCatalogue(flags.workloads));
-  LoadedTrace loaded{.trace = std::move(trace), .catalogue = std::move(catalogue), .workloads = {}};
+  LoadedTrace loaded{.trace = std::move(trace), .catalogue = std::move(catalogue)};
   auto workloads = trace::MatchWorkloads(loaded.trace, loaded.catalogue, flags.trace);
   if (!workloads) {
     const char* hint =
@@ -111,11 +111,8 @@ class ClientServer : public ReplayServer {
   }
 
   Result<std::vector<api::TaskView>> Unfinished() override {
-    auto page = CARMA_TRY(ListTasks(context_.client(), {.states = "",
-                                                        .user = "",
-                                                        .name = "",
-                                                        .limit = trace::kMaxTraceTasks,
-                                                        .newest_first = false}));
+    auto page = CARMA_TRY(
+        ListTasks(context_.client(), {.limit = trace::kMaxTraceTasks, .newest_first = false}));
     return std::move(page.tasks);
   }
 
