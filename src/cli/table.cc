@@ -9,6 +9,14 @@ constexpr std::size_t kGap = 2;
 
 }  // namespace
 
+std::vector<Column> TextsAndNumbers(const std::vector<std::string>& texts,
+                                    const std::vector<std::string>& numbers) {
+  std::vector<Column> columns;
+  for (const std::string& title : texts) columns.push_back({title});
+  for (const std::string& title : numbers) columns.push_back({title, true});
+  return columns;
+}
+
 std::vector<std::size_t> Table::Widths(const Screen& screen, bool titles) const {
   std::vector<std::size_t> widths;
   std::size_t total = 0;

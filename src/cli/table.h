@@ -20,6 +20,10 @@ struct Cell {
   Colour colour = Colour::kNone;
 };
 
+// Columns with these titles: first those of texts, then those of numbers.
+std::vector<Column> TextsAndNumbers(const std::vector<std::string>& texts,
+                                    const std::vector<std::string>& numbers);
+
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}

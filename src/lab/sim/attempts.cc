@@ -235,8 +235,7 @@ std::optional<base::Duration> Attempts::LeftOf(const Job& job) const {
 
 std::optional<core::ProgressSeen> Attempts::ProgressOn(std::uint32_t index) const {
   std::map<core::TaskId, base::Duration> left;
-  const Layout::Server& server = layout_.servers()[index];
-  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu) {
+  for (const std::uint32_t gpu : layout_.GpusOf(index)) {
     for (const Occupant& each : machines_.gpu(gpu).occupants()) {
       const Job& job = jobs_[each.job];
       if (const auto printed = LeftOf(job)) left[job.id] = *printed;

@@ -7,16 +7,11 @@
 #include <tuple>
 
 #include "lab/sim/delivery.h"
+#include "lab/sim/residency.h"
 #include "report/bounds.h"
 
 namespace carma::sim {
 namespace {
-
-Load LoadOf(const trace::Workload& workload, std::size_t part) {
-  return {.sm_active = workload.sm_active[part],
-          .sensitivity = workload.mps_sensitivity,
-          .pressure = workload.mps_pressure};
-}
 
 // The share of a GPU that a part of a task takes at full speed if no task may be slowed down beyond
 // a limit. Each kind of load is computed once.
@@ -26,7 +21,7 @@ class LimitedShares {
     std::vector<Load> loads;
     for (const Arrival& arrival : arrivals) {
       for (std::size_t part = 0; part < arrival.workload->sm_active.size(); ++part) {
-        const Load load = LoadOf(*arrival.workload, part);
+        const Load load = LoadAsListed(*arrival.workload, part);
         if (number_.try_emplace(KeyOf(load), loads.size()).second) loads.push_back(load);
       }
     }
@@ -44,7 +39,7 @@ class LimitedShares {
   double Of(const trace::Workload& workload) const {
     double sum = 0;
     for (std::size_t part = 0; part < workload.sm_active.size(); ++part) {
-      sum += shares_[number_.at(KeyOf(LoadOf(workload, part)))];
+      sum += shares_[number_.at(KeyOf(LoadAsListed(workload, part)))];
     }
     return sum;
   }

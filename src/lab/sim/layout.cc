@@ -42,7 +42,7 @@ std::int64_t Layout::UsableMib(std::uint32_t gpu) const {
 
 std::vector<core::GpuInfo> Layout::InfosOf(std::uint32_t server) const {
   std::vector<core::GpuInfo> infos;
-  for (std::uint32_t gpu = servers_[server].first_gpu; gpu < servers_[server].EndGpu(); ++gpu) {
+  for (const std::uint32_t gpu : GpusOf(server)) {
     infos.push_back({.uuid = fmt::format("GPU-{}", gpu),
                      .type = TypeOf(gpu).type,
                      .total_mib = UsableMib(gpu),

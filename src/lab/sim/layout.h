@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ranges>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,10 @@ class Layout {
   Layout(const Cluster& cluster, const MigProfile& mig, bool divided);
 
   const std::vector<Server>& servers() const { return servers_; }
+  // The numbers of a server's GPUs.
+  auto GpusOf(std::uint32_t server) const {
+    return std::views::iota(servers_[server].first_gpu, servers_[server].EndGpu());
+  }
   const MigProfile& mig() const { return mig_; }
   std::uint32_t gpu_count() const { return static_cast<std::uint32_t>(server_of_.size()); }
   std::uint32_t ServerOf(std::uint32_t gpu) const { return server_of_[gpu]; }

@@ -140,8 +140,7 @@ void Machines::RecomputeHost(base::Time now, std::uint32_t index) {
   const double factor = HostFactor(options_.host, host.wanted_cores);
   if (factor == host.factor) return;
   host.factor = factor;
-  const Layout::Server& server = layout_.servers()[index];
-  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu) Recompute(now, gpu);
+  for (const std::uint32_t gpu : layout_.GpusOf(index)) Recompute(now, gpu);
 }
 
 void Machines::Recompute(base::Time now, std::uint32_t gpu) {
@@ -211,8 +210,7 @@ std::optional<core::HostSampled> Machines::TakeHostSample(std::uint32_t index) {
   core::HostSampled sample{.cpus = options_.host.cores,
                            .used_cpus = std::min(options_.host.cores, host.wanted_cores)};
   std::map<core::TaskId, double> cpus;
-  const Layout::Server& server = layout_.servers()[index];
-  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu) {
+  for (const std::uint32_t gpu : layout_.GpusOf(index)) {
     for (const Occupant& each : gpus_[gpu].occupants()) {
       const Resident& resident = residents_[each.job].resident;
       cpus[resident.id] += resident.cores / resident.workload->gpus * host.factor;

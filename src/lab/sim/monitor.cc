@@ -66,16 +66,14 @@ bool Monitor::IsMoving(std::uint32_t gpu) const {
 bool Monitor::MayOpen(std::uint32_t index, const Queue& queue) const {
   if (queue.recovering > 0) return true;
   if (queue.waiting == 0) return false;
-  const Layout::Server& server = layout_.servers()[index];
-  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu) {
+  for (const std::uint32_t gpu : layout_.GpusOf(index)) {
     if (IsMoving(gpu)) return true;
   }
   return false;
 }
 
 void Monitor::Begin(std::uint32_t index, std::vector<core::Event>& events) const {
-  const Layout::Server& server = layout_.servers()[index];
-  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu)
+  for (const std::uint32_t gpu : layout_.GpusOf(index))
     events.emplace_back(SampleAsLast(gpu, kDaemonsStart));
 }
 
@@ -83,8 +81,7 @@ void Monitor::CatchUp(std::uint32_t index, base::Time now, const Queue& queue,
                       std::vector<core::Event>& events) {
   if (!OnDemand() || queue.waiting > 0) return;
   const base::Time taken = TickAtOrBefore(now);
-  const Layout::Server& server = layout_.servers()[index];
-  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu) {
+  for (const std::uint32_t gpu : layout_.GpusOf(index)) {
     if (observed_[gpu].sampled >= taken || !IsMoving(gpu)) continue;
     // Changes after that tick will be seen by the next one.
     events.emplace_back(SampleAsLast(gpu, taken));
@@ -96,8 +93,7 @@ void Monitor::CatchUp(std::uint32_t index, base::Time now, const Queue& queue,
 void Monitor::Tick(std::uint32_t index, base::Time now, const Queue& queue,
                    std::vector<core::Event>& events) {
   const bool may_open = MayOpen(index, queue);
-  const Layout::Server& server = layout_.servers()[index];
-  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu) {
+  for (const std::uint32_t gpu : layout_.GpusOf(index)) {
     if (OnDemand() && !HasChanged(gpu) && !may_open) continue;
     events.emplace_back(Sample(gpu, now));
   }
@@ -108,8 +104,7 @@ void Monitor::Tick(std::uint32_t index, base::Time now, const Queue& queue,
 bool Monitor::WantsTick(std::uint32_t index, const Queue& queue) const {
   if (options_.mode == MonitorOptions::Mode::kNone) return false;
   if (!OnDemand() || MayOpen(index, queue)) return true;
-  const Layout::Server& server = layout_.servers()[index];
-  for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu) {
+  for (const std::uint32_t gpu : layout_.GpusOf(index)) {
     if (HasChanged(gpu)) return true;
   }
   return false;

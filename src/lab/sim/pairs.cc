@@ -7,6 +7,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "lab/sim/models.h"
 
 namespace carma::sim {
@@ -122,13 +123,10 @@ Result<MeasuredPair> ReadPair(const base::CsvRow& row) {
   MeasuredPair pair;
   for (std::size_t task = 0; task < pair.size(); ++task) {
     const std::string number = std::to_string(task + 1);
-    const Result<double> speed = row.Required("speed" + number, 1e-3, kMostSpeed);
-    const Result<double> utilization = row.Required("u" + number, 0, 100);
-    const Result<double> memory = row.Required("m" + number, 0, 100);
-    for (const Result<double>* cell : {&speed, &utilization, &memory}) {
-      if (!*cell) return std::unexpected(cell->error());
-    }
-    pair[task] = {*speed, *utilization / 100, *memory / 100};
+    const double speed = CARMA_TRY(row.Required("speed" + number, 1e-3, kMostSpeed));
+    const double utilization = CARMA_TRY(row.Required("u" + number, 0, 100));
+    const double memory = CARMA_TRY(row.Required("m" + number, 0, 100));
+    pair[task] = {speed, utilization / 100, memory / 100};
   }
   return pair;
 }
@@ -137,20 +135,17 @@ Result<MeasuredPair> ReadPair(const base::CsvRow& row) {
 
 Result<MeasuredPairs> ParsePairs(std::string_view csv, std::string_view path) {
   const std::string where = base::Printable(path, 200);
-  const Result<base::CsvTable> table =
-      base::CsvTable::Parse(csv, {"speed1", "speed2", "u1", "m1", "u2", "m2"}, kMaxPairs, where);
-  if (!table) return std::unexpected(table.error());
+  const base::CsvTable table = CARMA_TRY(
+      base::CsvTable::Parse(csv, {"speed1", "speed2", "u1", "m1", "u2", "m2"}, kMaxPairs, where));
   MeasuredPairs pairs;
-  for (std::size_t i = 0; i < table->size(); ++i) {
-    const base::CsvRow row = table->Row(i);
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const base::CsvRow row = table.Row(i);
     const std::string_view method = row.Text("method");
     if (!method.empty() && method != kStreamsWord && method != kMpsWord)
       return row.Wrong("column 'method': expected streams or mps");
-    const Result<MeasuredPair> pair = ReadPair(row);
-    if (!pair) return std::unexpected(pair.error());
-    (method == kMpsWord ? pairs.mps : pairs.streams).push_back(*pair);
+    (method == kMpsWord ? pairs.mps : pairs.streams).push_back(CARMA_TRY(ReadPair(row)));
   }
-  if (table->size() == 0) return Fail(base::ErrorCode::kInvalid, where + ": no pairs");
+  if (table.size() == 0) return Fail(base::ErrorCode::kInvalid, where + ": no pairs");
   return pairs;
 }
 

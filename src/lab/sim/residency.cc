@@ -8,6 +8,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::sim {
 namespace {
@@ -110,36 +111,32 @@ Agreement Compare(const std::vector<Pair>& slowdowns) {
 
 Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::string_view path) {
   const std::string where = base::Printable(path, 200);
-  const Result<base::CsvTable> table =
+  const base::CsvTable table = CARMA_TRY(
       base::CsvTable::Parse(csv, {"task_no", "workload_id", "gpu", "start_s", "end_s", "slowdown"},
-                            kMaxMeasuredRows, where);
-  if (!table) return std::unexpected(table.error());
+                            kMaxMeasuredRows, where));
   std::vector<MeasuredTask> tasks;
   std::map<int, std::size_t> known;
-  for (std::size_t i = 0; i < table->size(); ++i) {
-    const base::CsvRow row = table->Row(i);
-    const Result<double> number = row.Required("task_no", 0, 1e9);
-    const Result<double> gpu = row.Required("gpu", 0, 1e6);
-    const Result<double> start_s = row.Required("start_s", 0, kMaxTimeS);
-    const Result<double> end_s = row.Required("end_s", 0, kMaxTimeS);
-    const Result<double> slowdown = row.Required("slowdown", 1e-3, 1e6);
-    for (const Result<double>* cell : {&number, &gpu, &start_s, &end_s, &slowdown}) {
-      if (!*cell) return std::unexpected(cell->error());
-    }
-    if (*end_s <= *start_s) return row.Wrong("end_s is not after start_s");
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const base::CsvRow row = table.Row(i);
+    const double number = CARMA_TRY(row.Required("task_no", 0, 1e9));
+    const double gpu = CARMA_TRY(row.Required("gpu", 0, 1e6));
+    const double start_s = CARMA_TRY(row.Required("start_s", 0, kMaxTimeS));
+    const double end_s = CARMA_TRY(row.Required("end_s", 0, kMaxTimeS));
+    const double slowdown = CARMA_TRY(row.Required("slowdown", 1e-3, 1e6));
+    if (end_s <= start_s) return row.Wrong("end_s is not after start_s");
     const std::string workload(base::Trim(row.Text("workload_id")));
-    const auto [at, added] = known.try_emplace(static_cast<int>(*number), tasks.size());
+    const auto [at, added] = known.try_emplace(static_cast<int>(number), tasks.size());
     if (added) {
-      tasks.push_back({.number = at->first, .workload_id = workload, .slowdown = *slowdown});
+      tasks.push_back({.number = at->first, .workload_id = workload, .slowdown = slowdown});
     }
     MeasuredTask& task = tasks[at->second];
     if (task.workload_id != workload)
       return row.Wrong("the task has another workload in an earlier line");
-    const auto gpu_number = static_cast<int>(*gpu);
+    const auto gpu_number = static_cast<int>(gpu);
     for (const MeasuredTask::Part& part : task.parts) {
       if (part.gpu == gpu_number) return row.Wrong("the task is listed twice on this GPU");
     }
-    task.parts.push_back({gpu_number, *start_s, *end_s});
+    task.parts.push_back({gpu_number, start_s, end_s});
   }
   if (tasks.empty()) return Fail(ErrorCode::kInvalid, where + ": no tasks");
   return tasks;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <functional>
 #include <unordered_map>
 
@@ -19,15 +17,6 @@ namespace {
 // Alibaba's zero is a made-up day; only its hour is real: seconds count as Unix time in UTC+8.
 constexpr std::int64_t kPaiClockMs = std::int64_t{8} * 3'600'000;
 
-std::optional<double> NumberIn(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
-}
-
 // One line of a table: its cells by the number of the column in the format's own list.
 class Row {
  public:
@@ -40,7 +29,7 @@ class Row {
     const std::string_view text = base::Trim(cells_[static_cast<std::size_t>(place)]);
     return text == "None" || text == "nan" || text == "NaN" ? std::string_view() : text;
   }
-  std::optional<double> Number(int column) const { return NumberIn(Text(column)); }
+  std::optional<double> Number(int column) const { return base::ParseDouble(Text(column)); }
   bool Has(int column) const { return places_[static_cast<std::size_t>(column)] >= 0; }
   std::int64_t line() const { return line_; }
   Job NewJob() const { return {.line = static_cast<std::int32_t>(line_)}; }
@@ -63,6 +52,12 @@ bool SetSubmit(Job& job, const Row& row, int column, JobCollector& out) {
   const std::optional<double> seconds = row.Number(column);
   return out.SetSubmit(job, seconds ? std::optional(*seconds * 1000) : std::nullopt,
                        row.Text(column));
+}
+
+// The time from a start that SetSubmit has accepted to an end, if that is known.
+void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
+  const std::optional<double> to = row.Number(end);
+  out.SetDuration(job, to ? std::optional(*to - *row.Number(start)) : std::nullopt, row.Text(end));
 }
 
 // ---- our own jobs, and tables derived from others in the same columns ----
@@ -210,9 +205,7 @@ class PaiTaskTable : public TableReader {
     if (percent && instances) gpus = *percent * *instances / 100;
     if (!out.SetGpus(job, gpus, gpus ? fmt::format("{}", *gpus) : row.Text(kGpu))) return;
     out.SetStatus(job, row.Text(kStatus));
-    const std::optional<double> end = row.Number(kEnd);
-    const std::optional<double> start = row.Number(kStart);
-    out.SetDuration(job, end ? std::optional(*end - *start) : std::nullopt, row.Text(kEnd));
+    SetSpan(job, row, kStart, kEnd, out);
     const std::size_t key = std::hash<std::string_view>()(row.Text(kJob));
     const auto [found, fresh] = places_.try_emplace(key, out.jobs());
     if (fresh) return out.Add(job);
@@ -257,9 +250,7 @@ class PaiJobTable : public TableReader {
     job.gpu_milli = 1000;
     out.SetUser(job, row.Text(kUser));
     out.SetStatus(job, row.Text(kStatus));
-    const std::optional<double> end = row.Number(kEnd);
-    const std::optional<double> start = row.Number(kStart);
-    out.SetDuration(job, end ? std::optional(*end - *start) : std::nullopt, row.Text(kEnd));
+    SetSpan(job, row, kStart, kEnd, out);
     out.Add(job);
   }
 };
@@ -326,7 +317,7 @@ std::optional<std::vector<int>> PlacesWithout(const CsvCells& cells, const Layou
   if (layout.headerless == 0 || cells.size() != layout.headerless) return std::nullopt;
   // Both of PAI's tables have the times in the fifth and sixth column.
   for (const std::size_t time : {std::size_t{4}, std::size_t{5}}) {
-    if (!cells[time].empty() && !NumberIn(cells[time])) return std::nullopt;
+    if (!cells[time].empty() && !base::ParseDouble(cells[time])) return std::nullopt;
   }
   std::vector<int> places(layout.headerless);
   for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int>(i);

@@ -147,21 +147,9 @@ std::string Percent(double share) {
 }
 
 std::string TableOf(const std::vector<Evaluated>& all, const EvaluateFlags& flags) {
-  Table table({{"ESTIMATOR"},
-               {"FAMILY"},
-               {"N", true},
-               {"MEAN ERR", true},
-               {"MEDIAN", true},
-               {"UNDER", true},
-               {">5%", true},
-               {">10%", true},
-               {"OVER", true},
-               {"1 GIB", true},
-               {"8 GIB", true},
-               {"COVERED", true},
-               {"BOUND OVER", true},
-               {"NONE", true},
-               {"OOM SEEN", true}});
+  Table table(TextsAndNumbers({"ESTIMATOR", "FAMILY"},
+                              {"N", "MEAN ERR", "MEDIAN", "UNDER", ">5%", ">10%", "OVER", "1 GIB",
+                               "8 GIB", "COVERED", "BOUND OVER", "NONE", "OOM SEEN"}));
   for (const Evaluated& each : all) {
     const Score& score = each.score;
     std::vector<Cell> row{{each.estimator},
@@ -282,16 +270,8 @@ Result<Evaluation> EvaluateAll(const std::vector<const estimate::EstimatorEntry*
   for (const estimate::EstimatorEntry* entry : chosen) {
     const auto estimator = estimate::MakeWithWeights(*entry, flags.weights);
     if (!estimator) return std::unexpected(estimator.error());
-    std::vector<Outcome> outcomes;
-    outcomes.reserve(set.runs.size());
-    for (const Run& run : set.runs) {
-      estimate::Question question = QuestionOf(set, run, flags.coverage);
-      if (site) question.site = &*site;
-      Result<estimate::Answer> answer = (*estimator)->Ask(question);
-      outcomes.push_back({.measured_mib = run.measured_mib,
-                          .censored = run.censored,
-                          .answer = answer ? std::optional(*std::move(answer)) : std::nullopt});
-    }
+    std::vector<Outcome> outcomes =
+        AnswersOf(**estimator, set, flags.coverage, site ? &*site : nullptr);
     if (!flags.leave_out.empty()) {
       std::vector<estimate::LeftOut> families;
       for (const Run& run : set.runs) families.push_back({run.family});

@@ -24,21 +24,6 @@ using estimate::Run;
 using estimate::Score;
 using estimate::Site;
 
-std::vector<Outcome> AnswersOf(const DataSet& set, double coverage, const Site& site) {
-  const auto structural = estimate::MakeStructural();
-  std::vector<Outcome> outcomes;
-  outcomes.reserve(set.runs.size());
-  for (const Run& run : set.runs) {
-    estimate::Question question = QuestionOf(set, run, coverage);
-    question.site = &site;
-    Result<estimate::Answer> answer = structural->Ask(question);
-    outcomes.push_back({.measured_mib = run.measured_mib,
-                        .censored = run.censored,
-                        .answer = answer ? std::optional(*std::move(answer)) : std::nullopt});
-  }
-  return outcomes;
-}
-
 struct Halves {
   Score own, others;
 };
@@ -58,17 +43,11 @@ struct Taught {
 };
 
 std::string TextOf(const std::vector<Taught>& all, double coverage) {
-  Table table({{"TEACHER"},
-               {"SHIFT", true},
-               {"OWN ERR", true},
-               {"THEN", true},
-               {"OTHERS", true},
-               {"THEN", true},
-               {"COVERED", true},
-               {"THEN", true},
-               {"OVER", true},
-               {"THEN", true},
-               {"WHY", false, 20}});
+  std::vector<Column> columns = TextsAndNumbers(
+      {"TEACHER"},
+      {"SHIFT", "OWN ERR", "THEN", "OTHERS", "THEN", "COVERED", "THEN", "OVER", "THEN"});
+  columns.push_back({"WHY", false, 20});
+  Table table(std::move(columns));
   const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
   double worse = 0, least = 1;
   for (const Taught& each : all) {
@@ -95,8 +74,6 @@ std::string TextOf(const std::vector<Taught>& all, double coverage) {
              100 * coverage, 100 * worse, 100 * least);
 }
 
-}  // namespace
-
 estimate::Question QuestionOf(const DataSet& set, const Run& run, double coverage) {
   estimate::Question question;
   question.layers = &set.models[run.model];
@@ -106,6 +83,23 @@ estimate::Question QuestionOf(const DataSet& set, const Run& run, double coverag
   question.gpus = run.gpus;
   question.coverage = coverage;
   return question;
+}
+
+}  // namespace
+
+std::vector<Outcome> AnswersOf(const estimate::Estimator& estimator, const DataSet& set,
+                               double coverage, const Site* site) {
+  std::vector<Outcome> outcomes;
+  outcomes.reserve(set.runs.size());
+  for (const Run& run : set.runs) {
+    estimate::Question question = QuestionOf(set, run, coverage);
+    question.site = site;
+    Result<estimate::Answer> answer = estimator.Ask(question);
+    outcomes.push_back({.measured_mib = run.measured_mib,
+                        .censored = run.censored,
+                        .answer = answer ? std::optional(*std::move(answer)) : std::nullopt});
+  }
+  return outcomes;
 }
 
 Result<Site> LearnFrom(const DataSet& set, const std::string& family) {
@@ -132,14 +126,16 @@ void EvaluateCalibration(Context& context, const DataSet& set, double coverage) 
   for (const Run& run : set.runs) {
     if (!run.censored) families.insert(run.family);
   }
-  const std::vector<Outcome> shipped = AnswersOf(set, coverage, Site{});
+  const auto structural = estimate::MakeStructural();
+  const Site as_shipped;
+  const std::vector<Outcome> shipped = AnswersOf(*structural, set, coverage, &as_shipped);
   std::vector<Taught> all;
   for (const std::string& family : families) {
     Result<Site> site = LearnFrom(set, family);
     if (!site) return context.Fail(site.error());
     Taught taught{.family = family, .site = *std::move(site)};
     taught.shipped = HalvesOf(set, shipped, family);
-    taught.learned = HalvesOf(set, AnswersOf(set, coverage, taught.site), family);
+    taught.learned = HalvesOf(set, AnswersOf(*structural, set, coverage, &taught.site), family);
     all.push_back(std::move(taught));
   }
   if (!context.json) return Print(context, TextOf(all, coverage));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/command.h"
@@ -14,9 +15,10 @@ namespace carma::cli {
 // The word for calibrating by each family in turn.
 inline constexpr const char* kEachFamily = "each";
 
-// Borrows the set.
-estimate::Question QuestionOf(const estimate::DataSet& set, const estimate::Run& run,
-                              double coverage);
+// The estimator's answers for all runs. site: null: as shipped.
+std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
+                                         const estimate::DataSet& set, double coverage,
+                                         const estimate::Site* site);
 
 // Learns from the runs of that family, each batch as a separate task. Errors: kInvalid: it has no
 // run.

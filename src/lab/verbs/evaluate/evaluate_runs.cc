@@ -90,17 +90,8 @@ std::string Percent(double share) {
 }
 
 std::string TableOf(const std::vector<Scored>& all, const RunsFlags& flags) {
-  Table table({{"MEMORY"},
-               {"RUNS"},
-               {"N", true},
-               {"MEAN ERR", true},
-               {"MEDIAN", true},
-               {"P90", true},
-               {"UNDER", true},
-               {">10%", true},
-               {"COVERED", true},
-               {"BOUND OVER", true},
-               {"NONE", true}});
+  Table table(TextsAndNumbers({"MEMORY", "RUNS"}, {"N", "MEAN ERR", "MEDIAN", "P90", "UNDER",
+                                                   ">10%", "COVERED", "BOUND OVER", "NONE"}));
   for (const Scored& each : all) {
     const Score& score = each.score;
     std::vector<Cell> row{{std::string(base::WordOf(each.group.first))},

@@ -43,15 +43,8 @@ Scores ScoresOf(const std::vector<SweepAnswer>& answers, bool by_benchmark) {
 }
 
 std::string TableOf(const Scores& scores) {
-  Table table({{"ASKED"},
-               {"BENCHMARK"},
-               {"N", true},
-               {"MEAN ERR", true},
-               {"MEDIAN", true},
-               {"P90", true},
-               {"COVERED", true},
-               {"BOUND OVER", true},
-               {"NONE", true}});
+  Table table(TextsAndNumbers({"ASKED", "BENCHMARK"},
+                              {"N", "MEAN ERR", "MEDIAN", "P90", "COVERED", "BOUND OVER", "NONE"}));
   for (const auto& [group, score] : scores) {
     std::vector<Cell> row{{std::string(base::WordOf(group.first))},
                           {group.second.empty() ? "all" : group.second},
