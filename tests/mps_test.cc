@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "api/unix_address.h"
+#include "api/listening.h"
 #include "base/file.h"
 #include "base/process_id.h"
 #include "base/text.h"

@@ -9,7 +9,7 @@
 #include <chrono>
 
 #include "api/http.h"
-#include "api/unix_address.h"
+#include "api/listening.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"

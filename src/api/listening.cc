@@ -16,7 +16,7 @@
 #include <cstring>
 #include <utility>
 
-#include "api/unix_address.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 
 namespace carma::api {
@@ -169,6 +169,18 @@ std::optional<std::uint32_t> LoopbackOwner(int fd) {
       header->nlmsg_type != SOCK_DIAG_BY_FAMILY)
     return std::nullopt;
   return static_cast<const inet_diag_msg*>(NLMSG_DATA(header))->idiag_uid;
+}
+
+base::Result<sockaddr_un> UnixAddress(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    return base::Fail(base::ErrorCode::kInvalid,
+                      fmt::format("socket path '{}': expected 1 to {} bytes", base::Printable(path),
+                                  sizeof address.sun_path - 1));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
 }
 
 }  // namespace carma::api

@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <cstdint>
 #include <optional>
@@ -30,5 +31,9 @@ base::Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
 // table of sockets. Empty: the other end is gone, or unknown. For counting, not for rights: with a
 // forwarder (ssh -L) it is the forwarder's user.
 std::optional<std::uint32_t> LoopbackOwner(int fd);
+
+// The address of a Unix socket by path. Errors: kInvalid: empty, or longer than the system can
+// name.
+base::Result<sockaddr_un> UnixAddress(const std::string& path);
 
 }  // namespace carma::api

@@ -50,8 +50,8 @@ struct Context {
   std::unique_ptr<api::Client> client_;
 };
 
-// $CARMA_SOCKET; else that of the pilot of this process's job (pilot_socket.h); else the one in the
-// configuration that a daemon of this user would read; else that of the user's own daemon
+// $CARMA_SOCKET; else that of the pilot of this process's job (client_socket.h); else the one in
+// the configuration that a daemon of this user would read; else that of the user's own daemon
 // (config::OwnSocketPath) if it exists, or if there is no other; else /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 

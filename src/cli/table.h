@@ -40,8 +40,8 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// "  Label        text" lines. Entries with an empty text are left out; an empty label continues the
-// entry above.
+// "  Label        text" lines. Entries with an empty text are left out; an empty label continues
+// the entry above.
 class Facts {
  public:
   void Add(std::string_view label, const std::string& text);

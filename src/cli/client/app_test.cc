@@ -12,9 +12,9 @@
 
 #include "api/gpu_view.h"
 #include "api/lease_view.h"
+#include "api/listening.h"
 #include "api/status_view.h"
 #include "api/task_view.h"
-#include "api/unix_address.h"
 #include "api/views.h"
 #include "base/file.h"
 #include "base/json.h"

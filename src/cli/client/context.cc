@@ -2,8 +2,11 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <ctime>
 #include <optional>
 #include <thread>
+#include <tuple>
 
 #include "api/url.h"
 #include "base/file.h"
@@ -103,6 +106,57 @@ void EndEach(Context& context, const std::vector<std::string>& ids, const std::s
       Print(context, fmt::format("{} {} is {}d\n", noun, base::Printable(id, 40), verb));
   }
   if (context.json) Print(context, JsonList(ended) + "\n");
+}
+
+namespace {
+
+std::optional<base::Time> ParseDate(const std::string& text) {
+  for (const char* format :
+       {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
+    std::tm parts{};
+    const char* end = ::strptime(text.c_str(), format, &parts);
+    if (end == nullptr || *end != '\0') continue;
+    parts.tm_isdst = -1;
+    const std::time_t seconds = std::mktime(&parts);
+    if (seconds == -1) return std::nullopt;
+    return base::FromMs(std::int64_t{seconds} * 1000);
+  }
+  return std::nullopt;
+}
+
+// A date in local time, or a span before now on the daemon's clock, which is asked for, because a
+// simulated server's differs.
+Result<base::Time> ParseMoment(Context& context, const char* option, const std::string& text) {
+  if (const std::optional<base::Time> date = ParseDate(text)) return *date;
+  const bool has_unit = text.find_first_of("smhd") != std::string::npos;
+  const Result<base::Duration> ago = base::ParseSpan(text);
+  if (!has_unit || !ago) {
+    return Fail(ErrorCode::kInvalid,
+                std::string(option) +
+                    ": expected a date like \"2026-03-01 14:05\" or a span like " +
+                    "2h for two hours ago, not '" + base::Printable(text, 40) + "'");
+  }
+  const Called<api::StatusView> status = GetStatus(context.client());
+  if (!status) return std::unexpected(status.error());
+  return base::FromMs(status->value.now_ms) - *ago;
+}
+
+}  // namespace
+
+base::Result<std::string> TimesQuery(Context& context, const std::string& since,
+                                     const std::string& until) {
+  std::string query;
+  base::Time after{};
+  for (const auto& [option, key, text] :
+       {std::tuple("--since", "after_ms", &since), std::tuple("--until", "until_ms", &until)}) {
+    if (text->empty()) continue;
+    const base::Time moment = CARMA_TRY(ParseMoment(context, option, *text));
+    if (moment < after)
+      return base::Fail(ErrorCode::kInvalid, "--until: expected a time after --since");
+    after = moment;
+    query += fmt::format("&{}={}", key, std::max<std::int64_t>(0, base::ToMs(moment)));
+  }
+  return query;
 }
 
 base::Error NamedWrongly(base::Error error) {

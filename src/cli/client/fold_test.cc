@@ -1,4 +1,4 @@
-#include "cli/client/fold.h"
+#include "cli/client/task_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

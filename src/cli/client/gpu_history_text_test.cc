@@ -1,4 +1,4 @@
-#include "cli/client/gpu_history_text.h"
+#include "cli/client/gpu_text.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,6 @@
 #include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/gpu_details.h"
-#include "cli/client/gpu_history_text.h"
 #include "cli/client/gpu_text.h"
 #include "cli/client/verbs.h"
 #include "cli/terminal.h"

@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 #include "cli/calls.h"
-#include "cli/client/fold.h"
 #include "cli/client/task_table.h"
 #include "cli/client/task_text.h"
 #include "cli/client/task_words.h"

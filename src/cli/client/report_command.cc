@@ -1,4 +1,6 @@
 // report: what ended tasks used and waited for, and comparisons of reports.
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "base/calendar.h"
@@ -7,7 +9,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/calls.h"
-#include "cli/client/moment.h"
 #include "cli/client/verbs.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
@@ -39,31 +40,17 @@ void SetLabel(Report& report, const std::string& label) {
   if (report.run) report.run->label = label;
 }
 
-Result<std::string> Query(Context& context, const ReportFlags& flags) {
-  std::string query;
-  const auto add = [&](const char* key, std::int64_t value) {
-    query += (query.empty() ? "?" : "&") + std::string(key) + "=" + std::to_string(value);
-  };
-  base::Time since{};
-  const auto add_moment = [&](const char* option, const char* key,
-                              const std::string& text) -> Result<Unit> {
-    if (text.empty()) return Unit{};
-    const base::Time moment = CARMA_TRY(ParseMoment(context, option, text));
-    if (moment < since) return Fail(ErrorCode::kInvalid, kNotAfterSince);
-    since = moment;
-    add(key, std::max<std::int64_t>(0, base::ToMs(moment)));
-    return Unit{};
-  };
-  CARMA_TRY(add_moment("--since", "after_ms", flags.since));
-  CARMA_TRY(add_moment("--until", "until_ms", flags.until));
-  if (flags.last > 0) add("last", flags.last);
+Result<std::string> Target(Context& context, const ReportFlags& flags) {
+  std::string query = CARMA_TRY(TimesQuery(context, flags.since, flags.until));
+  if (flags.last > 0) query += fmt::format("&last={}", flags.last);
   // A table needs only the sums.
-  if (context.json || flags.tasks || !flags.html.empty()) add("run", 1);
+  if (context.json || flags.tasks || !flags.html.empty()) query += "&run=1";
+  if (!query.empty()) query.front() = '?';
   return "/v1/report" + query;
 }
 
 Result<std::vector<Report>> AskDaemon(Context& context, const ReportFlags& flags) {
-  const std::string target = CARMA_TRY(Query(context, flags));
+  const std::string target = CARMA_TRY(Target(context, flags));
   const std::string answer = CARMA_TRY(context.client().Get(target, kBooksAnswerS));
   Result<std::vector<Report>> reports = report::ReportsFromJsonText(answer);
   if (!reports) return Fail(ErrorCode::kIo, "the daemon's report: " + reports.error().message);

@@ -6,9 +6,7 @@
 #include "api/url.h"
 #include "base/csv.h"
 #include "base/text.h"
-#include "base/try.h"
 #include "cli/calls.h"
-#include "cli/client/moment.h"
 #include "cli/client/verbs.h"
 #include "cli/table.h"
 
@@ -23,20 +21,6 @@ struct UsageFlags {
   std::string until;
   bool csv = false;
 };
-
-Result<std::string> Query(Context& context, const UsageFlags& flags) {
-  std::string query = "by=" + api::Escape(flags.by);
-  base::Time since{};
-  for (const auto& [option, key, text] : {std::tuple("--since", "after_ms", &flags.since),
-                                          std::tuple("--until", "until_ms", &flags.until)}) {
-    if (text->empty()) continue;
-    const base::Time moment = CARMA_TRY(ParseMoment(context, option, *text));
-    if (moment < since) return base::Fail(base::ErrorCode::kInvalid, kNotAfterSince);
-    since = moment;
-    query += fmt::format("&{}={}", key, std::max<std::int64_t>(0, base::ToMs(moment)));
-  }
-  return query;
-}
 
 std::string Hours(double seconds) {
   const double hours = seconds / 3600;
@@ -132,9 +116,9 @@ std::string CsvOf(const std::vector<UsageView>& rows) {
 }
 
 void RunUsage(Context& context, const UsageFlags& flags) {
-  const Result<std::string> query = Query(context, flags);
-  if (!query) return context.Fail(query.error());
-  const auto rows = ListUsage(context.client(), *query);
+  const Result<std::string> times = TimesQuery(context, flags.since, flags.until);
+  if (!times) return context.Fail(times.error());
+  const auto rows = ListUsage(context.client(), "by=" + api::Escape(flags.by) + *times);
   if (!rows) return context.Fail(rows.error());
   if (context.json) return Print(context, rows->text + "\n");
   if (flags.csv) return Print(context, CsvOf(rows->value));

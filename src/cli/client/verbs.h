@@ -32,6 +32,11 @@ base::Result<Settings> WithTasksResolved(Context& context, Settings settings);
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
+// "&after_ms=…&until_ms=…" for --since and --until, empty ones left out: a date like "2026-03-01",
+// "2026-03-01 14:05" or "2026-03-01T14:05:59" in local time, or a span before now: "2h", "7d".
+// Errors: kInvalid naming the option; those of asking the daemon for its clock.
+base::Result<std::string> TimesQuery(Context& context, const std::string& since,
+                                     const std::string& until);
 // Ends tokens or reservations. noun: "Token"; verb: "revoke".
 void EndEach(Context& context, const std::vector<std::string>& ids, const std::string& noun,
              const std::string& verb);

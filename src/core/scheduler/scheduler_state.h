@@ -2,7 +2,7 @@
 // steps of a task's life. What follows from them is decided by functions of the state, one subject
 // per header: waiting.h (where waiting tasks stand), line.h, best_first.h (which starts next),
 // placement.h (on which GPUs), host_line.h (cores and memory of the machine), recovery.h (out of
-// memory), time_slices.h (time slices and preemption), closing.h (the server closes), learning.h
+// memory), time_slices.h (time slices, preemption, shutdown of the server), learning.h
 // (lessons of running tasks), repeats.h (tasks that start again and again), expecting.h (expected
 // starts), explain.h (reasons), books.h (consistency). Independent parts have classes of their own:
 // Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,

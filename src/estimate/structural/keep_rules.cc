@@ -1,6 +1,5 @@
 #include "estimate/structural/keep_rules.h"
 
-
 #include "estimate/structural/every_entry.h"
 
 namespace carma::estimate {

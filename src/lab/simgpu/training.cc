@@ -22,7 +22,6 @@
 #include "base/unique_fd.h"
 #include "lab/simgpu/milestones.h"
 #include "lab/simgpu/mps_client.h"
-#include "lab/simgpu/own_group.h"
 #include "lab/simgpu/visible_gpus.h"
 
 namespace carma::simgpu {

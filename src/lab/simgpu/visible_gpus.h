@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,5 +30,9 @@ struct MpsView {
 base::Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places,
                                     const MpsWelcome& welcome, std::string_view visible_devices,
                                     const MpsMemoryLimits& limits);
+
+// The control group (cgroup v2) of this process as the full path of its folder; empty: only the
+// root group.
+std::string OwnGroup();
 
 }  // namespace carma::simgpu

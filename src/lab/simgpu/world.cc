@@ -59,7 +59,8 @@ struct Crowd {
 };
 
 // A task that would keep more SMs busy than it may use takes longer in proportion. This is the rule
-// of the simulator's MIG instances (sim/mig.h), applied to a thread percentage under MPS as well.
+// of the simulator's MIG instances (sim/gpu_types.h), applied to a thread percentage under MPS as
+// well.
 double BaseSpeed(const World& world, const Resident& resident, const Share& share) {
   const double allowed = resident.sm_cap * world.gpus[share.gpu].compute;
   return share.sm_active <= allowed ? 1 : allowed / share.sm_active;

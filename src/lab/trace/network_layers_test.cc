@@ -1,4 +1,3 @@
-#include "lab/trace/network_layers.h"
 
 #include <gtest/gtest.h>
 

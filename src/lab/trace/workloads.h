@@ -85,4 +85,8 @@ class Catalogue {
   std::map<std::string, std::string> unusable_;  // id -> what is missing
 };
 
+// Layers with weights of well-known convolutional networks, whatever their case and separators
+// ("resnet50", "EfficientNet-B0"). Empty: not one of them.
+std::optional<int> LayersOf(std::string_view model);
+
 }  // namespace carma::trace

@@ -15,4 +15,7 @@ void AddSimulateCommand(Syntax app, Context& context);
 void AddProfileCommand(Syntax app, Context& context);
 void AddEvaluateCommand(Syntax estimate, Context& context);
 
+// simulate validate: compares the simulator with published and measured figures.
+void AddSimulateValidate(Syntax simulate, Context& context);
+
 }  // namespace carma::cli

@@ -20,7 +20,6 @@
 #include "lab/verbs/lab.h"
 #include "lab/verbs/simulate/experiment.h"
 #include "lab/verbs/simulate/text.h"
-#include "lab/verbs/simulate/verbs.h"
 #include "lab/verbs/trace/files.h"
 #include "report/html.h"
 #include "report/report.h"

@@ -15,8 +15,8 @@
 #include "lab/sim/pairs.h"
 #include "lab/sim/residency.h"
 #include "lab/sim/validate.h"
+#include "lab/verbs/lab.h"
 #include "lab/verbs/simulate/experiment.h"
-#include "lab/verbs/simulate/verbs.h"
 #include "lab/verbs/trace/files.h"
 
 namespace carma::cli {

@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "cli/client/verbs.h"
 #include "cli/bars.h"
+#include "cli/client/verbs.h"
 #include "lab/trace/job_statistics.h"
 #include "lab/verbs/trace/verbs.h"
 
