@@ -166,11 +166,10 @@ Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measur
     set.models.push_back(std::move(list));
     return true;
   }));
-  const Result<base::CsvTable> table =
-      base::CsvTable::Read(measured, {"model", "batch", "measured_mib"}, kMaxTableBytes);
-  if (!table) return std::unexpected(table.error());
-  for (std::size_t i = 0; i < table->size(); ++i) {
-    Run run = CARMA_TRY(RunOf(table->Row(i), options));
+  const base::CsvTable table =
+      CARMA_TRY(base::CsvTable::Read(measured, {"model", "batch", "measured_mib"}, kMaxTableBytes));
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    Run run = CARMA_TRY(RunOf(table.Row(i), options));
     const auto found = by_name.find(run.name);
     if (found == by_name.end()) {
       ++set.without_model;
@@ -185,7 +184,7 @@ Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measur
   }
   if (set.runs.empty()) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: none of its {} rows has a model in {}",
-                                                 measured, table->size(), layers));
+                                                 measured, table.size(), layers));
   }
   return set;
 }

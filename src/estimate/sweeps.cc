@@ -127,12 +127,11 @@ Result<bool> IsSweep(const std::string& path) {
 }
 
 Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path) {
-  const Result<base::CsvTable> table =
-      base::CsvTable::Read(path, {"gpu", "benchmark", "batch", "mem_mib_median"}, kMaxSweepBytes);
-  if (!table) return std::unexpected(table.error());
+  const base::CsvTable table = CARMA_TRY(
+      base::CsvTable::Read(path, {"gpu", "benchmark", "batch", "mem_mib_median"}, kMaxSweepBytes));
   std::vector<SweepPoint> points;
-  for (std::size_t i = 0; i < table->size(); ++i) {
-    const base::CsvRow row = table->Row(i);
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const base::CsvRow row = table.Row(i);
     const Result<std::optional<double>> batch = row.Number("batch", 1, 1e9);
     const Result<std::optional<double>> mib = row.Number("mem_mib_median", 1, 1e8);
     if (!batch) return std::unexpected(batch.error());

@@ -136,9 +136,8 @@ Result<base::Time> ParseMoment(Context& context, const char* option, const std::
                     ": expected a date like \"2026-03-01 14:05\" or a span like " +
                     "2h for two hours ago, not '" + base::Printable(text, 40) + "'");
   }
-  const Called<api::StatusView> status = GetStatus(context.client());
-  if (!status) return std::unexpected(status.error());
-  return base::FromMs(status->value.now_ms) - *ago;
+  const Answer<api::StatusView> status = CARMA_TRY(GetStatus(context.client()));
+  return base::FromMs(status.value.now_ms) - *ago;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/gpu_text.h"
 #include "cli/client/verbs.h"
@@ -27,10 +28,9 @@ Result<std::vector<std::string>> NamedGpus(Context& context,
                                            const std::vector<std::string>& words) {
   auto names = SplitGpuNames(words);
   if (!names || *names != kAll) return names;
-  const auto gpus = ListGpus(context.client());
-  if (!gpus) return std::unexpected(gpus.error());
+  const auto gpus = CARMA_TRY(ListGpus(context.client()));
   names->clear();
-  for (const api::GpuView& gpu : gpus->value) names->push_back(gpu.uuid);
+  for (const api::GpuView& gpu : gpus.value) names->push_back(gpu.uuid);
   return names;
 }
 
@@ -139,13 +139,12 @@ void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
 Result<std::vector<Answer<api::GpuView>>> AwaitEmptyGpus(
     Context& context, const std::vector<Answer<api::GpuView>>& drained) {
   while (true) {
-    const auto gpus = ListGpus(context.client());
-    if (!gpus) return std::unexpected(gpus.error());
+    const auto gpus = CARMA_TRY(ListGpus(context.client()));
     bool empty = true;
     std::vector<Answer<api::GpuView>> now;
     for (const Answer<api::GpuView>& each : drained) {
-      const auto at = std::ranges::find(gpus->value, each.value.uuid, &api::GpuView::uuid);
-      if (at == gpus->value.end()) continue;
+      const auto at = std::ranges::find(gpus.value, each.value.uuid, &api::GpuView::uuid);
+      if (at == gpus.value.end()) continue;
       empty = empty && at->state != "drng";
       now.push_back({*at, base::DumpJson(api::ToJson(*at))});
     }

@@ -80,9 +80,8 @@ base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags
     constexpr std::string_view kDependency = "--dependency=";
     if (!word.starts_with(kDependency)) continue;
     const auto tasks =
-        WithTasksResolved(context, {{"dependency", word.substr(kDependency.size())}});
-    if (!tasks) return std::unexpected(tasks.error());
-    word = std::string(kDependency) + tasks->front().second;
+        CARMA_TRY(WithTasksResolved(context, {{"dependency", word.substr(kDependency.size())}}));
+    word = std::string(kDependency) + tasks.front().second;
   }
   auto described = Describe(meant, context.words, context.literal, caller);
   if (!described) return described;

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/try.h"
 #include "cli/client/verbs.h"
 #include "estimate/calibration.h"
 #include "estimate/loaded_code.h"
@@ -128,9 +129,8 @@ DriverFacts AskDriver(const config::Settings& settings) {
 }
 
 Result<DriverFacts> AskRecording(const std::string& path) {
-  const Result<std::string> text = ReadNamed(path, gpu::kMaxRecordingBytes);
-  if (!text) return std::unexpected(text.error());
-  const Result<gpu::Recording> recording = gpu::ParseRecording(*text);
+  const std::string text = CARMA_TRY(ReadNamed(path, gpu::kMaxRecordingBytes));
+  const Result<gpu::Recording> recording = gpu::ParseRecording(text);
   if (!recording) return base::Wrap(recording.error(), path);
   DriverFacts facts{.versions = gpu::DriverVersions{.driver = recording->driver},
                     .simulated = false};
@@ -230,11 +230,10 @@ DaemonFacts AskDaemon(api::Client& client) {
 
 base::Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root) {
   const std::optional<std::string> named = file.empty() ? std::nullopt : std::optional(file);
-  base::Result<config::Loaded> loaded = config::Load(config::StandardSources(named, of_root));
-  if (!loaded) return std::unexpected(loaded.error());
-  const std::string& simulated = loaded->settings.simgpu_state;
+  config::Loaded loaded = CARMA_TRY(config::Load(config::StandardSources(named, of_root)));
+  const std::string& simulated = loaded.settings.simgpu_state;
   if (!simulated.empty()) ::setenv("CARMA_SIMGPU_STATE", simulated.c_str(), 1);
-  return std::move(loaded->settings);
+  return std::move(loaded.settings);
 }
 
 }  // namespace carma::cli

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/client/describe.h"
 #include "cli/client/verbs.h"
 #include "cli/table.h"
@@ -173,13 +174,11 @@ Result<TransformerConfig> ReadModel(const std::string& path, const std::string& 
   std::string config_path = path;
   std::string config_text = text;
   if (estimate::IsPipeline(text)) {
-    Result<estimate::PipelineFound> found = estimate::ReadPipeline(text, path, ReadConfigFile);
-    if (!found) return std::unexpected(found.error());
-    Result<std::string> inner = ReadConfigFile(found->config);
-    if (!inner) return std::unexpected(inner.error());
-    words.insert(words.end(), found->words.begin(), found->words.end());
-    config_path = found->config;
-    config_text = *std::move(inner);
+    estimate::PipelineFound found = CARMA_TRY(estimate::ReadPipeline(text, path, ReadConfigFile));
+    std::string inner = CARMA_TRY(ReadConfigFile(found.config));
+    words.insert(words.end(), found.words.begin(), found.words.end());
+    config_path = found.config;
+    config_text = std::move(inner);
   }
   Result<TransformerConfig> config =
       estimate::ParseTransformerConfig(config_text, InputName(config_path));

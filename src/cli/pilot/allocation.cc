@@ -7,6 +7,7 @@
 #include "base/cpu_list.h"
 #include "base/program_output.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "task/describe/option_values.h"
 
 namespace carma::cli {
@@ -102,12 +103,10 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
     return Fail(ErrorCode::kInvalid, fmt::format("SLURM_JOB_ID: expected a number, not '{}'",
                                                  base::Printable(allocation.job, 40)));
   }
-  if (Result<base::Unit> here = CheckPlace(environment, allocation.job); !here)
-    return std::unexpected(here.error());
+  CARMA_TRY(CheckPlace(environment, allocation.job));
   allocation.gpus = GpusOf(environment);
   if (!named_gpus) {
-    if (Result<base::Unit> some = CheckGpus(allocation); !some)
-      return std::unexpected(some.error());
+    CARMA_TRY(CheckGpus(allocation));
   }
   if (allocation.job.empty()) return allocation;
   if (const auto cpus = NumberOf(environment, "SLURM_CPUS_ON_NODE"); cpus && *cpus > 0)

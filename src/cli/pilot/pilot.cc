@@ -68,19 +68,18 @@ class Pilot {
     const config::Environment environment = OwnEnvironment();
     allocation_ = CARMA_TRY(ReadAllocation(environment, !flags_.gpus.empty()));
     CARMA_TRY(ReadFlags());
-    const Result<config::Loaded> configured =
-        config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0));
-    if (!configured) return std::unexpected(configured.error());
+    const config::Loaded configured =
+        CARMA_TRY(config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0)));
     // A job has its own GPUs; without a job they belong to root's carmad, if there is one.
     if (allocation_.job.empty() && !flags_.beside && ::geteuid() != 0 &&
-        configured->settings.simgpu_state.empty()) {
+        configured.settings.simgpu_state.empty()) {
       const Result<Unit> alone = api::CheckNoOtherDaemon(config::kServerSocket, "--beside");
       if (!alone) return alone;
     }
-    CARMA_TRY(PlanEnd(configured->settings));
+    CARMA_TRY(PlanEnd(configured.settings));
     place_ = CARMA_TRY(MakePlace(environment, allocation_.job, flags_.name));
     books_ = CARMA_TRY(PilotBooks::Take(BooksFolder(environment), Whose()));
-    variables_ = DaemonVariables(allocation_, place_, *configured, notice_, OwnCpus());
+    variables_ = DaemonVariables(allocation_, place_, configured, notice_, OwnCpus());
     context_.socket_path = place_.socket;
     // Processes whose parents end become our children, so that the cluster does not lose them.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);

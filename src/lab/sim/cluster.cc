@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "lab/sim/simulate.h"
 
 namespace carma::sim {
@@ -21,9 +22,8 @@ Result<ServerShape> ParseServer(std::string_view text) {
   const std::string name = base::ToLower(text);
   for (const ServerName& known : kServers) {
     if (known.name != name) continue;
-    Result<std::vector<GpuType>> gpus = ParseShape(known.shape);
-    if (!gpus) return std::unexpected(gpus.error());
-    return ServerShape{std::string(known.name), std::move(*gpus)};
+    std::vector<GpuType> gpus = CARMA_TRY(ParseShape(known.shape));
+    return ServerShape{std::string(known.name), std::move(gpus)};
   }
   Result<std::vector<GpuType>> gpus = ParseShape(text);
   if (gpus) return ServerShape{std::string(text), std::move(*gpus)};
@@ -60,9 +60,8 @@ Result<Cluster> ParseCluster(std::string_view text) {
       return Fail(ErrorCode::kInvalid, fmt::format("servers '{}': more than {}",
                                                    base::Printable(text, 60), kMaxServers));
     }
-    const Result<ServerShape> server = ParseServer(group);
-    if (!server) return std::unexpected(server.error());
-    cluster.servers.insert(cluster.servers.end(), static_cast<std::size_t>(count), *server);
+    const ServerShape server = CARMA_TRY(ParseServer(group));
+    cluster.servers.insert(cluster.servers.end(), static_cast<std::size_t>(count), server);
   }
   if (cluster.servers.size() > 1) {
     for (std::size_t i = 0; i < cluster.servers.size(); ++i) {

@@ -131,13 +131,12 @@ std::int64_t TakeCount(std::string_view& group) {
 }  // namespace
 
 base::Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv) {
-  const base::Result<base::CsvTable> table =
+  const base::CsvTable table = CARMA_TRY(
       base::CsvTable::Parse(csv, {"type", "nvml_name", "total_mib", "reserved_mib", "sms", "idle_w",
-                                  "dynamic_w", "k", "max_w", "relative_speed"});
-  if (!table) return std::unexpected(table.error());
+                                  "dynamic_w", "k", "max_w", "relative_speed"}));
   std::vector<GpuType> types;
-  for (std::size_t i = 0; i < table->size(); ++i) {
-    types.push_back(CARMA_TRY(ParseRow(table->Row(i))));
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    types.push_back(CARMA_TRY(ParseRow(table.Row(i))));
   }
   return types;
 }

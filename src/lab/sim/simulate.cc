@@ -232,14 +232,13 @@ std::string_view CollocationName(core::SharingMethod collocation) {
 
 Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
                                       const trace::Catalogue& catalogue, std::string_view path) {
-  const Result<std::vector<const trace::Workload*>> workloads =
-      trace::MatchWorkloads(trace, catalogue, path);
-  if (!workloads) return std::unexpected(workloads.error());
+  const std::vector<const trace::Workload*> workloads =
+      CARMA_TRY(trace::MatchWorkloads(trace, catalogue, path));
   std::vector<Arrival> arrivals;
-  arrivals.reserve(workloads->size());
-  for (std::size_t i = 0; i < workloads->size(); ++i) {
+  arrivals.reserve(workloads.size());
+  for (std::size_t i = 0; i < workloads.size(); ++i) {
     const trace::Submission& submission = trace.submissions[i];
-    arrivals.push_back({submission.at, (*workloads)[i], submission.solo_s, submission.line,
+    arrivals.push_back({submission.at, workloads[i], submission.solo_s, submission.line,
                         submission.user, submission.cpus, submission.gpu_type, submission.qos,
                         submission.account});
   }

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/user.h"
 #include "lab/simgpu/mps_server.h"
 
@@ -83,12 +84,8 @@ ControlDaemon::ControlDaemon(MpsFolders folders, base::UniqueFd lock,
 Result<Unit> ControlDaemon::Open() {
   // Anything of that name stays: the FIFO of an earlier daemon, or a file that prevents a FIFO.
   ::mkfifo(folders_.LogFifo().c_str(), 0777);
-  Result<base::UniqueFd> privileged = ListenAnew(folders_.Privileged());
-  if (!privileged) return std::unexpected(privileged.error());
-  privileged_ = std::move(*privileged);
-  Result<base::UniqueFd> listener = ListenAnew(folders_.Control());
-  if (!listener) return std::unexpected(listener.error());
-  listener_ = std::move(*listener);
+  privileged_ = CARMA_TRY(ListenAnew(folders_.Privileged()));
+  listener_ = CARMA_TRY(ListenAnew(folders_.Control()));
   // The folder decides who may connect; a shared daemon must also admit clients of other users.
   ::chmod(folders_.Control().c_str(), 0666);
   if (!Is535()) {

@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "lab/trace/job_statistics.h"
 
 namespace carma::trace {
@@ -205,9 +206,7 @@ Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
   }
   Draw draw = measure.whole();
   if (share < 1) {
-    Result<Draw> best = BestDraw(trace, measure, share, options.tasks.has_value(), options.seed);
-    if (!best) return std::unexpected(best.error());
-    draw = *std::move(best);
+    draw = CARMA_TRY(BestDraw(trace, measure, share, options.tasks.has_value(), options.seed));
   }
   facts.load = capacity > 0 ? draw.gpu_seconds / capacity : 0;
   facts.cv_after = draw.cv;
@@ -218,9 +217,7 @@ Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
   trace.jobs = std::move(kept);
   StartAtFirstJob(trace);
   if (options.scale_time) {
-    const Result<double> factor = ScaleTime(trace, draw.gpu_seconds, options.load * options.gpus);
-    if (!factor) return std::unexpected(factor.error());
-    facts.time_factor = *factor;
+    facts.time_factor = CARMA_TRY(ScaleTime(trace, draw.gpu_seconds, options.load * options.gpus));
     facts.load = options.load;
   }
   return facts;

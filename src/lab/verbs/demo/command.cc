@@ -111,10 +111,8 @@ class Demo {
     const std::array<std::pair<const char*, const char*>, 2> kinds{
         {{"/a", "method = \"exclusive\"\n"}, {"/b", ""}}};
     for (std::size_t i = 0; i < kinds.size(); ++i) {
-      auto server =
-          DemoServer::Start(folder_.path() + kinds[i].first, flags_.speed, kinds[i].second);
-      if (!server) return std::unexpected(server.error());
-      servers_.push_back(std::move(*server));
+      servers_.push_back(CARMA_TRY(
+          DemoServer::Start(folder_.path() + kinds[i].first, flags_.speed, kinds[i].second)));
     }
     for (std::size_t i = 0; i < servers_.size(); ++i) {
       const auto status = CARMA_TRY(GetStatus(servers_[i]->client()));

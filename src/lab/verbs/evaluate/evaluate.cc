@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/client/verbs.h"
 #include "cli/command.h"
 #include "cli/table.h"
@@ -231,9 +232,8 @@ std::string RowsOf(const std::string& name, const DataSet& set,
 Result<bool> AreSweeps(const std::vector<std::string>& files) {
   bool sweeps = !files.empty();
   for (const std::string& file : files) {
-    const Result<bool> one = estimate::IsSweep(file);
-    if (!one) return std::unexpected(one.error());
-    sweeps = sweeps && *one;
+    const bool one = CARMA_TRY(estimate::IsSweep(file));
+    sweeps = sweeps && one;
   }
   return sweeps;
 }
@@ -268,10 +268,9 @@ Result<Evaluation> EvaluateAll(const std::vector<const estimate::EstimatorEntry*
                                const EvaluateFlags& flags) {
   Evaluation done;
   for (const estimate::EstimatorEntry* entry : chosen) {
-    const auto estimator = estimate::MakeWithWeights(*entry, flags.weights);
-    if (!estimator) return std::unexpected(estimator.error());
+    const auto estimator = CARMA_TRY(estimate::MakeWithWeights(*entry, flags.weights));
     std::vector<Outcome> outcomes =
-        AnswersOf(**estimator, set, flags.coverage, site ? &*site : nullptr);
+        AnswersOf(*estimator, set, flags.coverage, site ? &*site : nullptr);
     if (!flags.leave_out.empty()) {
       std::vector<estimate::LeftOut> families;
       for (const Run& run : set.runs) families.push_back({run.family});

@@ -250,10 +250,9 @@ Result<std::vector<report::Report>> ReportsOf(const Prepared& prepared,
         options.noise = prepared.load.noise;
         options.seed = prepared.load.seed;
         options.slowdown_limit = prepared.load.slowdown_limit;
-        auto recorded =
-            sim::SimulateRecorded(prepared.cluster, prepared.arrivals, std::move(options));
-        if (!recorded) return std::unexpected(recorded.error());
-        report.run = std::move(recorded->run);
+        auto recorded = CARMA_TRY(
+            sim::SimulateRecorded(prepared.cluster, prepared.arrivals, std::move(options)));
+        report.run = std::move(recorded.run);
         report.run->label = metrics.label;
         report.run->provenance = metrics.provenance;
       }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/shell_quote.h"
 #include "config/keys.h"
 #include "config/toml_text.h"
@@ -103,11 +104,10 @@ std::string WordsOf(const SimPolicy& policy) {
 
 Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
                             Experiment& experiment) {
-  const Result<std::vector<config::Entry>> entries = config::ParseToml(path, text);
-  if (!entries) return std::unexpected(entries.error());
+  const std::vector<config::Entry> entries = CARMA_TRY(config::ParseToml(path, text));
   std::vector<std::vector<PolicyWord>> axes;
   std::string open;  // label of the [run] that is being read
-  for (const config::Entry& entry : *entries) {
+  for (const config::Entry& entry : entries) {
     const std::string where = fmt::format("{}:{}", path, entry.line);
     const std::string& section = entry.path.front();
     if (section == "common" && entry.path.size() > 1) {
@@ -135,9 +135,8 @@ Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
     }
   }
   if (axes.empty()) return Unit{};
-  auto combined = Combinations(axes, path);
-  if (!combined) return std::unexpected(combined.error());
-  for (std::vector<PolicyWord>& words : *combined) experiment.policies.push_back(std::move(words));
+  auto combined = CARMA_TRY(Combinations(axes, path));
+  for (std::vector<PolicyWord>& words : combined) experiment.policies.push_back(std::move(words));
   return Unit{};
 }
 

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/words.h"
 #include "config/keys.h"
 #include "estimate/estimator.h"
@@ -397,8 +398,7 @@ std::vector<PolicyWordInfo> PolicyWords() {
 Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<PolicyWord>& words) {
   Draft draft{.settings = base};
   for (const PolicyWord& word : words) {
-    if (Result<Unit> applied = Apply(word, draft); !applied)
-      return std::unexpected(applied.error());
+    CARMA_TRY(Apply(word, draft));
   }
   SimPolicy& policy = draft.policy;
   draft.settings.divided = policy.options.collocation == core::SharingMethod::kMig;
@@ -410,8 +410,7 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
                                     !draft.settings.published && policy.options.above.WithCarma();
   for (const PolicyWord& word : words) {
     if (!HoldsForAnySharing(word)) continue;
-    if (Result<Unit> applied = Apply(word, draft); !applied)
-      return std::unexpected(applied.error());
+    CARMA_TRY(Apply(word, draft));
   }
   policy.spec = SpecOf(words, base.mapper);
   if (policy.label.empty()) policy.label = policy.spec;

@@ -131,13 +131,12 @@ Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded) {
 
 Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue,
                                       const std::string& folder) {
-  const Result<std::map<std::string, std::string>> files = FilesOf(folder);
-  if (!files) return std::unexpected(files.error());
+  const std::map<std::string, std::string> files = CARMA_TRY(FilesOf(folder));
   std::map<std::string, estimate::Summary> read;  // many workloads name the same file
   LoadedSummaries loaded;
   for (const auto& [id, workload] : catalogue.workloads()) {
-    const auto file = files->find(base::ToLower(workload.summary_file));
-    if (workload.summary_file.empty() || file == files->end()) {
+    const auto file = files.find(base::ToLower(workload.summary_file));
+    if (workload.summary_file.empty() || file == files.end()) {
       loaded.troubles.push_back(id + (workload.summary_file.empty()
                                           ? ": no summary file is stated"
                                           : ": no file " + workload.summary_file));

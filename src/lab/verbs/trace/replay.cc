@@ -77,11 +77,10 @@ Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const trace::Workload played = trace::AsSubmitted(*workloads[i], trace.submissions[i]);
     const auto said = options.said_mib.find(i + 1);
-    Result<std::string> spec =
+    std::string spec = CARMA_TRY(
         SpecText(played, options,
-                 said == options.said_mib.end() ? std::nullopt : std::optional(said->second));
-    if (!spec) return std::unexpected(spec.error());
-    steps.push_back({trace.submissions[i].at, std::move(*spec)});
+                 said == options.said_mib.end() ? std::nullopt : std::optional(said->second)));
+    steps.push_back({trace.submissions[i].at, std::move(spec)});
   }
   return steps;
 }
@@ -185,10 +184,9 @@ Result<Unit> Replay::Look() {
   std::set_difference(unfinished_.begin(), unfinished_.end(), still.begin(), still.end(),
                       std::back_inserter(gone));
   for (const std::uint64_t id : gone) {
-    const Result<api::TaskView> task =
-        Patiently([&] { return server_.Await(id, std::chrono::seconds(0)); });
-    if (!task) return std::unexpected(task.error());
-    if (HasEnded(*task)) CountEnded(*task);
+    const api::TaskView task =
+        CARMA_TRY(Patiently([&] { return server_.Await(id, std::chrono::seconds(0)); }));
+    if (HasEnded(task)) CountEnded(task);
   }
   progress_.ooms = std::accumulate(ooms_.begin(), ooms_.end(), 0,
                                    [](int sum, const auto& entry) { return sum + entry.second; });

@@ -83,11 +83,10 @@ Result<ReplayOptions> PrepareReplay(const ReplayFlags& flags) {
     return base::FailErrno(errno, simtask + " (see --simtask)");
   }
   options.simtask = simtask;
-  const Result<std::string> output =
-      AbsolutePath(flags.output_dir.empty() ? "carma-replay" : flags.output_dir);
-  if (!output) return std::unexpected(output.error());
-  CARMA_TRY(base::MakeDirs(*output));
-  options.output_dir = *output;
+  const std::string output =
+      CARMA_TRY(AbsolutePath(flags.output_dir.empty() ? "carma-replay" : flags.output_dir));
+  CARMA_TRY(base::MakeDirs(output));
+  options.output_dir = output;
   for (const char* name : {"PATH", "HOME"}) {
     if (const std::string value = base::GetEnv(name); !value.empty()) {
       options.environment[name] = value;
