@@ -13,12 +13,20 @@ struct Choices {
   bool list = false;               // a comma-separated list
 };
 
+template <class Entries>
+std::vector<std::string> NamesOf(const Entries& entries) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.emplace_back(entry.name);
+  return names;
+}
+
 // A row of a program's table of choices.
 struct ChoiceRow {
   std::string_view verb;  // empty: any
   std::string_view option;
   bool list;
-  std::vector<std::string> (*words)();
+  std::vector<std::string> (*words)() = nullptr;
+  std::string_view fixed = {};  // in place of `words`, between commas
 };
 // The choices of that verb and option; no words if there is no row.
 Choices FindChoices(std::span<const ChoiceRow> rows, std::string_view verb,

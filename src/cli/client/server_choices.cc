@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "cli/client/task_table.h"
 #include "config/settings.h"
 #include "core/policy/policy.h"
@@ -14,13 +15,6 @@ namespace carma::cli {
 namespace {
 
 using Words = std::vector<std::string>;
-
-template <class Entries>
-Words NamesOf(const Entries& entries) {
-  Words names;
-  for (const auto& entry : entries) names.emplace_back(entry.name);
-  return names;
-}
 
 Words States() {
   Words names{"all"};
@@ -55,40 +49,23 @@ Words FirstWordsOf() {
   return words;
 }
 
-constexpr std::array kRows{
-    ChoiceRow{"list", "--state", true, &States},
-    ChoiceRow{"list", "--format", true, &ColumnKeys},
-    ChoiceRow{"estimate", "--estimator", true, &Estimators},
-    ChoiceRow{"", "--method", false,
-              [] {
-                return Words{"full", "lora", "qlora"};
-              }},
-    ChoiceRow{
-        "", "--lora-targets", true,
-        [] { return Words{"q", "k", "v", "o", "gate", "up", "down", "attention", "mlp", "all"}; }},
-    ChoiceRow{"", "--gradient-checkpointing", false, &FirstWordsOf<estimate::Checkpointing>},
-    ChoiceRow{"", "--attention", false, &FirstWordsOf<estimate::Attention>},
-    ChoiceRow{"", "--loss", false, &FirstWordsOf<estimate::Loss>},
-    ChoiceRow{"", "--dp", false, &FirstWordsOf<estimate::DataParallel>},
-    ChoiceRow{"", "--offload", true,
-              [] {
-                return Words{"optimizer", "params"};
-              }},
-    ChoiceRow{"", "--rad-estimate", false, &MemoryColumns},
-    ChoiceRow{"", "--estimate", false, &MemoryColumns},
-    ChoiceRow{"", "--optimizer", false,
-              [] {
-                return Words{"sgd", "sgd-momentum", "adam", "adamw"};
-              }},
-    ChoiceRow{"", "--precision", false,
-              [] {
-                return Words{"fp32", "amp", "bf16"};
-              }},
-    ChoiceRow{"config show", "", false, &ConfigKeys},
-    ChoiceRow{"completion", "", false,
-              [] {
-                return Words{"bash", "zsh", "fish"};
-              }},
+constexpr ChoiceRow kRows[] = {
+    {"list", "--state", true, &States},
+    {"list", "--format", true, &ColumnKeys},
+    {"estimate", "--estimator", true, &Estimators},
+    {"", "--method", false, nullptr, "full,lora,qlora"},
+    {"", "--lora-targets", true, nullptr, "q,k,v,o,gate,up,down,attention,mlp,all"},
+    {"", "--gradient-checkpointing", false, &FirstWordsOf<estimate::Checkpointing>},
+    {"", "--attention", false, &FirstWordsOf<estimate::Attention>},
+    {"", "--loss", false, &FirstWordsOf<estimate::Loss>},
+    {"", "--dp", false, &FirstWordsOf<estimate::DataParallel>},
+    {"", "--offload", true, nullptr, "optimizer,params"},
+    {"", "--rad-estimate", false, &MemoryColumns},
+    {"", "--estimate", false, &MemoryColumns},
+    {"", "--optimizer", false, nullptr, "sgd,sgd-momentum,adam,adamw"},
+    {"", "--precision", false, nullptr, "fp32,amp,bf16"},
+    {"config show", "", false, &ConfigKeys},
+    {"completion", "", false, nullptr, "bash,zsh,fish"},
 };
 
 }  // namespace
@@ -96,8 +73,10 @@ constexpr std::array kRows{
 Choices FindChoices(std::span<const ChoiceRow> rows, std::string_view verb,
                     std::string_view option) {
   for (const ChoiceRow& row : rows) {
-    if (row.option == option && (row.verb.empty() || row.verb == verb))
-      return {row.words(), row.list};
+    if (row.option != option || (!row.verb.empty() && row.verb != verb)) continue;
+    if (row.words) return {row.words(), row.list};
+    const auto fixed = base::Split(row.fixed, ',');
+    return {{fixed.begin(), fixed.end()}, row.list};
   }
   return {};
 }

@@ -48,15 +48,11 @@ std::string Padded(std::string_view text, std::size_t width, bool right = false)
   return (right ? blanks + cut : cut + blanks) + " ";
 }
 
-std::string Seconds(std::int64_t from_ms, std::int64_t until_ms) {
-  return base::FormatSpan(base::Duration(std::max<std::int64_t>(0, until_ms - from_ms)));
-}
-
 // How long the task has run or waited.
 std::string TimeText(const TaskView& task, std::int64_t now_ms) {
-  if (Waits(task)) return Seconds(task.submitted_ms, now_ms);
+  if (Waits(task)) return SpanText(task.submitted_ms, now_ms);
   if (!task.launched_ms) return "-";
-  return Seconds(*task.launched_ms, HoldsGpus(task) ? now_ms : task.ended_ms.value_or(now_ms));
+  return SpanText(*task.launched_ms, HoldsGpus(task) ? now_ms : task.ended_ms.value_or(now_ms));
 }
 
 std::string MemoryText(const TaskView& task) {

@@ -15,13 +15,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-template <class Entries>
-Words NamesOf(const Entries& entries) {
-  Words names;
-  for (const auto& entry : entries) names.emplace_back(entry.name);
-  return names;
-}
-
 // The mappers, and the keys of the sections of the configuration that a simulated policy accepts.
 Words PolicyWords() {
   Words words = NamesOf(core::Mappers());
@@ -50,36 +43,18 @@ Words SimulatedEstimators() {
   return words;
 }
 
-constexpr std::array kRows{
-    ChoiceRow{"estimate evaluate", "--estimator", true, &Estimators},
-    ChoiceRow{"estimate evaluate", "--by", true,
-              [] {
-                return Words{"source",       "family",   "model", "method",
-                             "quantisation", "parallel", "gpus"};
-              }},
-    ChoiceRow{"simulate", "--estimator", false, &SimulatedEstimators},
-    ChoiceRow{"simulate", "--policy", true, &PolicyWords},
-    ChoiceRow{"simulate", "--model", true, &SimulatedWorld},
-    ChoiceRow{"simulate", "--history", false,
-              [] {
-                return Words{"none", "run", "runs"};
-              }},
-    ChoiceRow{"simulate", "--collocation", false,
-              [] {
-                return Words{"mps", "streams", "mig", "exclusive"};
-              }},
-    ChoiceRow{"profile", "--methods", true,
-              [] {
-                return Words{"streams", "mps", "mig"};
-              }},
-    ChoiceRow{"simulate", "--published", false,
-              [] {
-                return Words{"thesis", "v2"};
-              }},
-    ChoiceRow{"trace export", "--as", false,
-              [] {
-                return Words{"jobs", "tasks", "script"};
-              }},
+constexpr ChoiceRow kRows[] = {
+    {"estimate evaluate", "--estimator", true, &Estimators},
+    {"estimate evaluate", "--by", true, nullptr,
+     "source,family,model,method,quantisation,parallel,gpus"},
+    {"simulate", "--estimator", false, &SimulatedEstimators},
+    {"simulate", "--policy", true, &PolicyWords},
+    {"simulate", "--model", true, &SimulatedWorld},
+    {"simulate", "--history", false, nullptr, "none,run,runs"},
+    {"simulate", "--collocation", false, nullptr, "mps,streams,mig,exclusive"},
+    {"profile", "--methods", true, nullptr, "streams,mps,mig"},
+    {"simulate", "--published", false, nullptr, "thesis,v2"},
+    {"trace export", "--as", false, nullptr, "jobs,tasks,script"},
 };
 
 Choices LabChoices(std::string_view verb, std::string_view option) {
