@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::task {
 namespace {
@@ -191,9 +192,7 @@ Result<std::optional<AttachSocket::Received>> AttachSocket::Receive() {
   if (n <= 0) return Fail(ErrorCode::kNotFound, "terminal's socket: the other side is gone");
   Received received;
   received.descriptor = DescriptorOf(header);
-  Result<AttachMessage> message = ParseAttachMessage({bytes.data(), static_cast<std::size_t>(n)});
-  if (!message) return std::unexpected(message.error());
-  received.message = std::move(*message);
+  received.message = CARMA_TRY(ParseAttachMessage({bytes.data(), static_cast<std::size_t>(n)}));
   return received;
 }
 
@@ -230,11 +229,10 @@ Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner) {
       return Fail(ErrorCode::kNotFound, "the 'carma run' that waited for it is gone");
     return FailErrno(errno, "terminal of the task");
   }
-  const Result<uid_t> peer = PeerOf(fd.get());
-  if (!peer) return std::unexpected(peer.error());
-  if (*peer != owner)
+  const uid_t peer = CARMA_TRY(PeerOf(fd.get()));
+  if (peer != owner)
     return Fail(ErrorCode::kDenied,
-                fmt::format("its terminal belongs to user {}, not to user {}", *peer, owner));
+                fmt::format("its terminal belongs to user {}, not to user {}", peer, owner));
   return AttachSocket(std::move(fd));
 }
 

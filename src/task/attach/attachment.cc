@@ -8,6 +8,8 @@
 
 #include <cerrno>
 
+#include "base/try.h"
+
 namespace carma::task {
 namespace {
 
@@ -34,10 +36,9 @@ bool WaitFor(int fd, short events, SteadyClock::time_point deadline) {
 Result<AttachSocket::Received> HearHello(AttachSocket& socket) {
   const auto deadline = SteadyClock::now() + kHelloPatience;
   while (WaitFor(socket.fd(), POLLIN, deadline)) {
-    Result<std::optional<AttachSocket::Received>> heard = socket.Receive();
-    if (!heard) return std::unexpected(heard.error());
-    if (*heard && (*heard)->message.kind == Kind::kHello) return std::move(**heard);
-    if (*heard) return Fail(ErrorCode::kInvalid, "terminal's socket: expected a greeting first");
+    std::optional<AttachSocket::Received> heard = CARMA_TRY(socket.Receive());
+    if (heard && heard->message.kind == Kind::kHello) return std::move(*heard);
+    if (heard) return Fail(ErrorCode::kInvalid, "terminal's socket: expected a greeting first");
   }
   return Fail(ErrorCode::kUnavailable, "the 'carma run' that waited for it does not answer");
 }
@@ -45,17 +46,14 @@ Result<AttachSocket::Received> HearHello(AttachSocket& socket) {
 }  // namespace
 
 Result<Attachment> Attachment::Open(const std::string& name, bool terminal, uid_t owner) {
-  Result<AttachSocket> socket = ConnectAttach(name, owner);
-  if (!socket) return std::unexpected(socket.error());
-  Result<AttachSocket::Received> hello = HearHello(*socket);
-  if (!hello) return std::unexpected(hello.error());
+  AttachSocket socket = CARMA_TRY(ConnectAttach(name, owner));
+  AttachSocket::Received hello = CARMA_TRY(HearHello(socket));
   Attachment attachment;
-  attachment.socket_ = std::move(*socket);
+  attachment.socket_ = std::move(socket);
   if (terminal) {
-    if (Result<Unit> opened = attachment.OpenTerminal(hello->message.size); !opened)
-      return std::unexpected(opened.error());
-  } else if (hello->descriptor) {
-    attachment.task_end_ = std::move(hello->descriptor);
+    CARMA_TRY(attachment.OpenTerminal(hello.message.size));
+  } else if (hello.descriptor) {
+    attachment.task_end_ = std::move(hello.descriptor);
   } else {
     return Fail(ErrorCode::kInvalid, "terminal's socket: expected the task's input");
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "task/describe/options.h"
 
 namespace carma::task {
@@ -133,13 +134,12 @@ void FillSlurm(const SlurmWords& words, const SubmitterContext& context, TaskSpe
 
 Result<std::vector<TaskSpec>> Expand(TaskSpec spec, const std::optional<std::string>& array) {
   if (!array) return std::vector<TaskSpec>{std::move(spec)};
-  const Result<ArrayPlan> plan = ParseArray(*array);
-  if (!plan) return std::unexpected(plan.error());
+  const ArrayPlan plan = CARMA_TRY(ParseArray(*array));
   std::vector<TaskSpec> tasks;
-  tasks.reserve(plan->indices.size());
-  spec.array_limit = static_cast<int>(plan->limit.value_or(0));
-  if (spec.slurm) spec.environment.merge(VariablesOfArray(plan->indices));
-  for (const std::int64_t index : plan->indices) {
+  tasks.reserve(plan.indices.size());
+  spec.array_limit = static_cast<int>(plan.limit.value_or(0));
+  if (spec.slurm) spec.environment.merge(VariablesOfArray(plan.indices));
+  for (const std::int64_t index : plan.indices) {
     spec.array_index = index;
     tasks.push_back(spec);
   }
@@ -205,8 +205,7 @@ void Description::Warn(std::string text) {
 
 Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& context) {
   TaskSpec spec = draft_.spec;
-  if (Result<Unit> chosen = ChooseCommand(draft_, spec); !chosen)
-    return std::unexpected(chosen.error());
+  CARMA_TRY(ChooseCommand(draft_, spec));
   const bool sweeps = !draft_.parameters.empty() || !draft_.sweep_file.empty();
   if (sweeps && draft_.array)
     return Fail(ErrorCode::kInvalid, "--param and --param-file make an array: omit --array");
@@ -237,7 +236,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
       Warn("no #SBATCH line names the output: it is carma-%j-%B.out, not slurm-%j.out");
   }
   FillDefaults(spec);
-  if (Result<Unit> valid = Validate(spec); !valid) return std::unexpected(valid.error());
+  CARMA_TRY(Validate(spec));
   for (const std::string& path : {spec.stdout_path, spec.stderr_path}) {
     if (sweeps && path.find('{') != path.npos) continue;  // a value of the sweep
     if ((draft_.array || sweeps) && !path.empty() && IsOnePathForAll(path))

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "core/values/gpu_choice.h"
 #include "task/describe/spec.h"
 
@@ -223,9 +224,7 @@ Result<ArrayPlan> ParseArray(std::string_view text) {
   }
   std::set<std::int64_t> indices;
   for (std::string_view piece : base::Split(list, ',')) {
-    if (Result<base::Unit> added = AddIndices(piece, indices); !added) {
-      return std::unexpected(added.error());
-    }
+    CARMA_TRY(AddIndices(piece, indices));
   }
   plan.indices.assign(indices.begin(), indices.end());
   return plan;
@@ -281,11 +280,9 @@ Result<GpuCount> ParseGres(std::string_view text) {
     } else if (kind == "gpu") {
       const std::string_view rest = piece.substr(4);
       // "gpu:a100" means one GPU of that type.
-      Result<GpuCount> count = !rest.empty() && rest.find(':') == rest.npos && !ParseInt(rest)
-                                   ? ParseGpus(std::string(rest) + ":1")
-                                   : ParseGpus(rest);
-      if (!count) return count;
-      found = std::move(*count);
+      found = CARMA_TRY(!rest.empty() && rest.find(':') == rest.npos && !ParseInt(rest)
+                            ? ParseGpus(std::string(rest) + ":1")
+                            : ParseGpus(rest));
     } else if (base::ToLower(piece) == "none") {
       found = GpuCount{.gpus = 0};
     } else if (kind == "shard" || kind == "mps") {

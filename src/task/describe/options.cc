@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "task/describe/description.h"
 #include "task/describe/sweep.h"
 
@@ -55,16 +56,15 @@ Result<Unit> SetFlag(Draft& draft, std::string_view) {
 
 template <auto kMember, auto kParse>
 Result<Unit> SetParsed(Draft& draft, std::string_view value) {
-  auto parsed = kParse(value);
-  if (!parsed) return std::unexpected(parsed.error());
-  Member<kMember>(draft) = *std::move(parsed);
+  auto parsed = CARMA_TRY(kParse(value));
+  Member<kMember>(draft) = std::move(parsed);
   return Unit{};
 }
 
 // Keeps the text if it can be read.
 template <auto kMember, auto kParse>
 Result<Unit> SetReadable(Draft& draft, std::string_view value) {
-  if (const auto read = kParse(value); !read) return std::unexpected(read.error());
+  CARMA_TRY(kParse(value));
   return SetText<kMember>(draft, value);
 }
 
@@ -87,9 +87,7 @@ Result<Unit> SetGres(Draft& draft, std::string_view value) {
 }
 
 Result<Unit> SetGpuType(Draft& draft, std::string_view value) {
-  const Result<std::optional<std::string>> type = ParseGpuType(value);
-  if (!type) return std::unexpected(type.error());
-  draft.spec.gpu_type = *type;
+  draft.spec.gpu_type = CARMA_TRY(ParseGpuType(value));
   draft.type_with_count = false;
   return Unit{};
 }
@@ -116,9 +114,8 @@ Result<Unit> SetGpuNames(Draft& draft, std::string_view value) {
     (draft.spec.*kMember).clear();
     return Unit{};
   }
-  Result<std::vector<std::string>> names = ParseGpuNames(value);
-  if (!names) return std::unexpected(names.error());
-  draft.spec.*kMember = *std::move(names);
+  std::vector<std::string> names = CARMA_TRY(ParseGpuNames(value));
+  draft.spec.*kMember = std::move(names);
   return Unit{};
 }
 constexpr std::int64_t kLeastPlausible = 128;  // MiB; a CUDA context alone takes more
@@ -169,9 +166,7 @@ Result<Unit> AddContainerMount(Draft& draft, std::string_view value) {
 
 // Adds to earlier parameters: each has its own name.
 Result<Unit> SetParameter(Draft& draft, std::string_view value) {
-  auto parameter = ParseParameter(value);
-  if (!parameter) return std::unexpected(parameter.error());
-  draft.parameters.push_back(*std::move(parameter));
+  draft.parameters.push_back(CARMA_TRY(ParseParameter(value)));
   return Unit{};
 }
 // The current time is only known in Finish(); here any time shows whether the form is right.
@@ -194,20 +189,18 @@ Result<Unit> SetNotify(Draft& draft, std::string_view value) {
     draft.spec.notify.clear();
     return Unit{};
   }
-  Result<NotifyRule> rule = ParseNotifyRule(value);
-  if (!rule) return std::unexpected(rule.error());
+  NotifyRule rule = CARMA_TRY(ParseNotifyRule(value));
   if (draft.spec.notify.size() == kMaxNotifyRules)
     return Fail(ErrorCode::kInvalid, fmt::format("more than {} targets", kMaxNotifyRules));
-  draft.spec.notify.push_back(*std::move(rule));
+  draft.spec.notify.push_back(std::move(rule));
   return Unit{};
 }
 
 Result<Unit> SetMailType(Draft& draft, std::string_view value) {
-  Result<MailTypes> types = ParseMailTypes(value);
-  if (!types) return std::unexpected(types.error());
-  for (const std::string& word : types->passed_over)
+  MailTypes types = CARMA_TRY(ParseMailTypes(value));
+  for (const std::string& word : types.passed_over)
     draft.remarks.push_back("'" + word + "' is ignored");
-  draft.mail_types = *std::move(types);
+  draft.mail_types = std::move(types);
   return Unit{};
 }
 

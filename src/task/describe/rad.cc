@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "task/describe/description.h"
 #include "task/describe/shell_words.h"
 #include "task/describe/spec.h"
@@ -158,19 +159,19 @@ class Parser {
     if (comment.starts_with('#')) comment.remove_prefix(1);
     file_.comment = base::Trim(comment);
     if (!value(1).empty()) {
-      if (Result<Unit> read = ReadConda(2, value(1)); !read) return read;
+      CARMA_TRY(ReadConda(2, value(1)));
     }
-    if (Result<Unit> read = ReadCommand(3, lines_[2]); !read) return read;
+    CARMA_TRY(ReadCommand(3, lines_[2]));
     if (value(3).size() > kMaxPathBytes) return Expected(4, "a file name", value(3));
     if (!value(3).empty()) file_.model = std::string(value(3));
     // Line 5 names the data set and line 7 a policy that the original never read.
     if (!value(5).empty()) {
-      if (Result<Unit> read = ReadBatchSize(6, value(5)); !read) return read;
+      CARMA_TRY(ReadBatchSize(6, value(5)));
     }
-    if (Result<Unit> read = ReadGpus(8, value(7)); !read) return read;
+    CARMA_TRY(ReadGpus(8, value(7)));
     for (std::size_t i = 0; i < kRadColumns.size(); ++i) {
       std::optional<std::int64_t>& column = file_.memory.*kRadColumns[i].mib;
-      if (Result<Unit> read = ReadColumn(9 + i, value(8 + i), column); !read) return read;
+      CARMA_TRY(ReadColumn(9 + i, value(8 + i), column));
     }
     return Unit{};
   }
@@ -237,27 +238,26 @@ Result<RadFile> ParseRad(std::string_view text, std::string_view path) {
 }
 
 Result<Unit> ApplyRad(std::string_view text, std::string_view path, Description& description) {
-  Result<RadFile> file = ParseRad(text, path);
-  if (!file) return std::unexpected(file.error());
+  RadFile file = CARMA_TRY(ParseRad(text, path));
   const std::string where = base::Printable(path, 200);
   std::vector<std::pair<std::string_view, std::string>> settings{
-      {"gpus", std::to_string(file->gpus)}};
+      {"gpus", std::to_string(file.gpus)}};
   std::string_view name = base::BaseName(path);
   if (name.ends_with(".rad")) name.remove_suffix(4);
   if (!name.empty()) settings.emplace_back("job-name", base::Printable(name, 200));
-  if (file->conda_env) settings.emplace_back("conda-env", *file->conda_env);
-  if (file->batch_size) settings.emplace_back("batch-size", std::to_string(*file->batch_size));
-  if (file->exclusive) settings.emplace_back(*file->exclusive ? "exclusive" : "collocated", "");
-  if (file->model) {
-    const bool absolute = file->model->starts_with('/') || file->model->starts_with('~');
+  if (file.conda_env) settings.emplace_back("conda-env", *file.conda_env);
+  if (file.batch_size) settings.emplace_back("batch-size", std::to_string(*file.batch_size));
+  if (file.exclusive) settings.emplace_back(*file.exclusive ? "exclusive" : "collocated", "");
+  if (file.model) {
+    const bool absolute = file.model->starts_with('/') || file.model->starts_with('~');
     const std::string folder(absolute ? "" : path.substr(0, path.rfind('/') + 1));
-    settings.emplace_back("model-summary", folder + *file->model);
+    settings.emplace_back("model-summary", folder + *file.model);
   }
   for (const auto& [option, value] : settings) {
-    if (Result<Unit> set = description.Set(option, value, where); !set) return set;
+    CARMA_TRY(description.Set(option, value, where));
   }
-  description.SetCommand(std::move(file->command));
-  description.SetRadMemory(file->memory);
+  description.SetCommand(std::move(file.command));
+  description.SetRadMemory(file.memory);
   return Unit{};
 }
 

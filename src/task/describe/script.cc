@@ -7,6 +7,7 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "task/describe/options.h"
 #include "task/describe/script_body.h"
 #include "task/describe/shell_words.h"
@@ -69,7 +70,7 @@ class Reader {
       return Fail(ErrorCode::kInvalid,
                   path_ + ":1: expected an interpreter line such as #!/bin/bash");
     }
-    if (Result<Unit> readable = CheckBytes(); !readable) return std::unexpected(readable.error());
+    CARMA_TRY(CheckBytes());
     line_ = 0;
     bool in_head = true;  // before the first command
     for (std::string_view line : base::Split(text_, '\n')) {
@@ -78,7 +79,7 @@ class Reader {
       if (trimmed.empty()) continue;
       in_head = in_head && trimmed.front() == '#';
       if (in_head) {
-        if (Result<Unit> read = ReadComment(trimmed); !read) return std::unexpected(read.error());
+        CARMA_TRY(ReadComment(trimmed));
         continue;
       }
       const std::string_view late = KeywordOf(trimmed);
@@ -94,8 +95,7 @@ class Reader {
   Result<Directives> RunWords(const std::vector<std::string>& words) {
     found_.sbatch = true;
     for (std::size_t i = 0; i < words.size();) {
-      if (Result<Unit> taken = TakeOption(words, i, true); !taken)
-        return std::unexpected(taken.error());
+      CARMA_TRY(TakeOption(words, i, true));
     }
     TellPassedOver("these options");
     return std::move(found_);
@@ -137,7 +137,7 @@ class Reader {
     if (!words) return Wrong(words.error().message);
     found_.sbatch |= sbatch;
     for (std::size_t i = 0; i < words->size();) {
-      if (Result<Unit> taken = TakeOption(*words, i, sbatch); !taken) return taken;
+      CARMA_TRY(TakeOption(*words, i, sbatch));
     }
     return Unit{};
   }
@@ -245,15 +245,13 @@ Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
     description.AddSlurm(directives.slurm);
     // This comes before all settings, because those have precedence.
     if (const std::optional<int> gpus = GpusOf(*description.slurm())) {
-      Result<Unit> set = description.Set("gpus", std::to_string(*gpus), place);
-      if (!set) return set;
+      CARMA_TRY(description.Set("gpus", std::to_string(*gpus), place));
     }
   }
   for (const Directive& directive : directives.settings) {
     const std::string where =
         directive.line == 0 ? place : place + ":" + std::to_string(directive.line);
-    Result<Unit> set = description.Set(directive.option, directive.value, where);
-    if (!set) return set;
+    CARMA_TRY(description.Set(directive.option, directive.value, where));
   }
   return Unit{};
 }
@@ -262,24 +260,22 @@ Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
 
 Result<Unit> ApplyScript(std::string_view text, std::string_view path,
                          std::vector<std::string> args, Description& description) {
-  Result<Directives> directives = ReadDirectives(text, path);
-  if (!directives) return std::unexpected(directives.error());
+  Directives directives = CARMA_TRY(ReadDirectives(text, path));
   const std::string shown = base::Printable(path, 200);
   std::string script(text);
   // The kernel would look for an interpreter whose name ends in a carriage return.
   if (RemoveCarriageReturns(script)) {
     description.Warn(shown + ": DOS line ends are converted to Unix ones");
   }
-  for (std::string& warning : BodyWarnings(script, shown, directives->sbatch))
+  for (std::string& warning : BodyWarnings(script, shown, directives.sbatch))
     description.Warn(std::move(warning));
   description.SetScript(std::move(script), std::string(path), std::move(args));
-  return ApplyDirectives(*std::move(directives), shown, description);
+  return ApplyDirectives(std::move(directives), shown, description);
 }
 
 Result<Unit> ApplySbatch(const std::vector<std::string>& words, Description& description) {
-  Result<Directives> directives = Reader("", "sbatch").RunWords(words);
-  if (!directives) return std::unexpected(directives.error());
-  return ApplyDirectives(*std::move(directives), "sbatch", description);
+  Directives directives = CARMA_TRY(Reader("", "sbatch").RunWords(words));
+  return ApplyDirectives(std::move(directives), "sbatch", description);
 }
 
 }  // namespace carma::task

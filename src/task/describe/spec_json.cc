@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/fields_json.h"
+#include "base/try.h"
 
 namespace carma::task {
 
@@ -32,10 +33,9 @@ Json ToJson(const TaskSpec& spec) {
 
 Result<TaskSpec> SpecFromJson(const Json& json, const std::string& pointer,
                               const TaskSpec& common) {
-  Result<TaskSpec> spec = base::FieldsFromJson(json, pointer, base::Unknown::kRefused, common);
-  if (!spec) return spec;
-  FillDefaults(*spec);
-  if (Result<base::Unit> valid = Validate(*spec); !valid) {
+  TaskSpec spec = CARMA_TRY(base::FieldsFromJson(json, pointer, base::Unknown::kRefused, common));
+  FillDefaults(spec);
+  if (Result<base::Unit> valid = Validate(spec); !valid) {
     return Fail(ErrorCode::kInvalid, pointer + "/" + valid.error().message);
   }
   return spec;
@@ -64,9 +64,8 @@ std::string SpecWriter::Text(const TaskSpec& spec) {
 }
 
 Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common) {
-  Result<Json> json = base::ParseJson(text);
-  if (!json) return std::unexpected(json.error());
-  return SpecFromJson(*json, "", common);
+  Json json = CARMA_TRY(base::ParseJson(text));
+  return SpecFromJson(json, "", common);
 }
 
 std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json) {

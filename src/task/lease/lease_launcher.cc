@@ -20,6 +20,7 @@
 #include "base/pidfd.h"
 #include "base/signal_name.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "task/lease/lease_book.h"
 #include "task/lease/lease_processes.h"
 #include "task/shim/launcher_poll.h"
@@ -49,7 +50,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
 
   Result<Unit> Open() {
     constexpr const char* kDoing = "preparing to watch leases";
-    if (Result<Unit> opened = poll_.Open(kDoing); !opened) return opened;
+    CARMA_TRY(poll_.Open(kDoing));
     if (others_->PollFd() >= 0 && !poll_.Watch(others_->PollFd(), kOthers))
       return base::FailErrno(errno, kDoing);
     if (options_.ends_dir.empty()) return Unit{};
@@ -70,13 +71,11 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) override {
-    const Result<bool> has_it = book_.MayAdopt(id, process);
-    if (!has_it) return std::unexpected(has_it.error());
+    const bool has_it = CARMA_TRY(book_.MayAdopt(id, process));
     Lease& lease = *book_.Find(id);
-    if (*has_it) return lease.environment;
+    if (has_it) return lease.environment;
     const bool first = !lease.adopted;
-    if (const Result<Unit> kept = AddLeaseMember(lease, {process, {}, false}); !kept)
-      return std::unexpected(kept.error());
+    CARMA_TRY(AddLeaseMember(lease, {process, {}, false}));
     if (first) {
       TakeAdopted(id, lease);
     } else {
@@ -91,7 +90,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Lease& lease = *book_.Find(id);
     const auto is_member = [&](const LeaseMember& each) { return each.process == keeper; };
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
-    if (Result<Unit> kept = AddLeaseMember(lease, {keeper, {}, true}); !kept) return kept;
+    CARMA_TRY(AddLeaseMember(lease, {keeper, {}, true}));
     WatchMember(id, lease.members.back());
     if (!lease.begun) return Unit{};  // reported with all others when it has
     joined_.emplace_back(id, keeper.process);
@@ -434,7 +433,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
 Result<std::unique_ptr<LeaseLauncher>> LeaseLauncher::Make(std::unique_ptr<Launcher> others,
                                                            Options options) {
   auto launcher = std::make_unique<RealLeaseLauncher>(std::move(others), options);
-  if (Result<Unit> opened = launcher->Open(); !opened) return std::unexpected(opened.error());
+  CARMA_TRY(launcher->Open());
   return launcher;
 }
 

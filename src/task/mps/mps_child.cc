@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/spawn.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "task/process/memory_protection.h"
 #include "task/process/user.h"
@@ -29,8 +30,7 @@ constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 Result<UniqueFd> OpenBase(const std::string& dir) {
   // Every user must be able to reach the own folder below it.
   const bool root = ::geteuid() == 0;
-  if (Result<Unit> made = base::MakeDirs(dir, root ? 0755 : 0700); !made)
-    return std::unexpected(made.error());
+  CARMA_TRY(base::MakeDirs(dir, root ? 0755 : 0700));
   UniqueFd fd(::open(dir.c_str(), kFolderFlags));
   if (!fd) return FailErrno(errno, dir);
   struct stat st {};
@@ -66,7 +66,7 @@ Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t 
 
 Result<Unit> TakeRights(const UserInfo& user) {
   if (CanSwitchUser() && user.uid != ::getuid()) {
-    if (Result<Unit> became = BecomeUser(user); !became) return became;
+    CARMA_TRY(BecomeUser(user));
   }
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return FailErrno(errno, "no_new_privs");
   return Unit{};
@@ -84,9 +84,8 @@ Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
   const std::string name = MpsFolderName(order.id.gpus);
   Result<UniqueFd> pipes = OpenOwn(mine, name, uid, gid, order.id.shared);
   if (!pipes) return std::unexpected(pipes.error());
-  Result<UniqueFd> logs = OpenOwn(mine, MpsLogName(order.id.gpus), uid, gid);
-  if (!logs) return std::unexpected(logs.error());
-  if (order.argv.size() > 1 && order.argv[1] == "-d") PutLogsAside(*logs);
+  UniqueFd logs = CARMA_TRY(OpenOwn(mine, MpsLogName(order.id.gpus), uid, gid));
+  if (order.argv.size() > 1 && order.argv[1] == "-d") PutLogsAside(logs);
   return Unit{};
 }
 
@@ -120,17 +119,15 @@ Result<Unit> Become(const MpsOrder& order) {
     return Fail(ErrorCode::kDenied,
                 "carmad does not run as root and cannot serve user " + std::to_string(uid));
   }
-  const Result<UserInfo> user = LookUpUser(uid, order.id.gid);
-  if (!user) return std::unexpected(user.error());
+  const UserInfo user = CARMA_TRY(LookUpUser(uid, order.id.gid));
   const Result<UniqueFd> base = OpenBase(order.dir);
   if (!base) return std::unexpected(base.error());
-  const Result<UniqueFd> mine =
-      OpenOwn(*base, MpsOwnerFolder(order.id), uid, order.id.gid, order.id.shared);
-  if (!mine) return std::unexpected(mine.error());
+  const UniqueFd mine =
+      CARMA_TRY(OpenOwn(*base, MpsOwnerFolder(order.id), uid, order.id.gid, order.id.shared));
   ResetProcess();
-  if (Result<Unit> taken = TakeRights(*user); !taken) return taken;
-  if (Result<Unit> made = MakeFolders(order, *mine); !made) return made;
-  const std::vector<std::string> block = Environment(order, *user);
+  CARMA_TRY(TakeRights(user));
+  CARMA_TRY(MakeFolders(order, mine));
+  const std::vector<std::string> block = Environment(order, user);
   ::execve(order.argv.front().c_str(), base::Argv(order.argv).data(), base::Argv(block).data());
   return FailErrno(errno, "cannot run " + order.argv.front());
 }

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/pidfd.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "task/mps/mps_child.h"
 #include "task/process/bounded_run.h"
@@ -115,25 +116,23 @@ std::optional<base::ProcessId> MpsControl::Daemon() const {
 
 Result<std::string> MpsControl::Run(const std::vector<std::string>& arguments,
                                     const std::string& input, Deadline deadline) const {
-  const Result<std::string> program = FindProgram(setup_.program);
-  if (!program) return std::unexpected(program.error());
-  MpsOrder order{setup_.dir, id_, setup_.environment, {*program}};
+  const std::string program = CARMA_TRY(FindProgram(setup_.program));
+  MpsOrder order{setup_.dir, id_, setup_.environment, {program}};
   order.argv.insert(order.argv.end(), arguments.begin(), arguments.end());
   std::vector<std::string> words{setup_.shim_path, "--mps"};
   for (std::string& word : ToArguments(order)) words.push_back(std::move(word));
-  const Result<RunResult> ran =
+  const RunResult ran = CARMA_TRY(
       RunBounded({.words = std::move(words),
                   .input = input,
                   .environment = std::vector<std::string>{"PATH=/usr/local/bin:/usr/bin:/bin"},
                   .kept = kMaxAnswer,
                   .limit = milliseconds(MsUntil(deadline)),
                   .session = true,
-                  .together = true});
-  if (!ran) return std::unexpected(ran.error());
-  if (ran->late || ran->output.size() >= kMaxAnswer)
+                  .together = true}));
+  if (ran.late || ran.output.size() >= kMaxAnswer)
     return Fail(ErrorCode::kUnavailable, "the MPS control program did not answer in time");
-  if (ran->signal == 0 && ran->exit_code == 0) return ran->output;
-  return Fail(ErrorCode::kUnavailable, "the MPS control program failed: " + LastWords(*ran));
+  if (ran.signal == 0 && ran.exit_code == 0) return ran.output;
+  return Fail(ErrorCode::kUnavailable, "the MPS control program failed: " + LastWords(ran));
 }
 
 Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadline) const {
@@ -154,11 +153,10 @@ Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
                 "only root's carmad can start an MPS server for all users "
                 "(collocation.mps_servers)");
   }
-  const Result<std::string> help = Run({"-h"}, "", deadline);
-  if (!help) return help;
+  const std::string help = CARMA_TRY(Run({"-h"}, "", deadline));
   // According to the manual, protocol 3 has the second option.
   for (const std::string option : {"--multiuser-server", "--multiuser"}) {
-    if (help->find(option) != std::string::npos) return option;
+    if (help.find(option) != std::string::npos) return option;
   }
   return Fail(ErrorCode::kDenied,
               "this driver's MPS control program cannot start a server for all users; that needs "
@@ -169,9 +167,7 @@ Result<Unit> MpsControl::Start(Deadline deadline, bool partitions) const {
   std::vector<std::string> words{"-d"};
   if (partitions && OffersPartitions(deadline)) words.emplace_back("-S");
   if (id_.shared) {
-    Result<std::string> option = MultiUserOption(deadline);
-    if (!option) return std::unexpected(option.error());
-    words.push_back(*std::move(option));
+    words.push_back(CARMA_TRY(MultiUserOption(deadline)));
   }
   const Result<std::string> said = Run(words, "", deadline);
   // It takes its lock before it listens, and -d returns once it listens.
@@ -187,8 +183,7 @@ Result<Unit> MpsControl::Start(Deadline deadline, bool partitions) const {
 
 Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
   const bool partitions = OffersPartitions(deadline);
-  if (Result<Unit> started = Start(deadline, false); !started)
-    return std::unexpected(started.error());
+  CARMA_TRY(Start(deadline, false));
   if (const auto daemon = Daemon(); daemon && MpsSpeaksThree(daemon->pid)) {
     const Result<std::optional<MpsServer>> looked = LookForNamed(deadline);
     const bool logs = !logs_.ControlSince({}).empty();
@@ -218,16 +213,14 @@ Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
   if (!daemon) return std::nullopt;
   logs_.Bound();
   if (MpsSpeaksThree(daemon->pid)) return LookForNamed(deadline);
-  const Result<std::string> listed = Ask("get_server_list", deadline);
-  if (!listed) return std::unexpected(listed.error());
-  const Result<std::vector<pid_t>> pids = ParseMpsPids(*listed);
+  const std::string listed = CARMA_TRY(Ask("get_server_list", deadline));
+  const Result<std::vector<pid_t>> pids = ParseMpsPids(listed);
   if (!pids) return base::Wrap(pids.error(), "the MPS control daemon's list of servers");
   for (const pid_t pid : *pids) {
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
     if (!stat || stat->dead()) continue;
-    const Result<std::string> said = Ask("get_server_status " + std::to_string(pid), deadline);
-    if (!said) return std::unexpected(said.error());
-    const Result<MpsServerState> state = ParseMpsServerState(*said);
+    const std::string said = CARMA_TRY(Ask("get_server_status " + std::to_string(pid), deadline));
+    const Result<MpsServerState> state = ParseMpsServerState(said);
     if (state) return MpsServer{stat->id, *state};
     if (state.error().code != ErrorCode::kNotFound)
       return Fail(ErrorCode::kUnavailable, state.error().message);
@@ -236,9 +229,8 @@ Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
 }
 
 Result<std::optional<MpsServer>> MpsControl::LookForNamed(Deadline deadline) const {
-  const Result<std::string> listed = Run({"server", "list", kCsv}, "", deadline);
-  if (!listed) return std::unexpected(listed.error());
-  const Result<std::vector<MpsServerRow>> rows = ParseMpsServerRows(*listed);
+  const std::string listed = CARMA_TRY(Run({"server", "list", kCsv}, "", deadline));
+  const Result<std::vector<MpsServerRow>> rows = ParseMpsServerRows(listed);
   if (!rows) return base::Wrap(rows.error(), "the MPS control daemon's list of servers");
   for (const MpsServerRow& row : *rows) {
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(row.pid);
@@ -258,8 +250,7 @@ Result<std::string> MpsControl::StartServer(Deadline deadline) const {
 
 Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
   if (!Daemon()) {
-    if (Result<Unit> started = Start(deadline, partitions); !started)
-      return std::unexpected(started.error());
+    CARMA_TRY(Start(deadline, partitions));
   }
   std::optional<MpsLogMark> asked;  // the logs as they were before
   std::string said;
@@ -273,9 +264,7 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
       if (asked) return std::unexpected(WhyNoServer(*asked, said));
       // Otherwise the first client would wait for the server, or silently run without it.
       asked = logs_.Mark();
-      Result<std::string> answer = StartServer(deadline);
-      if (!answer) return std::unexpected(answer.error());
-      said = std::move(*answer);
+      said = CARMA_TRY(StartServer(deadline));
       continue;
     }
     // A server that fails while it starts also shows that state for a moment.
@@ -304,11 +293,10 @@ base::Error MpsControl::WhyNoServer(const MpsLogMark& asked, const std::string& 
 }
 
 Result<std::vector<pid_t>> MpsControl::Clients(const MpsServer& server, Deadline deadline) const {
-  const Result<std::string> listed =
+  const std::string listed = CARMA_TRY(
       server.name.empty() ? Ask("get_client_list " + std::to_string(server.process.pid), deadline)
-                          : Run({"client", "list", "--server=" + server.name, kCsv}, "", deadline);
-  if (!listed) return std::unexpected(listed.error());
-  Result<std::vector<pid_t>> pids = ParseMpsPids(*listed);
+                          : Run({"client", "list", "--server=" + server.name, kCsv}, "", deadline));
+  Result<std::vector<pid_t>> pids = ParseMpsPids(listed);
   if (!pids) return base::Wrap(pids.error(), "the MPS control daemon's list of clients");
   return pids;
 }
@@ -320,11 +308,10 @@ Result<Unit> MpsControl::TerminateClient(const MpsServer& server, pid_t client,
         Run({"client", "terminate", std::to_string(client)}, "", deadline);
     return ended ? Result<Unit>(Unit{}) : std::unexpected(ended.error());
   }
-  const Result<std::string> said =
+  const std::string said = CARMA_TRY(
       Ask("terminate_client " + std::to_string(server.process.pid) + " " + std::to_string(client),
-          deadline);
-  if (!said) return std::unexpected(said.error());
-  return ParseMpsTermination(*said);
+          deadline));
+  return ParseMpsTermination(said);
 }
 
 void MpsControl::Quit(Deadline deadline) const {

@@ -1,4 +1,5 @@
 // Static SM partitions: the syntax is NVIDIA's (manual of release 615, protocol 2).
+#include "base/try.h"
 #include "task/mps/mps_control.h"
 
 namespace carma::task {
@@ -13,26 +14,22 @@ bool MpsControl::DividesSms() const {
 }
 
 Result<MpsPartitions> MpsControl::Partitions(Deadline deadline) const {
-  const Result<std::string> said = Ask("lspart", deadline);
-  if (!said) return std::unexpected(said.error());
-  return ParseMpsPartitions(*said, id_.gpus);
+  const std::string said = CARMA_TRY(Ask("lspart", deadline));
+  return ParseMpsPartitions(said, id_.gpus);
 }
 
 Result<MpsPartition> MpsControl::AddPartition(double share, Deadline deadline) const {
-  const Result<MpsPartitions> before = Partitions(deadline);
-  if (!before) return std::unexpected(before.error());
-  const int chunks = MpsChunks(share, *before);
-  const Result<std::string> said =
-      Ask("sm_partition add " + id_.gpus + " " + std::to_string(chunks), deadline);
-  if (!said) return std::unexpected(said.error());
-  const Result<std::string> added = ParseMpsPartitionAdded(*said, id_.gpus);
+  const MpsPartitions before = CARMA_TRY(Partitions(deadline));
+  const int chunks = MpsChunks(share, before);
+  const std::string said =
+      CARMA_TRY(Ask("sm_partition add " + id_.gpus + " " + std::to_string(chunks), deadline));
+  const Result<std::string> added = ParseMpsPartitionAdded(said, id_.gpus);
   if (!added) {
-    return Fail(before->used_chunks > 0 ? ErrorCode::kConflict : ErrorCode::kUnavailable,
+    return Fail(before.used_chunks > 0 ? ErrorCode::kConflict : ErrorCode::kUnavailable,
                 added.error().message);
   }
-  const Result<MpsPartitions> after = Partitions(deadline);
-  if (!after) return std::unexpected(after.error());
-  for (const MpsPartition& each : after->partitions) {
+  const MpsPartitions after = CARMA_TRY(Partitions(deadline));
+  for (const MpsPartition& each : after.partitions) {
     if (each.id == *added) return each;
   }
   return Fail(ErrorCode::kUnavailable,

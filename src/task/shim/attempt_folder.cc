@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "task/process/group_limiter.h"
 #include "task/process/process_tree.h"
@@ -172,21 +173,19 @@ std::optional<Outcome> Abandon(const std::string& dir) {
 
 Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) {
   const std::string& dir = order.attempt_dir;
-  const Result<std::string> text = ToText(ToShimOrder(order, cgroup));
-  if (!text) return std::unexpected(text.error());
+  const std::string text = CARMA_TRY(ToText(ToShimOrder(order, cgroup)));
   // As root the folder can be entered but not listed, so that the user's interpreter reaches its
   // script.
   const mode_t mode = CanSwitchUser() ? 0711 : 0700;
-  if (Result<Unit> made = base::MakeDirs(dir, mode); !made) return made;
+  CARMA_TRY(base::MakeDirs(dir, mode));
   if (base::Exists(dir + "/" + kOwnerFile)) {
     return Fail(ErrorCode::kConflict, dir + ": this attempt has already been started");
   }
   if (order.spec.script) {
     const std::string path = dir + "/" + kScriptFile;
-    Result<Unit> written = WriteNew(path, *order.spec.script, 0500, order.uid, order.gid);
-    if (!written) return written;
+    CARMA_TRY(WriteNew(path, *order.spec.script, 0500, order.uid, order.gid));
   }
-  return WriteNew(dir + "/" + kOrderFile, *text, 0600, ::geteuid(), ::getegid());
+  return WriteNew(dir + "/" + kOrderFile, text, 0600, ::geteuid(), ::getegid());
 }
 
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {

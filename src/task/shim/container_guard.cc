@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/spawn.h"
+#include "base/try.h"
 #include "task/process/process_tree.h"
 #include "task/shim/container_processes.h"
 
@@ -32,11 +33,9 @@ constexpr char kOnlyScript = 's';
 constexpr std::chrono::milliseconds kPatience{60'000};
 
 Result<GuardOrder> ReadOrder() {
-  const Result<std::string> text = base::ReadAll(kOrderFd, kMaxGuardBytes);
-  if (!text) return std::unexpected(text.error());
-  const Result<base::Json> json = base::ParseJson(*text);
-  if (!json) return std::unexpected(json.error());
-  return base::FieldsFromJson<GuardOrder>(*json, "", base::Unknown::kRefused);
+  const std::string text = CARMA_TRY(base::ReadAll(kOrderFd, kMaxGuardBytes));
+  const base::Json json = CARMA_TRY(base::ParseJson(text));
+  return base::FieldsFromJson<GuardOrder>(json, "", base::Unknown::kRefused);
 }
 
 // Becomes the user for good. Returns only if there is nothing to run.
@@ -65,16 +64,13 @@ void CleanUp(const GuardOrder& order, bool removes) {
 }  // namespace
 
 Result<ContainerGuard> ContainerGuard::Start(const GuardOrder& order) {
-  const Result<UniqueFd> text =
-      base::MemoryFile(base::DumpJson(base::FieldsToJson(order, base::Absent::kLeftOut)));
-  if (!text) return std::unexpected(text.error());
-  Result<base::Pipe> alive = base::MakePipe();
-  if (!alive) return std::unexpected(alive.error());
-  Result<base::Pipe> done = base::MakePipe(false);
-  if (!done) return std::unexpected(done.error());
+  const UniqueFd text = CARMA_TRY(
+      base::MemoryFile(base::DumpJson(base::FieldsToJson(order, base::Absent::kLeftOut))));
+  base::Pipe alive = CARMA_TRY(base::MakePipe());
+  base::Pipe done = CARMA_TRY(base::MakePipe(false));
   const auto guard = base::Spawn({"/proc/self/exe", "--guard"},
-                                 {.files = {"/dev/null", "/dev/null", "/dev/null",
-                                            alive->read.get(), done->write.get(), text->get()},
+                                 {.files = {"/dev/null", "/dev/null", "/dev/null", alive.read.get(),
+                                            done.write.get(), text.get()},
                                   .environment = std::vector<std::string>{"PATH=/usr/bin:/bin"},
                                   .session = true,
                                   .block_signals = true});
@@ -82,8 +78,8 @@ Result<ContainerGuard> ContainerGuard::Start(const GuardOrder& order) {
   // The guard goes on in its own child, whose parent is init.
   ::waitpid(guard->pid, nullptr, 0);
   ContainerGuard started;
-  started.alive_ = std::move(alive->write);
-  started.done_ = std::move(done->read);
+  started.alive_ = std::move(alive.write);
+  started.done_ = std::move(done.read);
   return started;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "task/shim/checkpoint_folder.h"
 
@@ -57,41 +58,38 @@ void AddMount(const ContainerMount& mount, ContainerRun& run) {
 
 Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
                                    Environment& environment) {
-  const Result<ContainerImage> container = ParseContainer(order.spec.container.value_or(""));
-  if (!container) return std::unexpected(container.error());
-  Result<ContainerRun> run = ChooseTool(*container, Lookup(environment, "PATH"));
-  if (!run) return run;
+  const ContainerImage container = CARMA_TRY(ParseContainer(order.spec.container.value_or("")));
+  ContainerRun run = CARMA_TRY(ChooseTool(container, Lookup(environment, "PATH")));
   const std::string books = BooksWord(order.books);
-  run->image = container->image;
-  run->name = ContainerName(books, order.id, order.attempt);
-  run->group = ContainerGroup(books, order.id);
-  run->uid = order.uid;
-  run->gid = order.gid;
-  run->groups = user.groups;
-  run->workdir = order.spec.workdir;
-  run->gpu_uuids = order.gpu_uuids;
-  run->input = order.spec.attach.has_value();
-  run->terminal = run->input && order.spec.terminal;
-  run->host = order.host;
-  run->cpu_cap = order.cpu_cap;
-  run->cores = order.cores;
-  run->max_processes = order.max_processes;
+  run.image = container.image;
+  run.name = ContainerName(books, order.id, order.attempt);
+  run.group = ContainerGroup(books, order.id);
+  run.uid = order.uid;
+  run.gid = order.gid;
+  run.groups = user.groups;
+  run.workdir = order.spec.workdir;
+  run.gpu_uuids = order.gpu_uuids;
+  run.input = order.spec.attach.has_value();
+  run.terminal = run.input && order.spec.terminal;
+  run.host = order.host;
+  run.cpu_cap = order.cpu_cap;
+  run.cores = order.cores;
+  run.max_processes = order.max_processes;
   for (const char* init : kInits) {
-    if (run->init.empty() && base::IsProgram(init)) run->init = init;
+    if (run.init.empty() && base::IsProgram(init)) run.init = init;
   }
   for (const std::string& text : order.spec.container_mounts) {
-    const Result<ContainerMount> mount = ParseMount(text);
-    if (!mount) return std::unexpected(mount.error());
-    AddMount(*mount, *run);
+    const ContainerMount mount = CARMA_TRY(ParseMount(text));
+    AddMount(mount, run);
   }
   for (const std::string& folder :
        {Lookup(environment, "HOME"), order.spec.workdir, CheckpointFolder(order),
         Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY")}) {
-    if (folder != "/" && base::IsFolder(folder)) AddMount({folder, folder, false}, *run);
+    if (folder != "/" && base::IsFolder(folder)) AddMount({folder, folder, false}, run);
   }
   // The folder of a session that has ended: Podman would fail without it.
   if (!base::IsFolder(Lookup(environment, "XDG_RUNTIME_DIR"))) environment.erase("XDG_RUNTIME_DIR");
-  run->variables = ContainerVariables(environment);
+  run.variables = ContainerVariables(environment);
   return run;
 }
 

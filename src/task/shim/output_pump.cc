@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/spawn.h"
+#include "base/try.h"
 
 namespace carma::task {
 namespace {
@@ -28,16 +29,14 @@ OutputPump::OutputPump(OutputFile out, std::optional<OutputFile> err, Attachment
 Result<OutputPump> OutputPump::Open(const ShimOrder& order, Attachment* attachment) {
   const OutputFile::Limits limits{order.max_output_bytes, order.output_rotations};
   const bool append = order.attempt > 1 || order.spec.append_output;
-  Result<OutputFile> out = OutputFile::Open(order.spec.stdout_path, append, limits);
-  if (!out) return std::unexpected(out.error());
+  OutputFile out = CARMA_TRY(OutputFile::Open(order.spec.stdout_path, append, limits));
   std::optional<OutputFile> err;
   if (order.spec.stderr_path != order.spec.stdout_path) {
-    Result<OutputFile> other = OutputFile::Open(order.spec.stderr_path, append, limits);
-    if (!other) return std::unexpected(other.error());
-    if (!other->SameFile(*out)) err = std::move(*other);
+    OutputFile other = CARMA_TRY(OutputFile::Open(order.spec.stderr_path, append, limits));
+    if (!other.SameFile(out)) err = std::move(other);
   }
-  OutputPump pump(std::move(*out), std::move(err), attachment);
-  if (Result<Unit> made = pump.MakePipes(); !made) return std::unexpected(made.error());
+  OutputPump pump(std::move(out), std::move(err), attachment);
+  CARMA_TRY(pump.MakePipes());
   return pump;
 }
 
@@ -48,10 +47,9 @@ Result<Unit> OutputPump::MakePipes() {
     return Unit{};
   }
   for (std::size_t stream = 0; stream < 2; ++stream) {
-    Result<base::Pipe> pipe = base::MakePipe(false);
-    if (!pipe) return std::unexpected(pipe.error());
-    pipes_[stream] = std::move(pipe->read);
-    task_ends_[stream] = std::move(pipe->write);
+    base::Pipe pipe = CARMA_TRY(base::MakePipe(false));
+    pipes_[stream] = std::move(pipe.read);
+    task_ends_[stream] = std::move(pipe.write);
   }
   return Unit{};
 }

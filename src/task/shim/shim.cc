@@ -20,6 +20,7 @@
 #include "base/cpu_list.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "task/attach/attachment.h"
 #include "task/describe/spec.h"
 #include "task/process/cgroup.h"
@@ -174,19 +175,17 @@ Result<bool> Shim::Claim() {
   // can still be reported as not started.
   for (auto [file, name, bytes] : {std::tuple{&started_file_, kStartedFile, kStartedReserveBytes},
                                    std::tuple{&exit_file_, kExitFile, kReportReserveBytes}}) {
-    if (Result<Unit> reserved = file->Reserve(dir_, name, bytes); !reserved) {
-      return std::unexpected(reserved.error());
-    }
+    CARMA_TRY(file->Reserve(dir_, name, bytes));
   }
   return ClaimAttempt(dir_, /*abandon=*/false);
 }
 
 std::expected<pid_t, LaunchError> Shim::Launch() {
-  if (auto read = ReadOrder(); !read) return std::unexpected(read.error());
-  if (auto found = FindUser(); !found) return std::unexpected(found.error());
-  if (auto opened = OpenUserFiles(); !opened) return std::unexpected(opened.error());
-  if (auto planned = PlanScript(); !planned) return std::unexpected(planned.error());
-  if (auto entered = EnterContainer(); !entered) return std::unexpected(entered.error());
+  CARMA_TRY(ReadOrder());
+  CARMA_TRY(FindUser());
+  CARMA_TRY(OpenUserFiles());
+  CARMA_TRY(PlanScript());
+  CARMA_TRY(EnterContainer());
   // Orphans of the task become our children, so that no process escapes by forking twice.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   MakeGroup();
@@ -278,10 +277,7 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
 
 Result<OutputPump> Shim::OpenOutput() {
   if (!order_.spec.attach) return OutputPump::Open(order_);
-  Result<Attachment> attachment =
-      Attachment::Open(*order_.spec.attach, order_.spec.terminal, order_.uid);
-  if (!attachment) return std::unexpected(attachment.error());
-  attachment_ = std::move(*attachment);
+  attachment_ = CARMA_TRY(Attachment::Open(*order_.spec.attach, order_.spec.terminal, order_.uid));
   return OutputPump::Open(order_, &*attachment_);
 }
 

@@ -12,6 +12,7 @@
 #include "base/field_check.h"
 #include "base/fields_json.h"
 #include "base/file.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "task/process/process_tree.h"
 
@@ -41,9 +42,8 @@ std::string Line(const T& value) {
 
 template <class T>
 Result<T> Parse(std::string_view text) {
-  const Result<Json> json = base::ParseJson(text);
-  if (!json) return std::unexpected(json.error());
-  return base::FieldsFromJson<T>(*json, "", base::Unknown::kRefused);
+  const Json json = CARMA_TRY(base::ParseJson(text));
+  return base::FieldsFromJson<T>(json, "", base::Unknown::kRefused);
 }
 
 Result<Unit> WriteDraft(const std::string& path, const std::string& text) {
@@ -88,11 +88,9 @@ std::string ToText(const ShimReport& report) {
 
 Result<ShimOrder> ParseShimOrder(std::string_view text) {
   if (text.size() > kMaxOrderBytes) return Fail(ErrorCode::kInvalid, "the order is too large");
-  Result<ShimOrder> order = Parse<ShimOrder>(text);
-  if (!order) return order;
-  for (const Result<Unit>& good :
-       {base::CheckFields(*order), CheckVariables(order->spec.environment),
-        CheckVariables(order->extra_environment)}) {
+  ShimOrder order = CARMA_TRY(Parse<ShimOrder>(text));
+  for (const Result<Unit>& good : {base::CheckFields(order), CheckVariables(order.spec.environment),
+                                   CheckVariables(order.extra_environment)}) {
     if (!good) return Fail(ErrorCode::kInvalid, "/" + good.error().message);
   }
   return order;
@@ -107,10 +105,9 @@ Result<ShimStarted> ParseShimStarted(std::string_view text) {
 }
 
 Result<ShimReport> ParseShimReport(std::string_view text) {
-  const Result<Json> json = base::ParseJson(text.substr(0, kReportReserveBytes));
-  if (!json) return std::unexpected(json.error());
+  const Json json = CARMA_TRY(base::ParseJson(text.substr(0, kReportReserveBytes)));
   ShimReport report;
-  JsonReader in(*json, "");
+  JsonReader in(json, "");
   base::FieldReader reader(in, base::Unknown::kRefused);
   ShimReport::VisitFields(reader, report);
   std::string tail;
@@ -140,7 +137,7 @@ Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon) {
 }
 
 Result<Unit> SyncClaim(const std::string& attempt_dir) {
-  if (Result<Unit> file = SyncPath(attempt_dir + "/" + kOwnerFile, 0); !file) return file;
+  CARMA_TRY(SyncPath(attempt_dir + "/" + kOwnerFile, 0));
   return SyncPath(attempt_dir, O_DIRECTORY);
 }
 

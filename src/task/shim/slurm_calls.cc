@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/spawn.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "task/describe/options.h"
 #include "task/describe/slurm.h"
 #include "task/shim/environment.h"
@@ -64,9 +65,7 @@ Result<CarmaCall> Each(const char* verb, const Words& words, std::size_t at,
   CarmaCall call{.words = {verb}};
   for (; at < words.size(); ++at) {
     for (const std::string_view piece : base::Split(words[at], ',')) {
-      const Result<std::string> number = TaskNumber(piece, environment);
-      if (!number) return std::unexpected(number.error());
-      call.words.push_back(*number);
+      call.words.push_back(CARMA_TRY(TaskNumber(piece, environment)));
     }
   }
   if (call.words.size() == 1) return Fail(ErrorCode::kInvalid, "expected a task number");
@@ -88,9 +87,7 @@ Result<CarmaCall> Update(const Words& words, std::size_t at, const Variables& en
     const std::string value = equals == std::string::npos ? "" : words[at].substr(equals + 1);
     const auto* known = std::ranges::find(kNames, name, &Name::slurm);
     if (name == "jobid" || name == "job") {
-      const Result<std::string> number = TaskNumber(value, environment);
-      if (!number) return std::unexpected(number.error());
-      task = *number;
+      task = CARMA_TRY(TaskNumber(value, environment));
     } else if (known != kNames.end() && !value.empty()) {
       options.insert(options.end(), {std::string(known->option), value});
     } else {
@@ -113,18 +110,16 @@ Result<CarmaCall> ShowOf(const Words& words, std::size_t at, bool one_line,
   const std::string named = at + 1 < words.size() ? words[at + 1] : "";
   if (what.starts_with("hostname")) {
     const auto hosts =
-        ExpandHosts(named.empty() ? Lookup(environment, "SLURM_JOB_NODELIST") : named);
-    if (!hosts) return std::unexpected(hosts.error());
-    return CarmaCall{.text = base::Join(*hosts, "\n") + (hosts->empty() ? "" : "\n")};
+        CARMA_TRY(ExpandHosts(named.empty() ? Lookup(environment, "SLURM_JOB_NODELIST") : named));
+    return CarmaCall{.text = base::Join(hosts, "\n") + (hosts.empty() ? "" : "\n")};
   }
   if (what == "job" || what == "jobs" || what == "jobid" || what.starts_with("job=") ||
       what.starts_with("jobid=")) {
     const std::size_t equals = what.find('=');
     const std::string given = equals == std::string::npos ? named : what.substr(equals + 1);
-    const Result<std::string> number =
-        TaskNumber(given.empty() ? Lookup(environment, "SLURM_JOB_ID") : given, environment);
-    if (!number) return std::unexpected(number.error());
-    return CarmaCall{.words = {"show", "--json", *number},
+    const std::string number = CARMA_TRY(
+        TaskNumber(given.empty() ? Lookup(environment, "SLURM_JOB_ID") : given, environment));
+    return CarmaCall{.words = {"show", "--json", number},
                      .show = one_line ? CarmaCall::Show::kJobLine : CarmaCall::Show::kJob};
   }
   return Fail(ErrorCode::kInvalid,
@@ -278,9 +273,8 @@ Result<CarmaCall> PlanScancel(const Words& arguments, const Variables& environme
     const std::string& word = arguments[at];
     const std::optional<OptionWord> option = TakeApart(word);
     if (!option) {
-      const Result<CarmaCall> named = Each("cancel", {word}, 0, environment);
-      if (!named) return named;
-      call.words.insert(call.words.end(), named->words.begin() + 1, named->words.end());
+      const CarmaCall named = CARMA_TRY(Each("cancel", {word}, 0, environment));
+      call.words.insert(call.words.end(), named.words.begin() + 1, named.words.end());
       chosen = true;
       continue;
     }
@@ -405,49 +399,48 @@ Result<std::vector<std::string>> ExpandHosts(std::string_view list) {
 }
 
 Result<std::string> JobText(std::string_view task_json, bool one_line) {
-  const Result<Json> task = base::ParseJson(task_json);
-  if (!task) return std::unexpected(task.error());
-  if (!task->is_object() || !task->contains("id"))
+  const Json task = CARMA_TRY(base::ParseJson(task_json));
+  if (!task.is_object() || !task.contains("id"))
     return Fail(ErrorCode::kInvalid, "carma show printed no task");
-  const auto launched = Number(*task, "launched_ms"), ended = Number(*task, "ended_ms");
-  const auto limit_s = Number(*task, "time_limit_s");
+  const auto launched = Number(task, "launched_ms"), ended = Number(task, "ended_ms");
+  const auto limit_s = Number(task, "time_limit_s");
   const std::int64_t now_ms = static_cast<std::int64_t>(std::time(nullptr)) * 1000;
   const std::int64_t ran_s =
       launched ? std::max<std::int64_t>(0, (ended.value_or(now_ms) - *launched) / 1000) : 0;
   const std::string host = launched ? base::ShortHostName() : "";
   std::string command;
-  if (const auto words = task->find("command"); words != task->end() && words->is_array()) {
+  if (const auto words = task.find("command"); words != task.end() && words->is_array()) {
     for (const Json& word : *words)
       command += (command.empty() ? "" : " ") + (word.is_string() ? word.get<std::string>() : "");
   }
   std::optional<std::int64_t> end = ended;
   if (!end && launched && limit_s) end = *launched + *limit_s * 1000;
-  const std::string array = Number(*task, "array_index")
+  const std::string array = Number(task, "array_index")
                                 ? fmt::format("ArrayJobId={} ArrayTaskId={} ",
-                                              Text(*task, "array_id"), Text(*task, "array_index"))
+                                              Text(task, "array_id"), Text(task, "array_index"))
                                 : "";
   const Words lines{
-      fmt::format("JobId={} {}JobName={}", Text(*task, "id"), array, Text(*task, "name")),
-      fmt::format("UserId={}({})", Text(*task, "user"), Text(*task, "uid")),
-      fmt::format("Priority={} Account={} QOS={}", Text(*task, "priority"),
-                  OrNull(Text(*task, "account")), OrNull(Text(*task, "qos"))),
-      fmt::format("JobState={} Reason={}", SlurmState(Text(*task, "state")),
-                  Text(*task, "reason").empty() ? "None" : Text(*task, "reason")),
+      fmt::format("JobId={} {}JobName={}", Text(task, "id"), array, Text(task, "name")),
+      fmt::format("UserId={}({})", Text(task, "user"), Text(task, "uid")),
+      fmt::format("Priority={} Account={} QOS={}", Text(task, "priority"),
+                  OrNull(Text(task, "account")), OrNull(Text(task, "qos"))),
+      fmt::format("JobState={} Reason={}", SlurmState(Text(task, "state")),
+                  Text(task, "reason").empty() ? "None" : Text(task, "reason")),
       fmt::format("Restarts={} BatchFlag=1 ExitCode={}:{}",
-                  std::max<std::int64_t>(0, Number(*task, "attempt").value_or(0) - 1),
-                  Number(*task, "exit_code").value_or(0), Number(*task, "signal").value_or(0)),
+                  std::max<std::int64_t>(0, Number(task, "attempt").value_or(0) - 1),
+                  Number(task, "exit_code").value_or(0), Number(task, "signal").value_or(0)),
       fmt::format("RunTime={} TimeLimit={} TimeMin=N/A", Span(ran_s),
                   limit_s ? Span(*limit_s) : "UNLIMITED"),
-      fmt::format("SubmitTime={}", Moment(Number(*task, "submitted_ms"))),
+      fmt::format("SubmitTime={}", Moment(Number(task, "submitted_ms"))),
       fmt::format("StartTime={} EndTime={}", Moment(launched), Moment(end)),
       fmt::format("NodeList={} BatchHost={}", OrNull(host), OrNull(host)),
-      fmt::format("NumNodes=1 NumCPUs={}", Number(*task, "cpus").value_or(1)),
+      fmt::format("NumNodes=1 NumCPUs={}", Number(task, "cpus").value_or(1)),
       fmt::format("Command={}", OrNull(command)),
-      fmt::format("WorkDir={}", Text(*task, "workdir")),
-      fmt::format("StdErr={}", Text(*task, "stderr_path")),
+      fmt::format("WorkDir={}", Text(task, "workdir")),
+      fmt::format("StdErr={}", Text(task, "stderr_path")),
       "StdIn=/dev/null",
-      fmt::format("StdOut={}", Text(*task, "stdout_path")),
-      fmt::format("TresPerNode=gres:gpu:{}", Number(*task, "gpus").value_or(0))};
+      fmt::format("StdOut={}", Text(task, "stdout_path")),
+      fmt::format("TresPerNode=gres:gpu:{}", Number(task, "gpus").value_or(0))};
   return base::Join(lines, one_line ? " " : "\n   ") + "\n";
 }
 

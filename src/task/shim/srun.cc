@@ -21,6 +21,7 @@
 #include "base/process_id.h"
 #include "base/spawn.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "task/describe/option_values.h"
 #include "task/describe/slurm.h"
 #include "task/describe/spec.h"
@@ -68,9 +69,8 @@ Result<std::optional<GpuBinding>> ReadBinding(std::string_view text) {
     return binding;
   }
   if (kind != "single" && kind != "per_task") return std::nullopt;
-  const Result<int> count = CountOf("--gpu-bind", rest);
-  if (!count) return std::unexpected(count.error());
-  return kind == "single" ? GpuBinding{.gpus = 1, .processes = *count} : GpuBinding{.gpus = *count};
+  const int count = CARMA_TRY(CountOf("--gpu-bind", rest));
+  return kind == "single" ? GpuBinding{.gpus = 1, .processes = count} : GpuBinding{.gpus = count};
 }
 
 class Reader {
@@ -84,7 +84,7 @@ class Reader {
         ++at_;
         break;
       }
-      if (Result<Unit> taken = Take(words_[at_++]); !taken) return std::unexpected(taken.error());
+      CARMA_TRY(Take(words_[at_++]));
     }
     plan_.command.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
     if (plan_.command.empty()) return Fail(ErrorCode::kInvalid, "expected a program to run");
@@ -107,9 +107,7 @@ class Reader {
       return name == longer || (letter != 0 && name.size() == 1 && name[0] == letter);
     };
     const auto into = [&](std::string& text) -> Result<Unit> {
-      Result<std::string> value = Value(word, attached);
-      if (!value) return std::unexpected(value.error());
-      text = *std::move(value);
+      text = CARMA_TRY(Value(word, attached));
       return Unit{};
     };
     if (is("output", 'o')) return into(plan_.output);
@@ -118,12 +116,12 @@ class Reader {
     if (is("kill-on-bad-exit", 'K')) return plan_.kill_on_bad_exit = attached != "0", Unit{};
     if (is("gpu-bind", 0)) {
       std::string bind;
-      if (Result<Unit> taken = into(bind); !taken) return taken;
+      CARMA_TRY(into(bind));
       return Bind(bind);
     }
     if (is("gpus", 'G') || is("gpus-per-node", 0) || is("gres", 0)) {
       std::string text;
-      if (Result<Unit> taken = into(text); !taken) return taken;
+      CARMA_TRY(into(text));
       const Result<GpuCount> count = name == "gres" ? ParseGres(text) : ParseGpus(text);
       if (!count) return base::Wrap(count.error(), word);
       if (count->counted) plan_.step_gpus = count->gpus;
@@ -137,31 +135,28 @@ class Reader {
 
   Result<Unit> TakeCount(const std::string& name, const std::string& word,
                          const std::optional<std::string>& attached) {
-    const Result<std::string> text = Value(word, attached);
-    if (!text) return std::unexpected(text.error());
-    const std::string_view least = std::string_view(*text).substr(0, text->find('-'));
-    const Result<int> count = CountOf(word, least);
-    if (!count) return std::unexpected(count.error());
+    const std::string text = CARMA_TRY(Value(word, attached));
+    const std::string_view least = std::string_view(text).substr(0, text.find('-'));
+    const int count = CARMA_TRY(CountOf(word, least));
     if (name == "nodes" || name == "N") {
-      if (*count > 1) return Fail(ErrorCode::kInvalid, word + ": this is one server, expected 1");
+      if (count > 1) return Fail(ErrorCode::kInvalid, word + ": this is one server, expected 1");
     } else if (name == "cpus-per-task" || name == "c") {
-      plan_.cpus = *count;
+      plan_.cpus = count;
     } else if (name == "gpus-per-task") {
-      plan_.binding = {.gpus = *count, .counts = true};
+      plan_.binding = {.gpus = count, .counts = true};
     } else if (name == "ntasks-per-gpu") {
-      plan_.binding = {.gpus = 1, .processes = *count, .counts = true};
-      if (!counted_) plan_.ntasks = *count * GpusOfTask(plan_);
+      plan_.binding = {.gpus = 1, .processes = count, .counts = true};
+      if (!counted_) plan_.ntasks = count * GpusOfTask(plan_);
     } else if (name != "ntasks-per-node" || !counted_) {
-      plan_.ntasks = *count;
+      plan_.ntasks = count;
       counted_ = name != "ntasks-per-node";
     }
     return Unit{};
   }
 
   Result<Unit> Bind(std::string_view text) {
-    const Result<std::optional<GpuBinding>> binding = ReadBinding(text);
-    if (!binding) return std::unexpected(binding.error());
-    if (*binding) plan_.binding = **binding;
+    const std::optional<GpuBinding> binding = CARMA_TRY(ReadBinding(text));
+    if (binding) plan_.binding = *binding;
     return Unit{};
   }
 
@@ -274,9 +269,7 @@ Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments, const Varia
   for (const char* name : {"SLURM_NTASKS_PER_NODE", "SLURM_NTASKS"}) {
     const std::string ntasks = Lookup(environment, name);
     if (ntasks.empty()) continue;
-    const Result<int> count = CountOf(name, ntasks);
-    if (!count) return std::unexpected(count.error());
-    plan.ntasks = *count;
+    plan.ntasks = CARMA_TRY(CountOf(name, ntasks));
   }
   if (const auto on_each = base::ParseInt(Lookup(environment, "SLURM_NTASKS_PER_GPU"));
       on_each && *on_each > 0 && *on_each <= kMostTasks)
