@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/try.h"
 #include "gpu/counters.h"
 
 namespace carma::gpu {
@@ -61,10 +62,9 @@ void CombinedProbe::AwaitFirstRows() {
 }
 
 ReadResult<std::vector<DeviceInfo>> CombinedProbe::Devices() {
-  ReadResult<std::vector<DeviceInfo>> infos = nvml_->Devices();
-  if (!infos) return infos;
+  std::vector<DeviceInfo> infos = CARMA_TRY(nvml_->Devices());
   devices_.clear();
-  for (const DeviceInfo& info : *infos) {
+  for (const DeviceInfo& info : infos) {
     std::size_t number = 0;
     if (!devices_.empty()) {
       const Device& before = devices_.back();
@@ -75,16 +75,16 @@ ReadResult<std::vector<DeviceInfo>> CombinedProbe::Devices() {
     devices_.push_back({info, PciKey(info.pci), number, {}, {}});
   }
   const auto needs = [this](const DeviceInfo& info) { return NeedsDcgm(info); };
-  if (std::none_of(infos->begin(), infos->end(), needs)) {
+  if (std::none_of(infos.begin(), infos.end(), needs)) {
     dmon_.reset();
     return infos;
   }
   if (!dmon_) dmon_ = std::make_unique<DmonReader>(options_.dmon);
   AwaitFirstRows();
-  for (std::size_t i = 0; i < infos->size(); ++i) {
+  for (std::size_t i = 0; i < infos.size(); ++i) {
     if (!NeedsDcgm(devices_[i].info)) continue;
     const DmonRow* row = dmon_->Find(devices_[i].pci_key, devices_[i].number, RealNow());
-    (*infos)[i].reports_sm_activity = row && row->values.sm_active;
+    infos[i].reports_sm_activity = row && row->values.sm_active;
   }
   return infos;
 }
@@ -104,9 +104,7 @@ ReadResult<Reading> CombinedProbe::Read(std::size_t index, base::Time now) {
     }
     AddRow(*row, *reading);
   }
-  if (ReadResult<base::Unit> sane = device.sanity.Check(device.info.uuid, *reading); !sane) {
-    return std::unexpected(sane.error());
-  }
+  CARMA_TRY(device.sanity.Check(device.info.uuid, *reading));
   reading->xids = std::exchange(device.xids, {});
   return reading;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "gpu/units.h"
 
 namespace carma::gpu {
@@ -30,17 +31,15 @@ Result<nvml::Device> FindGpu(const NvmlApi& api, const std::string& uuid) {
   if (api.by_uuid == nullptr)
     return Fail(ErrorCode::kUnavailable, "the driver cannot find GPUs by UUID");
   nvml::Device device = nullptr;
-  if (auto found = Judge(api, api.by_uuid(uuid.c_str(), &device), uuid); !found)
-    return std::unexpected(found.error());
+  CARMA_TRY(Judge(api, api.by_uuid(uuid.c_str(), &device), uuid));
   return device;
 }
 
 Result<Unit> SetOne(const NvmlApi& api, const std::string& group, const MemoryLimit& limit) {
-  const Result<nvml::Device> device = FindGpu(api, limit.uuid);
-  if (!device) return std::unexpected(device.error());
+  const nvml::Device device = CARMA_TRY(FindGpu(api, limit.uuid));
   nvml::SetMemoryLimits request{group.c_str(), ToBytes(limit.soft_mib),
                                 limit.hard_mib ? ToBytes(*limit.hard_mib) : nvml::kNoMemoryLimit};
-  return Judge(api, api.set_memory_limits(*device, &request),
+  return Judge(api, api.set_memory_limits(device, &request),
                fmt::format("memory limit of {} for {}", limit.uuid, group));
 }
 
@@ -67,7 +66,7 @@ Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
   const NvmlSession session(api);
   if (!session.open()) return Fail(ErrorCode::kUnavailable, "the driver does not answer");
   for (const MemoryLimit& limit : limits) {
-    if (Result<Unit> set = SetOne(api, group, limit); !set) return set;
+    CARMA_TRY(SetOne(api, group, limit));
   }
   return Unit{};
 }

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/try.h"
+
 namespace carma::gpu {
 namespace {
 
@@ -13,11 +15,10 @@ ReadResult<base::Unit> AskEcc(NvmlCalls& calls, const NvmlDevice& device, Condit
        {std::pair(nvml::kEccCorrected, &condition.ecc_corrected),
         std::pair(nvml::kEccUncorrected, &condition.ecc_uncorrected)}) {
     std::uint64_t errors = 0;
-    const ReadResult<bool> given = calls.Given(
+    const bool given = CARMA_TRY(calls.Given(
         device.info.uuid, calls.api.ecc(device.board, kind, nvml::kEccSinceLoad, &errors),
-        "ECC errors", Weight::kTells);
-    if (!given) return std::unexpected(given.error());
-    if (*given && errors <= kMostErrors) *target = static_cast<std::int64_t>(errors);
+        "ECC errors", Weight::kTells));
+    if (given && errors <= kMostErrors) *target = static_cast<std::int64_t>(errors);
   }
   return base::Unit{};
 }
@@ -29,10 +30,9 @@ ReadResult<base::Unit> AskRecovery(NvmlCalls& calls, const NvmlDevice& device,
   field.field_id = nvml::kFieldRecoveryAction;
   nvml::Return code = calls.api.fields(device.board, 1, &field);
   if (code == nvml::kSuccess) code = field.result;
-  const ReadResult<bool> given =
-      calls.Given(device.info.uuid, code, "recovery action", Weight::kTells);
-  if (!given) return std::unexpected(given.error());
-  if (*given && field.value_type == nvml::kTypeUnsignedInt) {
+  const bool given =
+      CARMA_TRY(calls.Given(device.info.uuid, code, "recovery action", Weight::kTells));
+  if (given && field.value_type == nvml::kTypeUnsignedInt) {
     const bool known =
         field.value.count <= static_cast<std::uint32_t>(RecoveryAction::kDrainAndReset);
     condition.recovery =
@@ -47,12 +47,11 @@ ReadResult<Condition> AskCondition(NvmlCalls& calls, const NvmlDevice& device) {
   Condition condition;
   if (calls.api.remapped) {
     std::uint32_t corrected = 0, uncorrected = 0, pending = 0, failed = 0;
-    const ReadResult<bool> given =
+    const bool given = CARMA_TRY(
         calls.Given(device.info.uuid,
                     calls.api.remapped(device.board, &corrected, &uncorrected, &pending, &failed),
-                    "remapped rows", Weight::kTells);
-    if (!given) return std::unexpected(given.error());
-    if (*given && corrected != nvml::kNoValue32 && uncorrected != nvml::kNoValue32) {
+                    "remapped rows", Weight::kTells));
+    if (given && corrected != nvml::kNoValue32 && uncorrected != nvml::kNoValue32) {
       condition.rows_remapped = std::int64_t{corrected} + uncorrected;
       condition.remap_pending = pending != 0;
       condition.remap_failed = failed != 0;
@@ -60,21 +59,19 @@ ReadResult<Condition> AskCondition(NvmlCalls& calls, const NvmlDevice& device) {
   }
   if (calls.api.compute_mode) {
     std::uint32_t mode = 0;
-    const ReadResult<bool> given =
-        calls.Given(device.info.uuid, calls.api.compute_mode(device.board, &mode), "compute mode",
-                    Weight::kTells);
-    if (!given) return std::unexpected(given.error());
-    if (*given && mode <= static_cast<std::uint32_t>(ComputeMode::kExclusiveProcess)) {
+    const bool given =
+        CARMA_TRY(calls.Given(device.info.uuid, calls.api.compute_mode(device.board, &mode),
+                              "compute mode", Weight::kTells));
+    if (given && mode <= static_cast<std::uint32_t>(ComputeMode::kExclusiveProcess)) {
       condition.compute_mode = static_cast<ComputeMode>(mode);
     }
   }
   if (calls.api.mig_mode) {
     std::uint32_t current = 0, pending = 0;
-    const ReadResult<bool> given =
-        calls.Given(device.info.uuid, calls.api.mig_mode(device.board, &current, &pending),
-                    "MIG mode", Weight::kTells);
-    if (!given) return std::unexpected(given.error());
-    if (*given && current <= 1) condition.mig = current == 1;
+    const bool given = CARMA_TRY(calls.Given(device.info.uuid,
+                                             calls.api.mig_mode(device.board, &current, &pending),
+                                             "MIG mode", Weight::kTells));
+    if (given && current <= 1) condition.mig = current == 1;
   }
   ReadResult<base::Unit> step = AskEcc(calls, device, condition);
   if (step) step = AskRecovery(calls, device, condition);

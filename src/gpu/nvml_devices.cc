@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "gpu/sanity.h"
 #include "gpu/units.h"
 
@@ -78,9 +79,7 @@ ReadResult<base::Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
   }
   nvml::PciInfo pci{};
   if (api.pci && api.pci(board.handle, &pci) == nvml::kSuccess) board.pci = Text(pci.bus_id);
-  ReadResult<std::string> uuid = AskUuid(calls, board.handle, board.Where());
-  if (!uuid) return std::unexpected(uuid.error());
-  board.uuid = std::move(*uuid);
+  board.uuid = CARMA_TRY(AskUuid(calls, board.handle, board.Where()));
   char name[nvml::kNameBytes] = {};
   if (api.name && api.name(board.handle, name, sizeof name) == nvml::kSuccess) {
     board.name = Text(name);
@@ -91,10 +90,10 @@ ReadResult<base::Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
 ReadResult<bool> IsDivided(NvmlCalls& calls, const Board& board) {
   if (!calls.api.mig_mode) return false;
   std::uint32_t current = 0, pending = 0;
-  const ReadResult<bool> given = calls.Given(
-      board.uuid, calls.api.mig_mode(board.handle, &current, &pending), "MIG mode", Weight::kTells);
-  if (!given) return std::unexpected(given.error());
-  return *given && current == 1;
+  const bool given =
+      CARMA_TRY(calls.Given(board.uuid, calls.api.mig_mode(board.handle, &current, &pending),
+                            "MIG mode", Weight::kTells));
+  return given && current == 1;
 }
 
 // Why no part of a board can be used.
@@ -120,15 +119,14 @@ NvmlDevice Troubled(const Board& board, const Refusal& refusal) {
 }
 
 ReadResult<base::Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
-  const ReadResult<MemoryUse> memory = AskMemory(calls, device.handle, device.info.uuid);
-  if (!memory) return std::unexpected(memory.error());
+  const MemoryUse memory = CARMA_TRY(AskMemory(calls, device.handle, device.info.uuid));
   Reading reading;
-  reading.total_mib = memory->total_mib;
-  reading.reserved_mib = memory->reserved_mib;
-  reading.used_mib = memory->used_mib;
-  if (ReadResult<base::Unit> sane = Sanity().Check(device.info.uuid, reading); !sane) return sane;
-  device.info.total_mib = memory->total_mib;
-  device.info.reserved_mib = memory->reserved_mib;
+  reading.total_mib = memory.total_mib;
+  reading.reserved_mib = memory.reserved_mib;
+  reading.used_mib = memory.used_mib;
+  CARMA_TRY(Sanity().Check(device.info.uuid, reading));
+  device.info.total_mib = memory.total_mib;
+  device.info.reserved_mib = memory.reserved_mib;
   return base::Unit{};
 }
 
@@ -177,9 +175,7 @@ ReadResult<NvmlDevice> DescribeWhole(NvmlCalls& calls, const Board& board) {
   device.info.uuid = board.uuid;
   device.info.name = board.name;
   device.info.pci = board.pci;
-  if (ReadResult<base::Unit> memory = DescribeMemory(calls, device); !memory) {
-    return std::unexpected(memory.error());
-  }
+  CARMA_TRY(DescribeMemory(calls, device));
   device.links = AskLinks(calls.api, board.handle);
   return device;
 }
@@ -209,18 +205,14 @@ ReadResult<int> AskNumber(NvmlCalls& calls, nvml::GetInstanceIdFn* function,
 
 ReadResult<base::Unit> DescribeInstance(NvmlCalls& calls, const Board& board,
                                         std::int64_t board_mib, NvmlDevice& device) {
-  ReadResult<std::string> uuid = AskUuid(calls, device.handle, device.info.uuid);
-  if (!uuid) return std::unexpected(uuid.error());
-  device.info.uuid = std::move(*uuid);
-  const ReadResult<int> gpu_instance =
-      AskNumber(calls, calls.api.gpu_instance_id, device, "GPU instance");
-  if (!gpu_instance) return std::unexpected(gpu_instance.error());
-  const ReadResult<int> compute_instance =
-      AskNumber(calls, calls.api.compute_instance_id, device, "compute instance");
-  if (!compute_instance) return std::unexpected(compute_instance.error());
+  device.info.uuid = CARMA_TRY(AskUuid(calls, device.handle, device.info.uuid));
+  const int gpu_instance =
+      CARMA_TRY(AskNumber(calls, calls.api.gpu_instance_id, device, "GPU instance"));
+  const int compute_instance =
+      CARMA_TRY(AskNumber(calls, calls.api.compute_instance_id, device, "compute instance"));
   MigPlace& place = *device.info.mig;
-  place.gpu_instance = *gpu_instance;
-  place.compute_instance = *compute_instance;
+  place.gpu_instance = gpu_instance;
+  place.compute_instance = compute_instance;
   place.profile = AskProfile(calls.api, board, device.GpuInstance());
   nvml::DeviceAttributes attributes{};
   if (calls.api.attributes && calls.api.attributes(device.handle, &attributes) == nvml::kSuccess) {
@@ -297,32 +289,27 @@ Listed ListInstances(NvmlCalls& calls, const Board& board) {
   const nvml::Return code = calls.api.mig_count(board.handle, &count);
   if (code != nvml::kSuccess)
     return calls.FailureOf(board.uuid, code, "MIG is on but its instances are not listed");
-  ReadResult<std::vector<NvmlDevice>> instances = AskInstances(calls, board, count);
-  if (!instances) return std::unexpected(instances.error());
-  if (instances->empty()) {
+  std::vector<NvmlDevice> instances = CARMA_TRY(AskInstances(calls, board, count));
+  if (instances.empty()) {
     return std::unexpected(Refusal(
         ReadError(base::ErrorCode::kUnavailable, "MIG is on but it has no instance", board.uuid),
         TroubleCause::kNoInstance));
   }
-  RefuseShared(*instances);
+  RefuseShared(instances);
   bool led = false;
-  for (NvmlDevice& device : *instances) {
+  for (NvmlDevice& device : instances) {
     device.leads = !led && device.info.trouble.empty();
     led |= device.leads;
   }
-  return std::move(*instances);
+  return instances;
 }
 
 Listed DevicesOf(NvmlCalls& calls, Board& board) {
-  if (ReadResult<base::Unit> step = DescribeBoard(calls, board); !step) {
-    return std::unexpected(step.error());
-  }
-  const ReadResult<bool> divided = IsDivided(calls, board);
-  if (!divided) return std::unexpected(divided.error());
-  if (*divided) return ListInstances(calls, board);
-  ReadResult<NvmlDevice> whole = DescribeWhole(calls, board);
-  if (!whole) return std::unexpected(whole.error());
-  return std::vector<NvmlDevice>{std::move(*whole)};
+  CARMA_TRY(DescribeBoard(calls, board));
+  const bool divided = CARMA_TRY(IsDivided(calls, board));
+  if (divided) return ListInstances(calls, board);
+  NvmlDevice whole = CARMA_TRY(DescribeWhole(calls, board));
+  return std::vector<NvmlDevice>{std::move(whole)};
 }
 
 struct Group {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/try.h"
 #include "gpu/counters.h"
 #include "gpu/nvml_condition.h"
 #include "gpu/nvml_devices.h"
@@ -120,7 +121,7 @@ base::Result<base::Unit> LibraryProbe::FindAgain() {
     device.condition_taken.reset();
     all.push_back(&device);
   }
-  if (base::Result<base::Unit> found = FindNvmlDevicesAgain(calls_, all); !found) return found;
+  CARMA_TRY(FindNvmlDevicesAgain(calls_, all));
   for (DeviceState& device : devices_) PrepareGpm(device);
   RegisterEvents();
   return base::Unit{};
@@ -211,12 +212,11 @@ ReadResult<std::vector<DeviceInfo>> LibraryProbe::Devices() {
   // initialised.
   Shutdown();
   devices_.clear();
-  if (base::Result<base::Unit> open = Open(); !open) return std::unexpected(open.error());
-  ReadResult<std::vector<NvmlDevice>> found = ListNvmlDevices(calls_, listing_);
-  if (!found) return std::unexpected(found.error());
+  CARMA_TRY(Open());
+  std::vector<NvmlDevice> found = CARMA_TRY(ListNvmlDevices(calls_, listing_));
   std::vector<DeviceInfo> infos;
-  devices_.reserve(found->size());
-  for (NvmlDevice& each : *found) {
+  devices_.reserve(found.size());
+  for (NvmlDevice& each : found) {
     DeviceState device;
     static_cast<NvmlDevice&>(device) = std::move(each);
     PrepareGpm(device);
@@ -231,7 +231,7 @@ ReadResult<std::vector<DeviceInfo>> LibraryProbe::Devices() {
 }
 
 ReadResult<Reading> LibraryProbe::Read(std::size_t index, base::Time now) {
-  if (base::Result<base::Unit> open = Open(); !open) return std::unexpected(open.error());
+  CARMA_TRY(Open());
   if (index >= devices_.size()) {
     return base::Fail(base::ErrorCode::kNotFound, fmt::format("no GPU {}", index));
   }
@@ -262,18 +262,15 @@ ReadResult<Reading> LibraryProbe::Read(std::size_t index, base::Time now) {
 }
 
 ReadResult<base::Unit> LibraryProbe::ReadMemory(const DeviceState& device, Reading& reading) {
-  const ReadResult<MemoryUse> memory = AskMemory(calls_, device.handle, device.info.uuid);
-  if (!memory) return std::unexpected(memory.error());
-  reading.total_mib = memory->total_mib;
-  reading.reserved_mib = memory->reserved_mib;
-  reading.used_mib = memory->used_mib;
+  const MemoryUse memory = CARMA_TRY(AskMemory(calls_, device.handle, device.info.uuid));
+  reading.total_mib = memory.total_mib;
+  reading.reserved_mib = memory.reserved_mib;
+  reading.used_mib = memory.used_mib;
   return base::Unit{};
 }
 
 ReadResult<base::Unit> LibraryProbe::ReadProcesses(DeviceState& device, Reading& reading) {
-  ReadResult<std::vector<ProcessUse>> listed = device.processes.List(calls_, device);
-  if (!listed) return std::unexpected(listed.error());
-  reading.processes = std::move(*listed);
+  reading.processes = CARMA_TRY(device.processes.List(calls_, device));
   NvmlProcesses::AddGroups(api_, device, reading.processes);
   return device.processes.AddKernelTime(calls_, device, reading.utilization, reading.processes);
 }
@@ -331,10 +328,9 @@ ReadResult<base::Unit> LibraryProbe::ReadCounters(DeviceState& device, Reading& 
 ReadResult<base::Unit> LibraryProbe::ReadUtilization(const DeviceState& device, Reading& reading) {
   if (!api_.utilization || device.info.mig) return base::Unit{};  // not reported for instances
   nvml::Utilization utilization{};
-  const ReadResult<bool> given =
-      Given(device, api_.utilization(device.handle, &utilization), "utilization", Weight::kDecides);
-  if (!given) return std::unexpected(given.error());
-  if (!*given) return base::Unit{};
+  const bool given = CARMA_TRY(Given(device, api_.utilization(device.handle, &utilization),
+                                     "utilization", Weight::kDecides));
+  if (!given) return base::Unit{};
   const std::optional<Fraction> busy = ToFraction(Percent(utilization.gpu));
   if (!busy) return Corrupt(device, "utilization above 100 %");
   reading.utilization = busy->value();
@@ -347,17 +343,15 @@ ReadResult<base::Unit> LibraryProbe::ReadPower(const DeviceState& device, Readin
   if (!device.leads) return base::Unit{};
   if (api_.power) {
     std::uint32_t milliwatts = 0;
-    const ReadResult<bool> given =
-        Given(device, api_.power(device.board, &milliwatts), "power", Weight::kDecides);
-    if (!given) return std::unexpected(given.error());
-    if (*given) reading.power_w = ToWatts(Milliwatts(milliwatts)).value();
+    const bool given =
+        CARMA_TRY(Given(device, api_.power(device.board, &milliwatts), "power", Weight::kDecides));
+    if (given) reading.power_w = ToWatts(Milliwatts(milliwatts)).value();
   }
   if (!api_.energy) return base::Unit{};
   std::uint64_t millijoules = 0;
-  const ReadResult<bool> given =
-      Given(device, api_.energy(device.board, &millijoules), "energy", Weight::kDecides);
-  if (!given) return std::unexpected(given.error());
-  if (*given) reading.energy_j = ToJoules(Millijoules(millijoules)).value();
+  const bool given =
+      CARMA_TRY(Given(device, api_.energy(device.board, &millijoules), "energy", Weight::kDecides));
+  if (given) reading.energy_j = ToJoules(Millijoules(millijoules)).value();
   return base::Unit{};
 }
 
@@ -373,9 +367,8 @@ ReadResult<base::Unit> LibraryProbe::ReadTemperature(const DeviceState& device, 
     code = api_.temperature_v(device.board, &temperature);
     celsius = static_cast<std::uint32_t>(std::max(temperature.celsius, 0));
   }
-  const ReadResult<bool> given = Given(device, code, "temperature", Weight::kDecides);
-  if (!given) return std::unexpected(given.error());
-  if (*given) reading.temperature_c = celsius;
+  const bool given = CARMA_TRY(Given(device, code, "temperature", Weight::kDecides));
+  if (given) reading.temperature_c = celsius;
   return base::Unit{};
 }
 
@@ -385,10 +378,9 @@ ReadResult<base::Unit> LibraryProbe::ReadClocks(const DeviceState& device, Readi
   for (const auto& [type, target] : {std::pair(nvml::kClockSm, &Reading::sm_clock_mhz),
                                      std::pair(nvml::kClockMemory, &Reading::memory_clock_mhz)}) {
     std::uint32_t mhz = 0;
-    const ReadResult<bool> given =
-        Given(device, api_.clock(device.board, type, &mhz), "clock", Weight::kTells);
-    if (!given) return std::unexpected(given.error());
-    if (*given && mhz <= kFastestMhz) reading.*target = mhz;
+    const bool given =
+        CARMA_TRY(Given(device, api_.clock(device.board, type, &mhz), "clock", Weight::kTells));
+    if (given && mhz <= kFastestMhz) reading.*target = mhz;
   }
   return base::Unit{};
 }
@@ -396,9 +388,7 @@ ReadResult<base::Unit> LibraryProbe::ReadClocks(const DeviceState& device, Readi
 ReadResult<base::Unit> LibraryProbe::ReadCondition(DeviceState& device, Reading& reading) {
   DeviceState& keeper = devices_[device.keeper];
   if (!keeper.condition_taken || reading.taken - *keeper.condition_taken >= kConditionSpan) {
-    ReadResult<Condition> condition = AskCondition(calls_, device);
-    if (!condition) return std::unexpected(condition.error());
-    keeper.condition = *condition;
+    keeper.condition = CARMA_TRY(AskCondition(calls_, device));
     keeper.condition_taken = reading.taken;
   }
   reading.condition = keeper.condition;
@@ -412,9 +402,8 @@ std::unique_ptr<NvmlProbe> MakeNvmlProbe(NvmlLibrary library) {
 }
 
 base::Result<std::unique_ptr<NvmlProbe>> LoadNvmlProbe(const std::string& library) {
-  base::Result<NvmlLibrary> loaded = LoadNvml(library);
-  if (!loaded) return std::unexpected(loaded.error());
-  return MakeNvmlProbe(std::move(*loaded));
+  NvmlLibrary loaded = CARMA_TRY(LoadNvml(library));
+  return MakeNvmlProbe(std::move(loaded));
 }
 
 std::expected<DriverVersions, NoDriver> AskDriverVersions(const std::string& library) {

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/process_id.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "gpu/memory_limits.h"
 #include "gpu/units.h"
 
@@ -100,9 +101,8 @@ ReadResult<base::Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& de
   const bool whole_list = device.info.mig && (MeansAbsent(code) || code == nvml::kInvalidArgument);
   if (whole_list) code = Ask(function, device.board);
   if (code == nvml::kInsufficientSize) return Absurd(device);
-  const ReadResult<bool> given = calls.Given(device.info.uuid, code, what, Weight::kDecides);
-  if (!given) return std::unexpected(given.error());
-  if (!*given) return base::Unit{};
+  const bool given = CARMA_TRY(calls.Given(device.info.uuid, code, what, Weight::kDecides));
+  if (!given) return base::Unit{};
   if (count_ > lines_.size()) return Absurd(device);
   std::vector<ProcessUse> uses;
   for (std::uint32_t i = 0; i < count_; ++i) {
@@ -148,11 +148,10 @@ ReadResult<base::Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const Nvml
     code = function(device.handle, samples_.data(), &count, seen_us_);
   }
   if (code == nvml::kNotFound) count = 0;  // no process computed since
-  const ReadResult<bool> given =
-      calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
-                  "utilization by each process", Weight::kTells);
-  if (!given) return std::unexpected(given.error());
-  if (!*given || count > samples_.size() || (count == 0 && busy.value_or(0) > 0)) {
+  const bool given =
+      CARMA_TRY(calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
+                            "utilization by each process", Weight::kTells));
+  if (!given || count > samples_.size() || (count == 0 && busy.value_or(0) > 0)) {
     return base::Unit{};
   }
   std::map<pid_t, const nvml::ProcessUtilization*> newest;

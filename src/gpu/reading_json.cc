@@ -5,6 +5,7 @@
 
 #include "base/fields_json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "gpu/counters.h"
 #include "gpu/units.h"
 
@@ -84,13 +85,11 @@ Result<ReadResult<Reading>> TakeAnswer(JsonReader& in) {
   }
   if (in.error()) return std::unexpected(*in.error());
   if (error) {
-    Result<ReadError> told = ErrorFromJson(*error);
-    if (!told) return std::unexpected(told.error());
-    return ReadResult<Reading>(std::unexpected(std::move(*told)));
+    ReadError told = CARMA_TRY(ErrorFromJson(*error));
+    return ReadResult<Reading>(std::unexpected(std::move(told)));
   }
-  Result<Reading> read = ReadingFromJson(*reading);
-  if (!read) return std::unexpected(read.error());
-  return ReadResult<Reading>(std::move(*read));
+  Reading read = CARMA_TRY(ReadingFromJson(*reading));
+  return ReadResult<Reading>(std::move(read));
 }
 
 }  // namespace carma::gpu

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "gpu/device_json.h"
 #include "gpu/reading_json.h"
 
@@ -18,10 +19,9 @@ constexpr std::int64_t kMaxMs = std::int64_t{10} * 365 * 86'400 * 1'000;
 constexpr std::size_t kMaxDevices = 1'024;
 
 Result<Recording> ParseHead(std::string_view line) {
-  const Result<Json> json = base::ParseJson(line);
-  if (!json) return std::unexpected(json.error());
+  const Json json = CARMA_TRY(base::ParseJson(line));
   Recording recording;
-  JsonReader in(*json, "");
+  JsonReader in(json, "");
   std::int64_t version = 0;
   in.Get("carma_recording", version, 0, std::numeric_limits<std::int64_t>::max());
   if (!in.error() && version != kRecordingVersion) {
@@ -37,26 +37,22 @@ Result<Recording> ParseHead(std::string_view line) {
     return Fail(ErrorCode::kInvalid, "/devices: expected a list of at most 1024 GPUs");
   }
   for (const Json& item : *devices) {
-    Result<DeviceInfo> info = DeviceFromJson(item, "/devices");
-    if (!info) return std::unexpected(info.error());
-    recording.devices.push_back(std::move(*info));
+    recording.devices.push_back(CARMA_TRY(DeviceFromJson(item, "/devices")));
   }
   return recording;
 }
 
 Result<RecordedAnswer> ParseAnswer(std::string_view line, std::size_t devices) {
-  const Result<Json> json = base::ParseJson(line);
-  if (!json) return std::unexpected(json.error());
-  JsonReader in(*json, "");
+  const Json json = CARMA_TRY(base::ParseJson(line));
+  JsonReader in(json, "");
   std::int64_t at_ms = 0;
   std::int64_t device = -1;
   in.Get("at_ms", at_ms, 0, kMaxMs);
   in.Get("gpu", device, 0, static_cast<std::int64_t>(devices) - 1);
   if (!in.error() && device < 0) in.Complain("gpu", "the index of a GPU in the header");
   if (in.error()) return std::unexpected(*in.error());
-  Result<ReadResult<Reading>> told = TakeAnswer(in);
-  if (!told) return std::unexpected(told.error());
-  return RecordedAnswer{base::Duration(at_ms), static_cast<std::size_t>(device), std::move(*told)};
+  ReadResult<Reading> told = CARMA_TRY(TakeAnswer(in));
+  return RecordedAnswer{base::Duration(at_ms), static_cast<std::size_t>(device), std::move(told)};
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/try.h"
+
 namespace carma::gpu {
 
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before) {
@@ -51,7 +53,7 @@ ReadResult<base::Unit> SteadyProbe::List() {
 }
 
 ReadResult<std::vector<DeviceInfo>> SteadyProbe::Devices() {
-  if (ReadResult<base::Unit> listed = List(); !listed) return std::unexpected(listed.error());
+  CARMA_TRY(List());
   looked_.reset();
   return kept_;
 }
@@ -67,7 +69,7 @@ ReadResult<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
   const bool missing = !numbers_[device] || !kept_[device].trouble.empty() || lost_[device];
   if (missing && now - *looked_ >= kLookAgainSpan) {
     looked_ = now;
-    if (ReadResult<base::Unit> listed = List(); !listed) return std::unexpected(listed.error());
+    CARMA_TRY(List());
   }
   if (!numbers_[device]) {
     return std::unexpected(

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::gpu {
 namespace {
@@ -53,9 +54,7 @@ ReadResult<std::vector<DeviceInfo>> GuardedProbe::Devices() {
 ReadResult<base::Unit> GuardedProbe::Open() {
   std::set<std::optional<std::uint32_t>> ended;
   while (true) {
-    base::Result<std::unique_ptr<ReaderProcess>> started = ReaderProcess::Start(options_.reader);
-    if (!started) return std::unexpected(started.error());
-    reader_ = std::move(*started);
+    reader_ = CARMA_TRY(ReaderProcess::Start(options_.reader));
     reader_->Ask(ListRequest{LeftOut()});
     std::expected<ReaderAnswer, NoAnswer> answer = reader_->Await(options_.patience);
     if (answer && std::holds_alternative<ReaderListing>(*answer)) {
@@ -144,7 +143,7 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
     reader_.reset();
   }
   if (!reader_) {
-    if (ReadResult<base::Unit> open = OpenAgain(); !open) return std::unexpected(open.error());
+    CARMA_TRY(OpenAgain());
   }
   if (!places_[device].current) {
     const auto aside = aside_.find(number);

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "gpu/device_json.h"
 #include "gpu/reading_json.h"
 
@@ -55,9 +56,7 @@ Result<ReaderAnswer> ListingFromJson(const Json& devices, const Json* numbers) {
   }
   ReaderListing listing;
   for (const Json& each : devices) {
-    Result<DeviceInfo> device = DeviceFromJson(each, "/devices");
-    if (!device) return std::unexpected(device.error());
-    listing.devices.push_back(std::move(*device));
+    listing.devices.push_back(CARMA_TRY(DeviceFromJson(each, "/devices")));
   }
   for (const Json& each : *numbers) {
     if (!each.is_number_unsigned() || each.get<std::uint64_t>() > kMaxNumber)
@@ -99,9 +98,8 @@ std::string FormatAnswer(const ReaderAnswer& answer) {
 }
 
 Result<ReaderAnswer> ParseAnswer(std::string_view line) {
-  const Result<Json> json = base::ParseJson(line);
-  if (!json) return std::unexpected(json.error());
-  base::JsonReader in(*json, "");
+  const Json json = CARMA_TRY(base::ParseJson(line));
+  base::JsonReader in(json, "");
   if (const Json* devices = in.Raw("devices")) return ListingFromJson(*devices, in.Raw("numbers"));
   if (in.Has("asking")) {
     std::int64_t number = 0;
@@ -109,10 +107,9 @@ Result<ReaderAnswer> ParseAnswer(std::string_view line) {
     if (in.error()) return std::unexpected(*in.error());
     return Asking{static_cast<std::uint32_t>(number)};
   }
-  Result<ReadResult<Reading>> answer = TakeAnswer(in);
-  if (!answer) return std::unexpected(answer.error());
-  if (!*answer) return std::move(answer->error());
-  return std::move(**answer);
+  ReadResult<Reading> answer = CARMA_TRY(TakeAnswer(in));
+  if (!answer) return std::move(answer.error());
+  return std::move(*answer);
 }
 
 }  // namespace carma::gpu
