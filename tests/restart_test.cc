@@ -59,6 +59,12 @@ TEST_F(Restart, QueuedAndRunningTasksAreWhereTheyWereAfterAKill) {
   EXPECT_EQ(site.Task(held).state, "queued");
 }
 
+TEST_F(Restart, ARemovedSocketIsMadeAgain) {
+  ASSERT_EQ(::unlink(site.socket().c_str()), 0);
+  EXPECT_TRUE(
+      Eventually([this] { return api::Client(site.socket()).Get("/v1/status").has_value(); }));
+}
+
 TEST_F(Restart, ATaskThatEndsWhileNoDaemonLivesKeepsItsExitCode) {
   Gated first(site, "first"), second(site, "second");
   const std::uint64_t fails = Submit(first, "echo last words; exit 7");

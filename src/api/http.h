@@ -87,6 +87,9 @@ class Server {
                                                          std::uint16_t port, Handler handler);
   virtual ~Server() = default;
   virtual std::uint16_t port() const = 0;  // TCP only
+  // Unix only: makes the socket file again if it was removed, by a cleaner of /tmp for example.
+  // Connections stay open. True: it was made again. Errors: as ListenUnix.
+  virtual base::Result<bool> RestoreSocket() = 0;
 };
 
 // Blocking client on a Unix socket, one connection kept alive.

@@ -428,6 +428,22 @@ TEST_F(ServerFixture, StaleSocketIsReplacedButALiveOneIsNot) {
   EXPECT_TRUE(Client(path_).Get("/who"));
 }
 
+TEST_F(ServerFixture, MakesARemovedSocketFileAgainAndKeepsItsConnections) {
+  Listen();
+  Client before(path_);
+  EXPECT_TRUE(before.Get("/who"));
+  OnLoop([this] { EXPECT_FALSE(server_->RestoreSocket().value_or(true)); });
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  OnLoop([this] { EXPECT_TRUE(server_->RestoreSocket().value_or(false)); });
+  EXPECT_TRUE(Client(path_).Get("/who"));
+  EXPECT_TRUE(before.Get("/who"));
+  struct stat found {};
+  ASSERT_EQ(::stat(path_.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777, 0600u);
+  OnLoop([this] { server_.reset(); });
+  EXPECT_FALSE(base::Exists(path_));
+}
+
 TEST_F(ServerFixture, RefusesPathsItMustNotUse) {
   OnLoop([this] {
     const auto nobody = [](Request, Responder) {};

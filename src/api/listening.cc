@@ -79,20 +79,20 @@ struct Question {
 
 }  // namespace
 
-base::Result<Listening> ListenOnPath(const std::string& path, unsigned mode,
-                                     std::optional<std::uint32_t> group, struct stat& bound) {
+base::Result<Listening> ListenOnPath(UnixPlace& place) {
+  const std::string& path = place.path;
   const base::Result<sockaddr_un> address = UnixAddress(path);
   if (!address) return std::unexpected(address.error());
   if (auto cleared = ClearPath(path, *address); !cleared) return std::unexpected(cleared.error());
   base::UniqueFd fd = NewSocket(AF_UNIX);
   if (!fd) return base::FailErrno(errno, "socket");
   // Before the bind, so that permissions are never too wide; again after it because of the umask.
-  if (::fchmod(fd.get(), mode) != 0 ||
+  if (::fchmod(fd.get(), place.mode) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     return base::FailErrno(errno, "bind socket " + path);
   }
-  if ((group && ::chown(path.c_str(), static_cast<uid_t>(-1), *group) != 0) ||
-      ::chmod(path.c_str(), mode) != 0 || ::lstat(path.c_str(), &bound) != 0 ||
+  if ((place.group && ::chown(path.c_str(), static_cast<uid_t>(-1), *place.group) != 0) ||
+      ::chmod(path.c_str(), place.mode) != 0 || ::lstat(path.c_str(), &place.bound) != 0 ||
       ::listen(fd.get(), SOMAXCONN) != 0) {
     const int error = errno;
     ::unlink(path.c_str());

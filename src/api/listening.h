@@ -20,10 +20,17 @@ struct Listening {
   int family = AF_UNIX;
 };
 
-// Listens at the path; a dead socket of our own is removed first. bound: set to the new socket
-// file. Errors: as Server::ListenUnix.
-base::Result<Listening> ListenOnPath(const std::string& path, unsigned mode,
-                                     std::optional<std::uint32_t> group, struct stat& bound);
+// Where a Unix socket is.
+struct UnixPlace {
+  std::string path;
+  unsigned mode = 0600;
+  std::optional<std::uint32_t> group;  // if not our own
+  struct stat bound = {};              // the file that was made last
+};
+
+// Listens at the place, and sets its `bound`; a dead socket of our own is removed first. Errors: as
+// Server::ListenUnix.
+base::Result<Listening> ListenOnPath(UnixPlace& place);
 // Listens on the loopback address of one family. port: 0 for any; set to the actual one.
 base::Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
 

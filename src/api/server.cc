@@ -347,13 +347,11 @@ class Session : public std::enable_shared_from_this<Session> {
 
 class BeastServer : public Server {
  public:
-  BeastServer(asio::io_context& loop, std::vector<Listening> sockets, Handler handler) {
+  BeastServer(asio::io_context& loop, std::vector<Listening> sockets, Handler handler)
+      : loop_(loop) {
     hub_.handler = std::move(handler);
     hub_.tcp = sockets.front().family != AF_UNIX;
-    for (Listening& each : sockets) {
-      doors_.push_back(std::make_unique<Door>(loop, std::move(each)));
-      Accept(*doors_.back());
-    }
+    for (Listening& each : sockets) OpenDoor(std::move(each));
   }
 
   ~BeastServer() override {
@@ -363,18 +361,23 @@ class BeastServer : public Server {
     for (auto& [raw, session] : hub_.sessions) session->Abandon();
     struct stat now {};
     // Another daemon may have replaced the socket meanwhile.
-    if (!path_.empty() && ::lstat(path_.c_str(), &now) == 0 && now.st_ino == inode_ &&
-        now.st_dev == device_) {
-      ::unlink(path_.c_str());
+    if (!place_.path.empty() && ::lstat(place_.path.c_str(), &now) == 0 &&
+        now.st_ino == place_.bound.st_ino && now.st_dev == place_.bound.st_dev) {
+      ::unlink(place_.path.c_str());
     }
   }
 
   std::uint16_t port() const override { return port_; }
   void set_port(std::uint16_t port) { port_ = port; }
-  void RemoveWhenDone(std::string path, const struct stat& socket) {
-    path_ = std::move(path);
-    inode_ = socket.st_ino;
-    device_ = socket.st_dev;
+  void set_place(UnixPlace place) { place_ = std::move(place); }
+
+  base::Result<bool> RestoreSocket() override {
+    struct stat now {};
+    if (::lstat(place_.path.c_str(), &now) == 0 || errno != ENOENT) return false;
+    Listening listening = CARMA_TRY(ListenOnPath(place_));
+    // The old one is kept for clients that have connected to it and are not yet accepted.
+    OpenDoor(std::move(listening));
+    return true;
   }
 
  private:
@@ -384,6 +387,11 @@ class BeastServer : public Server {
     Acceptor acceptor;
     asio::steady_timer retry;
   };
+
+  void OpenDoor(Listening socket) {
+    doors_.push_back(std::make_unique<Door>(loop_, std::move(socket)));
+    Accept(*doors_.back());
+  }
 
   void Accept(Door& door) {
     door.acceptor.async_accept(
@@ -422,13 +430,12 @@ class BeastServer : public Server {
     }
   }
 
+  asio::io_context& loop_;
   Hub hub_;
   std::vector<std::unique_ptr<Door>> doors_;
   // Tells pending callbacks whether this object exists. shared_ptr, because they outlive it.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  std::string path_;
-  ino_t inode_ = 0;
-  dev_t device_ = 0;
+  UnixPlace place_;  // no path: TCP
   std::uint16_t port_ = 0;
 };
 
@@ -438,12 +445,12 @@ base::Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop,
                                                          const std::string& path, unsigned mode,
                                                          Handler handler,
                                                          std::optional<std::uint32_t> group) {
-  struct stat bound {};
-  Listening listening = CARMA_TRY(ListenOnPath(path, mode, group, bound));
+  UnixPlace place{path, mode, group};
+  Listening listening = CARMA_TRY(ListenOnPath(place));
   std::vector<Listening> sockets;
   sockets.push_back(std::move(listening));
   auto server = std::make_unique<BeastServer>(loop, std::move(sockets), std::move(handler));
-  server->RemoveWhenDone(path, bound);
+  server->set_place(std::move(place));
   return server;
 }
 

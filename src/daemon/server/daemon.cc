@@ -49,6 +49,7 @@ namespace asio = boost::asio;
 // The starter of the daemon, and early requests, wait at most this long for a silent driver or
 // control daemon.
 constexpr std::chrono::seconds kLongestSearch{5};
+constexpr std::chrono::seconds kSocketWatch{2};  // between two looks at the socket file
 // Time limit for a CUDA context on one GPU.
 constexpr std::chrono::seconds kCudaPatience{15};
 
@@ -76,6 +77,8 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void TakeSignal(int number);
   void Follow(Configuration::InForce now);
   void Beat();
+  // Makes the socket file again if something removed it: no client could reach carmad any more.
+  void WatchSocket();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
   // Reports once, to the starter of this daemon, that it serves. From then on no request waits.
   void TellServing();
@@ -115,7 +118,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::unique_ptr<api::Server> tcp_server_;
   Signals signals_{loop_};
   Configuration configuration_;
-  Alarm watchdog_{loop_}, serving_{loop_};
+  Alarm watchdog_{loop_}, serving_{loop_}, socket_watch_{loop_};
   Housekeeping housekeeping_{loop_, loop_meter_, *store_, *clock_,
                              [this] { return in_force_.settings.keep_finished_days; }};
   std::unique_ptr<Sampler> sampler_;
@@ -139,6 +142,11 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
       SamplerOptions{settings.state_dir, settings.sample_period, settings.probe_timeout,
                      settings.gpus},
       *this);
+}
+
+Result<Unit> MakeSocketFolder(const config::Settings& settings) {
+  return base::MakeDirs(settings.socket.substr(0, settings.socket.rfind('/')),
+                        ::getuid() == 0 ? 0755 : 0700);
 }
 
 void RealDaemon::OpenRoutes(const std::string& why_not) {
@@ -217,8 +225,7 @@ Result<Unit> RealDaemon::Listen() {
   TakeMeasuredProfiles();
   // Before anything else is put into that folder: all users must reach root's socket.
   const config::Settings& settings = in_force_.settings;
-  const std::string folder = settings.socket.substr(0, settings.socket.rfind('/'));
-  if (Result<Unit> made = base::MakeDirs(folder, ::getuid() == 0 ? 0755 : 0700); !made) return made;
+  if (Result<Unit> made = MakeSocketFolder(settings); !made) return made;
   Result<Launching> launching = OpenLaunching(settings, options_.shim_path);
   if (!launching) return std::unexpected(launching.error());
   launching_ = *std::move(launching);
@@ -243,6 +250,7 @@ Result<Unit> RealDaemon::Listen() {
 
 void RealDaemon::Run() {
   Beat();
+  WatchSocket();
   sampler_->Start();
   housekeeping_.Run();
   if (launching_.processes_counted_by_user)
@@ -294,6 +302,13 @@ void RealDaemon::Beat() {
   if (!period) return;
   NotifyServiceManager("WATCHDOG=1");
   watchdog_.Set(*period, [this] { Beat(); });
+}
+
+void RealDaemon::WatchSocket() {
+  (void)MakeSocketFolder(in_force_.settings);
+  if (unix_server_->RestoreSocket().value_or(false))
+    base::LogWarn("socket_restored", {{"socket", in_force_.settings.socket}});
+  socket_watch_.Set(kSocketWatch, [this] { WatchSocket(); });
 }
 
 // ---- GPUs ----
