@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "store/store_impl.h"
+#include "task/describe/spec.h"
 
 namespace carma::store {
 namespace {
@@ -132,6 +133,19 @@ Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Store::Counts() {
                                    "SELECT state, tasks FROM state_count WHERE tasks > 0", read);
   if (counts) std::sort(counts->begin(), counts->end());
   return counts;
+}
+
+Result<std::vector<std::pair<core::TaskId, core::TaskState>>> Store::StatesOfArray(
+    core::TaskId first) {
+  using Member = std::pair<core::TaskId, core::TaskState>;
+  const auto read = [](Reader& reader, Member& member) {
+    reader("id", member.first);
+    reader("state", member.second);
+  };
+  // Numbers of an array follow each other, so no index on array_id is needed.
+  return impl_->Rows<Member>("tasks of an array",
+                             "SELECT id, state FROM task WHERE id>=?1 AND id<?1+?2 AND array_id=?1",
+                             read, first, static_cast<std::int64_t>(task::kMaxArrayTasks));
 }
 
 Result<std::vector<StoredEvent>> Store::Events(std::optional<core::TaskId> task,

@@ -288,6 +288,9 @@ class Store {
   base::Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
   base::Result<std::vector<StoredTask>> List(const TaskFilter& filter);
   base::Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
+  // The tasks of the array of this first number.
+  base::Result<std::vector<std::pair<core::TaskId, core::TaskState>>> StatesOfArray(
+      core::TaskId first);
   // Events in order; without after_sequence the newest `limit` of them.
   base::Result<std::vector<StoredEvent>> Events(std::optional<core::TaskId> task,
                                                 std::optional<std::int64_t> after_sequence,

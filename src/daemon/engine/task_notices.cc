@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "core/values/reason_line.h"
 #include "daemon/engine/history_events.h"
+#include "task/describe/shown_command.h"
 #include "task/describe/spec.h"
 
 namespace carma::daemon {
@@ -40,14 +41,6 @@ std::string Ended(const core::TaskRecord& record) {
   return state + after + (record.state == TaskState::kSucceeded ? "" : Because(record));
 }
 
-// argv, or the script's path and arguments.
-std::vector<std::string> CommandOf(const task::TaskSpec& spec) {
-  if (!spec.script) return spec.command;
-  std::vector<std::string> words{spec.script_path.value_or(spec.name)};
-  words.insert(words.end(), spec.script_args.begin(), spec.script_args.end());
-  return words;
-}
-
 base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& stored,
                      const task::TaskSpec& spec, const std::string& event, const std::string& text,
                      const std::string& host) {
@@ -65,7 +58,7 @@ base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& st
                      {"submitted_ms", base::ToMs(record.submitted)},
                      {"peak_mib", record.peak_mib},
                      {"workdir", spec.workdir},
-                     {"command", CommandOf(spec)},
+                     {"command", task::ShownCommand(spec)},
                      {"output", stored.stdout_path}};
   if (spec.array_index) json["array_index"] = *spec.array_index;
   if (!spec.parameters.empty()) json["parameters"] = spec.parameters;
@@ -138,17 +131,14 @@ std::vector<NotifyEvent> EventsOf(const core::TaskRecord& record) {
 }
 
 std::string TextOf(const core::TaskRecord& record, const std::string& name, NotifyEvent event,
-                   bool of_array, const std::string& host) {
+                   const std::string& host) {
   const std::string shown = base::Printable(name, 100);
-  if (of_array && event == NotifyEvent::kEnd) {
-    return fmt::format("All tasks of array {} ({}) on {} have ended",
-                       record.request->array.value_or(record.id), shown, host);
-  }
   std::string what;
   if (core::IsFinal(record.state)) {
     what = Ended(record);
   } else if (event == NotifyEvent::kStart) {
-    what = fmt::format("runs on GPU {}", GpuNumbers(record));
+    const std::string gpus = GpuNumbers(record);
+    what = gpus.empty() ? "runs" : "runs on GPU " + gpus;
   } else if (event == NotifyEvent::kOutOfMemory) {
     what = "ran out of GPU memory and will start again";
   } else {
@@ -166,6 +156,32 @@ void TaskNotices::Join(core::TaskId id, std::optional<core::TaskId> array) {
 // costs a check at each change, no more.
 void TaskNotices::JoinIfAsked(const store::StoredTask& task) {
   if (task.spec_json.contains("\"notify\":")) Join(task.record.id, task.record.request->array);
+}
+
+std::string TaskNotices::ArrayText(core::TaskId array, const std::string& name,
+                                   const std::string& host) {
+  std::map<TaskState, int> counts;
+  int all = 0;
+  const auto stored = store_.StatesOfArray(array);
+  if (!stored) {
+    base::LogWarn("array_not_read", {{"why", stored.error().message}});
+    return fmt::format("All tasks of array {} ({}) on {} have ended", array,
+                       base::Printable(name, 100), host);
+  }
+  const auto& ended = arrays_.at(array).ended;
+  for (const auto& [id, state] : *stored) {
+    const auto now = ended.find(id);
+    ++counts[now == ended.end() ? state : now->second];
+    ++all;
+  }
+  std::string parts;
+  for (const auto& [state, count] : counts) {
+    std::string word(core::TaskStateName(state));
+    std::ranges::replace(word, '_', ' ');
+    parts += fmt::format("{} {} {}", parts.empty() ? ":" : ",", count, word);
+  }
+  return fmt::format("All {} tasks of array {} ({}) on {} have ended{}", all, array,
+                     base::Printable(name, 100), host, parts);
 }
 
 void TaskNotices::Leave(core::TaskId id) {
@@ -234,6 +250,7 @@ std::vector<store::Notice> TaskNotices::Of(const core::TaskRecord& record, base:
   const std::optional<core::TaskId> array = member->second;
   const bool ends = core::IsFinal(record.state);
   const bool last = ends && array && arrays_.at(*array).tasks == 1;
+  if (ends && array) arrays_.at(*array).ended[record.id] = record.state;
   std::vector<store::Notice> notices;
   const base::Result<store::StoredTask> stored = store_.Get(record.id);
   const base::Result<task::TaskSpec> spec =
@@ -254,7 +271,9 @@ std::vector<store::Notice> TaskNotices::Of(const core::TaskRecord& record, base:
       const std::string name = spec->array_index && !of_array
                                    ? fmt::format("{}[{}]", stored->name, *spec->array_index)
                                    : stored->name;
-      const std::string text = TextOf(record, name, *event, of_array, host);
+      const std::string text = of_array && *event == NotifyEvent::kEnd
+                                   ? ArrayText(*array, name, host)
+                                   : TextOf(record, name, *event, host);
       store::Notice notice{
           .task = of_array ? *array : record.id,
           .uid = record.request->uid,

@@ -33,9 +33,9 @@ std::vector<std::string> NoticeWarnings(const NoticeRules& rules,
 
 // Events of a change of state, the most specific first; empty: none.
 std::vector<task::NotifyEvent> EventsOf(const core::TaskRecord& record);
-// One sentence for people. of_array: it is about the whole array.
+// One sentence for people.
 std::string TextOf(const core::TaskRecord& record, const std::string& name, task::NotifyEvent event,
-                   bool of_array, const std::string& host);
+                   const std::string& host);
 
 class TaskNotices {
  public:
@@ -54,9 +54,12 @@ class TaskNotices {
  private:
   struct Array {
     std::size_t tasks = 0;
-    std::optional<std::set<std::string>> told;  // event and target; empty: not yet looked up
+    std::map<core::TaskId, core::TaskState> ended;  // since this daemon started
+    std::optional<std::set<std::string>> told;      // event and target; empty: not yet looked up
   };
   bool ToldBefore(core::TaskId array, const std::string& event, const std::string& target);
+  // That all tasks have ended, and how many of them in which way.
+  std::string ArrayText(core::TaskId array, const std::string& name, const std::string& host);
   // Empty: not yet, or already sent.
   std::optional<task::NotifyEvent> Choose(const task::NotifyRule& rule,
                                           const std::vector<task::NotifyEvent>& events,

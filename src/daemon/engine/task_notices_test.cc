@@ -71,6 +71,7 @@ TEST_F(TaskNoticesTest, EachIsToldOnceOfWhatHeWants) {
   core::TaskRecord task = Put(1, R"([{"target":"me","events":["end","fail"]},
                                      {"target":"mail:bob","events":["start","oom","requeue"]}])");
   EXPECT_THAT(At(task, TaskState::kRunning), ElementsAre("start mail:bob"));
+  EXPECT_THAT(last_[0].message, HasSubstr(" runs\"")) << "it has no GPU";
   EXPECT_THAT(At(task, TaskState::kQueued, ReasonCode::kOutOfMemory), ElementsAre("oom mail:bob"));
   EXPECT_THAT(At(task, TaskState::kQueued, ReasonCode::kNodeFail), ElementsAre("requeue mail:bob"));
   EXPECT_THAT(At(task, TaskState::kStopping), IsEmpty());
@@ -102,7 +103,8 @@ TEST_F(TaskNoticesTest, AnArrayIsToldOfOnce) {
   EXPECT_THAT(At(first, TaskState::kSucceeded), ElementsAre("end mail:bob"));
   EXPECT_THAT(At(third, TaskState::kFailed), ElementsAre("end me", "end mail:bob"));
   EXPECT_EQ(last_[0].task, TaskId{1});
-  EXPECT_THAT(last_[0].message, HasSubstr("All tasks of array 1 (train.py)"));
+  EXPECT_THAT(last_[0].message, HasSubstr("All 3 tasks of array 1 (train.py) on "));
+  EXPECT_THAT(last_[0].message, HasSubstr(" have ended: 1 succeeded, 2 failed\""));
 }
 
 TEST_F(TaskNoticesTest, WhatWasToldOfAnArrayInAnEarlierLifeIsNotToldAgain) {

@@ -11,6 +11,7 @@
 #include "core/policy/slots.h"
 #include "daemon/gpus/policy_violations.h"
 #include "gpu/counters.h"
+#include "task/describe/shown_command.h"
 
 namespace carma::daemon {
 namespace {
@@ -28,11 +29,7 @@ void AddSpec(const store::StoredTask& stored, api::TaskView& view) {
   const base::Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
   if (!spec) return;
   view.workdir = spec->workdir;
-  view.command = spec->command;
-  if (spec->script) {
-    view.command = {spec->script_path.value_or(stored.name)};
-    view.command.insert(view.command.end(), spec->script_args.begin(), spec->script_args.end());
-  }
+  view.command = task::ShownCommand(*spec);
   view.array_index = spec->array_index;
   view.comment = spec->comment.value_or("");
   view.container = spec->container.value_or("");
@@ -450,7 +447,7 @@ std::string PolicyLine(const config::Settings& settings) {
   }
   if (policy.require) line += fmt::format(", require {}", policy.require->text());
   if (policy.order == core::QueueOrder::kFair) line += ", fair-share order";
-  if (policy.slots.length) line += ", turns of " + base::FormatSpan(*policy.slots.length);
+  if (policy.slots.length) line += ", time slices of " + base::FormatSpan(*policy.slots.length);
   return line;
 }
 

@@ -41,7 +41,8 @@ TEST(PolicyLine, IsTheWordAndWhatWasSetToAnotherValue) {
   EXPECT_EQ(PolicyLine(settings), settings.policy.mapper);
   settings.policy.order = core::QueueOrder::kFair;
   settings.policy.slots.length = core::Duration{43'200'000};
-  EXPECT_EQ(PolicyLine(settings), settings.policy.mapper + ", fair-share order, turns of 12:00:00");
+  EXPECT_EQ(PolicyLine(settings),
+            settings.policy.mapper + ", fair-share order, time slices of 12:00:00");
   const auto set =
       config::LoadText("carma.toml",
                        "[policy]\nmapper = 'by-work'\nmargin = '4G'\nsm_cap = false\nbackfill = 1\n"
