@@ -47,6 +47,7 @@ struct EngineOptions {
   std::optional<base::Duration> default_time_limit;
   NoticeRules notices;
   std::map<std::string, std::string> task_environment;  // for every task
+  std::string socket;         // CARMA_SOCKET of tasks that have none; empty: not set
   MpsServers* mps = nullptr;  // outlives the engine; null: MPS was never used
   bool share_by_mps = false;  // share through MPS servers, else by streams
   std::string mps_dir;

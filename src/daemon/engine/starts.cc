@@ -248,6 +248,9 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.array = stored->record.request->array;
   for (const core::Placement& at : start.placement) order.gpu_uuids.push_back(Gpu(at).uuid);
   order.extra_environment = options_.task_environment;
+  // With --export=NONE a script's scontrol or sbatch would look for another carmad, or none.
+  if (!options_.socket.empty() && !order.spec.environment.contains("CARMA_SOCKET"))
+    order.extra_environment.emplace("CARMA_SOCKET", options_.socket);
   // Frameworks that allocate the whole GPU leave no memory for neighbours. Values set by the user
   // are kept.
   for (const auto& [name, value] : {std::pair("TF_FORCE_GPU_ALLOW_GROWTH", "true"),

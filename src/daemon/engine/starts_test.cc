@@ -46,7 +46,7 @@ class StartsTest : public ::testing::Test {
     return start;
   }
 
-  EngineOptions options_{.state_dir = NewFolder()};
+  EngineOptions options_{.state_dir = NewFolder(), .socket = "/run/s.sock"};
   std::unique_ptr<store::Store> store_ = store::Store::Open(options_.state_dir).value();
   task::FakeLauncher launcher_;
   core::Scheduler core_{core::PolicyConfig{}};
@@ -80,6 +80,7 @@ TEST_F(StartsTest, ATaskIsLaunchedOnItsGpusWhereNoServerOfAStrangerListens) {
   EXPECT_EQ(order.extra_environment.at("TF_FORCE_GPU_ALLOW_GROWTH"), "true");
   EXPECT_FALSE(order.extra_environment.contains("XLA_PYTHON_CLIENT_PREALLOCATE"))
       << "its owner said otherwise";
+  EXPECT_EQ(order.extra_environment.at("CARMA_SOCKET"), options_.socket);
   for (const auto& [name, value] : task::WithoutMpsEnvironment())
     EXPECT_EQ(order.extra_environment.at(name), value);
 }

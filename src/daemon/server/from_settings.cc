@@ -80,6 +80,7 @@ EngineOptions EngineOptionsOf(const config::Settings& settings, const task::Host
   options.all_cores = machine.cpus;
   options.cpu_cap = settings.cpu_cap;
   options.state_dir = settings.state_dir;
+  options.socket = settings.socket;
   options.machine_start = MachineStart();
   options.kill_grace = settings.kill_grace;
   options.max_output_bytes = settings.max_output_mib << 20;
