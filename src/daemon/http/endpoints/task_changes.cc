@@ -122,6 +122,21 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   return Unit{};
 }
 
+// A new limit that is over already would end the task at once, and "12" is twelve minutes.
+// Errors: kConflict.
+Result<Unit> CheckTimeLeft(const task::TaskSpec& wanted, const core::TaskRecord& record,
+                           base::Time now) {
+  const std::optional<base::Time> from = record.attempt->started;
+  if (!core::HoldsGpus(record.state) || !from || !wanted.time_limit ||
+      wanted.time_limit == record.request->time_limit || now - *from < *wanted.time_limit)
+    return Unit{};
+  return Fail(
+      ErrorCode::kConflict,
+      fmt::format("task {0} has run for {1}: --time {2} would end it at once (carma cancel "
+                  "{0} ends it)",
+                  record.id, base::FormatSpan(now - *from), base::FormatSpan(*wanted.time_limit)));
+}
+
 // The value as `carma edit` takes it.
 std::string ValueText(const std::string& field, const Json& value) {
   if (value.is_null()) return "none";
@@ -397,6 +412,7 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
   after.merge_patch(*changes);
   const Result<task::TaskSpec> wanted = task::SpecFromJson(after, "");
   if (!wanted) return std::unexpected(wanted.error());
+  if (Result<Unit> left = CheckTimeLeft(*wanted, record, services.clock.Now()); !left) return left;
   if (wanted->priority > record.request->priority) {
     if (Result<Unit> ranked = CheckPriority(wanted->priority, call.caller); !ranked) return ranked;
   }

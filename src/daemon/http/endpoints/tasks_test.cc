@@ -430,6 +430,20 @@ TEST_F(TasksTest, ARunningTaskKeepsWhatItsGpusWereChosenBy) {
             "task 1 is running: --gpus can only be changed while it waits");
 }
 
+TEST_F(TasksTest, ATimeLimitThatIsOverAlreadyIsRefused) {
+  const core::TaskId id = Submit();
+  Start(id);
+  clock_.Advance(std::chrono::hours(5));
+  const auto edit = [&](const std::string& body) {
+    return Ask(Services(), &EditTask, By(kAda, "1", "", body));
+  };
+  const Heard refused = edit(R"({"time_limit_s":720})");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(refused.Message(), HasSubstr(": --time 12:00 would end it at once"));
+  EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, std::nullopt);
+  EXPECT_EQ(edit(R"({"time_limit_s":43200})").status, 200);
+}
+
 TEST_F(TasksTest, AnEditIsRefusedInWords) {
   SubmitHeld();
   const struct {
