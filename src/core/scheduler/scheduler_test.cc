@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/rng.h"
+#include "base/text.h"
 #include "core/scheduler/published_rules.h"
 #include "core/scheduler/trial.h"
 
@@ -359,8 +360,28 @@ TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
   // A task that does not fit stops those behind it, but not those of a higher priority.
   submit(7, {}, 39'000);
   EXPECT_EQ(scheduler_->ReasonFor(TaskId{7}, At(2)).code, ReasonCode::kGpuMemory);
-  EXPECT_EQ(verdict(), "1 tasks are ahead of it");
+  EXPECT_EQ(verdict(), "1 task is ahead of it");
   EXPECT_EQ(verdict(1), "");
+}
+
+TEST_F(SchedulerTest, ATrialGivesTheReasonForWhichTheTaskWouldWait) {
+  const auto verdict = [&](const TaskRequest& request, std::int64_t mib) {
+    return Try(*scheduler_, request, Estimate{mib, "given"}, At(2)).reason;
+  };
+  PolicyConfig config;
+  config.settle = false;
+  config.sm_cap.reset();
+  config.backfill = 10;
+  Begin(config, 2);
+  Run(1);
+  Handle(2, Submitted(2, {.gpus = 2}));
+  Handle(2, Estimated(2, 39'000));
+  EXPECT_EQ(scheduler_->ReasonFor(TaskId{2}, At(2)).code, ReasonCode::kGpuMemory);
+  EXPECT_EQ(verdict({}, 1'000).code, ReasonCode::kNone) << "it is looked at beside the first";
+  Handle(2, DrainRequested{GpuIndex{0}, "test"});
+  EXPECT_EQ(verdict({.on_gpus = {"0"}}, 1'000).code, ReasonCode::kDraining) << "not kGpuChoice";
+  EXPECT_EQ(*verdict({.begin = At(100)}, 1'000).text,
+            "May not start before " + base::FormatTimeIso(At(100)) + ".");
 }
 
 // A lease of a job that is suspended while it waits: it never fails, however often the job does not

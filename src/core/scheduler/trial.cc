@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "core/policy/gpu_links.h"
 #include "core/queue/dependencies.h"
 
@@ -22,11 +23,19 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
     return {Fit::kNever, std::move(*never)};
   if (request.held) return {Fit::kNotNow, {ReasonCode::kHeld, "submitted on hold"}};
   if (request.begin && *request.begin > now)
-    return {Fit::kNotNow, {ReasonCode::kBeginTime, "its begin time has not come"}};
+    return {Fit::kNotNow,
+            {ReasonCode::kBeginTime,
+             fmt::format("May not start before {}.", base::FormatTimeIso(*request.begin))}};
   if (std::optional<Reason> unmet = UnmetDependency({.request = request}, scheduler.Tasks()))
     return {Fit::kNotNow, std::move(*unmet)};
-  if (const std::size_t ahead = scheduler.AheadOf(request); ahead > 0) {
-    return {Fit::kNotNow, {ReasonCode::kPriority, fmt::format("{} tasks are ahead of it", ahead)}};
+  // The first of the queue do not stop it where it is looked at beside them.
+  const PolicyConfig& config = scheduler.config();
+  const std::size_t looked_at =
+      config.recovery_blocks ? 1 : static_cast<std::size_t>(config.backfill);
+  if (const std::size_t ahead = scheduler.AheadOf(request); ahead >= looked_at) {
+    return {Fit::kNotNow,
+            {ReasonCode::kPriority, ahead == 1 ? "1 task is ahead of it"
+                                               : fmt::format("{} tasks are ahead of it", ahead)}};
   }
   if (Verdict by_host = scheduler.HostFor(request, now).verdict; by_host.fit != Fit::kFits)
     return {by_host.fit, std::move(by_host.reason)};
@@ -40,8 +49,8 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
     if (verdict.fit == Fit::kFits) {
       ++fitting;
       open.push_back({gpu.index, 0});
-    } else {
-      trial.reason = verdict.reason;
+    } else if (verdict.fit == Fit::kNotNow && trial.reason.code == ReasonCode::kResources) {
+      trial.reason = verdict.reason;  // of the first that may take it later
     }
   }
   if (fitting < request.gpus) return trial;
