@@ -223,6 +223,11 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
                        ExampleOf(*verb));
   if (const std::size_t at = text.find(": At Most 1 required"); at != text.npos)
     return std::string(text.substr(0, at)) + ": given more than once";
+  constexpr std::string_view kConvert = "Could not convert: ", kIs = " = ";
+  if (const std::size_t is = text.find(kIs); text.starts_with(kConvert) && is != text.npos)
+    return fmt::format("{}: expected a number, not '{}', for example: {}",
+                       text.substr(kConvert.size(), is - kConvert.size()),
+                       text.substr(is + kIs.size()), ExampleOf(*verb));
   const std::string range = OutOfRange(text);
   return range.empty() ? std::string(text) : range;
 }

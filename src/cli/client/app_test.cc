@@ -117,6 +117,13 @@ TEST_F(App, ADependencyOnTheLastTaskMeansItsArray) {
   EXPECT_EQ(waits_for("afterok:41"), std::vector<int>{41}) << "one of them";
   EXPECT_EQ(waits_for("afterok:40_4"), std::vector<int>{42}) << "by its index";
   EXPECT_EQ(Run({"submit", "--no-check", "-d", "afterok:40_3", "true"}).exit_code, 1);
+  const auto warning = [&](const std::string& dependency) {
+    return Run({"submit", "--no-check", "-d", dependency, "true"}).err;
+  };
+  EXPECT_NE(warning("afternotok:40").find("needs every task of the array to fail"),
+            std::string::npos);
+  EXPECT_EQ((warning("afternotok:41") + warning("afterany:40")).find("every task"),
+            std::string::npos);
 }
 
 TEST_F(App, SubmitTakesWordsThatLookLikeVerbsOrOptions) {
@@ -772,6 +779,12 @@ TEST_F(App, MistakesOfTheCallerAreOneLineAndExitCodeTwo) {
     EXPECT_TRUE(ran.err.starts_with("carma: ") && ran.err.find('\n') == ran.err.size() - 1)
         << what << ": " << ran.err;
   }
+}
+
+TEST_F(App, AWordThatIsNoNumberIsShownBesideAnExample) {
+  EXPECT_THAT(
+      Run({"priority", "@", "5"}).err,
+      ::testing::HasSubstr("priority: expected a number, not '@', for example: carma priority"));
 }
 
 TEST_F(App, AFileThatIsNotThereWasNamedWrongly) {

@@ -278,8 +278,14 @@ base::Result<Settings> WithTasksResolved(Context& context, Settings settings) {
         if (!ids) return base::Wrap(ids.error(), "--dependency");
         const bool own = words[i].starts_with('@');
         const bool one = own || base::ParseInt(words[i]).has_value();
-        for (const std::uint64_t id : *ids)
-          meant += one ? WholeArray(context, id, own) : ":" + std::to_string(id);
+        for (const std::uint64_t id : *ids) {
+          const std::string all = one ? WholeArray(context, id, own) : ":" + std::to_string(id);
+          if (one && words[0] == "afternotok" && all.find(':', 1) != all.npos)
+            Warn(context, fmt::format("--dependency: afternotok:{} needs every task of the array "
+                                      "to fail (in Slurm: one of them)",
+                                      words[i]));
+          meant += all;
+        }
       }
     }
     value = std::move(meant);

@@ -61,7 +61,8 @@ void AddMemory(const TaskView& task, Facts& facts) {
   for (const std::string& remark : task.estimate_remarks) {
     facts.Add("", base::Printable(remark, 400));
   }
-  if (task.attempt > 0) {
+  const bool waits = !HasEnded(task) && !HoldsGpus(task);  // nothing is promised to it now
+  if (task.attempt > 0 && !waits) {
     facts.Add("Promised", task.claim_mib > 0 ? base::FormatMib(task.claim_mib) + PerGpu(task)
                                              : "nothing; only measured memory counts");
   } else if (task.bound_mib && task.bound_mib != task.predicted_mib) {

@@ -67,6 +67,16 @@ TEST_F(TaskTextTest, FactsKeepPredictedPromisedAndMeasuredApart) {
             "  Output        /home/bob/carma-42.out\n");
 }
 
+TEST_F(TaskTextTest, NothingIsPromisedToATaskThatWaitsAgain) {
+  TaskView task = SomeTasks()[1];
+  task.state = "queued";
+  task.attempt = 1;
+  task.claim_mib = 0;
+  EXPECT_THAT(TaskFacts(task, kNow), ::testing::Not(::testing::HasSubstr("Promised")));
+  task.state = "failed";
+  EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("Promised      nothing"));
+}
+
 TEST_F(TaskTextTest, DoubtsAboutThePredictionStandBesideIt) {
   TaskView task;
   task.state = "queued";
