@@ -1,7 +1,7 @@
 #include "base/json.h"
 
 #include <algorithm>
-#include <set>
+#include <utility>
 
 #include "base/suggest.h"
 #include "base/text.h"
@@ -11,31 +11,26 @@ namespace {
 
 // Builds the value while watching depth and duplicate keys, which the library's own parser lets
 // pass.
-class BoundedSax : public nlohmann::detail::json_sax_dom_parser<Json> {
+class BoundedSax {
  public:
-  using Base = nlohmann::detail::json_sax_dom_parser<Json>;
-  explicit BoundedSax(Json& target) : Base(target, /*allow_exceptions=*/false) {}
+  explicit BoundedSax(Json& target) : target_(target) {}
 
-  bool start_object(std::size_t n) {
-    keys_.emplace_back();
-    return Enter() && Base::start_object(n);
-  }
-  bool end_object() {
-    keys_.pop_back();
-    --depth_;
-    return Base::end_object();
-  }
-  bool start_array(std::size_t n) { return Enter() && Base::start_array(n); }
-  bool end_array() {
-    --depth_;
-    return Base::end_array();
-  }
-  bool key(std::string& name) {
-    if (!keys_.back().insert(name).second) {
-      problem_ = "key '" + Printable(name, 60) + "' twice in one object";
-      return false;
-    }
-    return Base::key(name);
+  bool null() { return Put(nullptr); }
+  bool boolean(bool value) { return Put(value); }
+  bool number_integer(std::int64_t value) { return Put(value); }
+  bool number_unsigned(std::uint64_t value) { return Put(value); }
+  bool number_float(double value, const std::string&) { return Put(value); }
+  bool string(const std::string& value) { return Put(value); }
+  bool binary(Json::binary_t&) { return false; }  // no part of texts
+  bool start_object(std::size_t) { return Enter(Json::object()); }
+  bool end_object() { return Leave(); }
+  bool start_array(std::size_t) { return Enter(Json::array()); }
+  bool end_array() { return Leave(); }
+  bool key(const std::string& name) {
+    const auto [member, is_new] = open_.back()->get_ref<Json::object_t&>().try_emplace(name);
+    if (!is_new) problem_ = "key '" + Printable(name, 60) + "' twice in one object";
+    member_ = &member->second;
+    return is_new;
   }
   bool parse_error(std::size_t position, const std::string& last_token,
                    const nlohmann::detail::exception&) {
@@ -46,14 +41,30 @@ class BoundedSax : public nlohmann::detail::json_sax_dom_parser<Json> {
   const std::string& problem() const { return problem_; }
 
  private:
-  bool Enter() {
-    if (++depth_ <= kMaxJsonDepth) return true;
+  Json& Place() {
+    if (open_.empty()) return target_;
+    return open_.back()->is_array() ? open_.back()->emplace_back() : *member_;
+  }
+  bool Put(Json value) {
+    Place() = std::move(value);
+    return true;
+  }
+  bool Enter(Json value) {
+    Json& place = Place();
+    place = std::move(value);
+    open_.push_back(&place);
+    if (open_.size() <= kMaxJsonDepth) return true;
     problem_ = "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels";
     return false;
   }
+  bool Leave() {
+    open_.pop_back();
+    return true;
+  }
 
-  int depth_ = 0;
-  std::vector<std::set<std::string>> keys_;
+  Json& target_;
+  std::vector<Json*> open_;  // arrays and objects, outermost first
+  Json* member_ = nullptr;   // the one whose key was read last
   std::string problem_;
 };
 
