@@ -271,7 +271,7 @@ ReadResult<base::Unit> LibraryProbe::ReadMemory(const DeviceState& device, Readi
 
 ReadResult<base::Unit> LibraryProbe::ReadProcesses(DeviceState& device, Reading& reading) {
   reading.processes = CARMA_TRY(device.processes.List(calls_, device));
-  NvmlProcesses::AddGroups(api_, device, reading.processes);
+  device.processes.AddGroups(api_, device, reading.processes);
   return device.processes.AddKernelTime(calls_, device, reading.utilization, reading.processes);
 }
 

@@ -1,7 +1,6 @@
 #include "gpu/nvml_processes.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/file.h"
 #include "base/process_id.h"
@@ -175,9 +174,12 @@ void NvmlProcesses::AddGroups(const NvmlApi& api, const NvmlDevice& device,
   if (api.memory_limits == nullptr || device.info.mig) return;
   static const std::string root = CgroupRoot();
   std::map<std::string, std::optional<GroupMemory>> asked;  // of many processes, few groups
+  std::map<pid_t, std::string> groups;
   for (ProcessUse& use : processes) {
     if (use.mps_server) continue;
-    std::string group = base::CgroupOf(use.pid);
+    const auto known = groups_.find(use.pid);
+    std::string group = known != groups_.end() ? known->second : base::CgroupOf(use.pid);
+    groups.emplace(use.pid, group);
     for (; group.size() > 1; group.erase(group.rfind('/'))) {
       const auto [at, is_new] = asked.try_emplace(group);
       if (is_new) at->second = ReadGroupMemory(api, device.handle, root + group);
@@ -187,6 +189,7 @@ void NvmlProcesses::AddGroups(const NvmlApi& api, const NvmlDevice& device,
       break;
     }
   }
+  groups_ = std::move(groups);
 }
 
 }  // namespace carma::gpu

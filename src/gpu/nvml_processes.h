@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -23,9 +25,9 @@ class NvmlProcesses {
   ReadResult<base::Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
                                        std::optional<double> busy,
                                        std::vector<ProcessUse>& processes);
-  // Fills in the control groups that have limits; only for a whole GPU.
-  static void AddGroups(const NvmlApi& api, const NvmlDevice& device,
-                        std::vector<ProcessUse>& processes);
+  // Fills in the control groups that have limits; only for a whole GPU. A process counts for the
+  // group that it was in when it was first listed.
+  void AddGroups(const NvmlApi& api, const NvmlDevice& device, std::vector<ProcessUse>& processes);
   // The driver was reloaded, so its clock may have restarted.
   void Forget() { seen_us_ = 0; }
 
@@ -36,6 +38,7 @@ class NvmlProcesses {
 
   std::vector<ProcessUse> now_;
   std::vector<ProcessUse> before_;
+  std::map<pid_t, std::string> groups_;   // of those of the last reading
   std::vector<nvml::ProcessInfo> lines_;  // reused: readings are frequent
   std::uint32_t count_ = 0;               // used entries of lines_
   std::vector<nvml::ProcessUtilization> samples_;
