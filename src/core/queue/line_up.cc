@@ -71,7 +71,7 @@ LineUp::LineUp(const WaitingLine& main, const FairShare& shares, const Rules& ru
   firsts_.reserve(accounts_.size());
   for (std::size_t i = 0; i < accounts_.size(); ++i) {
     const std::span<Rank> ranks = RanksOf(accounts_[i]);
-    std::ranges::make_heap(ranks, std::greater<>());
+    std::iter_swap(ranks.begin(), std::ranges::min_element(ranks));
     firsts_.emplace_back(AmongAll(ranks.front()), i);
   }
   std::ranges::make_heap(firsts_, std::greater<>());
@@ -84,7 +84,8 @@ std::size_t LineUp::AddSum(const FairShare::Use& use, double weight) {
 
 void LineUp::AddLine(const LineKey& key, const HolderLine* line, const std::string& user,
                      const FairShare& shares, const Rules& rules, Time now) {
-  Line added{.key = &key};
+  Line& added = lines_.emplace_back();
+  added.key = &key;
   if (line != nullptr) {
     added.at = line->tasks.begin();
     added.end = line->tasks.end();
@@ -93,7 +94,6 @@ void LineUp::AddLine(const LineKey& key, const HolderLine* line, const std::stri
   }
   if (!fair_) {
     if (sums_.empty()) AddSum({}, 1);
-    lines_.push_back(added);
     return;
   }
   const LineKey* last = std::exchange(last_key_, &key);
@@ -101,15 +101,16 @@ void LineUp::AddLine(const LineKey& key, const HolderLine* line, const std::stri
   const bool same_holder = last != nullptr && last->holder == holder;
   const bool same_account = same_holder || (last != nullptr && !holder.account.empty() &&
                                             last->holder.account == holder.account);
+  const Line& before = lines_[lines_.size() - (last == nullptr ? 1 : 2)];
   if (same_holder) {
-    added.account = lines_.back().account;
-    added.user = lines_.back().user;
+    added.account = before.account;
+    added.user = before.user;
   } else {
     const Time at = SharesChange(now);
     const std::size_t own = AddSum(shares.OfHolder(holder, at), shares.WeightOf(user));
     added.user = own;
     if (same_account) {
-      added.account = lines_.back().account;
+      added.account = before.account;
     } else {
       added.account = holder.account.empty() ? own
                                              : AddSum(shares.OfAccount(holder.account, at),
@@ -118,7 +119,6 @@ void LineUp::AddLine(const LineKey& key, const HolderLine* line, const std::stri
       all_weights_ += sums_[added.account].weight;
     }
   }
-  lines_.push_back(added);
 }
 
 std::optional<std::size_t> LineUp::Find(const LineKey& key) const {
@@ -147,13 +147,22 @@ std::span<LineUp::Rank> LineUp::RanksOf(const Heap& heap) {
   return std::span(ranks_).subspan(heap.begin, heap.size);
 }
 
-bool LineUp::SetRight(const Heap& heap) {
-  const std::span<Rank> ranks = RanksOf(heap);
-  while (!ranks.empty()) {
+std::span<LineUp::Rank> LineUp::Made(Heap& heap) {
+  if (!std::exchange(heap.made, true)) std::ranges::make_heap(RanksOf(heap), std::greater<>());
+  return RanksOf(heap);
+}
+
+bool LineUp::SetRight(Heap& heap) {
+  while (heap.size > 0) {
     // Other tasks of its user may have been popped since it was ranked; ranks only grow.
-    const Rank rank = RankOf(ranks.front().line);
-    if (rank <= ranks.front()) return true;
-    ReplaceFirst(ranks, rank);
+    const Rank& first = ranks_[heap.begin];
+    if (lines_[first.line].First() == nullptr) {
+      DropFirst(heap);
+      continue;
+    }
+    const Rank rank = RankOf(first.line);
+    if (rank <= first) return true;
+    ReplaceFirst(Made(heap), rank);
   }
   return false;
 }
@@ -176,7 +185,7 @@ LineUp::Heap* LineUp::FirstOfAll() {
 }
 
 void LineUp::DropFirst(Heap& heap) {
-  std::ranges::pop_heap(RanksOf(heap), std::greater<>());
+  std::ranges::pop_heap(Made(heap), std::greater<>());
   --heap.size;
 }
 
@@ -210,7 +219,6 @@ std::optional<LineUp::Next> LineUp::Pop() {
     } else {
       ++line.at;
     }
-    if (line.First() == nullptr) DropFirst(*heap);
     return next;
   }
   return std::nullopt;

@@ -114,19 +114,21 @@ class LineUp {
     friend auto operator<=>(const Rank&, const Rank&) = default;
   };
   // A range of ranks_, the first on top: in fair order the lines of one account, whose relative
-  // order stays when its share grows; else all lines.
+  // order stays when its share grows; else all lines. Ordered once a second task is requested.
   struct Heap {
     std::size_t begin = 0;
     std::size_t size = 0;
+    bool made = false;
   };
   std::span<Rank> RanksOf(const Heap& heap);
+  std::span<Rank> Made(Heap& heap);  // all ordered
   std::size_t AddSum(const FairShare::Use& use, double weight);
   void AddLine(const LineKey& key, const HolderLine* line, const std::string& user,
                const FairShare& shares, const Rules& rules, Time now);
   Rank RankOf(std::size_t line) const;  // within its account; without its share
   Rank AmongAll(Rank rank) const;
   // Moves the first line to the top by current ranks; false: no task is left.
-  bool SetRight(const Heap& heap);
+  bool SetRight(Heap& heap);
   bool IsLimited(Line& line, const TaskRecord& first) const;
   void DropFirst(Heap& heap);
   // The heap with the first of all lines; null: no task is left.

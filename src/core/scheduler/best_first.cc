@@ -346,7 +346,7 @@ void NoteOnNoGpu(LineLook& look) {
 
 void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector<bool>& opened,
                     PassLine& pass) {
-  LineUp line = pass.Now();
+  LineUp line = pass.Now().rest();
   LineUp passed_on = line;
   state.passes.memory.Clear();
   bool some_wait = false;  // who could start

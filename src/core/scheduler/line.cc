@@ -47,12 +47,21 @@ LineUp Line(const State& state, LineKind kind, const std::optional<LineUp::Newco
   return LineUp(state.queue.Main(kind), state.shares, by, state.now, state, newcomer);
 }
 
-const LineUp& PassLine::Now() {
-  if (!line_ || made_at_ != state_.queue.changes()) {
-    made_at_ = state_.queue.changes();
-    line_.emplace(Line(state_, LineKind::kWithGpus));
+const LineUp::Next* Order::At(std::size_t place) {
+  while (popped_.size() <= place) {
+    std::optional<LineUp::Next> next = line_.Pop();
+    if (!next) return nullptr;
+    popped_.push_back(*next);
   }
-  return *line_;
+  return &popped_[place];
+}
+
+Order& PassLine::Now() {
+  if (!order_ || made_at_ != state_.queue.changes()) {
+    made_at_ = state_.queue.changes();
+    order_.emplace(Line(state_, LineKind::kWithGpus));
+  }
+  return *order_;
 }
 
 const TaskRecord* State::Find(TaskId id) const {
@@ -102,8 +111,8 @@ bool State::IsLimited(const TaskRecord& task, std::span<const Limits::BoundBy> b
 }
 
 void NoteHead(State& state, PassLine& pass) {
-  const std::optional<LineUp::Next> first = LineUp(pass.Now()).Pop();
-  if (!first) {
+  const LineUp::Next* first = pass.Now().At(0);
+  if (first == nullptr) {
     state.heads.passed = {};
   } else if (state.heads.passed.task != first->task) {
     state.heads.passed = {.task = first->task, .since = state.now};
@@ -155,13 +164,13 @@ bool SameLineSince(const State& state, const NoStartSnapshot& look) {
 }
 
 void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
-  LineUp line = pass.Now();
+  Order& line = pass.Now();
   std::unordered_multimap<std::size_t, Need> wanted;  // in vain: what follows takes GPUs
   TaskSet looked_at;
   int waiting = 0;
-  while (waiting < state.config.backfill) {
-    const std::optional<LineUp::Next> next = line.Pop();
-    if (!next) break;
+  for (std::size_t place = 0; waiting < state.config.backfill; ++place) {
+    const LineUp::Next* next = line.At(place);
+    if (next == nullptr) break;
     const TaskId id = next->task;
     if (!state.passes.refused.Contains(id)) {
       const Need need = NeedNow(state, *next->record);
@@ -187,10 +196,10 @@ void StartBeside(State& state, std::vector<GpuView>& views, PassLine& pass) {
   const auto looked_at = static_cast<std::size_t>(state.config.backfill);
   if (state.queue.Main().size <= looked_at) return;
   std::vector<bool> open(views.size(), true);
-  LineUp line = pass.Now();
+  Order& line = pass.Now();
   for (std::size_t place = 0; place < kBesideLooks; ++place) {
-    const std::optional<LineUp::Next> next = line.Pop();
-    if (!next) return;
+    const LineUp::Next* next = line.At(place);
+    if (next == nullptr) return;
     TaskRecord& task = state.tasks.at(next->task);
     if (place >= looked_at && StartOnOpen(state, task, open, views)) continue;
     CloseFor(NeedNow(state, task), views, open);

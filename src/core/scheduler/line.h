@@ -7,17 +7,30 @@ namespace carma::core {
 
 LineUp Line(const State& state, LineKind kind,
             const std::optional<LineUp::Newcomer>& newcomer = {});
-// Line(state, kWithGpus) for the steps of one pass. Computed again only after the queue changed.
+// A queue in order, each task of which is popped once and then kept.
+class Order {
+ public:
+  explicit Order(LineUp line) : line_(std::move(line)) {}
+  // The task at that place from 0; null: the queue ends before it. Valid until the next call.
+  const LineUp::Next* At(std::size_t place);
+  // Without the tasks that At popped.
+  const LineUp& rest() const { return line_; }
+
+ private:
+  LineUp line_;
+  std::vector<LineUp::Next> popped_;
+};
+// Order of Line(state, kWithGpus) for the steps of one pass. Computed again only after the queue
+// changed.
 class PassLine {
  public:
   explicit PassLine(const State& state) : state_(state) {}
-  // Copy it before a Pop.
-  const LineUp& Now();
+  Order& Now();
 
  private:
   const State& state_;
   std::uint64_t made_at_ = 0;  // Queue::changes
-  std::optional<LineUp> line_;
+  std::optional<Order> order_;
 };
 std::optional<LimitHit> LimitOn(const State& state, const TaskRecord& task, Time at);
 Limits::Wants WantsOf(const State& state, const TaskRecord& task);
