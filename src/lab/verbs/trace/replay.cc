@@ -36,8 +36,8 @@ bool OnGpus(const api::TaskView& task) {
   return state == core::TaskState::kRunning || state == core::TaskState::kStopping;
 }
 
-Result<std::string> SpecText(const trace::Workload& workload, const ReplayOptions& options,
-                             std::optional<std::int64_t> said_mib) {
+Result<std::string> SpecText(const trace::Workload& workload, const trace::Submission& submission,
+                             const ReplayOptions& options, std::optional<std::int64_t> said_mib) {
   task::TaskSpec spec;
   spec.name = base::Printable(workload.id, 200);
   spec.command = trace::SimTaskArguments(workload);
@@ -45,6 +45,9 @@ Result<std::string> SpecText(const trace::Workload& workload, const ReplayOption
   spec.workdir = options.output_dir;
   spec.environment = options.environment;
   spec.gpus = workload.gpus;
+  if (!submission.gpu_type.empty()) spec.gpu_type = submission.gpu_type;
+  if (!submission.qos.empty()) spec.qos = submission.qos;
+  if (!submission.account.empty()) spec.account = submission.account;
   const trace::MemoryEstimate estimate = trace::Estimate(workload, options.estimate);
   spec.memory_mib = estimate.mib;
   if (estimate.mib) spec.memory_source = options.estimate;
@@ -78,7 +81,7 @@ Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
     const trace::Workload played = trace::AsSubmitted(*workloads[i], trace.submissions[i]);
     const auto said = options.said_mib.find(i + 1);
     std::string spec = CARMA_TRY(
-        SpecText(played, options,
+        SpecText(played, trace.submissions[i], options,
                  said == options.said_mib.end() ? std::nullopt : std::optional(said->second)));
     steps.push_back({trace.submissions[i].at, std::move(spec)});
   }

@@ -178,6 +178,24 @@ TEST(PlanReplay, MakesSimulatedTasks) {
   EXPECT_TRUE(second->exclusive) << "no estimate is possible: GPUs of its own";
 }
 
+TEST(PlanReplay, ATaskHasTheClassAccountAndGpuTypeOfItsRow) {
+  const auto catalogue = trace::Catalogue::BuiltIn();
+  const auto trace = trace::ParseTrace(
+      "submit_s,workload_id,gpu_type,account,qos\n0,resnet50-b32,a100,vision,background\n"
+      "9,resnet50-b32,,,\n",
+      "t.csv");
+  const auto workloads = trace::MatchWorkloads(*trace, *catalogue, "t.csv");
+  ASSERT_TRUE(workloads);
+  const auto steps = PlanReplay(*trace, *workloads,
+                                {.estimate = "oracle", .simtask = "/opt/t", .output_dir = "/out"});
+  ASSERT_TRUE(steps) << steps.error().message;
+  const auto named = task::SpecFromJsonText((*steps)[0].spec);
+  EXPECT_EQ(named->gpu_type, "a100");
+  EXPECT_EQ(named->account, "vision");
+  EXPECT_EQ(named->qos, "background");
+  EXPECT_FALSE(task::SpecFromJsonText((*steps)[1].spec)->account);
+}
+
 TEST(PlanReplay, ATaskMaySayWhatItNeedsInPlaceOfTheEstimate) {
   const auto catalogue = trace::Catalogue::BuiltIn();
   ASSERT_TRUE(catalogue);
