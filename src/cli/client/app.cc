@@ -246,7 +246,10 @@ int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
     return kExitUsage;
   }
   std::string verb = "carma";
-  for (const CLI::App* parsed : app.get_subcommands()) verb += " " + parsed->get_name();
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    verb += " " + at->get_name();
+  }
   std::fprintf(context.err, "carma: %s (see %s --help)\n",
                base::Printable(MistakeText(app, error), 1000).c_str(), verb.c_str());
   return kExitUsage;

@@ -782,6 +782,8 @@ TEST_F(App, MistakesOfTheCallerAreOneLineAndExitCodeTwo) {
 }
 
 TEST_F(App, AWordThatIsNoNumberIsShownBesideAnExample) {
+  EXPECT_THAT(Run({"reserve", "list", "--nope"}).err,
+              ::testing::HasSubstr("(see carma reserve list --help)"));
   EXPECT_THAT(
       Run({"priority", "@", "5"}).err,
       ::testing::HasSubstr("priority: expected a number, not '@', for example: carma priority"));

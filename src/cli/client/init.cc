@@ -190,8 +190,11 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
       base::Exists("/run/systemd/system")
           ? (of_root ? "systemctl restart carmad" : "systemctl --user restart carmad")
           : "carmad --background";
+  // Neither program looks for another file by itself.
+  const std::string option = path == DefaultFile(of_root) ? "" : " --config " + path;
   text += fmt::format(
-      "Next: {}, then carma doctor. Every other key is in the file, as a comment.\n", start);
+      "Next: {}{}, then carma doctor{}. Every other key is in the file, as a comment.\n",
+      option.empty() ? start : "carmad --background", option, option);
   Print(context, text);
 }
 

@@ -41,6 +41,7 @@ TEST_F(Init, WritesWhatOptionsSayAndAsksNothing) {
                        "--admins", "root", "--users", "root"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("Wrote " + path_));
+  EXPECT_THAT(ran.out, HasSubstr("Next: carmad --background --config " + path_));
   EXPECT_THAT(ran.out, Not(HasSubstr("?")));
   const config::Settings settings = Settings();
   EXPECT_EQ(settings.http_port, 8080);
