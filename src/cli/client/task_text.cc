@@ -66,7 +66,7 @@ void AddMemory(const TaskView& task, Facts& facts) {
     facts.Add("Promised", task.claim_mib > 0 ? base::FormatMib(task.claim_mib) + PerGpu(task)
                                              : "nothing; only measured memory counts");
   } else if (task.bound_mib && task.bound_mib != task.predicted_mib) {
-    facts.Add("To promise", base::FormatMib(*task.bound_mib) + PerGpu(task));
+    facts.Add("At most", base::FormatMib(*task.bound_mib) + PerGpu(task));
   }
   std::string measured;
   if (task.observed_mib) measured = base::FormatMib(*task.observed_mib) + " now";
@@ -219,14 +219,14 @@ void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   }
 }
 
-// "Memory: 5.4G predicted (structural), 6.5G to be promised." and what is doubtful about it.
+// "Memory: 5.4G predicted (structural), 6.5G at most." and what is doubtful about it.
 std::string EstimateSentence(const TaskView& task) {
   std::string out;
   if (task.predicted_mib) {
     out = "Memory: " + base::FormatMib(*task.predicted_mib) + " predicted (" +
           Line(task.estimate_method) + ")";
     if (task.bound_mib && task.bound_mib != task.predicted_mib)
-      out += ", " + base::FormatMib(*task.bound_mib) + " to be promised";
+      out += ", " + base::FormatMib(*task.bound_mib) + " at most";
     out += ".\n";
   }
   for (const std::string& remark : task.estimate_remarks)

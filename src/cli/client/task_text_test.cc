@@ -88,9 +88,9 @@ TEST_F(TaskTextTest, DoubtsAboutThePredictionStandBesideIt) {
   EXPECT_THAT(TaskFacts(task, kNow),
               ::testing::HasSubstr("  Predicted     5.4G (structural)\n"
                                    "                no optimizer is stated: Adam is assumed\n"
-                                   "  To promise    6.5G\n"));
+                                   "  At most       6.5G\n"));
   EXPECT_THAT(Explanation({.task = task}),
-              ::testing::HasSubstr("Memory: 5.4G predicted (structural), 6.5G to be promised.\n"
+              ::testing::HasSubstr("Memory: 5.4G predicted (structural), 6.5G at most.\n"
                                    "  no optimizer is stated: Adam is assumed\n"));
   task.predicted_mib = task.bound_mib = std::nullopt;
   task.estimate_remarks = {"no estimate: m.txt:3: expected a layer"};

@@ -167,10 +167,11 @@ std::string PromiseLine(const EstimateSheet& sheet) {
   if (!sheet.knowledge) return "";
   for (const Opinion& opinion : sheet.opinions) {
     if (opinion.estimator != sheet.knowledge->method || !opinion.answer) continue;
-    return fmt::format("\ncarmad would promise {} (estimate.method = {}, estimate.coverage = {})\n",
-                       base::FormatMib(estimate::PromiseOf(
-                           *opinion.answer, sheet.knowledge->coverage, sheet.knowledge->gpu_mib)),
-                       base::Printable(opinion.estimator, 40), sheet.knowledge->coverage);
+    return fmt::format(
+        "\ncarmad would promise at most {} (estimate.method = {}, estimate.coverage = {})\n",
+        base::FormatMib(estimate::PromiseOf(*opinion.answer, sheet.knowledge->coverage,
+                                            sheet.knowledge->gpu_mib)),
+        base::Printable(opinion.estimator, 40), sheet.knowledge->coverage);
   }
   return "";
 }

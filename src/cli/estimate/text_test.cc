@@ -90,9 +90,9 @@ TEST_F(EstimateTextTest, ExplainingShowsTermsNotesAndCalibration) {
 
 TEST_F(EstimateTextTest, TheDaemonsPromiseIsCutToTheLargestGpu) {
   AddDaemon();
-  EXPECT_THAT(EstimateText(sheet_, false, {}), HasSubstr("carmad would promise 9.0G"));
+  EXPECT_THAT(EstimateText(sheet_, false, {}), HasSubstr("carmad would promise at most 9.0G"));
   sheet_.knowledge->coverage = 0;
-  EXPECT_THAT(EstimateText(sheet_, false, {}), HasSubstr("carmad would promise 8.0G"));
+  EXPECT_THAT(EstimateText(sheet_, false, {}), HasSubstr("carmad would promise at most 8.0G"));
   sheet_.knowledge->method = "history";
   EXPECT_THAT(EstimateText(sheet_, false, {}), Not(HasSubstr("would promise")));
 }

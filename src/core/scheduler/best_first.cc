@@ -195,8 +195,8 @@ void FindGroups(const State& state, LineUp& line, std::size_t places, LineLook& 
     }
     const TaskRecord& task = *next->record;
     Need need = NeedNow(state, task);
-    if (const std::optional<Time> eases = EasesAt(state, task))
-      found.eases = std::min(found.eases.value_or(*eases), *eases);
+    if (const std::optional<Time> turns = TakesTurnsAt(state, task))
+      found.turns = std::min(found.turns.value_or(*turns), *turns);
     need.nobody_behind = state.queue.Main().size == 1;
     const std::size_t hash = HashOf(need) ^ (next->line * kScatter);
     std::size_t slot = (hash * kScatter) >> 32 & (slots - 1);
@@ -361,8 +361,8 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   for (const TaskId task : state.passes.memory.passed_over) {
     if (state.passes.unplaceable.Contains(task)) state.passes.memory.unplaceable.Insert(task);
   }
-  if (const std::optional<Time>& eases = state.passes.memory.eases)
-    state.passes.next_easing = std::min(state.passes.next_easing.value_or(*eases), *eases);
+  if (const std::optional<Time>& turns = state.passes.memory.turns)
+    state.passes.next_turns = std::min(state.passes.next_turns.value_or(*turns), *turns);
   // Tasks that still wait may be considered again.
   if (some_wait) state.passes.memory.looked_at.Clear();
   std::swap(state.passes.refused, state.passes.memory.looked_at);

@@ -11,11 +11,9 @@
 namespace carma::core {
 namespace {
 
-// A prediction of at least this share of the largest GPU is reduced while the task waits: over this
-// time, in these steps, from its bound to its most likely value (docs/server/policies.md).
-constexpr double kMostOfGpu = 0.6;
-constexpr Duration kEasedWithin{3'600'000};
-constexpr int kEasingSteps = 4;
+// Of a prediction whose bound is at least this share of the largest GPU the most likely value is
+// promised (docs/server/policies.md).
+constexpr double kMostOfGpu = 0.5;
 
 // After this time a started task shows all the cores that it uses.
 constexpr Duration kSeenWithin{60'000};
@@ -89,14 +87,6 @@ double UsesCpus(const State& state, const TaskRecord& task) {
 bool IsKnown(const State& state, const TaskRecord& task) {
   return !task.attempt->placement.empty() && task.attempt->placement.front().claim_mib > 0 &&
          ProfileNow(state, task).sm_active;
-}
-
-// The reduced prediction at this time.
-std::int64_t EasedMib(const State& state, const TaskRecord& task) {
-  const Estimate& estimate = *task.estimate;
-  const auto steps = std::min<std::int64_t>(
-      (state.now - task.submitted) * kEasingSteps / kEasedWithin, kEasingSteps);
-  return estimate.peak_mib - (estimate.peak_mib - *estimate.predicted_mib) * steps / kEasingSteps;
 }
 
 }  // namespace
@@ -293,31 +283,26 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
 // The first task of a kind would wait for an empty GPU because of a bound that it hardly ever
 // needs, while by-work fills every free place. A lesson of its kind, or a failure, is not a
 // prediction any more.
-bool IsEased(const State& state, const TaskRecord& task) {
+std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
-      !task.estimate)
-    return false;
+      !task.estimate || TaughtMib(state, task))
+    return std::nullopt;
   const Estimate& estimate = *task.estimate;
-  if (!estimate.predicted_mib || *estimate.predicted_mib >= estimate.peak_mib) return false;
   const std::int64_t largest_mib =
       state.gpus.sizes_mib.empty() ? 0 : std::ranges::max(state.gpus.sizes_mib);
-  return static_cast<double>(estimate.peak_mib) >= kMostOfGpu * static_cast<double>(largest_mib) &&
-         !TaughtMib(state, task);
+  const bool large =
+      static_cast<double>(estimate.peak_mib) >= kMostOfGpu * static_cast<double>(largest_mib);
+  return large ? estimate.predicted_mib : std::nullopt;
 }
 
-std::optional<Time> EasesAt(const State& state, const TaskRecord& task) {
-  std::optional<Time> at;
-  if (const Time turns = task.queued_since + kTurnsAfter; state.now < turns) at = turns;
-  if (!IsEased(state, task)) return at;
-  const auto steps = (state.now - task.submitted) * kEasingSteps / kEasedWithin;
-  if (steps >= kEasingSteps) return at;
-  const Time eases = task.submitted + kEasedWithin * (steps + 1) / kEasingSteps;
-  return std::min(at.value_or(eases), eases);
+std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task) {
+  const Time at = task.queued_since + kTurnsAfter;
+  return state.now < at ? std::optional(at) : std::nullopt;
 }
 
-void ForgetLooksOnceEased(State& state) {
-  if (!state.passes.next_easing || state.now < *state.passes.next_easing) return;
-  state.passes.next_easing.reset();
+void ForgetLooksOnceTurns(State& state) {
+  if (!state.passes.next_turns || state.now < *state.passes.next_turns) return;
+  state.passes.next_turns.reset();
   state.passes.no_start.reset();
   state.passes.refused.Clear();
   state.passes.unplaceable.Clear();
@@ -334,8 +319,8 @@ Need NeedNow(const State& state, const TaskRecord& task) {
   AddWhere(state, task.request, state.LifeOf(task.id).choice, need);
   if (const std::optional<std::int64_t> taught_mib = TaughtMib(state, task)) {
     need.memory_mib = taught_mib;
-  } else if (IsEased(state, task)) {
-    need.memory_mib = EasedMib(state, task);
+  } else if (const std::optional<std::int64_t> likely_mib = LikelyMib(state, task)) {
+    need.memory_mib = likely_mib;
   }
   // A user's figure may be meant for a later phase, in which the others need as much.
   const bool predicted = task.estimate && task.estimate->predicted_mib;

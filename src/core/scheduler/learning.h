@@ -28,11 +28,13 @@ void AddWhere(const State& state, const TaskRequest& request,
               std::shared_ptr<const GpuChoice> choice, Need& need);
 void CountIdleCpus(State& state);
 void ShowActivity(const State& state, GpuIndex gpu, Time at, GpuView& view);
-// Whether the task's prediction is reduced while it waits (large predictions).
-bool IsEased(const State& state, const TaskRecord& task);
-std::optional<Time> EasesAt(const State& state, const TaskRecord& task);
-// Considers refused tasks again once they ask for less memory.
-void ForgetLooksOnceEased(State& state);
+// The most likely value of a large prediction that nothing has confirmed: it is promised instead of
+// the bound, which stays the limit under MPS. Empty: the bound, or what others have taught.
+std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task);
+// When the waiting task begins to accept turns with others (kTurnsAfter); empty: it does.
+std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
+// Considers refused tasks again once one of them accepts turns.
+void ForgetLooksOnceTurns(State& state);
 // What the task needs now, including all lessons.
 Need NeedNow(const State& state, const TaskRecord& task);
 

@@ -174,8 +174,8 @@ void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
     const TaskId id = next->task;
     if (!state.passes.refused.Contains(id)) {
       const Need need = NeedNow(state, *next->record);
-      if (const std::optional<Time> eases = EasesAt(state, *next->record))
-        state.passes.next_easing = std::min(state.passes.next_easing.value_or(*eases), *eases);
+      if (const std::optional<Time> turns = TakesTurnsAt(state, *next->record))
+        state.passes.next_turns = std::min(state.passes.next_turns.value_or(*turns), *turns);
       const std::size_t hash = HashOf(need);
       const auto [from, to] = wanted.equal_range(hash);
       const bool asked =

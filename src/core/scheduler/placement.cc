@@ -56,7 +56,7 @@ std::int64_t ClaimOf(const State& state, const TaskRecord& task, GpuIndex gpu, P
 std::int64_t BoundOf(const State& state, const TaskRecord& task) {
   if (task.attempt->placement.empty()) return 0;
   const Placement& at = task.attempt->placement.front();
-  if (at.claim_mib == 0 || !IsEased(state, task)) return at.claim_mib;
+  if (at.claim_mib == 0 || !LikelyMib(state, task)) return at.claim_mib;
   const std::int64_t usable_mib = state.gpus.all[Number(at.gpu)].info.UsableMib();
   return std::max(at.claim_mib, std::min(task.estimate->peak_mib, usable_mib));
 }
@@ -419,7 +419,7 @@ void SettleReservations(State& state) {
 }
 
 void StartWhatFits(State& state) {
-  ForgetLooksOnceEased(state);
+  ForgetLooksOnceTurns(state);
   if (state.launch_trouble.on()) return StartTrial(state);
   const std::set<QueueKey>& recovery = state.queue.Recovery();
   const WaitingLine& main = state.queue.Main();

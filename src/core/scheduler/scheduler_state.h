@@ -124,13 +124,13 @@ struct LineLook {
   TaskSet looked_at;
   TaskSet unplaceable;              // of them, tasks that no GPU takes
   std::vector<TaskId> passed_over;  // of them, tasks already refused
-  std::optional<Time> eases;        // Passes::next_easing, of them
+  std::optional<Time> turns;        // Passes::next_turns, of them
   void Clear() {
     groups.clear();
     looked_at.Clear();
     unplaceable.Clear();
     passed_over.clear();
-    eases.reset();
+    turns.reset();
   }
 };
 
@@ -177,8 +177,8 @@ struct Passes {
   // GPUs with a start since all were checked: a task may gain more beside the new neighbours.
   std::set<GpuIndex> taken_since;
   bool waiting_pays = false;  // look-ahead starts none, though some fit
-  // When one of the considered tasks next asks for less (EasesAt).
-  std::optional<Time> next_easing;
+  // When one of the considered tasks next accepts turns (TakesTurnsAt).
+  std::optional<Time> next_turns;
   LineLook memory;
 };
 

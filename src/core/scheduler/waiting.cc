@@ -99,13 +99,13 @@ void AskForWake(State& state) {
   std::optional<Time> trial = anyone ? state.launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= state.now) trial.reset();
   const std::optional<Time> plateau = anyone ? state.next_plateau : std::nullopt;
-  const std::optional<Time> easing = anyone ? state.passes.next_easing : std::nullopt;
+  const std::optional<Time> turns = anyone ? state.passes.next_turns : std::nullopt;
   const std::optional<Time> limit = anyone ? state.limits.NextChange(state.now) : std::nullopt;
   const std::optional<Time> booked =
       state.reservations.NextChange(state.now, state.config.booking_lead);
   for (const std::optional<Time>& when :
        {state.queue.NextDue(), state.deadlines.Next(), state.rules->NextDecision(), trial, plateau,
-        easing, limit, booked, NextOrder(state), state.preemptions.next_turn}) {
+        turns, limit, booked, NextOrder(state), state.preemptions.next_turn}) {
     if (when) next = std::min(next.value_or(*when), *when);
   }
   if (state.out.wake && *state.out.wake <= state.now) state.out.wake.reset();
