@@ -1,6 +1,7 @@
 #include "daemon/engine/queue_snapshots.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace carma::daemon {
@@ -13,17 +14,18 @@ constexpr base::Duration kFresh{1'000};
 }  // namespace
 
 ToldLine::ToldLine(std::vector<core::TaskId> tasks, base::Time told)
-    : tasks_(std::move(tasks)), told_(told) {
-  places_.reserve(tasks_.size());
-  for (std::size_t i = 0; i < tasks_.size(); ++i) places_.emplace_back(tasks_[i], i);
-  std::ranges::sort(places_);
+    : tasks_(std::move(tasks)), by_task_(tasks_.size()), told_(told) {
+  std::iota(by_task_.begin(), by_task_.end(), 0U);
+  // In order of submission they are sorted already.
+  if (std::ranges::is_sorted(tasks_)) return;
+  std::ranges::sort(by_task_, {}, [this](std::uint32_t place) { return tasks_[place]; });
 }
 
 std::optional<std::size_t> ToldLine::PlaceOf(core::TaskId task) const {
-  const auto at =
-      std::ranges::lower_bound(places_, task, {}, &std::pair<core::TaskId, std::size_t>::first);
-  if (at == places_.end() || at->first != task) return std::nullopt;
-  return at->second;
+  const auto at = std::ranges::lower_bound(by_task_, task, {},
+                                           [this](std::uint32_t place) { return tasks_[place]; });
+  if (at == by_task_.end() || tasks_[*at] != task) return std::nullopt;
+  return *at;
 }
 
 void QueueSnapshots::Keep(std::shared_ptr<const ToldLine> line, core::TaskId ended_with) {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -24,7 +24,7 @@ class ToldLine {
 
  private:
   std::vector<core::TaskId> tasks_;
-  std::vector<std::pair<core::TaskId, std::size_t>> places_;  // by task
+  std::vector<std::uint32_t> by_task_;  // places in tasks_, sorted by task
   base::Time told_;
 };
 

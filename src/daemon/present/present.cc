@@ -12,6 +12,7 @@
 #include "daemon/gpus/policy_violations.h"
 #include "gpu/counters.h"
 #include "task/describe/shown_command.h"
+#include "task/describe/spec_json.h"
 
 namespace carma::daemon {
 namespace {
@@ -26,7 +27,7 @@ void TellReason(const core::Reason& reason, api::TaskView& view) {
 }
 
 void AddSpec(const store::StoredTask& stored, api::TaskView& view) {
-  const base::Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
+  const base::Result<task::TaskSpec> spec = task::SpecButEnvironment(stored.spec_json);
   if (!spec) return;
   view.workdir = spec->workdir;
   view.command = task::ShownCommand(*spec);

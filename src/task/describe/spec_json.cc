@@ -1,5 +1,6 @@
 #include "task/describe/spec_json.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +12,8 @@ namespace carma::task {
 using base::Json;
 
 namespace {
+
+constexpr std::string_view kEnvironmentFirst = "{\"environment\":";
 
 class AllButEnvironment {
  public:
@@ -60,7 +63,18 @@ std::string SpecWriter::Text(const TaskSpec& spec) {
     environment_text_ = base::DumpJson(environment_);
   }
   rest.replace(0, 1, ",");
-  return "{\"environment\":" + environment_text_ + rest;
+  return std::string(kEnvironmentFirst) + environment_text_ + rest;
+}
+
+Result<TaskSpec> SpecButEnvironment(std::string_view spec_json) {
+  if (!spec_json.starts_with(kEnvironmentFirst)) return SpecFromJsonText(spec_json);
+  std::size_t at = kEnvironmentFirst.size();
+  for (bool in_text = false; at < spec_json.size() && (in_text || spec_json[at] != '}'); ++at) {
+    if (spec_json[at] == '"') in_text = !in_text;
+    if (spec_json[at] == '\\') ++at;
+  }
+  spec_json.remove_prefix(std::min(at + 2, spec_json.size()));  // "},"
+  return SpecFromJsonText("{" + std::string(spec_json));
 }
 
 Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "task/describe/spec.h"
@@ -19,6 +20,8 @@ base::Result<TaskSpec> SpecFromJson(const nlohmann::json& json, const std::strin
 // Fields shared by many tasks; need not be a complete description.
 base::Result<TaskSpec> CommonFromJson(const nlohmann::json& json, const std::string& pointer);
 
+// A stored description without its environment, which is most of it.
+base::Result<TaskSpec> SpecButEnvironment(std::string_view spec_json);
 // The stored description if it is a lease's; others are not parsed.
 std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json);
 

@@ -247,10 +247,13 @@ TEST(SpecJson, AWriterOfManySaysTheSame) {
   for (int i = 0; i < 500; ++i) {
     TaskSpec spec = AnySpec(rng);
     if (i % 3 == 1) spec.environment = before.environment;
-    const auto back = SpecFromJsonText(writer.Text(spec));
+    const std::string text = writer.Text(spec);
+    const auto back = SpecFromJsonText(text);
     ASSERT_TRUE(back) << back.error().message;
     ASSERT_EQ(*back, spec);
     before = spec;
+    spec.environment.clear();
+    ASSERT_EQ(SpecButEnvironment(text), spec) << text;
   }
 }
 

@@ -23,6 +23,9 @@ using base::Json;
 constexpr std::size_t kMostRows = 1'000;
 // Tasks checked per answer in queue order; a page with few rows may still have a next one.
 constexpr std::size_t kMostLooks = 1'000;
+// Less work than a copy of the process: rows without an expected start, and tasks of a queue.
+constexpr std::size_t kFewRows = 100;
+constexpr std::size_t kShortQueue = 20'000;
 
 std::vector<std::string> StateNames() {
   std::vector<std::string> names;
@@ -221,19 +224,27 @@ Answer ListOf(const TaskServices& services, const Page& page) {
 
 // read: the rows, on the loop.
 void AnswerWithList(const TaskServices& services, std::optional<std::uint32_t> uid,
-                    const std::function<Result<Page>()>& read, const api::Responder& reply) {
+                    const store::TaskFilter& filter, const std::function<Result<Page>()>& read,
+                    const api::Responder& reply) {
   const auto write = [services](const Page& page) { return ListOf(services, page); };
-  services.from_snapshot(uid, ReadThenWrite(read, write), reply);
+  const PrepareAnswer prepare = ReadThenWrite(read, write);
+  // Only waiting tasks have an expected start.
+  const bool few = filter.limit <= kFewRows && !filter.states.empty() &&
+                   std::ranges::all_of(filter.states, &core::HoldsGpus);
+  few ? AnswerAtOnce(uid, prepare, reply) : services.from_snapshot(uid, prepare, reply);
 }
 
-// The queues as text: numbers separated by blanks, tasks without GPUs last.
-Answer LinesAsText(const core::Scheduler& scheduler) {
-  const core::TasksInLine line = scheduler.InLine(SIZE_MAX);
+// Tasks without GPUs are last.
+std::vector<core::TaskId> LineNow(const core::Scheduler& scheduler) {
+  core::TasksInLine line = scheduler.InLine(SIZE_MAX);
+  line.with_gpus.insert(line.with_gpus.end(), line.without_gpus.begin(), line.without_gpus.end());
+  return std::move(line.with_gpus);
+}
+// Numbers separated by blanks.
+Answer LineAsText(const core::Scheduler& scheduler) {
   api::Response response;
-  for (const auto* tasks : {&line.with_gpus, &line.without_gpus}) {
-    for (const core::TaskId id : *tasks)
-      fmt::format_to(std::back_inserter(response.body), "{} ", id);
-  }
+  for (const core::TaskId id : LineNow(scheduler))
+    fmt::format_to(std::back_inserter(response.body), "{} ", id);
   return response;
 }
 std::vector<core::TaskId> TasksIn(std::string_view text) {
@@ -250,7 +261,7 @@ void AnswerByTurn(const TaskServices& services, std::optional<std::uint32_t> uid
                   const store::TaskFilter& filter, const api::Responder& reply) {
   const auto answer = [services, uid, filter, reply](std::shared_ptr<const ToldLine> line) {
     AnswerWithList(
-        services, uid,
+        services, uid, filter,
         [services, filter, line = std::move(line)] { return ListByTurn(services, filter, line); },
         reply);
   };
@@ -258,15 +269,19 @@ void AnswerByTurn(const TaskServices& services, std::optional<std::uint32_t> uid
   if (std::shared_ptr<const ToldLine> line =
           filter.before ? services.lines->Behind(*filter.before, now) : services.lines->Fresh(now))
     return answer(std::move(line));
-  const auto find = [services]() -> Result<MakeAnswer> {
-    return [services] { return LinesAsText(services.engine.scheduler()); };
-  };
-  services.from_snapshot(uid, find, [services, answer, reply](Answer lines) {
-    if (!lines) return reply(std::move(lines));
-    if (lines->status != 200) return reply(std::move(lines));
-    auto line = std::make_shared<ToldLine>(TasksIn(lines->body), services.clock.Now());
+  const auto take = [services, answer](std::vector<core::TaskId> tasks) {
+    auto line = std::make_shared<ToldLine>(std::move(tasks), services.clock.Now());
     services.lines->Remember(line);
     answer(std::move(line));
+  };
+  if (services.engine.scheduler().Tasks().size() <= kShortQueue)
+    return take(LineNow(services.engine.scheduler()));
+  const auto find = [services]() -> Result<MakeAnswer> {
+    return [services] { return LineAsText(services.engine.scheduler()); };
+  };
+  services.from_snapshot(uid, find, [take, reply](Answer line) {
+    if (!line || line->status != 200) return reply(std::move(line));
+    take(TasksIn(line->body));
   });
 }
 
@@ -282,8 +297,8 @@ Result<Unit> ListTasks(const TaskServices& services, const Call& call,
     AnswerByTurn(services, AskerOf(call), filter, reply);
   } else {
     AnswerWithList(
-        services, AskerOf(call),
-        [services, filter = std::move(filter)] { return ListByNumber(services, filter); }, reply);
+        services, AskerOf(call), filter,
+        [services, filter] { return ListByNumber(services, filter); }, reply);
   }
   return Unit{};
 }
