@@ -1,5 +1,6 @@
 // simulate: how these servers would have run that load under other policies.
 #include <fmt/format.h>
+#include <cstdint>
 
 #include <algorithm>
 #include <chrono>
@@ -395,7 +396,8 @@ void AddSimulateCommand(Syntax app, Context& context) {
   verb.AddOption("--noise", "SIGMA", load.noise,
                  "sigma of the random factor on durations, such as 0.03 (default: 0)")
       .Range(0.0, 1.0);
-  verb.AddOption("--seed", "S", load.seed, "seed of the first run (default: 1)");
+  verb.AddOption("--seed", "S", load.seed, "seed of the first run (default: 1)")
+      .Range(std::int64_t{0}, INT64_MAX);
   verb.AddOption("--slowdown-limit", "TIMES", load.slowdown_limit,
                  "also show bounds for policies that slow no task down by more than this factor, "
                  "such as 2.5")

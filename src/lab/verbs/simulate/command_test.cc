@@ -187,6 +187,7 @@ TEST_F(SimulateCommand, MistakesAreUsageErrors) {
       {{unordered}, "expected an experiment file (TOML); a trace goes to --trace"},
       {{"--trace", unknown}, "k.csv:2"},
       {{"--runs", "0"}, "--runs"},
+      {{"--seed", "-1"}, "--seed: expected a number from 0"},
       {{"--policy", "magm,estimator=crystal-ball"}, "estimator: expected none, oracle"},
       {{Write("bad.toml", "[run.x]\nmappr = \"lug\"\n")}, "bad.toml:2: mappr: unknown word"},
       {{"--server", "1xA100-40GB"}, "wants 2 GPUs, the largest server has 1"},

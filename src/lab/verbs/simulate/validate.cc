@@ -1,5 +1,6 @@
 // simulate validate: compares the simulator with published and measured figures.
 #include <fmt/format.h>
+#include <cstdint>
 
 #include <cmath>
 #include <memory>
@@ -288,7 +289,8 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
   verb.AddOption("--noise", "SIGMA", flags->noise,
                  "sigma of the random factor on durations (default: 0.03)")
       .Range(0.0, 1.0);
-  verb.AddOption("--seed", "S", flags->seed, "seed of the first run (default: 1)");
+  verb.AddOption("--seed", "S", flags->seed, "seed of the first run (default: 1)")
+      .Range(std::int64_t{0}, INT64_MAX);
   verb.Footer(
       "Without a trace the models alone are compared. Exit code 1: something disagrees.\n"
       "  carma simulate validate --trace heavy60.csv --workloads catalog.csv");

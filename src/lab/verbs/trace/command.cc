@@ -1,5 +1,6 @@
 // The sub-verbs of `carma trace` and their options; the functions that do the work are declared in
 // verbs.h.
+#include <cstdint>
 #include <memory>
 
 #include "lab/trace/job_reader.h"
@@ -45,7 +46,8 @@ void AddCatalogueOption(Syntax verb, std::string& workloads) {
 }
 
 void AddSeedOption(Syntax verb, std::uint64_t& seed) {
-  verb.AddOption("--seed", "N", seed, "equal seeds give equal bytes (default: 1)");
+  verb.AddOption("--seed", "N", seed, "equal seeds give equal bytes (default: 1)")
+      .Range(std::int64_t{0}, INT64_MAX);
 }
 
 void AddReplay(Syntax trace, Context& context) {
