@@ -10,6 +10,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "daemon/engine/history_events.h"
 
 namespace carma::daemon {
@@ -31,13 +32,9 @@ core::TaskId Behind(core::TaskId first, std::size_t tasks) {
 }  // namespace
 
 Result<Unit> Intake::Open() {
-  Result<core::TaskId> next = store_.NextId();
-  if (!next) return std::unexpected(next.error());
-  next_id_ = *next;
+  next_id_ = CARMA_TRY(store_.NextId());
   // Submissions of which carmad was killed before the last piece were not accepted.
-  Result<std::vector<core::TaskId>> cut_short = store_.Arrivals();
-  if (!cut_short) return std::unexpected(cut_short.error());
-  given_up_ = *std::move(cut_short);
+  given_up_ = CARMA_TRY(store_.Arrivals());
   return Unit{};
 }
 
@@ -160,21 +157,17 @@ Result<Submitted> Intake::Accept(const Submission& submission,
   }
   const std::size_t count = submission.tasks.size();
   if (count == 0) return Fail(ErrorCode::kInvalid, "the submission has no tasks");
-  if (Result<Unit> room = CheckRoom(submission); !room) return std::unexpected(room.error());
-  if (Result<Unit> checked = Check(submission, 0, count); !checked)
-    return std::unexpected(checked.error());
+  CARMA_TRY(CheckRoom(submission));
+  CARMA_TRY(Check(submission, 0, count));
   const core::TaskId first = *next_id_;
   const base::Time now = clock_.Now();
   task::SpecWriter writer;
   for (std::size_t i = 0; i < count; ++i) {
-    Result<core::TaskSubmitted> put = Put(submission, i, first, now, writer);
-    if (!put) return std::unexpected(put.error());
-    if (Result<Unit> filled = FillDependencies(put->request); !filled)
-      return std::unexpected(filled.error());
-    news.push_back(*std::move(put));
+    core::TaskSubmitted put = CARMA_TRY(Put(submission, i, first, now, writer));
+    CARMA_TRY(FillDependencies(put.request));
+    news.push_back(std::move(put));
   }
-  if (Result<Unit> put = PutAsWhole(submission, first, now); !put)
-    return std::unexpected(put.error());
+  CARMA_TRY(PutAsWhole(submission, first, now));
   next_id_ = Behind(first, count);
   accepted_now_ += count;
   accepted_of_[submission.submitter.uid] += count;
@@ -210,11 +203,10 @@ Result<std::optional<Submitted>> Intake::CheckPiece(Arrival& arrival) {
   if (arrival.checked == 0) {
     Result<std::optional<Submitted>> known = Repeated(submission);
     if (!known || *known) return known;
-    if (Result<Unit> room = CheckRoom(submission); !room) return std::unexpected(room.error());
+    CARMA_TRY(CheckRoom(submission));
   }
   const std::size_t end = PieceEnd(submission.tasks, arrival.checked);
-  if (Result<Unit> checked = Check(submission, arrival.checked, end); !checked)
-    return std::unexpected(checked.error());
+  CARMA_TRY(Check(submission, arrival.checked, end));
   arrival.checked = end;
   return std::nullopt;
 }
@@ -298,7 +290,7 @@ Result<Unit> Intake::Tell(std::vector<core::Event>& events) {
   while (!untold_.empty() && weight < options_.turn_share) {
     Accepted& accepted = untold_.front();
     core::TaskSubmitted& news = accepted.news[accepted.told];
-    if (Result<Unit> filled = FillDependencies(news.request); !filled) return filled;
+    CARMA_TRY(FillDependencies(news.request));
     weight += 1 + news.request->dependencies.size();
     events.emplace_back(std::move(news));
     if (++accepted.told == accepted.news.size()) untold_.pop_front();
@@ -350,7 +342,7 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
   stored.stdout_path = task::ExpandPath(spec.stdout_path, spec, words);
   stored.stderr_path = spec.stderr_path.empty() ? stored.stdout_path
                                                 : task::ExpandPath(spec.stderr_path, spec, words);
-  if (Result<Unit> put = store_.PutTask(stored); !put) return std::unexpected(put.error());
+  CARMA_TRY(store_.PutTask(stored));
   if (!spec.notify.empty() && wants_notices_) wants_notices_(record.id, record.request->array);
   return core::TaskSubmitted{record.id, std::move(record.request), submitter.task};
 }
@@ -359,13 +351,11 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
                                 base::Time submitted) {
   const Submitter& by = submission.submitter;
   const std::size_t count = submission.tasks.size();
-  if (Result<Unit> put = store_.AddEvent(SubmittedEvent(first, count, by, submitted)); !put)
-    return put;
+  CARMA_TRY(store_.AddEvent(SubmittedEvent(first, count, by, submitted)));
   if (by.request.empty()) return Unit{};
   // Another submission of the same name may have arrived while this one was stored in pieces.
-  const Result<std::optional<Submitted>> known = Repeated(submission);
-  if (!known) return std::unexpected(known.error());
-  if (*known) {
+  const std::optional<Submitted> known = CARMA_TRY(Repeated(submission));
+  if (known) {
     return Fail(ErrorCode::kConflict,
                 fmt::format("request {} now names another submission", by.request));
   }
@@ -381,11 +371,9 @@ void Intake::KeepForEstimate(core::TaskId id, Submission& submission, std::size_
 
 Result<EstimateJob> Intake::JobForEstimate(core::TaskId id) {
   if (auto accepted = new_jobs_.extract(core::Number(id))) return std::move(accepted.mapped());
-  Result<store::StoredTask> stored = store_.Get(id);
-  if (!stored) return std::unexpected(stored.error());
-  Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
-  if (!spec) return std::unexpected(spec.error());
-  return EstimateJob{id, *std::move(spec), stored->record.request->uid, stored->gid};
+  store::StoredTask stored = CARMA_TRY(store_.Get(id));
+  task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
+  return EstimateJob{id, std::move(spec), stored.record.request->uid, stored.gid};
 }
 
 }  // namespace carma::daemon

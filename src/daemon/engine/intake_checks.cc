@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "core/values/reason_line.h"
 #include "daemon/engine/intake.h"
 #include "daemon/engine/known_ends.h"
@@ -15,16 +16,15 @@ namespace carma::daemon {
 Result<std::optional<Submitted>> Intake::Repeated(const Submission& submission) {
   const Submitter& by = submission.submitter;
   if (by.request.empty()) return std::nullopt;
-  const Result<std::optional<store::AcceptedRequest>> known =
-      store_.FindRequest(by.uid, by.request);
-  if (!known) return std::unexpected(known.error());
-  if (!*known) return std::nullopt;
-  if ((*known)->count != submission.tasks.size()) {
+  const std::optional<store::AcceptedRequest> known =
+      CARMA_TRY(store_.FindRequest(by.uid, by.request));
+  if (!known) return std::nullopt;
+  if (known->count != submission.tasks.size()) {
     return Fail(ErrorCode::kConflict,
                 fmt::format("request name '{}' was already used for a submission of {} tasks",
-                            by.request, (*known)->count));
+                            by.request, known->count));
   }
-  return Submitted{(*known)->first, (*known)->count, true};
+  return Submitted{known->first, known->count, true};
 }
 
 Result<Unit> Intake::CheckRoom(const Submission& submission) {
@@ -58,10 +58,10 @@ std::size_t Intake::QueuedOf(std::uint32_t uid) {
 
 Result<Unit> Intake::Check(const Submission& submission, std::size_t begin, std::size_t end) {
   if (begin == 0) {
-    if (Result<Unit> room = CheckQueueLimits(submission); !room) return room;
+    CARMA_TRY(CheckQueueLimits(submission));
   }
-  if (Result<Unit> entitled = CheckEntitlements(submission, begin, end); !entitled) return entitled;
-  if (Result<Unit> fits = RefuseWhatNeverFits(submission, begin, end); !fits) return fits;
+  CARMA_TRY(CheckEntitlements(submission, begin, end));
+  CARMA_TRY(RefuseWhatNeverFits(submission, begin, end));
   return CheckDependencies(submission.tasks, begin, end);
 }
 
@@ -87,10 +87,8 @@ Result<Unit> Intake::CheckQueueLimits(const Submission& submission) const {
   for (const auto& [key, tasks] : alike) {
     const auto& [first, count] = tasks;
     const task::TaskSpec& spec = submission.tasks.Like(first);
-    if (Result<Unit> good =
-            RefuseBeyondLimits(task::ToRequest(spec, by.uid, by.user), spec.name, coming + count);
-        !good)
-      return good;
+    CARMA_TRY(
+        RefuseBeyondLimits(task::ToRequest(spec, by.uid, by.user), spec.name, coming + count));
   }
   return Unit{};
 }
@@ -104,8 +102,8 @@ Result<Unit> Intake::CheckEntitlements(const Submission& submission, std::size_t
     core::TaskRequest request = task::ToRequest(spec, by.uid, by.user);
     request.dependencies.clear();
     if (checked == request) continue;  // the thousands of tasks of one array are alike
-    if (Result<Unit> named = core::MayName(core_.config(), request); !named) return named;
-    if (Result<Unit> good = RefuseBeyondLimits(request, spec.name, 0); !good) return good;
+    CARMA_TRY(core::MayName(core_.config(), request));
+    CARMA_TRY(RefuseBeyondLimits(request, spec.name, 0));
     checked = std::move(request);
   }
   return Unit{};
@@ -140,7 +138,7 @@ Result<Unit> Intake::CheckDependencies(const TaskList& tasks, std::size_t begin,
     if (checked != nullptr && *checked == spec.dependencies) continue;
     checked = &spec.dependencies;
     std::vector<core::Dependency> dependencies = spec.dependencies;
-    if (Result<Unit> known = FillKnownEnds(store_, dependencies); !known) return known;
+    CARMA_TRY(FillKnownEnds(store_, dependencies));
   }
   return Unit{};
 }
@@ -154,9 +152,8 @@ base::CopyOnWrite<core::TaskRequest> Intake::Shared(core::TaskRequest request) {
 Result<Unit> Intake::FillDependencies(base::CopyOnWrite<core::TaskRequest>& request) {
   if (request->dependencies.empty()) return Unit{};
   for (core::Dependency& dependency : request.Edit().dependencies) {
-    Result<std::optional<core::TaskState>> state = store_.StateOf(dependency.task);
-    if (!state) return std::unexpected(state.error());
-    if (*state && core::IsFinal(**state)) dependency.known_final = *state;
+    std::optional<core::TaskState> state = CARMA_TRY(store_.StateOf(dependency.task));
+    if (state && core::IsFinal(*state)) dependency.known_final = state;
   }
   return Unit{};
 }
@@ -167,13 +164,10 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
   request.array = before.array;
   const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
-  if (Result<Unit> good = CheckEntitlements(as_new, 0, 1); !good)
-    return std::unexpected(good.error());
-  if (Result<Unit> fits = RefuseWhatNeverFits(as_new, 0, 1); !fits)
-    return std::unexpected(fits.error());
+  CARMA_TRY(CheckEntitlements(as_new, 0, 1));
+  CARMA_TRY(RefuseWhatNeverFits(as_new, 0, 1));
   if (wanted.dependencies != before.dependencies) {
-    if (Result<Unit> known = CheckDependencies(as_new.tasks, 0, 1); !known)
-      return std::unexpected(known.error());
+    CARMA_TRY(CheckDependencies(as_new.tasks, 0, 1));
     for (core::Dependency& each : request.dependencies) {
       // So that two tasks cannot wait for each other.
       if (each.task < record.id) continue;
@@ -187,8 +181,7 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   }
   base::CopyOnWrite<core::TaskRequest> edited = std::move(request);
   if (wanted.dependencies != before.dependencies) {
-    if (Result<Unit> filled = FillDependencies(edited); !filled)
-      return std::unexpected(filled.error());
+    CARMA_TRY(FillDependencies(edited));
   }
   return edited;
 }

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "task/describe/spec_json.h"
 #include "task/process/group_limiter.h"
@@ -30,12 +31,9 @@ Result<Launching> OpenLaunching(const config::Settings& settings, const std::str
   opened.groups = options.cgroup;
   if (!settings.cgroups) opened.groups.reason = "task.cgroups is false";
   opened.machine = task::ReadHostFacts("", options.cgroup.path);
-  Result<std::unique_ptr<task::Launcher>> shims = task::MakeShimLauncher(std::move(options));
-  if (!shims) return std::unexpected(shims.error());
-  Result<std::unique_ptr<task::LeaseLauncher>> leases =
-      task::LeaseLauncher::Make(*std::move(shims), {.ends_dir = settings.socket + ".ends"});
-  if (!leases) return std::unexpected(leases.error());
-  opened.launcher = *std::move(leases);
+  std::unique_ptr<task::Launcher> shims = CARMA_TRY(task::MakeShimLauncher(std::move(options)));
+  opened.launcher = CARMA_TRY(
+      task::LeaseLauncher::Make(std::move(shims), {.ends_dir = settings.socket + ".ends"}));
   return opened;
 }
 

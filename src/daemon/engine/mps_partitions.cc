@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/try.h"
 
 namespace carma::daemon {
 
@@ -41,11 +42,9 @@ Result<MpsLook> MpsPartitions::Join(const MpsControl& control, const Key& who, d
 }
 
 Result<MpsLook> MpsPartitions::Look(const MpsControl& control, double share, Deadline deadline) {
-  const Result<task::MpsServer> server = control.Ready(deadline, share > 0 && work_);
-  if (!server) return std::unexpected(server.error());
-  const Result<std::vector<pid_t>> clients = control.Clients(*server, deadline);
-  if (!clients) return std::unexpected(clients.error());
-  return MpsLook{*server, clients->size()};
+  const task::MpsServer server = CARMA_TRY(control.Ready(deadline, share > 0 && work_));
+  const std::vector<pid_t> clients = CARMA_TRY(control.Clients(server, deadline));
+  return MpsLook{server, clients.size()};
 }
 
 Result<MpsPlace> MpsPartitions::Give(const MpsControl& control, const Key& who, double share,

@@ -9,6 +9,7 @@
 
 #include "base/cpu_list.h"
 #include "base/log.h"
+#include "base/try.h"
 #include "core/policy/slots.h"
 #include "task/mps/mps.h"
 #include "task/shim/attempt_folder.h"
@@ -231,21 +232,19 @@ void Starts::Launch(const core::StartTask& start) {
 }
 
 Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
-  Result<store::StoredTask> stored = store_.Get(start.id);
-  if (!stored) return std::unexpected(stored.error());
-  Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
-  if (!spec) return std::unexpected(spec.error());
+  store::StoredTask stored = CARMA_TRY(store_.Get(start.id));
+  task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
   task::LaunchOrder order;
   order.id = start.id;
   order.attempt = start.attempt;
   order.attempt_dir = AttemptDir(start.id, start.attempt);
-  order.spec = std::move(*spec);
-  order.spec.stdout_path = stored->stdout_path;
-  order.spec.stderr_path = stored->stderr_path;
-  order.uid = stored->record.request->uid;
-  order.gid = stored->gid;
-  order.user = stored->user;
-  order.array = stored->record.request->array;
+  order.spec = std::move(spec);
+  order.spec.stdout_path = stored.stdout_path;
+  order.spec.stderr_path = stored.stderr_path;
+  order.uid = stored.record.request->uid;
+  order.gid = stored.gid;
+  order.user = stored.user;
+  order.array = stored.record.request->array;
   for (const core::Placement& at : start.placement) order.gpu_uuids.push_back(Gpu(at).uuid);
   order.extra_environment = options_.task_environment;
   // With --export=NONE a script's scontrol or sbatch would look for another carmad, or none.
@@ -262,13 +261,13 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.output_rotations = options_.output_rotations;
   order.kill_grace = options_.kill_grace;
   order.max_processes = options_.max_processes;
-  order.host = stored->record.attempt->host;
+  order.host = stored.record.attempt->host;
   order.cpu_cap = options_.cpu_cap;
-  order.cores = CoresOf(stored->record);
+  order.cores = CoresOf(stored.record);
   const core::SlotRules& slots = options_.policy.slots;
-  order.checkpoint_signal = core::CheckpointSignal(slots, stored->record.request);
+  order.checkpoint_signal = core::CheckpointSignal(slots, stored.record.request);
   order.checkpoint_notice = slots.notice;
-  order.saves = core::KnowsToSave(stored->record);
+  order.saves = core::KnowsToSave(stored.record);
   store::BooksId books = store_.BooksOf(start.id);
   order.books = std::move(books.id);
   order.books_named = books.named;

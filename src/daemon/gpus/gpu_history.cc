@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "report/html.h"
 #include "store/history.h"
 
@@ -130,19 +131,16 @@ api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
 base::Result<std::string> GpuHistoryText(const GpuHistoryRequest& request,
                                          const std::string& state_dir,
                                          const std::atomic<bool>& wanted) {
-  const base::Result<std::unique_ptr<store::History>> books = store::History::Open(state_dir);
-  if (!books) return std::unexpected(books.error());
+  const std::unique_ptr<store::History> books = CARMA_TRY(store::History::Open(state_dir));
   GpuTimeline timeline(request.from, request.to, request.points, request.readings, request.longest);
   // Rows are ordered by end, and those of one GPU follow each other: stop at the first that begins
   // after the span.
-  const base::Result<base::Unit> read =
-      (*books)->Usage(request.from, base::Time::max(), [&](const store::GpuUsage& row) {
-        if (row.gpu_uuid != request.gpu.uuid) return wanted.load();
-        if (row.from >= request.to) return false;
-        timeline.Add(row);
-        return wanted.load();
-      });
-  if (!read) return std::unexpected(read.error());
+  CARMA_TRY(books->Usage(request.from, base::Time::max(), [&](const store::GpuUsage& row) {
+    if (row.gpu_uuid != request.gpu.uuid) return wanted.load();
+    if (row.from >= request.to) return false;
+    timeline.Add(row);
+    return wanted.load();
+  }));
   if (!wanted) return base::Fail(base::ErrorCode::kUnavailable, "carmad is stopping");
   api::GpuHistoryView view = request.gpu;
   view.points = timeline.Points();
@@ -189,24 +187,21 @@ void AddPromise(const store::EndedAttempt& attempt, const GpuFiguresRequest& req
 
 base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,
                                      const std::atomic<bool>& wanted) {
-  const base::Result<std::unique_ptr<store::History>> books = store::History::Open(state_dir);
-  if (!books) return std::unexpected(books.error());
+  const std::unique_ptr<store::History> books = CARMA_TRY(store::History::Open(state_dir));
   const GpuHistoryRequest& span = request.gpus.front();
   std::map<std::string, GpuTimeline> timelines;
   for (const GpuHistoryRequest& gpu : request.gpus) {
     timelines.try_emplace(gpu.gpu.uuid, gpu.from, gpu.to, gpu.points, gpu.readings, gpu.longest);
   }
   std::set<std::string> past;  // whose rows have come to the end of the span
-  const base::Result<base::Unit> read =
-      (*books)->Usage(span.from, base::Time::max(), [&](const store::GpuUsage& row) {
-        if (row.from >= span.to) {
-          past.insert(row.gpu_uuid);
-        } else if (const auto found = timelines.find(row.gpu_uuid); found != timelines.end()) {
-          found->second.Add(row);
-        }
-        return wanted.load() && past.size() < timelines.size();
-      });
-  if (!read) return std::unexpected(read.error());
+  CARMA_TRY(books->Usage(span.from, base::Time::max(), [&](const store::GpuUsage& row) {
+    if (row.from >= span.to) {
+      past.insert(row.gpu_uuid);
+    } else if (const auto found = timelines.find(row.gpu_uuid); found != timelines.end()) {
+      found->second.Add(row);
+    }
+    return wanted.load() && past.size() < timelines.size();
+  }));
   if (!wanted) return base::Fail(base::ErrorCode::kUnavailable, "carmad is stopping");
   report::RunRecord run;
   run.from = span.from;
@@ -218,12 +213,10 @@ base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std
     run.gpus.push_back({fmt::format("GPU {}", gpu.index), gpu.name, request.usable_mib[i],
                         Curve(timelines.at(gpu.uuid).Points())});
   }
-  const base::Result<base::Unit> told =
-      (*books)->Attempts(span.from, span.to, [&](const store::EndedAttempt& attempt) {
-        AddPromise(attempt, request, run);
-        return wanted.load();
-      });
-  if (!told) return std::unexpected(told.error());
+  CARMA_TRY(books->Attempts(span.from, span.to, [&](const store::EndedAttempt& attempt) {
+    AddPromise(attempt, request, run);
+    return wanted.load();
+  }));
   for (const store::EndedAttempt& attempt : request.running) AddPromise(attempt, request, run);
   return report::GpusHtml(run, "GPUs", request.clock);
 }

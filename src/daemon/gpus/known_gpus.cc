@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/try.h"
 #include "gpu/device_json.h"
 #include "gpu/steady_probe.h"
 
@@ -21,17 +22,13 @@ std::string PathIn(const std::string& state_dir) {
 }
 
 base::Result<std::vector<gpu::DeviceInfo>> Parse(const std::string& text) {
-  const base::Result<base::Json> json = base::ParseJson(text);
-  if (!json) return std::unexpected(json.error());
-  if (!json->is_array() || json->size() > kMaxDevices) {
+  const base::Json json = CARMA_TRY(base::ParseJson(text));
+  if (!json.is_array() || json.size() > kMaxDevices) {
     return base::Fail(base::ErrorCode::kInvalid, "expected a list of GPUs");
   }
   std::vector<gpu::DeviceInfo> devices;
-  for (const base::Json& each : *json) {
-    base::Result<gpu::DeviceInfo> device =
-        gpu::DeviceFromJson(each, fmt::format("/{}", devices.size()));
-    if (!device) return std::unexpected(device.error());
-    devices.push_back(std::move(*device));
+  for (const base::Json& each : json) {
+    devices.push_back(CARMA_TRY(gpu::DeviceFromJson(each, fmt::format("/{}", devices.size()))));
   }
   return devices;
 }

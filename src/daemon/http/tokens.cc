@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "base/try.h"
 
 namespace carma::daemon {
 namespace {
@@ -83,7 +84,7 @@ Result<Unit> Tokens::Keep(std::vector<Token> tokens) {
   // Expired tokens are removed with the next change.
   std::erase_if(tokens, [now = now_ms_()](const Token& token) { return token.expires_ms <= now; });
   const std::string text = base::DumpJson(FileOf(tokens, last_id_)) + "\n";
-  if (Result<Unit> written = base::WriteFileAtomic(path_, text, 0600); !written) return written;
+  CARMA_TRY(base::WriteFileAtomic(path_, text, 0600));
   tokens_ = std::move(tokens);
   return Unit{};
 }
@@ -96,10 +97,9 @@ Result<Tokens::Made> Tokens::Make(const api::Peer& user, const std::string& name
     return Fail(ErrorCode::kConflict,
                 fmt::format("a user may have at most {} tokens: revoke some", kMostOfOneUser));
   }
-  Result<std::string> text = NewText();
-  if (!text) return std::unexpected(text.error());
+  std::string text = CARMA_TRY(NewText());
   Made made;
-  made.text = *std::move(text);
+  made.text = std::move(text);
   made.token = {.id = ++last_id_,
                 .uid = user.uid,
                 .gid = user.gid,
@@ -110,7 +110,7 @@ Result<Tokens::Made> Tokens::Make(const api::Peer& user, const std::string& name
                 .expires_ms = now_ms_() + life.count()};
   std::vector<Token> tokens = tokens_;
   tokens.push_back(made.token);
-  if (Result<Unit> kept = Keep(std::move(tokens)); !kept) return std::unexpected(kept.error());
+  CARMA_TRY(Keep(std::move(tokens)));
   return made;
 }
 

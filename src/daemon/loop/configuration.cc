@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/try.h"
 #include "base/user.h"
 #include "config/names.h"
 
@@ -42,17 +43,13 @@ Configuration::Configuration(std::shared_ptr<boost::asio::io_context> loop, conf
 
 Result<Configuration::Outcome> Configuration::Read(const config::Sources& sources,
                                                    const config::Loaded& running) {
-  Result<config::Reread> reread = config::LoadAgain(sources, running);
-  if (!reread) return std::unexpected(reread.error());
+  config::Reread reread = CARMA_TRY(config::LoadAgain(sources, running));
   // A new daemon.socket_group waits for a restart, which it must not prevent.
   const Result<config::Loaded> next = config::Load(sources);
-  if (Result<Unit> found = next ? config::CheckGroups(next->settings) : Unit{}; !found)
-    return std::unexpected(found.error());
-  Result<std::vector<std::uint32_t>> groups = FindAllowedGroups(reread->loaded.settings);
-  if (!groups) return std::unexpected(groups.error());
-  auto profiles = ReadMeasuredProfiles(reread->loaded.settings);
-  if (!profiles) return std::unexpected(profiles.error());
-  return Outcome{*std::move(reread), *std::move(groups), *std::move(profiles)};
+  CARMA_TRY(next ? config::CheckGroups(next->settings) : Unit{});
+  std::vector<std::uint32_t> groups = CARMA_TRY(FindAllowedGroups(reread.loaded.settings));
+  auto profiles = CARMA_TRY(ReadMeasuredProfiles(reread.loaded.settings));
+  return Outcome{std::move(reread), std::move(groups), std::move(profiles)};
 }
 
 void Configuration::ReadAgain() {

@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "base/file.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 
 namespace carma::daemon {
@@ -74,13 +75,12 @@ ThreadRights::~ThreadRights() {
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes) {
   const ThreadRights rights(user);
-  const Result<OpenFile> file = OpenAs(rights, path);
-  if (!file) return std::unexpected(file.error());
-  if (file->size > static_cast<off_t>(max_bytes)) {
+  const OpenFile file = CARMA_TRY(OpenAs(rights, path));
+  if (file.size > static_cast<off_t>(max_bytes)) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: expected at most {} MiB, it has {}", path,
-                                                 max_bytes >> 20, file->size >> 20));
+                                                 max_bytes >> 20, file.size >> 20));
   }
-  Result<std::string> text = base::ReadAll(file->fd.get(), max_bytes);
+  Result<std::string> text = base::ReadAll(file.fd.get(), max_bytes);
   if (!text) return base::Wrap(text.error(), path);
   return text;
 }
@@ -88,13 +88,12 @@ Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
 Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
                           std::size_t max_bytes) {
   const ThreadRights rights(user);
-  const Result<OpenFile> file = OpenAs(rights, path);
-  if (!file) return std::unexpected(file.error());
+  const OpenFile file = CARMA_TRY(OpenAs(rights, path));
   FileEnd end;
-  end.size = file->size;
+  end.size = file.size;
   end.from = std::max<std::int64_t>(0, end.size - static_cast<std::int64_t>(max_bytes));
   end.text.resize(static_cast<std::size_t>(end.size - end.from));
-  const ssize_t read = ::pread(file->fd.get(), end.text.data(), end.text.size(), end.from);
+  const ssize_t read = ::pread(file.fd.get(), end.text.data(), end.text.size(), end.from);
   if (read < 0) return base::FailErrno(errno, path);
   end.text.resize(static_cast<std::size_t>(read));  // it may have been cut meanwhile
   return end;

@@ -7,6 +7,7 @@
 
 #include "api/http.h"
 #include "base/json.h"
+#include "base/try.h"
 #include "report/from_store.h"
 #include "report/html.h"
 #include "report/report.h"
@@ -18,13 +19,12 @@ namespace {
 constexpr std::size_t kMostPoints = 4'000;  // of each GPU: more than any figure shows
 
 Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
-  const Result<std::int64_t> count = history.CountTasks(request.span);
-  if (!count) return std::unexpected(count.error());
+  const std::int64_t count = CARMA_TRY(history.CountTasks(request.span));
   const std::int64_t most = request.listed ? kMaxListedTasks : kMaxReportTasks;
-  if (*count <= most) return Unit{};
+  if (count <= most) return Unit{};
   return Fail(ErrorCode::kInvalid,
               fmt::format("a report {}on {} tasks, expected at most {}: choose a shorter span",
-                          request.listed ? "that lists its tasks " : "", *count, most));
+                          request.listed ? "that lists its tasks " : "", count, most));
 }
 
 // Reads tasks, their events, and the use of GPUs.
@@ -52,18 +52,14 @@ Result<Unit> Fill(store::History& history, const ReportRequest& request,
 }
 
 Result<report::Report> ReportOf(const ReportRequest& request, const std::atomic<bool>& wanted) {
-  const Result<std::unique_ptr<store::History>> history = store::History::Open(request.state_dir);
-  if (!history) return std::unexpected(history.error());
-  if (Result<Unit> sized = CheckSize(**history, request); !sized) {
-    return std::unexpected(sized.error());
-  }
+  const std::unique_ptr<store::History> history =
+      CARMA_TRY(store::History::Open(request.state_dir));
+  CARMA_TRY(CheckSize(*history, request));
   report::StoreRun run(request.now);
   for (const ReportGpu& gpu : request.gpus) {
     run.NameGpu(gpu.uuid, gpu.name, gpu.type, gpu.usable_mib);
   }
-  if (Result<Unit> filled = Fill(**history, request, wanted, run); !filled) {
-    return std::unexpected(filled.error());
-  }
+  CARMA_TRY(Fill(*history, request, wanted, run));
   if (!wanted) return Fail(ErrorCode::kUnavailable, "carmad is stopping");
   report::RunRecord record = run.Finish();
   record.provenance = request.provenance;
@@ -92,8 +88,8 @@ Result<std::string> ReportText(const ReportRequest& request, const std::atomic<b
 }
 
 Result<std::string> UsageText(const UsageRequest& request, const std::atomic<bool>& wanted) {
-  const Result<std::unique_ptr<store::History>> history = store::History::Open(request.state_dir);
-  if (!history) return std::unexpected(history.error());
+  const std::unique_ptr<store::History> history =
+      CARMA_TRY(store::History::Open(request.state_dir));
   UsageSums sums(request.by, request.from, request.to);
   std::optional<core::Time> first;
   const auto add = [&](const store::EndedAttempt& attempt) {
@@ -101,15 +97,15 @@ Result<std::string> UsageText(const UsageRequest& request, const std::atomic<boo
     sums.Add(attempt);
     return wanted.load();
   };
-  Result<Unit> read = (*history)->Attempts(request.from, request.to, add);
+  Result<Unit> read = history->Attempts(request.from, request.to, add);
   if (!read) return std::unexpected(read.error());
   for (const store::EndedAttempt& each : request.running) add(each);
   if (first) {
-    read = (*history)->Usage(std::max(*first, request.from), request.to,
-                             [&](const store::GpuUsage& usage) {
-                               sums.Add(usage);
-                               return wanted.load();
-                             });
+    read = history->Usage(std::max(*first, request.from), request.to,
+                          [&](const store::GpuUsage& usage) {
+                            sums.Add(usage);
+                            return wanted.load();
+                          });
   }
   if (!read) return std::unexpected(read.error());
   if (!wanted) return Fail(ErrorCode::kUnavailable, "carmad is stopping");

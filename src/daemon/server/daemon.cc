@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/open_files.h"
 #include "base/server_clock.h"
+#include "base/try.h"
 #include "base/user.h"
 #include "daemon/engine/launching.h"
 #include "daemon/gpus/fault_origins.h"
@@ -211,9 +212,7 @@ Result<Unit> RealDaemon::FindGroups() {
     if (!group) return std::unexpected(base::Wrap(group.error(), "daemon.socket_group"));
     socket_group_ = *group;
   }
-  Result<std::vector<std::uint32_t>> groups = FindAllowedGroups(settings);
-  if (!groups) return std::unexpected(groups.error());
-  in_force_.allow_groups = *std::move(groups);
+  in_force_.allow_groups = CARMA_TRY(FindAllowedGroups(settings));
   return Unit{};
 }
 
@@ -221,25 +220,20 @@ Result<Unit> RealDaemon::Listen() {
   // Without tokens the socket still works, so carmad continues.
   if (const Result<Unit> loaded = tokens_.Load(); !loaded)
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
-  if (Result<Unit> found = FindGroups(); !found) return found;
+  CARMA_TRY(FindGroups());
   TakeMeasuredProfiles();
   // Before anything else is put into that folder: all users must reach root's socket.
   const config::Settings& settings = in_force_.settings;
-  if (Result<Unit> made = MakeSocketFolder(settings); !made) return made;
-  Result<Launching> launching = OpenLaunching(settings, options_.shim_path);
-  if (!launching) return std::unexpected(launching.error());
-  launching_ = *std::move(launching);
-  Result<Unit> heard = signals_.Listen([this](int number) { TakeSignal(number); });
-  if (!heard) return heard;
+  CARMA_TRY(MakeSocketFolder(settings));
+  launching_ = CARMA_TRY(OpenLaunching(settings, options_.shim_path));
+  CARMA_TRY(signals_.Listen([this](int number) { TakeSignal(number); }));
   OpenRoutes("carmad has not yet found any GPU");
   const auto handler = [this](api::Request request, const api::Responder& respond) {
     Answer(std::move(request), respond);
   };
-  Result<std::unique_ptr<api::Server>> unix_server =
-      api::Server::ListenUnix(loop_, settings.socket, ::getuid() == 0 ? settings.socket_mode : 0600,
-                              handler, socket_group_);
-  if (!unix_server) return std::unexpected(unix_server.error());
-  unix_server_ = std::move(*unix_server);
+  unix_server_ = CARMA_TRY(api::Server::ListenUnix(loop_, settings.socket,
+                                                   ::getuid() == 0 ? settings.socket_mode : 0600,
+                                                   handler, socket_group_));
   if (!settings.http_port) return Unit{};
   Result<std::unique_ptr<api::Server>> tcp_server =
       api::Server::ListenTcp(loop_, static_cast<std::uint16_t>(*settings.http_port), handler);
@@ -479,20 +473,16 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   const config::Settings settings = options.configuration.settings;
   // For root mode 0711, because a task's interpreter opens its own script below it.
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
-  if (Result<Unit> made = base::MakeDirs(settings.state_dir, mode); !made)
-    return std::unexpected(made.error());
-  Result<std::unique_ptr<base::Clock>> clock = MakeClock(settings);
-  if (!clock) return std::unexpected(clock.error());
+  CARMA_TRY(base::MakeDirs(settings.state_dir, mode));
+  std::unique_ptr<base::Clock> clock = CARMA_TRY(MakeClock(settings));
   if (!settings.simgpu_state.empty()) {
     // The simulated driver library and tasks find their server by the environment.
     ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
   }
-  Result<std::unique_ptr<store::Store>> store = store::Store::Open(settings.state_dir);
-  if (!store) return std::unexpected(store.error());
+  std::unique_ptr<store::Store> store = CARMA_TRY(store::Store::Open(settings.state_dir));
   auto daemon =
-      std::make_unique<RealDaemon>(std::move(options), std::move(*clock), std::move(*store));
-  if (Result<Unit> listening = daemon->Listen(); !listening)
-    return std::unexpected(listening.error());
+      std::make_unique<RealDaemon>(std::move(options), std::move(clock), std::move(store));
+  CARMA_TRY(daemon->Listen());
   return daemon;
 }
 

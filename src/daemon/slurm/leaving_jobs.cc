@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/try.h"
 
 namespace carma::daemon {
 
@@ -19,13 +20,11 @@ LeavingJobs::LeavingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPro
 
 base::Result<LeavingJobs::Answer> LeavingJobs::AskSlurm(const SlurmPrograms& programs,
                                                         std::uint64_t job) {
-  const auto found = programs.FindWithExcluded(job);
-  if (!found) return std::unexpected(found.error());
-  if (!*found || (*found)->excluded != "" || !slurm::WhyItStays(**found).empty()) return Answer{};
-  const auto nodes = programs.Nodes();
-  if (!nodes) return std::unexpected(nodes.error());
-  if (!slurm::NodeFor(**found, *nodes)) return Answer{.no_room = true};
-  return Answer{.plan = slurm::LeaveNode(**found)};
+  const auto found = CARMA_TRY(programs.FindWithExcluded(job));
+  if (!found || found->excluded != "" || !slurm::WhyItStays(*found).empty()) return Answer{};
+  const auto nodes = CARMA_TRY(programs.Nodes());
+  if (!slurm::NodeFor(*found, nodes)) return Answer{.no_room = true};
+  return Answer{.plan = slurm::LeaveNode(*found)};
 }
 
 std::optional<LeavingJob> LeavingJobs::FirstDue(Moment now) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "task/process/bounded_run.h"
 
 namespace carma::daemon {
@@ -45,29 +46,26 @@ Result<std::string> SlurmPrograms::LinesOf(const std::vector<std::uint64_t>& job
 }
 
 Result<std::optional<slurm::Job>> SlurmPrograms::Find(std::uint64_t job) const {
-  const Result<std::string> text = LinesOf({job});
-  if (!text) return std::unexpected(text.error());
-  return slurm::FindJob(*text, job);
+  const std::string text = CARMA_TRY(LinesOf({job}));
+  return slurm::FindJob(text, job);
 }
 
 Result<std::optional<slurm::Job>> SlurmPrograms::FindWithExcluded(std::uint64_t job) const {
   Result<std::optional<slurm::Job>> found = Find(job);
   if (!found || !*found) return found;
-  const Result<std::string> text =
-      RunOfSlurm({squeue, "--noheader", "--all", "--array", "--states=all",
-                  fmt::format("--jobs={}", job), "--format=%A|%x|"},
-                 limit);
-  if (!text) return std::unexpected(text.error());
-  (*found)->excluded = slurm::ExcludedNodes(*text, job);
+  const std::string text =
+      CARMA_TRY(RunOfSlurm({squeue, "--noheader", "--all", "--array", "--states=all",
+                            fmt::format("--jobs={}", job), "--format=%A|%x|"},
+                           limit));
+  (*found)->excluded = slurm::ExcludedNodes(text, job);
   if (!(*found)->excluded)
     return Fail(ErrorCode::kUnavailable, fmt::format("squeue does not show job {}", job));
   return found;
 }
 
 Result<std::vector<slurm::Node>> SlurmPrograms::Nodes() const {
-  const Result<std::string> text = Control({"--details", "--oneliner", "show", "node"});
-  if (!text) return std::unexpected(text.error());
-  return slurm::ReadNodes(*text);
+  const std::string text = CARMA_TRY(Control({"--details", "--oneliner", "show", "node"}));
+  return slurm::ReadNodes(text);
 }
 
 }  // namespace carma::daemon

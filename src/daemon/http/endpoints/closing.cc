@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
 
 namespace carma::daemon {
@@ -33,16 +34,15 @@ Result<Unit> MayClose(const Call& call) {
 
 Result<Unit> CloseServer(const ClosingServices& services, const Call& call,
                          const api::Responder& reply) {
-  if (Result<Unit> may = MayClose(call); !may) return may;
+  CARMA_TRY(MayClose(call));
   const base::Time now = services.clock.Now();
-  const Result<DrainAsked> asked = ReadDrain(call, now);
-  if (!asked) return std::unexpected(asked.error());
+  const DrainAsked asked = CARMA_TRY(ReadDrain(call, now));
   core::ServerClosed closing;
   closing.why = fmt::format("closed by {} until the machine boots", call.caller.user);
-  if (!asked->why.empty()) closing.why += ": " + base::Printable(asked->why, 500);
-  closing.empty_by = asked->empty_by.value_or(now + services.settings.policy.slots.shutdown_notice);
+  if (!asked.why.empty()) closing.why += ": " + base::Printable(asked.why, 500);
+  closing.empty_by = asked.empty_by.value_or(now + services.settings.policy.slots.shutdown_notice);
   std::vector<base::Field> fields = {{"empty_by", base::FormatTimeIso(closing.empty_by)}};
-  if (!asked->why.empty()) fields.emplace_back("why", asked->why);
+  if (!asked.why.empty()) fields.emplace_back("why", asked.why);
   services.engine.Close(
       closing, AnswerWithStatus(services, "server_drain", std::move(fields), call.caller, reply));
   return Unit{};
@@ -50,7 +50,7 @@ Result<Unit> CloseServer(const ClosingServices& services, const Call& call,
 
 Result<Unit> OpenServer(const ClosingServices& services, const Call& call,
                         const api::Responder& reply) {
-  if (Result<Unit> may = MayClose(call); !may) return may;
+  CARMA_TRY(MayClose(call));
   services.engine.Open(AnswerWithStatus(services, "server_resume", {}, call.caller, reply));
   return Unit{};
 }

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "daemon/gpus/gpu_history.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/present/metrics.h"
@@ -38,8 +39,7 @@ Result<core::GpuIndex> GpuOf(const GpuServices& services, const Call& call) {
 
 // The GPU of {id} in a call that only administrators may make.
 Result<core::GpuIndex> ClosableGpu(const GpuServices& services, const Call& call) {
-  if (Result<Unit> may = OnlyAdministrators(call.caller, "close and open GPUs"); !may)
-    return std::unexpected(may.error());
+  CARMA_TRY(OnlyAdministrators(call.caller, "close and open GPUs"));
   return GpuOf(services, call);
 }
 
@@ -99,11 +99,9 @@ GpuHistoryRequest RequestOf(const GpuServices& services, core::GpuIndex gpu,
 
 Result<GpuHistoryRequest> HistoryRequest(const GpuServices& services, const Call& call,
                                          base::Time now) {
-  const Result<core::GpuIndex> gpu = GpuOf(services, call);
-  if (!gpu) return std::unexpected(gpu.error());
-  const Result<AskedSpan> span = SpanOf(call, now, kUsualHistoryPoints);
-  if (!span) return std::unexpected(span.error());
-  return RequestOf(services, *gpu, *span);
+  const core::GpuIndex gpu = CARMA_TRY(GpuOf(services, call));
+  const AskedSpan span = CARMA_TRY(SpanOf(call, now, kUsualHistoryPoints));
+  return RequestOf(services, gpu, span);
 }
 
 }  // namespace
@@ -125,10 +123,9 @@ Result<Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
   Result<GpuHistoryRequest> request = HistoryRequest(services, call, now);
   if (!request) return std::unexpected(request.error());
   if (request->from >= now - kHistoryReadAtOnce) {
-    const Result<std::vector<store::GpuUsage>> rows =
-        services.store.Usage(request->from, request->to);
-    if (!rows) return std::unexpected(rows.error());
-    reply(JsonAnswer(ToJson(GpuHistory(*request, *rows))));
+    const std::vector<store::GpuUsage> rows =
+        CARMA_TRY(services.store.Usage(request->from, request->to));
+    reply(JsonAnswer(ToJson(GpuHistory(*request, rows))));
     return Unit{};
   }
   return services.answer_later(
@@ -141,17 +138,16 @@ Result<Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
 
 Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
                             const api::Responder& reply) {
-  const Result<AskedSpan> span = SpanOf(call, services.clock.Now(), kFigurePoints);
-  if (!span) return std::unexpected(span.error());
+  const AskedSpan span = CARMA_TRY(SpanOf(call, services.clock.Now(), kFigurePoints));
   if (services.monitor.devices().empty()) return Fail(ErrorCode::kNotFound, "no GPU is known");
   GpuFiguresRequest request;
   QueryReader in(call);
-  request.clock = in.Clock(span->to);
+  request.clock = in.Clock(span.to);
   if (in.error()) return std::unexpected(*in.error());
   request.running = services.engine.RunningAttempts();
   for (std::size_t i = 0; i < services.monitor.devices().size(); ++i) {
     const gpu::DeviceInfo& device = services.monitor.devices()[i];
-    request.gpus.push_back(RequestOf(services, static_cast<core::GpuIndex>(i), *span));
+    request.gpus.push_back(RequestOf(services, static_cast<core::GpuIndex>(i), span));
     request.usable_mib.push_back(device.total_mib - device.reserved_mib);
   }
   return services.answer_later(
@@ -162,15 +158,13 @@ Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
 }
 
 Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::Responder& reply) {
-  const Result<core::GpuIndex> gpu = ClosableGpu(services, call);
-  if (!gpu) return std::unexpected(gpu.error());
-  const Result<DrainAsked> asked = ReadDrain(call, services.clock.Now());
-  if (!asked) return std::unexpected(asked.error());
+  const core::GpuIndex gpu = CARMA_TRY(ClosableGpu(services, call));
+  const DrainAsked asked = CARMA_TRY(ReadDrain(call, services.clock.Now()));
   std::string why = fmt::format("drained by {}", call.caller.user);
-  if (!asked->why.empty()) why += ": " + base::Printable(asked->why, 500);
-  if (asked->empty_by) why += ", has to be empty by " + base::FormatTimeIso(*asked->empty_by);
-  services.engine.Drain({*gpu, why, false, asked->empty_by},
-                        AnswerWithGpu(services, *gpu, "gpu_drain", *asked, call.caller, reply));
+  if (!asked.why.empty()) why += ": " + base::Printable(asked.why, 500);
+  if (asked.empty_by) why += ", has to be empty by " + base::FormatTimeIso(*asked.empty_by);
+  services.engine.Drain({gpu, why, false, asked.empty_by},
+                        AnswerWithGpu(services, gpu, "gpu_drain", asked, call.caller, reply));
   return Unit{};
 }
 

@@ -11,6 +11,7 @@
 #include "base/fields_json.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/http/endpoints/submit.h"
 #include "daemon/http/endpoints/tasks.h"
@@ -46,47 +47,43 @@ const char* OutcomeOf(const core::TaskRecord& record) {
 }
 
 Result<api::LeaseView> View(const LeaseServices& services, core::TaskId id) {
-  const Result<store::StoredTask> stored = services.store.Get(id);
-  if (!stored) return std::unexpected(stored.error());
-  const core::TaskRecord& record = stored->record;
-  const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
-  if (!spec) return std::unexpected(spec.error());
+  const store::StoredTask stored = CARMA_TRY(services.store.Get(id));
+  const core::TaskRecord& record = stored.record;
+  const task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
   api::LeaseView view;
   view.id = core::Number(id);
   view.state = StateOf(services, record);
   view.task_state = core::TaskStateName(record.state);
-  view.user = stored->user;
-  const auto process = task::ParseLeaseProcess(spec->lease.value_or(""));
+  view.user = stored.user;
+  const auto process = task::ParseLeaseProcess(spec.lease.value_or(""));
   if (process) view.pid = process->process.pid;
-  if (const auto key = task::ParseLeaseKey(spec->lease_key.value_or(""))) {
+  if (const auto key = task::ParseLeaseKey(spec.lease_key.value_or(""))) {
     view.cluster = key->cluster;
     view.job = key->job;
     view.step = key->step;
     view.restart = key->restart;
   }
   const bool ended = core::IsFinal(record.state);
-  if (ended && spec->lease_key) {
-    const Result<bool> returns = services.store.JobReturns(id);
-    if (!returns) return std::unexpected(returns.error());
+  if (ended && spec.lease_key) {
+    const bool returns = CARMA_TRY(services.store.JobReturns(id));
     const bool holds = !services.holds_job || services.holds_job(id);
-    if (*returns && holds) view.follows = "requeue";
+    if (returns && holds) view.follows = "requeue";
   }
   if (ended) view.outcome = OutcomeOf(record);
   view.outputs = services.leases.Outputs(id);
-  view.warnings = SubmitWarnings(services.engine, TaskList({*spec}));
+  view.warnings = SubmitWarnings(services.engine, TaskList({spec}));
   const core::Reason reason =
       ended ? record.reason
             : services.engine.scheduler().ReasonFor(record.id, services.clock.Now());
   view.reason = core::ReasonName(reason.code);
   view.reason_text = reason.text;
-  if (core::HoldsGpus(record.state)) view.gpu_uuids = stored->gpu_uuids;
+  if (core::HoldsGpus(record.state)) view.gpu_uuids = stored.gpu_uuids;
   return view;
 }
 
 Answer LeaseNow(const LeaseServices& services, core::TaskId id, int status = 200) {
-  const Result<api::LeaseView> view = View(services, id);
-  if (!view) return std::unexpected(view.error());
-  return JsonAnswer(ToJson(*view), status);
+  const api::LeaseView view = CARMA_TRY(View(services, id));
+  return JsonAnswer(ToJson(view), status);
 }
 
 // pid: from the body; absent: the caller's. owner: required user of the process.
@@ -137,16 +134,15 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& a
   }
   if (key == nullptr || owner == nullptr)
     return Fail(ErrorCode::kInvalid, "body: expected both key and owner, or neither");
-  auto of = base::FieldsFromJson<Owner>(*owner, "/owner", base::Unknown::kRefused);
-  if (!of) return std::unexpected(of.error());
-  asked.owner = *of;
-  auto read = base::FieldsFromJson<task::LeaseKey>(*key, "/key", base::Unknown::kRefused);
-  if (!read) return std::unexpected(read.error());
-  if (!task::IsWord(read->cluster) || !task::IsWord(read->step)) {
+  auto of = CARMA_TRY(base::FieldsFromJson<Owner>(*owner, "/owner", base::Unknown::kRefused));
+  asked.owner = of;
+  auto read =
+      CARMA_TRY(base::FieldsFromJson<task::LeaseKey>(*key, "/key", base::Unknown::kRefused));
+  if (!task::IsWord(read.cluster) || !task::IsWord(read.step)) {
     return Fail(ErrorCode::kInvalid,
                 "/key: expected cluster and step of 1 to 64 letters, digits and _-+.");
   }
-  asked.key = *std::move(read);
+  asked.key = std::move(read);
   return Unit{};
 }
 
@@ -162,15 +158,13 @@ void GiveKey(LeaseAsked& asked) {
 }
 
 Result<LeaseAsked> ReadAsked(const LeaseServices& services, const Call& call) {
-  const Result<Json> json = ReadBody(call);
-  if (!json) return std::unexpected(json.error());
-  base::JsonReader in(*json, "");
+  const Json json = CARMA_TRY(ReadBody(call));
+  base::JsonReader in(json, "");
   const Json* spec = in.Raw("spec");
   std::optional<std::int64_t> pid, time_left_s;
   LeaseAsked asked;
   asked.owner = {call.caller.uid, call.caller.gid};
-  if (Result<Unit> read = ReadForOthers(call, in, asked); !read)
-    return std::unexpected(read.error());
+  CARMA_TRY(ReadForOthers(call, in, asked));
   in.Get("time_left_s", time_left_s, 1, core::kMaxTimeLimit.count() / 1000);
   if (in.Get("request", asked.request, 64) && !task::IsWord(asked.request))
     in.Complain("request", "1 to 64 letters, digits and _-+.");
@@ -178,22 +172,19 @@ Result<LeaseAsked> ReadAsked(const LeaseServices& services, const Call& call) {
   in.NoOthers();
   if (spec == nullptr) in.Complain("spec", "a description as in /v1/tasks");
   if (in.error()) return std::unexpected(*in.error());
-  Result<task::TaskSpec> read = task::SpecFromJson(*spec, "/spec");
-  if (!read) return std::unexpected(read.error());
-  if (read->attach || read->array_index || !read->parameters.empty()) {
+  task::TaskSpec read = CARMA_TRY(task::SpecFromJson(*spec, "/spec"));
+  if (read.attach || read.array_index || !read.parameters.empty()) {
     return Fail(ErrorCode::kInvalid,
                 "/spec: a lease is for one process that carmad does not start: expected no attach, "
                 "array_index or parameters");
   }
-  if (read->lease || read->lease_key)
+  if (read.lease || read.lease_key)
     return Fail(ErrorCode::kInvalid, "/spec: expected no lease and no lease_key");
-  const Result<task::LeaseProcess> process = ProcessOf(call, pid, call.caller.uid);
-  if (!process) return std::unexpected(process.error());
-  if (const Result<Unit> may = services.leases.MayHaveLease(process->process.pid); !may)
-    return std::unexpected(may.error());
-  asked.process = *process;
-  asked.spec = *std::move(read);
-  asked.spec.lease = task::TextOf(*process);
+  const task::LeaseProcess process = CARMA_TRY(ProcessOf(call, pid, call.caller.uid));
+  CARMA_TRY(services.leases.MayHaveLease(process.process.pid));
+  asked.process = process;
+  asked.spec = std::move(read);
+  asked.spec.lease = task::TextOf(process);
   if (asked.key) GiveKey(asked);
   // time_left_s, sent by older plug-ins, is not used as a limit: Slurm ends the job and may change
   // that time (scontrol update, suspension, OverTimeLimit). We cannot restart it and do not see its
@@ -218,11 +209,9 @@ Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services,
     }
     const bool of_the_job = known.IsBase() && !key.IsBase() && known.cluster == key.cluster;
     if (!of_the_job || !services.leases.Adopted(id)) continue;
-    const Result<store::StoredTask> stored = services.store.Get(id);
-    if (!stored) return std::unexpected(stored.error());
-    if (stored->record.request->uid != asked.owner.uid) continue;
-    if (const auto joined = services.leases.JoinLease(id, asked.process); !joined)
-      return std::unexpected(joined.error());
+    const store::StoredTask stored = CARMA_TRY(services.store.Get(id));
+    if (stored.record.request->uid != asked.owner.uid) continue;
+    CARMA_TRY(services.leases.JoinLease(id, asked.process));
     LogAsked("lease_joined", {{"task", id}, {"step", key.step}}, caller);
     return id;
   }
@@ -238,9 +227,9 @@ void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
 
 Result<Unit> Submit(const LeaseServices& services, const LeaseAsked& asked, const Caller& owner,
                     const Caller& caller, const api::Responder& reply) {
-  if (Result<Unit> may = CheckPriority(asked.spec.priority, owner); !may) return may;
+  CARMA_TRY(CheckPriority(asked.spec.priority, owner));
   const core::SlotRules& slots = services.engine.scheduler().config().slots;
-  if (Result<Unit> may = CheckSlots(asked.spec, slots, owner); !may) return may;
+  CARMA_TRY(CheckSlots(asked.spec, slots, owner));
   const std::string remark = asked.key ? "lease for " + *asked.spec.comment : "lease";
   services.engine.Submit(
       TaskList({asked.spec}),
@@ -276,10 +265,9 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
   Result<LeaseAsked> asked = ReadAsked(services, call);
   if (!asked) return std::unexpected(asked.error());
   if (!asked->key) return Submit(services, *asked, call.caller, call.caller, reply);
-  const Result<std::optional<core::TaskId>> known = FindKnown(services, *asked, call.caller);
-  if (!known) return std::unexpected(known.error());
-  if (*known) {
-    reply(LeaseNow(services, **known));
+  const std::optional<core::TaskId> known = CARMA_TRY(FindKnown(services, *asked, call.caller));
+  if (known) {
+    reply(LeaseNow(services, *known));
     return Unit{};
   }
   services.ask_name(asked->owner.uid, [services, asked = *std::move(asked), caller = call.caller,
@@ -322,11 +310,10 @@ Result<Unit> ShowLease(const LeaseServices& services, const Call& call,
   QueryReader in(call);
   const auto wait_s = static_cast<int>(in.Number("wait_s", 0, 0, kMaxLeaseWaitS));
   if (in.error()) return std::unexpected(*in.error());
-  const Result<store::StoredTask> stored = OwnLease(services, call);
-  if (!stored) return std::unexpected(stored.error());
-  const core::TaskId id = stored->record.id;
+  const store::StoredTask stored = CARMA_TRY(OwnLease(services, call));
+  const core::TaskId id = stored.record.id;
   const auto answer = [services, id, reply] { reply(LeaseNow(services, id)); };
-  const bool waits = StateOf(services, stored->record) == "waiting";
+  const bool waits = StateOf(services, stored.record) == "waiting";
   if (wait_s == 0 || !waits) {
     answer();
   } else {
@@ -336,38 +323,31 @@ Result<Unit> ShowLease(const LeaseServices& services, const Call& call,
 }
 
 Answer AdoptLease(const LeaseServices& services, const Call& call) {
-  const Result<store::StoredTask> stored = OwnLease(services, call);
-  if (!stored) return std::unexpected(stored.error());
+  const store::StoredTask stored = CARMA_TRY(OwnLease(services, call));
   std::optional<std::int64_t> pid;
-  const Result<Unit> read =
-      ReadFields(call, [&](base::JsonReader& in) { in.Get("pid", pid, 1, INT32_MAX); });
-  if (!read) return std::unexpected(read.error());
-  const Result<task::LeaseProcess> process = ProcessOf(call, pid, stored->record.request->uid);
-  if (!process) return std::unexpected(process.error());
-  if (services.leaves && services.leaves(stored->record.id))
+  CARMA_TRY(ReadFields(call, [&](base::JsonReader& in) { in.Get("pid", pid, 1, INT32_MAX); }));
+  const task::LeaseProcess process = CARMA_TRY(ProcessOf(call, pid, stored.record.request->uid));
+  if (services.leaves && services.leaves(stored.record.id))
     return Fail(ErrorCode::kUnavailable, "its job is being sent to another node");
-  const auto environment = services.leases.AdoptLease(stored->record.id, *process);
-  if (!environment) return std::unexpected(environment.error());
-  LogAsked("lease_adopted", {{"task", stored->record.id}, {"pid", process->process.pid}},
+  const auto environment = CARMA_TRY(services.leases.AdoptLease(stored.record.id, process));
+  LogAsked("lease_adopted", {{"task", stored.record.id}, {"pid", process.process.pid}},
            call.caller);
-  return JsonAnswer({{"environment", *environment}});
+  return JsonAnswer({{"environment", environment}});
 }
 
 Answer EndLease(const LeaseServices& services, const Call& call) {
-  const Result<store::StoredTask> stored = OwnLease(services, call);
-  if (!stored) return std::unexpected(stored.error());
+  const store::StoredTask stored = CARMA_TRY(OwnLease(services, call));
   task::LeaseEnd end;
-  const Result<Unit> read = ReadFields(call, [&](base::JsonReader& in) {
+  CARMA_TRY(ReadFields(call, [&](base::JsonReader& in) {
     in.Get("exit_code", end.exit_code, 0, 255);
     in.Get("signal", end.signal, 0, 64);
     in.Get("stderr_tail", end.stderr_tail, kMaxTail);
-  });
-  if (!read) return std::unexpected(read.error());
-  const core::TaskId id = stored->record.id;
-  if (!core::IsFinal(stored->record.state)) {
+  }));
+  const core::TaskId id = stored.record.id;
+  if (!core::IsFinal(stored.record.state)) {
     // Another end may have come before but not reached the core yet.
     const Result<Unit> ended = services.leases.EndLease(id, end);
-    if (!ended && stored->record.state != core::TaskState::kRunning)
+    if (!ended && stored.record.state != core::TaskState::kRunning)
       return std::unexpected(ended.error());
     if (ended) LogAsked("lease_ended", {{"task", id}}, call.caller);
   }

@@ -1,6 +1,7 @@
 #include "daemon/http/endpoints/output.h"
 
 #include "base/json.h"
+#include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/http/endpoints/tasks.h"
 #include "daemon/loop/read_as_user.h"
@@ -12,28 +13,24 @@ constexpr std::int64_t kUsualBytes = 16 << 10;
 constexpr std::int64_t kMostOutputBytes = 1 << 20;
 
 Answer ReadEnd(std::uint32_t uid, std::uint32_t gid, const std::string& path, std::size_t bytes) {
-  const Result<task::UserInfo> user = task::LookUpUser(uid, gid);
-  if (!user) return std::unexpected(user.error());
-  const Result<FileEnd> end = ReadEndAs(*user, path, bytes);
-  if (!end) return std::unexpected(end.error());
-  return JsonAnswer(
-      {{"path", path}, {"text", end->text}, {"from", end->from}, {"size", end->size}});
+  const task::UserInfo user = CARMA_TRY(task::LookUpUser(uid, gid));
+  const FileEnd end = CARMA_TRY(ReadEndAs(user, path, bytes));
+  return JsonAnswer({{"path", path}, {"text", end.text}, {"from", end.from}, {"size", end.size}});
 }
 
 }  // namespace
 
 Result<Unit> ShowOutput(const OutputServices& services, const Call& call,
                         const api::Responder& reply) {
-  const Result<store::StoredTask> stored = Touchable(services.store, call);
-  if (!stored) return std::unexpected(stored.error());
+  const store::StoredTask stored = CARMA_TRY(Touchable(services.store, call));
   QueryReader in(call);
   const auto bytes = static_cast<std::size_t>(in.Number("bytes", kUsualBytes, 1, kMostOutputBytes));
   if (in.error()) return std::unexpected(*in.error());
   const std::string stream = call.request.Query("stream").value_or("stdout");
   if (stream != "stdout" && stream != "stderr")
     return Fail(ErrorCode::kInvalid, "?stream: expected stdout or stderr");
-  const std::string path = stream == "stdout" ? stored->stdout_path : stored->stderr_path;
-  services.aside([uid = stored->record.request->uid, gid = stored->gid, path,
+  const std::string path = stream == "stdout" ? stored.stdout_path : stored.stderr_path;
+  services.aside([uid = stored.record.request->uid, gid = stored.gid, path,
                   bytes] { return ReadEnd(uid, gid, path, bytes); },
                  [reply](Answer answer) { reply(std::move(answer)); });
   return Unit{};

@@ -5,6 +5,7 @@
 #include "base/calendar.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "core/values/task_request.h"
 #include "page/files.h"
 #include "report/html.h"
@@ -50,9 +51,8 @@ Result<Json> ReadBody(const Call& call) {
 
 Result<Unit> ReadFields(const Call& call, const std::function<void(base::JsonReader&)>& read) {
   if (call.request.body.empty()) return Unit{};
-  const Result<Json> json = ReadBody(call);
-  if (!json) return std::unexpected(json.error());
-  base::JsonReader in(*json, "");
+  const Json json = CARMA_TRY(ReadBody(call));
+  base::JsonReader in(json, "");
   read(in);
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());
@@ -74,11 +74,10 @@ Result<Unit> OnlyAdministrators(const Caller& caller, std::string_view may) {
 Result<DrainAsked> ReadDrain(const Call& call, base::Time now) {
   DrainAsked asked;
   std::optional<std::int64_t> by_ms;
-  const Result<Unit> read = ReadFields(call, [&](base::JsonReader& in) {
+  CARMA_TRY(ReadFields(call, [&](base::JsonReader& in) {
     in.Get("reason", asked.why, 500);
     in.Get("by_ms", by_ms, 0, core::kMaxBeginMs);
-  });
-  if (!read) return std::unexpected(read.error());
+  }));
   if (!by_ms) return asked;
   asked.empty_by = base::FromMs(*by_ms);
   if (*asked.empty_by >= now - kLateDeadline) return asked;

@@ -4,6 +4,7 @@
 
 #include "base/host.h"
 #include "base/json.h"
+#include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/present/present.h"
 #include "daemon/present/reporting.h"
@@ -37,11 +38,10 @@ Result<ReportRequest> ReadRequest(const PastServices& services, const Call& call
 
 // The submission of an array is in its first task's history; empty for other tasks.
 Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, core::TaskId id) {
-  const Result<store::StoredTask> task = store.Get(id);
-  if (!task) return std::unexpected(task.error());
-  const bool member = task->record.request->array && *task->record.request->array != id;
+  const store::StoredTask task = CARMA_TRY(store.Get(id));
+  const bool member = task.record.request->array && *task.record.request->array != id;
   if (!member) return std::vector<store::StoredEvent>{};
-  return store.Events(*task->record.request->array, 0, 1);
+  return store.Events(*task.record.request->array, 0, 1);
 }
 
 }  // namespace
@@ -49,9 +49,7 @@ Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, cor
 Answer ListEvents(const PastServices& services, const Call& call) {
   std::optional<core::TaskId> task;
   if (const std::optional<std::string> text = call.request.Query("task")) {
-    const Result<core::TaskId> id = TaskIdOf(*text);
-    if (!id) return std::unexpected(id.error());
-    task = *id;
+    task = CARMA_TRY(TaskIdOf(*text));
   }
   QueryReader in(call);
   std::optional<std::int64_t> after;  // absent: the newest ones
@@ -59,15 +57,13 @@ Answer ListEvents(const PastServices& services, const Call& call) {
   const std::int64_t limit = in.Number("limit", 100, 1, kMaxPage);
   if (in.error()) return std::unexpected(*in.error());
   const auto most = static_cast<std::size_t>(limit);
-  const Result<std::vector<store::StoredEvent>> rows = services.store.Events(task, after, most);
-  if (!rows) return std::unexpected(rows.error());
+  const std::vector<store::StoredEvent> rows = CARMA_TRY(services.store.Events(task, after, most));
   Json events = Json::array();
-  if (task && after.value_or(0) == 0 && rows->size() < most) {
-    const auto submission = ArraySubmission(services.store, *task);
-    if (!submission) return std::unexpected(submission.error());
-    for (const store::StoredEvent& event : *submission) events.push_back(ToJson(Present(event)));
+  if (task && after.value_or(0) == 0 && rows.size() < most) {
+    const auto submission = CARMA_TRY(ArraySubmission(services.store, *task));
+    for (const store::StoredEvent& event : submission) events.push_back(ToJson(Present(event)));
   }
-  for (const store::StoredEvent& event : *rows) events.push_back(ToJson(Present(event)));
+  for (const store::StoredEvent& event : rows) events.push_back(ToJson(Present(event)));
   return JsonAnswer({{"events", std::move(events)}});
 }
 
@@ -104,9 +100,7 @@ Result<Unit> TellUsage(const PastServices& services, const Call& call,
   request.from = base::FromMs(in.Number("after_ms", 0, 0, INT64_MAX));
   request.to = base::FromMs(in.Number("until_ms", INT64_MAX, 0, INT64_MAX));
   if (in.error()) return std::unexpected(*in.error());
-  const Result<UsageBy> by = ParseUsageBy(call.request.Query("by").value_or("user"));
-  if (!by) return std::unexpected(by.error());
-  request.by = *by;
+  request.by = CARMA_TRY(ParseUsageBy(call.request.Query("by").value_or("user")));
   request.state_dir = services.state_dir;
   request.running = services.running_attempts();
   services.close_usage();

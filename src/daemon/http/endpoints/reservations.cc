@@ -9,6 +9,7 @@
 #include "base/fields_json.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
 
 namespace carma::daemon {
@@ -65,14 +66,12 @@ Answer ListReservations(const ReservationServices& services, const Call&) {
 
 Result<Unit> MakeReservation(const ReservationServices& services, const Call& call,
                              const api::Responder& reply) {
-  if (Result<Unit> may = MayReserve(services, call.caller); !may) return may;
-  const Result<Json> json = ReadBody(call);
-  if (!json) return std::unexpected(json.error());
-  Result<core::Reservation> booking =
-      base::FieldsFromJson<core::Reservation>(*json, "", base::Unknown::kRefused);
-  if (!booking) return std::unexpected(booking.error());
-  booking->made_by = call.caller.user;
-  booking->why = base::Printable(booking->why, 500);
+  CARMA_TRY(MayReserve(services, call.caller));
+  const Json json = CARMA_TRY(ReadBody(call));
+  core::Reservation booking =
+      CARMA_TRY(base::FieldsFromJson<core::Reservation>(json, "", base::Unknown::kRefused));
+  booking.made_by = call.caller.user;
+  booking.why = base::Printable(booking.why, 500);
   // By number, because it may have been removed again by then.
   const auto made = std::make_shared<core::ReservationId>();
   const auto answer = [services, made, caller = call.caller, reply](const Result<Unit>& done) {
@@ -82,15 +81,14 @@ Result<Unit> MakeReservation(const ReservationServices& services, const Call& ca
     if (kept == nullptr) return reply(JsonAnswer(Json::object()));
     reply(JsonAnswer(ToJson(PresentBooking(services, *kept, services.clock.Now())), 201));
   };
-  const Result<core::ReservationId> id = services.engine.Book(*std::move(booking), answer);
-  if (!id) return std::unexpected(id.error());
-  *made = *id;
+  const core::ReservationId id = CARMA_TRY(services.engine.Book(std::move(booking), answer));
+  *made = id;
   return Unit{};
 }
 
 Result<Unit> RemoveReservation(const ReservationServices& services, const Call& call,
                                const api::Responder& reply) {
-  if (Result<Unit> may = MayReserve(services, call.caller); !may) return may;
+  CARMA_TRY(MayReserve(services, call.caller));
   const std::optional<std::int64_t> number = base::ParseInt(call.id);
   if (!number || *number < 1) {
     return Fail(ErrorCode::kInvalid, fmt::format("'{}' is not the number of a reservation",

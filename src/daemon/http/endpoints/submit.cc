@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "core/scheduler/trial.h"
 #include "core/values/reason_line.h"
 #include "daemon/engine/known_ends.h"
@@ -60,15 +61,15 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
   std::size_t bytes = 0;
   for (const Json& json : tasks) {
     const bool own = json.is_object() && json.contains("environment");
-    Result<task::TaskSpec> each = task::SpecFromJson(json, api::TaskPointer(specs.size()), *shared);
-    if (!each) return std::unexpected(each.error());
+    task::TaskSpec each =
+        CARMA_TRY(task::SpecFromJson(json, api::TaskPointer(specs.size()), *shared));
     if (!own && environment.empty()) {
-      environment = std::exchange(each->environment, {});
+      environment = std::exchange(each.environment, {});
       bytes += DescriptionBytes(*shared);
       shared->environment.clear();
     }
-    bytes += DescriptionBytes(*each);
-    specs.push_back(*std::move(each));
+    bytes += DescriptionBytes(each);
+    specs.push_back(std::move(each));
     shares.push_back(!own);
     if (bytes > kMostBytes)
       return std::unexpected(CheckBytes(specs.size(), bytes / specs.size(), bytes).error());
@@ -77,16 +78,12 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
 }
 
 Result<TaskList> ReadArray(const Json& spec, const Json* array) {
-  Result<task::TaskSpec> each = task::SpecFromJson(spec, "/spec");
-  if (!each) return std::unexpected(each.error());
-  if (array == nullptr) return TaskList({*std::move(each)});
+  task::TaskSpec each = CARMA_TRY(task::SpecFromJson(spec, "/spec"));
+  if (array == nullptr) return TaskList({std::move(each)});
   // Each becomes a separate task, all with one environment.
-  task::TaskSpec bare = *each;
+  task::TaskSpec bare = each;
   bare.environment.clear();
-  if (Result<Unit> fits =
-          CheckBytes(array->size(), DescriptionBytes(bare), DescriptionBytes(*each));
-      !fits)
-    return std::unexpected(fits.error());
+  CARMA_TRY(CheckBytes(array->size(), DescriptionBytes(bare), DescriptionBytes(each)));
   std::vector<std::int64_t> indices;
   std::set<std::int64_t> seen;
   for (const Json& index : *array) {
@@ -97,7 +94,7 @@ Result<TaskList> ReadArray(const Json& spec, const Json* array) {
     }
     indices.push_back(index.get<std::int64_t>());
   }
-  return TaskList::Array(*std::move(each), std::move(indices));
+  return TaskList::Array(std::move(each), std::move(indices));
 }
 
 // Counts separators and opening brackets outside of texts.
@@ -128,9 +125,8 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("body: expected at most about {} values", kMostValues));
   }
-  const Result<Json> json = ReadBody(call);
-  if (!json) return std::unexpected(json.error());
-  base::JsonReader in(*json, "");
+  const Json json = CARMA_TRY(ReadBody(call));
+  base::JsonReader in(json, "");
   const Json* tasks = in.Raw("tasks");
   const Json* spec = in.Raw("spec");
   const Json* array = in.Raw("array");
@@ -154,15 +150,14 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
                 fmt::format("body: {} tasks in one submission, expected 1 to {} (task.max_batch)",
                             count, max_batch));
   }
-  Result<TaskList> list = listed ? ReadListed(*tasks, common) : ReadArray(*spec, array);
-  if (!list) return std::unexpected(list.error());
-  if (list->BytesOfAll() > kMostWritten) {
+  TaskList list = CARMA_TRY(listed ? ReadListed(*tasks, common) : ReadArray(*spec, array));
+  if (list.BytesOfAll() > kMostWritten) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("body: {} tasks take {} MiB with all that they share, expected at most "
                             "4 GiB; send fewer at once, or less environment",
-                            count, list->BytesOfAll() >> 20));
+                            count, list.BytesOfAll() >> 20));
   }
-  described.tasks = *std::move(list);
+  described.tasks = std::move(list);
   return described;
 }
 
@@ -289,9 +284,7 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
         [check]() -> Result<MakeAnswer> {
           // The copy has no store.
           for (task::TaskSpec& spec : check->specs) {
-            const Result<Unit> known =
-                FillKnownEnds(check->services.engine.store(), spec.dependencies);
-            if (!known) return std::unexpected(known.error());
+            CARMA_TRY(FillKnownEnds(check->services.engine.store(), spec.dependencies));
           }
           return [check] { return Checked(*check); };
         },
@@ -318,28 +311,25 @@ Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
 // The description of the new task, without the dependencies and times of the first, which are
 // outdated. body: changed fields, or empty.
 Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Call& call) {
-  Result<task::TaskSpec> spec = task::SpecFromJsonText(stored.spec_json);
-  if (!spec) return spec;
-  if (spec->lease) {
+  task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
+  if (spec.lease) {
     return Fail(ErrorCode::kConflict,
                 fmt::format("task {} was a lease: use carma lease again (or POST /v1/leases)",
                             stored.record.id));
   }
-  spec->dependencies.clear();
-  spec->begin.reset();
-  spec->held = false;
+  spec.dependencies.clear();
+  spec.begin.reset();
+  spec.held = false;
   // This time there is no `carma run` client.
-  if (spec->attach && spec->stdout_path == "/dev/null") spec->stdout_path.clear();
-  spec->attach.reset();
-  spec->terminal = false;
-  task::FillDefaults(*spec);
+  if (spec.attach && spec.stdout_path == "/dev/null") spec.stdout_path.clear();
+  spec.attach.reset();
+  spec.terminal = false;
+  task::FillDefaults(spec);
   if (call.request.body.empty()) return spec;
-  const Result<Json> changes = ReadBody(call);
-  if (!changes) return std::unexpected(changes.error());
-  if (Result<Unit> good = CheckEditable(*changes, call.caller, stored.record.request->uid); !good)
-    return std::unexpected(good.error());
-  Json again = task::ToJson(*spec);
-  again.merge_patch(*changes);
+  const Json changes = CARMA_TRY(ReadBody(call));
+  CARMA_TRY(CheckEditable(changes, call.caller, stored.record.request->uid));
+  Json again = task::ToJson(spec);
+  again.merge_patch(changes);
   return task::SpecFromJson(again, "");
 }
 
@@ -367,9 +357,9 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
     const task::TaskSpec& like = tasks.Like(i);
     if (like.lease || like.lease_key || like.lease_retries)
       return Fail(ErrorCode::kInvalid, "lease: not allowed in a submission (use POST /v1/leases)");
-    if (Result<Unit> ranked = CheckPriority(like.priority, caller); !ranked) return ranked;
+    CARMA_TRY(CheckPriority(like.priority, caller));
     const core::SlotRules& slots = services.engine.scheduler().config().slots;
-    if (Result<Unit> may = CheckSlots(like, slots, caller); !may) return may;
+    CARMA_TRY(CheckSlots(like, slots, caller));
   }
   if (call.request.Query("check") == "1") {
     CheckTasks(services, caller, tasks, reply);
@@ -442,20 +432,18 @@ Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
 
 Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
                       const api::Responder& reply) {
-  const Result<store::StoredTask> stored = Touchable(services.engine.store(), call);
-  if (!stored) return std::unexpected(stored.error());
-  const Result<task::TaskSpec> spec = DescribedAgain(*stored, call);
-  if (!spec) return std::unexpected(spec.error());
-  if (Result<Unit> ranked = CheckPriority(spec->priority, call.caller); !ranked) return ranked;
+  const store::StoredTask stored = CARMA_TRY(Touchable(services.engine.store(), call));
+  const task::TaskSpec spec = CARMA_TRY(DescribedAgain(stored, call));
+  CARMA_TRY(CheckPriority(spec.priority, call.caller));
   const core::SlotRules& slots = services.engine.scheduler().config().slots;
-  if (Result<Unit> may = CheckSlots(*spec, slots, call.caller); !may) return may;
-  LogAsked("task_redo", {{"task", stored->record.id}, {"owner", stored->user}}, call.caller);
-  Submitter owner = OwnerOf(*stored, call.caller);
+  CARMA_TRY(CheckSlots(spec, slots, call.caller));
+  LogAsked("task_redo", {{"task", stored.record.id}, {"owner", stored.user}}, call.caller);
+  Submitter owner = OwnerOf(stored, call.caller);
   owner.task = TaskOf(services, call);
-  TaskList tasks({*spec});
+  TaskList tasks({spec});
   std::vector<std::string> warnings = SubmitWarnings(services.engine, tasks);
-  services.engine.Submit(TaskList({*spec}), owner,
-                         AnswerWithNumbers(call.caller, stored->user, std::move(warnings), reply));
+  services.engine.Submit(TaskList({spec}), owner,
+                         AnswerWithNumbers(call.caller, stored.user, std::move(warnings), reply));
   return Unit{};
 }
 

@@ -12,6 +12,7 @@
 #include "api/changes_view.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/http/endpoints/task_answer.h"
 #include "daemon/http/endpoints/tasks.h"
@@ -25,10 +26,9 @@ using base::Json;
 constexpr std::size_t kChangesAtOnce = 100;  // of one request
 
 Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, const Caller& caller) {
-  Result<store::StoredTask> stored = store.Get(id);
-  if (!stored) return stored;
-  if (stored->record.request->uid != caller.uid && !caller.admin)
-    return Fail(ErrorCode::kDenied, fmt::format("task {} belongs to {}", id, stored->user));
+  store::StoredTask stored = CARMA_TRY(store.Get(id));
+  if (stored.record.request->uid != caller.uid && !caller.admin)
+    return Fail(ErrorCode::kDenied, fmt::format("task {} belongs to {}", id, stored.user));
   return stored;
 }
 
@@ -256,10 +256,9 @@ struct ManyChanges {
   std::vector<core::TaskId> tasks;
 };
 Result<ManyChanges> ReadChanges(const Call& call) {
-  const Result<Json> json = ReadBody(call);
-  if (!json) return std::unexpected(json.error());
+  const Json json = CARMA_TRY(ReadBody(call));
   ManyChanges changes;
-  base::JsonReader in(*json, "");
+  base::JsonReader in(json, "");
   if (!in.Get("verb", changes.verb) || std::ranges::find(kVerbs, changes.verb) == kVerbs.end())
     in.Complain("verb", fmt::format("one of {}", fmt::join(kVerbs, ", ")));
   const Json* tasks = in.Raw("tasks");
@@ -344,93 +343,81 @@ void ChangeShare(const TaskServices& services, const std::shared_ptr<const ManyC
 }  // namespace
 
 Answer ShowSpec(const TaskServices& services, const Call& call) {
-  Result<store::StoredTask> stored = Touchable(services.store, call);
-  if (!stored) return std::unexpected(stored.error());
-  return api::Response{.body = std::move(stored->spec_json)};
+  store::StoredTask stored = CARMA_TRY(Touchable(services.store, call));
+  return api::Response{.body = std::move(stored.spec_json)};
 }
 
 Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
                         const api::Responder& reply) {
-  const Result<store::StoredTask> stored = Touchable(services.store, call);
-  if (!stored) return std::unexpected(stored.error());
+  const store::StoredTask stored = CARMA_TRY(Touchable(services.store, call));
   if (std::ranges::find(kVerbs, call.verb) == kVerbs.end()) {
     return Fail(ErrorCode::kNotFound,
                 fmt::format("'{}': expected {}, or priority", base::Printable(call.verb, 40),
                             fmt::join(kVerbs, ", ")));
   }
-  return PostChange(services.engine, *stored, call.verb, call.caller,
-                    AnswerAndLog(services, *stored, call.verb, call.caller, reply));
+  return PostChange(services.engine, stored, call.verb, call.caller,
+                    AnswerAndLog(services, stored, call.verb, call.caller, reply));
 }
 
 Result<Unit> ChangeTasks(const TaskServices& services, const Call& call,
                          const api::Responder& reply) {
-  Result<ManyChanges> changes = ReadChanges(call);
-  if (!changes) return std::unexpected(changes.error());
-  ChangeShare(services, std::make_shared<const ManyChanges>(*std::move(changes)), 0, call.caller,
+  ManyChanges changes = CARMA_TRY(ReadChanges(call));
+  ChangeShare(services, std::make_shared<const ManyChanges>(std::move(changes)), 0, call.caller,
               std::make_shared<ChangesTold>(services, call.caller, reply));
   return Unit{};
 }
 
 Result<Unit> SetPriority(const TaskServices& services, const Call& call,
                          const api::Responder& reply) {
-  const Result<store::StoredTask> stored = Touchable(services.store, call);
-  if (!stored) return std::unexpected(stored.error());
-  const Result<Json> json = ReadBody(call);
-  if (!json) return std::unexpected(json.error());
+  const store::StoredTask stored = CARMA_TRY(Touchable(services.store, call));
+  const Json json = CARMA_TRY(ReadBody(call));
   std::int64_t priority = 0;
-  base::JsonReader in(*json, "");
+  base::JsonReader in(json, "");
   if (!in.Get("priority", priority, -1'000'000, 1'000'000))
     in.Complain("priority", "a whole number");
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());
-  if (Result<Unit> ranked = CheckPriority(priority, call.caller); !ranked) return ranked;
-  const core::TaskId id = stored->record.id;
-  if (core::IsFinal(stored->record.state))
-    return std::unexpected(EndedAlready(id, stored->record.state));
-  services.engine.Post(
-      core::PriorityChanged{id, priority},
-      AnswerAndLog(services, *stored, "priority", call.caller, reply,
-                   {{"from", stored->record.request->priority}, {"to", priority}}));
+  CARMA_TRY(CheckPriority(priority, call.caller));
+  const core::TaskId id = stored.record.id;
+  if (core::IsFinal(stored.record.state))
+    return std::unexpected(EndedAlready(id, stored.record.state));
+  services.engine.Post(core::PriorityChanged{id, priority},
+                       AnswerAndLog(services, stored, "priority", call.caller, reply,
+                                    {{"from", stored.record.request->priority}, {"to", priority}}));
   return Unit{};
 }
 
 Result<Unit> EditTask(const TaskServices& services, const Call& call, const api::Responder& reply) {
-  const Result<store::StoredTask> stored = Touchable(services.store, call);
-  if (!stored) return std::unexpected(stored.error());
-  const core::TaskRecord* live = services.engine.scheduler().Find(stored->record.id);
-  const core::TaskRecord& record = live != nullptr ? *live : stored->record;
+  const store::StoredTask stored = CARMA_TRY(Touchable(services.store, call));
+  const core::TaskRecord* live = services.engine.scheduler().Find(stored.record.id);
+  const core::TaskRecord& record = live != nullptr ? *live : stored.record;
   if (core::IsFinal(record.state)) return std::unexpected(EndedAlready(record.id, record.state));
-  const Result<Json> changes = ReadBody(call);
-  if (!changes) return std::unexpected(changes.error());
-  if (Result<Unit> good = CheckEditable(*changes, call.caller, record.request->uid); !good)
-    return good;
-  if (Result<Unit> open = CheckStillOpen(*changes, record); !open) return open;
-  const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json);
-  if (!spec) return std::unexpected(spec.error());
-  const Json before = DescriptionNow(*spec, record);
+  const Json changes = CARMA_TRY(ReadBody(call));
+  CARMA_TRY(CheckEditable(changes, call.caller, record.request->uid));
+  CARMA_TRY(CheckStillOpen(changes, record));
+  const task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
+  const Json before = DescriptionNow(spec, record);
   Json after = before;
-  after.merge_patch(*changes);
-  const Result<task::TaskSpec> wanted = task::SpecFromJson(after, "");
-  if (!wanted) return std::unexpected(wanted.error());
-  if (Result<Unit> left = CheckTimeLeft(*wanted, record, services.clock.Now()); !left) return left;
-  if (wanted->priority > record.request->priority) {
-    if (Result<Unit> ranked = CheckPriority(wanted->priority, call.caller); !ranked) return ranked;
+  after.merge_patch(changes);
+  const task::TaskSpec wanted = CARMA_TRY(task::SpecFromJson(after, ""));
+  CARMA_TRY(CheckTimeLeft(wanted, record, services.clock.Now()));
+  if (wanted.priority > record.request->priority) {
+    CARMA_TRY(CheckPriority(wanted.priority, call.caller));
   }
-  if (wanted->qos != record.request->qos) {
+  if (wanted.qos != record.request->qos) {
     const core::SlotRules& slots = services.engine.scheduler().config().slots;
-    if (Result<Unit> may = CheckSlots(*wanted, slots, call.caller); !may) return may;
+    CARMA_TRY(CheckSlots(wanted, slots, call.caller));
   }
-  const std::string what = WhatChanged(before, task::ToJson(*wanted), *changes, call.caller);
+  const std::string what = WhatChanged(before, task::ToJson(wanted), changes, call.caller);
   services.engine.Edit(
-      *stored, *wanted, what,
-      AnswerAndLog(services, *stored, "edit", call.caller, reply, {{"what", what}}));
+      stored, wanted, what,
+      AnswerAndLog(services, stored, "edit", call.caller, reply, {{"what", what}}));
   return Unit{};
 }
 
 Result<store::StoredTask> Touchable(store::Store& store, const Call& call) {
-  const Result<core::TaskId> id = TaskIdOf(call.id);
-  if (!id) return std::unexpected(id.error());
-  return TouchableBy(store, *id, call.caller);
+  const core::TaskId id = CARMA_TRY(TaskIdOf(call.id));
+  return TouchableBy(store, id, call.caller);
 }
 
 Result<Unit> CheckEditable(const Json& changes, const Caller& caller, std::uint32_t owner) {

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/http/endpoints/task_answer.h"
 #include "daemon/http/endpoints/tasks.h"
@@ -62,9 +63,7 @@ struct ListAsked {
 Result<ListAsked> QueryFilter(const Call& call) {
   ListAsked asked;
   store::TaskFilter& filter = asked.filter;
-  Result<std::vector<core::TaskState>> states = QueryStates(call.request);
-  if (!states) return std::unexpected(states.error());
-  filter.states = *std::move(states);
+  filter.states = CARMA_TRY(QueryStates(call.request));
   filter.user = call.request.Query("user");
   filter.name = call.request.Query("name");
   QueryReader in(call);
@@ -143,9 +142,7 @@ Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& fi
   while (!filler.Full()) {
     while (at != live.end() && line.PlaceOf(at->first)) ++at;
     if (row == rows.size() && more) {
-      Result<std::vector<store::StoredTask>> found = services.store.List(kept);
-      if (!found) return std::unexpected(found.error());
-      rows = *std::move(found);
+      rows = CARMA_TRY(services.store.List(kept));
       row = 0;
       more = rows.size() == kept.limit;
       if (more) kept.before = rows.back().record.id;
@@ -160,9 +157,8 @@ Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& fi
     }
     const core::TaskRecord& record = (at++)->second;
     if (filter.user && record.request->user != *filter.user) continue;
-    Result<store::StoredTask> stored = services.store.Get(record.id);
-    if (!stored) return std::unexpected(stored.error());
-    filler.Look(*std::move(stored));
+    store::StoredTask stored = CARMA_TRY(services.store.Get(record.id));
+    filler.Look(std::move(stored));
   }
   return Unit{};
 }
@@ -182,12 +178,10 @@ Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
   for (; at < line->tasks().size() && !filler.Full(); ++at) {
     const core::TaskRecord* record = scheduler.Find(line->tasks()[at]);
     if (record != nullptr && filter.user && record->request->user != *filter.user) continue;
-    Result<store::StoredTask> stored = services.store.Get(line->tasks()[at]);
-    if (!stored) return std::unexpected(stored.error());
-    filler.Look(*std::move(stored));
+    store::StoredTask stored = CARMA_TRY(services.store.Get(line->tasks()[at]));
+    filler.Look(std::move(stored));
   }
-  if (Result<Unit> added = AddOthers(services, filter, *line, filler); !added)
-    return std::unexpected(added.error());
+  CARMA_TRY(AddOthers(services, filter, *line, filler));
   if (page.next) services.lines->Keep(std::move(line), *page.next);
   return page;
 }
@@ -195,9 +189,8 @@ Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
 // The requested tasks in the order of their numbers.
 Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter) {
   const std::size_t wanted = filter.limit++;  // one more tells whether there is a next page
-  Result<std::vector<store::StoredTask>> rows = services.store.List(filter);
-  if (!rows) return std::unexpected(rows.error());
-  Page page{.rows = *std::move(rows), .next = {}};
+  std::vector<store::StoredTask> rows = CARMA_TRY(services.store.List(filter));
+  Page page{.rows = std::move(rows), .next = {}};
   if (page.rows.size() > wanted) {
     page.rows.resize(wanted);
     page.next = page.rows.back().record.id;
@@ -289,11 +282,10 @@ void AnswerByTurn(const TaskServices& services, std::optional<std::uint32_t> uid
 
 Result<Unit> ListTasks(const TaskServices& services, const Call& call,
                        const api::Responder& reply) {
-  Result<ListAsked> asked = QueryFilter(call);
-  if (!asked) return std::unexpected(asked.error());
-  store::TaskFilter& filter = asked->filter;
+  ListAsked asked = CARMA_TRY(QueryFilter(call));
+  store::TaskFilter& filter = asked.filter;
   filter.limit = std::min(filter.limit, kMostRows);
-  if (asked->by_turn) {
+  if (asked.by_turn) {
     AnswerByTurn(services, AskerOf(call), filter, reply);
   } else {
     AnswerWithList(

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/http/endpoints/task_answer.h"
 #include "daemon/present/present.h"
@@ -21,9 +22,8 @@ struct Known {
   std::vector<store::Notice> notices;
 };
 Result<Known> LookUp(store::Store& store, core::TaskId id) {
-  Result<store::StoredTask> stored = store.Get(id);
-  if (!stored) return std::unexpected(stored.error());
-  Known known{*std::move(stored), {}, {}};
+  store::StoredTask stored = CARMA_TRY(store.Get(id));
+  Known known{std::move(stored), {}, {}};
   if (Result<std::optional<store::Forecast>> forecast = store.ForecastOf(id);
       forecast && *forecast) {
     known.remarks = std::move((*forecast)->remarks);
@@ -80,9 +80,8 @@ Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api:
   QueryReader in(call);
   const auto wait_s = static_cast<int>(in.Number("wait_s", 0, 0, kMaxWaitS));
   if (in.error()) return std::unexpected(*in.error());
-  const Result<std::optional<core::TaskState>> state = services.store.StateOf(*id);
-  if (!state) return std::unexpected(state.error());
-  if (!*state) return std::unexpected(services.store.Get(*id).error());
+  const std::optional<core::TaskState> state = CARMA_TRY(services.store.StateOf(*id));
+  if (!state) return std::unexpected(services.store.Get(*id).error());
   const auto answer = [services, id = *id, uid = AskerOf(call), reply] {
     const auto read = [services, id] { return LookUp(services.store, id); };
     const auto write = [services](const Known& known) {
@@ -94,7 +93,7 @@ Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api:
     const bool waits = record != nullptr && !core::HoldsGpus(record->state);
     waits ? services.from_snapshot(uid, prepare, reply) : AnswerAtOnce(uid, prepare, reply);
   };
-  if (wait_s == 0 || core::IsFinal(**state)) {
+  if (wait_s == 0 || core::IsFinal(*state)) {
     answer();
   } else {
     services.when_final(*id, wait_s, answer);

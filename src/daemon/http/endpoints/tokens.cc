@@ -7,6 +7,7 @@
 #include "api/token_view.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
 
 namespace carma::daemon {
@@ -42,17 +43,15 @@ Answer ShowWho(const TokenServices&, const Call& call) {
 Answer MakeToken(const TokenServices& services, const Call& call) {
   std::string name;
   std::int64_t life_s = duration_cast<seconds>(Tokens::kUsualLife).count();
-  const Result<Unit> read = ReadFields(call, [&](base::JsonReader& in) {
+  CARMA_TRY(ReadFields(call, [&](base::JsonReader& in) {
     in.Get("name", name, kMaxNameBytes);
     in.Get("expires_s", life_s, 60, duration_cast<seconds>(Tokens::kLongestLife).count());
-  });
-  if (!read) return std::unexpected(read.error());
-  const Result<Tokens::Made> made = services.tokens.Make(
-      *call.request.peer, base::Printable(name, kMaxNameBytes), seconds(life_s));
-  if (!made) return std::unexpected(made.error());
-  LogAsked("token_made", {{"token", made->token.id}}, call.caller);
-  api::TokenView view = View(made->token);
-  view.token = made->text;
+  }));
+  const Tokens::Made made = CARMA_TRY(services.tokens.Make(
+      *call.request.peer, base::Printable(name, kMaxNameBytes), seconds(life_s)));
+  LogAsked("token_made", {{"token", made.token.id}}, call.caller);
+  api::TokenView view = View(made.token);
+  view.token = made.text;
   return JsonAnswer(ToJson(view), 201);
 }
 
@@ -61,8 +60,7 @@ Answer ListTokens(const TokenServices& services, const Call& call) {
   const bool all = in.Number("all", 0, 0, 1) == 1;
   if (in.error()) return std::unexpected(*in.error());
   if (all) {
-    if (Result<Unit> may = OnlyAdministrators(call.caller, "see the tokens of all users"); !may)
-      return std::unexpected(may.error());
+    CARMA_TRY(OnlyAdministrators(call.caller, "see the tokens of all users"));
   }
   Json tokens = Json::array();
   const std::optional<std::uint32_t> of = all ? std::nullopt : std::optional(call.caller.uid);
@@ -78,8 +76,7 @@ Answer RevokeToken(const TokenServices& services, const Call& call) {
   }
   const std::optional<std::uint32_t> of =
       call.caller.admin ? std::nullopt : std::optional(call.caller.uid);
-  if (Result<Unit> gone = services.tokens.Revoke(*id, of); !gone)
-    return std::unexpected(gone.error());
+  CARMA_TRY(services.tokens.Revoke(*id, of));
   LogAsked("token_revoked", {{"token", *id}}, call.caller);
   return JsonAnswer(Json::object());
 }
