@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "model/carma_json.h"
 #include "model/op.h"
 #include "model/reading.h"
@@ -114,8 +115,7 @@ base::Result<LayerList> ReadText(Lines& lines) {
                         "no model summary found, expected the output of torchsummary, torchinfo, "
                         "print(model), Keras summary() or a CARMA layer list in JSON");
   }
-  base::Result<LayerList> list = reader->read(lines);
-  if (!list) return list;
+  LayerList list = CARMA_TRY(reader->read(lines));
   for (; !lines.AtEnd(); lines.Take()) {
     if (const Reader* second = SummaryAt(lines, lines.next())) {
       return lines.FailAt(lines.next() + 1,
@@ -126,7 +126,7 @@ base::Result<LayerList> ReadText(Lines& lines) {
     passed_over += !IsBlank(lines.Peek());
   }
   if (passed_over > 0) {
-    AddNote(*list, Note::Kind::kOther,
+    AddNote(list, Note::Kind::kOther,
             fmt::format("lines before or after the summary that are ignored: {}", passed_over));
   }
   return list;
@@ -146,9 +146,8 @@ base::Result<LayerList> ParseSummary(std::string_view text, std::string_view pat
   if (first != std::string_view::npos && text[first] == '{') {
     return ReadLayerList(text, path);
   }
-  base::Result<Lines> lines = Lines::Split(text, path);
-  if (!lines) return std::unexpected(lines.error());
-  return ReadText(*lines);
+  Lines lines = CARMA_TRY(Lines::Split(text, path));
+  return ReadText(lines);
 }
 
 }  // namespace carma::model

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "model/op.h"
 #include "model/reading.h"
 
@@ -244,25 +245,24 @@ base::Result<LayerList> ReadTorchInfo(Lines& lines) {
   list.format = SummaryFormat::kTorchInfo;
   const Header header = ParseHeader(lines.Take());
   if (!lines.AtEnd() && IsRule(lines.Peek())) lines.Take();
-  base::Result<Table> table = TakeTable(lines, header);
-  if (!table) return std::unexpected(table.error());
+  Table table = CARMA_TRY(TakeTable(lines, header));
   Totals totals;
-  if (auto read = totals.Read(lines); !read) return std::unexpected(read.error());
+  CARMA_TRY(totals.Read(lines));
 
-  const bool has_model = table->depths.front() == 0;
-  if (has_model) list.model = table->rows.front().type;
-  list.input = table->rows.front().in;
-  list.output = has_model ? table->rows.front().out : table->rows.back().out;
-  const std::vector<std::size_t> collapsed = TakeInOrder(list, *table);
+  const bool has_model = table.depths.front() == 0;
+  if (has_model) list.model = table.rows.front().type;
+  list.input = table.rows.front().in;
+  list.output = has_model ? table.rows.front().out : table.rows.back().out;
+  const std::vector<std::size_t> collapsed = TakeInOrder(list, table);
   FindBatch(list);
   if (list.input.ScalesWithBatch()) list.input = WithoutBatch(list.input);
-  UseTotals(list, totals, table->params);
+  UseTotals(list, totals, table.params);
   constexpr double kBytesOfMegabyte = 1e6;  // torchinfo's are powers of ten
   if (totals.pass_mb) list.pass_bytes = *totals.pass_mb * kBytesOfMegabyte;
-  if (table->repeated > 0) {
+  if (table.repeated > 0) {
     AddNote(list, Note::Kind::kInferred,
             fmt::format("rows that call a module again (its parameters count once): {}",
-                        table->repeated));
+                        table.repeated));
   }
   list.has_input_shapes = std::ranges::find(header.columns, Column::kInput) != header.columns.end();
   if (!list.has_input_shapes) {

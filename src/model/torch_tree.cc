@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "model/constructor.h"
 #include "model/op.h"
 #include "model/reading.h"
@@ -90,10 +91,10 @@ class TreeReader {
                                        open_.back().line));
       }
       const std::string_view line = base::Trim(lines_.Take());
-      if (auto taken = TakeLine(line); !taken) return std::unexpected(taken.error());
+      CARMA_TRY(TakeLine(line));
     } while (!open_.empty());
     Totals totals;
-    if (auto read = totals.Read(lines_); !read) return std::unexpected(read.error());
+    CARMA_TRY(totals.Read(lines_));
     Finish(totals);
     return std::move(list_);
   }
@@ -166,7 +167,7 @@ class TreeReader {
     if (layer.out_features) last_width_ = layer.out_features;
     if (layer.out_features && op == Op::kLayerNorm) norm_width_ = layer.out_features;
     list_.layers.push_back(std::move(layer));
-    if (auto copied = Copy(module); !copied) return copied;
+    CARMA_TRY(Copy(module));
     std::int64_t& sum = open_.empty() ? list_.params : open_.back().children;
     for (std::int64_t i = 0; i < module.copies; ++i) {
       if (!AddParams(sum, all)) return lines_.Fail("more than 2^48 parameters");

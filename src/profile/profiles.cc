@@ -8,6 +8,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::profile {
 namespace {
@@ -82,7 +83,7 @@ Result<WorkloadProfile> ReadRow(const CsvRow& row) {
   profile.time_spread = in.Needed("time_spread", 0, 1e3);
   profile.meetings = in.Count("meetings");
   profile.fit_error = in.Given("fit_error", 0, 1e3);
-  if (const Result<Unit> sound = in.Verdict(); !sound) return std::unexpected(sound.error());
+  CARMA_TRY(in.Verdict());
   if (profile.sensitivity.has_value() != profile.pressure.has_value())
     return row.Wrong("expected both sensitivity and pressure or neither");
   return profile;
@@ -114,21 +115,19 @@ std::string ProfilesCsv(std::span<const WorkloadProfile> profiles) {
 }
 
 Result<std::vector<WorkloadProfile>> ParseProfiles(std::string_view text, std::string_view where) {
-  const Result<base::CsvTable> table =
+  const base::CsvTable table = CARMA_TRY(
       base::CsvTable::Parse(text,
                             {"workload", "gpu_type", "sm_active", "sensitivity", "pressure",
                              "load_s", "time_s", "memory_mib", "runs", "time_spread", "meetings"},
-                            kMaxProfiles, where);
-  if (!table) return std::unexpected(table.error());
+                            kMaxProfiles, where));
   std::vector<WorkloadProfile> profiles;
   std::set<std::pair<std::string, std::string>> seen;
-  for (std::size_t i = 0; i < table->size(); ++i) {
-    const CsvRow row = table->Row(i);
-    Result<WorkloadProfile> profile = ReadRow(row);
-    if (!profile) return std::unexpected(profile.error());
-    if (!seen.emplace(profile->workload, profile->gpu_type).second)
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const CsvRow row = table.Row(i);
+    WorkloadProfile profile = CARMA_TRY(ReadRow(row));
+    if (!seen.emplace(profile.workload, profile.gpu_type).second)
       return row.Wrong("this workload and type of GPU already have a line");
-    profiles.push_back(std::move(*profile));
+    profiles.push_back(std::move(profile));
   }
   return profiles;
 }

@@ -13,6 +13,7 @@
 #include <cerrno>
 
 #include "base/file.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "store/open.h"
 
@@ -75,7 +76,7 @@ class Building {
     struct stat info {};
     if (::fsync(fd_.get()) != 0 || ::fstat(fd_.get(), &info) != 0)
       return FailErrno(errno, "fsync " + path_);
-    if (Result<Unit> named = Rename(replace); !named) return std::unexpected(named.error());
+    CARMA_TRY(Rename(replace));
     const std::size_t slash = target_.rfind('/');
     const std::string folder = slash == std::string::npos ? "." : target_.substr(0, slash + 1);
     const base::UniqueFd dir(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -132,14 +133,11 @@ Result<Unit> Copy(const std::string& books, const std::string& path) {
 
 Result<std::int64_t> BackUp(const std::string& state_dir, const std::string& target, bool replace) {
   const std::string books = fmt::format("{}/{}", state_dir, kFileName);
-  if (Result<Unit> readable = CheckReadable(books); !readable)
-    return std::unexpected(readable.error());
-  if (Result<Unit> free = CheckTarget(books, target, replace); !free)
-    return std::unexpected(free.error());
+  CARMA_TRY(CheckReadable(books));
+  CARMA_TRY(CheckTarget(books, target, replace));
   Building building(target);
   if (!building) return FailErrno(errno, "creating a file beside " + target);
-  if (Result<Unit> copied = Copy(books, building.path()); !copied)
-    return std::unexpected(copied.error());
+  CARMA_TRY(Copy(books, building.path()));
   if (Result<Unit> sound = Inspect(building.path()); !sound)
     return base::Wrap(sound.error(), "the copy");
   return building.GiveName(replace);

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/process_id.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::store {
 
@@ -77,12 +78,11 @@ Result<StateLock> StateLock::Take(const std::string& state_dir) {
   if (Result<Unit> made = base::MakeDirs(state_dir, 0700); !made) {
     return base::Wrap(made.error(), "creating the state folder");
   }
-  if (Result<Unit> fine = CheckFolder(state_dir); !fine) return std::unexpected(fine.error());
+  CARMA_TRY(CheckFolder(state_dir));
   const std::string path = state_dir + "/lock";
   base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return FailErrno(errno, "open " + path);
-  if (Result<Unit> locked = Lock(fd.get(), state_dir); !locked)
-    return std::unexpected(locked.error());
+  CARMA_TRY(Lock(fd.get(), state_dir));
   // The pid only shows who holds the lock: on a full disk the lock works without it.
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(fd.get(), 0) == 0) {

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "store/schema.h"
 #include "store/store.h"
@@ -115,7 +116,7 @@ Result<Unit> Look(const std::string& path, bool with_log) {
   // Checked again with the log: a newer CARMA may have been killed right after its upgrade.
   const Header header{.user_version = db->execAndGet("PRAGMA user_version").getInt(),
                       .application_id = db->execAndGet("PRAGMA application_id").getInt()};
-  if (Result<Unit> known = CheckHeader(path, header); !known) return known;
+  CARMA_TRY(CheckHeader(path, header));
   const std::string verdict = db->execAndGet("PRAGMA quick_check(1)").getString();
   if (verdict != "ok")
     return Fail(ErrorCode::kCorrupt, path + " is damaged: " + verdict +
@@ -211,9 +212,8 @@ Result<Unit> Inspect(const std::string& path) {
   if (HasContent(path + "-journal")) {
     return Fail(ErrorCode::kCorrupt, path + "-journal exists, but CARMA never writes such a file");
   }
-  Result<Header> header = ReadHeader(path);
-  if (!header) return std::unexpected(header.error());
-  if (Result<Unit> known = CheckHeader(path, *header); !known) return known;
+  Header header = CARMA_TRY(ReadHeader(path));
+  CARMA_TRY(CheckHeader(path, header));
   try {
     return Look(path, HasContent(path + "-wal"));
   } catch (const SQLite::Exception& exception) {
@@ -226,7 +226,7 @@ Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path) {
   KeepNoStatistics();
   try {
     if (!base::Exists(path)) {
-      if (Result<Unit> made = MakeNew(path); !made) return std::unexpected(made.error());
+      CARMA_TRY(MakeNew(path));
     }
     auto db = std::make_unique<SQLite::Database>(path, SQLite::OPEN_READWRITE, kBusyTimeoutMs);
     db->exec("PRAGMA synchronous=FULL");

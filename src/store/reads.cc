@@ -3,6 +3,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/try.h"
 #include "store/store_impl.h"
 #include "task/describe/spec.h"
 
@@ -41,9 +42,7 @@ Result<StoredTask> ReadTask(SQLite::Statement& row) {
 Result<std::vector<StoredTask>> ReadTasks(SQLite::Statement& rows) {
   std::vector<StoredTask> tasks;
   while (rows.executeStep()) {
-    Result<StoredTask> task = ReadTask(rows);
-    if (!task) return std::unexpected(task.error());
-    tasks.push_back(*std::move(task));
+    tasks.push_back(CARMA_TRY(ReadTask(rows)));
   }
   return tasks;
 }
@@ -212,13 +211,12 @@ Result<std::vector<Notice>> Store::NoticesOf(core::TaskId id) {
 }
 
 Result<std::int64_t> Store::CountNotices(std::uint32_t uid, core::Time made_after) {
-  const auto counts = impl_->Rows<std::int64_t>(
+  const auto counts = CARMA_TRY(impl_->Rows<std::int64_t>(
       "notices",
       "SELECT count(*) FROM notice INDEXED BY notice_made WHERE made_ms>=? AND uid=? AND "
       "state<>'dropped'",
-      [](Reader& reader, std::int64_t& count) { reader("count", count); }, made_after, uid);
-  if (!counts) return std::unexpected(counts.error());
-  return counts->front();
+      [](Reader& reader, std::int64_t& count) { reader("count", count); }, made_after, uid));
+  return counts.front();
 }
 
 Result<std::vector<task::Observation>> Store::Observations() {

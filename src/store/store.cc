@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/try.h"
 #include "store/batch.h"
 #include "store/store_impl.h"
 
@@ -33,24 +34,20 @@ Store::Store() = default;
 Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::Open(const std::string& state_dir) {
-  Result<StateLock> lock = StateLock::Take(state_dir);
-  if (!lock) return std::unexpected(lock.error());
+  StateLock lock = CARMA_TRY(StateLock::Take(state_dir));
   const std::string path = state_dir + "/" + std::string(kFileName);
   Result<Unit> sound = Inspect(path);
   if (!sound && sound.error().code != ErrorCode::kNotFound) return std::unexpected(sound.error());
 
   std::unique_ptr<Store> store(new Store());
-  store->impl_ = std::make_unique<Impl>(*std::move(lock));
+  store->impl_ = std::make_unique<Impl>(std::move(lock));
   Impl& impl = *store->impl_;
-  Result<std::unique_ptr<SQLite::Database>> db = OpenForWork(path);
-  if (!db) return std::unexpected(db.error());
-  impl.db = *std::move(db);
-  const Result<Unit> loaded = impl.Read("reading the counters", [&]() -> Result<Unit> {
+  impl.db = CARMA_TRY(OpenForWork(path));
+  CARMA_TRY(impl.Read("reading the counters", [&]() -> Result<Unit> {
     impl.LoadCounters();
     impl.LoadBooks();
     return Unit{};
-  });
-  if (!loaded) return std::unexpected(loaded.error());
+  }));
   impl.place = FilePlace(path);
   impl.log_place = FilePlace(path + "-wal");
   return store;
@@ -62,7 +59,7 @@ Result<Unit> Store::InPlace() const {
 
 Result<Unit> Store::Begin(Durability durability) {
   CARMA_CHECK(impl_->batch == Impl::Transaction::kNone, "a batch of the store is already open");
-  if (Result<Unit> in_place = impl_->InPlace(); !in_place) return in_place;
+  CARMA_TRY(impl_->InPlace());
   return impl_->Read("beginning a batch", [&]() -> Result<Unit> {
     impl_->SetDurability(durability);
     impl_->db->exec("BEGIN IMMEDIATE");

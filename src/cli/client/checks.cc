@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/client/verbs.h"
 #include "task/shim/environment.h"
 
@@ -69,18 +70,17 @@ base::Result<base::Unit> CheckInterpreter(const task::TaskSpec& spec, std::strin
 // The command is in the image. On this machine there must be the tool, and the image if it is a
 // file.
 base::Result<base::Unit> CheckContainer(const task::TaskSpec& spec) {
-  const auto container = task::ParseContainer(*spec.container);
-  if (!container) return std::unexpected(container.error());
-  const bool is_file = task::IsImageFile(container->image);
-  if (is_file && ::access(container->image.c_str(), R_OK) != 0)
-    return base::Fail(ErrorCode::kInvalid, fmt::format("no image {}", container->image));
+  const auto container = CARMA_TRY(task::ParseContainer(*spec.container));
+  const bool is_file = task::IsImageFile(container.image);
+  if (is_file && ::access(container.image.c_str(), R_OK) != 0)
+    return base::Fail(ErrorCode::kInvalid, fmt::format("no image {}", container.image));
   std::vector<std::string> names;
-  for (const task::ContainerTool tool : task::ToolsFor(*container)) {
+  for (const task::ContainerTool tool : task::ToolsFor(container)) {
     names.emplace_back(task::ToolName(tool));
     if (FindProgram(spec, names.back())) return base::Unit{};
   }
   return base::Fail(ErrorCode::kInvalid, fmt::format("no {} on your PATH for the container {}",
-                                                     base::Join(names, ", "), container->image));
+                                                     base::Join(names, ", "), container.image));
 }
 
 std::string SimilarProgram(const task::TaskSpec& spec, const std::string& program) {
@@ -262,7 +262,7 @@ base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease)
   };
   if (!base::IsFolder(spec.workdir))
     return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
-  if (auto writable = CheckOutput(spec); !writable) return writable;
+  CARMA_TRY(CheckOutput(spec));
   if (spec.conda_env) {
     const auto home = spec.environment.find("HOME");
     const auto found =
@@ -286,7 +286,7 @@ base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease)
     char start[256];
     file.read(start, sizeof start);
     const std::string_view text(start, static_cast<std::size_t>(file.gcount()));
-    if (auto can = CheckInterpreter(spec, text, program); !can) return can;
+    CARMA_TRY(CheckInterpreter(spec, text, program));
   }
   const std::optional<std::string> script = ScriptOf(spec.command);
   if (!script || ::access(Below(spec, *script).c_str(), F_OK) == 0) return base::Unit{};

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/user.h"
 #include "cli/calls.h"
 #include "cli/client/config_edit.h"
@@ -76,8 +77,7 @@ std::string AsTyped(const Question& question, const std::string& value) {
 
 Result<Unit> CheckName(const Question& question, const std::string& name) {
   if (question.form == Form::kGroups) {
-    if (const Result<std::uint32_t> found = base::FindGroup(name); !found)
-      return std::unexpected(found.error());
+    CARMA_TRY(base::FindGroup(name));
   } else if (!::getpwnam(name.c_str())) {
     return base::Fail(ErrorCode::kInvalid, fmt::format("no user '{}'", base::Printable(name, 60)));
   }
@@ -97,8 +97,7 @@ Result<std::string> ValueOf(const Question& question, const std::string& answer)
   std::string words = answer;
   std::replace(words.begin(), words.end(), ',', ' ');
   for (const std::string_view word : base::SplitWords(words)) {
-    if (const Result<Unit> known = CheckName(question, std::string(word)); !known)
-      return std::unexpected(known.error());
+    CARMA_TRY(CheckName(question, std::string(word)));
     names.push_back(Quoted(word));
   }
   return fmt::format("[{}]", base::Join(names, ", "));
@@ -107,9 +106,8 @@ Result<std::string> ValueOf(const Question& question, const std::string& answer)
 // The value as the configuration writes it, if the configuration would accept it. Errors: also
 // those of the configuration.
 Result<std::string> CheckedValue(const Question& question, const std::string& answer) {
-  Result<std::string> value = ValueOf(question, answer);
-  if (!value) return value;
-  const Result<std::string> text = WithValues("", {{std::string(question.key), *value}});
+  std::string value = CARMA_TRY(ValueOf(question, answer));
+  const Result<std::string> text = WithValues("", {{std::string(question.key), value}});
   const Result<config::Loaded> loaded = config::LoadText("", *text, true);
   if (loaded) return value;
   // ":2: daemon.http_port: expected …"

@@ -83,10 +83,7 @@ Result<api::LeaseView> AwaitGrant(Asker& asker, api::LeaseView lease) {
     if (lease.task_state == "queued" && !lease.reason.empty())
       asker.Tell(fmt::format("lease {} waits ({}): {}", lease.id, lease.reason,
                              base::Printable(LocalTimes(lease.reason_text), 500)));
-    Result<api::LeaseView> next =
-        asker.Lease("GET", fmt::format("/v1/leases/{}?wait_s={}", lease.id, poll_s));
-    if (!next) return next;
-    lease = *std::move(next);
+    lease = CARMA_TRY(asker.Lease("GET", fmt::format("/v1/leases/{}?wait_s={}", lease.id, poll_s)));
   }
   if (lease.state != "ended") return lease;
   return base::Fail(ErrorCode::kUnavailable,

@@ -255,10 +255,9 @@ Result<Unit> TakeTraining(Context& context, EstimateFlags& flags) {
   if (context.literal || !MayBeTraining(flags.file) || DescribesTask(flags.file)) return Unit{};
   const Result<std::string> text = base::ReadFile(flags.file, estimate::kMaxConfigBytes);
   if (!text) return Unit{};
-  Result<std::vector<std::string>> command = CommandOfFile(flags.file, *text);
-  if (!command) return std::unexpected(command.error());
-  if (command->empty()) return Unit{};
-  context.words = *std::move(command);
+  std::vector<std::string> command = CARMA_TRY(CommandOfFile(flags.file, *text));
+  if (command.empty()) return Unit{};
+  context.words = std::move(command);
   context.literal = true;
   flags.file.clear();
   return Unit{};

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "model/summary.h"
 #include "task/process/bounded_run.h"
 
@@ -80,20 +81,18 @@ Result<std::string> RunScript(const Words& command, const std::string& gpus) {
   const std::array places{bin + "/../share/carma/python/carma_summary.py",
                           bin + "/../python/carma_summary.py"};
   const auto helper = std::ranges::find_if(places, base::Exists);
-  const Result<Words> words =
-      WordsOfRun(command, helper == places.end() ? "" : *helper, gpus.empty() ? "1" : gpus);
-  if (!words) return std::unexpected(words.error());
+  const Words words = CARMA_TRY(
+      WordsOfRun(command, helper == places.end() ? "" : *helper, gpus.empty() ? "1" : gpus));
   if (helper == places.end())
     return Fail(ErrorCode::kNotFound, "the helper " + places[0] + " is not installed");
-  task::RunRequest request{.words = *words, .folder = ".", .kept = model::kMaxSummaryBytes};
+  task::RunRequest request{.words = words, .folder = ".", .kept = model::kMaxSummaryBytes};
   request.limit = kLimit;
-  const Result<task::RunResult> ran = task::RunBounded(request);
-  if (!ran) return std::unexpected(ran.error());
-  if (ran->exit_code == 0 && ran->signal == 0) return ran->output;
-  if (ran->late) return Fail(ErrorCode::kUnavailable, "the script did not end");
-  const std::string end = ran->signal != 0 ? "was ended by signal " + std::to_string(ran->signal)
-                                           : "exited with " + std::to_string(ran->exit_code);
-  std::string_view said = ran->signal != 0 ? "" : base::Trim(ran->errors);
+  const task::RunResult ran = CARMA_TRY(task::RunBounded(request));
+  if (ran.exit_code == 0 && ran.signal == 0) return ran.output;
+  if (ran.late) return Fail(ErrorCode::kUnavailable, "the script did not end");
+  const std::string end = ran.signal != 0 ? "was ended by signal " + std::to_string(ran.signal)
+                                          : "exited with " + std::to_string(ran.exit_code);
+  std::string_view said = ran.signal != 0 ? "" : base::Trim(ran.errors);
   said = said.substr(said.rfind('\n') + 1);
   constexpr std::string_view kHelper = "carma_summary: ";
   if (said.starts_with(kHelper)) said.remove_prefix(kHelper.size());

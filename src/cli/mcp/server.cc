@@ -119,8 +119,7 @@ constexpr const char* kShow = "show";
 constexpr const char* kCancel = "cancel";
 
 Result<Words> LogsWords(const Json& arguments) {
-  Result<Words> words = VerbOfTask<kShow>(arguments);
-  if (!words) return words;
+  Words words = CARMA_TRY(VerbOfTask<kShow>(arguments));
   std::int64_t lines = 100;
   if (const auto found = arguments.find("lines");
       found != arguments.end() && found->is_number_integer())
@@ -128,7 +127,7 @@ Result<Words> LogsWords(const Json& arguments) {
   Words logs{"logs", "-n", std::to_string(lines)};
   if (const auto found = arguments.find("stderr"); found != arguments.end() && *found == true)
     logs.emplace_back("--err");
-  logs.push_back(words->back());
+  logs.push_back(words.back());
   return logs;
 }
 
@@ -159,8 +158,7 @@ Result<std::string> OptionWord(const std::string& name, const Json& value) {
 }
 
 Result<Words> Submission(const Json& arguments, Words words) {
-  const Result<Words> command = TextsOf(arguments, "command");
-  if (!command) return command;
+  const Words command = CARMA_TRY(TextsOf(arguments, "command"));
   if (const auto options = arguments.find("options"); options != arguments.end()) {
     if (!options->is_object()) return Fail(ErrorCode::kInvalid, "options: expected an object");
     for (const auto& [name, value] : options->items()) {
@@ -169,9 +167,9 @@ Result<Words> Submission(const Json& arguments, Words words) {
     }
   }
   // A word that begins with a dash would be taken for an option.
-  if (command->front().starts_with('-'))
+  if (command.front().starts_with('-'))
     return Fail(ErrorCode::kInvalid, "command: expected a program as its first item");
-  words.insert(words.end(), command->begin(), command->end());
+  words.insert(words.end(), command.begin(), command.end());
   return words;
 }
 Result<Words> PreviewWords(const Json& arguments) {

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::cli {
 namespace {
@@ -37,13 +38,12 @@ Result<bool> Lock(int fd, const std::string& path) {
 }  // namespace
 
 Result<PilotBooks> PilotBooks::Take(const std::string& folder, const std::string& whose) {
-  if (Result<Unit> made = base::MakeDirs(folder, 0700); !made) return std::unexpected(made.error());
+  CARMA_TRY(base::MakeDirs(folder, 0700));
   const std::string path = folder + "/pilot.lock";
   base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return base::FailErrno(errno, path);
-  const Result<bool> locked = Lock(fd.get(), path);
-  if (!locked) return std::unexpected(locked.error());
-  if (!*locked) {
+  const bool locked = CARMA_TRY(Lock(fd.get(), path));
+  if (!locked) {
     const std::string other = base::ReadFile(path, kMaxWhose).value_or("");
     return base::Fail(base::ErrorCode::kConflict,
                       fmt::format("{} is in use by {}: give another --name, for books of its own, "

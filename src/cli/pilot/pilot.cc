@@ -73,8 +73,7 @@ class Pilot {
     // A job has its own GPUs; without a job they belong to root's carmad, if there is one.
     if (allocation_.job.empty() && !flags_.beside && ::geteuid() != 0 &&
         configured.settings.simgpu_state.empty()) {
-      const Result<Unit> alone = api::CheckNoOtherDaemon(config::kServerSocket, "--beside");
-      if (!alone) return alone;
+      CARMA_TRY(api::CheckNoOtherDaemon(config::kServerSocket, "--beside"));
     }
     CARMA_TRY(PlanEnd(configured.settings));
     place_ = CARMA_TRY(MakePlace(environment, allocation_.job, flags_.name));

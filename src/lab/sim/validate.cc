@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/try.h"
 #include "lab/sim/gpu_types.h"
 
 namespace carma::sim {
@@ -322,20 +323,18 @@ Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
   int done = 0;
   std::vector<Totals> exclusive;
   for (const PublishedPolicy& policy : policies) {
-    Result<RunOptions> run = OptionsOf(trace, policy);
-    if (!run) return std::unexpected(run.error());
-    run->noise = options.noise;
-    run->seed = options.seed;
-    const Result<std::vector<Totals>> totals =
-        SimulateRuns(cluster, arrivals, *run, options.runs, options.threads, [&](int finished) {
+    RunOptions run = CARMA_TRY(OptionsOf(trace, policy));
+    run.noise = options.noise;
+    run.seed = options.seed;
+    const std::vector<Totals> totals = CARMA_TRY(
+        SimulateRuns(cluster, arrivals, run, options.runs, options.threads, [&](int finished) {
           if (options.progress) options.progress(done + finished, all);
-        });
-    if (!totals) return std::unexpected(totals.error());
+        }));
     done += options.runs;
-    if (exclusive.empty()) exclusive = *totals;
+    if (exclusive.empty()) exclusive = totals;
     for (const PublishedFigure& figure : kFigures) {
       if (figure.trace != trace || figure.policy != policy.label) continue;
-      validation.comparisons.push_back(Compare(figure, *totals, exclusive));
+      validation.comparisons.push_back(Compare(figure, totals, exclusive));
     }
   }
   return validation;

@@ -89,9 +89,7 @@ Result<Unit> ControlDaemon::Open() {
   // The folder decides who may connect; a shared daemon must also admit clients of other users.
   ::chmod(folders_.Control().c_str(), 0666);
   if (!Is535()) {
-    const Result<Unit> written =
-        base::WriteFileAtomic(folders_.PidFile(), std::to_string(::getpid()), 0666);
-    if (!written) return written;
+    CARMA_TRY(base::WriteFileAtomic(folders_.PidFile(), std::to_string(::getpid()), 0666));
   }
   const sigset_t served = ServedSignals();
   ::sigprocmask(SIG_BLOCK, &served, nullptr);

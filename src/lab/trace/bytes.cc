@@ -98,13 +98,13 @@ Result<std::optional<Line>> LineReader::Next() {
       Take(searched);
       searched = 0;
     }
-    if (const Result<bool> more = Fill(); !more) return std::unexpected(more.error());
+    CARMA_TRY(Fill());
   }
 }
 
 Result<std::string_view> LineReader::TakeBytes() {
   if (begin_ == end_) {
-    if (const Result<bool> more = Fill(); !more) return std::unexpected(more.error());
+    CARMA_TRY(Fill());
   }
   const std::string_view taken = Buffered();
   Take(taken.size());

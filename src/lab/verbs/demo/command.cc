@@ -117,9 +117,8 @@ class Demo {
     for (std::size_t i = 0; i < servers_.size(); ++i) {
       const auto status = CARMA_TRY(GetStatus(servers_[i]->client()));
       data_.sides[i].began_ms = status.value.now_ms;
-      const Result<Unit> replayed = servers_[i]->Replay(
-          {"--estimate", "gpumemnet", "--memory", fmt::format("{}={}M", kUnderstated, kStatedMib)});
-      if (!replayed) return replayed;
+      CARMA_TRY(servers_[i]->Replay({"--estimate", "gpumemnet", "--memory",
+                                     fmt::format("{}={}M", kUnderstated, kStatedMib)}));
     }
     return Unit{};
   }
@@ -180,9 +179,8 @@ class Demo {
       reports.push_back(std::move(made));
     }
     if (!flags_.html.empty()) {
-      const Result<Unit> written = base::WriteFileAtomic(
-          flags_.html, report::Html(reports, "CARMA demo, simulated", std::nullopt));
-      if (!written) return written;
+      CARMA_TRY(base::WriteFileAtomic(
+          flags_.html, report::Html(reports, "CARMA demo, simulated", std::nullopt)));
     }
     if (context_.json) {
       Print(context_, fmt::format("[{},{}]\n", report::ToJsonText(metrics[0]),

@@ -81,12 +81,8 @@ Result<std::unique_ptr<DemoServer>> DemoServer::Start(const std::string& folder,
   std::unique_ptr<DemoServer> server(new DemoServer(folder));
   CARMA_TRY(base::MakeDirs(folder + "/out", 0700));
   const std::string state = folder + "/gpus";
-  if (const Result<Unit> made =
-          server->Run({"carma-simgpu", "create", "--shape", "4xA100-40GB", "--time-scale",
-                       fmt::format("{}", speed), "--state", state});
-      !made) {
-    return std::unexpected(made.error());
-  }
+  CARMA_TRY(server->Run({"carma-simgpu", "create", "--shape", "4xA100-40GB", "--time-scale",
+                         fmt::format("{}", speed), "--state", state}));
   std::string text = fmt::format(
       "[daemon]\nsocket = \"{0}/socket\"\nstate_dir = \"{0}/state\"\nlog_level = \"warn\"\n"
       "[monitor]\nnvml_library = \"{1}\"\nkernel_log = \"\"\n[simulation]\nstate = \"{2}\"\n"
