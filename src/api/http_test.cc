@@ -411,14 +411,29 @@ TEST_F(ServerFixture, SocketHasTheAskedMode) {
   EXPECT_EQ(found.st_mode & 07777, 0600u);
 }
 
+base::UniqueFd SocketAt(const std::string& path) {
+  base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+TEST_F(ServerFixture, ASocketThatIsClosedSoonIsReplaced) {
+  base::UniqueFd old = SocketAt(path_);
+  ASSERT_EQ(::listen(old.get(), 1), 0);
+  std::thread closes([&old] {
+    const base::UniqueFd first(::accept(old.get(), nullptr, nullptr));
+    old.reset();
+  });
+  Listen();
+  closes.join();
+  EXPECT_TRUE(Client(path_).Get("/who"));
+}
+
 TEST_F(ServerFixture, StaleSocketIsReplacedButALiveOneIsNot) {
-  {
-    const base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path_.c_str(), path_.size());
-    ASSERT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  }
+  SocketAt(path_);
   Listen();
   OnLoop([this] {
     const auto second = Server::ListenUnix(loop_, path_, 0600, [](Request, Responder) {});

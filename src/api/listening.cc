@@ -13,7 +13,9 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/text.h"
@@ -24,6 +26,16 @@ namespace {
 
 base::UniqueFd NewSocket(int family) {
   return base::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+// A process that a killed daemon was just starting has its socket until it becomes another program.
+constexpr int kLooks = 20;
+constexpr std::chrono::milliseconds kBetweenLooks{25};
+
+bool IsListening(const sockaddr_un& address) {
+  const base::UniqueFd probe = NewSocket(AF_UNIX);
+  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+         errno != ECONNREFUSED;
 }
 
 // Checks that the path is free; removes a dead socket of our own.
@@ -41,12 +53,12 @@ base::Result<base::Unit> ClearPath(const std::string& path, const sockaddr_un& a
         base::ErrorCode::kDenied,
         fmt::format("socket {}: belongs to user {}, expected {}", path, found.st_uid, ::geteuid()));
   }
-  const base::UniqueFd probe = NewSocket(AF_UNIX);
-  if (!probe) return base::FailErrno(errno, "socket");
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
-      errno != ECONNREFUSED) {
-    return base::Fail(base::ErrorCode::kConflict,
-                      "socket " + path + ": another daemon listens there");
+  for (int looks = 0; IsListening(address); ++looks) {
+    if (looks == kLooks) {
+      return base::Fail(base::ErrorCode::kConflict,
+                        "socket " + path + ": another daemon listens there");
+    }
+    std::this_thread::sleep_for(kBetweenLooks);
   }
   if (::unlink(path.c_str()) != 0) return base::FailErrno(errno, "remove stale socket " + path);
   return base::Unit{};
