@@ -5,10 +5,19 @@
 --   carma_gib_per_gpu   counted for a GPU whose memory nobody has said (carma slurm config prints it)
 --   carma_largest_gpu_gib   of all nodes (carma slurm config prints that of its node): --carma-mem beyond it is refused
 --   carma_partitions    { shared = true }: there GPUs of Slurm's are refused to all jobs; elsewhere, to those with CARMA's options
---   carma_gres          "gres:carma:"; releases from 23.11 on want "gres/carma:"
+--   carma_gres          how this Slurm writes it: "gres:carma:" before 23.11, "gres/carma:" from then on; else as `slurmctld -V` says
 
 carma_gib_per_gpu = carma_gib_per_gpu or 40
-carma_gres = carma_gres or "gres:carma:"
+
+-- Once, when slurmctld loads this file.
+local function gres_of_this_slurm()
+  local asked = io.popen("/proc/$PPID/exe -V 2>/dev/null")  -- slurmctld itself
+  local year, month = string.match(asked and asked:read("*l") or "", "(%d+)%.(%d+)")
+  if asked then asked:close() end
+  local old = year and tonumber(year) * 100 + tonumber(month) < 2311
+  return old and "gres:carma:" or "gres/carma:"
+end
+carma_gres = carma_gres or gres_of_this_slurm()
 
 local OPTION = "_SLURM_SPANK_OPTION_carma_carma_"
 local MIB = { [""] = 1, m = 1, mb = 1, mib = 1, g = 1024, gb = 1024, gib = 1024, t = 1048576, tb = 1048576, tib = 1048576 }

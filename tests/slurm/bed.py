@@ -233,8 +233,8 @@ class Bed:
         return int(ran.stdout)
 
     def job(self, number):
-        """What slurmctld knows of it: {"JobState": "RUNNING", …}."""
-        words = self.ask("scontrol", "-o", "show", "job", str(number)).split()
+        """What slurmctld knows of it: {"JobState": "RUNNING", …}. Slurm 23.11 and newer write gres/carma, not gres:carma."""
+        words = self.ask("scontrol", "-o", "show", "job", str(number)).replace("gres/carma:", "gres:carma:").split()
         return dict(word.split("=", 1) for word in words if "=" in word)
 
     def output(self, number):
