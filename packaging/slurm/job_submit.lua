@@ -5,17 +5,18 @@
 --   carma_gib_per_gpu   counted for a GPU whose memory nobody has said (carma slurm config prints it)
 --   carma_largest_gpu_gib   of all nodes (carma slurm config prints that of its node): --carma-mem beyond it is refused
 --   carma_partitions    { shared = true }: there GPUs of Slurm's are refused to all jobs; elsewhere, to those with CARMA's options
---   carma_gres          how this Slurm writes it: "gres:carma:" before 23.11, "gres/carma:" from then on; else as `slurmctld -V` says
+--   carma_gres          "gres:carma:" before Slurm 23.11, "gres/carma:" from then on; if not set, slurmctld is asked for its version
 
 carma_gib_per_gpu = carma_gib_per_gpu or 40
 
--- Once, when slurmctld loads this file.
+-- Once, when slurmctld loads this file. One that was started by root and has become another user cannot run itself, so the one in
+-- PATH is asked then.
 local function gres_of_this_slurm()
-  local asked = io.popen("/proc/$PPID/exe -V 2>/dev/null")  -- slurmctld itself
+  local asked = io.popen("{ /proc/$PPID/exe -V || slurmctld -V || /usr/sbin/slurmctld -V; } 2>/dev/null")
   local year, month = string.match(asked and asked:read("*l") or "", "(%d+)%.(%d+)")
   if asked then asked:close() end
-  local old = year and tonumber(year) * 100 + tonumber(month) < 2311
-  return old and "gres:carma:" or "gres/carma:"
+  local new = year and tonumber(year) * 100 + tonumber(month) >= 2311
+  return new and "gres/carma:" or "gres:carma:"
 end
 carma_gres = carma_gres or gres_of_this_slurm()
 
