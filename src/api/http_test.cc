@@ -36,10 +36,8 @@ std::string NewDir() {
 
 base::UniqueFd ConnectUnix(const std::string& path) {
   base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.c_str(), path.size());
-  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const sockaddr_un address = UnixAddress(path).value();
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   return fd;
 }
 
@@ -413,10 +411,8 @@ TEST_F(ServerFixture, SocketHasTheAskedMode) {
 
 base::UniqueFd SocketAt(const std::string& path) {
   base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.c_str(), path.size());
-  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const sockaddr_un address = UnixAddress(path).value();
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   return fd;
 }
 

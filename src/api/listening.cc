@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 
 namespace carma::api {
@@ -32,8 +33,9 @@ base::UniqueFd NewSocket(int family) {
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kBetweenLooks{25};
 
-bool IsListening(const sockaddr_un& address) {
+base::Result<bool> IsListening(const sockaddr_un& address) {
   const base::UniqueFd probe = NewSocket(AF_UNIX);
+  if (!probe) return base::FailErrno(errno, "socket");
   return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
          errno != ECONNREFUSED;
 }
@@ -53,7 +55,7 @@ base::Result<base::Unit> ClearPath(const std::string& path, const sockaddr_un& a
         base::ErrorCode::kDenied,
         fmt::format("socket {}: belongs to user {}, expected {}", path, found.st_uid, ::geteuid()));
   }
-  for (int looks = 0; IsListening(address); ++looks) {
+  for (int looks = 0; CARMA_TRY(IsListening(address)); ++looks) {
     if (looks == kLooks) {
       return base::Fail(base::ErrorCode::kConflict,
                         "socket " + path + ": another daemon listens there");

@@ -1,4 +1,4 @@
-// Sockets that a server listens on.
+// Sockets of this machine: those that a server listens on, their addresses, and who is connected.
 #pragma once
 
 #include <sys/socket.h>
