@@ -64,7 +64,7 @@ class BoundedSax {
 
   Json& target_;
   std::vector<Json*> open_;  // arrays and objects, outermost first
-  Json* member_ = nullptr;   // the one whose key was read last
+  Json* member_ = nullptr;   // value of the key that was read last
   std::string problem_;
 };
 

@@ -234,7 +234,7 @@ class Course {
   std::size_t active_ = 0;
   std::vector<bool> waits_;
   std::vector<std::vector<double>> scores_;  // of each task on each GPU, as it was when looked at
-  std::vector<std::vector<bool>> may_be_first_;  // likewise, of tasks with Need::others_mib
+  std::vector<std::vector<bool>> may_be_first_;  // likewise; if Need::others_mib
   std::vector<double> slowdowns_;                // of one GPU, for a moment
   std::vector<bool> stale_;                      // GPUs that have changed since
 };

@@ -182,8 +182,8 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   }
   if (fitting > 0 && not_first.size() == open.size()) {
     return Summary(not_first,
-                   fmt::format("Needs {} GPUs, the first with more memory than the others; "
-                               "none can be the first. ",
+                   fmt::format("Needs {} GPUs, the first with more memory than the others. No GPU "
+                               "has enough for the first. ",
                                wanted));
   }
   if (wanted > 1 && state.gpus.links.ChooseFor(NeedNow(state, task), std::move(open)).empty()) {
@@ -252,7 +252,7 @@ Verdict VerdictOn(const State& state, const TaskRecord& task, const GpuView& vie
   if (verdict.fit == Fit::kFits) return verdict;
   Verdict as_other = VerdictOnPart(state, task, view, Part::kOther);
   if (as_other.fit != Fit::kFits) return as_other;
-  verdict.reason.text.Edit() += " It has enough for another GPU of the task.";
+  verdict.reason.text.Edit() += " It has enough memory for the other GPUs of the task.";
   return verdict;
 }
 

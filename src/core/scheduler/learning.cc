@@ -11,8 +11,8 @@
 namespace carma::core {
 namespace {
 
-// Of a prediction whose bound is at least this share of the largest GPU the most likely value is
-// promised (docs/server/policies.md).
+// A prediction whose bound is at least this share of the largest GPU is promised its most likely
+// value (docs/server/policies.md).
 constexpr double kMostOfGpu = 0.5;
 
 // After this time a started task shows all the cores that it uses.
@@ -300,7 +300,7 @@ std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task) {
   return state.now < at ? std::optional(at) : std::nullopt;
 }
 
-void ForgetLooksOnceTurns(State& state) {
+void ReconsiderAtTurns(State& state) {
   if (!state.passes.next_turns || state.now < *state.passes.next_turns) return;
   state.passes.next_turns.reset();
   state.passes.no_start.reset();

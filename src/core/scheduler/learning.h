@@ -34,7 +34,7 @@ std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task
 // When the waiting task begins to accept turns with others (kTurnsAfter); empty: it does.
 std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
 // Considers refused tasks again once one of them accepts turns.
-void ForgetLooksOnceTurns(State& state);
+void ReconsiderAtTurns(State& state);
 // What the task needs now, including all lessons.
 Need NeedNow(const State& state, const TaskRecord& task);
 

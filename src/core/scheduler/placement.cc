@@ -419,7 +419,7 @@ void SettleReservations(State& state) {
 }
 
 void StartWhatFits(State& state) {
-  ForgetLooksOnceTurns(state);
+  ReconsiderAtTurns(state);
   if (state.launch_trouble.on()) return StartTrial(state);
   const std::set<QueueKey>& recovery = state.queue.Recovery();
   const WaitingLine& main = state.queue.Main();

@@ -401,7 +401,7 @@ void State::On(const ServerClosed& event) {
 void State::On(const ServerOpened&) {
   closing.reset();
   passes.no_start_without_gpus = {};
-  // Tasks whose GPU must be empty anyway are asked again.
+  // A task that needs an empty GPU is checked again in any case.
   for (const TaskId id :
        std::vector<TaskId>(preemptions.leaving.begin(), preemptions.leaving.end())) {
     TaskRecord& task = tasks.at(id);
