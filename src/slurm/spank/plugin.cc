@@ -11,6 +11,7 @@ extern "C" {
 #include <slurm/spank.h>
 }
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -277,6 +278,13 @@ std::string LastWords(std::uint32_t task) {
   return words;
 }
 
+// Since 24.11 slurmstepd handles signals, and its child keeps these handlers until it starts its
+// program: scancel would not end one that waits, and scontrol suspend not stop it.
+void RestoreSignals() {
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGTSTP})
+    ::signal(number, SIG_DFL);
+}
+
 // Waits until the lease is granted. Empty if it is; else the reason why not.
 std::string AwaitGrant(const Carmad& carmad) {
   const std::int64_t started = MonotonicMs();
@@ -385,6 +393,7 @@ CARMA_EXPORT int slurm_spank_task_init(spank_t spank, int, char**) {
     NoteOpenFile(STDOUT_FILENO, state->shared->outputs[task]);
   }
   ::prctl(PR_SET_NAME, kWaits);
+  RestoreSignals();
   return TakeLease(spank);
 }
 
