@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Packs a build and installs, upgrades, removes and purges the packages in a bare Debian 12, as apt does it; between, a daemon and a
-# task of a simulated server run there. The bare Debian is made once, in BARE_DIR, and needs the network only then.
+# Packs a build and installs, upgrades, removes and purges the packages in a bare Debian of this machine's release, as apt does it;
+# between, a daemon and a task of a simulated server run there. The bare Debian is made once, in BARE_DIR, and needs the network only then.
 # Exit status 77, skipped: not root, no debootstrap, no network for the first time.
 # usage: deb_test.sh BUILD_DIR BARE_DIR
 set -euo pipefail
@@ -19,6 +19,7 @@ fail() {
 [ "$(id -u)" -eq 0 ] || skip "needs root, to enter a bare Debian"
 command -v debootstrap >/dev/null || skip "needs Debian's package debootstrap"
 command -v dpkg-shlibdeps >/dev/null || skip "needs Debian's package dpkg-dev"
+release=$(. /etc/os-release && [ "$ID" = debian ] && echo "${VERSION_CODENAME:-}") || skip "needs Debian: the packages are for the release that builds them"
 # Mounts and processes of the test end with it.
 if [ -z "${CARMA_DEB_TEST_INSIDE:-}" ]; then
   unshare --mount --pid --fork true 2>/dev/null || skip "needs the right to mount"
@@ -41,14 +42,14 @@ COMPRESSION=gzip SOURCE_DATE_EPOCH=1000000000 "$here/deb.sh" "$build" "$work/deb
 # ---- the bare Debian ----
 
 needed=$(for package in "$work"/debs/*.deb; do dpkg-deb --field "$package" Depends; done | tr ',' '\n' | sed 's/(.*//; s/ //g' | sort -u | grep -vx carma)
-if [ ! -e "$bare/made" ]; then
+if [ "$(cat "$bare/made" 2>/dev/null)" != "$release" ]; then
   rm -rf "$bare"
   mkdir -p "$bare"
-  debootstrap --variant=minbase bookworm "$bare/root" http://deb.debian.org/debian >"$bare/log" 2>&1 ||
+  debootstrap --variant=minbase "$release" "$bare/root" http://deb.debian.org/debian >"$bare/log" 2>&1 ||
     skip "needs a bare Debian, which could not be made: $(tail -n 1 "$bare/log")"
   rm -f "$bare"/root/var/cache/apt/archives/*.deb
   cp /etc/resolv.conf "$bare/root/etc/"
-  touch "$bare/made"
+  echo "$release" >"$bare/made"
 fi
 if [ "$(cat "$bare/needed" 2>/dev/null)" != "$needed" ]; then
   chroot "$bare/root" sh -c "apt-get -qq update && apt-get -qq -y --no-install-recommends --download-only install $(echo $needed)" >>"$bare/log" 2>&1 ||

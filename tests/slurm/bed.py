@@ -70,6 +70,12 @@ def missing():
     return "needs Debian's packages slurmctld, slurmd, slurm-client, munge" if without else ""
 
 
+def release():
+    """Slurm's: (24, 11)."""
+    text = subprocess.run(["slurmctld", "-V"], capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout
+    return tuple(int(number) for number in text.split()[-1].split(".")[:2])
+
+
 def free_ports(count):
     """The first of this many consecutive ports on which no program listens."""
     for first in range(PORTS.start + os.getpid() % 3000, PORTS.stop, count):

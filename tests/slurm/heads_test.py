@@ -30,6 +30,8 @@ SAME = ("SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MAX",
         "SLURM_NNODES", "SLURM_NODEID", "SLURM_NPROCS", "SLURM_NTASKS", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_NODE", "SLURM_PROCID",
         "SLURM_RESTART_COUNT", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE",
         "RANK", "LOCAL_RANK", "WORLD_SIZE")
+# Slurm 23.11 and newer no longer set the second, and the first is that of the step; under CARMA both are as in older releases.
+OLDER = ("SLURM_GPUS", "SLURM_GPUS_PER_TASK")
 SET = ("SLURM_CLUSTER_NAME", "SLURM_JOB_PARTITION", "SLURM_SUBMIT_HOST", "SLURM_LAUNCH_NODE_IPADDR")  # to something
 HOSTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME", "SLURM_STEP_NODELIST", "MASTER_ADDR")
 JOBS = ("SLURM_JOB_ID", "SLURM_JOBID")
@@ -236,6 +238,7 @@ class Heads:
         slurm.GPUS = 8
         self.bed = HeadsBed(programs)
         self.wrong = 0
+        self.newer = slurm.release() >= (23, 11)
         self.end = time.monotonic() + LIMIT_S
 
     def run(self):
@@ -269,6 +272,7 @@ class Heads:
         found = {"refused": (why_not, printed)}
         if by_slurm == by_carma:
             found = seen["slurm"].differences(seen["carma"]) if by_slurm else {}
+            found = {what: pair for what, pair in found.items() if not (self.newer and what in OLDER)}
         complaints = [f"{what}: under Slurm {here}, under CARMA {there}" for what, (here, there) in found.items() if what not in head.differs]
         complaints += [f"{what} does not differ" for what in sorted(head.differs - set(found))]
         complaints += [f"carma submit does not say '{text}'" for text in head.says if text not in printed]
