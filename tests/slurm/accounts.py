@@ -6,7 +6,8 @@ import subprocess
 
 import bed as slurm
 
-SQL = "/usr/share/mysql"
+# Debian 13 has other names than Debian 12.
+SQL = "/usr/share/mariadb/mariadb" if os.path.isdir("/usr/share/mariadb") else "/usr/share/mysql/mysql"
 CARMA_GIB = 158  # of a node: what its GPUs have for tasks
 # Clients of slurmdbd ask munge at AccountingStoragePass; AuthInfo is for Slurm's own daemons alone.
 ACCOUNTING = """\
@@ -80,8 +81,8 @@ class AccountsBed(slurm.Bed):
         options = ["--no-defaults", "--user=root", f"--datadir={self.path('database/data')}", "--innodb-log-file-size=64M",
                    "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0", "--skip-name-resolve"]
         tables = "create database mysql;\nuse mysql;\n"
-        for name in ("mysql_system_tables", "mysql_system_tables_data"):
-            with open(f"{SQL}/{name}.sql", encoding="utf-8") as file:
+        for name in ("system_tables", "system_tables_data"):
+            with open(f"{SQL}_{name}.sql", encoding="utf-8") as file:
                 tables += file.read()
         subprocess.run(["mariadbd", *options, "--bootstrap"], input=tables, text=True, check=True, capture_output=True, timeout=slurm.LIMIT_S)
         with open(os.open(self.path("database/first.sql"), os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
