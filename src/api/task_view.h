@@ -50,6 +50,7 @@ struct TaskView {
   std::vector<std::int64_t> gpu_indices;
   std::vector<std::string> gpu_uuids;
   std::int64_t claim_mib = 0;
+  std::optional<std::int64_t> others_claim_mib;
   std::optional<std::int64_t> predicted_mib;
   std::optional<std::int64_t> bound_mib;
   std::string estimate_method;
@@ -138,6 +139,8 @@ struct TaskView {
     field("gpu_uuids", task.gpu_uuids, "Current or last GPUs.");
     field("claim_mib", task.claim_mib,
           "Promised: GPU memory booked per GPU; 0 without an estimate.");
+    field("others_claim_mib", task.others_claim_mib,
+          "The same on its GPUs but the first; null: as much.");
     field("predicted_mib", task.predicted_mib,
           "Predicted: most likely peak per GPU; null: no estimate.");
     field("bound_mib", task.bound_mib,

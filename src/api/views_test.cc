@@ -41,6 +41,7 @@ TaskView FullTask() {
           .gpu_indices = {0, 3},
           .gpu_uuids = {"GPU-a", "GPU-b"},
           .claim_mib = 12'000,
+          .others_claim_mib = 8'000,
           .predicted_mib = 10'000,
           .bound_mib = 11'500,
           .estimate_method = "given",

@@ -24,4 +24,8 @@ bool IsSignalName(std::string_view text) {
   return number && text == ::sigabbrev_np(*number);
 }
 
+bool IsHandledSignal(std::string_view text) {
+  return IsSignalName(text) && text != "KILL" && text != "STOP";
+}
+
 }  // namespace carma::base

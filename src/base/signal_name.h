@@ -11,5 +11,7 @@ namespace carma::base {
 std::optional<int> SignalNumber(std::string_view text);
 // Whether this is a name in stored form: "USR1", "TERM".
 bool IsSignalName(std::string_view text);
+// The same, but not KILL or STOP, which no program can handle.
+bool IsHandledSignal(std::string_view text);
 
 }  // namespace carma::base

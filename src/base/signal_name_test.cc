@@ -20,5 +20,10 @@ TEST(SignalName, IsKeptInOneWay) {
   for (const char* other : {"", "usr1", "SIGUSR1", "10", "USR3"}) EXPECT_FALSE(IsSignalName(other));
 }
 
+TEST(SignalName, KillAndStopCannotBeHandled) {
+  EXPECT_TRUE(IsHandledSignal("USR1"));
+  for (const char* other : {"", "KILL", "STOP", "USR3"}) EXPECT_FALSE(IsHandledSignal(other));
+}
+
 }  // namespace
 }  // namespace carma::base

@@ -1,7 +1,5 @@
 #include "config/key_kinds.h"
 
-#include "base/signal_name.h"
-
 namespace carma::config {
 
 using base::Duration;
@@ -57,10 +55,6 @@ bool IsPlain(std::string_view text, std::size_t max_bytes) {
 }
 
 }  // namespace
-
-bool IsHandledSignal(std::string_view name) {
-  return base::IsSignalName(name) && name != "KILL" && name != "STOP";
-}
 
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";

@@ -37,8 +37,6 @@ struct Kind {
 
 // A text in the notation of the configuration file.
 std::string Quoted(std::string_view text);
-// A name like "USR1", but not of KILL or STOP.
-bool IsHandledSignal(std::string_view name);
 
 Kind<bool> Flag();
 // type: describes the allowed numbers; meant: checks them.

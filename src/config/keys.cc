@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/signal_name.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "config/key_kinds.h"
@@ -308,7 +309,7 @@ std::vector<Key> MakeKeys() {
          AT(policy.slots.without_checkpoint)),
       Of("slots.checkpoint_signal",
          "Signal that asks a task to checkpoint, unless the task names another.",
-         Text("signal that a program can handle, like \"USR1\"", IsHandledSignal),
+         Text("signal that a program can handle, like \"USR1\"", base::IsHandledSignal),
          AT(policy.slots.checkpoint_signal)),
       Of("slots.exit_codes",
          "Exit codes by which a task reports that it has saved a checkpoint and should be "

@@ -43,6 +43,14 @@ std::string PerGpu(const TaskView& task) {
   return task.gpus > 1 ? " on each of its GPUs" : "";
 }
 
+std::string PromiseText(const TaskView& task) {
+  if (task.claim_mib == 0) return "nothing; only measured memory counts";
+  const std::string most = base::FormatMib(task.claim_mib);
+  if (!task.others_claim_mib) return most + PerGpu(task);
+  return fmt::format("{} on its first GPU, {} on {}", most, base::FormatMib(*task.others_claim_mib),
+                     task.gpus == 2 ? "the other" : "the others");
+}
+
 // Why there is no estimate, as far as the server reports it.
 std::string NoEstimate(const TaskView& task) {
   if (!task.estimate_remarks.empty()) return "nothing";
@@ -63,8 +71,7 @@ void AddMemory(const TaskView& task, Facts& facts) {
   }
   const bool waits = !HasEnded(task) && !HoldsGpus(task);  // nothing is promised to it now
   if (task.attempt > 0 && !waits) {
-    facts.Add("Promised", task.claim_mib > 0 ? base::FormatMib(task.claim_mib) + PerGpu(task)
-                                             : "nothing; only measured memory counts");
+    facts.Add("Promised", PromiseText(task));
   } else if (task.bound_mib && task.bound_mib != task.predicted_mib) {
     facts.Add("At most", base::FormatMib(*task.bound_mib) + PerGpu(task));
   }

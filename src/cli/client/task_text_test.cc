@@ -77,6 +77,16 @@ TEST_F(TaskTextTest, NothingIsPromisedToATaskThatWaitsAgain) {
   EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("Promised      nothing"));
 }
 
+TEST_F(TaskTextTest, TheFurtherGpusMayBePromisedLess) {
+  TaskView task = SomeTasks()[0];
+  task.gpus = 2;
+  task.claim_mib = 26 * 1024;
+  EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("Promised      26.0G on each of its"));
+  task.others_claim_mib = 16 * 1024;
+  EXPECT_THAT(TaskFacts(task, kNow),
+              ::testing::HasSubstr("Promised      26.0G on its first GPU, 16.0G on the other\n"));
+}
+
 TEST_F(TaskTextTest, DoubtsAboutThePredictionStandBesideIt) {
   TaskView task;
   task.state = "queued";

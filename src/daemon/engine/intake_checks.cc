@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/signal_name.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "core/values/reason_line.h"
@@ -103,6 +104,12 @@ Result<Unit> Intake::CheckEntitlements(const Submission& submission, std::size_t
     request.dependencies.clear();
     if (checked == request) continue;  // the thousands of tasks of one array are alike
     CARMA_TRY(core::MayName(core_.config(), request));
+    if (spec.checkpoint_signal && !base::IsHandledSignal(*spec.checkpoint_signal)) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("checkpoint_signal: expected a signal that a program can handle, "
+                              "such as USR1, got {}",
+                              *spec.checkpoint_signal));
+    }
     CARMA_TRY(RefuseBeyondLimits(request, spec.name, 0));
     checked = std::move(request);
   }

@@ -14,14 +14,19 @@ constexpr base::Duration kFresh{1'000};
 }  // namespace
 
 ToldLine::ToldLine(std::vector<core::TaskId> tasks, base::Time told)
-    : tasks_(std::move(tasks)), by_task_(tasks_.size()), told_(told) {
+    : tasks_(std::move(tasks)), told_(told) {
+  if (std::ranges::is_sorted(tasks_)) return;  // in order of submission
+  by_task_.resize(tasks_.size());
   std::iota(by_task_.begin(), by_task_.end(), 0U);
-  // In order of submission they are sorted already.
-  if (std::ranges::is_sorted(tasks_)) return;
   std::ranges::sort(by_task_, {}, [this](std::uint32_t place) { return tasks_[place]; });
 }
 
 std::optional<std::size_t> ToldLine::PlaceOf(core::TaskId task) const {
+  if (by_task_.empty()) {
+    const auto found = std::ranges::lower_bound(tasks_, task);
+    if (found == tasks_.end() || *found != task) return std::nullopt;
+    return found - tasks_.begin();
+  }
   const auto at = std::ranges::lower_bound(by_task_, task, {},
                                            [this](std::uint32_t place) { return tasks_[place]; });
   if (at == by_task_.end() || tasks_[*at] != task) return std::nullopt;

@@ -24,7 +24,7 @@ class ToldLine {
 
  private:
   std::vector<core::TaskId> tasks_;
-  std::vector<std::uint32_t> by_task_;  // places in tasks_, sorted by task
+  std::vector<std::uint32_t> by_task_;  // places in tasks_, sorted by task; empty if tasks_ is
   base::Time told_;
 };
 

@@ -215,6 +215,7 @@ api::TaskView Present(const store::StoredTask& stored) {
   for (const core::Placement& placement : record.attempt->placement) {
     view.gpu_indices.push_back(core::Number(placement.gpu));
     view.claim_mib = std::max(view.claim_mib, placement.claim_mib);
+    if (placement.claim_mib < view.claim_mib) view.others_claim_mib = placement.claim_mib;
   }
   view.gpu_uuids = stored.gpu_uuids;
   if (record.estimate) {

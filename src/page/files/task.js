@@ -38,10 +38,15 @@ function fact(title, ...value) {
   return shown.length === 0 ? null : [h('dt', {}, title), h('dd', {}, shown)];
 }
 
+function promiseText(task) {
+  if (!task.claim_mib) return 'what it asks for';
+  return task.others_claim_mib ? `reserved for it on its first GPU; ${memory(task.others_claim_mib)} on the others` : 'reserved for it on each GPU';
+}
+
 function memoryFigures(task) {
   const rows = [
     ['Predicted', task.predicted_mib, task.estimate_method && (task.estimate_method === 'given' ? 'stated at submission' : `by ${task.estimate_method}`)],
-    ['Promised', task.claim_mib || task.bound_mib, task.claim_mib ? 'reserved for it on each GPU' : 'what it asks for'],
+    ['Promised', task.claim_mib || task.bound_mib, promiseText(task)],
     ['Enforced', task.group_limit_mib || task.memory_limit_mib || null,
       task.group_limit_mib ? 'limit of all its processes together (kernel)' : 'limit of each of its processes (MPS)'],
     ['Used now', isRunning(task.state) ? task.observed_mib : null, 'on its fullest GPU'],

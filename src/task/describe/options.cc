@@ -226,10 +226,6 @@ Result<Unit> SetProgress(Draft& draft, std::string_view value) {
 }
 
 // As in Slurm: [B:]SIGNAL[@SECONDS]; without seconds, a minute before the end.
-bool MayBeHandled(int signal) {
-  return signal != SIGKILL && signal != SIGSTOP;
-}
-
 Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   constexpr std::string_view kForm = "[B:]SIGNAL[@SECONDS] such as USR1@120";
   constexpr std::int64_t kUsualS = 60;
@@ -251,16 +247,17 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
   draft.spec.signal_before = std::chrono::seconds(*seconds);
   // A program that handles this signal saves its state then, as batch scripts on clusters do.
-  if (!draft.spec.checkpoint_signal && MayBeHandled(*number))
+  if (!draft.spec.checkpoint_signal && base::IsHandledSignal(*draft.spec.signal))
     draft.spec.checkpoint_signal = draft.spec.signal;
   return Unit{};
 }
 
 Result<Unit> SetCheckpointSignal(Draft& draft, std::string_view value) {
   const std::optional<int> number = base::SignalNumber(value);
-  if (!number || !MayBeHandled(*number))
+  const char* name = number ? ::sigabbrev_np(*number) : "";
+  if (!base::IsHandledSignal(name))
     return Expected("a signal that a program can handle, such as USR1", value);
-  draft.spec.checkpoint_signal = ::sigabbrev_np(*number);
+  draft.spec.checkpoint_signal = name;
   return Unit{};
 }
 template <PlanFile::Kind kKind>

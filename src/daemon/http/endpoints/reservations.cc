@@ -8,6 +8,7 @@
 #include "api/views.h"
 #include "base/fields_json.h"
 #include "base/json.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
@@ -52,6 +53,21 @@ Result<Unit> MayReserve(const ReservationServices& services, const Caller& calle
   return OnlyAdministrators(caller, "reserve GPUs (and users named in reserve.makers)");
 }
 
+// rules: configured accounts or classes; what: "account".
+template <typename Rule>
+Result<Unit> CheckNames(const std::vector<std::string>& names, const std::vector<Rule>& rules,
+                        std::string_view what, std::string_view key) {
+  std::vector<std::string> known;
+  for (const Rule& rule : rules) known.push_back(rule.name);
+  for (const std::string& name : names) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("there is no {} '{}' ({}){}", what, base::Printable(name, 60), key,
+                            base::Suggestion(name, known)));
+  }
+  return Unit{};
+}
+
 }  // namespace
 
 Answer ListReservations(const ReservationServices& services, const Call&) {
@@ -70,6 +86,9 @@ Result<Unit> MakeReservation(const ReservationServices& services, const Call& ca
   const Json json = CARMA_TRY(ReadBody(call));
   core::Reservation booking =
       CARMA_TRY(base::FieldsFromJson<core::Reservation>(json, "", base::Unknown::kRefused));
+  const core::PolicyConfig& config = services.engine.scheduler().config();
+  CARMA_TRY(CheckNames(booking.accounts, config.accounts, "account", "fair.accounts"));
+  CARMA_TRY(CheckNames(booking.classes, config.classes, "class", "fair.classes"));
   booking.made_by = call.caller.user;
   booking.why = base::Printable(booking.why, 500);
   // By number, because it may have been removed again by then.

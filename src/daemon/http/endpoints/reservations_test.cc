@@ -70,6 +70,10 @@ TEST_F(ReservationsTest, WhoMayNotOrAsksForWhatIsNotThereIsRefused) {
   EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["7"])").Message(), HasSubstr("no GPU 7"));
   EXPECT_THAT(Make(kRoot, 10, R"(,"gpu_type":"h100")").Message(), HasSubstr("2 of A100"));
   EXPECT_EQ(Make(kRoot, 10, R"(,"length":5)").status, 400);
+  EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["0"],"accounts":["nlp"])").Message(),
+              HasSubstr("there is no account 'nlp' (fair.accounts)"));
+  EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["0"],"classes":["normla"])").Message(),
+              HasSubstr("there is no class 'normla' (fair.classes), did you mean normal?"));
   EXPECT_EQ(Make(kRoot, -100, R"(,"gpus":["0"])").status, 400) << "over";
   EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kAda, "1")).status, 403);
   EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kRoot, "9")).status, 404);

@@ -112,6 +112,8 @@ TEST_F(SubmitTest, AnArrayIsOneDescriptionAndItsIndices) {
 }
 
 TEST_F(SubmitTest, WhatIsNoSubmissionIsRefusedAsAWhole) {
+  Json kill_signal = SpecJson();
+  kill_signal["checkpoint_signal"] = "KILL";
   const struct {
     Json body;
     const char* message;
@@ -124,6 +126,8 @@ TEST_F(SubmitTest, WhatIsNoSubmissionIsRefusedAsAWhole) {
       {{{"spec", SpecJson()}, {"array", {1, 1}}}, "/array/1: expected distinct whole numbers"},
       {{{"spec", SpecJson()}, {"array", {-1}}}, "/array/0: expected distinct whole numbers"},
       {{{"tasks", {SpecJson()}}, {"user", "root"}}, "user"},
+      {{{"tasks", {kill_signal}}},
+       "checkpoint_signal: expected a signal that a program can handle"},
   };
   for (const auto& c : cases) {
     const Heard heard = Submit(c.body);
