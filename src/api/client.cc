@@ -32,12 +32,11 @@ struct Answer {
 };
 
 std::unexpected<base::Error> NoAnswer(int timeout_s) {
-  return base::Fail(base::ErrorCode::kUnavailable,
-                    fmt::format("carmad did not answer within {} s", timeout_s));
+  return Unavailable("carmad did not answer within {} s", timeout_s);
 }
 
 std::unexpected<base::Error> BrokenAnswer(std::string_view what) {
-  return base::Fail(base::ErrorCode::kIo, fmt::format("answer of carmad: {}", what));
+  return Fail(ErrorCode::kIo, "answer of carmad: {}", what);
 }
 
 // False: the deadline has passed.
@@ -130,7 +129,7 @@ struct Client::Impl {
         return std::unexpected(NotRunning());
       }
       if (error == ENOTSOCK || error == EPROTOTYPE) {
-        return base::Fail(base::ErrorCode::kInvalid, path + ": expected a Unix stream socket");
+        return Invalid(path + ": expected a Unix stream socket");
       }
       return base::FailErrno(error, "connect to " + path);
     }
@@ -146,10 +145,8 @@ struct Client::Impl {
     }
     if (listener.uid == 0 || listener.uid == ::geteuid()) return base::Unit{};
     fd.reset();
-    return base::Fail(base::ErrorCode::kDenied,
-                      fmt::format("socket {} is served by user {}, expected root or user {}: "
-                                  "nothing was sent",
-                                  path, listener.uid, ::geteuid()));
+    return Denied("socket {} is served by user {}, expected root or user {}: nothing was sent",
+                  path, listener.uid, ::geteuid());
   }
 
   // A failed write is not yet an error: the daemon may have refused early with an answer.
@@ -182,8 +179,7 @@ struct Client::Impl {
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
       if (n < 0 && errno != ECONNRESET) return base::FailErrno(errno, "read from " + path);
       cut = true;
-      return base::Fail(base::ErrorCode::kUnavailable,
-                        fmt::format("carmad at {} closed the connection before it answered", path));
+      return Unavailable("carmad at {} closed the connection before it answered", path);
     }
   }
 
@@ -228,9 +224,7 @@ base::Result<std::string> Client::Call(const std::string& method, const std::str
                                        const std::string& body, int timeout_s) {
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
   if (body.size() > kMaxBodyBytes) {
-    return base::Fail(
-        base::ErrorCode::kInvalid,
-        fmt::format("request of {} bytes: expected at most {}", body.size(), kMaxBodyBytes));
+    return Invalid("request of {} bytes: expected at most {}", body.size(), kMaxBodyBytes);
   }
   impl_->cut = false;
   if (!impl_->Usable()) {

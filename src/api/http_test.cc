@@ -191,7 +191,7 @@ TEST(Responder, TheFirstAnswerOfAllCopiesCounts) {
   {
     const Responder reply([&](Response response) { sent.push_back(std::move(response)); });
     const Responder copy = reply;
-    copy(base::Fail(ErrorCode::kConflict, "it has ended"));
+    copy(Conflict("it has ended"));
     reply({.body = "too late"});
   }
   ASSERT_EQ(sent.size(), 1U);

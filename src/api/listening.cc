@@ -48,17 +48,14 @@ base::Result<base::Unit> ClearPath(const std::string& path, const sockaddr_un& a
     return base::FailErrno(errno, "socket " + path);
   }
   if (!S_ISSOCK(found.st_mode)) {
-    return base::Fail(base::ErrorCode::kConflict, "socket " + path + ": a file is in the way");
+    return Conflict("socket " + path + ": a file is in the way");
   }
   if (found.st_uid != ::geteuid()) {
-    return base::Fail(
-        base::ErrorCode::kDenied,
-        fmt::format("socket {}: belongs to user {}, expected {}", path, found.st_uid, ::geteuid()));
+    return Denied("socket {}: belongs to user {}, expected {}", path, found.st_uid, ::geteuid());
   }
   for (int looks = 0; CARMA_TRY(IsListening(address)); ++looks) {
     if (looks == kLooks) {
-      return base::Fail(base::ErrorCode::kConflict,
-                        "socket " + path + ": another daemon listens there");
+      return Conflict("socket " + path + ": another daemon listens there");
     }
     std::this_thread::sleep_for(kBetweenLooks);
   }
@@ -118,8 +115,7 @@ base::Result<Listening> ListenOnPath(UnixPlace& place) {
 base::Result<Listening> ListenOnLoopback(int family, std::uint16_t& port) {
   Listening listening{NewSocket(family), family};
   const int fd = listening.fd.get();
-  if (fd < 0 && errno == EAFNOSUPPORT)
-    return base::Fail(base::ErrorCode::kNotFound, "this machine has no such addresses");
+  if (fd < 0 && errno == EAFNOSUPPORT) return NotFound("this machine has no such addresses");
   if (fd < 0) return base::FailErrno(errno, "socket");
   const int on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -141,10 +137,8 @@ base::Result<Listening> ListenOnLoopback(int family, std::uint16_t& port) {
       ::listen(fd, SOMAXCONN) != 0 ||
       ::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
     const std::string where = fmt::format("{}:{}", family == AF_INET ? "127.0.0.1" : "[::1]", port);
-    if (errno == EADDRINUSE)
-      return base::Fail(base::ErrorCode::kConflict, where + ": the port is in use");
-    if (errno == EADDRNOTAVAIL)
-      return base::Fail(base::ErrorCode::kNotFound, "this machine has no " + where);
+    if (errno == EADDRINUSE) return Conflict(where + ": the port is in use");
+    if (errno == EADDRNOTAVAIL) return NotFound("this machine has no " + where);
     return base::FailErrno(errno, "listen on " + where);
   }
   port = ntohs(family == AF_INET ? four.sin_port : six.sin6_port);
@@ -189,9 +183,8 @@ base::Result<sockaddr_un> UnixAddress(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return base::Fail(base::ErrorCode::kInvalid,
-                      fmt::format("socket path '{}': expected 1 to {} bytes", base::Printable(path),
-                                  sizeof address.sun_path - 1));
+    return Invalid("socket path '{}': expected 1 to {} bytes", base::Printable(path),
+                   sizeof address.sun_path - 1);
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;

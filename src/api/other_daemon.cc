@@ -1,7 +1,6 @@
 // Asks a carmad that may be there who it is.
 #include "api/other_daemon.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "api/http.h"
@@ -21,12 +20,10 @@ base::Result<base::Unit> CheckNoOtherDaemon(const std::string& socket, const std
   if (!json) return base::Unit{};
   const base::Result<StatusView> status = FromJson<StatusView>(*json);
   if (!status || status->uid == ::getuid()) return base::Unit{};
-  return base::Fail(
-      base::ErrorCode::kConflict,
-      fmt::format(
-          "{}'s carmad (process {}, {}) already manages the GPUs of this server and would not know "
-          "about your tasks: submit to it with 'carma', or start a second one with {}",
-          base::UserName(static_cast<uid_t>(status->uid)), status->pid, socket, option));
+  return Conflict(
+      "{}'s carmad (process {}, {}) already manages the GPUs of this server and would not know "
+      "about your tasks: submit to it with 'carma', or start a second one with {}",
+      base::UserName(static_cast<uid_t>(status->uid)), status->pid, socket, option);
 }
 
 }  // namespace carma::api

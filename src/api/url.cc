@@ -1,7 +1,5 @@
 #include "api/url.h"
 
-#include <fmt/format.h>
-
 #include <optional>
 
 #include "base/text.h"
@@ -17,8 +15,7 @@ std::optional<int> HexDigit(char c) {
 }
 
 std::unexpected<base::Error> BadTarget(std::string_view target, std::string_view what) {
-  return base::Fail(base::ErrorCode::kInvalid,
-                    fmt::format("request target '{}': {}", base::Printable(target, 100), what));
+  return Invalid("request target '{}': {}", base::Printable(target, 100), what);
 }
 
 std::optional<std::string> Unescape(std::string_view text, bool plus_is_blank) {

@@ -107,9 +107,8 @@ Result<Unit> MakeSimulated(Flags& flags) {
   if (ran == 0) return Unit{};
   const std::string why =
       carma::base::ReadFile(fmt::format("/proc/self/fd/{}", said->get()), 4096).value_or("");
-  return carma::base::Fail(carma::base::ErrorCode::kInvalid,
-                           fmt::format("--simulate: {}", why.empty() ? "carma-simgpu does not run"
-                                                                     : carma::base::Trim(why)));
+  return carma::Fail(carma::base::ErrorCode::kInvalid, "--simulate: {}",
+                     why.empty() ? "carma-simgpu does not run" : carma::base::Trim(why));
 }
 
 // False if the parent has already ended.

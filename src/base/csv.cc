@@ -11,7 +11,7 @@ namespace {
 
 std::unexpected<Error> BadLine(std::string_view where, int line, std::string_view what) {
   const std::string place = where.empty() ? "line " : std::string(where) + ":";
-  return Fail(ErrorCode::kInvalid, place + std::to_string(line) + ": " + std::string(what));
+  return Invalid(place + std::to_string(line) + ": " + std::string(what));
 }
 
 // Takes one record off the front of the text; `line` is advanced past it.
@@ -127,7 +127,7 @@ Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::s
   }
   if (table.header_.empty()) {
     const std::string place = where.empty() ? "" : std::string(where) + ": ";
-    return Fail(ErrorCode::kInvalid, place + "empty: expected a header line");
+    return Invalid(place + "empty: expected a header line");
   }
   return table;
 }

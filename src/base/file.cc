@@ -22,7 +22,7 @@ Result<std::string> ReadAll(int fd, std::size_t max_bytes) {
     if (n < 0) return FailErrno(errno, "read");
     if (n == 0) return text;
     if (text.size() + static_cast<std::size_t>(n) > max_bytes) {
-      return Fail(ErrorCode::kInvalid, "larger than " + std::to_string(max_bytes) + " bytes");
+      return Invalid("larger than " + std::to_string(max_bytes) + " bytes");
     }
     text.append(buffer, static_cast<std::size_t>(n));
   }
@@ -34,7 +34,7 @@ Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
   if (!fd) return FailErrno(errno, path);
   struct stat st {};
   if (::fstat(fd.get(), &st) != 0) return FailErrno(errno, path);
-  if (!S_ISREG(st.st_mode)) return Fail(ErrorCode::kInvalid, path + ": not a regular file");
+  if (!S_ISREG(st.st_mode)) return Invalid(path + ": not a regular file");
   Result<std::string> text = ReadAll(fd.get(), max_bytes);
   if (!text) return Wrap(text.error(), path);
   return text;
@@ -79,7 +79,7 @@ Result<Unit> MakeDirs(const std::string& path, unsigned mode) {
   }
   struct stat st {};
   if (::stat(path.c_str(), &st) != 0) return FailErrno(errno, path);
-  if (!S_ISDIR(st.st_mode)) return Fail(ErrorCode::kInvalid, path + ": not a directory");
+  if (!S_ISDIR(st.st_mode)) return Invalid(path + ": not a directory");
   return Unit{};
 }
 

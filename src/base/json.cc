@@ -74,7 +74,7 @@ Result<Json> ParseJson(std::string_view text) {
   Json json;
   BoundedSax sax(json);
   if (!Json::sax_parse(text.begin(), text.end(), &sax)) {
-    return Fail(ErrorCode::kInvalid, sax.problem().empty() ? "not JSON" : sax.problem());
+    return Invalid(sax.problem().empty() ? "not JSON" : sax.problem());
   }
   return json;
 }

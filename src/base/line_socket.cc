@@ -34,20 +34,19 @@ Result<std::string> LineSocket::Receive(std::chrono::milliseconds timeout) {
   const std::int64_t until_ns = BootTimeNs() + timeout.count() * 1'000'000;
   while (true) {
     if (std::optional<std::string> line = TakeLine()) return std::move(*line);
-    if (pending_.size() > max_line_)
-      return Fail(ErrorCode::kInvalid, "a line of more than the limit");
+    if (pending_.size() > max_line_) return Invalid("a line of more than the limit");
     const std::int64_t left_ms = (until_ns - BootTimeNs() + 999'999) / 1'000'000;
     pollfd ready{fd_.get(), POLLIN, 0};
     const auto wait_ms = static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 1'000'000));
     const int count = ::poll(&ready, 1, wait_ms);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return FailErrno(errno, "poll");
-    if (count == 0 && left_ms <= wait_ms) return Fail(ErrorCode::kUnavailable, "no answer in time");
+    if (count == 0 && left_ms <= wait_ms) return Unavailable("no answer in time");
     if (count == 0) continue;
     char bytes[16'384];
     const ssize_t got = ::recv(fd_.get(), bytes, sizeof bytes, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return Fail(ErrorCode::kNotFound, "the connection ended");
+    if (got <= 0) return NotFound("the connection ended");
     pending_.append(bytes, static_cast<std::size_t>(got));
   }
 }

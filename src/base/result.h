@@ -1,9 +1,12 @@
 // Expected failures as values: every fallible call of CARMA returns Result<T>.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <expected>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace carma::base {
 
@@ -35,6 +38,31 @@ std::string_view ErrorCodeName(ErrorCode code);  // "invalid", "not_found" … a
 ErrorCode ParseErrorCode(std::string_view name);
 
 std::unexpected<Error> Fail(ErrorCode code, std::string message);
+// The message is written by a format string of fmt.
+template <class First, class... Rest>
+std::unexpected<Error> Fail(ErrorCode code, fmt::format_string<First, Rest...> text, First&& first,
+                            Rest&&... rest) {
+  return Fail(code, fmt::vformat(text, fmt::make_format_args(first, rest...)));
+}
+
+// Fail() with one of the usual codes: Invalid("{}: expected a number", word).
+template <ErrorCode kCode>
+struct FailWith {
+  std::unexpected<Error> operator()(std::string message) const {
+    return Fail(kCode, std::move(message));
+  }
+  template <class First, class... Rest>
+  std::unexpected<Error> operator()(fmt::format_string<First, Rest...> text, First&& first,
+                                    Rest&&... rest) const {
+    return Fail(kCode, fmt::vformat(text, fmt::make_format_args(first, rest...)));
+  }
+};
+inline constexpr FailWith<ErrorCode::kInvalid> Invalid;
+inline constexpr FailWith<ErrorCode::kNotFound> NotFound;
+inline constexpr FailWith<ErrorCode::kConflict> Conflict;
+inline constexpr FailWith<ErrorCode::kUnavailable> Unavailable;
+inline constexpr FailWith<ErrorCode::kDenied> Denied;
+
 // Error of a system call: "what: strerror(err)"; ENOENT is kNotFound, EACCES and EPERM kDenied, the
 // rest kIo.
 std::unexpected<Error> FailErrno(int err, std::string_view what);
@@ -49,10 +77,15 @@ std::unexpected<Error> Wrap(const Error& error, std::string_view doing);
 namespace carma {
 
 // The words of every call that can fail are known in all rooms.
+using base::Conflict;
+using base::Denied;
 using base::ErrorCode;
 using base::Fail;
 using base::FailErrno;
+using base::Invalid;
+using base::NotFound;
 using base::Result;
+using base::Unavailable;
 using base::Unit;
 
 }  // namespace carma

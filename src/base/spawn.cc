@@ -87,11 +87,11 @@ Result<UniqueFd> MemoryFile(std::string_view text) {
   UniqueFd file(::memfd_create("carma", MFD_CLOEXEC));
   if (file && file.get() < kBehindPlaces)
     file.reset(::fcntl(file.get(), F_DUPFD_CLOEXEC, kBehindPlaces));
-  if (!file) return Fail(ErrorCode::kUnavailable, std::string("memory: ") + std::strerror(errno));
+  if (!file) return Unavailable(std::string("memory: ") + std::strerror(errno));
   if (Result<Unit> written = WriteAll(file.get(), text); !written)
     return std::unexpected(written.error());
   if (::lseek(file.get(), 0, SEEK_SET) != 0)
-    return Fail(ErrorCode::kUnavailable, std::string("memory: ") + std::strerror(errno));
+    return Unavailable(std::string("memory: ") + std::strerror(errno));
   return file;
 }
 

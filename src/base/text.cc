@@ -52,9 +52,8 @@ bool IsControl(char32_t point) {
 }
 
 std::unexpected<Error> BadSpan(std::string_view text) {
-  return Fail(ErrorCode::kInvalid,
-              "'" + Printable(text, 40) +
-                  "' is not a time span (90s, 15m, 12h, 2d, MIN, H:M:S or D-H:M:S)");
+  return Invalid("'" + Printable(text, 40) +
+                 "' is not a time span (90s, 15m, 12h, 2d, MIN, H:M:S or D-H:M:S)");
 }
 
 // "1h30m", "90s": numbers each followed by a unit.
@@ -177,8 +176,8 @@ Result<std::int64_t> ParseMemoryMib(std::string_view text) {
     to_mib = 1.0 / 1024;
   const std::optional<double> number = ParseDouble(Trim(lower));
   if (!number || *number < 0 || *number * to_mib > static_cast<double>(kMaxMib)) {
-    return Fail(ErrorCode::kInvalid, "'" + Printable(text, 40) +
-                                         "' is not a memory size (800M, 12G, or a number of MiB)");
+    return Invalid("'" + Printable(text, 40) +
+                   "' is not a memory size (800M, 12G, or a number of MiB)");
   }
   return static_cast<std::int64_t>(std::ceil(*number * to_mib));
 }

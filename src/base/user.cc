@@ -39,8 +39,7 @@ Result<std::optional<UserEntry>> FindUser(std::uint32_t uid) {
                      TextOf(entry.pw_shell)};
   }
   if (IsNone(error)) return std::nullopt;
-  return Fail(ErrorCode::kUnavailable,
-              fmt::format("the user database has no entry for user {}", uid));
+  return Unavailable("the user database has no entry for user {}", uid);
 }
 
 Result<std::uint32_t> FindGroup(const std::string& name) {
@@ -54,10 +53,8 @@ Result<std::uint32_t> FindGroup(const std::string& name) {
     buffer.resize(buffer.size() * 2);
   }
   if (found != nullptr) return entry.gr_gid;
-  if (IsNone(error))
-    return Fail(ErrorCode::kNotFound, fmt::format("no group '{}'", Printable(name)));
-  return Fail(ErrorCode::kUnavailable,
-              fmt::format("the user database cannot say which group '{}' is", Printable(name)));
+  if (IsNone(error)) return NotFound("no group '{}'", Printable(name));
+  return Unavailable("the user database cannot say which group '{}' is", Printable(name));
 }
 
 std::string UserName(std::uint32_t uid) {

@@ -19,9 +19,8 @@ std::optional<std::uint64_t> ParseId(std::string_view text) {
 }
 
 base::Result<TaskRange> ParsePiece(std::string_view piece) {
-  const auto bad = base::Fail(ErrorCode::kInvalid,
-                              "task '" + base::Printable(piece, 40) +
-                                  "': expected a number, a range such as 40-45, 40_3, @ or @~N");
+  const auto bad = Invalid("task '" + base::Printable(piece, 40) +
+                           "': expected a number, a range such as 40-45, 40_3, @ or @~N");
   if (piece == "@") return TaskRange{.own = true};
   if (piece.starts_with("@~")) {
     const auto back = base::ParseInt(piece.substr(2));
@@ -53,9 +52,8 @@ base::Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::stri
       // Checked one by one: the sum of two ranges must not overflow.
       const std::uint64_t count = range->own ? 1 : range->last - range->first + 1;
       if (count > kMaxTasksNamed || (total += count) > kMaxTasksNamed) {
-        return base::Fail(ErrorCode::kInvalid, "tasks '" + base::Printable(word, 40) +
-                                                   "': expected at most " +
-                                                   std::to_string(kMaxTasksNamed));
+        return Invalid("tasks '" + base::Printable(word, 40) + "': expected at most " +
+                       std::to_string(kMaxTasksNamed));
       }
       ranges.push_back(*range);
     }
@@ -80,11 +78,10 @@ base::Result<std::vector<std::uint64_t>> ExpandRanges(
   };
   for (const TaskRange& range : ranges) {
     if (range.own && range.back >= newest_own.size()) {
-      return base::Fail(ErrorCode::kNotFound,
-                        newest_own.empty()
-                            ? "you have no task yet"
-                            : "you have only " + std::to_string(newest_own.size()) + " tasks, @~" +
-                                  std::to_string(range.back) + " is none of them");
+      return NotFound(newest_own.empty()
+                          ? "you have no task yet"
+                          : "you have only " + std::to_string(newest_own.size()) + " tasks, @~" +
+                                std::to_string(range.back) + " is none of them");
     }
     if (range.own) {
       add(newest_own[range.back]);

@@ -79,8 +79,7 @@ base::Result<base::Unit> CheckPrivate(const std::string& folder, unsigned uid) {
   struct stat info {};
   if (::lstat(folder.c_str(), &info) != 0) return base::FailErrno(errno, folder);
   if (S_ISDIR(info.st_mode) && info.st_uid == uid && (info.st_mode & 022) == 0) return base::Unit{};
-  return base::Fail(base::ErrorCode::kDenied,
-                    folder + ": expected a folder of yours that nobody else may write to");
+  return Denied(folder + ": expected a folder of yours that nobody else may write to");
 }
 
 std::string JobPilotSocket(const Environment& environment, unsigned uid) {

@@ -109,7 +109,7 @@ class Loading {
     if (optional && !base::Exists(path)) return Unit{};
     Result<std::string> text = base::ReadFile(path, kMaxSettingsBytes);
     if (!text && text.error().code == ErrorCode::kNotFound)
-      return Fail(ErrorCode::kInvalid, "configuration: " + text.error().message);
+      return Invalid("configuration: " + text.error().message);
     if (!text) return base::Wrap(text.error(), "configuration");
     return AddText(path, *text);
   }
@@ -139,7 +139,7 @@ class Loading {
         mistakes_.begin() + static_cast<std::ptrdiff_t>(std::min(kMost, mistakes_.size())));
     if (mistakes_.size() > kMost)
       shown.push_back(fmt::format("and {} more mistakes", mistakes_.size() - kMost));
-    return Fail(ErrorCode::kInvalid, base::Join(shown, "; "));
+    return Invalid(base::Join(shown, "; "));
   }
 
   Result<Unit> AddEnvironment(const std::map<std::string, std::string>& environment) {
@@ -285,8 +285,8 @@ class Loading {
         entry.items, [](const std::string& item) { return item.find(',') != item.npos; });
     if (comma == entry.items.end() || (key.forms & kTextList) == 0)
       return WrongValue(where, key, entry.text);
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: expected no comma within '{}'", where,
-                                                 key.name, base::Printable(*comma, 100)));
+    return Invalid("{}: {}: expected no comma within '{}'", where, key.name,
+                   base::Printable(*comma, 100));
   }
 
   static std::unexpected<base::Error> WrongValue(const std::string& where, const Key& key,
@@ -294,26 +294,23 @@ class Loading {
     const std::string trouble = key.trouble ? key.trouble(text) : "";
     // `trouble` names the wrong item of a list and what was expected.
     if ((key.forms & kTextList) != 0 && !trouble.empty())
-      return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: {}", where, key.name, trouble));
+      return Invalid("{}: {}: {}", where, key.name, trouble);
     const std::string got =
         text.empty() ? "" : fmt::format(", not '{}'", base::Printable(text, 60));
     const std::string why = trouble.empty() ? "" : ": " + trouble;
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("{}: {}: expected {}{}{}", where, key.name, key.type, got, why));
+    return Invalid("{}: {}: expected {}{}{}", where, key.name, key.type, got, why);
   }
 
   static std::unexpected<base::Error> Unknown(const std::string& where, const std::string& name) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("{}: {}: no such key{}", where, base::Printable(name, 80),
-                            Suggest(NearestKey(name))));
+    return Invalid("{}: {}: no such key{}", where, base::Printable(name, 80),
+                   Suggest(NearestKey(name)));
   }
 
   // other: the key that was set if `name` has its default.
   std::unexpected<base::Error> Contradiction(const std::string& name, const std::string& what,
                                              const std::string& other = "") {
     const bool set = other.empty() || loaded_.settings.chosen.contains(name);
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("{}: {}: {}", loaded_.origins[set ? name : other].where, name, what));
+    return Invalid("{}: {}: {}", loaded_.origins[set ? name : other].where, name, what);
   }
 
   // The core begins with the field: "sm_cap" of policy.sm_cap, "slots.length".

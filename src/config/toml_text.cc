@@ -94,17 +94,14 @@ base::Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_
   // A byte-order mark may open the file.
   const std::string_view body = text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
   if (const std::optional<unsigned> line = LineOfStrayLetter(body)) {
-    return base::Fail(
-        base::ErrorCode::kInvalid,
-        fmt::format("{}:{}: expected ASCII outside quotes and comments", path, *line));
+    return Invalid("{}:{}: expected ASCII outside quotes and comments", path, *line);
   }
   std::vector<Entry> entries;
   try {
     Flatten(toml::parse(body), {}, entries);
   } catch (const toml::parse_error& error) {
-    return base::Fail(base::ErrorCode::kInvalid,
-                      fmt::format("{}:{}: {}", path, error.source().begin.line,
-                                  base::Printable(error.description(), 300)));
+    return Invalid("{}:{}: {}", path, error.source().begin.line,
+                   base::Printable(error.description(), 300));
   }
   // toml++ sorts tables by name, but the first mistake of the file should be reported first.
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {

@@ -24,14 +24,14 @@ class ClassPrior {
 
   static Result<Answer> Ask(const Question& question) {
     if (question.history == nullptr || question.kin.empty())
-      return Fail(ErrorCode::kNotFound, "no earlier runs of the program are known");
+      return NotFound("no earlier runs of the program are known");
     std::vector<std::int64_t> peaks_mib;
     for (const task::Observation& run : question.history->OfKin(question.kin)) {
       if (!run.ran_out) peaks_mib.push_back(run.measured_mib);
     }
     if (peaks_mib.size() < kLeastRuns) {
-      return Fail(ErrorCode::kNotFound, "fewer than " + std::to_string(kLeastRuns) +
-                                            " earlier runs of the program are known");
+      return NotFound("fewer than " + std::to_string(kLeastRuns) +
+                      " earlier runs of the program are known");
     }
     std::sort(peaks_mib.begin(), peaks_mib.end());
     Answer answer;
@@ -69,8 +69,7 @@ class OfAmounts {
     std::optional<Interpolation> found = Along(as_long, asked.batch, &task::Observation::batch);
     if (!found) found = Along(as_many, asked.length, &task::Observation::length);
     if (!found && asked.batch && asked.length) found = AlongTokens();
-    if (!found)
-      return Fail(ErrorCode::kNotFound, "it has not run here with two other batches or lengths");
+    if (!found) return NotFound("it has not run here with two other batches or lengths");
     return AnswerOf(*found);
   }
 
@@ -263,7 +262,7 @@ class Auto : public Estimator {
     }
     const std::string& summary =
         question.summary_trouble.empty() ? reckoned.error().message : question.summary_trouble;
-    return Fail(ErrorCode::kNotFound, summary + "; " + known.error().message);
+    return NotFound(summary + "; " + known.error().message);
   }
 
  private:

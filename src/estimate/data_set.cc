@@ -183,8 +183,7 @@ Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measur
     set.runs.push_back(std::move(run));
   }
   if (set.runs.empty()) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: none of its {} rows has a model in {}",
-                                                 measured, table.size(), layers));
+    return Invalid("{}: none of its {} rows has a model in {}", measured, table.size(), layers);
   }
   return set;
 }
@@ -240,7 +239,7 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     set.runs.push_back(std::move(run));
   }
   if (set.runs.empty()) {
-    return Fail(ErrorCode::kInvalid, catalogue + ": no row states the measured memory");
+    return Invalid(catalogue + ": no row states the measured memory");
   }
   return set;
 }

@@ -56,11 +56,9 @@ base::Result<Network> LoadBytes(NetworkKind kind, Family family, std::string_vie
   const auto tensors = CARMA_TRY(ParseTensors(bytes, path));
   auto network = Network::Load(tensors, path);
   if (network && (network->kind() != kind || network->family() != family)) {
-    return base::Fail(
-        ErrorCode::kInvalid,
-        fmt::format("{}: kind {}, family {}, expected {}, {}", path,
-                    NetworkKindName(network->kind()), model::FamilyName(network->family()),
-                    NetworkKindName(kind), model::FamilyName(family)));
+    return Invalid("{}: kind {}, family {}, expected {}, {}", path,
+                   NetworkKindName(network->kind()), model::FamilyName(network->family()),
+                   NetworkKindName(kind), model::FamilyName(family));
   }
   return network;
 }
@@ -104,9 +102,7 @@ class GpuMemNet : public Estimator {
   std::string_view name() const override { return name_; }
 
   base::Result<Answer> Ask(const Question& question) const override {
-    const auto nothing = [](std::string_view reason) {
-      return base::Fail(ErrorCode::kNotFound, std::string(reason));
-    };
+    const auto nothing = [](std::string_view reason) { return NotFound(std::string(reason)); };
     if (question.layers == nullptr) {
       return nothing(question.summary_trouble.empty() ? "there is no model summary"
                                                       : question.summary_trouble);

@@ -432,9 +432,7 @@ std::vector<std::string_view> Network::Unfamiliar(const NetworkInput& input) con
 }
 
 base::Result<base::Unit> Network::Check(const TensorFile& file, std::string_view path) const {
-  const auto fail = [&](std::string_view what) {
-    return base::Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path, what));
-  };
+  const auto fail = [&](std::string_view what) { return Invalid("{}: {}", path, what); };
   constexpr Index kMaxExamples = 16;
   const auto find = [&](const char* name, Index columns) -> const Tensor* {
     const auto found = file.tensors.find(name);

@@ -79,13 +79,11 @@ class FromHistory : public Estimator {
  public:
   std::string_view name() const override { return "history"; }
   base::Result<Answer> Ask(const Question& question) const override {
-    if (question.history == nullptr)
-      return base::Fail(base::ErrorCode::kNotFound, "there is no history");
+    if (question.history == nullptr) return NotFound("there is no history");
     if (question.signature.empty())
-      return base::Fail(base::ErrorCode::kNotFound,
-                        "there is no command to look up in the history");
+      return NotFound("there is no command to look up in the history");
     const std::vector<task::Observation> runs = question.history->OfSignature(question.signature);
-    if (runs.empty()) return base::Fail(base::ErrorCode::kNotFound, "it has not run here before");
+    if (runs.empty()) return NotFound("it has not run here before");
     Recollection recollection = Recollect(runs, question.gpu_type);
     Answer answer;
     answer.point_mib = recollection.point_mib;

@@ -17,12 +17,12 @@ class Horus : public Estimator {
   std::string_view name() const override { return "horus"; }
   base::Result<Answer> Ask(const Question& question) const override {
     if (question.layers == nullptr) {
-      return base::Fail(ErrorCode::kNotFound, "there is no model summary");
+      return NotFound("there is no model summary");
     }
-    if (!question.batch) return base::Fail(ErrorCode::kNotFound, "the batch size is not known");
+    if (!question.batch) return NotFound("the batch size is not known");
     const model::Features features = model::Summarize(*question.layers);
     if (features.activations == 0) {
-      return base::Fail(ErrorCode::kNotFound, "the summary gives no shapes");
+      return NotFound("the summary gives no shapes");
     }
     const auto batch = static_cast<double>(*question.batch);
     const double params_mib = 4 * static_cast<double>(features.params) / kMib;

@@ -44,7 +44,7 @@ class Parser {
 
  private:
   std::unexpected<base::Error> Bad(std::string_view what) const {
-    return base::Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path_, what));
+    return Invalid("{}: {}", path_, what);
   }
   std::unexpected<base::Error> Bad(std::string_view tensor, std::string_view what) const {
     // The name comes from outside and may be long.

@@ -71,9 +71,8 @@ base::Result<LoraTargets> ParseLoraTargets(std::string_view words) {
     if (Add(word, targets)) continue;
     if (word.ends_with("_proj")) word.resize(word.size() - 5);
     if (Add(word, targets)) continue;
-    return base::Fail(base::ErrorCode::kInvalid,
-                      "'" + base::Printable(each, 40) +
-                          "': expected some of q,k,v,o,gate,up,down, or attention, mlp, all");
+    return Invalid("'" + base::Printable(each, 40) +
+                   "': expected some of q,k,v,o,gate,up,down, or attention, mlp, all");
   }
   return targets;
 }

@@ -25,8 +25,7 @@ std::string Place(const TrainingWord& word) {
 }
 
 std::unexpected<base::Error> Wrong(const TrainingWord& word, std::string_view expected) {
-  return Fail(ErrorCode::kInvalid, fmt::format("{}: '{}': expected {}", Place(word),
-                                               base::Printable(word.value, 40), expected));
+  return Invalid("{}: '{}': expected {}", Place(word), base::Printable(word.value, 40), expected);
 }
 
 // Looks words up and notes the first mistake.
@@ -108,9 +107,8 @@ void SetTokens(Words& words, TrainingPlan& plan) {
   words.Switch("packed", packed);
   words.Switch("variable-length", plan.variable_length);
   if (packed && (plan.variable_length || mean_length > 0)) {
-    words.Take(
-        Fail(ErrorCode::kInvalid,
-             Place(*words.Find("packed")) + ": expected without --variable-length and --mean-len"));
+    words.Take(Invalid(Place(*words.Find("packed")) +
+                       ": expected without --variable-length and --mean-len"));
   }
   plan.variable_length = plan.variable_length || mean_length > 0;
   if (mean_length > 0) plan.mean_length = mean_length;
@@ -195,8 +193,7 @@ void SetMethod(Words& words, const TransformerConfig& config, TrainingPlan& plan
   const TrainingWord* said = words.Find("lora-targets");
   const TrainingWord& named = said != nullptr ? *said : usual;
   const Result<LoraTargets> targets = ParseLoraTargets(named.value);
-  if (!targets)
-    return words.Take(Fail(ErrorCode::kInvalid, Place(named) + ": " + targets.error().message));
+  if (!targets) return words.Take(Invalid(Place(named) + ": " + targets.error().message));
   plan.lora_targets = *targets;
   words.Number("lora-rank", kMostRank, plan.lora_rank);
   words.Switch("lora-dropout", plan.lora_dropout);

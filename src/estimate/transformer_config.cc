@@ -441,8 +441,7 @@ void GetTowers(base::JsonReader& whole, TransformerConfig& config) {
 
 Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where) {
   if (text.size() > kMaxConfigBytes) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected a config.json of at most {} bytes",
-                                                 where, kMaxConfigBytes));
+    return Invalid("{}: expected a config.json of at most {} bytes", where, kMaxConfigBytes);
   }
   const Result<base::Json> json = base::ParseJson(text);
   if (!json) return base::Wrap(json.error(), where);

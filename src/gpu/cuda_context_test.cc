@@ -239,8 +239,7 @@ TEST_F(CudaContext, IsNotMadeWhereItWouldDisturb) {
     EXPECT_EQ(probe_.seen, 0);
     EXPECT_EQ(Log(), "") << "no context was tried";
   }
-  EXPECT_THAT(ContextObstacle(info_, base::Fail(base::ErrorCode::kNotFound, "lost")),
-              HasSubstr("lost"));
+  EXPECT_THAT(ContextObstacle(info_, NotFound("lost")), HasSubstr("lost"));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ ReadResult<Reading> FakeProbe::Read(std::size_t device, base::Time now) {
   std::unique_lock lock(mutex_);
   WaitWhileHanging(lock);
   if (device >= devices_.size()) {
-    return base::Fail(base::ErrorCode::kNotFound, "no GPU " + std::to_string(device));
+    return NotFound("no GPU " + std::to_string(device));
   }
   ++reads_;
   if (devices_[device].error) return std::unexpected(*devices_[device].error);

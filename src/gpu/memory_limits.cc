@@ -24,12 +24,11 @@ Result<Unit> Judge(const NvmlApi& api, nvml::Return code, const std::string& doi
   const ErrorCode error = code == nvml::kNoPermission ? ErrorCode::kDenied
                           : code == nvml::kNotFound   ? ErrorCode::kNotFound
                                                       : ErrorCode::kUnavailable;
-  return Fail(error, fmt::format("{}: {}", doing, NvmlText(api, code)));
+  return Fail(error, "{}: {}", doing, NvmlText(api, code));
 }
 
 Result<nvml::Device> FindGpu(const NvmlApi& api, const std::string& uuid) {
-  if (api.by_uuid == nullptr)
-    return Fail(ErrorCode::kUnavailable, "the driver cannot find GPUs by UUID");
+  if (api.by_uuid == nullptr) return Unavailable("the driver cannot find GPUs by UUID");
   nvml::Device device = nullptr;
   CARMA_TRY(Judge(api, api.by_uuid(uuid.c_str(), &device), uuid));
   return device;
@@ -62,9 +61,9 @@ std::optional<std::vector<MemoryLimit>> ParseLimits(std::span<const std::string>
 Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
                              std::span<const MemoryLimit> limits) {
   if (api.set_memory_limits == nullptr)
-    return Fail(ErrorCode::kUnavailable, "this driver has no memory limits (branch 615 has them)");
+    return Unavailable("this driver has no memory limits (branch 615 has them)");
   const NvmlSession session(api);
-  if (!session.open()) return Fail(ErrorCode::kUnavailable, "the driver does not answer");
+  if (!session.open()) return Unavailable("the driver does not answer");
   for (const MemoryLimit& limit : limits) {
     CARMA_TRY(SetOne(api, group, limit));
   }

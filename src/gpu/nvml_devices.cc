@@ -349,9 +349,8 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
     return calls.Failure(code, "counting GPUs");
   }
   if (count > kMaxDevices) {
-    return base::Fail(
-        base::ErrorCode::kCorrupt,
-        fmt::format("NVML counts {} GPUs, at most {} are plausible", count, kMaxDevices));
+    return Fail(ErrorCode::kCorrupt, "NVML counts {} GPUs, at most {} are plausible", count,
+                kMaxDevices);
   }
   std::vector<Group> groups;
   std::optional<ReadError> first_error;
@@ -388,8 +387,7 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
 base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls,
                                               std::span<NvmlDevice* const> devices) {
   if (!devices.empty() && !calls.api.by_uuid) {
-    return base::Fail(base::ErrorCode::kUnavailable,
-                      "NVML was reloaded; GPUs must be listed again");
+    return Unavailable("NVML was reloaded; GPUs must be listed again");
   }
   std::optional<base::Error> first_error;
   bool any = devices.empty();

@@ -28,13 +28,11 @@ base::Result<NvmlLibrary> LoadNvml(const std::string& library) {
   std::unique_ptr<void, CloseLibrary> handle(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!handle) {
     const char* why = ::dlerror();
-    return base::Fail(base::ErrorCode::kUnavailable,
-                      fmt::format("no NVML library: {}", why ? why : library.c_str()));
+    return Unavailable("no NVML library: {}", why ? why : library.c_str());
   }
   const NvmlApi api([opened = handle.get()](const char* name) { return ::dlsym(opened, name); });
   if (const char* missing = MissingFunction(api)) {
-    return base::Fail(base::ErrorCode::kUnavailable,
-                      fmt::format("{} is not NVML: it has no {}", library, missing));
+    return Unavailable("{} is not NVML: it has no {}", library, missing);
   }
   return NvmlLibrary{std::move(handle), api};
 }

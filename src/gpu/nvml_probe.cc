@@ -111,8 +111,7 @@ base::Result<base::Unit> LibraryProbe::Open() {
 base::Result<base::Unit> LibraryProbe::FindAgain() {
   // To find a GPU by its name, NVML visits all GPUs.
   if (!devices_.empty() && !listing_.leave_out.empty()) {
-    return base::Fail(base::ErrorCode::kUnavailable,
-                      "NVML was reloaded; GPUs must be listed again");
+    return Unavailable("NVML was reloaded; GPUs must be listed again");
   }
   std::vector<NvmlDevice*> all;
   for (DeviceState& device : devices_) {
@@ -233,7 +232,7 @@ ReadResult<std::vector<DeviceInfo>> LibraryProbe::Devices() {
 ReadResult<Reading> LibraryProbe::Read(std::size_t index, base::Time now) {
   CARMA_TRY(Open());
   if (index >= devices_.size()) {
-    return base::Fail(base::ErrorCode::kNotFound, fmt::format("no GPU {}", index));
+    return NotFound("no GPU {}", index);
   }
   TakeEvents();
   DeviceState& device = devices_[index];
@@ -241,9 +240,7 @@ ReadResult<Reading> LibraryProbe::Read(std::size_t index, base::Time now) {
     return std::unexpected(ReadError(base::ErrorCode::kNotFound, trouble.text, trouble.gpu));
   }
   if (!device.handle) {
-    return base::Fail(
-        base::ErrorCode::kNotFound,
-        fmt::format("GPU {} was not found when the driver came back", device.info.uuid));
+    return NotFound("GPU {} was not found when the driver came back", device.info.uuid);
   }
   Reading reading;
   reading.taken = now;

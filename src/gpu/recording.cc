@@ -25,16 +25,15 @@ Result<Recording> ParseHead(std::string_view line) {
   std::int64_t version = 0;
   in.Get("carma_recording", version, 0, std::numeric_limits<std::int64_t>::max());
   if (!in.error() && version != kRecordingVersion) {
-    return Fail(ErrorCode::kInvalid,
-                "expected {\"carma_recording\":" + std::to_string(kRecordingVersion) +
-                    ", …}: not a recording, or of another version");
+    return Invalid("expected {\"carma_recording\":" + std::to_string(kRecordingVersion) +
+                   ", …}: not a recording, or of another version");
   }
   in.Get("made_by", recording.made_by, 200);
   in.Get("driver", recording.driver, 200);
   const Json* devices = in.Raw("devices");
   if (in.error()) return std::unexpected(*in.error());
   if (!devices || !devices->is_array() || devices->size() > kMaxDevices) {
-    return Fail(ErrorCode::kInvalid, "/devices: expected a list of at most 1024 GPUs");
+    return Invalid("/devices: expected a list of at most 1024 GPUs");
   }
   for (const Json& item : *devices) {
     recording.devices.push_back(CARMA_TRY(DeviceFromJson(item, "/devices")));
@@ -75,7 +74,7 @@ std::string RecordingLine(const RecordedAnswer& answer) {
 
 Result<Recording> ParseRecording(std::string_view text) {
   if (text.size() > kMaxRecordingBytes) {
-    return Fail(ErrorCode::kInvalid, "a recording of more than 256 MiB");
+    return Invalid("a recording of more than 256 MiB");
   }
   std::optional<Recording> recording;
   for (std::size_t number = 1; !text.empty(); ++number) {
@@ -93,11 +92,11 @@ Result<Recording> ParseRecording(std::string_view text) {
     Result<RecordedAnswer> answer = ParseAnswer(line, recording->devices.size());
     if (!answer) return base::Wrap(answer.error(), where);
     if (!recording->answers.empty() && answer->at < recording->answers.back().at) {
-      return Fail(ErrorCode::kInvalid, where + ": /at_ms: expected no time before the previous");
+      return Invalid(where + ": /at_ms: expected no time before the previous");
     }
     recording->answers.push_back(std::move(*answer));
   }
-  if (!recording) return Fail(ErrorCode::kInvalid, "line 1: expected the header of a recording");
+  if (!recording) return Invalid("line 1: expected the header of a recording");
   return std::move(*recording);
 }
 

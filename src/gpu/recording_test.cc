@@ -41,10 +41,10 @@ ReplayProbe::ReplayProbe(Recording recording)
 
 ReadResult<Reading> ReplayProbe::Read(std::size_t device, base::Time now) {
   if (device >= of_device_.size()) {
-    return base::Fail(ErrorCode::kNotFound, "no GPU " + std::to_string(device));
+    return NotFound("no GPU " + std::to_string(device));
   }
   if (next_[device] == of_device_[device].size()) {
-    return base::Fail(ErrorCode::kUnavailable, "the recording has ended");
+    return Unavailable("the recording has ended");
   }
   if (!began_) began_ = now;
   const RecordedAnswer& answer = recording_.answers[of_device_[device][next_[device]++]];

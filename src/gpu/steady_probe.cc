@@ -1,7 +1,5 @@
 #include "gpu/steady_probe.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -60,11 +58,11 @@ ReadResult<std::vector<DeviceInfo>> SteadyProbe::Devices() {
 
 ReadResult<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
   if (device >= kept_.size()) {
-    return base::Fail(base::ErrorCode::kNotFound, fmt::format("no GPU {}", device));
+    return NotFound("no GPU {}", device);
   }
   if (!looked_) looked_ = now;
   if (!listed_) {
-    return base::Fail(base::ErrorCode::kUnavailable, "waiting for the driver's list of GPUs");
+    return Unavailable("waiting for the driver's list of GPUs");
   }
   const bool missing = !numbers_[device] || !kept_[device].trouble.empty() || lost_[device];
   if (missing && now - *looked_ >= kLookAgainSpan) {

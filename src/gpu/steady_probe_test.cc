@@ -16,12 +16,12 @@ class ChangingProbe : public Probe {
   ReadResult<std::vector<DeviceInfo>> Devices() override {
     ++lists;
     lost = -1;
-    if (list.empty()) return base::Fail(ErrorCode::kUnavailable, "no driver");
+    if (list.empty()) return Unavailable("no driver");
     return list;
   }
   ReadResult<Reading> Read(std::size_t device, base::Time now) override {
     if (!list.at(device).trouble.empty() || lost == static_cast<int>(device)) {
-      return base::Fail(ErrorCode::kNotFound, list[device].trouble.text);
+      return NotFound(list[device].trouble.text);
     }
     return Reading{.taken = now, .used_mib = list[device].reserved_mib};
   }

@@ -372,10 +372,8 @@ base::Result<LayerList> ReadLayerList(std::string_view text, std::string_view pl
   Taken taken = TakeObject(*root, draft);
   if (taken) taken = Finish(draft);
   if (!taken) {
-    return base::Fail(
-        base::ErrorCode::kInvalid,
-        fmt::format("{}: {}: expected {}", base::Printable(place),
-                    base::Printable(taken.error().pointer, 100), taken.error().expected));
+    return Invalid("{}: {}: expected {}", base::Printable(place),
+                   base::Printable(taken.error().pointer, 100), taken.error().expected);
   }
   draft.list.format = SummaryFormat::kCarmaJson;
   return std::move(draft.list);

@@ -25,8 +25,7 @@ class PackedLines {
     struct stat info {};
     if (::fstat(fd.get(), &info) != 0) return base::FailErrno(errno, "stat " + path);
     if (!S_ISREG(info.st_mode)) {
-      return base::Fail(base::ErrorCode::kInvalid,
-                        base::Printable(path) + ": expected a regular file");
+      return Invalid(base::Printable(path) + ": expected a regular file");
     }
     PackedLines lines;
     lines.path_ = base::Printable(path);
@@ -66,8 +65,7 @@ class PackedLines {
   static constexpr std::size_t kChunk = 1 << 18;
 
   std::unexpected<base::Error> Fail(std::string_view what) const {
-    return base::Fail(base::ErrorCode::kInvalid,
-                      fmt::format("{}:{}: {}", path_, number_ + 1, what));
+    return Invalid("{}:{}: {}", path_, number_ + 1, what);
   }
 
   base::Result<bool> Fill() {

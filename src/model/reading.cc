@@ -415,8 +415,7 @@ base::Result<Lines> Lines::Split(std::string_view text, std::string_view path) {
 }
 
 std::unexpected<base::Error> Lines::FailAt(std::size_t line, std::string_view what) const {
-  return base::Fail(base::ErrorCode::kInvalid,
-                    fmt::format("{}:{}: {}", path_, std::max<std::size_t>(line, 1), what));
+  return Invalid("{}:{}: {}", path_, std::max<std::size_t>(line, 1), what);
 }
 
 }  // namespace carma::model

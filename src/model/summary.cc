@@ -136,9 +136,8 @@ base::Result<LayerList> ReadText(Lines& lines) {
 
 base::Result<LayerList> ParseSummary(std::string_view text, std::string_view path) {
   if (text.size() > kMaxSummaryBytes) {
-    return base::Fail(base::ErrorCode::kInvalid,
-                      fmt::format("{}:1: a summary of {} bytes, at most {} are accepted",
-                                  base::Printable(path), text.size(), kMaxSummaryBytes));
+    return Invalid("{}:1: a summary of {} bytes, at most {} are accepted", base::Printable(path),
+                   text.size(), kMaxSummaryBytes);
   }
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());

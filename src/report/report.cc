@@ -126,7 +126,7 @@ void PutRun(JsonText& out, const RunRecord& run) {
 // ---- reading ----
 
 std::unexpected<base::Error> Expected(const std::string& pointer, std::string_view what) {
-  return Fail(ErrorCode::kInvalid, pointer + ": expected " + std::string(what));
+  return Invalid(pointer + ": expected " + std::string(what));
 }
 
 // A list inside `json`; empty if it is absent. Errors: it is not a list, or too long.
@@ -342,8 +342,7 @@ Result<std::vector<Report>> ReportsFromJsonText(std::string_view text) {
     return reports;
   }
   if (json.empty() || json.size() > kMaxReports) {
-    return Fail(ErrorCode::kInvalid,
-                "expected a report or a list of 1 to " + std::to_string(kMaxReports));
+    return Invalid("expected a report or a list of 1 to " + std::to_string(kMaxReports));
   }
   for (std::size_t i = 0; i < json.size(); ++i) {
     reports.push_back(CARMA_TRY(ReadReport(json[i], "/" + std::to_string(i))));

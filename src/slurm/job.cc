@@ -1,7 +1,5 @@
 #include "slurm/job.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -61,8 +59,7 @@ bool IsName(std::string_view text) {
 Result<Job> ParseLine(std::string_view line) {
   const std::vector<std::string_view> raw = base::Split(line, '|');
   const auto wrong = [&] {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("not a line of squeue: {}", base::Printable(line, 100)));
+    return Invalid("not a line of squeue: {}", base::Printable(line, 100));
   };
   // A separator ends each column; the last column may itself contain separators.
   if (raw.size() < kColumns + 1 || !base::Trim(raw.back()).empty()) return wrong();
@@ -112,8 +109,7 @@ bool Job::Runs() const {
 }
 
 Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id) {
-  if (text.size() > kMostOfSqueue)
-    return Fail(ErrorCode::kInvalid, "the output of squeue is too long");
+  if (text.size() > kMostOfSqueue) return Invalid("the output of squeue is too long");
   for (const std::string_view line : base::Split(text, '\n')) {
     if (base::Trim(line).empty()) continue;
     Result<Job> job = ParseLine(line);

@@ -159,9 +159,8 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
         fmt::format("carma: ended by a neighbour's or its GPU's fault on {}", kNodePlace);
     return back;
   }
-  if (run.most_retries == 0) return Fail(ErrorCode::kConflict, "it wants no retry");
-  if (run.most_mib > 0 && run.had_mib >= run.most_mib)
-    return Fail(ErrorCode::kConflict, "it had a whole GPU");
+  if (run.most_retries == 0) return Conflict("it wants no retry");
+  if (run.most_mib > 0 && run.had_mib >= run.most_mib) return Conflict("it had a whole GPU");
   const std::int64_t next_mib =
       run.most_mib > 0 ? std::min(run.wanted_mib, run.most_mib) : run.wanted_mib;
   const std::int64_t all_mib = next_mib * std::max(1, run.gpus);

@@ -27,13 +27,12 @@ constexpr int kTryAgainMs = 100;
 Result<Unit> CheckReadable(const std::string& books) {
   const base::UniqueFd fd(::open(books.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (fd) return Unit{};
-  if (errno == ENOENT) return Fail(ErrorCode::kNotFound, fmt::format("no {}", books));
+  if (errno == ENOENT) return NotFound("no {}", books);
   if (errno == EACCES || errno == EPERM) {
-    return Fail(
-        ErrorCode::kDenied,
-        fmt::format("{} may only be read by root and the user that carmad runs as: it holds "
-                    "the environments of all tasks",
-                    books));
+    return Denied(
+        "{} may only be read by root and the user that carmad runs as: it holds the environments "
+        "of all tasks",
+        books);
   }
   return FailErrno(errno, "open " + books);
 }
@@ -48,12 +47,12 @@ bool SameFile(const std::string& one, const std::string& other) {
 Result<Unit> CheckTarget(const std::string& books, const std::string& target, bool replace) {
   for (const char* suffix : {"", "-wal", "-shm"}) {
     if (SameFile(books + suffix, target))
-      return Fail(ErrorCode::kInvalid, target + " is a file of the state folder that is in use");
+      return Invalid(target + " is a file of the state folder that is in use");
   }
   struct stat info {};
   if (::lstat(target.c_str(), &info) != 0) return Unit{};
-  if (!S_ISREG(info.st_mode)) return Fail(ErrorCode::kConflict, target + " is not a regular file");
-  if (!replace) return Fail(ErrorCode::kConflict, target + " exists");
+  if (!S_ISREG(info.st_mode)) return Conflict(target + " is not a regular file");
+  if (!replace) return Conflict(target + " exists");
   return Unit{};
 }
 
@@ -90,7 +89,7 @@ class Building {
   Result<Unit> Rename(bool replace) {
     const int done =
         replace ? ::rename(path_.c_str(), target_.c_str()) : ::link(path_.c_str(), target_.c_str());
-    if (done != 0 && errno == EEXIST) return Fail(ErrorCode::kConflict, target_ + " exists");
+    if (done != 0 && errno == EEXIST) return Conflict(target_ + " exists");
     if (done != 0) return FailErrno(errno, "naming " + target_);
     if (replace) path_.clear();
     return Unit{};
@@ -118,8 +117,7 @@ Result<Unit> Copy(const std::string& books, const std::string& path) {
     to.exec("PRAGMA synchronous=OFF");
     SQLite::Backup backup(to, from);
     for (int tries = 0; backup.executeStep(-1) != SQLITE_DONE; ++tries) {
-      if (tries == kMostTries)
-        return Fail(ErrorCode::kUnavailable, books + " is locked by another program");
+      if (tries == kMostTries) return Unavailable(books + " is locked by another program");
       ::poll(nullptr, 0, kTryAgainMs);
     }
     BecomeOtherBooks(to);

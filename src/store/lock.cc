@@ -24,17 +24,15 @@ Result<Unit> CheckFolder(const std::string& state_dir) {
   struct stat info {};
   if (::stat(state_dir.c_str(), &info) != 0) return FailErrno(errno, "state folder " + state_dir);
   if (!S_ISDIR(info.st_mode)) {
-    return Fail(ErrorCode::kInvalid, "state folder " + state_dir + ": expected a folder");
+    return Invalid("state folder " + state_dir + ": expected a folder");
   }
   if (info.st_uid != ::geteuid()) {
-    return Fail(ErrorCode::kDenied, "state folder " + state_dir + " belongs to uid " +
-                                        std::to_string(info.st_uid) + ", expected uid " +
-                                        std::to_string(::geteuid()));
+    return Denied("state folder " + state_dir + " belongs to uid " + std::to_string(info.st_uid) +
+                  ", expected uid " + std::to_string(::geteuid()));
   }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Fail(ErrorCode::kDenied,
-                "state folder " + state_dir +
-                    " can be written by others, expected mode 0700 (chmod 700 " + state_dir + ")");
+    return Denied("state folder " + state_dir +
+                  " can be written by others, expected mode 0700 (chmod 700 " + state_dir + ")");
   }
   return Unit{};
 }
@@ -63,9 +61,8 @@ Result<Unit> Lock(int fd, const std::string& state_dir) {
         holder ? base::ReadProcessStat(*holder) : std::nullopt;
     const bool dying = holder && (!stat || stat->dead());
     if (!dying || std::chrono::steady_clock::now() >= give_up) {
-      return Fail(ErrorCode::kConflict, "state folder " + state_dir +
-                                            " is in use by another carmad (pid " +
-                                            (holder ? std::to_string(*holder) : "unknown") + ")");
+      return Conflict("state folder " + state_dir + " is in use by another carmad (pid " +
+                      (holder ? std::to_string(*holder) : "unknown") + ")");
     }
     ::poll(nullptr, 0, kAskAgainMs);
   }

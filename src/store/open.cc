@@ -63,10 +63,9 @@ Result<Unit> CheckHeader(const std::string& path, const Header& header) {
                 path + " is not a CARMA state file: it belongs to another application");
   }
   if (header.user_version > SchemaVersion()) {
-    return Fail(ErrorCode::kConflict, path + " has schema " + std::to_string(header.user_version) +
-                                          " of a newer CARMA, expected at most " +
-                                          std::to_string(SchemaVersion()) +
-                                          ": start the newer one, or restore a backup");
+    return Conflict(path + " has schema " + std::to_string(header.user_version) +
+                    " of a newer CARMA, expected at most " + std::to_string(SchemaVersion()) +
+                    ": start the newer one, or restore a backup");
   }
   if (header.user_version < 1) {
     return Fail(ErrorCode::kCorrupt, path + " has schema " + std::to_string(header.user_version) +
@@ -207,7 +206,7 @@ Result<Unit> Inspect(const std::string& path) {
       return Fail(ErrorCode::kCorrupt, path + " is missing but its log " + path +
                                            "-wal exists, expected both or neither");
     }
-    return Fail(ErrorCode::kNotFound, "no " + path);
+    return NotFound("no " + path);
   }
   if (HasContent(path + "-journal")) {
     return Fail(ErrorCode::kCorrupt, path + "-journal exists, but CARMA never writes such a file");

@@ -1,6 +1,5 @@
 #include "store/place.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <utility>
@@ -20,9 +19,8 @@ base::Result<base::Unit> FilePlace::Check() const {
   if (path_.empty()) return base::Unit{};
   const bool there = ::stat(path_.c_str(), &st) == 0;
   if (there && st.st_dev == device_ && st.st_ino == inode_) return base::Unit{};
-  return base::Fail(base::ErrorCode::kIo,
-                    fmt::format("{} was {} while carmad runs: put the file back, or restart carmad",
-                                path_, there ? "replaced" : "removed"));
+  return Fail(ErrorCode::kIo, "{} was {} while carmad runs: put the file back, or restart carmad",
+              path_, there ? "replaced" : "removed");
 }
 
 }  // namespace carma::store

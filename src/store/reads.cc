@@ -88,8 +88,8 @@ Result<StoredTask> Store::Get(core::TaskId id) {
     const Use rows(impl_->Prepared(impl_->select_tasks + impl_->by_id));
     Binder(*rows).Bind(id);
     if (rows->executeStep()) return ReadTask(*rows);
-    return Fail(ErrorCode::kNotFound, "no task " + std::to_string(core::Number(id)) +
-                                          " (carma list --all shows all tasks)");
+    return NotFound("no task " + std::to_string(core::Number(id)) +
+                    " (carma list --all shows all tasks)");
   });
 }
 

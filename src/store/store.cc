@@ -119,7 +119,7 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
 Result<Unit> Store::PutTask(const StoredTask& task) {
   const std::uint64_t id = core::Number(task.record.id);
   if (id == 0 || id > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    return Fail(ErrorCode::kInvalid, "task id " + std::to_string(id) + ": expected 1 to 2^63 - 1");
+    return Invalid("task id " + std::to_string(id) + ": expected 1 to 2^63 - 1");
   }
   return impl_->Do("storing a task", [&] {
     const Use put(impl_->Prepared(impl_->put_task));
@@ -142,8 +142,7 @@ Result<Unit> Store::PutRecord(const core::TaskRecord& record,
     VisitRecord(bind, record, gpu_uuids);
     bind.Bind(record.id);
     if (put->exec() == 0) {
-      return Fail(ErrorCode::kNotFound,
-                  "task " + std::to_string(core::Number(record.id)) + " is not in the store");
+      return NotFound("task " + std::to_string(core::Number(record.id)) + " is not in the store");
     }
     return Unit{};
   });
@@ -229,7 +228,7 @@ Result<Unit> Store::PutDescription(const EditedDescription& edited) {
     bind.Bind(edited.name);
     bind.Bind(edited.task);
     if (!name->executeStep())
-      return Fail(ErrorCode::kNotFound, "no task " + std::to_string(core::Number(edited.task)));
+      return NotFound("no task " + std::to_string(core::Number(edited.task)));
     const std::string user = name->getColumn(0).getString();
     const PackedSpec spec = impl_->Pack(user, edited.spec_json);
     impl_->Run("UPDATE description SET template=?,spec=? WHERE id=?", spec.template_id, spec.text,

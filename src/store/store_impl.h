@@ -4,7 +4,6 @@
 #include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Statement.h>
-#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include <map>
@@ -99,8 +98,7 @@ struct Store::Impl {
       while (statement->executeStep()) {
         Reader reader(*statement);
         read(reader, rows.emplace_back());
-        if (reader.problem())
-          return Fail(ErrorCode::kCorrupt, fmt::format("{}: {}", what, *reader.problem()));
+        if (reader.problem()) return Fail(ErrorCode::kCorrupt, "{}: {}", what, *reader.problem());
       }
       return rows;
     });

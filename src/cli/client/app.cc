@@ -56,9 +56,8 @@ base::Result<base::Unit> NoVerb(CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
   for (const CLI::App* verb : app.get_subcommands({})) known.push_back(verb->get_name());
   const std::string meant = base::Suggestion(word, known);
-  return base::Fail(base::ErrorCode::kInvalid,
-                    "no verb '" + base::Printable(word, 40) +
-                        (meant.empty() ? "' (see carma --help)" : "'" + meant));
+  return Invalid("no verb '" + base::Printable(word, 40) +
+                 (meant.empty() ? "' (see carma --help)" : "'" + meant));
 }
 
 // Removes from the words that CLI11 reads what `submit`, `run`, `lease` and `pilot` shall run, and

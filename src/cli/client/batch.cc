@@ -38,12 +38,11 @@ class BatchReader {
   // Everything is checked before anything is sent.
   base::Result<Batch> Read(std::string_view text) {
     const std::vector<Line> lines = TaskLines(text);
-    if (lines.empty()) return base::Fail(ErrorCode::kInvalid, name_ + ": contains no tasks");
+    if (lines.empty()) return Invalid(name_ + ": contains no tasks");
     // Reported at once, because describing that many takes long.
     if (lines.size() > kMaxBatchTasks) {
-      return base::Fail(ErrorCode::kInvalid,
-                        fmt::format("{}: {} tasks, expected at most {} in one batch", name_,
-                                    lines.size(), kMaxBatchTasks));
+      return Invalid("{}: {} tasks, expected at most {} in one batch", name_, lines.size(),
+                     kMaxBatchTasks);
     }
     Batch batch{.common = CommonJson(caller_)};
     std::size_t bytes = 0;
@@ -53,8 +52,7 @@ class BatchReader {
       if (!spec) return base::Wrap(spec.error(), place);
       bytes += spec->size();
       if (bytes > kMaxDescribedBytes) {
-        return base::Fail(ErrorCode::kInvalid,
-                          place + ": expected at most 2 GiB of descriptions in one batch");
+        return Invalid(place + ": expected at most 2 GiB of descriptions in one batch");
       }
       batch.specs.push_back(std::move(*spec));
       batch.lines.push_back(line.number);
@@ -90,7 +88,7 @@ class BatchReader {
     CARMA_TRY(ApplyOptions(flags_, description));
     CARMA_TRY(description.Set("wrap", line));
     if (description.array()) {
-      return base::Fail(ErrorCode::kInvalid, "--array: cannot be combined with --batch");
+      return Invalid("--array: cannot be combined with --batch");
     }
     auto specs = CARMA_TRY(description.Finish(caller_));
     std::vector<std::string> notes;  // not printed for a large batch

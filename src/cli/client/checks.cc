@@ -52,19 +52,15 @@ base::Result<base::Unit> CheckInterpreter(const task::TaskSpec& spec, std::strin
   const std::string shown = base::Printable(name, 400);
   if (!text.starts_with("#!")) {
     if (text.find('\0') != text.npos) return base::Unit{};  // a binary of some kind
-    return base::Fail(
-        ErrorCode::kInvalid,
-        fmt::format(
-            "{} has no interpreter line such as #!/bin/bash{}", shown,
-            name.ends_with(".py") ? fmt::format("; did you mean: python3 {}?", shown) : ""));
+    return Invalid("{} has no interpreter line such as #!/bin/bash{}", shown,
+                   name.ends_with(".py") ? fmt::format("; did you mean: python3 {}?", shown) : "");
   }
   const std::string_view line = text.substr(2, text.find('\n') - 2);
   const std::vector<std::string_view> words = base::SplitWords(line);
   const bool cut = !whole && line.size() == text.size() - 2;
   if (cut || words.empty() || base::IsProgram(Below(spec, std::string(words[0]))))
     return base::Unit{};
-  return base::Fail(ErrorCode::kInvalid,
-                    fmt::format("{}: no interpreter {}", shown, base::Printable(words[0], 400)));
+  return Invalid("{}: no interpreter {}", shown, base::Printable(words[0], 400));
 }
 
 // The command is in the image. On this machine there must be the tool, and the image if it is a
@@ -73,14 +69,14 @@ base::Result<base::Unit> CheckContainer(const task::TaskSpec& spec) {
   const auto container = CARMA_TRY(task::ParseContainer(*spec.container));
   const bool is_file = task::IsImageFile(container.image);
   if (is_file && ::access(container.image.c_str(), R_OK) != 0)
-    return base::Fail(ErrorCode::kInvalid, fmt::format("no image {}", container.image));
+    return Invalid("no image {}", container.image);
   std::vector<std::string> names;
   for (const task::ContainerTool tool : task::ToolsFor(container)) {
     names.emplace_back(task::ToolName(tool));
     if (FindProgram(spec, names.back())) return base::Unit{};
   }
-  return base::Fail(ErrorCode::kInvalid, fmt::format("no {} on your PATH for the container {}",
-                                                     base::Join(names, ", "), container.image));
+  return Invalid("no {} on your PATH for the container {}", base::Join(names, ", "),
+                 container.image);
 }
 
 std::string SimilarProgram(const task::TaskSpec& spec, const std::string& program) {
@@ -139,12 +135,10 @@ base::Result<base::Unit> CheckOutput(const task::TaskSpec& spec) {
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
     if (path->ends_with('/') || base::IsFolder(*path)) {
-      return base::Fail(ErrorCode::kInvalid, fmt::format("{}: expected a file, not a folder ({})",
-                                                         base::Printable(*path, 400), option));
+      return Invalid("{}: expected a file, not a folder ({})", base::Printable(*path, 400), option);
     }
     if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path)) {
-      return base::Fail(ErrorCode::kInvalid, fmt::format("{}: you cannot write there ({})",
-                                                         base::Printable(*path, 400), option));
+      return Invalid("{}: you cannot write there ({})", base::Printable(*path, 400), option);
     }
   }
   return base::Unit{};
@@ -257,9 +251,7 @@ std::string SimilarFile(const std::string& path) {
 }
 
 base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
-  const auto refuse = [](std::string text) {
-    return base::Fail(ErrorCode::kInvalid, base::Printable(text, 1000));
-  };
+  const auto refuse = [](std::string text) { return Invalid(base::Printable(text, 1000)); };
   if (!base::IsFolder(spec.workdir))
     return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
   CARMA_TRY(CheckOutput(spec));
@@ -303,9 +295,8 @@ base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec) {
   words.insert(words.end(), {spec.name, spec.stdout_path, spec.stderr_path});
   for (const std::string& word : words) {
     if (const std::vector<std::string> unknown = NamesInBraces(word); !unknown.empty())
-      return base::Fail(ErrorCode::kInvalid,
-                        fmt::format("{{{}}} is not a parameter of the sweep{}", unknown.front(),
-                                    base::Suggestion(unknown.front(), known)));
+      return Invalid("{{{}}} is not a parameter of the sweep{}", unknown.front(),
+                     base::Suggestion(unknown.front(), known));
   }
   return base::Unit{};
 }

@@ -304,8 +304,7 @@ base::Result<std::string> CompletionScript(const std::string& shell,
   if (shell == "bash") return Bash(verbs, global);
   if (shell == "zsh") return Zsh(verbs, global);
   if (shell == "fish") return Fish(verbs, global);
-  return base::Fail(base::ErrorCode::kInvalid,
-                    "shell '" + base::Printable(shell, 40) + "': expected bash, zsh or fish");
+  return Invalid("shell '" + base::Printable(shell, 40) + "': expected bash, zsh or fish");
 }
 
 }  // namespace carma::cli

@@ -33,9 +33,8 @@ base::Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>
                    return key.name == word || key.name.starts_with(word + ".");
                  });
     if (wanted.size() == before) {
-      return base::Fail(base::ErrorCode::kInvalid, "'" + base::Printable(word, 60) +
-                                                       "': expected a key of the configuration, "
-                                                       "such as policy.mapper, or a section");
+      return Invalid("'" + base::Printable(word, 60) +
+                     "': expected a key of the configuration, such as policy.mapper, or a section");
     }
   }
   return wanted;

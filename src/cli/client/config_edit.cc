@@ -89,9 +89,7 @@ base::Result<std::string> WithValues(std::string_view text,
       continue;
     }
     if (EndsElsewhere(lines[at])) {
-      return base::Fail(
-          base::ErrorCode::kInvalid,
-          fmt::format("line {}: {} spans several lines: change it by hand", at + 1, name));
+      return Invalid("line {}: {} spans several lines: change it by hand", at + 1, name);
     }
     lines[at] = line;
   }

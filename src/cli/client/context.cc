@@ -131,10 +131,9 @@ Result<base::Time> ParseMoment(Context& context, const char* option, const std::
   const bool has_unit = text.find_first_of("smhd") != std::string::npos;
   const Result<base::Duration> ago = base::ParseSpan(text);
   if (!has_unit || !ago) {
-    return Fail(ErrorCode::kInvalid,
-                std::string(option) +
-                    ": expected a date like \"2026-03-01 14:05\" or a span like " +
-                    "2h for two hours ago, not '" + base::Printable(text, 40) + "'");
+    return Invalid(std::string(option) +
+                   ": expected a date like \"2026-03-01 14:05\" or a span like " +
+                   "2h for two hours ago, not '" + base::Printable(text, 40) + "'");
   }
   const Answer<api::StatusView> status = CARMA_TRY(GetStatus(context.client()));
   return base::FromMs(status.value.now_ms) - *ago;
@@ -150,8 +149,7 @@ base::Result<std::string> TimesQuery(Context& context, const std::string& since,
        {std::tuple("--since", "after_ms", &since), std::tuple("--until", "until_ms", &until)}) {
     if (text->empty()) continue;
     const base::Time moment = CARMA_TRY(ParseMoment(context, option, *text));
-    if (moment < after)
-      return base::Fail(ErrorCode::kInvalid, "--until: expected a time after --since");
+    if (moment < after) return Invalid("--until: expected a time after --since");
     after = moment;
     query += fmt::format("&{}={}", key, std::max<std::int64_t>(0, base::ToMs(moment)));
   }
@@ -197,8 +195,7 @@ base::Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Hol
 
 // Tasks of an array have consecutive numbers and ascending indices.
 base::Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
-  const auto wrong = base::Fail(base::ErrorCode::kNotFound,
-                                fmt::format("array {} has no task with index {}", array, index));
+  const auto wrong = NotFound("array {} has no task with index {}", array, index);
   const auto first = CARMA_TRY(GetTask(context.client(), array));
   const auto& [value, text] = first;
   if (!value.array_index || index < *value.array_index) return wrong;

@@ -103,9 +103,7 @@ base::Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const Change
     const auto named = CARMA_TRY(ResolveTasks(context, flags.arrays));
     for (const std::uint64_t id : named) {
       const auto task = CARMA_TRY(GetTask(context.client(), id));
-      if (!task.value.array_id)
-        return base::Fail(base::ErrorCode::kInvalid,
-                          fmt::format("--array: task {} is not part of an array", id));
+      if (!task.value.array_id) return Invalid("--array: task {} is not part of an array", id);
       arrays.push_back(*task.value.array_id);
     }
   }

@@ -43,8 +43,8 @@ bool IsScript(const std::string& path) {
 // Reports settings of the training that every estimator would ignore.
 base::Result<base::Unit> CheckKnown(const task::TaskSpec& spec) {
   const auto refuse = [](const char* option, const std::string& word, const char* expected) {
-    return base::Fail(ErrorCode::kInvalid, std::string(option) + ": '" + base::Printable(word, 40) +
-                                               "': expected " + expected);
+    return Invalid(std::string(option) + ": '" + base::Printable(word, 40) + "': expected " +
+                   expected);
   };
   if (spec.optimizer && !estimate::ParseOptimizer(*spec.optimizer) &&
       !estimate::CheckWords(std::vector<task::TrainingWord>{{"optimizer", *spec.optimizer, ""}}))
@@ -117,7 +117,7 @@ base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool 
   }
   if (!literal && first.ends_with(".rad")) {
     if (!rest.empty()) {
-      return base::Fail(ErrorCode::kInvalid, first + ": a .rad file takes no arguments");
+      return Invalid(first + ": a .rad file takes no arguments");
     }
     const auto text = CARMA_TRY(ReadNamed(first, kMaxRadBytes));
     return task::ApplyRad(text, first, description);
@@ -222,7 +222,7 @@ base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std
   }
   CARMA_TRY(ApplyOptions(flags, description));
   if (flags.here && description.array())
-    return base::Fail(ErrorCode::kInvalid, "--array: a terminal can run only one task");
+    return Invalid("--array: a terminal can run only one task");
   auto specs = CARMA_TRY(description.Finish(caller));
   Described described;
   CARMA_TRY(TrainingFinder().Add(description, specs.front(), described.notes));

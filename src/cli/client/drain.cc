@@ -103,9 +103,9 @@ Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView
       answered = now;
       const std::int64_t tasks = TasksThatHold(status->value);
       if (status->value.closed.empty() && !status->value.starting)
-        return Fail(ErrorCode::kConflict, "the server was reopened");
+        return Conflict("the server was reopened");
       if (tasks == 0 && !status->value.starting) return status;
-      if (now >= until) return Fail(ErrorCode::kUnavailable, TasksThatRun(tasks));
+      if (now >= until) return Unavailable(TasksThatRun(tasks));
     } else if (status.error().code != ErrorCode::kUnavailable || now >= answered + kAwayAtMost) {
       return status;
     }
@@ -160,8 +160,7 @@ Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& w
   for (const std::string& word : words) {
     for (std::string_view name : base::Split(word, ',')) {
       if (name.empty()) {
-        return Fail(ErrorCode::kInvalid,
-                    "GPU '" + base::Printable(word, 60) + "': expected an index or a UUID");
+        return Invalid("GPU '" + base::Printable(word, 60) + "': expected an index or a UUID");
       }
       names.emplace_back(name);
     }

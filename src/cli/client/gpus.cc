@@ -30,9 +30,8 @@ base::Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& 
       return gpu.uuid == name || std::to_string(gpu.index) == name;
     });
     if (found == gpus.end()) {
-      return base::Fail(base::ErrorCode::kNotFound, "GPU '" + base::Printable(name, 60) +
-                                                        "': expected a UUID or an index below " +
-                                                        std::to_string(gpus.size()));
+      return NotFound("GPU '" + base::Printable(name, 60) +
+                      "': expected a UUID or an index below " + std::to_string(gpus.size()));
     }
     chosen.push_back(*found);
   }

@@ -79,7 +79,7 @@ Result<Unit> CheckName(const Question& question, const std::string& name) {
   if (question.form == Form::kGroups) {
     CARMA_TRY(base::FindGroup(name));
   } else if (!::getpwnam(name.c_str())) {
-    return base::Fail(ErrorCode::kInvalid, fmt::format("no user '{}'", base::Printable(name, 60)));
+    return Invalid("no user '{}'", base::Printable(name, 60));
   }
   return Unit{};
 }
@@ -113,8 +113,7 @@ Result<std::string> CheckedValue(const Question& question, const std::string& an
   // ":2: daemon.http_port: expected …"
   const std::string& message = loaded.error().message;
   const std::size_t expected = message.find("expected");
-  return base::Fail(ErrorCode::kInvalid,
-                    expected == std::string::npos ? message : message.substr(expected));
+  return Invalid(expected == std::string::npos ? message : message.substr(expected));
 }
 
 // Empty at the end of the input. Reads byte by byte, because later input is not for us.
@@ -161,8 +160,7 @@ Result<std::vector<ConfigValue>> Answers(Context& context, const Flags& flags,
     if (flags.given[i]) {
       Result<std::string> given = CheckedValue(question, *flags.given[i]);
       if (!given) {
-        return base::Fail(ErrorCode::kInvalid,
-                          fmt::format("--{}: {}", question.option, given.error().message));
+        return Invalid("--{}: {}", question.option, given.error().message);
       }
       value = *std::move(given);
     } else if (!flags.yes && (of_root || !question.of_root)) {

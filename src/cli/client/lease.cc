@@ -86,9 +86,8 @@ Result<api::LeaseView> AwaitGrant(Asker& asker, api::LeaseView lease) {
     lease = CARMA_TRY(asker.Lease("GET", fmt::format("/v1/leases/{}?wait_s={}", lease.id, poll_s)));
   }
   if (lease.state != "ended") return lease;
-  return base::Fail(ErrorCode::kUnavailable,
-                    fmt::format("lease {} has ended ({}): {}", lease.id, lease.reason,
-                                base::Printable(LocalTimes(lease.reason_text), 500)));
+  return Unavailable("lease {} has ended ({}): {}", lease.id, lease.reason,
+                     base::Printable(LocalTimes(lease.reason_text), 500));
 }
 
 Result<base::Unit> Adopt(Asker& asker, std::uint64_t id) {

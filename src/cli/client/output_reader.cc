@@ -24,7 +24,7 @@ base::Result<base::Unit> OutputReader::Open() {
   struct stat found {};
   if (::fstat(fd.get(), &found) != 0) return base::FailErrno(errno, "stat " + path_);
   if (!S_ISREG(found.st_mode)) {
-    return base::Fail(base::ErrorCode::kInvalid, path_ + ": expected a regular file");
+    return Invalid(path_ + ": expected a regular file");
   }
   fd_ = std::move(fd);
   offset_ = 0;

@@ -64,8 +64,8 @@ std::string NameFrom(const std::string& path) {
 
 Result<std::vector<Report>> LoadReports(const std::vector<std::string>& paths) {
   if (paths.size() > kMaxFiles) {
-    return Fail(ErrorCode::kInvalid, "report: expected at most " + std::to_string(kMaxFiles) +
-                                         " files, not " + std::to_string(paths.size()));
+    return Invalid("report: expected at most " + std::to_string(kMaxFiles) + " files, not " +
+                   std::to_string(paths.size()));
   }
   std::vector<Report> all;
   for (const std::string& path : paths) {

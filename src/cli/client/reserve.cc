@@ -46,8 +46,7 @@ Result<Unit> ReadWhom(const ReserveFlags& flags, core::Reservation& booking) {
   const bool named =
       !booking.users.empty() || !booking.accounts.empty() || !booking.classes.empty();
   if (nobody == named) {
-    return Fail(ErrorCode::kInvalid,
-                "name the beneficiary: --for USER, --account, --class, or --for nobody");
+    return Invalid("name the beneficiary: --for USER, --account, --class, or --for nobody");
   }
   return Unit{};
 }
@@ -67,8 +66,7 @@ Result<Unit> ReadWhich(const ReserveFlags& flags, core::Reservation& booking) {
   }
   if (flags.count > 0) booking.count = flags.count;
   if (names.empty() && !booking.gpu_type && !booking.count) {
-    return Fail(ErrorCode::kInvalid,
-                "expected GPUs: --gpus 0,1, --gpus all, --count N, or --type NAME");
+    return Invalid("expected GPUs: --gpus 0,1, --gpus all, --count N, or --type NAME");
   }
   return Unit{};
 }
@@ -78,11 +76,11 @@ Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Reservati
   if (!from) return base::Wrap(from.error(), "--from");
   booking.from = *from;
   if (flags.to.empty() == flags.length.empty())
-    return Fail(ErrorCode::kInvalid, "expected either --to TIME or --for-time SPAN");
+    return Invalid("expected either --to TIME or --for-time SPAN");
   if (!flags.to.empty()) {
     const Result<base::Time> to = task::ParseBegin(flags.to, *from);
     if (!to) return base::Wrap(to.error(), "--to");
-    if (*to <= *from) return Fail(ErrorCode::kInvalid, "--to: expected a time after --from");
+    if (*to <= *from) return Invalid("--to: expected a time after --from");
     booking.length = *to - *from;
   } else {
     const Result<base::Duration> length = base::ParseSpan(flags.length);
@@ -90,13 +88,13 @@ Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Reservati
     booking.length = *length;
   }
   if (booking.length < core::kLeastBooked || booking.length > core::kMostBooked)
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected a length from 1m to 366d",
-                                                 flags.to.empty() ? "--for-time" : "--to"));
+    return Invalid("{}: expected a length from 1m to 366d",
+                   flags.to.empty() ? "--for-time" : "--to");
   if (!flags.repeat.empty()) {
     const auto repeat = base::FromWord<core::Repeat>(flags.repeat);
     if (!repeat) {
-      return Fail(ErrorCode::kInvalid, "--repeat: expected once, daily, weekdays or weekly, not '" +
-                                           base::Printable(flags.repeat, 40) + "'");
+      return Invalid("--repeat: expected once, daily, weekdays or weekly, not '" +
+                     base::Printable(flags.repeat, 40) + "'");
     }
     booking.repeat = *repeat;
   }

@@ -240,10 +240,8 @@ base::Result<std::vector<std::string>> ParseColumns(const std::string& keys) {
   for (std::string_view key : base::Split(wanted_keys, ',')) {
     const std::string wanted = base::ToLower(base::Trim(key));
     if (!FindColumn(wanted)) {
-      return base::Fail(
-          base::ErrorCode::kInvalid,
-          fmt::format("no column '{}'{} (expected some of {})", base::Printable(key, 40),
-                      base::Suggestion(wanted, ColumnKeys()), base::Join(ColumnKeys(), ",")));
+      return Invalid("no column '{}'{} (expected some of {})", base::Printable(key, 40),
+                     base::Suggestion(wanted, ColumnKeys()), base::Join(ColumnKeys(), ","));
     }
     columns.push_back(wanted);
   }

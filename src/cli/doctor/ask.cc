@@ -135,7 +135,7 @@ Result<DriverFacts> AskRecording(const std::string& path) {
   DriverFacts facts{.versions = gpu::DriverVersions{.driver = recording->driver},
                     .simulated = false};
   for (const gpu::DeviceInfo& info : recording->devices) {
-    facts.gpus->push_back({info, Fail(ErrorCode::kUnavailable, "no sample of it was recorded")});
+    facts.gpus->push_back({info, Unavailable("no sample of it was recorded")});
   }
   for (const gpu::RecordedAnswer& answer : recording->answers) {
     (*facts.gpus)[answer.device].reading = answer.reading;
@@ -216,7 +216,7 @@ task::CgroupBase AskCgroups(const DaemonFacts& daemon) {
 }
 
 DaemonFacts AskDaemon(api::Client& client) {
-  DaemonFacts daemon{.status = Fail(ErrorCode::kUnavailable, "")};
+  DaemonFacts daemon{.status = Unavailable("")};
   Called<api::StatusView> status = GetStatus(client);
   if (!status) {
     daemon.status = std::unexpected(status.error());

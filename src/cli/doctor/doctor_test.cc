@@ -207,7 +207,7 @@ TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
 }
 
 TEST(DoctorGpus, OneThatCouldNotBeDescribedIsBad) {
-  DriverFacts facts = OneGpu(Fail(ErrorCode::kNotFound, "as its trouble says"));
+  DriverFacts facts = OneGpu(NotFound("as its trouble says"));
   (*facts.gpus)[0].info.trouble = {"not divided", gpu::TroubleCause::kNoInstance, "GPU-a"};
   const Finding none = FirstTrouble(CheckDriver(facts, {}));
   EXPECT_EQ(none.level, Level::kBad);
@@ -234,12 +234,12 @@ TEST(DoctorGpus, ADriverThatDoesNotAnswerIsBad) {
                             .hangs = true};
   EXPECT_THAT(FirstTrouble(CheckDriver(hanging, {})).remedy, HasSubstr("Xid"));
   DriverFacts silent = OneGpu(Healthy());
-  silent.gpus = Fail(ErrorCode::kUnavailable, "initialising NVML: unknown error");
+  silent.gpus = Unavailable("initialising NVML: unknown error");
   EXPECT_EQ(FirstTrouble(CheckDriver(silent, {})).topic, "gpus");
   DriverFacts empty = OneGpu(Healthy());
   empty.gpus->clear();
   EXPECT_EQ(FirstTrouble(CheckDriver(empty, {})).text, "the driver lists no GPU");
-  const Finding lost = FirstTrouble(CheckDriver(OneGpu(Fail(ErrorCode::kNotFound, "lost")), {}));
+  const Finding lost = FirstTrouble(CheckDriver(OneGpu(NotFound("lost")), {}));
   EXPECT_EQ(lost.level, Level::kBad);
   EXPECT_THAT(lost.remedy, HasSubstr("nvidia-smi -r"));
 }

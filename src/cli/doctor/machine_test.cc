@@ -135,7 +135,7 @@ TEST_F(DoctorMps, SaysWhatAControlDaemonCouldDo) {
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("--sm-share only limits the SMs"));
   trial_->value().partitions = true;
   EXPECT_EQ(Worst(Check()), Level::kOk);
-  trial_ = base::Fail(base::ErrorCode::kUnavailable, "it ended with exit code 100");
+  trial_ = Unavailable("it ended with exit code 100");
   EXPECT_EQ(FirstTrouble(Check()).level, Level::kBad);
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("exit code 100: all tasks share by streams"));
 }
@@ -148,18 +148,18 @@ TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNobodyAndSaysWhatItLacks) {
   EXPECT_THAT(FirstTrouble(Check()).remedy, Not(HasSubstr("root")));
   EXPECT_THAT(FirstTrouble(CheckMps(root_, settings_, "/usr/bin", false, trial_)).remedy,
               HasSubstr("only root's carma doctor finds out"));
-  trial_ = base::Fail(base::ErrorCode::kDenied, "that needs driver branch 580 or newer");
+  trial_ = Denied("that needs driver branch 580 or newer");
   EXPECT_EQ(FirstTrouble(Check()).level, Level::kBad);
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("branch 580 or newer: all tasks share by"));
   EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("set collocation.mps_servers to \"user\""));
   for (const Finding& each : Check()) EXPECT_THAT(each.text, Not(HasSubstr("isolates")));
-  trial_ = base::Fail(base::ErrorCode::kUnavailable, "it ended with exit code 100");
+  trial_ = Unavailable("it ended with exit code 100");
   EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("-d -M"));
 }
 
 TEST_F(DoctorMps, ThatThereIsNoneIsNoFaultWhereItIsLeftOpen) {
   settings_.collocation.reset();
-  trial_ = base::Fail(base::ErrorCode::kUnavailable, "it ended with exit code 100");
+  trial_ = Unavailable("it ended with exit code 100");
   EXPECT_EQ(Worst(Check()), Level::kWarn);
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("all tasks share by streams"));
   settings_.mps_control = "/opt/none";
@@ -361,7 +361,7 @@ TEST(Doctor, CgroupsDiskClockAndDaemon) {
   EXPECT_EQ(disk(500, 5'000), Level::kWarn);
   EXPECT_EQ(disk(50, 5'000), Level::kBad);
   EXPECT_EQ(disk(2'000, 10), Level::kBad);
-  EXPECT_EQ(CheckDisk(Fail(ErrorCode::kDenied, "x")).level, Level::kBad);
+  EXPECT_EQ(CheckDisk(Denied("x")).level, Level::kBad);
   const Finding closed = CheckDisk(
       DiskFacts{.path = "/s", .free_bytes = 1ULL << 40, .free_files = 5'000, .writable = false});
   EXPECT_EQ(closed.level, Level::kBad);
@@ -377,10 +377,10 @@ TEST(Doctor, CgroupsDiskClockAndDaemon) {
 TEST(Doctor, ADaemonWithOtherSettingsIsNoticed) {
   const DaemonFacts daemon{.status = api::StatusView{.driver = "ok"}, .gpus = {{}, {}}};
   const DriverFacts none{.versions = std::unexpected(gpu::NoDriver{.message = "no NVML library"}),
-                         .gpus = Fail(ErrorCode::kUnavailable, "")};
+                         .gpus = Unavailable("")};
   ASSERT_EQ(CheckSameDriver(daemon, none).size(), 1U);
   EXPECT_THAT(CheckSameDriver(daemon, none)[0].text, HasSubstr("carmad reads 2 GPUs"));
-  const DaemonFacts away{.status = Fail(ErrorCode::kUnavailable, "not running"), .gpus = {}};
+  const DaemonFacts away{.status = Unavailable("not running"), .gpus = {}};
   EXPECT_TRUE(CheckSameDriver(away, none).empty());
   const DriverFacts same{.versions = gpu::DriverVersions{}, .gpus = std::vector<GpuFacts>{}};
   EXPECT_TRUE(CheckSameDriver(daemon, same).empty());
@@ -401,7 +401,7 @@ TEST(Doctor, MemoryThatMpsDoesNotLimitHasARemedy) {
 }
 
 TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
-  DaemonFacts daemon{.status = Fail(ErrorCode::kUnavailable, "not running"), .gpus = {}};
+  DaemonFacts daemon{.status = Unavailable("not running"), .gpus = {}};
   EXPECT_EQ(CheckDaemon(daemon)[0].level, Level::kWarn);
   daemon.status = api::StatusView{};
   daemon.gpus.resize(3);

@@ -144,8 +144,8 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
       std::vector<std::string> known;
       for (const estimate::EstimatorEntry& each : estimate::Estimators())
         known.emplace_back(each.name);
-      return Fail(ErrorCode::kInvalid, "--estimator: '" + base::Printable(name, 40) +
-                                           "': expected all or some of " + base::Join(known, ","));
+      return Invalid("--estimator: '" + base::Printable(name, 40) + "': expected all or some of " +
+                     base::Join(known, ","));
     }
     chosen.push_back(entry);
   }

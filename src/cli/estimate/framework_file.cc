@@ -1,7 +1,5 @@
 #include "cli/estimate/framework_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <initializer_list>
 
@@ -35,9 +33,7 @@ base::Result<std::vector<std::string>> CommandOfFile(const std::string& path,
                                                      std::string_view text) {
   using Words = std::vector<std::string>;
   const auto refuse = [&](std::string_view framework, std::string_view usage) {
-    return base::Fail(
-        base::ErrorCode::kInvalid,
-        fmt::format("{}: {}'s configuration names no model: {}", path, framework, usage));
+    return Invalid("{}: {}'s configuration names no model: {}", path, framework, usage);
   };
   if (path.ends_with(".py")) return Words{"python3", path};
   if (path.ends_with(".toml") && text.find("[training]") != std::string_view::npos)

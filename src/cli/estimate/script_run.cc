@@ -57,8 +57,7 @@ Result<Words> WordsOfRun(const Words& command, const std::string& helper, const 
   const auto interpreter = std::ranges::find_if(command, IsInterpreter);
   const auto launcher = std::find_if(command.begin(), interpreter, IsLauncher);
   if (launcher != interpreter) return std::unexpected(LauncherError(*launcher));
-  if (interpreter == command.end())
-    return Fail(ErrorCode::kInvalid, std::string("--run: ") + kExpected);
+  if (interpreter == command.end()) return Invalid(std::string("--run: ") + kExpected);
   auto script = interpreter + 1;
   while (script != command.end() && script->starts_with('-') && *script != "-m" &&
          *script != "-c" && *script != "-") {
@@ -68,7 +67,7 @@ Result<Words> WordsOfRun(const Words& command, const std::string& helper, const 
   const bool module = script != command.end() && *script == "-m";
   if (script == command.end() || *script == "-c" || *script == "-" ||
       (module && script + 1 == command.end()))
-    return Fail(ErrorCode::kInvalid, std::string("--run: ") + kExpected);
+    return Invalid(std::string("--run: ") + kExpected);
   if (module && IsLauncher(script[1])) return std::unexpected(LauncherError(script[1]));
   Words words(command.begin(), script);
   words.insert(words.end(), {helper, "--run", "--gpus", gpus});
@@ -83,21 +82,19 @@ Result<std::string> RunScript(const Words& command, const std::string& gpus) {
   const auto helper = std::ranges::find_if(places, base::Exists);
   const Words words = CARMA_TRY(
       WordsOfRun(command, helper == places.end() ? "" : *helper, gpus.empty() ? "1" : gpus));
-  if (helper == places.end())
-    return Fail(ErrorCode::kNotFound, "the helper " + places[0] + " is not installed");
+  if (helper == places.end()) return NotFound("the helper " + places[0] + " is not installed");
   task::RunRequest request{.words = words, .folder = ".", .kept = model::kMaxSummaryBytes};
   request.limit = kLimit;
   const task::RunResult ran = CARMA_TRY(task::RunBounded(request));
   if (ran.exit_code == 0 && ran.signal == 0) return ran.output;
-  if (ran.late) return Fail(ErrorCode::kUnavailable, "the script did not end");
+  if (ran.late) return Unavailable("the script did not end");
   const std::string end = ran.signal != 0 ? "was ended by signal " + std::to_string(ran.signal)
                                           : "exited with " + std::to_string(ran.exit_code);
   std::string_view said = ran.signal != 0 ? "" : base::Trim(ran.errors);
   said = said.substr(said.rfind('\n') + 1);
   constexpr std::string_view kHelper = "carma_summary: ";
   if (said.starts_with(kHelper)) said.remove_prefix(kHelper.size());
-  return Fail(ErrorCode::kUnavailable,
-              said.empty() ? "the script " + end : base::Printable(said, 300));
+  return Unavailable(said.empty() ? "the script " + end : base::Printable(said, 300));
 }
 
 }  // namespace carma::cli

@@ -36,8 +36,7 @@ class EstimateTextTest : public ::testing::Test {
     answer.terms = {{"context", 1'700}, {"kept for backward", 6'492}};
     answer.warnings = {"assumed fp32", "assumed one GPU"};
     sheet_.opinions.push_back({"auto", answer});
-    sheet_.opinions.push_back(
-        {"history", base::Fail(base::ErrorCode::kNotFound, "it has not run here before")});
+    sheet_.opinions.push_back({"history", NotFound("it has not run here before")});
   }
   void AddDaemon() {
     sheet_.knowledge.emplace();

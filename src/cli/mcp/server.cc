@@ -90,8 +90,7 @@ Result<std::string> TextOf(const Json& arguments, const char* name) {
   const auto found = arguments.find(name);
   if (found == arguments.end()) return std::string();
   if (!found->is_string() || found->get_ref<const std::string&>().starts_with('-'))
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("{}: expected a string that does not start with a dash", name));
+    return Invalid("{}: expected a string that does not start with a dash", name);
   return found->get<std::string>();
 }
 
@@ -104,14 +103,14 @@ Result<Words> TextsOf(const Json& arguments, const char* name) {
     }
   }
   if (words.empty() || words.size() != found->size())
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected a list of strings", name));
+    return Invalid("{}: expected a list of strings", name);
   return words;
 }
 
 template <const char* const& kVerb>
 Result<Words> VerbOfTask(const Json& arguments) {
   const std::string task = CARMA_TRY(TextOf(arguments, "task"));
-  if (task.empty()) return Fail(ErrorCode::kInvalid, "task: expected a task number");
+  if (task.empty()) return Invalid("task: expected a task number");
   return Words{kVerb, task};
 }
 constexpr const char* kExplain = "explain";
@@ -149,9 +148,8 @@ Result<std::string> OptionWord(const std::string& name, const Json& value) {
   if (known == nullptr) {
     Words names;
     for (const task::OptionInfo& each : task::SubmitOptions()) names.emplace_back(each.name);
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("options: no option '{}'{}", base::Printable(name, 40),
-                            base::Suggestion(name, names)));
+    return Invalid("options: no option '{}'{}", base::Printable(name, 40),
+                   base::Suggestion(name, names));
   }
   if (known->value.empty()) return value == true ? "--" + name : std::string();
   return fmt::format("--{}={}", name, value.is_string() ? value.get<std::string>() : value.dump());
@@ -160,7 +158,7 @@ Result<std::string> OptionWord(const std::string& name, const Json& value) {
 Result<Words> Submission(const Json& arguments, Words words) {
   const Words command = CARMA_TRY(TextsOf(arguments, "command"));
   if (const auto options = arguments.find("options"); options != arguments.end()) {
-    if (!options->is_object()) return Fail(ErrorCode::kInvalid, "options: expected an object");
+    if (!options->is_object()) return Invalid("options: expected an object");
     for (const auto& [name, value] : options->items()) {
       const std::string word = CARMA_TRY(OptionWord(name, value));
       if (!word.empty()) words.push_back(word);
@@ -168,7 +166,7 @@ Result<Words> Submission(const Json& arguments, Words words) {
   }
   // A word that begins with a dash would be taken for an option.
   if (command.front().starts_with('-'))
-    return Fail(ErrorCode::kInvalid, "command: expected a program as its first item");
+    return Invalid("command: expected a program as its first item");
   words.insert(words.end(), command.begin(), command.end());
   return words;
 }

@@ -68,28 +68,28 @@ std::optional<std::int64_t> MemoryOf(const config::Environment& environment,
 Result<base::Unit> CheckPlace(const config::Environment& environment, const std::string& job) {
   if (job.empty()) return base::Unit{};
   if (!environment.contains("SLURMD_NODENAME")) {
-    return Fail(ErrorCode::kInvalid, fmt::format("this is not a node of job {}: expected 'srun "
-                                                 "carma pilot', or 'carma pilot' in a batch script",
-                                                 job));
+    return Invalid(
+        "this is not a node of job {}: expected 'srun carma pilot', or 'carma pilot' in a batch "
+        "script",
+        job);
   }
   const bool step = environment.contains("SLURM_STEP_ID");
   const std::int64_t nodes = NumberOf(environment, "SLURM_JOB_NUM_NODES").value_or(1);
   if (step || nodes <= 1) return base::Unit{};
-  return Fail(
-      ErrorCode::kInvalid,
-      fmt::format("job {} has {} nodes, but a pilot serves one: start one on each, with books of "
-                  "its own: srun --ntasks-per-node=1 sh -c 'carma pilot --name NAME-$SLURM_NODEID'",
-                  job, nodes));
+  return Invalid(
+      "job {} has {} nodes, but a pilot serves one: start one on each, with books of its own: srun "
+      "--ntasks-per-node=1 sh -c 'carma pilot --name NAME-$SLURM_NODEID'",
+      job, nodes);
 }
 
 Result<base::Unit> CheckGpus(const Allocation& allocation) {
   if (allocation.gpus ? !allocation.gpus->empty() : allocation.job.empty()) return base::Unit{};
   const std::string whose =
       allocation.job.empty() ? "this environment" : fmt::format("job {}", allocation.job);
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("{} has no GPU in CUDA_VISIBLE_DEVICES or SLURM_JOB_GPUS: expected a job "
-                          "that asks for GPUs (--gres=gpu:2), or --gpus LIST",
-                          whose));
+  return Invalid(
+      "{} has no GPU in CUDA_VISIBLE_DEVICES or SLURM_JOB_GPUS: expected a job that asks for GPUs "
+      "(--gres=gpu:2), or --gpus LIST",
+      whose);
 }
 
 constexpr std::size_t kMaxAnswer = 4096;
@@ -100,8 +100,8 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
   Allocation allocation;
   allocation.job = ValueOf(environment, "SLURM_JOB_ID");
   if (allocation.job.find_first_not_of("0123456789") != std::string::npos) {
-    return Fail(ErrorCode::kInvalid, fmt::format("SLURM_JOB_ID: expected a number, not '{}'",
-                                                 base::Printable(allocation.job, 40)));
+    return Invalid("SLURM_JOB_ID: expected a number, not '{}'",
+                   base::Printable(allocation.job, 40));
   }
   CARMA_TRY(CheckPlace(environment, allocation.job));
   allocation.gpus = GpusOf(environment);

@@ -1,7 +1,6 @@
 #include "cli/pilot/books.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -45,10 +44,10 @@ Result<PilotBooks> PilotBooks::Take(const std::string& folder, const std::string
   const bool locked = CARMA_TRY(Lock(fd.get(), path));
   if (!locked) {
     const std::string other = base::ReadFile(path, kMaxWhose).value_or("");
-    return base::Fail(base::ErrorCode::kConflict,
-                      fmt::format("{} is in use by {}: give another --name, for books of its own, "
-                                  "or wait until that pilot ends",
-                                  folder, base::Printable(base::Trim(other), 400)));
+    return Conflict(
+        "{} is in use by {}: give another --name, for books of its own, or wait until that pilot "
+        "ends",
+        folder, base::Printable(base::Trim(other), 400));
   }
   if (::ftruncate(fd.get(), 0) != 0) return base::FailErrno(errno, path);
   if (Result<Unit> written = base::WriteAll(fd.get(), whose + "\n"); !written)

@@ -65,8 +65,7 @@ Result<PilotPlace> MakePlace(const config::Environment& environment, const std::
       return std::unexpected(ours.error());
     return place;
   }
-  return base::Fail(
-      base::ErrorCode::kUnavailable,
+  return Unavailable(
       "no folder for a socket: none of $XDG_RUNTIME_DIR, $TMPDIR and /tmp can be used");
 }
 

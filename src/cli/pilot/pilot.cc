@@ -109,11 +109,9 @@ class Pilot {
   Result<Unit> ReadFlags() {
     if (flags_.name.empty() || flags_.name.size() > 32 || !core::IsShareName(flags_.name) ||
         flags_.name.starts_with('.')) {
-      return Fail(ErrorCode::kInvalid,
-                  "--name: expected at most 32 letters, digits and any of _-+.");
+      return Invalid("--name: expected at most 32 letters, digits and any of _-+.");
     }
-    if (flags_.once && context_.words.empty())
-      return Fail(ErrorCode::kInvalid, "--once: expected a command");
+    if (flags_.once && context_.words.empty()) return Invalid("--once: expected a command");
     if (!flags_.gpus.empty()) {
       allocation_.gpus.emplace();
       for (const std::string_view each : base::Split(flags_.gpus, ','))
@@ -137,8 +135,7 @@ class Pilot {
     if (!allocation_.ends) return Unit{};
     const Duration left = *allocation_.ends - SystemTime();
     if (left <= Duration{0}) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("the end is in the past: {}", base::FormatTime(*allocation_.ends)));
+      return Invalid("the end is in the past: {}", base::FormatTime(*allocation_.ends));
     }
     if (!flags_.notice) notice_ = std::min(notice_, left / kNoticeShare);
     empty_by_ = *allocation_.ends - std::min(grace_ + kSpare, left / kNoticeShare);
@@ -181,16 +178,15 @@ class Pilot {
       if (gpus) return Unit{};
       Reap();
       if (!carmad_.alive())
-        return Fail(ErrorCode::kUnavailable,
-                    fmt::format("carmad ended with {} (its log is {}/carmad.log)", carmad_.end(),
-                                books_->folder()));
+        return Unavailable("carmad ended with {} (its log is {}/carmad.log)", carmad_.end(),
+                           books_->folder());
       const auto waited = std::chrono::steady_clock::now() - began;
       const Called<api::StatusView> status = GetStatus(context_.client());
       const bool no_driver = status && !status->value.starting;
       if (waited > (no_driver ? kDriverPatience : kLongestStart))
         return base::Wrap(gpus.error(), "carmad does not serve");
       if (const int number = signals_.Wait(kWaitForChild); number == SIGTERM || number == SIGINT)
-        return Fail(ErrorCode::kUnavailable, fmt::format("ended by signal {}", number));
+        return Unavailable("ended by signal {}", number);
     }
   }
 

@@ -252,9 +252,8 @@ base::Result<std::string> OnlyNode(std::string_view aliases, const std::string& 
     for (const std::string_view name : base::SplitWords(line)) names.emplace_back(name);
   }
   if (names.size() > 1)
-    return base::Fail(base::ErrorCode::kInvalid,
-                      fmt::format("Slurm has several nodes on this host: name one with --node ({})",
-                                  base::Join(names, ", ")));
+    return Invalid("Slurm has several nodes on this host: name one with --node ({})",
+                   base::Join(names, ", "));
   return names.empty() ? host : names.front();
 }
 

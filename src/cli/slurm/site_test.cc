@@ -66,9 +66,7 @@ TEST(SlurmSite, WhatIsNotRightIsSaidWithItsRemedy) {
   };
   const Case cases[] = {
       {"carmad", Level::kBad, "no answer",
-       [](SlurmFacts& facts) {
-         facts.gpus = base::Fail(base::ErrorCode::kUnavailable, "no answer");
-       }},
+       [](SlurmFacts& facts) { facts.gpus = Unavailable("no answer"); }},
       {"plug-in", Level::kBad, "no line", [](SlurmFacts& facts) { facts.plugin.reset(); }},
       {"plug-in", Level::kBad, "no CARMA plug-in there",
        [](SlurmFacts& facts) { facts.plugin_release.clear(); }},

@@ -120,8 +120,7 @@ class GpuRuleParser {
 
   Result<GpuRule> Parse() {
     if (text_.size() > GpuRule::kMaxBytes)
-      return base::Fail(ErrorCode::kInvalid,
-                        fmt::format("longer than {} bytes", GpuRule::kMaxBytes));
+      return Invalid("longer than {} bytes", GpuRule::kMaxBytes);
     if (Result<Unit> read = Either(); !read) return std::unexpected(read.error());
     if (!Rest().empty()) return Expected("an operator or the end");
     rule_.text_ = std::string(text_);
@@ -144,8 +143,7 @@ class GpuRuleParser {
     const std::string_view rest = Rest();
     const std::string found =
         rest.empty() ? "the end" : fmt::format("'{}'", base::Printable(rest, 20));
-    return base::Fail(ErrorCode::kInvalid,
-                      fmt::format("at character {}: expected {}, not {}", at_ + 1, what, found));
+    return Invalid("at character {}: expected {}, not {}", at_ + 1, what, found);
   }
   // The next name; empty: none.
   std::string_view Name() {
@@ -168,9 +166,7 @@ class GpuRuleParser {
   Result<Unit> Push(GpuRule::Step step) {
     rule_.steps_.push_back(step);
     if (++waiting_ <= GpuRule::kMaxDepth) return Unit{};
-    return base::Fail(
-        ErrorCode::kInvalid,
-        fmt::format("at character {}: nested deeper than {} values", at_ + 1, GpuRule::kMaxDepth));
+    return Invalid("at character {}: nested deeper than {} values", at_ + 1, GpuRule::kMaxDepth);
   }
   void Apply(Op op, int operands) {
     rule_.steps_.push_back({.op = op});

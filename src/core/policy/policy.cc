@@ -1,7 +1,5 @@
 #include "core/policy/policy.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -54,8 +52,7 @@ base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& 
     for (const QosClass& each : config.classes) {
       if (each.name != kUsualQos) known += ", " + each.name;
     }
-    return base::Fail(ErrorCode::kInvalid,
-                      fmt::format("qos: expected one of {} (fair.classes), got {}", known, qos));
+    return Invalid("qos: expected one of {} (fair.classes), got {}", known, qos);
   }
   if (!request.account) return base::Unit{};
   const std::string user = UserOf(request);
@@ -67,10 +64,8 @@ base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& 
     if (each.name == *request.account) return base::Unit{};
     own += (own.empty() ? "" : ", ") + each.name;
   }
-  return base::Fail(
-      ErrorCode::kDenied,
-      fmt::format("user {} may not use account '{}' (fair.accounts): {}", user, *request.account,
-                  own.empty() ? "this user has no account" : "expected " + own));
+  return Denied("user {} may not use account '{}' (fair.accounts): {}", user, *request.account,
+                own.empty() ? "this user has no account" : "expected " + own);
 }
 
 std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib) {
@@ -98,20 +93,17 @@ base::Result<base::Unit> ValidateSpans(const PolicyConfig& config) {
         SpanField{"recovery_backoff", config.recovery_backoff, Duration{0}},
         SpanField{"recovery_patience", config.recovery_patience, Duration{0}}}) {
     if (field.value >= field.least && field.value <= kMaxSpan) continue;
-    return base::Fail(ErrorCode::kInvalid,
-                      fmt::format("{}: {} s is not between {} s and a year", field.name,
-                                  base::Seconds(field.value), base::Seconds(field.least)));
+    return Invalid("{}: {} s is not between {} s and a year", field.name,
+                   base::Seconds(field.value), base::Seconds(field.least));
   }
   if (config.pass_limit && !(*config.pass_limit >= Duration{0} && *config.pass_limit <= kMaxSpan)) {
-    return base::Fail(ErrorCode::kInvalid,
-                      fmt::format("pass_limit: {} s is not between 0 s and a year",
-                                  base::Seconds(*config.pass_limit)));
+    return Invalid("pass_limit: {} s is not between 0 s and a year",
+                   base::Seconds(*config.pass_limit));
   }
   if (config.plateau_after &&
       !(*config.plateau_after > Duration{0} && *config.plateau_after <= kMaxSpan)) {
-    return base::Fail(ErrorCode::kInvalid,
-                      fmt::format("plateau_after: {} s is not above 0 s and at most a year",
-                                  base::Seconds(*config.plateau_after)));
+    return Invalid("plateau_after: {} s is not above 0 s and at most a year",
+                   base::Seconds(*config.plateau_after));
   }
   return base::Unit{};
 }
@@ -126,9 +118,8 @@ base::Result<base::Unit> ValidateCounts(const PolicyConfig& config) {
         CountField{"max_node_failures", config.max_node_failures, 0, kMaxFailures},
         CountField{"max_victim_restarts", config.max_victim_restarts, 0, kMaxFailures}}) {
     if (field.value >= field.least && field.value <= field.most) continue;
-    return base::Fail(ErrorCode::kInvalid,
-                      fmt::format("{}: {} is not between {} and {}", field.name, field.value,
-                                  field.least, field.most));
+    return Invalid("{}: {} is not between {} and {}", field.name, field.value, field.least,
+                   field.most);
   }
   return base::Unit{};
 }
@@ -137,38 +128,30 @@ base::Result<base::Unit> ValidateCounts(const PolicyConfig& config) {
 
 base::Result<base::Unit> Validate(const PolicyConfig& config) {
   if (FindMapper(config.mapper) == nullptr) {
-    return base::Fail(ErrorCode::kInvalid, fmt::format("mapper: no policy '{}', expected one of {}",
-                                                       config.mapper, MapperNames()));
+    return Invalid("mapper: no policy '{}', expected one of {}", config.mapper, MapperNames());
   }
   if (FindMapper(config.mapper)->name == kScoreMapper && !config.score)
-    return base::Fail(ErrorCode::kInvalid, "mapper: \"score\" needs policy.score");
+    return Invalid("mapper: \"score\" needs policy.score");
   if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1)) {
-    return base::Fail(
-        ErrorCode::kInvalid,
-        fmt::format("sm_cap: {} is not a fraction above 0 and at most 1", *config.sm_cap));
+    return Invalid("sm_cap: {} is not a fraction above 0 and at most 1", *config.sm_cap);
   }
   for (const MibField& field :
        {MibField{"margin_mib", config.margin_mib}, MibField{"floor_mib", config.floor_mib},
         MibField{"recovery_step_mib", config.recovery_step_mib},
         MibField{"host.memory_per_gpu", config.host_memory_per_gpu_mib}}) {
     if (field.value >= 0 && field.value <= kMaxMib) continue;
-    return base::Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between 0 and {} MiB",
-                                                       field.name, field.value, kMaxMib));
+    return Invalid("{}: {} is not between 0 and {} MiB", field.name, field.value, kMaxMib);
   }
   if (base::Result<base::Unit> sound = ValidateSpans(config); !sound) return sound;
   if (config.min_gain && !(*config.min_gain >= 0 && *config.min_gain <= 1)) {
-    return base::Fail(ErrorCode::kInvalid,
-                      fmt::format("min_gain: {} is not a fraction from 0 to 1", *config.min_gain));
+    return Invalid("min_gain: {} is not a fraction from 0 to 1", *config.min_gain);
   }
   if (config.max_slowdown &&
       !(*config.max_slowdown >= 1 && *config.max_slowdown <= kMostSlowdown)) {
-    return base::Fail(ErrorCode::kInvalid, fmt::format("max_slowdown: {} is not between 1 and {}",
-                                                       *config.max_slowdown, kMostSlowdown));
+    return Invalid("max_slowdown: {} is not between 1 and {}", *config.max_slowdown, kMostSlowdown);
   }
   if (!(config.floor_share >= 0 && config.floor_share < 1)) {
-    return base::Fail(
-        ErrorCode::kInvalid,
-        fmt::format("floor_share: {} is not a fraction from 0 to below 1", config.floor_share));
+    return Invalid("floor_share: {} is not a fraction from 0 to below 1", config.floor_share);
   }
   if (base::Result<base::Unit> sound = Validate(config.slots); !sound) return sound;
   return ValidateCounts(config);

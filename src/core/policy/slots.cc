@@ -1,7 +1,5 @@
 #include "core/policy/slots.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/signal_name.h"
@@ -24,21 +22,17 @@ bool StaysWithoutCheckpoint(const SlotRules& rules, const TaskRecord& task) {
 
 base::Result<base::Unit> Validate(const SlotRules& rules) {
   if (rules.length && *rules.length < std::max(rules.notice, kShortestTurn)) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("slots.length: expected at least {} s (slots.notice), not {} s",
-                            base::Seconds(std::max(rules.notice, kShortestTurn)),
-                            base::Seconds(*rules.length)));
+    return Invalid("slots.length: expected at least {} s (slots.notice), not {} s",
+                   base::Seconds(std::max(rules.notice, kShortestTurn)),
+                   base::Seconds(*rules.length));
   }
   if (!base::IsSignalName(rules.checkpoint_signal)) {
-    return Fail(
-        ErrorCode::kInvalid,
-        fmt::format("slots.checkpoint_signal: unknown signal '{}', expected a name like USR1",
-                    rules.checkpoint_signal));
+    return Invalid("slots.checkpoint_signal: unknown signal '{}', expected a name like USR1",
+                   rules.checkpoint_signal);
   }
   for (const int code : rules.exit_codes) {
     if (code >= 0 && code <= 255) continue;
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("slots.exit_codes: {} is not an exit code, expected 0 to 255", code));
+    return Invalid("slots.exit_codes: {} is not an exit code, expected 0 to 255", code);
   }
   return base::Unit{};
 }

@@ -272,8 +272,7 @@ base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) 
     config.margin_mib += kV2LessFreeMib;
     return config;
   }
-  return base::Fail(base::ErrorCode::kInvalid,
-                    fmt::format("published: unknown rules '{}', expected thesis or v2", era));
+  return Invalid("published: unknown rules '{}', expected thesis or v2", era);
 }
 
 }  // namespace carma::core

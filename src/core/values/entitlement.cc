@@ -15,8 +15,7 @@ constexpr double kMostHours = 1e9;
 constexpr double kMostWeight = 1e6;
 
 std::unexpected<base::Error> Expected(std::string_view what, std::string_view got) {
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("expected {}, got '{}'", what, base::Printable(got, 100)));
+  return Invalid("expected {}, got '{}'", what, base::Printable(got, 100));
 }
 
 // A user name of the system; not '*', which means all users.

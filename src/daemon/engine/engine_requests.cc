@@ -1,5 +1,4 @@
 // Requests other than submissions: closing, reserving, requeueing, editing.
-#include <fmt/format.h>
 
 #include <utility>
 
@@ -49,8 +48,7 @@ Result<core::ReservationId> Engine::Book(core::Reservation booking, Done done) {
 
 Result<Unit> Engine::Unbook(core::ReservationId id, const std::string& who, Done done) {
   const core::Reservation* known = reservations_.Find(id);
-  if (known == nullptr)
-    return base::Fail(ErrorCode::kNotFound, fmt::format("there is no reservation {}", id));
+  if (known == nullptr) return NotFound("there is no reservation {}", id);
   next_.rows.reservations.push_back({id, known->made_by, std::nullopt});
   next_.rows.events.push_back(ReserveEvent(*known, who, clock_.Now()));
   reservations_.Remove(id);
@@ -80,8 +78,7 @@ void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
   const core::TaskId id = task.record.id;
   const core::TaskRecord* record = scheduler_.Find(id);
   if (record == nullptr) {
-    return done(base::Fail(ErrorCode::kUnavailable,
-                           fmt::format("task {} is still being accepted; try again", id)));
+    return done(Unavailable("task {} is still being accepted; try again", id));
   }
   Result<base::CopyOnWrite<core::TaskRequest>> edited = intake_.CheckEdit(*record, wanted);
   if (!edited) return done(std::unexpected(edited.error()));
@@ -89,8 +86,7 @@ void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
   const bool estimating = record->state == core::TaskState::kEstimating;
   if (estimating && (request.memory_mib != record->request->memory_mib ||
                      request.gpus != record->request->gpus)) {
-    return done(base::Fail(ErrorCode::kUnavailable,
-                           fmt::format("the memory of task {} is being estimated; try again", id)));
+    return done(Unavailable("the memory of task {} is being estimated; try again", id));
   }
   if (wanted.notify.empty()) {
     notices_.Leave(id);

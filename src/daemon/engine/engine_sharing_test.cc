@@ -350,7 +350,7 @@ TEST_F(SharingTest, TheLimitIsNeverMoreThanTheGpuAndNeedsAPromise) {
 
 TEST_F(SharingTest, WithoutAServerItStartsWithStreamsAndSaysWhy) {
   const core::TaskId id = Submit();
-  Answer(base::Fail(base::ErrorCode::kUnavailable, "the control daemon hangs"));
+  Answer(Unavailable("the control daemon hangs"));
   ASSERT_EQ(launcher_.started.size(), 1U);
   EXPECT_EQ(Record(id).attempt->sharing.method, SharingMethod::kStreams);
   EXPECT_EQ(Record(id).attempt->sharing.note, "Without MPS: the control daemon hangs.");

@@ -1,7 +1,5 @@
 #include "daemon/engine/intake.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -156,7 +154,7 @@ Result<Submitted> Intake::Accept(const Submission& submission,
     return **known;
   }
   const std::size_t count = submission.tasks.size();
-  if (count == 0) return Fail(ErrorCode::kInvalid, "the submission has no tasks");
+  if (count == 0) return Invalid("the submission has no tasks");
   CARMA_TRY(CheckRoom(submission));
   CARMA_TRY(Check(submission, 0, count));
   const core::TaskId first = *next_id_;
@@ -356,8 +354,7 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
   // Another submission of the same name may have arrived while this one was stored in pieces.
   const std::optional<Submitted> known = CARMA_TRY(Repeated(submission));
   if (known) {
-    return Fail(ErrorCode::kConflict,
-                fmt::format("request {} now names another submission", by.request));
+    return Conflict("request {} now names another submission", by.request);
   }
   return store_.PutRequest({by.uid, by.request, first, count}, submitted);
 }

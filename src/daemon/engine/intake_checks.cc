@@ -1,5 +1,4 @@
 // Checks of submissions and edits.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -21,9 +20,8 @@ Result<std::optional<Submitted>> Intake::Repeated(const Submission& submission) 
       CARMA_TRY(store_.FindRequest(by.uid, by.request));
   if (!known) return std::nullopt;
   if (known->count != submission.tasks.size()) {
-    return Fail(ErrorCode::kConflict,
-                fmt::format("request name '{}' was already used for a submission of {} tasks",
-                            by.request, known->count));
+    return Conflict("request name '{}' was already used for a submission of {} tasks", by.request,
+                    known->count);
   }
   return Submitted{known->first, known->count, true};
 }
@@ -32,18 +30,17 @@ Result<Unit> Intake::CheckRoom(const Submission& submission) {
   const std::size_t wanted = submission.tasks.size();
   const std::size_t all = core_.Tasks().size() + OnTheWay(std::nullopt) + accepted_now_ + wanted;
   if (all > options_.max_queued_tasks) {
-    return Fail(ErrorCode::kConflict,
-                fmt::format("the queue would hold more than {} tasks (task.max_queued)",
-                            options_.max_queued_tasks));
+    return Conflict("the queue would hold more than {} tasks (task.max_queued)",
+                    options_.max_queued_tasks);
   }
   // Counted only if it can matter, because there may be very many.
   if (all <= options_.max_queued_per_user) return Unit{};
   const std::size_t own = QueuedOf(submission.submitter.uid);
   if (own + wanted <= options_.max_queued_per_user) return Unit{};
-  return Fail(ErrorCode::kConflict,
-              fmt::format("the queue would hold more than {} tasks of {} "
-                          "(task.max_queued_per_user); {} are queued",
-                          options_.max_queued_per_user, submission.submitter.user, own));
+  return Conflict(
+      "the queue would hold more than {} tasks of {} "
+      "(task.max_queued_per_user); {} are queued",
+      options_.max_queued_per_user, submission.submitter.user, own);
 }
 
 std::size_t Intake::QueuedOf(std::uint32_t uid) {
@@ -70,8 +67,7 @@ Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const 
                                         std::size_t more) const {
   const std::optional<core::LimitHit> hit = core_.LimitOnSubmission(request, more);
   if (!hit) return Unit{};
-  return Fail(ErrorCode::kInvalid, fmt::format("task '{}' is refused: {}",
-                                               base::Printable(name, 60), core::TextOf(*hit)));
+  return Invalid("task '{}' is refused: {}", base::Printable(name, 60), core::TextOf(*hit));
 }
 
 // Limits on waiting tasks count all tasks of the submission.
@@ -105,10 +101,9 @@ Result<Unit> Intake::CheckEntitlements(const Submission& submission, std::size_t
     if (checked == request) continue;  // the thousands of tasks of one array are alike
     CARMA_TRY(core::MayName(core_.config(), request));
     if (spec.checkpoint_signal && !base::IsHandledSignal(*spec.checkpoint_signal)) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("checkpoint_signal: expected a signal that a program can handle, "
-                              "such as USR1, got {}",
-                              *spec.checkpoint_signal));
+      return Invalid(
+          "checkpoint_signal: expected a signal that a program can handle, such as USR1, got {}",
+          *spec.checkpoint_signal);
     }
     CARMA_TRY(RefuseBeyondLimits(request, spec.name, 0));
     checked = std::move(request);
@@ -132,7 +127,7 @@ Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission, std::size
     if (spec.memory_mib) estimate = core::Estimate{*spec.memory_mib, spec.memory_source};
     if (const std::optional<core::Reason> never =
             core_.NeverFits(task::ToRequest(spec, submission.submitter.uid), estimate)) {
-      return Fail(ErrorCode::kConflict, core::CanNeverRun(spec.name, *never->text));
+      return Conflict(core::CanNeverRun(spec.name, *never->text));
     }
   }
   return Unit{};
@@ -178,9 +173,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
     for (core::Dependency& each : request.dependencies) {
       // So that two tasks cannot wait for each other.
       if (each.task < record.id) continue;
-      return Fail(ErrorCode::kNotFound,
-                  fmt::format("dependency on task {}: expected a task that is older than task {}",
-                              each.task, record.id));
+      return NotFound("dependency on task {}: expected a task that is older than task {}",
+                      each.task, record.id);
     }
   }
   if (const std::optional<core::Duration> longest = core_.LongestAllowed(request)) {

@@ -1,8 +1,6 @@
 // How the tasks ended that others depend on.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <vector>
 
 #include "core/values/task_request.h"
@@ -19,9 +17,7 @@ inline base::Result<base::Unit> FillKnownEnds(store::Store& store,
     base::Result<std::optional<core::TaskState>> state = store.StateOf(dependency.task);
     if (!state) return std::unexpected(state.error());
     if (!*state) {
-      return base::Fail(
-          base::ErrorCode::kNotFound,
-          fmt::format("no task {} to wait for (see carma list --all)", dependency.task));
+      return NotFound("no task {} to wait for (see carma list --all)", dependency.task);
     }
     if (core::IsFinal(**state)) dependency.known_final = *state;
   }

@@ -151,7 +151,7 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   }
   const auto first = entry.worker.Within(options_.timeout + kSpare, [this, who, answer] {
     Entry* its = Find(who);
-    if (its == nullptr) return answer(Fail(ErrorCode::kUnavailable, kNoAnswer));
+    if (its == nullptr) return answer(Unavailable(kNoAnswer));
     Refused(*its, who, {ErrorCode::kUnavailable, kNoAnswer}, true, answer);
   });
   Do<Result<MpsLook>>(

@@ -1,7 +1,5 @@
 #include "daemon/engine/reservations.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/fields_json.h"
@@ -18,7 +16,7 @@ constexpr core::Duration kTellAgain = std::chrono::hours(24);
 Result<Unit> NameByUuid(core::Reservation& booking, std::span<const core::GpuInfo> gpus) {
   const core::TaskRequest asks{.gpu_type = booking.gpu_type, .on_gpus = booking.on_gpus};
   if (std::optional<std::string> misnamed = core::MisnamedGpus(asks, gpus))
-    return Fail(ErrorCode::kInvalid, *std::move(misnamed));
+    return Invalid(*std::move(misnamed));
   for (std::string& name : booking.on_gpus) {
     for (std::size_t i = 0; i < gpus.size(); ++i) {
       if (!core::NamesGpu(name, static_cast<core::GpuIndex>(i), gpus[i])) continue;
@@ -48,8 +46,7 @@ Result<Unit> Reservations::Restore(const std::vector<store::ReservationRow>& row
         json ? base::FieldsFromJson<core::Reservation>(*json, "", base::Unknown::kPassedOver)
              : std::unexpected(json.error());
     if (!booking) {
-      return Fail(ErrorCode::kCorrupt,
-                  fmt::format("reservation {}: {}", row.id, booking.error().message));
+      return Fail(ErrorCode::kCorrupt, "reservation {}: {}", row.id, booking.error().message);
     }
     booking->id = row.id;
     booking->made_by = row.made_by;
@@ -62,17 +59,16 @@ Result<core::Reservation> Reservations::Add(core::Reservation booking,
                                             std::span<const core::GpuInfo> gpus, core::Time now) {
   if (Result<Unit> named = NameByUuid(booking, gpus); !named) return std::unexpected(named.error());
   booking.id = core::ReservationId{core::Number(last_) + 1};
-  if (!NextOf(booking, now)) return Fail(ErrorCode::kInvalid, "its time has passed");
+  if (!NextOf(booking, now)) return Invalid("its time has passed");
   std::erase_if(all_, [&](const auto& each) { return !NextOf(each.second, now); });
   if (all_.size() >= core::kMaxReservations) {
-    return Fail(ErrorCode::kConflict,
-                fmt::format("there are already {} reservations", core::kMaxReservations));
+    return Conflict("there are already {} reservations", core::kMaxReservations);
   }
   all_.emplace(booking.id, booking);
   const std::optional<std::string> why_not = core::WhyNotAll(PeriodsFrom(now), now, gpus);
   if (why_not) {
     all_.erase(booking.id);
-    return Fail(ErrorCode::kConflict, *why_not);
+    return Conflict(*why_not);
   }
   last_ = booking.id;
   return booking;

@@ -141,7 +141,7 @@ base::Result<std::string> GpuHistoryText(const GpuHistoryRequest& request,
     timeline.Add(row);
     return wanted.load();
   }));
-  if (!wanted) return base::Fail(base::ErrorCode::kUnavailable, "carmad is stopping");
+  if (!wanted) return Unavailable("carmad is stopping");
   api::GpuHistoryView view = request.gpu;
   view.points = timeline.Points();
   return base::DumpJson(ToJson(view));
@@ -202,7 +202,7 @@ base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std
     }
     return wanted.load() && past.size() < timelines.size();
   }));
-  if (!wanted) return base::Fail(base::ErrorCode::kUnavailable, "carmad is stopping");
+  if (!wanted) return Unavailable("carmad is stopping");
   report::RunRecord run;
   run.from = span.from;
   run.to = span.to;

@@ -24,7 +24,7 @@ std::string PathIn(const std::string& state_dir) {
 base::Result<std::vector<gpu::DeviceInfo>> Parse(const std::string& text) {
   const base::Json json = CARMA_TRY(base::ParseJson(text));
   if (!json.is_array() || json.size() > kMaxDevices) {
-    return base::Fail(base::ErrorCode::kInvalid, "expected a list of GPUs");
+    return Invalid("expected a list of GPUs");
   }
   std::vector<gpu::DeviceInfo> devices;
   for (const base::Json& each : json) {

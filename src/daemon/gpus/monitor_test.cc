@@ -274,11 +274,10 @@ TEST(MonitorHealth, ADrainOfAnEarlierDaemonIsGivenUpWhenItsCauseIs) {
 TEST(MonitorHealth, AGpuThatWasLostAndCameBackStartsAfresh) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   Take(monitor, 1, WithXids(1, {79}));
-  for (int second = 2; second <= 4; ++second)
-    Take(monitor, second, base::Fail(ErrorCode::kNotFound, "GPU is lost"));
+  for (int second = 2; second <= 4; ++second) Take(monitor, second, NotFound("GPU is lost"));
   EXPECT_EQ(Drains(Take(monitor, 5, WithXids(5, {79}))), Words{"resume 0"})
       << "what is announced with its return was before it";
-  Take(monitor, 6, base::Fail(ErrorCode::kUnavailable, "busy"));
+  Take(monitor, 6, Unavailable("busy"));
   EXPECT_EQ(Drains(Take(monitor, 7, WithXids(7, {79}))).size(), 1U) << "one error is no loss";
 }
 
@@ -324,8 +323,7 @@ TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
   Monitor monitor({Device("GPU-a"), unreadable}, MonitorOptions{});
   Attribution attribution;
   const std::vector<core::Event> events =
-      monitor.Take(base::FromMs(1'000),
-                   {WithXids(1, {}), base::Fail(ErrorCode::kNotFound, "no such GPU")}, attribution);
+      monitor.Take(base::FromMs(1'000), {WithXids(1, {}), NotFound("no such GPU")}, attribution);
   ASSERT_EQ(events.size(), 2U);
   EXPECT_TRUE(std::holds_alternative<core::GpuSampled>(events[0])) << "the other goes on";
   EXPECT_EQ(std::get<core::GpuHealthChanged>(events[1]).text, "it is lost");
@@ -344,8 +342,7 @@ TEST(Monitor, ADeviceKnownFromBeforeIsUsedAsSoonAsItAnswers) {
   lost.trouble = {"it is lost"};
   Monitor monitor({Device("GPU-a"), lost}, MonitorOptions{});
   Attribution attribution;
-  monitor.Take(base::FromMs(1'000),
-               {WithXids(1, {}), base::Fail(ErrorCode::kNotFound, "no such GPU")}, attribution);
+  monitor.Take(base::FromMs(1'000), {WithXids(1, {}), NotFound("no such GPU")}, attribution);
   EXPECT_EQ(monitor.Troubles(), Words{"GPU 1: it is lost"});
   monitor.Take(base::FromMs(2'000), {WithXids(2, {}), WithXids(2, {})}, attribution);
   EXPECT_EQ(monitor.Troubles(), Words{});

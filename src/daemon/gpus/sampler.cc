@@ -48,7 +48,7 @@ gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::Devi
   if (own.unknown.empty()) return std::move(own.devices);
   const std::string why = fmt::format("daemon.gpus names {}, which the driver does not list",
                                       base::Join(own.unknown, ", "));
-  if (own.devices.empty()) return base::Fail(base::ErrorCode::kUnavailable, why);
+  if (own.devices.empty()) return Unavailable(why);
   base::LogWarn("gpus_not_there", {{"why", why}});
   missing_gpus_ = why;
   return std::move(own.devices);
@@ -62,8 +62,7 @@ void Sampler::DiscoverLater() {
 
 void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices) {
   hung_ = false;
-  if (devices && devices->empty())
-    devices = base::Fail(base::ErrorCode::kUnavailable, "the driver lists no GPU");
+  if (devices && devices->empty()) devices = Unavailable("the driver lists no GPU");
   if (devices && gpus_ == 0) devices = Own(*std::move(devices));
   if (!devices) {
     const std::string why = devices.error().Sentence();

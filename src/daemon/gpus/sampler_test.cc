@@ -25,7 +25,7 @@ class FakeDriver : public NumberedProbe {
     uuids_ = std::move(uuids);
   }
   gpu::ReadResult<std::vector<gpu::DeviceInfo>> Devices() override {
-    if (Now() == Mood::kGone) return Fail(base::ErrorCode::kUnavailable, "no driver");
+    if (Now() == Mood::kGone) return Unavailable("no driver");
     const std::lock_guard lock(mutex_);
     std::vector<gpu::DeviceInfo> devices;
     for (const std::string& uuid : uuids_)
@@ -33,7 +33,7 @@ class FakeDriver : public NumberedProbe {
     return devices;
   }
   gpu::ReadResult<gpu::Reading> Read(std::size_t, base::Time now) override {
-    if (Now() != Mood::kWell) return Fail(base::ErrorCode::kUnavailable, "silent");
+    if (Now() != Mood::kWell) return Unavailable("silent");
     gpu::Reading reading;
     reading.taken = now;
     return reading;

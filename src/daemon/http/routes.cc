@@ -39,10 +39,8 @@ Result<Unit> CheckQuery(const Endpoint& endpoint, const api::Request& request) {
   for (const std::string_view each : base::SplitWords(endpoint.query)) known.emplace_back(each);
   for (const auto& [name, value] : request.query) {
     if (Contains(known, name)) continue;
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("no parameter '{}'{} (expected {})", base::Printable(name, 40),
-                            base::Suggestion(name, known),
-                            known.empty() ? "none" : base::Join(known, ", ")));
+    return Invalid("no parameter '{}'{} (expected {})", base::Printable(name, 40),
+                   base::Suggestion(name, known), known.empty() ? "none" : base::Join(known, ", "));
   }
   return Unit{};
 }
@@ -81,7 +79,7 @@ Result<std::optional<api::Peer>> Routes::Identity(const api::Request& request) c
   if (request.peer || !request.bearer_token) return request.peer;
   std::optional<api::Peer> owner;
   if (options_.find_token) owner = options_.find_token(*request.bearer_token);
-  if (!owner) return Fail(ErrorCode::kDenied, "the token is unknown or has expired");
+  if (!owner) return Denied("the token is unknown or has expired");
   return owner;
 }
 
@@ -95,30 +93,28 @@ void Routes::Handle(api::Request request, const api::Responder& reply) const {
   if (peer && options_.own_uid != 0 && peer->uid != options_.own_uid && peer->uid != 0)
     return RefuseStranger(reply);
   if (access == Access::kEverybody) {
-    if (!(*endpoint)->handle) return reply(Fail(ErrorCode::kUnavailable, why_not_));
+    if (!(*endpoint)->handle) return reply(Unavailable(why_not_));
     return Run((*endpoint)->handle, call, reply);
   }
   if (access == Access::kUsers && !peer)
-    return reply(Fail(ErrorCode::kDenied, "over TCP everything is read-only; use the Unix socket"));
+    return reply(Denied("over TCP everything is read-only; use the Unix socket"));
   const Result<std::optional<api::Peer>> who = Identity(call.request);
   if (!who) return reply(std::unexpected(who.error()));
   if (access == Access::kOwners && !*who) {
-    return reply(Fail(
-        ErrorCode::kDenied,
+    return reply(Denied(
         "over TCP everything is read-only; use the Unix socket or a token ('carma token create')"));
   }
-  if (!(*endpoint)->handle) return reply(Fail(ErrorCode::kUnavailable, why_not_));
+  if (!(*endpoint)->handle) return reply(Unavailable(why_not_));
   if (!*who) return Run((*endpoint)->handle, call, reply);
   RunForUser((*endpoint)->handle, std::move(call), **who, reply);
 }
 
 void Routes::RefuseStranger(const api::Responder& reply) const {
-  options_.ask_name(
-      options_.own_uid, [reply, uid = options_.own_uid](const Result<std::string>& name) {
-        reply(Fail(ErrorCode::kDenied,
-                   fmt::format("this carmad runs without root rights and serves only {}",
-                               name.value_or(fmt::format("user {}", uid)))));
-      });
+  options_.ask_name(options_.own_uid,
+                    [reply, uid = options_.own_uid](const Result<std::string>& name) {
+                      reply(Denied("this carmad runs without root rights and serves only {}",
+                                   name.value_or(fmt::format("user {}", uid))));
+                    });
 }
 
 bool Routes::CanHandle(const api::Request& request) const {
@@ -137,10 +133,10 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, const api::Pe
     const bool admin =
         who.uid == 0 || who.uid == options.own_uid || Contains(options.admins, *name);
     if (!admin && !IsAllowed(options, who, *name)) {
-      return reply(Fail(ErrorCode::kDenied,
-                        fmt::format("{} may only look at this server; administrators grant access "
-                                    "in daemon.allow_users and daemon.allow_groups",
-                                    base::Printable(*name, 60))));
+      return reply(
+          Denied("{} may only look at this server; administrators grant access in "
+                 "daemon.allow_users and daemon.allow_groups",
+                 base::Printable(*name, 60)));
     }
     call.caller = {who.uid, who.gid, *std::move(name), admin && !by_token, by_token};
     Run(handle, call, reply);

@@ -27,8 +27,7 @@ class RoutesTest : public ::testing::Test {
                         [this](std::uint32_t uid, std::function<void(Result<std::string>)> call) {
                           if (names_wait_) return waiting_.push_back(std::move(call));
                           const auto found = names_.find(uid);
-                          if (found == names_.end())
-                            return call(Fail(ErrorCode::kUnavailable, "nobody can tell"));
+                          if (found == names_.end()) return call(Unavailable("nobody can tell"));
                           call(found->second);
                         },
                         std::move(allow_users), std::move(allow_groups),
@@ -41,7 +40,7 @@ class RoutesTest : public ::testing::Test {
             {"GET", "/v1/things/{id}", Access::kEverybody, &Echo},
             {"POST", "/v1/things/{id}/paint", Access::kUsers,
              [](const Call&, const api::Responder&) {
-               return Result<Unit>(Fail(ErrorCode::kConflict, "it is wet"));
+               return Result<Unit>(Conflict("it is wet"));
              }},
             {"POST", "/v1/things/{id}/{verb}", Access::kUsers, &Echo},
             {"GET", "/v1/later", Access::kEverybody, nullptr},

@@ -1,6 +1,5 @@
 #include "daemon/http/slow_answers.h"
 
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -23,8 +22,7 @@ SlowAnswers::SlowAnswers(const std::shared_ptr<boost::asio::io_context>& loop,
 base::Result<base::Unit> SlowAnswers::Report(
     std::function<Answer(const std::atomic<bool>& wanted)> make, std::function<void(Answer)> send) {
   if (reports_.waiting() >= options_.most_reports) {
-    return Fail(ErrorCode::kUnavailable,
-                fmt::format("{} reports are already being made; try again", reports_.waiting()));
+    return Unavailable("{} reports are already being made; try again", reports_.waiting());
   }
   reports_.Ask(
       [make = std::move(make), wanted = reports_.wanted()] {
@@ -41,10 +39,10 @@ base::Result<base::Unit> SlowAnswers::Report(
 
 void SlowAnswers::ReadFile(std::function<Answer()> read, std::function<void(Answer)> then) {
   if (files_.waiting() >= options_.most_files)
-    return then(Fail(ErrorCode::kUnavailable, "many files are already being read; try again"));
+    return then(Unavailable("many files are already being read; try again"));
   const auto in_time = files_.Within(options_.file_limit, [this, then] {
     files_.Abandon();
-    then(Fail(ErrorCode::kUnavailable, "the disk of the task's output does not answer"));
+    then(Unavailable("the disk of the task's output does not answer"));
   });
   files_.Ask(std::move(read), [in_time, then](Answer answer) {
     if (in_time()) then(std::move(answer));

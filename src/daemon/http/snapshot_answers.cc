@@ -90,13 +90,12 @@ class SnapshotAnswers::Copy {
 
   base::Result<base::Unit> Begin(const MakeAnswer& make) {
     base::Result<base::Pipe> pipe = base::MakePipe(/*blocking_read=*/false);
-    if (!pipe) return Fail(ErrorCode::kUnavailable, pipe.error().message);
+    if (!pipe) return Unavailable(pipe.error().message);
     const pid_t daemon = ::getpid();
     pid_ = ::fork();
     if (pid_ == 0) RunCopy(make, pipe->write.get(), daemon);
     if (pid_ < 0)
-      return Fail(ErrorCode::kUnavailable,
-                  fmt::format("cannot start a process for the answer: {}", std::strerror(errno)));
+      return Unavailable("cannot start a process for the answer: {}", std::strerror(errno));
     from_.assign(pipe->read.release());
     return base::Unit{};
   }
@@ -134,9 +133,8 @@ void SnapshotAnswers::Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepar
   if (is_small_()) return AnswerAtOnce(uid, prepare, send);
   User& user = users_[uid];
   if (user.waiting.size() >= options_.waiting) {
-    return send(Fail(
-        ErrorCode::kUnavailable,
-        fmt::format("{} of your requests are already waiting; try again", user.waiting.size())));
+    return send(
+        Unavailable("{} of your requests are already waiting; try again", user.waiting.size()));
   }
   user.waiting.push_back({std::move(prepare), std::move(send)});
   if (!user.busy && user.waiting.size() == 1) turns_.push_back(uid);
@@ -168,7 +166,7 @@ void SnapshotAnswers::Start(std::optional<std::uint32_t> uid) {
     return End(copy, std::unexpected(begun.error()));
   (*copy)->Listen([this, copy](const std::string& said) { End(copy, Read(said)); });
   (*copy)->limit.Set(options_.limit, [this, copy] {
-    End(copy, Fail(ErrorCode::kUnavailable, "the answer took too long; ask for less"));
+    End(copy, Unavailable("the answer took too long; ask for less"));
   });
 }
 

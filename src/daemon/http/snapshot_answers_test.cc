@@ -75,7 +75,7 @@ TEST_F(SnapshotAnswersTest, ACopyAnswersByWhatStoodWhenItWasMade) {
 
   const std::string large(3 << 20, 'x');
   Ask(1, "large", Says(large));
-  Ask(1, "error", []() -> Answer { return base::Fail(base::ErrorCode::kNotFound, "no such"); });
+  Ask(1, "error", []() -> Answer { return NotFound("no such"); });
   Until([&] { return ended_.size() == 3; });
   EXPECT_EQ(ended_[1], "large: " + large);
   EXPECT_THAT(ended_[2], HasSubstr("no such"));

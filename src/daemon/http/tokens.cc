@@ -57,7 +57,7 @@ Result<Unit> Tokens::Load() {
   }
   const auto corrupt = [this](const base::Error& why) {
     trouble_ = why.message;
-    return Fail(ErrorCode::kCorrupt, fmt::format("{}: {}", path_, why.message));
+    return Fail(ErrorCode::kCorrupt, "{}: {}", path_, why.message);
   };
   if (!text) return corrupt(text.error());
   const Result<Json> json = base::ParseJson(*text);
@@ -91,11 +91,9 @@ Result<Unit> Tokens::Keep(std::vector<Token> tokens) {
 
 Result<Tokens::Made> Tokens::Make(const api::Peer& user, const std::string& name,
                                   std::chrono::milliseconds life) {
-  if (!trouble_.empty())
-    return Fail(ErrorCode::kUnavailable, fmt::format("{}: {}", path_, trouble_));
+  if (!trouble_.empty()) return Unavailable("{}: {}", path_, trouble_);
   if (List(user.uid).size() >= kMostOfOneUser) {
-    return Fail(ErrorCode::kConflict,
-                fmt::format("a user may have at most {} tokens: revoke some", kMostOfOneUser));
+    return Conflict("a user may have at most {} tokens: revoke some", kMostOfOneUser);
   }
   std::string text = CARMA_TRY(NewText());
   Made made;
@@ -119,7 +117,7 @@ Result<Unit> Tokens::Revoke(std::int64_t id, std::optional<std::uint32_t> by_uid
   const std::size_t gone = std::erase_if(tokens, [&](const Token& token) {
     return token.id == id && (!by_uid || token.uid == *by_uid);
   });
-  if (gone == 0) return Fail(ErrorCode::kNotFound, fmt::format("you have no token {}", id));
+  if (gone == 0) return NotFound("you have no token {}", id);
   return Keep(std::move(tokens));
 }
 

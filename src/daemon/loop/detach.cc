@@ -73,7 +73,7 @@ Result<Detached> RunDetached(const std::function<int(std::function<void()>)>& ru
   if (!serves) {
     ::kill(pid, SIGKILL);
     Await(pid);
-    return Fail(ErrorCode::kUnavailable, "it was not ready in time and was stopped");
+    return Unavailable("it was not ready in time and was stopped");
   }
   return Detached{pid, *serves, *serves ? 0 : Await(pid)};
 }

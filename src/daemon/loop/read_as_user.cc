@@ -1,7 +1,6 @@
 #include "daemon/loop/read_as_user.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <grp.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
@@ -41,14 +40,13 @@ struct OpenFile {
 // Not a pipe or a terminal, where a read could wait for ever.
 Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn()) {
-    return Fail(ErrorCode::kDenied,
-                path + ": the system does not let carmad read it with the user's rights");
+    return Denied(path + ": the system does not let carmad read it with the user's rights");
   }
   OpenFile file{base::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK))};
   if (!file.fd) return base::FailErrno(errno, path);
   struct stat st {};
   if (::fstat(file.fd.get(), &st) != 0) return base::FailErrno(errno, path);
-  if (!S_ISREG(st.st_mode)) return Fail(ErrorCode::kInvalid, path + ": expected a regular file");
+  if (!S_ISREG(st.st_mode)) return Invalid(path + ": expected a regular file");
   file.size = st.st_size;
   return file;
 }
@@ -77,8 +75,8 @@ Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
   const ThreadRights rights(user);
   const OpenFile file = CARMA_TRY(OpenAs(rights, path));
   if (file.size > static_cast<off_t>(max_bytes)) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected at most {} MiB, it has {}", path,
-                                                 max_bytes >> 20, file.size >> 20));
+    return Invalid("{}: expected at most {} MiB, it has {}", path, max_bytes >> 20,
+                   file.size >> 20);
   }
   Result<std::string> text = base::ReadAll(file.fd.get(), max_bytes);
   if (!text) return base::Wrap(text.error(), path);

@@ -1,7 +1,5 @@
 #include "daemon/loop/user_names.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 namespace carma::daemon {
@@ -27,8 +25,7 @@ void UserNames::Ask(std::uint32_t uid, Call call) {
 
 void UserNames::Answer(std::uint32_t uid, User& user) {
   base::Result<std::string> name =
-      base::Fail(base::ErrorCode::kUnavailable,
-                 fmt::format("the user database has not answered for user {} yet; try again", uid));
+      Unavailable("the user database has not answered for user {} yet; try again", uid);
   if (user.name) name = *user.name;
   user.good_until = std::chrono::steady_clock::now() + options_.keep;
   for (const Call& call : std::exchange(user.waiting, {})) call(name);

@@ -1,7 +1,5 @@
 #include "daemon/present/reporting.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -22,9 +20,8 @@ Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
   const std::int64_t count = CARMA_TRY(history.CountTasks(request.span));
   const std::int64_t most = request.listed ? kMaxListedTasks : kMaxReportTasks;
   if (count <= most) return Unit{};
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("a report {}on {} tasks, expected at most {}: choose a shorter span",
-                          request.listed ? "that lists its tasks " : "", count, most));
+  return Invalid("a report {}on {} tasks, expected at most {}: choose a shorter span",
+                 request.listed ? "that lists its tasks " : "", count, most);
 }
 
 // Reads tasks, their events, and the use of GPUs.
@@ -60,7 +57,7 @@ Result<report::Report> ReportOf(const ReportRequest& request, const std::atomic<
     run.NameGpu(gpu.uuid, gpu.name, gpu.type, gpu.usable_mib);
   }
   CARMA_TRY(Fill(*history, request, wanted, run));
-  if (!wanted) return Fail(ErrorCode::kUnavailable, "carmad is stopping");
+  if (!wanted) return Unavailable("carmad is stopping");
   report::RunRecord record = run.Finish();
   record.provenance = request.provenance;
   record.simulated = request.simulated;
@@ -80,9 +77,8 @@ Result<std::string> ReportText(const ReportRequest& request, const std::atomic<b
   if (!report) return std::unexpected(report.error());
   std::string text = report::ToJsonText(*report);
   if (text.size() > api::kMaxBodyBytes) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("a report of {} MiB, expected at most {}: choose a shorter span",
-                            text.size() >> 20, api::kMaxBodyBytes >> 20));
+    return Invalid("a report of {} MiB, expected at most {}: choose a shorter span",
+                   text.size() >> 20, api::kMaxBodyBytes >> 20);
   }
   return text;
 }
@@ -108,7 +104,7 @@ Result<std::string> UsageText(const UsageRequest& request, const std::atomic<boo
                           });
   }
   if (!read) return std::unexpected(read.error());
-  if (!wanted) return Fail(ErrorCode::kUnavailable, "carmad is stopping");
+  if (!wanted) return Unavailable("carmad is stopping");
   base::Json rows = base::Json::array();
   for (const api::UsageView& row : sums.Rows()) rows.push_back(api::ToJson(row));
   return base::DumpJson({{"usage", std::move(rows)}});

@@ -43,10 +43,8 @@ base::Result<UsageBy> ParseUsageBy(std::string_view text) {
     } else if (timed && by.period == UsageBy::Period::kAll) {
       by.period = word == "month" ? UsageBy::Period::kMonth : UsageBy::Period::kDay;
     } else {
-      return base::Fail(
-          base::ErrorCode::kInvalid,
-          fmt::format("by: expected some of user, account, qos, and month or day, not '{}'",
-                      base::Printable(text, 60)));
+      return Invalid("by: expected some of user, account, qos, and month or day, not '{}'",
+                     base::Printable(text, 60));
     }
   }
   return by;

@@ -17,11 +17,11 @@ constexpr const char* kUnknownJob = "Invalid job id specified";
 Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
                                std::chrono::milliseconds limit) {
   const auto failed = [&](const std::string& why) {
-    return Fail(ErrorCode::kUnavailable, fmt::format("{}: {}", words.front(), why));
+    return Unavailable("{}: {}", words.front(), why);
   };
   const Result<task::RunResult> ran =
       task::RunBounded({.words = words, .kept = slurm::kMostOfSqueue + 1, .limit = limit});
-  if (!ran) return Fail(ErrorCode::kUnavailable, ran.error().message);
+  if (!ran) return Unavailable(ran.error().message);
   if (ran->late) return failed(fmt::format("no answer within {} s", limit.count() / 1000));
   if (ran->signal == 0 && ran->exit_code == 0) return ran->output;
   std::string_view why = base::Trim(ran->errors);
@@ -58,8 +58,7 @@ Result<std::optional<slurm::Job>> SlurmPrograms::FindWithExcluded(std::uint64_t 
                             fmt::format("--jobs={}", job), "--format=%A|%x|"},
                            limit));
   (*found)->excluded = slurm::ExcludedNodes(text, job);
-  if (!(*found)->excluded)
-    return Fail(ErrorCode::kUnavailable, fmt::format("squeue does not show job {}", job));
+  if (!(*found)->excluded) return Unavailable("squeue does not show job {}", job);
   return found;
 }
 

@@ -381,8 +381,7 @@ class Finder {
   Result<std::string> Read(const std::string& path, std::size_t max_bytes) {
     const bool readable = path.starts_with('/') && path.size() <= kMaxPathBytes &&
                           base::IsUtf8(path) && !base::HasControls(path);
-    if (!readable || ++files_ > kMaxTrainingFiles)
-      return base::Fail(base::ErrorCode::kNotFound, "a file that cannot be read");
+    if (!readable || ++files_ > kMaxTrainingFiles) return NotFound("a file that cannot be read");
     return read_(path, max_bytes);
   }
 

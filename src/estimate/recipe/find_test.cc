@@ -51,8 +51,7 @@ class FindTrainingTest : public ::testing::Test {
     return FindTraining(spec,
                         [this](const std::string& path, std::size_t) -> base::Result<std::string> {
                           const auto found = files_.find(path);
-                          if (found == files_.end())
-                            return base::Fail(base::ErrorCode::kNotFound, path + ": none");
+                          if (found == files_.end()) return NotFound(path + ": none");
                           return found->second;
                         });
   }

@@ -15,8 +15,7 @@ namespace {
 
 Result<base::Json> Parsed(std::string_view text, std::string_view where) {
   if (text.size() > kMaxConfigBytes) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("{}: expected at most {} bytes", where, kMaxConfigBytes));
+    return Invalid("{}: expected at most {} bytes", where, kMaxConfigBytes);
   }
   Result<base::Json> json = base::ParseJson(text);
   if (!json) return base::Wrap(json.error(), where);
@@ -237,7 +236,7 @@ bool IsPipeline(std::string_view text) {
 Result<PipelineFound> ReadPipeline(std::string_view text, const std::string& path,
                                    const TextReader& read) {
   const base::Json json = CARMA_TRY(Parsed(text, path));
-  if (!json.is_object()) return Fail(ErrorCode::kInvalid, path + ": expected an object");
+  if (!json.is_object()) return Invalid(path + ": expected an object");
   PipelineFound found;
   double frozen = 0;
   Found words("model_index.json");
@@ -262,8 +261,7 @@ Result<PipelineFound> ReadPipeline(std::string_view text, const std::string& pat
       frozen += encoder->TotalParameters();
     }
   }
-  if (found.config.empty())
-    return Fail(ErrorCode::kInvalid, path + ": expected a part unet or transformer");
+  if (found.config.empty()) return Invalid(path + ": expected a part unet or transformer");
   constexpr double kMostParameters = 1e15;
   if (frozen >= 1)
     words.Add("frozen-parameters",

@@ -112,7 +112,7 @@ TEST(PlanFiles, APipelineSaysWhatIsTrainedAndWhatRunsBeside) {
           R"({"model_type":"clip_text_model","num_hidden_layers":12,"hidden_size":768,
               "num_attention_heads":12,"intermediate_size":3072,"vocab_size":49408,
               "max_position_embeddings":77})");
-    return base::Fail(base::ErrorCode::kNotFound, path);
+    return NotFound(path);
   };
   const auto found = ReadPipeline(index, "/sd/model_index.json", read);
   ASSERT_TRUE(found) << found.error().message;

@@ -401,12 +401,11 @@ Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view wh
 Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where) {
   const Result<base::Json> json = base::ParseJson(text);
   if (!json) return base::Wrap(json.error(), where);
-  if (!json->is_object())
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected an object", where));
+  if (!json->is_object()) return Invalid("{}: expected an object", where);
   JsonFlattener flattener(where);
   if (!flattener.Flatten("", *json, 0)) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected at most {} settings in {} levels",
-                                                 where, kMaxSettings, kMaxSettingDepth));
+    return Invalid("{}: expected at most {} settings in {} levels", where, kMaxSettings,
+                   kMaxSettingDepth);
   }
   return flattener.Take();
 }

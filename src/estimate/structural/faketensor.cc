@@ -15,12 +15,12 @@ class FakeTensor : public Estimator {
   std::string_view name() const override { return "faketensor"; }
   base::Result<Answer> Ask(const Question& question) const override {
     if (question.layers == nullptr) {
-      return base::Fail(ErrorCode::kNotFound, "there is no model summary");
+      return NotFound("there is no model summary");
     }
     const model::LayerList& layers = *question.layers;
-    if (!question.batch) return base::Fail(ErrorCode::kNotFound, "the batch size is not known");
+    if (!question.batch) return NotFound("the batch size is not known");
     if (!layers.saved && LacksShapes(layers)) {
-      return base::Fail(ErrorCode::kNotFound, "the summary gives no shapes");
+      return NotFound("the summary gives no shapes");
     }
     const auto batch = static_cast<double>(*question.batch);
     double kept = 0;

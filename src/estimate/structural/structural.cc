@@ -317,25 +317,24 @@ class Structural : public Estimator {
 
 base::Result<Answer> Structural::Ask(const Question& question) const {
   if (question.layers == nullptr) {
-    return Fail(ErrorCode::kNotFound, question.summary_trouble.empty() ? "there is no model summary"
-                                                                       : question.summary_trouble);
+    return NotFound(question.summary_trouble.empty() ? "there is no model summary"
+                                                     : question.summary_trouble);
   }
   const model::LayerList& layers = *question.layers;
-  if (!question.batch) return Fail(ErrorCode::kNotFound, "the batch size is not known");
+  if (!question.batch) return NotFound("the batch size is not known");
   const bool hides_most = model::HidesMost(layers);
   const std::optional<Kept> by_totals = hides_most ? KeptByTotals(layers) : std::nullopt;
   if (hides_most && !by_totals) {
-    return Fail(ErrorCode::kNotFound,
-                fmt::format("blocks printed as one row hold most of the parameters, and what they "
-                            "keep is not known: print all with {}",
-                            kFullDepth));
+    return NotFound(
+        "blocks printed as one row hold most of the parameters, and what they keep is not known: "
+        "print all with {}",
+        kFullDepth);
   }
   const bool no_shapes = LacksShapes(layers);
   const Kept kept = by_totals ? *by_totals : CountKept(layers);
   if (!layers.saved && kept.per_sample <= 0) {
-    return Fail(ErrorCode::kNotFound,
-                no_shapes ? "the summary gives neither shapes nor the widths of a token model"
-                          : "no layer of the summary grows with the batch");
+    return NotFound(no_shapes ? "the summary gives neither shapes nor the widths of a token model"
+                              : "no layer of the summary grows with the batch");
   }
   const double context_mib = ContextMib(question, kept);
   Answer answer;

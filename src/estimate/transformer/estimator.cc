@@ -79,9 +79,8 @@ class Transformer : public Estimator {
   std::string_view name() const override { return "transformer"; }
   Result<Answer> Ask(const Question& question) const override {
     if (question.transformer == nullptr || !question.plan) {
-      return Fail(ErrorCode::kNotFound, question.summary_trouble.empty()
-                                            ? "no config.json of a transformer"
-                                            : question.summary_trouble);
+      return NotFound(question.summary_trouble.empty() ? "no config.json of a transformer"
+                                                       : question.summary_trouble);
     }
     TrainingPlan plan = *question.plan;
     std::vector<std::string> assumed = question.assumed;
@@ -89,7 +88,7 @@ class Transformer : public Estimator {
     if (question.gpu_mib > 0) plan.gpu_mib = static_cast<double>(question.gpu_mib);
     Result<TransformerEstimate> estimate =
         EstimateTransformer(*question.transformer, plan, question.coverage);
-    if (!estimate) return Fail(ErrorCode::kNotFound, estimate.error().message);
+    if (!estimate) return NotFound(estimate.error().message);
     if (question.site != nullptr) SuitSite(*question.site, *estimate);
     Answer answer;
     answer.method = name();

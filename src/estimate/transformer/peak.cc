@@ -223,7 +223,7 @@ std::vector<Stage> StagesOf(const TransformerConfig& config, const TrainingPlan&
 }
 
 Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
-  const auto wrong = [](std::string text) { return Fail(ErrorCode::kInvalid, std::move(text)); };
+  const auto wrong = [](std::string text) { return Invalid(std::move(text)); };
   if (plan.sequence < 1 || plan.batch < 1 || plan.mean_length.value_or(1) < 1 ||
       plan.target.value_or(1) < 1)
     return wrong("expected at least one token");

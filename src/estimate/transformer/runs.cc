@@ -102,7 +102,7 @@ bool Has(std::string_view text, std::string_view part) {
 // ---- a plan from the words of a row ----
 
 std::unexpected<base::Error> TooLittle(std::string text) {
-  return Fail(ErrorCode::kNotFound, std::move(text));
+  return NotFound(std::move(text));
 }
 
 // The libraries of the sources, distinguished by their defaults.
@@ -472,8 +472,8 @@ Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
     CARMA_TRY(AddRuns(path, known.by_name, all));
   }
   if (all.runs.empty()) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: no row has both a memory and a model in {}",
-                                                 base::Join(runs, ", "), base::Join(models, ", ")));
+    return Invalid("{}: no row has both a memory and a model in {}", base::Join(runs, ", "),
+                   base::Join(models, ", "));
   }
   return all;
 }
@@ -486,10 +486,9 @@ Result<std::string> FieldOf(const TrainingRun& run, std::string_view field) {
   if (field == "quantisation") return run.quantisation;
   if (field == "parallel") return run.parallel;
   if (field == "gpus") return std::to_string(run.gpus);
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("'{}': expected some of source, family, model, method, quantisation, "
-                          "parallel, gpus",
-                          base::Printable(field, 40)));
+  return Invalid(
+      "'{}': expected some of source, family, model, method, quantisation, parallel, gpus",
+      base::Printable(field, 40));
 }
 
 }  // namespace carma::estimate

@@ -71,7 +71,7 @@ ReadResult<base::Unit> GuardedProbe::Open() {
     const std::string why = WhyOf(answer.error());
     if (!answer.error().asking) {
       aside_.clear();  // it was not their fault
-      return base::Fail(base::ErrorCode::kUnavailable, why);
+      return Unavailable(why);
     }
     SetAside(*answer.error().asking, why);
   }
@@ -115,7 +115,7 @@ ReadResult<base::Unit> GuardedProbe::OpenAgain() {
     return !then.trouble.empty() || then.uuid == now.uuid;
   };
   if (open && !std::ranges::equal(before, devices_, same)) {
-    open = base::Fail(base::ErrorCode::kUnavailable, "the driver's list of GPUs has changed");
+    open = Unavailable("the driver's list of GPUs has changed");
   }
   if (!open) {
     closed_ = open.error();
@@ -132,8 +132,7 @@ ReadResult<Reading> GuardedProbe::Read(std::size_t device, base::Time now) {
 
 ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, bool again) {
   if (closed_) return std::unexpected(*closed_);
-  if (device >= places_.size())
-    return base::Fail(base::ErrorCode::kNotFound, fmt::format("no GPU {}", device));
+  if (device >= places_.size()) return NotFound("no GPU {}", device);
   const std::uint32_t number = places_[device].number;
   const std::string uuid = devices_[device].uuid;
   if (const auto at = aside_.find(number); at != aside_.end()) {

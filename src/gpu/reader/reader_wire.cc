@@ -29,7 +29,7 @@ Result<ReaderRequest> ParseList(const std::vector<std::string_view>& words) {
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::optional<std::int64_t> number = base::ParseInt(words[i]);
     if (!number || *number < 0 || *number > kMaxNumber)
-      return Fail(ErrorCode::kInvalid, "list: expected numbers of GPUs");
+      return Invalid("list: expected numbers of GPUs");
     request.leave_out.insert(static_cast<std::uint32_t>(*number));
   }
   return request;
@@ -38,8 +38,7 @@ Result<ReaderRequest> ParseList(const std::vector<std::string_view>& words) {
 Result<ReaderRequest> ParseRead(const std::vector<std::string_view>& words) {
   const auto device = words.size() == 3 ? base::ParseInt(words[1]) : std::nullopt;
   const auto now_ms = words.size() == 3 ? base::ParseInt(words[2]) : std::nullopt;
-  if (!device || *device < 0 || !now_ms)
-    return Fail(ErrorCode::kInvalid, "read: expected a device and a time");
+  if (!device || *device < 0 || !now_ms) return Invalid("read: expected a device and a time");
   return ReadRequest{static_cast<std::size_t>(*device), base::FromMs(*now_ms)};
 }
 
@@ -52,7 +51,7 @@ Json ListingToJson(const ReaderListing& listing) {
 Result<ReaderAnswer> ListingFromJson(const Json& devices, const Json* numbers) {
   if (!devices.is_array() || devices.size() > kMaxDevices || numbers == nullptr ||
       !numbers->is_array() || numbers->size() != devices.size()) {
-    return Fail(ErrorCode::kInvalid, "/devices: expected a list of GPUs and their numbers");
+    return Invalid("/devices: expected a list of GPUs and their numbers");
   }
   ReaderListing listing;
   for (const Json& each : devices) {
@@ -60,7 +59,7 @@ Result<ReaderAnswer> ListingFromJson(const Json& devices, const Json* numbers) {
   }
   for (const Json& each : *numbers) {
     if (!each.is_number_unsigned() || each.get<std::uint64_t>() > kMaxNumber)
-      return Fail(ErrorCode::kInvalid, "/numbers: expected numbers of GPUs");
+      return Invalid("/numbers: expected numbers of GPUs");
     listing.numbers.push_back(each.get<std::uint32_t>());
   }
   return listing;
@@ -79,7 +78,7 @@ Result<ReaderRequest> ParseRequest(std::string_view line) {
   const std::vector<std::string_view> words = base::SplitWords(line);
   if (!words.empty() && words[0] == "list") return ParseList(words);
   if (!words.empty() && words[0] == "read") return ParseRead(words);
-  return Fail(ErrorCode::kInvalid, "expected list or read");
+  return Invalid("expected list or read");
 }
 
 std::string FormatAnswer(const ReaderAnswer& answer) {

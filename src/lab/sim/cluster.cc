@@ -30,9 +30,8 @@ Result<ServerShape> ParseServer(std::string_view text) {
   std::vector<std::string> names;
   names.reserve(kServers.size());
   for (const ServerName& known : kServers) names.emplace_back(known.name);
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("server '{}': {}; or one of {}", base::Printable(text, 60),
-                          gpus.error().message, base::Join(names, ", ")));
+  return Invalid("server '{}': {}; or one of {}", base::Printable(text, 60), gpus.error().message,
+                 base::Join(names, ", "));
 }
 
 }  // namespace
@@ -49,16 +48,14 @@ Result<Cluster> ParseCluster(std::string_view text) {
     if (const std::size_t star = group.find('*'); star != std::string_view::npos) {
       const auto number = base::ParseInt(base::Trim(group.substr(0, star)));
       if (!number || *number < 1) {
-        return Fail(ErrorCode::kInvalid,
-                    fmt::format("servers '{}': expected a number of servers before '*'",
-                                base::Printable(text, 60)));
+        return Invalid("servers '{}': expected a number of servers before '*'",
+                       base::Printable(text, 60));
       }
       count = *number;
       group = base::Trim(group.substr(star + 1));
     }
     if (count > static_cast<std::int64_t>(kMaxServers - cluster.servers.size())) {
-      return Fail(ErrorCode::kInvalid, fmt::format("servers '{}': more than {}",
-                                                   base::Printable(text, 60), kMaxServers));
+      return Invalid("servers '{}': more than {}", base::Printable(text, 60), kMaxServers);
     }
     const ServerShape server = CARMA_TRY(ParseServer(group));
     cluster.servers.insert(cluster.servers.end(), static_cast<std::size_t>(count), server);

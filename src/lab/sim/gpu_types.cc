@@ -29,8 +29,7 @@ base::Result<GpuType> ParseRow(const base::CsvRow& row) {
   gpu.nvml_name = row.Text("nvml_name");
   if (gpu.type.empty() || gpu.type.size() > kMaxTypeBytes ||
       gpu.nvml_name.size() > kMaxNvmlNameBytes) {
-    return base::Fail(base::ErrorCode::kInvalid, "line " + std::to_string(row.line()) +
-                                                     ": type or nvml_name empty or too long");
+    return Invalid("line " + std::to_string(row.line()) + ": type or nvml_name empty or too long");
   }
   struct Column {
     const char* name;
@@ -62,8 +61,8 @@ base::Result<GpuType> FindType(std::string_view name) {
     if (base::ToLower(gpu.type) == base::ToLower(name)) return gpu;
     known.push_back(gpu.type);
   }
-  return base::Fail(base::ErrorCode::kInvalid, "unknown GPU type '" + base::Printable(name, 60) +
-                                                   "', expected one of " + base::Join(known, ", "));
+  return Invalid("unknown GPU type '" + base::Printable(name, 60) + "', expected one of " +
+                 base::Join(known, ", "));
 }
 
 // The instances of an A100; later GPUs have the same. NVIDIA's MIG user guide.
@@ -83,9 +82,8 @@ base::Result<MigSlices> FindProfile(const GpuType& type, std::string_view name) 
     known.push_back(MigProfileName(type, slices));
     if (known.back() == base::ToLower(name)) return slices;
   }
-  return base::Fail(base::ErrorCode::kInvalid, "unknown MIG profile '" + base::Printable(name, 40) +
-                                                   "' of " + type.type + ", expected one of " +
-                                                   base::Join(known, ", "));
+  return Invalid("unknown MIG profile '" + base::Printable(name, 40) + "' of " + type.type +
+                 ", expected one of " + base::Join(known, ", "));
 }
 
 // "mig=3g.20gb+2g.10gb"
@@ -93,11 +91,10 @@ base::Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_v
   constexpr std::string_view kPrefix = "mig=";
   text = base::Trim(text);
   if (!base::ToLower(text).starts_with(kPrefix)) {
-    return base::Fail(base::ErrorCode::kInvalid,
-                      "'" + base::Printable(text, 40) + "': expected mig=PROFILE+PROFILE");
+    return Invalid("'" + base::Printable(text, 40) + "': expected mig=PROFILE+PROFILE");
   }
   if (!CanBeDivided(type)) {
-    return base::Fail(base::ErrorCode::kInvalid, type.type + " has no MIG");
+    return Invalid(type.type + " has no MIG");
   }
   text.remove_prefix(kPrefix.size());
   std::vector<MigSlices> instances;
@@ -109,8 +106,7 @@ base::Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_v
     memory += slices.memory;
     instances.push_back(slices);
     if (compute > kMigComputeSlices || memory > kMigMemorySlices) {
-      return base::Fail(base::ErrorCode::kInvalid, "'" + base::Printable(text, 60) +
-                                                       "' is more than one " + type.type + " has");
+      return Invalid("'" + base::Printable(text, 60) + "' is more than one " + type.type + " has");
     }
   }
   return instances;
@@ -155,8 +151,7 @@ base::Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
   std::vector<GpuType> gpus;
   for (const ShapedGpu& gpu : shaped) {
     if (gpu.mig) {
-      return base::Fail(base::ErrorCode::kInvalid,
-                        "shape '" + base::Printable(shape, 60) + "': expected undivided GPUs");
+      return Invalid("shape '" + base::Printable(shape, 60) + "': expected undivided GPUs");
     }
     gpus.push_back(gpu.type);
   }
@@ -177,8 +172,7 @@ base::Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape) {
       gpu.mig = std::move(*mig);
     }
     if (count < 1 || count > kMaxServerGpus - static_cast<std::int64_t>(gpus.size())) {
-      return base::Fail(base::ErrorCode::kInvalid,
-                        "shape '" + base::Printable(shape, 60) + "': expected 1 to 64 GPUs in all");
+      return Invalid("shape '" + base::Printable(shape, 60) + "': expected 1 to 64 GPUs in all");
     }
     gpus.insert(gpus.end(), static_cast<std::size_t>(count), gpu);
   }

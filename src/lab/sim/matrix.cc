@@ -87,7 +87,7 @@ std::vector<Chain> ChainsOf(std::span<const RunOptions> policies, std::size_t ru
 Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
     const Cluster& cluster, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
     int runs, int threads, const std::function<void(std::size_t)>& done) {
-  if (runs < 1) return base::Fail(base::ErrorCode::kInvalid, "expected at least one run");
+  if (runs < 1) return Invalid("expected at least one run");
   const std::vector<std::vector<report::Bound>> bounds = BoundsOfAll(cluster, arrivals, policies);
   const auto each = static_cast<std::size_t>(runs);
   std::vector<std::vector<report::Metrics>> table(policies.size(),

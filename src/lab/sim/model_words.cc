@@ -1,7 +1,5 @@
 #include "lab/sim/model_words.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -122,12 +120,10 @@ std::span<const ModelWord> ModelWords() {
 Result<Unit> SetModelWord(RunOptions& options, std::string_view name, std::string_view value) {
   const auto* word = std::ranges::find(kWords, name, &ModelWord::name);
   if (word == std::end(kWords)) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("unknown word of the model: {}", base::Printable(name, 80)));
+    return Invalid("unknown word of the model: {}", base::Printable(name, 80));
   }
   if (word->set(options, value)) return Unit{};
-  return Fail(ErrorCode::kInvalid, fmt::format("{}: expected {}, not '{}'", name, word->type,
-                                               base::Printable(value, 60)));
+  return Invalid("{}: expected {}, not '{}'", name, word->type, base::Printable(value, 60));
 }
 
 }  // namespace carma::sim

@@ -145,7 +145,7 @@ Result<MeasuredPairs> ParsePairs(std::string_view csv, std::string_view path) {
       return row.Wrong("column 'method': expected streams or mps");
     (method == kMpsWord ? pairs.mps : pairs.streams).push_back(CARMA_TRY(ReadPair(row)));
   }
-  if (table.size() == 0) return Fail(base::ErrorCode::kInvalid, where + ": no pairs");
+  if (table.size() == 0) return Invalid(where + ": no pairs");
   return pairs;
 }
 

@@ -1,7 +1,5 @@
 #include "lab/sim/reservation_words.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -105,29 +103,26 @@ Result<Reservation> ParseReservation(std::string_view text) {
     const std::size_t equals = std::min(piece.find('='), piece.size());
     const auto* word = std::ranges::find(kReservationWords, piece.substr(0, equals), &Word::name);
     if (word == kReservationWords.end() || equals == piece.size()) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("expected words like for=ada gpus=0,1 from=9h for-time=8h, not '{}'",
-                              base::Printable(piece, 60)));
+      return Invalid("expected words like for=ada gpus=0,1 from=9h for-time=8h, not '{}'",
+                     base::Printable(piece, 60));
     }
     if (!word->set(booking, piece.substr(equals + 1))) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("{}: expected {}, not '{}'", word->name, word->expected,
-                              base::Printable(piece.substr(equals + 1), 60)));
+      return Invalid("{}: expected {}, not '{}'", word->name, word->expected,
+                     base::Printable(piece.substr(equals + 1), 60));
     }
     told.push_back(word->name);
   }
   const auto says = [&told](std::string_view name) { return std::ranges::count(told, name) > 0; };
-  if (!says("for")) return Fail(ErrorCode::kInvalid, "expected users: for=ada, or for=nobody");
+  if (!says("for")) return Invalid("expected users: for=ada, or for=nobody");
   if (!says("gpus") && !says("type") && !says("count"))
-    return Fail(ErrorCode::kInvalid, "expected GPUs: gpus=0,1, gpus=all, count= or type=");
-  if (says("to") == says("for-time"))
-    return Fail(ErrorCode::kInvalid, "expected either to= or for-time=");
+    return Invalid("expected GPUs: gpus=0,1, gpus=all, count= or type=");
+  if (says("to") == says("for-time")) return Invalid("expected either to= or for-time=");
   if (says("to")) booking.length -= booking.from.time_since_epoch();
   if (booking.length < core::kLeastBooked || booking.length > core::kMostBooked)
-    return Fail(ErrorCode::kInvalid, "is shorter than a minute or longer than 366 days");
+    return Invalid("is shorter than a minute or longer than 366 days");
   const base::Duration again = booking.repeat == Repeat::kWeekly ? 7 * kDay : kDay;
   if (booking.repeat != Repeat::kOnce && booking.length >= again)
-    return Fail(ErrorCode::kInvalid, "repeats before it is over");
+    return Invalid("repeats before it is over");
   return booking;
 }
 

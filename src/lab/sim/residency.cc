@@ -138,7 +138,7 @@ Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::
     }
     task.parts.push_back({gpu_number, start_s, end_s});
   }
-  if (tasks.empty()) return Fail(ErrorCode::kInvalid, where + ": no tasks");
+  if (tasks.empty()) return Invalid(where + ": no tasks");
   return tasks;
 }
 
@@ -173,9 +173,8 @@ Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
     const Result<const trace::Workload*> workload = catalogue.Find(task.workload_id);
     if (!workload) return base::Wrap(workload.error(), fmt::format("task {}", task.number));
     if (task.parts.size() > (*workload)->sm_active.size()) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("task {}: ran on {} GPUs, its workload takes {}", task.number,
-                              task.parts.size(), (*workload)->sm_active.size()));
+      return Invalid("task {}: ran on {} GPUs, its workload takes {}", task.number,
+                     task.parts.size(), (*workload)->sm_active.size());
     }
     for (std::size_t part = 0; part < task.parts.size(); ++part) {
       const MeasuredTask::Part& there = task.parts[part];

@@ -67,8 +67,7 @@ Result<Unit> CheckNumbers(const RunOptions& options) {
            {"requeues after waiting", static_cast<double>(options.above.wait_requeues), 0, 1e6},
        }) {
     if (each.value >= each.low && each.value <= each.high) continue;
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: {} is not between {} and {}", each.name,
-                                                 each.value, each.low, each.high));
+    return Invalid("{}: {} is not between {} and {}", each.name, each.value, each.low, each.high);
   }
   return Unit{};
 }
@@ -95,9 +94,8 @@ Result<Unit> CheckSpans(const RunOptions& options) {
            {"time between reports", options.above.report_every, Duration{1'000}},
        }) {
     if (each.value >= each.low && each.value <= kMaxSpan) continue;
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("{}: {} s is not between {} s and a year", each.name,
-                            base::Seconds(each.value), base::Seconds(each.low)));
+    return Invalid("{}: {} s is not between {} s and a year", each.name, base::Seconds(each.value),
+                   base::Seconds(each.low));
   }
   return Unit{};
 }
@@ -106,29 +104,26 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   CARMA_TRY(core::Validate(options.policy));
   const std::string& method = options.estimates.method;
   if (!method.empty() && estimate::FindEstimator(method) == nullptr) {
-    return Fail(ErrorCode::kInvalid, fmt::format("no estimator '{}'", base::Printable(method, 60)));
+    return Invalid("no estimator '{}'", base::Printable(method, 60));
   }
   CARMA_TRY(CheckNumbers(options));
   if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
-    return Fail(ErrorCode::kInvalid,
-                "servers with the published rules do not answer placement questions");
+    return Invalid("servers with the published rules do not answer placement questions");
   if (options.host.promised && options.host.cores < 1)
-    return Fail(ErrorCode::kInvalid, "CPU cores are promised, but the server has none");
+    return Invalid("CPU cores are promised, but the server has none");
   CARMA_TRY(CheckSpans(options));
   const MemoryModel& memory = options.memory;
   if (memory.spike_lasts >= memory.spike_every) {
-    return Fail(ErrorCode::kInvalid, "memory spikes last as long as their interval");
+    return Invalid("memory spikes last as long as their interval");
   }
   // A shorter slice would be over before the task has done anything.
   if (options.time_slot > Duration{0} && options.time_slot <= memory.load) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("time slot: {} s is not longer than the load time of {} s",
-                            base::Seconds(options.time_slot), base::Seconds(memory.load)));
+    return Invalid("time slot: {} s is not longer than the load time of {} s",
+                   base::Seconds(options.time_slot), base::Seconds(memory.load));
   }
   if (options.collocation == core::SharingMethod::kMig &&
       FindMigProfile(options.mig_instances) == nullptr) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{} MIG instances per GPU, expected 1, 2, 3 or 7",
-                                                 options.mig_instances));
+    return Invalid("{} MIG instances per GPU, expected 1, 2, 3 or 7", options.mig_instances);
   }
   return Unit{};
 }
@@ -157,8 +152,7 @@ Result<Unit> CheckBookings(const Cluster& cluster,
   for (const ServerShape& server : cluster.servers) {
     std::vector<core::GpuInfo> infos;
     for (const GpuType& type : server.gpus) infos.push_back({.type = type.type});
-    if (const auto why = core::WhyNotAll(periods, core::Time{}, infos))
-      return Fail(ErrorCode::kInvalid, *why);
+    if (const auto why = core::WhyNotAll(periods, core::Time{}, infos)) return Invalid(*why);
   }
   return Unit{};
 }
@@ -166,10 +160,10 @@ Result<Unit> CheckBookings(const Cluster& cluster,
 Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals, bool divided,
                        const RunOptions& options) {
   const Above& above = options.above;
-  if (cluster.servers.empty()) return Fail(ErrorCode::kInvalid, "no servers");
+  if (cluster.servers.empty()) return Invalid("no servers");
   std::size_t most = 0;
   for (const ServerShape& server : cluster.servers) {
-    if (server.gpus.empty()) return Fail(ErrorCode::kInvalid, "a server without GPUs");
+    if (server.gpus.empty()) return Invalid("a server without GPUs");
     most = std::max(most, server.gpus.size());
   }
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
@@ -178,9 +172,7 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
     const auto wrong = [&](std::string_view what) {
       const std::string place =
           arrival.line > 0 ? fmt::format("line {}", arrival.line) : fmt::format("task {}", i + 1);
-      return Fail(
-          ErrorCode::kInvalid,
-          fmt::format("{} ({}): {}", place, base::Printable(arrival.workload->id, 60), what));
+      return Invalid("{} ({}): {}", place, base::Printable(arrival.workload->id, 60), what);
     };
     const auto gpus = static_cast<std::size_t>(std::max(arrival.workload->gpus, 0));
     if (gpus < 1 || arrival.workload->memory_mib.size() != gpus ||
@@ -276,7 +268,7 @@ Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arri
 Result<std::vector<Totals>> SimulateRuns(const Cluster& cluster, std::span<const Arrival> arrivals,
                                          const RunOptions& options, int runs, int threads,
                                          const std::function<void(int)>& done) {
-  if (runs < 1) return Fail(ErrorCode::kInvalid, "expected at least one run");
+  if (runs < 1) return Invalid("expected at least one run");
   const auto count = static_cast<std::size_t>(runs);
   std::vector<Result<Totals>> results(count);
   std::atomic<int> finished{0};

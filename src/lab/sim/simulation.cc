@@ -1,8 +1,6 @@
 // The loop of a run: what is due, and the events and actions of the servers' cores.
 #include "lab/sim/simulation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -120,18 +118,14 @@ base::Result<RunResult> Simulation::Run() {
   SendReservations();
   while (next_arrival_ < arrivals_.size() || jobs_.size() > 0) {
     if (still_days_ > kMostStillDays) {
-      return base::Fail(
-          base::ErrorCode::kInvalid,
-          "tasks wait and none has run for a year: reservations leave no time for them");
+      return Invalid("tasks wait and none has run for a year: reservations leave no time for them");
     }
     if (InVain()) {
-      return base::Fail(
-          base::ErrorCode::kInvalid,
-          fmt::format(
-              "no progress: the last {} starts of tasks, until {} after the first submission, were "
-              "ended before anything was saved; time slices are too short (slots.length), or tasks "
-              "save too rarely (--model checkpoint, checkpoint_on_stop)",
-              results_.starts_in_vain(), base::FormatSpan(now() - first_)));
+      return Invalid(
+          "no progress: the last {} starts of tasks, until {} after the first submission, were "
+          "ended before anything was saved; time slices are too short (slots.length), or tasks "
+          "save too rarely (--model checkpoint, checkpoint_on_stop)",
+          results_.starts_in_vain(), base::FormatSpan(now() - first_));
     }
     CARMA_CHECK(!agenda_.empty(), "tasks wait but no event is left");
     const Agenda::Event event = agenda_.Next();

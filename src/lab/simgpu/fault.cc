@@ -61,9 +61,8 @@ base::Result<FaultKind> ParseFaultKind(std::string_view name) {
   for (const KindName& known : kKindNames) {
     if (known.name == name) return known.kind;
   }
-  return base::Fail(base::ErrorCode::kInvalid, "unknown fault '" + base::Printable(name, 40) +
-                                                   "', expected one of " +
-                                                   std::string(kFaultKinds));
+  return Invalid("unknown fault '" + base::Printable(name, 40) + "', expected one of " +
+                 std::string(kFaultKinds));
 }
 
 base::Result<std::int32_t> ParseNvmlCode(std::string_view text) {
@@ -72,9 +71,8 @@ base::Result<std::int32_t> ParseNvmlCode(std::string_view text) {
   }
   const auto number = base::ParseInt(text);
   if (number && *number > 0 && *number <= 999) return static_cast<std::int32_t>(*number);
-  return base::Fail(base::ErrorCode::kInvalid,
-                    "unknown NVML error '" + base::Printable(text, 40) +
-                        "', expected a name such as GPU_IS_LOST or TIMEOUT, or 1 to 999");
+  return Invalid("unknown NVML error '" + base::Printable(text, 40) +
+                 "', expected a name such as GPU_IS_LOST or TIMEOUT, or 1 to 999");
 }
 
 const char* NvmlText(std::int32_t code) {

@@ -73,8 +73,8 @@ base::Result<Framework> ParseFramework(std::string_view name) {
   if (name == "pytorch") return Framework::kPyTorch;
   if (name == "tensorflow") return Framework::kTensorFlow;
   if (name == "jax") return Framework::kJax;
-  return base::Fail(base::ErrorCode::kInvalid, "unknown framework '" + base::Printable(name, 40) +
-                                                   "', expected pytorch, tensorflow or jax");
+  return Invalid("unknown framework '" + base::Printable(name, 40) +
+                 "', expected pytorch, tensorflow or jax");
 }
 
 std::string OomText(Framework framework, const FailedAllocation& failed) {

@@ -23,7 +23,7 @@ Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (::fcntl(fd.get(), F_SETLK, &lock) == 0) return fd;
-  return base::Fail(base::ErrorCode::kConflict, "An instance of this daemon is already running");
+  return Conflict("An instance of this daemon is already running");
 }
 
 // The daemon's own process; it calls `ready` when it starts to answer.

@@ -192,7 +192,7 @@ void ControlDaemon::ServeClient(base::LineSocket& peer, uid_t uid, std::string_v
 Result<ControlDaemon::Server*> ControlDaemon::StartServer(uid_t uid) {
   const auto fail = [this](const std::string& why) {
     Note("Failed to start a server: " + why);
-    return base::Fail(base::ErrorCode::kUnavailable, why);
+    return Unavailable(why);
   };
   if (MpsBehaves(folders_, "server-fails")) {
     failed_ = true;

@@ -49,7 +49,7 @@ Result<sockaddr_un> Address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
-    return Fail(ErrorCode::kInvalid, base::Printable(path) + ": too long for a Unix socket");
+    return Invalid(base::Printable(path) + ": too long for a Unix socket");
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
@@ -101,8 +101,7 @@ Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text) {
     const std::size_t equals = piece.find('=');
     const auto device = base::ParseInt(base::Trim(piece.substr(0, equals)));
     if (equals == piece.npos || !device || *device < 0 || *device >= kMaxDevices) {
-      return Fail(ErrorCode::kInvalid,
-                  "'" + base::Printable(piece, 40) + "': expected DEVICE=SIZE, as in 0=6144M");
+      return Invalid("'" + base::Printable(piece, 40) + "': expected DEVICE=SIZE, as in 0=6144M");
     }
     const std::int64_t mib = CARMA_TRY(base::ParseMemoryMib(piece.substr(equals + 1)));
     limits[static_cast<int>(*device)] = mib;
@@ -121,8 +120,7 @@ std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits) {
 Result<double> ParseMpsPercentage(std::string_view text) {
   const auto value = base::ParseDouble(base::Trim(text));
   if (value && *value > 0 && *value <= 100) return *value;
-  return Fail(ErrorCode::kInvalid,
-              "'" + base::Printable(text, 40) + "': expected a percentage above 0, at most 100");
+  return Invalid("'" + base::Printable(text, 40) + "': expected a percentage above 0, at most 100");
 }
 
 std::string FormatMpsWelcome(const MpsWelcome& welcome) {
@@ -134,7 +132,7 @@ std::string FormatMpsWelcome(const MpsWelcome& welcome) {
 }
 
 Result<MpsWelcome> ParseMpsWelcome(std::string_view line) {
-  const auto wrong = Fail(ErrorCode::kInvalid, "not a welcome: '" + base::Printable(line) + "'");
+  const auto wrong = Invalid("not a welcome: '" + base::Printable(line) + "'");
   if (!line.starts_with(kWelcome)) return wrong;
   line.remove_prefix(kWelcome.size());
   MpsWelcome welcome;

@@ -132,18 +132,16 @@ Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options) {
   const std::vector<sim::ShapedGpu> gpus = CARMA_TRY(sim::ParseDividedShape(shape));
   if (TooManyInstances(gpus)) {
-    return Fail(ErrorCode::kInvalid,
-                "shape: expected at most " + std::to_string(kMaxPlaces) + " GPUs and instances");
+    return Invalid("shape: expected at most " + std::to_string(kMaxPlaces) + " GPUs and instances");
   }
   if (!(options.time_scale >= 0.001 && options.time_scale <= 1e6)) {
-    return Fail(ErrorCode::kInvalid, "time scale: expected 0.001 to 1000000");
+    return Invalid("time scale: expected 0.001 to 1000000");
   }
   if (const auto old = Server::Attach(path)) {
     const auto residents = (*old)->Residents();
     if (residents && !residents->empty()) {
-      return Fail(ErrorCode::kConflict, path + ": a server with " +
-                                            std::to_string(residents->size()) +
-                                            " processes on its GPUs exists");
+      return Conflict(path + ": a server with " + std::to_string(residents->size()) +
+                      " processes on its GPUs exists");
     }
   }
   return WriteState(path, gpus, options);
@@ -217,7 +215,7 @@ Result<Unit> Server::CheckFile() {
   struct stat status {};
   if (::fstat(mapping_->fd.get(), &status) != 0) return base::FailErrno(errno, mapping_->path);
   if (status.st_nlink == 0) {
-    return Fail(ErrorCode::kNotFound, mapping_->path + ": the simulated GPU server was removed");
+    return NotFound(mapping_->path + ": the simulated GPU server was removed");
   }
   if (!S_ISREG(status.st_mode) || status.st_size != sizeof(StateFile)) {
     return Fail(ErrorCode::kCorrupt,
@@ -337,15 +335,15 @@ Result<Unit> Server::CheckShares(const std::vector<Share>& shares) const {
   for (const Share& share : shares) {
     if (share.gpu < 0 || share.gpu >= place_count() || share.memory_mib < 0 ||
         !gpus.insert(share.gpu).second) {
-      return Fail(ErrorCode::kInvalid, "shares: expected GPUs 0 to " +
-                                           std::to_string(place_count() - 1) + ", each once");
+      return Invalid("shares: expected GPUs 0 to " + std::to_string(place_count() - 1) +
+                     ", each once");
     }
     if (places()[static_cast<std::size_t>(share.gpu)].mig) {
-      return Fail(ErrorCode::kInvalid, "shares: GPU " + std::to_string(share.gpu) +
-                                           " is divided, expected its instances");
+      return Invalid("shares: GPU " + std::to_string(share.gpu) +
+                     " is divided, expected its instances");
     }
   }
-  if (gpus.empty()) return Fail(ErrorCode::kInvalid, "shares: expected at least one GPU");
+  if (gpus.empty()) return Invalid("shares: expected at least one GPU");
   return Unit{};
 }
 
@@ -360,8 +358,7 @@ Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
   shortage = FindShortage(state.world, arrival.shares, arrival.group);
   if (shortage) return nullptr;
   const int slot = FreeSlot(state.world);
-  if (slot < 0)
-    return Fail(ErrorCode::kUnavailable, "the simulated server has no room for another process");
+  if (slot < 0) return Unavailable("the simulated server has no room for another process");
   InitRobustMutex(state.lives[slot]);
   // The mutex is new and not yet known to others: locking can neither fail nor wait.
   CARMA_CHECK(::pthread_mutex_trylock(&state.lives[slot]) == 0, "a new mutex is free");
@@ -416,8 +413,8 @@ Result<Progress> Residency::Look() {
 
 Result<Unit> Server::CheckGpu(int gpu) const {
   if (gpu >= 0 && gpu < gpu_count()) return Unit{};
-  return Fail(ErrorCode::kInvalid,
-              "GPU " + std::to_string(gpu) + ": expected 0 to " + std::to_string(gpu_count() - 1));
+  return Invalid("GPU " + std::to_string(gpu) + ": expected 0 to " +
+                 std::to_string(gpu_count() - 1));
 }
 
 Result<Unit> Server::LimitGroup(const GroupLimit& limit) {
@@ -425,9 +422,9 @@ Result<Unit> Server::LimitGroup(const GroupLimit& limit) {
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[limit.gpu].mig != 0)
-    return Fail(ErrorCode::kInvalid, "the driver has no memory limits");
+    return Invalid("the driver has no memory limits");
   if (!SetLimit(world, limit.gpu, Text(limit.group), limit.soft_mib, limit.hard_mib))
-    return Fail(ErrorCode::kUnavailable, "too many memory limits, or the path is too long");
+    return Unavailable("too many memory limits, or the path is too long");
   return Unit{};
 }
 
@@ -436,7 +433,7 @@ Result<Server::GroupLook> Server::LookAtGroup(int gpu, const std::string& group)
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   const World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[gpu].mig != 0)
-    return Fail(ErrorCode::kInvalid, "the driver has no memory limits");
+    return Invalid("the driver has no memory limits");
   GroupLook look;
   if (const GroupLimit* limit = FindLimit(world, gpu, group))
     look = {limit->soft_mib, limit->hard_mib, 0};

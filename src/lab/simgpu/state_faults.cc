@@ -45,8 +45,8 @@ Result<Unit> Server::ResetGpu(int gpu) {
     const Lock lock = CARMA_TRY(Lock::Take(*this));
     Gpu& broken = mapping_->state->world.gpus[gpu];
     if (broken.residents > 0) {
-      return Fail(ErrorCode::kConflict, "GPU " + std::to_string(gpu) +
-                                            " is in use by other processes: it cannot be reset");
+      return Conflict("GPU " + std::to_string(gpu) +
+                      " is in use by other processes: it cannot be reset");
     }
     ResetCondition(broken.condition);
   }
@@ -55,11 +55,10 @@ Result<Unit> Server::ResetGpu(int gpu) {
 
 Result<Unit> Server::SetFault(const Fault& fault) {
   if (fault.gpu < kWholeDriver || fault.gpu >= gpu_count() || fault.kind == FaultKind::kNone) {
-    return Fail(ErrorCode::kInvalid,
-                "fault: expected a kind and a GPU from 0 to " + std::to_string(gpu_count() - 1));
+    return Invalid("fault: expected a kind and a GPU from 0 to " + std::to_string(gpu_count() - 1));
   }
   if (fault.function.size() >= sizeof(FaultEntry::function)) {
-    return Fail(ErrorCode::kInvalid, "fault: the name of the function is too long");
+    return Invalid("fault: the name of the function is too long");
   }
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   StateFile& state = *mapping_->state;
@@ -73,7 +72,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
     FaultEntry* entry = std::find_if(std::begin(state.faults), std::end(state.faults),
                                      [](const FaultEntry& e) { return e.kind == 0; });
     if (entry == std::end(state.faults)) {
-      return Fail(ErrorCode::kUnavailable, "fault: too many are set already");
+      return Unavailable("fault: too many are set already");
     }
     *entry = {};
     entry->gpu = gpu;

@@ -34,7 +34,7 @@ Result<FileSource> FileSource::Open(const std::string& path) {
   if (!fd) return base::FailErrno(errno, shown);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return base::FailErrno(errno, shown);
-  if (S_ISDIR(info.st_mode)) return Fail(ErrorCode::kInvalid, shown + ": is a folder");
+  if (S_ISDIR(info.st_mode)) return Invalid(shown + ": is a folder");
   return FileSource(std::move(fd), shown);
 }
 

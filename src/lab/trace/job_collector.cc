@@ -139,7 +139,7 @@ Result<JobTrace> JobCollector::Finish(std::string_view format, LineReader& lines
     std::string why = "no job with GPUs";
     if (trace_.complaints.total() > 0)
       why += "; the first complaint: " + trace_.complaints.told()[0];
-    return base::Fail(ErrorCode::kInvalid, base::Printable(path_) + ": " + why);
+    return Invalid(base::Printable(path_) + ": " + why);
   }
   const auto earlier = [](const Job& a, const Job& b) {
     return a.submit != b.submit ? a.submit < b.submit : a.line < b.line;

@@ -45,9 +45,8 @@ Result<JobGenerator> JobGenerator::Fit(const JobTrace& trace, const GeneratorOpt
   }
   const std::size_t jobs = generator.pool_.size();
   if (jobs < 2) {
-    return Fail(ErrorCode::kInvalid,
-                "nothing to fit: fewer than two jobs have a duration and at most " +
-                    std::to_string(options.max_gpus) + " GPUs");
+    return Invalid("nothing to fit: fewer than two jobs have a duration and at most " +
+                   std::to_string(options.max_gpus) + " GPUs");
   }
   // The first job has no gap before it; the mean one keeps the rate.
   const double mean_ms = sum_ms / static_cast<double>(jobs - 1);

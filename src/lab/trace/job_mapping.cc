@@ -110,9 +110,8 @@ Result<std::vector<ClassShare>> ParseMix(std::string_view text) {
     const bool twice = std::any_of(
         mix.begin(), mix.end(), [&](const ClassShare& each) { return each.weight_class == name; });
     if (name.empty() || !share || *share <= 0 || *share > 1e6 || twice) {
-      return Fail(ErrorCode::kInvalid, "mix '" + base::Printable(text, 80) +
-                                           "': expected shares of classes like "
-                                           "light=65,medium=27,heavy=8");
+      return Invalid("mix '" + base::Printable(text, 80) +
+                     "': expected shares of classes like light=65,medium=27,heavy=8");
     }
     mix.push_back({name, *share});
     sum += *share;
@@ -125,19 +124,18 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                             const MapOptions& options) {
   const std::size_t tasks = trace.jobs.size();
   if (tasks > kMaxTraceTasks) {
-    return Fail(ErrorCode::kInvalid, std::to_string(tasks) + " jobs: a task trace has at most " +
-                                         std::to_string(kMaxTraceTasks) +
-                                         "; use a window or a sample");
+    return Invalid(std::to_string(tasks) + " jobs: a task trace has at most " +
+                   std::to_string(kMaxTraceTasks) + "; use a window or a sample");
   }
   if (trace.jobs.back().submit > kMaxSubmission) {
-    return Fail(ErrorCode::kInvalid, "the jobs are submitted over more than a year: use a window");
+    return Invalid("the jobs are submitted over more than a year: use a window");
   }
   const std::map<int, Shelf> shelves = Shelves(catalogue, options.mix);
   for (std::size_t i = 0; i < options.mix.size(); ++i) {
     if (std::none_of(shelves.begin(), shelves.end(),
                      [&](const auto& shelf) { return !shelf.second[i].empty(); })) {
-      return Fail(ErrorCode::kInvalid, "the catalogue has no workload of class '" +
-                                           base::Printable(options.mix[i].weight_class, 40) + "'");
+      return Invalid("the catalogue has no workload of class '" +
+                     base::Printable(options.mix[i].weight_class, 40) + "'");
     }
   }
   MappedTasks mapped;

@@ -126,8 +126,8 @@ Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string&
         TakeJob(cutter.object(), cutter.first_line(), out);
         if (out.error()) return std::unexpected(*out.error());
       } else if (cutter.object().size() > kMaxObjectBytes) {
-        return Fail(ErrorCode::kInvalid, where + ":" + std::to_string(cutter.first_line()) +
-                                             ": a job of more than 1 MiB; is a brace missing?");
+        return Invalid(where + ":" + std::to_string(cutter.first_line()) +
+                       ": a job of more than 1 MiB; is a brace missing?");
       }
     }
   }

@@ -362,7 +362,7 @@ Result<Unit> ReadTable(LineReader& lines, JobCollector& out, const std::string& 
     if (!line) break;
     const Line& at = *line;
     if (at.number > std::numeric_limits<std::int32_t>::max()) {
-      return Fail(ErrorCode::kInvalid, where + ": too many lines");
+      return Invalid(where + ": too many lines");
     }
     std::string_view text = at.text;
     if (at.number == 1 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -377,12 +377,11 @@ Result<Unit> ReadTable(LineReader& lines, JobCollector& out, const std::string& 
     } else if (const bool whole = cells.Split(text); !reader) {
       auto found = whole ? Recognise(cells, out.options().format) : std::nullopt;
       if (!found) {
-        return Fail(ErrorCode::kInvalid,
-                    fmt::format("{}:{}: expected {}, not '{}'", where, at.number,
-                                out.options().format.empty()
-                                    ? "a trace of one of the formats " + FormatNames()
-                                    : "the columns of format " + std::string(out.options().format),
-                                base::Printable(text, 80)));
+        return Invalid("{}:{}: expected {}, not '{}'", where, at.number,
+                       out.options().format.empty()
+                           ? "a trace of one of the formats " + FormatNames()
+                           : "the columns of format " + std::string(out.options().format),
+                       base::Printable(text, 80));
       }
       table = *std::move(found);
       columns = cells.size();
@@ -395,7 +394,7 @@ Result<Unit> ReadTable(LineReader& lines, JobCollector& out, const std::string& 
     }
     if (out.error()) return std::unexpected(*out.error());
   }
-  if (!reader) return Fail(ErrorCode::kInvalid, where + ": empty");
+  if (!reader) return Invalid(where + ": empty");
   return Unit{};
 }
 
@@ -422,8 +421,7 @@ Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path, const ReadO
   if (!asked.format.empty() &&
       std::none_of(formats.begin(), formats.end(),
                    [&](const TraceFormat& format) { return format.name == asked.format; })) {
-    return Fail(ErrorCode::kInvalid,
-                "format '" + base::Printable(asked.format, 40) + "': expected " + FormatNames());
+    return Invalid("format '" + base::Printable(asked.format, 40) + "': expected " + FormatNames());
   }
   ReadOptions options = asked;
   std::optional<Catalogue> built_in;

@@ -150,10 +150,9 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
     }
   }
   if (!best) {
-    return Fail(ErrorCode::kInvalid,
-                "no job would be left, because all are submitted within " +
-                    base::FormatSpan(trace.jobs.back().submit - trace.jobs.front().submit) +
-                    "; ask for more load, or for a number of tasks");
+    return Invalid("no job would be left, because all are submitted within " +
+                   base::FormatSpan(trace.jobs.back().submit - trace.jobs.front().submit) +
+                   "; ask for more load, or for a number of tasks");
   }
   return *std::move(best);
 }
@@ -164,7 +163,7 @@ Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus
   const double span_s = base::Seconds(trace.jobs.back().submit);
   const double factor = span_s > 0 ? gpu_seconds / wanted_gpus / span_s : 0;
   if (factor <= 0 || factor * span_s > base::Seconds(kMaxJobSubmit)) {
-    return Fail(ErrorCode::kInvalid, "these times cannot be scaled to that load");
+    return Invalid("these times cannot be scaled to that load");
   }
   for (Job& job : trace.jobs) {
     job.submit = Duration(std::llround(static_cast<double>(job.submit.count()) * factor));
@@ -177,7 +176,7 @@ Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus
 
 Result<Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted) {
   std::erase_if(trace.jobs, [&](const Job& job) { return !wanted(job); });
-  if (trace.jobs.empty()) return Fail(ErrorCode::kInvalid, "no job is left");
+  if (trace.jobs.empty()) return Invalid("no job is left");
   StartAtFirstJob(trace);
   return Unit{};
 }
@@ -193,8 +192,8 @@ Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
   });
   facts.from = trace.jobs.size();
   if (trace.jobs.empty()) {
-    return Fail(ErrorCode::kInvalid, "no job fits a server of " + std::to_string(options.gpus) +
-                                         " GPUs and has a duration");
+    return Invalid("no job fits a server of " + std::to_string(options.gpus) +
+                   " GPUs and has a duration");
   }
   const Measure measure(trace);
   facts.cv_before = measure.whole().cv;

@@ -34,7 +34,7 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
                     (other ? " (for a cluster trace, run 'carma trace map' first)" : ""));
   }
   if (table->size() == 0) {
-    return Fail(ErrorCode::kInvalid, base::Printable(path, 200) + ": no tasks");
+    return Invalid(base::Printable(path, 200) + ": no tasks");
   }
   TaskTrace trace;
   trace.submissions.reserve(table->size());
@@ -86,7 +86,7 @@ Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
   for (const Submission& submission : trace.submissions) {
     const Result<const Workload*> workload = catalogue.Find(submission.workload_id);
     if (!workload) {
-      return Fail(ErrorCode::kInvalid, Place(path, submission.line) + workload.error().message);
+      return Invalid(Place(path, submission.line) + workload.error().message);
     }
     workloads.push_back(*workload);
   }

@@ -165,10 +165,9 @@ Result<std::string_view> ParseEstimateSource(std::string_view name) {
     if (each == name) return each;
   }
   const std::size_t last = kSources.size() - 1;
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("expected {} or {}, not '{}'",
-                          fmt::join(kSources.begin(), kSources.begin() + last, ", "),
-                          kSources[last], base::Printable(name, 40)));
+  return Invalid("expected {} or {}, not '{}'",
+                 fmt::join(kSources.begin(), kSources.begin() + last, ", "), kSources[last],
+                 base::Printable(name, 40));
 }
 
 MemoryEstimate Estimate(const Workload& workload, std::string_view source) {
@@ -200,7 +199,7 @@ Result<Catalogue> Catalogue::Parse(std::string_view csv, std::string_view path) 
   if (!table) return std::unexpected(table.error());
   if (std::none_of(kMemoryColumns.begin(), kMemoryColumns.end(),
                    [&](const char* column) { return table->HasColumn(column); })) {
-    return Fail(ErrorCode::kInvalid, where + ": no column 'memory_mib' in the header");
+    return Invalid(where + ": no column 'memory_mib' in the header");
   }
   Catalogue catalogue;
   for (std::size_t i = 0; i < table->size(); ++i) {
@@ -230,10 +229,10 @@ Result<const Workload*> Catalogue::Find(const std::string& id) const {
   if (const auto found = workloads_.find(id); found != workloads_.end()) return &found->second;
   const std::string shown = "workload '" + base::Printable(id, 60) + "'";
   if (const auto found = unusable_.find(id); found != unusable_.end()) {
-    return Fail(ErrorCode::kInvalid,
-                shown + " cannot be replayed: the catalogue does not state its " + found->second);
+    return Invalid(shown + " cannot be replayed: the catalogue does not state its " +
+                   found->second);
   }
-  return Fail(ErrorCode::kNotFound, shown + " is not in the catalogue");
+  return NotFound(shown + " is not in the catalogue");
 }
 
 std::optional<int> LayersOf(std::string_view model) {

@@ -146,7 +146,7 @@ Result<AttachMessage> ParseAttachMessage(std::string_view bytes) {
   AttachMessage message;
   if (!bytes.empty()) message.kind = static_cast<Kind>(bytes.front());
   if (bytes.empty() || bytes.size() > kMaxAttachBytes + 1 || !Take(bytes.substr(1), message))
-    return Fail(ErrorCode::kInvalid, "terminal's socket: expected a message from carma run");
+    return Invalid("terminal's socket: expected a message from carma run");
   return message;
 }
 
@@ -189,7 +189,7 @@ Result<std::optional<AttachSocket::Received>> AttachSocket::Receive() {
   } while (n < 0 && errno == EINTR);
   if (n < 0 && errno == EAGAIN) return std::nullopt;
   if (n < 0 && errno != ECONNRESET) return FailErrno(errno, "terminal's socket");
-  if (n <= 0) return Fail(ErrorCode::kNotFound, "terminal's socket: the other side is gone");
+  if (n <= 0) return NotFound("terminal's socket: the other side is gone");
   Received received;
   received.descriptor = DescriptorOf(header);
   received.message = CARMA_TRY(ParseAttachMessage({bytes.data(), static_cast<std::size_t>(n)}));
@@ -225,14 +225,11 @@ Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner) {
   if (!fd) return FailErrno(errno, "socket for the task's terminal");
   const Address at = AddressOf(name);
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&at.address), at.length) != 0) {
-    if (errno == ECONNREFUSED)
-      return Fail(ErrorCode::kNotFound, "the 'carma run' that waited for it is gone");
+    if (errno == ECONNREFUSED) return NotFound("the 'carma run' that waited for it is gone");
     return FailErrno(errno, "terminal of the task");
   }
   const uid_t peer = CARMA_TRY(PeerOf(fd.get()));
-  if (peer != owner)
-    return Fail(ErrorCode::kDenied,
-                fmt::format("its terminal belongs to user {}, not to user {}", peer, owner));
+  if (peer != owner) return Denied("its terminal belongs to user {}, not to user {}", peer, owner);
   return AttachSocket(std::move(fd));
 }
 

@@ -38,9 +38,9 @@ Result<AttachSocket::Received> HearHello(AttachSocket& socket) {
   while (WaitFor(socket.fd(), POLLIN, deadline)) {
     std::optional<AttachSocket::Received> heard = CARMA_TRY(socket.Receive());
     if (heard && heard->message.kind == Kind::kHello) return std::move(*heard);
-    if (heard) return Fail(ErrorCode::kInvalid, "terminal's socket: expected a greeting first");
+    if (heard) return Invalid("terminal's socket: expected a greeting first");
   }
-  return Fail(ErrorCode::kUnavailable, "the 'carma run' that waited for it does not answer");
+  return Unavailable("the 'carma run' that waited for it does not answer");
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ Result<Attachment> Attachment::Open(const std::string& name, bool terminal, uid_
   } else if (hello.descriptor) {
     attachment.task_end_ = std::move(hello.descriptor);
   } else {
-    return Fail(ErrorCode::kInvalid, "terminal's socket: expected the task's input");
+    return Invalid("terminal's socket: expected the task's input");
   }
   return attachment;
 }

@@ -55,10 +55,10 @@ Result<ContainerImage> ParseContainer(std::string_view text) {
   const bool good = IsOnePlainLine(container.image) && !container.image.starts_with('-') &&
                     container.image.find(' ') == std::string::npos;
   if (!good) {
-    return Fail(ErrorCode::kInvalid,
-                "expected an image such as pytorch/pytorch:latest, podman:debian:12 or "
-                "/images/train.sif, not '" +
-                    base::Printable(text, 60) + "'");
+    return Invalid(
+        "expected an image such as pytorch/pytorch:latest, podman:debian:12 or /images/train.sif, "
+        "not '" +
+        base::Printable(text, 60) + "'");
   }
   return container;
 }
@@ -98,10 +98,10 @@ Result<ContainerMount> ParseMount(std::string_view text) {
            path.find('"') == std::string::npos;
   };
   if (!good(mount.source) || !good(mount.destination)) {
-    return Fail(ErrorCode::kInvalid,
-                "expected absolute folders as SOURCE[:DESTINATION][:ro], such as /data or "
-                "/data/imagenet:/data:ro, not '" +
-                    base::Printable(text, 60) + "'");
+    return Invalid(
+        "expected absolute folders as SOURCE[:DESTINATION][:ro], such as /data or "
+        "/data/imagenet:/data:ro, not '" +
+        base::Printable(text, 60) + "'");
   }
   return mount;
 }

@@ -67,14 +67,14 @@ std::optional<std::string> ShownScriptPath(const std::string& path,
 Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
   const bool file_or_command = spec.script || !spec.command.empty();
   if (draft.wrap && file_or_command) {
-    return Fail(ErrorCode::kInvalid, "--wrap is a command itself: give no other");
+    return Invalid("--wrap is a command itself: give no other");
   }
   if (!draft.wrap && !file_or_command) {
-    return Fail(ErrorCode::kInvalid, "nothing to run: give a script, -- COMMAND, or --wrap");
+    return Invalid("nothing to run: give a script, -- COMMAND, or --wrap");
   }
   // The task would be named after it.
   if (!spec.command.empty() && spec.command.front().empty())
-    return Fail(ErrorCode::kInvalid, "nothing to run: the first word of the command is empty");
+    return Invalid("nothing to run: the first word of the command is empty");
   if (draft.wrap) {
     spec.script = "#!/bin/sh\n" + *draft.wrap + "\n";
     if (spec.name.empty()) spec.name = "wrap";
@@ -155,14 +155,13 @@ Result<Unit> Description::Set(std::string_view option, std::string_view value,
   if (!file.empty() && info == nullptr) place = file;
   if (!file.empty() && info != nullptr) place = fmt::format("{}: --{}", file, info->name);
   if (info == nullptr) {
-    return Fail(ErrorCode::kInvalid, place + ": unknown option '" + base::Printable(option, 60) +
-                                         "' (see carma submit --help)");
+    return Invalid(place + ": unknown option '" + base::Printable(option, 60) +
+                   "' (see carma submit --help)");
   }
   const bool is_switch = info->value.empty();
-  if (is_switch && !value.empty()) return Fail(ErrorCode::kInvalid, place + ": takes no value");
+  if (is_switch && !value.empty()) return Invalid(place + ": takes no value");
   if (!is_switch && value.empty() && info->name != "comment") {
-    return Fail(ErrorCode::kInvalid,
-                place + ": expected a value (" + std::string(info->value) + ")");
+    return Invalid(place + ": expected a value (" + std::string(info->value) + ")");
   }
   draft_.remarks.clear();
   Result<Unit> set = StoreOption(*info, value, file, draft_);
@@ -208,7 +207,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   CARMA_TRY(ChooseCommand(draft_, spec));
   const bool sweeps = !draft_.parameters.empty() || !draft_.sweep_file.empty();
   if (sweeps && draft_.array)
-    return Fail(ErrorCode::kInvalid, "--param and --param-file make an array: omit --array");
+    return Invalid("--param and --param-file make an array: omit --array");
   if (!draft_.gpus_counted && !spec.on_gpus.empty())
     spec.gpus = static_cast<int>(spec.on_gpus.size());
   ChooseMemory(draft_, spec);

@@ -15,8 +15,7 @@ constexpr std::string_view kForms =
     "program";
 
 std::unexpected<base::Error> BadTarget(std::string_view text) {
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("expected {}, not '{}'", kForms, base::Printable(text, 80)));
+  return Invalid("expected {}, not '{}'", kForms, base::Printable(text, 80));
 }
 
 // Printable ASCII, without blanks and without signs by which a mailer would read more than one
@@ -153,10 +152,8 @@ Result<NotifyRule> ParseNotifyRule(std::string_view text) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ',';
   });
   if (words && ParseWritten(text.substr(0, colon)))
-    return Fail(
-        ErrorCode::kInvalid,
-        fmt::format("unknown event in '{}', expected some of start, end, fail, oom, requeue",
-                    base::Printable(last, 80)));
+    return Invalid("unknown event in '{}', expected some of start, end, fail, oom, requeue",
+                   base::Printable(last, 80));
   if (!target) return std::unexpected(target.error());
   return rule;
 }
@@ -193,10 +190,8 @@ Result<MailTypes> ParseMailTypes(std::string_view text) {
     } else if (word == "stage_out" || word.starts_with("time_limit")) {
       types.passed_over.emplace_back(piece);
     } else {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("expected NONE, BEGIN, END, FAIL, REQUEUE, ALL or ARRAY_TASKS, not "
-                              "'{}'",
-                              base::Printable(piece, 40)));
+      return Invalid("expected NONE, BEGIN, END, FAIL, REQUEUE, ALL or ARRAY_TASKS, not '{}'",
+                     base::Printable(piece, 40));
     }
   }
   return types;

@@ -166,14 +166,13 @@ Result<base::Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& in
     return Expected(kArrayForms, piece);
   }
   if (*last > core::kMaxArrayIndex) {
-    return Fail(ErrorCode::kInvalid, "array index " + std::to_string(*last) + " is above " +
-                                         std::to_string(core::kMaxArrayIndex));
+    return Invalid("array index " + std::to_string(*last) + " is above " +
+                   std::to_string(core::kMaxArrayIndex));
   }
   // The numbers are counted before the list is made: a range may have millions of them.
   const auto count = static_cast<std::size_t>((*last - *first) / *step) + 1;
   if (indices.size() + count > kMaxArrayTasks) {
-    return Fail(ErrorCode::kInvalid,
-                "an array of more than " + std::to_string(kMaxArrayTasks) + " tasks");
+    return Invalid("an array of more than " + std::to_string(kMaxArrayTasks) + " tasks");
   }
   for (std::int64_t index = *first; index <= *last; index += *step) indices.insert(index);
   return base::Unit{};
@@ -182,8 +181,7 @@ Result<base::Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& in
 }  // namespace
 
 std::unexpected<base::Error> Expected(std::string_view expected, std::string_view text) {
-  return Fail(ErrorCode::kInvalid,
-              "expected " + std::string(expected) + ", not '" + base::Printable(text, 60) + "'");
+  return Invalid("expected " + std::string(expected) + ", not '" + base::Printable(text, 60) + "'");
 }
 
 Result<Time> ParseBegin(std::string_view text, Time now) {
@@ -241,8 +239,7 @@ Result<std::vector<core::Dependency>> ParseDependencies(std::string_view text) {
       const std::optional<std::int64_t> id = ParseInt(words[i]);
       if (!id || *id < 1) return Expected(kForms, piece);
       if (dependencies.size() == core::kMaxDependencies) {
-        return Fail(ErrorCode::kInvalid,
-                    "more than " + std::to_string(core::kMaxDependencies) + " dependencies");
+        return Invalid("more than " + std::to_string(core::kMaxDependencies) + " dependencies");
       }
       dependencies.push_back(
           {.task = core::TaskId{static_cast<std::uint64_t>(*id)}, .kind = *kind});
@@ -310,7 +307,7 @@ Result<std::vector<std::string>> ParseGpuNames(std::string_view text) {
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   if (names.size() > static_cast<std::size_t>(core::kMaxGpus))
-    return Fail(ErrorCode::kInvalid, "more than " + std::to_string(core::kMaxGpus) + " GPUs");
+    return Invalid("more than " + std::to_string(core::kMaxGpus) + " GPUs");
   return names;
 }
 

@@ -191,7 +191,7 @@ Result<Unit> SetNotify(Draft& draft, std::string_view value) {
   }
   NotifyRule rule = CARMA_TRY(ParseNotifyRule(value));
   if (draft.spec.notify.size() == kMaxNotifyRules)
-    return Fail(ErrorCode::kInvalid, fmt::format("more than {} targets", kMaxNotifyRules));
+    return Invalid("more than {} targets", kMaxNotifyRules);
   draft.spec.notify.push_back(std::move(rule));
   return Unit{};
 }

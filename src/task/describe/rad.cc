@@ -51,8 +51,8 @@ class Parser {
 
   Result<RadFile> Run() {
     if (text_.size() > kMaxRadBytes) {
-      return Fail(ErrorCode::kInvalid, path_ + ": larger than " + std::to_string(kMaxRadBytes) +
-                                           " bytes, the limit of a .rad file");
+      return Invalid(path_ + ": larger than " + std::to_string(kMaxRadBytes) +
+                     " bytes, the limit of a .rad file");
     }
     if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
     lines_ = base::Split(text_, '\n');
@@ -66,7 +66,7 @@ class Parser {
  private:
   // `line` counts from 1, as editors do.
   std::unexpected<base::Error> Wrong(std::size_t line, std::string_view what) const {
-    return Fail(ErrorCode::kInvalid, path_ + ":" + std::to_string(line) + ": " + std::string(what));
+    return Invalid(path_ + ":" + std::to_string(line) + ": " + std::string(what));
   }
   std::unexpected<base::Error> Expected(std::size_t line, std::string_view what,
                                         std::string_view value) const {

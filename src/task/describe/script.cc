@@ -63,12 +63,11 @@ class Reader {
 
   Result<Directives> Run() {
     if (text_.size() > kMaxScriptBytes) {
-      return Fail(ErrorCode::kInvalid, path_ + ": larger than " + std::to_string(kMaxScriptBytes) +
-                                           " bytes, the limit of a script");
+      return Invalid(path_ + ": larger than " + std::to_string(kMaxScriptBytes) +
+                     " bytes, the limit of a script");
     }
     if (!text_.starts_with("#!")) {
-      return Fail(ErrorCode::kInvalid,
-                  path_ + ":1: expected an interpreter line such as #!/bin/bash");
+      return Invalid(path_ + ":1: expected an interpreter line such as #!/bin/bash");
     }
     CARMA_TRY(CheckBytes());
     line_ = 0;
@@ -109,7 +108,7 @@ class Reader {
   }
   std::string Place() const { return line_ == 0 ? path_ : path_ + ":" + std::to_string(line_); }
   std::unexpected<base::Error> Wrong(std::string_view what) const {
-    return Fail(ErrorCode::kInvalid, Place() + ": " + std::string(what));
+    return Invalid(Place() + ": " + std::string(what));
   }
 
   Result<Unit> CheckBytes() {

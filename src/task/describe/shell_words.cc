@@ -48,9 +48,8 @@ class Splitter {
 
  private:
   static std::unexpected<base::Error> NeedsShell(std::string_view what) {
-    return Fail(ErrorCode::kInvalid, "the command is run without a shell and must not use " +
-                                         std::string(what) +
-                                         "; put it into a script and submit that");
+    return Invalid("the command is run without a shell and must not use " + std::string(what) +
+                   "; put it into a script and submit that");
   }
   static std::optional<base::Error> Wrong(std::string message) {
     return base::Error{ErrorCode::kInvalid, std::move(message)};

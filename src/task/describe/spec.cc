@@ -17,7 +17,7 @@ namespace carma::task {
 namespace {
 
 std::unexpected<base::Error> Bad(std::string_view field, std::string_view expected) {
-  return Fail(ErrorCode::kInvalid, std::string(field) + ": expected " + std::string(expected));
+  return Invalid(std::string(field) + ": expected " + std::string(expected));
 }
 
 // Text that may hold line breaks but must survive JSON and execve.
@@ -94,10 +94,8 @@ Result<Unit> CheckEnvironment(const TaskSpec& spec) {
 }
 
 Result<Unit> CheckAttach(const TaskSpec& spec) {
-  if (spec.attach && spec.array_index)
-    return Fail(ErrorCode::kInvalid, "attach: expected no task of an array");
-  if (spec.terminal && !spec.attach)
-    return Fail(ErrorCode::kInvalid, "terminal: expected attach as well");
+  if (spec.attach && spec.array_index) return Invalid("attach: expected no task of an array");
+  if (spec.terminal && !spec.attach) return Invalid("terminal: expected attach as well");
   return Unit{};
 }
 
@@ -135,8 +133,7 @@ Result<Unit> CheckDependencies(const TaskSpec& spec) {
 Result<Unit> CheckNotify(const TaskSpec& spec) {
   for (std::size_t i = 0; i < spec.notify.size(); ++i) {
     const Result<Unit> good = base::CheckFields(spec.notify[i]);
-    if (!good)
-      return Fail(ErrorCode::kInvalid, fmt::format("notify/{}/{}", i, good.error().message));
+    if (!good) return Invalid("notify/{}/{}", i, good.error().message);
   }
   return Unit{};
 }

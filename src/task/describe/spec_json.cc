@@ -39,7 +39,7 @@ Result<TaskSpec> SpecFromJson(const Json& json, const std::string& pointer,
   TaskSpec spec = CARMA_TRY(base::FieldsFromJson(json, pointer, base::Unknown::kRefused, common));
   FillDefaults(spec);
   if (Result<base::Unit> valid = Validate(spec); !valid) {
-    return Fail(ErrorCode::kInvalid, pointer + "/" + valid.error().message);
+    return Invalid(pointer + "/" + valid.error().message);
   }
   return spec;
 }

@@ -1,7 +1,5 @@
 #include "task/describe/sweep.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/csv.h"
@@ -11,8 +9,7 @@ namespace carma::task {
 namespace {
 
 std::unexpected<base::Error> BadName(std::string_view name) {
-  return Fail(ErrorCode::kInvalid, fmt::format("'{}': expected a name of letters, digits and _",
-                                               base::Printable(name, 60)));
+  return Invalid("'{}': expected a name of letters, digits and _", base::Printable(name, 60));
 }
 
 // True for "1..6", which other programs read as a range.
@@ -60,7 +57,7 @@ Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(std::str
   const std::size_t equals = text.find('=');
   const std::string_view name = text.substr(0, equals);
   if (equals == std::string_view::npos || equals + 1 == text.size())
-    return Fail(ErrorCode::kInvalid, "expected NAME=VALUE,VALUE… such as lr=0.1,0.01");
+    return Invalid("expected NAME=VALUE,VALUE… such as lr=0.1,0.01");
   if (!IsParameterName(name)) return BadName(name);
   std::vector<std::string> values;
   for (const std::string_view value : base::Split(text.substr(equals + 1), ','))
@@ -84,7 +81,7 @@ Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::stri
     Parameters& parameters = rows.emplace_back();
     for (const std::string& name : names) parameters.emplace(name, row.Text(name));
   }
-  if (rows.empty()) return Fail(ErrorCode::kInvalid, std::string(where) + ": no lines of values");
+  if (rows.empty()) return Invalid(std::string(where) + ": no lines of values");
   return rows;
 }
 
@@ -94,17 +91,14 @@ Result<std::vector<Parameters>> Combinations(
   std::vector<Parameters> all = table;
   if (all.empty()) all.emplace_back();
   for (const auto& [name, values] : parameters) {
-    if (all.front().contains(name))
-      return Fail(ErrorCode::kInvalid, fmt::format("the parameter {} is given twice", name));
+    if (all.front().contains(name)) return Invalid("the parameter {} is given twice", name);
     if (values.size() == 1 && IsRange(values.front()))
-      return Fail(
-          ErrorCode::kInvalid,
-          fmt::format("--param {0}: expected values between commas, such as {0}=1,2,3, not the "
-                      "range '{1}' (--array counts)",
-                      name, base::Printable(values.front(), 40)));
+      return Invalid(
+          "--param {0}: expected values between commas, such as {0}=1,2,3, not the range '{1}' "
+          "(--array counts)",
+          name, base::Printable(values.front(), 40));
     if (all.size() * values.size() > kMaxArrayTasks) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("a sweep of more than {} tasks", kMaxArrayTasks));
+      return Invalid("a sweep of more than {} tasks", kMaxArrayTasks);
     }
     std::vector<Parameters> more;
     more.reserve(all.size() * values.size());
@@ -114,7 +108,7 @@ Result<std::vector<Parameters>> Combinations(
     all = std::move(more);
   }
   if (all.front().size() > kMaxParameters)
-    return Fail(ErrorCode::kInvalid, fmt::format("more than {} parameters", kMaxParameters));
+    return Invalid("more than {} parameters", kMaxParameters);
   return all;
 }
 

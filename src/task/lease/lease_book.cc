@@ -75,7 +75,7 @@ std::vector<std::string> LeaseBook::Outputs(core::TaskId id) const {
 Result<Unit> LeaseBook::MayHaveLease(pid_t pid) const {
   const std::optional<std::string> why_not = WhyNoLease(pid, daemon_);
   if (!why_not) return Unit{};
-  return Fail(ErrorCode::kConflict, fmt::format("no lease for process {}: it {}", pid, *why_not));
+  return Conflict("no lease for process {}: it {}", pid, *why_not);
 }
 
 void LeaseBook::SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) {
@@ -96,23 +96,21 @@ void LeaseBook::SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) {
 
 Result<bool> LeaseBook::MayAdopt(core::TaskId id, const LeaseProcess& process) const {
   const Lease* lease = Find(id);
-  if (lease == nullptr || lease->attempt == 0)
-    return Fail(ErrorCode::kConflict, fmt::format("lease {} is not granted", id));
+  if (lease == nullptr || lease->attempt == 0) return Conflict("lease {} is not granted", id);
   const auto is_member = [&](const LeaseMember& each) {
     return !each.keeper && each.process == process;
   };
   if (lease->adopted && std::ranges::any_of(lease->members, is_member)) return true;
   if (lease->adopted && !lease->key) {
-    return Fail(ErrorCode::kConflict, fmt::format("lease {} was adopted by process {}", id,
-                                                  lease->members.front().process.process.pid));
+    return Conflict("lease {} was adopted by process {}", id,
+                    lease->members.front().process.process.pid);
   }
   const auto may = [&](const LeaseMember& each) {
     return each.keeper && IsBelow(process.process, each.process.process);
   };
   if (lease->key && !std::ranges::any_of(lease->members, may)) {
-    return Fail(ErrorCode::kDenied,
-                fmt::format("process {} does not belong to the job step that requested lease {}",
-                            process.process.pid, id));
+    return Denied("process {} does not belong to the job step that requested lease {}",
+                  process.process.pid, id);
   }
   if (const Result<Unit> free = MayHaveLease(process.process.pid); !free)
     return std::unexpected(free.error());
@@ -121,12 +119,10 @@ Result<bool> LeaseBook::MayAdopt(core::TaskId id, const LeaseProcess& process) c
 
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member) {
   if (!Alive(member.process)) {
-    return Fail(ErrorCode::kConflict,
-                fmt::format("process {} has ended", member.process.process.pid));
+    return Conflict("process {} has ended", member.process.process.pid);
   }
   if (lease.members.size() >= kMaxMembers) {
-    return Fail(ErrorCode::kConflict,
-                fmt::format("expected at most {} processes in one lease", kMaxMembers));
+    return Conflict("expected at most {} processes in one lease", kMaxMembers);
   }
   std::vector<LeaseMember> fresh;
   for (const LeaseMember& each : lease.members) {

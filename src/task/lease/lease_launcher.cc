@@ -85,8 +85,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) override {
-    if (!book_.Adopted(id) || !book_.KeyOf(id))
-      return Fail(ErrorCode::kConflict, fmt::format("lease {} is not adopted", id));
+    if (!book_.Adopted(id) || !book_.KeyOf(id)) return Conflict("lease {} is not adopted", id);
     Lease& lease = *book_.Find(id);
     const auto is_member = [&](const LeaseMember& each) { return each.process == keeper; };
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
@@ -99,8 +98,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   Result<Unit> EndLease(core::TaskId id, const LeaseEnd& end) override {
-    if (!book_.Adopted(id))
-      return Fail(ErrorCode::kConflict, fmt::format("lease {} is not adopted", id));
+    if (!book_.Adopted(id)) return Conflict("lease {} is not adopted", id);
     LeaseEnd told = end;
     if (!base::IsUtf8(told.stderr_tail)) told.stderr_tail.clear();
     const Result<Unit> kept = KeepEnd(*book_.Find(id), told);

@@ -115,11 +115,11 @@ Result<std::vector<pid_t>> ParseMpsPids(std::string_view text) {
     if (line.empty() || line == "\r") continue;
     const std::optional<std::int64_t> pid = base::ParseInt(line.substr(0, line.find(',')));
     if (!pid || *pid <= 0 || *pid > std::numeric_limits<pid_t>::max()) {
-      return Fail(ErrorCode::kInvalid,
-                  "expected the number of a process, found '" + base::Printable(line, 100) + "'");
+      return Invalid("expected the number of a process, found '" + base::Printable(line, 100) +
+                     "'");
     }
     if (pids.size() == kMaxLines)
-      return Fail(ErrorCode::kInvalid, "more than " + std::to_string(kMaxLines) + " processes");
+      return Invalid("more than " + std::to_string(kMaxLines) + " processes");
     pids.push_back(static_cast<pid_t>(*pid));
   }
   return pids;
@@ -144,9 +144,8 @@ Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text) {
     const auto uid = words.size() > 3 ? base::ParseInt(words[1]) : std::nullopt;
     const auto pid = words.size() > 3 ? base::ParseInt(words[2]) : std::nullopt;
     if (!uid || !pid || rows.size() == kMaxLines)
-      return Fail(ErrorCode::kInvalid,
-                  "expected a server's name, user, process and state, found '" +
-                      base::Printable(line, 100) + "'");
+      return Invalid("expected a server's name, user, process and state, found '" +
+                     base::Printable(line, 100) + "'");
     MpsServerRow row{std::string(words[0]), static_cast<std::uint32_t>(*uid),
                      static_cast<pid_t>(*pid)};
     if (words[3] == "Ready") row.state = MpsServerState::kActive;
@@ -171,8 +170,8 @@ Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::strin
     };
     if (number(2) < 0 || number(3) < 0 || found.partitions.size() == kMaxLines ||
         (!partition && (number(1) < 0 || number(4) < 0))) {
-      return Fail(ErrorCode::kInvalid,
-                  "expected a line of SM partitions, found '" + base::Printable(line, 100) + "'");
+      return Invalid("expected a line of SM partitions, found '" + base::Printable(line, 100) +
+                     "'");
     }
     if (!gpu.starts_with(words[0])) continue;
     listed = true;
@@ -184,8 +183,8 @@ Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::strin
     }
   }
   if (listed) return found;
-  return Fail(ErrorCode::kUnavailable, "the MPS control daemon lists no SMs of its GPU: '" +
-                                           base::Printable(FirstLine(text), 100) + "'");
+  return Unavailable("the MPS control daemon lists no SMs of its GPU: '" +
+                     base::Printable(FirstLine(text), 100) + "'");
 }
 
 // NVIDIA's manual shows the name alone, its programs answer "Partition GPU-…/… created". The id is
@@ -198,8 +197,8 @@ Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::str
         return std::string(word.substr(start.size()));
     }
   }
-  return Fail(ErrorCode::kUnavailable, "the MPS control daemon made no SM partition: '" +
-                                           base::Printable(FirstLine(text), 160) + "'");
+  return Unavailable("the MPS control daemon made no SM partition: '" +
+                     base::Printable(FirstLine(text), 160) + "'");
 }
 
 int MpsChunks(double share, const MpsPartitions& of) {
@@ -211,8 +210,8 @@ Result<Unit> ParseMpsTermination(std::string_view text) {
   for (const std::string_view each : base::Split(text, '\n')) {
     const std::string_view line = base::Trim(each);
     if (line.empty() || line == "0") continue;
-    return Fail(ErrorCode::kUnavailable,
-                "the MPS control daemon did not end the client: " + base::Printable(line, 100));
+    return Unavailable("the MPS control daemon did not end the client: " +
+                       base::Printable(line, 100));
   }
   return Unit{};
 }

@@ -36,9 +36,9 @@ Result<UniqueFd> OpenBase(const std::string& dir) {
   struct stat st {};
   if (::fstat(fd.get(), &st) != 0) return FailErrno(errno, dir);
   if (st.st_uid != ::geteuid() || (st.st_mode & kOthersMayWrite) != 0) {
-    return Fail(ErrorCode::kDenied, dir +
-                                        " must belong to the user of carmad and must not be "
-                                        "writable by others (collocation.mps_dir)");
+    return Denied(dir +
+                  " must belong to the user of carmad and must not be writable by others "
+                  "(collocation.mps_dir)");
   }
   return fd;
 }
@@ -56,8 +56,8 @@ Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t 
   if (st.st_uid != uid && st.st_uid == ::geteuid() && ::fchown(fd.get(), uid, gid) == 0)
     st.st_uid = uid;
   if (st.st_uid != uid) {
-    return Fail(ErrorCode::kDenied, "the folder '" + name + "' for MPS belongs to user " +
-                                        std::to_string(st.st_uid) + ", not " + std::to_string(uid));
+    return Denied("the folder '" + name + "' for MPS belongs to user " + std::to_string(st.st_uid) +
+                  ", not " + std::to_string(uid));
   }
   if (::fchmod(fd.get(), shared ? 0711 : 0700) != 0)
     return FailErrno(errno, "chmod '" + name + "'");
@@ -116,8 +116,7 @@ void ResetProcess() {
 Result<Unit> Become(const MpsOrder& order) {
   const uid_t uid = order.id.uid;
   if (!CanSwitchUser() && uid != ::getuid()) {
-    return Fail(ErrorCode::kDenied,
-                "carmad does not run as root and cannot serve user " + std::to_string(uid));
+    return Denied("carmad does not run as root and cannot serve user " + std::to_string(uid));
   }
   const UserInfo user = CARMA_TRY(LookUpUser(uid, order.id.gid));
   const Result<UniqueFd> base = OpenBase(order.dir);
@@ -145,9 +144,8 @@ std::vector<std::string> ToArguments(const MpsOrder& order) {
 
 Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments) {
   const auto fail = [] {
-    return Fail(ErrorCode::kInvalid,
-                "expected DIR UID GID GPU [NAME=VALUE…] -- PROGRAM [ARGUMENT…], DIR and PROGRAM "
-                "absolute");
+    return Invalid(
+        "expected DIR UID GID GPU [NAME=VALUE…] -- PROGRAM [ARGUMENT…], DIR and PROGRAM absolute");
   };
   if (arguments.size() < 6) return fail();
   constexpr std::int64_t kMaxId = 0xfffffffe;  // the one above means "leave it" to the kernel

@@ -55,15 +55,14 @@ int MsUntil(Deadline deadline) {
 Result<std::string> FindProgram(const std::string& name) {
   if (name.starts_with('/')) {
     if (::access(name.c_str(), X_OK) == 0) return name;
-    return Fail(ErrorCode::kNotFound, "there is no program " + name + " (collocation.mps_control)");
+    return NotFound("there is no program " + name + " (collocation.mps_control)");
   }
   const std::string path = base::GetEnv("PATH", "/usr/local/bin:/usr/bin:/bin");
   for (const std::string_view folder : base::Split(path, ':')) {
     std::string program = std::string(folder) + "/" + name;
     if (folder.starts_with('/') && ::access(program.c_str(), X_OK) == 0) return program;
   }
-  return Fail(ErrorCode::kNotFound,
-              "there is no program '" + name + "' in " + path + " (collocation.mps_control)");
+  return NotFound("there is no program '" + name + "' in " + path + " (collocation.mps_control)");
 }
 
 std::string LastWords(const RunResult& ran) {
@@ -79,10 +78,10 @@ Result<MpsServer> NotActive(const MpsServer& server) {
   // The control daemon lets clients wait for a server that does not report its state.
   if (server.state == MpsServerState::kUnknown) return server;
   if (server.state == MpsServerState::kFault) {
-    return Fail(ErrorCode::kUnavailable,
-                "the MPS server is in a faulted state until the affected clients have ended");
+    return Unavailable(
+        "the MPS server is in a faulted state until the affected clients have ended");
   }
-  return Fail(ErrorCode::kUnavailable, "the MPS server did not start in time");
+  return Unavailable("the MPS server did not start in time");
 }
 
 // Waits until these processes are gone, also if they are not our children. False: not in time.
@@ -130,9 +129,9 @@ Result<std::string> MpsControl::Run(const std::vector<std::string>& arguments,
                   .session = true,
                   .together = true}));
   if (ran.late || ran.output.size() >= kMaxAnswer)
-    return Fail(ErrorCode::kUnavailable, "the MPS control program did not answer in time");
+    return Unavailable("the MPS control program did not answer in time");
   if (ran.signal == 0 && ran.exit_code == 0) return ran.output;
-  return Fail(ErrorCode::kUnavailable, "the MPS control program failed: " + LastWords(ran));
+  return Unavailable("the MPS control program failed: " + LastWords(ran));
 }
 
 Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadline) const {
@@ -149,18 +148,18 @@ void MpsControl::EndLate() const {
 
 Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
   if (::geteuid() != 0) {
-    return Fail(ErrorCode::kDenied,
-                "only root's carmad can start an MPS server for all users "
-                "(collocation.mps_servers)");
+    return Denied(
+        "only root's carmad can start an MPS server for all users "
+        "(collocation.mps_servers)");
   }
   const std::string help = CARMA_TRY(Run({"-h"}, "", deadline));
   // According to the manual, protocol 3 has the second option.
   for (const std::string option : {"--multiuser-server", "--multiuser"}) {
     if (help.find(option) != std::string::npos) return option;
   }
-  return Fail(ErrorCode::kDenied,
-              "this driver's MPS control program cannot start a server for all users; that needs "
-              "driver branch 580 or newer (collocation.mps_servers)");
+  return Denied(
+      "this driver's MPS control program cannot start a server for all users; that needs driver "
+      "branch 580 or newer (collocation.mps_servers)");
 }
 
 Result<Unit> MpsControl::Start(Deadline deadline, bool partitions) const {
@@ -177,8 +176,8 @@ Result<Unit> MpsControl::Start(Deadline deadline, bool partitions) const {
     return std::unexpected(said.error());
   }
   const std::string text = LastMpsLogText(logs_.ControlSince({}));
-  return Fail(ErrorCode::kUnavailable,
-              "the MPS control daemon ended while starting" + (text.empty() ? "" : ": " + text));
+  return Unavailable("the MPS control daemon ended while starting" +
+                     (text.empty() ? "" : ": " + text));
 }
 
 Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
@@ -201,7 +200,7 @@ Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
     return base::Wrap(pids.error(), "the MPS control daemon's list of servers");
   const Result<MpsServerState> state = ParseMpsServerState(*said);
   if (!state && state.error().code != ErrorCode::kNotFound) {
-    return Fail(ErrorCode::kUnavailable, state.error().message);
+    return Unavailable(state.error().message);
   }
   return MpsAbilities{.tells_state = !state || *state != MpsServerState::kUnknown,
                       .logs = !log.empty(),
@@ -222,8 +221,7 @@ Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
     const std::string said = CARMA_TRY(Ask("get_server_status " + std::to_string(pid), deadline));
     const Result<MpsServerState> state = ParseMpsServerState(said);
     if (state) return MpsServer{stat->id, *state};
-    if (state.error().code != ErrorCode::kNotFound)
-      return Fail(ErrorCode::kUnavailable, state.error().message);
+    if (state.error().code != ErrorCode::kNotFound) return Unavailable(state.error().message);
   }
   return std::nullopt;
 }

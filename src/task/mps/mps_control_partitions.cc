@@ -32,8 +32,7 @@ Result<MpsPartition> MpsControl::AddPartition(double share, Deadline deadline) c
   for (const MpsPartition& each : after.partitions) {
     if (each.id == *added) return each;
   }
-  return Fail(ErrorCode::kUnavailable,
-              "the MPS control daemon does not list the SM partition that it has made");
+  return Unavailable("the MPS control daemon does not list the SM partition that it has made");
 }
 
 // The list of partitions shows the result; the text of the answer is not documented.

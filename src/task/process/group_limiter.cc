@@ -44,11 +44,11 @@ base::Result<base::Unit> LimitGpuMemory(const std::vector<std::string>& limiter,
   argv.insert(argv.end(), words.begin(), words.end());
   const Result<RunResult> ran =
       RunBounded({.words = std::move(argv), .folder = "", .limit = patience});
-  if (!ran) return Fail(ErrorCode::kUnavailable, ran.error().message);
-  if (ran->late) return Fail(ErrorCode::kUnavailable, "the driver does not answer");
+  if (!ran) return Unavailable(ran.error().message);
+  if (ran->late) return Unavailable("the driver does not answer");
   if (ran->signal == 0 && ran->exit_code == 0) return base::Unit{};
   const std::string_view why = base::Trim(ran->errors);
-  return Fail(ErrorCode::kUnavailable, why.empty() ? "the limiter failed" : std::string(why));
+  return Unavailable(why.empty() ? "the limiter failed" : std::string(why));
 }
 
 }  // namespace carma::task

@@ -31,7 +31,7 @@ base::Result<ProgressReport> ParseProgressReport(std::string_view text) {
       base::FieldsFromJson<ProgressReport>(*json, "", base::Unknown::kPassedOver);
   // Both are shown as they are.
   if (report && (!ProgressReport::IsPhase(report->phase) || !ProgressReport::IsUnit(report->unit)))
-    return base::Fail(base::ErrorCode::kInvalid, "progress: unknown phase or unit");
+    return Invalid("progress: unknown phase or unit");
   return report;
 }
 

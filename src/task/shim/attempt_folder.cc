@@ -179,7 +179,7 @@ Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) 
   const mode_t mode = CanSwitchUser() ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(dir, mode));
   if (base::Exists(dir + "/" + kOwnerFile)) {
-    return Fail(ErrorCode::kConflict, dir + ": this attempt has already been started");
+    return Conflict(dir + ": this attempt has already been started");
   }
   if (order.spec.script) {
     const std::string path = dir + "/" + kScriptFile;

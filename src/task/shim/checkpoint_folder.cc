@@ -74,18 +74,17 @@ Result<Unit> PrepareCheckpoints(const ShimOrder& order) {
   struct stat info {};
   if (!folder || ::fstat(folder.get(), &info) != 0) return Unit{};
   if (info.st_uid != order.uid && info.st_uid != 0 && info.st_uid != kNobody) {
-    return Fail(ErrorCode::kConflict,
-                fmt::format("its checkpoint folder {} belongs to user {}; move it away",
-                            base::Printable(path, 4096), info.st_uid));
+    return Conflict("its checkpoint folder {} belongs to user {}; move it away",
+                    base::Printable(path, 4096), info.st_uid);
   }
   const Json owner = OwnerIn(folder);
   if (owner.is_null()) return Unit{};
   if (Said(owner, "books") == order.books && Said(owner, "task") == fmt::format("{}", order.id))
     return Unit{};
-  return Fail(ErrorCode::kConflict, fmt::format("its checkpoint folder {} belongs to task {} of {} "
-                                                "under another carmad (on {}); move it away",
-                                                base::Printable(path, 4096), Said(owner, "task"),
-                                                Said(owner, "user"), Said(owner, "host")));
+  return Conflict(
+      "its checkpoint folder {} belongs to task {} of {} under another carmad (on {}); move it "
+      "away",
+      base::Printable(path, 4096), Said(owner, "task"), Said(owner, "user"), Said(owner, "host"));
 }
 
 void SettleCheckpoints(const ShimOrder& order, const std::string& user) {

@@ -41,10 +41,9 @@ Result<ContainerRun> ChooseTool(const ContainerImage& container, const std::stri
     if (!run.program.empty()) return run;
     names.emplace_back(ToolName(tool));
   }
-  return Fail(ErrorCode::kNotFound,
-              fmt::format("container {}: no {} on the task's PATH {}",
-                          base::Printable(container.image, 200), base::Join(names, ", "),
-                          base::Printable(search, 1000)));
+  return NotFound("container {}: no {} on the task's PATH {}",
+                  base::Printable(container.image, 200), base::Join(names, ", "),
+                  base::Printable(search, 1000));
 }
 
 void AddMount(const ContainerMount& mount, ContainerRun& run) {

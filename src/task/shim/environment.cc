@@ -133,8 +133,8 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
     places.push_back(name_or_path);
   } else if (name_or_path.empty() || name_or_path.find('/') != std::string::npos ||
              name_or_path == "." || name_or_path == "..") {
-    return Fail(ErrorCode::kInvalid, "conda environment '" + base::Printable(name_or_path) +
-                                         "': expected a name or an absolute path");
+    return Invalid("conda environment '" + base::Printable(name_or_path) +
+                   "': expected a name or an absolute path");
   } else {
     places = CondaPlaces(name_or_path, environment, home);
   }
@@ -142,8 +142,8 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
     while (place.size() > 1 && place.ends_with('/')) place.pop_back();
     if (is_folder(place + "/bin")) return CondaEnv{place, name_or_path};
   }
-  return Fail(ErrorCode::kNotFound, "conda environment '" + base::Printable(name_or_path) +
-                                        "' not found; searched " + base::Join(places, ", "));
+  return NotFound("conda environment '" + base::Printable(name_or_path) + "' not found; searched " +
+                  base::Join(places, ", "));
 }
 
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
@@ -202,24 +202,22 @@ std::string StandInFolder() {
 
 Result<Shebang> ParseShebang(std::string_view script) {
   if (!script.starts_with("#!")) {
-    return Fail(ErrorCode::kInvalid,
-                "this is not a batch script: its first line must be #! and the path of an "
-                "interpreter, for example #!/bin/bash");
+    return Invalid(
+        "this is not a batch script: its first line must be #! and the path of an interpreter, for "
+        "example #!/bin/bash");
   }
   const std::string_view line = script.substr(2, std::min(script.find('\n'), script.size()) - 2);
   if (line.ends_with('\r')) {
-    return Fail(ErrorCode::kInvalid,
-                "the script has DOS line ends (\\r\\n): convert it, for example with dos2unix");
+    return Invalid("the script has DOS line ends (\\r\\n): convert it, for example with dos2unix");
   }
   const std::string_view text = base::Trim(line);
   const std::size_t blank = text.find_first_of(" \t");
   const std::string_view interpreter = text.substr(0, blank);
   if (!interpreter.starts_with('/') || text.size() > kMaxShebangBytes ||
       text.find('\0') != std::string_view::npos) {
-    return Fail(ErrorCode::kInvalid,
-                "the script's first line names no interpreter: expected #! "
-                "and an absolute path, found '" +
-                    base::Printable(line, 80) + "'");
+    return Invalid(
+        "the script's first line names no interpreter: expected #! and an absolute path, found '" +
+        base::Printable(line, 80) + "'");
   }
   Shebang shebang{std::string(interpreter), {}};
   if (blank != std::string_view::npos) shebang.argument = base::Trim(text.substr(blank));

@@ -385,9 +385,8 @@ void Shim::LimitGroup() {
 void Shim::LimitGpuMemoryOfGroups() {
   if (order_.limiter.empty()) return;
   const bool docker = container_ && container_->tool == ContainerTool::kDocker;
-  Result<Unit> limited = base::Fail(
-      base::ErrorCode::kUnavailable,
-      docker ? "Docker's control groups are not of version 2 here" : "it has no control group");
+  Result<Unit> limited = Unavailable(docker ? "Docker's control groups are not of version 2 here"
+                                            : "it has no control group");
   if (!docker && group_) limited = LimitGpuMemoryOf(group_->path(), true);
   if (docker || (limited && MayCallDocker())) {
     for (const std::string& folder : MakeContainerGroups(Containers())) {

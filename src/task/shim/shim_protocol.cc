@@ -29,8 +29,7 @@ constexpr char kTailField[] = "stderr_tail_base64";
 Result<Unit> CheckVariables(const std::map<std::string, std::string>& variables) {
   for (const auto& [name, text] : variables) {
     if (name.empty() || name.find('=') != std::string::npos || !HasNoNul(name) || !HasNoNul(text))
-      return Fail(ErrorCode::kInvalid,
-                  "environment: expected names without '=', texts without NUL");
+      return Invalid("environment: expected names without '=', texts without NUL");
   }
   return Unit{};
 }
@@ -68,7 +67,7 @@ Result<std::string> ToText(const ShimOrder& order) {
   try {
     return json.dump(-1, ' ', false, Json::error_handler_t::strict) + "\n";
   } catch (const Json::type_error&) {
-    return Fail(ErrorCode::kInvalid, "command, paths and environment: expected UTF-8");
+    return Invalid("command, paths and environment: expected UTF-8");
   }
 }
 
@@ -87,11 +86,11 @@ std::string ToText(const ShimReport& report) {
 }
 
 Result<ShimOrder> ParseShimOrder(std::string_view text) {
-  if (text.size() > kMaxOrderBytes) return Fail(ErrorCode::kInvalid, "the order is too large");
+  if (text.size() > kMaxOrderBytes) return Invalid("the order is too large");
   ShimOrder order = CARMA_TRY(Parse<ShimOrder>(text));
   for (const Result<Unit>& good : {base::CheckFields(order), CheckVariables(order.spec.environment),
                                    CheckVariables(order.extra_environment)}) {
-    if (!good) return Fail(ErrorCode::kInvalid, "/" + good.error().message);
+    if (!good) return Invalid("/" + good.error().message);
   }
   return order;
 }

@@ -38,15 +38,13 @@ constexpr std::size_t kMaxTaskBytes = 16 << 20;
 Result<std::string> TaskNumber(std::string_view word, const Variables& environment) {
   const std::size_t bar = word.find('_');
   const auto id = base::ParseInt(word.substr(0, bar));
-  const auto wrong =
-      Fail(ErrorCode::kInvalid, "expected a task number, not '" + base::Printable(word, 40) + "'");
+  const auto wrong = Invalid("expected a task number, not '" + base::Printable(word, 40) + "'");
   if (!id || *id < 1) return wrong;
   if (bar == std::string_view::npos) return std::to_string(*id);
   const std::string_view index = word.substr(bar + 1);
   if (std::to_string(*id) != Lookup(environment, "SLURM_ARRAY_JOB_ID"))
-    return Fail(ErrorCode::kInvalid,
-                "'" + base::Printable(word, 40) +
-                    "' does not belong to this task's array: use the task's own number");
+    return Invalid("'" + base::Printable(word, 40) +
+                   "' does not belong to this task's array: use the task's own number");
   if (index == Lookup(environment, "SLURM_ARRAY_TASK_ID"))
     return Lookup(environment, "SLURM_JOB_ID");
   const auto number = base::ParseInt(index);
@@ -68,7 +66,7 @@ Result<CarmaCall> Each(const char* verb, const Words& words, std::size_t at,
       call.words.push_back(CARMA_TRY(TaskNumber(piece, environment)));
     }
   }
-  if (call.words.size() == 1) return Fail(ErrorCode::kInvalid, "expected a task number");
+  if (call.words.size() == 1) return Invalid("expected a task number");
   return call;
 }
 
@@ -91,14 +89,12 @@ Result<CarmaCall> Update(const Words& words, std::size_t at, const Variables& en
     } else if (known != kNames.end() && !value.empty()) {
       options.insert(options.end(), {std::string(known->option), value});
     } else {
-      return Fail(ErrorCode::kInvalid,
-                  "update: expected JobId=, TimeLimit=, JobName= or "
-                  "Priority=, not '" +
-                      base::Printable(words[at], 60) + "'");
+      return Invalid("update: expected JobId=, TimeLimit=, JobName= or Priority=, not '" +
+                     base::Printable(words[at], 60) + "'");
     }
   }
   if (task.empty() || options.empty())
-    return Fail(ErrorCode::kInvalid, "update: expected JobId=ID and what to change");
+    return Invalid("update: expected JobId=ID and what to change");
   CarmaCall call{.words = {"edit", task}};
   call.words.insert(call.words.end(), options.begin(), options.end());
   return call;
@@ -122,8 +118,7 @@ Result<CarmaCall> ShowOf(const Words& words, std::size_t at, bool one_line,
     return CarmaCall{.words = {"show", "--json", number},
                      .show = one_line ? CarmaCall::Show::kJobLine : CarmaCall::Show::kJob};
   }
-  return Fail(ErrorCode::kInvalid,
-              "show: expected job or hostnames, not '" + base::Printable(what, 40) + "'");
+  return Invalid("show: expected job or hostnames, not '" + base::Printable(what, 40) + "'");
 }
 
 // ---- show job ----
@@ -262,8 +257,8 @@ Result<CarmaCall> PlanScontrol(const Words& arguments, const Variables& environm
   }
   if (verb == "show") return ShowOf(arguments, at, one_line, environment);
   if (verb == "update") return Update(arguments, at, environment);
-  return Fail(ErrorCode::kInvalid, "expected show, requeue, hold, release or update, not '" +
-                                       base::Printable(verb, 40) + "'");
+  return Invalid("expected show, requeue, hold, release or update, not '" +
+                 base::Printable(verb, 40) + "'");
 }
 
 Result<CarmaCall> PlanScancel(const Words& arguments, const Variables& environment) {
@@ -289,7 +284,7 @@ Result<CarmaCall> PlanScancel(const Words& arguments, const Variables& environme
       const std::string value = option->value             ? *option->value
                                 : ++at < arguments.size() ? arguments[at]
                                                           : "";
-      if (value.empty()) return Fail(ErrorCode::kInvalid, word + ": expected a value");
+      if (value.empty()) return Invalid(word + ": expected a value");
       const bool state = name == "state" || name == "t", user = name == "user" || name == "u";
       const std::string low = base::ToLower(value);
       if (user) {
@@ -302,10 +297,10 @@ Result<CarmaCall> PlanScancel(const Words& arguments, const Variables& environme
       }
       chosen = true;
     } else {
-      return Fail(ErrorCode::kInvalid, "unknown option " + base::Printable(word, 60));
+      return Invalid("unknown option " + base::Printable(word, 60));
     }
   }
-  if (!chosen) return Fail(ErrorCode::kInvalid, "expected a task number");
+  if (!chosen) return Invalid("expected a task number");
   return call;
 }
 
@@ -318,7 +313,7 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
     const std::string& word = arguments[at++];
     if (word == "--") break;
     const std::optional<OptionWord> option = TakeApart(word);
-    const auto unknown = Fail(ErrorCode::kInvalid, "unknown option " + base::Printable(word, 60));
+    const auto unknown = Invalid("unknown option " + base::Printable(word, 60));
     if (!option) return unknown;
     const std::string& name = option->name;
     if (name == "parsable") {
@@ -336,7 +331,7 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
     const bool takes_value = own != nullptr ? !own->value.empty() : known->takes_value;
     std::optional<std::string> value = option->value;
     if (takes_value && !value) {
-      if (at == arguments.size()) return Fail(ErrorCode::kInvalid, word + ": expected a value");
+      if (at == arguments.size()) return Invalid(word + ": expected a value");
       value = arguments[at++];
     }
     const std::string text =
@@ -366,8 +361,8 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
 
 Result<std::vector<std::string>> ExpandHosts(std::string_view list) {
   std::vector<std::string> hosts;
-  const auto wrong = Fail(ErrorCode::kInvalid, "expected hosts such as n1,n[2-4], not '" +
-                                                   base::Printable(list, 60) + "'");
+  const auto wrong =
+      Invalid("expected hosts such as n1,n[2-4], not '" + base::Printable(list, 60) + "'");
   while (!list.empty()) {
     const std::size_t open = list.find('['), comma = list.find(',');
     if (open == std::string_view::npos || comma < open) {
@@ -400,8 +395,7 @@ Result<std::vector<std::string>> ExpandHosts(std::string_view list) {
 
 Result<std::string> JobText(std::string_view task_json, bool one_line) {
   const Json task = CARMA_TRY(base::ParseJson(task_json));
-  if (!task.is_object() || !task.contains("id"))
-    return Fail(ErrorCode::kInvalid, "carma show printed no task");
+  if (!task.is_object() || !task.contains("id")) return Invalid("carma show printed no task");
   const auto launched = Number(task, "launched_ms"), ended = Number(task, "ended_ms");
   const auto limit_s = Number(task, "time_limit_s");
   const std::int64_t now_ms = static_cast<std::int64_t>(std::time(nullptr)) * 1000;

@@ -39,8 +39,8 @@ constexpr useconds_t kAskAgainUs = 200'000;
 Result<int> CountOf(std::string_view option, std::string_view text) {
   const std::optional<std::int64_t> count = base::ParseInt(text);
   if (!count || *count < 1 || *count > kMostTasks) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected a number from 1 to {}, not '{}'",
-                                                 option, kMostTasks, base::Printable(text, 40)));
+    return Invalid("{}: expected a number from 1 to {}, not '{}'", option, kMostTasks,
+                   base::Printable(text, 40));
   }
   return static_cast<int>(*count);
 }
@@ -62,8 +62,7 @@ Result<std::optional<GpuBinding>> ReadBinding(std::string_view text) {
     for (const std::string_view piece : base::Split(rest, ',')) {
       const auto index = base::ParseInt(piece);
       if (!index || *index < 0 || *index >= core::kMaxGpus)
-        return Fail(ErrorCode::kInvalid,
-                    "--gpu-bind=map_gpu: expected numbers of GPUs such as 0,1");
+        return Invalid("--gpu-bind=map_gpu: expected numbers of GPUs such as 0,1");
       binding.map.push_back(static_cast<int>(*index));
     }
     return binding;
@@ -87,7 +86,7 @@ class Reader {
       CARMA_TRY(Take(words_[at_++]));
     }
     plan_.command.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
-    if (plan_.command.empty()) return Fail(ErrorCode::kInvalid, "expected a program to run");
+    if (plan_.command.empty()) return Invalid("expected a program to run");
     return std::move(plan_);
   }
 
@@ -95,12 +94,12 @@ class Reader {
   Result<std::string> Value(std::string_view option, const std::optional<std::string>& attached) {
     if (attached) return *attached;
     if (at_ < words_.size()) return words_[at_++];
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: expected a value", option));
+    return Invalid("{}: expected a value", option);
   }
 
   Result<Unit> Take(const std::string& word) {
     const std::optional<OptionWord> option = TakeApart(word);
-    if (!option) return Fail(ErrorCode::kInvalid, "unknown option " + base::Printable(word, 60));
+    if (!option) return Invalid("unknown option " + base::Printable(word, 60));
     const std::string& name = option->name;
     const std::optional<std::string>& attached = option->value;
     const auto is = [&](std::string_view longer, char letter) {
@@ -139,7 +138,7 @@ class Reader {
     const std::string_view least = std::string_view(text).substr(0, text.find('-'));
     const int count = CARMA_TRY(CountOf(word, least));
     if (name == "nodes" || name == "N") {
-      if (count > 1) return Fail(ErrorCode::kInvalid, word + ": this is one server, expected 1");
+      if (count > 1) return Invalid(word + ": this is one server, expected 1");
     } else if (name == "cpus-per-task" || name == "c") {
       plan_.cpus = count;
     } else if (name == "gpus-per-task") {
@@ -163,8 +162,7 @@ class Reader {
   Result<Unit> PassOver(const std::string& word, const std::string& name,
                         const std::optional<std::string>& attached) {
     const SlurmOption* known = FindSrunOption(name);
-    if (known == nullptr)
-      return Fail(ErrorCode::kInvalid, "unknown option " + base::Printable(word, 60));
+    if (known == nullptr) return Invalid("unknown option " + base::Printable(word, 60));
     if (!known->takes_value) return Unit{};
     const Result<std::string> value = Value(word, attached);
     return value ? Result<Unit>(Unit{}) : std::unexpected(value.error());

@@ -158,8 +158,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   // A worker that runs its work when the test calls for it.
   AnswerLater Worker() {
     return [this](auto make, auto send) {
-      if (worker_busy_)
-        return base::Result<base::Unit>(base::Fail(base::ErrorCode::kUnavailable, "busy"));
+      if (worker_busy_) return base::Result<base::Unit>(Unavailable("busy"));
       work_ = [make, send] { send(make(true)); };
       return base::Result<base::Unit>();
     };

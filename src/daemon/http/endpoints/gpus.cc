@@ -33,8 +33,8 @@ Result<core::GpuIndex> GpuOf(const GpuServices& services, const Call& call) {
   const std::size_t count = services.engine.scheduler().GpuInfos().size();
   if (number && *number >= 0 && *number < static_cast<std::int64_t>(count))
     return static_cast<core::GpuIndex>(*number);
-  return Fail(ErrorCode::kNotFound, fmt::format("GPU '{}': expected a UUID or an index below {}",
-                                                base::Printable(call.id, 60), count));
+  return NotFound("GPU '{}': expected a UUID or an index below {}", base::Printable(call.id, 60),
+                  count);
 }
 
 // The GPU of {id} in a call that only administrators may make.
@@ -76,8 +76,7 @@ Result<AskedSpan> SpanOf(const Call& call, base::Time now, std::int64_t usual_po
   const std::int64_t points = in.Number("points", usual_points, 1, kMostHistoryPoints);
   if (in.error()) return std::unexpected(*in.error());
   if (from_ms >= to_ms) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("?from_ms: expected a time before to_ms, which is {}", to_ms));
+    return Invalid("?from_ms: expected a time before to_ms, which is {}", to_ms);
   }
   return AskedSpan{base::FromMs(from_ms), base::FromMs(to_ms), static_cast<int>(points)};
 }
@@ -139,7 +138,7 @@ Result<Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
 Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
                             const api::Responder& reply) {
   const AskedSpan span = CARMA_TRY(SpanOf(call, services.clock.Now(), kFigurePoints));
-  if (services.monitor.devices().empty()) return Fail(ErrorCode::kNotFound, "no GPU is known");
+  if (services.monitor.devices().empty()) return NotFound("no GPU is known");
   GpuFiguresRequest request;
   QueryReader in(call);
   request.clock = in.Clock(span.to);

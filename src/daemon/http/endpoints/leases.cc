@@ -29,7 +29,7 @@ constexpr std::size_t kMaxTail = 65'536;
 Result<store::StoredTask> OwnLease(const LeaseServices& services, const Call& call) {
   Result<store::StoredTask> stored = Touchable(services.store, call);
   if (!stored || task::LeaseSpecIn(stored->spec_json)) return stored;
-  return Fail(ErrorCode::kNotFound, fmt::format("task {} is not a lease", stored->record.id));
+  return NotFound("task {} is not a lease", stored->record.id);
 }
 
 // The launcher is ahead of the core: it drops a lease whose end is still being judged.
@@ -96,12 +96,10 @@ Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::
   struct stat info {};
   const std::string folder = fmt::format("/proc/{}", asked);
   if (!process || ::stat(folder.c_str(), &info) != 0) {
-    return Fail(
-        ErrorCode::kConflict,
-        fmt::format("there is no process {} on this machine or in carmad's namespace", asked));
+    return Conflict("there is no process {} on this machine or in carmad's namespace", asked);
   }
   if (info.st_uid == owner || call.caller.uid == 0) return *process;
-  return Fail(ErrorCode::kDenied, fmt::format("process {} belongs to another user", asked));
+  return Denied("process {} belongs to another user", asked);
 }
 
 struct Owner {
@@ -129,18 +127,16 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& a
   const Json* owner = in.Raw("owner");
   if (key == nullptr && owner == nullptr) return Unit{};
   if (call.caller.uid != 0 && call.caller.uid != ::geteuid()) {
-    return Fail(ErrorCode::kDenied,
-                "key and owner: only root and the user of carmad may ask for another user");
+    return Denied("key and owner: only root and the user of carmad may ask for another user");
   }
   if (key == nullptr || owner == nullptr)
-    return Fail(ErrorCode::kInvalid, "body: expected both key and owner, or neither");
+    return Invalid("body: expected both key and owner, or neither");
   auto of = CARMA_TRY(base::FieldsFromJson<Owner>(*owner, "/owner", base::Unknown::kRefused));
   asked.owner = of;
   auto read =
       CARMA_TRY(base::FieldsFromJson<task::LeaseKey>(*key, "/key", base::Unknown::kRefused));
   if (!task::IsWord(read.cluster) || !task::IsWord(read.step)) {
-    return Fail(ErrorCode::kInvalid,
-                "/key: expected cluster and step of 1 to 64 letters, digits and _-+.");
+    return Invalid("/key: expected cluster and step of 1 to 64 letters, digits and _-+.");
   }
   asked.key = std::move(read);
   return Unit{};
@@ -174,12 +170,11 @@ Result<LeaseAsked> ReadAsked(const LeaseServices& services, const Call& call) {
   if (in.error()) return std::unexpected(*in.error());
   task::TaskSpec read = CARMA_TRY(task::SpecFromJson(*spec, "/spec"));
   if (read.attach || read.array_index || !read.parameters.empty()) {
-    return Fail(ErrorCode::kInvalid,
-                "/spec: a lease is for one process that carmad does not start: expected no attach, "
-                "array_index or parameters");
+    return Invalid(
+        "/spec: a lease is for one process that carmad does not start: expected no attach, "
+        "array_index or parameters");
   }
-  if (read.lease || read.lease_key)
-    return Fail(ErrorCode::kInvalid, "/spec: expected no lease and no lease_key");
+  if (read.lease || read.lease_key) return Invalid("/spec: expected no lease and no lease_key");
   const task::LeaseProcess process = CARMA_TRY(ProcessOf(call, pid, call.caller.uid));
   CARMA_TRY(services.leases.MayHaveLease(process.process.pid));
   asked.process = process;
@@ -203,9 +198,7 @@ Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services,
   for (const auto& [id, known] : services.leases.LeasesOfJob(key.job)) {
     if (known == key) {
       if (services.leases.ProcessOf(id) == asked.process) return id;
-      return Fail(ErrorCode::kConflict, fmt::format("step {} of job {} has lease {} for another "
-                                                    "process",
-                                                    key.step, key.job, id));
+      return Conflict("step {} of job {} has lease {} for another process", key.step, key.job, id);
     }
     const bool of_the_job = known.IsBase() && !key.IsBase() && known.cluster == key.cluster;
     if (!of_the_job || !services.leases.Adopted(id)) continue;
@@ -328,7 +321,7 @@ Answer AdoptLease(const LeaseServices& services, const Call& call) {
   CARMA_TRY(ReadFields(call, [&](base::JsonReader& in) { in.Get("pid", pid, 1, INT32_MAX); }));
   const task::LeaseProcess process = CARMA_TRY(ProcessOf(call, pid, stored.record.request->uid));
   if (services.leaves && services.leaves(stored.record.id))
-    return Fail(ErrorCode::kUnavailable, "its job is being sent to another node");
+    return Unavailable("its job is being sent to another node");
   const auto environment = CARMA_TRY(services.leases.AdoptLease(stored.record.id, process));
   LogAsked("lease_adopted", {{"task", stored.record.id}, {"pid", process.process.pid}},
            call.caller);

@@ -28,7 +28,7 @@ Result<Unit> ShowOutput(const OutputServices& services, const Call& call,
   if (in.error()) return std::unexpected(*in.error());
   const std::string stream = call.request.Query("stream").value_or("stdout");
   if (stream != "stdout" && stream != "stderr")
-    return Fail(ErrorCode::kInvalid, "?stream: expected stdout or stderr");
+    return Invalid("?stream: expected stdout or stderr");
   const std::string path = stream == "stdout" ? stored.stdout_path : stored.stderr_path;
   services.aside([uid = stored.record.request->uid, gid = stored.gid, path,
                   bytes] { return ReadEnd(uid, gid, path, bytes); },

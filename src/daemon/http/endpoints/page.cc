@@ -1,7 +1,5 @@
 #include "daemon/http/endpoints/page.h"
 
-#include <fmt/format.h>
-
 #include "base/host.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -68,8 +66,7 @@ Answer ShowPage(const PageServices&, const Call& call) {
 Answer ShowPageFile(const PageServices&, const Call& call) {
   const page::File* file = page::Find(call.id);
   if (file == nullptr) {
-    return Fail(ErrorCode::kNotFound,
-                fmt::format("the page has no file '{}'", base::Printable(call.id, 60)));
+    return NotFound("the page has no file '{}'", base::Printable(call.id, 60));
   }
   return FileAnswer(*file, call.request);
 }

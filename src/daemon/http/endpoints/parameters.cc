@@ -62,13 +62,12 @@ Result<Unit> ReadFields(const Call& call, const std::function<void(base::JsonRea
 Result<core::TaskId> TaskIdOf(std::string_view text) {
   const std::optional<std::int64_t> number = base::ParseInt(text);
   if (number && *number >= 1) return static_cast<core::TaskId>(*number);
-  return Fail(ErrorCode::kInvalid, fmt::format("'{}' is not a task id (a whole number from 1)",
-                                               base::Printable(text, 40)));
+  return Invalid("'{}' is not a task id (a whole number from 1)", base::Printable(text, 40));
 }
 
 Result<Unit> OnlyAdministrators(const Caller& caller, std::string_view may) {
   if (caller.admin) return Unit{};
-  return Fail(ErrorCode::kDenied, fmt::format("only an administrator may {}", may));
+  return Denied("only an administrator may {}", may);
 }
 
 Result<DrainAsked> ReadDrain(const Call& call, base::Time now) {
@@ -81,8 +80,7 @@ Result<DrainAsked> ReadDrain(const Call& call, base::Time now) {
   if (!by_ms) return asked;
   asked.empty_by = base::FromMs(*by_ms);
   if (*asked.empty_by >= now - kLateDeadline) return asked;
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("/by_ms: {} has passed", base::FormatTimeIso(*asked.empty_by)));
+  return Invalid("/by_ms: {} has passed", base::FormatTimeIso(*asked.empty_by));
 }
 
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller) {

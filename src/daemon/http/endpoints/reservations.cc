@@ -1,7 +1,5 @@
 #include "daemon/http/endpoints/reservations.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "api/reservation_view.h"
@@ -61,9 +59,8 @@ Result<Unit> CheckNames(const std::vector<std::string>& names, const std::vector
   for (const Rule& rule : rules) known.push_back(rule.name);
   for (const std::string& name : names) {
     if (std::ranges::find(known, name) != known.end()) continue;
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("there is no {} '{}' ({}){}", what, base::Printable(name, 60), key,
-                            base::Suggestion(name, known)));
+    return Invalid("there is no {} '{}' ({}){}", what, base::Printable(name, 60), key,
+                   base::Suggestion(name, known));
   }
   return Unit{};
 }
@@ -110,14 +107,12 @@ Result<Unit> RemoveReservation(const ReservationServices& services, const Call& 
   CARMA_TRY(MayReserve(services, call.caller));
   const std::optional<std::int64_t> number = base::ParseInt(call.id);
   if (!number || *number < 1) {
-    return Fail(ErrorCode::kInvalid, fmt::format("'{}' is not the number of a reservation",
-                                                 base::Printable(call.id, 40)));
+    return Invalid("'{}' is not the number of a reservation", base::Printable(call.id, 40));
   }
   const core::ReservationId id{static_cast<std::uint64_t>(*number)};
   const core::Reservation* known = services.engine.reservations().Find(id);
   if (known != nullptr && !call.caller.admin && known->made_by != call.caller.user) {
-    return Fail(ErrorCode::kDenied,
-                fmt::format("reservation {} was made by {}", id, known->made_by));
+    return Denied("reservation {} was made by {}", id, known->made_by);
   }
   return services.engine.Unbook(
       id, call.caller.user, [reply, caller = call.caller, id](const Result<Unit>& done) {

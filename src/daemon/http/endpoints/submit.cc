@@ -44,10 +44,10 @@ constexpr auto kCheckTime = std::chrono::milliseconds(1500);
 // Checks the total size of tasks with their common parts.
 Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each, std::size_t shared = 0) {
   if (count * bytes_each + shared <= kMostBytes) return Unit{};
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("body: {} task{} of {} bytes{}, expected at most 256 MiB in all; send "
-                          "fewer at once, or shorter ones",
-                          count, count == 1 ? "" : "s", bytes_each, count == 1 ? "" : " each"));
+  return Invalid(
+      "body: {} task{} of {} bytes{}, expected at most 256 MiB in all; send fewer at once, or "
+      "shorter ones",
+      count, count == 1 ? "" : "s", bytes_each, count == 1 ? "" : " each");
 }
 
 Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
@@ -89,8 +89,7 @@ Result<TaskList> ReadArray(const Json& spec, const Json* array) {
   for (const Json& index : *array) {
     if (!index.is_number_integer() || index < 0 || index > kMaxArrayIndex ||
         !seen.insert(index.get<std::int64_t>()).second) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("/array/{}: expected distinct whole numbers", indices.size()));
+      return Invalid("/array/{}: expected distinct whole numbers", indices.size());
     }
     indices.push_back(index.get<std::int64_t>());
   }
@@ -122,8 +121,7 @@ struct Described {
 
 Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   if (AboutSoManyValues(call.request.body) > kMostValues) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("body: expected at most about {} values", kMostValues));
+    return Invalid("body: expected at most about {} values", kMostValues);
   }
   const Json json = CARMA_TRY(ReadBody(call));
   base::JsonReader in(json, "");
@@ -140,22 +138,21 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   const bool cloned = tasks == nullptr && spec != nullptr && common == nullptr &&
                       (array == nullptr || array->is_array());
   if (!listed && !cloned) {
-    return Fail(ErrorCode::kInvalid,
-                "body: expected {\"tasks\": [spec, …], \"common\": {…}} or {\"spec\": spec, "
-                "\"array\": [index, …]}");
+    return Invalid(
+        "body: expected {\"tasks\": [spec, …], \"common\": {…}} or {\"spec\": spec, \"array\": "
+        "[index, …]}");
   }
   const std::size_t count = listed ? tasks->size() : array != nullptr ? array->size() : 1;
   if (count == 0 || count > max_batch) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("body: {} tasks in one submission, expected 1 to {} (task.max_batch)",
-                            count, max_batch));
+    return Invalid("body: {} tasks in one submission, expected 1 to {} (task.max_batch)", count,
+                   max_batch);
   }
   TaskList list = CARMA_TRY(listed ? ReadListed(*tasks, common) : ReadArray(*spec, array));
   if (list.BytesOfAll() > kMostWritten) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("body: {} tasks take {} MiB with all that they share, expected at most "
-                            "4 GiB; send fewer at once, or less environment",
-                            count, list.BytesOfAll() >> 20));
+    return Invalid(
+        "body: {} tasks take {} MiB with all that they share, expected at most 4 GiB; send fewer "
+        "at once, or less environment",
+        count, list.BytesOfAll() >> 20);
   }
   described.tasks = std::move(list);
   return described;
@@ -251,7 +248,7 @@ Answer Checked(const Check& check) {
         start = scheduler.ExpectedStartOf(request, result.estimate, now);
     }
     if (trial.fit == core::Fit::kNever) {
-      return Fail(ErrorCode::kConflict, core::CanNeverRun(spec.name, *trial.reason.text));
+      return Conflict(core::CanNeverRun(spec.name, *trial.reason.text));
     }
     if (!late) {
       tasks.push_back(
@@ -313,9 +310,8 @@ Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
 Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Call& call) {
   task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
   if (spec.lease) {
-    return Fail(ErrorCode::kConflict,
-                fmt::format("task {} was a lease: use carma lease again (or POST /v1/leases)",
-                            stored.record.id));
+    return Conflict("task {} was a lease: use carma lease again (or POST /v1/leases)",
+                    stored.record.id);
   }
   spec.dependencies.clear();
   spec.begin.reset();
@@ -356,7 +352,7 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const task::TaskSpec& like = tasks.Like(i);
     if (like.lease || like.lease_key || like.lease_retries)
-      return Fail(ErrorCode::kInvalid, "lease: not allowed in a submission (use POST /v1/leases)");
+      return Invalid("lease: not allowed in a submission (use POST /v1/leases)");
     CARMA_TRY(CheckPriority(like.priority, caller));
     const core::SlotRules& slots = services.engine.scheduler().config().slots;
     CARMA_TRY(CheckSlots(like, slots, caller));
@@ -410,9 +406,8 @@ Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
   if (IsSmall(call.request.body))
     return Take(services, call, ReadSubmission(call, services.max_batch), reply);
   if (services.large->waiting() >= kMostWaiting) {
-    return Fail(ErrorCode::kUnavailable,
-                fmt::format("{} large submissions are already waiting to be read; try again",
-                            services.large->waiting()));
+    return Unavailable("{} large submissions are already waiting to be read; try again",
+                       services.large->waiting());
   }
   auto large = std::make_shared<Large>(Large{call, {}});
   services.large->Ask([large, services, reply](const SerialExecutor::Hold& hold) {

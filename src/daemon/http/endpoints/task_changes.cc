@@ -28,7 +28,7 @@ constexpr std::size_t kChangesAtOnce = 100;  // of one request
 Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, const Caller& caller) {
   store::StoredTask stored = CARMA_TRY(store.Get(id));
   if (stored.record.request->uid != caller.uid && !caller.admin)
-    return Fail(ErrorCode::kDenied, fmt::format("task {} belongs to {}", id, stored.user));
+    return Denied("task {} belongs to {}", id, stored.user);
   return stored;
 }
 
@@ -115,9 +115,8 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   if (!core::HoldsGpus(record.state)) return Unit{};
   for (const auto& [name, option] : kEditableWhileItWaits) {
     if (!changes.contains(name)) continue;
-    return Fail(ErrorCode::kConflict,
-                fmt::format("task {} is {}: {} can only be changed while it waits", record.id,
-                            core::TaskStateName(record.state), option));
+    return Conflict("task {} is {}: {} can only be changed while it waits", record.id,
+                    core::TaskStateName(record.state), option);
   }
   return Unit{};
 }
@@ -130,11 +129,9 @@ Result<Unit> CheckTimeLeft(const task::TaskSpec& wanted, const core::TaskRecord&
   if (!core::HoldsGpus(record.state) || !from || !wanted.time_limit ||
       wanted.time_limit == record.request->time_limit || now - *from < *wanted.time_limit)
     return Unit{};
-  return Fail(
-      ErrorCode::kConflict,
-      fmt::format("task {0} has run for {1}: --time {2} would end it at once (carma cancel "
-                  "{0} ends it)",
-                  record.id, base::FormatSpan(now - *from), base::FormatSpan(*wanted.time_limit)));
+  return Conflict(
+      "task {0} has run for {1}: --time {2} would end it at once (carma cancel {0} ends it)",
+      record.id, base::FormatSpan(now - *from), base::FormatSpan(*wanted.time_limit));
 }
 
 // The value as `carma edit` takes it.
@@ -232,13 +229,12 @@ Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::st
     return std::unexpected(EndedAlready(record.id, record.state));
   if (const auto why = Objection(verb, record.state)) {
     if (core::IsFinal(record.state)) return std::unexpected(EndedAlready(record.id, record.state));
-    return Fail(ErrorCode::kConflict, fmt::format("task {} is {}: {}", record.id,
-                                                  core::TaskStateName(record.state), *why));
+    return Conflict("task {} is {}: {}", record.id, core::TaskStateName(record.state), *why);
   }
   if (verb == "requeue") {
     const auto lease = task::LeaseSpecIn(stored.spec_json);
     if (lease || (core::HoldsGpus(record.state) && !record.request->requeue))
-      return Fail(ErrorCode::kConflict, WhyNoRequeue(record, lease ? &*lease : nullptr));
+      return Conflict(WhyNoRequeue(record, lease ? &*lease : nullptr));
   }
   if (verb == "cancel")
     engine.Post(core::CancelRequested{record.id, caller.user}, std::move(done));
@@ -270,7 +266,7 @@ Result<ManyChanges> ReadChanges(const Call& call) {
   for (std::size_t i = 0; i < tasks->size(); ++i) {
     const Json& id = (*tasks)[i];
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() == 0)
-      return Fail(ErrorCode::kInvalid, fmt::format("/tasks/{}: expected a task number from 1", i));
+      return Invalid("/tasks/{}: expected a task number from 1", i);
     changes.tasks.push_back(core::TaskId{id.get<std::uint64_t>()});
   }
   return changes;
@@ -351,9 +347,8 @@ Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
                         const api::Responder& reply) {
   const store::StoredTask stored = CARMA_TRY(Touchable(services.store, call));
   if (std::ranges::find(kVerbs, call.verb) == kVerbs.end()) {
-    return Fail(ErrorCode::kNotFound,
-                fmt::format("'{}': expected {}, or priority", base::Printable(call.verb, 40),
-                            fmt::join(kVerbs, ", ")));
+    return NotFound("'{}': expected {}, or priority", base::Printable(call.verb, 40),
+                    fmt::join(kVerbs, ", "));
   }
   return PostChange(services.engine, stored, call.verb, call.caller,
                     AnswerAndLog(services, stored, call.verb, call.caller, reply));
@@ -422,17 +417,16 @@ Result<store::StoredTask> Touchable(store::Store& store, const Call& call) {
 
 Result<Unit> CheckEditable(const Json& changes, const Caller& caller, std::uint32_t owner) {
   if (!changes.is_object() || changes.empty())
-    return Fail(ErrorCode::kInvalid, "body: expected an object of fields to change");
+    return Invalid("body: expected an object of fields to change");
   for (const auto& [name, value] : changes.items()) {
     if (FindEditable(name) != nullptr) continue;
     const auto names = std::views::transform(&EditableField::name);
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("/{}: expected a field that can be changed: {}, {}",
-                            base::Printable(name, 40), fmt::join(kEditableAlways | names, ", "),
-                            fmt::join(kEditableWhileItWaits | names, ", ")));
+    return Invalid("/{}: expected a field that can be changed: {}, {}", base::Printable(name, 40),
+                   fmt::join(kEditableAlways | names, ", "),
+                   fmt::join(kEditableWhileItWaits | names, ", "));
   }
   if (changes.contains("notify") && caller.uid != owner)
-    return Fail(ErrorCode::kDenied, "only its owner may change a task's notifications");
+    return Denied("only its owner may change a task's notifications");
   return Unit{};
 }
 

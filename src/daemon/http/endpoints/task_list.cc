@@ -44,11 +44,9 @@ Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
   for (const std::string_view name : base::Split(*text, ',')) {
     const std::optional<core::TaskState> state = core::ParseTaskState(name);
     if (!state) {
-      return Fail(
-          ErrorCode::kInvalid,
-          fmt::format("no task state '{}'{} (expected {} or all)", base::Printable(name, 40),
-                      base::Suggestion(base::ToLower(name), StateNames()),
-                      base::Join(StateNames(), ", ")));
+      return Invalid("no task state '{}'{} (expected {} or all)", base::Printable(name, 40),
+                     base::Suggestion(base::ToLower(name), StateNames()),
+                     base::Join(StateNames(), ", "));
     }
     states.push_back(*state);
   }
@@ -73,7 +71,7 @@ Result<ListAsked> QueryFilter(const Call& call) {
   if (in.error()) return std::unexpected(*in.error());
   const std::string order = call.request.Query("order").value_or("desc");
   if (order != "asc" && order != "desc" && order != "turn")
-    return Fail(ErrorCode::kInvalid, "?order: expected asc, desc or turn");
+    return Invalid("?order: expected asc, desc or turn");
   asked.by_turn = order == "turn";
   filter.newest_first = order == "desc";
   return asked;

@@ -1,7 +1,5 @@
 #include "daemon/http/endpoints/tokens.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 
 #include "api/token_view.h"
@@ -71,8 +69,7 @@ Answer ListTokens(const TokenServices& services, const Call& call) {
 Answer RevokeToken(const TokenServices& services, const Call& call) {
   const std::optional<std::int64_t> id = base::ParseInt(call.id);
   if (!id || *id < 1) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("'{}' is not the number of a token", base::Printable(call.id, 40)));
+    return Invalid("'{}' is not the number of a token", base::Printable(call.id, 40));
   }
   const std::optional<std::uint32_t> of =
       call.caller.admin ? std::nullopt : std::optional(call.caller.uid);

@@ -69,13 +69,12 @@ Result<DataSet> Read(const EvaluateFlags& flags) {
   const std::string usual = catalogue ? "adam" : "sgd-momentum";
   options.optimizer = estimate::ParseOptimizer(flags.optimizer.empty() ? usual : flags.optimizer);
   if (!options.optimizer) {
-    return Fail(ErrorCode::kInvalid, "--optimizer: '" + base::Printable(flags.optimizer, 40) +
-                                         "': expected sgd, sgd-momentum, adam or adamw");
+    return Invalid("--optimizer: '" + base::Printable(flags.optimizer, 40) +
+                   "': expected sgd, sgd-momentum, adam or adamw");
   }
   if (!catalogue) {
     if (flags.layers.empty() || flags.measured.empty()) {
-      return Fail(ErrorCode::kInvalid,
-                  "expected --layers and --measured, or --catalogue, or --runs and --models");
+      return Invalid("expected --layers and --measured, or --catalogue, or --runs and --models");
     }
     return estimate::ReadDataSet(flags.layers, flags.measured, options);
   }
@@ -93,8 +92,7 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   for (const std::string_view name : base::Split(names, ',')) {
     const auto* entry = estimate::FindEstimator(base::ToLower(base::Trim(name)));
     if (entry == nullptr) {
-      return Fail(ErrorCode::kInvalid,
-                  "--estimator: '" + base::Printable(name, 40) + "' is not known");
+      return Invalid("--estimator: '" + base::Printable(name, 40) + "' is not known");
     }
     chosen.push_back(entry);
   }

@@ -79,9 +79,8 @@ Result<std::vector<int>> ParseDegrees(const std::string& text) {
     const auto low = base::ParseInt(piece.substr(0, dash));
     const auto high = dash == piece.npos ? low : base::ParseInt(piece.substr(dash + 1));
     if (!low || !high || *low < 1 || *high < *low || *high > kMostProfileDegree) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("--degrees: expected 1-7, 2,4 or none, at most {}, not '{}'",
-                              kMostProfileDegree, base::Printable(text, 40)));
+      return Invalid("--degrees: expected 1-7, 2,4 or none, at most {}, not '{}'",
+                     kMostProfileDegree, base::Printable(text, 40));
     }
     for (std::int64_t degree = *low; degree <= *high; ++degree)
       degrees.insert(static_cast<int>(degree));
@@ -111,8 +110,8 @@ Result<std::string> TrainScript() {
   for (const std::string& place : places) {
     if (base::Exists(place)) return place;
   }
-  return Fail(ErrorCode::kNotFound, "the built-in workloads (" + places[0] +
-                                        ") are not installed: name a file of your own");
+  return NotFound("the built-in workloads (" + places[0] +
+                  ") are not installed: name a file of your own");
 }
 
 Result<std::vector<ProfiledWorkload>> WantedWorkloads(const ProfileFlags& flags, bool simulated) {
@@ -137,10 +136,10 @@ Result<Unit> RefuseSharedGpus(Context& context, std::span<const Lane> lanes) {
     for (const std::string& uuid : lane.uuids) {
       const auto found = std::ranges::find(known->value, uuid, &api::GpuView::uuid);
       if (found == known->value.end() || found->state == "drain") continue;
-      return Fail(ErrorCode::kConflict,
-                  fmt::format("the daemon starts tasks on GPU {0}: use carma drain {0} first, and "
-                              "carma resume {0} afterwards (--beside-others measures anyway)",
-                              found->index));
+      return Conflict(
+          "the daemon starts tasks on GPU {0}: use carma drain {0} first, and carma resume {0} "
+          "afterwards (--beside-others measures anyway)",
+          found->index);
     }
   }
   return Unit{};
@@ -217,10 +216,10 @@ Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
     if (same == all_.end()) {
       all_.push_back(each);
     } else if (*same != each) {
-      return Fail(ErrorCode::kConflict,
-                  fmt::format("{}: '{}' was measured there with another command: choose another "
-                              "--output, or another name",
-                              folder_.path(), each.name));
+      return Conflict(
+          "{}: '{}' was measured there with another command: choose another --output, or another "
+          "name",
+          folder_.path(), each.name);
     }
   }
   std::string lines;

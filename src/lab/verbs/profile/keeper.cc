@@ -246,7 +246,7 @@ void KeptProgram::Take(std::string_view line) {
 }
 
 Result<KeptRun> KeptProgram::Outcome() const {
-  if (!failure_.empty()) return Fail(ErrorCode::kInvalid, failure_);
+  if (!failure_.empty()) return Invalid(failure_);
   if (!began_ns_ || !ended_ns_) return Fail(ErrorCode::kIo, "it was stopped");
   return KeptRun{*began_ns_, *ended_ns_, code_};
 }
@@ -264,14 +264,12 @@ Result<KeptMps> KeptMps::Start(const Order& order) {
   while (!said.contains('\n')) {
     char buffer[1024];
     const ssize_t n = ::read(words.fd, buffer, sizeof buffer);
-    if (n == 0)
-      return Fail(ErrorCode::kUnavailable, "the process that keeps the MPS server has ended");
+    if (n == 0) return Unavailable("the process that keeps the MPS server has ended");
     if (n > 0) said.append(buffer, static_cast<std::size_t>(n));
     if (n < 0) ::poll(&words, 1, -1);
   }
   const std::string_view line = std::string_view(said).substr(0, said.find('\n'));
-  if (!line.starts_with("ready "))
-    return Fail(ErrorCode::kUnavailable, std::string(line.substr(line.find(' ') + 1)));
+  if (!line.starts_with("ready ")) return Unavailable(std::string(line.substr(line.find(' ') + 1)));
   mps.dir_ = line.substr(6);
   return mps;
 }

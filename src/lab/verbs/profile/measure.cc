@@ -362,10 +362,8 @@ Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
   const auto before = CARMA_TRY(place.LookBefore(options_, by));
   if (!before) {
     if (place.BusyFor(base::BootTimeNs()) < kOthersPatienceNs) return Unit{};
-    return Fail(
-        ErrorCode::kConflict,
-        fmt::format("GPU {} is used by {}, which is not ours (--beside-others measures anyway)",
-                    place.lane().devices[0], by));
+    return Conflict("GPU {} is used by {}, which is not ours (--beside-others measures anyway)",
+                    place.lane().devices[0], by);
   }
   place.NotBusy();
   PlannedRun run = std::move(*next);
@@ -390,7 +388,7 @@ Result<Unit> Measurement::TakeNews(const Listener& listener) {
     MeasuredRun measured = place->run()->Measured();
     place->run().reset();  // with its MPS server
     if (!measured.failed.empty() && measured.run.members.size() == 1 && !measured.run.cost_of)
-      return Fail(ErrorCode::kInvalid, "alone, " + measured.failed);
+      return Invalid("alone, " + measured.failed);
     CARMA_TRY(listener.take(std::move(measured)));
   }
   return Unit{};
@@ -424,7 +422,7 @@ void Measurement::Wait() {
 
 Result<Unit> Measurement::Run(std::deque<PlannedRun> plan, const Listener& listener) {
   const auto step = [&]() -> Result<Unit> {
-    if (Interrupted()) return Fail(ErrorCode::kConflict, "interrupted");
+    if (Interrupted()) return Conflict("interrupted");
     CARMA_TRY(TakeNews(listener));
     CARMA_TRY(StartWhatCan(plan, listener));
     std::vector<std::string> under_way;

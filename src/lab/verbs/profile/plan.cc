@@ -136,11 +136,11 @@ Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
   }
   std::vector<Lane> lanes;
   for (const std::size_t i : numbers) {
-    if (i >= devices.size()) return Fail(ErrorCode::kNotFound, fmt::format("no GPU {}", i));
+    if (i >= devices.size()) return NotFound("no GPU {}", i);
     const gpu::DeviceInfo& info = devices[i];
     if (!info.trouble.empty()) {
       if (chosen.empty()) continue;
-      return Fail(ErrorCode::kNotFound, fmt::format("GPU {}: {}", i, info.trouble.text));
+      return NotFound("GPU {}: {}", i, info.trouble.text);
     }
     const std::string type = base::Printable(info.name, 100);
     const std::string board = info.mig ? info.mig->parent_uuid : info.uuid;
@@ -154,7 +154,7 @@ Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
       same->uuids.push_back(info.uuid);
     }
   }
-  if (lanes.empty()) return Fail(ErrorCode::kNotFound, "there is no GPU to measure");
+  if (lanes.empty()) return NotFound("there is no GPU to measure");
   return lanes;
 }
 

@@ -1,7 +1,6 @@
 #include "lab/verbs/profile/results.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -53,9 +52,8 @@ Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where
     Result<MeasuredRun> run =
         ParseMeasuredRun(text.substr(kept.whole_bytes, end - kept.whole_bytes));
     if (!run || kept.runs.size() == kMaxProfileRuns) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("{}:{}: {}", where, kept.runs.size() + 1,
-                              run ? "more runs than a file may have" : run.error().message));
+      return Invalid("{}:{}: {}", where, kept.runs.size() + 1,
+                     run ? "more runs than a file may have" : run.error().message);
     }
     kept.runs.push_back(std::move(*run));
     kept.whole_bytes = end + 1;
@@ -68,7 +66,7 @@ Result<ResultFolder> ResultFolder::Open(const std::string& path) {
   base::UniqueFd file(::open(name.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file) return base::FailErrno(errno, name);
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
-    return Fail(ErrorCode::kConflict, path + ": another carma profile works in this folder");
+    return Conflict(path + ": another carma profile works in this folder");
   const std::string text = CARMA_TRY(base::ReadFile(name, kMaxRunsBytes));
   KeptRuns kept = CARMA_TRY(ParseMeasuredRuns(text, name));
   if (kept.whole_bytes < text.size() &&

@@ -106,7 +106,7 @@ Result<std::vector<ProfiledWorkload>> ParseProfiledWorkloads(std::string_view te
   std::set<std::string> names;
   int line = 0;
   const auto wrong = [&](const std::string& what) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{}:{}: {}", where, line, what));
+    return Invalid("{}:{}: {}", where, line, what);
   };
   for (const std::string_view raw : base::Split(text, '\n')) {
     ++line;
@@ -122,7 +122,7 @@ Result<std::vector<ProfiledWorkload>> ParseProfiledWorkloads(std::string_view te
       return wrong(fmt::format("more than {} workloads", kMaxProfiledWorkloads));
     workloads.push_back(std::move(*workload));
   }
-  if (workloads.empty()) return Fail(ErrorCode::kInvalid, fmt::format("{}: no workload", where));
+  if (workloads.empty()) return Invalid("{}: no workload", where);
   return workloads;
 }
 
@@ -146,8 +146,7 @@ Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::st
     const trace::Workload* const found = CARMA_TRY(catalogue.Find(name));
     trace::Workload played = *found;
     if (played.gpus != 1)
-      return Fail(ErrorCode::kInvalid,
-                  "'" + name + "' wants several GPUs, but only one is measured");
+      return Invalid("'" + name + "' wants several GPUs, but only one is measured");
     played.solo_s = seconds;
     ProfiledWorkload workload{.name = name, .command = trace::SimTaskArguments(played)};
     workload.command.insert(workload.command.begin(), simtask);
@@ -167,7 +166,7 @@ Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::stri
                            ? std::nullopt
                            : base::ParseInt(std::string_view(name).substr(at + 2));
     if (at == 0 || !batch || *batch < 1)
-      return Fail(ErrorCode::kInvalid, "'" + name + "': expected NETWORK-bBATCH, as resnet50-b32");
+      return Invalid("'" + name + "': expected NETWORK-bBATCH, as resnet50-b32");
     const std::vector<std::string> train{
         python, script, "train", name.substr(0, at), "--batch", std::to_string(*batch)};
     ProfiledWorkload workload{.name = name, .command = train, .calibrate = train};
@@ -201,9 +200,8 @@ Result<double> StepsTold(std::string_view output) {
     const Json& steps = (*json)["steps"];
     if (steps.is_number()) told = steps.get<double>();
   }
-  if (!told) return Fail(ErrorCode::kInvalid, "its output states no \"steps\"");
-  if (!(*told >= 1 && *told <= kMostSteps))
-    return Fail(ErrorCode::kInvalid, fmt::format("{} steps cannot be", *told));
+  if (!told) return Invalid("its output states no \"steps\"");
+  if (!(*told >= 1 && *told <= kMostSteps)) return Invalid("{} steps cannot be", *told);
   return *told;
 }
 

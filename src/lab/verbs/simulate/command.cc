@@ -60,10 +60,8 @@ Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
     const std::string text = CARMA_TRY(ReadNamed(flags.experiment, kMaxExperimentBytes));
     if (Result<Unit> read = ReadExperiment(flags.experiment, text, experiment); !read) {
       if (flags.experiment.ends_with(".csv"))
-        return base::Fail(
-            base::ErrorCode::kInvalid,
-            fmt::format("{}: expected an experiment file (TOML); a trace goes to --trace",
-                        base::Printable(flags.experiment, 200)));
+        return Invalid("{}: expected an experiment file (TOML); a trace goes to --trace",
+                       base::Printable(flags.experiment, 200));
       return std::unexpected(read.error());
     }
   }
@@ -140,9 +138,8 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
     }
     // Reports join the runs of one name.
     if (std::ranges::count(policies, policy.label, &SimPolicy::label) > 0) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("{}: another policy is called '{}', too; give one of them a label=",
-                              words.back().where, base::Printable(policy.label, 80)));
+      return Invalid("{}: another policy is called '{}', too; give one of them a label=",
+                     words.back().where, base::Printable(policy.label, 80));
     }
     policies.push_back(std::move(policy));
   }
@@ -160,9 +157,8 @@ Result<Unit> GiveSummaries(Context& context, const SimLoad& load, const trace::C
   if (load.summaries.empty()) {
     const auto needy = std::ranges::find_if(policies, NeedsSummaries);
     if (needy == policies.end()) return Unit{};
-    return Fail(ErrorCode::kInvalid, fmt::format("estimator {} reads model summaries: name their "
-                                                 "folder with --summaries",
-                                                 needy->options.estimates.method));
+    return Invalid("estimator {} reads model summaries: name their folder with --summaries",
+                   needy->options.estimates.method);
   }
   LoadedSummaries loaded = CARMA_TRY(LoadSummaries(catalogue, load.summaries));
   for (const std::string& trouble : loaded.troubles) {

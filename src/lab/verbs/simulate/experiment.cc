@@ -59,11 +59,10 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
     load.seed = static_cast<std::uint64_t>(*seed);
     return Unit{};
   }
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("{}: {}: expected trace, workloads, summaries, server, config, runs, "
-                          "noise, seed, slowdown_limit, reserve, [model], [common], [run.NAME] or "
-                          "[matrix]",
-                          where, base::Printable(entry.name, 80)));
+  return Invalid(
+      "{}: {}: expected trace, workloads, summaries, server, config, runs, noise, seed, "
+      "slowdown_limit, reserve, [model], [common], [run.NAME] or [matrix]",
+      where, base::Printable(entry.name, 80));
 }
 
 // The key below the section: "monitor.window" for [run.x.monitor] window.
@@ -77,8 +76,7 @@ Result<std::vector<std::vector<PolicyWord>>> Combinations(
   std::vector<std::vector<PolicyWord>> all{{}};
   for (const std::vector<PolicyWord>& axis : axes) {
     if (all.size() * axis.size() > kMaxSimPolicies) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("{}: [matrix]: more than {} policies", path, kMaxSimPolicies));
+      return Invalid("{}: [matrix]: more than {} policies", path, kMaxSimPolicies);
     }
     std::vector<std::vector<PolicyWord>> longer;
     for (const std::vector<PolicyWord>& words : all) {
@@ -130,8 +128,7 @@ Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
       return read;
     }
     if (experiment.policies.size() > kMaxSimPolicies) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("{}: more than {} policies", where, kMaxSimPolicies));
+      return Invalid("{}: more than {} policies", where, kMaxSimPolicies);
     }
   }
   if (axes.empty()) return Unit{};

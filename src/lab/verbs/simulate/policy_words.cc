@@ -276,13 +276,12 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   const config::Key* key = FindPolicyKey(word.key);
   if (key == nullptr) {
     const std::optional<std::string> near = config::DidYouMean(word.key, KnownNames(), 3);
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: unknown word of a policy{}", word.where,
-                                                 base::Printable(word.key, 80),
-                                                 near ? ", did you mean " + *near + "?" : ""));
+    return Invalid("{}: {}: unknown word of a policy{}", word.where, base::Printable(word.key, 80),
+                   near ? ", did you mean " + *near + "?" : "");
   }
   if (!key->set(draft.settings, word.value)) {
     const std::string why = key->trouble ? ": " + key->trouble(word.value) : "";
-    return base::Fail(ErrorCode::kInvalid, Unexpected(word, key->type).error().message + why);
+    return Invalid(Unexpected(word, key->type).error().message + why);
   }
   return Unit{};
 }
@@ -343,9 +342,8 @@ Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::st
     const std::string_view word = base::Trim(piece);
     const std::size_t equals = word.find('=');
     if (word.empty() || equals == 0) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("{}: expected words like magm,sm_cap=0.8, not '{}'", where,
-                              base::Printable(spec, 80)));
+      return Invalid("{}: expected words like magm,sm_cap=0.8, not '{}'", where,
+                     base::Printable(spec, 80));
     }
     if (equals == std::string_view::npos) {
       words.push_back({"mapper", std::string(word), where});
@@ -359,9 +357,8 @@ Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::st
 }
 
 std::unexpected<base::Error> Unexpected(const PolicyWord& word, std::string_view expected) {
-  return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: expected {}, not '{}'", word.where,
-                                               base::Printable(word.key, 80), expected,
-                                               base::Printable(word.value, 60)));
+  return Invalid("{}: {}: expected {}, not '{}'", word.where, base::Printable(word.key, 80),
+                 expected, base::Printable(word.value, 60));
 }
 
 std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<PolicyWord>& words) {

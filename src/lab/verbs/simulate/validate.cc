@@ -71,10 +71,9 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
   const auto arrivals = CARMA_TRY(sim::Arrivals(trace, catalogue, path));
   const auto published = sim::RecognisePublished(arrivals);
   if (!published) {
-    return Fail(ErrorCode::kInvalid,
-                path +
-                    ": expected a trace of the published evaluation (60 or 90 tasks of heavy60, "
-                    "mix90 or t1)");
+    return Invalid(
+        path +
+        ": expected a trace of the published evaluation (60 or 90 tasks of heavy60, mix90 or t1)");
   }
   ProgressLine line(context, std::nullopt);
   std::mutex mutex;

@@ -50,7 +50,7 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                                                                .user = flags.user,
                                                                .limit = trace::kMaxTraceTasks,
                                                                .newest_first = false}));
-  if (page.tasks.empty()) return Fail(ErrorCode::kNotFound, "the daemon has no tasks");
+  if (page.tasks.empty()) return NotFound("the daemon has no tasks");
   if (page.more) {
     Warn(context, fmt::format("only the first {} tasks are exported", page.tasks.size()));
   }
@@ -157,9 +157,9 @@ class Script {
 
 Result<Unit> WriteScript(Context& context, const LoadedJobs& loaded, const ExportFlags& flags) {
   const Result<std::string_view> estimate = trace::ParseEstimateSource(flags.estimate);
-  if (!estimate) return Fail(ErrorCode::kInvalid, "--estimate: " + estimate.error().message);
+  if (!estimate) return Invalid("--estimate: " + estimate.error().message);
   if (flags.command.find('\n') != std::string::npos) {
-    return Fail(ErrorCode::kInvalid, "--command: expected one line");
+    return Invalid("--command: expected one line");
   }
   const trace::Sink out = OutputOf(context);
   Result<Unit> done =
@@ -175,8 +175,8 @@ Result<Unit> Write(Context& context, const LoadedJobs& loaded, const ExportFlags
   if (flags.as == "script") return WriteScript(context, loaded, flags);
   if (flags.as == "jobs") return trace::WriteJobs(loaded.trace, OutputOf(context));
   if (flags.as != "tasks") {
-    return Fail(ErrorCode::kInvalid, "--as: expected jobs, tasks or script, not '" +
-                                         base::Printable(flags.as, 40) + "'");
+    return Invalid("--as: expected jobs, tasks or script, not '" + base::Printable(flags.as, 40) +
+                   "'");
   }
   const trace::TaskTrace tasks = CARMA_TRY(TasksOf(loaded));
   return trace::WriteTasks(tasks, loaded.trace.provenance, loaded.trace.start_ms,

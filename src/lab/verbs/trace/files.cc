@@ -109,9 +109,8 @@ Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded
   const std::string& id = loaded.trace.workloads.Text(job.workload);
   const Result<const trace::Workload*> workload = loaded.catalogue.Find(id);
   if (!workload) {
-    return base::Fail(base::ErrorCode::kInvalid,
-                      (id.empty() ? "a job names no workload" : workload.error().message) +
-                          "; carma trace map assigns one to every job");
+    return Invalid((id.empty() ? "a job names no workload" : workload.error().message) +
+                   "; carma trace map assigns one to every job");
   }
   trace::Submission task{.at = job.submit, .workload_id = id, .line = job.line};
   if (loaded.trace.users.size() > 1) task.user = loaded.trace.users.Text(job.user);

@@ -1,7 +1,5 @@
 #include "lab/verbs/trace/replay.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -73,9 +71,8 @@ Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
   std::vector<ReplayStep> steps;
   steps.reserve(workloads.size());
   if (!options.said_mib.empty() && options.said_mib.rbegin()->first > workloads.size()) {
-    return base::Fail(ErrorCode::kInvalid,
-                      fmt::format("--memory {}=…: expected one of the {} tasks of the trace",
-                                  options.said_mib.rbegin()->first, workloads.size()));
+    return Invalid("--memory {}=…: expected one of the {} tasks of the trace",
+                   options.said_mib.rbegin()->first, workloads.size());
   }
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const trace::Workload played = trace::AsSubmitted(*workloads[i], trace.submissions[i]);

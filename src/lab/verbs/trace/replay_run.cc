@@ -56,15 +56,11 @@ Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::stri
   for (const std::string& text : texts) {
     const std::size_t sign = text.find('=');
     const std::optional<std::int64_t> task = base::ParseInt(text.substr(0, sign));
-    const Result<std::int64_t> mib = sign == std::string::npos
-                                         ? Fail(ErrorCode::kInvalid, "")
-                                         : base::ParseMemoryMib(text.substr(sign + 1));
+    const Result<std::int64_t> mib =
+        sign == std::string::npos ? Invalid("") : base::ParseMemoryMib(text.substr(sign + 1));
     if (!task || *task < 1 || !mib) {
-      return Fail(
-          ErrorCode::kInvalid,
-          fmt::format(
-              "--memory {}: expected a task of the trace and its stated need, such as 38=6G",
-              base::Printable(text, 60)));
+      return Invalid("--memory {}: expected a task of the trace and its stated need, such as 38=6G",
+                     base::Printable(text, 60));
     }
     said[static_cast<std::size_t>(*task)] = *mib;
   }
@@ -74,7 +70,7 @@ Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::stri
 Result<ReplayOptions> PrepareReplay(const ReplayFlags& flags) {
   ReplayOptions options;
   const Result<std::string_view> estimate = trace::ParseEstimateSource(flags.estimate);
-  if (!estimate) return Fail(ErrorCode::kInvalid, "--estimate: " + estimate.error().message);
+  if (!estimate) return Invalid("--estimate: " + estimate.error().message);
   options.estimate = *estimate;
   options.said_mib = CARMA_TRY(ReadSaid(flags.memory));
   const std::string simtask = CARMA_TRY(AbsolutePath(

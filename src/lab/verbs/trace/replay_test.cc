@@ -25,7 +25,7 @@ class FakeServer : public ReplayServer {
   base::Result<api::StatusView> Status() override {
     if (unavailable > 0) {
       --unavailable;
-      return base::Fail(base::ErrorCode::kUnavailable, "away");
+      return Unavailable("away");
     }
     api::StatusView status;
     status.now_ms = now_ms;
@@ -33,7 +33,7 @@ class FakeServer : public ReplayServer {
     return status;
   }
   base::Result<std::vector<std::uint64_t>> Submit(const std::vector<std::string>& specs) override {
-    if (refuse) return base::Fail(base::ErrorCode::kInvalid, "refused");
+    if (refuse) return Invalid("refused");
     std::vector<std::uint64_t> ids;
     for (const std::string& spec : specs) {
       tasks[next_id] = {now_ms, spec};

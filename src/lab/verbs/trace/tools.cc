@@ -28,13 +28,12 @@ Result<Duration> ParseMoment(const char* option, const std::string& text,
   } else if (const auto at = trace::ParseLocalTime(
                  text + std::string(kMidnight.substr(std::min(text.size(), kMidnight.size()))))) {
     if (trace.start_ms) return Duration(*at - *trace.start_ms);
-    return Fail(ErrorCode::kInvalid,
-                std::string(option) + ": this trace has no dates; give a span like 36h");
+    return Invalid(std::string(option) + ": this trace has no dates; give a span like 36h");
   }
-  return Fail(ErrorCode::kInvalid, std::string(option) +
-                                       ": expected a span like 36h since the trace's start or a "
-                                       "date like \"2017-10-09 12:00\", not '" +
-                                       base::Printable(text, 40) + "'");
+  return Invalid(std::string(option) +
+                 ": expected a span like 36h since the trace's start or a date like \"2017-10-09 "
+                 "12:00\", not '" +
+                 base::Printable(text, 40) + "'");
 }
 
 // The number of a name; empty for an empty name. Errors: kNotFound.
@@ -44,8 +43,7 @@ Result<std::optional<std::uint32_t>> NumberOf(const trace::Names& names, const c
   for (std::uint32_t i = 1; i < names.size(); ++i) {
     if (names.Text(i) == name) return i;
   }
-  return Fail(ErrorCode::kNotFound,
-              fmt::format("the trace has no {} '{}'", what, base::Printable(name, 60)));
+  return NotFound("the trace has no {} '{}'", what, base::Printable(name, 60));
 }
 
 std::string WindowCommand(const WindowFlags& flags) {
@@ -82,8 +80,7 @@ Result<Unit> WriteGenerated(Context& context, LoadedJobs& made, trace::JobGenera
                             std::size_t count) {
   if (made.trace.format == kTaskFormat) {
     if (count > trace::kMaxTraceTasks) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("--tasks: a task trace has at most {}", trace::kMaxTraceTasks));
+      return Invalid("--tasks: a task trace has at most {}", trace::kMaxTraceTasks);
     }
     for (std::size_t i = 0; i < count; ++i) made.trace.jobs.push_back(generator.Next());
     return PrintTrace(context, made);
