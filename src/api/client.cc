@@ -125,12 +125,10 @@ struct Client::Impl {
     if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       const int error = errno;
       fd.reset();
-      if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR) {
+      if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR)
         return std::unexpected(NotRunning());
-      }
-      if (error == ENOTSOCK || error == EPROTOTYPE) {
+      if (error == ENOTSOCK || error == EPROTOTYPE)
         return Invalid(path + ": expected a Unix stream socket");
-      }
       return base::FailErrno(error, "connect to " + path);
     }
     return CheckOwner();
@@ -140,9 +138,8 @@ struct Client::Impl {
   base::Result<base::Unit> CheckOwner() {
     ucred listener{};
     socklen_t size = sizeof listener;
-    if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0) {
+    if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0)
       return base::FailErrno(errno, "owner of " + path);
-    }
     if (listener.uid == 0 || listener.uid == ::geteuid()) return base::Unit{};
     fd.reset();
     return Denied("socket {} is served by user {}, expected root or user {}: nothing was sent",
@@ -223,17 +220,13 @@ bool Client::cut() const {
 base::Result<std::string> Client::Call(const std::string& method, const std::string& target,
                                        const std::string& body, int timeout_s) {
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
-  if (body.size() > kMaxBodyBytes) {
+  if (body.size() > kMaxBodyBytes)
     return Invalid("request of {} bytes: expected at most {}", body.size(), kMaxBodyBytes);
-  }
   impl_->cut = false;
-  if (!impl_->Usable()) {
-    CARMA_TRY(impl_->Connect());
-  }
+  if (!impl_->Usable()) CARMA_TRY(impl_->Connect());
   std::string request = fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n", method, target);
-  if (method != "GET" || !body.empty()) {
+  if (method != "GET" || !body.empty())
     request += fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n", body.size());
-  }
   request += "\r\n";
   request += body;
   auto answer = [&]() -> base::Result<std::string> {

@@ -53,9 +53,8 @@ std::string Exchange(const base::UniqueFd& fd, const std::string& text) {
   std::string answer;
   char piece[4096];
   ssize_t n = 0;
-  while ((n = ::recv(fd.get(), piece, sizeof piece, 0)) > 0) {
+  while ((n = ::recv(fd.get(), piece, sizeof piece, 0)) > 0)
     answer.append(piece, static_cast<std::size_t>(n));
-  }
   return answer;
 }
 

@@ -47,16 +47,11 @@ base::Result<base::Unit> ClearPath(const std::string& path, const sockaddr_un& a
     if (errno == ENOENT) return base::Unit{};
     return base::FailErrno(errno, "socket " + path);
   }
-  if (!S_ISSOCK(found.st_mode)) {
-    return Conflict("socket " + path + ": a file is in the way");
-  }
-  if (found.st_uid != ::geteuid()) {
+  if (!S_ISSOCK(found.st_mode)) return Conflict("socket " + path + ": a file is in the way");
+  if (found.st_uid != ::geteuid())
     return Denied("socket {}: belongs to user {}, expected {}", path, found.st_uid, ::geteuid());
-  }
   for (int looks = 0; CARMA_TRY(IsListening(address)); ++looks) {
-    if (looks == kLooks) {
-      return Conflict("socket " + path + ": another daemon listens there");
-    }
+    if (looks == kLooks) return Conflict("socket " + path + ": another daemon listens there");
     std::this_thread::sleep_for(kBetweenLooks);
   }
   if (::unlink(path.c_str()) != 0) return base::FailErrno(errno, "remove stale socket " + path);

@@ -133,9 +133,8 @@ class Describer {
     if constexpr (base::kIsOptional<Value>) {
       return Schema<typename Value::value_type>(name, rule);
     } else if constexpr (base::HasFields<Value>) {
-      if (kSchema<Value> != nullptr) {
+      if (kSchema<Value> != nullptr)
         return {{"$ref", std::string("#/components/schemas/") + kSchema<Value>}};
-      }
       const auto part = Described<Value>(absent_);
       return {{"type", "object"},
               {"properties", part.properties},
@@ -162,9 +161,8 @@ class Describer {
       Limit(schema, rule.least, rule.most);
       return schema;
     } else {
-      if (std::is_same_v<Value, base::Duration> && base::InSeconds(name)) {
+      if (std::is_same_v<Value, base::Duration> && base::InSeconds(name))
         return {{"type", "number"}};
-      }
       Json schema = {{"type", "integer"}, {"format", "int64"}};
       Limit(schema, rule.low, rule.high);
       return schema;

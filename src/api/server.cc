@@ -103,9 +103,8 @@ std::string_view BrowserObjection(const http::request<http::string_body>& reques
   if (!origin.empty() && !own) return "Origin: expected this server's own page";
   const std::string_view site = request["Sec-Fetch-Site"];
   const bool reads = request.method() == http::verb::get || request.method() == http::verb::head;
-  if (!reads && (site == "cross-site" || site == "same-site")) {
+  if (!reads && (site == "cross-site" || site == "same-site"))
     return "Sec-Fetch-Site: expected this server's own page";
-  }
   return "";
 }
 
@@ -235,15 +234,12 @@ class Session : public std::enable_shared_from_this<Session> {
     auto message = parser_->release();
     keep_alive_ = message.keep_alive();
     head_only_ = message.method() == http::verb::head;
-    if (message.count(http::field::host) > 1) {
+    if (message.count(http::field::host) > 1)
       return Refuse(ErrorResponse({base::ErrorCode::kInvalid, "Host: expected once"}));
-    }
-    if (!IsLoopbackHost(message[http::field::host])) {
+    if (!IsLoopbackHost(message[http::field::host]))
       return Refuse(ErrorResponse({base::ErrorCode::kDenied, "Host: expected localhost"}));
-    }
-    if (const std::string_view why = BrowserObjection(message); !why.empty()) {
+    if (const std::string_view why = BrowserObjection(message); !why.empty())
       return Refuse(ErrorResponse({base::ErrorCode::kDenied, std::string(why)}));
-    }
     auto target = ParseTarget(message.target());
     if (!target) return Answer(ErrorResponse(target.error()));
     Request request{.method = head_only_ ? "GET" : std::string(message.method_string()),
@@ -264,9 +260,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   static std::optional<std::string> BearerToken(std::string_view header) {
     constexpr std::string_view kScheme = "Bearer ";
-    if (header.size() <= kScheme.size() || !beast::iequals(header.substr(0, 7), kScheme)) {
+    if (header.size() <= kScheme.size() || !beast::iequals(header.substr(0, 7), kScheme))
       return std::nullopt;
-    }
     return std::string(base::Trim(header.substr(kScheme.size())));
   }
 
@@ -277,9 +272,8 @@ class Session : public std::enable_shared_from_this<Session> {
                                   if (error || !self->hub_ || self->writing_) return;
                                   pollfd poll{.fd = self->stream_.socket().native_handle()};
                                   // Only a full close: half-closed clients may still listen.
-                                  if (::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0) {
+                                  if (::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0)
                                     self->Leave();
-                                  }
                                 });
   }
 

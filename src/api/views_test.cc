@@ -358,9 +358,8 @@ TEST(OpenApi, DescribesTheFieldsOfEverySchema) {
   for (const auto& [name, schema] : (*document)["components"]["schemas"].items()) {
     ASSERT_TRUE(schema.contains("properties")) << name;
     EXPECT_FALSE(schema["properties"].empty()) << name;
-    for (const auto& required : schema.value("required", Json::array())) {
+    for (const auto& required : schema.value("required", Json::array()))
       EXPECT_TRUE(schema["properties"].contains(required)) << name << " " << required;
-    }
   }
   const Json& task = (*document)["components"]["schemas"]["Task"]["properties"];
   const Json& spec = (*document)["components"]["schemas"]["TaskSpec"]["properties"];

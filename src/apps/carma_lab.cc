@@ -12,13 +12,11 @@
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
   // A child of `carma profile` that measures the memory of a CUDA context, as in carma.
-  if (argc == 2 && std::string_view(argv[1]) == carma::gpu::kHoldContextWord) {
+  if (argc == 2 && std::string_view(argv[1]) == carma::gpu::kHoldContextWord)
     return carma::gpu::HoldContext();
-  }
   // A child of `carma profile`.
-  if (argc >= 2 && std::string_view(argv[1]) == carma::cli::kKeepWord) {
+  if (argc >= 2 && std::string_view(argv[1]) == carma::cli::kKeepWord)
     return carma::cli::RunKeeper({argv + 2, argv + argc});
-  }
   carma::cli::Context context;
   context.version = CARMA_VERSION;
   context.build = kBuildText;

@@ -14,9 +14,8 @@
 
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
-  if (argc > 2 && std::string_view(argv[1]) == carma::gpu::kMemoryLimitsWord) {
+  if (argc > 2 && std::string_view(argv[1]) == carma::gpu::kMemoryLimitsWord)
     return carma::gpu::SetMemoryLimitsFromWords(std::vector<std::string>(argv + 2, argv + argc));
-  }
   if (argc != 2) {
     std::fputs("usage: carma-reader NVML_LIBRARY  (carmad starts it)\n", stderr);
     return 2;

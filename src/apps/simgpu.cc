@@ -74,9 +74,8 @@ int Show(Arguments& arguments, Server* server) {
 }
 
 int SetFault(Arguments& arguments, Server* server) {
-  if (arguments.gpu.has_value() == arguments.driver) {
+  if (arguments.gpu.has_value() == arguments.driver)
     return Complain({ErrorCode::kInvalid, "fault: expected either --gpu or --driver"});
-  }
   const auto kind = carma::simgpu::ParseFaultKind(arguments.kind);
   if (!kind) return Complain(kind.error());
   const auto code = carma::simgpu::ParseNvmlCode(arguments.code);
@@ -105,9 +104,8 @@ constexpr std::array<std::string_view, 5> kRecoveries = {"none", "reset", "reboo
 
 int Damage(Arguments& arguments, Server* server) {
   const int gpu = arguments.gpu.value_or(0);
-  if (gpu < 0 || gpu >= server->gpu_count()) {
+  if (gpu < 0 || gpu >= server->gpu_count())
     return Complain({ErrorCode::kInvalid, "damage: expected the number of a GPU"});
-  }
   auto condition = server->ConditionOf(gpu);
   if (!condition) return Complain(condition.error());
   condition->ecc_corrected = arguments.ecc_corrected.value_or(condition->ecc_corrected);

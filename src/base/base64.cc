@@ -28,9 +28,8 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   std::array<std::int8_t, 256> value{};
   value.fill(-1);
-  for (std::size_t i = 0; i < kDigits.size(); ++i) {
+  for (std::size_t i = 0; i < kDigits.size(); ++i)
     value[static_cast<unsigned char>(kDigits[i])] = static_cast<std::int8_t>(i);
-  }
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3);
   for (std::size_t i = 0; i < text.size(); i += 4) {
@@ -46,9 +45,8 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
       if (digit < 0) return std::nullopt;
       bits = bits << 6 | static_cast<std::uint32_t>(digit);
     }
-    for (std::size_t k = 0; k < 3 - padding; ++k) {
+    for (std::size_t k = 0; k < 3 - padding; ++k)
       bytes += static_cast<char>(bits >> (16 - 8 * k) & 255);
-    }
   }
   return bytes;
 }

@@ -18,9 +18,8 @@ TEST(Base64, KnowsItsVectorsAndRefusesOthers) {
     EXPECT_EQ(EncodeBase64(bytes), text);
     EXPECT_EQ(DecodeBase64(text), bytes);
   }
-  for (const char* bad : {"Z", "Zg=", "Zg==Zg==", "Z===", "====", "Zm 9"}) {
+  for (const char* bad : {"Z", "Zg=", "Zg==Zg==", "Z===", "====", "Zm 9"})
     EXPECT_EQ(DecodeBase64(bad), std::nullopt) << bad;
-  }
 }
 
 }  // namespace

@@ -22,9 +22,8 @@ TEST(Text, MemorySizesAreMibRoundedUp) {
     ASSERT_TRUE(parsed) << c.text;
     EXPECT_EQ(*parsed, c.mib) << c.text;
   }
-  for (const char* bad : {"", "G", "-1", "12X", "1e99", "nan", "inf", "12G8"}) {
+  for (const char* bad : {"", "G", "-1", "12X", "1e99", "nan", "inf", "12G8"})
     EXPECT_FALSE(ParseMemoryMib(bad)) << bad;
-  }
 }
 
 TEST(Text, SpansReadSlurmAndUnitForms) {
@@ -39,16 +38,14 @@ TEST(Text, SpansReadSlurmAndUnitForms) {
     ASSERT_TRUE(parsed) << c.text;
     EXPECT_EQ(parsed->count(), c.seconds * 1000) << c.text;
   }
-  for (const char* bad : {"", "-5", "5x", "1:2:3:4", "1-", "-", ":", "99999999999h", "h"}) {
+  for (const char* bad : {"", "-5", "5x", "1:2:3:4", "1-", "-", ":", "99999999999h", "h"})
     EXPECT_FALSE(ParseSpan(bad)) << bad;
-  }
 }
 
 TEST(Text, InvalidUtf8IsSeenAndMadePrintable) {
   EXPECT_TRUE(IsUtf8("größe ≤ 5"));
-  for (const char* bad : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "abc\xe2\x82", "\xf5\x80\x80\x80"}) {
+  for (const char* bad : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "abc\xe2\x82", "\xf5\x80\x80\x80"})
     EXPECT_FALSE(IsUtf8(bad));
-  }
   EXPECT_EQ(Printable("a\nb\xff", 100), "a?b?");
 }
 

@@ -5,9 +5,8 @@
 namespace carma::base {
 
 void FieldChecker::Text(const char* name, std::string_view text, const FieldRule& rule) {
-  if (rule.fits != nullptr && (text.size() > rule.max_bytes || !rule.fits(text))) {
+  if (rule.fits != nullptr && (text.size() > rule.max_bytes || !rule.fits(text)))
     Complain(name, rule.expected);
-  }
 }
 
 void FieldChecker::Whole(const char* name, std::int64_t number, const FieldRule& rule) {

@@ -176,9 +176,8 @@ class FieldReader {
     constexpr std::int64_t kLow = !kSigned ? 0 : kSmall ? INT32_MIN : INT64_MIN;
     constexpr std::int64_t kHigh = !kSmall ? INT64_MAX : kSigned ? INT32_MAX : UINT32_MAX;
     std::int64_t read = 0;
-    if (in_->Get(name, read, std::max(rule.low, kLow), std::min(rule.high, kHigh))) {
+    if (in_->Get(name, read, std::max(rule.low, kLow), std::min(rule.high, kHigh)))
       value = static_cast<Value>(read);
-    }
   }
 
   void ReadSpan(const char* name, Duration& value, const FieldRule& rule);
@@ -188,14 +187,12 @@ class FieldReader {
     using Each = std::remove_cvref_t<decltype(value.begin()->second)>;
     constexpr bool kTexts = std::is_same_v<Each, std::string>;
     const Json& json = *in_->Raw(name);
-    if (!json.is_object() || json.size() > rule.max_items) {
+    if (!json.is_object() || json.size() > rule.max_items)
       return in_->Complain(name, kTexts ? "an object of texts" : "an object of numbers");
-    }
     value.clear();
     for (const auto& [key, each] : json.items()) {
-      if (kTexts ? !each.is_string() : !each.is_number_integer()) {
+      if (kTexts ? !each.is_string() : !each.is_number_integer())
         return in_->Complain(name, kTexts ? "texts as values" : "an object of numbers");
-      }
       value.insert(value.end(), {key, each.template get<Each>()});
     }
   }
@@ -203,9 +200,8 @@ class FieldReader {
   template <class Each>
   void ReadList(const char* name, std::vector<Each>& list, const FieldRule& rule) {
     const Json& json = *in_->Raw(name);
-    if (!json.is_array() || json.size() > rule.max_items) {
+    if (!json.is_array() || json.size() > rule.max_items)
       return in_->Complain(name, "a list of at most " + std::to_string(rule.max_items));
-    }
     list.clear();
     for (const Json& each : json) {
       if constexpr (HasFields<Each>) {

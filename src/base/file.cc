@@ -21,9 +21,8 @@ Result<std::string> ReadAll(int fd, std::size_t max_bytes) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return FailErrno(errno, "read");
     if (n == 0) return text;
-    if (text.size() + static_cast<std::size_t>(n) > max_bytes) {
+    if (text.size() + static_cast<std::size_t>(n) > max_bytes)
       return Invalid("larger than " + std::to_string(max_bytes) + " bytes");
-    }
     text.append(buffer, static_cast<std::size_t>(n));
   }
 }
@@ -56,9 +55,8 @@ Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, uns
   if (!fd) return FailErrno(errno, temporary);
   Result<Unit> written = WriteAll(fd.get(), data);
   if (written && ::fsync(fd.get()) != 0) written = FailErrno(errno, "fsync");
-  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
     written = FailErrno(errno, "rename");
-  }
   if (!written) {
     ::unlink(temporary.c_str());
     return Wrap(written.error(), path);

@@ -73,9 +73,8 @@ class BoundedSax {
 Result<Json> ParseJson(std::string_view text) {
   Json json;
   BoundedSax sax(json);
-  if (!Json::sax_parse(text.begin(), text.end(), &sax)) {
+  if (!Json::sax_parse(text.begin(), text.end(), &sax))
     return Invalid(sax.problem().empty() ? "not JSON" : sax.problem());
-  }
   return json;
 }
 

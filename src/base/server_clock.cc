@@ -56,9 +56,8 @@ Result<ClockOrigin> ReadServerClock(const std::string& path) {
       status.st_size != static_cast<off_t>(head.bytes)) {
     return Fail(ErrorCode::kCorrupt, path + ": not a simulated GPU server, or a damaged one");
   }
-  if (Result<Unit> good = CheckServerHead(head, head.bytes, path); !good) {
+  if (Result<Unit> good = CheckServerHead(head, head.bytes, path); !good)
     return std::unexpected(good.error());
-  }
   return head.clock;
 }
 

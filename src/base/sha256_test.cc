@@ -23,9 +23,8 @@ TEST(Sha256, IsTheStandards) {
     whole.Add(text);
     EXPECT_EQ(whole.FinishHex(), hex);
     Sha256 pieces;
-    for (std::size_t i = 0; i < text.size(); i += 61) {
+    for (std::size_t i = 0; i < text.size(); i += 61)
       pieces.Add(std::string_view(text).substr(i, 61));
-    }
     EXPECT_EQ(pieces.FinishHex(), hex);
   }
 }

@@ -148,9 +148,8 @@ std::optional<std::int64_t> ParseInt(std::string_view text) {
 std::optional<double> ParseDouble(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
     return std::nullopt;
-  }
   return value;
 }
 

@@ -58,9 +58,7 @@ Result<std::vector<T>> ReadList(const Json& json, const char* key) {
   const Json* items = in.Raw(key);
   if (!items || !items->is_array()) in.Complain(key, "a list");
   if (in.error()) return std::unexpected(*in.error());
-  for (const Json& item : *items) {
-    list.push_back(CARMA_TRY(read(item)));
-  }
+  for (const Json& item : *items) list.push_back(CARMA_TRY(read(item)));
   return list;
 }
 

@@ -539,9 +539,8 @@ std::vector<Key> MakeKeys() {
 
 std::string VariableOf(std::string_view name) {
   std::string variable = "CARMA_";
-  for (const char c : name) {
+  for (const char c : name)
     variable += c == '.' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-  }
   return variable;
 }
 

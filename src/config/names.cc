@@ -69,9 +69,8 @@ std::vector<NameMistake> NameMistakes(const Settings& settings) {
 
 std::set<std::string> NamedUsers(const Settings& settings) {
   std::set<std::string> users;
-  for (const auto* list : {&settings.admins, &settings.allow_users, &settings.reservation_makers}) {
+  for (const auto* list : {&settings.admins, &settings.allow_users, &settings.reservation_makers})
     users.insert(list->begin(), list->end());
-  }
   const core::PolicyConfig& policy = settings.policy;
   for (const core::AccountRule& each : policy.accounts)
     users.insert(each.users.begin(), each.users.end());

@@ -188,12 +188,10 @@ class Loading {
     for (const NameMistake& each : NameMistakes(settings))
       Note(Contradiction(each.key, each.what).error());
     CARMA_TRY(Mistakes());
-    if (settings.collocation == core::SharingMethod::kAlone) {
+    if (settings.collocation == core::SharingMethod::kAlone)
       Decide("collocation.method", [&] { settings.mapper = core::kNeverSharing; });
-    }
-    if (settings.sm_partitions && !settings.chosen.contains("collocation.mps_servers")) {
+    if (settings.sm_partitions && !settings.chosen.contains("collocation.mps_servers"))
       Decide("collocation.sm_partitions", [&] { settings.mps_servers = task::MpsScope::kGpu; });
-    }
     const auto method = settings.collocation.value_or(core::SharingMethod::kMps);
     if (settings.chosen.contains("policy.mapper")) {
       Decide("policy.mapper", [&] { UseMapper(settings, method); });
@@ -205,9 +203,8 @@ class Loading {
       if (!policy) return Contradiction("policy.published", policy.error().message);
       Decide("policy.published", [&] { settings.policy = *std::move(policy); });
     }
-    if (Result<Unit> valid = core::Validate(settings.policy); !valid) {
+    if (Result<Unit> valid = core::Validate(settings.policy); !valid)
       return WrongPolicy(valid.error());
-    }
     if (settings.window < settings.sample_period) {
       return Contradiction("monitor.window", "expected at least monitor.sample_period",
                            "monitor.sample_period");
@@ -329,9 +326,7 @@ class Loading {
 
 Result<Loading> ReadAll(const Sources& sources) {
   Loading loading(sources);
-  for (const auto& [path, optional] : sources.files) {
-    CARMA_TRY(loading.AddFile(path, optional));
-  }
+  for (const auto& [path, optional] : sources.files) CARMA_TRY(loading.AddFile(path, optional));
   CARMA_TRY(loading.AddEnvironment(sources.environment));
   CARMA_TRY(loading.AddOverrides(sources.overrides));
   CARMA_TRY(loading.Mistakes());
@@ -392,18 +387,16 @@ Sources StandardSources(const std::optional<std::string>& file, bool root) {
     const std::size_t equals = variable.find('=');
     const std::string name(variable.substr(0, equals));
     if (equals == std::string_view::npos) continue;
-    if (name.starts_with("CARMA_") || name == "HOME" || name.starts_with("XDG_")) {
+    if (name.starts_with("CARMA_") || name == "HOME" || name.starts_with("XDG_"))
       sources.environment[name] = variable.substr(equals + 1);
-    }
   }
   if (file) {
     sources.files.emplace_back(*file, false);
     return sources;
   }
   sources.files.emplace_back("/etc/carma/carma.toml", true);
-  for (std::string& path : DropIns("/etc/carma/carma.d")) {
+  for (std::string& path : DropIns("/etc/carma/carma.d"))
     sources.files.emplace_back(std::move(path), true);
-  }
   if (!root) {
     const std::string home = ValueOr(sources.environment, "HOME", "/nonexistent");
     sources.files.emplace_back(
@@ -458,9 +451,8 @@ std::vector<KeyInfo> Keys() {
   SetDefaultPaths({.root = true}, defaults);
   UseMapper(defaults, core::SharingMethod::kMps);
   std::vector<KeyInfo> keys;
-  for (const Key& key : AllKeys()) {
+  for (const Key& key : AllKeys())
     keys.push_back({key.name, key.type, key.get(defaults), key.meaning, key.takes == Takes::kLive});
-  }
   return keys;
 }
 

@@ -93,9 +93,8 @@ void Flatten(const toml::table& table, const std::vector<std::string>& above,
 base::Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text) {
   // A byte-order mark may open the file.
   const std::string_view body = text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
-  if (const std::optional<unsigned> line = LineOfStrayLetter(body)) {
+  if (const std::optional<unsigned> line = LineOfStrayLetter(body))
     return Invalid("{}:{}: expected ASCII outside quotes and comments", path, *line);
-  }
   std::vector<Entry> entries;
   try {
     Flatten(toml::parse(body), {}, entries);

@@ -32,9 +32,8 @@ std::map<std::string, Taught> ByType(std::span<const task::Observation> observat
   std::set<std::pair<std::string_view, std::string_view>> seen;
   for (auto each = observations.rbegin(); each != observations.rend(); ++each) {
     if (!each->formula || each->ran_out) continue;
-    if (seen.emplace(each->gpu_type, each->signature).second) {
+    if (seen.emplace(each->gpu_type, each->signature).second)
       by_type[each->gpu_type].push_back(&*each);
-    }
   }
   return by_type;
 }

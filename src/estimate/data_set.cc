@@ -141,15 +141,13 @@ Result<Run> RunOf(const base::CsvRow& row, const ReadOptions& options) {
   run.optimizer = options.optimizer;
   if (const std::string_view name = row.Text("optimizer"); !name.empty()) {
     run.optimizer = ParseOptimizer(name);
-    if (!run.optimizer) {
+    if (!run.optimizer)
       return row.Wrong(fmt::format("column 'optimizer': '{}' is not known", name));
-    }
   }
   if (const std::string_view name = row.Text("precision"); !name.empty()) {
     run.precision = ParsePrecision(name);
-    if (!run.precision) {
+    if (!run.precision)
       return row.Wrong(fmt::format("column 'precision': '{}' is not known", name));
-    }
   }
   return run;
 }
@@ -182,9 +180,8 @@ Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measur
     }
     set.runs.push_back(std::move(run));
   }
-  if (set.runs.empty()) {
+  if (set.runs.empty())
     return Invalid("{}: none of its {} rows has a model in {}", measured, table.size(), layers);
-  }
   return set;
 }
 
@@ -212,9 +209,8 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     run.batch = std::llround(batch);
     run.measured_mib = std::llround(*measured);
     run.optimizer = options.optimizer;
-    if (const std::string_view name = row.Text("optimizer"); !name.empty()) {
+    if (const std::string_view name = row.Text("optimizer"); !name.empty())
       run.optimizer = ParseOptimizer(name);
-    }
     // If a source has this column, some of its values are guesses.
     const std::string_view from = row.Text("sim_source");
     if (const auto active = row.Number("solo_smact", 0, 1);
@@ -238,9 +234,7 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     run.batch = model::BatchOfOneGpu(set.models[run.model], run.batch, run.gpus);
     set.runs.push_back(std::move(run));
   }
-  if (set.runs.empty()) {
-    return Invalid(catalogue + ": no row states the measured memory");
-  }
+  if (set.runs.empty()) return Invalid(catalogue + ": no row states the measured memory");
   return set;
 }
 

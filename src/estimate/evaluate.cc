@@ -40,9 +40,8 @@ ClassScore ClassScoreOf(std::span<const std::pair<int, int>> pairs, std::int64_t
         std::lower_bound(score.classes.begin(), score.classes.end(), value) -
         score.classes.begin());
   };
-  for (const auto& [measured, predicted] : pairs) {
+  for (const auto& [measured, predicted] : pairs)
     ++score.confusion[index(measured)][index(predicted)];
-  }
   std::size_t right = 0;
   std::size_t measured_classes = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -186,9 +185,8 @@ std::vector<ClassScore> ClassScoresOf(std::span<const Outcome> outcomes) {
   }
   std::vector<ClassScore> scores;
   scores.reserve(pairs.size());
-  for (const auto& [width_mib, of_width] : pairs) {
+  for (const auto& [width_mib, of_width] : pairs)
     scores.push_back(ClassScoreOf(of_width, width_mib));
-  }
   return scores;
 }
 

@@ -112,9 +112,8 @@ class GpuMemNet : public Estimator {
     const NetworkInput input =
         DescribeForNetworks(list, std::max<std::int64_t>(1, *question.batch));
     if (input.layers.empty()) return nothing("the summary has no layers");
-    if (std::ranges::none_of(list.layers, [](const auto& each) { return !each.out.empty(); })) {
+    if (std::ranges::none_of(list.layers, [](const auto& each) { return !each.out.empty(); }))
       return nothing("the summary has no shapes, so the activations are not known");
-    }
 
     const base::Result<Network>& network = networks_->Of(model::Classify(list));
     if (!network) return nothing("the weights are not usable: " + network.error().message);
@@ -139,9 +138,8 @@ class GpuMemNet : public Estimator {
       warnings.emplace_back(differs ? "the networks cover only runs with Adam in fp32"
                                     : "assumes Adam and fp32, as in the networks' training data");
     }
-    if (question.layers->collapsed) {
+    if (question.layers->collapsed)
       warnings.emplace_back("the summary hides layers inside blocks, so the answer is too small");
-    }
     if (const auto names = network.Unfamiliar(input); !names.empty()) {
       warnings.push_back(
           fmt::format("outside the networks' training data: {}", fmt::join(names, ", ")));
@@ -201,9 +199,8 @@ Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const 
   double mean = 0;
   for (std::size_t k = 0; k < count; ++k) mean += probabilities[k] * points[k];
   std::size_t below = 0;  // classes under the bound
-  for (double reached = 0; below < count && reached < coverage; ++below) {
+  for (double reached = 0; below < count && reached < coverage; ++below)
     reached += probabilities[below];
-  }
 
   Answer answer;
   answer.coverage = coverage;

@@ -103,9 +103,8 @@ class Network::Loader {
   }
   MatrixXf Matrix(const std::string& name, Index rows, Index columns) {
     const Tensor* tensor = Take(name, {rows, columns});
-    if (tensor == nullptr) {
+    if (tensor == nullptr)
       return MatrixXf::Zero(std::max<Index>(1, rows), std::max<Index>(1, columns));
-    }
     using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
     return Eigen::Map<const RowMajor>(tensor->values.data(), tensor->shape[0], tensor->shape[1]);
   }
@@ -315,9 +314,8 @@ base::Result<Network> Network::Load(const TensorFile& file, std::string_view pat
   network.TakeMembers(in, heads);
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());
-  if (const auto checked = network.Check(file, path); !checked) {
+  if (const auto checked = network.Check(file, path); !checked)
     return std::unexpected(checked.error());
-  }
   return network;
 }
 
@@ -355,9 +353,8 @@ std::int64_t Network::TakeScales(Loader& in) {
     layer_scale_ = in.Values("layers.scale", kSizeCount);
   }
   for (const auto* scales : {&scale_, &layer_scale_}) {
-    if (std::ranges::any_of(*scales, [](float scale) { return scale <= 0; })) {
+    if (std::ranges::any_of(*scales, [](float scale) { return scale <= 0; }))
       in.Complain("expected scales above 0");
-    }
   }
   return heads;
 }
@@ -365,16 +362,14 @@ std::int64_t Network::TakeScales(Loader& in) {
 void Network::TakeClasses(Loader& in) {
   points_ = in.Values("classes.point", Loader::kAny);
   const auto classes = static_cast<Index>(points_.size());
-  if (!in.error() && (classes < 2 || classes > kMaxClasses)) {
+  if (!in.error() && (classes < 2 || classes > kMaxClasses))
     in.Complain(fmt::format("{} classes, expected 2..{}", classes, kMaxClasses));
-  }
   for (Index k = 0; k < classes; ++k) {
     const auto width = static_cast<float>(class_mib_);
     const float low = static_cast<float>(k) * width;
     const float point = points_[static_cast<std::size_t>(k)];
-    if (point < low || (point >= low + width && k + 1 < classes)) {
+    if (point < low || (point >= low + width && k + 1 < classes))
       in.Complain(fmt::format("point {} of class {} lies outside the class", point, k));
-    }
   }
 }
 
@@ -424,9 +419,8 @@ std::vector<double> Network::Probabilities(const NetworkInput& input) const {
 std::vector<std::string_view> Network::Unfamiliar(const NetworkInput& input) const {
   std::vector<std::string_view> names;
   for (std::size_t i = 0; i < kAggregateNames.size(); ++i) {
-    if (input.aggregates[i] < low_[i] || input.aggregates[i] > high_[i]) {
+    if (input.aggregates[i] < low_[i] || input.aggregates[i] > high_[i])
       names.push_back(kAggregateNames[i]);
-    }
   }
   return names;
 }
@@ -466,9 +460,8 @@ base::Result<base::Unit> Network::Check(const TensorFile& file, std::string_view
       const std::size_t begin = row * (kSizeCount + 2);
       if (begin >= layers->values.size()) return fail("check.layers ends too early");
       const float* values = layers->values.data() + begin;
-      if (!(values[0] >= 0 && values[0] < static_cast<float>(kTypeCount))) {
+      if (!(values[0] >= 0 && values[0] < static_cast<float>(kTypeCount)))
         return fail("check.layers: expected types of layers");
-      }
       input.layers.push_back({.type = static_cast<int>(values[0]),
                               .sizes = {values[1], values[2], values[3]},
                               .ln_repeats = values[4]});

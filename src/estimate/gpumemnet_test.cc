@@ -152,9 +152,8 @@ TEST(NetworkInput, EqualLayersAreOneTokenWithTheirNumber) {
 TEST(NetworkInput, ManyDifferentLayersAreRoundedTogether) {
   model::LayerList list;
   constexpr int kLayers = 20'000;
-  for (int i = 1; i <= kLayers; ++i) {
+  for (int i = 1; i <= kLayers; ++i)
     AddLayer(list, "Linear", ShapeOf({-1, i}), ShapeOf({-1, i * 1'000'000LL}), i);
-  }
   const NetworkInput input = DescribeForNetworks(list, 1 << 20);
   EXPECT_LE(input.layers.size(), kMaxTokens);
   EXPECT_GT(input.layers.size(), kMaxTokens / 8);
@@ -500,9 +499,8 @@ TEST_P(GpuMemNetTest, MayBeAskedFromSeveralThreadsAtOnce) {
       GetParam() == NetworkKind::kMlp ? MakeGpuMemNetMlp() : MakeGpuMemNetTransformer();
   std::vector<std::int64_t> points(4);
   std::vector<std::thread> threads;
-  for (std::int64_t& point : points) {
+  for (std::int64_t& point : points)
     threads.emplace_back([&] { point = fresh->Ask(Ask(list, 128))->point_mib; });
-  }
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(points, ::testing::Each(wanted));
 }

@@ -100,9 +100,8 @@ TEST(History, KeepsTheNewestRunsOfEverySignature) {
 
 TEST(History, IsBounded) {
   History history;
-  for (int i = 0; i < task::kMaxObservations + 10; ++i) {
+  for (int i = 0; i < task::kMaxObservations + 10; ++i)
     history.Add(Peaked(i, false, std::to_string(i)));
-  }
   EXPECT_EQ(history.size(), static_cast<std::size_t>(task::kMaxObservations));
   EXPECT_THAT(history.OfSignature("9"), IsEmpty());
   EXPECT_EQ(history.OfSignature("10").size(), 1U);
@@ -117,18 +116,16 @@ TEST(History, TheSiteIsThatOfItsNewestRuns) {
     task::Observation run =
         Peaked(1'000 + static_cast<std::int64_t>(rng.Below(5'000)), rng.Below(6) == 0,
                "s" + std::to_string(rng.Below(150)), rng.Below(3) == 0 ? "H100" : "A100");
-    if (rng.Below(5) > 0) {
+    if (rng.Below(5) > 0)
       run.formula = task::FormulaSplit{500, static_cast<std::int64_t>(rng.Below(4'000))};
-    }
     history.Add(std::move(run));
     if (i % 100 != 99) continue;
     std::vector<task::Observation> newest;
     for (const task::Observation& each : history.All()) {
       if (each.formula) newest.push_back(each);
     }
-    if (newest.size() > kCalibrationRuns) {
+    if (newest.size() > kCalibrationRuns)
       newest.erase(newest.begin(), newest.end() - static_cast<std::ptrdiff_t>(kCalibrationRuns));
-    }
     for (const char* type : {"A100", "H100", "V100"}) {
       const Site site = history.SiteFor(type);
       const Site plain = Calibrate(newest, type);

@@ -16,14 +16,10 @@ class Horus : public Estimator {
  public:
   std::string_view name() const override { return "horus"; }
   base::Result<Answer> Ask(const Question& question) const override {
-    if (question.layers == nullptr) {
-      return NotFound("there is no model summary");
-    }
+    if (question.layers == nullptr) return NotFound("there is no model summary");
     if (!question.batch) return NotFound("the batch size is not known");
     const model::Features features = model::Summarize(*question.layers);
-    if (features.activations == 0) {
-      return NotFound("the summary gives no shapes");
-    }
+    if (features.activations == 0) return NotFound("the summary gives no shapes");
     const auto batch = static_cast<double>(*question.batch);
     const double params_mib = 4 * static_cast<double>(features.params) / kMib;
     const double activations_mib = 4 * static_cast<double>(features.activations) / kMib;

@@ -40,9 +40,8 @@ TEST(Teaches, AFullRunThatWasWatchedAndOneThatRanOut) {
       {"ran out, at once", Ended(TaskState::kQueued, ExitKind::kOutOfMemory, 5'000), Duration{0},
        true},
   };
-  for (const auto& each : cases) {
+  for (const auto& each : cases)
     EXPECT_EQ(Teaches(each.record, each.watched), each.teaches) << each.why;
-  }
 }
 
 TEST(LessonOf, SaysWhatWasPromisedAndWhatWasSeen) {

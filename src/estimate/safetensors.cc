@@ -35,9 +35,8 @@ class Parser {
   base::Result<TensorFile> Parse() {
     const auto header = CARMA_TRY(Header());
     TensorFile file;
-    for (const auto& [name, entry] : header.items()) {
+    for (const auto& [name, entry] : header.items())
       CARMA_TRY(name == kMetadata ? TakeMetadata(entry, file) : Take(name, entry, file));
-    }
     CARMA_TRY(CheckExtents());
     return file;
   }
@@ -53,9 +52,8 @@ class Parser {
 
   // Afterwards data_ is the position after the header.
   base::Result<Json> Header() {
-    if (bytes_.size() > kMaxTensorFileBytes) {
+    if (bytes_.size() > kMaxTensorFileBytes)
       return Bad(fmt::format("{} bytes, expected at most {}", bytes_.size(), kMaxTensorFileBytes));
-    }
     if (bytes_.size() < kLengthBytes) return Bad("too short for a header, expected safetensors");
     std::uint64_t length = 0;
     std::memcpy(&length, bytes_.data(), kLengthBytes);
@@ -68,9 +66,8 @@ class Parser {
     auto header = base::ParseJson(bytes_.substr(kLengthBytes, length));
     if (!header) return base::Wrap(header.error(), fmt::format("{}: header", path_));
     if (!header->is_object()) return Bad("header: expected an object");
-    if (header->size() > kMaxTensors) {
+    if (header->size() > kMaxTensors)
       return Bad(fmt::format("{} tensors, expected at most {}", header->size(), kMaxTensors));
-    }
     return header;
   }
 
@@ -85,15 +82,13 @@ class Parser {
 
   base::Result<base::Unit> Take(const std::string& name, const Json& entry, TensorFile& file) {
     if (!entry.is_object()) return Bad(name, "expected an object");
-    if (const auto dtype = entry.find("dtype"); dtype == entry.end() || *dtype != "F32") {
+    if (const auto dtype = entry.find("dtype"); dtype == entry.end() || *dtype != "F32")
       return Bad(name, "expected dtype F32");
-    }
     Tensor tensor;
     std::size_t elements = 1;
     const auto shape = entry.find("shape");
-    if (shape == entry.end() || !shape->is_array() || shape->size() > kMaxTensorRank) {
+    if (shape == entry.end() || !shape->is_array() || shape->size() > kMaxTensorRank)
       return Bad(name, fmt::format("expected a shape of at most {} dimensions", kMaxTensorRank));
-    }
     for (const Json& dimension : *shape) {
       const auto size = Whole(dimension, kMaxTensorFileBytes);
       if (!size || *size == 0) return Bad(name, "expected dimensions of at least 1");
@@ -103,9 +98,8 @@ class Parser {
       tensor.shape.push_back(static_cast<std::int64_t>(*size));
     }
     const auto offsets = entry.find("data_offsets");
-    if (offsets == entry.end() || !offsets->is_array() || offsets->size() != 2) {
+    if (offsets == entry.end() || !offsets->is_array() || offsets->size() != 2)
       return Bad(name, "expected data_offsets [begin, end]");
-    }
     const auto begin = Whole((*offsets)[0], data_.size());
     const auto end = Whole((*offsets)[1], data_.size());
     if (!begin || !end || *begin > *end) {
@@ -118,9 +112,8 @@ class Parser {
     }
     tensor.values.resize(elements);
     std::memcpy(tensor.values.data(), data_.data() + *begin, elements * sizeof(float));
-    if (!std::ranges::all_of(tensor.values, [](float each) { return std::isfinite(each); })) {
+    if (!std::ranges::all_of(tensor.values, [](float each) { return std::isfinite(each); }))
       return Bad(name, "expected finite numbers");
-    }
     extents_.push_back({*begin, *end, name});
     file.tensors.emplace(name, std::move(tensor));
     return base::Unit{};
@@ -145,9 +138,8 @@ class Parser {
       }
       reached = extent.end;
     }
-    if (reached != data_.size()) {
+    if (reached != data_.size())
       return Bad(fmt::format("{} bytes of data, the tensors have {}", data_.size(), reached));
-    }
     return base::Unit{};
   }
 

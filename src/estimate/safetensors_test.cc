@@ -123,9 +123,8 @@ TEST(Safetensors, NumbersMustBeFinite) {
 
 TEST(Safetensors, EveryTruncationIsRefused) {
   const std::string bytes = DumpTensors(Small());
-  for (std::size_t size = 0; size < bytes.size(); ++size) {
+  for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(ParseTensors(std::string_view(bytes).substr(0, size), "w")) << size;
-  }
 }
 
 }  // namespace

@@ -80,9 +80,8 @@ void AddShape(Digest& digest, const model::Shape& shape) {
 std::string OptionName(std::string_view word) {
   word = word.substr(0, word.find('='));
   word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
-  if (const std::size_t dot = word.rfind('.'); dot != std::string_view::npos) {
+  if (const std::size_t dot = word.rfind('.'); dot != std::string_view::npos)
     word.remove_prefix(dot + 1);
-  }
   std::string name = base::ToLower(word);
   std::replace(name.begin(), name.end(), '_', '-');
   return name;

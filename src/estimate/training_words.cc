@@ -345,12 +345,10 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
     assumed.emplace_back("no reference model is assumed, as with beta 0 (--reference on)");
   if (plan.objective == Objective::kGroups && words.Find("rollout-share") == nullptr)
     assumed.emplace_back("answers are assumed to be generated on other GPUs (--rollout-share)");
-  if (words.Find("batch") == nullptr) {
+  if (words.Find("batch") == nullptr)
     assumed.push_back(fmt::format("batch size unknown: {} assumed (--batch-size)", plan.batch));
-  }
-  if (words.Find("weights") == nullptr && words.Find("precision") == nullptr && !config.dtype) {
+  if (words.Find("weights") == nullptr && words.Find("precision") == nullptr && !config.dtype)
     assumed.emplace_back("the storage of weights is not stated: 16 bits are assumed (--weights)");
-  }
   if (words.Find("weights") == nullptr && config.quantisation &&
       plan.quantisation != Quantisation::kNone) {
     assumed.push_back(

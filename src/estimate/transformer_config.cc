@@ -440,9 +440,8 @@ void GetTowers(base::JsonReader& whole, TransformerConfig& config) {
 }  // namespace
 
 Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where) {
-  if (text.size() > kMaxConfigBytes) {
+  if (text.size() > kMaxConfigBytes)
     return Invalid("{}: expected a config.json of at most {} bytes", where, kMaxConfigBytes);
-  }
   const Result<base::Json> json = base::ParseJson(text);
   if (!json) return base::Wrap(json.error(), where);
   std::string pointer;

@@ -198,9 +198,7 @@ class Holder {
     // child then notices.
     auto child = base::Spawn(words, {.files = {input->read.get(), output->write.get(), "/dev/null"},
                                      .environment = Environment(uuid, folder_.path())});
-    if (!child) {
-      return Trouble(Kind::kMachine, words.front() + ": " + std::strerror(child.error()));
-    }
+    if (!child) return Trouble(Kind::kMachine, words.front() + ": " + std::strerror(child.error()));
     child_ = std::move(*child);
     input_ = std::move(input->write);
     output_ = std::move(output->read);
@@ -220,9 +218,8 @@ class Holder {
       holds_ = true;
       return std::string(text.substr(kMade.size()));
     }
-    if (text.starts_with(kNoLibrary)) {
+    if (text.starts_with(kNoLibrary))
       return Trouble(Kind::kNoLibrary, std::string(text.substr(kNoLibrary.size())));
-    }
     if (!text.starts_with(kRefused))
       return Trouble(Kind::kDied, "it said " + base::Printable(text));
     const std::string_view rest = text.substr(kRefused.size());
@@ -247,9 +244,8 @@ class Holder {
       if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (got <= 0) return Trouble(Kind::kDied, HowItEnded());
       line.append(buffer, static_cast<std::size_t>(got));
-      if (const std::size_t end = line.find('\n'); end != std::string::npos) {
+      if (const std::size_t end = line.find('\n'); end != std::string::npos)
         return line.substr(0, end);
-      }
       if (line.size() > kMaxLine) return Trouble(Kind::kDied, "its output is too long");
     }
   }
@@ -358,16 +354,13 @@ std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& r
   const Condition& condition = reading->condition;
   const ComputeMode mode = condition.compute_mode.value_or(ComputeMode::kDefault);
   if (mode == ComputeMode::kProhibited) return "its compute mode is PROHIBITED";
-  if (mode != ComputeMode::kDefault) {
+  if (mode != ComputeMode::kDefault)
     return "its compute mode is EXCLUSIVE: a task that starts meanwhile would fail";
-  }
-  if (condition.recovery.value_or(RecoveryAction::kNone) != RecoveryAction::kNone) {
+  if (condition.recovery.value_or(RecoveryAction::kNone) != RecoveryAction::kNone)
     return "the driver requests a recovery of this GPU";
-  }
   if (!reading->processes.empty()) return "it is in use";
-  if (reading->used_mib > kIdleMib) {
+  if (reading->used_mib > kIdleMib)
     return base::FormatMib(reading->used_mib) + " are used by no listed process";
-  }
   return "";
 }
 
@@ -376,13 +369,11 @@ std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::siz
                                                           const ContextOptions& options) {
   base::SystemClock clock;
   const ReadResult<Reading> before = probe.Read(device, clock.Now());
-  if (std::string obstacle = ContextObstacle(info, before); !obstacle.empty()) {
+  if (std::string obstacle = ContextObstacle(info, before); !obstacle.empty())
     return Trouble(Kind::kUnclear, std::move(obstacle));
-  }
   Holder holder;
-  if (auto started = holder.Start(options.holder, info.uuid); !started) {
+  if (auto started = holder.Start(options.holder, info.uuid); !started)
     return std::unexpected(started.error());
-  }
   const Tried<std::string> pci = holder.Await(options.patience);
   if (!pci) return std::unexpected(pci.error());
   if (*pci != "-" && !info.pci.empty() && PlainPci(*pci) != PlainPci(info.pci)) {

@@ -30,9 +30,8 @@ struct Field {
 const std::vector<Field>& Fields() {
   static const std::vector<Field> kFields = [] {
     std::vector<Field> fields = {{.number = 57, .title = "PCBID", .is_pci = true}};
-    for (const Counter& counter : Counters()) {
+    for (const Counter& counter : Counters())
       fields.push_back({.number = counter.dcgm, .title = counter.dcgm_title, .counter = &counter});
-    }
     fields.push_back({.number = 155, .title = "POWER", .is_power = true});
     fields.push_back({.number = 156, .title = "TOTEC", .is_energy = true});
     return fields;
@@ -94,9 +93,8 @@ std::string PciKey(std::string_view address) {
 
 std::string DmonFieldList() {
   std::string list;
-  for (const Field& field : Fields()) {
+  for (const Field& field : Fields())
     list += (list.empty() ? "" : ",") + std::to_string(field.number);
-  }
   return list;
 }
 

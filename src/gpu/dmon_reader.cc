@@ -56,9 +56,8 @@ void DmonReader::Start(base::Time now) {
   auto child = base::Spawn({options_.program, "dmon", "-e", DmonFieldList(), "-d",
                             std::to_string(options_.period.count())},
                            {.files = {"/dev/null", pipe->write.get(), pipe->write.get()}});
-  if (!child) {
+  if (!child)
     return Stop(now, options_.program + " cannot be started: " + std::strerror(child.error()));
-  }
   child_ = child->pid;
 }
 

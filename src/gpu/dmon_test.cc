@@ -75,9 +75,8 @@ TEST(DmonParser, IsTheSameWhateverThePieces) {
     DmonParser parser;
     std::vector<DmonRow> rows;
     for (std::size_t at = 0; at < text.size(); at += piece) {
-      for (DmonRow& row : parser.Feed(std::string_view(text).substr(at, piece))) {
+      for (DmonRow& row : parser.Feed(std::string_view(text).substr(at, piece)))
         rows.push_back(std::move(row));
-      }
     }
     ASSERT_EQ(rows.size(), 2u) << piece;
     EXPECT_EQ(rows[1].values.sm_active, 0.25);

@@ -45,9 +45,7 @@ ReadResult<std::vector<DeviceInfo>> FakeProbe::Devices() {
 ReadResult<Reading> FakeProbe::Read(std::size_t device, base::Time now) {
   std::unique_lock lock(mutex_);
   WaitWhileHanging(lock);
-  if (device >= devices_.size()) {
-    return NotFound("no GPU " + std::to_string(device));
-  }
+  if (device >= devices_.size()) return NotFound("no GPU " + std::to_string(device));
   ++reads_;
   if (devices_[device].error) return std::unexpected(*devices_[device].error);
   Reading reading = devices_[device].reading;

@@ -114,15 +114,12 @@ bool Health::TakeCondition(const Condition& now) {
 std::string Health::ConditionTrouble() const {
   const std::int64_t errors = last_.ecc_uncorrected.value_or(0) - ecc_at_start_.value_or(0);
   if (errors > 0) return std::string(kEccPrefix) + std::to_string(errors);
-  if (last_.remap_failed == true && acknowledged_.remap_failed != true) {
+  if (last_.remap_failed == true && acknowledged_.remap_failed != true)
     return "no spare memory rows are left";
-  }
-  if (last_.remap_pending == true && acknowledged_.remap_pending != true) {
+  if (last_.remap_pending == true && acknowledged_.remap_pending != true)
     return "memory rows wait for a reset to be replaced";
-  }
-  if (last_.recovery && last_.recovery != acknowledged_.recovery) {
+  if (last_.recovery && last_.recovery != acknowledged_.recovery)
     return std::string(RecoveryText(*last_.recovery));
-  }
   return restored_why_;
 }
 

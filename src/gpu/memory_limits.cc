@@ -64,9 +64,7 @@ Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
     return Unavailable("this driver has no memory limits (branch 615 has them)");
   const NvmlSession session(api);
   if (!session.open()) return Unavailable("the driver does not answer");
-  for (const MemoryLimit& limit : limits) {
-    CARMA_TRY(SetOne(api, group, limit));
-  }
+  for (const MemoryLimit& limit : limits) CARMA_TRY(SetOne(api, group, limit));
   return Unit{};
 }
 

@@ -62,9 +62,8 @@ ReadResult<Condition> AskCondition(NvmlCalls& calls, const NvmlDevice& device) {
     const bool given =
         CARMA_TRY(calls.Given(device.info.uuid, calls.api.compute_mode(device.board, &mode),
                               "compute mode", Weight::kTells));
-    if (given && mode <= static_cast<std::uint32_t>(ComputeMode::kExclusiveProcess)) {
+    if (given && mode <= static_cast<std::uint32_t>(ComputeMode::kExclusiveProcess))
       condition.compute_mode = static_cast<ComputeMode>(mode);
-    }
   }
   if (calls.api.mig_mode) {
     std::uint32_t current = 0, pending = 0;

@@ -31,9 +31,8 @@ template <class Memory>
 ReadResult<MemoryUse> UseOf(NvmlCalls& calls, nvml::Return code, const Memory& memory,
                             std::uint64_t reserved, const std::string& gpu) {
   if (code != nvml::kSuccess) return calls.FailureOf(gpu, code, "memory");
-  if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64) {
+  if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64)
     return NotTold(gpu);
-  }
   return MemoryUse{.total_mib = WholeMib(Bytes(memory.total)).value(),
                    .reserved_mib = StartedMib(Bytes(reserved)).value(),
                    .used_mib = StartedMib(Bytes(memory.used)).value()};
@@ -81,9 +80,8 @@ ReadResult<base::Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
   if (api.pci && api.pci(board.handle, &pci) == nvml::kSuccess) board.pci = Text(pci.bus_id);
   board.uuid = CARMA_TRY(AskUuid(calls, board.handle, board.Where()));
   char name[nvml::kNameBytes] = {};
-  if (api.name && api.name(board.handle, name, sizeof name) == nvml::kSuccess) {
+  if (api.name && api.name(board.handle, name, sizeof name) == nvml::kSuccess)
     board.name = Text(name);
-  }
   return base::Unit{};
 }
 
@@ -194,12 +192,10 @@ ReadResult<int> AskNumber(NvmlCalls& calls, nvml::GetInstanceIdFn* function,
                           const NvmlDevice& device, const char* what) {
   std::uint32_t number = 0;
   const nvml::Return code = function(device.handle, &number);
-  if (code != nvml::kSuccess) {
+  if (code != nvml::kSuccess)
     return calls.FailureOf(device.info.uuid, code, fmt::format("number of the {}", what));
-  }
-  if (number > 1'000'000) {
+  if (number > 1'000'000)
     return Corrupt(device.info.uuid, fmt::format("implausible number of the {}", what));
-  }
   return static_cast<int>(number);
 }
 
@@ -215,9 +211,8 @@ ReadResult<base::Unit> DescribeInstance(NvmlCalls& calls, const Board& board,
   place.compute_instance = compute_instance;
   place.profile = AskProfile(calls.api, board, device.GpuInstance());
   nvml::DeviceAttributes attributes{};
-  if (calls.api.attributes && calls.api.attributes(device.handle, &attributes) == nvml::kSuccess) {
+  if (calls.api.attributes && calls.api.attributes(device.handle, &attributes) == nvml::kSuccess)
     place.profile_name = MigProfileName(attributes, board_mib);
-  }
   if (!place.profile_name.empty()) device.info.name += " " + place.profile_name;
   return DescribeMemory(calls, device);
 }
@@ -269,9 +264,7 @@ ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& 
     } else {
       step = DescribeInstance(calls, board, board_mib, device);
     }
-    if (!step) {
-      device.info.trouble = {step.error().message, TroubleCause::kOther, step.error().gpu};
-    }
+    if (!step) device.info.trouble = {step.error().message, TroubleCause::kOther, step.error().gpu};
     if (!step && calls.driver_gone()) return std::unexpected(step.error());
     instances.push_back(std::move(device));
   }
@@ -328,9 +321,8 @@ std::string MigProfileName(const nvml::DeviceAttributes& attributes, std::int64_
       board_mib > 0 ? std::round(std::ceil(mib / board * 8) / 8 * std::ceil(board / kMibPerGib))
                     : std::ceil(mib / kMibPerGib);
   std::string name = fmt::format("{}g.{}gb", attributes.gpu_slices, static_cast<std::int64_t>(gib));
-  if (attributes.compute_slices == 0 || attributes.compute_slices >= attributes.gpu_slices) {
+  if (attributes.compute_slices == 0 || attributes.compute_slices >= attributes.gpu_slices)
     return name;
-  }
   return fmt::format("{}c.{}", attributes.compute_slices, name);
 }
 
@@ -345,9 +337,8 @@ ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std
 
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const NvmlListing& listing) {
   std::uint32_t count = 0;
-  if (const nvml::Return code = calls.api.count(&count); code != nvml::kSuccess) {
+  if (const nvml::Return code = calls.api.count(&count); code != nvml::kSuccess)
     return calls.Failure(code, "counting GPUs");
-  }
   if (count > kMaxDevices) {
     return Fail(ErrorCode::kCorrupt, "NVML counts {} GPUs, at most {} are plausible", count,
                 kMaxDevices);
@@ -386,9 +377,8 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
 
 base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls,
                                               std::span<NvmlDevice* const> devices) {
-  if (!devices.empty() && !calls.api.by_uuid) {
+  if (!devices.empty() && !calls.api.by_uuid)
     return Unavailable("NVML was reloaded; GPUs must be listed again");
-  }
   std::optional<base::Error> first_error;
   bool any = devices.empty();
   for (NvmlDevice* device : devices) {
@@ -398,9 +388,8 @@ base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls,
         device->info.mig ? device->info.mig->parent_uuid : device->info.uuid;
     nvml::Return code = calls.api.by_uuid(board_uuid.c_str(), &device->board);
     device->handle = device->board;
-    if (code == nvml::kSuccess && device->info.mig) {
+    if (code == nvml::kSuccess && device->info.mig)
       code = calls.api.by_uuid(device->info.uuid.c_str(), &device->handle);
-    }
     if (code == nvml::kSuccess) {
       any = true;
       continue;

@@ -31,9 +31,8 @@ base::Result<NvmlLibrary> LoadNvml(const std::string& library) {
     return Unavailable("no NVML library: {}", why ? why : library.c_str());
   }
   const NvmlApi api([opened = handle.get()](const char* name) { return ::dlsym(opened, name); });
-  if (const char* missing = MissingFunction(api)) {
+  if (const char* missing = MissingFunction(api))
     return Unavailable("{} is not NVML: it has no {}", library, missing);
-  }
   return NvmlLibrary{std::move(handle), api};
 }
 

@@ -99,9 +99,8 @@ base::Result<base::Unit> LibraryProbe::Open() {
   if (open_ && !calls_.driver_gone()) return base::Unit{};
   Shutdown();
   calls_.DriverIsBack();
-  if (const nvml::Return code = api_.init(); code != nvml::kSuccess) {
+  if (const nvml::Return code = api_.init(); code != nvml::kSuccess)
     return calls_.Failure(code, kOpening);
-  }
   initialised_ = true;
   base::Result<base::Unit> found = FindAgain();
   open_ = found.has_value();
@@ -110,9 +109,8 @@ base::Result<base::Unit> LibraryProbe::Open() {
 
 base::Result<base::Unit> LibraryProbe::FindAgain() {
   // To find a GPU by its name, NVML visits all GPUs.
-  if (!devices_.empty() && !listing_.leave_out.empty()) {
+  if (!devices_.empty() && !listing_.leave_out.empty())
     return Unavailable("NVML was reloaded; GPUs must be listed again");
-  }
   std::vector<NvmlDevice*> all;
   for (DeviceState& device : devices_) {
     device.sanity.Forget();
@@ -231,17 +229,13 @@ ReadResult<std::vector<DeviceInfo>> LibraryProbe::Devices() {
 
 ReadResult<Reading> LibraryProbe::Read(std::size_t index, base::Time now) {
   CARMA_TRY(Open());
-  if (index >= devices_.size()) {
-    return NotFound("no GPU {}", index);
-  }
+  if (index >= devices_.size()) return NotFound("no GPU {}", index);
   TakeEvents();
   DeviceState& device = devices_[index];
-  if (const DeviceTrouble& trouble = device.info.trouble; !trouble.empty()) {
+  if (const DeviceTrouble& trouble = device.info.trouble; !trouble.empty())
     return std::unexpected(ReadError(base::ErrorCode::kNotFound, trouble.text, trouble.gpu));
-  }
-  if (!device.handle) {
+  if (!device.handle)
     return NotFound("GPU {} was not found when the driver came back", device.info.uuid);
-  }
   Reading reading;
   reading.taken = now;
   ReadResult<base::Unit> step = ReadMemory(device, reading);
@@ -311,9 +305,8 @@ ReadResult<base::Unit> LibraryProbe::ReadCounters(DeviceState& device, Reading& 
     given = Given(device, metrics_.metrics[0].result, "SM activity", Weight::kDecides);
   if (!given) return std::unexpected(given.error());
   if (!*given) return base::Unit{};
-  if (!StoreGpm(Counters()[0], metrics_.metrics[0].value, reading)) {
+  if (!StoreGpm(Counters()[0], metrics_.metrics[0].value, reading))
     return Corrupt(device, "SM activity is not a percentage");
-  }
   reading.counters = CounterSource::kGpm;
   for (std::size_t i = 1; i < device.gpm_counters; ++i) {
     const nvml::GpmMetric& metric = metrics_.metrics[i];
@@ -420,9 +413,8 @@ std::expected<DriverVersions, NoDriver> AskDriverVersions(const std::string& lib
   DriverVersions versions{
       .driver = text(api.driver_version), .nvml = text(api.nvml_version), .cuda = ""};
   std::int32_t cuda = 0;
-  if (api.cuda_version && api.cuda_version(&cuda) == nvml::kSuccess && cuda > 0) {
+  if (api.cuda_version && api.cuda_version(&cuda) == nvml::kSuccess && cuda > 0)
     versions.cuda = std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
-  }
   if (api.shutdown) api.shutdown();
   return versions;
 }

@@ -404,9 +404,8 @@ TEST_F(NvmlProbeTest, StuckCountersAreNoIdleGpu) {
   nvml_->gpus[1].utilization = 100;
   nvml_->gpus[1].sm_percent = 0;
   base::Time now = base::FromMs(1'000);
-  for (; now < base::FromMs(1'000) + kStuckSpan; now += std::chrono::seconds(1)) {
+  for (; now < base::FromMs(1'000) + kStuckSpan; now += std::chrono::seconds(1))
     ASSERT_TRUE(probe_->Read(0, now));
-  }
   const auto stuck = probe_->Read(0, now);
   ASSERT_FALSE(stuck);
   EXPECT_EQ(stuck.error().code, ErrorCode::kCorrupt);

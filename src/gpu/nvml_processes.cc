@@ -108,9 +108,8 @@ ReadResult<base::Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& de
     const nvml::ProcessInfo& line = lines_[i];
     if (!IsOf(device, line, whole_list)) continue;
     ProcessUse use{.pid = static_cast<pid_t>(line.pid), .mps_client = mps};
-    if (line.used_gpu_memory != nvml::kNoValue64) {
+    if (line.used_gpu_memory != nvml::kNoValue64)
       use.used_mib = StartedMib(Bytes(line.used_gpu_memory)).value();
-    }
     AddUse(uses, use);
   }
   for (const ProcessUse& use : uses) MergeUse(now_, use);
@@ -150,9 +149,8 @@ ReadResult<base::Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const Nvml
   const bool given =
       CARMA_TRY(calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
                             "utilization by each process", Weight::kTells));
-  if (!given || count > samples_.size() || (count == 0 && busy.value_or(0) > 0)) {
+  if (!given || count > samples_.size() || (count == 0 && busy.value_or(0) > 0))
     return base::Unit{};
-  }
   std::map<pid_t, const nvml::ProcessUtilization*> newest;
   for (std::uint32_t i = 0; i < count; ++i) {
     const nvml::ProcessUtilization*& known = newest[static_cast<pid_t>(samples_[i].pid)];

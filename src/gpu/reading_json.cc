@@ -80,9 +80,8 @@ void AddAnswer(const ReadResult<Reading>& answer, Json& json) {
 Result<ReadResult<Reading>> TakeAnswer(JsonReader& in) {
   const Json* reading = in.Raw("reading");
   const Json* error = in.Raw("error");
-  if (!in.error() && (reading == nullptr) == (error == nullptr)) {
+  if (!in.error() && (reading == nullptr) == (error == nullptr))
     in.Complain("reading", "either this or /error");
-  }
   if (in.error()) return std::unexpected(*in.error());
   if (error) {
     ReadError told = CARMA_TRY(ErrorFromJson(*error));

@@ -32,12 +32,10 @@ Result<Recording> ParseHead(std::string_view line) {
   in.Get("driver", recording.driver, 200);
   const Json* devices = in.Raw("devices");
   if (in.error()) return std::unexpected(*in.error());
-  if (!devices || !devices->is_array() || devices->size() > kMaxDevices) {
+  if (!devices || !devices->is_array() || devices->size() > kMaxDevices)
     return Invalid("/devices: expected a list of at most 1024 GPUs");
-  }
-  for (const Json& item : *devices) {
+  for (const Json& item : *devices)
     recording.devices.push_back(CARMA_TRY(DeviceFromJson(item, "/devices")));
-  }
   return recording;
 }
 
@@ -73,9 +71,7 @@ std::string RecordingLine(const RecordedAnswer& answer) {
 }
 
 Result<Recording> ParseRecording(std::string_view text) {
-  if (text.size() > kMaxRecordingBytes) {
-    return Invalid("a recording of more than 256 MiB");
-  }
+  if (text.size() > kMaxRecordingBytes) return Invalid("a recording of more than 256 MiB");
   std::optional<Recording> recording;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
@@ -91,9 +87,8 @@ Result<Recording> ParseRecording(std::string_view text) {
     }
     Result<RecordedAnswer> answer = ParseAnswer(line, recording->devices.size());
     if (!answer) return base::Wrap(answer.error(), where);
-    if (!recording->answers.empty() && answer->at < recording->answers.back().at) {
+    if (!recording->answers.empty() && answer->at < recording->answers.back().at)
       return Invalid(where + ": /at_ms: expected no time before the previous");
-    }
     recording->answers.push_back(std::move(*answer));
   }
   if (!recording) return Invalid("line 1: expected the header of a recording");

@@ -34,18 +34,13 @@ ReplayProbe::ReplayProbe(Recording recording)
     : recording_(std::move(recording)),
       of_device_(recording_.devices.size()),
       next_(recording_.devices.size(), 0) {
-  for (std::size_t i = 0; i < recording_.answers.size(); ++i) {
+  for (std::size_t i = 0; i < recording_.answers.size(); ++i)
     of_device_[recording_.answers[i].device].push_back(i);
-  }
 }
 
 ReadResult<Reading> ReplayProbe::Read(std::size_t device, base::Time now) {
-  if (device >= of_device_.size()) {
-    return NotFound("no GPU " + std::to_string(device));
-  }
-  if (next_[device] == of_device_[device].size()) {
-    return Unavailable("the recording has ended");
-  }
+  if (device >= of_device_.size()) return NotFound("no GPU " + std::to_string(device));
+  if (next_[device] == of_device_[device].size()) return Unavailable("the recording has ended");
   if (!began_) began_ = now;
   const RecordedAnswer& answer = recording_.answers[of_device_[device][next_[device]++]];
   if (!answer.reading) return answer.reading;

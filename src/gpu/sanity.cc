@@ -22,9 +22,8 @@ std::string MemoryObjection(const Reading& reading) {
     return "more memory in use than it has";
   }
   for (const ProcessUse& use : reading.processes) {
-    if (use.used_mib.value_or(0) > reading.total_mib) {
+    if (use.used_mib.value_or(0) > reading.total_mib)
       return fmt::format("pid {} uses more memory than the GPU has", use.pid);
-    }
   }
   return "";
 }

@@ -57,13 +57,9 @@ ReadResult<std::vector<DeviceInfo>> SteadyProbe::Devices() {
 }
 
 ReadResult<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
-  if (device >= kept_.size()) {
-    return NotFound("no GPU {}", device);
-  }
+  if (device >= kept_.size()) return NotFound("no GPU {}", device);
   if (!looked_) looked_ = now;
-  if (!listed_) {
-    return Unavailable("waiting for the driver's list of GPUs");
-  }
+  if (!listed_) return Unavailable("waiting for the driver's list of GPUs");
   const bool missing = !numbers_[device] || !kept_[device].trouble.empty() || lost_[device];
   if (missing && now - *looked_ >= kLookAgainSpan) {
     looked_ = now;

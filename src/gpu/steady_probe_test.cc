@@ -20,9 +20,8 @@ class ChangingProbe : public Probe {
     return list;
   }
   ReadResult<Reading> Read(std::size_t device, base::Time now) override {
-    if (!list.at(device).trouble.empty() || lost == static_cast<int>(device)) {
+    if (!list.at(device).trouble.empty() || lost == static_cast<int>(device))
       return NotFound(list[device].trouble.text);
-    }
     return Reading{.taken = now, .used_mib = list[device].reserved_mib};
   }
   std::vector<DeviceInfo> list;

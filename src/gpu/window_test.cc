@@ -57,9 +57,8 @@ TEST(Window, UtilisationHasAMeanOfItsOwn) {
 
 Window Filled(const std::vector<Point>& points) {
   Window window(std::chrono::seconds(60));
-  for (const Point& p : points) {
+  for (const Point& p : points)
     window.Add({.taken = base::FromMs(p.at_s * 1000), .sm_active = p.sm_active});
-  }
   return window;
 }
 

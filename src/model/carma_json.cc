@@ -42,18 +42,16 @@ std::optional<std::int64_t> WholeNumber(const Json& value) {
 Taken TakeCount(const Json& value, std::int64_t high, std::int64_t& target,
                 std::string_view pointer) {
   const std::optional<std::int64_t> number = WholeNumber(value);
-  if (!number || *number < 0 || *number > high) {
+  if (!number || *number < 0 || *number > high)
     return Expected(std::string(pointer), fmt::format("a whole number from 0 to {}", high));
-  }
   target = *number;
   return {};
 }
 
 Taken TakeNumber(const Json& value, double high, double& target, std::string_view pointer) {
   const double number = value.is_number() ? value.get<double>() : -1;
-  if (!(number >= 0) || !(number <= high)) {
+  if (!(number >= 0) || !(number <= high))
     return Expected(std::string(pointer), fmt::format("a number from 0 to {}", high));
-  }
   target = number;
   return {};
 }
@@ -61,9 +59,8 @@ Taken TakeNumber(const Json& value, double high, double& target, std::string_vie
 Taken TakeText(const Json& value, std::string& target, std::string_view pointer,
                std::size_t max_bytes = kMaxTextBytes) {
   const auto* text = value.get_ptr<const std::string*>();
-  if (text == nullptr || text->size() > max_bytes) {
+  if (text == nullptr || text->size() > max_bytes)
     return Expected(std::string(pointer), fmt::format("text of at most {} bytes", max_bytes));
-  }
   target = *text;
   return {};
 }
@@ -161,9 +158,7 @@ Taken TakeLayers(const Json& value, LayerList& list) {
   list.layers.reserve(std::min(value.size(), kMaxLayers));
   for (const Json& cells : value) {
     const std::size_t row = list.layers.size();
-    if (row == kMaxLayers) {
-      return Expected("/layers", fmt::format("at most {} layers", kMaxLayers));
-    }
+    if (row == kMaxLayers) return Expected("/layers", fmt::format("at most {} layers", kMaxLayers));
     if (!cells.is_array() || cells.size() < kRequiredCells) {
       return Expected(fmt::format("/layers/{}", row),
                       "a row [type, in, out, params, …] of 4 to 9 entries");
@@ -194,9 +189,7 @@ struct Draft {
 };
 
 Taken TakeSaved(const Json& value, LayerList& list) {
-  if (!value.is_object()) {
-    return Expected("/saved_bytes", "an object with per_sample and constant");
-  }
+  if (!value.is_object()) return Expected("/saved_bytes", "an object with per_sample and constant");
   SavedBytes saved;
   for (const auto& [key, item] : value.items()) {
     Taken taken;
@@ -355,9 +348,8 @@ Taken Finish(Draft& draft) {
     list.saved = SavedBytes{.per_sample = per_sample,
                             .constant = std::max(0.0, *draft.saved_b2 - 2 * per_sample)};
   }
-  if (!list.has_input_shapes) {
+  if (!list.has_input_shapes)
     AddNote(list, Note::Kind::kMissingShapes, "most rows do not state their inputs");
-  }
   NoteUnknownTypes(list, {});
   NoteMissingShapes(list);
   return {};

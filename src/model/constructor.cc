@@ -30,9 +30,8 @@ class Arguments {
   // The value of a keyword, "" if it is not there.
   std::string_view Keyword(std::string_view name) const {
     for (const std::string_view piece : pieces_) {
-      if (piece.size() > name.size() && piece.starts_with(name) && piece[name.size()] == '=') {
+      if (piece.size() > name.size() && piece.starts_with(name) && piece[name.size()] == '=')
         return piece.substr(name.size() + 1);
-      }
     }
     return "";
   }
@@ -150,9 +149,8 @@ Number RecurrentParams(const Arguments& arguments, Layer& layer) {
     return Arguments::Sum(Arguments::Product(rows, columns), projection);
   };
   Number params = weights(layer.in_features);
-  if (layers > 1) {
+  if (layers > 1)
     params = Arguments::Sum(params, Arguments::Product(weights(layer.out_features), layers - 1));
-  }
   return Arguments::Product(params, ways);
 }
 

@@ -24,9 +24,7 @@ class PackedLines {
     if (fd.get() < 0) return base::FailErrno(errno, base::Printable(path));
     struct stat info {};
     if (::fstat(fd.get(), &info) != 0) return base::FailErrno(errno, "stat " + path);
-    if (!S_ISREG(info.st_mode)) {
-      return Invalid(base::Printable(path) + ": expected a regular file");
-    }
+    if (!S_ISREG(info.st_mode)) return Invalid(base::Printable(path) + ": expected a regular file");
     PackedLines lines;
     lines.path_ = base::Printable(path);
     lines.file_.reset(::gzdopen(fd.get(), "rb"));
@@ -41,9 +39,8 @@ class PackedLines {
     while (true) {
       const std::string_view rest = std::string_view(buffer_).substr(at_);
       const std::size_t end = rest.find('\n');
-      if (line.size() + std::min(end, rest.size()) > kMaxSummaryBytes) {
+      if (line.size() + std::min(end, rest.size()) > kMaxSummaryBytes)
         return Fail(fmt::format("a line of more than {} bytes", kMaxSummaryBytes));
-      }
       line.append(rest.substr(0, end));
       if (end != std::string_view::npos) {
         at_ += end + 1;
@@ -76,13 +73,11 @@ class PackedLines {
     const char* text = ::gzerror(file_.get(), &code);
     buffer_.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     unpacked_ += buffer_.size();
-    if (unpacked_ > kMaxDataSetBytes) {
+    if (unpacked_ > kMaxDataSetBytes)
       return Fail(fmt::format("more than {} bytes unpacked", kMaxDataSetBytes));
-    }
     // A packed file that was cut ends in Z_BUF_ERROR, after all that could be unpacked.
-    if (got < 0 || (got == 0 && code != Z_OK)) {
+    if (got < 0 || (got == 0 && code != Z_OK))
       return Fail(fmt::format("cannot be unpacked: {}", base::Printable(text)));
-    }
     return got > 0;
   }
 

@@ -62,9 +62,8 @@ Features Summarize(const LayerList& list) {
     features.embedding += op == Op::kEmbedding;
     if (op == Op::kActivation) functions.Add(layer.type);
     // Position tables and the like are the same for every batch.
-    if (layer.out.ScalesWithBatch()) {
+    if (layer.out.ScalesWithBatch())
       features.activations = std::min(features.activations + layer.out.Elements(), kMaxElements);
-    }
   }
   features.activation_function = functions.Commonest();
   return features;

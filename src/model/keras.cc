@@ -181,9 +181,8 @@ base::Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
     while (params.ends_with(' ') || params.ends_with('|')) params.remove_suffix(1);
     const int depth = TakeDepth(cells[static_cast<std::size_t>(Column::kLabel)]);
     if (!base::Trim(params).empty()) {
-      if (rows.size() == kMaxLayers) {
+      if (rows.size() == kMaxLayers)
         return lines.Fail(fmt::format("more than {} layers", kMaxLayers));
-      }
       const int deepest = rows.empty() ? 0 : rows.back().depth + 1;
       rows.push_back({{}, std::min({depth, deepest, kMaxDepth}), lines.next()});
     } else if (base::Trim(line).empty()) {
@@ -191,9 +190,8 @@ base::Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
     } else if (rows.empty()) {
       return lines.Fail("a line without a number of parameters, expected a Keras layer");
     }
-    for (std::size_t column = 0; column < kTitles.size(); ++column) {
+    for (std::size_t column = 0; column < kTitles.size(); ++column)
       AppendWithoutBlanks(rows.back().cells[column], cells[column]);
-    }
   }
   return rows;
 }
@@ -220,9 +218,8 @@ void TranslateType(Layer& layer, bool cut) {
     return cut ? t.keras.starts_with(layer.type) : t.keras == layer.type;
   });
   if (known != std::end(kTypes)) layer.type = known->torch;
-  if (layer.type == "BatchNorm") {
+  if (layer.type == "BatchNorm")
     layer.type += layer.out.rank() == 4 ? "2d" : layer.out.rank() == 5 ? "3d" : "1d";
-  }
   if (layer.type != "Activation") return;
   const std::string name = base::ToLower(layer.name);
   const auto* function = std::ranges::find_if(
@@ -406,9 +403,8 @@ base::Result<Sums> TakeInOrder(LayerList& list, Table& table, const std::vector<
     sums.moving += statistics;
     layer.params -= statistics;
     layer.trainable = Cell(rows[i], Column::kTrainable) == "N" ? 0 : layer.params;
-    if (!AddParams(sums.params, layer.params)) {
+    if (!AddParams(sums.params, layer.params))
       return lines.FailAt(rows[i].line, "more than 2^48 parameters");
-    }
     list.layers.push_back(std::move(layer));
   }
   return sums;

@@ -140,9 +140,8 @@ bool IsOperation(const Layer& layer) {
   if (layer.kind == RowKind::kLeaf) return true;
   if (layer.kind == RowKind::kContainer) return false;
   const Op op = OpOf(layer.type);
-  if (layer.kind == RowKind::kBlock) {
+  if (layer.kind == RowKind::kBlock)
     return op == Op::kBatchNorm || op == Op::kLayerNorm || op == Op::kAttention;
-  }
   if (op == Op::kActivation || op == Op::kDropout || op == Op::kReshape) return true;
   if (op == Op::kPool) return IsPlainPool(layer.type);
   return layer.params > 0;

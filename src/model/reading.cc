@@ -29,9 +29,8 @@ std::string Names(const std::vector<std::string>& names) {
 
 // Distinct names, as many as a note shows and one more.
 void AddOnce(std::vector<std::string>& names, const std::string& name) {
-  if (names.size() <= kNamesInANote && std::ranges::find(names, name) == names.end()) {
+  if (names.size() <= kNamesInANote && std::ranges::find(names, name) == names.end())
     names.push_back(name);
-  }
 }
 
 // PyTorch's modules with weights that never contain others that a summary would print.
@@ -105,9 +104,8 @@ std::vector<std::int64_t> Commonest(std::vector<std::int64_t> values) {
   }
   std::ranges::sort(counted);
   std::vector<std::int64_t> commonest;
-  for (std::size_t i = 0; i < std::min(counted.size(), kBatchCandidates); ++i) {
+  for (std::size_t i = 0; i < std::min(counted.size(), kBatchCandidates); ++i)
     commonest.push_back(counted[i].second);
-  }
   return commonest;
 }
 
@@ -399,16 +397,14 @@ base::Result<Lines> Lines::Split(std::string_view text, std::string_view path) {
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
     const std::size_t number = lines.lines_.size() + 1;
-    if (number > kMaxLines) {
+    if (number > kMaxLines)
       return lines.FailAt(number, fmt::format("more than {} lines", kMaxLines));
-    }
     if (line.size() > kMaxLineBytes) {
       return lines.FailAt(number, fmt::format("a line of {} bytes, at most {} are accepted",
                                               line.size(), kMaxLineBytes));
     }
-    if (line.find('\0') != std::string_view::npos) {
+    if (line.find('\0') != std::string_view::npos)
       return lines.FailAt(number, "a NUL byte, expected text");
-    }
     lines.lines_.push_back(line);
   }
   return lines;

@@ -142,9 +142,7 @@ base::Result<LayerList> ParseSummary(std::string_view text, std::string_view pat
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && text[first] == '{') {
-    return ReadLayerList(text, path);
-  }
+  if (first != std::string_view::npos && text[first] == '{') return ReadLayerList(text, path);
   Lines lines = CARMA_TRY(Lines::Split(text, path));
   return ReadText(lines);
 }

@@ -289,9 +289,8 @@ TEST(TorchTree, DerivesParametersFromConstructors) {
 TEST(TorchTree, RepeatsModulesPrintedOnce) {
   const LayerList list = Parse(Fixture("tree_plain"));
   const auto names = Paths(list);
-  for (const char* name : {"layers.0.norm", "layers.1.norm", "layers.2", "layers.2.self_attn"}) {
+  for (const char* name : {"layers.0.norm", "layers.1.norm", "layers.2", "layers.2.self_attn"})
     EXPECT_EQ(std::ranges::count(names, name), 1) << name;
-  }
   EXPECT_EQ(names.back(), "");
 }
 
@@ -330,9 +329,8 @@ TEST(Keras, IsNotTakenForTorchSummaryByItsConnections) {
 
 TEST(Keras, SeesChannelsThatStandFirst) {
   std::string text = Fixture("keras2");
-  for (std::size_t at = 0; (at = text.find("(None, 30, 30, 8)", at)) != std::string::npos;) {
+  for (std::size_t at = 0; (at = text.find("(None, 30, 30, 8)", at)) != std::string::npos;)
     text.replace(at, 17, "(None, 8, 30, 30)");
-  }
   EXPECT_EQ(Parse(text).layers[0].out, S({-1, 8, 30, 30}));
 }
 

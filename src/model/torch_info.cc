@@ -202,9 +202,8 @@ base::Result<Table> TakeTable(Lines& lines, const Header& header) {
     }
     if (table.rows.size() == kMaxLayers)
       return lines.Fail(fmt::format("more than {} layers", kMaxLayers));
-    if (!table.Fits(depth)) {
+    if (!table.Fits(depth))
       return lines.Fail(fmt::format("a module at depth {} without a parent above it", depth));
-    }
     if (!AddParams(table.params, row.layer.params)) return lines.Fail("more than 2^48 parameters");
     table.repeated += row.repeated;
     if (header.named) {
@@ -230,9 +229,8 @@ std::vector<std::size_t> TakeInOrder(LayerList& list, Table& table) {
     table.rows[i].kind = table.rows[i].params > 0 ? RowKind::kBlock : RowKind::kContainer;
   }
   for (const std::size_t row : FinishingOrder(table.depths)) {
-    if (table.depths[row] == deepest && deepest > 0 && LooksCollapsed(table.rows[row])) {
+    if (table.depths[row] == deepest && deepest > 0 && LooksCollapsed(table.rows[row]))
       collapsed.push_back(list.layers.size());
-    }
     list.layers.push_back(std::move(table.rows[row]));
   }
   return collapsed;

@@ -16,9 +16,8 @@ std::optional<Layer> ParseRow(std::string_view line) {
   line = base::Trim(line);
   const std::size_t open = line.find('[');
   const std::size_t close = line.rfind(']');
-  if (open == std::string_view::npos || close == std::string_view::npos || close < open) {
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open)
     return std::nullopt;
-  }
   const std::string_view label = base::Trim(line.substr(0, open));
   const std::size_t dash = label.rfind('-');
   if (dash == std::string_view::npos || !IsName(label.substr(0, dash)) ||
@@ -54,9 +53,8 @@ base::Result<LayerList> ReadTorchSummary(Lines& lines) {
           fmt::format("'{}', expected a row like 'Conv2d-1  [-1, 64, 112, 112]  9,408'",
                       base::Printable(base::Trim(line), 80)));
     }
-    if (list.layers.size() == kMaxLayers) {
+    if (list.layers.size() == kMaxLayers)
       return lines.Fail(fmt::format("more than {} layers", kMaxLayers));
-    }
     if (!AddParams(row_sum, layer->params)) return lines.Fail("more than 2^48 parameters");
     list.layers.push_back(std::move(*layer));
   }

@@ -128,19 +128,16 @@ class TreeReader {
     module.index = opening->attribute;
     if (module.copies > 1) module.index = module.index.substr(0, module.index.find('-'));
     module.layer.name = JoinPath(module.parent, module.index);
-    if (module.layer.name.size() > kMaxPathBytes) {
+    if (module.layer.name.size() > kMaxPathBytes)
       return lines_.Fail("names of attributes are too long");
-    }
-    if (open_.size() == kMaxDepth) {
+    if (open_.size() == kMaxDepth)
       return lines_.Fail(fmt::format("modules nested deeper than {} levels", kMaxDepth));
-    }
     open_.push_back(std::move(module));
     if (!opening->arguments) return base::Unit{};
     told_ |= opening->params.has_value();
     const auto derived = ReadConstructor(*opening->arguments, open_.back().layer);
-    if (!opening->params && !derived && !opening->arguments->empty()) {
+    if (!opening->params && !derived && !opening->arguments->empty())
       AddUndetermined(open_.back().layer.type);
-    }
     return Close(opening->params ? opening->params : derived.value_or(0));
   }
 
@@ -179,14 +176,12 @@ class TreeReader {
   base::Result<base::Unit> Copy(const Open& module) {
     const std::size_t rows = list_.layers.size() - module.first_row;
     const std::size_t copies = static_cast<std::size_t>(module.copies) - 1;
-    if (copies > (kMaxCopiedRows - copied_rows_) / rows) {
+    if (copies > (kMaxCopiedRows - copied_rows_) / rows)
       return lines_.Fail(fmt::format("more than {} layers from lines 'N x'", kMaxCopiedRows));
-    }
     const std::size_t copied = rows * copies;
     copied_rows_ += copied;
-    if (list_.layers.size() + copied > kMaxLayers) {
+    if (list_.layers.size() + copied > kMaxLayers)
       return lines_.Fail(fmt::format("more than {} layers", kMaxLayers));
-    }
     const std::size_t prefix = JoinPath(module.parent, module.index).size();
     const std::int64_t first = ParseCount(module.index).value_or(0);
     for (std::int64_t copy = 1; copy < module.copies; ++copy) {
@@ -213,9 +208,8 @@ class TreeReader {
   }
 
   void AddUndetermined(const std::string& type) {
-    if (std::ranges::find(undetermined_, type) == undetermined_.end() && undetermined_.size() < 5) {
+    if (std::ranges::find(undetermined_, type) == undetermined_.end() && undetermined_.size() < 5)
       undetermined_.push_back(type);
-    }
   }
 
   // An output layer as large as the word table is that table: language models tie the two, and a

@@ -53,9 +53,8 @@ double AreaBound(std::span<const BoundTask> tasks, double capacity,
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool) {
   if (tasks.empty() || pool.gpus <= 0) return {};
   double longest_s = 0;
-  for (const BoundTask& task : tasks) {
+  for (const BoundTask& task : tasks)
     longest_s = std::max(longest_s, Seconds(task.release) + task.load_s + task.run_s);
-  }
   const double gpus = pool.gpus;
   const auto sm_active = [](const BoundTask& task) { return task.sm_active; };
   std::vector<Bound> bounds{{kLongestTask, longest_s},
@@ -81,9 +80,8 @@ std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundP
 double TightestBound(std::span<const Bound> bounds) {
   double highest_s = 0;
   for (const Bound& bound : bounds) {
-    if (bound.name != kLongestTask && bound.name != kSmAreaShared && bound.name != kMemoryArea) {
+    if (bound.name != kLongestTask && bound.name != kSmAreaShared && bound.name != kMemoryArea)
       continue;
-    }
     highest_s = std::max(highest_s, bound.makespan_s);
   }
   return highest_s;

@@ -16,9 +16,8 @@ namespace {
 // that a spreadsheet would take for a formula is made harmless.
 std::string Cell(std::string_view text) {
   std::string cell = "\"";
-  if (!text.empty() && std::string_view("=+-@\t").find(text.front()) != std::string_view::npos) {
+  if (!text.empty() && std::string_view("=+-@\t").find(text.front()) != std::string_view::npos)
     cell += '\'';
-  }
   for (const char c : text) {
     if (c == '"') cell += '"';
     cell += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
@@ -40,9 +39,8 @@ void AddTask(const std::string& label, const RunTask& task, core::Time zero, std
   if (counts) {
     execution_s = base::Seconds(*outcome.executed);
     jct_s = std::max(base::Seconds(*task.ended - task.submitted), *execution_s);
-    if (task.solo_s && *task.solo_s > 0 && task.state == core::TaskState::kSucceeded) {
+    if (task.solo_s && *task.solo_s > 0 && task.state == core::TaskState::kSucceeded)
       slowdown = base::Seconds(*outcome.last_executed) / *task.solo_s;
-    }
   }
   const auto first =
       task.attempts.empty() ? std::nullopt : std::optional(task.attempts.front().started);
@@ -87,9 +85,8 @@ std::string TasksCsv(std::span<const Report> reports) {
       "memory_seen_mib,reason\n";
   for (const Report& report : reports) {
     if (!report.run) continue;
-    for (const RunTask& task : report.run->tasks) {
+    for (const RunTask& task : report.run->tasks)
       AddTask(report.metrics.label, task, report.run->from, text);
-    }
   }
   return text;
 }

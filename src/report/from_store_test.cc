@@ -94,9 +94,7 @@ TEST(StoreRun, AttemptsFollowTheStates) {
        {{At(10), At(40), AttemptEnd::kStopped, {0}}}},
       {"cancelled in the queue", Task(TaskState::kCancelled, {}, 40, {}), {}, {}},
   };
-  for (const Case& c : cases) {
-    EXPECT_EQ(AttemptsOf(c.task, c.events), c.attempts) << c.name;
-  }
+  for (const Case& c : cases) EXPECT_EQ(AttemptsOf(c.task, c.events), c.attempts) << c.name;
 }
 
 TEST(StoreRun, WhatAnAttemptHeldAndWasPromisedIsToldByItsAccount) {

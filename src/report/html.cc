@@ -39,9 +39,8 @@ void PutProvenance(std::string& out, const std::vector<Case>& cases) {
       Put(out, "<dd>{} to {}</dd>", base::FormatTimeIso(first.first_submitted),
           base::FormatTimeIso(first.last_ended));
     }
-    if (!first.provenance.empty()) {
+    if (!first.provenance.empty())
       Put(out, "<dd><code>{}</code></dd>", Escape(first.provenance, 4096));
-    }
   }
   out += "</dl><p>Definitions of the metrics: docs/server/metrics.md of CARMA.</p></section>\n";
 }
@@ -152,9 +151,8 @@ std::string Html(std::span<const Report> reports, std::string_view title,
   for (const Report& report : reports) metrics.push_back(report.metrics);
   std::string out, letters;
   PutResult(out, metrics);
-  if (CasesOf(metrics).size() == 1) {
+  if (CasesOf(metrics).size() == 1)
     return HtmlPage(title, out + "<div class=\"single\">" + Body(reports, clock) + "</div>");
-  }
   if (!WantsLetters(reports)) return HtmlPage(title, out + Body(reports, clock));
   const std::vector<Report> lettered = WithLetters(reports, letters);
   return HtmlPage(title, out + letters + Body(lettered, clock));

@@ -87,9 +87,8 @@ TaskTimes TimesOf(const std::vector<const RunRecord*>& runs) {
       const double jct_s = std::max(Seconds(*task.ended - task.submitted), execution_s);
       times.jct_s.push_back(jct_s);
       times.waiting_s.push_back(jct_s - execution_s);
-      if (task.solo_s && *task.solo_s > 0 && task.state == core::TaskState::kSucceeded) {
+      if (task.solo_s && *task.solo_s > 0 && task.state == core::TaskState::kSucceeded)
         times.slowdown.push_back(Seconds(*outcome.last_executed) / *task.solo_s);
-      }
     }
   }
   return times;
@@ -119,9 +118,7 @@ void PutComparison(std::string& out, const std::vector<Case>& cases) {
   PutBars(out, BarsOf(cases, "slowdown_mean", "Slowdown against running alone, mean"));
   PutBars(out, BarsOf(cases, "oom_crashes", "OOM crashes"));
   out += "</div>";
-  if (cases.size() > kMaxBars) {
-    Put(out, "<p>The first {} of {} runs.</p>", kMaxBars, cases.size());
-  }
+  if (cases.size() > kMaxBars) Put(out, "<p>The first {} of {} runs.</p>", kMaxBars, cases.size());
   out += "</section>\n";
 }
 

@@ -96,9 +96,8 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
   }
   if (cases.size() > 1) {
     out += "<p>Differences are relative to the first column.";
-    if (replays) {
+    if (replays)
       out += " Replays: mean ± standard deviation; a difference in brackets is within their noise.";
-    }
     out += "</p>";
   }
   for (const Case& each : cases) {
@@ -113,9 +112,8 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
 void PutGroups(std::string& out, const std::vector<Case>& cases) {
   std::map<std::string, std::vector<std::pair<const Case*, const GroupMetrics*>>> by_name;
   for (const Case& each : cases) {
-    for (const GroupMetrics& group : each.replays.front()->groups) {
+    for (const GroupMetrics& group : each.replays.front()->groups)
       by_name[group.name].emplace_back(&each, &group);
-    }
   }
   if (by_name.empty()) return;
   constexpr std::size_t kMostRows = 200;

@@ -197,9 +197,8 @@ TEST(Html, StaysBoundedHoweverLongTheRun) {
 
 TEST(Html, ReplaysAreDrawnOnce) {
   std::vector<Report> reports;
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed)
     reports.push_back(MakeReport(Make({.label = "magm", .tasks = 30, .seed = seed})));
-  }
   const std::string html = Html(reports, "replays");
   EXPECT_THAT(html, HasSubstr("5 replays"));
   EXPECT_THAT(html, HasSubstr(" ± "));

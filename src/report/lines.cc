@@ -207,9 +207,8 @@ std::vector<std::string> BoundNames(std::span<const Case> cases) {
   std::vector<std::string> names;
   for (const Case& each : cases) {
     for (const Bound& bound : each.replays.front()->bounds) {
-      if (std::find(names.begin(), names.end(), bound.name) == names.end()) {
+      if (std::find(names.begin(), names.end(), bound.name) == names.end())
         names.push_back(bound.name);
-      }
     }
   }
   return names;

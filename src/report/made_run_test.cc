@@ -32,9 +32,8 @@ void FillPoints(const std::multimap<core::Time, std::pair<const Kind*, int>>& ch
   gpu.points.push_back({.at = {}, .used_mib = 450, .sm_active = 0, .power_w = 57});
   for (auto it = changes.begin(); it != changes.end();) {
     const core::Time at = it->first;
-    for (; it != changes.end() && it->first == at; ++it) {
+    for (; it != changes.end() && it->first == at; ++it)
       residents[it->second.first] += it->second.second;
-    }
     GpuPoint point{.at = at, .used_mib = 450};
     double idle = 1;
     for (const auto& [kind, count] : residents) {

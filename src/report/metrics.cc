@@ -44,9 +44,8 @@ void GetCounts(JsonReader& in, Metrics& metrics) {
   std::map<TaskState, std::int64_t> by_state;
   for (const auto& [name, count] : counts->items()) {
     const std::optional<TaskState> state = core::ParseTaskState(name);
-    if (!state || !count.is_number_integer()) {
+    if (!state || !count.is_number_integer())
       return in.Complain("tasks_by_state", "numbers by task state");
-    }
     by_state[*state] = count.get<std::int64_t>();
   }
   metrics.tasks_by_state.assign(by_state.begin(), by_state.end());
@@ -57,9 +56,7 @@ void GetCounts(JsonReader& in, Metrics& metrics) {
 Metrics Compute(const RunRecord& run) {
   Tally tally;
   for (const RunTask& task : run.tasks) tally.Add(OutcomeOf(task));
-  if (tally.first_submitted()) {
-    AddGpus(run, *tally.first_submitted(), *tally.last_ended(), tally);
-  }
+  if (tally.first_submitted()) AddGpus(run, *tally.first_submitted(), *tally.last_ended(), tally);
   Metrics metrics = tally.Finish();
   metrics.label = run.label;
   metrics.provenance = run.provenance;
@@ -72,9 +69,8 @@ Metrics Compute(const RunRecord& run) {
 Json ToJson(const Metrics& metrics) {
   Json json = base::FieldsToJson(metrics, base::Absent::kNull);
   Json& by_state = json["tasks_by_state"] = Json::object();
-  for (const auto& [state, count] : metrics.tasks_by_state) {
+  for (const auto& [state, count] : metrics.tasks_by_state)
     by_state[std::string(core::TaskStateName(state))] = count;
-  }
   return json;
 }
 

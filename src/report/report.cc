@@ -135,9 +135,8 @@ Result<const Json*> ListOf(JsonReader& in, const char* key, std::size_t most,
   static const Json kNone = Json::array();
   const Json* list = in.Raw(key);
   if (list == nullptr || list->is_null()) return &kNone;
-  if (!list->is_array() || list->size() > most) {
+  if (!list->is_array() || list->size() > most)
     return Expected(pointer + "/" + key, "a list of at most " + std::to_string(most));
-  }
   return list;
 }
 
@@ -164,9 +163,8 @@ Result<Attempt> ReadAttempt(const Json& json, const std::string& pointer, std::s
   if (!known) return Expected(pointer + "/end", "how the attempt ended");
   attempt.end = *known;
   for (const Json& gpu : **list) {
-    if (!gpu.is_number_unsigned() || gpu.get<std::uint64_t>() >= gpus) {
+    if (!gpu.is_number_unsigned() || gpu.get<std::uint64_t>() >= gpus)
       return Expected(pointer + "/gpus", "indices below " + std::to_string(gpus));
-    }
     attempt.gpus.push_back(gpu.get<int>());
   }
   return attempt;
@@ -206,9 +204,8 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
   for (std::size_t i = 0; i < (*attempts)->size(); ++i) {
     const std::string place = pointer + "/attempts/" + std::to_string(i);
     Attempt attempt = CARMA_TRY(ReadAttempt((**attempts)[i], place, gpus));
-    if (i > 0 && attempt.started < task.attempts.back().ended) {
+    if (i > 0 && attempt.started < task.attempts.back().ended)
       return Expected(place + "/from_ms", "not before the end of the previous attempt");
-    }
     task.attempts.push_back(std::move(attempt));
   }
   return task;
@@ -217,9 +214,8 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
 Result<Unit> ReadColumn(JsonReader& in, const char* key, const std::string& pointer, double most,
                         double GpuPoint::*column, std::vector<GpuPoint>& points) {
   const Json& list = *CARMA_TRY(ListOf(in, key, points.size(), pointer));
-  if (list.size() != points.size()) {
+  if (list.size() != points.size())
     return Expected(pointer + "/" + key, "as many values as at_ms has");
-  }
   for (std::size_t i = 0; i < points.size(); ++i) {
     const Json& value = list[i];
     const bool sound = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= most;
@@ -276,15 +272,13 @@ Result<RunRecord> ReadRun(const Json& json, const std::string& pointer) {
     if (!*list) return std::unexpected(list->error());
   }
   if (run.to < run.from) return Expected(pointer + "/to_ms", "not before from_ms");
-  for (std::size_t i = 0; i < (*gpus)->size(); ++i) {
+  for (std::size_t i = 0; i < (*gpus)->size(); ++i)
     run.gpus.push_back(CARMA_TRY(ReadGpu((**gpus)[i], pointer + "/gpus/" + std::to_string(i))));
-  }
   for (std::size_t i = 0; i < (*tasks)->size(); ++i) {
     const std::string place = pointer + "/tasks/" + std::to_string(i);
     RunTask task = CARMA_TRY(ReadTask((**tasks)[i], place, run.gpus.size()));
-    if (!run.tasks.empty() && task.id <= run.tasks.back().id) {
+    if (!run.tasks.empty() && task.id <= run.tasks.back().id)
       return Expected(place + "/id", "a number above that of the previous task");
-    }
     run.tasks.push_back(std::move(task));
   }
   for (std::size_t i = 0; i < (*waits)->size(); ++i) {
@@ -301,9 +295,8 @@ Result<RunRecord> ReadRun(const Json& json, const std::string& pointer) {
 
 Result<Report> ReadReport(const Json& json, const std::string& pointer) {
   Result<Metrics> metrics = FromJson(json);
-  if (!metrics) {
+  if (!metrics)
     return std::unexpected(base::Error{metrics.error().code, pointer + metrics.error().message});
-  }
   Report report{.metrics = *std::move(metrics)};
   const auto run = json.find("run");
   if (run == json.end() || run->is_null()) return report;
@@ -341,12 +334,10 @@ Result<std::vector<Report>> ReportsFromJsonText(std::string_view text) {
     reports.push_back(CARMA_TRY(ReadReport(json, "")));
     return reports;
   }
-  if (json.empty() || json.size() > kMaxReports) {
+  if (json.empty() || json.size() > kMaxReports)
     return Invalid("expected a report or a list of 1 to " + std::to_string(kMaxReports));
-  }
-  for (std::size_t i = 0; i < json.size(); ++i) {
+  for (std::size_t i = 0; i < json.size(); ++i)
     reports.push_back(CARMA_TRY(ReadReport(json[i], "/" + std::to_string(i))));
-  }
   return reports;
 }
 

@@ -58,9 +58,8 @@ TEST(Ticks, OfTimeNameTheirUnit) {
 
 TEST(Thin, KeepsExtremesHolesAndEnds) {
   std::vector<XY> curve;
-  for (int i = 0; i < 100'000; ++i) {
+  for (int i = 0; i < 100'000; ++i)
     curve.push_back({static_cast<double>(i), std::sin(i / 5'000.0)});
-  }
   curve[31'234].y = 17;
   curve[55'555].y = -9;
   curve[70'000].y = kNan;

@@ -37,9 +37,8 @@ std::vector<Band> LayOut(const RunRecord& run) {
   std::vector<Band> bands(run.gpus.size());
   for (const RunTask& task : run.tasks) {
     for (const Attempt& attempt : task.attempts) {
-      for (const int gpu : attempt.gpus) {
+      for (const int gpu : attempt.gpus)
         bands[static_cast<std::size_t>(gpu)].blocks.push_back({&task, &attempt});
-      }
     }
   }
   for (Band& band : bands) {
@@ -115,17 +114,15 @@ void DrawBlock(Svg& svg, const Block& block, const RunRecord& run, const Timelin
     const std::string name = base::Printable(block.task->name, 60);
     if (name.size() <= letters) svg.Text(from + 3, y + frame.gantt_lane - 3.5, name, "inside");
   }
-  if (block.attempt->end == AttemptEnd::kOutOfMemory) {
+  if (block.attempt->end == AttemptEnd::kOutOfMemory)
     crosses += Cross(to, y + (frame.gantt_lane - gap) / 2, std::min(4.0, frame.gantt_lane / 2));
-  }
 }
 
 std::string TasksOneByOne(const RunRecord& run, const TimelineFrame& frame) {
   const std::vector<Band> bands = LayOut(run);
   double height = kTop;
-  for (const Band& band : bands) {
+  for (const Band& band : bands)
     height += static_cast<double>(band.lanes) * frame.gantt_lane + kBandGap;
-  }
   Svg svg(frame.width, height + kAxis, "Tasks on each GPU over time");
   std::string crosses;
   double y = kTop;

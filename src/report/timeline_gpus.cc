@@ -48,9 +48,8 @@ double EndOf(Quantity quantity, const TimelineFrame& frame) {
 std::vector<XY> CurveOf(const RunRecord& run, const RunGpu& gpu, const QuantityLook& look) {
   std::vector<XY> curve;
   curve.reserve(gpu.points.size());
-  for (const GpuPoint& point : gpu.points) {
+  for (const GpuPoint& point : gpu.points)
     curve.push_back({Since(run, point.at), point.*look.column * look.factor});
-  }
   return curve;
 }
 

@@ -166,9 +166,8 @@ TEST_F(StoreCrash, ATornOrGarbledLogGivesWholeBatchesOnly) {
     if (i % 2 == 0) {
       torn.resize(at);
     } else {
-      for (std::uint64_t k = at; k < std::min<std::uint64_t>(at + 700, torn.size()); ++k) {
+      for (std::uint64_t k = at; k < std::min<std::uint64_t>(at + 700, torn.size()); ++k)
         torn[k] = static_cast<char>(rng.Next());
-      }
     }
     const std::unique_ptr<Store> store = MustOpen(Lay({{"carma.db", db}, {"carma.db-wal", torn}}));
     ASSERT_NE(store, nullptr) << "cut at " << at;
@@ -203,9 +202,8 @@ TEST_F(StoreCrash, AKilledWriterLosesNoCommittedBatch) {
     }
     ::close(pipe[1]);
     std::uint64_t committed = 0;
-    for (std::uint64_t wanted = rng.Below(12) + 1; wanted > 0; --wanted) {
+    for (std::uint64_t wanted = rng.Below(12) + 1; wanted > 0; --wanted)
       ASSERT_EQ(::read(pipe[0], &committed, sizeof committed), ssize_t{sizeof committed});
-    }
     // The child is somewhere in its next batches: wait for a random time, then kill it.
     for (volatile std::uint64_t spin = rng.Below(600'000); spin > 0;) spin = spin - 1;
     ASSERT_EQ(::kill(child, SIGKILL), 0);

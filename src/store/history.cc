@@ -46,9 +46,8 @@ struct History::Impl {
       while (rows.executeStep()) {
         Reader reader(rows);
         const bool more = read_row(reader);
-        if (reader.problem()) {
+        if (reader.problem())
           return Fail(ErrorCode::kCorrupt, std::string(doing) + ": " + *reader.problem());
-        }
         if (!more) break;
       }
       return Unit{};

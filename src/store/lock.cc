@@ -23,9 +23,7 @@ namespace {
 Result<Unit> CheckFolder(const std::string& state_dir) {
   struct stat info {};
   if (::stat(state_dir.c_str(), &info) != 0) return FailErrno(errno, "state folder " + state_dir);
-  if (!S_ISDIR(info.st_mode)) {
-    return Invalid("state folder " + state_dir + ": expected a folder");
-  }
+  if (!S_ISDIR(info.st_mode)) return Invalid("state folder " + state_dir + ": expected a folder");
   if (info.st_uid != ::geteuid()) {
     return Denied("state folder " + state_dir + " belongs to uid " + std::to_string(info.st_uid) +
                   ", expected uid " + std::to_string(::geteuid()));
@@ -72,9 +70,8 @@ Result<Unit> Lock(int fd, const std::string& state_dir) {
 }  // namespace
 
 Result<StateLock> StateLock::Take(const std::string& state_dir) {
-  if (Result<Unit> made = base::MakeDirs(state_dir, 0700); !made) {
+  if (Result<Unit> made = base::MakeDirs(state_dir, 0700); !made)
     return base::Wrap(made.error(), "creating the state folder");
-  }
   CARMA_TRY(CheckFolder(state_dir));
   const std::string path = state_dir + "/lock";
   base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -82,9 +79,8 @@ Result<StateLock> StateLock::Take(const std::string& state_dir) {
   CARMA_TRY(Lock(fd.get(), state_dir));
   // The pid only shows who holds the lock: on a full disk the lock works without it.
   const std::string pid = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(fd.get(), 0) == 0) {
-    [[maybe_unused]] const ssize_t n = ::pwrite(fd.get(), pid.data(), pid.size(), 0);
-  }
+  if (::ftruncate(fd.get(), 0) == 0) [[maybe_unused]]
+    const ssize_t n = ::pwrite(fd.get(), pid.data(), pid.size(), 0);
   return StateLock(std::move(fd));
 }
 

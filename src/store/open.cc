@@ -208,9 +208,8 @@ Result<Unit> Inspect(const std::string& path) {
     }
     return NotFound("no " + path);
   }
-  if (HasContent(path + "-journal")) {
+  if (HasContent(path + "-journal"))
     return Fail(ErrorCode::kCorrupt, path + "-journal exists, but CARMA never writes such a file");
-  }
   Header header = CARMA_TRY(ReadHeader(path));
   CARMA_TRY(CheckHeader(path, header));
   try {
@@ -224,9 +223,7 @@ Result<Unit> Inspect(const std::string& path) {
 Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path) {
   KeepNoStatistics();
   try {
-    if (!base::Exists(path)) {
-      CARMA_TRY(MakeNew(path));
-    }
+    if (!base::Exists(path)) CARMA_TRY(MakeNew(path));
     auto db = std::make_unique<SQLite::Database>(path, SQLite::OPEN_READWRITE, kBusyTimeoutMs);
     db->exec("PRAGMA synchronous=FULL");
     db->exec("PRAGMA foreign_keys=ON");

@@ -41,9 +41,7 @@ Result<StoredTask> ReadTask(SQLite::Statement& row) {
 
 Result<std::vector<StoredTask>> ReadTasks(SQLite::Statement& rows) {
   std::vector<StoredTask> tasks;
-  while (rows.executeStep()) {
-    tasks.push_back(CARMA_TRY(ReadTask(rows)));
-  }
+  while (rows.executeStep()) tasks.push_back(CARMA_TRY(ReadTask(rows)));
   return tasks;
 }
 

@@ -93,9 +93,8 @@ void Binder::Bind(const std::vector<core::Dependency>& value) {
 void Binder::Bind(const std::vector<core::Placement>& value) {
   if (value.empty()) return BindNull();
   Json rows = Json::array();
-  for (const core::Placement& placement : value) {
+  for (const core::Placement& placement : value)
     rows.push_back(Json::array({core::Number(placement.gpu), placement.claim_mib}));
-  }
   Bind(base::DumpJson(rows));
 }
 void Binder::Bind(const std::vector<std::string>& value) {
@@ -175,9 +174,8 @@ void Reader::Read(std::vector<core::Placement>& value) {
   const std::optional<Json> rows = ParseRows(Text(), 2);
   if (!rows) return Complain("a list of placements");
   for (const Json& row : *rows) {
-    if (!row[0].is_number_unsigned() || !row[1].is_number_integer()) {
+    if (!row[0].is_number_unsigned() || !row[1].is_number_integer())
       return Complain("a list of placements");
-    }
     value.push_back({core::GpuIndex{row[0].get<std::uint32_t>()}, row[1].get<std::int64_t>()});
   }
 }

@@ -38,9 +38,8 @@ std::vector<std::string> RecordColumns() {
 std::string InsertTaskSql() {
   const std::vector<std::string> names = TaskColumns();
   std::string updates;
-  for (const std::string& name : names) {
+  for (const std::string& name : names)
     updates += (updates.empty() ? "" : ",") + name + "=excluded." + name;
-  }
   return "INSERT INTO task(id," + JoinColumns(names) + ") VALUES(?," + Marks(names.size()) +
          ") ON CONFLICT(id) DO UPDATE SET " + updates;
 }
@@ -59,9 +58,8 @@ std::string SelectTasksSql() {
 std::string QuotedStates(bool final) {
   std::string list;
   const auto wanted = [final](core::TaskState state) { return core::IsFinal(state) == final; };
-  for (const core::TaskState state : StatesWhere(wanted)) {
+  for (const core::TaskState state : StatesWhere(wanted))
     list += (list.empty() ? "'" : ",'") + std::string(core::TaskStateName(state)) + "'";
-  }
   return list;
 }
 

@@ -118,9 +118,8 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
 
 Result<Unit> Store::PutTask(const StoredTask& task) {
   const std::uint64_t id = core::Number(task.record.id);
-  if (id == 0 || id > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+  if (id == 0 || id > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     return Invalid("task id " + std::to_string(id) + ": expected 1 to 2^63 - 1");
-  }
   return impl_->Do("storing a task", [&] {
     const Use put(impl_->Prepared(impl_->put_task));
     Binder bind(*put);
@@ -141,9 +140,8 @@ Result<Unit> Store::PutRecord(const core::TaskRecord& record,
     Binder bind(*put);
     VisitRecord(bind, record, gpu_uuids);
     bind.Bind(record.id);
-    if (put->exec() == 0) {
+    if (put->exec() == 0)
       return NotFound("task " + std::to_string(core::Number(record.id)) + " is not in the store");
-    }
     return Unit{};
   });
 }

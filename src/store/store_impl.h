@@ -140,9 +140,8 @@ struct Store::Impl {
   template <class Body>
   auto Change(std::string_view doing, Body body) -> decltype(body()) {
     CARMA_CHECK(batch != Transaction::kNone, "the store was changed outside a batch");
-    if (batch == Transaction::kFailed) {
+    if (batch == Transaction::kFailed)
       return Fail(ErrorCode::kIo, std::string(doing) + ": the batch was rolled back");
-    }
     try {
       return body();
     } catch (const SQLite::Exception& exception) {

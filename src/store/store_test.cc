@@ -288,9 +288,8 @@ TEST_F(StoreTest, LikeDescriptionsShareWhatIsLike) {
   Put(NewTask(1'002, 20'000));
   Reopen();
   Put(NewTask(1'003, 20'000));
-  for (const std::uint64_t id : {1, 2, 500, 999, 1'000, 1'002, 1'003}) {
+  for (const std::uint64_t id : {1, 2, 500, 999, 1'000, 1'002, 1'003})
     EXPECT_EQ(store_->Get(TaskId{id})->spec_json, NewTask(id, 20'000).spec_json) << id;
-  }
   EXPECT_EQ(store_->Get(TaskId{1'001})->spec_json, std::string(30'000, 'o'));
   store_.reset();
   EXPECT_LE(std::filesystem::file_size(dir_ + "/carma.db"), 1U << 20);
@@ -427,9 +426,8 @@ TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
     StoredTask waiting = NewTask(6);
     waiting.record.request.Edit().dependencies = {{TaskId{2}, core::DependencyKind::kAfterOk, {}}};
     ASSERT_TRUE(store_->PutTask(waiting));
-    for (std::uint64_t id = 1; id <= 3; ++id) {
+    for (std::uint64_t id = 1; id <= 3; ++id)
       ASSERT_TRUE(store_->AddEvent({.when = now, .kind = EventKind::kState, .task = TaskId{id}}));
-    }
     ASSERT_TRUE(store_->AddEvent({.when = base::FromMs(1), .kind = EventKind::kDrain}));
     ASSERT_TRUE(store_->AddUsage({base::FromMs(0), base::FromMs(9), "GPU-1", 0, 0, 0, 0}));
     ASSERT_TRUE(store_->AddLineWait(

@@ -871,9 +871,8 @@ TEST_F(App, CompletionKnowsEveryOptionOfSubmit) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const Ran ran = Run({"completion", shell});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
-    for (const char* word : {"submit", "memory", "dependency", "watch", "drain"}) {
+    for (const char* word : {"submit", "memory", "dependency", "watch", "drain"})
       EXPECT_NE(ran.out.find(word), std::string::npos) << shell << " " << word;
-    }
   }
 }
 

@@ -51,9 +51,8 @@ class BatchReader {
       auto spec = flags_.lines ? FromCommand(std::string(line.text)) : FromJson(line.text);
       if (!spec) return base::Wrap(spec.error(), place);
       bytes += spec->size();
-      if (bytes > kMaxDescribedBytes) {
+      if (bytes > kMaxDescribedBytes)
         return Invalid(place + ": expected at most 2 GiB of descriptions in one batch");
-      }
       batch.specs.push_back(std::move(*spec));
       batch.lines.push_back(line.number);
     }
@@ -87,9 +86,7 @@ class BatchReader {
     task::Description description;
     CARMA_TRY(ApplyOptions(flags_, description));
     CARMA_TRY(description.Set("wrap", line));
-    if (description.array()) {
-      return Invalid("--array: cannot be combined with --batch");
-    }
+    if (description.array()) return Invalid("--array: cannot be combined with --batch");
     auto specs = CARMA_TRY(description.Finish(caller_));
     std::vector<std::string> notes;  // not printed for a large batch
     CARMA_TRY(finder_.Add(description, specs.front(), notes));
@@ -205,9 +202,7 @@ void Check(Context& context, const Batch& batch, const std::string& name) {
 }  // namespace
 
 void RunBatch(Context& context, const SubmitFlags& flags) {
-  if (flags.batch.empty()) {
-    return context.Fail({ErrorCode::kInvalid, "--lines: needs --batch"});
-  }
+  if (flags.batch.empty()) return context.Fail({ErrorCode::kInvalid, "--lines: needs --batch"});
   if (!context.words.empty() || flags.wait) {
     return context.Fail(
         {ErrorCode::kInvalid, "--batch: cannot be combined with a command, a script or --wait"});

@@ -85,9 +85,8 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
   std::vector<std::string> names;
   for (const std::string_view folder : base::Split(path->second, ':')) {
     std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator(std::string(folder), ignored)) {
+    for (const auto& entry : std::filesystem::directory_iterator(std::string(folder), ignored))
       names.push_back(entry.path().filename());
-    }
   }
   const std::optional<std::string> meant = base::DidYouMean(program, names, 1);
   return meant ? ", did you mean " + *meant + "?" : "";
@@ -134,12 +133,10 @@ bool CanWrite(const std::string& pattern) {
 base::Result<base::Unit> CheckOutput(const task::TaskSpec& spec) {
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
-    if (path->ends_with('/') || base::IsFolder(*path)) {
+    if (path->ends_with('/') || base::IsFolder(*path))
       return Invalid("{}: expected a file, not a folder ({})", base::Printable(*path, 400), option);
-    }
-    if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path)) {
+    if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path))
       return Invalid("{}: you cannot write there ({})", base::Printable(*path, 400), option);
-    }
   }
   return base::Unit{};
 }

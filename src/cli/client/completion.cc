@@ -34,9 +34,8 @@ std::string OptionList(const std::vector<OptionWords>& options) {
 
 std::vector<std::string> NamesOf(const std::vector<VerbWords>& verbs) {
   std::vector<std::string> names;
-  for (const VerbWords& verb : verbs) {
+  for (const VerbWords& verb : verbs)
     names.insert(names.end(), verb.names.begin(), verb.names.end());
-  }
   return names;
 }
 
@@ -169,9 +168,8 @@ std::string ZshOption(const OptionWords& option) {
   for (char c : option.help) help += c == '[' || c == ']' || c == ':' ? ' ' : c;
   const std::string value = option.takes_value ? ":value:" + ZshAction(option.values) : "";
   std::string specs;
-  if (option.letter != 0) {
+  if (option.letter != 0)
     specs += " " + ShellQuote(fmt::format("*-{}[{}]{}", option.letter, help, value));
-  }
   if (!option.long_name.empty()) {
     const char* equals = option.takes_value ? "=" : "";
     specs += " " + ShellQuote(fmt::format("*{}{}[{}]{}", option.long_name, equals, help, value));
@@ -196,9 +194,8 @@ std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& op
   for (const VerbWords& verb : verbs) {
     std::string specs;
     for (const OptionWords& option : verb.options) specs += ZshOption(option);
-    for (const std::string& name : verb.names) {
+    for (const std::string& name : verb.names)
       descriptions += " " + QuotedLine(name + ":" + verb.help);
-    }
     const std::string taken = verb.verbs.empty()
                                   ? ZshArguments(specs + global, verb.words, verb.tasks)
                                   : ZshChoice(verb.verbs, specs + global, global, verb.takes_files);
@@ -265,9 +262,8 @@ std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& wh
     }
     const std::string seen =
         seen_before + "__fish_seen_subcommand_from " + base::Join(verb.names, " ");
-    for (const OptionWords& option : verb.options) {
+    for (const OptionWords& option : verb.options)
       out += "complete -c carma -n " + ShellQuote(seen) + FishOption(option);
-    }
     if (!verb.words.empty()) {
       out += fmt::format("complete -c carma -n {} -f -a {}\n", ShellQuote(seen),
                          ShellQuote(base::Join(verb.words, " ")));

@@ -86,9 +86,8 @@ TEST(Completion, OffersTheCallersTasksInBash) {
       {"carma cancel --", "--json\n"},       {"carma logs ''", "3 41 42\n"},
       {"carma cancel /dev/nul", "\n"},
   };
-  for (const auto& [line, offered] : cases) {
+  for (const auto& [line, offered] : cases)
     EXPECT_EQ(Offered(path + *script, line), offered) << line;
-  }
 }
 
 TEST(Completion, OffersSubVerbsAndTheirOptionsInBash) {
@@ -118,9 +117,7 @@ TEST(Completion, OffersSubVerbsAndTheirOptionsInBash) {
       {"carma estimate ev", "evaluate\n"},
       {"carma estimate -b /dev/nul", "/dev/null\n"},
   };
-  for (const auto& [line, offered] : cases) {
-    EXPECT_EQ(Offered(*script, line), offered) << line;
-  }
+  for (const auto& [line, offered] : cases) EXPECT_EQ(Offered(*script, line), offered) << line;
 }
 
 }  // namespace

@@ -123,9 +123,8 @@ void AddConfigCommand(Syntax app, Context& context) {
   auto flags = std::make_shared<ConfigFlags>();
   const Syntax check = verb.AddVerb("check", "Check whether the configuration is valid");
   const Syntax show = verb.AddVerb("show", "Print all values in effect");
-  for (const Syntax each : {check, show}) {
+  for (const Syntax each : {check, show})
     each.AddOption("--config", "FILE", flags->file, "read this file instead of the default ones");
-  }
   show.AddOption("keys", "", flags->keys, "only these keys or sections");
   show.AddFlag("--origin", flags->origin, "also show where each value comes from");
   check.OnRun([&context, flags] { RunCheck(context, *flags); });

@@ -88,9 +88,8 @@ base::Result<std::string> WithValues(std::string_view text,
       lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(span.first), line);
       continue;
     }
-    if (EndsElsewhere(lines[at])) {
+    if (EndsElsewhere(lines[at]))
       return Invalid("line {}: {} spans several lines: change it by hand", at + 1, name);
-    }
     lines[at] = line;
   }
   return base::Join(lines, "\n") + "\n";

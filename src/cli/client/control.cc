@@ -146,9 +146,8 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
 }
 
 void RunEdit(Context& context, const EditFlags& flags) {
-  if (flags.settings.empty()) {
+  if (flags.settings.empty())
     return context.Fail({base::ErrorCode::kInvalid, "edit: expected a change such as --time 2h"});
-  }
   const auto ids = ResolveTasks(context, flags.tasks, "", Last::kArray);
   if (!ids) return context.Fail(ids.error());
   const auto changes = ChangesOf(context, flags.settings);

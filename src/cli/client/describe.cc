@@ -95,9 +95,7 @@ base::Result<task::SubmitterContext> CallerContext() {
 }
 
 base::Result<base::Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description) {
-  for (const auto& [option, value] : flags.settings) {
-    CARMA_TRY(description.Set(option, value));
-  }
+  for (const auto& [option, value] : flags.settings) CARMA_TRY(description.Set(option, value));
   return base::Unit{};
 }
 
@@ -116,9 +114,7 @@ base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool 
     return task::ApplyScript(*text, "stdin", rest, description);
   }
   if (!literal && first.ends_with(".rad")) {
-    if (!rest.empty()) {
-      return Invalid(first + ": a .rad file takes no arguments");
-    }
+    if (!rest.empty()) return Invalid(first + ": a .rad file takes no arguments");
     const auto text = CARMA_TRY(ReadNamed(first, kMaxRadBytes));
     return task::ApplyRad(text, first, description);
   }
@@ -213,13 +209,9 @@ base::Result<base::Unit> Sweep(const task::Description& description, const task:
 base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                                  bool literal, const task::SubmitterContext& caller) {
   task::Description description;
-  if (flags.here) {
-    CARMA_TRY(ApplyHere(*flags.here, description));
-  }
+  if (flags.here) CARMA_TRY(ApplyHere(*flags.here, description));
   CARMA_TRY(ApplyWords(words, literal, description));
-  if (!flags.sbatch.empty()) {
-    CARMA_TRY(task::ApplySbatch(flags.sbatch, description));
-  }
+  if (!flags.sbatch.empty()) CARMA_TRY(task::ApplySbatch(flags.sbatch, description));
   CARMA_TRY(ApplyOptions(flags, description));
   if (flags.here && description.array())
     return Invalid("--array: a terminal can run only one task");

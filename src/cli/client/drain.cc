@@ -159,9 +159,8 @@ Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& w
   std::vector<std::string> names;
   for (const std::string& word : words) {
     for (std::string_view name : base::Split(word, ',')) {
-      if (name.empty()) {
+      if (name.empty())
         return Invalid("GPU '" + base::Printable(word, 60) + "': expected an index or a UUID");
-      }
       names.emplace_back(name);
     }
   }

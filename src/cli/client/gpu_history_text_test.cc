@@ -45,9 +45,7 @@ TEST_F(GpuHistoryTextTest, HistoryFitsEightyColumns) {
   HistorySpan span = kSomeSpan;
   span.points = 60;
   const std::string bars = HistoryBars(SomeHistory(), 1'000'000, span);
-  for (std::string_view line : base::Split(bars, '\n')) {
-    EXPECT_LE(ShownWidth(line), 80u) << line;
-  }
+  for (std::string_view line : base::Split(bars, '\n')) EXPECT_LE(ShownWidth(line), 80u) << line;
 }
 
 TEST_F(GpuHistoryTextTest, HistoryAsCsvLeavesOutWhatIsNotKnown) {

@@ -269,9 +269,8 @@ std::string StatusText(const api::StatusView& status) {
     }
     out += "\n";
   }
-  for (const std::string& trouble : status.troubles) {
+  for (const std::string& trouble : status.troubles)
     out += "  Trouble  " + base::Printable(trouble, 400) + "\n";
-  }
   return out;
 }
 

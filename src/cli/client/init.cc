@@ -159,9 +159,7 @@ Result<std::vector<ConfigValue>> Answers(Context& context, const Flags& flags,
     std::string value = value_now;
     if (flags.given[i]) {
       Result<std::string> given = CheckedValue(question, *flags.given[i]);
-      if (!given) {
-        return Invalid("--{}: {}", question.option, given.error().message);
-      }
+      if (!given) return Invalid("--{}: {}", question.option, given.error().message);
       value = *std::move(given);
     } else if (!flags.yes && (of_root || !question.of_root)) {
       value = Ask(context, question, value_now);

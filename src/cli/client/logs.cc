@@ -79,9 +79,8 @@ base::Error Unreadable(const base::Error& error, const api::TaskView& task,
                           : " keeps no output here: it went to the terminal of carma run, or to "
                             "/dev/null; -o FILE keeps a copy")};
   }
-  if (error.code != base::ErrorCode::kNotFound) {
+  if (error.code != base::ErrorCode::kNotFound)
     return {error.code, "the output of " + who + " is in " + path + ": " + error.message};
-  }
   const bool started = task.attempt > 0 && task.state != "launching";
   return {error.code,
           who + (started ? " has no output file " : " has not started; its output will be in ") +
@@ -97,9 +96,8 @@ void ShowLog(Context& context, const api::TaskView& task, const LogsFlags& flags
   const bool will_come = follow && !opened && opened.error().code == base::ErrorCode::kNotFound;
   if (!opened && !will_come) return context.Fail(Unreadable(opened.error(), task, path));
   if (opened && flags.lines) {
-    if (auto skipped = reader.SkipToLast(*flags.lines); !skipped) {
+    if (auto skipped = reader.SkipToLast(*flags.lines); !skipped)
       return context.Fail(skipped.error());
-    }
   }
   if (will_come) {
     std::fprintf(context.err, "carma: task %s is %s; waiting for its output\n",
@@ -114,9 +112,8 @@ void ShowLog(Context& context, const api::TaskView& task, const LogsFlags& flags
 void RunLogs(Context& context, const LogsFlags& flags) {
   const auto ids = ResolveTasks(context, flags.tasks, "@");
   if (!ids) return context.Fail(ids.error());
-  if (flags.follow && ids->size() != 1) {
+  if (flags.follow && ids->size() != 1)
     return context.Fail({base::ErrorCode::kInvalid, "logs -f: expected one task"});
-  }
   for (std::uint64_t id : *ids) {
     const auto task = GetTask(context.client(), id);
     if (!task) {

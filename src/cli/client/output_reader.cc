@@ -23,9 +23,7 @@ base::Result<base::Unit> OutputReader::Open() {
   if (!fd) return base::FailErrno(errno, "open " + path_);
   struct stat found {};
   if (::fstat(fd.get(), &found) != 0) return base::FailErrno(errno, "stat " + path_);
-  if (!S_ISREG(found.st_mode)) {
-    return Invalid(path_ + ": expected a regular file");
-  }
+  if (!S_ISREG(found.st_mode)) return Invalid(path_ + ": expected a regular file");
   fd_ = std::move(fd);
   offset_ = 0;
   return base::Unit{};

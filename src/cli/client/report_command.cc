@@ -114,9 +114,8 @@ void Output(Context& context, const ReportFlags& flags, const std::vector<Report
     for (const Report& each : reports) texts.push_back(report::ToJsonText(each));
     return Print(context, (texts.size() == 1 ? texts.front() : JsonList(texts)) + "\n");
   }
-  if (flags.csv) {
+  if (flags.csv)
     return Print(context, flags.tasks ? report::TasksCsv(reports) : report::RunsCsv(metrics));
-  }
   Print(context,
         WrapTo(base::Printable(report::ResultSentence(metrics), 1000), ScreenOf(context.out)) +
             "\n\n" + report::Compare(metrics));
@@ -126,9 +125,7 @@ void Output(Context& context, const ReportFlags& flags, const std::vector<Report
 }
 
 void RunReport(Context& context, const ReportFlags& flags) {
-  if (flags.tasks && !flags.csv) {
-    return context.Fail({ErrorCode::kInvalid, "--tasks: needs --csv"});
-  }
+  if (flags.tasks && !flags.csv) return context.Fail({ErrorCode::kInvalid, "--tasks: needs --csv"});
   const bool spans = !flags.since.empty() || !flags.until.empty() || flags.last > 0;
   if (!flags.files.empty() && (spans || !flags.name.empty())) {
     return context.Fail({ErrorCode::kInvalid,

@@ -45,9 +45,8 @@ Result<Unit> ReadWhom(const ReserveFlags& flags, core::Reservation& booking) {
   const bool nobody = std::erase(booking.users, "nobody") > 0;
   const bool named =
       !booking.users.empty() || !booking.accounts.empty() || !booking.classes.empty();
-  if (nobody == named) {
+  if (nobody == named)
     return Invalid("name the beneficiary: --for USER, --account, --class, or --for nobody");
-  }
   return Unit{};
 }
 
@@ -65,9 +64,8 @@ Result<Unit> ReadWhich(const ReserveFlags& flags, core::Reservation& booking) {
     booking.gpu_type = *type;
   }
   if (flags.count > 0) booking.count = flags.count;
-  if (names.empty() && !booking.gpu_type && !booking.count) {
+  if (names.empty() && !booking.gpu_type && !booking.count)
     return Invalid("expected GPUs: --gpus 0,1, --gpus all, --count N, or --type NAME");
-  }
   return Unit{};
 }
 

@@ -22,9 +22,8 @@ void RunCheck(Context& context, const Described& described) {
                  described.indices, described.common);
   const std::size_t count =
       sweeps ? described.specs.size() : std::max<std::size_t>(1, described.indices.size());
-  if (checked) {
+  if (checked)
     return Print(context, context.json ? checked->text + "\n" : CheckText(checked->value, count));
-  }
   if (checked.error().code != base::ErrorCode::kUnavailable) return context.Fail(checked.error());
   Warn(context, checked.error().message + "; checked without it");
   if (context.json) {
@@ -61,9 +60,8 @@ void AwaitSubmitted(Context& context, const Submission& submission) {
 void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller) {
   for (const auto& [option, value] : flags.settings) {
     if (option != "begin" && option != "b") continue;
-    if (const auto status = GetStatus(context.client())) {
+    if (const auto status = GetStatus(context.client()))
       caller.now = base::FromMs(status->value.now_ms);
-    }
     return;
   }
 }

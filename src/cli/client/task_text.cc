@@ -55,9 +55,8 @@ std::string PromiseText(const TaskView& task) {
 std::string NoEstimate(const TaskView& task) {
   if (!task.estimate_remarks.empty()) return "nothing";
   const auto state = StateOf(task);
-  if (state == core::TaskState::kSubmitted || state == core::TaskState::kEstimating) {
+  if (state == core::TaskState::kSubmitted || state == core::TaskState::kEstimating)
     return "nothing yet";
-  }
   return "nothing: no estimate";
 }
 
@@ -66,9 +65,8 @@ void AddMemory(const TaskView& task, Facts& facts) {
   facts.Add("Predicted", task.predicted_mib ? base::FormatMib(*task.predicted_mib) + PerGpu(task) +
                                                   " (" + Line(task.estimate_method) + ")"
                                             : NoEstimate(task));
-  for (const std::string& remark : task.estimate_remarks) {
+  for (const std::string& remark : task.estimate_remarks)
     facts.Add("", base::Printable(remark, 400));
-  }
   const bool waits = !HasEnded(task) && !HoldsGpus(task);  // nothing is promised to it now
   if (task.attempt > 0 && !waits) {
     facts.Add("Promised", PromiseText(task));
@@ -77,9 +75,8 @@ void AddMemory(const TaskView& task, Facts& facts) {
   }
   std::string measured;
   if (task.observed_mib) measured = base::FormatMib(*task.observed_mib) + " now";
-  if (task.peak_mib > 0) {
+  if (task.peak_mib > 0)
     measured += (measured.empty() ? "" : ", ") + base::FormatMib(task.peak_mib) + " at most";
-  }
   if (measured.empty() && task.attempt > 0) measured = HasEnded(task) ? "nothing" : "nothing yet";
   facts.Add("Measured", measured);
 }
@@ -93,9 +90,8 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     facts.Add("Waiting", SpanText(task.submitted_ms, now_ms));
   }
   facts.Add("Starts", StartBrief(task.latest_start_ms, task.likely_start_ms, now_ms));
-  if (task.launched_ms && task.launched_ms != task.first_start_ms) {
+  if (task.launched_ms && task.launched_ms != task.first_start_ms)
     facts.Add("Last start", TimePoint(task.launched_ms));
-  }
   if (task.ended_ms) facts.Add("Ended", TimePoint(task.ended_ms));
   if (task.launched_ms) facts.Add("Ran", TimeText(task, now_ms));
   if (task.time_limit_s) {
@@ -112,9 +108,8 @@ std::string MethodText(const TaskView& task) {
   const bool limited = task.group_limit_mib > 0;
   if (method == core::SharingMethod::kStreams)
     return limited ? "time slices (streams)" : "time slices (streams), no limits enforced";
-  if (method == core::SharingMethod::kMig) {
+  if (method == core::SharingMethod::kMig)
     return "a MIG instance; the hardware enforces its memory and SMs";
-  }
   if (method != core::SharingMethod::kMps) return base::Printable(task.sharing, 40);
   std::vector<std::string> limits;
   if (task.memory_limit_mib > 0)
@@ -196,9 +191,8 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     const long percent = std::lround(*task.sm_share * 100);
     facts.Add("SM limit", "at most " + std::to_string(percent) + "% of each GPU's");
   }
-  if (task.max_slowdown) {
+  if (task.max_slowdown)
     facts.Add("Slowdown", fmt::format("at most {:g} times its run time alone", *task.max_slowdown));
-  }
   facts.Add("Serves", ServesText(task));
   facts.Add("Over promise", OverPromiseText(task));
   facts.Add("Wrong device", WrongDeviceText(task));
@@ -366,13 +360,11 @@ std::string Explanation(const api::ExplainView& explain) {
     out += StartSentences(task.latest_start_ms, task.likely_start_ms, explain.now_ms);
     out += VerdictsText(explain.gpus);
   }
-  if (!task.placement_reason.empty()) {
+  if (!task.placement_reason.empty())
     out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
-  }
   // The reason of a failure already contains it.
-  if (!task.exit_detail.empty() && task.reason_text.find(task.exit_detail) == std::string::npos) {
+  if (!task.exit_detail.empty() && task.reason_text.find(task.exit_detail) == std::string::npos)
     out += std::string(DetailTitle(task)) + ": " + base::Printable(task.exit_detail, 400) + "\n";
-  }
   out += EstimateSentence(task);
   if (explain.taught_mib) {
     out += "Tasks of its kind have needed " + base::FormatMib(*explain.taught_mib) +

@@ -57,9 +57,8 @@ Colour StateColour(const TaskView& task) {
   if (!state) return Colour::kNone;
   if (HoldsGpus(task)) return Colour::kGood;
   if (!core::IsFinal(*state)) return Colour::kWaiting;
-  if (*state == core::TaskState::kSucceeded || *state == core::TaskState::kCancelled) {
+  if (*state == core::TaskState::kSucceeded || *state == core::TaskState::kCancelled)
     return Colour::kFaint;
-  }
   return Colour::kBad;
 }
 
@@ -76,9 +75,8 @@ std::string EndText(const TaskView& task) {
     return text + ", ended by signal " + std::to_string(*task.signal) +
            (name ? " (" + std::string(name) + ")" : "");
   }
-  if (task.exit_code && StateOf(task) != core::TaskState::kSucceeded) {
+  if (task.exit_code && StateOf(task) != core::TaskState::kSucceeded)
     return text + " with exit code " + std::to_string(*task.exit_code);
-  }
   return text;
 }
 

@@ -73,9 +73,8 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
   }
   std::this_thread::sleep_for(kSamplePause);
   base::SystemClock clock;
-  for (std::size_t i = 0; i < devices->size(); ++i) {
+  for (std::size_t i = 0; i < devices->size(); ++i)
     facts.gpus->push_back({(*devices)[i], loaded.probe->Read(i, clock.Now())});
-  }
   if (loaded.dcgm_trouble) facts.dcgm_trouble = loaded.dcgm_trouble();
   // From here on the driver is asked about all GPUs, which a hanging GPU would block.
   const auto hangs = [](const gpu::DeviceInfo& each) {
@@ -134,12 +133,10 @@ Result<DriverFacts> AskRecording(const std::string& path) {
   if (!recording) return base::Wrap(recording.error(), path);
   DriverFacts facts{.versions = gpu::DriverVersions{.driver = recording->driver},
                     .simulated = false};
-  for (const gpu::DeviceInfo& info : recording->devices) {
+  for (const gpu::DeviceInfo& info : recording->devices)
     facts.gpus->push_back({info, Unavailable("no sample of it was recorded")});
-  }
-  for (const gpu::RecordedAnswer& answer : recording->answers) {
+  for (const gpu::RecordedAnswer& answer : recording->answers)
     (*facts.gpus)[answer.device].reading = answer.reading;
-  }
   return facts;
 }
 

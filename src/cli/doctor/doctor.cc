@@ -58,9 +58,8 @@ std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings
     return "the driver was updated while its old module was loaded: end all GPU programs and "
            "reload the module, or reboot";
   }
-  if (answer == gpu::nvml::kDriverNotLoaded) {
+  if (answer == gpu::nvml::kDriverNotLoaded)
     return "load the module (modprobe nvidia), and see the kernel's log (dmesg) if that fails";
-  }
   return "install the NVIDIA driver" + InstallCommand("", Missing::kDriver) +
          " so that nvidia-smi works, or name its library with monitor.nvml_library; for simulated "
          "GPUs: carmad --background --simulate 4xA100-40GB";
@@ -185,9 +184,8 @@ std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
                indent);
     text +=
         Paint(level, kColours[static_cast<int>(finding.level)], screen) + line.substr(level.size());
-    if (!finding.remedy.empty()) {
+    if (!finding.remedy.empty())
       text += WrapTo(fmt::format("{:{}}-> {}\n", "", indent, finding.remedy), screen, indent + 3);
-    }
   }
   const auto count = [&](Level level) {
     return std::count_if(findings.begin(), findings.end(),

@@ -210,9 +210,8 @@ class GpuCheck {
     const std::string text = "SM activity of instances is not counted before Hopper";
     const core::PolicyConfig& policy = settings_.policy;
     if (!policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
-    if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory) {
+    if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory)
       return Add(Level::kOk, text + "; " + config::RuleWithoutActivity(policy));
-    }
     // Their coarse utilisation is not available either.
     Add(Level::kWarn, text + ": tasks do not share here, despite collocation.share_mig",
         "set collocation.share_mig = false, or policy.without_sm_activity = \"memory\" to share by "
@@ -328,9 +327,8 @@ Division DivisionOf(const std::vector<GpuFacts>& gpus) {
 std::string CountedProfiles(const std::map<std::string, int>& profiles) {
   std::vector<std::string> pieces;
   pieces.reserve(profiles.size());
-  for (const auto& [profile, count] : profiles) {
+  for (const auto& [profile, count] : profiles)
     pieces.push_back(fmt::format("{} x {}", count, base::Printable(profile, 40)));
-  }
   return base::Join(pieces, ", ");
 }
 

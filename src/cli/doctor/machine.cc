@@ -39,9 +39,8 @@ std::string Seconds(base::Duration span) {
 std::string ParameterOf(std::string_view text, std::string_view key) {
   for (std::string_view line : base::Split(text, '\n')) {
     const std::size_t colon = line.find(':');
-    if (colon != std::string_view::npos && base::Trim(line.substr(0, colon)) == key) {
+    if (colon != std::string_view::npos && base::Trim(line.substr(0, colon)) == key)
       return std::string(base::Trim(line.substr(colon + 1)));
-    }
   }
   return "";
 }
@@ -52,9 +51,8 @@ std::string HiddenProcesses(std::string_view mounts) {
     const std::vector<std::string_view> words = base::SplitWords(line);
     if (words.size() < 4 || words[1] != "/proc") continue;
     for (std::string_view option : base::Split(words[3], ',')) {
-      if (option.starts_with("hidepid=") && option != "hidepid=0" && option != "hidepid=off") {
+      if (option.starts_with("hidepid=") && option != "hidepid=0" && option != "hidepid=off")
         return std::string(option);
-      }
     }
   }
   return "";

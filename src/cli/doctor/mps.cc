@@ -103,9 +103,8 @@ std::string OwnText(const OwnDaemons& own) {
 
 // The nearest folder above that exists.
 std::string Existing(const std::string& root, std::string path) {
-  while (path.size() > 1 && !base::Exists(root + path)) {
+  while (path.size() > 1 && !base::Exists(root + path))
     path = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
-  }
   return path;
 }
 
@@ -232,9 +231,8 @@ class MpsCheck {
     const char* const remedy =
         "set collocation.mps_dir to a folder that carmad can create and write; until then tasks "
         "share by streams";
-    if (::stat((root_ + existing).c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) {
+    if (::stat((root_ + existing).c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode))
       return Add(Level::kBad, base::Printable(existing) + " is not a folder", remedy);
-    }
     if (existing == settings_.mps_dir && (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
       return Add(Level::kBad,
                  shown + " is writable by others, so they could impersonate servers there",

@@ -203,15 +203,13 @@ std::string Details(const EstimateSheet& sheet) {
       out += fmt::format("  {:>9}  {}\n", base::FormatMib(std::lround(term.mib)),
                          base::Printable(term.name, 100));
     }
-    for (const std::string& warning : answer.warnings) {
+    for (const std::string& warning : answer.warnings)
       out += "  note: " + base::Printable(warning, kShown) + "\n";
-    }
   }
   if (sheet.layers != nullptr && !sheet.layers->notes.empty()) {
     out += "\nmodel summary:\n";
-    for (const model::Note& note : sheet.layers->notes) {
+    for (const model::Note& note : sheet.layers->notes)
       out += "  note: " + base::Printable(note.text, kShown) + "\n";
-    }
   }
   return out + "\ncalibration: " + CalibrationLine(sheet) + "\n";
 }
@@ -229,9 +227,8 @@ Json ToJson(const Opinion& opinion) {
   }
   const Answer& answer = *opinion.answer;
   Json terms = Json::array();
-  for (const estimate::Term& term : answer.terms) {
+  for (const estimate::Term& term : answer.terms)
     terms.push_back({{"name", term.name}, {"mib", term.mib}});
-  }
   json["method"] = answer.method;
   json["point_mib"] = answer.point_mib;
   json["bound_mib"] = answer.bound_mib;

@@ -105,9 +105,7 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
   }
   CARMA_TRY(CheckPlace(environment, allocation.job));
   allocation.gpus = GpusOf(environment);
-  if (!named_gpus) {
-    CARMA_TRY(CheckGpus(allocation));
-  }
+  if (!named_gpus) CARMA_TRY(CheckGpus(allocation));
   if (allocation.job.empty()) return allocation;
   if (const auto cpus = NumberOf(environment, "SLURM_CPUS_ON_NODE"); cpus && *cpus > 0)
     allocation.cpus = static_cast<int>(std::min<std::int64_t>(*cpus, INT32_MAX));

@@ -134,9 +134,8 @@ class Pilot {
     notice_ = flags_.notice.value_or(settings.policy.slots.notice);
     if (!allocation_.ends) return Unit{};
     const Duration left = *allocation_.ends - SystemTime();
-    if (left <= Duration{0}) {
+    if (left <= Duration{0})
       return Invalid("the end is in the past: {}", base::FormatTime(*allocation_.ends));
-    }
     if (!flags_.notice) notice_ = std::min(notice_, left / kNoticeShare);
     empty_by_ = *allocation_.ends - std::min(grace_ + kSpare, left / kNoticeShare);
     return Unit{};

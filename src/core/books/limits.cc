@@ -260,12 +260,10 @@ std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request, cons
     }
     if (rule.cpus && host.cpus > *rule.cpus)
       return LimitHit{&rule, LimitHit::What::kCpus, 0, static_cast<double>(host.cpus)};
-    if (rule.host_memory_mib && host.memory_mib > *rule.host_memory_mib) {
+    if (rule.host_memory_mib && host.memory_mib > *rule.host_memory_mib)
       return LimitHit{&rule, LimitHit::What::kHostMemory, 0, static_cast<double>(host.memory_mib)};
-    }
-    if (rule.length && request.time_limit && *request.time_limit > *rule.length) {
+    if (rule.length && request.time_limit && *request.time_limit > *rule.length)
       return LimitHit{&rule, LimitHit::What::kLength, 0, base::Seconds(*request.time_limit)};
-    }
   }
   return std::nullopt;
 }

@@ -28,9 +28,8 @@ TaskRecord Task(std::uint64_t id, const std::string& user, int gpus = 1) {
 }
 
 TaskRecord Placed(TaskRecord task, std::int64_t claim_mib, Time launched) {
-  for (int i = 0; i < task.request->gpus; ++i) {
+  for (int i = 0; i < task.request->gpus; ++i)
     task.attempt.Edit().placement.push_back({GpuIndex{static_cast<std::uint32_t>(i)}, claim_mib});
-  }
   task.attempt.Edit().launched = launched;
   return task;
 }

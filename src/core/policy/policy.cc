@@ -127,14 +127,12 @@ base::Result<base::Unit> ValidateCounts(const PolicyConfig& config) {
 }  // namespace
 
 base::Result<base::Unit> Validate(const PolicyConfig& config) {
-  if (FindMapper(config.mapper) == nullptr) {
+  if (FindMapper(config.mapper) == nullptr)
     return Invalid("mapper: no policy '{}', expected one of {}", config.mapper, MapperNames());
-  }
   if (FindMapper(config.mapper)->name == kScoreMapper && !config.score)
     return Invalid("mapper: \"score\" needs policy.score");
-  if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1)) {
+  if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1))
     return Invalid("sm_cap: {} is not a fraction above 0 and at most 1", *config.sm_cap);
-  }
   for (const MibField& field :
        {MibField{"margin_mib", config.margin_mib}, MibField{"floor_mib", config.floor_mib},
         MibField{"recovery_step_mib", config.recovery_step_mib},
@@ -143,16 +141,14 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
     return Invalid("{}: {} is not between 0 and {} MiB", field.name, field.value, kMaxMib);
   }
   if (base::Result<base::Unit> sound = ValidateSpans(config); !sound) return sound;
-  if (config.min_gain && !(*config.min_gain >= 0 && *config.min_gain <= 1)) {
+  if (config.min_gain && !(*config.min_gain >= 0 && *config.min_gain <= 1))
     return Invalid("min_gain: {} is not a fraction from 0 to 1", *config.min_gain);
-  }
   if (config.max_slowdown &&
       !(*config.max_slowdown >= 1 && *config.max_slowdown <= kMostSlowdown)) {
     return Invalid("max_slowdown: {} is not between 1 and {}", *config.max_slowdown, kMostSlowdown);
   }
-  if (!(config.floor_share >= 0 && config.floor_share < 1)) {
+  if (!(config.floor_share >= 0 && config.floor_share < 1))
     return Invalid("floor_share: {} is not a fraction from 0 to below 1", config.floor_share);
-  }
   if (base::Result<base::Unit> sound = Validate(config.slots); !sound) return sound;
   return ValidateCounts(config);
 }

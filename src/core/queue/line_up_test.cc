@@ -54,9 +54,8 @@ class LineUpTest : public testing::Test, public LineUp::Host {
   std::string Order(QueueOrder order = QueueOrder::kFair, Time now = At(0)) {
     LineUp line(queue_.Main(), shares_, {order, 12 * kHour, !limited_.empty()}, now, *this);
     std::string text;
-    for (auto next = line.Pop(); next; next = line.Pop()) {
+    for (auto next = line.Pop(); next; next = line.Pop())
       text += (text.empty() ? "" : " ") + std::to_string(Number(next->task));
-    }
     return text;
   }
 

@@ -55,9 +55,8 @@ std::optional<std::string> CheckClaims(const State& state) {
   for (const auto& [id, task] : state.tasks) {
     std::vector<GpuIndex> promised;
     for (const Placement& placement : task.attempt->placement) {
-      if (HoldsGpus(task.state) && Number(placement.gpu) < state.gpus.all.size()) {
+      if (HoldsGpus(task.state) && Number(placement.gpu) < state.gpus.all.size())
         promised.push_back(placement.gpu);
-      }
     }
     if (!std::ranges::equal(promised, state.ledger.GpusOf(id))) {
       return fmt::format("task {} ({}) and the ledger disagree about its GPUs", id,
@@ -74,9 +73,8 @@ std::optional<std::string> CheckClaims(const State& state) {
     for (const Resident& resident : state.ledger.ResidentsOf(GpuIndex{i})) {
       ++booked;
       const auto task = state.tasks.find(resident.task);
-      if (task == state.tasks.end()) {
+      if (task == state.tasks.end())
         return fmt::format("GPU {} has a claim of task {}, which does not exist", i, resident.task);
-      }
       const bool same =
           std::ranges::any_of(task->second.attempt->placement, [&](const Placement& each) {
             return each == Placement{GpuIndex{i}, resident.claim_mib};
@@ -115,9 +113,8 @@ std::optional<std::string> CheckQueue(const State& state) {
   std::size_t queued = 0;
   std::size_t in_line = 0;
   for (const auto& [id, task] : state.tasks) {
-    if (IsFinal(task.state)) {
+    if (IsFinal(task.state))
       return fmt::format("task {} is {} but still in the books", id, TaskStateName(task.state));
-    }
     const std::optional<Place> place = state.queue.PlaceOf(id);
     if (state.unsorted.contains(id)) {
       if (place) ++queued;
@@ -132,9 +129,8 @@ std::optional<std::string> CheckQueue(const State& state) {
     ++queued;
     if (*place != Place::kEligible) continue;
     ++in_line;
-    if (!StandsInItsLine(state, task)) {
+    if (!StandsInItsLine(state, task))
       return fmt::format("task {} is not where its priority puts it", id);
-    }
   }
   if (queued != state.queue.size()) {
     return fmt::format("{} tasks have the state queued, {} are in the queue", queued,
@@ -174,9 +170,8 @@ std::optional<std::string> CheckTimers(const State& state) {
     if (task.state != TaskState::kRunning || !task.attempt->started || !task.request->time_limit)
       continue;
     ++limited;
-    if (!state.deadlines.Watches(task)) {
+    if (!state.deadlines.Watches(task))
       return fmt::format("the time limit of task {} is not watched", id);
-    }
   }
   std::size_t of_known_kind = 0;
   for (const auto& [id, task] : state.tasks) {
@@ -196,9 +191,8 @@ std::optional<std::string> CheckTimers(const State& state) {
   if (told != state.preemptions.leaving.size())
     return fmt::format("{} tasks have to leave, {} are listed as leaving", told,
                        state.preemptions.leaving.size());
-  if (limited != state.deadlines.size()) {
+  if (limited != state.deadlines.size())
     return fmt::format("{} time limits, {} are watched", limited, state.deadlines.size());
-  }
   if (state.recovery_hold.task() && !state.tasks.contains(*state.recovery_hold.task())) {
     return fmt::format("GPUs are kept for task {}, which does not exist",
                        *state.recovery_hold.task());

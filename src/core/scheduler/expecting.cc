@@ -74,9 +74,7 @@ ExpectedTask ExpectedOf(const State& state, const TaskRecord& task, const WholeL
   for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i)
     expected.may.push_back(FitOf(state.config, need, EmptyView(state, GpuIndex{i})) == Fit::kFits);
   // The task may have to wait until all of its possible GPUs are empty.
-  if (need.linked) {
-    expected.gpus = static_cast<std::size_t>(std::ranges::count(expected.may, true));
-  }
+  if (need.linked) expected.gpus = static_cast<std::size_t>(std::ranges::count(expected.may, true));
   expected.runs_into = task.request->time_limit.value_or(state.config.booking_lead);
   expected.own_reservations = std::move(need.own_reservations);
   if (task.request->time_limit && !MayComeBack(state, task, line))

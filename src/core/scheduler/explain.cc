@@ -213,9 +213,8 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
             fmt::format("Task {} waits for recovery and blocks the queue (published rules).",
                         recovery.begin()->task)};
   }
-  if (const std::optional<LimitHit> hit = LimitOn(state, task, at)) {
+  if (const std::optional<LimitHit> hit = LimitOn(state, task, at))
     return {ReasonCode::kLimit, TextOf(*hit)};
-  }
   if (std::optional<Reason> limited = ReasonBehindLimited(state, task, at))
     return *std::move(limited);
   const std::optional<LineUp::Next> first =
@@ -263,9 +262,8 @@ HostVerdict HostVerdictOn(const State& state, const TaskRecord& task, Time at) {
 }
 
 Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
-  if (task.state == TaskState::kSubmitted || task.state == TaskState::kEstimating) {
+  if (task.state == TaskState::kSubmitted || task.state == TaskState::kEstimating)
     return {ReasonCode::kEstimating, "Its memory need is being estimated."};
-  }
   const std::optional<Place> place = state.queue.PlaceOf(task.id);
   if (task.state == TaskState::kRunning && task.attempt->leaves_by)
     return ReasonOfLeaving(state, task);

@@ -70,9 +70,8 @@ class Loop : public Rules {
   }
   bool HeadOnly(QueueKind) const override { return true; }
   Reason WhyNotYet(const TaskRecord& task, Time at) const override {
-    if (Overlooks(task)) {
+    if (Overlooks(task))
       return {ReasonCode::kPacing, "Crashed; the published recovery scan has not found it yet."};
-    }
     return {ReasonCode::kPacing,
             fmt::format("The published rules pause and continue in {} s.",
                         base::Seconds(std::max(due_.value_or(Time{}) - at, Duration{0})))};

@@ -50,9 +50,8 @@ std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int
   std::int64_t had_mib = std::max(task.peak_mib, predicted_mib.value_or(0));
   if (!predicted_mib && !KeptBelowGpu(state, task))
     had_mib = std::max(had_mib, RoomItHadMib(state, task));
-  for (const Placement& placement : task.attempt->placement) {
+  for (const Placement& placement : task.attempt->placement)
     had_mib = std::max(had_mib, placement.claim_mib);
-  }
   return had_mib + std::max(state.config.recovery_step_mib, tried_mib);
 }
 
@@ -76,9 +75,8 @@ void RaiseDemand(State& state, TaskRecord& task, std::int64_t tried_mib) {
     task.retry_free_mib = limit_mib;
   }
   // A GPU that was too small when empty will be too small again.
-  if (!kept && !state.LifeOf(task.id).shared && smallest_mib < limit_mib) {
+  if (!kept && !state.LifeOf(task.id).shared && smallest_mib < limit_mib)
     task.retry_free_mib = std::max(task.retry_free_mib.value_or(0), smallest_mib + 1);
-  }
 }
 
 // tried_mib: as in TaskExited.

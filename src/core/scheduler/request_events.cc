@@ -51,9 +51,8 @@ void State::On(const CancelRequested& event) {
   if (task == nullptr) return;
   Reason reason{ReasonCode::kCancelledByUser, fmt::format("Cancelled by {}.", event.who)};
   if (!HoldsGpus(task->state)) return Finish(*task, TaskState::kCancelled, std::move(reason));
-  if (task->state != TaskState::kStopping) {
+  if (task->state != TaskState::kStopping)
     return Stop(*task, StopCause::kCancel, std::move(reason));
-  }
   if (task->attempt->stopping == StopCause::kCancel ||
       task->attempt->stopping == StopCause::kTimeLimit ||
       task->attempt->stopping == StopCause::kIdle)

@@ -45,9 +45,8 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   CARMA_CHECK(now >= state.now, "time went back");
   state.now = now;
   state.rules->Begin();
-  for (const Event& event : events) {
+  for (const Event& event : events)
     std::visit([&state](const auto& each) { state.On(each); }, event);
-  }
   state.limits.Advance(now);
   core::SettleReservations(state);
   core::StopExpired(state);

@@ -21,9 +21,8 @@ Time At(double seconds) {
 
 std::vector<GpuInfo> Gpus(int count, std::int64_t total_mib = 40'000) {
   std::vector<GpuInfo> gpus;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count; ++i)
     gpus.push_back({.uuid = "GPU-" + std::to_string(i), .type = "A", .total_mib = total_mib});
-  }
   return gpus;
 }
 
@@ -57,9 +56,8 @@ class SchedulerTest : public ::testing::Test {
   void Begin(PolicyConfig config = {}, int count = 1) {
     scheduler_ = std::make_unique<Scheduler>(config);
     std::vector<Event> events{GpusDiscovered{Gpus(count)}};
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count; ++i)
       events.emplace_back(Sampled(static_cast<std::uint32_t>(i), At(0)));
-    }
     scheduler_->HandleAll(At(0), events);
   }
   std::vector<Action> Handle(double seconds, const Event& event) {
@@ -599,9 +597,8 @@ class World {
           if (rng_.Below(4) != 0) events.emplace_back(TaskStarted{start->id, start->attempt});
         } else if (const auto* asks = std::get_if<RequestEstimate>(&action)) {
           EstimateReady answer{asks->id, std::nullopt};
-          if (rng_.Below(4) != 0) {
+          if (rng_.Below(4) != 0)
             answer.estimate = Estimate{static_cast<std::int64_t>(rng_.Below(45'000)), "chance"};
-          }
           events.emplace_back(answer);
         }
         all_.push_back(action);
@@ -729,9 +726,8 @@ std::vector<Chance> Policies() {
     config.idle_action = IdleAction::kShare;
     all.push_back({std::string(mapper.name) + " with what idles", config});
     config.idle_action = IdleAction::kEnd;
-    for (const char* era : {"thesis", "v2"}) {
+    for (const char* era : {"thesis", "v2"})
       all.push_back({std::string(mapper.name) + " " + era, *AsPublished(era, config)});
-    }
   }
   return all;
 }

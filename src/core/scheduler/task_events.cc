@@ -122,9 +122,8 @@ void State::On(const TaskRestored& event) {
     preemptions.leaving.insert(task.id);
     out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
   }
-  if (task.state == TaskState::kStopping) {
+  if (task.state == TaskState::kStopping)
     out.actions.emplace_back(StopTask{task.id, task.attempt->number, task.attempt->stopping});
-  }
 }
 
 void State::On(const AttemptRestored& event) {
@@ -142,9 +141,8 @@ void State::On(const EstimateReady& event) {
   task->kind = event.kind;
   task->profile = event.profile;
   lessons.Join(*task);
-  if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate)) {
+  if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate))
     return Finish(*task, TaskState::kRejected, *std::move(never));
-  }
   Enqueue(*task, QueueKind::kMain, task->reason);  // a person may have sent it back
 }
 
@@ -206,9 +204,8 @@ void State::On(const LaunchFailed& event) {
     if (launch_trouble.on()) return Enqueue(*task, task->queue, std::move(reason));
   }
   ++task->launch_failures;
-  if (!event.retryable || task->launch_failures > config.max_launch_failures) {
+  if (!event.retryable || task->launch_failures > config.max_launch_failures)
     return Finish(*task, TaskState::kFailed, std::move(reason));
-  }
   task->not_before = now + RetryBackoff(task->launch_failures);
   Enqueue(*task, task->queue, std::move(reason));
 }

@@ -234,9 +234,8 @@ void EndStopped(State& state, TaskRecord& task) {
 
 void RequeueLost(State& state, TaskRecord& task, Reason reason) {
   ++task.node_failures;
-  if (!task.request->requeue || task.node_failures > state.config.max_node_failures) {
+  if (!task.request->requeue || task.node_failures > state.config.max_node_failures)
     return state.Finish(task, TaskState::kLost, std::move(reason));
-  }
   state.Enqueue(task, task.queue, std::move(reason));
 }
 

@@ -29,9 +29,8 @@ bool WaitsForGpusNow(const State& state, const TaskRecord& task, Place place) {
 }
 
 void SortIn(State& state, TaskRecord& task) {
-  if (std::optional<Reason> never = NeverMetDependency(task, state.tasks)) {
+  if (std::optional<Reason> never = NeverMetDependency(task, state.tasks))
     return state.Finish(task, TaskState::kCancelled, *std::move(never));
-  }
   Place place = PlaceFor(state, task);
   if (place == Place::kEligible) {
     if (!state.arrays.Admit(task)) place = Place::kArray;

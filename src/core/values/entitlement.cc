@@ -151,9 +151,8 @@ Result<ShareWeight> ParseShareWeight(std::string_view text) {
   const std::optional<double> weight = equals == std::string_view::npos
                                            ? std::nullopt
                                            : base::ParseDouble(base::Trim(text.substr(equals + 1)));
-  if (!named || !weight || !(*weight > 0 && *weight <= kMostWeight)) {
+  if (!named || !weight || !(*weight > 0 && *weight <= kMostWeight))
     return Expected("a weight like 'ada=2' or '@vision=3'", text);
-  }
   return ShareWeight{std::string(who), *weight};
 }
 

@@ -27,9 +27,8 @@ void MpsSpeeds(const Interference& model, std::span<const Load> loads, std::span
     pressure += load.pressure;
     wanted += load.sm_active;
   }
-  for (std::size_t i = 0; i < loads.size(); ++i) {
+  for (std::size_t i = 0; i < loads.size(); ++i)
     speeds[i] = 1.0 / (1.0 + loads[i].sensitivity * (pressure - loads[i].pressure));
-  }
   const double excess = std::max(0.0, wanted - model.mps_saturation);
   HoldDelivery(loads, model.mps_saturation / (1.0 + model.mps_oversubscription * excess), speeds);
 }

@@ -26,9 +26,8 @@ TEST(LoadOf, TakesTheBestThatIsKnown) {
 }
 
 TEST(Speeds, AloneIsFullSpeed) {
-  for (const SharingMethod sharing : {SharingMethod::kMps, SharingMethod::kStreams}) {
+  for (const SharingMethod sharing : {SharingMethod::kMps, SharingMethod::kStreams})
     EXPECT_DOUBLE_EQ(SpeedsOf(sharing, {{0.9, 0.7, 0.8}})[0], 1.0);
-  }
   EXPECT_TRUE(SpeedsOf(SharingMethod::kMps, {}).empty());
 }
 

@@ -38,9 +38,8 @@ TEST(TaskState, AFinalStateIsLeftOnlyToTheQueueAndHoldsNoGpu) {
   for (const TaskState from : AllStates()) {
     if (!IsFinal(from)) continue;
     EXPECT_FALSE(HoldsGpus(from));
-    for (const TaskState to : AllStates()) {
+    for (const TaskState to : AllStates())
       EXPECT_EQ(IsLegalStep(from, to), to == TaskState::kQueued) << TaskStateName(from);
-    }
   }
 }
 
@@ -67,9 +66,8 @@ TEST(TaskState, StepsFollowTheLifeOfATask) {
 
 TEST(Reason, EveryCodeHasItsOwnName) {
   std::set<std::string_view> names;
-  for (int i = 0; i <= static_cast<int>(ReasonCode::kIdleHolder); ++i) {
+  for (int i = 0; i <= static_cast<int>(ReasonCode::kIdleHolder); ++i)
     names.insert(ReasonName(static_cast<ReasonCode>(i)));
-  }
   EXPECT_EQ(names.size(), static_cast<std::size_t>(ReasonCode::kIdleHolder) + 1);
   EXPECT_EQ(ReasonName(ReasonCode::kNone), "");
   EXPECT_EQ(ReasonName(ReasonCode::kGpuMemory), "GpuMemory");

@@ -98,9 +98,8 @@ void Ends::Take(const task::ShimEvent& event) {
       options_.mps->AskEvidence(id, attempt, judge);
     };
   }
-  if (NeedsReading(event, *record)) {
+  if (NeedsReading(event, *record))
     ask = [this, ask = std::move(ask)] { gpus_.AfterNextReading(ask); };
-  }
   if (!CouldNotBegin(event, *record)) return ask();
   std::vector<core::GpuIndex> its;
   for (const core::Placement& at : record->attempt->placement) its.push_back(at.gpu);

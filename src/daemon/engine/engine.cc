@@ -60,9 +60,8 @@ std::optional<core::GpuIndex> Engine::GpuByUuid(const std::string& uuid) const {
 std::vector<std::string> Engine::Uuids(const core::TaskRecord& record) const {
   std::vector<std::string> uuids;
   uuids.reserve(record.attempt->placement.size());
-  for (const core::Placement& placement : record.attempt->placement) {
+  for (const core::Placement& placement : record.attempt->placement)
     uuids.push_back(scheduler_.GpuInfos().at(core::Number(placement.gpu)).uuid);
-  }
   return uuids;
 }
 

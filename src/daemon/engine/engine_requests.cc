@@ -77,9 +77,7 @@ void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
                   const std::string& what, Done done) {
   const core::TaskId id = task.record.id;
   const core::TaskRecord* record = scheduler_.Find(id);
-  if (record == nullptr) {
-    return done(Unavailable("task {} is still being accepted; try again", id));
-  }
+  if (record == nullptr) return done(Unavailable("task {} is still being accepted; try again", id));
   Result<base::CopyOnWrite<core::TaskRequest>> edited = intake_.CheckEdit(*record, wanted);
   if (!edited) return done(std::unexpected(edited.error()));
   const core::TaskRequest& request = **edited;

@@ -182,9 +182,8 @@ void EstimateService::GiveUp() {
   summary.trouble = fmt::format("{}: not read within {} s (estimate.time_limit)",
                                 reading_->jobs.front().spec.model_summary.value_or(""),
                                 base::Seconds(time_limit_));
-  if (stuck_ >= kMostStuck) {
+  if (stuck_ >= kMostStuck)
     summary.trouble += fmt::format(", {} such reads are still pending", stuck_);
-  }
   Appraise(std::exchange(reading_, nullptr), std::move(summary));
   reader_.Later([this] {
     if (!reading_) ReadNext();

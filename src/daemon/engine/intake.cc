@@ -322,9 +322,8 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
   core::TaskRequest request = task::ToRequest(spec, submitter.uid, submitter.user);
   if (spec.array_index) request.array = first;
   if (!request.time_limit) request.time_limit = options_.default_time_limit;
-  if (const std::optional<core::Duration> longest = core_.LongestAllowed(request)) {
+  if (const std::optional<core::Duration> longest = core_.LongestAllowed(request))
     request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
-  }
   record.request = Shared(std::move(request));
   record.held = spec.held;
   record.submitted = record.queued_since = submitted;
@@ -353,9 +352,7 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
   if (by.request.empty()) return Unit{};
   // Another submission of the same name may have arrived while this one was stored in pieces.
   const std::optional<Submitted> known = CARMA_TRY(Repeated(submission));
-  if (known) {
-    return Conflict("request {} now names another submission", by.request);
-  }
+  if (known) return Conflict("request {} now names another submission", by.request);
   return store_.PutRequest({by.uid, by.request, first, count}, submitted);
 }
 

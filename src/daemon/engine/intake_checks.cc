@@ -55,9 +55,7 @@ std::size_t Intake::QueuedOf(std::uint32_t uid) {
 }
 
 Result<Unit> Intake::Check(const Submission& submission, std::size_t begin, std::size_t end) {
-  if (begin == 0) {
-    CARMA_TRY(CheckQueueLimits(submission));
-  }
+  if (begin == 0) CARMA_TRY(CheckQueueLimits(submission));
   CARMA_TRY(CheckEntitlements(submission, begin, end));
   CARMA_TRY(RefuseWhatNeverFits(submission, begin, end));
   return CheckDependencies(submission.tasks, begin, end);
@@ -177,13 +175,10 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
                       each.task, record.id);
     }
   }
-  if (const std::optional<core::Duration> longest = core_.LongestAllowed(request)) {
+  if (const std::optional<core::Duration> longest = core_.LongestAllowed(request))
     request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
-  }
   base::CopyOnWrite<core::TaskRequest> edited = std::move(request);
-  if (wanted.dependencies != before.dependencies) {
-    CARMA_TRY(FillDependencies(edited));
-  }
+  if (wanted.dependencies != before.dependencies) CARMA_TRY(FillDependencies(edited));
   return edited;
 }
 

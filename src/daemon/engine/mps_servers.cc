@@ -171,9 +171,8 @@ void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<MpsLook> lo
     const bool back_off = looked.error().code != ErrorCode::kConflict;
     return Refused(entry, who, looked.error(), back_off, answer);
   }
-  if (looked->clients >= options_.clients) {
+  if (looked->clients >= options_.clients)
     return Refused(entry, who, {ErrorCode::kUnavailable, Full(looked->clients)}, false, answer);
-  }
   if (!entry.told.empty()) {
     base::LogInfo("mps_works_again",
                   {{"uid", entry.control->id().uid}, {"gpu", entry.control->id().gpus}});

@@ -45,9 +45,8 @@ Result<Unit> Reservations::Restore(const std::vector<store::ReservationRow>& row
     Result<core::Reservation> booking =
         json ? base::FieldsFromJson<core::Reservation>(*json, "", base::Unknown::kPassedOver)
              : std::unexpected(json.error());
-    if (!booking) {
+    if (!booking)
       return Fail(ErrorCode::kCorrupt, "reservation {}: {}", row.id, booking.error().message);
-    }
     booking->id = row.id;
     booking->made_by = row.made_by;
     all_.emplace(row.id, *std::move(booking));
@@ -61,9 +60,8 @@ Result<core::Reservation> Reservations::Add(core::Reservation booking,
   booking.id = core::ReservationId{core::Number(last_) + 1};
   if (!NextOf(booking, now)) return Invalid("its time has passed");
   std::erase_if(all_, [&](const auto& each) { return !NextOf(each.second, now); });
-  if (all_.size() >= core::kMaxReservations) {
+  if (all_.size() >= core::kMaxReservations)
     return Conflict("there are already {} reservations", core::kMaxReservations);
-  }
   all_.emplace(booking.id, booking);
   const std::optional<std::string> why_not = core::WhyNotAll(PeriodsFrom(now), now, gpus);
   if (why_not) {

@@ -214,9 +214,8 @@ void Starts::Launch(const core::StartTask& start) {
   // A task that restarts in the turn in which it ended has no state without a process in between.
   if (start.attempt > 1) Forget(start.id, start.attempt - 1);
   Result<task::LaunchOrder> order = OrderFor(start);
-  if (!order) {
+  if (!order)
     return post_(core::LaunchFailed{start.id, start.attempt, order.error().message, false});
-  }
   if (const std::optional<core::Sharing> sharing = PlainSharing(start)) {
     ApplySharing(*sharing, start, *order);
     return launcher_.Start(*std::move(order));

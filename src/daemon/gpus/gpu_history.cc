@@ -190,9 +190,8 @@ base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std
   const std::unique_ptr<store::History> books = CARMA_TRY(store::History::Open(state_dir));
   const GpuHistoryRequest& span = request.gpus.front();
   std::map<std::string, GpuTimeline> timelines;
-  for (const GpuHistoryRequest& gpu : request.gpus) {
+  for (const GpuHistoryRequest& gpu : request.gpus)
     timelines.try_emplace(gpu.gpu.uuid, gpu.from, gpu.to, gpu.points, gpu.readings, gpu.longest);
-  }
   std::set<std::string> past;  // whose rows have come to the end of the span
   CARMA_TRY(books->Usage(span.from, base::Time::max(), [&](const store::GpuUsage& row) {
     if (row.from >= span.to) {

@@ -23,13 +23,10 @@ std::string PathIn(const std::string& state_dir) {
 
 base::Result<std::vector<gpu::DeviceInfo>> Parse(const std::string& text) {
   const base::Json json = CARMA_TRY(base::ParseJson(text));
-  if (!json.is_array() || json.size() > kMaxDevices) {
-    return Invalid("expected a list of GPUs");
-  }
+  if (!json.is_array() || json.size() > kMaxDevices) return Invalid("expected a list of GPUs");
   std::vector<gpu::DeviceInfo> devices;
-  for (const base::Json& each : json) {
+  for (const base::Json& each : json)
     devices.push_back(CARMA_TRY(gpu::DeviceFromJson(each, fmt::format("/{}", devices.size()))));
-  }
   return devices;
 }
 

@@ -21,9 +21,8 @@ SlowAnswers::SlowAnswers(const std::shared_ptr<boost::asio::io_context>& loop,
 
 base::Result<base::Unit> SlowAnswers::Report(
     std::function<Answer(const std::atomic<bool>& wanted)> make, std::function<void(Answer)> send) {
-  if (reports_.waiting() >= options_.most_reports) {
+  if (reports_.waiting() >= options_.most_reports)
     return Unavailable("{} reports are already being made; try again", reports_.waiting());
-  }
   reports_.Ask(
       [make = std::move(make), wanted = reports_.wanted()] {
         // Lowers only this thread's priority, so that the loop goes first.

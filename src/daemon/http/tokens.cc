@@ -92,9 +92,8 @@ Result<Unit> Tokens::Keep(std::vector<Token> tokens) {
 Result<Tokens::Made> Tokens::Make(const api::Peer& user, const std::string& name,
                                   std::chrono::milliseconds life) {
   if (!trouble_.empty()) return Unavailable("{}: {}", path_, trouble_);
-  if (List(user.uid).size() >= kMostOfOneUser) {
+  if (List(user.uid).size() >= kMostOfOneUser)
     return Conflict("a user may have at most {} tokens: revoke some", kMostOfOneUser);
-  }
   std::string text = CARMA_TRY(NewText());
   Made made;
   made.text = std::move(text);

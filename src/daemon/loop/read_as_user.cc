@@ -39,9 +39,8 @@ struct OpenFile {
 
 // Not a pipe or a terminal, where a read could wait for ever.
 Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
-  if (!rights.worn()) {
+  if (!rights.worn())
     return Denied(path + ": the system does not let carmad read it with the user's rights");
-  }
   OpenFile file{base::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK))};
   if (!file.fd) return base::FailErrno(errno, path);
   struct stat st {};

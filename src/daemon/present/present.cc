@@ -281,9 +281,8 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
       view.wrong_gpus.push_back(core::Number(gpu));
   }
   // The core sees every sample; the store gets a peak only when the task's state changes.
-  if (const core::TaskRecord* live = engine.scheduler().Find(record.id)) {
+  if (const core::TaskRecord* live = engine.scheduler().Find(record.id))
     view.peak_mib = std::max(view.peak_mib, live->peak_mib);
-  }
   if (const std::optional<pid_t> pid = attribution.MainPid(record.id))
     view.pid = static_cast<std::uint64_t>(*pid);
   return view;

@@ -53,9 +53,8 @@ Result<report::Report> ReportOf(const ReportRequest& request, const std::atomic<
       CARMA_TRY(store::History::Open(request.state_dir));
   CARMA_TRY(CheckSize(*history, request));
   report::StoreRun run(request.now);
-  for (const ReportGpu& gpu : request.gpus) {
+  for (const ReportGpu& gpu : request.gpus)
     run.NameGpu(gpu.uuid, gpu.name, gpu.type, gpu.usable_mib);
-  }
   CARMA_TRY(Fill(*history, request, wanted, run));
   if (!wanted) return Unavailable("carmad is stopping");
   report::RunRecord record = run.Finish();

@@ -14,9 +14,8 @@ namespace carma::estimate {
 namespace {
 
 Result<base::Json> Parsed(std::string_view text, std::string_view where) {
-  if (text.size() > kMaxConfigBytes) {
+  if (text.size() > kMaxConfigBytes)
     return Invalid("{}: expected at most {} bytes", where, kMaxConfigBytes);
-  }
   Result<base::Json> json = base::ParseJson(text);
   if (!json) return base::Wrap(json.error(), where);
   return json;

@@ -136,9 +136,8 @@ class YamlReader {
   }
 
   void Complain(int line, std::string_view what) {
-    if (!mistake_) {
+    if (!mistake_)
       mistake_ = base::Error{ErrorCode::kInvalid, fmt::format("{}:{}: {}", where_, line, what)};
-    }
   }
 
   void Emit(std::string key, std::string value, int line) {

@@ -32,9 +32,8 @@ int ParallelWays(Graph& graph, Row& row, int input) {
 // one's convolution.
 int NormAfterNorm(Graph& graph, Row& row, int input) {
   const Trail& trail = graph.trail;
-  if (!row.rule->batch_norm || input != row.before || trail[input].maker != Maker::kNorm) {
+  if (!row.rule->batch_norm || input != row.before || trail[input].maker != Maker::kNorm)
     return input;
-  }
   const int product = trail[input].from;
   if (product == Tensor::kNobody || trail[product].maker != Maker::kMatrix) return input;
   const int source = trail[product].from;
@@ -327,9 +326,8 @@ void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
 void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.before == Tensor::kNobody) return;
   const Tensor& before = graph.trail[row.before];
-  if (before.maker == Maker::kMatrix && before.linear && before.elements == 3 * row.in) {
+  if (before.maker == Maker::kMatrix && before.linear && before.elements == 3 * row.in)
     kept.AddElements(row.in);
-  }
 }
 
 // torch.nn.TransformerEncoderLayer: a function between its two linear layers. Its result is kept,
@@ -337,9 +335,8 @@ void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
 void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.dropout <= 0 || row.read == Tensor::kNobody) return;
   const Tensor& read = graph.trail[row.read];
-  if (read.linear && read.elements > graph.trail[read.from].elements && read.shape.rank() == 3) {
+  if (read.linear && read.elements > graph.trail[read.from].elements && read.shape.rank() == 3)
     kept.AddElements(read.elements);
-  }
 }
 
 // Vectors of the channel size that belong to a block itself: x * gamma keeps x.
@@ -348,9 +345,8 @@ void LayerScale(const Graph&, const Row& row, Kept& kept) {
   const std::int64_t params = row.layer->params;
   for (const std::int64_t channels :
        {Dimension(out, out.rank() - 1), out.rank() > 1 ? Dimension(out, 1) : 0}) {
-    if (channels > 1 && params % channels == 0 && params / channels <= 4) {
+    if (channels > 1 && params % channels == 0 && params / channels <= 4)
       return kept.AddElements(static_cast<double>(params / channels) * row.out);
-    }
   }
 }
 

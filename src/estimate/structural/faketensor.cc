@@ -14,14 +14,10 @@ class FakeTensor : public Estimator {
  public:
   std::string_view name() const override { return "faketensor"; }
   base::Result<Answer> Ask(const Question& question) const override {
-    if (question.layers == nullptr) {
-      return NotFound("there is no model summary");
-    }
+    if (question.layers == nullptr) return NotFound("there is no model summary");
     const model::LayerList& layers = *question.layers;
     if (!question.batch) return NotFound("the batch size is not known");
-    if (!layers.saved && LacksShapes(layers)) {
-      return NotFound("the summary gives no shapes");
-    }
+    if (!layers.saved && LacksShapes(layers)) return NotFound("the summary gives no shapes");
     const auto batch = static_cast<double>(*question.batch);
     double kept = 0;
     if (layers.saved) {

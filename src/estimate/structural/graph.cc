@@ -122,9 +122,8 @@ void GraphMaker::Take(Row& row) {
   if (row.kind == Kind::kContainer) return Container(row);
   current_ = CorrectReading(CorrectsReading::kBeforeSizes, graph_, row, current_);
   const Role role = row.rule->role;
-  if ((role == Role::kTransparent || role == Role::kDropout) && row.layer->params == 0) {
+  if ((role == Role::kTransparent || role == Role::kDropout) && row.layer->params == 0)
     return Passing(row);
-  }
   if (row.kind == Kind::kBlock && row.rule->attention) return Attention(row);
   if (row.kind == Kind::kBlock && role != Role::kNorm && role != Role::kKeepsTwo) {
     row.step = Step::kBlock;

@@ -71,9 +71,8 @@ TEST(Graph, TellsWhatARowStandsFor) {
   const Step steps[] = {Step::kNone,      Step::kOperation, Step::kPassing,
                         Step::kAttention, Step::kBlock,     Step::kContainer};
   const Graph graph = MakeGraph(list);
-  for (std::size_t i = 0; i < graph.rows().size(); ++i) {
+  for (std::size_t i = 0; i < graph.rows().size(); ++i)
     EXPECT_EQ(graph.rows()[i].step, steps[i]) << list.layers[i].type;
-  }
   EXPECT_FALSE(graph.leaves_only);
 }
 

@@ -28,9 +28,8 @@ void MeasureConvolution(const Graph& graph, const Row& row, Kept& kept) {
   const auto channels = static_cast<double>(read.rank() == 4 ? Dimension(read, 1) : 3);
   const double kernel = static_cast<double>(layer.params) /
                         std::max(1.0, channels * static_cast<double>(Dimension(layer.out, 1)));
-  if (kernel > 1.5) {
+  if (kernel > 1.5)
     kept.widest_conv = std::max(kept.widest_conv, kElementBytes * (row.in + row.out));
-  }
 }
 
 // Other figures that the estimate needs besides the kept memory.
@@ -38,9 +37,8 @@ void Measure(const Graph& graph, const Row& row, Kept& kept) {
   const bool makes_new =
       row.step == Step::kOperation || (row.step == Step::kPassing && row.dropout > 0);
   if (!makes_new) return;
-  if (row.layer->out.ScalesWithBatch()) {
+  if (row.layer->out.ScalesWithBatch())
     kept.largest = std::max(kept.largest, kElementBytes * row.out);
-  }
   if (row.step != Step::kOperation || !IsProduct(row)) return;
   if (row.rule->convolution) MeasureConvolution(graph, row, kept);
   kept.has_embedding = kept.has_embedding || model::OpOf(row.layer->type) == model::Op::kEmbedding;

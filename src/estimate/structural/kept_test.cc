@@ -65,9 +65,8 @@ TEST(Kept, CountsWhatEachKindOfLayerNeeds) {
        192},
       {"StarReLU keeps two tensors", {conv, Module("StarReLU", kSmall, kSmall, 2)}, 192 + 256},
   };
-  for (const Case& each : cases) {
+  for (const Case& each : cases)
     EXPECT_EQ(CountKept(List(each.rows)).per_sample, 4 * each.elements) << each.name;
-  }
 }
 
 TEST(Kept, TellsWhatCodeBetweenTheModulesDid) {
@@ -127,9 +126,8 @@ TEST(Kept, TellsWhatCodeBetweenTheModulesDid) {
        {stem, relu, Module("Conv2dSame", kSmall, Of({-1, 4, 4, 4}), 144)},
        192 + 256 + 256},
   };
-  for (const Case& each : cases) {
+  for (const Case& each : cases)
     EXPECT_EQ(CountKept(List(each.rows)).per_sample, 4 * each.elements) << each.name;
-  }
 }
 
 TEST(Kept, ReadsABlockOfParallelWaysFromItsEntry) {

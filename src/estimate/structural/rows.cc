@@ -83,9 +83,8 @@ Rows RowsOf(const LayerList& list) {
     row.knows_input = !row.layer->in.empty();
     row.out = Elements(row.layer->out);
     row.in = Elements(row.layer->in);
-    if (row.rule->role == Role::kDropout) {
+    if (row.rule->role == Role::kDropout)
       row.dropout = row.layer->dropout.value_or(list.dropout.value_or(0));
-    }
     if (row.kind != Kind::kOperation) attention = row.rule->attention;
     row.before_attention = attention;
   }

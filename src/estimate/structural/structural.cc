@@ -261,18 +261,16 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
                     "the bound is wider (carma_summary.py counts it)",
                     UnfamiliarModules(*question.layers)));
   }
-  if (kept.unfused_attention) {
+  if (kept.unfused_attention)
     warnings.emplace_back("attention by separate matrix products: less certain than usual");
-  }
   if (question.gpus > 1) {
     warnings.push_back(fmt::format(
         "for each of {} GPUs, with its own part of the batch and a whole copy of the model",
         question.gpus));
   }
   if (question.site != nullptr) {
-    if (std::string remark = question.site->Remark(); !remark.empty()) {
+    if (std::string remark = question.site->Remark(); !remark.empty())
       warnings.push_back(std::move(remark));
-    }
   }
   return warnings;
 }

@@ -104,9 +104,8 @@ double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Ten
   for (const std::int64_t each : weights) {  // plain and depthwise
     for (const std::int64_t kernel : kKernels) {
       const bool depthwise = each == kernel && kernel % 2 == 1 && kernel <= kLargestDepthwise;
-      if (each == channels * kernel || (depthwise && outputs % channels == 0)) {
+      if (each == channels * kernel || (depthwise && outputs % channels == 0))
         return current->elements;
-      }
     }
   }
   for (const std::int64_t each : weights) {  // 1x1 of an earlier tensor: a branch, a shortcut
@@ -119,9 +118,8 @@ double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Ten
   }
   for (const std::int64_t each : weights) {  // groups
     for (const std::int64_t kernel : {1, 9, 25, 49}) {
-      if (channels * kernel % each == 0 && outputs % (channels * kernel / each) == 0) {
+      if (channels * kernel % each == 0 && outputs % (channels * kernel / each) == 0)
         return current->elements;
-      }
     }
   }
   if (current->shape[2] == layer.out[2]) {
@@ -223,9 +221,8 @@ UnseenInput::Read UnseenInput::Of(const model::Layer& layer, const LayerRule& ru
     return {.elements = printed / outputs * width, .windows = windows};
   }
   if (linear) return OfLinear(layer, current);
-  if (rule.convolution && layer.params > 0 && layer.out.rank() == 4) {
+  if (rule.convolution && layer.params > 0 && layer.out.rank() == 4)
     return {.elements = OfConvolution(layer, rule, current, trail)};
-  }
   if (current == nullptr) return {.elements = printed};
   if (rule.elementwise) return OfElementwise(layer, *current);
   return {.elements = current->elements};

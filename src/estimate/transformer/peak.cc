@@ -304,9 +304,8 @@ TransformerConfig WithAllParameters(const TransformerConfig& described, const Tr
 // Adds a sentence for each thing that the estimate leaves out or takes for granted.
 void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
                  const std::string& unseen, std::vector<std::string>& warnings) {
-  if (!unseen.empty()) {
+  if (!unseen.empty())
     warnings.push_back(fmt::format("few measured runs use {}, so the bound is wider", unseen));
-  }
   if (plan.rollout_share > 0 && !plan.gpu_mib)
     warnings.emplace_back(
         "the engine that generates answers is not counted: the GPU's memory is not known");

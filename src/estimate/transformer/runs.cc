@@ -463,14 +463,10 @@ Result<base::Unit> AddRuns(const std::string& path, const NamesOfModels& names, 
 Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                       const std::vector<std::string>& models) {
   Models known;
-  for (const std::string& path : models) {
-    CARMA_TRY(AddModels(path, known));
-  }
+  for (const std::string& path : models) CARMA_TRY(AddModels(path, known));
   TrainingRuns all;
   all.configs = std::move(known.configs);
-  for (const std::string& path : runs) {
-    CARMA_TRY(AddRuns(path, known.by_name, all));
-  }
+  for (const std::string& path : runs) CARMA_TRY(AddRuns(path, known.by_name, all));
   if (all.runs.empty()) {
     return Invalid("{}: no row has both a memory and a model in {}", base::Join(runs, ", "),
                    base::Join(models, ", "));

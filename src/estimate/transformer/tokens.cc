@@ -139,9 +139,8 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
   const double grown = plan.weights == Dtype::kFp32 && !plan.amp ? 2 : 1;
   const bool frozen = plan.method == Method::kLora;
   double attention = 2 * (sizes.query + sizes.key + sizes.value + sizes.output);
-  if (stack.read > 0) {
+  if (stack.read > 0)
     attention += 2 * (sizes.query + sizes.output) + 2 * stack.read * (sizes.key + sizes.value);
-  }
   if (config.reads_text)
     attention += 2 * (sizes.query + sizes.output) + (frozen ? 0 : 2 * sizes.hidden);
   if (frozen && plan.keeps_frozen_inputs) attention += 4 * sizes.hidden + 2 * sizes.query;

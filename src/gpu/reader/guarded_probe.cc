@@ -114,9 +114,8 @@ ReadResult<base::Unit> GuardedProbe::OpenAgain() {
   const auto same = [](const DeviceInfo& then, const DeviceInfo& now) {
     return !then.trouble.empty() || then.uuid == now.uuid;
   };
-  if (open && !std::ranges::equal(before, devices_, same)) {
+  if (open && !std::ranges::equal(before, devices_, same))
     open = Unavailable("the driver's list of GPUs has changed");
-  }
   if (!open) {
     closed_ = open.error();
     reader_.reset();
@@ -141,9 +140,7 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
     aside_.erase(at);
     reader_.reset();
   }
-  if (!reader_) {
-    CARMA_TRY(OpenAgain());
-  }
+  if (!reader_) CARMA_TRY(OpenAgain());
   if (!places_[device].current) {
     const auto aside = aside_.find(number);
     return std::unexpected(

@@ -54,9 +54,8 @@ Result<ReaderAnswer> ListingFromJson(const Json& devices, const Json* numbers) {
     return Invalid("/devices: expected a list of GPUs and their numbers");
   }
   ReaderListing listing;
-  for (const Json& each : devices) {
+  for (const Json& each : devices)
     listing.devices.push_back(CARMA_TRY(DeviceFromJson(each, "/devices")));
-  }
   for (const Json& each : *numbers) {
     if (!each.is_number_unsigned() || each.get<std::uint64_t>() > kMaxNumber)
       return Invalid("/numbers: expected numbers of GPUs");

@@ -31,16 +31,14 @@ class LimitedShares {
     }
     const std::vector<double> most =
         MostDelivered(options.interference, options.collocation, loads, options.slowdown_limit);
-    for (std::size_t i = 0; i < loads.size(); ++i) {
+    for (std::size_t i = 0; i < loads.size(); ++i)
       shares_.push_back(most[i] > 0 ? loads[i].sm_active / most[i] : 0);
-    }
   }
 
   double Of(const trace::Workload& workload) const {
     double sum = 0;
-    for (std::size_t part = 0; part < workload.sm_active.size(); ++part) {
+    for (std::size_t part = 0; part < workload.sm_active.size(); ++part)
       sum += shares_[number_.at(KeyOf(LoadAsListed(workload, part)))];
-    }
     return sum;
   }
 

@@ -100,9 +100,8 @@ TEST(MostDelivered, IsTheBestOfAllSetsThatKeepTheLimit) {
   base::Rng rng(5);
   for (int round = 0; round < 20; ++round) {
     std::vector<Load> loads;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4; ++i)
       loads.push_back({0.2 + 0.5 * rng.Uniform(), 0.5 + rng.Uniform(), 0.3 + rng.Uniform()});
-    }
     const double limit = 1.2 + 0.5 * rng.Uniform();
     const std::vector<double> most = MostDelivered({}, core::SharingMethod::kMps, loads, limit);
     std::vector<double> best;
@@ -121,9 +120,8 @@ TEST(MostDelivered, IsTheBestOfAllSetsThatKeepTheLimit) {
         delivered += loads[each].sm_active / slowdown;
       }
       if (!keeps) continue;
-      for (const std::size_t each : set) {
+      for (const std::size_t each : set)
         best[each] = std::max(best[each], std::min(delivered, 1.05));
-      }
     }
     for (std::size_t i = 0; i < loads.size(); ++i) EXPECT_NEAR(most[i], best[i], 1e-12) << round;
   }
@@ -131,9 +129,8 @@ TEST(MostDelivered, IsTheBestOfAllSetsThatKeepTheLimit) {
 
 TEST(MostDelivered, NeverMoreThanTheGpuDelivers) {
   const std::vector<Load> light(30, {0.1, 0.1, 0.01});
-  for (const double most : MostDelivered({}, core::SharingMethod::kMps, light, 3)) {
+  for (const double most : MostDelivered({}, core::SharingMethod::kMps, light, 3))
     EXPECT_DOUBLE_EQ(most, 1.05);
-  }
   EXPECT_LE(MostDelivered({}, core::SharingMethod::kStreams, light, 100)[0], 1.0);
 }
 

@@ -54,16 +54,14 @@ Result<Cluster> ParseCluster(std::string_view text) {
       count = *number;
       group = base::Trim(group.substr(star + 1));
     }
-    if (count > static_cast<std::int64_t>(kMaxServers - cluster.servers.size())) {
+    if (count > static_cast<std::int64_t>(kMaxServers - cluster.servers.size()))
       return Invalid("servers '{}': more than {}", base::Printable(text, 60), kMaxServers);
-    }
     const ServerShape server = CARMA_TRY(ParseServer(group));
     cluster.servers.insert(cluster.servers.end(), static_cast<std::size_t>(count), server);
   }
   if (cluster.servers.size() > 1) {
-    for (std::size_t i = 0; i < cluster.servers.size(); ++i) {
+    for (std::size_t i = 0; i < cluster.servers.size(); ++i)
       cluster.servers[i].name = fmt::format("node {}", i);
-    }
   }
   return cluster;
 }

@@ -38,9 +38,8 @@ TEST(Cluster, ATaskWaitsForTheOnlyServerThatIsLargeEnough) {
   const RunResult run = Play(cluster, arrivals, Immediate());
   EXPECT_EQ(run.totals.succeeded, 5);
   EXPECT_EQ(run.totals.oom_crashes, 0);
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 4; ++i)
     EXPECT_EQ(run.record->tasks[static_cast<std::size_t>(i)].attempts[0].gpus, std::vector<int>{1});
-  }
 }
 
 TEST(ParseCluster, NamesShapesAndSeveralServers) {

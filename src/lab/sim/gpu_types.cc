@@ -90,12 +90,9 @@ base::Result<MigSlices> FindProfile(const GpuType& type, std::string_view name) 
 base::Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view text) {
   constexpr std::string_view kPrefix = "mig=";
   text = base::Trim(text);
-  if (!base::ToLower(text).starts_with(kPrefix)) {
+  if (!base::ToLower(text).starts_with(kPrefix))
     return Invalid("'" + base::Printable(text, 40) + "': expected mig=PROFILE+PROFILE");
-  }
-  if (!CanBeDivided(type)) {
-    return Invalid(type.type + " has no MIG");
-  }
+  if (!CanBeDivided(type)) return Invalid(type.type + " has no MIG");
   text.remove_prefix(kPrefix.size());
   std::vector<MigSlices> instances;
   if (base::Trim(text).empty()) return instances;
@@ -105,9 +102,8 @@ base::Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_v
     compute += slices.compute;
     memory += slices.memory;
     instances.push_back(slices);
-    if (compute > kMigComputeSlices || memory > kMigMemorySlices) {
+    if (compute > kMigComputeSlices || memory > kMigMemorySlices)
       return Invalid("'" + base::Printable(text, 60) + "' is more than one " + type.type + " has");
-    }
   }
   return instances;
 }
@@ -131,9 +127,7 @@ base::Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv) {
       base::CsvTable::Parse(csv, {"type", "nvml_name", "total_mib", "reserved_mib", "sms", "idle_w",
                                   "dynamic_w", "k", "max_w", "relative_speed"}));
   std::vector<GpuType> types;
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    types.push_back(CARMA_TRY(ParseRow(table.Row(i))));
-  }
+  for (std::size_t i = 0; i < table.size(); ++i) types.push_back(CARMA_TRY(ParseRow(table.Row(i))));
   return types;
 }
 
@@ -150,9 +144,8 @@ base::Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
   const std::vector<ShapedGpu> shaped = CARMA_TRY(ParseDividedShape(shape));
   std::vector<GpuType> gpus;
   for (const ShapedGpu& gpu : shaped) {
-    if (gpu.mig) {
+    if (gpu.mig)
       return Invalid("shape '" + base::Printable(shape, 60) + "': expected undivided GPUs");
-    }
     gpus.push_back(gpu.type);
   }
   return gpus;
@@ -171,9 +164,8 @@ base::Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape) {
       if (!mig) return base::Wrap(mig.error(), "shape");
       gpu.mig = std::move(*mig);
     }
-    if (count < 1 || count > kMaxServerGpus - static_cast<std::int64_t>(gpus.size())) {
+    if (count < 1 || count > kMaxServerGpus - static_cast<std::int64_t>(gpus.size()))
       return Invalid("shape '" + base::Printable(shape, 60) + "': expected 1 to 64 GPUs in all");
-    }
     gpus.insert(gpus.end(), static_cast<std::size_t>(count), gpu);
   }
   return gpus;

@@ -75,9 +75,8 @@ std::vector<Chain> ChainsOf(std::span<const RunOptions> policies, std::size_t ru
   std::vector<Chain> chains;
   for (std::size_t policy = 0; policy < policies.size(); ++policy) {
     const std::size_t together = policies[policy].estimates.carries ? runs : 1;
-    for (std::size_t first = 0; first < runs; first += together) {
+    for (std::size_t first = 0; first < runs; first += together)
       chains.push_back({policy, first, together});
-    }
   }
   return chains;
 }

@@ -18,9 +18,8 @@ class MatrixTest : public ::testing::Test {
     small_.mps_sensitivity = 0.5;
     small_.mps_pressure = 0.2;
     small_.memory_mib = {4000};
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 3; ++i)
       arrivals_.push_back({base::Duration(i * 1000), &small_, std::nullopt});
-    }
     RunOptions exclusive;
     exclusive.policy.mapper = "exclusive";
     exclusive.estimates.source = "oracle";
@@ -105,9 +104,8 @@ TEST_F(MatrixTest, EachPolicyHasTheBoundsOfItsWayOfSharing) {
   for (RunOptions& policy : policies_) policy.slowdown_limit = 1.15;
   const auto metrics = SimulateMatrix(cluster_, arrivals_, policies_, 1, 1);
   ASSERT_TRUE(metrics);
-  for (std::size_t i = 0; i < policies_.size(); ++i) {
+  for (std::size_t i = 0; i < policies_.size(); ++i)
     EXPECT_EQ((*metrics)[i][0].bounds, BoundsOf(cluster_, arrivals_, policies_[i])) << i;
-  }
   EXPECT_NE((*metrics)[1][0].bounds, (*metrics)[2][0].bounds);
 }
 

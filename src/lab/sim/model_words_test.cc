@@ -12,9 +12,8 @@ TEST(ModelWords, EachHasANameOfItsOwnAndRefusesWhatIsNoValue) {
   for (const ModelWord& word : ModelWords()) {
     EXPECT_TRUE(names.insert(word.name).second) << word.name;
     RunOptions options;
-    for (const char* bad : {"", "-1", "perhaps", "1e99x"}) {
+    for (const char* bad : {"", "-1", "perhaps", "1e99x"})
       EXPECT_FALSE(word.set(options, bad)) << word.name << "=" << bad;
-    }
   }
 }
 

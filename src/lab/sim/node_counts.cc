@@ -14,9 +14,8 @@ constexpr std::int64_t kMibOfUnit = 1024;
 
 void NodeCounts::AddNode(std::span<const std::int64_t> usable_mib) {
   Node& node = nodes_.emplace_back();
-  for (const std::int64_t mib : usable_mib) {
+  for (const std::int64_t mib : usable_mib)
     node.all.push_back(gres_ == Gres::kGpu ? 1 : std::max<std::int64_t>(1, mib / kMibOfUnit));
-  }
   if (gres_ == Gres::kCarma) {
     const std::int64_t whole_mib = std::accumulate(usable_mib.begin(), usable_mib.end(), 0LL);
     node.all = {std::max<std::int64_t>(1, whole_mib / kMibOfUnit)};

@@ -44,18 +44,15 @@ TEST(NodeCounts, WhatFits) {
       {"a task of several GPUs asks for whole ones", Gres::kShard, Asked(1, 2), false},
       {"the node is not empty", Gres::kCarma, {.gpus = 2, .whole = true}, false},
   };
-  for (const Case& c : cases) {
-    EXPECT_EQ(TwoBooked(c.gres).Fits(0, c.asked), c.fits) << c.name;
-  }
+  for (const Case& c : cases) EXPECT_EQ(TwoBooked(c.gres).Fits(0, c.asked), c.fits) << c.name;
 }
 
 TEST(NodeCounts, ShardsAreOfTheFirstGpuWithSoMany) {
   NodeCounts counts(Gres::kShard);
   counts.AddNode(std::vector<std::int64_t>(4, 40'536));
   std::vector<std::uint32_t> chosen;
-  for (std::uint64_t task = 1; task <= 6; ++task) {
+  for (std::uint64_t task = 1; task <= 6; ++task)
     chosen.push_back(counts.Book(0, task, Asked(16), At(100)).front());
-  }
   EXPECT_EQ(chosen, (std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2}));
   EXPECT_EQ(counts.GpusBooked(0), 6);
 }

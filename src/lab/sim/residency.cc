@@ -126,9 +126,8 @@ Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::
     if (end_s <= start_s) return row.Wrong("end_s is not after start_s");
     const std::string workload(base::Trim(row.Text("workload_id")));
     const auto [at, added] = known.try_emplace(static_cast<int>(number), tasks.size());
-    if (added) {
+    if (added)
       tasks.push_back({.number = at->first, .workload_id = workload, .slowdown = slowdown});
-    }
     MeasuredTask& task = tasks[at->second];
     if (task.workload_id != workload)
       return row.Wrong("the task has another workload in an earlier line");
@@ -185,9 +184,8 @@ Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
   std::vector<Pair> counted;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     std::vector<std::vector<Stretch>> parts;
-    for (const MeasuredTask::Part& part : tasks[i].parts) {
+    for (const MeasuredTask::Part& part : tasks[i].parts)
       parts.push_back(PacesOf(gpus[part.gpu], i, model));
-    }
     const double duration_s = DurationOf(tasks[i]);
     residency.predicted.push_back(duration_s / WorkDone(parts));
     if (duration_s >= least_s) counted.push_back({tasks[i].slowdown, residency.predicted.back()});

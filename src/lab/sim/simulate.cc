@@ -103,9 +103,8 @@ Result<Unit> CheckSpans(const RunOptions& options) {
 Result<Unit> CheckOptions(const RunOptions& options) {
   CARMA_TRY(core::Validate(options.policy));
   const std::string& method = options.estimates.method;
-  if (!method.empty() && estimate::FindEstimator(method) == nullptr) {
+  if (!method.empty() && estimate::FindEstimator(method) == nullptr)
     return Invalid("no estimator '{}'", base::Printable(method, 60));
-  }
   CARMA_TRY(CheckNumbers(options));
   if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
     return Invalid("servers with the published rules do not answer placement questions");
@@ -113,9 +112,8 @@ Result<Unit> CheckOptions(const RunOptions& options) {
     return Invalid("CPU cores are promised, but the server has none");
   CARMA_TRY(CheckSpans(options));
   const MemoryModel& memory = options.memory;
-  if (memory.spike_lasts >= memory.spike_every) {
+  if (memory.spike_lasts >= memory.spike_every)
     return Invalid("memory spikes last as long as their interval");
-  }
   // A shorter slice would be over before the task has done anything.
   if (options.time_slot > Duration{0} && options.time_slot <= memory.load) {
     return Invalid("time slot: {} s is not longer than the load time of {} s",
@@ -184,20 +182,17 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
     if (!arrival.account.empty()) named.account = arrival.account;
     if (const Result<Unit> may = core::MayName(options.policy, named); !may)
       return wrong(may.error().message);
-    if (divided && gpus > 1) {
+    if (divided && gpus > 1)
       return wrong(fmt::format("wants {} GPUs, but MIG instances never work together", gpus));
-    }
-    if (gpus > most && above.placing == Placing::kQueue) {
+    if (gpus > most && above.placing == Placing::kQueue)
       return wrong(fmt::format("wants {} GPUs, the largest server has {}", gpus, most));
-    }
     if (gpus > most && gpus > MostOfOneKind(cluster)) {
       return wrong(fmt::format("wants {} GPUs, the servers of one kind have at most {}", gpus,
                                MostOfOneKind(cluster)));
     }
     const double solo_s = arrival.solo_s.value_or(arrival.workload->solo_s);
-    if (!(solo_s >= 0 && solo_s <= kMaxSoloS)) {
+    if (!(solo_s >= 0 && solo_s <= kMaxSoloS))
       return wrong(fmt::format("lasts {} s, expected 0 to ten years", solo_s));
-    }
     if (arrival.at < Duration{0} || arrival.at > kMaxSpan)
       return wrong("is submitted more than a year after the first task");
     if (i > 0 && arrival.at < arrivals[i - 1].at)

@@ -41,9 +41,8 @@ TEST(SimulateSamples, EnergyIsTheIntegralOfThePowerInTheRecord) {
 TEST(SimulateSamples, SamplesOnDemandGiveTheRunOfAllSamples) {
   const std::vector<trace::Workload> workloads = Mixed();
   std::vector<Arrival> arrivals = Crowd(workloads, 60);
-  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+  for (std::size_t i = 0; i < arrivals.size(); ++i)
     arrivals[i].user = i % 5 < 3 ? "ada" : i % 5 == 3 ? "bob" : "eve";
-  }
   struct Case {
     std::string_view name;
     void (*change)(RunOptions&);

@@ -117,9 +117,8 @@ base::Result<RunResult> Simulation::Run() {
   // There is always another tick; the run is over when no task is left.
   SendReservations();
   while (next_arrival_ < arrivals_.size() || jobs_.size() > 0) {
-    if (still_days_ > kMostStillDays) {
+    if (still_days_ > kMostStillDays)
       return Invalid("tasks wait and none has run for a year: reservations leave no time for them");
-    }
     if (InVain()) {
       return Invalid(
           "no progress: the last {} starts of tasks, until {} after the first submission, were "
@@ -197,9 +196,8 @@ void Simulation::OnSamples(std::uint32_t index) {
   Server& server = servers_[index];
   events_ = std::move(server.on_the_way.front().events);
   server.on_the_way.pop_front();
-  if (!server.on_the_way.empty()) {
+  if (!server.on_the_way.empty())
     agenda_.Set(server.on_the_way.front().arrive, Due::kSamples, index);
-  }
   Tell(index);
 }
 

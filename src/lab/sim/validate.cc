@@ -200,18 +200,16 @@ Comparison Compare(const PublishedFigure& figure, std::span<const Totals> runs,
   if (!std::isnan(figure.to)) comparison.to = figure.to;
   std::vector<double> values;
   values.reserve(runs.size());
-  for (std::size_t i = 0; i < runs.size(); ++i) {
+  for (std::size_t i = 0; i < runs.size(); ++i)
     values.push_back(ValueOf(figure.figure, runs[i], exclusive[i]));
-  }
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   comparison.low = *low;
   comparison.high = *high;
   const auto count = static_cast<double>(values.size());
   for (const double value : values) comparison.simulated += value / count;
   double squares = 0;
-  for (const double value : values) {
+  for (const double value : values)
     squares += (value - comparison.simulated) * (value - comparison.simulated);
-  }
   if (values.size() > 1) comparison.deviation = std::sqrt(squares / (count - 1));
   return comparison;
 }
@@ -268,9 +266,8 @@ std::optional<PublishedTrace> RecognisePublished(std::span<const Arrival> arriva
   if (arrivals.empty()) return std::nullopt;
   const double last_s = base::Seconds(arrivals.back().at - arrivals.front().at);
   for (const TraceFacts& each : kTraces) {
-    if (each.tasks == arrivals.size() && std::abs(each.last_submission_s - last_s) < 2) {
+    if (each.tasks == arrivals.size() && std::abs(each.last_submission_s - last_s) < 2)
       return each.trace;
-    }
   }
   return std::nullopt;
 }

@@ -69,9 +69,8 @@ std::vector<std::string> EveryFunction() {
 std::vector<Fault> EveryFault(std::int32_t gpu, const std::string& function) {
   std::vector<Fault> faults = {{FaultKind::kLost, gpu, 0, function},
                                {FaultKind::kVanish, gpu, 0, function}};
-  for (nvml::Return code = 1; code <= 27; ++code) {
+  for (nvml::Return code = 1; code <= 27; ++code)
     faults.push_back({FaultKind::kError, gpu, code, function});
-  }
   faults.push_back({FaultKind::kError, gpu, nvml::kUnknown, function});
   return faults;
 }

@@ -7,9 +7,8 @@ namespace carma::simgpu {
 std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   std::vector<Milestone> plan;
   const int epochs = options.solo_s > 0 ? options.epochs : 0;
-  for (int epoch = 1; epoch <= epochs; ++epoch) {
+  for (int epoch = 1; epoch <= epochs; ++epoch)
     plan.push_back({static_cast<double>(epoch) / epochs, Milestone::kEpoch, epoch});
-  }
   if (options.grow_at) plan.push_back({*options.grow_at, Milestone::kGrow});
   if (options.fail_at) plan.push_back({*options.fail_at, Milestone::kFail});
   if (options.kill_self_at) plan.push_back({*options.kill_self_at, Milestone::kKillSelf});

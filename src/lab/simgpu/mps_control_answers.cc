@@ -43,9 +43,8 @@ std::string ControlDaemon::Execute(std::string_view line) {
   for (const Command& command : kCommands) {
     if (command.name != words[0] || (Is535() && command.name == "get_server_status")) continue;
     if (!options_.partitions && (words[0] == "sm_partition" || words[0] == "lspart")) continue;
-    if (words.size() <= command.arguments) {
+    if (words.size() <= command.arguments)
       return fmt::format("{}: expected {} arguments", command.name, command.arguments);
-    }
     return (this->*command.run)(words);
   }
   return fmt::format("Unknown command \"{}\"", base::Printable(words[0], 60));
@@ -109,9 +108,8 @@ std::string ControlDaemon::NamedClients(std::string_view name) {
 
 std::string ControlDaemon::StartServerCommand(const Words& words) {
   const auto uid = base::ParseInt(words[2]);
-  if (words[1] != "-uid" || !uid || *uid < 0 || *uid > 0xffff'fffe) {
+  if (words[1] != "-uid" || !uid || *uid < 0 || *uid > 0xffff'fffe)
     return "A user id (UID) is required to start a new server";
-  }
   // A failure is in the log, and can be seen in the list of servers.
   if (servers_.empty()) (void)StartServer(static_cast<uid_t>(*uid));
   return "";

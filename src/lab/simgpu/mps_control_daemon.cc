@@ -88,9 +88,8 @@ Result<Unit> ControlDaemon::Open() {
   listener_ = CARMA_TRY(ListenAnew(folders_.Control()));
   // The folder decides who may connect; a shared daemon must also admit clients of other users.
   ::chmod(folders_.Control().c_str(), 0666);
-  if (!Is535()) {
+  if (!Is535())
     CARMA_TRY(base::WriteFileAtomic(folders_.PidFile(), std::to_string(::getpid()), 0666));
-  }
   const sigset_t served = ServedSignals();
   ::sigprocmask(SIG_BLOCK, &served, nullptr);
   signals_.reset(::signalfd(-1, &served, SFD_CLOEXEC | SFD_NONBLOCK));

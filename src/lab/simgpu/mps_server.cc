@@ -117,9 +117,8 @@ std::string MpsServer::Answer(const std::string& request) {
     partitions_[std::string(words[1])] = ParseMpsPercentage(words[2]).value_or(100);
     return "done";
   }
-  if (request.starts_with("terminate ")) {
+  if (request.starts_with("terminate "))
     return Terminate(static_cast<pid_t>(base::ParseInt(request.substr(10)).value_or(0)));
-  }
   quit_ = request == "quit";
   return quit_ ? "bye" : "unknown";
 }

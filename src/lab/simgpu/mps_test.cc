@@ -508,13 +508,11 @@ TEST_F(MpsTest, ItMisbehavesAsItIsTold) {
 TEST(MpsWire, LimitsPercentagesAndWelcomesAreRead) {
   EXPECT_EQ(*ParseMpsMemoryLimits("0=6144M, 3=2G"), (MpsMemoryLimits{{0, 6'144}, {3, 2'048}}));
   EXPECT_TRUE(ParseMpsMemoryLimits("")->empty());
-  for (const char* wrong : {"6144M", "x=1G", "-1=1G", "64=1G", "0=", "0=1G,,"}) {
+  for (const char* wrong : {"6144M", "x=1G", "-1=1G", "64=1G", "0=", "0=1G,,"})
     EXPECT_FALSE(ParseMpsMemoryLimits(wrong)) << wrong;
-  }
   EXPECT_EQ(ParseMpsPercentage("12.5").value_or(0), 12.5);
-  for (const char* wrong : {"0", "101", "", "nan", "5%"}) {
+  for (const char* wrong : {"0", "101", "", "nan", "5%"})
     EXPECT_FALSE(ParseMpsPercentage(wrong)) << wrong;
-  }
   const MpsWelcome welcomes[] = {
       {100, {}, std::nullopt}, {12.5, {{0, 100}, {1, 200}}, "GPU-1, GPU-2"}, {1, {}, ""}};
   for (const MpsWelcome& welcome : welcomes) {
@@ -522,9 +520,8 @@ TEST(MpsWire, LimitsPercentagesAndWelcomesAreRead) {
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(*read, welcome);
   }
-  for (const char* wrong : {"", "welcome", "welcome threads=0 limits=", "error 807"}) {
+  for (const char* wrong : {"", "welcome", "welcome threads=0 limits=", "error 807"})
     EXPECT_FALSE(ParseMpsWelcome(wrong)) << wrong;
-  }
 }
 
 }  // namespace

@@ -48,9 +48,8 @@ constexpr std::array kErrorFacts{
 Result<sockaddr_un> Address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
+  if (path.size() >= sizeof address.sun_path)
     return Invalid(base::Printable(path) + ": too long for a Unix socket");
-  }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
 }
@@ -100,9 +99,8 @@ Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text) {
   for (const std::string_view piece : base::Split(text, ',')) {
     const std::size_t equals = piece.find('=');
     const auto device = base::ParseInt(base::Trim(piece.substr(0, equals)));
-    if (equals == piece.npos || !device || *device < 0 || *device >= kMaxDevices) {
+    if (equals == piece.npos || !device || *device < 0 || *device >= kMaxDevices)
       return Invalid("'" + base::Printable(piece, 40) + "': expected DEVICE=SIZE, as in 0=6144M");
-    }
     const std::int64_t mib = CARMA_TRY(base::ParseMemoryMib(piece.substr(equals + 1)));
     limits[static_cast<int>(*device)] = mib;
   }
@@ -111,9 +109,8 @@ Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text) {
 
 std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits) {
   std::string text;
-  for (const auto& [device, mib] : limits) {
+  for (const auto& [device, mib] : limits)
     text += fmt::format("{}{}={}M", text.empty() ? "" : ",", device, mib);
-  }
   return text;
 }
 
@@ -141,9 +138,8 @@ Result<MpsWelcome> ParseMpsWelcome(std::string_view line) {
     line = line.substr(0, at);
   }
   const auto words = base::SplitWords(line);
-  if (words.size() != 2 || !words[0].starts_with("threads=") || !words[1].starts_with("limits=")) {
+  if (words.size() != 2 || !words[0].starts_with("threads=") || !words[1].starts_with("limits="))
     return wrong;
-  }
   const double threads = CARMA_TRY(ParseMpsPercentage(words[0].substr(8)));
   MpsMemoryLimits limits = CARMA_TRY(ParseMpsMemoryLimits(words[1].substr(7)));
   welcome.thread_percentage = threads;

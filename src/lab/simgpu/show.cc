@@ -16,9 +16,7 @@ struct Picture {
 
 base::Result<Picture> Take(Server& server) {
   Picture picture;
-  for (int g = 0; g < server.place_count(); ++g) {
-    picture.gpus.push_back(CARMA_TRY(server.Look(g)));
-  }
+  for (int g = 0; g < server.place_count(); ++g) picture.gpus.push_back(CARMA_TRY(server.Look(g)));
   picture.residents = CARMA_TRY(server.Residents());
   picture.faults = CARMA_TRY(server.Faults());
   return picture;
@@ -63,9 +61,8 @@ base::Result<std::string> ShowText(Server& server) {
   for (const ResidentLook& resident : picture.residents) {
     text += fmt::format("{:>9} {:<8} {:>9.0f}s {:>6.3f}", resident.pid,
                         SharingName(resident.sharing), resident.work_left_s, resident.pace);
-    for (const Share& share : resident.shares) {
+    for (const Share& share : resident.shares)
       text += fmt::format(" {}:{}", share.gpu, share.memory_mib);
-    }
     text += "\n";
   }
   for (const Fault& fault : picture.faults) {
@@ -108,9 +105,8 @@ base::Result<std::string> ShowJson(Server& server) {
   }
   for (const ResidentLook& resident : picture.residents) {
     base::Json shares = base::Json::array();
-    for (const Share& share : resident.shares) {
+    for (const Share& share : resident.shares)
       shares.push_back({{"gpu", share.gpu}, {"memory_mib", share.memory_mib}});
-    }
     json["residents"].push_back({{"pid", resident.pid},
                                  {"sharing", SharingName(resident.sharing)},
                                  {"joined_s", resident.joined_s},
@@ -132,9 +128,8 @@ base::Result<std::string> Audit(Server& server) {
   std::string left;
   for (const ResidentLook& resident : picture.residents) {
     left += fmt::format("pid {} is still on", resident.pid);
-    for (const Share& share : resident.shares) {
+    for (const Share& share : resident.shares)
       left += fmt::format(" GPU {} with {} MiB", share.gpu, share.memory_mib);
-    }
     left += "\n";
   }
   const std::vector<GroupLimit> limits = CARMA_TRY(server.GroupLimits());

@@ -131,12 +131,10 @@ Result<std::string> NormalShape(const std::string& shape) {
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options) {
   const std::vector<sim::ShapedGpu> gpus = CARMA_TRY(sim::ParseDividedShape(shape));
-  if (TooManyInstances(gpus)) {
+  if (TooManyInstances(gpus))
     return Invalid("shape: expected at most " + std::to_string(kMaxPlaces) + " GPUs and instances");
-  }
-  if (!(options.time_scale >= 0.001 && options.time_scale <= 1e6)) {
+  if (!(options.time_scale >= 0.001 && options.time_scale <= 1e6))
     return Invalid("time scale: expected 0.001 to 1000000");
-  }
   if (const auto old = Server::Attach(path)) {
     const auto residents = (*old)->Residents();
     if (residents && !residents->empty()) {
@@ -214,9 +212,8 @@ Result<Unit> Server::CheckFile() {
   if (now_ns - mapping_->checked_ns.load(std::memory_order_relaxed) < kFileCheckNs) return Unit{};
   struct stat status {};
   if (::fstat(mapping_->fd.get(), &status) != 0) return base::FailErrno(errno, mapping_->path);
-  if (status.st_nlink == 0) {
+  if (status.st_nlink == 0)
     return NotFound(mapping_->path + ": the simulated GPU server was removed");
-  }
   if (!S_ISREG(status.st_mode) || status.st_size != sizeof(StateFile)) {
     return Fail(ErrorCode::kCorrupt,
                 mapping_->path + ": not a simulated GPU server, or a damaged one");

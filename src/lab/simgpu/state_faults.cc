@@ -21,9 +21,8 @@ Result<Server::Xids> Server::XidsFrom(std::uint64_t from) {
   const World& world = mapping_->state->world;
   Xids xids{world.xid_count, {}};
   const std::uint64_t oldest = world.xid_count > kMaxXids ? world.xid_count - kMaxXids : 0;
-  for (std::uint64_t n = std::max(from, oldest); n < world.xid_count; ++n) {
+  for (std::uint64_t n = std::max(from, oldest); n < world.xid_count; ++n)
     xids.events.push_back(world.xids[n % kMaxXids]);
-  }
   return xids;
 }
 
@@ -54,12 +53,10 @@ Result<Unit> Server::ResetGpu(int gpu) {
 }
 
 Result<Unit> Server::SetFault(const Fault& fault) {
-  if (fault.gpu < kWholeDriver || fault.gpu >= gpu_count() || fault.kind == FaultKind::kNone) {
+  if (fault.gpu < kWholeDriver || fault.gpu >= gpu_count() || fault.kind == FaultKind::kNone)
     return Invalid("fault: expected a kind and a GPU from 0 to " + std::to_string(gpu_count() - 1));
-  }
-  if (fault.function.size() >= sizeof(FaultEntry::function)) {
+  if (fault.function.size() >= sizeof(FaultEntry::function))
     return Invalid("fault: the name of the function is too long");
-  }
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   StateFile& state = *mapping_->state;
   // Faults of readings are stored per GPU, so a fault that is set on the driver is set on every
@@ -71,9 +68,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
     if (!spread && gpu != fault.gpu && WholeGpu(gpu) != fault.gpu) continue;
     FaultEntry* entry = std::find_if(std::begin(state.faults), std::end(state.faults),
                                      [](const FaultEntry& e) { return e.kind == 0; });
-    if (entry == std::end(state.faults)) {
-      return Unavailable("fault: too many are set already");
-    }
+    if (entry == std::end(state.faults)) return Unavailable("fault: too many are set already");
     *entry = {};
     entry->gpu = gpu;
     entry->code = fault.code;

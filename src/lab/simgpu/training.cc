@@ -269,9 +269,8 @@ Run::Ending Run::Allocate() {
   residency_ = std::move(*joined);
   for (const Share& share : arrival.shares) held_mib_.push_back(share.memory_mib);
   if (work_s_ > 0) {
-    if (const Ending ending = WaitUntil(server_.Now() + std::min(kFirstBatchS, work_s_ / 2))) {
+    if (const Ending ending = WaitUntil(server_.Now() + std::min(kFirstBatchS, work_s_ / 2)))
       return ending;
-    }
   }
   std::vector<Share> rest = Shares(1);
   for (std::size_t i = 0; i < rest.size(); ++i) rest[i].memory_mib -= held_mib_[i];
@@ -283,9 +282,8 @@ std::optional<Shortage> Run::OverLimit(const std::vector<Share>& more) const {
   for (std::size_t i = 0; i < more.size(); ++i) {
     if (!limits_mib_[i]) continue;
     const std::int64_t left_mib = *limits_mib_[i] - (held_mib_.empty() ? 0 : held_mib_[i]);
-    if (more[i].memory_mib > left_mib) {
+    if (more[i].memory_mib > left_mib)
       return Shortage{more[i].gpu, more[i].memory_mib, left_mib, *limits_mib_[i]};
-    }
   }
   return std::nullopt;
 }
@@ -372,9 +370,8 @@ int Run::ToTheEnd(double started_s) {
   if (const Ending ending = WaitUntil(started_s + options_.load_s)) return *ending;
   if (const Ending ending = JoinMps()) return *ending;
   if (const Ending ending = Allocate()) return *ending;
-  if (options_.warn_oom) {
+  if (options_.warn_oom)
     Complain(HarmlessOomWarning({.device = 0, .wanted_mib = PerGpu(options_.memory_mib, 0)}));
-  }
   if (options_.tell_memory) {
     const auto seen = server_.MemoryOf(gpus_.front(), OwnGroup());
     if (!seen) return *Broken(seen.error());

@@ -62,9 +62,8 @@ base::Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& place
     const std::string_view name = base::Trim(piece);
     const std::optional<int> found = FindPlace(places, name);
     if (!found) break;
-    if (std::find(visible.begin(), visible.end(), *found) != visible.end()) {
+    if (std::find(visible.begin(), visible.end(), *found) != visible.end())
       return Invalid("'" + base::Printable(name, 60) + "' names a GPU twice");
-    }
     const bool instance = !places[static_cast<std::size_t>(*found)].parent_uuid.empty();
     if (instance && !visible.empty()) break;
     visible.push_back(*found);

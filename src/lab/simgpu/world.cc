@@ -154,9 +154,8 @@ void AddUpInstances(World& world) {
     gpu.working += instance.working;
     gpu.sm_active += instance.sm_active * instance.compute;
   }
-  for (int g = 0; g < world.gpu_count; ++g) {
+  for (int g = 0; g < world.gpu_count; ++g)
     world.gpus[g].power_w = sim::PowerW(world.gpus[g].power, world.gpus[g].sm_active);
-  }
 }
 
 // Advances over one stretch in which nothing changes.

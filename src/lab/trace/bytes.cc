@@ -103,9 +103,7 @@ Result<std::optional<Line>> LineReader::Next() {
 }
 
 Result<std::string_view> LineReader::TakeBytes() {
-  if (begin_ == end_) {
-    CARMA_TRY(Fill());
-  }
+  if (begin_ == end_) CARMA_TRY(Fill());
   const std::string_view taken = Buffered();
   Take(taken.size());
   return taken;

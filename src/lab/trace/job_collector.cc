@@ -104,9 +104,8 @@ bool JobCollector::SetGpus(Job& job, std::optional<double> gpus, std::string_vie
 
 void JobCollector::SetDuration(Job& job, std::optional<double> seconds, std::string_view text) {
   if (!seconds && text.empty()) return Complain(Complaint::kDurationMissing, job.line, {});
-  if (!seconds || !(*seconds >= 0) || *seconds > base::Seconds(kMaxJobDuration)) {
+  if (!seconds || !(*seconds >= 0) || *seconds > base::Seconds(kMaxJobDuration))
     return Complain(Complaint::kDuration, job.line, text);
-  }
   job.duration = base::Duration(std::llround(*seconds * 1000));
 }
 
@@ -144,9 +143,8 @@ Result<JobTrace> JobCollector::Finish(std::string_view format, LineReader& lines
   const auto earlier = [](const Job& a, const Job& b) {
     return a.submit != b.submit ? a.submit < b.submit : a.line < b.line;
   };
-  if (!std::is_sorted(trace_.jobs.begin(), trace_.jobs.end(), earlier)) {
+  if (!std::is_sorted(trace_.jobs.begin(), trace_.jobs.end(), earlier))
     std::sort(trace_.jobs.begin(), trace_.jobs.end(), earlier);
-  }
   trace_.format = format;
   if (dated) {
     trace_.start_ms = clock.value_or(0);

@@ -127,9 +127,8 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
     return Invalid(std::to_string(tasks) + " jobs: a task trace has at most " +
                    std::to_string(kMaxTraceTasks) + "; use a window or a sample");
   }
-  if (trace.jobs.back().submit > kMaxSubmission) {
+  if (trace.jobs.back().submit > kMaxSubmission)
     return Invalid("the jobs are submitted over more than a year: use a window");
-  }
   const std::map<int, Shelf> shelves = Shelves(catalogue, options.mix);
   for (std::size_t i = 0; i < options.mix.size(); ++i) {
     if (std::none_of(shelves.begin(), shelves.end(),
@@ -169,9 +168,8 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
     Submission submission{.at = trace.jobs[i].submit,
                           .workload_id = choice[rng.Below(choice.size())]->id,
                           .line = trace.jobs[i].line};
-    if (options.keep_durations && trace.jobs[i].duration) {
+    if (options.keep_durations && trace.jobs[i].duration)
       submission.solo_s = std::clamp(base::Seconds(*trace.jobs[i].duration), kMinSoloS, kMaxSoloS);
-    }
     if (options.groups_as_users) {
       submission.user = trace.vcs.Text(trace.jobs[i].vc);
     } else if (trace.users.size() > 1) {

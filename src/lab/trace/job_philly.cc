@@ -91,9 +91,8 @@ Attempts Sum(const Json& job) {
 
 void TakeJob(const std::string& text, std::int64_t line, JobCollector& out) {
   const Result<Json> parsed = base::ParseJson(text);
-  if (!parsed || !parsed->is_object()) {
+  if (!parsed || !parsed->is_object())
     return out.Complain(Complaint::kTorn, line, parsed ? "" : parsed.error().message);
-  }
   const Json& json = *parsed;
   Job job{.line = static_cast<std::int32_t>(line)};
   const std::string_view submitted = TextOf(json, "submitted_time");

@@ -215,9 +215,8 @@ class PaiTaskTable : public TableReader {
  private:
   static void Merge(Job& job, const Job& other, JobCollector& out) {
     const std::int64_t milli = std::int64_t{job.gpu_milli} + other.gpu_milli;
-    if (milli > std::int64_t{kMaxJobGpus} * 1000) {
+    if (milli > std::int64_t{kMaxJobGpus} * 1000)
       return out.Complain(Complaint::kGpus, other.line, fmt::format("{} together", milli / 1000));
-    }
     job.gpu_milli = static_cast<std::int32_t>(milli);
     const base::Duration start = std::min(job.submit, other.submit);
     if (job.duration && other.duration) {
@@ -326,9 +325,8 @@ std::optional<std::vector<int>> PlacesWithout(const CsvCells& cells, const Layou
 
 std::string FormatNames() {
   std::string names;
-  for (const TraceFormat& format : TraceFormats()) {
+  for (const TraceFormat& format : TraceFormats())
     names += (names.empty() ? "" : ", ") + std::string(format.name);
-  }
   return names;
 }
 
@@ -345,9 +343,8 @@ std::optional<Recognised> Recognise(const CsvCells& first, std::string_view want
   }
   for (const Layout& layout : Layouts()) {
     if (!wanted.empty() && layout.format.name != wanted) continue;
-    if (auto places = PlacesWithout(first, layout)) {
+    if (auto places = PlacesWithout(first, layout))
       return Recognised{&layout, *std::move(places), false};
-    }
   }
   return std::nullopt;
 }
@@ -361,9 +358,8 @@ Result<Unit> ReadTable(LineReader& lines, JobCollector& out, const std::string& 
     const std::optional<Line> line = CARMA_TRY(lines.Next());
     if (!line) break;
     const Line& at = *line;
-    if (at.number > std::numeric_limits<std::int32_t>::max()) {
+    if (at.number > std::numeric_limits<std::int32_t>::max())
       return Invalid(where + ": too many lines");
-    }
     std::string_view text = at.text;
     if (at.number == 1 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     if (text.starts_with('#')) {

@@ -78,9 +78,8 @@ class Measure {
   }
   double Distance(const Draw& draw) const {
     double distance = 0;
-    for (std::size_t i = 0; i < kProfileBins; ++i) {
+    for (std::size_t i = 0; i < kProfileBins; ++i)
       distance += std::abs(draw.profile[i] - whole_.profile[i]) / 2;
-    }
     return distance;
   }
   const Draw& whole() const { return whole_; }
@@ -107,9 +106,8 @@ class Measure {
 std::vector<Duration> BurstGaps(const std::vector<Job>& jobs) {
   std::vector<double> gaps;
   gaps.reserve(jobs.size());
-  for (std::size_t i = 1; i < jobs.size(); ++i) {
+  for (std::size_t i = 1; i < jobs.size(); ++i)
     gaps.push_back(static_cast<double>((jobs[i].submit - jobs[i - 1].submit).count()));
-  }
   std::sort(gaps.begin(), gaps.end());
   std::vector<Duration> bursts{Duration(-1)};  // every job is a burst of its own
   for (const double quantile : kBurstQuantiles) {
@@ -162,12 +160,10 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
 Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus) {
   const double span_s = base::Seconds(trace.jobs.back().submit);
   const double factor = span_s > 0 ? gpu_seconds / wanted_gpus / span_s : 0;
-  if (factor <= 0 || factor * span_s > base::Seconds(kMaxJobSubmit)) {
+  if (factor <= 0 || factor * span_s > base::Seconds(kMaxJobSubmit))
     return Invalid("these times cannot be scaled to that load");
-  }
-  for (Job& job : trace.jobs) {
+  for (Job& job : trace.jobs)
     job.submit = Duration(std::llround(static_cast<double>(job.submit.count()) * factor));
-  }
   trace.start_ms.reset();
   return factor;
 }
@@ -200,13 +196,11 @@ Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
   const double capacity = options.gpus * measure.span_s();  // GPU seconds
   double share = options.load * capacity / measure.whole().gpu_seconds;
   if (options.scale_time) share = 1;
-  if (options.tasks) {
+  if (options.tasks)
     share = static_cast<double>(*options.tasks) / static_cast<double>(trace.jobs.size());
-  }
   Draw draw = measure.whole();
-  if (share < 1) {
+  if (share < 1)
     draw = CARMA_TRY(BestDraw(trace, measure, share, options.tasks.has_value(), options.seed));
-  }
   facts.load = capacity > 0 ? draw.gpu_seconds / capacity : 0;
   facts.cv_after = draw.cv;
   facts.profile_distance = measure.Distance(draw);

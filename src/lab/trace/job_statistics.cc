@@ -38,9 +38,8 @@ double Memory(const std::vector<double>& numbers) {
   const MeanAndDeviation second = Moments({numbers.begin() + 1, numbers.end()});
   if (first.deviation == 0 || second.deviation == 0) return 0;
   double products = 0;
-  for (std::size_t i = 0; i < pairs; ++i) {
+  for (std::size_t i = 0; i < pairs; ++i)
     products += (numbers[i] - first.mean) * (numbers[i + 1] - second.mean);
-  }
   return products / static_cast<double>(pairs) / (first.deviation * second.deviation);
 }
 
@@ -140,9 +139,8 @@ std::vector<GroupFacts> Groups(const std::vector<Job>& jobs, const Names& names,
     ++group.jobs;
     group.gpu_hours += GpuSeconds(job) / kHourS;
   }
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (std::size_t i = 0; i < all.size(); ++i)
     all[i].name = names.Text(static_cast<std::uint32_t>(i));
-  }
   std::erase_if(all, [](const GroupFacts& group) { return group.jobs == 0; });
   std::sort(all.begin(), all.end(), [](const GroupFacts& a, const GroupFacts& b) {
     return a.gpu_hours != b.gpu_hours ? a.gpu_hours > b.gpu_hours : a.name < b.name;
@@ -175,9 +173,8 @@ Arrivals DescribeArrivals(const std::vector<Job>& jobs) {
   if (jobs.size() < 2) return arrivals;
   std::vector<double> gaps;
   gaps.reserve(jobs.size() - 1);
-  for (std::size_t i = 1; i < jobs.size(); ++i) {
+  for (std::size_t i = 1; i < jobs.size(); ++i)
     gaps.push_back(base::Seconds(jobs[i].submit - jobs[i - 1].submit));
-  }
   arrivals.memory = Memory(gaps);
   arrivals.gaps_s = SpreadOf(gaps);
   arrivals.together = static_cast<std::size_t>(std::count(gaps.begin(), gaps.end(), 0.0));

@@ -280,9 +280,8 @@ TEST(MapJobs, KeepsWhoseTheJobsAre) {
                    });
   const auto again = ParseTrace(written, "t.csv");
   ASSERT_TRUE(again) << again.error().message;
-  for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
+  for (std::size_t i = 0; i < trace.jobs.size(); ++i)
     EXPECT_EQ(again->submissions[i].user, i % 3 == 0 ? "ann" : "bob");
-  }
 }
 
 TEST(MapJobs, RefusesAClassThatNoWorkloadHas) {

@@ -81,9 +81,8 @@ Result<Unit> JobWriter::End() {
 Result<Unit> WriteJobs(const JobTrace& trace, const Sink& sink) {
   JobWriter writer(trace, sink);
   Result<Unit> done = writer.Begin();
-  for (auto job = trace.jobs.begin(); done && job != trace.jobs.end(); ++job) {
+  for (auto job = trace.jobs.begin(); done && job != trace.jobs.end(); ++job)
     done = writer.Add(*job);
-  }
   return done ? writer.End() : done;
 }
 

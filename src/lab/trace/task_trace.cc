@@ -33,9 +33,7 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
                 table.error().message +
                     (other ? " (for a cluster trace, run 'carma trace map' first)" : ""));
   }
-  if (table->size() == 0) {
-    return Invalid(base::Printable(path, 200) + ": no tasks");
-  }
+  if (table->size() == 0) return Invalid(base::Printable(path, 200) + ": no tasks");
   TaskTrace trace;
   trace.submissions.reserve(table->size());
   for (std::size_t i = 0; i < table->size(); ++i) {
@@ -62,9 +60,8 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
     if (!submission.gpu_type.empty() && !core::IsGpuTypeWord(submission.gpu_type))
       return row.Wrong("column 'gpu_type' is not a part of a GPU's name");
     if (submission.workload_id.empty()) return row.Wrong("column 'workload_id' is empty");
-    if (!trace.submissions.empty() && submission.at < trace.submissions.back().at) {
+    if (!trace.submissions.empty() && submission.at < trace.submissions.back().at)
       return row.Wrong("submit_s is earlier than the one above it");
-    }
     trace.submissions.push_back(std::move(submission));
   }
   return trace;
@@ -85,9 +82,7 @@ Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
   workloads.reserve(trace.submissions.size());
   for (const Submission& submission : trace.submissions) {
     const Result<const Workload*> workload = catalogue.Find(submission.workload_id);
-    if (!workload) {
-      return Invalid(Place(path, submission.line) + workload.error().message);
-    }
+    if (!workload) return Invalid(Place(path, submission.line) + workload.error().message);
     workloads.push_back(*workload);
   }
   return workloads;

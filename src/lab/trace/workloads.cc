@@ -67,9 +67,8 @@ class RowReader {
   template <class Columns>
   std::optional<std::int64_t> Mib(const Columns& columns) {
     for (const std::string_view column : columns) {
-      if (const auto mib = Number(column, 0.001, kMaxMemoryMib)) {
+      if (const auto mib = Number(column, 0.001, kMaxMemoryMib))
         return static_cast<std::int64_t>(std::ceil(*mib));
-      }
     }
     return std::nullopt;
   }
@@ -118,9 +117,8 @@ void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Worklo
 Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
   Workload workload;
   workload.id = base::Trim(row.Text("workload_id"));
-  if (workload.id.empty() || workload.id.size() > kMaxIdBytes || !base::IsUtf8(workload.id)) {
+  if (workload.id.empty() || workload.id.size() > kMaxIdBytes || !base::IsUtf8(workload.id))
     in.Wrong("column 'workload_id': expected a name of at most 256 bytes of UTF-8");
-  }
   workload.weight_class = base::Printable(base::Trim(row.Text("weight_class")), 40);
   const double gpus = in.Number("gpus", 1, kMaxGpus).value_or(0);
   workload.gpus = static_cast<int>(gpus);
@@ -142,13 +140,11 @@ Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
   if (!memory) missing = "memory";
   workload.memory_mib.assign(1, memory.value_or(0));
   workload.memory_mib.resize(1 + rest, in.Mib(kSecondMemoryColumns).value_or(memory.value_or(0)));
-  for (std::size_t i = 0; i < kEstimateColumns.size(); ++i) {
+  for (std::size_t i = 0; i < kEstimateColumns.size(); ++i)
     workload.estimates_mib[i] = in.Mib(std::array{fmt::format("{}_mib", kEstimateColumns[i])});
-  }
   workload.summary_file = base::Trim(row.Text("summary_file"));
-  if (workload.summary_file.find('/') != std::string::npos) {
+  if (workload.summary_file.find('/') != std::string::npos)
     in.Wrong("column 'summary_file': expected the name of a file, without a folder");
-  }
   workload.optimizer = base::ToLower(base::Trim(row.Text("optimizer")));
   workload.cpus = in.Number("cpus", 0, kMaxWorkloadCpus);
   return workload;
@@ -171,9 +167,8 @@ Result<std::string_view> ParseEstimateSource(std::string_view name) {
 }
 
 MemoryEstimate Estimate(const Workload& workload, std::string_view source) {
-  if (source == kOracle) {
+  if (source == kOracle)
     return {.mib = *std::max_element(workload.memory_mib.begin(), workload.memory_mib.end())};
-  }
   for (std::size_t i = 0; i < kEstimateColumns.size(); ++i) {
     if (kEstimateColumns[i] != source) continue;
     const std::optional<std::int64_t> mib = workload.estimates_mib[i];
@@ -208,9 +203,8 @@ Result<Catalogue> Catalogue::Parse(std::string_view csv, std::string_view path) 
     std::string missing;
     Workload workload = ReadRow(row, in, missing);
     std::string id = workload.id;
-    if (catalogue.workloads_.contains(id) || catalogue.unusable_.contains(id)) {
+    if (catalogue.workloads_.contains(id) || catalogue.unusable_.contains(id))
       in.Wrong("workload '" + base::Printable(id, 60) + "' for the second time");
-    }
     if (in.error()) return std::unexpected(*in.error());
     if (missing.empty()) {
       catalogue.workloads_.emplace(std::move(id), std::move(workload));

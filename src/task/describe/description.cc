@@ -26,9 +26,8 @@ void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {
   spec.stdout_path = Absolute(spec.stdout_path, spec.workdir, context.home);
   spec.stderr_path = Absolute(spec.stderr_path, spec.workdir, context.home);
   if (spec.stderr_path == spec.stdout_path) spec.stderr_path.clear();
-  if (spec.model_summary) {
+  if (spec.model_summary)
     spec.model_summary = Absolute(*spec.model_summary, context.cwd, context.home);
-  }
   const bool env_is_path = spec.conda_env && (spec.conda_env->find('/') != std::string::npos ||
                                               spec.conda_env->starts_with('~'));
   if (env_is_path) spec.conda_env = Absolute(*spec.conda_env, context.cwd, context.home);
@@ -66,12 +65,9 @@ std::optional<std::string> ShownScriptPath(const std::string& path,
 
 Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
   const bool file_or_command = spec.script || !spec.command.empty();
-  if (draft.wrap && file_or_command) {
-    return Invalid("--wrap is a command itself: give no other");
-  }
-  if (!draft.wrap && !file_or_command) {
+  if (draft.wrap && file_or_command) return Invalid("--wrap is a command itself: give no other");
+  if (!draft.wrap && !file_or_command)
     return Invalid("nothing to run: give a script, -- COMMAND, or --wrap");
-  }
   // The task would be named after it.
   if (!spec.command.empty() && spec.command.front().empty())
     return Invalid("nothing to run: the first word of the command is empty");
@@ -160,9 +156,8 @@ Result<Unit> Description::Set(std::string_view option, std::string_view value,
   }
   const bool is_switch = info->value.empty();
   if (is_switch && !value.empty()) return Invalid(place + ": takes no value");
-  if (!is_switch && value.empty() && info->name != "comment") {
+  if (!is_switch && value.empty() && info->name != "comment")
     return Invalid(place + ": expected a value (" + std::string(info->value) + ")");
-  }
   draft_.remarks.clear();
   Result<Unit> set = StoreOption(*info, value, file, draft_);
   if (!set) return base::Wrap(set.error(), place);

@@ -25,9 +25,8 @@ base::Result<std::vector<TaskSpec>> Describe(const std::vector<Setting>& setting
   Description description;
   description.SetCommand({"/usr/bin/true", "x"});
   for (const Setting& setting : settings) {
-    if (auto set = description.Set(setting.option, setting.value); !set) {
+    if (auto set = description.Set(setting.option, setting.value); !set)
       return std::unexpected(set.error());
-    }
   }
   return description.Finish(Eve());
 }

@@ -114,9 +114,8 @@ std::optional<Duration> ParseOffset(std::string_view text) {
                                              {"weeks", 604800}}};
   const std::optional<std::int64_t> number = ParseInt(text.substr(0, digits));
   for (const TimeUnit& known : kUnits) {
-    if (number && *number <= 1'000'000'000 && unit == known.name) {
+    if (number && *number <= 1'000'000'000 && unit == known.name)
       return Duration(std::chrono::seconds(*number * known.seconds));
-    }
   }
   const Result<Duration> span = base::ParseSpan(text);
   if (!span) return std::nullopt;
@@ -162,18 +161,16 @@ Result<base::Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& in
   const std::optional<std::int64_t> last =
       dash == std::string_view::npos ? first : ParseInt(range.substr(dash + 1));
   const std::optional<std::int64_t> step = ParseInt(step_text);
-  if (!first || !last || !step || *first < 0 || *last < *first || *step < 1) {
+  if (!first || !last || !step || *first < 0 || *last < *first || *step < 1)
     return Expected(kArrayForms, piece);
-  }
   if (*last > core::kMaxArrayIndex) {
     return Invalid("array index " + std::to_string(*last) + " is above " +
                    std::to_string(core::kMaxArrayIndex));
   }
   // The numbers are counted before the list is made: a range may have millions of them.
   const auto count = static_cast<std::size_t>((*last - *first) / *step) + 1;
-  if (indices.size() + count > kMaxArrayTasks) {
+  if (indices.size() + count > kMaxArrayTasks)
     return Invalid("an array of more than " + std::to_string(kMaxArrayTasks) + " tasks");
-  }
   for (std::int64_t index = *first; index <= *last; index += *step) indices.insert(index);
   return base::Unit{};
 }
@@ -191,22 +188,19 @@ Result<Time> ParseBegin(std::string_view text, Time now) {
   if (lower == "now") return now;
   if (lower == "tomorrow") return LocalDayTime(now, ClockTime{}, 1);
   if (lower.starts_with("now+")) {
-    if (const auto offset = ParseOffset(base::Trim(std::string_view(lower).substr(4)))) {
+    if (const auto offset = ParseOffset(base::Trim(std::string_view(lower).substr(4))))
       begin = now + *offset;
-    }
   } else if (lower.starts_with('+')) {
-    if (const Result<Duration> span = base::ParseSpan(std::string_view(lower).substr(1))) {
+    if (const Result<Duration> span = base::ParseSpan(std::string_view(lower).substr(1)))
       begin = now + *span;
-    }
   } else if (const std::optional<ClockTime> clock = ParseClock(lower)) {
     const Time today = LocalDayTime(now, *clock, 0);
     begin = today > now ? today : LocalDayTime(now, *clock, 1);
   } else {
     begin = ParseDate(base::Trim(text));
   }
-  if (!begin || base::ToMs(*begin) < 0 || base::ToMs(*begin) > core::kMaxBeginMs) {
+  if (!begin || base::ToMs(*begin) < 0 || base::ToMs(*begin) > core::kMaxBeginMs)
     return Expected(kBeginForms, text);
-  }
   return *begin;
 }
 
@@ -216,14 +210,11 @@ Result<ArrayPlan> ParseArray(std::string_view text) {
   if (const std::size_t percent = text.find('%'); percent != std::string_view::npos) {
     list = text.substr(0, percent);
     plan.limit = ParseInt(text.substr(percent + 1));
-    if (!plan.limit || *plan.limit < 1 || *plan.limit > core::kMaxArrayIndex) {
+    if (!plan.limit || *plan.limit < 1 || *plan.limit > core::kMaxArrayIndex)
       return Expected("a number of tasks from 1 after '%'", text);
-    }
   }
   std::set<std::int64_t> indices;
-  for (std::string_view piece : base::Split(list, ',')) {
-    CARMA_TRY(AddIndices(piece, indices));
-  }
+  for (std::string_view piece : base::Split(list, ',')) CARMA_TRY(AddIndices(piece, indices));
   plan.indices.assign(indices.begin(), indices.end());
   return plan;
 }
@@ -238,9 +229,8 @@ Result<std::vector<core::Dependency>> ParseDependencies(std::string_view text) {
     for (std::size_t i = 1; i < words.size(); ++i) {
       const std::optional<std::int64_t> id = ParseInt(words[i]);
       if (!id || *id < 1) return Expected(kForms, piece);
-      if (dependencies.size() == core::kMaxDependencies) {
+      if (dependencies.size() == core::kMaxDependencies)
         return Invalid("more than " + std::to_string(core::kMaxDependencies) + " dependencies");
-      }
       dependencies.push_back(
           {.task = core::TaskId{static_cast<std::uint64_t>(*id)}, .kind = *kind});
     }
@@ -258,9 +248,8 @@ Result<GpuCount> ParseGpus(std::string_view text) {
     count.type = *type;
   }
   const std::optional<std::int64_t> gpus = ParseInt(number);
-  if (!gpus || *gpus < 0 || *gpus > core::kMaxGpus) {
+  if (!gpus || *gpus < 0 || *gpus > core::kMaxGpus)
     return Expected("a number of GPUs from 0 to " + std::to_string(core::kMaxGpus), text);
-  }
   count.gpus = static_cast<int>(*gpus);
   return count;
 }

@@ -136,9 +136,8 @@ Result<Unit> SetHostMemory(Draft& draft, std::string_view value) {
 }
 Result<Unit> SetMaxSlowdown(Draft& draft, std::string_view value) {
   const std::optional<double> most = base::ParseDouble(value);
-  if (!most || !(*most >= 1 && *most <= core::kMostSlowdown)) {
+  if (!most || !(*most >= 1 && *most <= core::kMostSlowdown))
     return Expected("a number from 1 to 1000 such as 1.5", value);
-  }
   draft.spec.max_slowdown = *most;
   return Unit{};
 }
@@ -176,9 +175,8 @@ Result<base::Time> BeginAtAnyTime(std::string_view value) {
 
 Result<Unit> SetRadEstimate(Draft& draft, std::string_view value) {
   const auto* column = std::ranges::find(kRadColumns, value, &RadColumn::name);
-  if (column == kRadColumns.end() && value != "none") {
+  if (column == kRadColumns.end() && value != "none")
     return Expected("oracle, horus, faketensor, gpumemnet or none", value);
-  }
   draft.rad_column = column == kRadColumns.end() ? nullptr : column;
   return Unit{};
 }

@@ -37,9 +37,8 @@ bool IsKnownKey(std::string_view key) {
 // The text before a '#' that is at the start or after a blank.
 std::string_view WithoutComment(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t')) {
+    if (text[i] == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t'))
       return base::Trim(text.substr(0, i));
-    }
   }
   return base::Trim(text);
 }
@@ -101,9 +100,8 @@ class Parser {
       if (IsCondaLine(line)) {
         read = ReadConda(i + 1, line);
       } else if (!key.empty()) {
-        if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+        if (std::find(seen.begin(), seen.end(), key) != seen.end())
           return Wrong(i + 1, "'" + std::string(key) + ":' for the second time");
-        }
         seen.push_back(key);
         read = ReadKey(i + 1, key, base::Trim(line.substr(line.find(':') + 1)));
       } else if (!file_.command.empty()) {
@@ -128,17 +126,15 @@ class Parser {
     if (key == "gpus") return ReadGpus(line, value);
     if (key == "memory") {
       const Result<std::int64_t> mib = base::ParseMemoryMib(value);
-      if (!mib || *mib < 1 || *mib > core::kMaxMemoryMib) {
+      if (!mib || *mib < 1 || *mib > core::kMaxMemoryMib)
         return Expected(line, "a memory size such as 800M or 12G", value);
-      }
       file_.memory.oracle = *mib;
       return Unit{};
     }
     if (key == "policy") {
       const std::string policy = base::ToLower(value);
-      if (policy != "exclusive" && policy != "collocation") {
+      if (policy != "exclusive" && policy != "collocation")
         return Expected(line, "exclusive or collocation", value);
-      }
       file_.exclusive = policy == "exclusive";
       return Unit{};
     }
@@ -158,16 +154,12 @@ class Parser {
     std::string_view comment = base::Trim(lines_[0]);
     if (comment.starts_with('#')) comment.remove_prefix(1);
     file_.comment = base::Trim(comment);
-    if (!value(1).empty()) {
-      CARMA_TRY(ReadConda(2, value(1)));
-    }
+    if (!value(1).empty()) CARMA_TRY(ReadConda(2, value(1)));
     CARMA_TRY(ReadCommand(3, lines_[2]));
     if (value(3).size() > kMaxPathBytes) return Expected(4, "a file name", value(3));
     if (!value(3).empty()) file_.model = std::string(value(3));
     // Line 5 names the data set and line 7 a policy that the original never read.
-    if (!value(5).empty()) {
-      CARMA_TRY(ReadBatchSize(6, value(5)));
-    }
+    if (!value(5).empty()) CARMA_TRY(ReadBatchSize(6, value(5)));
     CARMA_TRY(ReadGpus(8, value(7)));
     for (std::size_t i = 0; i < kRadColumns.size(); ++i) {
       std::optional<std::int64_t>& column = file_.memory.*kRadColumns[i].mib;
@@ -184,9 +176,8 @@ class Parser {
 
   Result<Unit> ReadConda(std::size_t line, std::string_view text) {
     const std::vector<std::string_view> words = base::SplitWords(text);
-    if (!IsCondaLine(text) || words.size() != 3 || words[2].size() > kMaxPathBytes) {
+    if (!IsCondaLine(text) || words.size() != 3 || words[2].size() > kMaxPathBytes)
       return Expected(line, "'conda activate ENVIRONMENT'", text);
-    }
     file_.conda_env = std::string(words[2]);
     return Unit{};
   }
@@ -218,9 +209,8 @@ class Parser {
                           std::optional<std::int64_t>& column) {
     if (value.empty()) return Unit{};
     const std::optional<double> mib = base::ParseDouble(value);
-    if (!mib || *mib <= 0 || *mib > static_cast<double>(core::kMaxMemoryMib)) {
+    if (!mib || *mib <= 0 || *mib > static_cast<double>(core::kMaxMemoryMib))
       return Expected(line, "GPU memory in MiB", value);
-    }
     column = static_cast<std::int64_t>(std::ceil(*mib));
     return Unit{};
   }
@@ -253,9 +243,7 @@ Result<Unit> ApplyRad(std::string_view text, std::string_view path, Description&
     const std::string folder(absolute ? "" : path.substr(0, path.rfind('/') + 1));
     settings.emplace_back("model-summary", folder + *file.model);
   }
-  for (const auto& [option, value] : settings) {
-    CARMA_TRY(description.Set(option, value, where));
-  }
+  for (const auto& [option, value] : settings) CARMA_TRY(description.Set(option, value, where));
   description.SetCommand(std::move(file.command));
   description.SetRadMemory(file.memory);
   return Unit{};

@@ -120,9 +120,7 @@ TaskSpec Apply(const std::string& text,
                const std::vector<std::pair<const char*, const char*>>& options) {
   Description description;
   EXPECT_TRUE(ApplyRad(text, "models/resnet.rad", description));
-  for (const auto& [option, value] : options) {
-    EXPECT_TRUE(description.Set(option, value));
-  }
+  for (const auto& [option, value] : options) EXPECT_TRUE(description.Set(option, value));
   const auto tasks =
       description.Finish({.cwd = "/w", .home = "/h", .user = "eve", .environment = {}, .now = {}});
   EXPECT_TRUE(tasks) << tasks.error().message;

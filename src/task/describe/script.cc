@@ -66,9 +66,8 @@ class Reader {
       return Invalid(path_ + ": larger than " + std::to_string(kMaxScriptBytes) +
                      " bytes, the limit of a script");
     }
-    if (!text_.starts_with("#!")) {
+    if (!text_.starts_with("#!"))
       return Invalid(path_ + ":1: expected an interpreter line such as #!/bin/bash");
-    }
     CARMA_TRY(CheckBytes());
     line_ = 0;
     bool in_head = true;  // before the first command
@@ -93,9 +92,7 @@ class Reader {
   // The words of an sbatch command line; each option with its value is one word.
   Result<Directives> RunWords(const std::vector<std::string>& words) {
     found_.sbatch = true;
-    for (std::size_t i = 0; i < words.size();) {
-      CARMA_TRY(TakeOption(words, i, true));
-    }
+    for (std::size_t i = 0; i < words.size();) CARMA_TRY(TakeOption(words, i, true));
     TellPassedOver("these options");
     return std::move(found_);
   }
@@ -129,15 +126,12 @@ class Reader {
     }
     const bool sbatch = keyword == "#SBATCH";
     const std::string_view rest = line.substr(keyword.size());
-    if (rest.size() > kMaxDirectiveBytes) {
+    if (rest.size() > kMaxDirectiveBytes)
       return Wrong("a directive longer than " + std::to_string(kMaxDirectiveBytes) + " bytes");
-    }
     const Result<std::vector<std::string>> words = SplitShellWords(rest, WordRules::kWords);
     if (!words) return Wrong(words.error().message);
     found_.sbatch |= sbatch;
-    for (std::size_t i = 0; i < words->size();) {
-      CARMA_TRY(TakeOption(*words, i, sbatch));
-    }
+    for (std::size_t i = 0; i < words->size();) CARMA_TRY(TakeOption(*words, i, sbatch));
     return Unit{};
   }
 
@@ -153,9 +147,7 @@ class Reader {
       return Unit{};
     }
     const OptionInfo* info = FindOption(option->name);
-    if (info == nullptr || (sbatch && !info->sbatch)) {
-      return TakeForeign(*option, words, i, sbatch);
-    }
+    if (info == nullptr || (sbatch && !info->sbatch)) return TakeForeign(*option, words, i, sbatch);
     const bool is_switch = info->value.empty();
     if (is_switch && option->value && sbatch) {  // --exclusive=user
       Warn("#SBATCH " + Dashed(info->name) + ": '" + base::Printable(*option->value, 40) +
@@ -243,9 +235,8 @@ Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
   if (directives.sbatch) {
     description.AddSlurm(directives.slurm);
     // This comes before all settings, because those have precedence.
-    if (const std::optional<int> gpus = GpusOf(*description.slurm())) {
+    if (const std::optional<int> gpus = GpusOf(*description.slurm()))
       CARMA_TRY(description.Set("gpus", std::to_string(*gpus), place));
-    }
   }
   for (const Directive& directive : directives.settings) {
     const std::string where =
@@ -263,9 +254,8 @@ Result<Unit> ApplyScript(std::string_view text, std::string_view path,
   const std::string shown = base::Printable(path, 200);
   std::string script(text);
   // The kernel would look for an interpreter whose name ends in a carriage return.
-  if (RemoveCarriageReturns(script)) {
+  if (RemoveCarriageReturns(script))
     description.Warn(shown + ": DOS line ends are converted to Unix ones");
-  }
   for (std::string& warning : BodyWarnings(script, shown, directives.sbatch))
     description.Warn(std::move(warning));
   description.SetScript(std::move(script), std::string(path), std::move(args));

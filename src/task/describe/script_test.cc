@@ -13,9 +13,8 @@ namespace {
 
 std::string Show(const Directives& directives) {
   std::string text;
-  for (const Directive& d : directives.settings) {
+  for (const Directive& d : directives.settings)
     text += std::to_string(d.line) + ":" + d.option + "=" + d.value + " ";
-  }
   return text;
 }
 

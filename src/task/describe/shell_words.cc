@@ -40,9 +40,8 @@ class Splitter {
       }
     }
     EndWord();
-    if (rules_ == WordRules::kCommand && !words_.empty() && assignment_) {
+    if (rules_ == WordRules::kCommand && !words_.empty() && assignment_)
       return NeedsShell("a variable assignment before the command");
-    }
     return std::move(words_);
   }
 

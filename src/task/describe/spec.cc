@@ -38,18 +38,16 @@ Result<Unit> CheckArguments(std::string_view field, const std::vector<std::strin
     }
     total += arguments[i].size() + 1;
   }
-  if (total > kMaxCommandBytes) {
+  if (total > kMaxCommandBytes)
     return Bad(field, "at most " + std::to_string(kMaxCommandBytes) + " bytes in all");
-  }
   return Unit{};
 }
 
 Result<Unit> CheckWhatToRun(const TaskSpec& spec) {
   if (spec.script) {
     if (!spec.command.empty()) return Bad("command", "nothing when there is a script");
-    if (!spec.script->starts_with("#!")) {
+    if (!spec.script->starts_with("#!"))
       return Bad("script", "a first line that names its interpreter, such as #!/bin/bash");
-    }
     if (!IsPlain(*spec.script, kMaxScriptBytes)) {
       return Bad("script", "UTF-8 text without NUL bytes, at most " +
                                std::to_string(kMaxScriptBytes) + " bytes");
@@ -116,16 +114,14 @@ Result<Unit> CheckCondaEnv(const TaskSpec& spec) {
 
 Result<Unit> CheckDependencies(const TaskSpec& spec) {
   const std::vector<core::Dependency>& dependencies = spec.dependencies;
-  if (dependencies.size() > core::kMaxDependencies) {
+  if (dependencies.size() > core::kMaxDependencies)
     return Bad("dependencies", "at most " + std::to_string(core::kMaxDependencies));
-  }
   for (std::size_t i = 0; i < dependencies.size(); ++i) {
     const core::Dependency& each = dependencies[i];
     const std::string place = "dependencies/" + std::to_string(i);
     if (core::Number(each.task) == 0) return Bad(place + "/task", "a task number from 1");
-    if (each.known_final && !core::IsFinal(*each.known_final)) {
+    if (each.known_final && !core::IsFinal(*each.known_final))
       return Bad(place + "/known_final", "a final task state");
-    }
   }
   return Unit{};
 }
@@ -274,13 +270,10 @@ std::string NameOfCommand(const std::vector<std::string>& command) {
 }
 
 void FillDefaults(TaskSpec& spec) {
-  if (spec.name.empty() && !spec.command.empty()) {
-    spec.name = NameOfCommand(spec.command);
-  }
+  if (spec.name.empty() && !spec.command.empty()) spec.name = NameOfCommand(spec.command);
   if (spec.name.empty() && spec.script) spec.name = "script";
-  if (spec.stdout_path.empty()) {
+  if (spec.stdout_path.empty())
     spec.stdout_path = spec.workdir + (spec.workdir.ends_with('/') ? "" : "/") + "carma-%j-%B.out";
-  }
   if (spec.serve && !spec.max_slowdown) spec.max_slowdown = kServeSlowdown;
 }
 

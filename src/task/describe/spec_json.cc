@@ -38,9 +38,8 @@ Result<TaskSpec> SpecFromJson(const Json& json, const std::string& pointer,
                               const TaskSpec& common) {
   TaskSpec spec = CARMA_TRY(base::FieldsFromJson(json, pointer, base::Unknown::kRefused, common));
   FillDefaults(spec);
-  if (Result<base::Unit> valid = Validate(spec); !valid) {
+  if (Result<base::Unit> valid = Validate(spec); !valid)
     return Invalid(pointer + "/" + valid.error().message);
-  }
   return spec;
 }
 

@@ -97,9 +97,8 @@ Result<std::vector<Parameters>> Combinations(
           "--param {0}: expected values between commas, such as {0}=1,2,3, not the range '{1}' "
           "(--array counts)",
           name, base::Printable(values.front(), 40));
-    if (all.size() * values.size() > kMaxArrayTasks) {
+    if (all.size() * values.size() > kMaxArrayTasks)
       return Invalid("a sweep of more than {} tasks", kMaxArrayTasks);
-    }
     std::vector<Parameters> more;
     more.reserve(all.size() * values.size());
     for (const Parameters& each : all) {

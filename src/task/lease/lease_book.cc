@@ -118,12 +118,9 @@ Result<bool> LeaseBook::MayAdopt(core::TaskId id, const LeaseProcess& process) c
 }
 
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member) {
-  if (!Alive(member.process)) {
-    return Conflict("process {} has ended", member.process.process.pid);
-  }
-  if (lease.members.size() >= kMaxMembers) {
+  if (!Alive(member.process)) return Conflict("process {} has ended", member.process.process.pid);
+  if (lease.members.size() >= kMaxMembers)
     return Conflict("expected at most {} processes in one lease", kMaxMembers);
-  }
   std::vector<LeaseMember> fresh;
   for (const LeaseMember& each : lease.members) {
     if (!lease.adopted && each.keeper) fresh.push_back({each.process, {}, true});

@@ -65,9 +65,7 @@ Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t 
 }
 
 Result<Unit> TakeRights(const UserInfo& user) {
-  if (CanSwitchUser() && user.uid != ::getuid()) {
-    CARMA_TRY(BecomeUser(user));
-  }
+  if (CanSwitchUser() && user.uid != ::getuid()) CARMA_TRY(BecomeUser(user));
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return FailErrno(errno, "no_new_privs");
   return Unit{};
 }
@@ -115,9 +113,8 @@ void ResetProcess() {
 
 Result<Unit> Become(const MpsOrder& order) {
   const uid_t uid = order.id.uid;
-  if (!CanSwitchUser() && uid != ::getuid()) {
+  if (!CanSwitchUser() && uid != ::getuid())
     return Denied("carmad does not run as root and cannot serve user " + std::to_string(uid));
-  }
   const UserInfo user = CARMA_TRY(LookUpUser(uid, order.id.gid));
   const Result<UniqueFd> base = OpenBase(order.dir);
   if (!base) return std::unexpected(base.error());

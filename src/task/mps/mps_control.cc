@@ -165,9 +165,7 @@ Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
 Result<Unit> MpsControl::Start(Deadline deadline, bool partitions) const {
   std::vector<std::string> words{"-d"};
   if (partitions && OffersPartitions(deadline)) words.emplace_back("-S");
-  if (id_.shared) {
-    words.push_back(CARMA_TRY(MultiUserOption(deadline)));
-  }
+  if (id_.shared) words.push_back(CARMA_TRY(MultiUserOption(deadline)));
   const Result<std::string> said = Run(words, "", deadline);
   // It takes its lock before it listens, and -d returns once it listens.
   if (said && Daemon()) return Unit{};
@@ -199,9 +197,8 @@ Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
   if (const Result<std::vector<pid_t>> pids = ParseMpsPids(*listed); !pids)
     return base::Wrap(pids.error(), "the MPS control daemon's list of servers");
   const Result<MpsServerState> state = ParseMpsServerState(*said);
-  if (!state && state.error().code != ErrorCode::kNotFound) {
+  if (!state && state.error().code != ErrorCode::kNotFound)
     return Unavailable(state.error().message);
-  }
   return MpsAbilities{.tells_state = !state || *state != MpsServerState::kUnknown,
                       .logs = !log.empty(),
                       .partitions = partitions};
@@ -247,9 +244,7 @@ Result<std::string> MpsControl::StartServer(Deadline deadline) const {
 }
 
 Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
-  if (!Daemon()) {
-    CARMA_TRY(Start(deadline, partitions));
-  }
+  if (!Daemon()) CARMA_TRY(Start(deadline, partitions));
   std::optional<MpsLogMark> asked;  // the logs as they were before
   std::string said;
   std::optional<MpsServer> starting;

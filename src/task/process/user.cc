@@ -19,9 +19,8 @@ constexpr int kMaxGroups = 65'536;  // the kernel's NGROUPS_MAX
 std::vector<gid_t> GroupsOf(const std::string& name, gid_t gid) {
   int count = 64;
   std::vector<gid_t> groups(static_cast<std::size_t>(count));
-  while (::getgrouplist(name.c_str(), gid, groups.data(), &count) < 0 && count <= kMaxGroups) {
+  while (::getgrouplist(name.c_str(), gid, groups.data(), &count) < 0 && count <= kMaxGroups)
     groups.resize(static_cast<std::size_t>(count));
-  }
   groups.resize(static_cast<std::size_t>(std::min(count, kMaxGroups)));
   return groups;
 }
@@ -45,9 +44,8 @@ bool CanSwitchUser() {
 }
 
 Result<Unit> BecomeUser(const UserInfo& user) {
-  if (::setgroups(user.groups.size(), user.groups.data()) != 0) {
+  if (::setgroups(user.groups.size(), user.groups.data()) != 0)
     return base::FailErrno(errno, "setgroups");
-  }
   if (::setresgid(user.gid, user.gid, user.gid) != 0) return base::FailErrno(errno, "setgid");
   if (::setresuid(user.uid, user.uid, user.uid) != 0) return base::FailErrno(errno, "setuid");
   return Unit{};

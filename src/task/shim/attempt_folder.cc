@@ -39,9 +39,8 @@ Result<Unit> WriteNew(const std::string& path, std::string_view text, mode_t mod
                       gid_t gid) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return FailErrno(errno, path);
-  if (Result<Unit> written = base::WriteAll(fd.get(), text); !written) {
+  if (Result<Unit> written = base::WriteAll(fd.get(), text); !written)
     return base::Wrap(written.error(), path);
-  }
   const bool own = uid == ::geteuid();
   if ((!own && CanSwitchUser() && ::fchown(fd.get(), uid, gid) != 0) ||
       ::fchmod(fd.get(), mode) != 0) {
@@ -92,9 +91,8 @@ std::vector<std::string> FolderNames(const std::string& path) {
 std::set<pid_t> Leftovers(uid_t uid, const std::optional<ShimStarted>& started,
                           const std::string& dir) {
   std::set<pid_t> pids;
-  for (const pid_t pid : ProcessesWithVariable(uid, std::string(kAttemptVariable) + "=" + dir)) {
+  for (const pid_t pid : ProcessesWithVariable(uid, std::string(kAttemptVariable) + "=" + dir))
     pids.insert(pid);
-  }
   if (!started) return pids;
   for (const pid_t pid : SessionMembers(uid, started->process)) pids.insert(pid);
   return pids;
@@ -178,9 +176,8 @@ Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) 
   // script.
   const mode_t mode = CanSwitchUser() ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(dir, mode));
-  if (base::Exists(dir + "/" + kOwnerFile)) {
+  if (base::Exists(dir + "/" + kOwnerFile))
     return Conflict(dir + ": this attempt has already been started");
-  }
   if (order.spec.script) {
     const std::string path = dir + "/" + kScriptFile;
     CARMA_TRY(WriteNew(path, *order.spec.script, 0500, order.uid, order.gid));

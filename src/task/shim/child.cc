@@ -43,15 +43,12 @@ LaunchError Failure(int error, const std::string& what) {
 
 LaunchError ExecFailure(int error, const std::string& program) {
   const std::string quoted = "'" + base::Printable(program) + "'";
-  if (error == ENOENT && base::Exists(program)) {
+  if (error == ENOENT && base::Exists(program))
     return {"cannot run " + quoted + ": the interpreter that it names does not exist", false};
-  }
-  if (error == ENOEXEC) {
+  if (error == ENOEXEC)
     return {"cannot run " + quoted + ": neither a program nor a script with a #! line", false};
-  }
-  if (error == E2BIG) {
+  if (error == E2BIG)
     return {"cannot run " + quoted + ": its arguments and environment are too large", false};
-  }
   return Failure(error, "cannot run " + quoted);
 }
 
@@ -131,9 +128,8 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   ::umask(plan.umask);
   if (std::optional<LaunchError> error = ConnectStreams(plan)) return *error;
   if (std::optional<LaunchError> error = TakeRights(plan, shim)) return *error;
-  if (::chdir(plan.workdir.c_str()) != 0) {
+  if (::chdir(plan.workdir.c_str()) != 0)
     return Failure(errno, "cannot enter the working directory '" + plan.workdir + "'");
-  }
   std::vector<std::string> arguments = plan.argv;
   if (plan.script_fd >= 0 && ::access(arguments[plan.script_argument].c_str(), R_OK) != 0) {
     ::fcntl(plan.script_fd, F_SETFD, 0);

@@ -49,9 +49,8 @@ std::vector<std::string> CondaPlaces(const std::string& name, const Environment&
       if (folder.starts_with('/')) add(std::string(folder) + "/" + name);
     }
   }
-  for (const std::string& root : CondaRoots(environment, home)) {
+  for (const std::string& root : CondaRoots(environment, home))
     add(name == "base" ? root : root + "/envs/" + name);
-  }
   return places;
 }
 
@@ -207,9 +206,8 @@ Result<Shebang> ParseShebang(std::string_view script) {
         "example #!/bin/bash");
   }
   const std::string_view line = script.substr(2, std::min(script.find('\n'), script.size()) - 2);
-  if (line.ends_with('\r')) {
+  if (line.ends_with('\r'))
     return Invalid("the script has DOS line ends (\\r\\n): convert it, for example with dos2unix");
-  }
   const std::string_view text = base::Trim(line);
   const std::size_t blank = text.find_first_of(" \t");
   const std::string_view interpreter = text.substr(0, blank);

@@ -43,9 +43,8 @@ Result<OutputFile> OutputFile::Open(const std::string& path, bool append, Limits
     fd.reset(::open(path.c_str(), flags, kMode));
   }
   struct stat st {};
-  if (!fd || ::fstat(fd.get(), &st) != 0) {
+  if (!fd || ::fstat(fd.get(), &st) != 0)
     return base::FailErrno(errno, "cannot open output file '" + path + "'");
-  }
   return OutputFile(path, limits, std::move(fd), st);
 }
 

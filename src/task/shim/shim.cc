@@ -191,9 +191,8 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   MakeGroup();
   LimitGpuMemoryOfGroups();
   // After a power failure the daemon must not believe that a task that ran never began.
-  if (Result<Unit> synced = SyncClaim(dir_); !synced) {
+  if (Result<Unit> synced = SyncClaim(dir_); !synced)
     return Refuse(synced.error(), /*retryable=*/true);
-  }
   plan_.workdir = order_.spec.workdir;
   plan_.umask = UmaskOf(order_.spec);
   plan_.max_processes = order_.max_processes;
@@ -235,9 +234,8 @@ std::expected<Unit, LaunchError> Shim::FindUser() {
 }
 
 std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
-  if (!rights_->Wear()) {
+  if (!rights_->Wear())
     return Refusal(LaunchError{fmt::format("cannot act as user {}", order_.uid), false});
-  }
   std::optional<CondaEnv> conda;
   if (order_.spec.conda_env) {
     const auto home = order_.spec.environment.find("HOME");
@@ -441,14 +439,12 @@ void Shim::TellStarted(pid_t main) {
   started.process.pid = main;
   // The process is not yet reaped, so its entry exists, even if it is a zombie.
   if (const auto stat = base::ReadProcessStat(main)) started.process = stat->id;
-  if (group_ && group_->path().starts_with(order_.cgroup_root)) {
+  if (group_ && group_->path().starts_with(order_.cgroup_root))
     started.cgroup = group_->path().substr(order_.cgroup_root.size());
-  }
   started.no_limit = no_limit_;
   const std::string line = ToText(started);
-  if (const Result<Unit> written = started_file_.Commit(line, /*durable=*/false); !written) {
+  if (const Result<Unit> written = started_file_.Commit(line, /*durable=*/false); !written)
     std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());
-  }
   AnswerEarly(line);
 }
 
@@ -462,9 +458,8 @@ void Shim::LeaveReport(const ShimReport& report) {
     // If the daemon that started us still runs, it need not wait for the disk.
     if (wait_ms == kFirstRetryMs) AnswerEarly(text);
     if (!base::IsFolder(dir_)) return;  // no program would look for it anywhere else
-    if (written.error().code == base::ErrorCode::kNotFound) {
+    if (written.error().code == base::ErrorCode::kNotFound)
       (void)exit_file_.Reserve(dir_, kExitFile, kReportReserveBytes);
-    }
     ::poll(nullptr, 0, wait_ms);
   }
 }

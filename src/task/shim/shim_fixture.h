@@ -127,9 +127,8 @@ class ShimLauncherTest : public ::testing::Test {
     std::string line;
     char c = 0;
     pollfd fd{tell_.get(), POLLIN, 0};
-    while (::poll(&fd, 1, kPatienceMs) == 1 && ::read(tell_.get(), &c, 1) == 1 && c != '\n') {
+    while (::poll(&fd, 1, kPatienceMs) == 1 && ::read(tell_.get(), &c, 1) == 1 && c != '\n')
       line += c;
-    }
     return line;
   }
   void Go(const std::string& word = "go") { EXPECT_TRUE(base::WriteAll(go_.get(), word + "\n")); }

@@ -149,9 +149,8 @@ void ShimLauncher::Start(LaunchOrder order) {
   Attempt attempt{{order.id, order.attempt, order.attempt_dir, order.uid}};
   attempt.grace = order.kill_grace;
   if (Find(order.id, order.attempt) != nullptr) return;
-  if (const Result<Unit> made = PrepareAttempt(order, options_.cgroup); !made) {
+  if (const Result<Unit> made = PrepareAttempt(order, options_.cgroup); !made)
     return Push(FailureOf(attempt, made.error()));
-  }
   Result<SpawnedShim> shim = SpawnShim(options_.shim_path, order.attempt_dir);
   if (!shim) return Push(FailureOf(attempt, shim.error()));
   attempt.shim = shim->process;
@@ -303,9 +302,8 @@ void ShimLauncher::Track(Attempt attempt) {
   const std::uint64_t serial = next_serial_++;
   if (attempt.answers) Watch(attempt.answers.get(), serial, Source::kAnswers);
   // If it cannot be waited for, the timer checks it.
-  if (attempt.shim_fd && !Watch(attempt.shim_fd.get(), serial, Source::kShim)) {
+  if (attempt.shim_fd && !Watch(attempt.shim_fd.get(), serial, Source::kShim))
     attempt.shim_fd.reset();
-  }
   serials_[{attempt.id, attempt.number}] = serial;
   attempts_.emplace(serial, std::move(attempt));
   SetTimer();

@@ -48,9 +48,8 @@ Result<T> Parse(std::string_view text) {
 Result<Unit> WriteDraft(const std::string& path, const std::string& text) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!fd) return FailErrno(errno, path);
-  if (Result<Unit> written = base::WriteAll(fd.get(), text); !written) {
+  if (Result<Unit> written = base::WriteAll(fd.get(), text); !written)
     return base::Wrap(written.error(), path);
-  }
   return Unit{};
 }
 

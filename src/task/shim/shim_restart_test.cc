@@ -175,9 +175,8 @@ TEST_F(ShimRestartTest, AnAbandonedAttemptIsNotRunByALateShim) {
   NextStarted();
   NextExited();
   ASSERT_EQ(::unlink((root_ + "/ran").c_str()), 0);
-  for (const char* name : {kOwnerFile, kStartedFile, kExitFile}) {
+  for (const char* name : {kOwnerFile, kStartedFile, kExitFile})
     ASSERT_EQ(::unlink((Dir() + "/" + name).c_str()), 0);
-  }
   Restart();
   launcher_->Adopt({kTask, 1, Dir()});
   EXPECT_TRUE(NextFailed().retryable);
@@ -317,9 +316,8 @@ TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
     const bool kill_shim = rng.Below(2) == 0;
     if (kill_shim) {
       for (const base::ProcessStat& child : Descendants(::getpid())) {
-        if (child.command == "carma-shim" && child.parent == ::getpid()) {
+        if (child.command == "carma-shim" && child.parent == ::getpid())
           ::kill(child.id.pid, SIGKILL);
-        }
       }
     }
     if (rng.Below(2) == 0) {

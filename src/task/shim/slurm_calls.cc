@@ -62,9 +62,8 @@ Result<CarmaCall> Each(const char* verb, const Words& words, std::size_t at,
                        const Variables& environment) {
   CarmaCall call{.words = {verb}};
   for (; at < words.size(); ++at) {
-    for (const std::string_view piece : base::Split(words[at], ',')) {
+    for (const std::string_view piece : base::Split(words[at], ','))
       call.words.push_back(CARMA_TRY(TaskNumber(piece, environment)));
-    }
   }
   if (call.words.size() == 1) return Invalid("expected a task number");
   return call;

@@ -129,9 +129,8 @@ std::vector<std::string_view> LastLines(std::string_view text) {
     if (const std::size_t at = line.rfind('\r'); at != line.npos) line.remove_prefix(at + 1);
     if (!line.empty()) lines.push_back(line);
   }
-  if (lines.size() > kTailLines) {
+  if (lines.size() > kTailLines)
     lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kTailLines));
-  }
   return lines;
 }
 
@@ -203,9 +202,8 @@ std::optional<Finding> ExplainingOom(const std::vector<std::string_view>& lines,
                                      std::optional<double> device_full) {
   const std::optional<Finding> found = FindOom(lines);
   if (!found) return std::nullopt;
-  if (found->strength == Strength::kSuspected && device_full && *device_full < kNearlyFull) {
+  if (found->strength == Strength::kSuspected && device_full && *device_full < kNearlyFull)
     return std::nullopt;
-  }
   if (IsLogLine(found->line) && OtherException(lines, found->index + 1)) return std::nullopt;
   return found;
 }
@@ -277,9 +275,8 @@ std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string
   std::string words = evidence.signal != 0 ? "killed by signal " + std::to_string(signal)
                                            : "exit code " + std::to_string(evidence.exit_code);
   if (shell_form) words += ", as after signal " + std::to_string(signal);
-  if (const char* name = ::sigabbrev_np(signal); signal != 0 && name != nullptr) {
+  if (const char* name = ::sigabbrev_np(signal); signal != 0 && name != nullptr)
     words += " (SIG" + std::string(name) + ")";
-  }
   if (const auto exception = OtherException(lines, 0)) {
     words += ": " + base::Printable(*exception);
   } else if (!evidence.stopped_by_us && signal <= 0) {

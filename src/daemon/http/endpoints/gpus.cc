@@ -75,9 +75,8 @@ Result<AskedSpan> SpanOf(const Call& call, base::Time now, std::int64_t usual_po
   const std::int64_t from_ms = in.Number("from_ms", hour_before, 0, kLastMs);
   const std::int64_t points = in.Number("points", usual_points, 1, kMostHistoryPoints);
   if (in.error()) return std::unexpected(*in.error());
-  if (from_ms >= to_ms) {
+  if (from_ms >= to_ms)
     return Invalid("?from_ms: expected a time before to_ms, which is {}", to_ms);
-  }
   return AskedSpan{base::FromMs(from_ms), base::FromMs(to_ms), static_cast<int>(points)};
 }
 

@@ -95,9 +95,8 @@ Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::
       asked > 0 ? task::FindLeaseProcess(asked) : std::nullopt;
   struct stat info {};
   const std::string folder = fmt::format("/proc/{}", asked);
-  if (!process || ::stat(folder.c_str(), &info) != 0) {
+  if (!process || ::stat(folder.c_str(), &info) != 0)
     return Conflict("there is no process {} on this machine or in carmad's namespace", asked);
-  }
   if (info.st_uid == owner || call.caller.uid == 0) return *process;
   return Denied("process {} belongs to another user", asked);
 }
@@ -126,18 +125,16 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& a
   const Json* key = in.Raw("key");
   const Json* owner = in.Raw("owner");
   if (key == nullptr && owner == nullptr) return Unit{};
-  if (call.caller.uid != 0 && call.caller.uid != ::geteuid()) {
+  if (call.caller.uid != 0 && call.caller.uid != ::geteuid())
     return Denied("key and owner: only root and the user of carmad may ask for another user");
-  }
   if (key == nullptr || owner == nullptr)
     return Invalid("body: expected both key and owner, or neither");
   auto of = CARMA_TRY(base::FieldsFromJson<Owner>(*owner, "/owner", base::Unknown::kRefused));
   asked.owner = of;
   auto read =
       CARMA_TRY(base::FieldsFromJson<task::LeaseKey>(*key, "/key", base::Unknown::kRefused));
-  if (!task::IsWord(read.cluster) || !task::IsWord(read.step)) {
+  if (!task::IsWord(read.cluster) || !task::IsWord(read.step))
     return Invalid("/key: expected cluster and step of 1 to 64 letters, digits and _-+.");
-  }
   asked.key = std::move(read);
   return Unit{};
 }

@@ -48,9 +48,8 @@ PageServices::PageServices(std::function<api::StatusView()> status,
            starts = KeptStarts()]() mutable {
             api::OverviewView view =
                 Overview(status(), host, server.has_value() && server->simulated);
-            if (server) {
+            if (server)
               AddTasksAndGpus(server->engine, server->monitor, starts, server->clock.Now(), view);
-            }
             return ToJson(view);
           },
           kOverviewKept)) {
@@ -65,9 +64,7 @@ Answer ShowPage(const PageServices&, const Call& call) {
 
 Answer ShowPageFile(const PageServices&, const Call& call) {
   const page::File* file = page::Find(call.id);
-  if (file == nullptr) {
-    return NotFound("the page has no file '{}'", base::Printable(call.id, 60));
-  }
+  if (file == nullptr) return NotFound("the page has no file '{}'", base::Printable(call.id, 60));
   return FileAnswer(*file, call.request);
 }
 

@@ -48,9 +48,8 @@ Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, cor
 
 Answer ListEvents(const PastServices& services, const Call& call) {
   std::optional<core::TaskId> task;
-  if (const std::optional<std::string> text = call.request.Query("task")) {
+  if (const std::optional<std::string> text = call.request.Query("task"))
     task = CARMA_TRY(TaskIdOf(*text));
-  }
   QueryReader in(call);
   std::optional<std::int64_t> after;  // absent: the newest ones
   if (call.request.Query("after")) after = in.Number("after", 0, 0, INT64_MAX);

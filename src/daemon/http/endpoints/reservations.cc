@@ -106,14 +106,12 @@ Result<Unit> RemoveReservation(const ReservationServices& services, const Call& 
                                const api::Responder& reply) {
   CARMA_TRY(MayReserve(services, call.caller));
   const std::optional<std::int64_t> number = base::ParseInt(call.id);
-  if (!number || *number < 1) {
+  if (!number || *number < 1)
     return Invalid("'{}' is not the number of a reservation", base::Printable(call.id, 40));
-  }
   const core::ReservationId id{static_cast<std::uint64_t>(*number)};
   const core::Reservation* known = services.engine.reservations().Find(id);
-  if (known != nullptr && !call.caller.admin && known->made_by != call.caller.user) {
+  if (known != nullptr && !call.caller.admin && known->made_by != call.caller.user)
     return Denied("reservation {} was made by {}", id, known->made_by);
-  }
   return services.engine.Unbook(
       id, call.caller.user, [reply, caller = call.caller, id](const Result<Unit>& done) {
         LogAsked("unreserved", {{"reservation", core::Number(id)}}, caller, done);

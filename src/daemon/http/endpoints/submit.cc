@@ -120,9 +120,8 @@ struct Described {
 };
 
 Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
-  if (AboutSoManyValues(call.request.body) > kMostValues) {
+  if (AboutSoManyValues(call.request.body) > kMostValues)
     return Invalid("body: expected at most about {} values", kMostValues);
-  }
   const Json json = CARMA_TRY(ReadBody(call));
   base::JsonReader in(json, "");
   const Json* tasks = in.Raw("tasks");
@@ -247,9 +246,8 @@ Answer Checked(const Check& check) {
       if (trial.fit == core::Fit::kNotNow && in_line)
         start = scheduler.ExpectedStartOf(request, result.estimate, now);
     }
-    if (trial.fit == core::Fit::kNever) {
+    if (trial.fit == core::Fit::kNever)
       return Conflict(core::CanNeverRun(spec.name, *trial.reason.text));
-    }
     if (!late) {
       tasks.push_back(
           Shown(spec, result, trial, start, now, TooLarge(scheduler, request, result.estimate)));
@@ -280,9 +278,8 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
         check->uid,
         [check]() -> Result<MakeAnswer> {
           // The copy has no store.
-          for (task::TaskSpec& spec : check->specs) {
+          for (task::TaskSpec& spec : check->specs)
             CARMA_TRY(FillKnownEnds(check->services.engine.store(), spec.dependencies));
-          }
           return [check] { return Checked(*check); };
         },
         reply);

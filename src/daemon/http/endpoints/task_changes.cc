@@ -396,9 +396,8 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
   after.merge_patch(changes);
   const task::TaskSpec wanted = CARMA_TRY(task::SpecFromJson(after, ""));
   CARMA_TRY(CheckTimeLeft(wanted, record, services.clock.Now()));
-  if (wanted.priority > record.request->priority) {
+  if (wanted.priority > record.request->priority)
     CARMA_TRY(CheckPriority(wanted.priority, call.caller));
-  }
   if (wanted.qos != record.request->qos) {
     const core::SlotRules& slots = services.engine.scheduler().config().slots;
     CARMA_TRY(CheckSlots(wanted, slots, call.caller));

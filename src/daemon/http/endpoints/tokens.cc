@@ -57,9 +57,7 @@ Answer ListTokens(const TokenServices& services, const Call& call) {
   QueryReader in(call);
   const bool all = in.Number("all", 0, 0, 1) == 1;
   if (in.error()) return std::unexpected(*in.error());
-  if (all) {
-    CARMA_TRY(OnlyAdministrators(call.caller, "see the tokens of all users"));
-  }
+  if (all) CARMA_TRY(OnlyAdministrators(call.caller, "see the tokens of all users"));
   Json tokens = Json::array();
   const std::optional<std::uint32_t> of = all ? std::nullopt : std::optional(call.caller.uid);
   for (const Token& token : services.tokens.List(of)) tokens.push_back(ToJson(View(token)));
@@ -68,9 +66,8 @@ Answer ListTokens(const TokenServices& services, const Call& call) {
 
 Answer RevokeToken(const TokenServices& services, const Call& call) {
   const std::optional<std::int64_t> id = base::ParseInt(call.id);
-  if (!id || *id < 1) {
+  if (!id || *id < 1)
     return Invalid("'{}' is not the number of a token", base::Printable(call.id, 40));
-  }
   const std::optional<std::uint32_t> of =
       call.caller.admin ? std::nullopt : std::optional(call.caller.uid);
   CARMA_TRY(services.tokens.Revoke(*id, of));

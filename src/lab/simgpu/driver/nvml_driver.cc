@@ -72,9 +72,8 @@ NVML_EXPORT Return nvmlInit_v2() {
   if (path.empty()) return kDriverNotLoaded;
   auto server = Server::Attach(path);
   if (!server) return FromError(server.error());
-  if (const Return code = FaultReturn(**server, kWholeDriver, "nvmlInit_v2"); code != kSuccess) {
+  if (const Return code = FaultReturn(**server, kWholeDriver, "nvmlInit_v2"); code != kSuccess)
     return code;
-  }
   const std::scoped_lock lock(driver.mutex);
   ++driver.users;
   // If the server was replaced, the next nvmlInit finds the new one, like a reloaded module.
@@ -123,9 +122,8 @@ NVML_EXPORT Return nvmlDeviceGetCount_v2(std::uint32_t* count) {
 NVML_EXPORT Return nvmlDeviceGetHandleByIndex_v2(std::uint32_t index, Device* device) {
   const Call call = Enter("nvmlDeviceGetHandleByIndex_v2");
   if (call.code != kSuccess) return call.code;
-  if (!device || index >= static_cast<std::uint32_t>(call.server->gpu_count())) {
+  if (!device || index >= static_cast<std::uint32_t>(call.server->gpu_count()))
     return kInvalidArgument;
-  }
   *device = HandleOf(static_cast<int>(index));
   return kSuccess;
 }

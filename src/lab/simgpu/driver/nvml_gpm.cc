@@ -114,11 +114,9 @@ NVML_EXPORT Return nvmlGpmMetricsGet(GpmMetricsGet* request) {
   if (request->version != kGpmVersion) return kArgumentVersionMismatch;
   const Sample& first = SampleOf(request->first);
   const Sample& second = SampleOf(request->second);
-  if (!first.taken || !second.taken || request->metric_count > kGpmMetricMax) {
+  if (!first.taken || !second.taken || request->metric_count > kGpmMetricMax)
     return kInvalidArgument;
-  }
-  for (std::uint32_t i = 0; i < request->metric_count; ++i) {
+  for (std::uint32_t i = 0; i < request->metric_count; ++i)
     FillMetric(request->metrics[i], first, second);
-  }
   return kSuccess;
 }

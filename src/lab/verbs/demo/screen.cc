@@ -113,9 +113,8 @@ std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size) {
                  TopStyle::kTitle);
   });
   const std::size_t gpus = std::min(left.server.gpus.size(), right.server.gpus.size());
-  for (std::size_t i = 0; i < gpus; ++i) {
+  for (std::size_t i = 0; i < gpus; ++i)
     both([&](const DemoSide& side) { return GpuLine(side.server.gpus[i], half, size.blocks); });
-  }
   both([&](const DemoSide& side) { return CountLine(side, data.tasks, half); });
   both([&](const DemoSide& side) { return DoneBar(side, data.tasks, half); });
   lines.push_back({});

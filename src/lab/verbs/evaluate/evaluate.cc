@@ -73,9 +73,8 @@ Result<DataSet> Read(const EvaluateFlags& flags) {
                    "': expected sgd, sgd-momentum, adam or adamw");
   }
   if (!catalogue) {
-    if (flags.layers.empty() || flags.measured.empty()) {
+    if (flags.layers.empty() || flags.measured.empty())
       return Invalid("expected --layers and --measured, or --catalogue, or --runs and --models");
-    }
     return estimate::ReadDataSet(flags.layers, flags.measured, options);
   }
   const std::string beside = std::filesystem::path(flags.catalogue).parent_path() / "summaries";
@@ -91,9 +90,8 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   if (!chosen.empty()) return chosen;
   for (const std::string_view name : base::Split(names, ',')) {
     const auto* entry = estimate::FindEstimator(base::ToLower(base::Trim(name)));
-    if (entry == nullptr) {
+    if (entry == nullptr)
       return Invalid("--estimator: '" + base::Printable(name, 40) + "' is not known");
-    }
     chosen.push_back(entry);
   }
   return chosen;
@@ -104,9 +102,8 @@ std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
   std::map<std::string, std::vector<Outcome>> groups;
   groups[""] = outcomes;
   if (!flags.by.empty()) {
-    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    for (std::size_t i = 0; i < outcomes.size(); ++i)
       groups[set.runs[i].family].push_back(outcomes[i]);
-    }
   }
   std::vector<Evaluated> evaluated;
   evaluated.reserve(groups.size());
@@ -299,9 +296,7 @@ std::string TextOf(const std::vector<Evaluated>& all, const DataSet& set,
                    const std::optional<estimate::Site>& site, const ActivityScore& activity,
                    const EvaluateFlags& flags) {
   std::string text = fmt::format("{} runs of {} models", set.runs.size(), set.models.size());
-  if (set.without_model > 0) {
-    text += fmt::format("; {} more have no layer list", set.without_model);
-  }
+  if (set.without_model > 0) text += fmt::format("; {} more have no layer list", set.without_model);
   if (site) {
     text += fmt::format("; context shifted by {:.0f} MiB, learned from {} tasks of '{}': {}",
                         site->context_shift_mib, site->tasks, flags.calibrate, site->reason);

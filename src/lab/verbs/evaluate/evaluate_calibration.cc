@@ -114,9 +114,8 @@ Result<Site> LearnFrom(const DataSet& set, const std::string& family) {
     observation.formula = estimate::SplitFormula(*structural, QuestionOf(set, run, 0.9));
     observations.push_back(std::move(observation));
   }
-  if (observations.empty()) {
+  if (observations.empty())
     return Invalid("--calibrate: no run of the family '" + base::Printable(family, 40) + "'");
-  }
   return estimate::Calibrate(observations, "");
 }
 

@@ -208,9 +208,8 @@ Result<Unit> ProfileCall::FindGpus() {
 // One name must mean one workload in the whole folder, or its runs could not be compared.
 Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
   const std::string text = CARMA_TRY(folder_.Read(kWorkloadsFile));
-  if (!text.empty()) {
+  if (!text.empty())
     all_ = CARMA_TRY(ParseProfiledWorkloads(text, folder_.path() + "/" + kWorkloadsFile));
-  }
   for (const ProfiledWorkload& each : wanted) {
     const auto same = std::ranges::find(all_, each.name, &ProfiledWorkload::name);
     if (same == all_.end()) {
@@ -242,9 +241,8 @@ Measurement::Options ProfileCall::MeasurementOptions() const {
 Result<Unit> ProfileCall::Calibrate() {
   const std::string text = CARMA_TRY(folder_.Read(kCalibratedFile));
   std::vector<ProfiledWorkload> known;
-  if (!text.empty()) {
+  if (!text.empty())
     known = CARMA_TRY(ParseProfiledWorkloads(text, folder_.path() + "/" + kCalibratedFile));
-  }
   std::string lines = text;
   for (ProfiledWorkload& each : all_) {
     if (each.calibrate.empty()) continue;
@@ -448,9 +446,7 @@ Result<Unit> ProfileCall::Run() {
   Result<Unit> measured = Calibrate();
   if (measured) measured = Measure();
   // The measurements so far are still useful.
-  if (!folder_.runs().empty()) {
-    CARMA_TRY(WriteTables());
-  }
+  if (!folder_.runs().empty()) CARMA_TRY(WriteTables());
   return measured;
 }
 

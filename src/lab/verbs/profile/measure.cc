@@ -86,9 +86,7 @@ class Measurement::ActiveRun {
       watcher_.emplace(std::move(watcher));
     }
     start_ns_ = base::BootTimeNs();
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      CARMA_TRY(StartMember(i));
-    }
+    for (std::size_t i = 0; i < slots_.size(); ++i) CARMA_TRY(StartMember(i));
     return Unit{};
   }
 

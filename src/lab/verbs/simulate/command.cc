@@ -161,9 +161,8 @@ Result<Unit> GiveSummaries(Context& context, const SimLoad& load, const trace::C
                    needy->options.estimates.method);
   }
   LoadedSummaries loaded = CARMA_TRY(LoadSummaries(catalogue, load.summaries));
-  for (const std::string& trouble : loaded.troubles) {
+  for (const std::string& trouble : loaded.troubles)
     Warn(context, "summaries: " + base::Printable(trouble));
-  }
   const auto shared = std::make_shared<const sim::Summaries>(std::move(loaded.by_workload));
   for (SimPolicy& policy : policies) policy.options.estimates.summaries = shared;
   return Unit{};
@@ -261,9 +260,8 @@ Result<std::vector<report::Report>> ReportsOf(const Prepared& prepared,
 
 std::string ReportsJson(const std::vector<report::Report>& reports) {
   std::string text = "[";
-  for (const report::Report& report : reports) {
+  for (const report::Report& report : reports)
     text += (text.size() == 1 ? "" : ",\n") + report::ToJsonText(report);
-  }
   return text + "]\n";
 }
 
@@ -293,9 +291,8 @@ void PrintTable(Context& context, const Prepared& prepared,
   const Screen screen = ScreenOf(context.out);
   text = WrapTo(ResultOf(outcomes), screen) + "\n\n" + WrapTo(text, screen);
   text += "\n\n" + SimTable(outcomes, screen);
-  if (load.runs > 1) {
+  if (load.runs > 1)
     text += "\n± is the standard deviation over runs; ~ marks changes within their noise.";
-  }
   if (!outcomes.front().runs.front().bounds.empty()) {
     text +=
         WrapTo(fmt::format("\nNo policy is faster than{}: {} (exclusive area: without collocation)",
@@ -337,17 +334,14 @@ std::string Footer() {
   std::string text =
       "A policy is a list of words: the mapper and keys of the configuration's sections policy,\n"
       "fair, limits, slots, reserve, recovery and monitor. Besides:\n";
-  for (const PolicyWordInfo& word : PolicyWords()) {
+  for (const PolicyWordInfo& word : PolicyWords())
     text += fmt::format("  {:<18}{} ({})\n", word.name, word.meaning, word.type);
-  }
   text += "Words of --model, with their defaults:\n";
-  for (const sim::ModelWord& word : sim::ModelWords()) {
+  for (const sim::ModelWord& word : sim::ModelWords())
     text += fmt::format("  {:<20}{} ({})\n", word.name, word.meaning, word.type);
-  }
   text += "Servers (or shapes like 4xA100-40GB,2xH100-80GB, or 16 * 8xH100-80GB):\n";
-  for (const sim::ServerName& server : sim::ServerNames()) {
+  for (const sim::ServerName& server : sim::ServerNames())
     text += fmt::format("  {:<18}{}\n", server.name, server.shape);
-  }
   return text +
          "  carma simulate --runs 20 --noise 0.03 --policy exclusive \\\n"
          "    --policy magm,sm_cap=0.8,estimator=gpumemnet --policy lug,sm_cap=false --html "

@@ -75,9 +75,8 @@ Result<std::vector<std::vector<PolicyWord>>> Combinations(
     const std::vector<std::vector<PolicyWord>>& axes, const std::string& path) {
   std::vector<std::vector<PolicyWord>> all{{}};
   for (const std::vector<PolicyWord>& axis : axes) {
-    if (all.size() * axis.size() > kMaxSimPolicies) {
+    if (all.size() * axis.size() > kMaxSimPolicies)
       return Invalid("{}: [matrix]: more than {} policies", path, kMaxSimPolicies);
-    }
     std::vector<std::vector<PolicyWord>> longer;
     for (const std::vector<PolicyWord>& words : all) {
       for (const PolicyWord& word : axis) {
@@ -117,9 +116,8 @@ Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
         open = entry.path[1];
         experiment.policies.push_back({{"label", open, where}});
       }
-      if (entry.path.size() > 2) {
+      if (entry.path.size() > 2)
         experiment.policies.back().push_back({KeyBelow(entry, 2), entry.text, where});
-      }
     } else if (section == "matrix" && entry.path.size() > 1) {
       std::vector<PolicyWord>& axis = axes.emplace_back();
       for (const std::string& item : entry.items) axis.push_back({KeyBelow(entry, 1), item, where});
@@ -127,9 +125,8 @@ Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
     } else if (Result<Unit> read = ReadLoadKey(entry, where, experiment.load); !read) {
       return read;
     }
-    if (experiment.policies.size() > kMaxSimPolicies) {
+    if (experiment.policies.size() > kMaxSimPolicies)
       return Invalid("{}: more than {} policies", where, kMaxSimPolicies);
-    }
   }
   if (axes.empty()) return Unit{};
   auto combined = CARMA_TRY(Combinations(axes, path));
@@ -147,9 +144,8 @@ std::string ReproductionLine(const SimLoad& load, std::span<const SimPolicy> pol
   add("--server", load.server);
   add("--config", load.config);
   std::string model;
-  for (const auto& [key, value] : LastOf(load.model)) {
+  for (const auto& [key, value] : LastOf(load.model))
     model += (model.empty() ? "" : ",") + key + "=" + value;
-  }
   add("--model", model);
   for (const std::string& each : load.reserve) add("--reserve", each);
   for (const SimPolicy& policy : policies) add("--policy", WordsOf(policy));

@@ -77,9 +77,8 @@ TEST(Experiment, MistakesAreToldByLine) {
 
 TEST(Experiment, AMatrixWithoutEndIsRefused) {
   std::string text = "[matrix]\n";
-  for (const char* key : {"sm_cap", "margin", "floor", "max_tasks_per_gpu"}) {
+  for (const char* key : {"sm_cap", "margin", "floor", "max_tasks_per_gpu"})
     text += std::string(key) + " = [1,2,3,4,5,6,7,8,9]\n";
-  }
   Experiment experiment;
   const auto read = ReadExperiment("e.toml", text, experiment);
   ASSERT_FALSE(read);

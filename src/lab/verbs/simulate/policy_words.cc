@@ -82,9 +82,8 @@ bool SetHistory(Draft& draft, const std::string& value) {
 // published system, tasks state their need.
 void ChooseEstimator(Draft& draft) {
   const config::Settings& settings = draft.settings;
-  if (draft.estimator.empty()) {
+  if (draft.estimator.empty())
     draft.estimator = settings.published ? "oracle" : settings.estimate_method;
-  }
   sim::EstimateOptions& estimates = draft.policy.options.estimates;
   if (const Result<std::string_view> source = trace::ParseEstimateSource(draft.estimator)) {
     estimates.source = *source;
@@ -259,9 +258,8 @@ std::vector<std::string> KnownNames() {
   for (const Word& word : kWords) names.emplace_back(word.info.name);
   for (const config::Key& key : config::AllKeys()) {
     for (const char* section : kSections) {
-      if (key.name.starts_with(section)) {
+      if (key.name.starts_with(section))
         names.push_back(key.name.substr(std::string_view(section).size()));
-      }
     }
   }
   return names;
@@ -394,9 +392,7 @@ std::vector<PolicyWordInfo> PolicyWords() {
 
 Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<PolicyWord>& words) {
   Draft draft{.settings = base};
-  for (const PolicyWord& word : words) {
-    CARMA_TRY(Apply(word, draft));
-  }
+  for (const PolicyWord& word : words) CARMA_TRY(Apply(word, draft));
   SimPolicy& policy = draft.policy;
   draft.settings.divided = policy.options.collocation == core::SharingMethod::kMig;
   draft.settings.policy = config::PolicyFor(draft.settings, policy.options.collocation);
@@ -422,17 +418,15 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
     if (!published) return std::unexpected(base::Wrap(published.error(), where));
     policy.options = *std::move(published);
   }
-  if (Result<Unit> valid = core::Validate(policy.options.policy); !valid) {
+  if (Result<Unit> valid = core::Validate(policy.options.policy); !valid)
     return std::unexpected(base::Wrap(valid.error(), where));
-  }
   return std::move(policy);
 }
 
 Result<Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy) {
   for (const PolicyWord& word : words) {
-    if (Result<Unit> set = sim::SetModelWord(policy.options, word.key, word.value); !set) {
+    if (Result<Unit> set = sim::SetModelWord(policy.options, word.key, word.value); !set)
       return base::Wrap(set.error(), word.where);
-    }
   }
   return Unit{};
 }

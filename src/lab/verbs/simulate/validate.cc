@@ -201,9 +201,8 @@ std::string AllJson(const std::vector<Part>& parts, const std::vector<Replayed>&
   for (const Paired& paired : pairs) all["pairs"].push_back(PairsJson(paired));
   for (const Part& part : parts) {
     Json comparisons = Json::array();
-    for (const sim::Comparison& each : part.comparisons) {
+    for (const sim::Comparison& each : part.comparisons)
       comparisons.push_back(ComparisonJson(each));
-    }
     all["parts"].push_back({{"title", part.title}, {"comparisons", std::move(comparisons)}});
   }
   for (const Replayed& replay : replays) {

@@ -26,9 +26,8 @@ Syntax AddSubVerb(Syntax trace, Context& context, const char* name, const char* 
 
 std::string FormatHelp() {
   std::string help = "format of the trace, instead of detecting it:";
-  for (const trace::TraceFormat& format : trace::TraceFormats()) {
+  for (const trace::TraceFormat& format : trace::TraceFormats())
     help += " " + std::string(format.name);
-  }
   return help;
 }
 

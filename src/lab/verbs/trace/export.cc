@@ -51,9 +51,8 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                                                                .limit = trace::kMaxTraceTasks,
                                                                .newest_first = false}));
   if (page.tasks.empty()) return NotFound("the daemon has no tasks");
-  if (page.more) {
+  if (page.more)
     Warn(context, fmt::format("only the first {} tasks are exported", page.tasks.size()));
-  }
   LoadedJobs history{.trace = trace::JobTrace(), .catalogue = std::move(catalogue)};
   trace::JobTrace& trace = history.trace;
   trace.format = "history";
@@ -65,13 +64,11 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                    .status = StatusOf(task)};
     // Only the last attempt counts: time lost in a crash before it belongs to the scheduler, not
     // the job.
-    if (task.launched_ms && task.ended_ms) {
+    if (task.launched_ms && task.ended_ms)
       job.duration = Duration(std::max<std::int64_t>(0, *task.ended_ms - *task.launched_ms));
-    }
     job.user = trace.users.Number(task.user).value_or(0);
-    if (history.catalogue.Find(task.name)) {
+    if (history.catalogue.Find(task.name))
       job.workload = trace.workloads.Number(task.name).value_or(0);
-    }
     trace.jobs.push_back(job);
   }
   std::stable_sort(trace.jobs.begin(), trace.jobs.end(),
@@ -142,9 +139,8 @@ class Script {
     trace::Workload played = *workload;
     if (job.duration) played.solo_s = base::Seconds(*job.duration);
     std::string command = "carma-simtask";
-    for (const std::string& word : trace::SimTaskArguments(played)) {
+    for (const std::string& word : trace::SimTaskArguments(played))
       command += " " + ShellQuote(word);
-    }
     return command;
   }
 
@@ -158,16 +154,13 @@ class Script {
 Result<Unit> WriteScript(Context& context, const LoadedJobs& loaded, const ExportFlags& flags) {
   const Result<std::string_view> estimate = trace::ParseEstimateSource(flags.estimate);
   if (!estimate) return Invalid("--estimate: " + estimate.error().message);
-  if (flags.command.find('\n') != std::string::npos) {
-    return Invalid("--command: expected one line");
-  }
+  if (flags.command.find('\n') != std::string::npos) return Invalid("--command: expected one line");
   const trace::Sink out = OutputOf(context);
   Result<Unit> done =
       out("#!/bin/sh\n" + trace::ProvenanceText(loaded.trace.provenance, loaded.trace.start_ms));
   Script script(loaded, *estimate, flags.command);
-  for (auto job = loaded.trace.jobs.begin(); done && job != loaded.trace.jobs.end(); ++job) {
+  for (auto job = loaded.trace.jobs.begin(); done && job != loaded.trace.jobs.end(); ++job)
     done = out(script.Lines(*job));
-  }
   return done;
 }
 

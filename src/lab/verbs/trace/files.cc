@@ -55,9 +55,8 @@ Result<std::map<std::string, std::string>> FilesOf(const std::string& folder) {
   std::error_code error;
   std::filesystem::directory_iterator each(folder, error);
   if (error) return base::FailErrno(error.value(), folder);
-  for (; each != std::filesystem::directory_iterator(); each.increment(error)) {
+  for (; each != std::filesystem::directory_iterator(); each.increment(error))
     files[base::ToLower(each->path().filename().string())] = each->path().string();
-  }
   return files;
 }
 
@@ -99,9 +98,8 @@ trace::Sink OutputOf(Context& context) {
 Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded) {
   trace::TaskTrace tasks;
   tasks.submissions.reserve(loaded.trace.jobs.size());
-  for (const trace::Job& job : loaded.trace.jobs) {
+  for (const trace::Job& job : loaded.trace.jobs)
     tasks.submissions.push_back(CARMA_TRY(TaskOf(job, loaded)));
-  }
   return tasks;
 }
 
@@ -115,9 +113,8 @@ Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded
   trace::Submission task{.at = job.submit, .workload_id = id, .line = job.line};
   if (loaded.trace.users.size() > 1) task.user = loaded.trace.users.Text(job.user);
   const base::Duration solo(std::llround((*workload)->solo_s * 1000));
-  if (job.duration && *job.duration > base::Duration(0) && *job.duration != solo) {
+  if (job.duration && *job.duration > base::Duration(0) && *job.duration != solo)
     task.solo_s = base::Seconds(*job.duration);
-  }
   return task;
 }
 

@@ -33,9 +33,8 @@ WorkloadFacts FactsOf(const LoadedJobs& loaded) {
     if (!workload) continue;
     const std::string& weight_class = (*workload)->weight_class;
     ++facts.classes[weight_class.empty() ? "unclassed" : weight_class];
-    for (const std::int64_t mib : (*workload)->memory_mib) {
+    for (const std::int64_t mib : (*workload)->memory_mib)
       facts.highest_mib = std::max(facts.highest_mib, mib);
-    }
   }
   return facts;
 }
@@ -43,9 +42,8 @@ WorkloadFacts FactsOf(const LoadedJobs& loaded) {
 // Numbers of jobs by their GPUs; shares of one GPU count as 0.
 std::map<int, std::size_t> ByGpus(const JobStatistics& facts) {
   std::map<int, std::size_t> jobs;
-  for (const auto& [milli, count] : facts.gpu_milli) {
+  for (const auto& [milli, count] : facts.gpu_milli)
     jobs[milli < 1000 ? 0 : (milli + 999) / 1000] += count;
-  }
   return jobs;
 }
 
@@ -60,9 +58,8 @@ Json ToJson(const trace::Spread& spread) {
 
 Json ToJson(const std::vector<trace::GroupFacts>& groups) {
   Json list = Json::array();
-  for (const trace::GroupFacts& group : groups) {
+  for (const trace::GroupFacts& group : groups)
     list.push_back({{"name", group.name}, {"jobs", group.jobs}, {"gpu_hours", group.gpu_hours}});
-  }
   return list;
 }
 
@@ -104,9 +101,8 @@ Json ToJson(const JobSource& source, const LoadedJobs& loaded, const JobStatisti
               {"mean_gpus_slices", facts.concurrency.mean_slices}}},
             {"users", ToJson(facts.users)},
             {"vcs", ToJson(facts.vcs)}};
-  if (facts.arrivals.dispersion) {
+  if (facts.arrivals.dispersion)
     json["arrivals"]["dispersion_per_hour"] = *facts.arrivals.dispersion;
-  }
   if (trace.start_ms) json["start"] = trace::FormatLocalTime(*trace.start_ms);
   if (!facts.by_hour.empty()) json["by_hour"] = facts.by_hour;
   if (trace.workloads.size() > 1) {
@@ -135,9 +131,8 @@ std::string Bars(const Numbers& numbers) {
 
 std::string CountsText(const std::map<std::string, std::size_t>& counts) {
   std::string text;
-  for (const auto& [name, count] : counts) {
+  for (const auto& [name, count] : counts)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
-  }
   return text;
 }
 
@@ -181,9 +176,8 @@ std::string ToText(const JobSource& source, const LoadedJobs& loaded, const JobS
     row("Memory", "at most " + base::FormatMib(workloads.highest_mib) + " on one GPU");
   } else {
     std::string jobs = std::to_string(facts.jobs);
-    if (facts.statuses.size() > 1 || !facts.statuses.contains("unknown")) {
+    if (facts.statuses.size() > 1 || !facts.statuses.contains("unknown"))
       jobs += " (" + CountsText(facts.statuses) + ")";
-    }
     if (trace.cpu_jobs > 0) jobs += fmt::format(", and {} without GPUs", trace.cpu_jobs);
     row("Jobs", jobs);
   }

@@ -57,9 +57,8 @@ Result<std::string> SpecText(const trace::Workload& workload, const trace::Submi
   }
   spec.stdout_path = options.output_dir + "/%j-%x.out";
   spec.stderr_path = options.output_dir + "/%j-%x.err";
-  if (Result<Unit> valid = task::Validate(spec); !valid) {
+  if (Result<Unit> valid = task::Validate(spec); !valid)
     return base::Wrap(valid.error(), "workload '" + spec.name + "'");
-  }
   return task::ToJsonText(spec);
 }
 
@@ -99,9 +98,8 @@ std::string ProgressText(const ReplayProgress& progress) {
   if (progress.failed > 0) add(progress.failed, "failed");
   if (progress.ooms > 0) add(static_cast<std::size_t>(progress.ooms), "OOM");
   text += ", " + base::FormatSpan(progress.elapsed);
-  if (progress.time_scale != 1) {
+  if (progress.time_scale != 1)
     text += " simulated (x" + std::to_string(std::llround(progress.time_scale)) + ")";
-  }
   return text;
 }
 
@@ -135,16 +133,13 @@ Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
     const api::StatusView status = CARMA_TRY(Patiently([&] { return server_.Status(); }));
     const base::Duration elapsed = base::FromMs(status.now_ms) - start_;
     std::vector<std::string> due;
-    while (next < steps.size() && steps[next].at <= elapsed && due.size() < kMaxBatch) {
+    while (next < steps.size() && steps[next].at <= elapsed && due.size() < kMaxBatch)
       due.push_back(steps[next++].spec);
-    }
     if (due.empty()) {
       const double scale = std::max(status.time_scale, 1e-6);
       const double left_ms = static_cast<double>((steps[next].at - elapsed).count()) / scale;
       const milliseconds left(static_cast<std::int64_t>(std::min(std::ceil(left_ms), 1e9)));
-      if (show_ && left >= kLook) {
-        CARMA_TRY(Look());
-      }
+      if (show_ && left >= kLook) CARMA_TRY(Look());
       server_.Pause(std::min(left, kLook));
       continue;
     }

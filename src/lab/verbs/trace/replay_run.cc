@@ -75,18 +75,16 @@ Result<ReplayOptions> PrepareReplay(const ReplayFlags& flags) {
   options.said_mib = CARMA_TRY(ReadSaid(flags.memory));
   const std::string simtask = CARMA_TRY(AbsolutePath(
       flags.simtask.empty() ? base::ExecutableDir() + "/carma-simtask" : flags.simtask));
-  if (::access(simtask.c_str(), X_OK) != 0) {
+  if (::access(simtask.c_str(), X_OK) != 0)
     return base::FailErrno(errno, simtask + " (see --simtask)");
-  }
   options.simtask = simtask;
   const std::string output =
       CARMA_TRY(AbsolutePath(flags.output_dir.empty() ? "carma-replay" : flags.output_dir));
   CARMA_TRY(base::MakeDirs(output));
   options.output_dir = output;
   for (const char* name : {"PATH", "HOME"}) {
-    if (const std::string value = base::GetEnv(name); !value.empty()) {
+    if (const std::string value = base::GetEnv(name); !value.empty())
       options.environment[name] = value;
-    }
   }
   return options;
 }
@@ -143,9 +141,8 @@ void PrintResult(Context& context, const ReplayFlags& flags, const ReplayProgres
   const std::string ids = RangesText(result.submitted);
   if (flags.parsable) return Print(context, ids + "\n");
   if (flags.quiet) return;
-  if (!flags.wait) {
+  if (!flags.wait)
     return Print(context, fmt::format("Submitted tasks {} of {}\n", ids, flags.trace));
-  }
   Print(context, fmt::format("Tasks {} of {}: {} succeeded, {} failed, {} OOM crashes, {}\n", ids,
                              flags.trace, result.succeeded, result.failed, result.ooms,
                              base::FormatSpan(result.elapsed)));

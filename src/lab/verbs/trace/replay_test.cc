@@ -81,9 +81,8 @@ class FakeServer : public ReplayServer {
 
 std::vector<ReplayStep> Steps(const std::vector<std::int64_t>& at_s) {
   std::vector<ReplayStep> steps;
-  for (const std::int64_t s : at_s) {
+  for (const std::int64_t s : at_s)
     steps.push_back({std::chrono::seconds(s), "spec" + std::to_string(steps.size())});
-  }
   return steps;
 }
 

@@ -79,9 +79,8 @@ Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
 Result<Unit> WriteGenerated(Context& context, LoadedJobs& made, trace::JobGenerator& generator,
                             std::size_t count) {
   if (made.trace.format == kTaskFormat) {
-    if (count > trace::kMaxTraceTasks) {
+    if (count > trace::kMaxTraceTasks)
       return Invalid("--tasks: a task trace has at most {}", trace::kMaxTraceTasks);
-    }
     for (std::size_t i = 0; i < count; ++i) made.trace.jobs.push_back(generator.Next());
     return PrintTrace(context, made);
   }
@@ -195,9 +194,8 @@ void RunTraceGenerate(Context& context, const GenerateFlags& flags) {
     provenance.push_back(MadeBy(context, command, flags.fit, made.trace));
     provenance.push_back(fmt::format("fitted to {} jobs", generator.fitted()));
   }
-  if (Result<Unit> done = WriteGenerated(context, made, generator, flags.tasks); !done) {
+  if (Result<Unit> done = WriteGenerated(context, made, generator, flags.tasks); !done)
     context.Fail(done.error());
-  }
 }
 
 }  // namespace carma::cli
