@@ -25,7 +25,7 @@ store::StoredTask FinishedYesterday(std::uint64_t id, base::Time now) {
   return task;
 }
 
-base::Result<base::Unit> Fill(const std::string& folder, std::uint64_t count) {
+Result<Unit> Fill(const std::string& folder, std::uint64_t count) {
   if (auto made = base::MakeDirs(folder, 0700); !made) return made;
   auto store = store::Store::Open(folder);
   if (!store) return std::unexpected(store.error());

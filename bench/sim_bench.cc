@@ -31,7 +31,7 @@ struct Load {
 };
 
 template <class T>
-T Must(base::Result<T> result) {
+T Must(Result<T> result) {
   if (result) return *std::move(result);
   std::fprintf(stderr, "sim_bench: %s\n", result.error().message.c_str());
   std::exit(2);

@@ -28,9 +28,9 @@ JobTrace Made(std::int64_t jobs) {
 
 std::string Jobs(const JobTrace& trace) {
   std::string text;
-  (void)WriteJobs(trace, [&](std::string_view piece) -> base::Result<base::Unit> {
+  (void)WriteJobs(trace, [&](std::string_view piece) -> Result<Unit> {
     text += piece;
-    return base::Unit{};
+    return Unit{};
   });
   return text;
 }

@@ -15,7 +15,7 @@ namespace {
 
 // The content of every file that the training names: sizes for one, the bytes themselves for the
 // others.
-base::Result<std::string> AnyFile(const std::string& path, std::string_view bytes) {
+Result<std::string> AnyFile(const std::string& path, std::string_view bytes) {
   CARMA_CHECK(path.starts_with('/'), "files are named by absolute paths");
   if (path.ends_with("refs/main")) return std::string("0a");
   if (!path.ends_with("/config.json")) return std::string(bytes);

@@ -25,7 +25,7 @@ std::string Written(const trace::JobTrace& jobs) {
   std::string text;
   const auto written = trace::WriteJobs(jobs, [&](std::string_view piece) {
     text += piece;
-    return base::Result<base::Unit>();
+    return Result<Unit>();
   });
   CARMA_CHECK(written.has_value(), "memory takes everything");
   return text;

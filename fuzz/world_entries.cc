@@ -14,7 +14,7 @@ namespace carma::fuzz {
 namespace {
 
 template <class T>
-void CheckError(const base::Result<T>& result) {
+void CheckError(const Result<T>& result) {
   if (result) return;
   CARMA_CHECK(result.error().message.find('\n') == std::string::npos, "an error is one line");
 }

@@ -17,8 +17,7 @@ struct RefusedChange {
   std::string code;
   std::string message;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& view) {
+  static void VisitFields(auto& field, auto& view) {
     field("task", view.task, "Its number.", {.low = 0});
     field("code", view.code, "The code of an error answer: not_found, denied, conflict …");
     field("message", view.message, "Why it was not changed.");
@@ -29,8 +28,7 @@ struct ChangesView {
   std::vector<TaskView> tasks;
   std::vector<RefusedChange> refused;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& view) {
+  static void VisitFields(auto& field, auto& view) {
     field("tasks", view.tasks, "The changed tasks in their new state, in the requested order.");
     field("refused", view.refused, "The others.");
   }

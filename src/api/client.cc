@@ -53,7 +53,7 @@ bool WaitFor(int fd, short events, Deadline deadline) {
   }
 }
 
-base::Result<Answer> ParseHeader(std::string_view header) {
+Result<Answer> ParseHeader(std::string_view header) {
   Answer answer;
   std::optional<std::size_t> length;
   std::string_view status_line = header.substr(0, header.find("\r\n"));
@@ -84,7 +84,7 @@ base::Result<Answer> ParseHeader(std::string_view header) {
 }
 
 base::Error ErrorOf(const Answer& answer, const std::string& body) {
-  const base::Error unknown{base::ErrorCode::kIo,
+  const base::Error unknown{ErrorCode::kIo,
                             fmt::format("carmad answered with HTTP status {}", answer.status)};
   const auto json = base::ParseJson(body);
   if (!json || !json->is_object() || !json->contains("error")) return unknown;
@@ -106,7 +106,7 @@ struct Client::Impl {
 
   base::Error NotRunning() const {
     const bool system = path.starts_with("/run/carma/") || path.starts_with("/var/run/carma/");
-    return {base::ErrorCode::kUnavailable,
+    return {ErrorCode::kUnavailable,
             fmt::format("carmad is not running at {} (start it with '{}')", path,
                         system ? "systemctl start carmad" : "carmad --background")};
   }
@@ -118,10 +118,10 @@ struct Client::Impl {
     return ::poll(&poll, 1, 0) == 0;
   }
 
-  base::Result<base::Unit> Connect() {
+  Result<Unit> Connect() {
     const sockaddr_un address = CARMA_TRY(UnixAddress(path));
     fd.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!fd) return base::FailErrno(errno, "socket");
+    if (!fd) return FailErrno(errno, "socket");
     if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       const int error = errno;
       fd.reset();
@@ -129,25 +129,25 @@ struct Client::Impl {
         return std::unexpected(NotRunning());
       if (error == ENOTSOCK || error == EPROTOTYPE)
         return Invalid(path + ": expected a Unix stream socket");
-      return base::FailErrno(error, "connect to " + path);
+      return FailErrno(error, "connect to " + path);
     }
     return CheckOwner();
   }
 
   // The listener gets our environment and scripts, so it must be the system's daemon or ours.
-  base::Result<base::Unit> CheckOwner() {
+  Result<Unit> CheckOwner() {
     ucred listener{};
     socklen_t size = sizeof listener;
     if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0)
-      return base::FailErrno(errno, "owner of " + path);
-    if (listener.uid == 0 || listener.uid == ::geteuid()) return base::Unit{};
+      return FailErrno(errno, "owner of " + path);
+    if (listener.uid == 0 || listener.uid == ::geteuid()) return Unit{};
     fd.reset();
     return Denied("socket {} is served by user {}, expected root or user {}: nothing was sent",
                   path, listener.uid, ::geteuid());
   }
 
   // A failed write is not yet an error: the daemon may have refused early with an answer.
-  base::Result<base::Unit> Write(std::string_view data, Deadline deadline, int timeout_s) {
+  Result<Unit> Write(std::string_view data, Deadline deadline, int timeout_s) {
     while (!data.empty()) {
       const ssize_t n = ::send(fd.get(), data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n >= 0) {
@@ -155,32 +155,31 @@ struct Client::Impl {
       } else if (errno == EAGAIN) {
         if (!WaitFor(fd.get(), POLLOUT, deadline)) return NoAnswer(timeout_s);
       } else if (errno == EPIPE || errno == ECONNRESET) {
-        return base::Unit{};
+        return Unit{};
       } else if (errno != EINTR) {
-        return base::FailErrno(errno, "send to " + path);
+        return FailErrno(errno, "send to " + path);
       }
     }
-    return base::Unit{};
+    return Unit{};
   }
 
   // Appends at least one byte to `text`.
-  base::Result<base::Unit> ReadMore(std::string& text, std::size_t wanted, Deadline deadline,
-                                    int timeout_s) {
+  Result<Unit> ReadMore(std::string& text, std::size_t wanted, Deadline deadline, int timeout_s) {
     for (;;) {
       if (!WaitFor(fd.get(), POLLIN, deadline)) return NoAnswer(timeout_s);
       const std::size_t old = text.size();
       text.resize(old + wanted);
       const ssize_t n = ::recv(fd.get(), text.data() + old, wanted, MSG_DONTWAIT);
       text.resize(old + static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-      if (n > 0) return base::Unit{};
+      if (n > 0) return Unit{};
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-      if (n < 0 && errno != ECONNRESET) return base::FailErrno(errno, "read from " + path);
+      if (n < 0 && errno != ECONNRESET) return FailErrno(errno, "read from " + path);
       cut = true;
       return Unavailable("carmad at {} closed the connection before it answered", path);
     }
   }
 
-  base::Result<std::string> ReadAnswer(Deadline deadline, int timeout_s) {
+  Result<std::string> ReadAnswer(Deadline deadline, int timeout_s) {
     std::string text;
     std::size_t end;
     for (;;) {
@@ -217,8 +216,8 @@ bool Client::cut() const {
   return impl_->cut;
 }
 
-base::Result<std::string> Client::Call(const std::string& method, const std::string& target,
-                                       const std::string& body, int timeout_s) {
+Result<std::string> Client::Call(const std::string& method, const std::string& target,
+                                 const std::string& body, int timeout_s) {
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
   if (body.size() > kMaxBodyBytes)
     return Invalid("request of {} bytes: expected at most {}", body.size(), kMaxBodyBytes);
@@ -229,7 +228,7 @@ base::Result<std::string> Client::Call(const std::string& method, const std::str
     request += fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n", body.size());
   request += "\r\n";
   request += body;
-  auto answer = [&]() -> base::Result<std::string> {
+  auto answer = [&]() -> Result<std::string> {
     CARMA_TRY(impl_->Write(request, deadline, timeout_s));
     return impl_->ReadAnswer(deadline, timeout_s);
   }();

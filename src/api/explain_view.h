@@ -20,8 +20,7 @@ struct VerdictView {
   std::int64_t promised_mib = 0;
   std::int64_t used_mib = 0;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& verdict) {
+  static void VisitFields(auto& field, auto& verdict) {
     field("gpu", verdict.gpu, "GPU index.", {.low = 0});
     field("fit", verdict.fit, "May the task start there?", {.words = "fits,not_now,never"});
     field("reason", verdict.reason, "A word such as GpuMemory; empty when it fits.");
@@ -43,8 +42,7 @@ struct HostVerdictView {
   std::int64_t memory_mib = 0;
   std::int64_t free_memory_mib = 0;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& verdict) {
+  static void VisitFields(auto& field, auto& verdict) {
     field("fit", verdict.fit, "Do cores and memory allow its start? Empty: they are not counted.",
           {.words = ",fits,not_now,never"});
     field("reason", verdict.reason, "Cpus or HostMemory; empty when it fits.");
@@ -68,8 +66,7 @@ struct ExplainView {
   std::string collocation;
   std::optional<std::int64_t> taught_mib;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& explain) {
+  static void VisitFields(auto& field, auto& explain) {
     field("task", explain.task, "", {.required = true, .expected = "the task"});
     field("gpus", explain.gpus, "Whether each GPU can take the task, while it waits.");
     field("host", explain.host,

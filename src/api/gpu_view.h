@@ -25,8 +25,7 @@ struct GpuTaskView {
   std::optional<std::int64_t> idle_since_ms;
   std::optional<double> progress;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& task) {
+  static void VisitFields(auto& field, auto& task) {
     field("id", task.id, "Task number.");
     field("user", task.user, "Owner.");
     field("name", task.name, "Name.");
@@ -62,8 +61,7 @@ struct ForeignView {
   std::string command;
   std::optional<std::int64_t> used_mib;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& process) {
+  static void VisitFields(auto& field, auto& process) {
     field("pid", process.pid, "Process.", {.low = 0});
     field("user", process.user, "Its user; empty: hidden.");
     field("command", process.command, "Its name or arguments, shortened; empty: hidden.");
@@ -102,8 +100,7 @@ struct GpuView {
     double value = 0;
     std::string source;
 
-    template <class Visitor, class Self>
-    static void VisitFields(Visitor& field, Self& metric) {
+    static void VisitFields(auto& field, auto& metric) {
       field("name", metric.name,
             "Name, as in recordings: sm_occupancy, dram_active, sm_clock_mhz …");
       field("value", metric.value, "Fractions 0..1, bytes per second, MHz.");
@@ -125,8 +122,7 @@ struct GpuView {
     std::int64_t to_ms = 0;
     bool holds = false;
 
-    template <class Visitor, class Self>
-    static void VisitFields(Visitor& field, Self& reserved) {
+    static void VisitFields(auto& field, auto& reserved) {
       field("id", reserved.id, "Number of the reservation.");
       field("whom", reserved.whom,
             "Users, accounts or classes that may use it; or the word nobody.");
@@ -138,8 +134,7 @@ struct GpuView {
   };
   std::vector<Reserved> reserved;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& gpu) {
+  static void VisitFields(auto& field, auto& gpu) {
     field("index", gpu.index, "Position in PCI order, for the screen.", {.low = 0});
     field("uuid", gpu.uuid, "The name that tasks get in CUDA_VISIBLE_DEVICES.");
     field("name", gpu.name, "Product name.");
@@ -203,8 +198,7 @@ struct GpuHistoryView {
     std::optional<double> power_w;
     int tasks = 0;
 
-    template <class Visitor, class Self>
-    static void VisitFields(Visitor& field, Self& point) {
+    static void VisitFields(auto& field, auto& point) {
       field("from_ms", point.from_ms, "Start of the span.");
       field("to_ms", point.to_ms, "Its end.");
       field("sm_active", point.sm_active, "SM activity, mean, 0..1; null: not reported.");
@@ -218,8 +212,7 @@ struct GpuHistoryView {
   };
   std::vector<Point> points;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& history) {
+  static void VisitFields(auto& field, auto& history) {
     field("index", history.index, "Position in PCI order.", {.low = 0});
     field("uuid", history.uuid, "UUID.");
     field("name", history.name, "Product name.");

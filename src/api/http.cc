@@ -5,20 +5,20 @@
 namespace carma::api {
 namespace {
 
-int StatusOf(base::ErrorCode code) {
+int StatusOf(ErrorCode code) {
   switch (code) {
-    case base::ErrorCode::kInvalid:
+    case ErrorCode::kInvalid:
       return 400;
-    case base::ErrorCode::kNotFound:
+    case ErrorCode::kNotFound:
       return 404;
-    case base::ErrorCode::kConflict:
+    case ErrorCode::kConflict:
       return 409;
-    case base::ErrorCode::kUnavailable:
+    case ErrorCode::kUnavailable:
       return 503;
-    case base::ErrorCode::kDenied:
+    case ErrorCode::kDenied:
       return 403;
-    case base::ErrorCode::kIo:
-    case base::ErrorCode::kCorrupt:
+    case ErrorCode::kIo:
+    case ErrorCode::kCorrupt:
       return 500;
   }
   return 500;
@@ -44,8 +44,7 @@ struct Responder::Once {
   Once(const Once&) = delete;
   Once& operator=(const Once&) = delete;
   ~Once() {
-    Answer(
-        ErrorResponse({base::ErrorCode::kIo, "the daemon dropped the request without an answer"}));
+    Answer(ErrorResponse({ErrorCode::kIo, "the daemon dropped the request without an answer"}));
   }
   void Answer(Response response) {
     if (const Send once = std::exchange(send, nullptr)) once(std::move(response));
@@ -59,7 +58,7 @@ void Responder::operator()(Response response) const {
   once_->Answer(std::move(response));
 }
 
-void Responder::operator()(base::Result<Response> answer) const {
+void Responder::operator()(Result<Response> answer) const {
   once_->Answer(answer ? *std::move(answer) : ErrorResponse(answer.error()));
 }
 

@@ -62,7 +62,7 @@ class Responder {
   explicit Responder(Send send);
   void operator()(Response response) const;
   // An error becomes its ErrorResponse().
-  void operator()(base::Result<Response> answer) const;
+  void operator()(Result<Response> answer) const;
 
  private:
   struct Once;
@@ -78,18 +78,18 @@ class Server {
   // Errors: kConflict (another process listens there), kDenied (the path belongs to another user),
   // kIo. A stale socket file of our own is replaced. mode: file mode of the socket; group: its
   // group, if not our own.
-  static base::Result<std::unique_ptr<Server>> ListenUnix(boost::asio::io_context& loop,
-                                                          const std::string& path, unsigned mode,
-                                                          Handler handler,
-                                                          std::optional<std::uint32_t> group = {});
+  static Result<std::unique_ptr<Server>> ListenUnix(boost::asio::io_context& loop,
+                                                    const std::string& path, unsigned mode,
+                                                    Handler handler,
+                                                    std::optional<std::uint32_t> group = {});
   // Loopback only; peers are absent.
-  static base::Result<std::unique_ptr<Server>> ListenTcp(boost::asio::io_context& loop,
-                                                         std::uint16_t port, Handler handler);
+  static Result<std::unique_ptr<Server>> ListenTcp(boost::asio::io_context& loop,
+                                                   std::uint16_t port, Handler handler);
   virtual ~Server() = default;
   virtual std::uint16_t port() const = 0;  // TCP only
   // Unix only: makes the socket file again if it was removed, by a cleaner of /tmp for example.
   // Connections stay open. True: it was made again. Errors: as ListenUnix.
-  virtual base::Result<bool> RestoreSocket() = 0;
+  virtual Result<bool> RestoreSocket() = 0;
 };
 
 // Blocking client on a Unix socket, one connection kept alive.
@@ -100,9 +100,9 @@ class Client {
   Client(Client&&) noexcept;
   // Errors: kUnavailable: no server (the message says what to do), or no answer within timeout_s.
   // An error response becomes an Error.
-  base::Result<std::string> Call(const std::string& method, const std::string& target,
-                                 const std::string& body = "", int timeout_s = 60);
-  base::Result<std::string> Get(const std::string& target, int timeout_s = 60) {
+  Result<std::string> Call(const std::string& method, const std::string& target,
+                           const std::string& body = "", int timeout_s = 60);
+  Result<std::string> Get(const std::string& target, int timeout_s = 60) {
     return Call("GET", target, "", timeout_s);
   }
   // Whether the last call failed because the connection ended before the answer, so that it may

@@ -396,7 +396,7 @@ TEST_F(ServerFixture, TooManyConnectionsAreRefusedAndLaterOnesServed) {
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(refused.error().message, "too many connections");
   connections.clear();
-  base::Result<std::string> served = std::unexpected(refused.error());
+  Result<std::string> served = std::unexpected(refused.error());
   while (!served) served = Client(path_).Get("/who");  // the closes arrive one after the other
   EXPECT_TRUE(served);
 }

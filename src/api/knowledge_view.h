@@ -25,8 +25,7 @@ struct RunView {
   std::optional<std::int64_t> allocated_mib;
   bool ran_out = false;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& run) {
+  static void VisitFields(auto& field, auto& run) {
     field("task", run.task, "The task that ran.");
     field("when_ms", run.when_ms, "When it ended.");
     field("gpu_type", run.gpu_type, "GPU it ran on, as the driver names it.");
@@ -65,8 +64,7 @@ struct KnowledgeView {
   std::optional<double> iteration_ms;
   std::string profile_by;  // "carma profile", "runs"; empty: unknown
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& knowledge) {
+  static void VisitFields(auto& field, auto& knowledge) {
     field("method", knowledge.method, "Estimator that the daemon uses.");
     field("coverage", knowledge.coverage,
           "Share of tasks that a promise should cover; 0: the most likely value is promised.",

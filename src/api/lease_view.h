@@ -28,8 +28,7 @@ struct LeaseView {
   std::vector<std::string> outputs;
   std::vector<std::string> warnings;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& lease) {
+  static void VisitFields(auto& field, auto& lease) {
     field("id", lease.id, "Its number, which is that of its task.");
     field("state", lease.state,
           "waiting: for GPUs; granted: they are reserved for it until it adopts them, for 30 s at "

@@ -33,19 +33,19 @@ base::UniqueFd NewSocket(int family) {
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kBetweenLooks{25};
 
-base::Result<bool> IsListening(const sockaddr_un& address) {
+Result<bool> IsListening(const sockaddr_un& address) {
   const base::UniqueFd probe = NewSocket(AF_UNIX);
-  if (!probe) return base::FailErrno(errno, "socket");
+  if (!probe) return FailErrno(errno, "socket");
   return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
          errno != ECONNREFUSED;
 }
 
 // Checks that the path is free; removes a dead socket of our own.
-base::Result<base::Unit> ClearPath(const std::string& path, const sockaddr_un& address) {
+Result<Unit> ClearPath(const std::string& path, const sockaddr_un& address) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) {
-    if (errno == ENOENT) return base::Unit{};
-    return base::FailErrno(errno, "socket " + path);
+    if (errno == ENOENT) return Unit{};
+    return FailErrno(errno, "socket " + path);
   }
   if (!S_ISSOCK(found.st_mode)) return Conflict("socket " + path + ": a file is in the way");
   if (found.st_uid != ::geteuid())
@@ -54,8 +54,8 @@ base::Result<base::Unit> ClearPath(const std::string& path, const sockaddr_un& a
     if (looks == kLooks) return Conflict("socket " + path + ": another daemon listens there");
     std::this_thread::sleep_for(kBetweenLooks);
   }
-  if (::unlink(path.c_str()) != 0) return base::FailErrno(errno, "remove stale socket " + path);
-  return base::Unit{};
+  if (::unlink(path.c_str()) != 0) return FailErrno(errno, "remove stale socket " + path);
+  return Unit{};
 }
 
 struct End {
@@ -85,33 +85,33 @@ struct Question {
 
 }  // namespace
 
-base::Result<Listening> ListenOnPath(UnixPlace& place) {
+Result<Listening> ListenOnPath(UnixPlace& place) {
   const std::string& path = place.path;
-  const base::Result<sockaddr_un> address = UnixAddress(path);
+  const Result<sockaddr_un> address = UnixAddress(path);
   if (!address) return std::unexpected(address.error());
   if (auto cleared = ClearPath(path, *address); !cleared) return std::unexpected(cleared.error());
   base::UniqueFd fd = NewSocket(AF_UNIX);
-  if (!fd) return base::FailErrno(errno, "socket");
+  if (!fd) return FailErrno(errno, "socket");
   // Before the bind, so that permissions are never too wide; again after it because of the umask.
   if (::fchmod(fd.get(), place.mode) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
-    return base::FailErrno(errno, "bind socket " + path);
+    return FailErrno(errno, "bind socket " + path);
   }
   if ((place.group && ::chown(path.c_str(), static_cast<uid_t>(-1), *place.group) != 0) ||
       ::chmod(path.c_str(), place.mode) != 0 || ::lstat(path.c_str(), &place.bound) != 0 ||
       ::listen(fd.get(), SOMAXCONN) != 0) {
     const int error = errno;
     ::unlink(path.c_str());
-    return base::FailErrno(error, "listen on socket " + path);
+    return FailErrno(error, "listen on socket " + path);
   }
   return Listening{std::move(fd), AF_UNIX};
 }
 
-base::Result<Listening> ListenOnLoopback(int family, std::uint16_t& port) {
+Result<Listening> ListenOnLoopback(int family, std::uint16_t& port) {
   Listening listening{NewSocket(family), family};
   const int fd = listening.fd.get();
   if (fd < 0 && errno == EAFNOSUPPORT) return NotFound("this machine has no such addresses");
-  if (fd < 0) return base::FailErrno(errno, "socket");
+  if (fd < 0) return FailErrno(errno, "socket");
   const int on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_storage storage{};
@@ -134,7 +134,7 @@ base::Result<Listening> ListenOnLoopback(int family, std::uint16_t& port) {
     const std::string where = fmt::format("{}:{}", family == AF_INET ? "127.0.0.1" : "[::1]", port);
     if (errno == EADDRINUSE) return Conflict(where + ": the port is in use");
     if (errno == EADDRNOTAVAIL) return NotFound("this machine has no " + where);
-    return base::FailErrno(errno, "listen on " + where);
+    return FailErrno(errno, "listen on " + where);
   }
   port = ntohs(family == AF_INET ? four.sin_port : six.sin6_port);
   return listening;
@@ -174,7 +174,7 @@ std::optional<std::uint32_t> LoopbackOwner(int fd) {
   return static_cast<const inet_diag_msg*>(NLMSG_DATA(header))->idiag_uid;
 }
 
-base::Result<sockaddr_un> UnixAddress(const std::string& path) {
+Result<sockaddr_un> UnixAddress(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {

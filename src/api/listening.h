@@ -30,9 +30,9 @@ struct UnixPlace {
 
 // Listens at the place, and sets its `bound`; a dead socket of our own is removed first. Errors: as
 // Server::ListenUnix.
-base::Result<Listening> ListenOnPath(UnixPlace& place);
+Result<Listening> ListenOnPath(UnixPlace& place);
 // Listens on the loopback address of one family. port: 0 for any; set to the actual one.
-base::Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
+Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
 
 // The user at the other end of this accepted connection within this machine, from the kernel's
 // table of sockets. Empty: the other end is gone, or unknown. For counting, not for rights: with a
@@ -41,6 +41,6 @@ std::optional<std::uint32_t> LoopbackOwner(int fd);
 
 // The address of a Unix socket by path. Errors: kInvalid: empty, or longer than the system can
 // name.
-base::Result<sockaddr_un> UnixAddress(const std::string& path);
+Result<sockaddr_un> UnixAddress(const std::string& path);
 
 }  // namespace carma::api

@@ -11,15 +11,15 @@
 
 namespace carma::api {
 
-base::Result<base::Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& option) {
+Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& option) {
   constexpr int kPatienceS = 2;
   Client client(socket);
-  const base::Result<std::string> text = client.Get("/v1/status", kPatienceS);
-  if (!text) return base::Unit{};
-  const base::Result<base::Json> json = base::ParseJson(*text);
-  if (!json) return base::Unit{};
-  const base::Result<StatusView> status = FromJson<StatusView>(*json);
-  if (!status || status->uid == ::getuid()) return base::Unit{};
+  const Result<std::string> text = client.Get("/v1/status", kPatienceS);
+  if (!text) return Unit{};
+  const Result<base::Json> json = base::ParseJson(*text);
+  if (!json) return Unit{};
+  const Result<StatusView> status = FromJson<StatusView>(*json);
+  if (!status || status->uid == ::getuid()) return Unit{};
   return Conflict(
       "{}'s carmad (process {}, {}) already manages the GPUs of this server and would not know "
       "about your tasks: submit to it with 'carma', or start a second one with {}",

@@ -9,6 +9,6 @@ namespace carma::api {
 
 // Errors: kConflict: the carmad of another user answers at that socket. The message names the
 // option that starts one anyway. Waits for an answer for 2 s at most.
-base::Result<base::Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& option);
+Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& option);
 
 }  // namespace carma::api

@@ -38,7 +38,7 @@ TEST(OtherDaemon, IsNamedWithTheWayAroundIt) {
   std::thread runs([&] { loop.run(); });
   const auto refused = CheckNoOtherDaemon(socket, "--beside");
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, base::ErrorCode::kConflict);
+  EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
   EXPECT_THAT(refused.error().message, HasSubstr("(process 77, " + socket + ")"));
   EXPECT_THAT(refused.error().message, HasSubstr("with --beside"));
   uid = ::getuid();

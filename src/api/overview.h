@@ -38,9 +38,8 @@ struct TaskRow : TaskView {
       "parameters,progress";
   std::optional<std::int64_t> turn;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& task) {
-    SelectedFields<Visitor> selected{field, base::Split(kFields, ',')};
+  static void VisitFields(auto& field, auto& task) {
+    SelectedFields selected{field, base::Split(kFields, ',')};
     TaskView::VisitFields(selected, task);
     field("turn", task.turn,
           "Its place in the queue, from 1; tasks with GPUs and tasks without have separate queues. "
@@ -58,9 +57,8 @@ struct GpuGlance : GpuView {
   std::optional<std::int64_t> read_ms;
   std::vector<std::int64_t> recent;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& gpu) {
-    SelectedFields<Visitor> selected{field, base::Split(kFields, ',')};
+  static void VisitFields(auto& field, auto& gpu) {
+    SelectedFields selected{field, base::Split(kFields, ',')};
     GpuView::VisitFields(selected, gpu);
     field("total_mib", gpu.total_mib, "Memory for processes, without the driver's own.");
     field("read_ms", gpu.read_ms, "When it was last read, if that was not in the last round.");
@@ -87,8 +85,7 @@ struct OverviewView {
   std::vector<TaskRow> waiting;
   std::vector<TaskRow> ended;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& view) {
+  static void VisitFields(auto& field, auto& view) {
     field("version", view.version, "Version of the daemon.");
     field("host", view.host, "Name of the machine.");
     field("now_ms", view.now_ms,
@@ -122,8 +119,7 @@ struct UserView {
   std::int64_t gpus = 0;
   std::int64_t promised_mib = 0;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& view) {
+  static void VisitFields(auto& field, auto& view) {
     field("uid", view.uid, "User id.");
     field("user", view.user, "User name.");
     field("running", view.running, "Tasks on GPUs.", {.low = 0});

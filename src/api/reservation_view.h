@@ -31,8 +31,7 @@ struct ReservationView {
   std::vector<std::int64_t> gpu_indices;
   std::vector<std::uint64_t> others;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& reservation) {
+  static void VisitFields(auto& field, auto& reservation) {
     field("id", reservation.id, "Its number, from 1, never reused.");
     field("made_by", reservation.made_by, "User who made it.");
     field("users", reservation.users, "Users that may use the GPUs.");

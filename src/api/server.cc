@@ -32,7 +32,6 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using Protocol = asio::generic::stream_protocol;  // Unix and TCP sockets in one instantiation
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
-using ErrorCode = beast::error_code;
 
 // Time limits for a whole header, a whole body, and taking the answer, also for clients that keep
 // sending slowly.
@@ -118,22 +117,22 @@ bool AcceptsGzip(std::string_view codings) {
   return false;
 }
 
-Response Refusal(int status, base::ErrorCode code, std::string message) {
+Response Refusal(int status, ErrorCode code, std::string message) {
   Response response = ErrorResponse({code, std::move(message)});
   response.status = status;
   return response;
 }
 
-Response ParseFailure(const ErrorCode& error) {
+Response ParseFailure(const beast::error_code& error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    return Refusal(431, base::ErrorCode::kInvalid,
+    return Refusal(431, ErrorCode::kInvalid,
                    fmt::format("request header: expected at most {} bytes", kMaxHeaderBytes));
   }
   if (error == http::error::body_limit) {
-    return Refusal(413, base::ErrorCode::kInvalid,
+    return Refusal(413, ErrorCode::kInvalid,
                    fmt::format("request body: expected at most {} bytes", kMaxBodyBytes));
   }
-  return Refusal(400, base::ErrorCode::kInvalid, "not an HTTP/1.1 request: " + error.message());
+  return Refusal(400, ErrorCode::kInvalid, "not an HTTP/1.1 request: " + error.message());
 }
 
 // One connection: reads a request, hands it to the handler, writes the answer, and repeats.
@@ -151,9 +150,10 @@ class Session : public std::enable_shared_from_this<Session> {
     parser_->header_limit(kMaxHeaderBytes);
     parser_->body_limit(kMaxBodyBytes);
     stream_.expires_after(kHeaderTimeout);
-    http::async_read_header(
-        stream_, buffer_, *parser_,
-        [self = shared_from_this()](ErrorCode error, std::size_t) { self->OnHeader(error); });
+    http::async_read_header(stream_, buffer_, *parser_,
+                            [self = shared_from_this()](beast::error_code error, std::size_t) {
+                              self->OnHeader(error);
+                            });
   }
 
   // Answers without reading anything and closes.
@@ -169,19 +169,19 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
  private:
-  void OnHeader(const ErrorCode& error) {
+  void OnHeader(const beast::error_code& error) {
     if (!hub_) return;
     if (error) return OnReadError(error);
     if (!ReserveBody()) {
       return Refuse(ErrorResponse(
-          {base::ErrorCode::kUnavailable,
+          {ErrorCode::kUnavailable,
            "too many large requests at once; try again when your other requests are answered"}));
     }
     stream_.expires_after(kBodyTimeout);
     if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
       static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
       asio::async_write(stream_, asio::buffer(kContinue),
-                        [self = shared_from_this()](ErrorCode failed, std::size_t) {
+                        [self = shared_from_this()](beast::error_code failed, std::size_t) {
                           if (failed) return self->Leave();
                           self->ReadBody();
                         });
@@ -215,12 +215,13 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   void ReadBody() {
-    http::async_read(
-        stream_, buffer_, *parser_,
-        [self = shared_from_this()](ErrorCode error, std::size_t) { self->OnRequest(error); });
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = shared_from_this()](beast::error_code error, std::size_t) {
+                       self->OnRequest(error);
+                     });
   }
 
-  void OnReadError(const ErrorCode& error) {
+  void OnReadError(const beast::error_code& error) {
     const bool parsing = error.category() == make_error_code(http::error::end_of_stream).category();
     if (!parsing || error == http::error::end_of_stream || error == http::error::partial_message) {
       return Leave();  // closed, timed out or broken off: no client waits for an answer
@@ -228,18 +229,18 @@ class Session : public std::enable_shared_from_this<Session> {
     Refuse(ParseFailure(error));
   }
 
-  void OnRequest(const ErrorCode& error) {
+  void OnRequest(const beast::error_code& error) {
     if (!hub_) return;
     if (error) return OnReadError(error);
     auto message = parser_->release();
     keep_alive_ = message.keep_alive();
     head_only_ = message.method() == http::verb::head;
     if (message.count(http::field::host) > 1)
-      return Refuse(ErrorResponse({base::ErrorCode::kInvalid, "Host: expected once"}));
+      return Refuse(ErrorResponse({ErrorCode::kInvalid, "Host: expected once"}));
     if (!IsLoopbackHost(message[http::field::host]))
-      return Refuse(ErrorResponse({base::ErrorCode::kDenied, "Host: expected localhost"}));
+      return Refuse(ErrorResponse({ErrorCode::kDenied, "Host: expected localhost"}));
     if (const std::string_view why = BrowserObjection(message); !why.empty())
-      return Refuse(ErrorResponse({base::ErrorCode::kDenied, std::string(why)}));
+      return Refuse(ErrorResponse({ErrorCode::kDenied, std::string(why)}));
     auto target = ParseTarget(message.target());
     if (!target) return Answer(ErrorResponse(target.error()));
     Request request{.method = head_only_ ? "GET" : std::string(message.method_string()),
@@ -268,7 +269,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Frees the connection of a client that hangs up before its answer.
   void WatchPeer() {
     stream_.socket().async_wait(Protocol::socket::wait_read,
-                                [self = shared_from_this()](ErrorCode error) {
+                                [self = shared_from_this()](beast::error_code error) {
                                   if (error || !self->hub_ || self->writing_) return;
                                   pollfd poll{.fd = self->stream_.socket().native_handle()};
                                   // Only a full close: half-closed clients may still listen.
@@ -280,7 +281,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void Answer(Response response) {
     if (!hub_ || writing_) return;
     writing_ = true;
-    ErrorCode ignored;
+    beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer
     response_ = {};
     response_.version(11);
@@ -297,12 +298,13 @@ class Session : public std::enable_shared_from_this<Session> {
     }
     if (!head_only_ && !as_before) response_.body() = std::move(response.body);
     stream_.expires_after(kWriteTimeout);
-    http::async_write(
-        stream_, response_,
-        [self = shared_from_this()](ErrorCode error, std::size_t) { self->OnWritten(error); });
+    http::async_write(stream_, response_,
+                      [self = shared_from_this()](beast::error_code error, std::size_t) {
+                        self->OnWritten(error);
+                      });
   }
 
-  void OnWritten(const ErrorCode& error) {
+  void OnWritten(const beast::error_code& error) {
     if (!hub_) return;
     writing_ = false;
     response_ = {};  // a large answer is not kept while the connection idles
@@ -312,7 +314,7 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   void Close() {
-    ErrorCode ignored;
+    beast::error_code ignored;
     stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
     stream_.socket().close(ignored);
   }
@@ -350,7 +352,7 @@ class BeastServer : public Server {
 
   ~BeastServer() override {
     *alive_ = false;
-    ErrorCode ignored;
+    beast::error_code ignored;
     for (const std::unique_ptr<Door>& door : doors_) door->acceptor.close(ignored);
     for (auto& [raw, session] : hub_.sessions) session->Abandon();
     struct stat now {};
@@ -365,7 +367,7 @@ class BeastServer : public Server {
   void set_port(std::uint16_t port) { port_ = port; }
   void set_place(UnixPlace place) { place_ = std::move(place); }
 
-  base::Result<bool> RestoreSocket() override {
+  Result<bool> RestoreSocket() override {
     struct stat now {};
     if (::lstat(place_.path.c_str(), &now) == 0 || errno != ENOENT) return false;
     Listening listening = CARMA_TRY(ListenOnPath(place_));
@@ -389,7 +391,7 @@ class BeastServer : public Server {
 
   void Accept(Door& door) {
     door.acceptor.async_accept(
-        [this, &door, alive = alive_](ErrorCode error, Protocol::socket socket) {
+        [this, &door, alive = alive_](beast::error_code error, Protocol::socket socket) {
           if (!*alive) return;
           if (!error) {
             Admit(std::move(socket));
@@ -397,7 +399,7 @@ class BeastServer : public Server {
           }
           if (error == asio::error::operation_aborted) return;
           door.retry.expires_after(kAcceptRetry);
-          door.retry.async_wait([this, &door, alive](ErrorCode cancelled) {
+          door.retry.async_wait([this, &door, alive](beast::error_code cancelled) {
             if (*alive && !cancelled) Accept(door);
           });
         });
@@ -418,7 +420,7 @@ class BeastServer : public Server {
     hub_.sessions.emplace(session.get(), session);
     if (user) ++hub_.per_user[*user];
     if (crowded) {
-      session->Refuse(ErrorResponse({base::ErrorCode::kUnavailable, "too many connections"}));
+      session->Refuse(ErrorResponse({ErrorCode::kUnavailable, "too many connections"}));
     } else {
       session->ReadRequest();
     }
@@ -435,10 +437,9 @@ class BeastServer : public Server {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop,
-                                                         const std::string& path, unsigned mode,
-                                                         Handler handler,
-                                                         std::optional<std::uint32_t> group) {
+Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop, const std::string& path,
+                                                   unsigned mode, Handler handler,
+                                                   std::optional<std::uint32_t> group) {
   UnixPlace place{path, mode, group};
   Listening listening = CARMA_TRY(ListenOnPath(place));
   std::vector<Listening> sockets;
@@ -450,16 +451,15 @@ base::Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop,
 
 // Both families, because "localhost" may resolve to either, and another user could take the port
 // that is left free.
-base::Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
-                                                        Handler handler) {
+Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
+                                                  Handler handler) {
   constexpr int kTries = 20;  // of any port: one that is free in both
   for (int tries = 1;; ++tries) {
     std::uint16_t chosen = port;
     Listening four = CARMA_TRY(ListenOnLoopback(AF_INET, chosen));
-    base::Result<Listening> six = ListenOnLoopback(AF_INET6, chosen);
-    if (!six && six.error().code == base::ErrorCode::kConflict && port == 0 && tries < kTries)
-      continue;
-    const bool without = !six && six.error().code == base::ErrorCode::kNotFound;
+    Result<Listening> six = ListenOnLoopback(AF_INET6, chosen);
+    if (!six && six.error().code == ErrorCode::kConflict && port == 0 && tries < kTries) continue;
+    const bool without = !six && six.error().code == ErrorCode::kNotFound;
     if (!six && !without) return std::unexpected(six.error());
     std::vector<Listening> sockets;
     sockets.push_back(std::move(four));

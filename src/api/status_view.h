@@ -19,8 +19,7 @@ struct EventView {
   std::string what;
   std::string text;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& event) {
+  static void VisitFields(auto& field, auto& event) {
     field("sequence", event.sequence, "Rises with every event.");
     field("when_ms", event.when_ms, "ms since the epoch.");
     field("task", event.task, "Task it belongs to.");
@@ -39,8 +38,7 @@ struct HostView {
   std::string enforced;
   std::string not_enforced;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& host) {
+  static void VisitFields(auto& field, auto& host) {
     field("cpus", host.cpus, "Cores that tasks may be promised; 0: not counted.");
     field("free_cpus", host.free_cpus, "Those of them that are not promised to any task.");
     field("memory_mib", host.memory_mib, "Memory that tasks may be promised; 0: not counted.");
@@ -74,8 +72,7 @@ struct StatusView {
   std::int64_t config_read_ms = 0;
   std::vector<std::string> config_needs_restart;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& status) {
+  static void VisitFields(auto& field, auto& status) {
     field("version", status.version, "Version of the daemon.");
     field("uid", status.uid, "The only user that it serves; 0: it serves all.");
     field("pid", status.pid, "Its process id.", {.low = 0});

@@ -21,8 +21,7 @@ struct NoticeView {
   int tries = 0;
   std::string text;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& notice) {
+  static void VisitFields(auto& field, auto& notice) {
     field("event", notice.event, "The event: start, end, fail, oom, requeue.");
     field("target", notice.target, "Where the notice goes; for a URL only the server.");
     field("state", notice.state, "State of the notice.", {.words = "waiting,sent,failed,dropped"});
@@ -115,8 +114,7 @@ struct TaskView {
   std::vector<NoticeView> notices;
   std::optional<task::ProgressReport> progress;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& task) {
+  static void VisitFields(auto& field, auto& task) {
     field("id", task.id, "Task number, from 1, never reused.");
     field("name", task.name, "Name.");
     field("user", task.user, "Submitter's user name, from the kernel.");

@@ -17,8 +17,7 @@ struct TokenView {
   std::int64_t expires_ms = 0;
   std::string token;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& view) {
+  static void VisitFields(auto& field, auto& view) {
     field("id", view.id, "Its number, by which it is revoked.", {.low = 0});
     field("uid", view.uid, "Its user's id.");
     field("name", view.name, "Its name, chosen by its user.");
@@ -37,8 +36,7 @@ struct WhoView {
   bool admin = false;
   std::string by;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& view) {
+  static void VisitFields(auto& field, auto& view) {
     field("user", view.user, "User name; empty: an unknown user, who may only read.");
     field("uid", view.uid, "User id of a known user.");
     field("admin", view.admin, "May change the tasks of all users.");

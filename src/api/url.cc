@@ -41,7 +41,7 @@ std::optional<std::string> Unescape(std::string_view text, bool plus_is_blank) {
 
 }  // namespace
 
-base::Result<Target> ParseTarget(std::string_view target) {
+Result<Target> ParseTarget(std::string_view target) {
   if (target.empty() || target[0] != '/') return BadTarget(target, "expected an absolute path");
   const std::size_t question = target.find('?');
   Target parsed;

@@ -17,7 +17,7 @@ struct Target {
 
 // "/v1/tasks?user=ann%20b&limit=5". A '+' in the query is a blank. Errors: kInvalid for a target
 // that is no absolute path, broken escapes, NUL bytes.
-base::Result<Target> ParseTarget(std::string_view target);
+Result<Target> ParseTarget(std::string_view target);
 
 // One path piece or query value with every byte but letters, digits and "-._~" escaped.
 std::string Escape(std::string_view text);

@@ -25,8 +25,7 @@ struct UsageView {
   double promised_mib_s = 0;
   double unused_mib_s = 0;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& view) {
+  static void VisitFields(auto& field, auto& view) {
     field("user", view.user, "User name.");
     field("account", view.account, "Account of the tasks; empty for none.");
     field("qos", view.qos, "Class.");

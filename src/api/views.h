@@ -15,6 +15,6 @@ template <base::HasFields View>
 nlohmann::json ToJson(const View& view);
 // Errors: kInvalid with JSON pointer. Unknown fields are ignored, because the daemon may be newer.
 template <base::HasFields View>
-base::Result<View> FromJson(const nlohmann::json& json);
+Result<View> FromJson(const nlohmann::json& json);
 
 }  // namespace carma::api

@@ -114,7 +114,7 @@ int Damage(Arguments& arguments, Server* server) {
   if (arguments.remap_pending) condition->remap_pending = 1;
   if (arguments.remap_failed) condition->remap_failed = 1;
   if (!arguments.recovery.empty()) {
-    const auto* named = std::find(kRecoveries.begin(), kRecoveries.end(), arguments.recovery);
+    const auto* named = std::ranges::find(kRecoveries, arguments.recovery);
     if (named == kRecoveries.end()) {
       return Complain({ErrorCode::kInvalid,
                        "damage: expected --recovery none, reset, reboot, drain-p2p or "

@@ -83,7 +83,7 @@ std::unexpected<Error> CsvRow::Wrong(std::string_view what) const {
 }
 
 bool CsvTable::HasColumn(std::string_view column) const {
-  return std::find(header_.begin(), header_.end(), column) != header_.end();
+  return std::ranges::find(header_, column) != header_.end();
 }
 
 Result<CsvTable> CsvTable::Read(const std::string& path, const std::vector<std::string>& required,

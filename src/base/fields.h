@@ -5,16 +5,15 @@
 //     std::int64_t used_mib = 0;
 //     std::optional<base::Duration> age;
 //
-//     template <class Visitor, class Self>  // Self: the type or one made from it, const or not
-//     static void VisitFields(Visitor& field, Self& sample) {
+//     static void VisitFields(auto& field, auto& sample) {
 //       field("used_mib", sample.used_mib, "Memory in use by everybody.", {.low = 0});
 //       field("age_s", sample.age, "Since it was taken.");
 //     }
 //   };
 //
-// The suffix gives the unit of a time: "_s" is a number of seconds, "_ms" whole milliseconds. The
-// text is for the API's description and may be omitted if the name is enough. base/test_fields.h
-// finds forgotten members.
+// The second parameter is the type or one made from it, const or not. The suffix gives the unit of
+// a time: "_s" is a number of seconds, "_ms" whole milliseconds. The text is for the API's
+// description and may be omitted if the name is enough. base/test_fields.h finds forgotten members.
 #pragma once
 
 #include <cstddef>

@@ -18,8 +18,7 @@ struct Inner {
   std::uint64_t id = 0;
   std::optional<double> share;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& inner) {
+  static void VisitFields(auto& field, auto& inner) {
     field("id", inner.id, "Number.", {.low = 1, .required = true});
     field("share", inner.share, "0..1", {.least = 0, .most = 1, .expected = "a share"});
   }
@@ -40,8 +39,7 @@ struct Outer {
   std::map<std::string, std::string> variables;
   std::vector<std::pair<std::string, std::int64_t>> counts;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& outer) {
+  static void VisitFields(auto& field, auto& outer) {
     field("name", outer.name, "",
           {.max_bytes = 8, .fits = HasNoBlank, .expected = "8 bytes without blanks"});
     field("count", outer.count, "", {.low = 0, .high = 9, .unless_empty = true});
@@ -142,10 +140,7 @@ TEST(Fields, AreChecked) {
 struct Forgetful {
   int told = 0;
   std::optional<std::string> forgotten;
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& value) {
-    field("told", value.told);
-  }
+  static void VisitFields(auto& field, auto& value) { field("told", value.told); }
 };
 
 TEST(Fields, AForgottenMemberIsFound) {

@@ -172,7 +172,7 @@ bool JsonReader::Get(const char* key, std::vector<std::string>& target, std::siz
   if (value == nullptr) return false;
   const bool good =
       value->is_array() && value->size() <= max_items &&
-      std::all_of(value->begin(), value->end(), [&](const Json& item) {
+      std::ranges::all_of(*value, [&](const Json& item) {
         return item.is_string() && item.get_ref<const std::string&>().size() <= max_bytes;
       });
   if (!good) {
@@ -208,7 +208,7 @@ bool JsonReader::Get(const char* key, std::optional<std::string>& target, std::s
 void JsonReader::NoOthers() {
   if (error_) return;
   for (const auto& [key, value] : json_->items()) {
-    if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+    if (std::ranges::find(known_, key) == known_.end()) {
       error_ = Error{ErrorCode::kInvalid, pointer_ + "/" + Printable(key, 60) + ": unknown field" +
                                               Suggestion(key, known_)};
       return;

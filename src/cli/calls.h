@@ -34,7 +34,7 @@ struct Answer {
   std::string text;
 };
 template <class T>
-using Called = base::Result<Answer<T>>;
+using Called = Result<Answer<T>>;
 
 struct TaskQuery {
   std::string states;  // comma-separated, "all", or empty: unfinished ones
@@ -49,7 +49,7 @@ struct TaskPage {
   bool more = false;  // the limit cut it short
 };
 // Reads page after page up to the limit.
-base::Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query);
+Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query);
 
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id);
 // Returns when the task has ended or after wait_s, whichever is first.

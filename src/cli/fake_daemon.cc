@@ -64,8 +64,7 @@ void FakeDaemon::Handle(api::Request request, api::Responder respond) {
     }
     requests_.push_back(request.body.empty() ? text : text + " " + request.body);
   }
-  if (!route)
-    return respond(api::ErrorResponse({base::ErrorCode::kNotFound, "no " + request.path}));
+  if (!route) return respond(api::ErrorResponse({ErrorCode::kNotFound, "no " + request.path}));
   respond(route(request));
 }
 

@@ -18,7 +18,7 @@ std::optional<std::uint64_t> ParseId(std::string_view text) {
   return static_cast<std::uint64_t>(*number);
 }
 
-base::Result<TaskRange> ParsePiece(std::string_view piece) {
+Result<TaskRange> ParsePiece(std::string_view piece) {
   const auto bad = Invalid("task '" + base::Printable(piece, 40) +
                            "': expected a number, a range such as 40-45, 40_3, @ or @~N");
   if (piece == "@") return TaskRange{.own = true};
@@ -42,7 +42,7 @@ base::Result<TaskRange> ParsePiece(std::string_view piece) {
 
 }  // namespace
 
-base::Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::string>& words) {
+Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::string>& words) {
   std::vector<TaskRange> ranges;
   std::uint64_t total = 0;
   for (const std::string& word : words) {
@@ -69,8 +69,8 @@ std::uint64_t BackNeeded(const std::vector<TaskRange>& ranges) {
   return needed;
 }
 
-base::Result<std::vector<std::uint64_t>> ExpandRanges(
-    const std::vector<TaskRange>& ranges, const std::vector<std::uint64_t>& newest_own) {
+Result<std::vector<std::uint64_t>> ExpandRanges(const std::vector<TaskRange>& ranges,
+                                                const std::vector<std::uint64_t>& newest_own) {
   std::vector<std::uint64_t> ids;
   std::set<std::uint64_t> seen;
   const auto add = [&](std::uint64_t id) {

@@ -25,11 +25,11 @@ struct TaskRange {
 
 // Each word may be a comma-separated list. Errors: kInvalid naming the piece and what is expected;
 // more than kMaxTasksNamed tasks.
-base::Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::string>& words);
+Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::string>& words);
 // The numbers in the order given, without repetition. newest_own: the caller's tasks, newest first,
 // at least BackNeeded() of them. Errors: kNotFound if the caller has fewer tasks.
-base::Result<std::vector<std::uint64_t>> ExpandRanges(const std::vector<TaskRange>& ranges,
-                                                      const std::vector<std::uint64_t>& newest_own);
+Result<std::vector<std::uint64_t>> ExpandRanges(const std::vector<TaskRange>& ranges,
+                                                const std::vector<std::uint64_t>& newest_own);
 // How many of the caller's last tasks are needed; 0: none.
 std::uint64_t BackNeeded(const std::vector<TaskRange>& ranges);
 

@@ -25,11 +25,11 @@ TEST(Ids, RefuseWhatCannotBeMeant) {
                            "1-99999999999", "99999999999999999999", "1-1000000,1"}) {
     const auto ranges = ParseTaskRanges({word});
     ASSERT_FALSE(ranges) << word;
-    EXPECT_EQ(ranges.error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(ranges.error().code, ErrorCode::kInvalid);
   }
   const auto none = ExpandRanges(*ParseTaskRanges({"@~1"}), {90});
   ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
 }
 
 TEST(Ids, RangesAreWrittenAsTheyAreRead) {

@@ -6,7 +6,7 @@ namespace carma::cli {
 
 std::string ShellQuote(std::string_view text) {
   constexpr std::string_view kPlain = "_-+./:,=@%^";
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+  const bool plain = !text.empty() && std::ranges::all_of(text, [&](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            kPlain.find(c) != std::string_view::npos;
   });

@@ -128,7 +128,7 @@ template Option Syntax::AddOption(Text, Text, std::vector<double>&, Text) const;
 template Option Syntax::AddOption(Text, Text, std::vector<std::uint64_t>&, Text) const;
 
 Option Syntax::AddParsed(const std::string& names, const std::string& value,
-                         std::function<base::Result<base::Unit>(const std::string&)> take,
+                         std::function<Result<Unit>(const std::string&)> take,
                          const std::string& help) const {
   const auto check = [names, take = std::move(take)](const std::string& text) {
     if (const auto taken = take(text); !taken)

@@ -73,7 +73,7 @@ class Syntax {
                    const std::string& help) const;
   // `take` gets each value; its error is reported as wrong usage.
   Option AddParsed(const std::string& names, const std::string& value,
-                   std::function<base::Result<base::Unit>(const std::string&)> take,
+                   std::function<Result<Unit>(const std::string&)> take,
                    const std::string& help) const;
   // Its values are only available from GivenOptions().
   Option AddOption(const std::string& names, const std::string& value,

@@ -48,9 +48,9 @@ std::string ConfiguredSocket(const Sources& sources) {
     if (std::string accepted = Accepted(text); !accepted.empty()) socket = std::move(accepted);
   };
   for (const auto& [path, optional] : sources.files) {
-    const base::Result<std::string> text = base::ReadFile(path, kMaxFileBytes);
+    const Result<std::string> text = base::ReadFile(path, kMaxFileBytes);
     if (!text) continue;
-    const base::Result<std::vector<Entry>> entries = ParseToml(path, *text);
+    const Result<std::vector<Entry>> entries = ParseToml(path, *text);
     if (!entries) continue;
     for (const Entry& entry : *entries) {
       if (entry.name == kName) take(entry.text);
@@ -75,10 +75,10 @@ std::string PilotFolderName(const std::string& job, unsigned uid) {
   return job.empty() ? fmt::format("carma-pilot-{}", uid) : "carma-" + job;
 }
 
-base::Result<base::Unit> CheckPrivate(const std::string& folder, unsigned uid) {
+Result<Unit> CheckPrivate(const std::string& folder, unsigned uid) {
   struct stat info {};
-  if (::lstat(folder.c_str(), &info) != 0) return base::FailErrno(errno, folder);
-  if (S_ISDIR(info.st_mode) && info.st_uid == uid && (info.st_mode & 022) == 0) return base::Unit{};
+  if (::lstat(folder.c_str(), &info) != 0) return FailErrno(errno, folder);
+  if (S_ISDIR(info.st_mode) && info.st_uid == uid && (info.st_mode & 022) == 0) return Unit{};
   return Denied(folder + ": expected a folder of yours that nobody else may write to");
 }
 

@@ -30,7 +30,7 @@ std::string PilotFolderName(const std::string& job, unsigned uid);
 
 // Checks that it is this user's folder and not writable for others: otherwise another user could
 // have made the socket and read what is sent there. Errors: kDenied.
-base::Result<base::Unit> CheckPrivate(const std::string& folder, unsigned uid);
+Result<Unit> CheckPrivate(const std::string& folder, unsigned uid);
 
 // The socket of the only pilot of this process's job (SLURM_JOB_ID); empty: no pilot here, or
 // several.

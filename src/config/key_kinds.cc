@@ -35,7 +35,7 @@ std::optional<Duration> ReadSpan(std::string_view text) {
   }
   if (lower.empty() || std::string_view("smhd").find(lower.back()) == std::string_view::npos)
     return std::nullopt;
-  const base::Result<Duration> span = base::ParseSpan(lower);
+  const Result<Duration> span = base::ParseSpan(lower);
   return span ? std::optional(*span) : std::nullopt;
 }
 
@@ -90,7 +90,7 @@ Kind<std::int64_t> Size() {
             // 0.5 was meant as a fraction or as GiB, hardly as MiB.
             if (base::ParseDouble(base::Trim(text)) && !base::ParseInt(base::Trim(text)))
               return std::nullopt;
-            const base::Result<std::int64_t> mib = base::ParseMemoryMib(text);
+            const Result<std::int64_t> mib = base::ParseMemoryMib(text);
             if (!mib || *mib > kMaxSizeMib) return std::nullopt;
             return *mib;
           },

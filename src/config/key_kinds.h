@@ -118,16 +118,16 @@ Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
 
 // A value that `parse` reads from a text and `write` turns into one.
 template <class T, class Write>
-Kind<T> Parsed(const char* type, base::Result<T> (*parse)(std::string_view), Write write) {
+Kind<T> Parsed(const char* type, Result<T> (*parse)(std::string_view), Write write) {
   return {type, kText,
           [=](std::string_view text) -> std::optional<T> {
-            base::Result<T> read = parse(text);
+            Result<T> read = parse(text);
             if (!read) return std::nullopt;
             return *std::move(read);
           },
           [=](const T& value) { return Quoted(std::invoke(write, value)); },
           [=](std::string_view text) -> std::string {
-            const base::Result<T> read = parse(text);
+            const Result<T> read = parse(text);
             return read ? "" : read.error().message;
           }};
 }

@@ -97,7 +97,7 @@ bool IsNotifyTarget(std::string_view text) {
 
 // A list of values that the core parses from and writes as texts.
 template <class T>
-Kind<std::vector<T>> Texts(const char* type, base::Result<T> (*parse)(std::string_view)) {
+Kind<std::vector<T>> Texts(const char* type, Result<T> (*parse)(std::string_view)) {
   return List(type, kTextList, 1'000,
               Parsed("", parse, [](const T& value) { return core::TextOf(value); }));
 }

@@ -22,6 +22,6 @@ std::set<std::string> NamedUsers(const Settings& settings);
 
 // Whether the groups of daemon.socket_group and daemon.allow_groups exist, without which carmad
 // does not start. May wait for a name service. Errors: kNotFound, kUnavailable, with the key.
-base::Result<base::Unit> CheckGroups(const Settings& settings);
+Result<Unit> CheckGroups(const Settings& settings);
 
 }  // namespace carma::config

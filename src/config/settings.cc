@@ -349,7 +349,7 @@ std::vector<std::string> DropIns(const std::string& folder) {
   for (; each != std::filesystem::directory_iterator(); each.increment(ignored)) {
     if (each->path().extension() == ".toml") paths.push_back(each->path().string());
   }
-  std::sort(paths.begin(), paths.end());
+  std::ranges::sort(paths);
   return paths;
 }
 

@@ -161,7 +161,7 @@ Sources StandardSources(const std::optional<std::string>& file, bool root);
 
 // Errors: kInvalid "path:line: section.key: expected …" for syntax, unknown keys, wrong types,
 // values out of range, and keys that contradict each other; kNotFound for a missing file.
-base::Result<Loaded> Load(const Sources& sources);
+Result<Loaded> Load(const Sources& sources);
 
 // The result of reading a running daemon's configuration again.
 struct Reread {
@@ -174,10 +174,10 @@ struct Reread {
 // running: the daemon's current settings, as loaded. Errors: as Load; also kInvalid if a value that
 // must stay contradicts a new one. policy.mapper stays if only one of the old and the new one
 // shares GPUs.
-base::Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
+Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 
 // Like Load() for one text in memory on top of the defaults; `name` is its path in messages.
-base::Result<Loaded> LoadText(const std::string& name, std::string_view text, bool root);
+Result<Loaded> LoadText(const std::string& name, std::string_view text, bool root);
 
 // Every key, for docs and `carma config show`.
 struct KeyInfo {

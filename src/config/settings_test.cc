@@ -611,7 +611,7 @@ TEST(SettingsDocs, WhatTheRecipesSayIsUnderstood) {
   for (std::size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
     at += begin.size();
     const std::string block = text.substr(at, text.find("```", at) - at);
-    const base::Result<Loaded> loaded = LoadText("sharing.md", block, true);
+    const Result<Loaded> loaded = LoadText("sharing.md", block, true);
     EXPECT_TRUE(loaded) << block << loaded.error().message;
     ++blocks;
   }

@@ -68,8 +68,8 @@ Entry ToEntry(std::vector<std::string> path, const toml::node& node) {
 }
 
 bool IsSection(const std::string& name) {
-  return std::any_of(AllKeys().begin(), AllKeys().end(),
-                     [&](const Key& known) { return known.name.starts_with(name + "."); });
+  return std::ranges::any_of(AllKeys(),
+                             [&](const Key& known) { return known.name.starts_with(name + "."); });
 }
 
 void Flatten(const toml::table& table, const std::vector<std::string>& above,
@@ -90,7 +90,7 @@ void Flatten(const toml::table& table, const std::vector<std::string>& above,
 
 }  // namespace
 
-base::Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text) {
+Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text) {
   // A byte-order mark may open the file.
   const std::string_view body = text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
   if (const std::optional<unsigned> line = LineOfStrayLetter(body))
@@ -103,7 +103,7 @@ base::Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_
                    base::Printable(error.description(), 300));
   }
   // toml++ sorts tables by name, but the first mistake of the file should be reported first.
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+  std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::pair(a.line, std::string_view(a.name)) <
            std::pair(b.line, std::string_view(b.name));
   });

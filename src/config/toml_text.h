@@ -19,6 +19,6 @@ struct Entry {
 };
 
 // Errors: kInvalid "path:line: what is wrong". `path` is for messages only.
-base::Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text);
+Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text);
 
 }  // namespace carma::config

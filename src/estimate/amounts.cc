@@ -103,7 +103,7 @@ std::optional<Interpolation> Interpolate(std::span<const Sighting> seen, double 
   answer.bound_mib = std::max<std::int64_t>(
       answer.point_mib, std::llround(std::max(estimated.bound, more * (1 + allowance))));
   answer.runs = static_cast<std::size_t>(
-      std::count_if(seen.begin(), seen.end(), [](const Sighting& each) { return !each.ran_out; }));
+      std::ranges::count_if(seen, [](const Sighting& each) { return !each.ran_out; }));
   return answer;
 }
 

@@ -57,7 +57,7 @@ class Appraiser {
   const AppraisalRules& rules() const { return rules_; }
 
  private:
-  base::Result<Answer> Ask(const Question& question) const;
+  Result<Answer> Ask(const Question& question) const;
 
   AppraisalRules rules_;
   std::unique_ptr<Estimator> given_, method_, structural_;

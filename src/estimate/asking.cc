@@ -45,7 +45,7 @@ std::vector<task::TrainingWord> WordsOf(const task::TaskSpec& spec) {
 void AskTransformer(const task::TaskSpec& spec, const TransformerConfig& config,
                     Question& question) {
   const std::vector<task::TrainingWord> words = WordsOf(spec);
-  base::Result<TrainingPlan> plan = PlanOf(words, config);
+  Result<TrainingPlan> plan = PlanOf(words, config);
   if (!plan) {
     question.summary_trouble = plan.error().message;
     return;
@@ -74,10 +74,10 @@ void SplitBatch(Question& question, std::vector<std::string>& remarks) {
 
 }  // namespace
 
-Summary ReadSummary(const base::Result<std::string>& text, const std::string& path) {
+Summary ReadSummary(const Result<std::string>& text, const std::string& path) {
   Summary summary;
   if (text && IsHfConfig(*text)) {
-    base::Result<TransformerConfig> config = ParseTransformerConfig(*text, path);
+    Result<TransformerConfig> config = ParseTransformerConfig(*text, path);
     if (config) {
       summary.fingerprint = Fingerprint(*config);
       summary.transformer = *std::move(config);
@@ -86,7 +86,7 @@ Summary ReadSummary(const base::Result<std::string>& text, const std::string& pa
     }
     return summary;
   }
-  base::Result<model::LayerList> layers =
+  Result<model::LayerList> layers =
       text ? model::ParseSummary(*text, path) : std::unexpected(text.error());
   if (layers) {
     summary.fingerprint = Fingerprint(*layers);
@@ -135,10 +135,10 @@ std::string FoundText(const task::TaskSpec& spec) {
 std::optional<task::FormulaSplit> SplitFormula(const Estimator& structural, Question question) {
   if (question.layers == nullptr || model::HidesMost(*question.layers)) return std::nullopt;
   question.site = nullptr;
-  const base::Result<Answer> answer = structural.Ask(question);
+  const Result<Answer> answer = structural.Ask(question);
   if (!answer) return std::nullopt;
-  const auto context = std::find_if(answer->terms.begin(), answer->terms.end(),
-                                    [](const Term& term) { return term.name == kContextTerm; });
+  const auto context = std::ranges::find_if(
+      answer->terms, [](const Term& term) { return term.name == kContextTerm; });
   if (context == answer->terms.end()) return std::nullopt;
   const auto context_mib = static_cast<std::int64_t>(std::lround(context->mib));
   return task::FormulaSplit{context_mib,

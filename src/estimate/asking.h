@@ -22,7 +22,7 @@ struct Summary {
   std::string trouble;  // why there are none: "model.txt:12: …"; empty: none was named
 };
 // text: of the file at `path`, or why it could not be read.
-Summary ReadSummary(const base::Result<std::string>& text, const std::string& path);
+Summary ReadSummary(const Result<std::string>& text, const std::string& path);
 
 // The description as a question; `spec` and `summary` must outlive it. Missing batch size,
 // optimizer and precision are taken from the summary if given there. The caller adds the server's

@@ -33,7 +33,7 @@ class ClassPrior {
       return NotFound("fewer than " + std::to_string(kLeastRuns) +
                       " earlier runs of the program are known");
     }
-    std::sort(peaks_mib.begin(), peaks_mib.end());
+    std::ranges::sort(peaks_mib);
     Answer answer;
     answer.method = "prior";
     answer.point_mib = peaks_mib[peaks_mib.size() * 3 / 4];
@@ -178,7 +178,7 @@ bool FollowRelatives(const Question& question, Answer& answer) {
                      static_cast<double>(*run.predicted_mib));
   }
   if (ratios.empty()) return false;
-  std::sort(ratios.begin(), ratios.end());
+  std::ranges::sort(ratios);
   const double median = std::clamp(ratios[ratios.size() / 2], 1 / kMostCorrection, kMostCorrection);
   const auto count = static_cast<double>(ratios.size());
   const double factor = std::pow(median, count / (count + 1));

@@ -51,7 +51,7 @@ const std::pair<const std::string, Taught>* Teacher(const std::map<std::string, 
 }
 
 double WeightedMedian(std::vector<std::pair<double, double>> values) {  // value, weight
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   double half = 0;
   for (const auto& [value, weight] : values) half += weight / 2;
   for (const auto& [value, weight] : values) {
@@ -286,7 +286,7 @@ Site Calibrate(std::span<const task::Observation> observations, const std::strin
   LearnConstant(teacher->second, site);
   for (const task::Observation* each : teacher->second)
     site.ratios.push_back(static_cast<double>(each->measured_mib) / PredictedMib(site, *each));
-  std::sort(site.ratios.begin(), site.ratios.end());
+  std::ranges::sort(site.ratios);
   return site;
 }
 

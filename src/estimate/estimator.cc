@@ -9,7 +9,7 @@ namespace {
 class Given : public Estimator {
  public:
   std::string_view name() const override { return "given"; }
-  base::Result<Answer> Ask(const Question& question) const override {
+  Result<Answer> Ask(const Question& question) const override {
     if (!question.given_mib) return NotFound("no memory need was stated");
     Answer answer;
     answer.point_mib = answer.bound_mib = *question.given_mib;

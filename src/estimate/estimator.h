@@ -95,7 +95,7 @@ class Estimator {
   virtual std::string_view name() const = 0;
   // Errors: kNotFound: this method has no answer for such a task, with the reason as a sentence.
   // Pure and safe to call from several threads; no I/O.
-  virtual base::Result<Answer> Ask(const Question& question) const = 0;
+  virtual Result<Answer> Ask(const Question& question) const = 0;
 };
 
 // The figure that the user or the task file states, unchanged.

@@ -7,7 +7,7 @@ namespace {
 
 TEST(Estimator, GivenRepeatsTheUsersNumberAndItsSource) {
   Question question;
-  EXPECT_EQ(MakeGiven()->Ask(question).error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(MakeGiven()->Ask(question).error().code, ErrorCode::kNotFound);
   question.given_mib = 12'000;
   question.given_source = "rad";
   const Answer answer = *MakeGiven()->Ask(question);

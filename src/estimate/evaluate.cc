@@ -13,7 +13,7 @@ constexpr std::int64_t kGibMib = 1024;
 
 double Median(std::vector<double> values) {
   if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
@@ -21,7 +21,7 @@ double Median(std::vector<double> values) {
 // The smallest value that at least `share` of all values do not exceed.
 double Quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const double rank = std::ceil(share * static_cast<double>(values.size()));
   return values[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
 }

@@ -54,14 +54,14 @@ struct ReadOptions {
 // layers: one model per line (docs/use/layer-lists.md), plain or gzip. measured: CSV with the
 // columns model, batch, measured_mib and optionally censored, optimizer, precision, family. Errors:
 // kInvalid with the place; kInvalid if no row of the measurements has a layer list.
-base::Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measured,
-                                  const ReadOptions& options);
+Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measured,
+                            const ReadOptions& options);
 // A catalogue of tasks: CSV with workload_id, batch_size, gpus, memory_mib_run60,
 // memory_mib_thesis, memory_mib_rad2 (the first that is given is used) and summary_file, a file in
 // `summaries`. Tasks that differ only in their number of epochs (same summary, batch and memory)
 // count once. Errors: as above; a summary that cannot be read is an error too.
-base::Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& summaries,
-                                    const ReadOptions& options);
+Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& summaries,
+                              const ReadOptions& options);
 
 // An estimator's answer for one run.
 struct Outcome {

@@ -139,7 +139,7 @@ TEST_F(DataSetTest, NamesTheMistake) {
     Write("bad.csv", each.csv);
     const auto set = ReadDataSet(Path("layers.jsonl"), Path("bad.csv"), {});
     ASSERT_FALSE(set) << each.csv;
-    EXPECT_EQ(set.error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(set.error().code, ErrorCode::kInvalid);
     EXPECT_NE(set.error().message.find(each.expected), std::string::npos) << set.error().message;
   }
 }

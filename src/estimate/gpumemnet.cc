@@ -51,8 +51,8 @@ std::string_view ShippedWeights(NetworkKind kind, Family family) {
   return {};
 }
 
-base::Result<Network> LoadBytes(NetworkKind kind, Family family, std::string_view bytes,
-                                const std::string& path) {
+Result<Network> LoadBytes(NetworkKind kind, Family family, std::string_view bytes,
+                          const std::string& path) {
   const auto tensors = CARMA_TRY(ParseTensors(bytes, path));
   auto network = Network::Load(tensors, path);
   if (network && (network->kind() != kind || network->family() != family)) {
@@ -68,7 +68,7 @@ class Networks {
  public:
   explicit Networks(NetworkKind kind) : kind_(kind) {}
 
-  const base::Result<Network>& Of(Family family) const {
+  const Result<Network>& Of(Family family) const {
     Slot& slot = slots_[static_cast<std::size_t>(family)];
     std::call_once(slot.once, [&] {
       slot.network.emplace(
@@ -84,7 +84,7 @@ class Networks {
  private:
   struct Slot {
     std::once_flag once;
-    std::optional<base::Result<Network>> network;
+    std::optional<Result<Network>> network;
   };
   NetworkKind kind_;
   mutable std::array<Slot, kFamilies.size()> slots_;
@@ -101,7 +101,7 @@ class GpuMemNet : public Estimator {
 
   std::string_view name() const override { return name_; }
 
-  base::Result<Answer> Ask(const Question& question) const override {
+  Result<Answer> Ask(const Question& question) const override {
     const auto nothing = [](std::string_view reason) { return NotFound(std::string(reason)); };
     if (question.layers == nullptr) {
       return nothing(question.summary_trouble.empty() ? "there is no model summary"
@@ -115,7 +115,7 @@ class GpuMemNet : public Estimator {
     if (std::ranges::none_of(list.layers, [](const auto& each) { return !each.out.empty(); }))
       return nothing("the summary has no shapes, so the activations are not known");
 
-    const base::Result<Network>& network = networks_->Of(model::Classify(list));
+    const Result<Network>& network = networks_->Of(model::Classify(list));
     if (!network) return nothing("the weights are not usable: " + network.error().message);
     const std::vector<double> probabilities = network->Probabilities(input);
     if (probabilities.empty()) return nothing("the model is too large for the network's numbers");
@@ -180,7 +180,7 @@ std::optional<AlikeClass> ClassAmongAlike(const Question& question) {
     return std::nullopt;
   const model::LayerList& list = *question.layers;
   if (!IsLeavesOnly(list) || model::Classify(list) != Family::kCnn) return std::nullopt;
-  const base::Result<Network>& network = shipped.Of(Family::kCnn);
+  const Result<Network>& network = shipped.Of(Family::kCnn);
   if (!network) return std::nullopt;
   const NetworkInput input = DescribeForNetworks(list, *question.batch);
   if (input.layers.empty() || !network->Unfamiliar(input).empty()) return std::nullopt;
@@ -227,8 +227,7 @@ std::unique_ptr<Estimator> MakeGpuMemNetTransformer() {
   return Shipped(NetworkKind::kTransformer);
 }
 
-base::Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind,
-                                                       const std::string& folder) {
+Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder) {
   auto networks = std::make_unique<Networks>(kind);
   for (const Family family : kFamilies) {
     const std::string path = folder + "/" + WeightsFileName(kind, family);
@@ -239,8 +238,8 @@ base::Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind,
   return std::make_unique<GpuMemNet>(kind, std::move(networks));
 }
 
-base::Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
-                                                         const std::string& folder) {
+Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
+                                                   const std::string& folder) {
   for (const NetworkKind kind : {NetworkKind::kMlp, NetworkKind::kTransformer}) {
     if (!folder.empty() && entry.name == NameOf(kind)) return LoadGpuMemNet(kind, folder);
   }

@@ -38,10 +38,10 @@ std::optional<AlikeClass> ClassAmongAlike(const Question& question);
 // The estimators "gpumemnet-mlp" and "gpumemnet-transformer" with weights from a folder in place of
 // the shipped ones. All three families must be there (WeightsFileName).
 // Errors: kNotFound and kInvalid with the file's name, as Network::Load.
-base::Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder);
+Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder);
 // Makes the estimator of an entry, those two with the weights in `folder`; "": with the shipped
 // ones. Errors: as above.
-base::Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
-                                                         const std::string& folder);
+Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
+                                                   const std::string& folder);
 
 }  // namespace carma::estimate

@@ -305,7 +305,7 @@ Network::Network(Network&&) noexcept = default;
 Network& Network::operator=(Network&&) noexcept = default;
 Network::~Network() = default;
 
-base::Result<Network> Network::Load(const TensorFile& file, std::string_view path) {
+Result<Network> Network::Load(const TensorFile& file, std::string_view path) {
   Loader in(file, path);
   Network network;
   network.TakeFacts(in);
@@ -425,7 +425,7 @@ std::vector<std::string_view> Network::Unfamiliar(const NetworkInput& input) con
   return names;
 }
 
-base::Result<base::Unit> Network::Check(const TensorFile& file, std::string_view path) const {
+Result<Unit> Network::Check(const TensorFile& file, std::string_view path) const {
   const auto fail = [&](std::string_view what) { return Invalid("{}: {}", path, what); };
   constexpr Index kMaxExamples = 16;
   const auto find = [&](const char* name, Index columns) -> const Tensor* {
@@ -476,7 +476,7 @@ base::Result<base::Unit> Network::Check(const TensorFile& file, std::string_view
       }
     }
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 }  // namespace carma::estimate

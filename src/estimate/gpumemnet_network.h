@@ -44,7 +44,7 @@ class Network {
   // Errors: kInvalid "path: what, expected": a format, family or input that this program does not
   // have, tensors that are missing, superfluous or of a wrong shape, and an ensemble whose answers
   // to the examples in its own file are off by more than 1e-4.
-  static base::Result<Network> Load(const TensorFile& file, std::string_view path);
+  static Result<Network> Load(const TensorFile& file, std::string_view path);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
   ~Network();
@@ -74,7 +74,7 @@ class Network {
   void TakeClasses(Loader& in);
   void TakeMembers(Loader& in, std::int64_t heads);
   // Checks the network's answers to the examples in its own file.
-  base::Result<base::Unit> Check(const TensorFile& file, std::string_view path) const;
+  Result<Unit> Check(const TensorFile& file, std::string_view path) const;
 
   NetworkKind kind_ = NetworkKind::kMlp;
   model::Family family_ = model::Family::kMlp;

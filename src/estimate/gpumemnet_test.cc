@@ -328,7 +328,7 @@ TEST(NetworkFile, WhatDoesNotFitIsRefusedInOneLine) {
     each.spoil(file);
     const auto network = Network::Load(file, "weights");
     ASSERT_FALSE(network);
-    EXPECT_EQ(network.error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(network.error().code, ErrorCode::kInvalid);
     EXPECT_THAT(network.error().message, HasSubstr(each.message));
     EXPECT_TRUE(network.error().message.starts_with("weights: "));
     EXPECT_EQ(network.error().message.find('\n'), std::string::npos);
@@ -339,7 +339,7 @@ std::string ShippedFolder() {
   return std::string(CARMA_SOURCE_DIR) + "/data/estimators";
 }
 
-base::Result<Network> LoadShipped(NetworkKind kind, Family family) {
+Result<Network> LoadShipped(NetworkKind kind, Family family) {
   const std::string path = ShippedFolder() + "/" + WeightsFileName(kind, family);
   const auto bytes = base::ReadFile(path, kMaxTensorFileBytes);
   if (!bytes) return std::unexpected(bytes.error());
@@ -463,7 +463,7 @@ TEST_P(GpuMemNetTest, SaysWhyItSaysNothing) {
   for (const auto& [question, reason] : cases) {
     const auto answer = estimator_->Ask(question);
     ASSERT_FALSE(answer) << reason;
-    EXPECT_EQ(answer.error().code, base::ErrorCode::kNotFound);
+    EXPECT_EQ(answer.error().code, ErrorCode::kNotFound);
     EXPECT_THAT(answer.error().message, HasSubstr(reason));
   }
 }
@@ -545,13 +545,13 @@ TEST_F(WeightsFolderTest, IsRefusedWhereAFileIsMissingWrongOrBroken) {
   std::filesystem::resize_file(cnn, 1000);
   const auto broken = LoadGpuMemNet(NetworkKind::kMlp, folder_);
   ASSERT_FALSE(broken);
-  EXPECT_EQ(broken.error().code, base::ErrorCode::kInvalid);
+  EXPECT_EQ(broken.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(broken.error().message, HasSubstr(cnn));
 
   std::filesystem::remove(cnn);
   const auto missing = LoadGpuMemNet(NetworkKind::kMlp, folder_);
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace

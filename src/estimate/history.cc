@@ -32,8 +32,8 @@ struct Peaks {
 };
 
 Peaks PeaksOf(std::span<const task::Observation> runs, const std::string& gpu_type) {
-  const bool own_type = std::any_of(runs.begin(), runs.end(),
-                                    [&](const auto& each) { return each.gpu_type == gpu_type; });
+  const bool own_type =
+      std::ranges::any_of(runs, [&](const auto& each) { return each.gpu_type == gpu_type; });
   Peaks peaks;
   for (const task::Observation& each : runs) {
     if (own_type && each.gpu_type != gpu_type) continue;
@@ -55,7 +55,7 @@ std::int64_t WeightedQuantile(const std::vector<std::int64_t>& newest_first, dou
     total += weight;
     weight *= kLaterRunWeighs;
   }
-  std::sort(weighted.begin(), weighted.end());
+  std::ranges::sort(weighted);
   double below = 0;
   for (const auto& [mib, each] : weighted) {
     below += each;
@@ -78,7 +78,7 @@ std::int64_t HighestThatCounts(const std::vector<std::int64_t>& newest_first) {
 class FromHistory : public Estimator {
  public:
   std::string_view name() const override { return "history"; }
-  base::Result<Answer> Ask(const Question& question) const override {
+  Result<Answer> Ask(const Question& question) const override {
     if (question.history == nullptr) return NotFound("there is no history");
     if (question.signature.empty())
       return NotFound("there is no command to look up in the history");
@@ -117,8 +117,7 @@ Recollection Recollect(std::span<const task::Observation> runs, const std::strin
         "the last run ended for lack of memory with {} MiB: it needs more", *peaks.too_little_mib));
   }
   if (!gpu_type.empty() && runs.front().gpu_type != gpu_type && answer.runs > 0 &&
-      std::none_of(runs.begin(), runs.end(),
-                   [&](const auto& each) { return each.gpu_type == gpu_type; })) {
+      std::ranges::none_of(runs, [&](const auto& each) { return each.gpu_type == gpu_type; })) {
     answer.remarks.push_back(
         fmt::format("measured on {}, this is for {}", runs.front().gpu_type, gpu_type));
   }

@@ -149,7 +149,7 @@ TEST(History, AnswersAsAnEstimator) {
   question.signature = "s";
   EXPECT_THAT(estimator->Ask(question).error().message, HasSubstr("not run here before"));
   history.Add(Peaked(4000));
-  const base::Result<Answer> answer = estimator->Ask(question);
+  const Result<Answer> answer = estimator->Ask(question);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->point_mib, 4000);
   EXPECT_EQ(answer->bound_mib, 4400);

@@ -15,7 +15,7 @@ constexpr double kInitialMib = 800;
 class Horus : public Estimator {
  public:
   std::string_view name() const override { return "horus"; }
-  base::Result<Answer> Ask(const Question& question) const override {
+  Result<Answer> Ask(const Question& question) const override {
     if (question.layers == nullptr) return NotFound("there is no model summary");
     if (!question.batch) return NotFound("the batch size is not known");
     const model::Features features = model::Summarize(*question.layers);

@@ -32,7 +32,7 @@ class Parser {
  public:
   Parser(std::string_view bytes, std::string_view path) : bytes_(bytes), path_(path) {}
 
-  base::Result<TensorFile> Parse() {
+  Result<TensorFile> Parse() {
     const auto header = CARMA_TRY(Header());
     TensorFile file;
     for (const auto& [name, entry] : header.items())
@@ -51,7 +51,7 @@ class Parser {
   }
 
   // Afterwards data_ is the position after the header.
-  base::Result<Json> Header() {
+  Result<Json> Header() {
     if (bytes_.size() > kMaxTensorFileBytes)
       return Bad(fmt::format("{} bytes, expected at most {}", bytes_.size(), kMaxTensorFileBytes));
     if (bytes_.size() < kLengthBytes) return Bad("too short for a header, expected safetensors");
@@ -71,16 +71,16 @@ class Parser {
     return header;
   }
 
-  base::Result<base::Unit> TakeMetadata(const Json& entry, TensorFile& file) const {
+  Result<Unit> TakeMetadata(const Json& entry, TensorFile& file) const {
     if (!entry.is_object()) return Bad("__metadata__: expected an object");
     for (const auto& [key, value] : entry.items()) {
       if (!value.is_string()) return Bad("__metadata__: expected strings only");
       file.metadata.emplace(key, value.get<std::string>());
     }
-    return base::Unit{};
+    return Unit{};
   }
 
-  base::Result<base::Unit> Take(const std::string& name, const Json& entry, TensorFile& file) {
+  Result<Unit> Take(const std::string& name, const Json& entry, TensorFile& file) {
     if (!entry.is_object()) return Bad(name, "expected an object");
     if (const auto dtype = entry.find("dtype"); dtype == entry.end() || *dtype != "F32")
       return Bad(name, "expected dtype F32");
@@ -116,7 +116,7 @@ class Parser {
       return Bad(name, "expected finite numbers");
     extents_.push_back({*begin, *end, name});
     file.tensors.emplace(name, std::move(tensor));
-    return base::Unit{};
+    return Unit{};
   }
 
   static std::optional<std::size_t> Whole(const Json& json, std::size_t most) {
@@ -128,7 +128,7 @@ class Parser {
 
   // The tensors must cover the data one after the other: bytes that two tensors share, or that no
   // tensor covers, are suspicious.
-  base::Result<base::Unit> CheckExtents() {
+  Result<Unit> CheckExtents() {
     std::ranges::sort(extents_, {}, &Extent::begin);
     std::size_t reached = 0;
     for (const Extent& extent : extents_) {
@@ -140,7 +140,7 @@ class Parser {
     }
     if (reached != data_.size())
       return Bad(fmt::format("{} bytes of data, the tensors have {}", data_.size(), reached));
-    return base::Unit{};
+    return Unit{};
   }
 
   std::string_view bytes_;
@@ -151,7 +151,7 @@ class Parser {
 
 }  // namespace
 
-base::Result<TensorFile> ParseTensors(std::string_view bytes, std::string_view path) {
+Result<TensorFile> ParseTensors(std::string_view bytes, std::string_view path) {
   return Parser(bytes, path).Parse();
 }
 

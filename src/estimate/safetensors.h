@@ -33,7 +33,7 @@ struct TensorFile {
 // and data_offsets, the data. Only F32 is accepted. `path` is for messages.
 // Errors: kInvalid "path: what, expected" for anything beyond the limits above, a shape that is not
 // as large as its bytes, bytes that belong to two tensors or to none, NaN and infinity.
-base::Result<TensorFile> ParseTensors(std::string_view bytes, std::string_view path);
+Result<TensorFile> ParseTensors(std::string_view bytes, std::string_view path);
 
 // Text that ParseTensors reads back unchanged; equal contents give equal bytes. The shapes and
 // values must be as `Tensor` requires.

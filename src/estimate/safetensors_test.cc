@@ -103,7 +103,7 @@ TEST(Safetensors, BadFilesAreRefusedInOneLine) {
     SCOPED_TRACE(each.name);
     const auto read = ParseTensors(each.bytes, "weights.bin");
     ASSERT_FALSE(read);
-    EXPECT_EQ(read.error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
     EXPECT_TRUE(read.error().message.starts_with("weights.bin: ")) << read.error().message;
     EXPECT_NE(read.error().message.find(each.message), std::string::npos) << read.error().message;
     EXPECT_EQ(read.error().message.find('\n'), std::string::npos);

@@ -114,12 +114,12 @@ bool IsStamp(std::string_view word) {
   constexpr std::size_t kLeast = 8;
   if (word.size() < kLeast) return false;
   const auto digits =
-      std::count_if(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-  const bool only_time = std::all_of(word.begin(), word.end(), [](unsigned char c) {
+      std::ranges::count_if(word, [](unsigned char c) { return std::isdigit(c) != 0; });
+  const bool only_time = std::ranges::all_of(word, [](unsigned char c) {
     return std::isdigit(c) != 0 || c == '-' || c == ':' || c == '_' || c == 'T';
   });
-  const bool only_hex = std::all_of(
-      word.begin(), word.end(), [](unsigned char c) { return std::isxdigit(c) != 0 || c == '-'; });
+  const bool only_hex =
+      std::ranges::all_of(word, [](unsigned char c) { return std::isxdigit(c) != 0 || c == '-'; });
   const bool separated = word.find_first_of("-:_T") != std::string_view::npos;
   return digits > 2 && ((only_time && separated) ||
                         (only_hex && digits < static_cast<std::ptrdiff_t>(word.size())));

@@ -21,9 +21,9 @@ struct SweepPoint {
 };
 
 // Whether a table has the columns of a sweep: gpu, benchmark, batch, mem_mib_median.
-base::Result<bool> IsSweep(const std::string& path);
+Result<bool> IsSweep(const std::string& path);
 // Errors: as base::ReadFile; kInvalid with file and line; kInvalid if no row has a memory.
-base::Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
+Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 
 // What is predicted from the rest.
 enum class SweepQuestion {

@@ -64,7 +64,7 @@ bool Add(std::string_view word, LoraTargets& targets) {
 
 }  // namespace
 
-base::Result<LoraTargets> ParseLoraTargets(std::string_view words) {
+Result<LoraTargets> ParseLoraTargets(std::string_view words) {
   LoraTargets targets;
   for (const std::string_view each : base::Split(words, ',')) {
     std::string word = base::ToLower(base::Trim(each));

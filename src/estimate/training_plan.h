@@ -131,7 +131,7 @@ struct LoraTargets {
 };
 // Any of "q,k,v,o,gate,up,down", with or without "_proj"; also "qkv", "attention", "mlp", "all".
 // Errors: kInvalid, naming the word.
-base::Result<LoraTargets> ParseLoraTargets(std::string_view words);
+Result<LoraTargets> ParseLoraTargets(std::string_view words);
 
 struct TrainingPlan {
   std::int64_t sequence = 2048;        // tokens of one sample; the longest where lengths vary

@@ -15,11 +15,11 @@ namespace carma::estimate {
 // The plan that the words describe. Of two words with one name the later one is used. If no word
 // states how weights are stored, config.json does. Errors: kInvalid, naming the word, where it came
 // from and what it takes: "--method: 'dora': expected full …", "lora.yaml:7: method: …".
-base::Result<TrainingPlan> PlanOf(std::span<const task::TrainingWord> words,
-                                  const TransformerConfig& config);
+Result<TrainingPlan> PlanOf(std::span<const task::TrainingWord> words,
+                            const TransformerConfig& config);
 
 // Checks words before the model is known: each must be valid by itself.
-base::Result<base::Unit> CheckWords(std::span<const task::TrainingWord> words);
+Result<Unit> CheckWords(std::span<const task::TrainingWord> words);
 
 // What no word states and what is assumed instead, one sentence each: the length, the batch.
 std::vector<std::string> Assumptions(std::span<const task::TrainingWord> words,

@@ -26,8 +26,7 @@ using Keys = std::initializer_list<const char*>;
 // Reads the first of the keys that exists. False if none does.
 bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t low,
               std::int64_t high) {
-  return std::any_of(keys.begin(), keys.end(),
-                     [&](const char* key) { return in.Get(key, target, low, high); });
+  return std::ranges::any_of(keys, [&](const char* key) { return in.Get(key, target, low, high); });
 }
 
 // Reads a required number in the same way; a target above 0 is its default.

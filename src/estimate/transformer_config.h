@@ -116,8 +116,7 @@ bool IsClassifier(std::string_view class_name);
 // in one that compares both (CLIP), both count completely. Files of diffusers: diffusion_config.h.
 // Errors: kInvalid, one line with the place: no JSON, a family that the table does not have, a
 // missing or impossible number, a kind of quantisation that is not modelled.
-base::Result<TransformerConfig> ParseTransformerConfig(std::string_view text,
-                                                       std::string_view where);
+Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate
 

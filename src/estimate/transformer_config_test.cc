@@ -421,7 +421,7 @@ TEST(TransformerConfig, NamesWhatIsMissing) {
   for (const Case& each : cases) {
     const auto config = ParseTransformerConfig(each.text, "config.json");
     ASSERT_FALSE(config) << each.text;
-    EXPECT_EQ(config.error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(config.error().code, ErrorCode::kInvalid);
     EXPECT_NE(config.error().message.find(each.expected), std::string::npos)
         << config.error().message;
     EXPECT_EQ(config.error().message.find('\n'), std::string::npos);

@@ -36,8 +36,8 @@ template <class Value, std::size_t kCount>
 std::optional<Value> Meaning(const Word<Value> (&words)[kCount], std::string_view name) {
   std::string wanted = base::ToLower(base::Trim(name));
   std::replace(wanted.begin(), wanted.end(), '_', '-');
-  const auto* found = std::find_if(std::begin(words), std::end(words),
-                                   [&](const Word<Value>& word) { return word.name == wanted; });
+  const auto* found =
+      std::ranges::find_if(words, [&](const Word<Value>& word) { return word.name == wanted; });
   return found == std::end(words) ? std::nullopt : std::optional(found->meaning);
 }
 

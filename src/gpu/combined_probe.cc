@@ -75,7 +75,7 @@ ReadResult<std::vector<DeviceInfo>> CombinedProbe::Devices() {
     devices_.push_back({info, PciKey(info.pci), number, {}, {}});
   }
   const auto needs = [this](const DeviceInfo& info) { return NeedsDcgm(info); };
-  if (std::none_of(infos.begin(), infos.end(), needs)) {
+  if (std::ranges::none_of(infos, needs)) {
     dmon_.reset();
     return infos;
   }
@@ -99,7 +99,7 @@ ReadResult<Reading> CombinedProbe::Read(std::size_t index, base::Time now) {
   device.xids.insert(device.xids.end(), reading->xids.begin(), reading->xids.end());
   if (const DmonRow* row = dmon_->Find(device.pci_key, device.number, RealNow())) {
     if (!row->objection.empty()) {
-      return std::unexpected(ReadError(base::ErrorCode::kCorrupt,
+      return std::unexpected(ReadError(ErrorCode::kCorrupt,
                                        fmt::format("DCGM's {}", row->objection), device.info.uuid));
     }
     AddRow(*row, *reading);

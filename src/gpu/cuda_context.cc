@@ -189,9 +189,9 @@ class Holder {
   Holder(const Holder&) = delete;
   Holder& operator=(const Holder&) = delete;
 
-  Tried<base::Unit> Start(const std::vector<std::string>& words, const std::string& uuid) {
-    base::Result<base::Pipe> input = base::MakePipe();
-    base::Result<base::Pipe> output = base::MakePipe(false);
+  Tried<Unit> Start(const std::vector<std::string>& words, const std::string& uuid) {
+    Result<base::Pipe> input = base::MakePipe();
+    Result<base::Pipe> output = base::MakePipe(false);
     if (!input) return Trouble(Kind::kMachine, input.error().message);
     if (!output) return Trouble(Kind::kMachine, output.error().message);
     // The child has its own process group: Ctrl-C at the terminal ends only the doctor, which the
@@ -202,7 +202,7 @@ class Holder {
     child_ = std::move(*child);
     input_ = std::move(input->write);
     output_ = std::move(output->read);
-    return base::Unit{};
+    return Unit{};
   }
 
   // The PCI address of the GPU on which the child holds a context, or "-".
@@ -319,8 +319,8 @@ Tried<ContextCost> Weigh(Probe& probe, std::size_t device, std::int64_t before_m
     if (const auto mib = UseOf(*reading, pid)) return ContextCost{.mib = *mib, .of_process = true};
     last = std::move(*reading);
   }
-  const bool others = std::any_of(last->processes.begin(), last->processes.end(),
-                                  [pid](const ProcessUse& use) { return use.pid != pid; });
+  const bool others =
+      std::ranges::any_of(last->processes, [pid](const ProcessUse& use) { return use.pid != pid; });
   if (others) return Trouble(Kind::kUnclear, "another process started on the GPU meanwhile");
   const std::int64_t grown_mib = last->used_mib - before_mib;
   if (grown_mib > 0) return ContextCost{.mib = grown_mib, .of_process = false};

@@ -14,7 +14,7 @@ Json DeviceToJson(const DeviceInfo& info) {
   return json;
 }
 
-base::Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& pointer) {
+Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& pointer) {
   DeviceInfo info;
   std::string cause;
   base::JsonReader in(json, pointer);

@@ -13,6 +13,6 @@ namespace carma::gpu {
 nlohmann::json DeviceToJson(const DeviceInfo& info);
 // Errors: kInvalid with the place below `pointer`: no name, or neither memory nor a trouble
 // that explains why there is none.
-base::Result<DeviceInfo> DeviceFromJson(const nlohmann::json& json, const std::string& pointer);
+Result<DeviceInfo> DeviceFromJson(const nlohmann::json& json, const std::string& pointer);
 
 }  // namespace carma::gpu

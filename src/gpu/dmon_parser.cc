@@ -126,8 +126,8 @@ void DmonParser::TakeTitles(std::string_view line) {
     while (end < line.size() && !IsBlank(line[end])) ++end;
     const std::string_view title = line.substr(at, end - at);
     if (title != "#Entity") {
-      const auto known = std::find_if(Fields().begin(), Fields().end(),
-                                      [&](const Field& field) { return field.title == title; });
+      const auto known =
+          std::ranges::find_if(Fields(), [&](const Field& field) { return field.title == title; });
       columns_.push_back(
           {known == Fields().end() ? kNoColumn : static_cast<std::size_t>(known - Fields().begin()),
            at});
@@ -137,8 +137,8 @@ void DmonParser::TakeTitles(std::string_view line) {
   // Columns come in the requested order, so their place shows the meaning of a new title.
   if (columns_.size() != Fields().size()) return;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    const bool taken = std::any_of(columns_.begin(), columns_.end(),
-                                   [i](const Column& column) { return column.field == i; });
+    const bool taken =
+        std::ranges::any_of(columns_, [i](const Column& column) { return column.field == i; });
     if (columns_[i].field == kNoColumn && !taken) columns_[i].field = i;
   }
 }

@@ -41,7 +41,7 @@ void DmonReader::Reap() {
 }
 
 void DmonReader::Start(base::Time now) {
-  base::Result<base::Pipe> pipe = base::MakePipe(false);
+  Result<base::Pipe> pipe = base::MakePipe(false);
   if (!pipe) {
     trouble_ = options_.program + ": " + pipe.error().message;
     next_start_ = now + options_.longest_pause;

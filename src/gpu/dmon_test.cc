@@ -218,7 +218,7 @@ class DmonChildTest : public ::testing::Test {
   }
   std::size_t Starts() {
     const auto text = base::ReadFile(folder_ + "/starts", 1 << 20);
-    return text ? static_cast<std::size_t>(std::count(text->begin(), text->end(), '\n')) : 0;
+    return text ? static_cast<std::size_t>(std::ranges::count(*text, '\n')) : 0;
   }
   // Polls at this time until it holds.
   static bool Until(DmonReader& reader, base::Time now, const std::function<bool()>& holds) {
@@ -435,7 +435,7 @@ TEST_F(CombinedProbeTest, WhatCannotBeClosesTheGpu) {
   ASSERT_TRUE(probe_->Devices());
   const auto percent = probe_->Read(0, now_);
   ASSERT_FALSE(percent);
-  EXPECT_EQ(percent.error().code, base::ErrorCode::kCorrupt);
+  EXPECT_EQ(percent.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(percent.error().message, HasSubstr("SMACT is 57.0"));
   now_ += std::chrono::seconds(4);  // the row is too old to be believed or doubted
   EXPECT_EQ(MustRead(0).xids, (std::vector<int>{48, 48})) << "no Xid is lost with a reading";

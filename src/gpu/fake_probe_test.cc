@@ -17,14 +17,14 @@ TEST(FakeProbe, SaysWhatItWasTold) {
   EXPECT_EQ(reading->used_mib, 500);
   EXPECT_EQ(reading->sm_active, 0.5);
   EXPECT_EQ(probe.Read(0, {})->used_mib, 0);
-  EXPECT_EQ(probe.Read(2, {}).error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(probe.Read(2, {}).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(probe.reads(), 2u);
 }
 
 TEST(FakeProbe, FailsUntilCleared) {
   FakeProbe probe(FakeProbe::EqualDevices(1, 1'000));
-  probe.Fail(0, {base::ErrorCode::kCorrupt, "NaN"});
-  probe.FailDevices({base::ErrorCode::kUnavailable, "no driver"});
+  probe.Fail(0, {ErrorCode::kCorrupt, "NaN"});
+  probe.FailDevices({ErrorCode::kUnavailable, "no driver"});
   EXPECT_EQ(probe.Read(0, {}).error().message, "NaN");
   EXPECT_EQ(probe.Devices().error().message, "no driver");
   probe.ClearFailures();

@@ -78,9 +78,9 @@ bool IsSamePlace(std::string_view nvml_pci, std::string_view kernel_pci) {
   return place && place == PlaceOf(kernel_pci);
 }
 
-base::Result<KernelLog> KernelLog::Open(const std::string& path) {
+Result<KernelLog> KernelLog::Open(const std::string& path) {
   base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!fd || ::lseek(fd.get(), 0, SEEK_END) < 0) return base::FailErrno(errno, path);
+  if (!fd || ::lseek(fd.get(), 0, SEEK_END) < 0) return FailErrno(errno, path);
   return KernelLog(std::move(fd));
 }
 

@@ -31,7 +31,7 @@ class KernelLog {
  public:
   // path: /dev/kmsg, or a file of lines. Earlier lines are skipped. Errors: by errno (kDenied
   // without CAP_SYSLOG, kNotFound in most containers).
-  static base::Result<KernelLog> Open(const std::string& path);
+  static Result<KernelLog> Open(const std::string& path);
 
   // The Xids written since the last call. Never blocks. Overwritten lines are lost.
   std::vector<KernelXid> Read();

@@ -65,7 +65,7 @@ class KernelLogTest : public ::testing::Test {
 };
 
 TEST_F(KernelLogTest, TellsWhatIsWrittenFromNowOn) {
-  base::Result<KernelLog> log = KernelLog::Open(path_);
+  Result<KernelLog> log = KernelLog::Open(path_);
   ASSERT_TRUE(log) << log.error().message;
   EXPECT_THAT(log->Read(), IsEmpty());
   Append(

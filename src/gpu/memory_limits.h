@@ -24,8 +24,8 @@ struct MemoryLimit {
 // group: full path of its folder. Sets all or stops at the first that fails. Errors: kUnavailable:
 // no such library, or the driver has no limits; kDenied: not root; kNotFound: no such GPU, no such
 // group, or the kernel cannot limit it (no dmem controller in its parent).
-base::Result<base::Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
-                                         std::span<const MemoryLimit> limits);
+Result<Unit> SetMemoryLimits(const NvmlApi& api, const std::string& group,
+                             std::span<const MemoryLimit> limits);
 
 struct GroupMemory {
   std::int64_t soft_mib = 0;

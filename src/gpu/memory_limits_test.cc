@@ -21,7 +21,7 @@ class MemoryLimits : public ScriptedNvml {
     ASSERT_TRUE(library) << library.error().message;
     library_ = std::move(*library);
   }
-  base::Result<base::Unit> Set(const MemoryLimit& limit) {
+  Result<Unit> Set(const MemoryLimit& limit) {
     return gpu::SetMemoryLimits(library_.api, kGroup, std::span(&limit, 1));
   }
 

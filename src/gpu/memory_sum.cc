@@ -27,7 +27,7 @@ bool AddsUp(const UnevenMemory& memory) {
 }  // namespace
 
 std::vector<UnevenMemory> AskUnevenMemory(const std::string& library) {
-  const base::Result<NvmlLibrary> nvml = LoadNvml(library);
+  const Result<NvmlLibrary> nvml = LoadNvml(library);
   if (!nvml || nvml->api.memory_v2 == nullptr) return {};
   std::vector<UnevenMemory> uneven;
   NvmlSession(nvml->api).ForEachGpu([&](nvml::Device device, const std::string& uuid) {

@@ -9,7 +9,7 @@
 namespace carma::gpu {
 
 std::vector<PendingMigMode> AskPendingMigModes(const std::string& library) {
-  const base::Result<NvmlLibrary> nvml = LoadNvml(library);
+  const Result<NvmlLibrary> nvml = LoadNvml(library);
   if (!nvml || nvml->api.mig_mode == nullptr) return {};
   std::vector<PendingMigMode> pending;
   NvmlSession(nvml->api).ForEachGpu([&](nvml::Device device, const std::string& uuid) {

@@ -8,8 +8,8 @@
 namespace carma::gpu {
 namespace {
 
-ReadResult<base::Unit> AskEcc(NvmlCalls& calls, const NvmlDevice& device, Condition& condition) {
-  if (!calls.api.ecc) return base::Unit{};
+ReadResult<Unit> AskEcc(NvmlCalls& calls, const NvmlDevice& device, Condition& condition) {
+  if (!calls.api.ecc) return Unit{};
   constexpr std::uint64_t kMostErrors = std::uint64_t{1} << 53;  // exact in JSON
   for (const auto& [kind, target] :
        {std::pair(nvml::kEccCorrected, &condition.ecc_corrected),
@@ -20,12 +20,11 @@ ReadResult<base::Unit> AskEcc(NvmlCalls& calls, const NvmlDevice& device, Condit
         "ECC errors", Weight::kTells));
     if (given && errors <= kMostErrors) *target = static_cast<std::int64_t>(errors);
   }
-  return base::Unit{};
+  return Unit{};
 }
 
-ReadResult<base::Unit> AskRecovery(NvmlCalls& calls, const NvmlDevice& device,
-                                   Condition& condition) {
-  if (!calls.api.fields) return base::Unit{};
+ReadResult<Unit> AskRecovery(NvmlCalls& calls, const NvmlDevice& device, Condition& condition) {
+  if (!calls.api.fields) return Unit{};
   nvml::FieldValue field{};
   field.field_id = nvml::kFieldRecoveryAction;
   nvml::Return code = calls.api.fields(device.board, 1, &field);
@@ -38,7 +37,7 @@ ReadResult<base::Unit> AskRecovery(NvmlCalls& calls, const NvmlDevice& device,
     condition.recovery =
         known ? static_cast<RecoveryAction>(field.value.count) : RecoveryAction::kOther;
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 }  // namespace
@@ -72,7 +71,7 @@ ReadResult<Condition> AskCondition(NvmlCalls& calls, const NvmlDevice& device) {
                                              "MIG mode", Weight::kTells));
     if (given && current <= 1) condition.mig = current == 1;
   }
-  ReadResult<base::Unit> step = AskEcc(calls, device, condition);
+  ReadResult<Unit> step = AskEcc(calls, device, condition);
   if (step) step = AskRecovery(calls, device, condition);
   if (!step) return std::unexpected(step.error());
   return condition;

@@ -19,7 +19,7 @@ constexpr std::uint32_t kMaxDevices = 1024;
 constexpr std::uint32_t kMaxInstances = 64;
 
 std::unexpected<ReadError> Corrupt(const std::string& gpu, std::string what) {
-  return std::unexpected(ReadError(base::ErrorCode::kCorrupt, std::move(what), gpu));
+  return std::unexpected(ReadError(ErrorCode::kCorrupt, std::move(what), gpu));
 }
 
 std::unexpected<ReadError> NotTold(const std::string& gpu) {
@@ -69,7 +69,7 @@ ReadResult<std::string> AskUuid(NvmlCalls& calls, nvml::Device handle, const std
 }
 
 // If this fails, `board` keeps what is known so far.
-ReadResult<base::Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
+ReadResult<Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
   const NvmlApi& api = calls.api;
   const nvml::Return code = api.by_index(board.index, &board.handle);
   if (code != nvml::kSuccess) {
@@ -82,7 +82,7 @@ ReadResult<base::Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
   char name[nvml::kNameBytes] = {};
   if (api.name && api.name(board.handle, name, sizeof name) == nvml::kSuccess)
     board.name = Text(name);
-  return base::Unit{};
+  return Unit{};
 }
 
 ReadResult<bool> IsDivided(NvmlCalls& calls, const Board& board) {
@@ -116,7 +116,7 @@ NvmlDevice Troubled(const Board& board, const Refusal& refusal) {
   return device;
 }
 
-ReadResult<base::Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
+ReadResult<Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
   const MemoryUse memory = CARMA_TRY(AskMemory(calls, device.handle, device.info.uuid));
   Reading reading;
   reading.total_mib = memory.total_mib;
@@ -125,7 +125,7 @@ ReadResult<base::Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
   CARMA_TRY(Sanity().Check(device.info.uuid, reading));
   device.info.total_mib = memory.total_mib;
   device.info.reserved_mib = memory.reserved_mib;
-  return base::Unit{};
+  return Unit{};
 }
 
 // Failures are not reported, because only tasks that ask for connected GPUs depend on this.
@@ -199,8 +199,8 @@ ReadResult<int> AskNumber(NvmlCalls& calls, nvml::GetInstanceIdFn* function,
   return static_cast<int>(number);
 }
 
-ReadResult<base::Unit> DescribeInstance(NvmlCalls& calls, const Board& board,
-                                        std::int64_t board_mib, NvmlDevice& device) {
+ReadResult<Unit> DescribeInstance(NvmlCalls& calls, const Board& board, std::int64_t board_mib,
+                                  NvmlDevice& device) {
   device.info.uuid = CARMA_TRY(AskUuid(calls, device.handle, device.info.uuid));
   const int gpu_instance =
       CARMA_TRY(AskNumber(calls, calls.api.gpu_instance_id, device, "GPU instance"));
@@ -257,7 +257,7 @@ ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& 
     NvmlDevice device = BlankInstance(board, i);
     const nvml::Return code = calls.api.mig_handle(board.handle, i, &device.handle);
     if (code == nvml::kNotFound || code == nvml::kInvalidArgument) continue;  // none of this number
-    ReadResult<base::Unit> step;
+    ReadResult<Unit> step;
     if (code != nvml::kSuccess) {
       step = calls.FailureOf(device.info.uuid, code);
       if (std::exchange(refused, step.error())) continue;
@@ -274,7 +274,7 @@ ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& 
 
 Listed ListInstances(NvmlCalls& calls, const Board& board) {
   if (!calls.api.HasInstances()) {
-    return std::unexpected(ReadError(base::ErrorCode::kUnavailable,
+    return std::unexpected(ReadError(ErrorCode::kUnavailable,
                                      "MIG is on but the driver's library cannot list its instances",
                                      board.uuid));
   }
@@ -284,9 +284,9 @@ Listed ListInstances(NvmlCalls& calls, const Board& board) {
     return calls.FailureOf(board.uuid, code, "MIG is on but its instances are not listed");
   std::vector<NvmlDevice> instances = CARMA_TRY(AskInstances(calls, board, count));
   if (instances.empty()) {
-    return std::unexpected(Refusal(
-        ReadError(base::ErrorCode::kUnavailable, "MIG is on but it has no instance", board.uuid),
-        TroubleCause::kNoInstance));
+    return std::unexpected(
+        Refusal(ReadError(ErrorCode::kUnavailable, "MIG is on but it has no instance", board.uuid),
+                TroubleCause::kNoInstance));
   }
   RefuseShared(instances);
   bool led = false;
@@ -351,7 +351,7 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
     board.index = index;
     const std::string before = groups.empty() ? "" : groups.back().pci;
     if (listing.leave_out.contains(index)) {
-      const Refusal left_out(ReadError(base::ErrorCode::kUnavailable, "it is not queried"));
+      const Refusal left_out(ReadError(ErrorCode::kUnavailable, "it is not queried"));
       groups.push_back({before, {Troubled(board, left_out)}});
       continue;
     }
@@ -367,16 +367,14 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
   }
   if (!any && first_error) return std::unexpected(*first_error);
   // NVML's own order is the order of the bus on every known driver; CARMA promises it to its users.
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return a.pci < b.pci; });
+  std::ranges::stable_sort(groups, [](const Group& a, const Group& b) { return a.pci < b.pci; });
   std::vector<NvmlDevice> all;
   for (Group& group : groups) std::ranges::move(group.devices, std::back_inserter(all));
   Connect(all);
   return all;
 }
 
-base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls,
-                                              std::span<NvmlDevice* const> devices) {
+Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices) {
   if (!devices.empty() && !calls.api.by_uuid)
     return Unavailable("NVML was reloaded; GPUs must be listed again");
   std::optional<base::Error> first_error;
@@ -401,7 +399,7 @@ base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls,
     if (!first_error) first_error = failure.error();
   }
   if (!any && first_error) return std::unexpected(*first_error);
-  return base::Unit{};
+  return Unit{};
 }
 
 }  // namespace carma::gpu

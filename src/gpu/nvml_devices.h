@@ -49,8 +49,7 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 
 // After the driver was reloaded, when old handles are invalid. Errors: as above.
-base::Result<base::Unit> FindNvmlDevicesAgain(NvmlCalls& calls,
-                                              std::span<NvmlDevice* const> devices);
+Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices);
 
 struct MemoryUse {
   std::int64_t total_mib = 0;

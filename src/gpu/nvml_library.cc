@@ -24,7 +24,7 @@ void CloseLibrary::operator()(void* handle) const {
   ::dlclose(handle);
 }
 
-base::Result<NvmlLibrary> LoadNvml(const std::string& library) {
+Result<NvmlLibrary> LoadNvml(const std::string& library) {
   std::unique_ptr<void, CloseLibrary> handle(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!handle) {
     const char* why = ::dlerror();
@@ -65,15 +65,15 @@ std::string NvmlText(const NvmlApi& api, nvml::Return code) {
   return fmt::format("{} (NVML {})", text ? text : "unnamed error", code);
 }
 
-base::ErrorCode NvmlCalls::Judge(nvml::Return code) {
+ErrorCode NvmlCalls::Judge(nvml::Return code) {
   // A single GPU may answer this way while the driver serves the others.
   std::uint32_t count = 0;
   if (MeansDriverGone(code) && api.count(&count) != nvml::kSuccess) driver_gone_ = true;
-  return code == nvml::kGpuIsLost ? base::ErrorCode::kNotFound : base::ErrorCode::kUnavailable;
+  return code == nvml::kGpuIsLost ? ErrorCode::kNotFound : ErrorCode::kUnavailable;
 }
 
 std::unexpected<base::Error> NvmlCalls::Failure(nvml::Return code, const std::string& doing) {
-  return base::Fail(Judge(code), fmt::format("{}: {}", doing, NvmlText(api, code)));
+  return Fail(Judge(code), fmt::format("{}: {}", doing, NvmlText(api, code)));
 }
 
 std::unexpected<ReadError> NvmlCalls::FailureOf(const std::string& gpu, nvml::Return code,

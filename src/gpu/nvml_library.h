@@ -99,7 +99,7 @@ struct NvmlLibrary {
 
 // Loads a library (a file name for the dynamic linker, or a path) without calling it. Errors:
 // kUnavailable: no such library, or one without the indispensable functions.
-base::Result<NvmlLibrary> LoadNvml(const std::string& library);
+Result<NvmlLibrary> LoadNvml(const std::string& library);
 
 // NVML initialised for a few calls, and shut down by the destructor.
 class NvmlSession {
@@ -153,7 +153,7 @@ class NvmlCalls {
 
  private:
   // Notes whether the driver is gone, and returns the error code.
-  base::ErrorCode Judge(nvml::Return code);
+  ErrorCode Judge(nvml::Return code);
 
   bool driver_gone_ = false;
 };

@@ -58,9 +58,9 @@ class LibraryProbe : public NvmlProbe {
                          Weight weight) {
     return calls_.Given(device.info.uuid, code, what, weight);
   }
-  base::Result<base::Unit> Open();
+  Result<Unit> Open();
   void Shutdown();
-  base::Result<base::Unit> FindAgain();
+  Result<Unit> FindAgain();
   void PrepareGpm(DeviceState& device);
   void FreeGpm(DeviceState& device);
   void RegisterEvents();
@@ -69,16 +69,16 @@ class LibraryProbe : public NvmlProbe {
   void Announce(const nvml::EventData& event);
   nvml::Return TakeSample(const DeviceState& device, nvml::GpmSample sample) const;
 
-  ReadResult<base::Unit> ReadMemory(const DeviceState& device, Reading& reading);
-  ReadResult<base::Unit> ReadProcesses(DeviceState& device, Reading& reading);
-  ReadResult<base::Unit> ReadCounters(DeviceState& device, Reading& reading);
+  ReadResult<Unit> ReadMemory(const DeviceState& device, Reading& reading);
+  ReadResult<Unit> ReadProcesses(DeviceState& device, Reading& reading);
+  ReadResult<Unit> ReadCounters(DeviceState& device, Reading& reading);
   ReadResult<bool> AskCounters(DeviceState& device);
   nvml::Return AskMetrics(const DeviceState& device, std::size_t count);
-  ReadResult<base::Unit> ReadUtilization(const DeviceState& device, Reading& reading);
-  ReadResult<base::Unit> ReadPower(const DeviceState& device, Reading& reading);
-  ReadResult<base::Unit> ReadTemperature(const DeviceState& device, Reading& reading);
-  ReadResult<base::Unit> ReadClocks(const DeviceState& device, Reading& reading);
-  ReadResult<base::Unit> ReadCondition(DeviceState& device, Reading& reading);
+  ReadResult<Unit> ReadUtilization(const DeviceState& device, Reading& reading);
+  ReadResult<Unit> ReadPower(const DeviceState& device, Reading& reading);
+  ReadResult<Unit> ReadTemperature(const DeviceState& device, Reading& reading);
+  ReadResult<Unit> ReadClocks(const DeviceState& device, Reading& reading);
+  ReadResult<Unit> ReadCondition(DeviceState& device, Reading& reading);
 
   NvmlLibrary library_;
   const NvmlApi& api_;
@@ -92,22 +92,22 @@ class LibraryProbe : public NvmlProbe {
 };
 
 std::unexpected<ReadError> Corrupt(const DeviceState& device, std::string what) {
-  return std::unexpected(ReadError(base::ErrorCode::kCorrupt, std::move(what), device.info.uuid));
+  return std::unexpected(ReadError(ErrorCode::kCorrupt, std::move(what), device.info.uuid));
 }
 
-base::Result<base::Unit> LibraryProbe::Open() {
-  if (open_ && !calls_.driver_gone()) return base::Unit{};
+Result<Unit> LibraryProbe::Open() {
+  if (open_ && !calls_.driver_gone()) return Unit{};
   Shutdown();
   calls_.DriverIsBack();
   if (const nvml::Return code = api_.init(); code != nvml::kSuccess)
     return calls_.Failure(code, kOpening);
   initialised_ = true;
-  base::Result<base::Unit> found = FindAgain();
+  Result<Unit> found = FindAgain();
   open_ = found.has_value();
   return found;
 }
 
-base::Result<base::Unit> LibraryProbe::FindAgain() {
+Result<Unit> LibraryProbe::FindAgain() {
   // To find a GPU by its name, NVML visits all GPUs.
   if (!devices_.empty() && !listing_.leave_out.empty())
     return Unavailable("NVML was reloaded; GPUs must be listed again");
@@ -121,7 +121,7 @@ base::Result<base::Unit> LibraryProbe::FindAgain() {
   CARMA_TRY(FindNvmlDevicesAgain(calls_, all));
   for (DeviceState& device : devices_) PrepareGpm(device);
   RegisterEvents();
-  return base::Unit{};
+  return Unit{};
 }
 
 void LibraryProbe::Shutdown() {
@@ -233,12 +233,12 @@ ReadResult<Reading> LibraryProbe::Read(std::size_t index, base::Time now) {
   TakeEvents();
   DeviceState& device = devices_[index];
   if (const DeviceTrouble& trouble = device.info.trouble; !trouble.empty())
-    return std::unexpected(ReadError(base::ErrorCode::kNotFound, trouble.text, trouble.gpu));
+    return std::unexpected(ReadError(ErrorCode::kNotFound, trouble.text, trouble.gpu));
   if (!device.handle)
     return NotFound("GPU {} was not found when the driver came back", device.info.uuid);
   Reading reading;
   reading.taken = now;
-  ReadResult<base::Unit> step = ReadMemory(device, reading);
+  ReadResult<Unit> step = ReadMemory(device, reading);
   if (step) step = ReadCounters(device, reading);
   if (step) step = ReadUtilization(device, reading);
   if (step) step = ReadProcesses(device, reading);
@@ -252,15 +252,15 @@ ReadResult<Reading> LibraryProbe::Read(std::size_t index, base::Time now) {
   return reading;
 }
 
-ReadResult<base::Unit> LibraryProbe::ReadMemory(const DeviceState& device, Reading& reading) {
+ReadResult<Unit> LibraryProbe::ReadMemory(const DeviceState& device, Reading& reading) {
   const MemoryUse memory = CARMA_TRY(AskMemory(calls_, device.handle, device.info.uuid));
   reading.total_mib = memory.total_mib;
   reading.reserved_mib = memory.reserved_mib;
   reading.used_mib = memory.used_mib;
-  return base::Unit{};
+  return Unit{};
 }
 
-ReadResult<base::Unit> LibraryProbe::ReadProcesses(DeviceState& device, Reading& reading) {
+ReadResult<Unit> LibraryProbe::ReadProcesses(DeviceState& device, Reading& reading) {
   reading.processes = CARMA_TRY(device.processes.List(calls_, device));
   device.processes.AddGroups(api_, device, reading.processes);
   return device.processes.AddKernelTime(calls_, device, reading.utilization, reading.processes);
@@ -291,20 +291,20 @@ ReadResult<bool> LibraryProbe::AskCounters(DeviceState& device) {
   return Given(device, code, "SM activity", Weight::kDecides);
 }
 
-ReadResult<base::Unit> LibraryProbe::ReadCounters(DeviceState& device, Reading& reading) {
-  if (!device.previous) return base::Unit{};
+ReadResult<Unit> LibraryProbe::ReadCounters(DeviceState& device, Reading& reading) {
+  if (!device.previous) return Unit{};
   const nvml::Return sampled = TakeSample(device, device.next);
   const bool pair = std::exchange(device.primed, sampled == nvml::kSuccess);
   ReadResult<bool> given = Given(device, sampled, "GPM sample", Weight::kDecides);
   if (!given) return std::unexpected(given.error());
-  if (!*given) return base::Unit{};
+  if (!*given) return Unit{};
   std::swap(device.previous, device.next);  // `previous` is now the newest
-  if (!pair) return base::Unit{};
+  if (!pair) return Unit{};
   given = AskCounters(device);
   if (given && *given)
     given = Given(device, metrics_.metrics[0].result, "SM activity", Weight::kDecides);
   if (!given) return std::unexpected(given.error());
-  if (!*given) return base::Unit{};
+  if (!*given) return Unit{};
   if (!StoreGpm(Counters()[0], metrics_.metrics[0].value, reading))
     return Corrupt(device, "SM activity is not a percentage");
   reading.counters = CounterSource::kGpm;
@@ -312,40 +312,40 @@ ReadResult<base::Unit> LibraryProbe::ReadCounters(DeviceState& device, Reading& 
     const nvml::GpmMetric& metric = metrics_.metrics[i];
     if (metric.result == nvml::kSuccess) (void)StoreGpm(Counters()[i], metric.value, reading);
   }
-  return base::Unit{};
+  return Unit{};
 }
 
-ReadResult<base::Unit> LibraryProbe::ReadUtilization(const DeviceState& device, Reading& reading) {
-  if (!api_.utilization || device.info.mig) return base::Unit{};  // not reported for instances
+ReadResult<Unit> LibraryProbe::ReadUtilization(const DeviceState& device, Reading& reading) {
+  if (!api_.utilization || device.info.mig) return Unit{};  // not reported for instances
   nvml::Utilization utilization{};
   const bool given = CARMA_TRY(Given(device, api_.utilization(device.handle, &utilization),
                                      "utilization", Weight::kDecides));
-  if (!given) return base::Unit{};
+  if (!given) return Unit{};
   const std::optional<Fraction> busy = ToFraction(Percent(utilization.gpu));
   if (!busy) return Corrupt(device, "utilization above 100 %");
   reading.utilization = busy->value();
-  return base::Unit{};
+  return Unit{};
 }
 
 // Instances have no power of their own: the first one shows that of the whole GPU, so that sums
 // over devices are true.
-ReadResult<base::Unit> LibraryProbe::ReadPower(const DeviceState& device, Reading& reading) {
-  if (!device.leads) return base::Unit{};
+ReadResult<Unit> LibraryProbe::ReadPower(const DeviceState& device, Reading& reading) {
+  if (!device.leads) return Unit{};
   if (api_.power) {
     std::uint32_t milliwatts = 0;
     const bool given =
         CARMA_TRY(Given(device, api_.power(device.board, &milliwatts), "power", Weight::kDecides));
     if (given) reading.power_w = ToWatts(Milliwatts(milliwatts)).value();
   }
-  if (!api_.energy) return base::Unit{};
+  if (!api_.energy) return Unit{};
   std::uint64_t millijoules = 0;
   const bool given =
       CARMA_TRY(Given(device, api_.energy(device.board, &millijoules), "energy", Weight::kDecides));
   if (given) reading.energy_j = ToJoules(Millijoules(millijoules)).value();
-  return base::Unit{};
+  return Unit{};
 }
 
-ReadResult<base::Unit> LibraryProbe::ReadTemperature(const DeviceState& device, Reading& reading) {
+ReadResult<Unit> LibraryProbe::ReadTemperature(const DeviceState& device, Reading& reading) {
   std::uint32_t celsius = 0;
   nvml::Return code = api_.temperature
                           ? api_.temperature(device.board, nvml::kTemperatureGpu, &celsius)
@@ -359,11 +359,11 @@ ReadResult<base::Unit> LibraryProbe::ReadTemperature(const DeviceState& device, 
   }
   const bool given = CARMA_TRY(Given(device, code, "temperature", Weight::kDecides));
   if (given) reading.temperature_c = celsius;
-  return base::Unit{};
+  return Unit{};
 }
 
-ReadResult<base::Unit> LibraryProbe::ReadClocks(const DeviceState& device, Reading& reading) {
-  if (!api_.clock) return base::Unit{};
+ReadResult<Unit> LibraryProbe::ReadClocks(const DeviceState& device, Reading& reading) {
+  if (!api_.clock) return Unit{};
   constexpr double kFastestMhz = 100'000;
   for (const auto& [type, target] : {std::pair(nvml::kClockSm, &Reading::sm_clock_mhz),
                                      std::pair(nvml::kClockMemory, &Reading::memory_clock_mhz)}) {
@@ -372,17 +372,17 @@ ReadResult<base::Unit> LibraryProbe::ReadClocks(const DeviceState& device, Readi
         CARMA_TRY(Given(device, api_.clock(device.board, type, &mhz), "clock", Weight::kTells));
     if (given && mhz <= kFastestMhz) reading.*target = mhz;
   }
-  return base::Unit{};
+  return Unit{};
 }
 
-ReadResult<base::Unit> LibraryProbe::ReadCondition(DeviceState& device, Reading& reading) {
+ReadResult<Unit> LibraryProbe::ReadCondition(DeviceState& device, Reading& reading) {
   DeviceState& keeper = devices_[device.keeper];
   if (!keeper.condition_taken || reading.taken - *keeper.condition_taken >= kConditionSpan) {
     keeper.condition = CARMA_TRY(AskCondition(calls_, device));
     keeper.condition_taken = reading.taken;
   }
   reading.condition = keeper.condition;
-  return base::Unit{};
+  return Unit{};
 }
 
 }  // namespace
@@ -391,13 +391,13 @@ std::unique_ptr<NvmlProbe> MakeNvmlProbe(NvmlLibrary library) {
   return std::make_unique<LibraryProbe>(std::move(library));
 }
 
-base::Result<std::unique_ptr<NvmlProbe>> LoadNvmlProbe(const std::string& library) {
+Result<std::unique_ptr<NvmlProbe>> LoadNvmlProbe(const std::string& library) {
   NvmlLibrary loaded = CARMA_TRY(LoadNvml(library));
   return MakeNvmlProbe(std::move(loaded));
 }
 
 std::expected<DriverVersions, NoDriver> AskDriverVersions(const std::string& library) {
-  const base::Result<NvmlLibrary> loaded = LoadNvml(library);
+  const Result<NvmlLibrary> loaded = LoadNvml(library);
   if (!loaded) return std::unexpected(NoDriver{.message = loaded.error().message});
   const NvmlApi& api = loaded->api;
   if (const nvml::Return code = api.init(); code != nvml::kSuccess) {

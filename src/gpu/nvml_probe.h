@@ -35,7 +35,7 @@ class NvmlProbe : public Probe {
 // utilisation, power, energy or temperature, because decisions depend on them; other values are
 // then absent. A lost GPU is kNotFound for every call. Errors: kUnavailable: no such library, or
 // one without the indispensable functions.
-base::Result<std::unique_ptr<NvmlProbe>> LoadNvmlProbe(const std::string& library = kNvmlLibrary);
+Result<std::unique_ptr<NvmlProbe>> LoadNvmlProbe(const std::string& library = kNvmlLibrary);
 
 // The same for a library that is loaded already.
 std::unique_ptr<NvmlProbe> MakeNvmlProbe(NvmlLibrary library);

@@ -50,7 +50,7 @@ bool IsMpsServer(pid_t pid, const std::vector<ProcessUse>& known) {
 
 std::unexpected<ReadError> Absurd(const NvmlDevice& device) {
   return std::unexpected(
-      ReadError(base::ErrorCode::kCorrupt, "an implausible number of processes", device.info.uuid));
+      ReadError(ErrorCode::kCorrupt, "an implausible number of processes", device.info.uuid));
 }
 
 // Where the cgroup v2 tree is mounted: beside trees of version 1 it is not /sys/fs/cgroup itself.
@@ -91,17 +91,16 @@ nvml::Return NvmlProcesses::Ask(nvml::GetProcessesFn* function, nvml::Device han
   return code;
 }
 
-ReadResult<base::Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& device,
-                                          nvml::GetProcessesFn* function, const char* what,
-                                          bool mps) {
-  if (!function) return base::Unit{};
+ReadResult<Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& device,
+                                    nvml::GetProcessesFn* function, const char* what, bool mps) {
+  if (!function) return Unit{};
   nvml::Return code = Ask(function, device.handle);
   // Not every driver lists the processes of an instance by its own handle.
   const bool whole_list = device.info.mig && (MeansAbsent(code) || code == nvml::kInvalidArgument);
   if (whole_list) code = Ask(function, device.board);
   if (code == nvml::kInsufficientSize) return Absurd(device);
   const bool given = CARMA_TRY(calls.Given(device.info.uuid, code, what, Weight::kDecides));
-  if (!given) return base::Unit{};
+  if (!given) return Unit{};
   if (count_ > lines_.size()) return Absurd(device);
   std::vector<ProcessUse> uses;
   for (std::uint32_t i = 0; i < count_; ++i) {
@@ -113,14 +112,14 @@ ReadResult<base::Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& de
     AddUse(uses, use);
   }
   for (const ProcessUse& use : uses) MergeUse(now_, use);
-  return base::Unit{};
+  return Unit{};
 }
 
 ReadResult<std::vector<ProcessUse>> NvmlProcesses::List(NvmlCalls& calls,
                                                         const NvmlDevice& device) {
   const NvmlApi& api = calls.api;
   now_.clear();
-  ReadResult<base::Unit> step = Add(calls, device, api.compute, "compute processes", false);
+  ReadResult<Unit> step = Add(calls, device, api.compute, "compute processes", false);
   if (step) step = Add(calls, device, api.graphics, "graphics processes", false);
   if (step) step = Add(calls, device, api.mps, "MPS processes", true);
   if (!step) return std::unexpected(step.error());
@@ -132,11 +131,11 @@ ReadResult<std::vector<ProcessUse>> NvmlProcesses::List(NvmlCalls& calls,
   return now_;
 }
 
-ReadResult<base::Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
-                                                    std::optional<double> busy,
-                                                    std::vector<ProcessUse>& processes) {
+ReadResult<Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
+                                              std::optional<double> busy,
+                                              std::vector<ProcessUse>& processes) {
   nvml::GetProcessUtilizationFn* function = calls.api.process_utilization;
-  if (!function || device.info.mig || processes.empty()) return base::Unit{};
+  if (!function || device.info.mig || processes.empty()) return Unit{};
   std::uint32_t count = std::max(static_cast<std::uint32_t>(samples_.size()),
                                  static_cast<std::uint32_t>(processes.size()) + kRoom);
   samples_.resize(count);
@@ -149,8 +148,7 @@ ReadResult<base::Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const Nvml
   const bool given =
       CARMA_TRY(calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
                             "utilization by each process", Weight::kTells));
-  if (!given || count > samples_.size() || (count == 0 && busy.value_or(0) > 0))
-    return base::Unit{};
+  if (!given || count > samples_.size() || (count == 0 && busy.value_or(0) > 0)) return Unit{};
   std::map<pid_t, const nvml::ProcessUtilization*> newest;
   for (std::uint32_t i = 0; i < count; ++i) {
     const nvml::ProcessUtilization*& known = newest[static_cast<pid_t>(samples_[i].pid)];
@@ -164,7 +162,7 @@ ReadResult<base::Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const Nvml
         ToFraction(Percent(found == newest.end() ? 0.0 : found->second->sm));
     if (share) use.kernel_time = share->value();
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 void NvmlProcesses::AddGroups(const NvmlApi& api, const NvmlDevice& device,

@@ -22,9 +22,8 @@ class NvmlProcesses {
   // Adds kernel_time to those of List(), only for a whole GPU: clients of MPS and instances have
   // none. busy: the GPU's own utilisation; if kernels ran but the driver names no process,
   // kernel_time is unknown. Errors: only a lost GPU or driver.
-  ReadResult<base::Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
-                                       std::optional<double> busy,
-                                       std::vector<ProcessUse>& processes);
+  ReadResult<Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
+                                 std::optional<double> busy, std::vector<ProcessUse>& processes);
   // Fills in the control groups that have limits; only for a whole GPU. A process counts for the
   // group that it was in when it was first listed.
   void AddGroups(const NvmlApi& api, const NvmlDevice& device, std::vector<ProcessUse>& processes);
@@ -32,8 +31,8 @@ class NvmlProcesses {
   void Forget() { seen_us_ = 0; }
 
  private:
-  ReadResult<base::Unit> Add(NvmlCalls& calls, const NvmlDevice& device,
-                             nvml::GetProcessesFn* function, const char* what, bool mps);
+  ReadResult<Unit> Add(NvmlCalls& calls, const NvmlDevice& device, nvml::GetProcessesFn* function,
+                       const char* what, bool mps);
   nvml::Return Ask(nvml::GetProcessesFn* function, nvml::Device handle);
 
   std::vector<ProcessUse> now_;

@@ -34,8 +34,7 @@ struct MigPlace {
   int profile = -1;          // NVML's number of the GPU instance's profile; -1: not reported
   std::string profile_name;  // "3g.20gb", derived from slices and memory
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& place) {
+  static void VisitFields(auto& field, auto& place) {
     field("parent", place.parent_uuid, "", kNameRule);
     field("gpu_instance", place.gpu_instance, "", kInstanceRule);
     field("compute_instance", place.compute_instance, "", kInstanceRule);
@@ -84,8 +83,7 @@ struct DeviceInfo {
   DeviceTrouble trouble;
 
   // Without trouble.cause.
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& info) {
+  static void VisitFields(auto& field, auto& info) {
     field("uuid", info.uuid, "", kNameRule);
     field("name", info.name, "", kNameRule);
     field("pci", info.pci, "", kNameRule);
@@ -115,8 +113,7 @@ struct ProcessUse {
   std::string group;
   std::int64_t group_mib = 0;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& use) {
+  static void VisitFields(auto& field, auto& use) {
     field("pid", use.pid, "", {.low = 0, .high = 1 << 30});
     field("used_mib", use.used_mib, "", kMibRule);
     field("mps_server", use.mps_server, "", {.unless_empty = true});
@@ -165,8 +162,7 @@ struct Condition {
   std::optional<bool> mig;  // divided into instances
   std::optional<RecoveryAction> recovery;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& condition) {
+  static void VisitFields(auto& field, auto& condition) {
     field("ecc_corrected", condition.ecc_corrected, "", kCountRule);
     field("ecc_uncorrected", condition.ecc_uncorrected, "", kCountRule);
     field("rows_remapped", condition.rows_remapped, "", kCountRule);
@@ -215,8 +211,7 @@ struct Reading {
   std::vector<int> xids;
 
   // Without `taken`; defined in reading_json.cc, the only user.
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& reading);
+  static void VisitFields(auto& field, auto& reading);
   friend bool operator==(const Reading&, const Reading&) = default;
 };
 

@@ -6,7 +6,7 @@
 
 namespace carma::gpu {
 
-ReadError::ReadError(base::ErrorCode kind, std::string what, std::string of)
+ReadError::ReadError(ErrorCode kind, std::string what, std::string of)
     : code(kind), message(std::move(what)), gpu(std::move(of)) {}
 
 ReadError::ReadError(base::Error error) : code(error.code), message(std::move(error.message)) {}

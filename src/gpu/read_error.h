@@ -9,7 +9,7 @@
 namespace carma::gpu {
 
 struct ReadError {
-  ReadError(base::ErrorCode kind, std::string what, std::string of = "");
+  ReadError(ErrorCode kind, std::string what, std::string of = "");
   // An error of the driver as a whole. Implicit, so that such errors convert to ReadError.
   ReadError(base::Error error);
 
@@ -18,7 +18,7 @@ struct ReadError {
   // The error with that sentence, for callers without a notion of GPUs.
   base::Error AsError() const { return {code, Sentence()}; }
 
-  base::ErrorCode code;
+  ErrorCode code;
   std::string message;  // one line that does not name the GPU
   // The GPU's UUID, or its number in the driver's list if the UUID is unknown; empty: the error is
   // not about one GPU.

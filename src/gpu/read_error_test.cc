@@ -12,7 +12,7 @@ TEST(ReadError, NamesTheGpuWhereNobodyElseDoes) {
 }
 
 TEST(ReadError, AnErrorOfTheDriverNamesNoGpu) {
-  const base::Result<base::Unit> opened = Unavailable("no driver");
+  const Result<Unit> opened = Unavailable("no driver");
   const ReadResult<int> read = std::unexpected(opened.error());
   EXPECT_EQ(read.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(read.error().gpu, "");

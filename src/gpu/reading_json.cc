@@ -31,8 +31,7 @@ Result<Reading> ReadingFromJson(const Json& json) {
 
 }  // namespace
 
-template <class Visitor, class Self>
-void Reading::VisitFields(Visitor& field, Self& reading) {
+void Reading::VisitFields(auto& field, auto& reading) {
   field("total_mib", reading.total_mib, "", kMibRule);
   field("reserved_mib", reading.reserved_mib, "", kMibRule);
   field("used_mib", reading.used_mib, "", kMibRule);

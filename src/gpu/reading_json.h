@@ -15,7 +15,7 @@ namespace carma::gpu {
 // {"code":…,"gpu":…,"message":…}, without "gpu" if none is named.
 nlohmann::json ErrorToJson(const ReadError& error);
 // Errors: kInvalid with the place below /error.
-base::Result<ReadError> ErrorFromJson(const nlohmann::json& json);
+Result<ReadError> ErrorFromJson(const nlohmann::json& json);
 
 nlohmann::json ReadingToJson(const Reading& reading);
 
@@ -23,6 +23,6 @@ nlohmann::json ReadingToJson(const Reading& reading);
 void AddAnswer(const ReadResult<Reading>& answer, nlohmann::json& json);
 // Reads it from an object. Errors: kInvalid with the place: neither or both of the two, values out
 // of range.
-base::Result<ReadResult<Reading>> TakeAnswer(base::JsonReader& in);
+Result<ReadResult<Reading>> TakeAnswer(base::JsonReader& in);
 
 }  // namespace carma::gpu

@@ -42,6 +42,6 @@ std::string RecordingLine(const RecordedAnswer& answer);
 // Errors: kInvalid with the line: no recording, another version, values out of range, times that go
 // back, more than kMaxRecordingBytes. An incomplete last line, left by a killed recorder, is
 // ignored.
-base::Result<Recording> ParseRecording(std::string_view text);
+Result<Recording> ParseRecording(std::string_view text);
 
 }  // namespace carma::gpu

@@ -55,10 +55,10 @@ std::string Sanity::Objection(const Reading& reading) {
   return "SM activity is stuck at zero while kernels run all the time";
 }
 
-ReadResult<base::Unit> Sanity::Check(const std::string& uuid, const Reading& reading) {
+ReadResult<Unit> Sanity::Check(const std::string& uuid, const Reading& reading) {
   std::string objection = Objection(reading);
-  if (objection.empty()) return base::Unit{};
-  return std::unexpected(ReadError(base::ErrorCode::kCorrupt, std::move(objection), uuid));
+  if (objection.empty()) return Unit{};
+  return std::unexpected(ReadError(ErrorCode::kCorrupt, std::move(objection), uuid));
 }
 
 }  // namespace carma::gpu

@@ -23,7 +23,7 @@ class Sanity {
   // Call it in the order of readings. Errors: kCorrupt, with the GPU: more memory in use than there
   // is, a process larger than the GPU, a value that is not a number or out of range, a decreasing
   // energy counter (reported once), stuck activity counters.
-  ReadResult<base::Unit> Check(const std::string& uuid, const Reading& reading);
+  ReadResult<Unit> Check(const std::string& uuid, const Reading& reading);
   // The driver was reloaded, so its counters restart.
   void Forget() { *this = {}; }
 

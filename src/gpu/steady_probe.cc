@@ -40,14 +40,14 @@ void SteadyProbe::Place() {
   }
 }
 
-ReadResult<base::Unit> SteadyProbe::List() {
+ReadResult<Unit> SteadyProbe::List() {
   ReadResult<std::vector<DeviceInfo>> listed = probe_->Devices();
   listed_ = listed.has_value();
   if (!listed) return std::unexpected(listed.error());
   driver_list_ = std::move(*listed);
   if (kept_.empty()) kept_ = driver_list_;
   Place();
-  return base::Unit{};
+  return Unit{};
 }
 
 ReadResult<std::vector<DeviceInfo>> SteadyProbe::Devices() {
@@ -67,10 +67,10 @@ ReadResult<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
   }
   if (!numbers_[device]) {
     return std::unexpected(
-        ReadError(base::ErrorCode::kNotFound, kept_[device].trouble.text, kept_[device].uuid));
+        ReadError(ErrorCode::kNotFound, kept_[device].trouble.text, kept_[device].uuid));
   }
   ReadResult<Reading> reading = probe_->Read(*numbers_[device], now);
-  lost_[device] = !reading && reading.error().code == base::ErrorCode::kNotFound;
+  lost_[device] = !reading && reading.error().code == ErrorCode::kNotFound;
   return reading;
 }
 

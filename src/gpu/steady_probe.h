@@ -38,7 +38,7 @@ class SteadyProbe : public Probe {
   void Keep(std::vector<DeviceInfo> devices);
 
  private:
-  ReadResult<base::Unit> List();
+  ReadResult<Unit> List();
   void Place();
 
   std::unique_ptr<Probe> probe_;

@@ -55,8 +55,7 @@ std::optional<double> Window::Utilization() const {
 std::optional<double> Window::SmActiveP95() const {
   if (single()) return samples_.front().sm_active;
   std::vector<Stretch> stretches = Stretches(&Sample::sm_active);
-  std::sort(stretches.begin(), stretches.end(),
-            [](const Stretch& a, const Stretch& b) { return a.mean < b.mean; });
+  std::ranges::sort(stretches, [](const Stretch& a, const Stretch& b) { return a.mean < b.mean; });
   double total = 0;
   for (const Stretch& stretch : stretches) total += base::Seconds(stretch.to - stretch.from);
   double below = 0;

@@ -357,8 +357,8 @@ Taken Finish(Draft& draft) {
 
 }  // namespace
 
-base::Result<LayerList> ReadLayerList(std::string_view text, std::string_view place) {
-  const base::Result<Json> root = base::ParseJson(text);
+Result<LayerList> ReadLayerList(std::string_view text, std::string_view place) {
+  const Result<Json> root = base::ParseJson(text);
   if (!root) return base::Wrap(root.error(), base::Printable(place));
   Draft draft;
   Taken taken = TakeObject(*root, draft);

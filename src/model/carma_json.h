@@ -10,6 +10,6 @@ namespace carma::model {
 
 // Reads `text`, which must be one object. Errors: kInvalid "place: /layers/3/1: expected …", for
 // broken JSON without the pointer.
-base::Result<LayerList> ReadLayerList(std::string_view text, std::string_view place);
+Result<LayerList> ReadLayerList(std::string_view text, std::string_view place);
 
 }  // namespace carma::model

@@ -19,22 +19,22 @@ namespace {
 // Lines of a file, unpacked on the way if it is packed; zlib passes plain text through.
 class PackedLines {
  public:
-  static base::Result<PackedLines> Open(const std::string& path) {
+  static Result<PackedLines> Open(const std::string& path) {
     base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (fd.get() < 0) return base::FailErrno(errno, base::Printable(path));
+    if (fd.get() < 0) return FailErrno(errno, base::Printable(path));
     struct stat info {};
-    if (::fstat(fd.get(), &info) != 0) return base::FailErrno(errno, "stat " + path);
+    if (::fstat(fd.get(), &info) != 0) return FailErrno(errno, "stat " + path);
     if (!S_ISREG(info.st_mode)) return Invalid(base::Printable(path) + ": expected a regular file");
     PackedLines lines;
     lines.path_ = base::Printable(path);
     lines.file_.reset(::gzdopen(fd.get(), "rb"));
-    if (lines.file_ == nullptr) return base::FailErrno(ENOMEM, "unpack " + path);
+    if (lines.file_ == nullptr) return FailErrno(ENOMEM, "unpack " + path);
     fd.release();  // gzclose closes it
     return lines;
   }
 
   // The next line, without its end; false at the end of the file.
-  base::Result<bool> Next(std::string& line) {
+  Result<bool> Next(std::string& line) {
     line.clear();
     while (true) {
       const std::string_view rest = std::string_view(buffer_).substr(at_);
@@ -65,7 +65,7 @@ class PackedLines {
     return Invalid("{}:{}: {}", path_, number_ + 1, what);
   }
 
-  base::Result<bool> Fill() {
+  Result<bool> Fill() {
     buffer_.resize(kChunk);
     at_ = 0;
     const int got = ::gzread(file_.get(), buffer_.data(), kChunk);
@@ -91,16 +91,15 @@ class PackedLines {
 
 }  // namespace
 
-base::Result<base::Unit> ForEachModel(const std::string& path,
-                                      const std::function<bool(LayerList)>& take) {
+Result<Unit> ForEachModel(const std::string& path, const std::function<bool(LayerList)>& take) {
   auto lines = CARMA_TRY(PackedLines::Open(path));
   std::string line;
   while (true) {
     const bool more = CARMA_TRY(lines.Next(line));
-    if (!more) return base::Unit{};
+    if (!more) return Unit{};
     if (base::Trim(line).empty()) continue;
     LayerList list = CARMA_TRY(ReadLayerList(line, lines.Place()));
-    if (!take(std::move(list))) return base::Unit{};
+    if (!take(std::move(list))) return Unit{};
   }
 }
 

@@ -168,7 +168,7 @@ struct Row {
 };
 
 // A cell may take several lines; the number of parameters is in the first one.
-base::Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
+Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
   std::vector<Row> rows;
   while (true) {
     if (lines.AtEnd()) return lines.Fail("the table ends without its closing line: cut off?");
@@ -328,7 +328,7 @@ bool ReadRow(const Row& row, Table& table) {
   return true;
 }
 
-base::Result<Table> ReadRows(const Lines& lines, const std::vector<Row>& rows) {
+Result<Table> ReadRows(const Lines& lines, const std::vector<Row>& rows) {
   Table table;
   for (const Row& row : rows) {
     if (ReadRow(row, table)) continue;
@@ -381,8 +381,8 @@ struct Sums {
 };
 
 // Moves the layers to the list, in the order in which they finish.
-base::Result<Sums> TakeInOrder(LayerList& list, Table& table, const std::vector<Row>& rows,
-                               const Lines& lines) {
+Result<Sums> TakeInOrder(LayerList& list, Table& table, const std::vector<Row>& rows,
+                         const Lines& lines) {
   Sums sums;
   const std::vector<std::int64_t> inside = ParamsInside(table);
   for (const std::size_t i : FinishingOrder(table.depths)) {
@@ -412,7 +412,7 @@ base::Result<Sums> TakeInOrder(LayerList& list, Table& table, const std::vector<
 
 }  // namespace
 
-base::Result<LayerList> ReadKeras(Lines& lines) {
+Result<LayerList> ReadKeras(Lines& lines) {
   LayerList list;
   list.format = SummaryFormat::kKeras;
   const Grid grid(lines.Take());

@@ -6,7 +6,7 @@ namespace carma::model {
 
 bool Shape::ScalesWithBatch() const {
   const auto all = dimensions();
-  return std::any_of(all.begin(), all.end(), [](std::int64_t d) { return d < 0; });
+  return std::ranges::any_of(all, [](std::int64_t d) { return d < 0; });
 }
 
 std::int64_t Shape::Elements() const {

@@ -234,7 +234,7 @@ std::vector<std::size_t> FinishingOrder(std::span<const int> depths) {
   return order;
 }
 
-base::Result<base::Unit> Totals::Read(Lines& lines) {
+Result<Unit> Totals::Read(Lines& lines) {
   // Other lines that torchsummary, torchinfo and Keras print there.
   constexpr std::string_view kPassSize = "Forward/backward pass size (MB):";
   constexpr std::string_view kSizes[] = {"Input size",      "Forward/backward pass size",
@@ -264,7 +264,7 @@ base::Result<base::Unit> Totals::Read(Lines& lines) {
                                     base::Printable(number, 40), count->first));
     }
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 bool AddParams(std::int64_t& sum, std::int64_t params) {
@@ -388,7 +388,7 @@ void NoteMissingShapes(LayerList& list) {
                       shapeless, operations));
 }
 
-base::Result<Lines> Lines::Split(std::string_view text, std::string_view path) {
+Result<Lines> Lines::Split(std::string_view text, std::string_view path) {
   Lines lines;
   lines.path_ = base::Printable(path);
   while (!text.empty()) {

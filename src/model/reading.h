@@ -27,7 +27,7 @@ class Lines {
  public:
   // Errors: kInvalid "path:line: …" for a NUL byte, lines beyond kMaxLineBytes, more than
   // kMaxLines.
-  static base::Result<Lines> Split(std::string_view text, std::string_view path);
+  static Result<Lines> Split(std::string_view text, std::string_view path);
 
   std::size_t size() const { return lines_.size(); }
   bool AtEnd() const { return next_ == lines_.size(); }
@@ -82,7 +82,7 @@ struct Totals {
   std::optional<double> pass_mb;  // "Forward/backward pass size", in the program's own megabytes
   // Reads lines as long as they are totals, sizes, rules or blank; stops at the first other line.
   // Errors: a total that is not a number.
-  base::Result<base::Unit> Read(Lines& lines);
+  Result<Unit> Read(Lines& lines);
 };
 
 // Adds to a sum of parameters; false, and the sum unchanged, beyond kMaxElements.
@@ -110,9 +110,9 @@ void NoteMissingShapes(LayerList& list);
 
 // One function per format. `lines` is at the header line (for a tree: its first line) before the
 // call and after the summary afterwards. Errors: kInvalid "path:line: …".
-base::Result<LayerList> ReadTorchSummary(Lines& lines);
-base::Result<LayerList> ReadTorchInfo(Lines& lines);
-base::Result<LayerList> ReadTorchTree(Lines& lines);
-base::Result<LayerList> ReadKeras(Lines& lines);
+Result<LayerList> ReadTorchSummary(Lines& lines);
+Result<LayerList> ReadTorchInfo(Lines& lines);
+Result<LayerList> ReadTorchTree(Lines& lines);
+Result<LayerList> ReadKeras(Lines& lines);
 
 }  // namespace carma::model

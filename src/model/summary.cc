@@ -18,7 +18,7 @@ namespace {
 struct Reader {
   SummaryFormat format;
   std::string_view name;  // for people
-  base::Result<LayerList> (*read)(Lines& lines);
+  Result<LayerList> (*read)(Lines& lines);
 };
 constexpr std::array kReaders{
     Reader{SummaryFormat::kTorchSummary, "torchsummary", ReadTorchSummary},
@@ -97,7 +97,7 @@ bool IsTitle(std::string_view line) {
   return IsRule(line) || base::Trim(line).starts_with("Model: \"");
 }
 
-base::Result<LayerList> ReadText(Lines& lines) {
+Result<LayerList> ReadText(Lines& lines) {
   const Reader* reader = nullptr;
   std::size_t passed_over = 0;
   while (!lines.AtEnd()) {
@@ -134,7 +134,7 @@ base::Result<LayerList> ReadText(Lines& lines) {
 
 }  // namespace
 
-base::Result<LayerList> ParseSummary(std::string_view text, std::string_view path) {
+Result<LayerList> ParseSummary(std::string_view text, std::string_view path) {
   if (text.size() > kMaxSummaryBytes) {
     return Invalid("{}:1: a summary of {} bytes, at most {} are accepted", base::Printable(path),
                    text.size(), kMaxSummaryBytes);

@@ -18,7 +18,7 @@ namespace carma::model {
 // /json/pointer: expected …" for JSON) for text of no known format, two summaries in one file, a
 // table or tree that is cut off, numbers that make no sense, and everything beyond the limits of
 // layers.h. A readable but incomplete-looking part gets a Note, never a silent guess.
-base::Result<LayerList> ParseSummary(std::string_view text, std::string_view path);
+Result<LayerList> ParseSummary(std::string_view text, std::string_view path);
 
 // Maximum size of all lines of a data set, unpacked.
 inline constexpr std::size_t kMaxDataSetBytes = std::size_t{1} << 30;
@@ -26,7 +26,6 @@ inline constexpr std::size_t kMaxDataSetBytes = std::size_t{1} << 30;
 // One model per line in the same JSON, many models (data sets); a gzip file is unpacked on the way.
 // Calls `take` for each in order; returning false stops. Blank lines are skipped. Errors: those of
 // the file (kNotFound, kDenied, kIo), and as ParseSummary with "path:line: /json/pointer: …".
-base::Result<base::Unit> ForEachModel(const std::string& path,
-                                      const std::function<bool(LayerList)>& take);
+Result<Unit> ForEachModel(const std::string& path, const std::function<bool(LayerList)>& take);
 
 }  // namespace carma::model

@@ -183,7 +183,7 @@ struct Table {
 };
 
 // Reads the table up to its closing line.
-base::Result<Table> TakeTable(Lines& lines, const Header& header) {
+Result<Table> TakeTable(Lines& lines, const Header& header) {
   Table table;
   std::vector<std::string> path;  // names of the attributes that lead to the row
   while (true) {
@@ -238,7 +238,7 @@ std::vector<std::size_t> TakeInOrder(LayerList& list, Table& table) {
 
 }  // namespace
 
-base::Result<LayerList> ReadTorchInfo(Lines& lines) {
+Result<LayerList> ReadTorchInfo(Lines& lines) {
   LayerList list;
   list.format = SummaryFormat::kTorchInfo;
   const Header header = ParseHeader(lines.Take());

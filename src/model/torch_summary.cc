@@ -36,7 +36,7 @@ std::optional<Layer> ParseRow(std::string_view line) {
 
 }  // namespace
 
-base::Result<LayerList> ReadTorchSummary(Lines& lines) {
+Result<LayerList> ReadTorchSummary(Lines& lines) {
   LayerList list;
   list.format = SummaryFormat::kTorchSummary;
   lines.Take();

@@ -83,7 +83,7 @@ class TreeReader {
  public:
   explicit TreeReader(Lines& lines) : lines_(lines) { list_.format = SummaryFormat::kTorchTree; }
 
-  base::Result<LayerList> Read() {
+  Result<LayerList> Read() {
     do {
       if (lines_.AtEnd()) {
         return lines_.Fail(fmt::format("the tree ends inside {}, which begins in line {}: cut off?",
@@ -100,7 +100,7 @@ class TreeReader {
   }
 
  private:
-  base::Result<base::Unit> TakeLine(std::string_view line) {
+  Result<Unit> TakeLine(std::string_view line) {
     if (line.starts_with(')')) {
       std::optional<std::int64_t> params;
       if (!ParseTail(line.substr(1), params)) {
@@ -117,7 +117,7 @@ class TreeReader {
     // Any other line between modules is text that a module prints about itself.
     if (!opening) {
       if (!line.empty()) ++passed_over_;
-      return base::Unit{};
+      return Unit{};
     }
     Open module;
     module.layer.type = opening->type;
@@ -133,7 +133,7 @@ class TreeReader {
     if (open_.size() == kMaxDepth)
       return lines_.Fail(fmt::format("modules nested deeper than {} levels", kMaxDepth));
     open_.push_back(std::move(module));
-    if (!opening->arguments) return base::Unit{};
+    if (!opening->arguments) return Unit{};
     told_ |= opening->params.has_value();
     const auto derived = ReadConstructor(*opening->arguments, open_.back().layer);
     if (!opening->params && !derived && !opening->arguments->empty())
@@ -142,7 +142,7 @@ class TreeReader {
   }
 
   // Ends the innermost module; `params` are its own and its children's, as printed or derived.
-  base::Result<base::Unit> Close(std::optional<std::int64_t> params) {
+  Result<Unit> Close(std::optional<std::int64_t> params) {
     Open module = std::move(open_.back());
     open_.pop_back();
     Layer& layer = module.layer;
@@ -169,11 +169,11 @@ class TreeReader {
     for (std::int64_t i = 0; i < module.copies; ++i) {
       if (!AddParams(sum, all)) return lines_.Fail("more than 2^48 parameters");
     }
-    return base::Unit{};
+    return Unit{};
   }
 
   // "(0-11): 12 x Layer(…)" stands for twelve equal modules in a row.
-  base::Result<base::Unit> Copy(const Open& module) {
+  Result<Unit> Copy(const Open& module) {
     const std::size_t rows = list_.layers.size() - module.first_row;
     const std::size_t copies = static_cast<std::size_t>(module.copies) - 1;
     if (copies > (kMaxCopiedRows - copied_rows_) / rows)
@@ -192,7 +192,7 @@ class TreeReader {
         list_.layers.push_back(std::move(layer));
       }
     }
-    return base::Unit{};
+    return Unit{};
   }
 
   // Conv1D of transformers has inputs x outputs + outputs parameters and prints neither. It reads
@@ -292,7 +292,7 @@ class TreeReader {
 
 }  // namespace
 
-base::Result<LayerList> ReadTorchTree(Lines& lines) {
+Result<LayerList> ReadTorchTree(Lines& lines) {
   return TreeReader(lines).Read();
 }
 

@@ -48,8 +48,8 @@ std::vector<File> PackAll() {
 
 const File* Find(std::string_view name) {
   static const std::vector<File> kFiles = PackAll();
-  const auto found = std::find_if(kFiles.begin(), kFiles.end(),
-                                  [&](const File& file) { return file.name == name; });
+  const auto found =
+      std::ranges::find_if(kFiles, [&](const File& file) { return file.name == name; });
   return found == kFiles.end() ? nullptr : &*found;
 }
 

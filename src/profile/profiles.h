@@ -60,7 +60,6 @@ std::optional<double> IterationS(const WorkloadProfile& profile);
 std::string ProfilesCsv(std::span<const WorkloadProfile> profiles);
 // where: the file's name for messages. Errors: kInvalid with the line: a column missing, a value
 // out of its range, sensitivity without pressure, a workload twice on one type of GPU.
-base::Result<std::vector<WorkloadProfile>> ParseProfiles(std::string_view text,
-                                                         std::string_view where);
+Result<std::vector<WorkloadProfile>> ParseProfiles(std::string_view text, std::string_view where);
 
 }  // namespace carma::profile

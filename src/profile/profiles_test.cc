@@ -58,7 +58,7 @@ TEST(Profiles, AreRefusedWhereTheyCannotBeMeant) {
   for (const Case& each : cases) {
     const auto read = ParseProfiles(header + each.row, "profiles.csv");
     ASSERT_FALSE(read) << each.name;
-    EXPECT_EQ(read.error().code, base::ErrorCode::kInvalid) << each.name;
+    EXPECT_EQ(read.error().code, ErrorCode::kInvalid) << each.name;
     EXPECT_THAT(read.error().message, HasSubstr(each.complaint)) << each.name;
   }
   EXPECT_FALSE(ParseProfiles("workload\na\n", "profiles.csv"));

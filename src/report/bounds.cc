@@ -36,8 +36,7 @@ double AreaBound(std::span<const BoundTask> tasks, double capacity,
     turns.push_back({begins_s + task.run_s, -each});
     left += each * task.run_s;
   }
-  std::sort(turns.begin(), turns.end(),
-            [](const Turn& a, const Turn& b) { return a.at_s < b.at_s; });
+  std::ranges::sort(turns, [](const Turn& a, const Turn& b) { return a.at_s < b.at_s; });
   double bound_s = left / capacity, from_s = 0, rate = 0;
   for (const Turn& turn : turns) {
     left -= rate * (turn.at_s - from_s);

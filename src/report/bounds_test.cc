@@ -19,8 +19,8 @@ BoundTask Released(std::int64_t release_s, double run_s, int gpus = 1, double sm
 }
 
 double BoundNamed(const std::vector<Bound>& bounds, const std::string& name) {
-  const auto found = std::find_if(bounds.begin(), bounds.end(),
-                                  [&](const Bound& each) { return each.name == name; });
+  const auto found =
+      std::ranges::find_if(bounds, [&](const Bound& each) { return each.name == name; });
   return found == bounds.end() ? -1 : found->makespan_s;
 }
 
@@ -73,7 +73,7 @@ TEST(Bounds, WithoutTasksOrGpusThereIsNone) {
 TEST(Bounds, TheOrderOfTheTasksDoesNotMatter) {
   std::vector<BoundTask> tasks{Released(0, 100), Released(50, 300, 2), Released(20, 80)};
   const std::vector<Bound> forth = MakespanBounds(tasks, {.gpus = 2, .usable_mib = 1'000});
-  std::reverse(tasks.begin(), tasks.end());
+  std::ranges::reverse(tasks);
   EXPECT_EQ(MakespanBounds(tasks, {.gpus = 2, .usable_mib = 1'000}), forth);
 }
 

@@ -84,7 +84,7 @@ std::string CdfChart(std::string_view what, std::span<const Distribution> cases,
   for (const Distribution& each : cases) {
     if (each.values.empty()) continue;
     std::vector<double> sorted = each.values;
-    std::sort(sorted.begin(), sorted.end());
+    std::ranges::sort(sorted);
     std::vector<XY> curve{{0, 0}};
     for (std::size_t i = 0; i < sorted.size(); ++i) {
       // Equal values are one step, drawn to its top.

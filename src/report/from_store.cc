@@ -59,7 +59,7 @@ void StoreRun::Add(const store::StoredTask& stored) {
   life.started = record.attempt->started;
   life.ooms = record.ooms;
   for (const std::string& uuid : stored.gpu_uuids) life.last_gpus.push_back(GpuOf(uuid));
-  std::sort(life.last_gpus.begin(), life.last_gpus.end());
+  std::ranges::sort(life.last_gpus);
 
   RunTask& task = run_.tasks.emplace_back();
   task.id = core::Number(record.id);
@@ -120,8 +120,7 @@ void StoreRun::Settle(const Life& life) {
     last.end = task.ended ? EndOf(task.state) : AttemptEnd::kUnfinished;
   }
   // The row may already name the GPUs of a launch that is to follow, or of one that failed.
-  const bool same = last.gpus.empty() ||
-                    std::count(life.last_gpus.begin(), life.last_gpus.end(), last.gpus.front()) > 0;
+  const bool same = last.gpus.empty() || std::ranges::count(life.last_gpus, last.gpus.front()) > 0;
   if (same) last.gpus = life.last_gpus;
 }
 
@@ -129,9 +128,8 @@ void StoreRun::Settle(const Life& life) {
 // because it cannot distinguish them; those have another reason in the event.
 void StoreRun::MarkCrashes(const Life& life) {
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
-  auto marked = std::count_if(attempts.begin(), attempts.end(), [](const Attempt& each) {
-    return each.end == AttemptEnd::kOutOfMemory;
-  });
+  auto marked = std::ranges::count_if(
+      attempts, [](const Attempt& each) { return each.end == AttemptEnd::kOutOfMemory; });
   for (Attempt& attempt : attempts) {
     if (marked >= life.ooms) return;
     if (attempt.end != AttemptEnd::kFailed) continue;

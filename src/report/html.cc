@@ -102,10 +102,10 @@ std::string Body(std::span<const Report> reports, const std::optional<Clock>& cl
   metrics.reserve(reports.size());
   for (const Report& report : reports) metrics.push_back(report.metrics);
   const std::vector<Case> cases = CasesOf(metrics);
-  const bool simulated = std::any_of(metrics.begin(), metrics.end(),
-                                     [](const Metrics& each) { return each.simulated; });
-  const bool recorded = std::any_of(metrics.begin(), metrics.end(),
-                                    [](const Metrics& each) { return !each.simulated; });
+  const bool simulated =
+      std::ranges::any_of(metrics, [](const Metrics& each) { return each.simulated; });
+  const bool recorded =
+      std::ranges::any_of(metrics, [](const Metrics& each) { return !each.simulated; });
   Put(out, "<p>{}{}, {}; {}.</p>\n",
       metrics.size() == 1 ? "" : fmt::format("{} runs; the first: ", metrics.size()),
       Counted(metrics.front().tasks, "task"), Counted(metrics.front().gpus, "GPU"),

@@ -143,7 +143,7 @@ void PutDistributions(std::string& out, const Recorded& cases) {
     for (std::size_t i = 0; i < shown; ++i) {
       const std::vector<double>& values = times[i].*panel.values;
       if (values.empty()) continue;
-      high = std::max(high, *std::max_element(values.begin(), values.end()));
+      high = std::max(high, *std::ranges::max_element(values));
       lines.push_back({NameOf(cases[i].first), fmt::format("l{}", i), values});
     }
     if (lines.empty() || high <= 0) continue;

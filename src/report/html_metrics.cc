@@ -86,8 +86,8 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
     while (next < cases.size() && shown.size() < kColumns) shown.push_back(cases[next++]);
     PutMetricsTable(out, shown);
   } while (next < cases.size());
-  const bool replays = std::any_of(cases.begin(), cases.end(),
-                                   [](const Case& each) { return each.replays.size() > 1; });
+  const bool replays =
+      std::ranges::any_of(cases, [](const Case& each) { return each.replays.size() > 1; });
   if (!BoundNames(cases).empty()) {
     out +=
         "<p>Bounds: no policy can be faster; the line below says how far the trace total time is "
@@ -139,8 +139,8 @@ void PutGroups(std::string& out, const std::vector<Case>& cases) {
   }
   out += "</tbody></table></div>";
   if (rows > kMostRows) Put(out, "<p>{} of {} rows.</p>", kMostRows, rows);
-  const bool replays = std::any_of(cases.begin(), cases.end(),
-                                   [](const Case& each) { return each.replays.size() > 1; });
+  const bool replays =
+      std::ranges::any_of(cases, [](const Case& each) { return each.replays.size() > 1; });
   if (replays) out += "<p>From the first replay of each run.</p>";
   out += "</section>\n";
 }

@@ -20,12 +20,12 @@ void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool 
   if (colours) {
     for (const auto& [group, colour] : frame.colours) by_colour.emplace_back(colour, group);
   }
-  std::sort(by_colour.begin(), by_colour.end());
+  std::ranges::sort(by_colour);
   for (const auto& [colour, group] : by_colour) {
     if (colour == last) continue;  // those beyond the last colour share it
     last = colour;
-    const bool shared = std::count_if(by_colour.begin(), by_colour.end(),
-                                      [&](const auto& each) { return each.first == colour; }) > 1;
+    const bool shared = std::ranges::count_if(
+                            by_colour, [&](const auto& each) { return each.first == colour; }) > 1;
     if (group.empty() && frame.colours.size() == 1) continue;
     Put(out, "<span>{}{}</span>",
         Swatch(fmt::format(R"(<rect class="c{}" y="1" width="22" height="10"/>)", colour)),

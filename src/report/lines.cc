@@ -207,8 +207,7 @@ std::vector<std::string> BoundNames(std::span<const Case> cases) {
   std::vector<std::string> names;
   for (const Case& each : cases) {
     for (const Bound& bound : each.replays.front()->bounds) {
-      if (std::find(names.begin(), names.end(), bound.name) == names.end())
-        names.push_back(bound.name);
+      if (std::ranges::find(names, bound.name) == names.end()) names.push_back(bound.name);
     }
   }
   return names;
@@ -218,8 +217,8 @@ std::vector<std::string> BoundNames(std::span<const Case> cases) {
 std::optional<double> BoundOf(const Case& of, const std::string& name) {
   double sum_s = 0;
   for (const Metrics* each : of.replays) {
-    const auto found = std::find_if(each->bounds.begin(), each->bounds.end(),
-                                    [&](const Bound& bound) { return bound.name == name; });
+    const auto found =
+        std::ranges::find_if(each->bounds, [&](const Bound& bound) { return bound.name == name; });
     if (found == each->bounds.end()) return std::nullopt;
     sum_s += found->makespan_s;
   }

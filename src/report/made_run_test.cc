@@ -59,7 +59,7 @@ RunRecord Make(const MadeRun& options) {
       std::vector<Slot>(static_cast<std::size_t>(options.most_per_gpu)));
   std::vector<std::multimap<core::Time, std::pair<const Kind*, int>>> changes(slots.size());
   const auto busy_at = [](const std::vector<Slot>& gpu, double s) {
-    return std::count_if(gpu.begin(), gpu.end(), [s](const Slot& slot) { return slot.free_s > s; });
+    return std::ranges::count_if(gpu, [s](const Slot& slot) { return slot.free_s > s; });
   };
   double now_s = 0;
   for (int i = 0; i < options.tasks; ++i) {

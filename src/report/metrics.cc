@@ -74,7 +74,7 @@ Json ToJson(const Metrics& metrics) {
   return json;
 }
 
-base::Result<Metrics> FromJson(const Json& json) {
+Result<Metrics> FromJson(const Json& json) {
   Metrics metrics;
   JsonReader in(json, "");
   base::FieldReader fields(in, base::Unknown::kPassedOver);
@@ -88,8 +88,8 @@ std::string ToJsonText(const Metrics& metrics) {
   return base::DumpJson(ToJson(metrics));
 }
 
-base::Result<Metrics> FromJsonText(const std::string& text) {
-  base::Result<Json> json = base::ParseJson(text);
+Result<Metrics> FromJsonText(const std::string& text) {
+  Result<Json> json = base::ParseJson(text);
   if (!json) return std::unexpected(json.error());
   return FromJson(*json);
 }

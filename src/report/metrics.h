@@ -21,8 +21,7 @@ struct Spread {
   double median = 0;
   double p95 = 0;  // nearest rank of the 95th percentile
   double max = 0;
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& self) {
+  static void VisitFields(auto& field, auto& self) {
     field("mean", self.mean, "", kAmountRule);
     field("median", self.median, "", kAmountRule);
     field("p95", self.p95, "", kAmountRule);
@@ -41,8 +40,7 @@ struct GroupMetrics {
   Spread execution;
   Spread jct;
   std::optional<Spread> slowdown;
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& self) {
+  static void VisitFields(auto& field, auto& self) {
     field("name", self.name, "", kNameRule);
     field("tasks", self.tasks, "", kCountRule);
     field("executed", self.executed, "", kCountRule);
@@ -62,8 +60,7 @@ struct UserMetrics {
   double gpu_s = 0;           // execution times number of GPUs
   double waiting_mean_s = 0;  // of a task
   double stretch_mean = 0;    // completion over the time alone, or if unknown over execution
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& self) {
+  static void VisitFields(auto& field, auto& self) {
     field("name", self.name, "", kNameRule);
     field("tasks", self.tasks, "", kCountRule);
     field("gpu_s", self.gpu_s, "", kAmountRule);
@@ -81,8 +78,7 @@ struct ForecastMetrics {
   Spread ratio;               // seen / predicted
   std::int64_t promised = 0;  // tasks to which a bound was promised
   std::int64_t kept = 0;      // of these, with no more seen than promised
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& self) {
+  static void VisitFields(auto& field, auto& self) {
     field("what", self.what, "", kNameRule);
     field("by", self.by, "", kNameRule);
     field("tasks", self.tasks, "", kCountRule);
@@ -138,8 +134,7 @@ struct Metrics {
 
   std::vector<Bound> bounds;
   // All but tasks_by_state, whose keys are states.
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& self) {
+  static void VisitFields(auto& field, auto& self) {
     field("label", self.label, "", kNameRule);
     field("provenance", self.provenance, "", kNameRule);
     field("simulated", self.simulated);
@@ -180,9 +175,9 @@ Metrics Compute(const RunRecord& run);
 
 nlohmann::json ToJson(const Metrics& metrics);
 // Errors: kInvalid with JSON pointer. Unknown fields are ignored.
-base::Result<Metrics> FromJson(const nlohmann::json& json);
+Result<Metrics> FromJson(const nlohmann::json& json);
 // The same as one line of text.
 std::string ToJsonText(const Metrics& metrics);
-base::Result<Metrics> FromJsonText(const std::string& text);
+Result<Metrics> FromJsonText(const std::string& text);
 
 }  // namespace carma::report

@@ -203,9 +203,9 @@ TEST(Metrics, BrokenJsonIsRefusedWithItsPlace) {
       {R"({"trace_total_s":1,"tasks_by_state":7})", "/tasks_by_state"},
   };
   for (const Case& c : cases) {
-    const base::Result<Metrics> m = FromJsonText(c.text);
+    const Result<Metrics> m = FromJsonText(c.text);
     ASSERT_FALSE(m) << c.text;
-    EXPECT_EQ(m.error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(m.error().code, ErrorCode::kInvalid);
     EXPECT_THAT(m.error().message, HasSubstr(c.error)) << c.text;
   }
 }

@@ -33,7 +33,7 @@ Report MakeReport(RunRecord run);
 std::string ToJsonText(const Report& report);
 // One report, or a list of them. Errors: kInvalid with JSON pointer: a version that is not 1, more
 // than the limits, attempts on GPUs that do not exist, times that go back, equal task ids.
-base::Result<std::vector<Report>> ReportsFromJsonText(std::string_view text);
+Result<std::vector<Report>> ReportsFromJsonText(std::string_view text);
 
 // Replays of one case: reports with the same label, in the order of their first.
 struct Case {

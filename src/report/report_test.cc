@@ -107,7 +107,7 @@ TEST(Reports, BrokenRecordsAreRefusedWithTheirPlace) {
   for (const Case& c : cases) {
     const auto read = ReportsFromJsonText(R"({"trace_total_s":1,"run":)" + c.run + "}");
     ASSERT_FALSE(read) << c.run;
-    EXPECT_EQ(read.error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
     EXPECT_THAT(read.error().message, StartsWith(c.error)) << c.run;
   }
   EXPECT_FALSE(ReportsFromJsonText("[]"));
@@ -176,12 +176,12 @@ TEST(Csv, HasARowForEachRunAndTask) {
   std::vector<Metrics> metrics;
   for (const Report& each : reports) metrics.push_back(each.metrics);
   const std::string runs = RunsCsv(metrics);
-  EXPECT_EQ(std::count(runs.begin(), runs.end(), '\n'), 3);
+  EXPECT_EQ(std::ranges::count(runs, '\n'), 3);
   EXPECT_THAT(runs, StartsWith("label,simulated,trace_total_s,"));
   EXPECT_THAT(runs, HasSubstr("\"MAGM \"\"80 %\"\"\",1,"));
   EXPECT_THAT(runs, HasSubstr("\"'=cmd()\""));
   const std::string tasks = TasksCsv(reports);
-  EXPECT_EQ(std::count(tasks.begin(), tasks.end(), '\n'), 21);
+  EXPECT_EQ(std::ranges::count(tasks, '\n'), 21);
   EXPECT_THAT(tasks, HasSubstr("\"line break\""));
   EXPECT_THAT(tasks, Not(HasSubstr("nan")));
 }

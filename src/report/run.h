@@ -52,8 +52,7 @@ struct Forecast {
   double predicted = 0;            // the most likely value
   std::optional<double> promised;  // the upper bound used
   double seen = 0;
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& self) {
+  static void VisitFields(auto& field, auto& self) {
     field("what", self.what, "", {.max_bytes = 100});
     field("by", self.by, "", {.max_bytes = 100});
     field("predicted", self.predicted, "", {.least = 0, .most = 1e15});
@@ -104,8 +103,7 @@ struct RunGpu {
 struct Bound {
   std::string name;  // "longest task", "SM activity area" …
   double makespan_s = 0;
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& self) {
+  static void VisitFields(auto& field, auto& self) {
     field("name", self.name, "", kNameRule);
     field("makespan_s", self.makespan_s, "", kAmountRule);
   }

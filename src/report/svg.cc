@@ -156,7 +156,7 @@ std::vector<XY> Thin(std::span<const XY> curve, std::size_t most) {
     }
     if (i == first) continue;
     std::array<std::size_t, 4> chosen{first, lowest, highest, i - 1};
-    std::sort(chosen.begin(), chosen.end());
+    std::ranges::sort(chosen);
     const auto end_chosen = std::unique(chosen.begin(), chosen.end());
     for (auto each = chosen.begin(); each != end_chosen; ++each) kept.push_back(curve[*each]);
   }

@@ -66,7 +66,7 @@ TEST(Thin, KeepsExtremesHolesAndEnds) {
   const std::vector<XY> thin = Thin(curve, 400);
   EXPECT_LE(thin.size(), 400u);
   const auto has = [&](double x) {
-    return std::any_of(thin.begin(), thin.end(), [x](const XY& each) { return each.x == x; });
+    return std::ranges::any_of(thin, [x](const XY& each) { return each.x == x; });
   };
   for (const double x : {0.0, 31'234.0, 55'555.0, 70'000.0, 99'999.0}) EXPECT_TRUE(has(x)) << x;
   EXPECT_TRUE(

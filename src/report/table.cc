@@ -15,9 +15,8 @@ using Cells = std::vector<std::string>;
 
 // Characters on screen: bytes that continue a UTF-8 character take no room.
 std::size_t Width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 // Lines of cells as columns: the first `left` of them left, the others right aligned.
@@ -69,8 +68,7 @@ Cells LineCells(const Line& line, const std::vector<Case>& cases) {
 }
 
 bool Reported(const Line& line, const std::vector<Case>& cases) {
-  return std::any_of(cases.begin(), cases.end(),
-                     [&](const Case& each) { return Over(each, line).has_value(); });
+  return std::ranges::any_of(cases, [&](const Case& each) { return Over(each, line).has_value(); });
 }
 
 // How far above each bound the cases are.
@@ -135,8 +133,7 @@ std::string Compare(std::span<const Metrics> runs) {
   if (runs.empty()) return "";
   const std::vector<Case> cases = CasesOf(runs);
   std::vector<Cells> lines;
-  const bool labelled =
-      std::any_of(cases.begin(), cases.end(), [](const Case& c) { return !c.label.empty(); });
+  const bool labelled = std::ranges::any_of(cases, [](const Case& c) { return !c.label.empty(); });
   if (labelled) {
     Cells head{""};
     for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -20,7 +20,7 @@ double NearestRank(const std::vector<double>& sorted, double fraction) {
 
 Spread SpreadOf(std::vector<double> values) {
   if (values.empty()) return {};
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   double sum = 0;
   for (const double value : values) sum += value;
   return {.mean = sum / static_cast<double>(values.size()),

@@ -120,7 +120,7 @@ TEST(Tally, TheOrderOfTasksCannotBeSeen) {
   RunRecord run = Make({.tasks = 200});
   Tally forth, back;
   for (const RunTask& task : run.tasks) forth.Add(OutcomeOf(task));
-  std::reverse(run.tasks.begin(), run.tasks.end());
+  std::ranges::reverse(run.tasks);
   for (const RunTask& task : run.tasks) back.Add(OutcomeOf(task));
   EXPECT_EQ(forth.Finish(), back.Finish());
 }

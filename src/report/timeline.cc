@@ -42,14 +42,13 @@ std::vector<Band> LayOut(const RunRecord& run) {
     }
   }
   for (Band& band : bands) {
-    std::stable_sort(band.blocks.begin(), band.blocks.end(), [](const Block& a, const Block& b) {
+    std::ranges::stable_sort(band.blocks, [](const Block& a, const Block& b) {
       return a.attempt->started < b.attempt->started;
     });
     std::vector<core::Time> free_from;
     for (Block& block : band.blocks) {
-      const auto free = std::find_if(free_from.begin(), free_from.end(), [&](core::Time time) {
-        return time <= block.attempt->started;
-      });
+      const auto free = std::ranges::find_if(
+          free_from, [&](core::Time time) { return time <= block.attempt->started; });
       block.lane = static_cast<std::size_t>(free - free_from.begin());
       if (free == free_from.end()) free_from.emplace_back();
       free_from[block.lane] = block.attempt->ended;
@@ -221,7 +220,7 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
              fmt::format("up to {:.2g} tasks per GPU",
                          frame.most_per_gpu * static_cast<double>(level) / kLevels));
   }
-  const std::size_t most = *std::max_element(density.crashes.begin(), density.crashes.end());
+  const std::size_t most = *std::ranges::max_element(density.crashes);
   std::string crashes;
   for (std::size_t c = 0; c < kColumns && most > 0; ++c) {
     if (density.crashes[c] == 0) continue;
@@ -346,8 +345,7 @@ TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width) 
     if (run->gpus.empty()) continue;
     if (!DrawnOneByOne(*run)) {
       const std::vector<double> tasks = DensityOf(*run, frame.length_s).tasks;
-      frame.most_per_gpu =
-          std::max(frame.most_per_gpu, *std::max_element(tasks.begin(), tasks.end()));
+      frame.most_per_gpu = std::max(frame.most_per_gpu, *std::ranges::max_element(tasks));
       continue;
     }
     std::size_t of_run = 0;

@@ -55,7 +55,7 @@ std::vector<XY> CurveOf(const RunRecord& run, const RunGpu& gpu, const QuantityL
 
 // Whether the curve has any known value.
 bool AnyValue(const std::vector<XY>& curve) {
-  return std::any_of(curve.begin(), curve.end(), [](const XY& p) { return std::isfinite(p.y); });
+  return std::ranges::any_of(curve, [](const XY& p) { return std::isfinite(p.y); });
 }
 
 std::string Strips(const RunRecord& run, Quantity quantity, const TimelineFrame& frame) {
@@ -183,9 +183,8 @@ void DrawValueAxis(Svg& svg, const Scale& y, const TimelineFrame& frame, std::st
 
 std::string GpuChart(const RunRecord& run, Quantity quantity, const TimelineFrame& frame) {
   const QuantityLook look = LookOf(quantity);
-  const bool reported = std::any_of(run.gpus.begin(), run.gpus.end(), [&](const RunGpu& gpu) {
-    return AnyValue(CurveOf(run, gpu, look));
-  });
+  const bool reported = std::ranges::any_of(
+      run.gpus, [&](const RunGpu& gpu) { return AnyValue(CurveOf(run, gpu, look)); });
   if (!reported) return Note(frame, "Not reported.");
   return run.gpus.size() <= kStripGpus ? Strips(run, quantity, frame)
                                        : Envelope(run, quantity, frame);

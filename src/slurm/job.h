@@ -50,6 +50,6 @@ extern const char* const kJobColumns;
 inline constexpr std::size_t kMostOfSqueue = 1 << 20;
 
 // The line of that job; empty: there is none. Errors: kInvalid: a line that is not of that shape.
-base::Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id);
+Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id);
 
 }  // namespace carma::slurm

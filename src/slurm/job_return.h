@@ -48,8 +48,7 @@ struct JobReturn {
   // Whether nothing was done yet, so that it may be dropped.
   bool MayBeDropped() const { return !exclude.empty() && step == ReturnStep::kAsked; }
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& back) {
+  static void VisitFields(auto& field, auto& back) {
     field("job", back.job, "", {.low = 1, .required = true});
     field("restart", back.restart, "", {.low = 0});
     field("retries", back.retries, "", {.low = 0});
@@ -108,7 +107,7 @@ struct FailedRun {
   std::uint64_t job = 0;
 };
 // The plan for its requeue. Errors: kConflict: no requeue, with the reason.
-base::Result<JobReturn> ReturnOf(const FailedRun& run);
+Result<JobReturn> ReturnOf(const FailedRun& run);
 // The plan for sending a job elsewhere that waits on its only node.
 JobReturn LeaveNode(const Job& job);
 

@@ -14,7 +14,6 @@ namespace carma::store {
 // file, which is otherwise kConflict. Errors: kNotFound (no database), kDenied (another user's),
 // kInvalid (the target is one of the database's own files), kConflict, kCorrupt (as Inspect()),
 // kUnavailable (locked by another process), kIo. May take seconds.
-base::Result<std::int64_t> BackUp(const std::string& state_dir, const std::string& target,
-                                  bool replace);
+Result<std::int64_t> BackUp(const std::string& state_dir, const std::string& target, bool replace);
 
 }  // namespace carma::store

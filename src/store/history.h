@@ -23,7 +23,7 @@ using TakeRow = std::function<bool(const Row&)>;
 class History {
  public:
   // Opens the database of a Store that is open in this folder. Errors: kIo, kNotFound.
-  static base::Result<std::unique_ptr<History>> Open(const std::string& state_dir);
+  static Result<std::unique_ptr<History>> Open(const std::string& state_dir);
   ~History();
 
   struct Span {
@@ -31,18 +31,16 @@ class History {
     core::Time submitted_to = core::Time::max();    // then or earlier
     std::optional<std::int64_t> newest;             // only the last ones by id
   };
-  base::Result<std::int64_t> CountTasks(const Span& span);
+  Result<std::int64_t> CountTasks(const Span& span);
   // Tasks by id, without their descriptions: spec_json and the paths are empty, gid is 0.
-  base::Result<base::Unit> Tasks(const Span& span, const TakeRow<StoredTask>& take);
+  Result<Unit> Tasks(const Span& span, const TakeRow<StoredTask>& take);
   // Events of the tasks from first to last, ordered by task, then time.
-  base::Result<base::Unit> Events(core::TaskId first, core::TaskId last,
-                                  const TakeRow<StoredEvent>& take);
+  Result<Unit> Events(core::TaskId first, core::TaskId last, const TakeRow<StoredEvent>& take);
   // Attempts that overlap [from, to), ordered by their ends.
-  base::Result<base::Unit> Attempts(core::Time from, core::Time to,
-                                    const TakeRow<EndedAttempt>& take);
+  Result<Unit> Attempts(core::Time from, core::Time to, const TakeRow<EndedAttempt>& take);
   // Rows that overlap [from, to), in order of time.
-  base::Result<base::Unit> Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take);
-  base::Result<base::Unit> LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take);
+  Result<Unit> Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take);
+  Result<Unit> LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take);
 
  private:
   History();

@@ -14,7 +14,7 @@ class StateLock {
  public:
   // Makes the folder (0700) if there is none. Errors: kConflict with the holder's pid, kDenied (the
   // folder belongs to another user or others may write to it), kIo.
-  static base::Result<StateLock> Take(const std::string& state_dir);
+  static Result<StateLock> Take(const std::string& state_dir);
 
  private:
   explicit StateLock(base::UniqueFd fd) : fd_(std::move(fd)) {}

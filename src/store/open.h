@@ -24,10 +24,10 @@ inline constexpr int kBusyTimeoutMs = 5'000;
 // Only reads the file: neither it nor its write-ahead log changes, and no other file is made.
 // Errors: kCorrupt (not SQLite, not CARMA's, damaged pages, a log without its file), kConflict (a
 // newer schema), kNotFound (no file: a new one may be made).
-base::Result<base::Unit> Inspect(const std::string& path);
+Result<Unit> Inspect(const std::string& path);
 
 // Opens for reading and writing a file that Inspect() found sound or missing: makes a new file
 // (complete before it gets its name), upgrades an older schema, sets WAL with synchronous=FULL.
-base::Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path);
+Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path);
 
 }  // namespace carma::store

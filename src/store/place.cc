@@ -14,11 +14,11 @@ FilePlace::FilePlace(std::string path) {
   inode_ = st.st_ino;
 }
 
-base::Result<base::Unit> FilePlace::Check() const {
+Result<Unit> FilePlace::Check() const {
   struct stat st {};
-  if (path_.empty()) return base::Unit{};
+  if (path_.empty()) return Unit{};
   const bool there = ::stat(path_.c_str(), &st) == 0;
-  if (there && st.st_dev == device_ && st.st_ino == inode_) return base::Unit{};
+  if (there && st.st_dev == device_ && st.st_ino == inode_) return Unit{};
   return Fail(ErrorCode::kIo, "{} was {} while carmad runs: put the file back, or restart carmad",
               path_, there ? "replaced" : "removed");
 }

@@ -17,7 +17,7 @@ class FilePlace {
   // Remembers which file is at the path now. If there is none, Check() always succeeds.
   explicit FilePlace(std::string path);
   // Errors: kIo: the file was replaced or removed.
-  base::Result<base::Unit> Check() const;
+  Result<Unit> Check() const;
 
  private:
   std::string path_;  // empty: no file

@@ -128,7 +128,7 @@ Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Store::Counts() {
   };
   auto counts = impl_->Rows<Count>("counts of tasks",
                                    "SELECT state, tasks FROM state_count WHERE tasks > 0", read);
-  if (counts) std::sort(counts->begin(), counts->end());
+  if (counts) std::ranges::sort(*counts);
   return counts;
 }
 
@@ -153,7 +153,7 @@ Result<std::vector<StoredEvent>> Store::Events(std::optional<core::TaskId> task,
       "sequence>?1 ORDER BY sequence " + (after_sequence ? "" : "DESC ") + "LIMIT ?3";
   Result<std::vector<StoredEvent>> events =
       impl_->All<StoredEvent>("events", rest, after_sequence.value_or(0), task, limit);
-  if (events && !after_sequence) std::reverse(events->begin(), events->end());
+  if (events && !after_sequence) std::ranges::reverse(*events);
   return events;
 }
 

@@ -31,7 +31,7 @@ std::string_view StoredWord(core::DependencyKind kind) {
 // The elements of a stored array, each an array of `width` values; no value if the text is not such
 // an array.
 std::optional<Json> ParseRows(const std::string& text, std::size_t width) {
-  base::Result<Json> json = base::ParseJson(text);
+  Result<Json> json = base::ParseJson(text);
   if (!json || !json->is_array()) return std::nullopt;
   for (const Json& row : *json) {
     if (!row.is_array() || row.size() != width) return std::nullopt;
@@ -182,7 +182,7 @@ void Reader::Read(std::vector<core::Placement>& value) {
 void Reader::Read(std::vector<std::string>& value) {
   value.clear();
   if (AtNull()) return static_cast<void>(++next_);
-  const base::Result<Json> words = base::ParseJson(Text());
+  const Result<Json> words = base::ParseJson(Text());
   if (!words || !words->is_array()) return Complain("a list of texts");
   for (const Json& word : *words) {
     if (!word.is_string()) return Complain("a list of texts");

@@ -223,95 +223,93 @@ class Store {
   // state gets kConflict with the holder's pid. Errors: kCorrupt (the integrity check failed, or it
   // is not our file), kConflict (a newer schema), kDenied (others may write to the folder), kIo. In
   // the first two cases the file is not changed.
-  static base::Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
+  static Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
   ~Store();
 
   // Errors: kIo: the files were removed or replaced, so nothing can be stored any more. Costs two
   // stat calls; every batch begins with it.
-  base::Result<base::Unit> InPlace() const;
+  Result<Unit> InPlace() const;
 
   // A batch: everything between Begin and Commit becomes durable together, as `durability` says.
   // Errors: kIo (disk full …), from Commit or any call between; then the batch is rolled back at
   // once, later calls of the batch also return kIo, and the next Begin starts a new one. Rollback
   // without an open batch does nothing.
-  base::Result<base::Unit> Begin(Durability durability = Durability::kNow);
-  base::Result<base::Unit> Commit();
+  Result<Unit> Begin(Durability durability = Durability::kNow);
+  Result<Unit> Commit();
   void Rollback();
   // Writes all of it between a Begin and a Commit; rolls back on failure. Does nothing if it is
   // empty.
-  base::Result<base::Unit> Apply(const Batch& batch, Durability durability);
+  Result<Unit> Apply(const Batch& batch, Durability durability);
 
   // The following calls are only allowed inside a batch.
-  base::Result<base::Unit> PutTask(const StoredTask& task);  // insert or replace, spec included
-  base::Result<base::Unit> PutRecord(  // kNotFound: no such task (the batch stays open)
-      const core::TaskRecord& record,  // the changing part of a known task
+  Result<Unit> PutTask(const StoredTask& task);  // insert or replace, spec included
+  Result<Unit> PutRecord(                        // kNotFound: no such task (the batch stays open)
+      const core::TaskRecord& record,            // the changing part of a known task
       const std::vector<std::string>& gpu_uuids);
-  base::Result<base::Unit> AddEvent(const StoredEvent& event);
-  base::Result<base::Unit> AddUsage(const GpuUsage& usage);
-  base::Result<base::Unit> AddLineWait(const LineWait& wait);
-  base::Result<base::Unit> PutDrain(const Drain& drain);
-  base::Result<base::Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
-  base::Result<base::Unit> PutClosing(const std::optional<Closing>& closing);  // empty: it is open
-  base::Result<base::Unit> PutReservation(const ReservationRow& booking);      // insert or replace
-  base::Result<base::Unit> PutJobReturn(const JobReturnRow& row);  // insert, replace or drop
-  base::Result<base::Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
+  Result<Unit> AddEvent(const StoredEvent& event);
+  Result<Unit> AddUsage(const GpuUsage& usage);
+  Result<Unit> AddLineWait(const LineWait& wait);
+  Result<Unit> PutDrain(const Drain& drain);
+  Result<Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
+  Result<Unit> PutClosing(const std::optional<Closing>& closing);  // empty: it is open
+  Result<Unit> PutReservation(const ReservationRow& booking);      // insert or replace
+  Result<Unit> PutJobReturn(const JobReturnRow& row);              // insert, replace or drop
+  Result<Unit> PutForecast(const Forecast& forecast);              // insert or replace; known task
   // Deletes the oldest beyond the limits of task/verdict/observation.h.
-  base::Result<base::Unit> AddObservation(const task::Observation& observation);
-  base::Result<base::Unit> PutAttempt(const EndedAttempt& attempt);          // insert or replace
-  base::Result<base::Unit> PutDescription(const EditedDescription& edited);  // of a known task
-  base::Result<base::Unit> AddNotice(const Notice& notice);
+  Result<Unit> AddObservation(const task::Observation& observation);
+  Result<Unit> PutAttempt(const EndedAttempt& attempt);          // insert or replace
+  Result<Unit> PutDescription(const EditedDescription& edited);  // of a known task
+  Result<Unit> AddNotice(const Notice& notice);
   // Updates state, tries, next and text; does nothing if it was pruned meanwhile.
-  base::Result<base::Unit> PutNoticeResult(const Notice& notice);
-  base::Result<base::Unit> PutRequest(const AcceptedRequest& accepted, core::Time when);
+  Result<Unit> PutNoticeResult(const Notice& notice);
+  Result<Unit> PutRequest(const AcceptedRequest& accepted, core::Time when);
   // Deletes requests that were accepted before the time.
-  base::Result<base::Unit> ForgetRequests(core::Time before);
+  Result<Unit> ForgetRequests(core::Time before);
   // Deletes the comparison of observed peaks with the formula, but keeps the peaks.
-  base::Result<base::Unit> ForgetCalibration();
+  Result<Unit> ForgetCalibration();
   // Deletes tasks that ended before the time, at most `most`, with their events; once none is left,
   // also usage, line waits and events of that age, and attempts older than kAttemptsKept. Returns
   // the number of tasks. A task that an unfinished one depends on stays.
-  base::Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
+  Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
   // A submission stored in several batches gets its numbers with the first one: `tasks` numbers
   // from `first`. Until FinishArrival its tasks are in no answer and no count, also after a
   // restart.
-  base::Result<base::Unit> BeginArrival(core::TaskId first, std::size_t tasks);
-  base::Result<base::Unit> FinishArrival(core::TaskId first);
+  Result<Unit> BeginArrival(core::TaskId first, std::size_t tasks);
+  Result<Unit> FinishArrival(core::TaskId first);
   // Deletes at most `most` tasks of an abandoned submission. True: nothing of it is left.
-  base::Result<bool> DropArrival(core::TaskId first, std::size_t most);
+  Result<bool> DropArrival(core::TaskId first, std::size_t most);
 
   // Reading.
-  base::Result<core::TaskId> NextId();                 // one past the highest id ever given
-  BooksId BooksOf(core::TaskId id) const;              // also for future tasks
-  base::Result<std::vector<StoredTask>> Unfinished();  // by id, without paging
-  base::Result<std::vector<core::TaskId>> Arrivals();  // first numbers of incomplete ones
-  base::Result<StoredTask> Get(core::TaskId id);       // kNotFound
-  base::Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
-  base::Result<std::vector<StoredTask>> List(const TaskFilter& filter);
-  base::Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
+  Result<core::TaskId> NextId();                 // one past the highest id ever given
+  BooksId BooksOf(core::TaskId id) const;        // also for future tasks
+  Result<std::vector<StoredTask>> Unfinished();  // by id, without paging
+  Result<std::vector<core::TaskId>> Arrivals();  // first numbers of incomplete ones
+  Result<StoredTask> Get(core::TaskId id);       // kNotFound
+  Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
+  Result<std::vector<StoredTask>> List(const TaskFilter& filter);
+  Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
   // The tasks of the array of this first number.
-  base::Result<std::vector<std::pair<core::TaskId, core::TaskState>>> StatesOfArray(
-      core::TaskId first);
+  Result<std::vector<std::pair<core::TaskId, core::TaskState>>> StatesOfArray(core::TaskId first);
   // Events in order; without after_sequence the newest `limit` of them.
-  base::Result<std::vector<StoredEvent>> Events(std::optional<core::TaskId> task,
-                                                std::optional<std::int64_t> after_sequence,
-                                                std::size_t limit);
-  base::Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
-  base::Result<std::vector<Drain>> Drains();
-  base::Result<std::optional<Closing>> ServerClosing();
-  base::Result<std::vector<ReservationRow>> ReservationBook();  // by number, removed ones too
-  base::Result<std::vector<JobReturnRow>> JobReturns();         // by task
-  base::Result<bool> JobReturns(core::TaskId id);               // that task's job
-  base::Result<std::optional<AcceptedRequest>> FindRequest(std::uint32_t uid,
-                                                           const std::string& request);
-  base::Result<std::optional<Forecast>> ForecastOf(core::TaskId id);
-  base::Result<std::vector<task::Observation>> Observations();  // all, oldest first
+  Result<std::vector<StoredEvent>> Events(std::optional<core::TaskId> task,
+                                          std::optional<std::int64_t> after_sequence,
+                                          std::size_t limit);
+  Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
+  Result<std::vector<Drain>> Drains();
+  Result<std::optional<Closing>> ServerClosing();
+  Result<std::vector<ReservationRow>> ReservationBook();  // by number, removed ones too
+  Result<std::vector<JobReturnRow>> JobReturns();         // by task
+  Result<bool> JobReturns(core::TaskId id);               // that task's job
+  Result<std::optional<AcceptedRequest>> FindRequest(std::uint32_t uid, const std::string& request);
+  Result<std::optional<Forecast>> ForecastOf(core::TaskId id);
+  Result<std::vector<task::Observation>> Observations();  // all, oldest first
   // Attempts that ended at `ended_after` or later, ordered by their ends.
-  base::Result<std::vector<EndedAttempt>> Attempts(core::Time ended_after);
+  Result<std::vector<EndedAttempt>> Attempts(core::Time ended_after);
   // Waiting notices, the earliest due first.
-  base::Result<std::vector<Notice>> WaitingNotices(std::size_t limit);
-  base::Result<std::vector<Notice>> NoticesOf(core::TaskId id);  // in order
+  Result<std::vector<Notice>> WaitingNotices(std::size_t limit);
+  Result<std::vector<Notice>> NoticesOf(core::TaskId id);  // in order
   // Counts this user's notices made then or later that were not dropped.
-  base::Result<std::int64_t> CountNotices(std::uint32_t uid, core::Time made_after);
+  Result<std::int64_t> CountNotices(std::uint32_t uid, core::Time made_after);
 
  private:
   Store();

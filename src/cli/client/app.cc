@@ -52,7 +52,7 @@ CLI::App* FindVerb(CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-base::Result<base::Unit> NoVerb(CLI::App& app, const std::string& word) {
+Result<Unit> NoVerb(CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
   for (const CLI::App* verb : app.get_subcommands({})) known.push_back(verb->get_name());
   const std::string meant = base::Suggestion(word, known);
@@ -62,15 +62,14 @@ base::Result<base::Unit> NoVerb(CLI::App& app, const std::string& word) {
 
 // Removes from the words that CLI11 reads what `submit`, `run`, `lease` and `pilot` shall run, and
 // what follows "--" or "--run" of `estimate`. Errors: kInvalid: no such verb.
-base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words,
-                                      Context& context) {
+Result<Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words, Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);
-  if (verb_at == words.size()) return base::Unit{};
+  if (verb_at == words.size()) return Unit{};
   // "carma help submit" works as in other programs.
   if (words[verb_at] == "help") {
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(verb_at));
     words.emplace_back("--help");
-    return base::Unit{};
+    return Unit{};
   }
   const CLI::App* found = FindVerb(app, words[verb_at]);
   if (!found) return NoVerb(app, words[verb_at]);
@@ -83,24 +82,24 @@ base::Result<base::Unit> SplitCommand(CLI::App& app, std::vector<std::string>& w
       context.literal = true;
       context.words.assign(file, words.end());
       words.erase(file, words.end());
-      return base::Unit{};
+      return Unit{};
     }
     context.literal = dashes != words.end();
     if (context.literal) context.words.assign(dashes + 1, words.end());
     words.erase(dashes, words.end());
-    return base::Unit{};
+    return Unit{};
   }
   const std::string name = found->get_name();
   const bool takes_command =
       name == "submit" || name == "run" || name == "shell" || name == "pilot" || name == "lease";
-  if (!takes_command) return base::Unit{};
+  if (!takes_command) return Unit{};
   const CLI::App& verb = *found;
   const std::size_t at = SkipOptions(app, verb, words, verb_at + 1);
   context.literal = at < words.size() && words[at] == "--";
   const auto first = words.begin() + static_cast<std::ptrdiff_t>(at);
   context.words.assign(first + (context.literal ? 1 : 0), words.end());
   words.erase(first, words.end());
-  return base::Unit{};
+  return Unit{};
 }
 
 void AddOne(CLI::App& app, const Verb& verb, Context& context) {
@@ -113,10 +112,9 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& con
   const std::size_t at = SkipOptions(app, app, words, 0);
   const std::string asked = at < words.size() ? words[at] : "";
   const std::vector<Verb>& verbs = context.program->verbs;
-  const bool one =
-      asked != "completion" && std::any_of(verbs.begin(), verbs.end(), [&](const Verb& verb) {
-        return verb.parent.empty() && verb.name == asked;
-      });
+  const bool one = asked != "completion" && std::ranges::any_of(verbs, [&](const Verb& verb) {
+                     return verb.parent.empty() && verb.name == asked;
+                   });
   for (const Verb& verb : verbs) {
     if (verb.parent.empty() && (!one || verb.name == asked)) AddOne(app, verb, context);
   }
@@ -257,7 +255,7 @@ int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
 // If not all output could be written, we must fail too: a full disk must not look like success.
 int Finish(Context& context) {
   if (std::fflush(context.out) == 0 && !std::ferror(context.out)) return context.exit_code;
-  if (context.exit_code == 0) context.Fail(base::FailErrno(errno, "write output").error());
+  if (context.exit_code == 0) context.Fail(FailErrno(errno, "write output").error());
   return context.exit_code;
 }
 
@@ -281,7 +279,7 @@ int RunCarma(int argc, const char* const* argv, Context& context, const Program&
   AddVerbs(app, words, context);
   if (const std::string verb = VerbOfLaboratory(app, words, context); !verb.empty()) {
     ::execv(context.laboratory.c_str(), const_cast<char* const*>(argv));  // returns where it fails
-    context.Fail({base::ErrorCode::kNotFound,
+    context.Fail({ErrorCode::kNotFound,
                   "carma " + verb + " needs carma-lab, which is not installed next to carma"});
     return context.exit_code;
   }
@@ -289,13 +287,13 @@ int RunCarma(int argc, const char* const* argv, Context& context, const Program&
     context.Fail(split.error());
     return context.exit_code;
   }
-  std::reverse(words.begin(), words.end());  // as CLI11 wants it
+  std::ranges::reverse(words);  // as CLI11 wants it
   try {
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return Tell(app, error, context);
   } catch (const std::exception& error) {
-    context.Fail({base::ErrorCode::kIo, error.what()});
+    context.Fail({ErrorCode::kIo, error.what()});
   }
   return Finish(context);
 }

@@ -218,7 +218,7 @@ TEST_F(App, ChecksWithAndWithoutTheDaemon) {
             "Nothing was submitted; the task is valid:\n"
             "  true: 1 GPU, 1.0G predicted (given): would wait (GpuMemory): all is claimed\n");
   daemon_.On("POST /v1/tasks", [](const api::Request&) {
-    return api::ErrorResponse({base::ErrorCode::kConflict, "never fits"});
+    return api::ErrorResponse({ErrorCode::kConflict, "never fits"});
   });
   EXPECT_EQ(Run({"submit", "--check", "true"}).exit_code, 1);
   const Ran alone = RunWords(daemon_.dir() + "/none", {"submit", "--check", "true"});
@@ -251,7 +251,7 @@ TEST_F(App, BatchesAreOneRequestAndNameTheLineOfAMistake) {
   EXPECT_TRUE(local.err.starts_with("carma: " + path + ":3: ")) << local.err;
 
   daemon_.On("POST /v1/tasks", [](const api::Request&) {
-    return api::ErrorResponse({base::ErrorCode::kConflict, "/tasks/1: never fits"});
+    return api::ErrorResponse({ErrorCode::kConflict, "/tasks/1: never fits"});
   });
   std::ofstream(path) << "{\"command\":[\"a\"]}\n\n\n{\"command\":[\"b\"]}\n";
   const Ran remote = Run({"submit", "--batch", path});
@@ -425,7 +425,7 @@ TEST_F(App, ALongRangeDoesNotFloodTheTerminal) {
 
 TEST_F(App, OneThatIsNamedMustBeThere) {
   daemon_.On("POST /v1/tasks/2/cancel", [](const api::Request&) {
-    return api::ErrorResponse({base::ErrorCode::kConflict, "task 2 has already failed"});
+    return api::ErrorResponse({ErrorCode::kConflict, "task 2 has already failed"});
   });
   const Ran ran = Run({"cancel", "2"});
   EXPECT_EQ(ran.exit_code, 1);
@@ -476,7 +476,7 @@ TEST_F(App, WaitOutlastsARestartDuringItsFirstLongPoll) {
   daemon_.On("GET /v1/tasks/1", [&](const api::Request& request) {
     if (request.Query("wait_s") == "0") return JsonAnswer(TaskJson(1, "running"));
     if (++long_polls == 1)
-      return api::ErrorResponse({base::ErrorCode::kUnavailable, "carmad is stopping"});
+      return api::ErrorResponse({ErrorCode::kUnavailable, "carmad is stopping"});
     return JsonAnswer(TaskJson(1, "succeeded"));
   });
   const Ran ran = Run({"wait", "1"});
@@ -498,8 +498,8 @@ TEST_F(App, AWatchedListOutlastsARestart) {
   daemon_.On("GET /v1/tasks", [&](const api::Request&) {
     const int call = ++asked;
     if (call == 2 || call == 3)
-      return api::ErrorResponse({base::ErrorCode::kUnavailable, "carmad is stopping"});
-    if (call == 5) return api::ErrorResponse({base::ErrorCode::kDenied, "enough"});
+      return api::ErrorResponse({ErrorCode::kUnavailable, "carmad is stopping"});
+    if (call == 5) return api::ErrorResponse({ErrorCode::kDenied, "enough"});
     return JsonAnswer({{"tasks", {TaskJson(7, "running")}}, {"next", nullptr}});
   });
   const Ran ran = Run({"list", "--all", "--json", "-w", "--interval", "0.1"});

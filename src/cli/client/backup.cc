@@ -45,7 +45,7 @@ void RunBackup(Context& context, const BackupFlags& flags) {
   const std::string file = TargetFile(flags.target);
   Result<std::int64_t> bytes = store::BackUp(*folder, file, flags.force);
   if (!bytes) {
-    if (bytes.error().code == base::ErrorCode::kConflict && !flags.force)
+    if (bytes.error().code == ErrorCode::kConflict && !flags.force)
       return context.Fail(
           {bytes.error().code, bytes.error().message + "; --force replaces a file"});
     return context.Fail(bytes.error());

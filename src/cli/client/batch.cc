@@ -36,7 +36,7 @@ class BatchReader {
   }
 
   // Everything is checked before anything is sent.
-  base::Result<Batch> Read(std::string_view text) {
+  Result<Batch> Read(std::string_view text) {
     const std::vector<Line> lines = TaskLines(text);
     if (lines.empty()) return Invalid(name_ + ": contains no tasks");
     // Reported at once, because describing that many takes long.
@@ -77,12 +77,12 @@ class BatchReader {
     return lines;
   }
 
-  base::Result<std::string> FromJson(std::string_view line) const {
+  Result<std::string> FromJson(std::string_view line) const {
     CARMA_TRY(task::SpecFromJsonText(line, common_));
     return std::string(line);
   }
 
-  base::Result<std::string> FromCommand(const std::string& line) {
+  Result<std::string> FromCommand(const std::string& line) {
     task::Description description;
     CARMA_TRY(ApplyOptions(flags_, description));
     CARMA_TRY(description.Set("wrap", line));
@@ -187,7 +187,7 @@ void Check(Context& context, const Batch& batch, const std::string& name) {
     const auto first = batch.specs.begin() + static_cast<std::ptrdiff_t>(checked);
     const auto last = batch.specs.begin() + static_cast<std::ptrdiff_t>(end);
     const auto answer = CheckTasks(context.client(), {first, last}, {}, batch.common);
-    if (!answer && answer.error().code == base::ErrorCode::kUnavailable) {
+    if (!answer && answer.error().code == ErrorCode::kUnavailable) {
       Warn(context, answer.error().message + "; checked without it");
       break;
     }

@@ -74,8 +74,8 @@ bool IsEditable(std::string_view option) {
   return Find(option) != nullptr;
 }
 
-base::Result<std::string> ChangesOf(
-    Context& context, const std::vector<std::pair<std::string, std::string>>& settings) {
+Result<std::string> ChangesOf(Context& context,
+                              const std::vector<std::pair<std::string, std::string>>& settings) {
   if (settings.empty()) return "";
   auto caller = CARMA_TRY(CallerContext());
   const auto resolved = CARMA_TRY(WithTasksResolved(context, settings));

@@ -16,8 +16,8 @@ namespace carma::cli {
 // A JSON object of the fields that these submit options set, null for removed ones ("--time
 // unlimited"); "" without options. Asks the daemon for its time if needed. Errors: kInvalid
 // "--gpus: …".
-base::Result<std::string> ChangesOf(
-    Context& context, const std::vector<std::pair<std::string, std::string>>& settings);
+Result<std::string> ChangesOf(Context& context,
+                              const std::vector<std::pair<std::string, std::string>>& settings);
 
 // A task to repeat, and its dependencies: "afterok:12" …
 struct DependentTask {

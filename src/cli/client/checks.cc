@@ -44,28 +44,27 @@ std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::st
 }
 
 // Refuses text that the kernel would not start. name: as the user knows it.
-base::Result<base::Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
-                                          const std::string& name) {
+Result<Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
+                              const std::string& name) {
   constexpr std::size_t kMostRead = 256;  // by the kernel
   const bool whole = text.size() < kMostRead;
   text = text.substr(0, kMostRead);
   const std::string shown = base::Printable(name, 400);
   if (!text.starts_with("#!")) {
-    if (text.find('\0') != text.npos) return base::Unit{};  // a binary of some kind
+    if (text.find('\0') != text.npos) return Unit{};  // a binary of some kind
     return Invalid("{} has no interpreter line such as #!/bin/bash{}", shown,
                    name.ends_with(".py") ? fmt::format("; did you mean: python3 {}?", shown) : "");
   }
   const std::string_view line = text.substr(2, text.find('\n') - 2);
   const std::vector<std::string_view> words = base::SplitWords(line);
   const bool cut = !whole && line.size() == text.size() - 2;
-  if (cut || words.empty() || base::IsProgram(Below(spec, std::string(words[0]))))
-    return base::Unit{};
+  if (cut || words.empty() || base::IsProgram(Below(spec, std::string(words[0])))) return Unit{};
   return Invalid("{}: no interpreter {}", shown, base::Printable(words[0], 400));
 }
 
 // The command is in the image. On this machine there must be the tool, and the image if it is a
 // file.
-base::Result<base::Unit> CheckContainer(const task::TaskSpec& spec) {
+Result<Unit> CheckContainer(const task::TaskSpec& spec) {
   const auto container = CARMA_TRY(task::ParseContainer(*spec.container));
   const bool is_file = task::IsImageFile(container.image);
   if (is_file && ::access(container.image.c_str(), R_OK) != 0)
@@ -73,7 +72,7 @@ base::Result<base::Unit> CheckContainer(const task::TaskSpec& spec) {
   std::vector<std::string> names;
   for (const task::ContainerTool tool : task::ToolsFor(container)) {
     names.emplace_back(task::ToolName(tool));
-    if (FindProgram(spec, names.back())) return base::Unit{};
+    if (FindProgram(spec, names.back())) return Unit{};
   }
   return Invalid("no {} on your PATH for the container {}", base::Join(names, ", "),
                  container.image);
@@ -130,7 +129,7 @@ bool CanWrite(const std::string& pattern) {
   return base::IsFolder(folder) && ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
-base::Result<base::Unit> CheckOutput(const task::TaskSpec& spec) {
+Result<Unit> CheckOutput(const task::TaskSpec& spec) {
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
     if (path->ends_with('/') || base::IsFolder(*path))
@@ -138,7 +137,7 @@ base::Result<base::Unit> CheckOutput(const task::TaskSpec& spec) {
     if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path))
       return Invalid("{}: you cannot write there ({})", base::Printable(*path, 400), option);
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 // The names in braces of one word.
@@ -247,7 +246,7 @@ std::string SimilarFile(const std::string& path) {
   return base::Suggestion(path.substr(slash + 1), names);
 }
 
-base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
+Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
   const auto refuse = [](std::string text) { return Invalid(base::Printable(text, 1000)); };
   if (!base::IsFolder(spec.workdir))
     return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
@@ -258,12 +257,12 @@ base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease)
         task::FindCondaEnv(*spec.conda_env, spec.environment,
                            home == spec.environment.end() ? "/" : home->second, &base::IsFolder);
     if (!found) return std::unexpected(NamedWrongly(found.error()));
-    return base::Unit{};  // its programs come first, and what they are is its own affair
+    return Unit{};  // its programs come first, and what they are is its own affair
   }
   if (spec.container) return CheckContainer(spec);
   if (spec.script)
     return CheckInterpreter(spec, *spec.script, spec.script_path.value_or(spec.name));
-  if (spec.command.empty()) return base::Unit{};
+  if (spec.command.empty()) return Unit{};
   const std::string& program = spec.command.front();
   if (IsUnit(program) && !FindProgram(spec, program))
     return refuse(
@@ -278,13 +277,13 @@ base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease)
     CARMA_TRY(CheckInterpreter(spec, text, program));
   }
   const std::optional<std::string> script = ScriptOf(spec.command);
-  if (!script || ::access(Below(spec, *script).c_str(), F_OK) == 0) return base::Unit{};
+  if (!script || ::access(Below(spec, *script).c_str(), F_OK) == 0) return Unit{};
   return refuse(
       fmt::format("no file '{}' for {}{}", *script, program, SimilarFile(Below(spec, *script))));
 }
 
-base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec) {
-  if (spec.parameters.empty()) return base::Unit{};
+Result<Unit> CheckParameters(const task::TaskSpec& spec) {
+  if (spec.parameters.empty()) return Unit{};
   std::vector<std::string> known;
   for (const auto& [name, value] : spec.parameters) known.push_back(name);
   std::vector<std::string> words = spec.command;
@@ -295,7 +294,7 @@ base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec) {
       return Invalid("{{{}}} is not a parameter of the sweep{}", unknown.front(),
                      base::Suggestion(unknown.front(), known));
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 std::vector<std::string> StartWarnings(const task::TaskSpec& spec) {

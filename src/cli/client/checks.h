@@ -14,11 +14,11 @@ namespace carma::cli {
 // Checks that its working folder, program, script (of python3 train.py) and conda environment exist
 // for the caller, and that its output files can be written. lease: the caller itself starts it, and
 // a shell reads scripts without an interpreter line. Errors: kInvalid, one sentence.
-base::Result<base::Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease = false);
+Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease = false);
 
 // For a task of a sweep: checks that each {NAME} in its command, name and output paths is a
 // parameter. Errors: kInvalid.
-base::Result<base::Unit> CheckParameters(const task::TaskSpec& spec);
+Result<Unit> CheckParameters(const task::TaskSpec& spec);
 
 // Warnings, one line each, about a task that can start.
 std::vector<std::string> StartWarnings(const task::TaskSpec& spec);

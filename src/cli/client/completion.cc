@@ -294,9 +294,8 @@ std::string Fish(const std::vector<VerbWords>& verbs, const std::vector<OptionWo
 
 }  // namespace
 
-base::Result<std::string> CompletionScript(const std::string& shell,
-                                           const std::vector<VerbWords>& verbs,
-                                           const std::vector<OptionWords>& global) {
+Result<std::string> CompletionScript(const std::string& shell, const std::vector<VerbWords>& verbs,
+                                     const std::vector<OptionWords>& global) {
   if (shell == "bash") return Bash(verbs, global);
   if (shell == "zsh") return Zsh(verbs, global);
   if (shell == "fish") return Fish(verbs, global);

@@ -29,8 +29,7 @@ struct VerbWords {
 
 // shell: "bash", "zsh" or "fish". The words of `global` are allowed before every verb. Errors:
 // kInvalid for another shell.
-base::Result<std::string> CompletionScript(const std::string& shell,
-                                           const std::vector<VerbWords>& verbs,
-                                           const std::vector<OptionWords>& global);
+Result<std::string> CompletionScript(const std::string& shell, const std::vector<VerbWords>& verbs,
+                                     const std::vector<OptionWords>& global);
 
 }  // namespace carma::cli

@@ -22,7 +22,7 @@ struct ConfigFlags {
 };
 
 // The requested keys; a section means all of its keys. Errors: kInvalid: no such key.
-base::Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& words) {
+Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& words) {
   const std::vector<config::KeyInfo> all = config::Keys();
   if (words.empty()) return all;
   std::vector<config::KeyInfo> wanted;
@@ -40,14 +40,14 @@ base::Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>
   return wanted;
 }
 
-base::Result<config::Loaded> LoadFor(const ConfigFlags& flags) {
+Result<config::Loaded> LoadFor(const ConfigFlags& flags) {
   const std::optional<std::string> file =
       flags.file.empty() ? std::nullopt : std::optional(flags.file);
   return config::Load(config::StandardSources(file, ::geteuid() == 0));
 }
 
 void RunCheck(Context& context, const ConfigFlags& flags) {
-  const base::Result<config::Loaded> loaded = LoadFor(flags);
+  const Result<config::Loaded> loaded = LoadFor(flags);
   if (!loaded) return context.Fail(loaded.error());
   if (const Result<Unit> groups = config::CheckGroups(loaded->settings); !groups)
     return context.Fail({ErrorCode::kInvalid, groups.error().message});
@@ -102,7 +102,7 @@ std::string ShowJson(const config::Loaded& loaded, const std::vector<config::Key
 }
 
 void RunShowConfig(Context& context, const ConfigFlags& flags) {
-  const base::Result<config::Loaded> loaded = LoadFor(flags);
+  const Result<config::Loaded> loaded = LoadFor(flags);
   if (!loaded) return context.Fail(loaded.error());
   const auto keys = Wanted(flags.keys);
   if (!keys) return context.Fail(keys.error());

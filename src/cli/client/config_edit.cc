@@ -23,8 +23,8 @@ struct Span {
 
 // Adds the section where it is missing.
 Span SectionOf(Lines& lines, std::string_view section) {
-  auto title = std::find_if(lines.begin(), lines.end(),
-                            [&](const std::string& line) { return IsTitle(line, section); });
+  auto title =
+      std::ranges::find_if(lines, [&](const std::string& line) { return IsTitle(line, section); });
   if (title == lines.end()) {
     if (!lines.empty() && !base::Trim(lines.back()).empty()) lines.emplace_back();
     lines.push_back(fmt::format("[{}]", section));
@@ -69,8 +69,7 @@ bool EndsElsewhere(std::string_view line) {
 
 }  // namespace
 
-base::Result<std::string> WithValues(std::string_view text,
-                                     const std::vector<ConfigValue>& values) {
+Result<std::string> WithValues(std::string_view text, const std::vector<ConfigValue>& values) {
   Lines lines;
   for (const std::string_view line : base::Split(text, '\n')) lines.emplace_back(line);
   if (lines.back().empty()) lines.pop_back();

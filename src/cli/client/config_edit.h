@@ -16,6 +16,6 @@ using ConfigValue = std::pair<std::string, std::string>;
 // An existing key gets the new value in place. A key that is commented out (`#http_port = false`)
 // is enabled. Other keys are added below their section's title, and missing sections at the end.
 // Errors: kInvalid: the old value spans several lines.
-base::Result<std::string> WithValues(std::string_view text, const std::vector<ConfigValue>& values);
+Result<std::string> WithValues(std::string_view text, const std::vector<ConfigValue>& values);
 
 }  // namespace carma::cli

@@ -41,7 +41,7 @@ TEST(WithValues, ChangesTheKeysAndNothingElse) {
       {"an empty file", "", {{"a.b", "1"}}, "[a]\nb = 1\n"},
   };
   for (const Case& each : cases) {
-    const base::Result<std::string> after = WithValues(each.before, each.values);
+    const Result<std::string> after = WithValues(each.before, each.values);
     ASSERT_TRUE(after) << each.name;
     EXPECT_EQ(*after, each.after) << each.name;
   }

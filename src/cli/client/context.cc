@@ -51,7 +51,7 @@ api::Client& Context::client() {
 
 void Context::Fail(const base::Error& error) {
   std::fprintf(err, "carma: %s\n", base::Printable(error.message, 4096).c_str());
-  exit_code = error.code == base::ErrorCode::kInvalid ? kExitUsage : kExitFailure;
+  exit_code = error.code == ErrorCode::kInvalid ? kExitUsage : kExitFailure;
 }
 
 std::string DefaultSocketPath() {
@@ -141,8 +141,8 @@ Result<base::Time> ParseMoment(Context& context, const char* option, const std::
 
 }  // namespace
 
-base::Result<std::string> TimesQuery(Context& context, const std::string& since,
-                                     const std::string& until) {
+Result<std::string> TimesQuery(Context& context, const std::string& since,
+                               const std::string& until) {
   std::string query;
   base::Time after{};
   for (const auto& [option, key, text] :
@@ -157,21 +157,20 @@ base::Result<std::string> TimesQuery(Context& context, const std::string& since,
 }
 
 base::Error NamedWrongly(base::Error error) {
-  const bool wrongly =
-      error.code == base::ErrorCode::kNotFound || error.code == base::ErrorCode::kDenied;
-  if (wrongly) error.code = base::ErrorCode::kInvalid;
+  const bool wrongly = error.code == ErrorCode::kNotFound || error.code == ErrorCode::kDenied;
+  if (wrongly) error.code = ErrorCode::kInvalid;
   return error;
 }
 
-base::Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes) {
-  base::Result<std::string> text = base::ReadFile(path, max_bytes);
+Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes) {
+  Result<std::string> text = base::ReadFile(path, max_bytes);
   if (!text) return std::unexpected(NamedWrongly(text.error()));
   return text;
 }
 
-base::Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes) {
+Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes) {
   if (path != "-") return ReadNamed(path, max_bytes);
-  base::Result<std::string> text = base::ReadAll(STDIN_FILENO, max_bytes);
+  Result<std::string> text = base::ReadAll(STDIN_FILENO, max_bytes);
   if (!text) return base::Wrap(text.error(), InputName(path));
   return text;
 }
@@ -184,7 +183,7 @@ namespace {
 
 // The first task in [low, high) for which the condition holds; it must hold for all later ones too.
 template <class Holds>
-base::Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
+Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
     const bool answer = CARMA_TRY(holds(middle));
@@ -194,16 +193,16 @@ base::Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Hol
 }
 
 // Tasks of an array have consecutive numbers and ascending indices.
-base::Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
+Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
   const auto wrong = NotFound("array {} has no task with index {}", array, index);
   const auto first = CARMA_TRY(GetTask(context.client(), array));
   const auto& [value, text] = first;
   if (!value.array_index || index < *value.array_index) return wrong;
   const auto most = static_cast<std::uint64_t>(index - *value.array_index);
-  const auto id = FirstThat(array, array + most, [&](std::uint64_t each) -> base::Result<bool> {
+  const auto id = FirstThat(array, array + most, [&](std::uint64_t each) -> Result<bool> {
     const auto task = GetTask(context.client(), each);
     if (!task) {
-      if (task.error().code == base::ErrorCode::kNotFound) return true;
+      if (task.error().code == ErrorCode::kNotFound) return true;
       return std::unexpected(task.error());
     }
     return task->value.array_id != value.array_id || task->value.array_index.value_or(0) >= index;
@@ -223,11 +222,11 @@ std::string WholeArray(Context& context, std::uint64_t id, bool own) {
   // The daemon's message names the fault.
   if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
   const std::uint64_t first = *task->value.array_id;
-  const auto end = FirstThat(id + 1, id + 1 + task::kMaxArrayTasks,
-                             [&](std::uint64_t each) -> base::Result<bool> {
-                               const auto other = GetTask(context.client(), each);
-                               return !other || other->value.array_id != first;
-                             });
+  const auto end =
+      FirstThat(id + 1, id + 1 + task::kMaxArrayTasks, [&](std::uint64_t each) -> Result<bool> {
+        const auto other = GetTask(context.client(), each);
+        return !other || other->value.array_id != first;
+      });
   std::string all;
   for (std::uint64_t each = first; each < end.value_or(id + 1); ++each)
     all += ":" + std::to_string(each);
@@ -236,9 +235,8 @@ std::string WholeArray(Context& context, std::uint64_t id, bool own) {
 
 }  // namespace
 
-base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
-                                                      std::vector<std::string> words,
-                                                      const std::string& fallback, Last last) {
+Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<std::string> words,
+                                                const std::string& fallback, Last last) {
   if (words.empty()) words.push_back(fallback);
   auto ranges = CARMA_TRY(ParseTaskRanges(words));
   for (TaskRange& range : ranges) {
@@ -262,7 +260,7 @@ base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
   return ExpandRanges(ranges, newest);
 }
 
-base::Result<Settings> WithTasksResolved(Context& context, Settings settings) {
+Result<Settings> WithTasksResolved(Context& context, Settings settings) {
   for (auto& [option, value] : settings) {
     const bool dependency = option == "dependency" || option == "d";
     if (!dependency) continue;
@@ -291,13 +289,13 @@ base::Result<Settings> WithTasksResolved(Context& context, Settings settings) {
 }
 
 void Show(Context& context, bool watch, double interval_s,
-          const std::function<base::Result<std::string>()>& render) {
+          const std::function<Result<std::string>()>& render) {
   const bool clear = watch && !context.json && ScreenOf(context.out).width > 0;
   std::optional<std::string> last;
   bool told = false;  // that the daemon is away
   for (;;) {
     auto text = render();
-    const bool away = !text && last && text.error().code == base::ErrorCode::kUnavailable;
+    const bool away = !text && last && text.error().code == ErrorCode::kUnavailable;
     if (!text && !away) return context.Fail(text.error());
     if (text) last = *std::move(text);
     if (clear) Print(context, "\033[H\033[2J");

@@ -37,7 +37,7 @@ class Told {
   }
   // forgiving: tasks that ended meanwhile do not count as a failure.
   void Refused(const base::Error& why, bool forgiving) {
-    if (forgiving && why.code == base::ErrorCode::kConflict) return;
+    if (forgiving && why.code == ErrorCode::kConflict) return;
     if (++refused_ <= kMostLines) context_.Fail(why);
   }
   void End() {
@@ -68,7 +68,7 @@ void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const s
     }
     told.Refused(task.error(), false);
     // Without the daemon each further call would fail in the same way.
-    if (task.error().code == base::ErrorCode::kUnavailable) break;
+    if (task.error().code == ErrorCode::kUnavailable) break;
   }
   told.End();
 }
@@ -97,7 +97,7 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
 }
 
 // The tasks of one user that the flags select.
-base::Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags) {
+Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags) {
   std::vector<std::uint64_t> arrays;
   if (!flags.arrays.empty()) {
     const auto named = CARMA_TRY(ResolveTasks(context, flags.arrays));
@@ -129,7 +129,7 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
   const bool chosen = flags.all || !flags.name.empty() || !flags.states.empty() ||
                       !flags.arrays.empty() || !flags.user.empty();
   if (chosen == !flags.tasks.empty()) {
-    return context.Fail({base::ErrorCode::kInvalid,
+    return context.Fail({ErrorCode::kInvalid,
                          verb + ": expected tasks, or --all, --name, --state, --array or --user"});
   }
   auto ids =
@@ -147,7 +147,7 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
 
 void RunEdit(Context& context, const EditFlags& flags) {
   if (flags.settings.empty())
-    return context.Fail({base::ErrorCode::kInvalid, "edit: expected a change such as --time 2h"});
+    return context.Fail({ErrorCode::kInvalid, "edit: expected a change such as --time 2h"});
   const auto ids = ResolveTasks(context, flags.tasks, "", Last::kArray);
   if (!ids) return context.Fail(ids.error());
   const auto changes = ChangesOf(context, flags.settings);

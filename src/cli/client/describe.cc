@@ -41,7 +41,7 @@ bool IsScript(const std::string& path) {
 }
 
 // Reports settings of the training that every estimator would ignore.
-base::Result<base::Unit> CheckKnown(const task::TaskSpec& spec) {
+Result<Unit> CheckKnown(const task::TaskSpec& spec) {
   const auto refuse = [](const char* option, const std::string& word, const char* expected) {
     return Invalid(std::string(option) + ": '" + base::Printable(word, 40) + "': expected " +
                    expected);
@@ -51,7 +51,7 @@ base::Result<base::Unit> CheckKnown(const task::TaskSpec& spec) {
     return refuse("--optimizer", *spec.optimizer, "sgd, sgd-momentum, adam, adamw, adamw-8bit …");
   if (spec.precision && !estimate::ParsePrecision(*spec.precision))
     return refuse("--precision", *spec.precision, "fp32, tf32, amp, fp16 or bf16");
-  return base::Unit{};
+  return Unit{};
 }
 
 // Warns of processes for more GPUs than the task will get.
@@ -65,18 +65,18 @@ void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& s
 }
 
 // Defaults of a task in a terminal; its script and the options have precedence.
-base::Result<base::Unit> ApplyHere(const SubmitFlags::Here& here, task::Description& description) {
+Result<Unit> ApplyHere(const SubmitFlags::Here& here, task::Description& description) {
   description.SetAttach(here.name, here.terminal);
   CARMA_TRY(description.Set("output", "/dev/null"));
-  return here.once ? description.Set("retries", "0") : base::Unit{};
+  return here.once ? description.Set("retries", "0") : Unit{};
 }
 
 }  // namespace
 
-base::Result<task::SubmitterContext> CallerContext() {
+Result<task::SubmitterContext> CallerContext() {
   task::SubmitterContext caller;
   char folder[4096];
-  if (!::getcwd(folder, sizeof folder)) return base::FailErrno(errno, "current folder");
+  if (!::getcwd(folder, sizeof folder)) return FailErrno(errno, "current folder");
   caller.cwd = folder;
   caller.home = base::GetEnv("HOME", "/");
   caller.user = base::GetEnv("USER");
@@ -94,18 +94,18 @@ base::Result<task::SubmitterContext> CallerContext() {
   return caller;
 }
 
-base::Result<base::Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description) {
+Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description) {
   for (const auto& [option, value] : flags.settings) CARMA_TRY(description.Set(option, value));
-  return base::Unit{};
+  return Unit{};
 }
 
 bool DescribesTask(const std::string& path) {
   return path.ends_with(".rad") || IsScript(path);
 }
 
-base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
-                                    task::Description& description) {
-  if (words.empty()) return base::Unit{};
+Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
+                        task::Description& description) {
+  if (words.empty()) return Unit{};
   const std::string& first = words[0];
   const std::vector<std::string> rest(words.begin() + 1, words.end());
   if (!literal && first == "-") {
@@ -128,11 +128,10 @@ base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool 
     return task::ApplyScript(*text, first, rest, description);
   }
   description.SetCommand(words);
-  return base::Unit{};
+  return Unit{};
 }
 
-base::Result<std::vector<task::TrainingWord>> ReadPlanFiles(
-    const std::vector<task::PlanFile>& files) {
+Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files) {
   std::vector<task::TrainingWord> words;
   for (const task::PlanFile& file : files) {
     const std::string text = CARMA_TRY(ReadNamed(file.path, estimate::kMaxConfigBytes));
@@ -144,9 +143,8 @@ base::Result<std::vector<task::TrainingWord>> ReadPlanFiles(
   return words;
 }
 
-base::Result<base::Unit> TrainingFinder::Add(const task::Description& description,
-                                             task::TaskSpec& spec,
-                                             std::vector<std::string>& notes) {
+Result<Unit> TrainingFinder::Add(const task::Description& description, task::TaskSpec& spec,
+                                 std::vector<std::string>& notes) {
   CARMA_TRY(CheckKnown(spec));
   CARMA_TRY(estimate::CheckWords(spec.training));
   std::vector<task::TrainingWord> words = CARMA_TRY(ReadPlanFiles(description.plan_files()));
@@ -162,14 +160,14 @@ base::Result<base::Unit> TrainingFinder::Add(const task::Description& descriptio
   spec.training.insert(spec.training.begin(), words.begin(), words.end());
   if (spec.training.size() > task::kMaxTrainingWords)
     spec.training.erase(spec.training.begin(), spec.training.end() - task::kMaxTrainingWords);
-  return base::Unit{};
+  return Unit{};
 }
 
-base::Result<std::string> TrainingFinder::Read(const std::string& path, std::size_t max_bytes) {
+Result<std::string> TrainingFinder::Read(const std::string& path, std::size_t max_bytes) {
   constexpr std::size_t kMostFiles = 256;
   const auto known = files_.find(path);
   if (known != files_.end()) return known->second;
-  base::Result<std::string> text = base::ReadFile(path, max_bytes);
+  Result<std::string> text = base::ReadFile(path, max_bytes);
   if (files_.size() < kMostFiles) files_.emplace(path, text);
   return text;
 }
@@ -179,9 +177,9 @@ namespace {
 // Maximum size of a table of parameters in bytes.
 constexpr std::size_t kMaxSweepBytes = 4 << 20;
 
-base::Result<base::Unit> Sweep(const task::Description& description, const task::TaskSpec& spec,
-                               Described& described) {
-  if (description.parameters().empty() && description.sweep_file().empty()) return base::Unit{};
+Result<Unit> Sweep(const task::Description& description, const task::TaskSpec& spec,
+                   Described& described) {
+  if (description.parameters().empty() && description.sweep_file().empty()) return Unit{};
   std::vector<task::Parameters> table;
   if (const std::string& file = description.sweep_file(); !file.empty()) {
     const auto text = CARMA_TRY(ReadNamed(file, kMaxSweepBytes));
@@ -201,13 +199,13 @@ base::Result<base::Unit> Sweep(const task::Description& description, const task:
     described.first = std::move(each);
     described.first.environment = spec.environment;
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 }  // namespace
 
-base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
-                                 bool literal, const task::SubmitterContext& caller) {
+Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
+                           bool literal, const task::SubmitterContext& caller) {
   task::Description description;
   if (flags.here) CARMA_TRY(ApplyHere(*flags.here, description));
   CARMA_TRY(ApplyWords(words, literal, description));

@@ -24,20 +24,19 @@ struct Described {
 };
 
 // The caller's folder, home and environment. Errors: kIo if the folder is gone.
-base::Result<task::SubmitterContext> CallerContext();
+Result<task::SubmitterContext> CallerContext();
 // Sets the options in the order given. Errors: kInvalid "--gpus: …".
-base::Result<base::Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
+Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
 // Whether it is a .rad file, or a script in the sense of ApplyWords.
 bool DescribesTask(const std::string& path);
 // Interprets the words: with `literal`, or a plain word: a command; "-": a script on standard
 // input; FILE.rad; a file that starts with "#!": its text becomes the task, so later edits do not
 // matter. Errors: kInvalid with the place, kNotFound for a missing .rad file.
-base::Result<base::Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
-                                    task::Description& description);
+Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
+                        task::Description& description);
 // Reads plan files; later options override them. Errors: as ReadNamed; kInvalid with the file and
 // the place.
-base::Result<std::vector<task::TrainingWord>> ReadPlanFiles(
-    const std::vector<task::PlanFile>& files);
+Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files);
 
 // Adds to descriptions what their commands, and the files named there, show about a training.
 // Options take precedence. Nothing is executed.
@@ -45,19 +44,19 @@ class TrainingFinder {
  public:
   // spec: from the description's Finish(); notes: gets remarks on what could not be read. Does
   // nothing if the memory is stated. Errors: kInvalid for invalid options, and as ReadPlanFiles.
-  base::Result<base::Unit> Add(const task::Description& description, task::TaskSpec& spec,
-                               std::vector<std::string>& notes);
+  Result<Unit> Add(const task::Description& description, task::TaskSpec& spec,
+                   std::vector<std::string>& notes);
 
  private:
-  base::Result<std::string> Read(const std::string& path, std::size_t max_bytes);
+  Result<std::string> Read(const std::string& path, std::size_t max_bytes);
 
-  std::map<std::string, base::Result<std::string>> files_;  // cache; tasks often share files
+  std::map<std::string, Result<std::string>> files_;  // cache; tasks often share files
 };
 
-base::Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
-                                 bool literal, const task::SubmitterContext& caller);
+Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
+                           bool literal, const task::SubmitterContext& caller);
 // Describes the words of the context: resolves dependencies such as afterok:@, uses the daemon's
 // clock, prints warnings, and refuses tasks that cannot start (checks.h) unless flags.no_check.
-base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags);
+Result<Described> DescribeWords(Context& context, const SubmitFlags& flags);
 
 }  // namespace carma::cli

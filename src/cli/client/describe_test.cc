@@ -27,8 +27,8 @@ class DescribeTest : public ::testing::Test {
     return dir_ + "/" + name;
   }
 
-  base::Result<task::TaskSpec> Spec(const SubmitFlags& flags, const std::vector<std::string>& words,
-                                    bool literal) {
+  Result<task::TaskSpec> Spec(const SubmitFlags& flags, const std::vector<std::string>& words,
+                              bool literal) {
     const auto described = Describe(flags, words, literal, caller_);
     if (!described) return std::unexpected(described.error());
     return task::SpecFromJsonText(described->spec);
@@ -68,11 +68,11 @@ TEST_F(DescribeTest, ABinaryIsACommandAndAScriptWithoutInterpreterIsExplained) {
   const std::string script = File("train.sh", "echo hi\n");
   const auto refused = Spec({}, {script}, false);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, base::ErrorCode::kInvalid);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
   EXPECT_NE(refused.error().message.find("#!"), std::string::npos) << refused.error().message;
   const auto missing = Spec({}, {dir_ + "/none.sh"}, false);
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, base::ErrorCode::kInvalid);
+  EXPECT_EQ(missing.error().code, ErrorCode::kInvalid);
   EXPECT_TRUE(Spec({}, {dir_ + "/none.sh"}, true)) << "behind -- it is a command like any other";
 }
 
@@ -95,7 +95,7 @@ TEST_F(DescribeTest, RadFilesAreReadAndMissingOnesNamed) {
   EXPECT_EQ(spec->batch_size, 32);
   const auto missing = Spec({}, {dir_ + "/none.rad"}, false);
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, base::ErrorCode::kInvalid);
+  EXPECT_EQ(missing.error().code, ErrorCode::kInvalid);
   EXPECT_FALSE(Spec({}, {path, "surplus"}, false));
 }
 

@@ -80,7 +80,7 @@ std::vector<std::string> Wrapped(const std::vector<std::string>& words, std::siz
 std::vector<std::string> SourcesOf(const GpuView& gpu) {
   std::vector<std::string> sources;
   for (const GpuView::Metric& metric : gpu.metrics) {
-    if (std::find(sources.begin(), sources.end(), metric.source) == sources.end())
+    if (std::ranges::find(sources, metric.source) == sources.end())
       sources.push_back(metric.source);
   }
   return sources;

@@ -204,8 +204,7 @@ std::string ReservedText(const std::vector<GpuView::Reserved>& reserved) {
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
   // A screen has no room to repeat the same value for each; output for programs keeps its columns.
   const bool alike =
-      screen.width > 0 && gpus.size() > 1 &&
-      std::all_of(gpus.begin(), gpus.end(), [&](const auto& gpu) {
+      screen.width > 0 && gpus.size() > 1 && std::ranges::all_of(gpus, [&](const auto& gpu) {
         return ShortName(gpu) == ShortName(gpus[0]) && gpu.total_mib == gpus[0].total_mib;
       });
   std::vector<Column> columns{{"GPU", true},      {"STATE"},      {"USED/TOTAL", true},

@@ -20,13 +20,13 @@ constexpr int kUsualPoints = 60;
 constexpr int kFewestPoints = 10;
 
 // The named GPUs, in the order of their names; without names, all.
-base::Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
-                                               const std::vector<std::string>& words) {
+Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
+                                         const std::vector<std::string>& words) {
   const auto names = CARMA_TRY(SplitGpuNames(words));
   if (names.empty() || names == std::vector<std::string>{"all"}) return gpus;
   std::vector<api::GpuView> chosen;
   for (const std::string& name : names) {
-    const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const api::GpuView& gpu) {
+    const auto found = std::ranges::find_if(gpus, [&](const api::GpuView& gpu) {
       return gpu.uuid == name || std::to_string(gpu.index) == name;
     });
     if (found == gpus.end()) {
@@ -46,7 +46,7 @@ int PointsFor(const Context& context, const GpusFlags& flags) {
   return std::min(points, std::max(kFewestPoints, width - kHistoryMargin));
 }
 
-base::Result<std::string> RenderHistory(Context& context, const GpusFlags& flags) {
+Result<std::string> RenderHistory(Context& context, const GpusFlags& flags) {
   const auto gpus = CARMA_TRY(ListGpus(context.client()));
   const auto chosen = CARMA_TRY(Chosen(gpus.value, flags.gpus));
   const auto status = GetStatus(context.client());  // its clock: simulated servers run faster
@@ -69,7 +69,7 @@ base::Result<std::string> RenderHistory(Context& context, const GpusFlags& flags
   return flags.csv ? HistoryCsv(histories) : bars;
 }
 
-base::Result<std::string> RenderDetails(Context& context, const std::vector<api::GpuView>& gpus) {
+Result<std::string> RenderDetails(Context& context, const std::vector<api::GpuView>& gpus) {
   const auto status = CARMA_TRY(GetStatus(context.client()));
   std::string text;
   for (const api::GpuView& gpu : gpus)
@@ -77,7 +77,7 @@ base::Result<std::string> RenderDetails(Context& context, const std::vector<api:
   return text;
 }
 
-base::Result<std::string> RenderGpus(Context& context, const GpusFlags& flags) {
+Result<std::string> RenderGpus(Context& context, const GpusFlags& flags) {
   auto gpus = CARMA_TRY(ListGpus(context.client()));
   if (context.json && flags.gpus.empty()) return gpus.text + "\n";
   const auto chosen = CARMA_TRY(Chosen(gpus.value, flags.gpus));
@@ -96,7 +96,7 @@ void RunStatus(Context& context, double wait_s) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_s);
   auto status = GetStatus(context.client());
   const auto to_be_awaited = [&status] {
-    return status ? status->value.starting : status.error().code == base::ErrorCode::kUnavailable;
+    return status ? status->value.starting : status.error().code == ErrorCode::kUnavailable;
   };
   while (to_be_awaited() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(kStatusRetry);

@@ -90,16 +90,16 @@ Result<api::LeaseView> AwaitGrant(Asker& asker, api::LeaseView lease) {
                      base::Printable(LocalTimes(lease.reason_text), 500));
 }
 
-Result<base::Unit> Adopt(Asker& asker, std::uint64_t id) {
+Result<Unit> Adopt(Asker& asker, std::uint64_t id) {
   const Json answer = CARMA_TRY(asker.Call("POST", fmt::format("/v1/leases/{}/adopt", id)));
   base::JsonReader in(answer, "");
   const Json* environment = in.Raw("environment");
   if (environment == nullptr || !environment->is_object())
-    return base::Fail(ErrorCode::kIo, "answer of carmad: expected an environment");
+    return Fail(ErrorCode::kIo, "answer of carmad: expected an environment");
   for (const auto& [name, value] : environment->items()) {
     if (value.is_string()) ::setenv(name.c_str(), value.get<std::string>().c_str(), 1);
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 // A grant that is not taken in time, for example because this process was stopped, is followed by
@@ -108,7 +108,7 @@ Result<api::LeaseView> TakeGrant(Asker& asker, api::LeaseView asked) {
   for (;;) {
     Result<api::LeaseView> lease = AwaitGrant(asker, std::move(asked));
     if (!lease) return lease;
-    const Result<base::Unit> adopted = Adopt(asker, lease->id);
+    const Result<Unit> adopted = Adopt(asker, lease->id);
     if (adopted) return lease;
     lease = asker.Lease("GET", fmt::format("/v1/leases/{}", lease->id));
     if (!lease || lease->state != "waiting") return std::unexpected(adopted.error());
@@ -154,7 +154,7 @@ void RunLease(Context& context, SubmitFlags flags) {
   for (std::string& word : context.words) words.push_back(word.data());
   words.push_back(nullptr);
   ::execvp(words[0], words.data());
-  context.Fail(base::FailErrno(errno, context.words[0]).error());
+  context.Fail(FailErrno(errno, context.words[0]).error());
   context.exit_code = errno == ENOENT ? 127 : 126;
 }
 

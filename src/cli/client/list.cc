@@ -18,7 +18,7 @@ constexpr const char* kHoldingStates = "launching,running,stopping";
 constexpr const char* kWaitingStates = "submitted,estimating,queued";
 
 // Running tasks first: with a long queue the limit must not hide them.
-base::Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
+Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
   const std::size_t limit = query.limit;
   query.states = kHoldingStates;
   auto page = ListTasks(client, query);
@@ -35,7 +35,7 @@ base::Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
   return page;
 }
 
-base::Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
+Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
   TaskQuery query{.states = flags.states,
                   .user = flags.user,
                   .name = flags.name,
@@ -80,8 +80,8 @@ std::string CutText(const ListFlags& flags, std::size_t shown, const api::Status
   return fmt::format("{} of {} tasks are shown (all: --limit {})", shown, all, all);
 }
 
-base::Result<std::string> RenderList(Context& context, const ListFlags& flags,
-                                     const std::vector<std::string>& columns) {
+Result<std::string> RenderList(Context& context, const ListFlags& flags,
+                               const std::vector<std::string>& columns) {
   const auto page = Fetch(context.client(), flags);
   if (!page) return std::unexpected(page.error());
   if (context.json) return TasksJson(*page) + "\n";

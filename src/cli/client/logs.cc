@@ -26,37 +26,35 @@ bool IsSet(int event_fd) {
 }
 
 // Copies new output until `ended` is set, then the rest.
-base::Result<base::Unit> CopyUntil(OutputReader& reader, FileWatch& watch, int ended,
-                                   std::FILE* out) {
+Result<Unit> CopyUntil(OutputReader& reader, FileWatch& watch, int ended, std::FILE* out) {
   for (;;) {
     const bool last = IsSet(ended);  // read before the copy: nothing can come after it
     const auto copied = reader.CopyNew(out);
     if (!copied) return std::unexpected(copied.error());
-    if (last || !*copied) return base::Unit{};
+    if (last || !*copied) return Unit{};
     watch.Wait(ended);
   }
 }
 
 // Returns when the task has ended or the copying has stopped.
-base::Result<base::Unit> AwaitEnd(api::Client& client, std::uint64_t id,
-                                  const std::atomic<bool>& copying) {
+Result<Unit> AwaitEnd(api::Client& client, std::uint64_t id, const std::atomic<bool>& copying) {
   while (copying) {
     const auto task = AwaitTask(client, id, kOutputPollS);
     if (task && HasEnded(task->value)) break;
     if (task) continue;
     // Waits for a daemon that restarts, because the task and its output go on meanwhile.
-    if (task.error().code != base::ErrorCode::kUnavailable) return std::unexpected(task.error());
+    if (task.error().code != ErrorCode::kUnavailable) return std::unexpected(task.error());
     std::this_thread::sleep_for(kRetry);
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 void Follow(Context& context, std::uint64_t id, OutputReader& reader, const std::string& path) {
   const base::UniqueFd ended(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!ended) return context.Fail(base::FailErrno(errno, "eventfd").error());
+  if (!ended) return context.Fail(FailErrno(errno, "eventfd").error());
   FileWatch watch(path);
   std::atomic<bool> copying = true;
-  base::Result<base::Unit> copied;
+  Result<Unit> copied;
   std::thread copier([&] {
     copied = CopyUntil(reader, watch, ended.get(), context.out);
     copying = false;
@@ -74,12 +72,12 @@ base::Error Unreadable(const base::Error& error, const api::TaskView& task,
   const std::string who = "task " + std::to_string(task.id);
   if (path == "/dev/null") {
     const bool leased = !task.origin.empty();
-    return {base::ErrorCode::kNotFound,
+    return {ErrorCode::kNotFound,
             who + (leased ? " is a lease: its output went to its own process"
                           : " keeps no output here: it went to the terminal of carma run, or to "
                             "/dev/null; -o FILE keeps a copy")};
   }
-  if (error.code != base::ErrorCode::kNotFound)
+  if (error.code != ErrorCode::kNotFound)
     return {error.code, "the output of " + who + " is in " + path + ": " + error.message};
   const bool started = task.attempt > 0 && task.state != "launching";
   return {error.code,
@@ -93,7 +91,7 @@ void ShowLog(Context& context, const api::TaskView& task, const LogsFlags& flags
   OutputReader reader(path);
   const bool follow = flags.follow && !HasEnded(task);
   const auto opened = reader.Open();
-  const bool will_come = follow && !opened && opened.error().code == base::ErrorCode::kNotFound;
+  const bool will_come = follow && !opened && opened.error().code == ErrorCode::kNotFound;
   if (!opened && !will_come) return context.Fail(Unreadable(opened.error(), task, path));
   if (opened && flags.lines) {
     if (auto skipped = reader.SkipToLast(*flags.lines); !skipped)
@@ -113,7 +111,7 @@ void RunLogs(Context& context, const LogsFlags& flags) {
   const auto ids = ResolveTasks(context, flags.tasks, "@");
   if (!ids) return context.Fail(ids.error());
   if (flags.follow && ids->size() != 1)
-    return context.Fail({base::ErrorCode::kInvalid, "logs -f: expected one task"});
+    return context.Fail({ErrorCode::kInvalid, "logs -f: expected one task"});
   for (std::uint64_t id : *ids) {
     const auto task = GetTask(context.client(), id);
     if (!task) {

@@ -17,21 +17,21 @@ constexpr int kWatchMs = 1000;
 
 }  // namespace
 
-base::Result<base::Unit> OutputReader::Open() {
+Result<Unit> OutputReader::Open() {
   // O_NONBLOCK: a FIFO put in the file's place must not hang us.
   base::UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) return base::FailErrno(errno, "open " + path_);
+  if (!fd) return FailErrno(errno, "open " + path_);
   struct stat found {};
-  if (::fstat(fd.get(), &found) != 0) return base::FailErrno(errno, "stat " + path_);
+  if (::fstat(fd.get(), &found) != 0) return FailErrno(errno, "stat " + path_);
   if (!S_ISREG(found.st_mode)) return Invalid(path_ + ": expected a regular file");
   fd_ = std::move(fd);
   offset_ = 0;
-  return base::Unit{};
+  return Unit{};
 }
 
-base::Result<base::Unit> OutputReader::SkipToLast(std::int64_t lines) {
+Result<Unit> OutputReader::SkipToLast(std::int64_t lines) {
   struct stat found {};
-  if (::fstat(fd_.get(), &found) != 0) return base::FailErrno(errno, "stat " + path_);
+  if (::fstat(fd_.get(), &found) != 0) return FailErrno(errno, "stat " + path_);
   std::array<char, kBlock> block;
   std::int64_t at = found.st_size;
   std::int64_t newlines = 0;
@@ -41,18 +41,18 @@ base::Result<base::Unit> OutputReader::SkipToLast(std::int64_t lines) {
     const auto size = static_cast<std::size_t>(std::min<std::int64_t>(at, kBlock));
     at -= static_cast<std::int64_t>(size);
     const ssize_t n = ::pread(fd_.get(), block.data(), size, at);
-    if (n < 0) return base::FailErrno(errno, "read " + path_);
+    if (n < 0) return FailErrno(errno, "read " + path_);
     for (auto i = static_cast<std::size_t>(n); i-- > 0; last_byte = false) {
       if (block[i] != '\n' || last_byte) continue;
       if (++newlines < lines) continue;
       offset_ = at + static_cast<std::int64_t>(i) + 1;
-      return base::Unit{};
+      return Unit{};
     }
   }
-  return base::Unit{};
+  return Unit{};
 }
 
-base::Result<bool> OutputReader::CopyRest(std::FILE* out) {
+Result<bool> OutputReader::CopyRest(std::FILE* out) {
   struct stat found {};
   // A new attempt of the task emptied the file: read from the start again.
   if (::fstat(fd_.get(), &found) == 0 && found.st_size < offset_) offset_ = 0;
@@ -60,7 +60,7 @@ base::Result<bool> OutputReader::CopyRest(std::FILE* out) {
   for (;;) {
     const ssize_t n = ::pread(fd_.get(), block.data(), block.size(), offset_);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return base::FailErrno(errno, "read " + path_);
+    if (n < 0) return FailErrno(errno, "read " + path_);
     if (n == 0) return std::fflush(out) == 0;
     const auto size = static_cast<std::size_t>(n);
     if (std::fwrite(block.data(), 1, size, out) != size) return false;
@@ -75,10 +75,10 @@ bool OutputReader::Replaced() const {
   return own.st_ino != now.st_ino || own.st_dev != now.st_dev;
 }
 
-base::Result<bool> OutputReader::CopyNew(std::FILE* out) {
+Result<bool> OutputReader::CopyNew(std::FILE* out) {
   if (!fd_) {
     const auto opened = Open();
-    if (!opened && opened.error().code == base::ErrorCode::kNotFound) return true;
+    if (!opened && opened.error().code == ErrorCode::kNotFound) return true;
     if (!opened) return std::unexpected(opened.error());
   }
   for (;;) {
@@ -86,7 +86,7 @@ base::Result<bool> OutputReader::CopyNew(std::FILE* out) {
     const auto copied = CopyRest(out);
     if (!copied || !*copied || !replaced) return copied;
     const auto opened = Open();
-    if (!opened && opened.error().code == base::ErrorCode::kNotFound) return true;
+    if (!opened && opened.error().code == ErrorCode::kNotFound) return true;
     if (!opened) return std::unexpected(opened.error());
   }
 }

@@ -15,16 +15,16 @@ class OutputReader {
   explicit OutputReader(std::string path) : path_(std::move(path)) {}
 
   // Errors: kNotFound (not there yet), kDenied, kInvalid (no regular file), kIo.
-  base::Result<base::Unit> Open();
+  Result<Unit> Open();
   bool opened() const { return static_cast<bool>(fd_); }
   // Skips to the last `lines` lines of the present contents.
-  base::Result<base::Unit> SkipToLast(std::int64_t lines);
+  Result<Unit> SkipToLast(std::int64_t lines);
   // Copies what was added since the last call, also from a file that has replaced the first one.
   // False: the reader of `out` has gone. Opens the file if it did not exist before.
-  base::Result<bool> CopyNew(std::FILE* out);
+  Result<bool> CopyNew(std::FILE* out);
 
  private:
-  base::Result<bool> CopyRest(std::FILE* out);
+  Result<bool> CopyRest(std::FILE* out);
   bool Replaced() const;
 
   std::string path_;

@@ -50,7 +50,7 @@ TEST_F(Output, ComesPieceByPiece) {
 
 TEST_F(Output, MayBeginLater) {
   OutputReader reader(path_);
-  EXPECT_EQ(reader.Open().error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(reader.Open().error().code, ErrorCode::kNotFound);
   EXPECT_EQ(New(reader), "");
   Append("here");
   EXPECT_EQ(New(reader), "here");
@@ -109,7 +109,7 @@ TEST_F(Output, OnlyRegularFilesAreRead) {
   OutputReader reader(path_);
   const auto opened = reader.Open();
   ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().code, base::ErrorCode::kInvalid);
+  EXPECT_EQ(opened.error().code, ErrorCode::kInvalid);
 }
 
 }  // namespace

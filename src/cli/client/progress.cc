@@ -18,18 +18,18 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 16;
 
-base::Result<task::Progress> ReadFileProgress(const std::string& path) {
+Result<task::Progress> ReadFileProgress(const std::string& path) {
   base::UniqueFd file;
   if (path != "-") {
     file.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) return std::unexpected(NamedWrongly(base::FailErrno(errno, path).error()));
+    if (!file) return std::unexpected(NamedWrongly(FailErrno(errno, path).error()));
   }
   task::ProgressReader reader;
   std::string piece(kPieceBytes, '\0');
   while (true) {
     const ssize_t n = ::read(file ? file.get() : STDIN_FILENO, piece.data(), piece.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return base::FailErrno(errno, InputName(path));
+    if (n < 0) return FailErrno(errno, InputName(path));
     if (n == 0) return reader.Now();
     reader.Feed(0, std::string_view(piece.data(), static_cast<std::size_t>(n)));
   }
@@ -94,7 +94,7 @@ void AddProgressCommand(Syntax app, Context& context) {
   verb.AddOption("file", "FILE", *path, "output of a training program; -: standard input")
       .Required();
   verb.OnRun([&context, path] {
-    const base::Result<task::Progress> progress = ReadFileProgress(*path);
+    const Result<task::Progress> progress = ReadFileProgress(*path);
     if (!progress) return context.Fail(progress.error());
     Print(context, context.json ? JsonOf(*progress) : TextOf(*progress));
   });

@@ -180,7 +180,7 @@ TEST_F(Reports, ConfigCheckNamesTheMistakeAndConfigShowCanBeReadAgain) {
   EXPECT_EQ(Run({"config", "check", "--config", Write("again.toml", ran.out)}).exit_code, 0);
 
   ran = Run({"config", "show", "--json", "--config", good});
-  const base::Result<base::Json> json = base::ParseJson(ran.out);
+  const Result<base::Json> json = base::ParseJson(ran.out);
   ASSERT_TRUE(json) << ran.out;
   EXPECT_EQ((*json)["policy.sm_cap"]["value"], 0.75);
   EXPECT_EQ((*json)["policy.sm_cap"]["origin"], good + ":2");

@@ -42,7 +42,7 @@ Words FirstWordsOf() {
   Words words;
   std::vector<Enum> seen;
   for (const auto& [value, word] : base::kWordsOf<Enum>) {
-    if (std::find(seen.begin(), seen.end(), value) != seen.end()) continue;
+    if (std::ranges::find(seen, value) != seen.end()) continue;
     seen.push_back(value);
     words.emplace_back(word);
   }
@@ -88,7 +88,7 @@ Choices ServerChoices(std::string_view verb, std::string_view option) {
 TaskNames TasksWorthNaming(std::string_view verb) {
   constexpr std::array<std::string_view, 5> kOfThePast{"show", "logs", "history", "redo",
                                                        "explain"};
-  const bool past = std::find(kOfThePast.begin(), kOfThePast.end(), verb) != kOfThePast.end();
+  const bool past = std::ranges::find(kOfThePast, verb) != kOfThePast.end();
   return past ? TaskNames::kAll : TaskNames::kOpen;
 }
 

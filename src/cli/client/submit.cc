@@ -24,7 +24,7 @@ void RunCheck(Context& context, const Described& described) {
       sweeps ? described.specs.size() : std::max<std::size_t>(1, described.indices.size());
   if (checked)
     return Print(context, context.json ? checked->text + "\n" : CheckText(checked->value, count));
-  if (checked.error().code != base::ErrorCode::kUnavailable) return context.Fail(checked.error());
+  if (checked.error().code != ErrorCode::kUnavailable) return context.Fail(checked.error());
   Warn(context, checked.error().message + "; checked without it");
   if (context.json) {
     Print(context, "{\"count\":" + std::to_string(count) + ",\"tasks\":[]}\n");
@@ -68,7 +68,7 @@ void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterC
 
 }  // namespace
 
-base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
+Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
   auto caller = CARMA_TRY(CallerContext());
   TakeDaemonTime(context, flags, caller);
   auto resolved = CARMA_TRY(WithTasksResolved(context, flags.settings));
@@ -84,7 +84,7 @@ base::Result<Described> DescribeWords(Context& context, const SubmitFlags& flags
   auto described = Describe(meant, context.words, context.literal, caller);
   if (!described) return described;
   if (!flags.no_check) {
-    base::Result<base::Unit> can = CheckParameters(described->first);
+    Result<Unit> can = CheckParameters(described->first);
     // Tasks on which it depends may create what is missing now.
     if (can && described->first.dependencies.empty())
       can = CheckItCanStart(described->first, flags.lease);

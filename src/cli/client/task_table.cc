@@ -234,7 +234,7 @@ std::uint64_t LastDependency(const TaskView& task) {
 
 }  // namespace
 
-base::Result<std::vector<std::string>> ParseColumns(const std::string& keys) {
+Result<std::vector<std::string>> ParseColumns(const std::string& keys) {
   std::vector<std::string> columns;
   const std::string wanted_keys = keys.empty() ? kUsualColumns : keys;
   for (std::string_view key : base::Split(wanted_keys, ',')) {
@@ -304,8 +304,8 @@ void SortAsQueue(std::vector<TaskView>& tasks) {
                            runs ? task.launched_ms.value_or(0) : 0, !runs && !recovers,
                            runs ? 0 : -task.priority, task.id);
   };
-  std::stable_sort(tasks.begin(), tasks.end(),
-                   [&](const TaskView& a, const TaskView& b) { return rank(a) < rank(b); });
+  std::ranges::stable_sort(tasks,
+                           [&](const TaskView& a, const TaskView& b) { return rank(a) < rank(b); });
 }
 
 FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {

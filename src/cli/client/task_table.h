@@ -14,7 +14,7 @@ namespace carma::cli {
 
 // Columns of `carma list` by key, "id,name,st"; empty: the usual ones. Errors: kInvalid with the
 // list of known keys.
-base::Result<std::vector<std::string>> ParseColumns(const std::string& keys);
+Result<std::vector<std::string>> ParseColumns(const std::string& keys);
 // "id", "name" …: the keys for ParseColumns.
 std::vector<std::string> ColumnKeys();
 // "id  number of the task" … one line per column, for --help.

@@ -52,7 +52,7 @@ TEST_F(TaskTableTest, ColumnsAreChosenByName) {
   EXPECT_EQ(*ParseColumns(" ID, peak"), (std::vector<std::string>{"id", "peak"}));
   const auto unknown = ParseColumns("id,colour");
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().code, base::ErrorCode::kInvalid);
+  EXPECT_EQ(unknown.error().code, ErrorCode::kInvalid);
   const ListStyle style{.columns = *ParseColumns("state,predicted,promised,used,peak,exit"),
                         .titles = true,
                         .now_ms = kNow};

@@ -23,7 +23,7 @@ void RunCreate(Context& context, const CreateFlags& flags) {
     const Result<base::Duration> span = base::ParseSpan(flags.expires);
     if (!span) return context.Fail(base::Wrap(span.error(), "--expires").error());
     if (*span < std::chrono::minutes(1) || *span > std::chrono::days(366))
-      return context.Fail({base::ErrorCode::kInvalid, "--expires: expected 1m to 366d"});
+      return context.Fail({ErrorCode::kInvalid, "--expires: expected 1m to 366d"});
     life = *span;
   }
   const auto made = MakeToken(context.client(), flags.name, life);

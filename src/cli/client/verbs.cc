@@ -331,7 +331,7 @@ void AddGpus(Syntax app, Context& context) {
     if (points.count() > 0) flags->gpus.points = flags->points;
     if (flags->gpus.history && *flags->gpus.history < base::Duration(1'000)) {
       return context.Fail(
-          {base::ErrorCode::kInvalid, "--history: expected a span of at least one second"});
+          {ErrorCode::kInvalid, "--history: expected a span of at least one second"});
     }
     RunGpus(context, flags->gpus);
   });

@@ -21,13 +21,12 @@ inline constexpr int kExitTimeout = 124;
 // What "@" names: the caller's last task, or the whole array that it is part of.
 enum class Last { kTask, kArray };
 // Numbers of the tasks that the words name; asks the daemon for "@". Without words: `fallback`.
-base::Result<std::vector<std::uint64_t>> ResolveTasks(Context& context,
-                                                      std::vector<std::string> words,
-                                                      const std::string& fallback = "",
-                                                      Last last = Last::kTask);
+Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<std::string> words,
+                                                const std::string& fallback = "",
+                                                Last last = Last::kTask);
 // The same settings, with "afterok:@" and ranges in dependencies as numbers: "afterok:12:13".
 using Settings = std::vector<std::pair<std::string, std::string>>;
-base::Result<Settings> WithTasksResolved(Context& context, Settings settings);
+Result<Settings> WithTasksResolved(Context& context, Settings settings);
 // The caller's user name, or number if it has none.
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
@@ -35,8 +34,8 @@ void Warn(const Context& context, std::string_view text);
 // "&after_ms=…&until_ms=…" for --since and --until, empty ones left out: a date like "2026-03-01",
 // "2026-03-01 14:05" or "2026-03-01T14:05:59" in local time, or a span before now: "2h", "7d".
 // Errors: kInvalid naming the option; those of asking the daemon for its clock.
-base::Result<std::string> TimesQuery(Context& context, const std::string& since,
-                                     const std::string& until);
+Result<std::string> TimesQuery(Context& context, const std::string& since,
+                               const std::string& until);
 // Ends tokens or reservations. noun: "Token"; verb: "revoke".
 void EndEach(Context& context, const std::vector<std::string>& ids, const std::string& noun,
              const std::string& verb);
@@ -47,9 +46,9 @@ std::string VersionText(const Context& context);
 // Turns the error of a file that cannot be opened into kInvalid, for exit code 2.
 base::Error NamedWrongly(base::Error error);
 // The text of a FILE on the command line. Errors: as base::ReadFile, but NamedWrongly().
-base::Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
+Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
 // As ReadNamed(), but "-" is standard input.
-base::Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
+Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
 // The input's name in messages: "standard input" or the path.
 std::string InputName(const std::string& path);
 
@@ -168,7 +167,7 @@ struct GpuChangeFlags {
   bool wait = false;        // until they have left
 };
 // Splits comma-separated names of GPUs.
-base::Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& words);
+Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& words);
 void RunDrain(Context& context, const GpuChangeFlags& flags);
 void RunResume(Context& context, const GpuChangeFlags& flags);
 struct BackupFlags {
@@ -183,6 +182,6 @@ void RunStatus(Context& context, double wait_s);
 // Shows the result of `render`, once or repeatedly until it fails or is interrupted. When it shows
 // the result repeatedly, it waits for a daemon that has answered before and is away.
 void Show(Context& context, bool watch, double interval_s,
-          const std::function<base::Result<std::string>()>& render);
+          const std::function<Result<std::string>()>& render);
 
 }  // namespace carma::cli

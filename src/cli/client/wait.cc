@@ -25,12 +25,11 @@ class Waiter {
 
   // The first task that has ended. The request waits for one task; the others are checked every few
   // seconds, or as soon as that one has ended.
-  base::Result<std::optional<Answer<api::TaskView>>> AwaitAny(
-      const std::vector<std::uint64_t>& ids) {
+  Result<std::optional<Answer<api::TaskView>>> AwaitAny(const std::vector<std::uint64_t>& ids) {
     for (std::size_t next = 0;; next = (next + 1) % ids.size()) {
       for (const std::uint64_t id : ids) {
         auto task = GetTask(context_.client(), id);
-        if (!task && !(task.error().code == base::ErrorCode::kUnavailable && connected_))
+        if (!task && !(task.error().code == ErrorCode::kUnavailable && connected_))
           return std::unexpected(task.error());
         if (!task) break;
         connected_ = true;
@@ -44,12 +43,12 @@ class Waiter {
   }
 
   // Empty value: the time is over. Errors: the daemon's, or that it never answered.
-  base::Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
+  Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {
       // The first poll returns at once: a daemon that restarts during a long one has then answered.
       const auto patience = connected_ ? Left() : std::chrono::seconds(0);
       auto task = AwaitTask(context_.client(), id, static_cast<int>(patience.count()));
-      const bool gone = !task && task.error().code == base::ErrorCode::kUnavailable;
+      const bool gone = !task && task.error().code == ErrorCode::kUnavailable;
       if (!task && !(gone && connected_)) return std::unexpected(task.error());
       if (gone) {
         Reconnect(task.error());
@@ -94,10 +93,10 @@ void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const
     auto task = any ? waiter.AwaitAny(tasks) : waiter.Await(tasks[i]);
     if (!task) return context.Fail(task.error());
     if (!*task) {
-      context.Fail({base::ErrorCode::kUnavailable,
-                    (any ? "no task" : "task " + std::to_string(tasks[i])) +
-                        (any ? " has ended within " : " has not ended within ") +
-                        base::FormatSpan(*flags.timeout)});
+      context.Fail(
+          {ErrorCode::kUnavailable, (any ? "no task" : "task " + std::to_string(tasks[i])) +
+                                        (any ? " has ended within " : " has not ended within ") +
+                                        base::FormatSpan(*flags.timeout)});
       context.exit_code = kExitTimeout;
       return;
     }

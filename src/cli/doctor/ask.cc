@@ -182,7 +182,7 @@ Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user) {
     path = slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
   }
   struct statvfs disk {};
-  if (::statvfs(path.c_str(), &disk) != 0) return base::FailErrno(errno, path);
+  if (::statvfs(path.c_str(), &disk) != 0) return FailErrno(errno, path);
   return DiskFacts{.path = path,
                    .free_bytes = std::uint64_t{disk.f_bavail} * disk.f_frsize,
                    .free_files = disk.f_favail,
@@ -225,7 +225,7 @@ DaemonFacts AskDaemon(api::Client& client) {
   return daemon;
 }
 
-base::Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root) {
+Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root) {
   const std::optional<std::string> named = file.empty() ? std::nullopt : std::optional(file);
   config::Loaded loaded = CARMA_TRY(config::Load(config::StandardSources(named, of_root)));
   const std::string& simulated = loaded.settings.simgpu_state;

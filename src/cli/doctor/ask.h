@@ -20,7 +20,7 @@ gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings);
 DriverFacts AskDriver(const config::Settings& settings);
 // The last answers of a recording from another machine. Errors: as ReadNamed() and
 // ParseRecording().
-base::Result<DriverFacts> AskRecording(const std::string& path);
+Result<DriverFacts> AskRecording(const std::string& path);
 
 // The context that estimates assume on GPUs of a type, from the daemon; if none answers, as
 // shipped.
@@ -33,7 +33,7 @@ void MeasureContexts(const config::Settings& settings, const DriverFacts& driver
 
 // The disk of the folder, or of the nearest existing one above. is_daemon_user: carmad has the
 // rights of this process.
-base::Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
+Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
 ClockFacts AskClock(const DaemonFacts& daemon);
 // The groups of the daemon, which makes them; without a daemon those of this process.
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);
@@ -43,6 +43,6 @@ DaemonFacts AskDaemon(api::Client& client);
 // the usual ones; empty: the usual ones. of_root: for a daemon that runs as root. Sets the
 // environment variable by which the simulated driver finds its server, as the daemon does. Errors:
 // as config::Load().
-base::Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root);
+Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root);
 
 }  // namespace carma::cli

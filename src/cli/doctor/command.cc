@@ -123,7 +123,7 @@ Result<std::size_t> Record(const config::Settings& settings, const std::string& 
   if (!devices) return std::unexpected(devices.error().AsError());
   const base::UniqueFd file(
       ::open(flags.record.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file) return base::FailErrno(errno, flags.record);
+  if (!file) return FailErrno(errno, flags.record);
   gpu::Recording head{
       .made_by = "carma " + version,
       .driver =

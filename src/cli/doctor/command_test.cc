@@ -141,7 +141,7 @@ TEST_F(DoctorCommand, MistakesAreOneLine) {
     const Ran ran = Doctor(c.words);
     EXPECT_EQ(ran.exit_code, c.exit_code) << ran.err;
     EXPECT_THAT(ran.err, HasSubstr(c.says));
-    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1);
+    EXPECT_EQ(std::ranges::count(ran.err, '\n'), 1);
   }
 }
 

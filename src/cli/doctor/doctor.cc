@@ -188,8 +188,8 @@ std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
       text += WrapTo(fmt::format("{:{}}-> {}\n", "", indent, finding.remedy), screen, indent + 3);
   }
   const auto count = [&](Level level) {
-    return std::count_if(findings.begin(), findings.end(),
-                         [level](const Finding& finding) { return finding.level == level; });
+    return std::ranges::count_if(
+        findings, [level](const Finding& finding) { return finding.level == level; });
   };
   const auto bad = count(Level::kBad), warnings = count(Level::kWarn);
   if (bad == 0 && warnings == 0) return text + "No problems found.\n";

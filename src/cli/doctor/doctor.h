@@ -44,7 +44,7 @@ struct GpuFacts {
 
 struct DriverFacts {
   std::expected<gpu::DriverVersions, gpu::NoDriver> versions;
-  base::Result<std::vector<GpuFacts>> gpus;
+  Result<std::vector<GpuFacts>> gpus;
   std::string dcgm_trouble;
   bool simulated = false;
   bool hangs = false;  // it did not answer in time (see `versions`)

@@ -115,7 +115,7 @@ class GpuCheck {
     }
     if (!facts_.reading) {
       Add(Level::kBad, base::Printable(facts_.reading.error().Sentence()),
-          facts_.reading.error().code == base::ErrorCode::kNotFound
+          facts_.reading.error().code == ErrorCode::kNotFound
               ? "the GPU is lost: reset it (nvidia-smi -r) or reboot; CARMA serves the others"
               : "CARMA keeps this GPU closed until the driver gives a valid answer; see the "
                 "kernel's log");
@@ -287,8 +287,8 @@ class GpuCheck {
 
   void Processes() {
     const auto& processes = facts_.reading->processes;
-    const auto unknown = std::count_if(processes.begin(), processes.end(),
-                                       [](const gpu::ProcessUse& use) { return !use.used_mib; });
+    const auto unknown =
+        std::ranges::count_if(processes, [](const gpu::ProcessUse& use) { return !use.used_mib; });
     if (unknown == 0) return;
     Add(Level::kWarn,
         fmt::format("the memory of {} of {} processes is not reported", unknown, processes.size()),

@@ -110,7 +110,7 @@ Finding CheckCgroups(const task::CgroupBase& place, const config::Settings& sett
   return {"cgroups", Level::kOk, "one cgroup per task below " + base::Printable(place.path), ""};
 }
 
-Finding CheckDisk(const base::Result<DiskFacts>& disk) {
+Finding CheckDisk(const Result<DiskFacts>& disk) {
   if (!disk) {
     return {"disk", Level::kBad, base::Printable(disk.error().message),
             "set daemon.state_dir to a folder that carmad can reach"};
@@ -159,9 +159,9 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
                    "write it again with carma profile, or set estimate.profiles = \"\": carmad "
                    "works without it"};
   };
-  const base::Result<std::string> text =
+  const Result<std::string> text =
       base::ReadFile(settings.estimate_profiles, profile::kMaxProfilesBytes);
-  if (!text && text.error().code == base::ErrorCode::kDenied)
+  if (!text && text.error().code == ErrorCode::kDenied)
     return {"profiles", Level::kOk, path + ": no permission to read it, not checked", ""};
   if (!text) return broken(text.error().message);
   const auto profiles = profile::ParseProfiles(*text, settings.estimate_profiles);
@@ -349,7 +349,7 @@ Finding MemoryLimitsFinding(const api::StatusView& status) {
 }  // namespace
 
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
-  const base::Result<api::StatusView>& status = daemon.status;
+  const Result<api::StatusView>& status = daemon.status;
   if (!status) {
     return {{"daemon", Level::kWarn, base::Printable(status.error().message),
              "start carmad, or give its socket with --socket"}};

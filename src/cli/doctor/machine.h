@@ -28,7 +28,7 @@ struct DiskFacts {
   bool counts_files = true;
   bool writable = true;  // by carmad, as far as this process can see
 };
-Finding CheckDisk(const base::Result<DiskFacts>& disk);
+Finding CheckDisk(const Result<DiskFacts>& disk);
 
 struct ClockFacts {
   std::int64_t now_ms = 0;
@@ -54,7 +54,7 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
 Finding CheckProfiles(const config::Settings& settings, const std::vector<std::string>& gpu_types);
 
 struct DaemonFacts {
-  base::Result<api::StatusView> status;
+  Result<api::StatusView> status;
   std::vector<api::GpuView> gpus;  // from the daemon; empty: no answer
 };
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon);

@@ -57,7 +57,7 @@ Listing FoldersIn(const std::string& path) {
     if (listing.names.size() == kMaxFolders) break;
     listing.names.push_back(name);
   }
-  std::sort(listing.names.begin(), listing.names.end());
+  std::ranges::sort(listing.names);
   return listing;
 }
 
@@ -180,14 +180,14 @@ class MpsCheck {
 
   // What to do about a trial that failed.
   std::string TrialRemedy(const base::Error& why) const {
-    if (IsShared() && why.code == base::ErrorCode::kDenied)
+    if (IsShared() && why.code == ErrorCode::kDenied)
       return "set collocation.mps_servers to \"user\": each user then has a server of their own";
     return "it was started as this user in an empty folder; try it by hand: "
            "CUDA_MPS_PIPE_DIRECTORY=/tmp/mps CUDA_MPS_LOG_DIRECTORY=/tmp/mps-log " +
            base::Printable(settings_.mps_control) + (IsShared() ? " -d -M" : " -d") + "; echo $?";
   }
 
-  void Tried(const base::Result<task::MpsAbilities>& trial) {
+  void Tried(const Result<task::MpsAbilities>& trial) {
     if (!trial) {
       return Add(WithoutMps(),
                  fmt::format("no control daemon serves: {}: all tasks share by streams, without "

@@ -14,7 +14,7 @@
 namespace carma::cli {
 
 // The result of starting, asking and ending a control daemon; empty: not tried.
-using MpsTrial = std::optional<base::Result<task::MpsAbilities>>;
+using MpsTrial = std::optional<Result<task::MpsAbilities>>;
 
 // Starts one as this user in a temporary folder, if the settings allow MPS. is_daemon_user: as in
 // CheckMps. Blocks up to collocation.mps_timeout and a second.

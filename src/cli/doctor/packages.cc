@@ -68,9 +68,8 @@ std::string InstallCommandFor(std::string_view os_release, Missing what) {
   for (const char* key : {"ID", "ID_LIKE"}) {
     const std::vector<std::string> words = WordsOf(os_release, key);
     for (const std::string& word : words) {
-      const auto* row = std::find_if(kPackages.begin(), kPackages.end(), [&](const Packages& each) {
-        return each.distribution == word;
-      });
+      const auto* row = std::ranges::find_if(
+          kPackages, [&](const Packages& each) { return each.distribution == word; });
       if (row != kPackages.end())
         return fmt::format(" ({} {})", row->install, PackageOf(*row, what));
     }

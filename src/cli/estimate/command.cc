@@ -125,7 +125,7 @@ estimate::Site SiteOf(const api::KnowledgeView& view, const std::string& gpu_typ
   site.context_shift_mib = view.context_shift_mib;
   site.ratios = view.ratios;
   site.reason = view.calibration;
-  std::sort(site.ratios.begin(), site.ratios.end());
+  std::ranges::sort(site.ratios);
   return site;
 }
 

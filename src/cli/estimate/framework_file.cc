@@ -29,8 +29,7 @@ bool MayBeTraining(std::string_view path) {
          path.ends_with(".json");
 }
 
-base::Result<std::vector<std::string>> CommandOfFile(const std::string& path,
-                                                     std::string_view text) {
+Result<std::vector<std::string>> CommandOfFile(const std::string& path, std::string_view text) {
   using Words = std::vector<std::string>;
   const auto refuse = [&](std::string_view framework, std::string_view usage) {
     return Invalid("{}: {}'s configuration names no model: {}", path, framework, usage);

@@ -50,7 +50,7 @@ TEST(ScriptRun, RefusesWhatNamesNoScript) {
     const auto words = WordsOfRun(c.command, "H", "1");
     ASSERT_FALSE(words) << base::Join(c.command, " ");
     EXPECT_THAT(words.error().message, HasSubstr(c.why));
-    EXPECT_EQ(words.error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(words.error().code, ErrorCode::kInvalid);
   }
 }
 

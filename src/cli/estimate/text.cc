@@ -137,8 +137,9 @@ std::string NoteText(const Opinion& opinion) {
 // True for "auto" beside the estimator that it took its answer from.
 bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::string& method) {
   return opinion.estimator != method &&
-         std::any_of(sheet.opinions.begin(), sheet.opinions.end(),
-                     [&](const Opinion& each) { return each.estimator == method && each.answer; });
+         std::ranges::any_of(sheet.opinions, [&](const Opinion& each) {
+           return each.estimator == method && each.answer;
+         });
 }
 
 // explain: the warnings of answers follow below the table.

@@ -19,7 +19,7 @@ namespace carma::cli {
 // One estimator's answer for the task.
 struct Opinion {
   std::string estimator;
-  base::Result<estimate::Answer> answer;
+  Result<estimate::Answer> answer;
 };
 
 // Everything to show. Pointers are borrowed.

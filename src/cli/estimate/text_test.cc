@@ -97,7 +97,7 @@ TEST_F(EstimateTextTest, TheDaemonsPromiseIsCutToTheLargestGpu) {
 }
 
 TEST_F(EstimateTextTest, JsonHoldsAllOfIt) {
-  const base::Result<base::Json> json = base::ParseJson(EstimateJson(sheet_));
+  const Result<base::Json> json = base::ParseJson(EstimateJson(sheet_));
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ((*json)["estimates"][0]["point_mib"], 8'192);
   EXPECT_EQ((*json)["estimates"][0]["terms"][0]["name"], "context");

@@ -65,8 +65,8 @@ std::optional<std::int64_t> MemoryOf(const config::Environment& environment,
   return std::nullopt;
 }
 
-Result<base::Unit> CheckPlace(const config::Environment& environment, const std::string& job) {
-  if (job.empty()) return base::Unit{};
+Result<Unit> CheckPlace(const config::Environment& environment, const std::string& job) {
+  if (job.empty()) return Unit{};
   if (!environment.contains("SLURMD_NODENAME")) {
     return Invalid(
         "this is not a node of job {}: expected 'srun carma pilot', or 'carma pilot' in a batch "
@@ -75,15 +75,15 @@ Result<base::Unit> CheckPlace(const config::Environment& environment, const std:
   }
   const bool step = environment.contains("SLURM_STEP_ID");
   const std::int64_t nodes = NumberOf(environment, "SLURM_JOB_NUM_NODES").value_or(1);
-  if (step || nodes <= 1) return base::Unit{};
+  if (step || nodes <= 1) return Unit{};
   return Invalid(
       "job {} has {} nodes, but a pilot serves one: start one on each, with books of its own: srun "
       "--ntasks-per-node=1 sh -c 'carma pilot --name NAME-$SLURM_NODEID'",
       job, nodes);
 }
 
-Result<base::Unit> CheckGpus(const Allocation& allocation) {
-  if (allocation.gpus ? !allocation.gpus->empty() : allocation.job.empty()) return base::Unit{};
+Result<Unit> CheckGpus(const Allocation& allocation) {
+  if (allocation.gpus ? !allocation.gpus->empty() : allocation.job.empty()) return Unit{};
   const std::string whose =
       allocation.job.empty() ? "this environment" : fmt::format("job {}", allocation.job);
   return Invalid(
@@ -119,7 +119,7 @@ std::optional<base::Time> ParseJobEnd(std::string_view text) {
   const std::string_view word = base::Trim(text);
   // Other words for a time, like "now", have another meaning for us.
   if (word.empty() || word[0] < '0' || word[0] > '9') return std::nullopt;
-  const base::Result<base::Time> time = task::ParseBegin(word, base::Time{});
+  const Result<base::Time> time = task::ParseBegin(word, base::Time{});
   return time ? std::optional(*time) : std::nullopt;
 }
 

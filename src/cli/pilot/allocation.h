@@ -26,7 +26,7 @@ struct Allocation {
 // control group), else those that Slurm names for the step or the job. Errors: kInvalid, with what
 // to do instead: not on a node of the job, several nodes, no GPU. named_gpus: GPUs are named
 // elsewhere, so none are needed in the environment.
-base::Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
+Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 
 // ---- when a job of Slurm ends, if its environment does not show it (before Slurm 23.02) ----
 

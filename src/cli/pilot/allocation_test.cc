@@ -28,7 +28,7 @@ std::vector<std::string> Gpus(const Environment& environment) {
 std::string Trouble(const Environment& environment) {
   const auto allocation = ReadAllocation(environment, false);
   if (allocation) return "no error";
-  EXPECT_EQ(allocation.error().code, base::ErrorCode::kInvalid);
+  EXPECT_EQ(allocation.error().code, ErrorCode::kInvalid);
   return allocation.error().message;
 }
 

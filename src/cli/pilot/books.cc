@@ -27,7 +27,7 @@ std::string BegunFile(const std::string& folder) {
 Result<bool> Lock(int fd, const std::string& path) {
   const auto limit = std::chrono::steady_clock::now() + kPatience;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return base::FailErrno(errno, "flock " + path);
+    if (errno != EWOULDBLOCK) return FailErrno(errno, "flock " + path);
     if (std::chrono::steady_clock::now() >= limit) return false;
     std::this_thread::sleep_for(kLookAgain);
   }
@@ -40,7 +40,7 @@ Result<PilotBooks> PilotBooks::Take(const std::string& folder, const std::string
   CARMA_TRY(base::MakeDirs(folder, 0700));
   const std::string path = folder + "/pilot.lock";
   base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd) return base::FailErrno(errno, path);
+  if (!fd) return FailErrno(errno, path);
   const bool locked = CARMA_TRY(Lock(fd.get(), path));
   if (!locked) {
     const std::string other = base::ReadFile(path, kMaxWhose).value_or("");
@@ -49,7 +49,7 @@ Result<PilotBooks> PilotBooks::Take(const std::string& folder, const std::string
         "ends",
         folder, base::Printable(base::Trim(other), 400));
   }
-  if (::ftruncate(fd.get(), 0) != 0) return base::FailErrno(errno, path);
+  if (::ftruncate(fd.get(), 0) != 0) return FailErrno(errno, path);
   if (Result<Unit> written = base::WriteAll(fd.get(), whose + "\n"); !written)
     return base::Wrap(written.error(), path);
   return PilotBooks(folder, std::move(fd));

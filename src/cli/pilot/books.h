@@ -15,7 +15,7 @@ class PilotBooks {
   // Makes the folder if it is missing. whose: one line about this pilot, for the message to others
   // that come meanwhile. Waits some seconds for a previous pilot that is ending. Errors: kConflict,
   // with that line of the current user; the system's.
-  static base::Result<PilotBooks> Take(const std::string& folder, const std::string& whose);
+  static Result<PilotBooks> Take(const std::string& folder, const std::string& whose);
 
   const std::string& folder() const { return folder_; }
   // A process with a copy of this descriptor holds the lock, so the folder stays locked while our
@@ -23,7 +23,7 @@ class PilotBooks {
   int lock_fd() const { return lock_.get(); }
   // Whether the first command (carma pilot --once) has run to its end.
   bool Begun() const;
-  base::Result<base::Unit> NoteBegun() const;
+  Result<Unit> NoteBegun() const;
 
  private:
   PilotBooks(std::string folder, base::UniqueFd lock)

@@ -60,7 +60,7 @@ Result<PilotPlace> MakePlace(const config::Environment& environment, const std::
     place.mps_dir = fmt::format("{}/mps-{}", place.folder, name);
     if (!MayHold(base, place)) continue;
     if (::mkdir(place.folder.c_str(), 0700) != 0 && errno != EEXIST)
-      return base::FailErrno(errno, place.folder);
+      return FailErrno(errno, place.folder);
     if (Result<Unit> ours = config::CheckPrivate(place.folder, ::getuid()); !ours)
       return std::unexpected(ours.error());
     return place;
@@ -101,7 +101,7 @@ Result<Unit> Carmad::Start(const PilotPlace& place, const PilotBooks& books,
       {base::ExecutableDir() + "/carmad", "--socket", place.socket, "--state-dir", books.folder(),
        "--log", books.folder() + "/carmad.log", "--parent", fmt::format("{}", ::getpid())},
       options);
-  if (!started) return base::FailErrno(started.error(), "carmad");
+  if (!started) return FailErrno(started.error(), "carmad");
   pid_ = started->pid;
   return Unit{};
 }

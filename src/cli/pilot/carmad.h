@@ -19,8 +19,8 @@ struct PilotPlace {
 };
 // Chooses the first base folder with short enough paths (a socket's may have 107 bytes) and makes
 // the folder. Errors: config::CheckPrivate's, and kUnavailable if no base will do.
-base::Result<PilotPlace> MakePlace(const config::Environment& environment, const std::string& job,
-                                   const std::string& name);
+Result<PilotPlace> MakePlace(const config::Environment& environment, const std::string& job,
+                             const std::string& name);
 
 // The daemon's variables (CARMA_SECTION_KEY) with the allocation's share of the machine; notice:
 // how long before the end tasks are asked to checkpoint. Keeps variables that are set and, except
@@ -33,8 +33,8 @@ std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
 class Carmad {
  public:
   // Errors: the system's.
-  base::Result<base::Unit> Start(const PilotPlace& place, const PilotBooks& books,
-                                 const std::map<std::string, std::string>& variables);
+  Result<Unit> Start(const PilotPlace& place, const PilotBooks& books,
+                     const std::map<std::string, std::string>& variables);
   bool alive() const { return pid_ > 0; }
   // A child has been reaped; if it was the daemon, notes its end.
   void Reaped(pid_t pid, int status);

@@ -10,11 +10,11 @@ namespace {
 
 Option AddSpan(Syntax verb, const char* name, std::optional<base::Duration>& span,
                const char* help) {
-  const auto take = [&span](const std::string& text) -> base::Result<base::Unit> {
-    const base::Result<base::Duration> read = base::ParseSpan(text);
+  const auto take = [&span](const std::string& text) -> Result<Unit> {
+    const Result<base::Duration> read = base::ParseSpan(text);
     if (!read) return std::unexpected(read.error());
     span = *read;
-    return base::Unit{};
+    return Unit{};
   };
   return verb.AddParsed(name, "SPAN", take, help);
 }

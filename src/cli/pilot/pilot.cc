@@ -273,7 +273,7 @@ class Pilot {
     options.environment = std::move(environment);
     auto started = base::Spawn(context_.words, options);
     if (!started) {
-      context_.Fail(base::FailErrno(started.error(), context_.words[0]).error());
+      context_.Fail(FailErrno(started.error(), context_.words[0]).error());
       over_ = true;
       return;
     }

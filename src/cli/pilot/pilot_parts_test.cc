@@ -38,7 +38,7 @@ TEST_F(PilotParts, BooksHaveOnePilotAtATime) {
     EXPECT_TRUE(first->NoteBegun());
     const auto second = PilotBooks::Take(books, "the pilot of job 12");
     ASSERT_FALSE(second);
-    EXPECT_EQ(second.error().code, base::ErrorCode::kConflict);
+    EXPECT_EQ(second.error().code, ErrorCode::kConflict);
     EXPECT_THAT(second.error().message, HasSubstr("in use by the pilot of job 11"));
   }
   const auto next = PilotBooks::Take(books, "the pilot of job 13");

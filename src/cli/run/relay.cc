@@ -72,7 +72,7 @@ class Carrier {
   // and lost only if thousands of keys are waiting before them.
   void Send(AttachMessage message) {
     if (unsent_ || !socket_) return;
-    const base::Result<bool> sent = socket_.Send(message);
+    const Result<bool> sent = socket_.Send(message);
     if (!sent) return socket_.Close();
     if (!*sent) unsent_ = std::move(message);
   }
@@ -94,8 +94,8 @@ class Carrier {
   }
 
   void Receive() {
-    base::Result<std::optional<AttachSocket::Received>> heard = socket_.Receive();
-    if (!heard && heard.error().code == base::ErrorCode::kInvalid) return;
+    Result<std::optional<AttachSocket::Received>> heard = socket_.Receive();
+    if (!heard && heard.error().code == ErrorCode::kInvalid) return;
     if (!heard) return socket_.Close();
     if (!*heard) return;
     AttachMessage& message = (*heard)->message;

@@ -95,7 +95,7 @@ class Runner {
     const int number = signals_.Take();
     if (number == 0 || number == SIGWINCH) return;
     const auto cancelled = ChangeTask(context_.client(), id_, "cancel");
-    if (!cancelled && cancelled.error().code != base::ErrorCode::kConflict)
+    if (!cancelled && cancelled.error().code != ErrorCode::kConflict)
       context_.Fail(cancelled.error());
     else
       Tell("task {} is cancelled", id_);
@@ -105,8 +105,7 @@ class Runner {
   void Look() {
     look_ = std::min(look_ * 2, kLastLook);
     const Called<api::TaskView> task = GetTask(context_.client(), id_);
-    if (!task && task.error().code == base::ErrorCode::kUnavailable)
-      return LookInVain(task.error());
+    if (!task && task.error().code == ErrorCode::kUnavailable) return LookInVain(task.error());
     if (!task) {
       context_.Fail(task.error());
       over_ = true;
@@ -165,7 +164,7 @@ void RunHere(Context& context, RunFlags flags) {
   if (!described) return context.Fail(described.error());
   if (!described->specs.empty()) {
     return context.Fail(
-        {base::ErrorCode::kInvalid, "--param: a sweep is several tasks; use carma submit for it"});
+        {ErrorCode::kInvalid, "--param: a sweep is several tasks; use carma submit for it"});
   }
   const auto answer = SubmitTasks(context.client(), {described->spec});
   if (!answer) return context.Fail(answer.error());

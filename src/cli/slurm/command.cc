@@ -156,7 +156,7 @@ Result<std::string> AskPatiently(Context& context, const std::string& target, If
   for (;;) {
     const auto asked = Clock::now();
     Result<std::string> answer = context.client().Get(target, kGuardS);
-    const bool away = !answer && answer.error().code == base::ErrorCode::kUnavailable;
+    const bool away = !answer && answer.error().code == ErrorCode::kUnavailable;
     const bool hung = Clock::now() - asked >= std::chrono::seconds(kGuardS);
     if (!away || Clock::now() >= limit || (hung && hangs == IfItHangs::kGiveUp)) return answer;
     std::this_thread::sleep_for(kAgain);
@@ -173,7 +173,7 @@ void RunGuard(Context& context, bool always) {
 void RunEpilog(Context& context) {
   const std::string job = base::GetEnv("SLURM_JOB_ID");
   if (!base::ParseInt(job))
-    return context.Fail({base::ErrorCode::kInvalid,
+    return context.Fail({ErrorCode::kInvalid,
                          "expected SLURM_JOB_ID, as Slurm sets it for "
                          "epilogs"});
   const std::string target = "/v1/leases?job=" + job;
@@ -189,7 +189,7 @@ void RunEpilog(Context& context) {
     if (!lease) continue;
     const std::string cancel = fmt::format("/v1/tasks/{}/cancel", lease->id);
     const Result<std::string> done = context.client().Call("POST", cancel, "", kGuardS);
-    if (!done && done.error().code == base::ErrorCode::kUnavailable) return;
+    if (!done && done.error().code == ErrorCode::kUnavailable) return;
   }
 }
 

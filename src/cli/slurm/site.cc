@@ -246,7 +246,7 @@ std::optional<PluginLine> FindPlugin(std::string_view plugstack) {
   return std::nullopt;
 }
 
-base::Result<std::string> OnlyNode(std::string_view aliases, const std::string& host) {
+Result<std::string> OnlyNode(std::string_view aliases, const std::string& host) {
   std::vector<std::string> names;
   for (const std::string_view line : base::Split(aliases, '\n')) {
     for (const std::string_view name : base::SplitWords(line)) names.emplace_back(name);

@@ -40,7 +40,7 @@ struct PluginLine {
 struct SlurmFacts {
   std::string node;
   std::string socket;  // of the carmad asked
-  base::Result<std::vector<api::GpuView>> gpus;
+  Result<std::vector<api::GpuView>> gpus;
   // Output of `scontrol show config` and `scontrol -o show node`; empty: no answer.
   std::map<std::string, std::string> config, node_config;
   // Output of `scontrol -o show partition` for each partition of the node, by name.
@@ -59,7 +59,7 @@ std::map<std::string, std::map<std::string, std::string>> ReadPartitions(std::st
 std::optional<PluginLine> FindPlugin(std::string_view plugstack);
 // The node of `scontrol show aliases`, which lists those of this host; `host` if it lists none.
 // Errors: kInvalid: several.
-base::Result<std::string> OnlyNode(std::string_view aliases, const std::string& host);
+Result<std::string> OnlyNode(std::string_view aliases, const std::string& host);
 // carma:158 of "gpu:a100:4,carma:158"; empty: none.
 std::optional<std::int64_t> CarmaCount(std::string_view gres);
 // "22.05.8" in "slurm-wlm 22.05.8"; empty: there is none.

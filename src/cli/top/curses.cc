@@ -60,7 +60,7 @@ TopStroke StrokeOf(int key) {
       {127, TopKey::kBackspace},
   }};
   const auto found =
-      std::find_if(kKeys.begin(), kKeys.end(), [key](const auto& row) { return row.first == key; });
+      std::ranges::find_if(kKeys, [key](const auto& row) { return row.first == key; });
   if (found != kKeys.end()) return {found->second};
   if (key >= ' ' && key < 127) return {TopKey::kCharacter, static_cast<char>(key)};
   return {};

@@ -340,8 +340,8 @@ std::size_t BodyRows(const TopData& data, const TopState& state, const TopSize& 
 }
 
 std::size_t SelectedRow(const std::vector<const TaskView*>& tasks, const TopState& state) {
-  const auto found = std::find_if(tasks.begin(), tasks.end(),
-                                  [&](const TaskView* task) { return task->id == state.selected; });
+  const auto found =
+      std::ranges::find_if(tasks, [&](const TaskView* task) { return task->id == state.selected; });
   return found == tasks.end() ? 0 : static_cast<std::size_t>(found - tasks.begin());
 }
 
@@ -350,7 +350,7 @@ std::vector<const TaskView*> ShownTasks(const TopData& data, const TopState& sta
   for (const TaskView& task : data.tasks) {
     if (Passes(task, state)) tasks.push_back(&task);
   }
-  const auto order = [&](auto before) { std::stable_sort(tasks.begin(), tasks.end(), before); };
+  const auto order = [&](auto before) { std::ranges::stable_sort(tasks, before); };
   const std::int64_t now_ms = data.server.now_ms;
   const auto since = [now_ms](const TaskView& task) {
     return Waits(task) ? task.submitted_ms : task.launched_ms.value_or(now_ms);

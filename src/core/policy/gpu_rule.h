@@ -36,7 +36,7 @@ class GpuRule {
   static constexpr int kMaxDepth = 32;  // of the value stack and of parentheses
 
   // Errors: kInvalid with the place ("at letter 12") and what was expected there.
-  static base::Result<GpuRule> Parse(std::string_view text);
+  static Result<GpuRule> Parse(std::string_view text);
 
   double Value(const PolicyConfig& config, const Need& need, const GpuView& gpu) const;
   bool Holds(const PolicyConfig& config, const Need& need, const GpuView& gpu) const {

@@ -12,7 +12,7 @@ namespace carma::core {
 namespace {
 
 double ValueOf(const std::string& text, const Need& need = {}, const GpuView& gpu = {}) {
-  const base::Result<GpuRule> rule = GpuRule::Parse(text);
+  const Result<GpuRule> rule = GpuRule::Parse(text);
   if (!rule) ADD_FAILURE() << text << ": " << rule.error().message;
   return rule ? rule->Value({}, need, gpu) : 0;
 }
@@ -76,7 +76,7 @@ TEST(GpuRule, SaysWhereItIsWrong) {
       {std::string(60, '(') + "1", "at character 33: expected fewer parentheses"},
   };
   for (const auto& [text, error] : cases) {
-    const base::Result<GpuRule> rule = GpuRule::Parse(text);
+    const Result<GpuRule> rule = GpuRule::Parse(text);
     ASSERT_FALSE(rule) << text;
     EXPECT_TRUE(rule.error().message.starts_with(error)) << rule.error().message;
   }

@@ -44,7 +44,7 @@ struct CountField {
 
 }  // namespace
 
-base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& request) {
+Result<Unit> MayName(const PolicyConfig& config, const TaskRequest& request) {
   const std::string qos = QosOf(request);
   if (qos != kUsualQos &&
       std::ranges::find(config.classes, qos, &QosClass::name) == config.classes.end()) {
@@ -54,14 +54,14 @@ base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& 
     }
     return Invalid("qos: expected one of {} (fair.classes), got {}", known, qos);
   }
-  if (!request.account) return base::Unit{};
+  if (!request.account) return Unit{};
   const std::string user = UserOf(request);
   std::string own;
   for (const AccountRule& each : config.accounts) {
     const bool may = std::ranges::any_of(
         each.users, [&](const std::string& name) { return name == "*" || name == user; });
     if (!may) continue;
-    if (each.name == *request.account) return base::Unit{};
+    if (each.name == *request.account) return Unit{};
     own += (own.empty() ? "" : ", ") + each.name;
   }
   return Denied("user {} may not use account '{}' (fair.accounts): {}", user, *request.account,
@@ -81,7 +81,7 @@ std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request) 
 
 namespace {
 
-base::Result<base::Unit> ValidateSpans(const PolicyConfig& config) {
+Result<Unit> ValidateSpans(const PolicyConfig& config) {
   for (const SpanField& field :
        {SpanField{"settle_timeout", config.settle_timeout, Duration{0}},
         SpanField{"stale_after", config.stale_after, Duration{1}},
@@ -105,10 +105,10 @@ base::Result<base::Unit> ValidateSpans(const PolicyConfig& config) {
     return Invalid("plateau_after: {} s is not above 0 s and at most a year",
                    base::Seconds(*config.plateau_after));
   }
-  return base::Unit{};
+  return Unit{};
 }
 
-base::Result<base::Unit> ValidateCounts(const PolicyConfig& config) {
+Result<Unit> ValidateCounts(const PolicyConfig& config) {
   for (const CountField& field :
        {CountField{"max_tasks_per_gpu", config.max_tasks_per_gpu, 1, kMaxTasksPerGpu},
         CountField{"lookahead", config.lookahead, 0, kMaxLookahead},
@@ -121,12 +121,12 @@ base::Result<base::Unit> ValidateCounts(const PolicyConfig& config) {
     return Invalid("{}: {} is not between {} and {}", field.name, field.value, field.least,
                    field.most);
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 }  // namespace
 
-base::Result<base::Unit> Validate(const PolicyConfig& config) {
+Result<Unit> Validate(const PolicyConfig& config) {
   if (FindMapper(config.mapper) == nullptr)
     return Invalid("mapper: no policy '{}', expected one of {}", config.mapper, MapperNames());
   if (FindMapper(config.mapper)->name == kScoreMapper && !config.score)
@@ -140,7 +140,7 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
     if (field.value >= 0 && field.value <= kMaxMib) continue;
     return Invalid("{}: {} is not between 0 and {} MiB", field.name, field.value, kMaxMib);
   }
-  if (base::Result<base::Unit> sound = ValidateSpans(config); !sound) return sound;
+  if (Result<Unit> sound = ValidateSpans(config); !sound) return sound;
   if (config.min_gain && !(*config.min_gain >= 0 && *config.min_gain <= 1))
     return Invalid("min_gain: {} is not a fraction from 0 to 1", *config.min_gain);
   if (config.max_slowdown &&
@@ -149,7 +149,7 @@ base::Result<base::Unit> Validate(const PolicyConfig& config) {
   }
   if (!(config.floor_share >= 0 && config.floor_share < 1))
     return Invalid("floor_share: {} is not a fraction from 0 to below 1", config.floor_share);
-  if (base::Result<base::Unit> sound = Validate(config.slots); !sound) return sound;
+  if (Result<Unit> sound = Validate(config.slots); !sound) return sound;
   return ValidateCounts(config);
 }
 

@@ -122,13 +122,13 @@ struct PolicyConfig {
 };
 // Errors: kInvalid for a class that is not configured, kDenied for an account that its user may not
 // use, both listing the valid names.
-base::Result<base::Unit> MayName(const PolicyConfig& config, const TaskRequest& request);
+Result<Unit> MayName(const PolicyConfig& config, const TaskRequest& request);
 // Free memory required on a GPU of that size for a task without an estimate.
 std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib);
 // The task's own priority plus that of its class.
 std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
 // Errors: kInvalid with the field and what was expected.
-base::Result<base::Unit> Validate(const PolicyConfig& config);
+Result<Unit> Validate(const PolicyConfig& config);
 
 // Cores and main memory that a task needs.
 struct HostNeed {

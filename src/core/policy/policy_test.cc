@@ -346,7 +346,7 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
     bad.change(config);
     const auto valid = Validate(config);
     ASSERT_FALSE(valid) << bad.field;
-    EXPECT_EQ(valid.error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(valid.error().code, ErrorCode::kInvalid);
     EXPECT_TRUE(valid.error().message.starts_with(bad.field)) << valid.error().message;
   }
 }

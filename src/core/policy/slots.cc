@@ -20,7 +20,7 @@ bool StaysWithoutCheckpoint(const SlotRules& rules, const TaskRecord& task) {
 
 }  // namespace
 
-base::Result<base::Unit> Validate(const SlotRules& rules) {
+Result<Unit> Validate(const SlotRules& rules) {
   if (rules.length && *rules.length < std::max(rules.notice, kShortestTurn)) {
     return Invalid("slots.length: expected at least {} s (slots.notice), not {} s",
                    base::Seconds(std::max(rules.notice, kShortestTurn)),
@@ -34,7 +34,7 @@ base::Result<base::Unit> Validate(const SlotRules& rules) {
     if (code >= 0 && code <= 255) continue;
     return Invalid("slots.exit_codes: {} is not an exit code, expected 0 to 255", code);
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 std::string CheckpointSignal(const SlotRules& rules, const TaskRequest& request) {

@@ -19,7 +19,7 @@ namespace carma::core {
 
 // Errors: kInvalid with the field: a time slice no longer than its notice, an unknown signal or an
 // impossible exit code.
-base::Result<base::Unit> Validate(const SlotRules& rules);
+Result<Unit> Validate(const SlotRules& rules);
 
 // The name of the signal that asks the task to checkpoint.
 std::string CheckpointSignal(const SlotRules& rules, const TaskRequest& request);

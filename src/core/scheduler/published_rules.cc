@@ -236,7 +236,7 @@ std::unique_ptr<Rules> MakeRules(State& core) {
   return std::make_unique<Rules>(core);
 }
 
-base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) {
+Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) {
   const MapperEntry* mapper = FindMapper(base.mapper);
   PolicyConfig config = std::move(base);
   config.idle_first = true;

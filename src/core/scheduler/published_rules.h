@@ -14,6 +14,6 @@ namespace carma::core {
 // max_launch_failures, max_node_failures, max_victim_restarts, MIG instances, idle holders).
 // The length of the window is the shell's (set 92 s for thesis, 30 s for v2).
 // Errors: kInvalid for another name.
-base::Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base);
+Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base);
 
 }  // namespace carma::core

@@ -105,7 +105,7 @@ std::vector<std::int64_t> UsableSizes(const State& state, const TaskRequest& req
     if ((request.gpus == 1 || !gpu.mig) && choice.Allows(GpuIndex{i}))
       usable_mib.push_back(gpu.UsableMib());
   }
-  std::sort(usable_mib.begin(), usable_mib.end(), std::greater<>());
+  std::ranges::sort(usable_mib, std::greater<>());
   return usable_mib;
 }
 
@@ -114,11 +114,10 @@ bool FailedAloneOnLargest(const State& state, const TaskRecord& task) {
     return false;
   const std::vector<std::int64_t> sizes_mib = UsableSizes(state, task.request);
   const std::int64_t largest_mib = sizes_mib.empty() ? 0 : sizes_mib.front();
-  return std::all_of(task.attempt->placement.begin(), task.attempt->placement.end(),
-                     [&](const Placement& each) {
-                       return Number(each.gpu) < state.gpus.all.size() &&
-                              state.gpus.all[Number(each.gpu)].info.UsableMib() >= largest_mib;
-                     });
+  return std::ranges::all_of(task.attempt->placement, [&](const Placement& each) {
+    return Number(each.gpu) < state.gpus.all.size() &&
+           state.gpus.all[Number(each.gpu)].info.UsableMib() >= largest_mib;
+  });
 }
 
 // For a passed head, other GPUs may become the better choice, until it has been the head for

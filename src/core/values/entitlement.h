@@ -108,10 +108,10 @@ struct SlotRules {
 // "interactive priority=1000 preempts"; "vision: ada bob"; "ada=2"; "user=* qos=interactive
 // running=1 gpu_hours=200/7d memory=80G cpus=32 host_memory=256G length=12h". Each can also be
 // written as text. Errors: kInvalid, with what was expected.
-base::Result<QosClass> ParseQosClass(std::string_view text);
-base::Result<AccountRule> ParseAccountRule(std::string_view text);
-base::Result<ShareWeight> ParseShareWeight(std::string_view text);
-base::Result<LimitRule> ParseLimitRule(std::string_view text);
+Result<QosClass> ParseQosClass(std::string_view text);
+Result<AccountRule> ParseAccountRule(std::string_view text);
+Result<ShareWeight> ParseShareWeight(std::string_view text);
+Result<LimitRule> ParseLimitRule(std::string_view text);
 std::string TextOf(const QosClass& qos);
 std::string TextOf(const AccountRule& account);
 std::string TextOf(const ShareWeight& weight);

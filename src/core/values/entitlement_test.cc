@@ -11,8 +11,8 @@ namespace {
 using testing::HasSubstr;
 
 template <class T>
-std::string Again(base::Result<T> (*parse)(std::string_view), std::string_view text) {
-  const base::Result<T> read = parse(text);
+std::string Again(Result<T> (*parse)(std::string_view), std::string_view text) {
+  const Result<T> read = parse(text);
   return read ? TextOf(*read) : "no: " + read.error().message;
 }
 
@@ -68,7 +68,7 @@ TEST(Entitlement, TasksNameWhatThereIs) {
   request.account = "vision";
   const auto refused = MayName(config, request);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, base::ErrorCode::kDenied);
+  EXPECT_EQ(refused.error().code, ErrorCode::kDenied);
   EXPECT_THAT(refused.error().message, HasSubstr("expected course"));
   request.user = "ada";
   EXPECT_TRUE(MayName(config, request));

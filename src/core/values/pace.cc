@@ -27,7 +27,7 @@ std::vector<double> PacesOf(std::span<const GpuInfo> gpus) {
   return paces;
 }
 
-base::Result<TypeSpeed> ParseTypeSpeed(std::string_view text) {
+Result<TypeSpeed> ParseTypeSpeed(std::string_view text) {
   const std::size_t at = text.find('=');
   const std::string_view type = base::Trim(text.substr(0, at));
   const std::optional<double> speed = at == std::string_view::npos

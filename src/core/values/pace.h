@@ -22,7 +22,7 @@ struct TypeSpeed {
   friend bool operator==(const TypeSpeed&, const TypeSpeed&) = default;
 };
 // "a6000=0.5". Errors: kInvalid.
-base::Result<TypeSpeed> ParseTypeSpeed(std::string_view text);
+Result<TypeSpeed> ParseTypeSpeed(std::string_view text);
 std::string TextOf(const TypeSpeed& speed);
 // Speed of the first type that names the model; 0: none.
 double SpeedOf(std::span<const TypeSpeed> known, std::string_view model);

@@ -25,7 +25,7 @@ TEST(PacesOf, WhereOneIsNotKnownAllAreAlike) {
 
 TEST(TypeSpeed, IsReadAsItIsWritten) {
   for (const char* text : {"a6000=0.5", "rtx 6000 ada=0.85", "H100=2.61"}) {
-    const base::Result<TypeSpeed> read = ParseTypeSpeed(text);
+    const Result<TypeSpeed> read = ParseTypeSpeed(text);
     ASSERT_TRUE(read) << text;
     EXPECT_EQ(TextOf(*read), text);
   }

@@ -56,8 +56,7 @@ struct Reservation {
   std::optional<Time> until;  // last time for a repetition; empty: none
   std::string why;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& booking) {
+  static void VisitFields(auto& field, auto& booking) {
     field("users", booking.users, "Users that may use the GPUs.",
           {.max_bytes = 64, .max_items = 1000, .unless_empty = true});
     field("accounts", booking.accounts, "Accounts that may use the GPUs.",

@@ -30,8 +30,7 @@ struct Dependency {
   // still holds it.
   std::optional<TaskState> known_final;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& dependency) {
+  static void VisitFields(auto& field, auto& dependency) {
     field("task", dependency.task, "Task number.",
           {.low = 1, .required = true, .expected = "a task number from 1"});
     field("kind", dependency.kind, "Which end of that task it waits for.");
@@ -103,8 +102,7 @@ struct TaskRequest {
   std::optional<TaskId> array;  // the first task of its array: the daemon's word, no field
   int array_limit = 0;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& task) {
+  static void VisitFields(auto& field, auto& task) {
     field("gpus", task.gpus, "GPUs wanted, all of one server; 0: cores and memory only.",
           {.low = 0, .high = kMaxGpus});
     field("memory_mib", task.memory_mib,

@@ -45,14 +45,14 @@ class Engine {
     virtual void NoticesChanged() {}  // the store holds new ones, or what became of some
     virtual void JobReturnsChanged(const std::vector<store::JobReturnRow>&) {}  // durable now
   };
-  using Done = std::function<void(base::Result<base::Unit>)>;
+  using Done = std::function<void(Result<Unit>)>;
 
   Engine(EngineOptions options, store::Store& store, task::Launcher& launcher, base::Clock& clock,
          Host& host);
 
   // Restores what an earlier run left behind: drains, queued tasks, and running tasks (through
   // their shims).
-  base::Result<base::Unit> Start(std::vector<core::GpuInfo> gpus);
+  Result<Unit> Start(std::vector<core::GpuInfo> gpus);
 
   // Answers once the tasks are durable. Errors: those of Intake, kIo (nothing was accepted).
   void Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer);
@@ -80,10 +80,9 @@ class Engine {
   const std::optional<core::ServerClosed>& closing() const { return closing_; }
   // Numbers and stores a reservation and passes it to the core. Errors: kInvalid for unknown GPUs,
   // kConflict if another reservation has them at that time.
-  base::Result<core::ReservationId> Book(core::Reservation booking, Done done = nullptr);
+  Result<core::ReservationId> Book(core::Reservation booking, Done done = nullptr);
   // Errors: kNotFound.
-  base::Result<base::Unit> Unbook(core::ReservationId id, const std::string& who,
-                                  Done done = nullptr);
+  Result<Unit> Unbook(core::ReservationId id, const std::string& who, Done done = nullptr);
   const Reservations& reservations() const { return reservations_; }
   // Applies the values that may change at run time: policy, host, kill_grace, limits of output,
   // processes and submissions, default_time_limit, mps_memory_limit. Attempts keep the values of
@@ -129,11 +128,11 @@ class Engine {
   };
 
   // ---- engine_start.cc ----
-  base::Result<base::Unit> RestoreAttempts();
-  base::Result<base::Unit> TakeOver();
-  base::Result<base::Unit> RestoreReservations();
-  base::Result<base::Unit> RestoreClosing();
-  base::Result<core::TaskRecord> Translated(store::StoredTask stored);
+  Result<Unit> RestoreAttempts();
+  Result<Unit> TakeOver();
+  Result<Unit> RestoreReservations();
+  Result<Unit> RestoreClosing();
+  Result<core::TaskRecord> Translated(store::StoredTask stored);
   // ---- engine.cc ----
   void LookAfterStore();
   void NoteStoreTrouble(const base::Error& why);

@@ -41,7 +41,7 @@ struct EstimateResult {
 
 class EstimateService {
  public:
-  using Read = std::function<base::Result<std::string>(const EstimateJob&)>;
+  using Read = std::function<Result<std::string>(const EstimateJob&)>;
   using Take = std::function<void(std::vector<EstimateResult>)>;
 
   // take: called on the loop, once for every job. read: gets the text of a job's summary, on a
@@ -60,7 +60,7 @@ class EstimateService {
   void Follow(estimate::AppraisalRules rules, base::Duration time_limit);
 
   // Reads with the rights of the task's user.
-  static base::Result<std::string> ReadSummaryFile(const EstimateJob& job);
+  static Result<std::string> ReadSummaryFile(const EstimateJob& job);
 
   static constexpr int kMostStuck = 4;
 

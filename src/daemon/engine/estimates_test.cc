@@ -68,7 +68,7 @@ class HangingFiles {
     ++reads_[path];
     changed_.notify_all();
     if (path.starts_with("/hangs")) changed_.wait(lock, [&] { return free_; });
-    if (path.starts_with("/none")) return base::FailErrno(ENOENT, path);
+    if (path.starts_with("/none")) return FailErrno(ENOENT, path);
     if (path.starts_with("/too-much")) throw std::bad_alloc();
     return kSummary;
   }

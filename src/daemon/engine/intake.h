@@ -45,7 +45,7 @@ struct Submitted {
 // invisible until its last piece is durable. The core gets it in shares too.
 class Intake {
  public:
-  using Answer = std::function<void(base::Result<Submitted>)>;
+  using Answer = std::function<void(Result<Submitted>)>;
 
   // All arguments must outlive it. Only reads the core.
   Intake(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
@@ -56,7 +56,7 @@ class Intake {
   using Hear = std::function<void(core::TaskId, std::optional<core::TaskId> array)>;
   void OnNotify(Hear hear) { wants_notices_ = std::move(hear); }
   // Called once, first. Errors: those of the store.
-  base::Result<base::Unit> Open();
+  Result<Unit> Open();
 
   // Queues a submission for AcceptShare() or RefuseAll().
   void Submit(TaskList tasks, const Submitter& submitter, Answer answer);
@@ -66,7 +66,7 @@ class Intake {
   // kConflict: can never fit, queue full, name used by another submission; kNotFound: depends on an
   // unknown task). Errors: kIo of the store: this share is refused; events for the core are in
   // `events` anyway, or come with a later share.
-  base::Result<base::Unit> AcceptShare(std::vector<core::Event>& events);
+  Result<Unit> AcceptShare(std::vector<core::Event>& events);
   // Whether there is work for another share.
   bool HasMore() const;
   void RefuseAll(const base::Error& why);
@@ -77,16 +77,16 @@ class Intake {
   // Shares memory between successive equal requests.
   base::CopyOnWrite<core::TaskRequest> Shared(core::TaskRequest request);
   // Fills in how dependencies ended that the core has already dropped.
-  base::Result<base::Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
+  Result<Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
 
   // The new request of an unfinished task after an edit. Errors: kInvalid, kDenied: beyond limits
   // or an account that is not the user's; kConflict: can never fit; kNotFound: depends on an
   // unknown task, or on one that is not older.
-  base::Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
-                                                               const task::TaskSpec& wanted);
+  Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
+                                                         const task::TaskSpec& wanted);
 
   // The job for an estimate: for a newly accepted task from memory, once; else from the store.
-  base::Result<EstimateJob> JobForEstimate(core::TaskId id);
+  Result<EstimateJob> JobForEstimate(core::TaskId id);
 
  private:
   struct Submission {
@@ -112,42 +112,39 @@ class Intake {
   static void Refuse(Submission& submission, const base::Error& why);
   bool IsLarge(const Submission& submission) const;
   std::size_t PieceEnd(const TaskList& tasks, std::size_t begin) const;
-  base::Result<base::Unit> AcceptSmall(std::vector<core::Event>& events);
-  base::Result<Submitted> Accept(const Submission& submission,
-                                 std::vector<core::TaskSubmitted>& news);
-  base::Result<base::Unit> AcceptPiece();
-  base::Result<std::optional<Submitted>> CheckPiece(Arrival& arrival);
-  base::Result<base::Unit> PutPiece(Arrival& arrival);
+  Result<Unit> AcceptSmall(std::vector<core::Event>& events);
+  Result<Submitted> Accept(const Submission& submission, std::vector<core::TaskSubmitted>& news);
+  Result<Unit> AcceptPiece();
+  Result<std::optional<Submitted>> CheckPiece(Arrival& arrival);
+  Result<Unit> PutPiece(Arrival& arrival);
   // Returns the store's error, if that is the cause.
-  base::Result<base::Unit> GiveUpArrival(const base::Error& why);
+  Result<Unit> GiveUpArrival(const base::Error& why);
   void TakeBack();
   bool WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const;
-  base::Result<base::Unit> Tell(std::vector<core::Event>& events);
-  base::Result<core::TaskSubmitted> Put(const Submission& submission, std::size_t index,
-                                        core::TaskId first, base::Time submitted,
-                                        task::SpecWriter& writer);
+  Result<Unit> Tell(std::vector<core::Event>& events);
+  Result<core::TaskSubmitted> Put(const Submission& submission, std::size_t index,
+                                  core::TaskId first, base::Time submitted,
+                                  task::SpecWriter& writer);
   // Stores the rows that concern the whole submission.
-  base::Result<base::Unit> PutAsWhole(const Submission& submission, core::TaskId first,
-                                      base::Time submitted);
+  Result<Unit> PutAsWhole(const Submission& submission, core::TaskId first, base::Time submitted);
   // The earlier submission of that name; empty: it is new.
-  base::Result<std::optional<Submitted>> Repeated(const Submission& submission);
-  base::Result<base::Unit> CheckRoom(const Submission& submission);
+  Result<std::optional<Submitted>> Repeated(const Submission& submission);
+  Result<Unit> CheckRoom(const Submission& submission);
   std::size_t QueuedOf(std::uint32_t uid);
   // Checks the tasks in [begin, end).
-  base::Result<base::Unit> Check(const Submission& submission, std::size_t begin, std::size_t end);
+  Result<Unit> Check(const Submission& submission, std::size_t begin, std::size_t end);
   // Tasks accepted or being stored, but not yet with the core; of this user, or of all.
   std::size_t OnTheWay(std::optional<std::uint32_t> uid) const;
-  base::Result<base::Unit> RefuseBeyondLimits(const core::TaskRequest& request,
-                                              const std::string& name, std::size_t more) const;
+  Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
+                                  std::size_t more) const;
   // Checks the limits on queued tasks. Of submissions that arrive at the same time only those of
   // the same user count.
-  base::Result<base::Unit> CheckQueueLimits(const Submission& submission) const;
-  base::Result<base::Unit> CheckEntitlements(const Submission& submission, std::size_t begin,
-                                             std::size_t end) const;
-  base::Result<base::Unit> RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
-                                               std::size_t end) const;
-  base::Result<base::Unit> CheckDependencies(const TaskList& tasks, std::size_t begin,
-                                             std::size_t end);
+  Result<Unit> CheckQueueLimits(const Submission& submission) const;
+  Result<Unit> CheckEntitlements(const Submission& submission, std::size_t begin,
+                                 std::size_t end) const;
+  Result<Unit> RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
+                                   std::size_t end) const;
+  Result<Unit> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);
   void KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index);
 
   Hear wants_notices_;

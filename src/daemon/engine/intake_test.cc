@@ -41,7 +41,7 @@ class IntakeTest : public ::testing::Test {
   // One share.
   Result<std::vector<core::Event>> Accept(Intake& intake) {
     std::vector<core::Event> events;
-    const Result<base::Unit> accepted = intake.AcceptShare(events);
+    const Result<Unit> accepted = intake.AcceptShare(events);
     if (!accepted) return std::unexpected(accepted.error());
     return events;
   }

@@ -36,9 +36,9 @@ bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots) {
          kind == core::ExitKind::kDeviceFault;
 }
 
-base::Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
-                                          std::span<const core::GpuInfo> gpus,
-                                          std::int64_t step_mib, const core::SlotRules& slots) {
+Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
+                                    std::span<const core::GpuInfo> gpus, std::int64_t step_mib,
+                                    const core::SlotRules& slots) {
   const core::GpuChoice choice(record.request, gpus);
   std::vector<std::int64_t> usable_mib;
   for (std::uint32_t i = 0; i < gpus.size(); ++i) {

@@ -21,8 +21,8 @@ struct JobOfTask {
 // make room.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
 // step_mib: recovery.step. Errors: kConflict: it is not requeued, with the reason.
-base::Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
-                                          std::span<const core::GpuInfo> gpus,
-                                          std::int64_t step_mib, const core::SlotRules& slots);
+Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
+                                    std::span<const core::GpuInfo> gpus, std::int64_t step_mib,
+                                    const core::SlotRules& slots);
 
 }  // namespace carma::daemon

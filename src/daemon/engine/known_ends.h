@@ -11,15 +11,15 @@ namespace carma::daemon {
 
 // Sets known_final of the dependencies on tasks that have ended. Errors: kNotFound for one on an
 // unknown task; those of the store.
-inline base::Result<base::Unit> FillKnownEnds(store::Store& store,
-                                              std::vector<core::Dependency>& dependencies) {
+inline Result<Unit> FillKnownEnds(store::Store& store,
+                                  std::vector<core::Dependency>& dependencies) {
   for (core::Dependency& dependency : dependencies) {
-    base::Result<std::optional<core::TaskState>> state = store.StateOf(dependency.task);
+    Result<std::optional<core::TaskState>> state = store.StateOf(dependency.task);
     if (!state) return std::unexpected(state.error());
     if (!*state) return NotFound("no task {} to wait for (see carma list --all)", dependency.task);
     if (core::IsFinal(**state)) dependency.known_final = *state;
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 }  // namespace carma::daemon

@@ -64,7 +64,7 @@ std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<st
   // A soft limit would affect the groups above, so the trial sets none.
   constexpr std::int64_t kAnyMib = 1024;
   const std::vector<std::string> words = task::LimitWords({{gpu_uuid, 0, kAnyMib}});
-  Result<base::Unit> tried = task::LimitGpuMemory(limiter, group->path(), words);
+  Result<Unit> tried = task::LimitGpuMemory(limiter, group->path(), words);
   if (tried) tried = task::LimitGpuMemory(limiter, group->path(), task::NoLimitWords(words));
   group->Remove();
   return tried ? "" : tried.error().message;

@@ -28,8 +28,7 @@ struct Launching {
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid);
 // Makes the launcher. Errors: as task::MakeShimLauncher() and task::LeaseLauncher::Make().
-base::Result<Launching> OpenLaunching(const config::Settings& settings,
-                                      const std::string& shim_path);
+Result<Launching> OpenLaunching(const config::Settings& settings, const std::string& shim_path);
 
 // Tells the launcher which processes wait for leases; it finds granted leases by their folders.
 void WatchWaitingLeases(store::Store& store, task::LeaseLauncher& launcher);

@@ -20,7 +20,7 @@ TEST(OpenLaunching, SaysWhyNothingOfTheMachineIsEnforced) {
   config::Settings settings;
   settings.cgroups = false;
   settings.max_processes = 10;
-  const base::Result<Launching> opened = OpenLaunching(settings, "/no/such/program");
+  const Result<Launching> opened = OpenLaunching(settings, "/no/such/program");
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->controls.why_not, "task.cgroups is false");
   EXPECT_FALSE(opened->processes_counted_by_user) << "without a group of its own";

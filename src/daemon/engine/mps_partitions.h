@@ -35,8 +35,8 @@ class MpsPartitions {
   // attempt asks for a share of the SMs (0: it does not) and the GPU has them. Errors: as
   // task::MpsControl::Ready(); kConflict, a sentence: no partition is left, or the attempt asks for
   // none although each client needs one.
-  base::Result<MpsLook> Join(const task::MpsControl& control, const Key& who, double share,
-                             Deadline deadline);
+  Result<MpsLook> Join(const task::MpsControl& control, const Key& who, double share,
+                       Deadline deadline);
   // Registers the partition of an attempt of an earlier run of the daemon.
   void Adopt(const Key& who, const std::string& partition);
   // The attempt has ended.
@@ -46,10 +46,10 @@ class MpsPartitions {
   void Tidy(const task::MpsControl& control, Deadline deadline);
 
  private:
-  base::Result<MpsLook> Look(const task::MpsControl& control, double share, Deadline deadline);
+  Result<MpsLook> Look(const task::MpsControl& control, double share, Deadline deadline);
   // kUnavailable: the GPU has no partitions, or this attempt wants none and no other owns one.
-  base::Result<MpsPlace> Give(const task::MpsControl& control, const Key& who, double share,
-                              Deadline deadline);
+  Result<MpsPlace> Give(const task::MpsControl& control, const Key& who, double share,
+                        Deadline deadline);
   void RemoveUnowned(const task::MpsControl& control, Deadline deadline);
 
   std::map<Key, std::string> owned_;  // without the GPU's UUID

@@ -35,7 +35,7 @@ struct MpsClient {
 class MpsServers {
  public:
   virtual ~MpsServers() = default;
-  using Attached = std::function<void(base::Result<MpsPlace>)>;
+  using Attached = std::function<void(Result<MpsPlace>)>;
 
   // Asks for a client slot of a running server. Answers later, once: its place, or a sentence that
   // explains why the task runs without MPS.

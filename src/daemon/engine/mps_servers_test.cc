@@ -46,7 +46,7 @@ class MpsServersTest : public ::testing::Test {
                      [&](Result<MpsPlace> given) { answer = std::move(given); });
     EXPECT_FALSE(answer) << "never from within the call";
     EXPECT_TRUE(Until([&] { return answer.has_value(); }));
-    return answer.value_or(base::Fail(base::ErrorCode::kIo, "no answer"));
+    return answer.value_or(Fail(ErrorCode::kIo, "no answer"));
   }
   MpsEvidence Evidence(core::TaskId id) {
     std::optional<MpsEvidence> evidence;

@@ -72,7 +72,7 @@ bool NoticeSender::MayStart(const store::Notice& notice) const {
 }
 
 void NoticeSender::Look() {
-  const base::Result<std::vector<store::Notice>> waiting = store_.WaitingNotices(kMostRead);
+  const Result<std::vector<store::Notice>> waiting = store_.WaitingNotices(kMostRead);
   if (!waiting) return base::LogWarn("notices_not_read", {{"why", waiting.error().message}});
   std::set<std::int64_t> there;
   std::optional<base::Time> next;
@@ -104,22 +104,21 @@ void NoticeSender::Start(store::Notice notice) {
                           .sendmail = options_.sendmail,
                           .limit = options_.limit,
                           .max_processes = options_.max_processes};
-  if (const base::Result<base::Json> json = base::ParseJson(notice.message);
-      json && json->is_object())
+  if (const Result<base::Json> json = base::ParseJson(notice.message); json && json->is_object())
     order.text = json->value("text", "");
   if (notice.task) {
-    const base::Result<store::StoredTask> stored = store_.Get(*notice.task);
+    const Result<store::StoredTask> stored = store_.Get(*notice.task);
     if (!stored) return Result(std::move(notice), task::kNoticeFailed, stored.error().message);
     order.gid = stored->gid;
-    if (const base::Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json)) {
+    if (const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json)) {
       for (const auto& [name, value] : spec->environment) {
         if (std::ranges::find(kProxies, name) != kProxies.end()) order.environment[name] = value;
       }
     }
   }
   auto sending = std::make_unique<Sending>(loop_);
-  const base::Result<base::UniqueFd> input = base::MemoryFile(task::ToText(order));
-  base::Result<base::UniqueFd> said = base::MemoryFile("");
+  const Result<base::UniqueFd> input = base::MemoryFile(task::ToText(order));
+  Result<base::UniqueFd> said = base::MemoryFile("");
   if (!input || !said)
     return Result(std::move(notice), task::kNoticeAgain, (input ? said : input).error().message);
   sending->said = *std::move(said);

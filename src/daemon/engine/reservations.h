@@ -21,12 +21,12 @@ class Reservations {
 
   // Restores those of an earlier run; new numbers continue after the last one used. Errors:
   // kCorrupt.
-  base::Result<base::Unit> Restore(const std::vector<store::ReservationRow>& rows);
+  Result<Unit> Restore(const std::vector<store::ReservationRow>& rows);
   // Gives it a number and names its GPUs by UUID, so that a restart with another order of GPUs does
   // not change it. Errors: kInvalid for unknown GPUs or a past period, kConflict if some
   // reservation would not get its GPUs.
-  base::Result<core::Reservation> Add(core::Reservation booking,
-                                      std::span<const core::GpuInfo> gpus, core::Time now);
+  Result<core::Reservation> Add(core::Reservation booking, std::span<const core::GpuInfo> gpus,
+                                core::Time now);
   void Remove(core::ReservationId id) { all_.erase(id); }
 
   const std::map<core::ReservationId, core::Reservation>& all() const { return all_; }

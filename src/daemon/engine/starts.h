@@ -67,7 +67,7 @@ class Starts {
   };
 
   const core::GpuInfo& Gpu(const core::Placement& at) const;
-  base::Result<task::LaunchOrder> OrderFor(const core::StartTask& start);
+  Result<task::LaunchOrder> OrderFor(const core::StartTask& start);
   core::Sharing MpsSharing(const core::StartTask& start, const task::MpsServerId& server,
                            const MpsPlace& place) const;
   task::MpsServerId MpsServerOf(const task::LaunchOrder& order) const;
@@ -81,7 +81,7 @@ class Starts {
   // For each task the limits on its GPUs that leave others what they are promised.
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Rooms(base::Time now) const;
   // Handles the answer of the MPS servers: the attempt starts once its sharing is durable.
-  void TakeAttached(core::TaskId id, int attempt, const base::Result<MpsPlace>& attached);
+  void TakeAttached(core::TaskId id, int attempt, const Result<MpsPlace>& attached);
 
   const EngineOptions& options_;
   store::Store& store_;

@@ -89,7 +89,7 @@ std::vector<std::string> NoticeWarnings(const NoticeRules& rules,
                                         const std::set<std::string>& targets) {
   std::vector<std::string> warnings;
   for (const std::string& text : targets) {
-    const base::Result<task::NotifyTarget> target = task::ParseNotifyTarget(text);
+    const Result<task::NotifyTarget> target = task::ParseNotifyTarget(text);
     std::string why = target ? Forbidden(rules, *target) : target.error().message;
     if (why.empty() && target->kind == task::NotifyKind::kMail &&
         ::access(rules.sendmail.c_str(), X_OK) != 0)
@@ -220,7 +220,7 @@ bool TaskNotices::TooMany(std::uint32_t uid, base::Time now) {
   std::deque<base::Time>& times = at->second;
   if (added) {
     // From an earlier run; the exact time within the hour does not matter.
-    const base::Result<std::int64_t> before = store_.CountNotices(uid, now - kHour);
+    const Result<std::int64_t> before = store_.CountNotices(uid, now - kHour);
     times.assign(static_cast<std::size_t>(before.value_or(0)), now - kHour / 2);
   }
   while (!times.empty() && times.front() < now - kHour) times.pop_front();
@@ -230,7 +230,7 @@ bool TaskNotices::TooMany(std::uint32_t uid, base::Time now) {
 }
 
 void TaskNotices::Judge(store::Notice& notice, base::Time now) {
-  const base::Result<task::NotifyTarget> target = task::ParseNotifyTarget(notice.target);
+  const Result<task::NotifyTarget> target = task::ParseNotifyTarget(notice.target);
   if (!target) {
     notice.text = target.error().message;
   } else if (std::string forbidden = Forbidden(rules_, *target); !forbidden.empty()) {
@@ -252,8 +252,8 @@ std::vector<store::Notice> TaskNotices::Of(const core::TaskRecord& record, base:
   const bool last = ends && array && arrays_.at(*array).tasks == 1;
   if (ends && array) arrays_.at(*array).ended[record.id] = record.state;
   std::vector<store::Notice> notices;
-  const base::Result<store::StoredTask> stored = store_.Get(record.id);
-  const base::Result<task::TaskSpec> spec =
+  const Result<store::StoredTask> stored = store_.Get(record.id);
+  const Result<task::TaskSpec> spec =
       stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
   if (!spec) base::LogWarn("notice_without_spec", {{"task", core::Number(record.id)}});
   const std::string host = base::ShortHostName();

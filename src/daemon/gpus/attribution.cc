@@ -31,7 +31,7 @@ bool IsBelow(const std::string& cgroup, const std::string& group) {
 
 // If the administrator hides other users' processes, their arguments must not be shown.
 bool UsersSeeArguments() {
-  const base::Result<std::string> mounts = base::ReadFile("/proc/self/mounts", 1 << 20);
+  const Result<std::string> mounts = base::ReadFile("/proc/self/mounts", 1 << 20);
   if (!mounts) return false;
   for (const std::string_view line : base::Split(*mounts, '\n')) {
     const std::vector<std::string_view> words = base::SplitWords(line);
@@ -196,7 +196,7 @@ std::optional<core::TaskId> Attribution::Search(
 
 void Attribution::Retain(const std::vector<pid_t>& pids) {
   std::erase_if(known_, [&](const auto& entry) {
-    return std::find(pids.begin(), pids.end(), entry.first) == pids.end();
+    return std::ranges::find(pids, entry.first) == pids.end();
   });
 }
 

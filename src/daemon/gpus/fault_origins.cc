@@ -15,7 +15,7 @@ constexpr base::Duration kKept = std::chrono::hours(1);
 
 FaultOrigins::FaultOrigins(const std::string& path) {
   if (path.empty()) return;
-  base::Result<gpu::KernelLog> log = gpu::KernelLog::Open(path);
+  Result<gpu::KernelLog> log = gpu::KernelLog::Open(path);
   if (log) {
     log_ = *std::move(log);
   } else {

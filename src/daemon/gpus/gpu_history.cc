@@ -128,9 +128,8 @@ api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
   return view;
 }
 
-base::Result<std::string> GpuHistoryText(const GpuHistoryRequest& request,
-                                         const std::string& state_dir,
-                                         const std::atomic<bool>& wanted) {
+Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::string& state_dir,
+                                   const std::atomic<bool>& wanted) {
   const std::unique_ptr<store::History> books = CARMA_TRY(store::History::Open(state_dir));
   GpuTimeline timeline(request.from, request.to, request.points, request.readings, request.longest);
   // Rows are ordered by end, and those of one GPU follow each other: stop at the first that begins
@@ -185,8 +184,8 @@ void AddPromise(const store::EndedAttempt& attempt, const GpuFiguresRequest& req
 
 }  // namespace
 
-base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,
-                                     const std::atomic<bool>& wanted) {
+Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,
+                               const std::atomic<bool>& wanted) {
   const std::unique_ptr<store::History> books = CARMA_TRY(store::History::Open(state_dir));
   const GpuHistoryRequest& span = request.gpus.front();
   std::map<std::string, GpuTimeline> timelines;

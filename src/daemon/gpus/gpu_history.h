@@ -75,9 +75,8 @@ api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
                                const std::vector<store::GpuUsage>& rows);
 // The same from the store in this folder, as JSON text. May read for seconds, so only on a worker;
 // stops with kUnavailable soon after `wanted` has become false. Errors: those of store::History.
-base::Result<std::string> GpuHistoryText(const GpuHistoryRequest& request,
-                                         const std::string& state_dir,
-                                         const std::atomic<bool>& wanted);
+Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::string& state_dir,
+                                   const std::atomic<bool>& wanted);
 
 // All GPUs over one span as a page of figures (report/html.h), which also needs each GPU's usable
 // memory. Otherwise as GpuHistoryText.
@@ -87,7 +86,7 @@ struct GpuFiguresRequest {
   report::Clock clock;                       // of the reader
   std::vector<store::EndedAttempt> running;  // by now
 };
-base::Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,
-                                     const std::atomic<bool>& wanted);
+Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,
+                               const std::atomic<bool>& wanted);
 
 }  // namespace carma::daemon

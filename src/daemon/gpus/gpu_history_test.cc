@@ -189,7 +189,7 @@ TEST(GpuHistory, TheBooksAndTheRowsSayTheSame) {
   const std::atomic<bool> unwanted = false;
   const auto stopped = GpuHistoryText(Request(), folder, unwanted);
   ASSERT_FALSE(stopped);
-  EXPECT_EQ(stopped.error().code, base::ErrorCode::kUnavailable);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kUnavailable);
   std::filesystem::remove_all(folder);
 }
 

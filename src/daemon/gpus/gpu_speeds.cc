@@ -17,8 +17,7 @@ namespace {
 std::vector<core::TypeSpeed> BuiltIn() {
   std::vector<core::TypeSpeed> speeds;
   for (const std::string_view csv : {kGpuTypesCsv, kGpuSpeedsCsv}) {
-    const base::Result<base::CsvTable> table =
-        base::CsvTable::Parse(csv, {"type", "relative_speed"});
+    const Result<base::CsvTable> table = base::CsvTable::Parse(csv, {"type", "relative_speed"});
     CARMA_CHECK(table, "the built-in table of GPU types is broken");
     for (std::size_t i = 0; i < table->size(); ++i) {
       const base::CsvRow row = table->Row(i);

@@ -56,8 +56,8 @@ std::optional<double> AllKernelTime(const GpuUse& use) {
 }  // namespace
 
 int GpuUse::ForeignProcesses() const {
-  return static_cast<int>(std::count_if(strangers.begin(), strangers.end(),
-                                        [](const Stranger& each) { return !each.mps_server; }));
+  return static_cast<int>(
+      std::ranges::count_if(strangers, [](const Stranger& each) { return !each.mps_server; }));
 }
 
 GpuUse WhoUses(const gpu::Reading& reading, Attribution& attribution) {

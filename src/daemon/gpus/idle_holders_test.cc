@@ -130,7 +130,7 @@ TEST(LookAtHolder, JudgesByMemoryActivityAndKernels) {
     reading.taken = At(2);
     monitor.Take(At(2), {reading}, attribution);
     EXPECT_EQ(LookAtHolder(record, monitor, 0.01).sight, kIdle) << each.name << ": process gone";
-    monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"});
+    monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"});
     EXPECT_EQ(LookAtHolder(record, monitor, 0.01).sight, kUnknown) << each.name << ": silent";
   }
 }

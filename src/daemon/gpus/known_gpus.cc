@@ -21,7 +21,7 @@ std::string PathIn(const std::string& state_dir) {
   return state_dir + "/gpus.json";
 }
 
-base::Result<std::vector<gpu::DeviceInfo>> Parse(const std::string& text) {
+Result<std::vector<gpu::DeviceInfo>> Parse(const std::string& text) {
   const base::Json json = CARMA_TRY(base::ParseJson(text));
   if (!json.is_array() || json.size() > kMaxDevices) return Invalid("expected a list of GPUs");
   std::vector<gpu::DeviceInfo> devices;
@@ -48,9 +48,9 @@ const gpu::DeviceInfo* Before(const gpu::DeviceInfo& device,
 }  // namespace
 
 std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir) {
-  const base::Result<std::string> text = base::ReadFile(PathIn(state_dir), kMaxFileBytes);
+  const Result<std::string> text = base::ReadFile(PathIn(state_dir), kMaxFileBytes);
   if (!text) return {};
-  base::Result<std::vector<gpu::DeviceInfo>> devices = Parse(*text);
+  Result<std::vector<gpu::DeviceInfo>> devices = Parse(*text);
   if (devices) return std::move(*devices);
   base::LogWarn("known_gpus_damaged", {{"why", devices.error().message}});
   return {};
@@ -80,8 +80,7 @@ void KeepKnownGpus(const std::string& state_dir, const std::vector<gpu::DeviceIn
   if (kept == known) return;
   base::Json json = base::Json::array();
   for (const gpu::DeviceInfo& device : kept) json.push_back(gpu::DeviceToJson(device));
-  const base::Result<base::Unit> written =
-      base::WriteFileAtomic(PathIn(state_dir), base::DumpJson(json), 0600);
+  const Result<Unit> written = base::WriteFileAtomic(PathIn(state_dir), base::DumpJson(json), 0600);
   if (!written) base::LogWarn("known_gpus_not_kept", {{"why", written.error().message}});
 }
 

@@ -85,7 +85,7 @@ std::optional<gpu::ReadError> Monitor::Objection(
     return gpu::ReadError(answer.error().code, trouble.text, trouble.gpu);
   }
   if (trouble.empty() || devices_[i].total_mib > 0) return std::nullopt;
-  return gpu::ReadError(base::ErrorCode::kUnavailable,
+  return gpu::ReadError(ErrorCode::kUnavailable,
                         fmt::format("{}; it answers now: restart carmad to use it", trouble.text),
                         trouble.gpu);
 }
@@ -93,7 +93,7 @@ std::optional<gpu::ReadError> Monitor::Objection(
 void Monitor::TakeError(std::size_t i, const gpu::ReadError& error,
                         std::vector<core::Event>& events) {
   Device& device = states_[i];
-  const bool gone = error.code == base::ErrorCode::kNotFound;
+  const bool gone = error.code == ErrorCode::kNotFound;
   device.lost_in_a_row = gone ? device.lost_in_a_row + 1 : 0;
   if (device.lost_in_a_row >= kLostReadings) device.away = true;
   device.Interrupt();

@@ -78,8 +78,8 @@ TEST(Monitor, ASilentDriverClosesEveryGpuAndForgetsTheWindow) {
   Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
   Attribution attribution;
   monitor.Take(base::FromMs(0), {At(0, 0, 1, 0), At(0, 0, 1, 0)}, attribution);
-  EXPECT_EQ(monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"}).size(), 2u);
-  EXPECT_EQ(monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"}).size(), 0u);
+  EXPECT_EQ(monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"}).size(), 2u);
+  EXPECT_EQ(monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"}).size(), 0u);
   EXPECT_FALSE(monitor.WindowMean(core::GpuIndex{0}));
 }
 
@@ -143,10 +143,10 @@ TEST(Monitor, WhatWasNotReadBelongsToNoRowOfUsage) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.window = base::Duration(60'000)});
   Take(monitor, 0, At(0, 1'000, 0.2, 0));
   Take(monitor, 10, At(10, 1'000, 0.2, 100));
-  monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"});
+  monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"});
   EXPECT_EQ(monitor.CloseUsage(base::FromMs(60'000)).size(), 1U);
   Take(monitor, 20, At(20, 1'000, 0.2, 200));
-  monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"});
+  monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"});
   Take(monitor, 3'600, At(3'600, 9'000, 0.9, 90'000));
   Take(monitor, 3'601, At(3'601, 9'000, 0.9, 90'050));
   const std::vector<store::GpuUsage> rows = monitor.CloseUsage(base::FromMs(3'601'000));
@@ -374,7 +374,7 @@ TEST(MonitorAlerts, AGapIsNoTimeInWhichMemoryWasHeld) {
   Monitor monitor({Device("GPU-a")},
                   MonitorOptions{.window = base::Duration(10'000), .unattributed_mib = 2'000});
   Take(monitor, 0, At(0, 5'000, 0, 0));
-  monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"});
+  monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"});
   Take(monitor, 60, At(60, 5'000, 0, 0));
   EXPECT_TRUE(monitor.Alerts(kFirst).empty());
 }
@@ -386,7 +386,7 @@ TEST(Monitor, TheWindowTellsMeanP95AndAFasterMean) {
   EXPECT_NEAR(*monitor.WindowMean(kFirst), 0.5, 1e-9);
   EXPECT_EQ(monitor.WindowP95(kFirst), 1.0);
   EXPECT_GT(*monitor.WindowEwma(kFirst), 0.8);
-  monitor.DriverSilent({base::ErrorCode::kUnavailable, "hangs"});
+  monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"});
   EXPECT_FALSE(monitor.WindowP95(kFirst));
   EXPECT_FALSE(monitor.WindowEwma(kFirst));
 }

@@ -103,7 +103,7 @@ std::function<bool()> Sampler::WatchProbe() {
     const std::string why =
         fmt::format("the driver has not answered for more than {}", base::FormatSpan(limit));
     base::LogWarn("driver_hangs", {{"why", why}});
-    Silent({base::ErrorCode::kUnavailable, why});
+    Silent({ErrorCode::kUnavailable, why});
   });
 }
 

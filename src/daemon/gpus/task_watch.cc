@@ -94,7 +94,7 @@ void TaskWatch::FindPolicyViolations(const std::vector<const core::TaskRecord*>&
 }
 
 void TaskWatch::TellIdleHolder(const core::TaskIdle& idle) {
-  const base::Result<store::StoredTask> stored = store_.Get(idle.id);
+  const Result<store::StoredTask> stored = store_.Get(idle.id);
   if (!stored) return;  // its end is on the way
   IdleNotice notice;
   notice.task = core::Number(idle.id);

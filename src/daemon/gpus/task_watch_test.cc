@@ -18,7 +18,7 @@ TEST(IdleNotice, IsOneLineOfJson) {
   notice.action = "share";
   const std::string line = ToLine(notice);
   EXPECT_EQ(line.find('\n'), std::string::npos);
-  const base::Result<base::Json> json = base::ParseJson(line);
+  const Result<base::Json> json = base::ParseJson(line);
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ((*json)["task"], 12);
   EXPECT_EQ((*json)["idle_s"], 60.0);

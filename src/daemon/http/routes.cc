@@ -29,7 +29,7 @@ bool Matches(std::string_view pattern, Call& call) {
 }
 
 bool Contains(const auto& list, const auto& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
+  return std::ranges::find(list, value) != list.end();
 }
 
 // Pages and metrics ignore what others add to their addresses.

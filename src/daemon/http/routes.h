@@ -42,7 +42,7 @@ enum class Access {
 // One row of the endpoint table.
 struct Endpoint {
   // An error is sent as the answer; otherwise the responder answers, now or later.
-  using Handle = std::function<base::Result<base::Unit>(const Call&, const api::Responder&)>;
+  using Handle = std::function<Result<Unit>(const Call&, const api::Responder&)>;
 
   std::string_view method;
   std::string_view path;  // {id} and {verb} match one segment each
@@ -53,15 +53,15 @@ struct Endpoint {
 
 // Makes an answer on a worker's thread, then sends it from the loop. `wanted` becomes false when
 // the daemon stops. Errors: kUnavailable: too many such answers are being made.
-using Answer = base::Result<api::Response>;
-using AnswerLater = std::function<base::Result<base::Unit>(
+using Answer = Result<api::Response>;
+using AnswerLater = std::function<Result<Unit>(
     std::function<Answer(const std::atomic<bool>& wanted)> make, std::function<void(Answer)> send)>;
 
 class Routes {
  public:
   // Calls back on the loop, now or later; never blocks. Errors: kUnavailable: the name is unknown.
   using AskName =
-      std::function<void(std::uint32_t uid, std::function<void(base::Result<std::string>)> call)>;
+      std::function<void(std::uint32_t uid, std::function<void(Result<std::string>)> call)>;
   struct Options {
     std::uint32_t own_uid = 0;        // the daemon's; 0: serves everybody
     std::vector<std::string> admins;  // names
@@ -86,10 +86,10 @@ class Routes {
  private:
   // Fills the parts of the path. Errors: kNotFound, kInvalid for another method or an unknown
   // parameter below /v1.
-  base::Result<const Endpoint*> Find(Call& call) const;
+  Result<const Endpoint*> Find(Call& call) const;
   void RefuseStranger(const api::Responder& reply) const;
   // The user identified by the kernel or a token. Errors: kDenied for an unknown token.
-  base::Result<std::optional<api::Peer>> Identity(const api::Request& request) const;
+  Result<std::optional<api::Peer>> Identity(const api::Request& request) const;
   void RunForUser(const Endpoint::Handle& handle, Call call, const api::Peer& who,
                   const api::Responder& reply) const;
 

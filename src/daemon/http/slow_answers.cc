@@ -19,8 +19,8 @@ SlowAnswers::SlowAnswers(const std::shared_ptr<boost::asio::io_context>& loop,
       files_(loop, BackgroundWorker::AtEnd::kLeave),
       reports_(loop, BackgroundWorker::AtEnd::kWait) {}
 
-base::Result<base::Unit> SlowAnswers::Report(
-    std::function<Answer(const std::atomic<bool>& wanted)> make, std::function<void(Answer)> send) {
+Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& wanted)> make,
+                                 std::function<void(Answer)> send) {
   if (reports_.waiting() >= options_.most_reports)
     return Unavailable("{} reports are already being made; try again", reports_.waiting());
   reports_.Ask(
@@ -33,7 +33,7 @@ base::Result<base::Unit> SlowAnswers::Report(
         send(std::move(answer));
         report_sent_();
       });
-  return base::Unit{};
+  return Unit{};
 }
 
 void SlowAnswers::ReadFile(std::function<Answer()> read, std::function<void(Answer)> then) {

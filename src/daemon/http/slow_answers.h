@@ -25,8 +25,8 @@ class SlowAnswers {
               std::function<void()> report_sent, SlowAnswersOptions options = {});
 
   // As AnswerLater.
-  base::Result<base::Unit> Report(std::function<Answer(const std::atomic<bool>& wanted)> make,
-                                  std::function<void(Answer)> send);
+  Result<Unit> Report(std::function<Answer(const std::atomic<bool>& wanted)> make,
+                      std::function<void(Answer)> send);
   // Reads a file in a user's folder. If its disk does not answer, or too many files are being read,
   // `then` is called with kUnavailable.
   void ReadFile(std::function<Answer()> read, std::function<void(Answer)> then);

@@ -88,8 +88,8 @@ class SnapshotAnswers::Copy {
     }
   }
 
-  base::Result<base::Unit> Begin(const MakeAnswer& make) {
-    base::Result<base::Pipe> pipe = base::MakePipe(/*blocking_read=*/false);
+  Result<Unit> Begin(const MakeAnswer& make) {
+    Result<base::Pipe> pipe = base::MakePipe(/*blocking_read=*/false);
     if (!pipe) return Unavailable(pipe.error().message);
     const pid_t daemon = ::getpid();
     pid_ = ::fork();
@@ -97,7 +97,7 @@ class SnapshotAnswers::Copy {
     if (pid_ < 0)
       return Unavailable("cannot start a process for the answer: {}", std::strerror(errno));
     from_.assign(pipe->read.release());
-    return base::Unit{};
+    return Unit{};
   }
   // done: called once, at the end of the output.
   void Listen(std::function<void(std::string)> done) {

@@ -25,11 +25,11 @@ namespace carma::daemon {
 // no other thread and no descriptors: no store, file or log.
 using MakeAnswer = std::function<Answer()>;
 // Called on the loop when its turn comes; returns the work. An error is the answer.
-using PrepareAnswer = std::function<base::Result<MakeAnswer>()>;
+using PrepareAnswer = std::function<Result<MakeAnswer>()>;
 // Reads on the loop; the work is to write what was read.
 template <class Read, class Write>
 PrepareAnswer ReadThenWrite(Read read, Write write) {
-  return [read = std::move(read), write = std::move(write)]() -> base::Result<MakeAnswer> {
+  return [read = std::move(read), write = std::move(write)]() -> Result<MakeAnswer> {
     auto what = read();
     if (!what) return std::unexpected(what.error());
     return [write, what = *std::move(what)] { return write(what); };

@@ -35,7 +35,7 @@ class SnapshotAnswersTest : public ::testing::Test {
   void Ask(std::optional<std::uint32_t> uid, const std::string& name, const MakeAnswer& make) {
     answers_->Ask(
         uid,
-        [this, name, make]() -> base::Result<MakeAnswer> {
+        [this, name, make]() -> Result<MakeAnswer> {
           begun_.push_back(name);
           return make;
         },

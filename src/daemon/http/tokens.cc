@@ -31,7 +31,7 @@ std::string HashOf(std::string_view text) {
 Result<std::string> NewText() {
   std::array<std::uint64_t, 4> chance{};
   if (::getrandom(chance.data(), sizeof chance, 0) != static_cast<ssize_t>(sizeof chance))
-    return base::FailErrno(errno, "getrandom");
+    return FailErrno(errno, "getrandom");
   std::string text(kPrefix);
   for (const std::uint64_t each : chance) text += fmt::format("{:016x}", each);
   return text;
@@ -132,8 +132,8 @@ std::vector<Token> Tokens::List(std::optional<std::uint32_t> of_uid) const {
 std::optional<api::Peer> Tokens::Find(std::string_view text) const {
   if (!text.starts_with(kPrefix)) return std::nullopt;
   const std::string hash = HashOf(text);
-  const auto found = std::find_if(tokens_.begin(), tokens_.end(),
-                                  [&](const Token& token) { return token.hash == hash; });
+  const auto found =
+      std::ranges::find_if(tokens_, [&](const Token& token) { return token.hash == hash; });
   if (found == tokens_.end() || found->expires_ms <= now_ms_()) return std::nullopt;
   return api::Peer{.uid = found->uid, .gid = found->gid, .pid = 0, .groups = found->groups};
 }

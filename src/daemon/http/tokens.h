@@ -25,8 +25,7 @@ struct Token {
   std::int64_t created_ms = 0;
   std::int64_t expires_ms = 0;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& token) {
+  static void VisitFields(auto& field, auto& token) {
     field("id", token.id, "", {.low = 1});
     field("uid", token.uid);
     field("gid", token.gid);
@@ -48,24 +47,23 @@ class Tokens {
   Tokens(std::string state_dir, std::function<std::int64_t()> now_ms);
 
   // Reads the file. Errors: kCorrupt, kIo; then no token is valid, and none can be made.
-  base::Result<base::Unit> Load();
+  Result<Unit> Load();
 
   struct Made {
     Token token;
     std::string text;  // what its user sends; returned only here
   };
   // The token is durable once it returns. Errors: kConflict: the user has too many; kIo.
-  base::Result<Made> Make(const api::Peer& user, const std::string& name,
-                          std::chrono::milliseconds life);
+  Result<Made> Make(const api::Peer& user, const std::string& name, std::chrono::milliseconds life);
   // by_uid: required owner; empty: any. Errors: kNotFound, kIo.
-  base::Result<base::Unit> Revoke(std::int64_t id, std::optional<std::uint32_t> by_uid);
+  Result<Unit> Revoke(std::int64_t id, std::optional<std::uint32_t> by_uid);
   // Valid tokens of one user or of all, by number.
   std::vector<Token> List(std::optional<std::uint32_t> of_uid) const;
   // The owner; empty: unknown or expired.
   std::optional<api::Peer> Find(std::string_view text) const;
 
  private:
-  base::Result<base::Unit> Keep(std::vector<Token> tokens);
+  Result<Unit> Keep(std::vector<Token> tokens);
 
   std::string path_;
   std::function<std::int64_t()> now_ms_;

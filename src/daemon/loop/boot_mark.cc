@@ -31,7 +31,7 @@ bool MarkBoot(const std::string& state_dir, const std::string& boot_id) {
   const std::string text = base::ReadFile(path, 1'000).value_or("");
   const std::string_view marked = base::Trim(text);
   if (marked == boot_id) return false;
-  const base::Result<base::Unit> written = base::WriteFileAtomic(path, boot_id + "\n", 0600);
+  const Result<Unit> written = base::WriteFileAtomic(path, boot_id + "\n", 0600);
   if (!written) base::LogWarn("boot_not_marked", {{"why", written.error().message}});
   return !marked.empty();
 }

@@ -17,11 +17,11 @@ namespace carma::daemon {
 
 // Group ids of daemon.allow_groups. May wait for a name service. Errors: kNotFound, …: as
 // base::FindGroup.
-base::Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings);
+Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings);
 
 // Reads the file of estimate.profiles; null: none is configured. Errors: kNotFound, kInvalid with
 // the line, …
-base::Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
+Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
     const config::Settings& settings);
 
 // Lives on the loop. Files and groups are read on a thread, which may hang.
@@ -57,8 +57,8 @@ class Configuration {
     std::vector<std::uint32_t> allow_groups;
     std::shared_ptr<const estimate::MeasuredProfiles> profiles;
   };
-  static base::Result<Outcome> Read(const config::Sources& sources, const config::Loaded& running);
-  void TakeOutcome(base::Result<Outcome> outcome);
+  static Result<Outcome> Read(const config::Sources& sources, const config::Loaded& running);
+  void TakeOutcome(Result<Outcome> outcome);
 
   config::Loaded loaded_;
   std::function<config::Sources()> sources_;

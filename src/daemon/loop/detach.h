@@ -22,7 +22,7 @@ struct Detached {
 // serves. Waits until the process serves (`run` calls the function that it got) or has ended; after
 // `limit` it is killed. Call it before any thread is started. Errors: kIo (no process, no pipe),
 // kUnavailable (the limit).
-base::Result<Detached> RunDetached(const std::function<int(std::function<void()> serves)>& run,
-                                   std::chrono::milliseconds limit);
+Result<Detached> RunDetached(const std::function<int(std::function<void()> serves)>& run,
+                             std::chrono::milliseconds limit);
 
 }  // namespace carma::daemon

@@ -49,7 +49,7 @@ TEST(RunDetached, EndsWhatDoesNotServeInTime) {
   const auto hangs = [](const std::function<void()>&) { return ::pause(); };
   const Result<Detached> late = RunDetached(hangs, std::chrono::milliseconds(50));
   ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().code, base::ErrorCode::kUnavailable);
+  EXPECT_EQ(late.error().code, ErrorCode::kUnavailable);
 }
 
 }  // namespace

@@ -21,18 +21,18 @@ Housekeeping::Housekeeping(boost::asio::io_context& loop, LoopMeter& meter, stor
 
 void Housekeeping::Run() {
   meter_.Look();
-  const base::Result<std::int64_t> pruned = Prune();
+  const Result<std::int64_t> pruned = Prune();
   if (!pruned) base::LogWarn("prune_failed", {{"why", pruned.error().message}});
   if (pruned && *pruned > 0) base::LogInfo("pruned", {{"tasks", *pruned}});
   again_.Set(pruned == kMostPruned ? kNextPrune : kPause, [this] { Run(); });
 }
 
-base::Result<std::int64_t> Housekeeping::Prune() {
+Result<std::int64_t> Housekeeping::Prune() {
   const base::Time now = clock_.Now();
-  if (base::Result<base::Unit> ok = store_.Begin(); !ok) return std::unexpected(ok.error());
-  base::Result<std::int64_t> pruned =
+  if (Result<Unit> ok = store_.Begin(); !ok) return std::unexpected(ok.error());
+  Result<std::int64_t> pruned =
       store_.Prune(now - std::chrono::hours(24) * keep_days_(), kMostPruned);
-  base::Result<base::Unit> ok =
+  Result<Unit> ok =
       pruned ? store_.ForgetRequests(now - kRequestsKept) : std::unexpected(pruned.error());
   if (ok) ok = store_.Commit();
   if (ok) return pruned;

@@ -21,7 +21,7 @@ class Housekeeping {
 
  private:
   // Returns how many tasks were deleted.
-  base::Result<std::int64_t> Prune();
+  Result<std::int64_t> Prune();
 
   LoopMeter& meter_;
   store::Store& store_;

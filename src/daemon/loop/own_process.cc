@@ -62,7 +62,7 @@ std::optional<OwnProcess> ReadStat(std::string_view text, double ticks_per_s,
 }
 
 void WriteOwnProcess(api::MetricsText& out) {
-  const base::Result<std::string> text = base::ReadFile("/proc/self/stat", kMaxStatBytes);
+  const Result<std::string> text = base::ReadFile("/proc/self/stat", kMaxStatBytes);
   const auto own =
       text ? ReadStat(*text, static_cast<double>(::sysconf(_SC_CLK_TCK)), ::sysconf(_SC_PAGESIZE))
            : std::nullopt;

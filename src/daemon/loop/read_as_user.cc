@@ -42,9 +42,9 @@ Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn())
     return Denied(path + ": the system does not let carmad read it with the user's rights");
   OpenFile file{base::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK))};
-  if (!file.fd) return base::FailErrno(errno, path);
+  if (!file.fd) return FailErrno(errno, path);
   struct stat st {};
-  if (::fstat(file.fd.get(), &st) != 0) return base::FailErrno(errno, path);
+  if (::fstat(file.fd.get(), &st) != 0) return FailErrno(errno, path);
   if (!S_ISREG(st.st_mode)) return Invalid(path + ": expected a regular file");
   file.size = st.st_size;
   return file;
@@ -91,7 +91,7 @@ Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
   end.from = std::max<std::int64_t>(0, end.size - static_cast<std::int64_t>(max_bytes));
   end.text.resize(static_cast<std::size_t>(end.size - end.from));
   const ssize_t read = ::pread(file.fd.get(), end.text.data(), end.text.size(), end.from);
-  if (read < 0) return base::FailErrno(errno, path);
+  if (read < 0) return FailErrno(errno, path);
   end.text.resize(static_cast<std::size_t>(read));  // it may have been cut meanwhile
   return end;
 }

@@ -33,8 +33,8 @@ class ThreadRights {
 // The whole regular file, at most max_bytes. May block as long as the file system does, but not on
 // a pipe or a terminal. Errors: kNotFound, kDenied, kInvalid ("path: expected …") for what is no
 // regular file or too large, kIo.
-base::Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
-                                 std::size_t max_bytes);
+Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
+                           std::size_t max_bytes);
 
 // The end of a file that may be growing.
 struct FileEnd {
@@ -43,7 +43,7 @@ struct FileEnd {
   std::int64_t size = 0;  // of the file
 };
 // At most max_bytes of it. Blocks and fails as ReadAs, but a large file is no mistake.
-base::Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
-                                std::size_t max_bytes);
+Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
+                          std::size_t max_bytes);
 
 }  // namespace carma::daemon

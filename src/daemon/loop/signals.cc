@@ -23,19 +23,19 @@ void Signals::Block() {
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-base::Result<base::Unit> Signals::Listen(std::function<void(int)> heard) {
+Result<Unit> Signals::Listen(std::function<void(int)> heard) {
   const sigset_t set = Set();
   const int fd = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (fd < 0) return base::FailErrno(errno, "signalfd");
+  if (fd < 0) return FailErrno(errno, "signalfd");
   boost::system::error_code error;
   descriptor_.assign(fd, error);
   if (error) {
     ::close(fd);
-    return base::FailErrno(error.value(), "listening for signals");
+    return FailErrno(error.value(), "listening for signals");
   }
   heard_ = std::move(heard);
   Wait();
-  return base::Unit{};
+  return Unit{};
 }
 
 void Signals::Wait() {

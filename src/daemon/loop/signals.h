@@ -21,7 +21,7 @@ class Signals {
   // are others. Processes of base::Spawn have none blocked.
   static void Block();
   // Calls `heard` on the loop with the number of each signal. Errors: kUnavailable, the system's.
-  base::Result<base::Unit> Listen(std::function<void(int)> heard);
+  Result<Unit> Listen(std::function<void(int)> heard);
 
  private:
   void Wait();

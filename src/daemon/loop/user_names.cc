@@ -24,7 +24,7 @@ void UserNames::Ask(std::uint32_t uid, Call call) {
 }
 
 void UserNames::Answer(std::uint32_t uid, User& user) {
-  base::Result<std::string> name =
+  Result<std::string> name =
       Unavailable("the user database has not answered for user {} yet; try again", uid);
   if (user.name) name = *user.name;
   user.good_until = std::chrono::steady_clock::now() + options_.keep;

@@ -31,7 +31,7 @@ struct UserNamesOptions {
 // Looks names up on its own thread, one after the other, and caches them for a while.
 class UserNames {
  public:
-  using Call = std::function<void(base::Result<std::string>)>;
+  using Call = std::function<void(Result<std::string>)>;
 
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 

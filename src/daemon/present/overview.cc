@@ -79,7 +79,7 @@ struct Shown {
     filter.states = store::StatesWhere(holds);
     filter.limit = limit;
     filter.newest_first = newest_first;
-    const base::Result<std::vector<store::StoredTask>> found = engine.store().List(filter);
+    const Result<std::vector<store::StoredTask>> found = engine.store().List(filter);
     if (!found) return rows;
     for (const store::StoredTask& stored : *found) rows.push_back(RowOf(stored));
     return rows;
@@ -90,7 +90,7 @@ void AddLine(const Shown& shown, const std::vector<core::TaskId>& line, std::siz
              const std::map<core::TaskId, core::ExpectedStart>& starts,
              std::vector<api::TaskRow>& rows) {
   for (std::size_t i = 0; i < std::min(most, line.size()); ++i) {
-    const base::Result<store::StoredTask> stored = shown.engine.store().Get(line[i]);
+    const Result<store::StoredTask> stored = shown.engine.store().Get(line[i]);
     if (!stored) continue;
     api::TaskRow& row = rows.emplace_back(shown.RowOf(*stored));
     row.turn = static_cast<std::int64_t>(i + 1);
@@ -155,10 +155,9 @@ void AddTasksAndGpus(Engine& engine, const Monitor& monitor, KeptStarts& starts,
   view.running = shown.List(&core::HoldsGpus, kMostRunningRows, false);
   view.waiting = WaitingRows(shown, starts);
   view.ended = shown.List(&core::IsFinal, kMostEndedRows, true);
-  std::stable_sort(view.ended.begin(), view.ended.end(),
-                   [](const api::TaskRow& a, const api::TaskRow& b) {
-                     return a.ended_ms.value_or(0) > b.ended_ms.value_or(0);
-                   });
+  std::ranges::stable_sort(view.ended, [](const api::TaskRow& a, const api::TaskRow& b) {
+    return a.ended_ms.value_or(0) > b.ended_ms.value_or(0);
+  });
 }
 
 std::vector<api::UserView> Users(Engine& engine) {
@@ -185,12 +184,12 @@ std::vector<api::UserView> Users(Engine& engine) {
   for (auto& [uid, user] : by_uid) {
     user.view.uid = uid;
     user.view.gpus = static_cast<std::int64_t>(user.gpus.size());
-    const base::Result<store::StoredTask> stored = engine.store().Get(user.any);
+    const Result<store::StoredTask> stored = engine.store().Get(user.any);
     user.view.user = stored ? stored->user : std::to_string(uid);
     users.push_back(std::move(user.view));
   }
-  std::sort(users.begin(), users.end(),
-            [](const api::UserView& a, const api::UserView& b) { return a.user < b.user; });
+  std::ranges::sort(users,
+                    [](const api::UserView& a, const api::UserView& b) { return a.user < b.user; });
   return users;
 }
 

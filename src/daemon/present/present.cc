@@ -27,7 +27,7 @@ void TellReason(const core::Reason& reason, api::TaskView& view) {
 }
 
 void AddSpec(const store::StoredTask& stored, api::TaskView& view) {
-  const base::Result<task::TaskSpec> spec = task::SpecButEnvironment(stored.spec_json);
+  const Result<task::TaskSpec> spec = task::SpecButEnvironment(stored.spec_json);
   if (!spec) return;
   view.workdir = spec->workdir;
   view.command = task::ShownCommand(*spec);
@@ -68,7 +68,7 @@ api::GpuTaskView PresentResident(const core::Promise& promise, core::GpuIndex gp
     view.sm_active = share->sm_active;
     view.sm_active_by = share->by;
   }
-  if (const base::Result<store::StoredTask> stored = engine.store().Get(record.id)) {
+  if (const Result<store::StoredTask> stored = engine.store().Get(record.id)) {
     view.user = stored->user;
     view.name = stored->name;
   }
@@ -456,10 +456,10 @@ std::string CollocationLine(const config::Settings& settings, const Monitor* mon
   std::string line = MethodLine(settings, monitor);
   if (core::Shares(settings.policy) && MemoryLimitsBy(settings, monitor) == "kernel")
     line += ". The kernel limits the memory of all processes of a task together";
-  const bool divided =
-      monitor != nullptr &&
-      std::any_of(monitor->devices().begin(), monitor->devices().end(),
-                  [](const gpu::DeviceInfo& device) { return device.mig.has_value(); });
+  const bool divided = monitor != nullptr &&
+                       std::ranges::any_of(monitor->devices(), [](const gpu::DeviceInfo& device) {
+                         return device.mig.has_value();
+                       });
   if (!divided) return line;
   line += ". mig: an instance of a divided GPU ";
   line +=

@@ -41,10 +41,10 @@ struct ReportRequest {
 
 // The report as JSON text (report/report.h). May take long; stops with kUnavailable soon after
 // `wanted` has become false. Errors: kInvalid for too many tasks; those of store::History.
-base::Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted);
+Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted);
 // The same as an HTML page (report/html.h); needs `request.listed` for figures.
-base::Result<std::string> ReportHtml(const ReportRequest& request, std::string_view title,
-                                     const std::atomic<bool>& wanted);
+Result<std::string> ReportHtml(const ReportRequest& request, std::string_view title,
+                               const std::atomic<bool>& wanted);
 
 struct UsageRequest {
   std::string state_dir;
@@ -54,6 +54,6 @@ struct UsageRequest {
   std::vector<store::EndedAttempt> running;  // by now
 };
 // {"usage":[…]} (api/usage_view.h): stored and running attempts. Errors and `wanted` as above.
-base::Result<std::string> UsageText(const UsageRequest& request, const std::atomic<bool>& wanted);
+Result<std::string> UsageText(const UsageRequest& request, const std::atomic<bool>& wanted);
 
 }  // namespace carma::daemon

@@ -78,7 +78,7 @@ TEST_F(ServerStatusTest, AGpuThatIsConfiguredButMissingIsATrouble) {
 }
 
 TEST_F(ServerStatusTest, ASilentDriverIsToldOnceNotOfEveryGpu) {
-  monitor_->DriverSilent({base::ErrorCode::kUnavailable, "it does not answer"});
+  monitor_->DriverSilent({ErrorCode::kUnavailable, "it does not answer"});
   EXPECT_EQ(PresentStatus(Serving()).troubles.size(), 2U);
   driver_trouble_ = "it does not answer";
   EXPECT_THAT(PresentStatus(Serving()).troubles,

@@ -29,7 +29,7 @@ Time BeginOf(std::chrono::sys_days day) {
 
 }  // namespace
 
-base::Result<UsageBy> ParseUsageBy(std::string_view text) {
+Result<UsageBy> ParseUsageBy(std::string_view text) {
   UsageBy by;
   for (const std::string_view piece : base::Split(text, ',')) {
     const std::string_view word = base::Trim(piece);

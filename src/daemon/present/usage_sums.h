@@ -26,7 +26,7 @@ struct UsageBy {
   Period period = Period::kAll;
 };
 // Any of the words of "user,account,qos,month" (or "day"). Errors: kInvalid.
-base::Result<UsageBy> ParseUsageBy(std::string_view text);
+Result<UsageBy> ParseUsageBy(std::string_view text);
 
 // Takes attempts in any order, then the use of the GPUs by time. Sums are exact to the millisecond,
 // so any grouping has the same total.

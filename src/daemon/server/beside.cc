@@ -8,8 +8,8 @@
 
 namespace carma::daemon {
 
-base::Result<base::Unit> CheckBesideServer(const config::Settings& settings) {
-  if (::getuid() == 0 || !settings.simgpu_state.empty()) return base::Unit{};
+Result<Unit> CheckBesideServer(const config::Settings& settings) {
+  if (::getuid() == 0 || !settings.simgpu_state.empty()) return Unit{};
   return api::CheckNoOtherDaemon(config::kServerSocket, "--beside");
 }
 

@@ -8,6 +8,6 @@ namespace carma::daemon {
 
 // Errors: kConflict: root's carmad manages the GPUs of this machine and would not know the tasks of
 // a second one. Root's own carmad, and one for simulated GPUs, may always start.
-base::Result<base::Unit> CheckBesideServer(const config::Settings& settings);
+Result<Unit> CheckBesideServer(const config::Settings& settings);
 
 }  // namespace carma::daemon

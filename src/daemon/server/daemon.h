@@ -30,7 +30,7 @@ class Daemon {
  public:
   // Opens the state folder and the socket. Errors: as store::Store::Open and
   // api::Server::ListenUnix.
-  static base::Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
+  static Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
   virtual ~Daemon() = default;
   // Runs until SIGTERM or SIGINT; running tasks continue without it. On SIGHUP, also from a closed
   // terminal, it reads the configuration again.

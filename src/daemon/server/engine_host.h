@@ -73,7 +73,7 @@ class EngineHost : private Engine::Host {
   EngineHost& operator=(const EngineHost&) = delete;
 
   // Takes over from an earlier carmad. Errors: as Engine::Start(); then the loop must stop too.
-  base::Result<base::Unit> Start(std::vector<core::GpuInfo> gpus);
+  Result<Unit> Start(std::vector<core::GpuInfo> gpus);
   // The services of the endpoints.
   EngineServices Services();
   // GPUs that must not be read.

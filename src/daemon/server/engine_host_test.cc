@@ -131,7 +131,7 @@ TEST_F(EngineHostTest, TakesATaskFromItsSubmissionToItsEnd) {
   spec.workdir = "/";
   spec.stdout_path = "/dev/null";
   std::optional<core::TaskId> id;
-  services.engine.Submit({spec}, {1000, 1000, "ada"}, [&](base::Result<Submitted> answer) {
+  services.engine.Submit({spec}, {1000, 1000, "ada"}, [&](Result<Submitted> answer) {
     ASSERT_TRUE(answer) << answer.error().message;
     id = answer->first;
   });

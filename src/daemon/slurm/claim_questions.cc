@@ -39,7 +39,7 @@ void ClaimQuestions::AskNext() {
   std::vector<std::uint64_t> jobs;
   for (const auto& [job, call] : now) jobs.push_back(job);
   worker_.Ask([programs = programs_, jobs] { return programs.LinesOf(jobs); },
-              [this, now = std::move(now)](const base::Result<std::string>& said) {
+              [this, now = std::move(now)](const Result<std::string>& said) {
                 if (!said) base::LogWarn("jobs_not_asked", {{"why", said.error().message}});
                 for (const auto& [job, call] : now) {
                   const auto seen = slurm::FindJob(said.value_or(""), job);

@@ -18,8 +18,8 @@ LeavingJobs::LeavingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPro
   LookAgain(options_.every);
 }
 
-base::Result<LeavingJobs::Answer> LeavingJobs::AskSlurm(const SlurmPrograms& programs,
-                                                        std::uint64_t job) {
+Result<LeavingJobs::Answer> LeavingJobs::AskSlurm(const SlurmPrograms& programs,
+                                                  std::uint64_t job) {
   const auto found = CARMA_TRY(programs.FindWithExcluded(job));
   if (!found || found->excluded != "" || !slurm::WhyItStays(*found).empty()) return Answer{};
   const auto nodes = CARMA_TRY(programs.Nodes());
@@ -47,14 +47,14 @@ void LeavingJobs::Look() {
   if (!due || calls_.busy()) return LookAgain(options_.every);
   waits_.at(due->task).next_check = now + options_.again;
   worker_.Ask([programs = programs_, job = due->job] { return AskSlurm(programs, job); },
-              [this, due = *due](const base::Result<Answer>& answer) { Take(due, answer); });
+              [this, due = *due](const Result<Answer>& answer) { Take(due, answer); });
 }
 
 void LeavingJobs::LookAgain(std::chrono::milliseconds wait) {
   again_.Set(wait, [this] { Look(); });
 }
 
-void LeavingJobs::Take(const LeavingJob& of, const base::Result<Answer>& answer) {
+void LeavingJobs::Take(const LeavingJob& of, const Result<Answer>& answer) {
   if (!answer)
     base::LogWarn("slurm_not_asked", {{"task", of.task}, {"why", answer.error().message}});
   if (!answer || answer->no_room) return LookAgain(options_.again);

@@ -62,11 +62,11 @@ class LeavingJobs {
     std::optional<slurm::JobReturn> plan;
     bool no_room = false;  // no node has room for it
   };
-  static base::Result<Answer> AskSlurm(const SlurmPrograms& programs, std::uint64_t job);
+  static Result<Answer> AskSlurm(const SlurmPrograms& programs, std::uint64_t job);
 
   void Look();
   void LookAgain(std::chrono::milliseconds wait);
-  void Take(const LeavingJob& of, const base::Result<Answer>& answer);
+  void Take(const LeavingJob& of, const Result<Answer>& answer);
   std::optional<LeavingJob> FirstDue(Moment now);
 
   const SlurmPrograms programs_;

@@ -34,7 +34,7 @@ class ReturningJobs {
   // Stores the row and a line for the history (empty: none), then calls `done`, with an error if
   // that failed.
   using Keep = std::function<void(store::JobReturnRow row, std::string told,
-                                  std::function<void(base::Result<base::Unit>)> done)>;
+                                  std::function<void(Result<Unit>)> done)>;
   // Whether the task's lease was adopted: then its job is not sent elsewhere.
   using Runs = std::function<bool(core::TaskId)>;
   ReturningJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,

@@ -32,12 +32,12 @@ constexpr std::array kNotOfTheNode{core::ReasonCode::kHeld,
 
 JobReturnPlan ReturnOfJob(const core::TaskRecord& record, store::Store& store,
                           const core::Scheduler& scheduler, int retries) {
-  const base::Result<store::StoredTask> stored = store.Get(record.id);
-  const base::Result<task::TaskSpec> spec =
+  const Result<store::StoredTask> stored = store.Get(record.id);
+  const Result<task::TaskSpec> spec =
       stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
   const auto key = spec ? task::ParseLeaseKey(spec->lease_key.value_or("")) : std::nullopt;
   if (!key) return {};
-  const base::Result<slurm::JobReturn> back =
+  const Result<slurm::JobReturn> back =
       PlanReturn(record, {key->job, spec->lease_retries.value_or(retries)}, scheduler.GpuInfos(),
                  scheduler.config().recovery_step_mib, scheduler.config().slots);
   if (!back) {

@@ -15,8 +15,8 @@ namespace carma::daemon {
 
 // Runs a program of Slurm and returns its output. Errors: kUnavailable: it could not be run, was
 // killed after `limit`, or failed, with its last output.
-base::Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
-                                     std::chrono::milliseconds limit);
+Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
+                               std::chrono::milliseconds limit);
 
 // Errors: as RunOfSlurm(); kInvalid: lines that are no jobs (slurm/job.h).
 struct SlurmPrograms {
@@ -25,14 +25,14 @@ struct SlurmPrograms {
   std::chrono::milliseconds limit{30'000};  // for a program's run
 
   // words: the arguments of scontrol.
-  base::Result<std::string> Control(const std::vector<std::string>& words) const;
+  Result<std::string> Control(const std::vector<std::string>& words) const;
   // The lines that squeue prints about those of the jobs that Slurm knows.
-  base::Result<std::string> LinesOf(const std::vector<std::uint64_t>& jobs) const;
+  Result<std::string> LinesOf(const std::vector<std::uint64_t>& jobs) const;
   // The job as squeue shows it; empty: Slurm does not know it.
-  base::Result<std::optional<slurm::Job>> Find(std::uint64_t job) const;
+  Result<std::optional<slurm::Job>> Find(std::uint64_t job) const;
   // As Find(), and fills in Job::excluded.
-  base::Result<std::optional<slurm::Job>> FindWithExcluded(std::uint64_t job) const;
-  base::Result<std::vector<slurm::Node>> Nodes() const;
+  Result<std::optional<slurm::Job>> FindWithExcluded(std::uint64_t job) const;
+  Result<std::vector<slurm::Node>> Nodes() const;
 };
 
 }  // namespace carma::daemon

@@ -27,9 +27,8 @@ constexpr std::size_t kMaxPathBytes = 4096;
 // True for names as on the hub; a name that leads out of the cache is refused.
 bool IsHubName(std::string_view name) {
   if (name.empty() || name.size() > 200 || name.find("..") != std::string_view::npos) return false;
-  if (std::count(name.begin(), name.end(), '/') > 1 || name.front() == '/' || name.back() == '/')
-    return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
+  if (std::ranges::count(name, '/') > 1 || name.front() == '/' || name.back() == '/') return false;
+  return std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-' || c == '.' || c == '/';
   });

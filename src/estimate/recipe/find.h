@@ -19,7 +19,7 @@ struct TrainingFound {
 
 // path: absolute. May block as long as a file system does.
 using FileReader =
-    std::function<base::Result<std::string>(const std::string& path, std::size_t max_bytes)>;
+    std::function<Result<std::string>(const std::string& path, std::size_t max_bytes)>;
 
 // Reads the task's script or command as text; nothing is executed. Files that it names are read
 // with `read`: configurations of the training, the model's config.json in its folder or in Hugging

@@ -48,12 +48,11 @@ class FindTrainingTest : public ::testing::Test {
     return spec;
   }
   TrainingFound Find(const task::TaskSpec& spec) {
-    return FindTraining(spec,
-                        [this](const std::string& path, std::size_t) -> base::Result<std::string> {
-                          const auto found = files_.find(path);
-                          if (found == files_.end()) return NotFound(path + ": none");
-                          return found->second;
-                        });
+    return FindTraining(spec, [this](const std::string& path, std::size_t) -> Result<std::string> {
+      const auto found = files_.find(path);
+      if (found == files_.end()) return NotFound(path + ": none");
+      return found->second;
+    });
   }
   static TrainingPlan Plan(const TrainingFound& found) {
     EXPECT_FALSE(found.words.empty()) << ::testing::PrintToString(found.notes);
@@ -90,9 +89,8 @@ TEST_F(FindTrainingTest, TheTrainersOptionsAreUnderstood) {
   EXPECT_EQ(plan.weights, Dtype::kFp32) << "what Transformers loads without a dtype";
   EXPECT_EQ(From(found, "seq-len"), "train.sh:4: --max_seq_length");
   EXPECT_EQ(From(found, "weights"), "the default of Trainer");
-  EXPECT_EQ(std::count_if(found.words.begin(), found.words.end(),
-                          [](const auto& word) { return word.name == "batch"; }),
-            1)
+  EXPECT_EQ(
+      std::ranges::count_if(found.words, [](const auto& word) { return word.name == "batch"; }), 1)
       << "only what counts";
 }
 

@@ -15,7 +15,7 @@ using Words = std::span<const ShellWord>;
 using Names = std::initializer_list<std::string_view>;
 
 bool IsOneOf(std::string_view word, Names names) {
-  return std::find(names.begin(), names.end(), word) != names.end();
+  return std::ranges::find(names, word) != names.end();
 }
 
 bool IsPython(std::string_view program) {
@@ -251,8 +251,8 @@ class CommandReader {
   }
 
   bool HasOption(Names names) const {
-    return std::any_of(launch_.options.begin(), launch_.options.end(),
-                       [&](const Setting& each) { return IsOneOf(each.key, names); });
+    return std::ranges::any_of(launch_.options,
+                               [&](const Setting& each) { return IsOneOf(each.key, names); });
   }
 
   // Finds the framework of a script or a module.

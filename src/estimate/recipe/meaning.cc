@@ -93,7 +93,7 @@ class Reader {
     const std::string name = kind == nullptr ? "" : base::ToLower(kind->value);
     if (name == "dpo" || name == "grpo") Add("objective", name, *kind);
     if (name == "grpo") AddNumber("rollout-share", {"vllm_gpu_memory_utilization"});
-    if (std::find(std::begin(kKinds), std::end(kKinds), name) == std::end(kKinds)) return false;
+    if (std::ranges::find(kKinds, name) == std::end(kKinds)) return false;
     meaning_.not_modelled = fmt::format("{}: preference training is not modelled", PlaceOf(*kind));
     return true;
   }
@@ -421,7 +421,7 @@ class Reader {
   void Gpus() {
     const Setting* include = said_.Value({"include"});
     if (include != nullptr && include->value.contains(":")) {
-      const auto devices = std::count(include->value.begin(), include->value.end(), ',') + 1;
+      const auto devices = std::ranges::count(include->value, ',') + 1;
       return Add("gpus", std::to_string(devices), *include);
     }
     const Setting* processes = said_.Value(

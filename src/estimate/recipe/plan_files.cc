@@ -138,8 +138,7 @@ Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view 
   if (dropout > 0) words.Add("lora-dropout", "on", "lora_dropout");
   std::vector<std::string> saved;
   in.Get("modules_to_save", saved, 1000, 1000);
-  if (std::any_of(saved.begin(), saved.end(), IsTable))
-    words.Add("train-embeddings", "on", "modules_to_save");
+  if (std::ranges::any_of(saved, IsTable)) words.Add("train-embeddings", "on", "modules_to_save");
   GetTargets(in, words);
   if (in.error()) return base::Wrap(*in.error(), where);
   return words.Take();

@@ -19,29 +19,28 @@ using TrainingWords = std::vector<task::TrainingWord>;
 // with a device other than "none", gradient_accumulation_steps, train_micro_batch_size_per_gpu,
 // bf16 and fp16; what it leaves to the trainer ("auto") is ignored.
 // Errors: kInvalid, one line with the place.
-base::Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view where);
+Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view where);
 
 // PEFT's adapter_config.json: r, target_modules (a list, or "all-linear"), lora_dropout,
 // modules_to_save. The training is then one of adapters. Errors: as above; another kind of adapter.
-base::Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where);
+Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where);
 
 // model.safetensors.index.json beside a config.json: turns metadata.total_size in bytes into
 // parameters of that type; empty for quantised weights. Errors: as above.
-base::Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view where,
-                                            const TransformerConfig& config);
+Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view where,
+                                      const TransformerConfig& config);
 // The path of that index, beside the configuration at `config_path`.
 std::string WeightIndexBeside(std::string_view config_path);
 
 // tokenizer_config.json beside a config.json: model_max_length, at which it cuts texts; empty for
 // the huge number that means no limit. Errors: as above.
-base::Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where);
+Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where);
 
 // Words from files beside the configuration at `config_path`, of lower precedence than any that are
 // stated: the size of the weights, and the length at which the tokenizer cuts. read: returns a
 // file's text; files that are missing or cannot be parsed are ignored.
-TrainingWords ReadBeside(
-    const std::string& config_path, const TransformerConfig& config,
-    const std::function<base::Result<std::string>(const std::string& path)>& read);
+TrainingWords ReadBeside(const std::string& config_path, const TransformerConfig& config,
+                         const std::function<Result<std::string>(const std::string& path)>& read);
 
 // A pipeline of diffusers: the model that is trained, and what runs beside it untrained: text
 // encoders and an autoencoder.
@@ -51,9 +50,9 @@ struct PipelineFound {
 };
 // text: model_index.json at `path`. Encoders whose config.json is missing or unknown are not
 // counted. Errors: kInvalid: no JSON, or neither a U-Net nor a transformer.
-base::Result<PipelineFound> ReadPipeline(
+Result<PipelineFound> ReadPipeline(
     std::string_view text, const std::string& path,
-    const std::function<base::Result<std::string>(const std::string& path)>& read);
+    const std::function<Result<std::string>(const std::string& path)>& read);
 // Whether a text is a model_index.json.
 bool IsPipeline(std::string_view text);
 

@@ -7,7 +7,7 @@
 namespace carma::estimate {
 namespace {
 
-TrainingPlan Plan(const base::Result<TrainingWords>& words) {
+TrainingPlan Plan(const Result<TrainingWords>& words) {
   EXPECT_TRUE(words) << words.error().message;
   const auto plan = PlanOf(words.value_or(TrainingWords{}), TransformerConfig{});
   EXPECT_TRUE(plan) << plan.error().message;
@@ -104,7 +104,7 @@ TEST(PlanFiles, APipelineSaysWhatIsTrainedAndWhatRunsBeside) {
           "text_encoder":["transformers","CLIPTextModel"],"safety_checker":[null,null]})";
   EXPECT_TRUE(IsPipeline(index));
   EXPECT_FALSE(IsPipeline(R"({"_class_name":"UNet2DConditionModel"})"));
-  const auto read = [](const std::string& path) -> base::Result<std::string> {
+  const auto read = [](const std::string& path) -> Result<std::string> {
     if (path == "/sd/vae/config.json")
       return std::string(R"({"block_out_channels":[128,256,512,512]})");
     if (path == "/sd/text_encoder/config.json")

@@ -161,7 +161,7 @@ class PythonReader {
       return Emit("gradient_checkpointing", "true", line);
     if (name == "add_argument") return ReadArgument(open);
     if (IsTokenizer(dotted)) return ReadTokenizer(open, name == "from_pretrained");
-    if (std::find(kCalls.begin(), kCalls.end(), name) == kCalls.end()) return;
+    if (std::ranges::find(kCalls, name) == kCalls.end()) return;
     // Tokenizers and processors are also fetched by a function of that name.
     const bool fetches = name == "from_pretrained";
     if (fetches && dotted.find("Model") == std::string_view::npos && !IsClassifier(dotted)) return;

@@ -365,7 +365,7 @@ class JsonFlattener {
   bool Flatten(const std::string& key, const base::Json& json, int depth) {
     if (depth > kMaxSettingDepth || settings_.size() >= kMaxSettings) return false;
     if (json.is_object()) {
-      return std::all_of(json.items().begin(), json.items().end(), [&](const auto& each) {
+      return std::ranges::all_of(json.items(), [&](const auto& each) {
         return Flatten(Below(key, each.key()), each.value(), depth + 1);
       });
     }

@@ -25,10 +25,10 @@ inline constexpr int kMaxSettingDepth = 32;
 // several documents only the first is read. where: the file's name for sources and messages.
 // Errors: kInvalid "where:line: …": a tab as indentation, brackets or quotes without an end, more
 // than the limits above.
-base::Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where);
+Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where);
 
 // Reads a JSON object in the same way; `from` is the file's name. Errors: as base::ParseJson, with
 // the name; kInvalid for something else than an object, and more than the limits.
-base::Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where);
+Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

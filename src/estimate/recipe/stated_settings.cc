@@ -15,7 +15,7 @@ std::string Normalised(std::string_view key) {
 }
 
 bool IsOneOf(std::string_view word, SettingNames words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::find(words, word) != words.end();
 }
 
 bool IsNone(const Setting& setting) {

@@ -14,6 +14,6 @@ namespace carma::estimate {
 // quotes is ignored. where: the file's name for sources and messages. Errors: kInvalid "where:line:
 // …": a line that is not a table, key or comment, brackets or quotes without an end, more than
 // kMaxSettings.
-base::Result<std::vector<Setting>> ReadToml(std::string_view text, std::string_view where);
+Result<std::vector<Setting>> ReadToml(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

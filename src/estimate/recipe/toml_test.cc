@@ -7,7 +7,7 @@
 namespace carma::estimate {
 namespace {
 
-std::string Told(const base::Result<std::vector<Setting>>& settings) {
+std::string Told(const Result<std::vector<Setting>>& settings) {
   if (!settings) return settings.error().message;
   std::string told;
   for (const Setting& each : *settings)

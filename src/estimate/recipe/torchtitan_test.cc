@@ -12,8 +12,7 @@ TrainingPlan Plan(std::string_view toml, std::vector<Setting> options = {}) {
   std::vector<Setting> settings = *ReadToml(toml, "t.toml");
   settings.insert(settings.end(), options.begin(), options.end());
   EXPECT_TRUE(IsOfTorchtitan(settings));
-  const base::Result<TrainingPlan> plan =
-      PlanOf(ReadTorchtitan(settings).words, TransformerConfig{});
+  const Result<TrainingPlan> plan = PlanOf(ReadTorchtitan(settings).words, TransformerConfig{});
   EXPECT_TRUE(plan) << plan.error().message;
   return plan.value_or(TrainingPlan{});
 }

@@ -71,8 +71,7 @@ bool AssumesTheLongest(const LayerList& list) {
 }
 
 bool LacksShapes(const LayerList& list) {
-  return std::all_of(list.layers.begin(), list.layers.end(),
-                     [](const Layer& layer) { return layer.out.empty(); });
+  return std::ranges::all_of(list.layers, [](const Layer& layer) { return layer.out.empty(); });
 }
 
 LayerList WithAssumedTokens(const LayerList& list) {

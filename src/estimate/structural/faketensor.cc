@@ -13,7 +13,7 @@ constexpr double kMib = 1024.0 * 1024.0;
 class FakeTensor : public Estimator {
  public:
   std::string_view name() const override { return "faketensor"; }
-  base::Result<Answer> Ask(const Question& question) const override {
+  Result<Answer> Ask(const Question& question) const override {
     if (question.layers == nullptr) return NotFound("there is no model summary");
     const model::LayerList& layers = *question.layers;
     if (!question.batch) return NotFound("the batch size is not known");

@@ -9,18 +9,17 @@ namespace carma::estimate {
 namespace {
 
 bool StartsWithAny(std::string_view name, std::initializer_list<std::string_view> starts) {
-  return std::any_of(starts.begin(), starts.end(),
-                     [&](std::string_view start) { return name.starts_with(start); });
+  return std::ranges::any_of(starts,
+                             [&](std::string_view start) { return name.starts_with(start); });
 }
 
 bool HasAny(std::string_view name, std::initializer_list<std::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) {
-    return name.find(part) != std::string_view::npos;
-  });
+  return std::ranges::any_of(
+      parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
 bool IsAny(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 // The order matters: words for the effect of a layer come before other words in its name.

@@ -43,8 +43,8 @@ class Rules {
   static constexpr std::size_t kGuesses = 16;
 
   const TypeRule& Find(std::string_view type) {
-    const auto known = std::find_if(rules_.begin(), rules_.end(),
-                                    [&](const TypeRule& each) { return each.type == type; });
+    const auto known =
+        std::ranges::find_if(rules_, [&](const TypeRule& each) { return each.type == type; });
     return known != rules_.end() ? *known : rules_.emplace_back(TypeRule{type, RuleOf(type)});
   }
 

@@ -201,8 +201,8 @@ bool HasOwnCode(const model::LayerList& layers) {
 }
 
 bool HasContainers(const model::LayerList& layers) {
-  return std::any_of(layers.layers.begin(), layers.layers.end(),
-                     [](const model::Layer& layer) { return layer.kind != model::RowKind::kLeaf; });
+  return std::ranges::any_of(
+      layers.layers, [](const model::Layer& layer) { return layer.kind != model::RowKind::kLeaf; });
 }
 
 // All measured runs were in fp32. Bytes counted in another precision than that of the question are
@@ -310,10 +310,10 @@ double SmallerBatchMib(const Question& question, const Kept& kept) {
 class Structural : public Estimator {
  public:
   std::string_view name() const override { return "structural"; }
-  base::Result<Answer> Ask(const Question& question) const override;
+  Result<Answer> Ask(const Question& question) const override;
 };
 
-base::Result<Answer> Structural::Ask(const Question& question) const {
+Result<Answer> Structural::Ask(const Question& question) const {
   if (question.layers == nullptr) {
     return NotFound(question.summary_trouble.empty() ? "there is no model summary"
                                                      : question.summary_trouble);

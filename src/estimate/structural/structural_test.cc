@@ -408,7 +408,7 @@ TEST(Structural, DeclinesWhatItCannotKnow) {
   for (const Question& question : {no_batch, Ask(empty, 8), no_layers}) {
     const auto answer = structural->Ask(question);
     ASSERT_FALSE(answer);
-    EXPECT_EQ(answer.error().code, base::ErrorCode::kNotFound);
+    EXPECT_EQ(answer.error().code, ErrorCode::kNotFound);
   }
   EXPECT_EQ(structural->Ask(no_layers).error().message, "model.txt:3: not a summary");
 }

@@ -125,9 +125,8 @@ double MovingMib(const Moment& moment) {
 // its memory in the first step: so both count, and the gaps between them. moments: the step first.
 double ReservedMib(const std::vector<Moment>& moments, const Static& all, double needed,
                    const TrainingPlan& plan) {
-  const Moment& busiest = *std::max_element(
-      moments.begin(), moments.end(),
-      [](const Moment& a, const Moment& b) { return MovingMib(a) < MovingMib(b); });
+  const Moment& busiest = *std::ranges::max_element(
+      moments, [](const Moment& a, const Moment& b) { return MovingMib(a) < MovingMib(b); });
   const double moving = MovingMib(busiest);
   const double spread = SpreadOf(busiest, all.shares_weights, plan);
   double free_running = moments.front().parts.Sum() + busiest.parts.working + spread * moving;
@@ -192,9 +191,8 @@ RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const
   const std::vector<Moment> moments = MomentsOf(all, per, sizes, plan);
   RankPeak peak;
   peak.trained = all.trained;
-  peak.moment = *std::max_element(
-      moments.begin(), moments.end(),
-      [](const Moment& a, const Moment& b) { return a.parts.Sum() < b.parts.Sum(); });
+  peak.moment = *std::ranges::max_element(
+      moments, [](const Moment& a, const Moment& b) { return a.parts.Sum() < b.parts.Sum(); });
   peak.reserved_mib = ReservedMib(moments, all, peak.moment.parts.Sum(), plan);
   return peak;
 }
@@ -222,7 +220,7 @@ std::vector<Stage> StagesOf(const TransformerConfig& config, const TrainingPlan&
   return {{.layers = part, .last = false, .in_flight = most}, {.layers = part, .first = false}};
 }
 
-Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
+Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   const auto wrong = [](std::string text) { return Invalid(std::move(text)); };
   if (plan.sequence < 1 || plan.batch < 1 || plan.mean_length.value_or(1) < 1 ||
       plan.target.value_or(1) < 1)
@@ -248,7 +246,7 @@ Result<base::Unit> Check(const TransformerConfig& config, const TrainingPlan& pl
     return wrong(
         "quantised weights cannot be trained in full: expected --method lora, or --weights bf16 "
         "for a converted model");
-  return base::Unit{};
+  return Unit{};
 }
 
 // Whether something beside the stack is counted by its weights alone. Models with samples of one
@@ -362,8 +360,7 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& describ
   if (plan.objective == Objective::kTokens) plan.reference = false;
   if (plan.objective != Objective::kGroups) plan.rollout_share = 0;
   if (config.unfused_attention) plan.attention = Attention::kEager;
-  if (Result<base::Unit> checked = Check(config, plan); !checked)
-    return std::unexpected(checked.error());
+  if (Result<Unit> checked = Check(config, plan); !checked) return std::unexpected(checked.error());
   TransformerEstimate estimate;
   estimate.parameters = config.TotalParameters();
   estimate.coverage = coverage;

@@ -63,8 +63,8 @@ struct TransformerEstimate {
 
 // coverage: 0.5..0.999. Pure. Errors: kInvalid for an impossible plan (no tokens, more stages than
 // layers, quantised weights trained in full).
-base::Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
-                                                      const TrainingPlan& plan, double coverage);
+Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& config,
+                                                const TrainingPlan& plan, double coverage);
 
 }  // namespace carma::estimate
 

@@ -444,7 +444,7 @@ TEST(TransformerPeak, RefusesWhatCannotBeMeant) {
   for (const TrainingPlan& plan : {Plan(0, 1), quantised, staged}) {
     const auto estimate = EstimateTransformer(Model(), plan, 0.9);
     ASSERT_FALSE(estimate);
-    EXPECT_EQ(estimate.error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(estimate.error().code, ErrorCode::kInvalid);
   }
 }
 

@@ -79,7 +79,7 @@ struct Models {
   NamesOfModels by_name;
 };
 
-Result<base::Unit> AddModels(const std::string& path, Models& models) {
+Result<Unit> AddModels(const std::string& path, Models& models) {
   const base::CsvTable table = CARMA_TRY(base::CsvTable::Read(
       path, {"model", "layers", "hidden", "heads", "intermediate", "vocab", "mlp", "norm"},
       kMaxTableBytes));
@@ -92,7 +92,7 @@ Result<base::Unit> AddModels(const std::string& path, Models& models) {
     }
     models.configs.push_back(std::move(config));
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 bool Has(std::string_view text, std::string_view part) {
@@ -113,7 +113,7 @@ Library LibraryOf(std::string_view framework) {
   return Library::kHuggingFace;
 }
 
-Result<base::Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& plan) {
+Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& plan) {
   const std::string_view method = row.Text("method");
   if (method != "full" && method != "lora" && method != "lora+emb" && method != "qlora")
     return TooLittle(fmt::format("method '{}' is not modelled", base::Printable(method, 40)));
@@ -132,7 +132,7 @@ Result<base::Unit> SetMethod(const base::CsvRow& row, Library library, TrainingP
   // Recipes on PEFT quantise the constants again; for LitGPT the row states whether it does.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
     plan.quantisation = Quantisation::kNf4Double;
-  if (plan.method == Method::kFull) return base::Unit{};
+  if (plan.method == Method::kFull) return Unit{};
   plan.lora_16bit = library != Library::kHuggingFace;
   plan.keeps_frozen_inputs =
       library == Library::kLitGpt &&
@@ -158,10 +158,10 @@ Result<base::Unit> SetMethod(const base::CsvRow& row, Library library, TrainingP
   const Result<LoraTargets> targets = ParseLoraTargets(known);
   if (!targets) return TooLittle("lora_targets: " + targets.error().message);
   plan.lora_targets = *targets;
-  return base::Unit{};
+  return Unit{};
 }
 
-Result<base::Unit> SetPrecision(const base::CsvRow& row, Library library, TrainingPlan& plan) {
+Result<Unit> SetPrecision(const base::CsvRow& row, Library library, TrainingPlan& plan) {
   const std::optional<Dtype> dtype = base::FromWord<Dtype>(row.Text("wdtype"));
   if (!dtype) return TooLittle("the precision of the weights is not stated");
   plan.weights = *dtype;
@@ -177,10 +177,10 @@ Result<base::Unit> SetPrecision(const base::CsvRow& row, Library library, Traini
   plan.fp32_rest = prepared;
   plan.fp32_residual = prepared || (library == Library::kHuggingFace && row.Text("n_gpu") == "1" &&
                                     Has(row.Text("note"), "baseline-peft"));
-  return base::Unit{};
+  return Unit{};
 }
 
-Result<base::Unit> SetOptimizer(const base::CsvRow& row, TrainingPlan& plan) {
+Result<Unit> SetOptimizer(const base::CsvRow& row, TrainingPlan& plan) {
   const std::string name = base::ToLower(row.Text("optimizer"));
   plan.step_in_backward = Has(name, "step in backward");
   if (Has(name, "galore") || Has(name, "lisa") || name.empty() || Has(name, "?"))
@@ -200,7 +200,7 @@ Result<base::Unit> SetOptimizer(const base::CsvRow& row, TrainingPlan& plan) {
   } else {
     return TooLittle(fmt::format("optimizer '{}' is not modelled", base::Printable(name, 40)));
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 // The number after `word` in a sentence; empty if the word is missing.
@@ -246,8 +246,8 @@ void SetLayers(const base::CsvRow& row, Library library, TrainingPlan& plan) {
   if (Has(fused, "liger")) plan.loss = Loss::kFused;
 }
 
-Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t all,
-                               TrainingPlan& plan) {
+Result<Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t all,
+                         TrainingPlan& plan) {
   const std::string_view kind = row.Text("parallel");
   const std::int64_t ranks = plan.ranks;
   plan.ranks = 1;
@@ -255,13 +255,13 @@ Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, std::in
   plan.offload_optimizer = Has(row.Text("offload"), "optimizer");
   plan.offload_parameters = Has(row.Text("offload"), "param");
   plan.offload_activations = Has(row.Text("offload"), "activation");
-  if (Has(kind, "not stated") || kind.empty()) return base::Unit{};
+  if (Has(kind, "not stated") || kind.empty()) return Unit{};
   const std::int64_t one_copy = plan.tensor_parallel * plan.pipeline * plan.context_parallel;
   const bool splits = one_copy > 1;
   const std::int64_t copies = std::max<std::int64_t>(1, all / one_copy);
   if (kind == "ddp") {
     plan.ranks = copies;
-    return base::Unit{};
+    return Unit{};
   }
   if (Has(kind, "fsdp")) {
     plan.data_parallel = DataParallel::kFsdp;
@@ -275,9 +275,9 @@ Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, std::in
   } else if (kind == "layer-split") {
     plan.in_flight = 1;
     plan.pipeline = all;
-    return base::Unit{};
+    return Unit{};
   } else if (splits) {
-    return base::Unit{};  // the columns tp, pp and cp say it
+    return Unit{};  // the columns tp, pp and cp say it
   } else {
     return TooLittle(fmt::format("parallel '{}' is not modelled", base::Printable(kind, 40)));
   }
@@ -285,7 +285,7 @@ Result<base::Unit> SetParallel(const base::CsvRow& row, Library library, std::in
   // A table that counts all GPUs with a part of the weights has those that share a sample twice.
   if (plan.ranks > copies && plan.ranks % plan.context_parallel == 0)
     plan.ranks /= plan.context_parallel;
-  return base::Unit{};
+  return Unit{};
 }
 
 // Libraries that use the Trainer of Hugging Face or work like it.
@@ -383,7 +383,7 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::int64_t gpus,
   plan.unties_head = library == Library::kLitGpt;
   plan.expandable_segments = row.Text("expandable") == "1";
   plan.gpu_mib = GpuMib(row.Text("gpu"));
-  Result<base::Unit> done = SetMethod(row, library, plan);
+  Result<Unit> done = SetMethod(row, library, plan);
   if (done) done = SetPrecision(row, library, plan);
   if (done) done = SetOptimizer(row, plan);
   if (done) done = SetParallel(row, library, gpus, plan);
@@ -437,7 +437,7 @@ TrainingRun RunOf(const base::CsvRow& row) {
   return run;
 }
 
-Result<base::Unit> AddRuns(const std::string& path, const NamesOfModels& names, TrainingRuns& all) {
+Result<Unit> AddRuns(const std::string& path, const NamesOfModels& names, TrainingRuns& all) {
   const base::CsvTable table = CARMA_TRY(base::CsvTable::Read(
       path, {"id", "source", "framework", "model", "method", "mem_gib", "mem_def"},
       kMaxTableBytes));
@@ -455,7 +455,7 @@ Result<base::Unit> AddRuns(const std::string& path, const NamesOfModels& names, 
     run.family = all.configs[run.config].family;
     all.runs.push_back(std::move(run));
   }
-  return base::Unit{};
+  return Unit{};
 }
 
 }  // namespace

@@ -35,9 +35,9 @@ struct MeasuredMemory {
 struct TrainingRun {
   std::string id, source, model, family, method, quantisation, parallel;
   std::int64_t gpus = 1;
-  base::Result<TrainingPlan> plan = TrainingPlan{};  // or why the row is not enough
-  std::size_t config = 0;                            // index into TrainingRuns::configs
-  std::vector<MeasuredMemory> measured;              // at least one
+  Result<TrainingPlan> plan = TrainingPlan{};  // or why the row is not enough
+  std::size_t config = 0;                      // index into TrainingRuns::configs
+  std::vector<MeasuredMemory> measured;        // at least one
 };
 
 struct TrainingRuns {
@@ -51,12 +51,12 @@ struct TrainingRuns {
 // are those of docs/inside/estimators.md, "Tables of runs". A row that cannot be read gets no
 // answer; the others do. Errors: as base::ReadFile; kInvalid with file and line for a table of
 // models; kInvalid if no row has a model.
-base::Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
-                                            const std::vector<std::string>& models);
+Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
+                                      const std::vector<std::string>& models);
 
 // The value of `field` (source, family, model, method, quantisation, parallel, gpus) for --by;
 // kInvalid for another.
-base::Result<std::string> FieldOf(const TrainingRun& run, std::string_view field);
+Result<std::string> FieldOf(const TrainingRun& run, std::string_view field);
 
 }  // namespace carma::estimate
 

@@ -31,7 +31,7 @@ class RunTables : public ::testing::Test {
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(dir_ + "/" + name) << text;
   }
-  base::Result<TrainingRuns> Read(const std::string& rows) const {
+  Result<TrainingRuns> Read(const std::string& rows) const {
     Write("runs.csv", kHeader + rows);
     return ReadTrainingRuns({dir_ + "/runs.csv"}, {dir_ + "/models.csv"});
   }

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 
 std::unexpected<ReadError> NoSuchAnswer() {
   return std::unexpected(
-      ReadError(base::ErrorCode::kUnavailable, "carma-reader gave an unexpected answer"));
+      ReadError(ErrorCode::kUnavailable, "carma-reader gave an unexpected answer"));
 }
 
 }  // namespace
@@ -37,13 +37,13 @@ std::set<std::uint32_t> GuardedProbe::LeftOut() const {
 ReadResult<std::vector<DeviceInfo>> GuardedProbe::Devices() {
   reader_.reset();
   closed_.reset();
-  if (ReadResult<base::Unit> open = Open(); !open) {
+  if (ReadResult<Unit> open = Open(); !open) {
     closed_ = open.error();
     return std::unexpected(open.error());
   }
   const auto is_aside = [this](const Place& place) { return aside_.contains(place.number); };
   if (!places_.empty() && std::ranges::all_of(places_, is_aside)) {
-    closed_ = ReadError(base::ErrorCode::kUnavailable, aside_.begin()->second.why);
+    closed_ = ReadError(ErrorCode::kUnavailable, aside_.begin()->second.why);
     aside_.clear();  // another try disturbs no one
     return std::unexpected(*closed_);
   }
@@ -51,7 +51,7 @@ ReadResult<std::vector<DeviceInfo>> GuardedProbe::Devices() {
 }
 
 // Starts readers until one has read the whole list.
-ReadResult<base::Unit> GuardedProbe::Open() {
+ReadResult<Unit> GuardedProbe::Open() {
   std::set<std::optional<std::uint32_t>> ended;
   while (true) {
     reader_ = CARMA_TRY(ReaderProcess::Start(options_.reader));
@@ -59,7 +59,7 @@ ReadResult<base::Unit> GuardedProbe::Open() {
     std::expected<ReaderAnswer, NoAnswer> answer = reader_->Await(options_.patience);
     if (answer && std::holds_alternative<ReaderListing>(*answer)) {
       Take(std::get<ReaderListing>(std::move(*answer)));
-      return base::Unit{};
+      return Unit{};
     }
     reader_.reset();
     if (answer) {
@@ -108,9 +108,9 @@ void GuardedProbe::Take(ReaderListing listing) {
 }
 
 // A reader that replaces another must list the same GPUs as the one before.
-ReadResult<base::Unit> GuardedProbe::OpenAgain() {
+ReadResult<Unit> GuardedProbe::OpenAgain() {
   const std::vector<DeviceInfo> before = devices_;
-  ReadResult<base::Unit> open = Open();
+  ReadResult<Unit> open = Open();
   const auto same = [](const DeviceInfo& then, const DeviceInfo& now) {
     return !then.trouble.empty() || then.uuid == now.uuid;
   };
@@ -136,7 +136,7 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
   const std::string uuid = devices_[device].uuid;
   if (const auto at = aside_.find(number); at != aside_.end()) {
     if (!AnswersAgain(number, at->second))
-      return std::unexpected(ReadError(base::ErrorCode::kUnavailable, at->second.why, uuid));
+      return std::unexpected(ReadError(ErrorCode::kUnavailable, at->second.why, uuid));
     aside_.erase(at);
     reader_.reset();
   }
@@ -144,7 +144,7 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
   if (!places_[device].current) {
     const auto aside = aside_.find(number);
     return std::unexpected(
-        ReadError(base::ErrorCode::kUnavailable,
+        ReadError(ErrorCode::kUnavailable,
                   aside != aside_.end() ? aside->second.why : "it is not queried", uuid));
   }
   reader_->Ask(ReadRequest{*places_[device].current, now});
@@ -157,7 +157,7 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
     const std::string why = WhyOf(answer.error());
     reader_.reset();
     SetAside(number, why);
-    return std::unexpected(ReadError(base::ErrorCode::kUnavailable, why, uuid));
+    return std::unexpected(ReadError(ErrorCode::kUnavailable, why, uuid));
   }
   Answered(number);
   if (auto* error = std::get_if<ReadError>(&*answer)) return std::unexpected(std::move(*error));
@@ -200,7 +200,7 @@ bool GuardedProbe::AnswersAgain(std::uint32_t number, Aside& aside) {
   std::set<std::uint32_t> others;
   for (const Place& place : places_) others.insert(place.number);
   others.erase(number);
-  base::Result<std::unique_ptr<ReaderProcess>> started = ReaderProcess::Start(options_.reader);
+  Result<std::unique_ptr<ReaderProcess>> started = ReaderProcess::Start(options_.reader);
   if (!started) return false;
   aside.trial = std::move(*started);
   aside.trial->Ask(ListRequest{others});

@@ -64,9 +64,9 @@ class GuardedProbe : public Probe {
     std::optional<std::size_t> current;  // the device's number in the current reader
   };
 
-  ReadResult<base::Unit> Open();
+  ReadResult<Unit> Open();
   void Take(ReaderListing listing);
-  ReadResult<base::Unit> OpenAgain();
+  ReadResult<Unit> OpenAgain();
   // again: a reader has already died from this request.
   ReadResult<Reading> ReadWith(std::size_t device, base::Time now, bool again);
   void SetAside(std::uint32_t number, const std::string& why);

@@ -20,7 +20,7 @@ class Reader {
 
   ReaderAnswer Answer(const ListRequest& request) {
     if (!probe_) {
-      base::Result<std::unique_ptr<NvmlProbe>> loaded = LoadNvmlProbe(library_);
+      Result<std::unique_ptr<NvmlProbe>> loaded = LoadNvmlProbe(library_);
       if (!loaded) return ReadError(loaded.error());
       probe_ = std::move(*loaded);
     }
@@ -36,7 +36,7 @@ class Reader {
   }
 
   ReaderAnswer Answer(const ReadRequest& request) {
-    if (!probe_) return ReadError(base::ErrorCode::kUnavailable, "no list of GPUs was requested");
+    if (!probe_) return ReadError(ErrorCode::kUnavailable, "no list of GPUs was requested");
     ReadResult<Reading> reading = probe_->Read(request.device, request.now);
     if (!reading) return reading.error();
     return std::move(*reading);
@@ -50,18 +50,18 @@ class Reader {
 
 }  // namespace
 
-base::Result<base::Unit> ServeReader(base::UniqueFd socket, const std::string& nvml_library) {
+Result<Unit> ServeReader(base::UniqueFd socket, const std::string& nvml_library) {
   base::LineSocket daemon(std::move(socket), kMaxReaderLine);
   Reader reader(daemon, nvml_library);
   while (true) {
-    const base::Result<std::string> line = daemon.Receive(kForEver);
-    if (!line && line.error().code == base::ErrorCode::kUnavailable) continue;
-    if (!line) return base::Unit{};
-    const base::Result<ReaderRequest> request = ParseRequest(*line);
+    const Result<std::string> line = daemon.Receive(kForEver);
+    if (!line && line.error().code == ErrorCode::kUnavailable) continue;
+    if (!line) return Unit{};
+    const Result<ReaderRequest> request = ParseRequest(*line);
     if (!request) return std::unexpected(request.error());
     const ReaderAnswer answer =
         std::visit([&reader](const auto& each) { return reader.Answer(each); }, *request);
-    if (!daemon.Send(FormatAnswer(answer))) return base::Unit{};
+    if (!daemon.Send(FormatAnswer(answer))) return Unit{};
   }
 }
 

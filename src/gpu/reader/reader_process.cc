@@ -43,15 +43,15 @@ LeftBehind& TheLeftBehind() {
 
 }  // namespace
 
-base::Result<std::unique_ptr<ReaderProcess>> ReaderProcess::Start(const ReaderProgram& program) {
+Result<std::unique_ptr<ReaderProcess>> ReaderProcess::Start(const ReaderProgram& program) {
   TheLeftBehind().Reap();
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return base::FailErrno(errno, "socketpair");
+    return FailErrno(errno, "socketpair");
   base::UniqueFd ours(ends[0]), theirs(ends[1]);
   const auto child = base::Spawn({program.path, program.nvml_library},
                                  {.files = {theirs.get(), "/dev/null", "/dev/null"}});
-  if (!child) return base::FailErrno(child.error(), program.path);
+  if (!child) return FailErrno(child.error(), program.path);
   return std::unique_ptr<ReaderProcess>(
       new ReaderProcess(child->pid, base::LineSocket(std::move(ours), kMaxReaderLine)));
 }
@@ -73,12 +73,12 @@ void ReaderProcess::Ask(const ReaderRequest& request) {
 
 std::expected<ReaderAnswer, NoAnswer> ReaderProcess::Await(std::chrono::milliseconds patience) {
   while (true) {
-    const base::Result<std::string> line = socket_.Receive(patience);
+    const Result<std::string> line = socket_.Receive(patience);
     if (!line) {
-      const bool late = line.error().code == base::ErrorCode::kUnavailable;
+      const bool late = line.error().code == ErrorCode::kUnavailable;
       return std::unexpected(NoAnswer{late, asking_});
     }
-    base::Result<ReaderAnswer> answer = ParseAnswer(*line);
+    Result<ReaderAnswer> answer = ParseAnswer(*line);
     if (!answer) return std::unexpected(NoAnswer{false, asking_});
     const Asking* const asking = std::get_if<Asking>(&*answer);
     if (!asking) return std::move(*answer);

@@ -30,7 +30,7 @@ struct NoAnswer {
 class ReaderProcess {
  public:
   // Errors: the system's.
-  static base::Result<std::unique_ptr<ReaderProcess>> Start(const ReaderProgram& program);
+  static Result<std::unique_ptr<ReaderProcess>> Start(const ReaderProgram& program);
   // Kills it and waits a moment for its end; one that hangs in the kernel is left behind.
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;

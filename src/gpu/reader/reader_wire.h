@@ -29,7 +29,7 @@ struct ReadRequest {
 using ReaderRequest = std::variant<ListRequest, ReadRequest>;
 
 std::string FormatRequest(const ReaderRequest& request);
-base::Result<ReaderRequest> ParseRequest(std::string_view line);
+Result<ReaderRequest> ParseRequest(std::string_view line);
 
 struct Asking {
   std::uint32_t number = 0;  // in NVML's list
@@ -42,6 +42,6 @@ using ReaderAnswer = std::variant<Asking, ReaderListing, Reading, ReadError>;
 
 std::string FormatAnswer(const ReaderAnswer& answer);
 // Does not set Reading::taken. Errors: kInvalid with the place.
-base::Result<ReaderAnswer> ParseAnswer(std::string_view line);
+Result<ReaderAnswer> ParseAnswer(std::string_view line);
 
 }  // namespace carma::gpu

@@ -44,9 +44,9 @@ TEST(ReaderWire, AnswersComeBackAsTheyWere) {
   EXPECT_EQ(std::get<Reading>(*read), reading);
 
   const auto error =
-      ParseAnswer(FormatAnswer(ReadError(base::ErrorCode::kNotFound, "it is lost", "GPU-a")));
+      ParseAnswer(FormatAnswer(ReadError(ErrorCode::kNotFound, "it is lost", "GPU-a")));
   ASSERT_TRUE(error) << error.error().message;
-  EXPECT_EQ(std::get<ReadError>(*error).code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(std::get<ReadError>(*error).code, ErrorCode::kNotFound);
   EXPECT_EQ(std::get<ReadError>(*error).Sentence(), "GPU GPU-a: it is lost");
 }
 

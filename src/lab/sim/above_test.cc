@@ -35,7 +35,7 @@ RunOptions Placed(Placing placing, Gres gres = Gres::kCarma) {
 
 RunResult Play(std::string_view servers, const std::vector<Arrival>& arrivals,
                const RunOptions& options) {
-  base::Result<RunResult> result = Simulate(*ParseCluster(servers), arrivals, options);
+  Result<RunResult> result = Simulate(*ParseCluster(servers), arrivals, options);
   EXPECT_TRUE(result) << result.error().message;
   return result ? *std::move(result) : RunResult{};
 }

@@ -66,7 +66,7 @@ TEST(BoundsOf, NoRunWithoutNoiseIsShorter) {
       options.memory.ramp = base::Duration{200'000};
     }
     options.slowdown_limit = 1;
-    const base::Result<RunResult> run = Simulate(cluster, arrivals, options);
+    const Result<RunResult> run = Simulate(cluster, arrivals, options);
     ASSERT_TRUE(run) << run.error().message;
     const std::vector<report::Bound> bounds = BoundsOf(cluster, arrivals, options);
     EXPECT_GE(run->totals.makespan_s, report::TightestBound(bounds) - 1e-6) << round;

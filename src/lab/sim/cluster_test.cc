@@ -26,7 +26,7 @@ TEST(Cluster, SpreadsTheLoadAndLosesNothing) {
     // A task that needs all GPUs of one server.
     EXPECT_EQ(gpus.front() / 2, gpus.back() / 2);
   }
-  EXPECT_GT(*std::min_element(used.begin(), used.end()), 20) << ::testing::PrintToString(used);
+  EXPECT_GT(*std::ranges::min_element(used), 20) << ::testing::PrintToString(used);
 }
 
 TEST(Cluster, ATaskWaitsForTheOnlyServerThatIsLargeEnough) {

@@ -76,7 +76,7 @@ std::vector<double> MostDelivered(const Interference& model, core::SharingMethod
   std::vector<std::size_t> by_worth(alike.size());
   std::iota(by_worth.begin(), by_worth.end(), std::size_t{0});
   // Tasks that do much and disturb little come first, so that the best set is found soon.
-  std::stable_sort(by_worth.begin(), by_worth.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(by_worth, [&](std::size_t a, std::size_t b) {
     return alike[a].sm_active * alike[b].pressure > alike[b].sm_active * alike[a].pressure;
   });
   Search search(alike, by_worth, limit, most);

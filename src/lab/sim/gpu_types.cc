@@ -23,7 +23,7 @@ extern const std::string_view kGpuTypesCsv;
 
 namespace {
 
-base::Result<GpuType> ParseRow(const base::CsvRow& row) {
+Result<GpuType> ParseRow(const base::CsvRow& row) {
   GpuType gpu;
   gpu.type = row.Text("type");
   gpu.nvml_name = row.Text("nvml_name");
@@ -55,7 +55,7 @@ base::Result<GpuType> ParseRow(const base::CsvRow& row) {
   return gpu;
 }
 
-base::Result<GpuType> FindType(std::string_view name) {
+Result<GpuType> FindType(std::string_view name) {
   std::vector<std::string> known;
   for (const GpuType& gpu : GpuTypes()) {
     if (base::ToLower(gpu.type) == base::ToLower(name)) return gpu;
@@ -76,7 +76,7 @@ bool CanBeDivided(const GpuType& type) {
          type.type.starts_with("H200-");
 }
 
-base::Result<MigSlices> FindProfile(const GpuType& type, std::string_view name) {
+Result<MigSlices> FindProfile(const GpuType& type, std::string_view name) {
   std::vector<std::string> known;
   for (const MigSlices& slices : kMigSlices) {
     known.push_back(MigProfileName(type, slices));
@@ -87,7 +87,7 @@ base::Result<MigSlices> FindProfile(const GpuType& type, std::string_view name) 
 }
 
 // "mig=3g.20gb+2g.10gb"
-base::Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view text) {
+Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view text) {
   constexpr std::string_view kPrefix = "mig=";
   text = base::Trim(text);
   if (!base::ToLower(text).starts_with(kPrefix))
@@ -122,7 +122,7 @@ std::int64_t TakeCount(std::string_view& group) {
 
 }  // namespace
 
-base::Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv) {
+Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv) {
   const base::CsvTable table = CARMA_TRY(
       base::CsvTable::Parse(csv, {"type", "nvml_name", "total_mib", "reserved_mib", "sms", "idle_w",
                                   "dynamic_w", "k", "max_w", "relative_speed"}));
@@ -133,14 +133,14 @@ base::Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv) {
 
 const std::vector<GpuType>& GpuTypes() {
   static const std::vector<GpuType> types = [] {
-    base::Result<std::vector<GpuType>> parsed = ParseGpuTypes(kGpuTypesCsv);
+    Result<std::vector<GpuType>> parsed = ParseGpuTypes(kGpuTypesCsv);
     CARMA_CHECK(parsed && !parsed->empty(), "the built-in data/gpus/gpus.csv is broken");
     return std::move(*parsed);
   }();
   return types;
 }
 
-base::Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
+Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
   const std::vector<ShapedGpu> shaped = CARMA_TRY(ParseDividedShape(shape));
   std::vector<GpuType> gpus;
   for (const ShapedGpu& gpu : shaped) {
@@ -151,12 +151,12 @@ base::Result<std::vector<GpuType>> ParseShape(std::string_view shape) {
   return gpus;
 }
 
-base::Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape) {
+Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape) {
   std::vector<ShapedGpu> gpus;
   for (std::string_view group : base::Split(shape, ',')) {
     const std::int64_t count = TakeCount(group);
     const std::size_t colon = group.find(':');
-    const base::Result<GpuType> type = FindType(base::Trim(group.substr(0, colon)));
+    const Result<GpuType> type = FindType(base::Trim(group.substr(0, colon)));
     if (!type) return base::Wrap(type.error(), "shape");
     ShapedGpu gpu{*type, std::nullopt};
     if (colon != group.npos) {

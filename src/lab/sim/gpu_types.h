@@ -38,13 +38,13 @@ struct GpuType {
 };
 
 // The built-in table. Errors: kInvalid with the line.
-base::Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv);
+Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv);
 const std::vector<GpuType>& GpuTypes();
 
 // "4xA100-40GB", "2xA100-40GB,1xH100-80GB", "A100-40GB" -> one entry per GPU, in order; case is
 // ignored. Errors: kInvalid: unknown type (the message lists the known ones), no GPU or more than
 // kMaxServerGpus, a division.
-base::Result<std::vector<GpuType>> ParseShape(std::string_view shape);
+Result<std::vector<GpuType>> ParseShape(std::string_view shape);
 
 // A GPU of a server whose GPUs may be divided.
 struct ShapedGpu {
@@ -55,7 +55,7 @@ struct ShapedGpu {
 // The same with divisions, which apply to each GPU of a group:
 // "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Errors: as ParseShape;
 // kInvalid: a type that cannot be divided, a profile it does not have, more slices than there are.
-base::Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
+Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
 // "3g.20gb": NVIDIA's name of such an instance of this type.
 std::string MigProfileName(const GpuType& type, const MigSlices& slices);
 

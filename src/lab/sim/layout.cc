@@ -25,7 +25,7 @@ Layout::Layout(const Cluster& cluster, const MigProfile& mig, bool divided)
       largest_mib_ = std::max(largest_mib_, UsableMib(gpu_count() - 1));
     }
     server.gpu_count = gpu_count() - server.first_gpu;
-    const auto kind = std::find(kinds.begin(), kinds.end(), types);
+    const auto kind = std::ranges::find(kinds, types);
     server.kind = static_cast<std::uint32_t>(kind - kinds.begin());
     if (kind == kinds.end()) kinds.push_back(std::move(types));
     fastest_ = std::max(fastest_, server.fastest);

@@ -17,12 +17,12 @@ namespace carma::sim {
 // earlier runs. The number of threads does not affect them. The caller sets label and provenance.
 // `done` gets the number of finished runs, from any thread. Errors: those of Simulate for the first
 // failed run.
-base::Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
+Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
     const Cluster& cluster, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
     int runs, int threads, const std::function<void(std::size_t)>& done = {});
 
 // One run with its record, for figures.
-base::Result<report::Report> SimulateRecorded(const Cluster& cluster,
-                                              std::span<const Arrival> arrivals, RunOptions policy);
+Result<report::Report> SimulateRecorded(const Cluster& cluster, std::span<const Arrival> arrivals,
+                                        RunOptions policy);
 
 }  // namespace carma::sim

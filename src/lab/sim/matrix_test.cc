@@ -115,7 +115,7 @@ TEST_F(MatrixTest, ARunThatCannotBeIsTheAnswer) {
   small_.memory_mib = {1, 1, 1};
   const auto failed = SimulateMatrix(cluster_, arrivals_, policies_, 4, 2);
   ASSERT_FALSE(failed);
-  EXPECT_EQ(failed.error().code, base::ErrorCode::kInvalid);
+  EXPECT_EQ(failed.error().code, ErrorCode::kInvalid);
 }
 
 }  // namespace

@@ -25,7 +25,6 @@ struct ModelWord {
 std::span<const ModelWord> ModelWords();
 
 // Errors: kInvalid "memory_ramp: expected time span, not 'x'", "no such word of the model: …".
-base::Result<base::Unit> SetModelWord(RunOptions& options, std::string_view name,
-                                      std::string_view value);
+Result<Unit> SetModelWord(RunOptions& options, std::string_view name, std::string_view value);
 
 }  // namespace carma::sim

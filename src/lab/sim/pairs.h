@@ -31,7 +31,7 @@ struct MeasuredPairs {
 // CSV with speed1, speed2 (of alone), u1, u2 (GPU utilisation or SM activity alone, percent), m1
 // and m2 (that of the memory); method ("streams" or "mps"; default: streams). Other columns are
 // ignored. At least one pair. Errors: kInvalid "path: line 7: …".
-base::Result<MeasuredPairs> ParsePairs(std::string_view csv, std::string_view path);
+Result<MeasuredPairs> ParsePairs(std::string_view csv, std::string_view path);
 
 // How well a formula predicts the speeds, counting each task of a pair.
 struct PairAgreement {

@@ -91,8 +91,8 @@ void Recorder::SetDevice(std::size_t device, base::Time now, double used_mib, do
 
 report::RunRecord Recorder::Finish(base::Time to) {
   record_.to = to;
-  std::sort(record_.tasks.begin(), record_.tasks.end(),
-            [](const report::RunTask& a, const report::RunTask& b) { return a.id < b.id; });
+  std::ranges::sort(record_.tasks,
+                    [](const report::RunTask& a, const report::RunTask& b) { return a.id < b.id; });
   for (std::size_t i = 0; i < series_.size(); ++i) record_.gpus[i].points = series_[i].Finish(to);
   return std::move(record_);
 }

@@ -15,7 +15,7 @@ namespace carma::sim {
 // first submission, which is on a Monday at midnight: Reservation::from of 0 is that moment. Each
 // server has the reservation. Loads have users but neither accounts nor classes. Errors: kInvalid,
 // with what was expected.
-base::Result<core::Reservation> ParseReservation(std::string_view text);
+Result<core::Reservation> ParseReservation(std::string_view text);
 
 // The periods that are in force at `now` or begin before `horizon`, and the next one of each,
 // numbered for ReservationBook. `first`: time of the first submission.

@@ -35,13 +35,13 @@ std::vector<Stretch> PacesOf(const std::vector<Stay>& gpu, std::size_t task,
                              const Interference& model) {
   std::vector<double> cuts;
   const auto own =
-      std::find_if(gpu.begin(), gpu.end(), [task](const Stay& stay) { return stay.task == task; });
+      std::ranges::find_if(gpu, [task](const Stay& stay) { return stay.task == task; });
   for (const Stay& stay : gpu) {
     for (const double at : {stay.start_s, stay.end_s}) {
       if (at >= own->start_s && at <= own->end_s) cuts.push_back(at);
     }
   }
-  std::sort(cuts.begin(), cuts.end());
+  std::ranges::sort(cuts);
   std::vector<Stretch> stretches;
   std::vector<Load> loads;
   std::vector<double> speeds;
@@ -68,7 +68,7 @@ double WorkDone(const std::vector<std::vector<Stretch>>& parts) {
   for (const std::vector<Stretch>& part : parts) {
     for (const Stretch& each : part) cuts.insert(cuts.end(), {each.from_s, each.to_s});
   }
-  std::sort(cuts.begin(), cuts.end());
+  std::ranges::sort(cuts);
   double work_s = 0;
   for (std::size_t i = 1; i < cuts.size(); ++i) {
     const double middle = (cuts[i - 1] + cuts[i]) / 2;

@@ -32,8 +32,7 @@ struct MeasuredTask {
 
 // CSV with task_no, workload_id, gpu, start_s, end_s and slowdown; more rows of a task are its
 // other GPUs. Errors: kInvalid "path: line 7: …".
-base::Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv,
-                                                           std::string_view path);
+Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::string_view path);
 
 // The load of a task on its GPU number `part`. Null if it has no such part.
 using LoadOfPart = std::function<Load(const trace::Workload& workload, std::size_t part)>;
@@ -60,9 +59,8 @@ struct Residency {
 // well enough; they still slow down others.
 // Errors: kInvalid for a workload that the catalogue does not have or cannot replay, or of another
 // number of GPUs.
-base::Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
-                                        const trace::Catalogue& catalogue,
-                                        const Interference& model, const LoadOfPart& load,
-                                        double least_s = 0);
+Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
+                                  const trace::Catalogue& catalogue, const Interference& model,
+                                  const LoadOfPart& load, double least_s = 0);
 
 }  // namespace carma::sim

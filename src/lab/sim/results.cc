@@ -41,7 +41,7 @@ void Results::AttemptEnded(Job& job, core::ExitKind kind, base::Time now) {
   past.end = EndOf(job, kind);
   for (const std::uint32_t gpu : attempt.gpus)
     past.gpus.push_back(static_cast<int>(layout_.CardOf(gpu)));
-  std::sort(past.gpus.begin(), past.gpus.end());
+  std::ranges::sort(past.gpus);
   past.gpus.erase(std::unique(past.gpus.begin(), past.gpus.end()), past.gpus.end());
   if (attempt.promised_mib > 0) past.promised_mib = static_cast<double>(attempt.promised_mib);
   job.history.push_back(std::move(past));

@@ -48,7 +48,7 @@ inline constexpr std::size_t kMaxServers = 4096;
 // "dgx-station-a100" (or another name of ServerNames()), a shape ("4xA100-40GB,2xH100-80GB"), or
 // several servers: "125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100".
 // Errors: kInvalid: an unknown name or type, no GPU, more than kMaxServers servers.
-base::Result<Cluster> ParseCluster(std::string_view text);
+Result<Cluster> ParseCluster(std::string_view text);
 // Known servers with their shapes, for help texts.
 struct ServerName {
   std::string_view name;
@@ -72,9 +72,8 @@ struct Arrival {
 };
 // Errors: kInvalid "path: line 7: …" for a workload that the catalogue does not have or cannot
 // replay.
-base::Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
-                                            const trace::Catalogue& catalogue,
-                                            std::string_view path);
+Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
+                                      const trace::Catalogue& catalogue, std::string_view path);
 
 // ---- how it is run ----
 
@@ -199,7 +198,7 @@ struct RunOptions {
 // The settings of a version of the original: core::AsPublished, its monitor's window (92 s, not
 // overlapping; v2: 30 s, rolling), unlimited retries, a whole GPU for a task without estimate.
 // Errors: those of core::AsPublished.
-base::Result<RunOptions> AsPublished(std::string_view era, RunOptions base);
+Result<RunOptions> AsPublished(std::string_view era, RunOptions base);
 
 // ---- what came out ----
 
@@ -244,15 +243,14 @@ struct RunResult {
 // server has 4") or, if whole servers can be combined (not Placing::kQueue), than all servers of
 // one kind have together; arrivals that go back in time; reservations that cannot all have their
 // GPUs, or leave tasks no time.
-base::Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
-                                 const RunOptions& options);
+Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
+                           const RunOptions& options);
 
 // The same load `runs` times with the seeds seed, seed + 1, … on several threads; results in order
 // of seeds, independent of the number of threads. Without records. `done` gets the number of
 // finished runs, from any thread.
-base::Result<std::vector<Totals>> SimulateRuns(const Cluster& cluster,
-                                               std::span<const Arrival> arrivals,
-                                               const RunOptions& options, int runs, int threads,
-                                               const std::function<void(int)>& done = {});
+Result<std::vector<Totals>> SimulateRuns(const Cluster& cluster, std::span<const Arrival> arrivals,
+                                         const RunOptions& options, int runs, int threads,
+                                         const std::function<void(int)>& done = {});
 
 }  // namespace carma::sim

@@ -40,7 +40,7 @@ inline RunOptions Immediate() {
 
 inline RunResult Play(const Cluster& cluster, const std::vector<Arrival>& arrivals,
                       const RunOptions& options) {
-  base::Result<RunResult> result = Simulate(cluster, arrivals, options);
+  Result<RunResult> result = Simulate(cluster, arrivals, options);
   EXPECT_TRUE(result) << result.error().message;
   return result ? *std::move(result) : RunResult{};
 }

@@ -168,7 +168,7 @@ TEST(Simulate, RefusesWhatMakesNoSense) {
        }) {
     RunOptions options = Immediate();
     c.change(options);
-    const base::Result<RunResult> result = Simulate(cluster, c.arrivals, options);
+    const Result<RunResult> result = Simulate(cluster, c.arrivals, options);
     ASSERT_FALSE(result) << c.why;
     EXPECT_NE(result.error().message.find(c.message), std::string::npos)
         << c.why << ": " << result.error().message;

@@ -111,7 +111,7 @@ void Simulation::BuildServers() {
   }
 }
 
-base::Result<RunResult> Simulation::Run() {
+Result<RunResult> Simulation::Run() {
   const auto at = [this](std::size_t i) { return first_ + (arrivals_[i].at - arrivals_[0].at); };
   if (!arrivals_.empty()) agenda_.Set(at(0), Due::kArrivals);
   // There is always another tick; the run is over when no task is left.

@@ -29,7 +29,7 @@ class Simulation {
  public:
   // Simulate has checked all arguments; they must outlive the run.
   Simulation(const Cluster& cluster, std::span<const Arrival> arrivals, const RunOptions& options);
-  base::Result<RunResult> Run();
+  Result<RunResult> Run();
 
  private:
   // ---- simulation.cc: the servers, and what happens when ----

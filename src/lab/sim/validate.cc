@@ -308,8 +308,7 @@ bool Comparison::WithinNoise() const {
 }
 
 bool Validation::Agrees() const {
-  return std::all_of(comparisons.begin(), comparisons.end(),
-                     [](const Comparison& each) { return each.Agrees(); });
+  return std::ranges::all_of(comparisons, [](const Comparison& each) { return each.Agrees(); });
 }
 
 Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,

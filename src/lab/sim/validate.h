@@ -56,7 +56,7 @@ struct PublishedPolicy {
 std::vector<PublishedPolicy> PoliciesOf(PublishedTrace trace);
 // The policy's settings, with the control loop of the time of the trace. Errors: none for a policy
 // of PoliciesOf.
-base::Result<RunOptions> OptionsOf(PublishedTrace trace, const PublishedPolicy& policy);
+Result<RunOptions> OptionsOf(PublishedTrace trace, const PublishedPolicy& policy);
 
 struct Comparison {
   std::string policy;
@@ -91,9 +91,8 @@ struct ValidationOptions {
   std::function<void(int done, int all)> progress;  // finished runs, from any thread
 };
 // Runs every published policy on these servers. Errors: those of Simulate.
-base::Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
-                                  std::span<const Arrival> arrivals,
-                                  const ValidationOptions& options);
+Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
+                            std::span<const Arrival> arrivals, const ValidationOptions& options);
 
 // Comparison with published small cases that need no trace: only the models and shipped data.
 std::vector<Comparison> ValidateModels();

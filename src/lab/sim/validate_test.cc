@@ -17,7 +17,7 @@ TEST(Published, EveryPolicyCanBeRun) {
     ASSERT_GE(policies.size(), 2u);
     EXPECT_EQ(policies.front().label, "exclusive");
     for (const PublishedPolicy& policy : policies) {
-      const base::Result<RunOptions> options = OptionsOf(trace, policy);
+      const Result<RunOptions> options = OptionsOf(trace, policy);
       ASSERT_TRUE(options) << policy.label;
       EXPECT_TRUE(core::Validate(options->policy)) << policy.label;
     }
@@ -52,7 +52,7 @@ TEST(Validate, ComparesEveryFigureOfTheTrace) {
   const trace::Catalogue catalogue = *trace::Catalogue::BuiltIn();
   const std::vector<Arrival> arrivals = *Arrivals(*trace::BuiltInDemo60(), catalogue, "demo60");
   int last = 0;
-  const base::Result<Validation> validation =
+  const Result<Validation> validation =
       Validate(PublishedTrace::kNewer60, *ParseCluster("dgx-station-a100"), arrivals,
                {.runs = 2, .progress = [&](int done, int all) {
                   EXPECT_LE(done, all);

@@ -51,8 +51,8 @@ constexpr std::array kRoles{
 };
 
 Role RoleIn(std::string_view function) {
-  const auto* found = std::find_if(kRoles.begin(), kRoles.end(),
-                                   [&](const RoleOf& each) { return each.function == function; });
+  const auto* found =
+      std::ranges::find_if(kRoles, [&](const RoleOf& each) { return each.function == function; });
   return found == kRoles.end() ? Role::kNothing : found->role;
 }
 
@@ -191,9 +191,9 @@ TEST_P(DriverFaultsTest, OneGpuWhileItIsListed) {
       ASSERT_TRUE(shared_->SetFault(fault));
       const auto devices = probe_->Devices();
       ASSERT_TRUE(devices) << devices.error().message;
-      const auto other = std::find_if(
-          devices->begin(), devices->end(),
-          [this](const gpu::DeviceInfo& each) { return each.uuid == shared_->places()[1].uuid; });
+      const auto other = std::ranges::find_if(*devices, [this](const gpu::DeviceInfo& each) {
+        return each.uuid == shared_->places()[1].uuid;
+      });
       ASSERT_NE(other, devices->end());
       EXPECT_EQ(other->trouble.text, "");
       const auto place = static_cast<std::size_t>(other - devices->begin());

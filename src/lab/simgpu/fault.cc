@@ -57,7 +57,7 @@ std::string_view FaultKindName(FaultKind kind) {
   return "none";
 }
 
-base::Result<FaultKind> ParseFaultKind(std::string_view name) {
+Result<FaultKind> ParseFaultKind(std::string_view name) {
   for (const KindName& known : kKindNames) {
     if (known.name == name) return known.kind;
   }
@@ -65,7 +65,7 @@ base::Result<FaultKind> ParseFaultKind(std::string_view name) {
                  std::string(kFaultKinds));
 }
 
-base::Result<std::int32_t> ParseNvmlCode(std::string_view text) {
+Result<std::int32_t> ParseNvmlCode(std::string_view text) {
   for (const CodeName& known : kCodeNames) {
     if (known.name == text) return known.code;
   }

@@ -38,9 +38,9 @@ inline constexpr std::string_view kFaultKinds =
 
 std::string_view FaultKindName(FaultKind kind);
 // Errors: kInvalid with the known names.
-base::Result<FaultKind> ParseFaultKind(std::string_view name);
+Result<FaultKind> ParseFaultKind(std::string_view name);
 // "TIMEOUT", "GPU_IS_LOST" … (NVML's names without NVML_ERROR_) or a number. Errors: kInvalid.
-base::Result<std::int32_t> ParseNvmlCode(std::string_view text);
+Result<std::int32_t> ParseNvmlCode(std::string_view text);
 // "GPU is lost"; "unknown error" for codes that NVML does not have.
 const char* NvmlText(std::int32_t code);
 

@@ -69,7 +69,7 @@ std::string JaxText(const FailedAllocation& failed) {
 
 }  // namespace
 
-base::Result<Framework> ParseFramework(std::string_view name) {
+Result<Framework> ParseFramework(std::string_view name) {
   if (name == "pytorch") return Framework::kPyTorch;
   if (name == "tensorflow") return Framework::kTensorFlow;
   if (name == "jax") return Framework::kJax;

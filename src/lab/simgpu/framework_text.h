@@ -12,7 +12,7 @@ namespace carma::simgpu {
 
 enum class Framework { kPyTorch, kTensorFlow, kJax };
 // "pytorch", "tensorflow", "jax". Errors: kInvalid.
-base::Result<Framework> ParseFramework(std::string_view name);
+Result<Framework> ParseFramework(std::string_view name);
 
 // A failed allocation, as the process sees it.
 struct FailedAllocation {

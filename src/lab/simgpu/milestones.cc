@@ -15,8 +15,8 @@ std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   if (options.hang_at) plan.push_back({*options.hang_at, Milestone::kHang});
   if (options.fault_at) plan.push_back({*options.fault_at, Milestone::kFault});
   plan.push_back({1, Milestone::kEnd});
-  std::stable_sort(plan.begin(), plan.end(),
-                   [](const Milestone& a, const Milestone& b) { return a.at < b.at; });
+  std::ranges::stable_sort(plan,
+                           [](const Milestone& a, const Milestone& b) { return a.at < b.at; });
   return plan;
 }
 

@@ -19,7 +19,7 @@ constexpr auto kForEver = std::chrono::hours(24 * 365);
 // On an H100 (driver 580), the program that caused the fault ended after its neighbours.
 constexpr auto kUnloading = 300ms;
 
-MpsError ErrorOf(const base::Result<std::string>& line) {
+MpsError ErrorOf(const Result<std::string>& line) {
   if (!line || !line->starts_with("error ")) return MpsError::kConnectionFailed;
   const MpsError error = MpsErrorFromNumber(base::ParseInt(line->substr(6)).value_or(0));
   return error == MpsError::kNone ? MpsError::kConnectionFailed : error;
@@ -32,7 +32,7 @@ std::unique_ptr<MpsClient> MpsClient::Join(const std::string& pipes, const std::
   refused = MpsError::kNone;
   auto control = ConnectTo(MpsFolders{pipes, ""}.Control());
   if (!control || !control->Send("client " + partition)) return nullptr;
-  const base::Result<std::string> place = control->Receive(kForEver);
+  const Result<std::string> place = control->Receive(kForEver);
   if (!place || !place->starts_with("server ")) {
     refused = ErrorOf(place);
     return nullptr;
@@ -42,8 +42,8 @@ std::unique_ptr<MpsClient> MpsClient::Join(const std::string& pipes, const std::
     refused = MpsError::kConnectionFailed;
     return nullptr;
   }
-  const base::Result<std::string> line = server->Receive(kForEver);
-  base::Result<MpsWelcome> welcome = ParseMpsWelcome(line.value_or(""));
+  const Result<std::string> line = server->Receive(kForEver);
+  Result<MpsWelcome> welcome = ParseMpsWelcome(line.value_or(""));
   if (!welcome) {
     refused = ErrorOf(line);
     return nullptr;
@@ -67,10 +67,10 @@ void MpsClient::RaiseOnNews(int signal) const {
 
 MpsError MpsClient::Trouble() {
   while (trouble_ == MpsError::kNone) {
-    const base::Result<std::string> line = socket_.Receive(0ms);
+    const Result<std::string> line = socket_.Receive(0ms);
     if (line) {
       trouble_ = ErrorOf(line);
-    } else if (line.error().code == base::ErrorCode::kUnavailable) {
+    } else if (line.error().code == ErrorCode::kUnavailable) {
       break;
     } else {
       trouble_ = MpsError::kRpcFailure;  // the server is gone

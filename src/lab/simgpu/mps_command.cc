@@ -39,7 +39,7 @@ std::string BehaviourWords(const MpsFolders& folders) {
 bool MpsBehaves(const MpsFolders& folders, std::string_view word) {
   const std::string words = BehaviourWords(folders);
   const std::vector<std::string_view> pieces = base::SplitWords(words);
-  return std::find(pieces.begin(), pieces.end(), word) != pieces.end();
+  return std::ranges::find(pieces, word) != pieces.end();
 }
 
 int RunMpsCommand(const MpsFolders& folders, const std::string& command) {

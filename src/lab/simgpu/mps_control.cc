@@ -18,7 +18,7 @@ namespace {
 Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {
   const std::string path = folders.Lock();
   base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!fd) return base::FailErrno(errno, path);
+  if (!fd) return FailErrno(errno, path);
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;

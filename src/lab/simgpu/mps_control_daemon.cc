@@ -93,7 +93,7 @@ Result<Unit> ControlDaemon::Open() {
   const sigset_t served = ServedSignals();
   ::sigprocmask(SIG_BLOCK, &served, nullptr);
   signals_.reset(::signalfd(-1, &served, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_) return base::FailErrno(errno, "signalfd");
+  if (!signals_) return FailErrno(errno, "signalfd");
   Note("Starting control daemon using socket " + folders_.Control());
   return Unit{};
 }
@@ -113,7 +113,7 @@ int ControlDaemon::Run() {
 }
 
 bool ControlDaemon::Idle() {
-  return std::all_of(servers_.begin(), servers_.end(), [this](Server& server) {
+  return std::ranges::all_of(servers_, [this](Server& server) {
     const std::optional<std::string> clients = Ask(server, "clients");
     return !clients || clients->empty();
   });
@@ -226,8 +226,8 @@ Result<ControlDaemon::Server*> ControlDaemon::StartServer(uid_t uid) {
 
 ControlDaemon::Server* ControlDaemon::FindServer(std::string_view pid) {
   const auto number = base::ParseInt(pid);
-  const auto found = std::find_if(servers_.begin(), servers_.end(),
-                                  [&](const Server& server) { return number == server.pid; });
+  const auto found =
+      std::ranges::find_if(servers_, [&](const Server& server) { return number == server.pid; });
   return found == servers_.end() ? nullptr : &*found;
 }
 

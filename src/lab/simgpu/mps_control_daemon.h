@@ -26,7 +26,7 @@ class ControlDaemon {
   ControlDaemon(MpsFolders folders, base::UniqueFd lock, const MpsDaemonOptions& options);
 
   // Makes the daemon's sockets and files; from then on clients wait for it.
-  base::Result<base::Unit> Open();
+  Result<Unit> Open();
   // Serves until it is asked to quit; returns the exit code of the process.
   int Run();
 
@@ -52,7 +52,7 @@ class ControlDaemon {
   void ReapServers();
   void ServePeer(const base::UniqueFd& listener);
   void ServeClient(base::LineSocket& peer, uid_t uid, std::string_view partition);
-  base::Result<Server*> StartServer(uid_t uid);
+  Result<Server*> StartServer(uid_t uid);
   Server* FindServer(std::string_view pid);
   // The server's answer in one line; empty if it gives none: then its process is treated as ended.
   std::optional<std::string> Ask(Server& server, const std::string& request);

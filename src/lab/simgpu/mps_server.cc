@@ -52,12 +52,12 @@ void MpsServer::Note(const std::string& text) const {
 
 bool MpsServer::Faulted() const {
   return MpsBehaves(folders_, "fault") ||
-         std::any_of(clients_.begin(), clients_.end(), [](const Client& c) { return c.affected; });
+         std::ranges::any_of(clients_, [](const Client& c) { return c.affected; });
 }
 
 int MpsServer::JoinedClients() const {
   return static_cast<int>(
-      std::count_if(clients_.begin(), clients_.end(), [](const Client& c) { return c.joined; }));
+      std::ranges::count_if(clients_, [](const Client& c) { return c.joined; }));
 }
 
 int MpsServer::Run() {
@@ -91,8 +91,8 @@ void MpsServer::Accept() {
 
 bool MpsServer::ServeDaemon() {
   do {
-    const base::Result<std::string> request = channel_.Receive(0ms);
-    if (!request) return request.error().code == base::ErrorCode::kUnavailable;
+    const Result<std::string> request = channel_.Receive(0ms);
+    if (!request) return request.error().code == ErrorCode::kUnavailable;
     if (!channel_.Send(Answer(*request))) return false;
   } while (channel_.HasLine() && !quit_);
   return true;
@@ -136,8 +136,8 @@ std::string MpsServer::Terminate(pid_t pid) {
 
 bool MpsServer::ServeClient(Client& client) {
   do {
-    const base::Result<std::string> line = client.socket.Receive(0ms);
-    if (!line) return line.error().code == base::ErrorCode::kUnavailable;
+    const Result<std::string> line = client.socket.Receive(0ms);
+    if (!line) return line.error().code == ErrorCode::kUnavailable;
     if (line->starts_with("join ") && !client.joined) Admit(client, line->substr(5));
     if (line->starts_with("uses ") && client.joined) {
       client.uses.insert(line->substr(5));

@@ -56,7 +56,7 @@ Result<sockaddr_un> Address(const std::string& path) {
 
 Result<base::UniqueFd> NewSocket() {
   base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return base::FailErrno(errno, "socket");
+  if (!fd) return FailErrno(errno, "socket");
   return fd;
 }
 
@@ -154,7 +154,7 @@ Result<base::LineSocket> ConnectTo(const std::string& path) {
   do {
     done = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   } while (done != 0 && errno == EINTR);
-  if (done != 0) return base::FailErrno(errno, "connecting to " + path);
+  if (done != 0) return FailErrno(errno, "connecting to " + path);
   return base::LineSocket(std::move(fd));
 }
 
@@ -163,7 +163,7 @@ Result<base::UniqueFd> ListenAt(const std::string& path) {
   base::UniqueFd fd = CARMA_TRY(NewSocket());
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(fd.get(), kBacklog) != 0) {
-    return base::FailErrno(errno, "listening at " + path);
+    return FailErrno(errno, "listening at " + path);
   }
   return fd;
 }

@@ -53,10 +53,10 @@ MpsError MpsErrorFromNumber(std::int64_t number);
 
 // Sizes by the number of a device in the server's view, "0=6144M,1=2G". Errors: kInvalid.
 using MpsMemoryLimits = std::map<int, std::int64_t>;  // MiB
-base::Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text);
+Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text);
 std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits);
 // A percentage above 0 and at most 100. Errors: kInvalid.
-base::Result<double> ParseMpsPercentage(std::string_view text);
+Result<double> ParseMpsPercentage(std::string_view text);
 
 // A server's answer to an accepted client.
 struct MpsWelcome {
@@ -68,11 +68,11 @@ struct MpsWelcome {
 };
 std::string FormatMpsWelcome(const MpsWelcome& welcome);
 // Errors: kInvalid.
-base::Result<MpsWelcome> ParseMpsWelcome(std::string_view line);
+Result<MpsWelcome> ParseMpsWelcome(std::string_view line);
 
 // Errors: as connect(2); kInvalid: a path too long for a socket.
-base::Result<base::LineSocket> ConnectTo(const std::string& path);
+Result<base::LineSocket> ConnectTo(const std::string& path);
 // A listening socket with this path, which must not exist. Errors: as bind(2), kInvalid.
-base::Result<base::UniqueFd> ListenAt(const std::string& path);
+Result<base::UniqueFd> ListenAt(const std::string& path);
 
 }  // namespace carma::simgpu

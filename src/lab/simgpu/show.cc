@@ -14,7 +14,7 @@ struct Picture {
   std::vector<Fault> faults;
 };
 
-base::Result<Picture> Take(Server& server) {
+Result<Picture> Take(Server& server) {
   Picture picture;
   for (int g = 0; g < server.place_count(); ++g) picture.gpus.push_back(CARMA_TRY(server.Look(g)));
   picture.residents = CARMA_TRY(server.Residents());
@@ -40,7 +40,7 @@ std::string Target(const Fault& fault) {
 
 }  // namespace
 
-base::Result<std::string> ShowText(Server& server) {
+Result<std::string> ShowText(Server& server) {
   const Picture picture = CARMA_TRY(Take(server));
   std::string text = fmt::format("time {:.1f} s, {:g} times as fast as real\n\n", server.Now(),
                                  server.clock().time_scale);
@@ -74,7 +74,7 @@ base::Result<std::string> ShowText(Server& server) {
   return text;
 }
 
-base::Result<std::string> ShowJson(Server& server) {
+Result<std::string> ShowJson(Server& server) {
   const Picture picture = CARMA_TRY(Take(server));
   base::Json json = {{"now_s", server.Now()},
                      {"time_scale", server.clock().time_scale},
@@ -123,7 +123,7 @@ base::Result<std::string> ShowJson(Server& server) {
   return base::DumpJson(json) + "\n";
 }
 
-base::Result<std::string> Audit(Server& server) {
+Result<std::string> Audit(Server& server) {
   const Picture picture = CARMA_TRY(Take(server));
   std::string left;
   for (const ResidentLook& resident : picture.residents) {

@@ -9,14 +9,14 @@
 namespace carma::simgpu {
 
 // A table of GPUs, then tables of processes and faults, if any.
-base::Result<std::string> ShowText(Server& server);
+Result<std::string> ShowText(Server& server);
 // {"now_s", "time_scale", "origin_time_ms", "gpus": [{"index", "uuid", "type", "used_mib", …}],
 //  "instances": of divided GPUs, with the number of theirs as "gpu",
 //  "residents": [{"pid", "sharing", "work_left_s", "pace", "shares": [{"gpu", "memory_mib"}]}],
 //  "faults": []}
-base::Result<std::string> ShowJson(Server& server);
+Result<std::string> ShowJson(Server& server);
 
 // What is left on the GPUs; empty: no process and no memory. Errors: as Server::Look.
-base::Result<std::string> Audit(Server& server);
+Result<std::string> Audit(Server& server);
 
 }  // namespace carma::simgpu

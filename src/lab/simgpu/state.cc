@@ -58,26 +58,26 @@ Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu>
                         const ServerOptions& options) {
   std::string temporary = path + ".XXXXXX";
   base::UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!fd) return base::FailErrno(errno, "creating " + temporary);
+  if (!fd) return FailErrno(errno, "creating " + temporary);
   // mkostemp makes a private file whatever the umask; tasks of other users need the server too.
   if (::fchmod(fd.get(), 0666) != 0 || ::ftruncate(fd.get(), sizeof(StateFile)) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());
-    return base::FailErrno(error, "sizing " + temporary);
+    return FailErrno(error, "sizing " + temporary);
   }
   void* memory =
       ::mmap(nullptr, sizeof(StateFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) {
     const int error = errno;
     ::unlink(temporary.c_str());
-    return base::FailErrno(error, "mapping " + temporary);
+    return FailErrno(error, "mapping " + temporary);
   }
   FillState(*static_cast<StateFile*>(memory), gpus, options);
   ::munmap(memory, sizeof(StateFile));
   if (::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());
-    return base::FailErrno(error, "renaming to " + path);
+    return FailErrno(error, "renaming to " + path);
   }
   return Unit{};
 }
@@ -151,11 +151,11 @@ Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn no
   Mapping& mapping = *server->mapping_;
   mapping.path = path;
   mapping.fd.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!mapping.fd) return base::FailErrno(errno, "opening the simulated GPU server " + path);
+  if (!mapping.fd) return FailErrno(errno, "opening the simulated GPU server " + path);
   CARMA_TRY(server->CheckFile());
   void* memory =
       ::mmap(nullptr, sizeof(StateFile), PROT_READ | PROT_WRITE, MAP_SHARED, mapping.fd.get(), 0);
-  if (memory == MAP_FAILED) return base::FailErrno(errno, "mapping " + path);
+  if (memory == MAP_FAILED) return FailErrno(errno, "mapping " + path);
   mapping.state = static_cast<StateFile*>(memory);
   CARMA_TRY(CheckHeader(*mapping.state, path));
   const StateFile& state = *mapping.state;
@@ -211,7 +211,7 @@ Result<Unit> Server::CheckFile() {
   const std::int64_t now_ns = base::BootTimeNs();
   if (now_ns - mapping_->checked_ns.load(std::memory_order_relaxed) < kFileCheckNs) return Unit{};
   struct stat status {};
-  if (::fstat(mapping_->fd.get(), &status) != 0) return base::FailErrno(errno, mapping_->path);
+  if (::fstat(mapping_->fd.get(), &status) != 0) return FailErrno(errno, mapping_->path);
   if (status.st_nlink == 0)
     return NotFound(mapping_->path + ": the simulated GPU server was removed");
   if (!S_ISREG(status.st_mode) || status.st_size != sizeof(StateFile)) {

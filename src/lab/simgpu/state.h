@@ -41,11 +41,11 @@ struct ServerOptions {
 // write the file, as with a real driver's device nodes. Replaces an older server's file, whose
 // processes then lose their GPUs. Errors: kInvalid: shape or scale; kConflict: a server with
 // residents is there; kIo.
-base::Result<base::Unit> CreateServer(const std::string& path, const std::string& shape,
-                                      const ServerOptions& options);
+Result<Unit> CreateServer(const std::string& path, const std::string& shape,
+                          const ServerOptions& options);
 
 // A shape in one notation: "2xA100-40GB,1xA100-80GB:mig=1g.10gb+3g.40gb". Errors: kInvalid.
-base::Result<std::string> NormalShape(const std::string& shape);
+Result<std::string> NormalShape(const std::string& shape);
 class Server;
 // The shape of an existing server, in the same notation.
 std::string ShapeOf(const Server& server);
@@ -109,7 +109,7 @@ class Server {
 
   // Errors: kNotFound: no such file; kCorrupt: not a state file, of another version, torn, or made
   // before the last reboot (the file is left as it is); kDenied, kIo.
-  static base::Result<std::unique_ptr<Server>> Attach(const std::string& path, NowFn now = {});
+  static Result<std::unique_ptr<Server>> Attach(const std::string& path, NowFn now = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -126,18 +126,17 @@ class Server {
 
   // Every access advances the world to the present and frees the memory of dead processes.
   // Errors of these: kNotFound: the file was removed or replaced; kCorrupt: it was torn.
-  base::Result<GpuLook> Look(int gpu);
+  Result<GpuLook> Look(int gpu);
   // Replaces `lines` by the processes on one GPU, including its instances, that use this sharing
   // method.
-  base::Result<base::Unit> Processes(int gpu, core::SharingMethod sharing,
-                                     std::vector<ProcessLook>& lines);
-  base::Result<std::vector<ResidentLook>> Residents();
+  Result<Unit> Processes(int gpu, core::SharingMethod sharing, std::vector<ProcessLook>& lines);
+  Result<std::vector<ResidentLook>> Residents();
 
   // Joins the calling process at places that are not divided, with all of its shares or, if they do
   // not fit, with none: then `shortage` shows why. The joining thread must outlive the residency.
   // Errors: kInvalid: shares; kUnavailable: table full.
-  base::Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
-                                                std::optional<Shortage>& shortage);
+  Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
+                                          std::optional<Shortage>& shortage);
 
   // Sleeps until the clock reaches until_s, the world differs from `generation`, or a signal
   // arrives; at most 200 ms of real time, because deaths are not announced.
@@ -147,40 +146,40 @@ class Server {
   void Poke();
 
   // A critical error of a GPU or of one instance, as the driver announces it. Errors: kInvalid.
-  base::Result<base::Unit> AnnounceXid(int gpu, int xid);
+  Result<Unit> AnnounceXid(int gpu, int xid);
   // The total number, and those from number `from` on that are still stored.
   struct Xids {
     std::uint64_t count = 0;
     std::vector<XidEvent> events;
   };
-  base::Result<Xids> XidsFrom(std::uint64_t from);
+  Result<Xids> XidsFrom(std::uint64_t from);
   // The following calls are about whole GPUs.
-  base::Result<Condition> ConditionOf(int gpu);
+  Result<Condition> ConditionOf(int gpu);
 
   // Limits of control groups. Errors: kInvalid: this server has none, a divided GPU, an instance;
   // kUnavailable: too many.
-  base::Result<base::Unit> LimitGroup(const GroupLimit& limit);
+  Result<Unit> LimitGroup(const GroupLimit& limit);
   struct GroupLook {
     std::int64_t soft_mib = 0;
     std::int64_t hard_mib = kNoLimitMib;
     std::int64_t used_mib = 0;
   };
-  base::Result<GroupLook> LookAtGroup(int gpu, const std::string& group);
-  base::Result<std::vector<GroupLimit>> GroupLimits();
+  Result<GroupLook> LookAtGroup(int gpu, const std::string& group);
+  Result<std::vector<GroupLimit>> GroupLimits();
   // The GPU's memory as a process of that group sees it.
-  base::Result<MemoryView> MemoryOf(int gpu, const std::string& group);
+  Result<MemoryView> MemoryOf(int gpu, const std::string& group);
 
-  base::Result<base::Unit> SetCondition(int gpu, const Condition& condition);
+  Result<Unit> SetCondition(int gpu, const Condition& condition);
   // Resets it: removes its faults and repairable conditions. Errors: kConflict: processes are on
   // it.
-  base::Result<base::Unit> ResetGpu(int gpu);
+  Result<Unit> ResetGpu(int gpu);
 
-  base::Result<base::Unit> SetFault(const Fault& fault);
+  Result<Unit> SetFault(const Fault& fault);
   // Clears all faults, or those of one whole GPU (kWholeDriver: those of the driver).
-  base::Result<base::Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
-  base::Result<std::vector<Fault>> Faults();
+  Result<Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
+  Result<std::vector<Fault>> Faults();
   // The worst fault that affects a call of this function on this whole GPU (kWholeDriver: no GPU).
-  base::Result<Fault> FaultOn(std::int32_t gpu, const char* function);
+  Result<Fault> FaultOn(std::int32_t gpu, const char* function);
 
  private:
   friend class Residency;
@@ -188,9 +187,9 @@ class Server {
   struct Mapping;
 
   Server() = default;
-  base::Result<base::Unit> CheckFile();
-  base::Result<base::Unit> CheckGpu(int gpu) const;  // a whole one
-  base::Result<base::Unit> CheckShares(const std::vector<Share>& shares) const;
+  Result<Unit> CheckFile();
+  Result<Unit> CheckGpu(int gpu) const;  // a whole one
+  Result<Unit> CheckShares(const std::vector<Share>& shares) const;
   // To be called with the lock held.
   void BringToPresent();
   void Reap();
@@ -214,10 +213,10 @@ class Residency {
 
   // More memory on its GPUs, all or nothing. An MPS client within its soft limit may cost others
   // their place (EvictFor).
-  base::Result<std::optional<Shortage>> Grow(std::span<const Share> more);
+  Result<std::optional<Shortage>> Grow(std::span<const Share> more);
   // Stops computing; its work stays unfinished and its memory in use.
-  base::Result<base::Unit> Stop();
-  base::Result<Progress> Look();
+  Result<Unit> Stop();
+  Result<Progress> Look();
 
  private:
   friend class Server;

@@ -23,7 +23,7 @@ TEST(StateFaults, TheWorstFaultWins) {
   EXPECT_EQ(server->Faults()->size(), 2u);
   ASSERT_TRUE(server->ClearFaults());
   EXPECT_EQ(server->FaultOn(0, "")->kind, FaultKind::kNone);
-  EXPECT_EQ(server->SetFault({FaultKind::kLost, 2, 0, ""}).error().code, base::ErrorCode::kInvalid);
+  EXPECT_EQ(server->SetFault({FaultKind::kLost, 2, 0, ""}).error().code, ErrorCode::kInvalid);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ struct Server::Mapping {
 // Holds the server's mutex. Meanwhile the world is up to date and without dead residents.
 class Server::Lock {
  public:
-  static base::Result<Lock> Take(Server& server);
+  static Result<Lock> Take(Server& server);
   Lock(Lock&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
   ~Lock() {
     if (mutex_) ::pthread_mutex_unlock(mutex_);

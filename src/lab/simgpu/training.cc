@@ -156,7 +156,7 @@ Run::Ending Run::WaitUntil(double until_s) {
 
 Run::Ending Run::WaitForWork(double left_s) {
   while (true) {
-    const base::Result<Progress> progress = residency_->Look();
+    const Result<Progress> progress = residency_->Look();
     if (!progress) return Broken(progress.error());
     if (const Ending ending = ServeSignals()) return ending;
     if (progress->evicted) {
@@ -189,7 +189,7 @@ Run::Ending Run::Unwind() {
 }
 
 Run::Ending Run::OutOfMemory(const Shortage& shortage) {
-  const auto found = std::find(gpus_.begin(), gpus_.end(), shortage.gpu);
+  const auto found = std::ranges::find(gpus_, shortage.gpu);
   const auto device = static_cast<std::size_t>(found - gpus_.begin());
   const std::int64_t own_mib = held_mib_.empty() ? 0 : held_mib_[device];
   if (const Ending ending = Unwind()) return ending;
@@ -228,7 +228,7 @@ Run::Ending Run::JoinMps() {
   if (!mps_) return std::nullopt;
   Install(SIGIO, OnMpsNews);
   mps_->RaiseOnNews(SIGIO);
-  const base::Result<MpsView> view =
+  const Result<MpsView> view =
       SeeThroughMps(server_.places(), mps_->welcome(), options_.visible_devices.value_or("0"),
                     options_.mps_memory_limits);
   if (!view || view->gpus.empty()) {
@@ -342,7 +342,7 @@ void Run::LoadCheckpoint() {
 void Run::SaveCheckpoint() {
   double left_s = work_s_;
   if (residency_) {
-    if (const base::Result<Progress> progress = residency_->Look()) left_s = progress->work_left_s;
+    if (const Result<Progress> progress = residency_->Look()) left_s = progress->work_left_s;
   }
   if (!options_.checkpoint_file.empty()) {
     const auto saved = base::WriteFileAtomic(options_.checkpoint_file,

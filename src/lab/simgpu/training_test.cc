@@ -199,7 +199,7 @@ TEST_F(TrainingTest, AFloodHasTheSizeThatWasAskedFor) {
   options.epochs = 0;
   Process task(options);
   EXPECT_EQ(task.Wait(), 0);
-  EXPECT_EQ(std::count(task.out().begin(), task.out().end(), '#') * 100 / 99, 300'000);
+  EXPECT_EQ(std::ranges::count(task.out(), '#') * 100 / 99, 300'000);
 }
 
 TEST_F(TrainingTest, ATaskOnTwoGpusNeedsBoth) {

@@ -15,9 +15,8 @@ namespace {
 // The place in the list's own numbering, in which instances of a listed GPU do not count.
 std::optional<int> NumberedPlace(const std::vector<GpuIdentity>& places, std::int64_t number) {
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const bool part = std::any_of(places.begin(), places.end(), [&](const GpuIdentity& other) {
-      return places[i].parent_uuid == other.uuid;
-    });
+    const bool part = std::ranges::any_of(
+        places, [&](const GpuIdentity& other) { return places[i].parent_uuid == other.uuid; });
     if (!part && number-- == 0) return static_cast<int>(i);
   }
   return std::nullopt;
@@ -55,14 +54,14 @@ std::optional<std::int64_t> LimitOf(const MpsMemoryLimits& limits, int device) {
 
 }  // namespace
 
-base::Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
-                                           std::string_view visible_devices) {
+Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
+                                     std::string_view visible_devices) {
   std::vector<int> visible;
   for (const std::string_view piece : base::Split(visible_devices, ',')) {
     const std::string_view name = base::Trim(piece);
     const std::optional<int> found = FindPlace(places, name);
     if (!found) break;
-    if (std::find(visible.begin(), visible.end(), *found) != visible.end())
+    if (std::ranges::find(visible, *found) != visible.end())
       return Invalid("'" + base::Printable(name, 60) + "' names a GPU twice");
     const bool instance = !places[static_cast<std::size_t>(*found)].parent_uuid.empty();
     if (instance && !visible.empty()) break;
@@ -72,10 +71,9 @@ base::Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& place
   return visible;
 }
 
-base::Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places,
-                                    const MpsWelcome& welcome, std::string_view visible_devices,
-                                    const MpsMemoryLimits& limits) {
-  base::Result<std::vector<int>> served = std::vector<int>(places.size());
+Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsWelcome& welcome,
+                              std::string_view visible_devices, const MpsMemoryLimits& limits) {
+  Result<std::vector<int>> served = std::vector<int>(places.size());
   std::iota(served->begin(), served->end(), 0);
   if (welcome.visible_devices) served = VisibleGpus(places, *welcome.visible_devices);
   if (!served) return std::unexpected(served.error());

@@ -16,8 +16,8 @@ namespace carma::simgpu {
 // The places that a CUDA program sees, in its order; like CUDA it stops at the first invalid entry.
 // Numbers are GPU indexes in the list. A divided GPU means its first instance, and a program that
 // sees an instance sees nothing else. Errors: kInvalid: a GPU twice.
-base::Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
-                                           std::string_view visible_devices);
+Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
+                                     std::string_view visible_devices);
 
 // A client's GPUs, and its server's limits on each.
 struct MpsView {
@@ -27,9 +27,8 @@ struct MpsView {
 
 // Both CUDA_VISIBLE_DEVICES count: the server's makes a list, from which the client's chooses.
 // limits: the client's own. Errors: as VisibleGpus.
-base::Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places,
-                                    const MpsWelcome& welcome, std::string_view visible_devices,
-                                    const MpsMemoryLimits& limits);
+Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsWelcome& welcome,
+                              std::string_view visible_devices, const MpsMemoryLimits& limits);
 
 // The control group (cgroup v2) of this process as the full path of its folder; empty: only the
 // root group.

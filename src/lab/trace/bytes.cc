@@ -31,9 +31,9 @@ Result<FileSource> FileSource::Open(const std::string& path) {
   base::UniqueFd fd(standard_input ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
                                    : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const std::string shown = standard_input ? "standard input" : base::Printable(path);
-  if (!fd) return base::FailErrno(errno, shown);
+  if (!fd) return FailErrno(errno, shown);
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return base::FailErrno(errno, shown);
+  if (::fstat(fd.get(), &info) != 0) return FailErrno(errno, shown);
   if (S_ISDIR(info.st_mode)) return Invalid(shown + ": is a folder");
   return FileSource(std::move(fd), shown);
 }
@@ -42,7 +42,7 @@ Result<std::size_t> FileSource::Read(char* to, std::size_t size) {
   for (;;) {
     const ssize_t got = ::read(fd_.get(), to, size);
     if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno != EINTR) return base::FailErrno(errno, "read " + path_);
+    if (errno != EINTR) return FailErrno(errno, "read " + path_);
   }
 }
 

@@ -19,14 +19,14 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
   // Fills `to` with up to `size` bytes; 0 at the end. May block on a pipe. Errors: kIo.
-  virtual base::Result<std::size_t> Read(char* to, std::size_t size) = 0;
+  virtual Result<std::size_t> Read(char* to, std::size_t size) = 0;
 };
 
 // The text must outlive the source.
 class TextSource : public ByteSource {
  public:
   explicit TextSource(std::string_view text) : text_(text) {}
-  base::Result<std::size_t> Read(char* to, std::size_t size) override;
+  Result<std::size_t> Read(char* to, std::size_t size) override;
 
  private:
   std::string_view text_;
@@ -35,8 +35,8 @@ class TextSource : public ByteSource {
 class FileSource : public ByteSource {
  public:
   // "-" is standard input. Errors: kNotFound, kDenied, kIo; kInvalid for a directory.
-  static base::Result<FileSource> Open(const std::string& path);
-  base::Result<std::size_t> Read(char* to, std::size_t size) override;
+  static Result<FileSource> Open(const std::string& path);
+  Result<std::size_t> Read(char* to, std::size_t size) override;
 
  private:
   FileSource(base::UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
@@ -60,18 +60,18 @@ class LineReader {
   explicit LineReader(ByteSource& source);
 
   // The next bytes, at least `size` unless the source ends before; at most kMaxLineBytes.
-  base::Result<std::string_view> Peek(std::size_t size);
+  Result<std::string_view> Peek(std::size_t size);
   // Nothing at the end. A missing end of the last line and CRLF are accepted.
-  base::Result<std::optional<Line>> Next();
+  Result<std::optional<Line>> Next();
   // Takes the next buffered bytes; empty at the end. For formats without lines.
-  base::Result<std::string_view> TakeBytes();
+  Result<std::string_view> TakeBytes();
   // Hash of all bytes taken, in hexadecimal; ends the reading.
   std::string Sha256Hex() { return hash_.FinishHex(); }
 
  private:
   std::string_view Buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
   // Reads more into the buffer; false at the end of the source.
-  base::Result<bool> Fill();
+  Result<bool> Fill();
   void Take(std::size_t bytes);
 
   ByteSource& source_;

@@ -144,7 +144,7 @@ Result<JobTrace> JobCollector::Finish(std::string_view format, LineReader& lines
     return a.submit != b.submit ? a.submit < b.submit : a.line < b.line;
   };
   if (!std::is_sorted(trace_.jobs.begin(), trace_.jobs.end(), earlier))
-    std::sort(trace_.jobs.begin(), trace_.jobs.end(), earlier);
+    std::ranges::sort(trace_.jobs, earlier);
   trace_.format = format;
   if (dated) {
     trace_.start_ms = clock.value_or(0);

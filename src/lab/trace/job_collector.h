@@ -63,8 +63,8 @@ class JobCollector {
 
   // Sorts and returns the trace. dated: submissions are ms since 1970 and are shifted to start at
   // 0. clock: the time of day at 0 is known (ms since 1970).
-  base::Result<JobTrace> Finish(std::string_view format, LineReader& lines, bool dated,
-                                std::optional<std::int64_t> clock);
+  Result<JobTrace> Finish(std::string_view format, LineReader& lines, bool dated,
+                          std::optional<std::int64_t> clock);
 
  private:
   std::uint32_t NumberOf(Names& names, std::string_view name);
@@ -78,6 +78,6 @@ class JobCollector {
 };
 
 // Philly's cluster_job_log: a JSON array of jobs, or one after the other. where: for messages.
-base::Result<base::Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string& where);
+Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string& where);
 
 }  // namespace carma::trace

@@ -35,7 +35,7 @@ class JobGenerator {
   explicit JobGenerator(const GeneratorOptions& options);
   // Jobs without a duration, or with more than max_gpus, are not copied. Errors: kInvalid: fewer
   // than two jobs are left.
-  static base::Result<JobGenerator> Fit(const JobTrace& trace, const GeneratorOptions& options);
+  static Result<JobGenerator> Fit(const JobTrace& trace, const GeneratorOptions& options);
 
   Job Next();
   // Jobs that Fit() could copy; 0 without a fit.

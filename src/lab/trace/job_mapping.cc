@@ -41,7 +41,7 @@ std::vector<std::size_t> Quotas(const std::vector<ClassShare>& mix, std::size_t 
     remainders.emplace_back(-(exact - std::floor(exact)), i);
     given += quotas.back();
   }
-  std::sort(remainders.begin(), remainders.end());
+  std::ranges::sort(remainders);
   for (std::size_t i = 0; given < tasks; ++i, ++given) ++quotas[remainders[i % mix.size()].second];
   return quotas;
 }
@@ -73,8 +73,7 @@ class Dealer {
 };
 
 bool HasOneClass(const Shelf& shelf) {
-  return std::count_if(shelf.begin(), shelf.end(),
-                       [](const auto& each) { return !each.empty(); }) == 1;
+  return std::ranges::count_if(shelf, [](const auto& each) { return !each.empty(); }) == 1;
 }
 
 // The jobs' durations, the median in place of those that are not known.
@@ -107,8 +106,8 @@ Result<std::vector<ClassShare>> ParseMix(std::string_view text) {
     std::optional<double> share;
     if (equals != std::string_view::npos)
       share = base::ParseDouble(base::Trim(piece.substr(equals + 1)));
-    const bool twice = std::any_of(
-        mix.begin(), mix.end(), [&](const ClassShare& each) { return each.weight_class == name; });
+    const bool twice =
+        std::ranges::any_of(mix, [&](const ClassShare& each) { return each.weight_class == name; });
     if (name.empty() || !share || *share <= 0 || *share > 1e6 || twice) {
       return Invalid("mix '" + base::Printable(text, 80) +
                      "': expected shares of classes like light=65,medium=27,heavy=8");
@@ -131,8 +130,8 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
     return Invalid("the jobs are submitted over more than a year: use a window");
   const std::map<int, Shelf> shelves = Shelves(catalogue, options.mix);
   for (std::size_t i = 0; i < options.mix.size(); ++i) {
-    if (std::none_of(shelves.begin(), shelves.end(),
-                     [&](const auto& shelf) { return !shelf.second[i].empty(); })) {
+    if (std::ranges::none_of(shelves,
+                             [&](const auto& shelf) { return !shelf.second[i].empty(); })) {
       return Invalid("the catalogue has no workload of class '" +
                      base::Printable(options.mix[i].weight_class, 40) + "'");
     }
@@ -149,8 +148,8 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
   const std::vector<Duration> durations = Durations(trace.jobs, mapped.no_duration);
   std::vector<std::size_t> by_duration(tasks);
   std::iota(by_duration.begin(), by_duration.end(), std::size_t{0});
-  std::stable_sort(by_duration.begin(), by_duration.end(),
-                   [&](std::size_t a, std::size_t b) { return durations[a] < durations[b]; });
+  std::ranges::stable_sort(
+      by_duration, [&](std::size_t a, std::size_t b) { return durations[a] < durations[b]; });
 
   // Jobs without a choice take their class's share before the others choose.
   Dealer dealer(options.mix, tasks);

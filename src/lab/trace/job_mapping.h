@@ -20,7 +20,7 @@ struct ClassShare {
   double share = 0;  // all together 1
 };
 // "light=65,medium=27,heavy=8": any positive numbers. Errors: kInvalid.
-base::Result<std::vector<ClassShare>> ParseMix(std::string_view text);
+Result<std::vector<ClassShare>> ParseMix(std::string_view text);
 
 struct MapOptions {
   std::vector<ClassShare> mix;
@@ -44,7 +44,7 @@ struct MappedTasks {
 // other classes compensate if possible. The seed chooses among workloads of equal class and number
 // of GPUs. Errors: kInvalid: a class without workloads, more than kMaxTraceTasks jobs, submissions
 // later than a year.
-base::Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
-                                  const MapOptions& options);
+Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
+                            const MapOptions& options);
 
 }  // namespace carma::trace

@@ -414,9 +414,9 @@ std::span<const TraceFormat> TraceFormats() {
 Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path, const ReadOptions& asked) {
   const std::string where = base::Printable(path);
   const auto formats = TraceFormats();
-  if (!asked.format.empty() &&
-      std::none_of(formats.begin(), formats.end(),
-                   [&](const TraceFormat& format) { return format.name == asked.format; })) {
+  if (!asked.format.empty() && std::ranges::none_of(formats, [&](const TraceFormat& format) {
+        return format.name == asked.format;
+      })) {
     return Invalid("format '" + base::Printable(asked.format, 40) + "': expected " + FormatNames());
   }
   ReadOptions options = asked;

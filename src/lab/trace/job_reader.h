@@ -31,7 +31,7 @@ struct ReadOptions {
 // out or corrected as in Describe(Complaint). Errors: kInvalid "path: …" for a format that is
 // unknown or not recognised, no job at all, more than max_jobs, more than kMaxNames names, and with
 // strict "path:17: …"; kIo.
-base::Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path,
-                                const ReadOptions& options = {});
+Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path,
+                          const ReadOptions& options = {});
 
 }  // namespace carma::trace

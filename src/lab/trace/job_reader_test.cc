@@ -10,7 +10,7 @@
 namespace carma::trace {
 namespace {
 
-base::Result<JobTrace> Read(std::string_view text, ReadOptions options = {}) {
+Result<JobTrace> Read(std::string_view text, ReadOptions options = {}) {
   TextSource source(text);
   return ReadJobs(source, "f", options);
 }
@@ -196,7 +196,7 @@ TEST(ReadJobs, RefusesWhatIsNoTrace) {
     const auto trace = Read(text);
     ASSERT_FALSE(trace) << error;
     EXPECT_TRUE(trace.error().message.starts_with(error)) << trace.error().message;
-    EXPECT_EQ(trace.error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(trace.error().code, ErrorCode::kInvalid);
   }
   EXPECT_FALSE(Read(kHelios, {.format = "openb"}));
   EXPECT_FALSE(Read(kHelios, {.format = "slurm"}));
@@ -221,9 +221,9 @@ TEST(ReadJobs, AWrittenTraceReadsAsItWas) {
     ASSERT_TRUE(trace);
     trace->provenance = {"made by hand", "of something, \"odd\""};
     std::string written;
-    const auto append = [&](std::string_view piece) -> base::Result<base::Unit> {
+    const auto append = [&](std::string_view piece) -> Result<Unit> {
       written += piece;
-      return base::Unit{};
+      return Unit{};
     };
     ASSERT_TRUE(WriteJobs(*trace, append));
     const auto again = Read(written);
@@ -239,7 +239,7 @@ TEST(ReadJobs, AWrittenTraceReadsAsItWas) {
 class Drops : public ByteSource {
  public:
   Drops(std::string_view text, std::size_t drop) : text_(text), drop_(drop) {}
-  base::Result<std::size_t> Read(char* to, std::size_t size) override {
+  Result<std::size_t> Read(char* to, std::size_t size) override {
     return text_.Read(to, std::min(size, drop_));
   }
 

@@ -108,7 +108,7 @@ std::vector<Duration> BurstGaps(const std::vector<Job>& jobs) {
   gaps.reserve(jobs.size());
   for (std::size_t i = 1; i < jobs.size(); ++i)
     gaps.push_back(static_cast<double>((jobs[i].submit - jobs[i - 1].submit).count()));
-  std::sort(gaps.begin(), gaps.end());
+  std::ranges::sort(gaps);
   std::vector<Duration> bursts{Duration(-1)};  // every job is a burst of its own
   for (const double quantile : kBurstQuantiles) {
     if (gaps.empty()) break;

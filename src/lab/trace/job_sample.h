@@ -13,7 +13,7 @@ namespace carma::trace {
 
 // Keeps the jobs for which `wanted` is true; the trace starts at the first of them. Errors:
 // kInvalid: none.
-base::Result<base::Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted);
+Result<Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted);
 
 struct SampleOptions {
   int gpus = 4;     // of the server
@@ -46,6 +46,6 @@ struct SampleFacts {
 // that is known and the trace is longer than a day, else by 24ths of its span). The sample starts
 // at its first job. Errors: kInvalid: no jobs, or an empty sample. A trace with less than the
 // requested load is kept whole.
-base::Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options);
+Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options);
 
 }  // namespace carma::trace

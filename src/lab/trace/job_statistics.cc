@@ -83,7 +83,7 @@ Concurrency DescribeConcurrency(const std::vector<Job>& jobs, std::size_t slices
     stops.push_back({job.submit + *job.duration, job.gpu_milli});
     end = std::max(end, stops.back().at);
   }
-  std::sort(stops.begin(), stops.end(), [](const Stop& a, const Stop& b) { return a.at < b.at; });
+  std::ranges::sort(stops, [](const Stop& a, const Stop& b) { return a.at < b.at; });
 
   Concurrency facts{.span_s = base::Seconds(end - start),
                     .mean_slices = std::vector<double>(slices)};
@@ -142,7 +142,7 @@ std::vector<GroupFacts> Groups(const std::vector<Job>& jobs, const Names& names,
   for (std::size_t i = 0; i < all.size(); ++i)
     all[i].name = names.Text(static_cast<std::uint32_t>(i));
   std::erase_if(all, [](const GroupFacts& group) { return group.jobs == 0; });
-  std::sort(all.begin(), all.end(), [](const GroupFacts& a, const GroupFacts& b) {
+  std::ranges::sort(all, [](const GroupFacts& a, const GroupFacts& b) {
     return a.gpu_hours != b.gpu_hours ? a.gpu_hours > b.gpu_hours : a.name < b.name;
   });
   return all;
@@ -156,7 +156,7 @@ Spread SpreadOf(std::vector<double>& numbers) {
   const MeanAndDeviation moments = Moments(numbers);
   spread.mean = moments.mean;
   spread.deviation = moments.deviation;
-  std::sort(numbers.begin(), numbers.end());
+  std::ranges::sort(numbers);
   spread.min = numbers.front();
   spread.p05 = Quantile(numbers, 0.05);
   spread.p25 = Quantile(numbers, 0.25);
@@ -177,7 +177,7 @@ Arrivals DescribeArrivals(const std::vector<Job>& jobs) {
     gaps.push_back(base::Seconds(jobs[i].submit - jobs[i - 1].submit));
   arrivals.memory = Memory(gaps);
   arrivals.gaps_s = SpreadOf(gaps);
-  arrivals.together = static_cast<std::size_t>(std::count(gaps.begin(), gaps.end(), 0.0));
+  arrivals.together = static_cast<std::size_t>(std::ranges::count(gaps, 0.0));
   if (arrivals.gaps_s.mean > 0) {
     arrivals.cv = arrivals.gaps_s.deviation / arrivals.gaps_s.mean;
     arrivals.burstiness = (arrivals.cv - 1) / (arrivals.cv + 1);

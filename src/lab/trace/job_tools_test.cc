@@ -43,9 +43,9 @@ JobTrace BurstyTrace(int days, std::uint64_t seed = 5) {
 
 std::string Written(const JobTrace& trace) {
   std::string text;
-  (void)WriteJobs(trace, [&](std::string_view piece) -> base::Result<base::Unit> {
+  (void)WriteJobs(trace, [&](std::string_view piece) -> Result<Unit> {
     text += piece;
-    return base::Unit{};
+    return Unit{};
   });
   return text;
 }
@@ -234,9 +234,9 @@ TEST(MapJobs, IsTheSameForASeedAndMayKeepDurations) {
     EXPECT_EQ(mapped->no_duration, 1u);
     std::string written;
     (void)WriteTasks(mapped->trace, {"here"}, std::nullopt,
-                     [&](std::string_view piece) -> base::Result<base::Unit> {
+                     [&](std::string_view piece) -> Result<Unit> {
                        written += piece;
-                       return base::Unit{};
+                       return Unit{};
                      });
     const auto again = ParseTrace(written, "t.csv");
     EXPECT_TRUE(again) << again.error().message;
@@ -273,11 +273,10 @@ TEST(MapJobs, KeepsWhoseTheJobsAre) {
   const auto mapped = MapJobs(trace, *catalogue, {.mix = *ParseMix("light=1")});
   ASSERT_TRUE(mapped);
   std::string written;
-  (void)WriteTasks(mapped->trace, {}, std::nullopt,
-                   [&](std::string_view piece) -> base::Result<base::Unit> {
-                     written += piece;
-                     return base::Unit{};
-                   });
+  (void)WriteTasks(mapped->trace, {}, std::nullopt, [&](std::string_view piece) -> Result<Unit> {
+    written += piece;
+    return Unit{};
+  });
   const auto again = ParseTrace(written, "t.csv");
   ASSERT_TRUE(again) << again.error().message;
   for (std::size_t i = 0; i < trace.jobs.size(); ++i)

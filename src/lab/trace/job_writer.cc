@@ -88,11 +88,10 @@ Result<Unit> WriteJobs(const JobTrace& trace, const Sink& sink) {
 
 Result<Unit> WriteTasks(const TaskTrace& trace, const std::vector<std::string>& provenance,
                         std::optional<std::int64_t> start_ms, const Sink& sink) {
-  const bool durations =
-      std::any_of(trace.submissions.begin(), trace.submissions.end(),
-                  [](const Submission& task) { return task.solo_s.has_value(); });
-  const bool users = std::any_of(trace.submissions.begin(), trace.submissions.end(),
-                                 [](const Submission& task) { return !task.user.empty(); });
+  const bool durations = std::ranges::any_of(
+      trace.submissions, [](const Submission& task) { return task.solo_s.has_value(); });
+  const bool users = std::ranges::any_of(trace.submissions,
+                                         [](const Submission& task) { return !task.user.empty(); });
   std::string text = ProvenanceText(provenance, start_ms) + "submit_s,workload_id" +
                      (durations ? ",solo_s" : "") + (users ? ",user\n" : "\n");
   for (const Submission& task : trace.submissions) {

@@ -15,7 +15,7 @@
 namespace carma::trace {
 
 // Takes the next piece of a text.
-using Sink = std::function<base::Result<base::Unit>(std::string_view)>;
+using Sink = std::function<Result<Unit>(std::string_view)>;
 
 // Comment lines at the head of a trace, with its origin.
 std::string ProvenanceText(const std::vector<std::string>& provenance,
@@ -28,24 +28,23 @@ class JobWriter {
   // names: has the texts of the jobs' numbers, the provenance and the start; its own jobs are not
   // written. Both must outlive the writer.
   JobWriter(const JobTrace& names, Sink sink) : names_(names), sink_(std::move(sink)) {}
-  base::Result<base::Unit> Begin();
-  base::Result<base::Unit> Add(const Job& job);
+  Result<Unit> Begin();
+  Result<Unit> Add(const Job& job);
   // Call it after the last job.
-  base::Result<base::Unit> End();
+  Result<Unit> End();
 
  private:
-  base::Result<base::Unit> Flush();
+  Result<Unit> Flush();
 
   const JobTrace& names_;
   Sink sink_;
   std::string text_;
 };
-base::Result<base::Unit> WriteJobs(const JobTrace& trace, const Sink& sink);
+Result<Unit> WriteJobs(const JobTrace& trace, const Sink& sink);
 
 // CSV of submit_s,workload_id, and solo_s if a submission has one.
-base::Result<base::Unit> WriteTasks(const TaskTrace& trace,
-                                    const std::vector<std::string>& provenance,
-                                    std::optional<std::int64_t> start_ms, const Sink& sink);
+Result<Unit> WriteTasks(const TaskTrace& trace, const std::vector<std::string>& provenance,
+                        std::optional<std::int64_t> start_ms, const Sink& sink);
 
 // "73", "0.5", "73.042": milliseconds in seconds, no more digits than needed.
 std::string SecondsText(base::Duration duration);

@@ -37,17 +37,17 @@ struct TaskTrace {
 // model).
 // Errors: kInvalid "path: line 7: …": no tasks, a time before the one above it, negative, or later
 // than a year; a solo_s of nothing or of more than ten years.
-base::Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
+Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
 // The project's own trace of 60 tasks (data/traces/demo60.csv) for the built-in catalogue, parsed
 // and as text.
-base::Result<TaskTrace> BuiltInDemo60();
+Result<TaskTrace> BuiltInDemo60();
 std::string_view Demo60Csv();
 
 // The workload of every submission, in order; pointers into the catalogue.
 // Errors: kInvalid "path: line 7: …" for the first that is unknown or not usable.
-base::Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
-                                                          const Catalogue& catalogue,
-                                                          std::string_view path);
+Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
+                                                    const Catalogue& catalogue,
+                                                    std::string_view path);
 
 // The workload as this submission runs it: with the submission's own duration if it has one.
 Workload AsSubmitted(const Workload& workload, const Submission& submission);

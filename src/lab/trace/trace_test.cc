@@ -16,7 +16,7 @@ constexpr const char* kHeader =
     "memory_mib_thesis,memory_mib_rad2,memory_mib_run60_gpu2,solo_smact_gpu2,horus_mib,"
     "faketensor_mib,gpumemnet_mib\n";
 
-base::Result<Catalogue> Rows(const std::string& rows) {
+Result<Catalogue> Rows(const std::string& rows) {
   return Catalogue::Parse(kHeader + rows, "c.csv");
 }
 
@@ -59,7 +59,7 @@ TEST(Catalogue, TellsUnknownFromUnusable) {
   const auto catalogue = Rows("half,1,,0.5,1,0.1,100,,,,,,,\nbare,1,10,0.5,1,0.1,,,,,,,,\n");
   ASSERT_TRUE(catalogue) << catalogue.error().message;
   EXPECT_EQ(catalogue->size(), 0u);
-  EXPECT_EQ(catalogue->Find("none").error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(catalogue->Find("none").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(catalogue->Find("half").error().message,
             "workload 'half' cannot be replayed: the catalogue does not state its solo_seconds");
   EXPECT_NE(catalogue->Find("bare").error().message.find("memory"), std::string::npos);

@@ -167,8 +167,7 @@ Result<std::string_view> ParseEstimateSource(std::string_view name) {
 }
 
 MemoryEstimate Estimate(const Workload& workload, std::string_view source) {
-  if (source == kOracle)
-    return {.mib = *std::max_element(workload.memory_mib.begin(), workload.memory_mib.end())};
+  if (source == kOracle) return {.mib = *std::ranges::max_element(workload.memory_mib)};
   for (std::size_t i = 0; i < kEstimateColumns.size(); ++i) {
     if (kEstimateColumns[i] != source) continue;
     const std::optional<std::int64_t> mib = workload.estimates_mib[i];
@@ -192,8 +191,8 @@ Result<Catalogue> Catalogue::Parse(std::string_view csv, std::string_view path) 
       csv, {"workload_id", "gpus", "solo_seconds", "solo_smact", "mps_sensitivity", "mps_pressure"},
       kMaxWorkloads, where);
   if (!table) return std::unexpected(table.error());
-  if (std::none_of(kMemoryColumns.begin(), kMemoryColumns.end(),
-                   [&](const char* column) { return table->HasColumn(column); })) {
+  if (std::ranges::none_of(kMemoryColumns,
+                           [&](const char* column) { return table->HasColumn(column); })) {
     return Invalid(where + ": no column 'memory_mib' in the header");
   }
   Catalogue catalogue;

@@ -26,7 +26,7 @@ inline constexpr std::array<std::string_view, 3> kEstimateColumns{"horus", "fake
                                                                   "gpumemnet"};
 // The source of a replayed task's memory figure: "none", "oracle" or one of kEstimateColumns. The
 // answer lives as long as the program. Errors: kInvalid "expected none, oracle, …, not 'x'".
-base::Result<std::string_view> ParseEstimateSource(std::string_view name);
+Result<std::string_view> ParseEstimateSource(std::string_view name);
 
 struct Workload {
   std::string id;
@@ -69,12 +69,12 @@ class Catalogue {
   // ("transformer") are optional; with one of them a row may leave sensitivity and pressure empty
   // (GuessMps). summary_file, optimizer and cpus are optional too. A row without time, activity or
   // memory is accepted but not usable. Errors: kInvalid "path: line 7: …".
-  static base::Result<Catalogue> Parse(std::string_view csv, std::string_view path);
+  static Result<Catalogue> Parse(std::string_view csv, std::string_view path);
   // The project's own catalogue (data/workloads/catalogue.csv).
-  static base::Result<Catalogue> BuiltIn();
+  static Result<Catalogue> BuiltIn();
 
   // Errors: kNotFound: no such workload; kInvalid: its row lacks what a replay needs.
-  base::Result<const Workload*> Find(const std::string& id) const;
+  Result<const Workload*> Find(const std::string& id) const;
   std::size_t size() const { return workloads_.size(); }
   const std::map<std::string, Workload>& workloads() const {
     return workloads_;

@@ -78,7 +78,7 @@ bool TakeSize(std::string_view text, AttachMessage& message) {
 bool TakeSignal(std::string_view text, AttachMessage& message) {
   const auto numbers = Numbers<1>(text, NSIG - 1);
   if (numbers) message.number = (*numbers)[0];
-  return numbers && std::find(kSignals.begin(), kSignals.end(), message.number) != kSignals.end();
+  return numbers && std::ranges::find(kSignals, message.number) != kSignals.end();
 }
 
 bool TakeEnd(std::string_view text, AttachMessage& message) {

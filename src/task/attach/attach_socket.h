@@ -48,7 +48,7 @@ inline constexpr std::size_t kMaxAttachBytes = 32'768;
 std::string ToBytes(const AttachMessage& message);
 // Parses untrusted bytes: the result is a message or kInvalid. Only signals that users may send to
 // their tasks are accepted.
-base::Result<AttachMessage> ParseAttachMessage(std::string_view bytes);
+Result<AttachMessage> ParseAttachMessage(std::string_view bytes);
 
 // One end of a connection. No call blocks.
 class AttachSocket {
@@ -61,14 +61,14 @@ class AttachSocket {
   void Close() { fd_.reset(); }
   // descriptor: sent with the message; -1: none. False: the peer is slow, so try again later.
   // Errors: the peer is gone.
-  base::Result<bool> Send(const AttachMessage& message, int descriptor = -1);
+  Result<bool> Send(const AttachMessage& message, int descriptor = -1);
   struct Received {
     AttachMessage message;
     base::UniqueFd descriptor;  // the descriptor that came along
   };
   // The next message; empty: none has arrived. Errors: kNotFound: the peer is gone; kInvalid: not a
   // message.
-  base::Result<std::optional<Received>> Receive();
+  Result<std::optional<Received>> Receive();
 
  private:
   base::UniqueFd fd_;
@@ -78,7 +78,7 @@ class AttachSocket {
 class AttachListener {
  public:
   // Listens under a random name.
-  static base::Result<AttachListener> Open();
+  static Result<AttachListener> Open();
   // As in TaskSpec::attach.
   const std::string& name() const { return name_; }
   int fd() const { return fd_.get(); }
@@ -92,6 +92,6 @@ class AttachListener {
 
 // The shim's side. The listener must belong to `owner`. Errors: kNotFound: no listener any more;
 // kDenied: the listener is another user's.
-base::Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner);
+Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner);
 
 }  // namespace carma::task

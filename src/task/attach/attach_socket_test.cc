@@ -31,7 +31,7 @@ TEST(AttachMessages, ComeBackAsTheyWere) {
       {.kind = Kind::kRefused, .data = "no such program"},
   };
   for (const AttachMessage& message : messages) {
-    const base::Result<AttachMessage> read = ParseAttachMessage(ToBytes(message));
+    const Result<AttachMessage> read = ParseAttachMessage(ToBytes(message));
     ASSERT_TRUE(read) << static_cast<char>(message.kind);
     EXPECT_EQ(*read, message) << static_cast<char>(message.kind);
   }
@@ -44,25 +44,25 @@ TEST(AttachMessages, OtherBytesAreRefused) {
         std::string("s9"),  // KILL is the daemon's to send
         std::string("s19"), std::string("sINT"), std::string("s"), std::string("q0"),
         std::string("q256 0"), "o" + std::string(kMaxAttachBytes + 1, 'x')}) {
-    const base::Result<AttachMessage> read = ParseAttachMessage(bytes);
+    const Result<AttachMessage> read = ParseAttachMessage(bytes);
     ASSERT_FALSE(read) << bytes.substr(0, 20);
     EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
   }
 }
 
 TEST(AttachSockets, CarryMessagesAndADescriptor) {
-  base::Result<AttachListener> listener = AttachListener::Open();
+  Result<AttachListener> listener = AttachListener::Open();
   ASSERT_TRUE(listener) << listener.error().message;
   EXPECT_TRUE(IsAttachName(listener->name()));
   EXPECT_FALSE(listener->Accept()) << "nobody has come yet";
-  base::Result<AttachSocket> shim = ConnectAttach(listener->name(), ::geteuid());
+  Result<AttachSocket> shim = ConnectAttach(listener->name(), ::geteuid());
   ASSERT_TRUE(shim) << shim.error().message;
   std::optional<AttachSocket> person = listener->Accept();
   ASSERT_TRUE(person);
-  base::Result<base::Pipe> pipe = base::MakePipe(false);
+  Result<base::Pipe> pipe = base::MakePipe(false);
   ASSERT_TRUE(pipe);
   EXPECT_EQ(person->Send({.kind = Kind::kHello, .size = {30, 90}}, pipe->read.get()), true);
-  base::Result<std::optional<AttachSocket::Received>> hello = shim->Receive();
+  Result<std::optional<AttachSocket::Received>> hello = shim->Receive();
   ASSERT_TRUE(hello && *hello);
   EXPECT_EQ((*hello)->message.size, (TerminalSize{30, 90}));
   ASSERT_TRUE(base::WriteAll(pipe->write.get(), "typed"));
@@ -76,9 +76,9 @@ TEST(AttachSockets, CarryMessagesAndADescriptor) {
 }
 
 TEST(AttachSockets, ASlowReaderIsNotWaitedFor) {
-  base::Result<AttachListener> listener = AttachListener::Open();
+  Result<AttachListener> listener = AttachListener::Open();
   ASSERT_TRUE(listener);
-  base::Result<AttachSocket> shim = ConnectAttach(listener->name(), ::geteuid());
+  Result<AttachSocket> shim = ConnectAttach(listener->name(), ::geteuid());
   std::optional<AttachSocket> person = listener->Accept();
   ASSERT_TRUE(shim && person);
   const AttachMessage flood{.kind = Kind::kOutput, .data = std::string(kMaxAttachBytes, 'x')};
@@ -90,7 +90,7 @@ TEST(AttachSockets, ASlowReaderIsNotWaitedFor) {
 }
 
 TEST(AttachSockets, TheListenerMustBeTheOwners) {
-  base::Result<AttachListener> listener = AttachListener::Open();
+  Result<AttachListener> listener = AttachListener::Open();
   ASSERT_TRUE(listener);
   EXPECT_EQ(ConnectAttach(listener->name(), ::geteuid() + 1).error().code, ErrorCode::kDenied);
   const std::string name = listener->name();
@@ -100,13 +100,13 @@ TEST(AttachSockets, TheListenerMustBeTheOwners) {
 
 TEST(AttachSockets, AStrangerIsSentAway) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
-  base::Result<AttachListener> listener = AttachListener::Open();
+  Result<AttachListener> listener = AttachListener::Open();
   ASSERT_TRUE(listener);
   ASSERT_EQ(::seteuid(65'533), 0);  // the one who listens is an ordinary user
   const pid_t stranger = ::fork();
   if (stranger == 0) {
     if (::seteuid(0) != 0 || ::seteuid(65'532) != 0) ::_exit(1);
-    const base::Result<AttachSocket> came = ConnectAttach(listener->name(), 0);
+    const Result<AttachSocket> came = ConnectAttach(listener->name(), 0);
     if (!came) ::_exit(2);
     pollfd gone{came->fd(), POLLIN, 0};
     ::_exit(::poll(&gone, 1, 20'000) == 1 && (gone.revents & POLLHUP) != 0 ? 0 : 3);

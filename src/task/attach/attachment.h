@@ -22,7 +22,7 @@ class Attachment {
   // Connects to the client under that name and gets its terminal's size, or its input. terminal:
   // the task gets a terminal of its own. Errors: no client, a client of another user, no terminal
   // left on the machine.
-  static base::Result<Attachment> Open(const std::string& name, bool terminal, uid_t owner);
+  static Result<Attachment> Open(const std::string& name, bool terminal, uid_t owner);
 
   // The task's end of its input; for a terminal also of its output and errors. We own it until the
   // task has started.
@@ -52,7 +52,7 @@ class Attachment {
 
  private:
   Attachment() = default;
-  base::Result<base::Unit> OpenTerminal(TerminalSize size);
+  Result<Unit> OpenTerminal(TerminalSize size);
   void SetSize(TerminalSize size);
   void Flush();
   void Type();

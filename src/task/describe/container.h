@@ -21,7 +21,7 @@ struct ContainerImage {
 };
 // "IMAGE" or "TOOL:IMAGE" ("podman:debian:12"). "docker://…" is Apptainer's, not Docker's prefix.
 // Errors: kInvalid.
-base::Result<ContainerImage> ParseContainer(std::string_view text);
+Result<ContainerImage> ParseContainer(std::string_view text);
 std::string ContainerText(const ContainerImage& container);
 
 // A file or folder (it begins with '/', "./", "../" or "~/", or ends with ".sif").
@@ -38,7 +38,7 @@ struct ContainerMount {
   friend bool operator==(const ContainerMount&, const ContainerMount&) = default;
 };
 // "SOURCE[:DESTINATION][:ro]"; the destination is the source unless given. Errors: kInvalid.
-base::Result<ContainerMount> ParseMount(std::string_view text);
+Result<ContainerMount> ParseMount(std::string_view text);
 
 // Whether the text is a valid container; for the field rules of a description.
 bool IsContainer(std::string_view text);

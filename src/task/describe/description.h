@@ -66,8 +66,7 @@ class Description {
   // option: name or letter of SubmitOptions(); value: empty for a switch; file: the source,
   // "train.sh:3", or empty: the command line. Errors: kInvalid "train.sh:3: --gpus: …" or "--gpus:
   // …" for an unknown option or an invalid value; the description is then unchanged.
-  base::Result<base::Unit> Set(std::string_view option, std::string_view value,
-                               std::string_view file = "");
+  Result<Unit> Set(std::string_view option, std::string_view value, std::string_view file = "");
 
   // What to run: exactly one of SetCommand, SetScript and --wrap is needed.
   void SetCommand(std::vector<std::string> argv);
@@ -103,7 +102,7 @@ class Description {
 
   // One task, or one per array index in ascending order: paths absolute, defaults filled in,
   // --export applied, Validate()d. Errors: kInvalid, one line.
-  base::Result<std::vector<TaskSpec>> Finish(const SubmitterContext& context);
+  Result<std::vector<TaskSpec>> Finish(const SubmitterContext& context);
 
  private:
   Draft draft_;

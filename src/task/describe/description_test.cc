@@ -21,7 +21,7 @@ struct Setting {
   const char* option;
   std::string value;
 };
-base::Result<std::vector<TaskSpec>> Describe(const std::vector<Setting>& settings) {
+Result<std::vector<TaskSpec>> Describe(const std::vector<Setting>& settings) {
   Description description;
   description.SetCommand({"/usr/bin/true", "x"});
   for (const Setting& setting : settings) {

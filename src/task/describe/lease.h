@@ -32,8 +32,7 @@ struct LeaseKey {
   int rank = 0;      // of this machine within the step
   int restart = 0;   // number of restarts of the job
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& key) {
+  static void VisitFields(auto& field, auto& key) {
     field("cluster", key.cluster, "Name of the cluster: letters, digits and _-+.",
           {.max_bytes = 64, .required = true});
     field("job", key.job, "Number of the job.", {.low = 1, .required = true});

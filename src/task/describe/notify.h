@@ -59,7 +59,7 @@ struct NotifyTarget {
 };
 // "me", "ada@lab.org", "mail:ada"; "https://…" with the format of a known host, or
 // "slack+https://…"; "/home/ada/told". Errors: kInvalid, one line.
-base::Result<NotifyTarget> ParseNotifyTarget(std::string_view text);
+Result<NotifyTarget> ParseNotifyTarget(std::string_view text);
 // The part that others may read: in a URL everything from the path on is secret.
 std::string ShownTarget(std::string_view text);
 
@@ -68,8 +68,7 @@ struct NotifyRule {
   std::vector<std::string> events = {"end"};
   bool each_task = false;  // for arrays: each task; else one notice per event
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& rule) {
+  static void VisitFields(auto& field, auto& rule) {
     field("target", rule.target,
           "The target: me, a mail address, [FORM+]http(s)://… with FORM json, slack, discord, "
           "matrix or ntfy, or the absolute path of a program.",
@@ -92,7 +91,7 @@ struct NotifyRule {
   static bool IsEvent(std::string_view text);
 };
 // "TARGET" or "TARGET:end,fail". A target that is a path may be relative. Errors: kInvalid.
-base::Result<NotifyRule> ParseNotifyRule(std::string_view text);
+Result<NotifyRule> ParseNotifyRule(std::string_view text);
 // Whether the rule includes this event.
 bool Wants(const NotifyRule& rule, NotifyEvent event);
 // "me: end, fail", without secrets.
@@ -105,7 +104,7 @@ struct MailTypes {
   std::vector<std::string> passed_over;
 };
 // Errors: kInvalid for a word that Slurm does not have either.
-base::Result<MailTypes> ParseMailTypes(std::string_view text);
+Result<MailTypes> ParseMailTypes(std::string_view text);
 
 }  // namespace carma::task
 

@@ -150,7 +150,7 @@ bool IsKnownGpuType(std::string_view word) {
 constexpr std::string_view kArrayForms = "indices like 0-15, 1,3,7-9 or 0-15:4%2";
 
 // Adds one piece "a", "a-b" or "a-b:step" to the set.
-Result<base::Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& indices) {
+Result<Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& indices) {
   std::string_view range = piece, step_text = "1";
   if (const std::size_t colon = piece.find(':'); colon != std::string_view::npos) {
     range = piece.substr(0, colon);
@@ -172,7 +172,7 @@ Result<base::Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& in
   if (indices.size() + count > kMaxArrayTasks)
     return Invalid("an array of more than " + std::to_string(kMaxArrayTasks) + " tasks");
   for (std::int64_t index = *first; index <= *last; index += *step) indices.insert(index);
-  return base::Unit{};
+  return Unit{};
 }
 
 }  // namespace

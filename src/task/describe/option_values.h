@@ -22,17 +22,17 @@ std::unexpected<base::Error> Expected(std::string_view expected, std::string_vie
 //   2026-03-01, 2026-03-01T14:05[:30][Z]    local time, or UTC with Z
 //   14:05[:30], midnight, noon              the next one, local time
 //   now, now+1hour, now+90 (seconds), tomorrow, +30m, +1h30m
-base::Result<base::Time> ParseBegin(std::string_view text, base::Time now);
+Result<base::Time> ParseBegin(std::string_view text, base::Time now);
 
 struct ArrayPlan {
   std::vector<std::int64_t> indices;  // ascending, each once
   std::optional<std::int64_t> limit;  // "%n"
 };
 // "0-15", "1,3,7-9", "0-15:4", each with "%n" at the end.
-base::Result<ArrayPlan> ParseArray(std::string_view text);
+Result<ArrayPlan> ParseArray(std::string_view text);
 
 // "afterok:1:2,afterany:3,afternotok:4".
-base::Result<std::vector<core::Dependency>> ParseDependencies(std::string_view text);
+Result<std::vector<core::Dependency>> ParseDependencies(std::string_view text);
 
 struct GpuCount {
   int gpus = 1;
@@ -41,15 +41,15 @@ struct GpuCount {
   bool counted = true;               // false: no count of GPUs given
 };
 // "2", "a100:2".
-base::Result<GpuCount> ParseGpus(std::string_view text);
+Result<GpuCount> ParseGpus(std::string_view text);
 // "gpu:2", "gpu:a100:2", "gpu", "none", also with other resources: "gpu:2,lscratch:100". "shard:4"
 // and "mps:50" mean one GPU.
-base::Result<GpuCount> ParseGres(std::string_view text);
+Result<GpuCount> ParseGres(std::string_view text);
 
 // "2,3", "GPU-5d6e…": names of GPUs without repetition.
-base::Result<std::vector<std::string>> ParseGpuNames(std::string_view text);
+Result<std::vector<std::string>> ParseGpuNames(std::string_view text);
 // A part of a GPU's name: "a100", "RTX 6000"; "any" is empty.
-base::Result<std::optional<std::string>> ParseGpuType(std::string_view text);
+Result<std::optional<std::string>> ParseGpuType(std::string_view text);
 
 struct Constraint {
   std::optional<std::string> gpu_type;
@@ -59,7 +59,7 @@ struct Constraint {
 Constraint ParseConstraint(std::string_view text);
 
 // "30%" or "0.3" -> 0.3; from 0.01 to 1.
-base::Result<double> ParseShare(std::string_view text);
+Result<double> ParseShare(std::string_view text);
 
 struct ExportPlan {
   bool all = true;  // start with the submitter's environment
@@ -67,6 +67,6 @@ struct ExportPlan {
   std::vector<std::pair<std::string, std::optional<std::string>>> variables;
 };
 // "ALL", "NONE", "NAME,NAME=value", "ALL,NAME=value".
-base::Result<ExportPlan> ParseExport(std::string_view text);
+Result<ExportPlan> ParseExport(std::string_view text);
 
 }  // namespace carma::task

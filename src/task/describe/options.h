@@ -25,7 +25,7 @@ const OptionInfo* FindOption(std::string_view name_or_letter);
 // Stores a value in the draft of a description; on error the draft is unchanged. file: where an
 // option about the training was read. Errors: kInvalid, with what was expected but not where.
 struct Draft;
-base::Result<base::Unit> StoreOption(const OptionInfo& option, std::string_view value,
-                                     std::string_view file, Draft& draft);
+Result<Unit> StoreOption(const OptionInfo& option, std::string_view value, std::string_view file,
+                         Draft& draft);
 
 }  // namespace carma::task

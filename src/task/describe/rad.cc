@@ -24,14 +24,14 @@ std::string_view KeyOf(std::string_view line) {
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return {};
   const std::string_view key = base::Trim(line.substr(0, colon));
-  const bool word = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+  const bool word = !key.empty() && std::ranges::all_of(key, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
   });
   return word ? key : std::string_view();
 }
 
 bool IsKnownKey(std::string_view key) {
-  return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+  return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
 // The text before a '#' that is at the start or after a blank.
@@ -84,8 +84,8 @@ class Parser {
 
   // A file has the named form if some line starts with a known "key:".
   bool IsNamed() const {
-    return std::any_of(lines_.begin(), lines_.end(),
-                       [](std::string_view line) { return IsKnownKey(KeyOf(line)); });
+    return std::ranges::any_of(lines_,
+                               [](std::string_view line) { return IsKnownKey(KeyOf(line)); });
   }
 
   Result<Unit> ReadNamed() {
@@ -100,7 +100,7 @@ class Parser {
       if (IsCondaLine(line)) {
         read = ReadConda(i + 1, line);
       } else if (!key.empty()) {
-        if (std::find(seen.begin(), seen.end(), key) != seen.end())
+        if (std::ranges::find(seen, key) != seen.end())
           return Wrong(i + 1, "'" + std::string(key) + ":' for the second time");
         seen.push_back(key);
         read = ReadKey(i + 1, key, base::Trim(line.substr(line.find(':') + 1)));

@@ -50,11 +50,10 @@ struct RadFile {
 
 // Detects the form. Errors: kInvalid "path:line: …": not UTF-8, NUL bytes, too long, cut short,
 // numbers out of range, no command, a command that needs a shell (; | & > < ` $().
-base::Result<RadFile> ParseRad(std::string_view text, std::string_view path);
+Result<RadFile> ParseRad(std::string_view text, std::string_view path);
 
 // Adds the file's settings to the description; a relative model path is relative to the file's own
 // folder. Errors: as ParseRad.
-base::Result<base::Unit> ApplyRad(std::string_view text, std::string_view path,
-                                  Description& description);
+Result<Unit> ApplyRad(std::string_view text, std::string_view path, Description& description);
 
 }  // namespace carma::task

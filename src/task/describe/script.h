@@ -32,16 +32,15 @@ struct Directives {
 // Lines starting with "##" or "# " are plain comments; a blank and '#' end a directive line.
 // Errors: kInvalid "path:line: …": unknown #CARMA option, missing or surplus value, unclosed
 // quote, a directive line longer than 8 KiB, NUL bytes, more than kMaxScriptBytes, no "#!" line.
-base::Result<Directives> ReadDirectives(std::string_view text, std::string_view path);
+Result<Directives> ReadDirectives(std::string_view text, std::string_view path);
 
 // Makes the script the description's command and its directives the first settings.
 // Errors: as ReadDirectives, and those of Description::Set with "path:line".
-base::Result<base::Unit> ApplyScript(std::string_view text, std::string_view path,
-                                     std::vector<std::string> args, Description& description);
+Result<Unit> ApplyScript(std::string_view text, std::string_view path,
+                         std::vector<std::string> args, Description& description);
 
 // Options of sbatch's command line, which override those of the script applied before:
 // "--ntasks=4", each with its value in one word. Errors: kInvalid "sbatch: …".
-base::Result<base::Unit> ApplySbatch(const std::vector<std::string>& words,
-                                     Description& description);
+Result<Unit> ApplySbatch(const std::vector<std::string>& words, Description& description);
 
 }  // namespace carma::task

@@ -16,6 +16,6 @@ namespace carma::task {
 enum class WordRules { kWords, kCommand };
 
 // Errors: kInvalid: unclosed quote, trailing backslash, text that the rules refuse.
-base::Result<std::vector<std::string>> SplitShellWords(std::string_view line, WordRules rules);
+Result<std::vector<std::string>> SplitShellWords(std::string_view line, WordRules rules);
 
 }  // namespace carma::task

@@ -240,7 +240,7 @@ std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& ta
     return read(
                option,
                [](const std::string& text) -> std::optional<std::int64_t> {
-                 const base::Result<std::int64_t> mib = base::ParseMemoryMib(text);
+                 const Result<std::int64_t> mib = base::ParseMemoryMib(text);
                  return mib ? std::optional(*mib) : std::nullopt;
                },
                core::kMaxHostMemoryMib)

@@ -96,8 +96,7 @@ struct TaskSpec : core::TaskRequest {
   std::optional<int> lease_retries;
 
   // The fields in JSON, as in the body of POST /v1/tasks.
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& task) {
+  static void VisitFields(auto& field, auto& task) {
     field("name", task.name, "Name shown in lists; default: base name of the script or command.",
           {.max_bytes = kMaxNameBytes,
            .fits = [](std::string_view name) { return !name.empty() && IsOneLine(name); },
@@ -224,7 +223,7 @@ std::string UmaskText(mode_t bits);
 
 // Checks all rules for a spec: limits, UTF-8 names, absolute paths, no NUL bytes, ranges. Errors:
 // kInvalid "field: expected …".
-base::Result<base::Unit> Validate(const TaskSpec& spec);
+Result<Unit> Validate(const TaskSpec& spec);
 
 // The core's part of the description, as a request of this user.
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user = {});
@@ -244,7 +243,7 @@ class SpecWriter {
 };
 // common: values of absent fields. Errors: kInvalid with JSON pointer; unknown fields are refused;
 // Validate() is applied.
-base::Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
+Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 
 // Words for the names of a task's files.
 struct PathWords {

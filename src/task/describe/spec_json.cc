@@ -38,7 +38,7 @@ Result<TaskSpec> SpecFromJson(const Json& json, const std::string& pointer,
                               const TaskSpec& common) {
   TaskSpec spec = CARMA_TRY(base::FieldsFromJson(json, pointer, base::Unknown::kRefused, common));
   FillDefaults(spec);
-  if (Result<base::Unit> valid = Validate(spec); !valid)
+  if (Result<Unit> valid = Validate(spec); !valid)
     return Invalid(pointer + "/" + valid.error().message);
   return spec;
 }
@@ -83,7 +83,7 @@ Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common)
 
 std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json) {
   if (spec_json.find("\"lease\":") == std::string::npos) return std::nullopt;
-  base::Result<TaskSpec> spec = SpecFromJsonText(spec_json);
+  Result<TaskSpec> spec = SpecFromJsonText(spec_json);
   return spec && spec->lease ? std::optional(*std::move(spec)) : std::nullopt;
 }
 

@@ -15,13 +15,13 @@ namespace carma::task {
 nlohmann::json ToJson(const TaskSpec& spec);
 // pointer: of this object inside its document, "/tasks/3"; common: values of absent fields. Errors:
 // as SpecFromJsonText.
-base::Result<TaskSpec> SpecFromJson(const nlohmann::json& json, const std::string& pointer,
-                                    const TaskSpec& common = {});
+Result<TaskSpec> SpecFromJson(const nlohmann::json& json, const std::string& pointer,
+                              const TaskSpec& common = {});
 // Fields shared by many tasks; need not be a complete description.
-base::Result<TaskSpec> CommonFromJson(const nlohmann::json& json, const std::string& pointer);
+Result<TaskSpec> CommonFromJson(const nlohmann::json& json, const std::string& pointer);
 
 // A stored description without its environment, which is most of it.
-base::Result<TaskSpec> SpecButEnvironment(std::string_view spec_json);
+Result<TaskSpec> SpecButEnvironment(std::string_view spec_json);
 // The stored description if it is a lease's; others are not parsed.
 std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json);
 

@@ -15,15 +15,13 @@ namespace carma::task {
 using Parameters = std::map<std::string, std::string>;
 
 // "lr=0.1,0.01": the values of one parameter. Errors: kInvalid.
-base::Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(
-    std::string_view text);
+Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(std::string_view text);
 // A CSV table: parameters in the header, a combination on each line. where: its name for messages.
 // Errors: kInvalid "sweep.csv:3: …".
-base::Result<std::vector<Parameters>> ParseSweepTable(std::string_view text,
-                                                      std::string_view where);
+Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::string_view where);
 // All combinations of the values with the lines of the table, the last parameter varying fastest.
 // Errors: kInvalid: a repeated name, too many names or tasks.
-base::Result<std::vector<Parameters>> Combinations(
+Result<std::vector<Parameters>> Combinations(
     const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters,
     const std::vector<Parameters>& table);
 

@@ -18,8 +18,7 @@ struct TrainingWord {
   std::string value;  // "on" for a switch
   std::string from;   // "train.sh:12: --max_length"; empty: an option of the command line
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& word) {
+  static void VisitFields(auto& field, auto& word) {
     field("name", word.name, "Name of an option of carma submit, without dashes.",
           {.max_bytes = 64, .fits = IsName, .expected = "an option that describes a training run"});
     field("value", word.value, "Its value; on for a switch.", kValue);

@@ -35,11 +35,11 @@ class LeaseBook {
   std::optional<LeaseKey> KeyOf(core::TaskId id) const;
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
   std::vector<std::string> Outputs(core::TaskId id) const;
-  base::Result<base::Unit> MayHaveLease(pid_t pid) const;
+  Result<Unit> MayHaveLease(pid_t pid) const;
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
   // Checks that the process may adopt the lease. True: it has adopted it before. Errors: as
   // LeaseLauncher::AdoptLease.
-  base::Result<bool> MayAdopt(core::TaskId id, const LeaseProcess& process) const;
+  Result<bool> MayAdopt(core::TaskId id, const LeaseProcess& process) const;
 
   std::map<core::TaskId, Lease> all;
 
@@ -49,7 +49,7 @@ class LeaseBook {
 
 // Writes the new member to disk with earlier ones; a waiting lease keeps its keeper, if any.
 // Errors: kConflict: it has ended, too many; those of the disk.
-base::Result<base::Unit> AddLeaseMember(Lease& lease, LeaseMember member);
+Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
 // The environment variables for the process of a granted lease.
 std::map<std::string, std::string> EnvironmentOf(const LaunchOrder& order);

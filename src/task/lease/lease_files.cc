@@ -27,7 +27,7 @@ constexpr std::string_view kKeeper = "keeper ", kMember = "process ", kEnd = "en
 Result<Unit> Append(const std::string& dir, int flags, std::string_view lines) {
   const std::string path = dir + "/" + kLeaseFile;
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0600));
-  if (!fd) return base::FailErrno(errno, path);
+  if (!fd) return FailErrno(errno, path);
   const off_t before = ::lseek(fd.get(), 0, SEEK_END);
   if (Result<Unit> written = base::WriteAll(fd.get(), lines); !written) {
     if (before >= 0) (void)!::ftruncate(fd.get(), before);

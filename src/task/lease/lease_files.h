@@ -62,10 +62,10 @@ struct Lease {
 
 // Readers see a whole line or nothing while the machine runs. It is not synced, because a power
 // failure also ends the processes in question. Errors: the system's; nothing is stored then.
-base::Result<base::Unit> KeepGrant(const Lease& lease);
+Result<Unit> KeepGrant(const Lease& lease);
 // Appends members to the stored ones.
-base::Result<base::Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members);
-base::Result<base::Unit> KeepEnd(const Lease& lease, const LeaseEnd& end);
+Result<Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members);
+Result<Unit> KeepEnd(const Lease& lease, const LeaseEnd& end);
 
 // Reads the lease without its members. Empty: the folder is not that of a lease.
 std::optional<Lease> ReadGrant(const std::string& dir);

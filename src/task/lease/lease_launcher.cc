@@ -52,7 +52,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     constexpr const char* kDoing = "preparing to watch leases";
     CARMA_TRY(poll_.Open(kDoing));
     if (others_->PollFd() >= 0 && !poll_.Watch(others_->PollFd(), kOthers))
-      return base::FailErrno(errno, kDoing);
+      return FailErrno(errno, kDoing);
     if (options_.ends_dir.empty()) return Unit{};
     return base::MakeDirs(options_.ends_dir, 0700);
   }

@@ -60,8 +60,8 @@ class LeaseLauncher : public Launcher {
   };
 
   // others: starts all tasks that are no leases. Errors: the system's.
-  static base::Result<std::unique_ptr<LeaseLauncher>> Make(std::unique_ptr<Launcher> others,
-                                                           Options options);
+  static Result<std::unique_ptr<LeaseLauncher>> Make(std::unique_ptr<Launcher> others,
+                                                     Options options);
   virtual void Listen(Listener listener) = 0;
   // Watches the process of a waiting lease. Called once it is durable, and again after a restart.
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
@@ -79,20 +79,20 @@ class LeaseLauncher : public Launcher {
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const { return book_.ProcessOf(id); }
   // Lets another step of the job, given by its keeper, share an adopted lease with a key. Errors:
   // kConflict: not adopted, no key, the process has ended; those of the disk.
-  virtual base::Result<base::Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) = 0;
+  virtual Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) = 0;
   // Makes the process the task and returns its environment. The same process may ask again. Errors:
   // kConflict: not granted, adopted by another, ended, or a process that cannot have a lease;
   // kDenied: not below a keeper of the lease; errors of the disk (then nothing has happened).
-  virtual base::Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
+  virtual Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
   // Errors: kConflict: the process cannot have a lease.
-  base::Result<base::Unit> MayHaveLease(pid_t pid) const { return book_.MayHaveLease(pid); }
+  Result<Unit> MayHaveLease(pid_t pid) const { return book_.MayHaveLease(pid); }
   // The processes of a step's lease that the driver lists on its GPUs. For each new one the files
   // that its processes write to are recorded, because they are needed after its end: Outputs().
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) { book_.SeenOnGpus(id, pids); }
   std::vector<std::string> Outputs(core::TaskId id) const { return book_.Outputs(id); }
   // Takes the owner's report of how the lease has ended. Errors: kConflict: not adopted; errors of
   // the disk.
-  virtual base::Result<base::Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;
+  virtual Result<Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;
 
  protected:
   explicit LeaseLauncher(pid_t daemon) : book_(daemon) {}

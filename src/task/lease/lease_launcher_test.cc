@@ -192,8 +192,7 @@ TEST_F(LeaseLauncherTest, IsGrantedAdoptedAndEndsWithItsProcess) {
   Stranger stranger;
   launcher_->Watch(kTask, stranger.process());
   EXPECT_FALSE(launcher_->Granted(kTask));
-  EXPECT_EQ(launcher_->AdoptLease(kTask, stranger.process()).error().code,
-            base::ErrorCode::kConflict)
+  EXPECT_EQ(launcher_->AdoptLease(kTask, stranger.process()).error().code, ErrorCode::kConflict)
       << "nothing before the grant";
   launcher_->Start(Order(stranger.process()));
   EXPECT_TRUE(launcher_->Granted(kTask));
@@ -222,7 +221,7 @@ TEST_F(LeaseLauncherTest, OneProcessAloneAdoptsIt) {
   launcher_->Start(Order(first.process()));
   ASSERT_TRUE(launcher_->AdoptLease(kTask, second.process())) << "another of the owner's may";
   const auto refused = launcher_->AdoptLease(kTask, first.process());
-  EXPECT_EQ(refused.error().code, base::ErrorCode::kConflict);
+  EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
   EXPECT_THAT(refused.error().message, HasSubstr("was adopted by process"));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
   first.End();
@@ -239,7 +238,7 @@ TEST_F(LeaseLauncherTest, OfAStepAllThatLivesBelowItsKeeperMayHaveIt) {
   EXPECT_EQ(launcher_->LeasesOfJob(12).size(), 1U);
   EXPECT_THAT(launcher_->LeasesOfJob(13), IsEmpty());
   const LeaseProcess above = *FindLeaseProcess(1);
-  EXPECT_EQ(launcher_->AdoptLease(kTask, above).error().code, base::ErrorCode::kDenied);
+  EXPECT_EQ(launcher_->AdoptLease(kTask, above).error().code, ErrorCode::kDenied);
   Stranger first, second;
   const auto environment = launcher_->AdoptLease(kTask, first.process());
   ASSERT_TRUE(environment) << environment.error().message;
@@ -452,7 +451,7 @@ TEST_F(LeaseLauncherTest, NoLeaseIsForTheFirstProcessNorForTheDaemonAndThoseAbov
   Restart();
   EXPECT_THAT(launcher_->MayHaveLease(1).error().message,
               HasSubstr("the first process of this machine"));
-  EXPECT_EQ(launcher_->MayHaveLease(options_.daemon).error().code, base::ErrorCode::kConflict);
+  EXPECT_EQ(launcher_->MayHaveLease(options_.daemon).error().code, ErrorCode::kConflict);
   EXPECT_THAT(launcher_->MayHaveLease(::getpid()).error().message, HasSubstr("ancestor of carmad"));
   const auto has_child = [&] { return !Descendants(options_.daemon).empty(); };
   for (int i = 0; i < 6000 && !has_child(); ++i) ::poll(nullptr, 0, 10);
@@ -462,8 +461,7 @@ TEST_F(LeaseLauncherTest, NoLeaseIsForTheFirstProcessNorForTheDaemonAndThoseAbov
   Stranger stranger;
   EXPECT_TRUE(launcher_->MayHaveLease(stranger.process().process.pid));
   launcher_->Start(Order(stranger.process()));
-  EXPECT_EQ(launcher_->AdoptLease(kTask, daemon.process()).error().code,
-            base::ErrorCode::kConflict);
+  EXPECT_EQ(launcher_->AdoptLease(kTask, daemon.process()).error().code, ErrorCode::kConflict);
   ::kill(served, SIGKILL);
 }
 

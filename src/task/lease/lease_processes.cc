@@ -47,7 +47,7 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::error_code ignored;
   const std::filesystem::path threads = fmt::format("/proc/{}/task", pid);
   for (const auto& thread : std::filesystem::directory_iterator(threads, ignored)) {
-    const base::Result<std::string> text =
+    const Result<std::string> text =
         base::ReadFile(thread.path().string() + "/children", kMaxStatusBytes);
     if (!text) continue;
     for (const std::string_view word : base::SplitWords(*text)) {

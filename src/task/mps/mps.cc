@@ -31,12 +31,12 @@ std::string_view LogText(std::string_view line) {
 template <class Predicate>
 bool AnyLogText(std::string_view log, Predicate holds) {
   const std::vector<std::string_view> lines = base::Split(log, '\n');
-  return std::any_of(lines.begin(), lines.end(),
-                     [&holds](std::string_view line) { return holds(base::Trim(LogText(line))); });
+  return std::ranges::any_of(
+      lines, [&holds](std::string_view line) { return holds(base::Trim(LogText(line))); });
 }
 
 std::size_t GpuCount(const std::string& gpus) {
-  return 1 + static_cast<std::size_t>(std::count(gpus.begin(), gpus.end(), ','));
+  return 1 + static_cast<std::size_t>(std::ranges::count(gpus, ','));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ std::map<std::string, std::string> WithoutMpsEnvironment();
 // Parses processes, one per line, as in the answers of get_server_list and get_client_list; with
 // protocol 3 the first value of each CSV line of `client list`. Errors: kInvalid with the wrong
 // line, kInvalid beyond 4096 lines.
-base::Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
+Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
 
 enum class MpsServerState {
   kActive,
@@ -80,7 +80,7 @@ enum class MpsServerState {
   kUnknown,  // it runs; drivers before branch 550 report no more
 };
 // Errors: kNotFound: there is no such server (any more); kInvalid: any other answer.
-base::Result<MpsServerState> ParseMpsServerState(std::string_view text);
+Result<MpsServerState> ParseMpsServerState(std::string_view text);
 
 // A named server of protocol 3, from a line of `server list`: name, user, process, state and more.
 struct MpsServerRow {
@@ -90,7 +90,7 @@ struct MpsServerRow {
   MpsServerState state = MpsServerState::kStarting;
 };
 // Errors: kInvalid with the wrong line.
-base::Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text);
+Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text);
 
 // The SMs of a GPU under a server with static SM partitions (CUDA 13.1 and newer), as lspart
 // answers. Each client of such a server needs a partition, and no other client uses its SMs. The
@@ -107,16 +107,16 @@ struct MpsPartitions {
 };
 // gpu: its UUID; the answer has only the beginning. Errors: kInvalid with the wrong line,
 // kUnavailable with the answer if it has no line for this GPU.
-base::Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
+Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
 // Its id from the answer of `sm_partition add`. Errors: kUnavailable with the answer.
-base::Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu);
+Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu);
 // Chunks for this share of the SMs, 0..1: rounded down, so that shares that fit together do so in
 // chunks too, but at least one.
 int MpsChunks(double share, const MpsPartitions& of);
 
 // Checks the answer of terminate_client, which is empty or 0 on success. Errors: kUnavailable with
 // its text.
-base::Result<base::Unit> ParseMpsTermination(std::string_view text);
+Result<Unit> ParseMpsTermination(std::string_view text);
 
 // ---- logs. A line: "[2026-11-22 07:16:12.456 Control 30223] text" ----
 

@@ -22,7 +22,7 @@ struct MpsOrder {
 // The arguments after "carma-shim --mps".
 std::vector<std::string> ToArguments(const MpsOrder& order);
 // Errors: kInvalid.
-base::Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
+Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
 
 // Makes <dir>/<owner> (the user's, 0700; 0711 for a shared server) and, with the user's rights, the
 // folders below it, following no links. "-d" sets aside the logs of the previous daemon. Then

@@ -326,7 +326,7 @@ void MpsControl::End(const base::ProcessId& daemon, Deadline deadline) const {
 
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline) {
   setup.dir = "/tmp/carma-mps-XXXXXX";  // short: a socket's path is
-  if (::mkdtemp(setup.dir.data()) == nullptr) return base::FailErrno(errno, setup.dir);
+  if (::mkdtemp(setup.dir.data()) == nullptr) return FailErrno(errno, setup.dir);
   const std::string dir = setup.dir;
   // No server is started, so the choice of the GPU does not matter.
   const MpsServerId id = shared ? SharedMpsServer("0") : MpsServerId{::geteuid(), ::getegid(), "0"};

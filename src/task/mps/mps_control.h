@@ -53,26 +53,25 @@ class MpsControl {
   // each a sentence: kNotFound (no such program), kUnavailable (refused, ended, did not answer in
   // time, the server is in a faulted state), kDenied, kIo. A server that does not get ready is
   // ended. partitions: a daemon started by this call divides the SMs if the driver can do that.
-  base::Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
+  Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
   // Starts the daemon, asks it, and ends it again, without a server. The folder must be unused.
   // Errors: as Ready().
-  base::Result<MpsAbilities> Try(Deadline deadline) const;
+  Result<MpsAbilities> Try(Deadline deadline) const;
   // The running server; empty: no server or no daemon. Errors: kUnavailable.
-  base::Result<std::optional<MpsServer>> Look(Deadline deadline) const;
-  base::Result<std::vector<pid_t>> Clients(const MpsServer& server, Deadline deadline) const;
+  Result<std::optional<MpsServer>> Look(Deadline deadline) const;
+  Result<std::vector<pid_t>> Clients(const MpsServer& server, Deadline deadline) const;
   // Ends the client's GPU context cleanly; the process continues and gets error 810.
-  base::Result<base::Unit> TerminateClient(const MpsServer& server, pid_t client,
-                                           Deadline deadline) const;
+  Result<Unit> TerminateClient(const MpsServer& server, pid_t client, Deadline deadline) const;
 
   // ---- static SM partitions, of a server with one GPU ----
   // Whether the running daemon divides the SMs, so that each client needs a partition.
   bool DividesSms() const;
-  base::Result<MpsPartitions> Partitions(Deadline deadline) const;
+  Result<MpsPartitions> Partitions(Deadline deadline) const;
   // A new partition of this share of the SMs. Errors: kConflict: others leave too few;
   // kUnavailable: refused for another reason, or no answer.
-  base::Result<MpsPartition> AddPartition(double share, Deadline deadline) const;
+  Result<MpsPartition> AddPartition(double share, Deadline deadline) const;
   // Errors: kUnavailable.
-  base::Result<base::Unit> RemovePartition(const std::string& partition, Deadline deadline) const;
+  Result<Unit> RemovePartition(const std::string& partition, Deadline deadline) const;
 
   // Ends daemon and server, kills those left at the deadline, and removes the files in the pipe
   // directory. For a server without clients.
@@ -81,23 +80,23 @@ class MpsControl {
   const MpsServerId& id() const { return id_; }
 
  private:
-  base::Result<base::Unit> Start(Deadline deadline, bool partitions) const;
+  Result<Unit> Start(Deadline deadline, bool partitions) const;
   // Whether the control program offers static SM partitions, according to its help.
   bool OffersPartitions(Deadline deadline) const;
   // The control program's option for a shared server. Errors: kDenied: it has none, or we are not
   // root; otherwise its help could not be read.
-  base::Result<std::string> MultiUserOption(Deadline deadline) const;
+  Result<std::string> MultiUserOption(Deadline deadline) const;
   void EndLate() const;
   // asked: marks of the logs from before the server was requested; said: the daemon's answer.
   bool TakesClients(const MpsServer& server, const std::optional<MpsLogMark>& asked) const;
   base::Error WhyNoServer(const MpsLogMark& asked, const std::string& said) const;
   void End(const base::ProcessId& daemon, Deadline deadline) const;
-  base::Result<std::optional<MpsServer>> LookForNamed(Deadline deadline) const;
-  base::Result<std::string> StartServer(Deadline deadline) const;
+  Result<std::optional<MpsServer>> LookForNamed(Deadline deadline) const;
+  Result<std::string> StartServer(Deadline deadline) const;
   // Sends one command of protocol 2 and returns the answer. Errors: kUnavailable.
-  base::Result<std::string> Ask(const std::string& command, Deadline deadline) const;
-  base::Result<std::string> Run(const std::vector<std::string>& arguments, const std::string& input,
-                                Deadline deadline) const;
+  Result<std::string> Ask(const std::string& command, Deadline deadline) const;
+  Result<std::string> Run(const std::vector<std::string>& arguments, const std::string& input,
+                          Deadline deadline) const;
 
   MpsSetup setup_;
   MpsServerId id_;
@@ -107,7 +106,7 @@ class MpsControl {
 // Whether MPS works: MpsControl::Try() as this process's user in a temporary folder, whatever
 // setup.dir is. shared: whether a server for all users works. Errors: kDenied: this driver or this
 // user cannot have one.
-base::Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
+Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
 // Servers below `dir` with running control daemons, left by an earlier carmad. Only for the given
 // GPU sets, each as MpsServerId::gpus.

@@ -106,8 +106,8 @@ TEST(MpsAnswers, OfAServersStateAreUnderstoodOrAnError) {
   EXPECT_EQ(ParseMpsServerState("FAULT\n"), MpsServerState::kFault);
   EXPECT_EQ(ParseMpsServerState("Unknown command \"get_server_status\"\n"),
             MpsServerState::kUnknown);
-  EXPECT_EQ(ParseMpsServerState("Server 12 not found\n").error().code, base::ErrorCode::kNotFound);
-  EXPECT_EQ(ParseMpsServerState("").error().code, base::ErrorCode::kInvalid);
+  EXPECT_EQ(ParseMpsServerState("Server 12 not found\n").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(ParseMpsServerState("").error().code, ErrorCode::kInvalid);
   EXPECT_THAT(ParseMpsServerState("on fire").error().message, HasSubstr("'on fire'"));
 }
 

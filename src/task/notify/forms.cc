@@ -131,7 +131,7 @@ std::string Facts(const Json& message) {
 }
 
 Json Parsed(const std::string& message) {
-  base::Result<Json> json = base::ParseJson(message);
+  Result<Json> json = base::ParseJson(message);
   return json && json->is_object() ? *std::move(json) : Json::object();
 }
 

@@ -8,8 +8,8 @@ std::string ToText(const NoticeOrder& order) {
   return base::DumpJson(base::FieldsToJson(order, base::Absent::kNull));
 }
 
-base::Result<NoticeOrder> ParseNoticeOrder(std::string_view text) {
-  const base::Result<base::Json> json = base::ParseJson(text);
+Result<NoticeOrder> ParseNoticeOrder(std::string_view text) {
+  const Result<base::Json> json = base::ParseJson(text);
   if (!json) return std::unexpected(json.error());
   return base::FieldsFromJson<NoticeOrder>(*json, "", base::Unknown::kRefused);
 }

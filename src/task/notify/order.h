@@ -28,8 +28,7 @@ struct NoticeOrder {
   // Maximum processes and threads of its user, as for a task; 0: no limit.
   std::int64_t max_processes = 0;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& order) {
+  static void VisitFields(auto& field, auto& order) {
     field("target", order.target, "", {.required = true});
     field("event", order.event);
     field("text", order.text);
@@ -47,7 +46,7 @@ struct NoticeOrder {
 
 std::string ToText(const NoticeOrder& order);
 // Errors: kInvalid.
-base::Result<NoticeOrder> ParseNoticeOrder(std::string_view text);
+Result<NoticeOrder> ParseNoticeOrder(std::string_view text);
 
 // Exit codes of carma-notify; it prints a failure as one line on standard output.
 inline constexpr int kNoticeSent = 0;

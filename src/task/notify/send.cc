@@ -122,7 +122,7 @@ SendResult SendWebhook(const NoticeOrder& order, const NotifyTarget& target, con
   run.more_input = CurlConfig(request, order);
   run.limit += std::chrono::seconds(5);  // the message of its own limit is clearer
   const Result<RunResult> ran = RunBounded(run);
-  if (!ran && ran.error().code == base::ErrorCode::kNotFound)
+  if (!ran && ran.error().code == ErrorCode::kNotFound)
     return Failed("curl, which sends webhooks, is not installed");
   if (!ran) return Again(ran.error().message);
   if (const std::string trouble = TroubleOf(*ran, order); !trouble.empty())
@@ -148,10 +148,10 @@ SendResult SendToProgram(const NoticeOrder& order, const NotifyTarget& target,
 }
 
 // Gives up our rights for good. Errors: the system's.
-Result<base::Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
-  if (!CanSwitchUser()) return base::Unit{};
+Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
+  if (!CanSwitchUser()) return Unit{};
   const bool nobody = order.uid == 0 && target.kind == NotifyKind::kWebhook;
-  if (order.uid == 0 && !nobody) return base::Unit{};
+  if (order.uid == 0 && !nobody) return Unit{};
   const Result<UserInfo> user =
       LookUpUser(nobody ? kNobody : order.uid, nobody ? kNobody : order.gid);
   if (!user) return std::unexpected(user.error());
@@ -160,12 +160,12 @@ Result<base::Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& targ
 
 // The limits of a task. Mail programs deliver with the rights of their own group, and continue in
 // the background.
-Result<base::Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
-  if (target.kind == NotifyKind::kMail) return base::Unit{};
+Result<Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
+  if (target.kind == NotifyKind::kMail) return Unit{};
   LimitProcesses(order.max_processes);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // whatever leaves its group becomes our child
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return base::FailErrno(errno, "no_new_privs");
-  return base::Unit{};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return FailErrno(errno, "no_new_privs");
+  return Unit{};
 }
 
 // Ends everything that an ended program has left running.
@@ -210,9 +210,9 @@ int RunNotify() {
   if (!order) return Say(Failed(order.error().message));
   const Result<NotifyTarget> target = ParseNotifyTarget(order->target);
   if (!target) return Say(Failed(target.error().message));
-  if (const Result<base::Unit> taken = TakeRights(*order, *target); !taken)
+  if (const Result<Unit> taken = TakeRights(*order, *target); !taken)
     return Say(Again(taken.error().message));
-  if (const Result<base::Unit> limited = TakeLimits(*order, *target); !limited)
+  if (const Result<Unit> limited = TakeLimits(*order, *target); !limited)
     return Say(Again(limited.error().message));
   const SendResult result = Send(*order);
   if (target->kind != NotifyKind::kMail) EndWhatIsLeft();

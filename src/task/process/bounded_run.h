@@ -30,6 +30,6 @@ struct RunResult {
 };
 // Runs it without a shell. A program that does not read its input, or that even a kill does not
 // end, cannot block us. Errors: kNotFound (no such program), kUnavailable.
-base::Result<RunResult> RunBounded(const RunRequest& request);
+Result<RunResult> RunBounded(const RunRequest& request);
 
 }  // namespace carma::task

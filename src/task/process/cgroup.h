@@ -59,7 +59,7 @@ CgroupControls EnableControls(const CgroupBase& base);
 class TaskCgroup {
  public:
   // Makes <base>/<name>. Errors: the system's, for example when the tree is read-only.
-  static base::Result<TaskCgroup> Create(const std::string& base, const std::string& name);
+  static Result<TaskCgroup> Create(const std::string& base, const std::string& name);
   const std::string& path() const { return path_; }
   // The group's folder, for clone3(CLONE_INTO_CGROUP): a child born into its group costs nothing,
   // while moving a living process makes the kernel wait for all processors (tens of ms were seen).

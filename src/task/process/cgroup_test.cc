@@ -66,7 +66,7 @@ TEST(Cgroup, APlaceThatIsNotOursIsNone) {
 TEST(Cgroup, KillReachesEveryMemberAndTheGroupGoes) {
   const CgroupBase base = FindCgroupBase();
   if (base.path.empty()) GTEST_SKIP() << base.reason;
-  base::Result<TaskCgroup> group = TaskCgroup::Create(base.path, CgroupName(1, 1, ::getpid()));
+  Result<TaskCgroup> group = TaskCgroup::Create(base.path, CgroupName(1, 1, ::getpid()));
   if (!group) GTEST_SKIP() << group.error().message;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -160,7 +160,7 @@ TEST_F(FakeTree, WhatIsNotGivenIsTold) {
 }
 
 TEST_F(FakeTree, LimitsAreWrittenAsTheKernelReadsThem) {
-  const base::Result<TaskCgroup> group = TaskCgroup::Create(base_.path, "task");
+  const Result<TaskCgroup> group = TaskCgroup::Create(base_.path, "task");
   ASSERT_TRUE(group);
   EXPECT_FALSE(group->LimitMemory(512)) << "without the controller there is no such file";
   for (const char* file : {"memory.max", "memory.oom.group", "memory.swap.max", "cpu.weight",

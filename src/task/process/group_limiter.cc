@@ -35,10 +35,9 @@ std::vector<std::string> NoLimitWords(const std::vector<std::string>& words) {
   return LimitWords(none);
 }
 
-base::Result<base::Unit> LimitGpuMemory(const std::vector<std::string>& limiter,
-                                        const std::string& group,
-                                        const std::vector<std::string>& words,
-                                        std::chrono::milliseconds patience) {
+Result<Unit> LimitGpuMemory(const std::vector<std::string>& limiter, const std::string& group,
+                            const std::vector<std::string>& words,
+                            std::chrono::milliseconds patience) {
   std::vector<std::string> argv = limiter;
   argv.push_back(group);
   argv.insert(argv.end(), words.begin(), words.end());
@@ -46,7 +45,7 @@ base::Result<base::Unit> LimitGpuMemory(const std::vector<std::string>& limiter,
       RunBounded({.words = std::move(argv), .folder = "", .limit = patience});
   if (!ran) return Unavailable(ran.error().message);
   if (ran->late) return Unavailable("the driver does not answer");
-  if (ran->signal == 0 && ran->exit_code == 0) return base::Unit{};
+  if (ran->signal == 0 && ran->exit_code == 0) return Unit{};
   const std::string_view why = base::Trim(ran->errors);
   return Unavailable(why.empty() ? "the limiter failed" : std::string(why));
 }

@@ -29,9 +29,8 @@ inline constexpr std::chrono::milliseconds kLimiterPatience{3'000};
 
 // limiter: the program with its first arguments; group: full path. Blocks until it has ended.
 // Errors: kUnavailable with its output, or after the time limit.
-base::Result<base::Unit> LimitGpuMemory(const std::vector<std::string>& limiter,
-                                        const std::string& group,
-                                        const std::vector<std::string>& words,
-                                        std::chrono::milliseconds patience = kLimiterPatience);
+Result<Unit> LimitGpuMemory(const std::vector<std::string>& limiter, const std::string& group,
+                            const std::vector<std::string>& words,
+                            std::chrono::milliseconds patience = kLimiterPatience);
 
 }  // namespace carma::task

@@ -8,7 +8,7 @@
 namespace carma::task {
 
 void GiveUpMemoryProtection(const std::string& file) {
-  const base::Result<std::string> adjustment = base::ReadFile(file, 64);
+  const Result<std::string> adjustment = base::ReadFile(file, 64);
   if (!adjustment || !adjustment->starts_with('-')) return;
   const base::UniqueFd fd(::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (fd) (void)base::WriteAll(fd.get(), "0");

@@ -68,7 +68,7 @@ std::vector<pid_t> ProcessesWithVariable(uid_t uid, const std::string& assignmen
   std::vector<pid_t> found;
   for (const pid_t pid : AllProcesses()) {
     if (!BelongsTo(pid, uid)) continue;
-    const base::Result<std::string> text =
+    const Result<std::string> text =
         base::ReadFile("/proc/" + std::to_string(pid) + "/environ", kMaxEnvironmentBytes);
     if (!text) continue;
     for (const std::string_view variable : base::Split(*text, '\0')) {
@@ -85,7 +85,7 @@ std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string&
   for (const pid_t pid : AllProcesses()) {
     if (!BelongsTo(pid, uid)) continue;
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
-    const base::Result<std::string> text =
+    const Result<std::string> text =
         base::ReadFile("/proc/" + std::to_string(pid) + "/cmdline", kMaxEnvironmentBytes);
     if (!stat || stat->dead() || !text) continue;
     const std::vector<std::string_view> words = base::Split(*text, '\0');  // the last one is empty

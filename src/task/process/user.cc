@@ -45,9 +45,9 @@ bool CanSwitchUser() {
 
 Result<Unit> BecomeUser(const UserInfo& user) {
   if (::setgroups(user.groups.size(), user.groups.data()) != 0)
-    return base::FailErrno(errno, "setgroups");
-  if (::setresgid(user.gid, user.gid, user.gid) != 0) return base::FailErrno(errno, "setgid");
-  if (::setresuid(user.uid, user.uid, user.uid) != 0) return base::FailErrno(errno, "setuid");
+    return FailErrno(errno, "setgroups");
+  if (::setresgid(user.gid, user.gid, user.gid) != 0) return FailErrno(errno, "setgid");
+  if (::setresuid(user.uid, user.uid, user.uid) != 0) return FailErrno(errno, "setuid");
   return Unit{};
 }
 

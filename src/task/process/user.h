@@ -23,14 +23,14 @@ struct UserInfo {
 // Asks the system's user database, which may be on the network: blocks; shim only.
 // An unknown uid gives a user without name and with the one group.
 // Errors: kUnavailable if the database cannot answer.
-base::Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
+Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
 // True if this process may switch users (it runs as root).
 bool CanSwitchUser();
 
 // Sets groups, group and user (real, effective and saved) irreversibly. Only in a child that is
 // about to exec. Errors: the system's.
-base::Result<base::Unit> BecomeUser(const UserInfo& user);
+Result<Unit> BecomeUser(const UserInfo& user);
 
 // Also only in such a child. A fork bomb must not use up the processes that the daemon and other
 // users need; 0: no limit.

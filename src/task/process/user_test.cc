@@ -21,14 +21,14 @@ UserInfo Nobody() {
 }
 
 TEST(User, OurOwnUserIsKnownOrAtLeastNumbered) {
-  const base::Result<UserInfo> user = LookUpUser(::getuid(), ::getgid());
+  const Result<UserInfo> user = LookUpUser(::getuid(), ::getgid());
   ASSERT_TRUE(user) << user.error().message;
   EXPECT_EQ(user->uid, ::getuid());
   EXPECT_FALSE(user->groups.empty());
 }
 
 TEST(User, AnUnknownNumberHasItsOneGroup) {
-  const base::Result<UserInfo> user = LookUpUser(3'999'999'999U, 3'999'999'998U);
+  const Result<UserInfo> user = LookUpUser(3'999'999'999U, 3'999'999'998U);
   ASSERT_TRUE(user) << user.error().message;
   EXPECT_EQ(user->name, "");
   EXPECT_EQ(user->groups, std::vector<gid_t>{3'999'999'998U});
@@ -58,7 +58,7 @@ TEST(User, WornRightsMakeTheUsersFilesAndCannotReadRoots) {
 
 TEST(User, WornRightsHaveTheirOwnUmask) {
   const mode_t before = ::umask(022);
-  const base::Result<UserInfo> self = LookUpUser(::getuid(), ::getgid());
+  const Result<UserInfo> self = LookUpUser(::getuid(), ::getgid());
   ASSERT_TRUE(self);
   {
     WornRights rights(*self, 077);

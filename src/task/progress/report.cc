@@ -24,10 +24,10 @@ std::string ToText(const ProgressReport& report) {
   return base::DumpJson(base::FieldsToJson(report, base::Absent::kLeftOut)) + "\n";
 }
 
-base::Result<ProgressReport> ParseProgressReport(std::string_view text) {
-  const base::Result<base::Json> json = base::ParseJson(text);
+Result<ProgressReport> ParseProgressReport(std::string_view text) {
+  const Result<base::Json> json = base::ParseJson(text);
   if (!json) return std::unexpected(json.error());
-  base::Result<ProgressReport> report =
+  Result<ProgressReport> report =
       base::FieldsFromJson<ProgressReport>(*json, "", base::Unknown::kPassedOver);
   // Both are shown as they are.
   if (report && (!ProgressReport::IsPhase(report->phase) || !ProgressReport::IsUnit(report->unit)))

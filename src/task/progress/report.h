@@ -25,8 +25,7 @@ struct ProgressReport {
   std::int64_t longest_step_ms = 0;
   bool stalled = false;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& report) {
+  static void VisitFields(auto& field, auto& report) {
     constexpr base::FieldRule kCount{.least = 0, .most = 1e15};
     field("phase", report.phase, "Its present phase.",
           {.max_bytes = 16, .fits = IsPhase, .words = "train,eval"});
@@ -56,7 +55,7 @@ struct ProgressReport {
 
 // Converts to one line of JSON and back, from any bytes. Errors: kInvalid.
 std::string ToText(const ProgressReport& report);
-base::Result<ProgressReport> ParseProgressReport(std::string_view text);
+Result<ProgressReport> ParseProgressReport(std::string_view text);
 
 // True if nothing has changed for ten times the longest step and for at least ten minutes.
 bool IsStalled(const ProgressReport& report, std::int64_t now_ms);

@@ -15,7 +15,7 @@ namespace carma::task {
 
 // Makes the folder with the order and the script. Errors: kInvalid if the order can never run,
 // kConflict if the attempt already has an owner, else the system's.
-base::Result<base::Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup);
+Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup);
 
 enum class OutcomeKind {
   kLives,       // its shim runs
@@ -47,7 +47,7 @@ std::size_t SweepAttempts(const std::string& folder,
                           const std::function<bool(core::TaskId, int attempt)>& kept);
 
 // Removes the folder, and the task's folder above if it is empty, without following links.
-base::Result<base::Unit> RemoveAttempt(const std::string& attempt_dir);
+Result<Unit> RemoveAttempt(const std::string& attempt_dir);
 
 std::optional<ShimStarted> ReadStarted(const std::string& attempt_dir);
 

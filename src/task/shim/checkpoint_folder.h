@@ -19,7 +19,7 @@ std::string CheckpointFolder(const ShimOrder& order);
 
 // Makes the folder for a task known to checkpoint; if it cannot be made there, the task has to save
 // elsewhere. Errors: kConflict: it belongs to another user, or to a task of another carmad.
-base::Result<base::Unit> PrepareCheckpoints(const ShimOrder& order);
+Result<Unit> PrepareCheckpoints(const ShimOrder& order);
 
 // Called at the end of an attempt: removes the folder if it is empty, else writes the owner file.
 void SettleCheckpoints(const ShimOrder& order, const std::string& user);

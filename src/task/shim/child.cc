@@ -103,7 +103,7 @@ std::optional<LaunchError> ConnectStreams(const ChildPlan& plan) {
 
 std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   if (plan.user != nullptr) {
-    if (const base::Result<base::Unit> became = BecomeUser(*plan.user); !became) {
+    if (const Result<Unit> became = BecomeUser(*plan.user); !became) {
       return LaunchError{
           fmt::format("cannot become user {}: {}", plan.user->uid, became.error().message), false};
     }
@@ -174,7 +174,7 @@ std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan) {
   }
   child_end.reset();
   // The end of the stream means success: exec has closed the child's end of the pipe.
-  const base::Result<std::string> text = base::ReadAll(answer.get(), kMaxAnswerBytes);
+  const Result<std::string> text = base::ReadAll(answer.get(), kMaxAnswerBytes);
   if (text && text->empty()) return child;
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);

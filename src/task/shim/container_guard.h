@@ -24,8 +24,7 @@ struct GuardOrder {
   std::string script;                // a file of the user to be removed; or empty
   ContainerLimits limits = {};       // of the group
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& order) {
+  static void VisitFields(auto& field, auto& order) {
     field("uid", order.user.uid, "", {.required = true});
     field("gid", order.user.gid, "", {.required = true});
     field("groups", order.user.groups);
@@ -43,7 +42,7 @@ class ContainerGuard {
  public:
   // Starts the guard. The caller must not be a subreaper at that moment, so that the guard does not
   // become its child. Errors: the system's.
-  static base::Result<ContainerGuard> Start(const GuardOrder& order);
+  static Result<ContainerGuard> Start(const GuardOrder& order);
   // The task has ended. removes: its container, or a record of it, may still exist. Returns when it
   // is removed, or after a minute.
   void Finish(bool removes);

@@ -96,9 +96,9 @@ Result<std::string> CopyScript(const ShimOrder& order, const std::string& text) 
   std::string path =
       fmt::format("/tmp/{}-XXXXXX", ContainerName(BooksWord(order.books), order.id, order.attempt));
   const base::UniqueFd file(::mkostemp(path.data(), O_CLOEXEC));
-  if (!file) return base::FailErrno(errno, "cannot write the script to " + path);
-  base::Result<base::Unit> written = base::WriteAll(file.get(), text);
-  if (written && ::fchmod(file.get(), 0500) != 0) written = base::FailErrno(errno, "fchmod");
+  if (!file) return FailErrno(errno, "cannot write the script to " + path);
+  Result<Unit> written = base::WriteAll(file.get(), text);
+  if (written && ::fchmod(file.get(), 0500) != 0) written = FailErrno(errno, "fchmod");
   if (written) return path;
   ::unlink(path.c_str());
   return std::unexpected(written.error());

@@ -16,11 +16,11 @@ namespace carma::task {
 // the current rights, and mounts home, working folder, checkpoint folder, the MPS server's folder
 // and the task's own mounts, if they exist. Removes variables from the environment that would
 // mislead the tool. Errors: kNotFound with the tools tried.
-base::Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
-                                         Environment& environment);
+Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
+                                   Environment& environment);
 
 // Copies the script to /tmp, readable for the task's user, because the shim's folder is closed to
 // users and so to Podman. Called with the user's rights. Errors: the system's.
-base::Result<std::string> CopyScript(const ShimOrder& order, const std::string& text);
+Result<std::string> CopyScript(const ShimOrder& order, const std::string& text);
 
 }  // namespace carma::task

@@ -41,7 +41,7 @@ std::vector<std::string> CondaPlaces(const std::string& name, const Environment&
                                      const std::string& home) {
   std::vector<std::string> places;
   const auto add = [&places](const std::string& place) {
-    if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
+    if (std::ranges::find(places, place) == places.end()) places.push_back(place);
   };
   for (const char* variable : {"CONDA_ENVS_PATH", "CONDA_ENVS_DIRS"}) {
     const std::string folders = Lookup(environment, variable);

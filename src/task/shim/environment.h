@@ -24,9 +24,9 @@ struct CondaEnv {
 // MAMBA_ROOT_PREFIX and CONDA_EXE, ~/.conda/envs, the usual folders in the home, /opt/conda.
 // "base" is a root itself. is_folder is called with <prefix>/bin and the user's rights.
 // Errors: kNotFound with every place searched.
-base::Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
-                                    const std::string& home,
-                                    const std::function<bool(const std::string&)>& is_folder);
+Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
+                              const std::string& home,
+                              const std::function<bool(const std::string&)>& is_folder);
 
 // The task's environment. Later sources have precedence: defaults (HOME USER LOGNAME SHELL PATH
 // PYTHONUNBUFFERED, only where missing), the submitter's variables, the conda environment, Slurm's
@@ -52,6 +52,6 @@ struct Shebang {
   std::string argument;     // the rest of the line as one argument, as in the kernel; or empty
 };
 // Errors: kInvalid with a sentence for the submitter: no "#!", a DOS line end, no absolute path.
-base::Result<Shebang> ParseShebang(std::string_view script);
+Result<Shebang> ParseShebang(std::string_view script);
 
 }  // namespace carma::task

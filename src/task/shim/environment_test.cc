@@ -152,7 +152,7 @@ TEST(Environment, CondaEnvironmentsAreFoundWhereCondaPutsThem) {
       {"no name", "", {}, "/bin", ""},
   };
   for (const Case& c : cases) {
-    const base::Result<CondaEnv> found =
+    const Result<CondaEnv> found =
         FindCondaEnv(c.wanted, c.environment, "/home/ada",
                      [&c](const std::string& path) { return path == c.exists; });
     EXPECT_EQ(found ? found->prefix : "", c.prefix) << c.name;
@@ -160,7 +160,7 @@ TEST(Environment, CondaEnvironmentsAreFoundWhereCondaPutsThem) {
 }
 
 TEST(Environment, AMissingCondaEnvironmentSaysWhereWeLooked) {
-  const base::Result<CondaEnv> found =
+  const Result<CondaEnv> found =
       FindCondaEnv("torch", {}, "/home/ada", [](const std::string&) { return false; });
   ASSERT_FALSE(found);
   EXPECT_THAT(found.error().message, HasSubstr("/home/ada/miniconda3/envs/torch"));
@@ -188,7 +188,7 @@ TEST(Shebang, IsReadAsTheKernelReadsIt) {
       {"DOS line ends", "#!/bin/sh\r\n", "", ""},
   };
   for (const Case& c : cases) {
-    const base::Result<Shebang> got = ParseShebang(c.script);
+    const Result<Shebang> got = ParseShebang(c.script);
     EXPECT_EQ(got ? got->interpreter : "", c.interpreter) << c.name;
     EXPECT_EQ(got ? got->argument : "", c.argument) << c.name;
   }

@@ -30,8 +30,7 @@ class LauncherPoll {
     epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (!Watch(wake_.get(), kWake) || !Watch(timer_.get(), kTimer))
-      return base::FailErrno(errno, doing);
+    if (!Watch(wake_.get(), kWake) || !Watch(timer_.get(), kTimer)) return FailErrno(errno, doing);
     return Unit{};
   }
 

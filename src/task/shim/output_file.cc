@@ -44,7 +44,7 @@ Result<OutputFile> OutputFile::Open(const std::string& path, bool append, Limits
   }
   struct stat st {};
   if (!fd || ::fstat(fd.get(), &st) != 0)
-    return base::FailErrno(errno, "cannot open output file '" + path + "'");
+    return FailErrno(errno, "cannot open output file '" + path + "'");
   return OutputFile(path, limits, std::move(fd), st);
 }
 

@@ -84,7 +84,7 @@ TEST(OutputFile, MissingFoldersAreMade) {
 
 TEST(OutputFile, WhatCannotBeOpenedSaysWhichAndWhy) {
   const std::string path = "/proc/none/out";
-  const base::Result<OutputFile> file = OutputFile::Open(path, false, {});
+  const Result<OutputFile> file = OutputFile::Open(path, false, {});
   ASSERT_FALSE(file);
   EXPECT_THAT(file.error().message, HasSubstr(path + "': No such file or directory"));
 }

@@ -43,7 +43,7 @@ Result<OutputPump> OutputPump::Open(const ShimOrder& order, Attachment* attachme
 Result<Unit> OutputPump::MakePipes() {
   if (has_terminal()) {
     pipes_[0] = attachment_->TerminalOutput();
-    if (!pipes_[0]) return base::FailErrno(errno, "terminal");
+    if (!pipes_[0]) return FailErrno(errno, "terminal");
     return Unit{};
   }
   for (std::size_t stream = 0; stream < 2; ++stream) {

@@ -21,7 +21,7 @@ class OutputPump {
  public:
   // A first attempt empties its files, later ones append. Equal paths share one writer. attachment:
   // must outlive this; null: no terminal.
-  static base::Result<OutputPump> Open(const ShimOrder& order, Attachment* attachment = nullptr);
+  static Result<OutputPump> Open(const ShimOrder& order, Attachment* attachment = nullptr);
 
   // The task's end of a stream: 0 is stdout, 1 is stderr. A terminal is both.
   int task_end(int stream) const;
@@ -47,7 +47,7 @@ class OutputPump {
  private:
   OutputPump(OutputFile out, std::optional<OutputFile> err, Attachment* attachment);
   // A pipe for each stream, or one terminal for both.
-  base::Result<base::Unit> MakePipes();
+  Result<Unit> MakePipes();
   bool has_terminal() const { return attachment_ != nullptr && attachment_->has_terminal(); }
 
   OutputFile out_;

@@ -54,9 +54,9 @@ void ProgressFile::LookIfDue() {
 }
 
 std::optional<ProgressReport> ReadProgressFile(const std::string& attempt_dir) {
-  const base::Result<std::string> text = base::ReadFile(attempt_dir + kProgressFile, kFileBytes);
+  const Result<std::string> text = base::ReadFile(attempt_dir + kProgressFile, kFileBytes);
   if (!text || base::Trim(*text).empty()) return std::nullopt;
-  const base::Result<ProgressReport> report = ParseProgressReport(*text);
+  const Result<ProgressReport> report = ParseProgressReport(*text);
   return report ? std::optional(*report) : std::nullopt;
 }
 

@@ -458,7 +458,7 @@ void Shim::LeaveReport(const ShimReport& report) {
     // If the daemon that started us still runs, it need not wait for the disk.
     if (wait_ms == kFirstRetryMs) AnswerEarly(text);
     if (!base::IsFolder(dir_)) return;  // no program would look for it anywhere else
-    if (written.error().code == base::ErrorCode::kNotFound)
+    if (written.error().code == ErrorCode::kNotFound)
       (void)exit_file_.Reserve(dir_, kExitFile, kReportReserveBytes);
     ::poll(nullptr, 0, wait_ms);
   }

@@ -44,7 +44,7 @@ class ShimAttachTest : public ShimLauncherTest {
         ADD_FAILURE() << "nothing came after: " << heard;
         break;
       }
-      base::Result<std::optional<AttachSocket::Received>> received = person_.Receive();
+      Result<std::optional<AttachSocket::Received>> received = person_.Receive();
       if (!received) break;
       if (!*received) continue;
       const AttachMessage& message = (*received)->message;
@@ -60,7 +60,7 @@ class ShimAttachTest : public ShimLauncherTest {
 };
 
 TEST_F(ShimAttachTest, PipesAreItsOwnAndTheEndIsTold) {
-  base::Result<base::Pipe> input = base::MakePipe(false);
+  Result<base::Pipe> input = base::MakePipe(false);
   ASSERT_TRUE(base::WriteAll(input->write.get(), "typed\n"));
   input->write.reset();
   launcher_->Start(Attached("read x; echo got $x; echo bad >&2; exit 7", false));

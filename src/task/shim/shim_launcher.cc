@@ -115,8 +115,8 @@ ShimEvent FailureOf(const Attempt& attempt, std::string text, bool retryable) {
 
 // The event for an attempt that failed before it had a shim.
 ShimEvent FailureOf(const Attempt& attempt, const base::Error& error) {
-  ShimEvent event = FailureOf(attempt, error.message, error.code != base::ErrorCode::kInvalid);
-  event.exhausted = error.code == base::ErrorCode::kUnavailable;
+  ShimEvent event = FailureOf(attempt, error.message, error.code != ErrorCode::kInvalid);
+  event.exhausted = error.code == ErrorCode::kUnavailable;
   return event;
 }
 

@@ -21,6 +21,6 @@ struct ShimLauncherOptions {
 // the attempts' folders have mode 0711, so that a user's interpreter can open its own script by
 // path if the folders above allow it; everything else in them is readable only by root.
 // Errors: kUnavailable: no free descriptors.
-base::Result<std::unique_ptr<Launcher>> MakeShimLauncher(ShimLauncherOptions options);
+Result<std::unique_ptr<Launcher>> MakeShimLauncher(ShimLauncherOptions options);
 
 }  // namespace carma::task

@@ -446,7 +446,7 @@ TEST_F(ShimLauncherTest, AFloodOfOutputIsRotatedAndCostsNoMemory) {
   const base::ProcessId shim = ShimProcess();
   std::int64_t peak_kib = 0;
   while (events_.empty()) {
-    const base::Result<std::string> status =
+    const Result<std::string> status =
         base::ReadFile("/proc/" + std::to_string(shim.pid) + "/status", 1 << 16);
     const std::size_t at = status ? status->find("VmHWM:") : std::string::npos;
     if (at != std::string::npos) {

@@ -200,7 +200,7 @@ TEST_F(ShimMachineTest, AStartTakesMilliseconds) {
     milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - asked).count());
     NextExited();
   }
-  std::sort(milliseconds.begin(), milliseconds.end());
+  std::ranges::sort(milliseconds);
   std::printf("start to started: p50 %.2f ms, p99 %.2f ms\n", milliseconds[kStarts / 2],
               milliseconds[kStarts * 99 / 100]);
   EXPECT_LT(milliseconds[kStarts / 2], 250) << "sanitizers and busy machines included";

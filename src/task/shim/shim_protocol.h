@@ -63,8 +63,7 @@ struct ShimOrder : LaunchOrder {
   std::string cgroup_base;  // folder in which the task's group is made; empty: no groups
   std::string cgroup_root;  // mount point of the cgroup v2 tree
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& order) {
+  static void VisitFields(auto& field, auto& order) {
     // An order without its user must not become root's.
     constexpr base::FieldRule kUser{
         .high = UINT32_MAX - 1, .required = true, .expected = "user and group numbers"};
@@ -146,8 +145,7 @@ struct ShimOwner {
   std::string boot_id;
   bool abandoned = false;  // true: a daemon decided that the attempt never runs
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& owner) {
+  static void VisitFields(auto& field, auto& owner) {
     VisitProcess(field, owner.process);
     field("boot_id", owner.boot_id, "", {.max_bytes = 100});
     field("abandoned", owner.abandoned);
@@ -160,8 +158,7 @@ struct ShimStarted {
   std::string cgroup;    // path below the cgroup root; empty: none
   std::string no_limit;  // why the kernel does not limit GPU memory as it should
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& started) {
+  static void VisitFields(auto& field, auto& started) {
     VisitProcess(field, started.process);
     field("cgroup", started.cgroup, "", {.max_bytes = kMaxPathBytes});
     field("no_limit", started.no_limit, "", {.max_bytes = 8192, .unless_empty = true});
@@ -186,8 +183,7 @@ struct ShimReport {
   std::int64_t dropped_output_bytes = 0;
 
   // Visits all fields except the tail.
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& report) {
+  static void VisitFields(auto& field, auto& report) {
     field("launched", report.launched, "", {.required = true, .expected = "true or false"});
     if (!report.launched) {
       field("text", report.text, "", {.max_bytes = 16'384});
@@ -210,22 +206,22 @@ struct ShimReport {
 
 // One line of JSON each. ToText(order) refuses texts that are not UTF-8, because JSON could not
 // carry them unchanged; the tail of a report may be any bytes.
-base::Result<std::string> ToText(const ShimOrder& order);
+Result<std::string> ToText(const ShimOrder& order);
 std::string ToText(const ShimOwner& owner);
 std::string ToText(const ShimStarted& started);
 std::string ToText(const ShimReport& report);
 
 // Parses any bytes; errors are kInvalid with the JSON pointer.
-base::Result<ShimOrder> ParseShimOrder(std::string_view text);
-base::Result<ShimOwner> ParseShimOwner(std::string_view text);
-base::Result<ShimStarted> ParseShimStarted(std::string_view text);
-base::Result<ShimReport> ParseShimReport(std::string_view text);
+Result<ShimOrder> ParseShimOrder(std::string_view text);
+Result<ShimOwner> ParseShimOwner(std::string_view text);
+Result<ShimStarted> ParseShimStarted(std::string_view text);
+Result<ShimReport> ParseShimReport(std::string_view text);
 
 // Makes this process the owner of the attempt, to run or to abandon it. The link appears with its
 // whole content or not at all. Returns false if it already has an owner.
-base::Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon);
+Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon);
 // Makes the claim survive a power failure.
-base::Result<base::Unit> SyncClaim(const std::string& attempt_dir);
+Result<Unit> SyncClaim(const std::string& attempt_dir);
 // False: that process has ended, or the machine was rebooted since.
 bool OwnerLives(const ShimOwner& owner);
 
@@ -233,11 +229,10 @@ bool OwnerLives(const ShimOwner& owner);
 class ReservedFile {
  public:
   // Reserves `bytes` for <dir>/<name>. Errors: the system's, including a full disk.
-  base::Result<base::Unit> Reserve(const std::string& dir, const std::string& name,
-                                   std::size_t bytes);
+  Result<Unit> Reserve(const std::string& dir, const std::string& name, std::size_t bytes);
   // Writes the text and names the file; may be called again after an error.
   // durable: survives a power failure once this returns.
-  base::Result<base::Unit> Commit(std::string_view text, bool durable);
+  Result<Unit> Commit(std::string_view text, bool durable);
 
  private:
   std::string dir_;

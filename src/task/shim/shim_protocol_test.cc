@@ -47,9 +47,9 @@ std::string TempDir() {
 }
 
 TEST(ShimProtocol, OrderSurvivesTheJourney) {
-  const base::Result<std::string> text = ToText(FullOrder());
+  const Result<std::string> text = ToText(FullOrder());
   ASSERT_TRUE(text) << text.error().message;
-  const base::Result<ShimOrder> back = ParseShimOrder(*text);
+  const Result<ShimOrder> back = ParseShimOrder(*text);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(*back, FullOrder());
 }
@@ -137,7 +137,7 @@ TEST(ShimProtocol, OnlyTheFirstClaimWins) {
   const std::string dir = TempDir();
   EXPECT_EQ(ClaimAttempt(dir, /*abandon=*/false).value(), true);
   EXPECT_EQ(ClaimAttempt(dir, /*abandon=*/true).value(), false);
-  const base::Result<ShimOwner> owner =
+  const Result<ShimOwner> owner =
       ParseShimOwner(base::ReadFile(dir + "/" + kOwnerFile, kMaxOwnerBytes).value());
   ASSERT_TRUE(owner);
   EXPECT_FALSE(owner->abandoned);

@@ -180,7 +180,7 @@ TEST_F(ShimRestartTest, AnAbandonedAttemptIsNotRunByALateShim) {
   Restart();
   launcher_->Adopt({kTask, 1, Dir()});
   EXPECT_TRUE(NextFailed().retryable);
-  base::Result<SpawnedShim> late = SpawnShim(ShimPath(), Dir());
+  Result<SpawnedShim> late = SpawnShim(ShimPath(), Dir());
   ASSERT_TRUE(late);
   int status = 0;
   ASSERT_EQ(::waitpid(late->process.pid, &status, 0), late->process.pid);

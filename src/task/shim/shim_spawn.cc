@@ -18,7 +18,7 @@ Result<SpawnedShim> SpawnShim(const std::string& shim_path, const std::string& a
        .session = true,
        // A signal to stop that arrives before the shim listens must wait, and not kill it.
        .block_signals = true});
-  if (!spawned) return base::FailErrno(spawned.error(), "cannot start " + shim_path);
+  if (!spawned) return FailErrno(spawned.error(), "cannot start " + shim_path);
   SpawnedShim shim;
   shim.process.pid = spawned->pid;
   shim.process_fd = std::move(spawned->process);

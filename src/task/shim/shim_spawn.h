@@ -19,6 +19,6 @@ struct SpawnedShim {
 // except its end of the pipe, stderr to shim.log, and a fresh environment without anything of ours
 // or of the task's user. Does not copy our memory (posix_spawn).
 // Errors: the system's; then no shim runs.
-base::Result<SpawnedShim> SpawnShim(const std::string& shim_path, const std::string& attempt_dir);
+Result<SpawnedShim> SpawnShim(const std::string& shim_path, const std::string& attempt_dir);
 
 }  // namespace carma::task

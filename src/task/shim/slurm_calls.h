@@ -25,11 +25,11 @@ struct CarmaCall {
 // arguments: without the program's name; environment: the task's own, whose array resolves 81_3.
 // `show hostnames [LIST]`, `show job [ID]`, requeue, hold, release, and update of TimeLimit,
 // JobName and Priority. Errors: kInvalid, one line.
-base::Result<CarmaCall> PlanScontrol(const std::vector<std::string>& arguments,
-                                     const std::map<std::string, std::string>& environment);
+Result<CarmaCall> PlanScontrol(const std::vector<std::string>& arguments,
+                               const std::map<std::string, std::string>& environment);
 // scancel: tasks are selected by number, --me, --name, --state. Errors: kInvalid, one line.
-base::Result<CarmaCall> PlanScancel(const std::vector<std::string>& arguments,
-                                    const std::map<std::string, std::string>& environment);
+Result<CarmaCall> PlanScancel(const std::vector<std::string>& arguments,
+                              const std::map<std::string, std::string>& environment);
 
 struct SbatchCall {
   std::vector<std::string> words;
@@ -37,15 +37,15 @@ struct SbatchCall {
 };
 // `carma submit` with the same options. If it submits the task's own script ($0), the task's name
 // is kept.
-base::Result<SbatchCall> PlanSbatch(const std::vector<std::string>& arguments,
-                                    const std::map<std::string, std::string>& environment);
+Result<SbatchCall> PlanSbatch(const std::vector<std::string>& arguments,
+                              const std::map<std::string, std::string>& environment);
 
 // "n[1-3,7],login" -> n1 n2 n3 n7 login; numbers keep their zeros. Errors: kInvalid; more than
 // 65536 hosts.
-base::Result<std::vector<std::string>> ExpandHosts(std::string_view list);
+Result<std::vector<std::string>> ExpandHosts(std::string_view list);
 
 // The text of `scontrol show job`, from `carma show --json`. Errors: kInvalid: no task.
-base::Result<std::string> JobText(std::string_view task_json, bool one_line);
+Result<std::string> JobText(std::string_view task_json, bool one_line);
 
 // This process's.
 std::map<std::string, std::string> OwnEnvironment();

@@ -36,8 +36,8 @@ struct SrunPlan {
 // arguments: without the program's name; environment: SLURM_NTASKS and the like. Options that
 // choose nodes of a cluster are ignored. Errors: kInvalid, one line: several nodes, an unknown
 // option, no command.
-base::Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments,
-                                const std::map<std::string, std::string>& environment);
+Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments,
+                          const std::map<std::string, std::string>& environment);
 
 // If the step asks for fewer GPUs than the task has, leaves only the step's GPUs in the plan.
 // Blocks until enough GPUs are free of other steps of the task. The step holds them as long as the

@@ -43,7 +43,7 @@ class SupervisorTest : public ::testing::Test {
     ShimOrder order;
     order.attempt = 1;
     order.spec.stdout_path = order.spec.stderr_path = dir_ + "/out";
-    base::Result<OutputPump> pump = OutputPump::Open(order);
+    Result<OutputPump> pump = OutputPump::Open(order);
     CARMA_CHECK(pump.has_value(), "no output");
     const pid_t child = ::fork();
     if (child == 0) {
@@ -89,7 +89,7 @@ void LeaveAStubbornOne(int tell) {
 
 TEST_F(SupervisorTest, AStrangerWithTheNumberOfAnEndedLeaderIsLeftAlone) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root, to choose the number of a process";
-  base::Result<base::Pipe> pipe = base::MakePipe(false);
+  Result<base::Pipe> pipe = base::MakePipe(false);
   ASSERT_TRUE(pipe);
   const pid_t supervisor = ::fork();
   if (supervisor == 0) Supervise(base::Duration(500), &LeaveAStubbornOne, pipe->write.get(), [] {});

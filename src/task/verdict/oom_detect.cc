@@ -160,7 +160,7 @@ std::optional<Finding> FindOom(const std::vector<std::string_view>& lines) {
 // "ValueError: …", "torch.cuda.OutOfMemoryError: …", "KeyboardInterrupt": how Python ends.
 bool IsExceptionLine(std::string_view line) {
   const std::string_view name = line.substr(0, line.find(':'));
-  const bool dotted_name = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+  const bool dotted_name = !name.empty() && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '.';
   });
@@ -182,8 +182,7 @@ bool MayBeGpuMemory(std::string_view line) {
   const std::string lower = base::ToLower(line);
   constexpr std::array<std::string_view, 9> kWords{
       "cuda", "cudnn", "cublas", "cufft", "nccl", "alloc", "memory", "device", "childfailed"};
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](std::string_view word) { return Has(lower, word); });
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return Has(lower, word); });
 }
 
 // The last Python exception after line `from` that has nothing to do with GPU memory.
@@ -255,7 +254,7 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
 // GPU memory never causes such a signal.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
-  return std::find(kOutside.begin(), kOutside.end(), signal) != kOutside.end();
+  return std::ranges::find(kOutside, signal) != kOutside.end();
 }
 
 // The last line with a word in it: an ordinary program gives its reason there.

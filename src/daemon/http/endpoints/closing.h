@@ -21,9 +21,9 @@ struct ClosingServices {
 // Both are for administrators and answer with the daemon's state once it is durable.
 // Body, which may be absent: {"reason": text, "by_ms": time}. Without a time tasks have
 // slots.shutdown_notice from now.
-base::Result<base::Unit> CloseServer(const ClosingServices& services, const Call& call,
-                                     const api::Responder& reply);
-base::Result<base::Unit> OpenServer(const ClosingServices& services, const Call& call,
-                                    const api::Responder& reply);
+Result<Unit> CloseServer(const ClosingServices& services, const Call& call,
+                         const api::Responder& reply);
+Result<Unit> OpenServer(const ClosingServices& services, const Call& call,
+                        const api::Responder& reply);
 
 }  // namespace carma::daemon

@@ -95,7 +95,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   }
   core::TaskId Submit(const task::TaskSpec& spec = Spec()) {
     core::TaskId id{};
-    engine_->Submit({spec}, {kAda.uid, kAda.gid, kAda.user}, [&](base::Result<Submitted> answer) {
+    engine_->Submit({spec}, {kAda.uid, kAda.gid, kAda.user}, [&](Result<Submitted> answer) {
       ASSERT_TRUE(answer) << answer.error().message;
       id = answer->first;
     });
@@ -137,11 +137,10 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   }
   template <class Services>
   Heard Ask(const Services& services,
-            base::Result<base::Unit> (*endpoint)(const Services&, const Call&,
-                                                 const api::Responder&),
+            Result<Unit> (*endpoint)(const Services&, const Call&, const api::Responder&),
             const Call& call) {
     return Hear([&](const api::Responder& reply) {
-      if (const base::Result<base::Unit> begun = endpoint(services, call, reply); !begun)
+      if (const Result<Unit> begun = endpoint(services, call, reply); !begun)
         reply(std::unexpected(begun.error()));
     });
   }
@@ -158,9 +157,9 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   // A worker that runs its work when the test calls for it.
   AnswerLater Worker() {
     return [this](auto make, auto send) {
-      if (worker_busy_) return base::Result<base::Unit>(Unavailable("busy"));
+      if (worker_busy_) return Result<Unit>(Unavailable("busy"));
       work_ = [make, send] { send(make(true)); };
-      return base::Result<base::Unit>();
+      return Result<Unit>();
     };
   }
 

@@ -16,7 +16,7 @@ struct EstimateServices {
 // with these.
 Answer ShowKnowledge(const EstimateServices& services, const Call& call);
 // Returns to the shipped calibration; for administrators.
-base::Result<base::Unit> ForgetCalibration(const EstimateServices& services, const Call& call,
-                                           const api::Responder& reply);
+Result<Unit> ForgetCalibration(const EstimateServices& services, const Call& call,
+                               const api::Responder& reply);
 
 }  // namespace carma::daemon

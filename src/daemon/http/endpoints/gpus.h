@@ -25,16 +25,14 @@ Answer ListGpus(const GpuServices& services, const Call& call);
 // TaskMetricsText() of daemon/metrics.h.
 Answer ShowTaskMetrics(const GpuServices& services, const Call& call);
 // ?from_ms= &to_ms= &points=; by default the last hour. Old data is read on a worker.
-base::Result<base::Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
-                                        const api::Responder& reply);
+Result<Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
+                            const api::Responder& reply);
 // ?from_ms= &to_ms= &points=: all GPUs over time, as an HTML page.
-base::Result<base::Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
-                                        const api::Responder& reply);
+Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
+                            const api::Responder& reply);
 // Both answer with the changed GPU once the change is durable; for administrators. Optional body of
 // a drain: {"reason": text}.
-base::Result<base::Unit> DrainGpu(const GpuServices& services, const Call& call,
-                                  const api::Responder& reply);
-base::Result<base::Unit> ResumeGpu(const GpuServices& services, const Call& call,
-                                   const api::Responder& reply);
+Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::Responder& reply);
+Result<Unit> ResumeGpu(const GpuServices& services, const Call& call, const api::Responder& reply);
 
 }  // namespace carma::daemon

@@ -116,7 +116,7 @@ TEST_F(GpusTest, AllOverASpanAreDrawnByAWorker) {
       HasSubstr("?utc_offset_min: "));
   EXPECT_EQ(
       DrawGpuHistory(Services(), Asking({{"from_ms", "7"}, {"to_ms", "7"}}), reply()).error().code,
-      base::ErrorCode::kInvalid);
+      ErrorCode::kInvalid);
 }
 
 TEST_F(GpusTest, ASpanThatIsNoneIsRefused) {

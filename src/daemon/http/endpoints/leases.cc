@@ -105,8 +105,7 @@ struct Owner {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
 
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& owner) {
+  static void VisitFields(auto& field, auto& owner) {
     field("uid", owner.uid, "", {.required = true});
     field("gid", owner.gid, "", {.required = true});
   }

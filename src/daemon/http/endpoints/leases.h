@@ -33,13 +33,13 @@ struct LeaseServices {
 // same with 200. Root and the daemon's user may add "owner" and "key" (task::LeaseKey): then pid is
 // the step's keeper (task/lease), the same key and pid give the same lease, and a step shares the
 // lease of its job's script.
-base::Result<base::Unit> MakeLease(const LeaseServices& services, const Call& call,
-                                   const api::Responder& reply);
+Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
+                       const api::Responder& reply);
 // Unfinished leases. ?job=: for steps of that job.
 Answer ListLeases(const LeaseServices& services, const Call& call);
 // ?wait_s=: if the lease waits, answers when it no longer does, or after this long.
-base::Result<base::Unit> ShowLease(const LeaseServices& services, const Call& call,
-                                   const api::Responder& reply);
+Result<Unit> ShowLease(const LeaseServices& services, const Call& call,
+                       const api::Responder& reply);
 // Takes {"pid": N}, by default the calling process. Answers {"environment": {…}}. Errors: kConflict
 // unless the lease is granted, or adopted by the same process; kDenied for a process outside the
 // lease's step; kUnavailable while its job is being sent to another node.

@@ -34,7 +34,7 @@ class LeasesTest : public EndpointTest {
         clock_,
         *leases_,
         [this](core::TaskId, int, std::function<void()> answer) { waiting_ = std::move(answer); },
-        [](std::uint32_t uid, const std::function<void(base::Result<std::string>)>& call) {
+        [](std::uint32_t uid, const std::function<void(Result<std::string>)>& call) {
           call("user-" + std::to_string(uid));
         }};
   }
@@ -50,7 +50,7 @@ class LeasesTest : public EndpointTest {
     const Call call =
         Mine("", R"({"spec":{"name":"x","command":["x"],"workdir":"/")" + spec + "}" + more + "}");
     const auto made = std::make_shared<std::optional<api::Response>>();
-    const base::Result<base::Unit> asked = MakeLease(
+    const Result<Unit> asked = MakeLease(
         Services(), call, api::Responder([made](const api::Response& each) { *made = each; }));
     engine_->Turn();
     if (!asked)

@@ -18,7 +18,7 @@ struct OutputServices {
 // ?stream=stdout or stderr, &bytes=: how many of the last bytes (16 KiB). For the owner and
 // administrators; the file is read with the owner's rights. Answers {"path", "text", "from",
 // "size"}: `from` is where the text begins, `size` the length of the file.
-base::Result<base::Unit> ShowOutput(const OutputServices& services, const Call& call,
-                                    const api::Responder& reply);
+Result<Unit> ShowOutput(const OutputServices& services, const Call& call,
+                        const api::Responder& reply);
 
 }  // namespace carma::daemon

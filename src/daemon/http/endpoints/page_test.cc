@@ -43,7 +43,7 @@ TEST_F(PageTest, IsServedWithAPolicyThatAllowsOnlyItsOwnFiles) {
   call.request.if_none_match = HeaderOf(*script, "ETag");
   EXPECT_EQ(ShowPageFile(services, call)->status, 304);
   call.id = "../carma.db";
-  EXPECT_EQ(ShowPageFile(services, call).error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(ShowPageFile(services, call).error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(PageTest, TheOverviewHasTheServerAndTheFirstRowsOfEachList) {

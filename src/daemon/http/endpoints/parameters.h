@@ -39,15 +39,14 @@ class QueryReader {
   std::optional<base::Error> error_;
 };
 
-base::Result<nlohmann::json> ReadBody(const Call& call);
+Result<nlohmann::json> ReadBody(const Call& call);
 // Reads the fields of the body, an object, unless it is empty. Errors: kInvalid, also for other
 // fields.
-base::Result<base::Unit> ReadFields(const Call& call,
-                                    const std::function<void(base::JsonReader&)>& read);
+Result<Unit> ReadFields(const Call& call, const std::function<void(base::JsonReader&)>& read);
 // Errors: kInvalid.
-base::Result<core::TaskId> TaskIdOf(std::string_view text);
+Result<core::TaskId> TaskIdOf(std::string_view text);
 // Errors: kDenied, "only an administrator may …".
-base::Result<base::Unit> OnlyAdministrators(const Caller& caller, std::string_view may);
+Result<Unit> OnlyAdministrators(const Caller& caller, std::string_view may);
 
 struct DrainAsked {
   std::string why;
@@ -55,7 +54,7 @@ struct DrainAsked {
 };
 // The optional body of a drain: "reason" and the deadline "by_ms". Errors: kInvalid, also if the
 // deadline has long passed: a wrong date would end tasks at once.
-base::Result<DrainAsked> ReadDrain(const Call& call, base::Time now);
+Result<DrainAsked> ReadDrain(const Call& call, base::Time now);
 
 // Logs one line about a request that was carried out: the fields, then the caller's "user" and
 // "uid" (from the kernel or the token).
@@ -63,12 +62,12 @@ void LogAsked(std::string_view event, std::vector<base::Field> fields, const Cal
 // Logs a change of the engine when its Done is called; also a change that takes effect later
 // because the store cannot write it now, with the reason as "not_yet".
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller,
-              const base::Result<base::Unit>& done);
+              const Result<Unit>& done);
 
 api::Response JsonAnswer(const nlohmann::json& json, int status = 200);
 // A page of figures without scripts. An error becomes a page too, because a person reads it.
-Answer ReportPage(base::Result<std::string> html);
+Answer ReportPage(Result<std::string> html);
 // An answer from text that is already JSON.
-Answer TextAnswer(base::Result<std::string> text);
+Answer TextAnswer(Result<std::string> text);
 
 }  // namespace carma::daemon

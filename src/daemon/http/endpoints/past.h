@@ -30,13 +30,12 @@ Answer ListEvents(const PastServices& services, const Call& call);
 // A report on the tasks submitted in the period, their events, and the use of the GPUs. ?after_ms=
 // &until_ms= &last=; &run=1: with every task and the GPUs over time. Made on a worker, because the
 // data of a year takes seconds to read.
-base::Result<base::Unit> MakeReport(const PastServices& services, const Call& call,
-                                    const api::Responder& reply);
+Result<Unit> MakeReport(const PastServices& services, const Call& call,
+                        const api::Responder& reply);
 // The same with every task and the GPUs over time as an HTML page, like `carma report --html`.
-base::Result<base::Unit> DrawReport(const PastServices& services, const Call& call,
-                                    const api::Responder& reply);
+Result<Unit> DrawReport(const PastServices& services, const Call& call,
+                        const api::Responder& reply);
 // Usage: ?by=user,account,qos,month|day (user) &after_ms= &until_ms=. Made on a worker.
-base::Result<base::Unit> TellUsage(const PastServices& services, const Call& call,
-                                   const api::Responder& reply);
+Result<Unit> TellUsage(const PastServices& services, const Call& call, const api::Responder& reply);
 
 }  // namespace carma::daemon

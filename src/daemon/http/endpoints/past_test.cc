@@ -48,7 +48,7 @@ TEST_F(PastTest, AMemberOfAnArrayHasItsSubmission) {
   task::TaskSpec second = first;
   second.array_index = 5;
   engine_->Submit({first, second}, {kAda.uid, kAda.gid, kAda.user},
-                  [](const base::Result<Submitted>& answer) { ASSERT_TRUE(answer); });
+                  [](const Result<Submitted>& answer) { ASSERT_TRUE(answer); });
   engine_->Turn();
   Settle();
   const Heard member = Ask(Services(), &ListEvents, Asking({{"task", "2"}}));

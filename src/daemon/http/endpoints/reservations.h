@@ -19,10 +19,10 @@ struct ReservationServices {
 Answer ListReservations(const ReservationServices& services, const Call& call);
 // Body: core::Reservation. For administrators and reserve.makers. 201 with the reservation once it
 // is durable.
-base::Result<base::Unit> MakeReservation(const ReservationServices& services, const Call& call,
-                                         const api::Responder& reply);
+Result<Unit> MakeReservation(const ReservationServices& services, const Call& call,
+                             const api::Responder& reply);
 // {id}: users remove their own, administrators any. Answers {} once that is durable.
-base::Result<base::Unit> RemoveReservation(const ReservationServices& services, const Call& call,
-                                           const api::Responder& reply);
+Result<Unit> RemoveReservation(const ReservationServices& services, const Call& call,
+                               const api::Responder& reply);
 
 }  // namespace carma::daemon

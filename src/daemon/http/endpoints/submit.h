@@ -33,14 +33,14 @@ struct SubmitServices {
 // …]}; both with an optional "request", a unique name: if repeated within a day, the answer is that
 // of the first. Answers 201 and the task numbers once they are durable; with ?check=1 a prediction
 // for each task.
-base::Result<base::Unit> SubmitTasks(const SubmitServices& services, const Call& call,
-                                     const api::Responder& reply);
+Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
+                         const api::Responder& reply);
 
 // Repeats the task of {id} as a new task of the same owner, with the owner's rights, for the owner
 // or an administrator. Fields that could run another program in the owner's name are not accepted.
 // Dependencies, begin time and hold are dropped. Answers like SubmitTasks.
-base::Result<base::Unit> RedoTask(const SubmitServices& services, const Call& call,
-                                  const api::Responder& reply);
+Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
+                      const api::Responder& reply);
 
 // What the tasks ask for but this server cannot do, one sentence each.
 std::vector<std::string> SubmitWarnings(const Engine& engine, const TaskList& tasks);

@@ -31,45 +31,42 @@ struct TaskServices {
 
 // ?state=queued,running or all, &user= &name= &limit= &before= &order=desc, asc or turn. By default
 // the newest hundred unfinished ones.
-base::Result<base::Unit> ListTasks(const TaskServices& services, const Call& call,
-                                   const api::Responder& reply);
+Result<Unit> ListTasks(const TaskServices& services, const Call& call, const api::Responder& reply);
 // ?wait_s=: answers when the task has ended, or after this long.
-base::Result<base::Unit> ShowTask(const TaskServices& services, const Call& call,
-                                  const api::Responder& reply);
-base::Result<base::Unit> ExplainTask(const TaskServices& services, const Call& call,
-                                     const api::Responder& reply);
+Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api::Responder& reply);
+Result<Unit> ExplainTask(const TaskServices& services, const Call& call,
+                         const api::Responder& reply);
 // The task's description. It contains the user's environment, so it is for the owner and
 // administrators only.
 Answer ShowSpec(const TaskServices& services, const Call& call);
 // Both answer with the changed task once the change is durable; for the owner and administrators.
-base::Result<base::Unit> ChangeTask(const TaskServices& services, const Call& call,
-                                    const api::Responder& reply);
-base::Result<base::Unit> SetPriority(const TaskServices& services, const Call& call,
-                                     const api::Responder& reply);
+Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
+                        const api::Responder& reply);
+Result<Unit> SetPriority(const TaskServices& services, const Call& call,
+                         const api::Responder& reply);
 // Takes {"verb":"cancel","tasks":[3,4]}: one change of ChangeTask for up to api::kMostChanges tasks
 // in one turn. Answers once it is durable for all. Tasks of others, or in the wrong state, are
 // reported and do not affect the rest.
-base::Result<base::Unit> ChangeTasks(const TaskServices& services, const Call& call,
-                                     const api::Responder& reply);
+Result<Unit> ChangeTasks(const TaskServices& services, const Call& call,
+                         const api::Responder& reply);
 
 // Takes fields of a description, {"time_limit_s": 7200, …}; null removes one. Answers with the task
 // once that is durable. For the owner and administrators; only the owner may change notifications.
-base::Result<base::Unit> EditTask(const TaskServices& services, const Call& call,
-                                  const api::Responder& reply);
+Result<Unit> EditTask(const TaskServices& services, const Call& call, const api::Responder& reply);
 
 // Checks that EditTask and RedoTask accept these fields from this caller. Errors: kInvalid;
 // kDenied: notifications of another user's task, because a target may be a program that runs with
 // the owner's rights.
-base::Result<base::Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
-                                       std::uint32_t owner);
+Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
+                           std::uint32_t owner);
 
 // The task of {id}, if this caller may change it. Errors: kInvalid, kNotFound, kDenied.
-base::Result<store::StoredTask> Touchable(store::Store& store, const Call& call);
+Result<store::StoredTask> Touchable(store::Store& store, const Call& call);
 
 // A priority above 0 passes other users' tasks, so it is for administrators only.
-base::Result<base::Unit> CheckPriority(std::int64_t priority, const Caller& caller);
+Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller);
 // --no-slots is allowed for classes in slots.exempt and for administrators. Errors: kDenied.
-base::Result<base::Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules& rules,
-                                    const Caller& caller);
+Result<Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules& rules,
+                        const Caller& caller);
 
 }  // namespace carma::daemon

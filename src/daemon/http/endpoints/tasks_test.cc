@@ -158,7 +158,7 @@ TEST_F(TasksTest, APageIsNoLongerThanOthersCanWaitFor) {
   spec.held = true;
   bool accepted = false;
   engine_->Submit(TaskList::Array(spec, indices), {kAda.uid, kAda.gid, kAda.user},
-                  [&](const base::Result<Submitted>& answer) { accepted = answer.has_value(); });
+                  [&](const Result<Submitted>& answer) { accepted = answer.has_value(); });
   for (int turn = 0; turn < 10 && !accepted; ++turn) engine_->Turn();
   ASSERT_TRUE(accepted);
   const Heard page = Ask(Services(), &ListTasks, Asking({{"limit", "10000"}}));
@@ -171,7 +171,7 @@ TEST_F(TasksTest, WhatIsAskedOfATaskThatTheCoreHasNotHeardOfIsDone) {
   for (int i = 0; i < 1'005; ++i) indices.push_back(i);
   bool accepted = false;
   engine_->Submit(TaskList::Array(Spec(), indices), {kAda.uid, kAda.gid, kAda.user},
-                  [&](const base::Result<Submitted>& answer) { accepted = answer.has_value(); });
+                  [&](const Result<Submitted>& answer) { accepted = answer.has_value(); });
   for (int turn = 0; turn < 10 && !accepted; ++turn) engine_->Turn();
   ASSERT_TRUE(accepted);
   ASSERT_EQ(engine_->scheduler().Find(core::TaskId{1'005}), nullptr);
@@ -536,7 +536,7 @@ TEST_F(FullDiskTest, ItIsLoggedAlsoIfASubmissionFindsItFirst) {
   ::testing::internal::CaptureStderr();
   bool refused = false;
   engine_->Submit({Spec()}, {kAda.uid, kAda.gid, kAda.user},
-                  [&](const base::Result<Submitted>& answer) { refused = !answer; });
+                  [&](const Result<Submitted>& answer) { refused = !answer; });
   engine_->Turn();
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(refused);

@@ -41,9 +41,9 @@ Device HandleOf(int place) {
 
 Return FromError(const base::Error& error) {
   switch (error.code) {
-    case base::ErrorCode::kCorrupt:
+    case ErrorCode::kCorrupt:
       return kLibRmVersionMismatch;
-    case base::ErrorCode::kDenied:
+    case ErrorCode::kDenied:
       return kNoPermission;
     default:
       return kDriverNotLoaded;
@@ -52,7 +52,7 @@ Return FromError(const base::Error& error) {
 
 Return FaultReturn(Server& server, std::int32_t gpu, const char* function) {
   while (true) {
-    const base::Result<Fault> fault = server.FaultOn(gpu, function);
+    const Result<Fault> fault = server.FaultOn(gpu, function);
     if (!fault) return FromError(fault.error());
     switch (fault->kind) {
       case FaultKind::kVanish:
@@ -97,7 +97,7 @@ Call EnterPlace(const char* function, Device device, Takes takes) {
 }
 
 bool Lies(const Call& call, FaultKind kind) {
-  const base::Result<Fault> fault = call.server->FaultOn(call.Whole(), "");
+  const Result<Fault> fault = call.server->FaultOn(call.Whole(), "");
   return fault && fault->kind == kind;
 }
 
@@ -108,14 +108,14 @@ Return CopyText(const std::string& text, char* target, std::uint32_t size) {
 }
 
 Return LookNow(const Call& call, GpuLook& look) {
-  const base::Result<GpuLook> now = call.server->Look(call.gpu);
+  const Result<GpuLook> now = call.server->Look(call.gpu);
   if (!now) return FromError(now.error());
   look = *now;
   return kSuccess;
 }
 
 Return LookConditionNow(const Call& call, Condition& condition) {
-  const base::Result<Condition> now = call.server->ConditionOf(call.gpu);
+  const Result<Condition> now = call.server->ConditionOf(call.gpu);
   if (!now) return FromError(now.error());
   condition = *now;
   return kSuccess;

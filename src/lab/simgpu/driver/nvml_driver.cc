@@ -46,7 +46,7 @@ Return ListProcesses(const Call& call, core::SharingMethod sharing, std::uint32_
                      ProcessInfo* lines) {
   if (call.code != kSuccess) return call.code;
   thread_local std::vector<simgpu::ProcessLook> found;
-  const base::Result<base::Unit> listed = call.server->Processes(call.gpu, sharing, found);
+  const Result<Unit> listed = call.server->Processes(call.gpu, sharing, found);
   if (!listed) return FromError(listed.error());
   const auto needed = static_cast<std::uint32_t>(found.size());
   const bool fits = *count >= needed && (lines != nullptr || needed == 0);

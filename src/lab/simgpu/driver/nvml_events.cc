@@ -39,7 +39,7 @@ Return NextEvent(Server& server, Events& events, EventData& event) {
   for (const simgpu::XidEvent& xid : xids->events) {
     events.next_xid = ++number;
     const int whole = server.WholeGpu(xid.gpu);
-    if (std::find(events.gpus.begin(), events.gpus.end(), whole) == events.gpus.end()) continue;
+    if (std::ranges::find(events.gpus, whole) == events.gpus.end()) continue;
     event = EventOf(server, xid);
     return kSuccess;
   }

@@ -94,7 +94,7 @@ class Demo {
   }
 
   void Run() {
-    if (!folder_.made()) return context_.Fail(base::FailErrno(errno, "/tmp").error());
+    if (!folder_.made()) return context_.Fail(FailErrno(errno, "/tmp").error());
     if (const Result<Unit> started = Start(); !started) return context_.Fail(started.error());
     if (const Result<Unit> watched = Watch(); !watched) return context_.Fail(watched.error());
     if (g_interrupted != 0 || left_) {

@@ -111,7 +111,7 @@ TEST(DemoChart, DrawsAPairOfBarsForEachQuantity) {
   carma.trace_total_s = 27'000;
   carma.sm_active = 0.6;
   const std::string chart = DemoChart(exclusive, carma, Screen{.width = 80});
-  EXPECT_EQ(std::count(chart.begin(), chart.end(), '\n'), 8);
+  EXPECT_EQ(std::ranges::count(chart, '\n'), 8);
   EXPECT_THAT(chart, HasSubstr("10.0 h\n"));
   EXPECT_THAT(chart, HasSubstr("7.5 h (-25 %)\n"));
   EXPECT_THAT(chart, HasSubstr("60.0 % (+50 %)\n"));

@@ -64,7 +64,7 @@ Result<pid_t> DemoServer::Begin(std::vector<std::string> words, const std::strin
   const std::string name = words.front();
   words.front() = PathOf(name);
   const auto spawned = base::Spawn(words, options);
-  if (!spawned) return base::FailErrno(spawned.error(), words.front());
+  if (!spawned) return FailErrno(spawned.error(), words.front());
   return spawned->pid;
 }
 

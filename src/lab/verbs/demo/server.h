@@ -17,24 +17,24 @@ class DemoServer {
  public:
   // folder: absolute and short, because it has sockets; must not exist. configuration: additional
   // lines. Errors: the programs' output.
-  static base::Result<std::unique_ptr<DemoServer>> Start(const std::string& folder, double speed,
-                                                         const std::string& configuration);
+  static Result<std::unique_ptr<DemoServer>> Start(const std::string& folder, double speed,
+                                                   const std::string& configuration);
   // Cancels running tasks and ends the daemon.
   ~DemoServer();
   DemoServer(const DemoServer&) = delete;
   DemoServer& operator=(const DemoServer&) = delete;
 
   // Submits the tasks of the trace at their times, in the background.
-  base::Result<base::Unit> Replay(const std::vector<std::string>& options);
+  Result<Unit> Replay(const std::vector<std::string>& options);
   // False once all tasks of the trace have ended. Errors: the replay's output.
-  base::Result<bool> Replays();
-  base::Result<report::Report> Report(const std::string& label);
+  Result<bool> Replays();
+  Result<report::Report> Report(const std::string& label);
   api::Client& client() { return context_.client(); }
 
  private:
   explicit DemoServer(std::string folder);
-  base::Result<base::Unit> Run(std::vector<std::string> words) const;
-  base::Result<pid_t> Begin(std::vector<std::string> words, const std::string& log) const;
+  Result<Unit> Run(std::vector<std::string> words) const;
+  Result<pid_t> Begin(std::vector<std::string> words, const std::string& log) const;
   base::Error Failure(const std::string& what, const std::string& log) const;
 
   std::string folder_;

@@ -22,7 +22,7 @@ std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
 
 // Learns from the runs of that family, each batch as a separate task. Errors: kInvalid: it has no
 // run.
-base::Result<estimate::Site> LearnFrom(const estimate::DataSet& set, const std::string& family);
+Result<estimate::Site> LearnFrom(const estimate::DataSet& set, const std::string& family);
 
 // Prints one row per family: the errors of its own runs and of all others, as shipped and
 // calibrated. Errors go to the context.

@@ -98,7 +98,7 @@ bool InPath(const std::string& program) {
 Result<std::string> Absolute(const std::string& path) {
   if (path.starts_with('/')) return path;
   char folder[4096];
-  if (::getcwd(folder, sizeof folder) == nullptr) return base::FailErrno(errno, "current folder");
+  if (::getcwd(folder, sizeof folder) == nullptr) return FailErrno(errno, "current folder");
   return std::string(folder) + "/" + path;
 }
 

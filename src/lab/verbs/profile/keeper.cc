@@ -121,7 +121,7 @@ int KeepProgram(const std::vector<std::string>& arguments) {
 // A new folder with a short name, because the paths of the sockets in it must be short.
 Result<std::string> OwnFolder() {
   std::string folder = "/tmp/carma-profile-XXXXXX";
-  if (::mkdtemp(folder.data()) == nullptr) return base::FailErrno(errno, folder);
+  if (::mkdtemp(folder.data()) == nullptr) return FailErrno(errno, folder);
   ::chmod(folder.c_str(), 0755);
   return folder;
 }
@@ -168,7 +168,7 @@ Result<Keeper> StartKeeper(std::vector<std::string> arguments,
       base::Spawn(arguments, {.files = {lifeline->read.get(), words->write.get(), "/dev/null"},
                               .environment = environment,
                               .session = true});
-  if (!spawned) return base::FailErrno(spawned.error(), "cannot start " + self);
+  if (!spawned) return FailErrno(spawned.error(), "cannot start " + self);
   return Keeper{spawned->pid, std::move(lifeline->write), std::move(words->read)};
 }
 
@@ -192,7 +192,7 @@ int RunKeeper(const std::vector<std::string>& arguments) {
 Result<KeptProgram> KeptProgram::Start(const Order& order) {
   // The output of an earlier try must not be taken for that of this one.
   if (::unlink(order.output.c_str()) != 0 && errno != ENOENT && order.output != "/dev/null")
-    return base::FailErrno(errno, order.output);
+    return FailErrno(errno, order.output);
   std::vector<std::string> arguments{std::string(kProgramWord), order.workdir, order.output};
   arguments.insert(arguments.end(), order.command.begin(), order.command.end());
   Keeper keeper = CARMA_TRY(StartKeeper(std::move(arguments), order.environment));

@@ -41,7 +41,7 @@ class KeptProgram {
     std::string output;                    // new file for its output and errors
   };
   // Errors: the system's.
-  static base::Result<KeptProgram> Start(const Order& order);
+  static Result<KeptProgram> Start(const Order& order);
   KeptProgram(KeptProgram&& other) noexcept;
   KeptProgram& operator=(KeptProgram&&) = delete;
   ~KeptProgram();
@@ -53,7 +53,7 @@ class KeptProgram {
   bool ended() const { return ended_; }
   // The result, once it has ended. Errors: kInvalid: the command cannot be run; kIo: its keeper was
   // killed.
-  base::Result<KeptRun> Outcome() const;
+  Result<KeptRun> Outcome() const;
   // Start by CLOCK_BOOTTIME; empty: not reported yet.
   std::optional<std::int64_t> began_ns() const { return began_ns_; }
   // Ends it: SIGTERM to all its processes, SIGKILL after five seconds.
@@ -83,7 +83,7 @@ class KeptMps {
     std::chrono::milliseconds timeout{10'000};
   };
   // Blocks until its server takes clients. Errors: why it failed.
-  static base::Result<KeptMps> Start(const Order& order);
+  static Result<KeptMps> Start(const Order& order);
   KeptMps(KeptMps&& other) noexcept;
   KeptMps& operator=(KeptMps&&) = delete;
   // Waits until daemon, server and folder are gone.

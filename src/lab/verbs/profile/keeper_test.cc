@@ -26,7 +26,7 @@ class Keeper : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  base::Result<KeptProgram> Start(const std::string& script) const {
+  Result<KeptProgram> Start(const std::string& script) const {
     return KeptProgram::Start({.command = {"/bin/sh", "-c", script},
                                .environment = {"PATH=/usr/bin:/bin", "NAME=value"},
                                .workdir = folder_,

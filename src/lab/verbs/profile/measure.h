@@ -35,7 +35,7 @@ class Measurement {
   };
   struct Listener {
     // A run has ended. Errors end the measurement.
-    std::function<base::Result<base::Unit>(MeasuredRun)> take;
+    std::function<Result<Unit>(MeasuredRun)> take;
     // Why a run cannot be tried (it is then reported as failed); empty: it can.
     std::function<std::string(const PlannedRun&)> refuse;
     // Called repeatedly with the current runs.
@@ -49,22 +49,21 @@ class Measurement {
   // in which a member fails beside others is reported as failed. Errors: kConflict: a GPU is in
   // use, or interrupted; kInvalid: a workload fails alone; those of the driver. No started process
   // is left then either.
-  base::Result<base::Unit> Run(std::deque<PlannedRun> plan, const Listener& listener);
+  Result<Unit> Run(std::deque<PlannedRun> plan, const Listener& listener);
   // The output of a workload's calibration on the first lane. Errors: as Run().
-  base::Result<std::string> Calibrate(const ProfiledWorkload& workload);
+  Result<std::string> Calibrate(const ProfiledWorkload& workload);
 
  private:
   class ActiveRun;
   class Place;
 
-  base::Result<base::Unit> StartWhatCan(std::deque<PlannedRun>& plan, const Listener& listener);
-  base::Result<base::Unit> StartOn(Place& place, std::deque<PlannedRun>& plan,
-                                   const Listener& listener);
+  Result<Unit> StartWhatCan(std::deque<PlannedRun>& plan, const Listener& listener);
+  Result<Unit> StartOn(Place& place, std::deque<PlannedRun>& plan, const Listener& listener);
   bool MayStart(const Place& place, const PlannedRun& run) const;
   std::set<std::string> StillAlone(const std::string& gpu_type,
                                    const std::deque<PlannedRun>& plan) const;
-  base::Result<base::Unit> TakeNews(const Listener& listener);
-  base::Result<base::Unit> ReadGpus();
+  Result<Unit> TakeNews(const Listener& listener);
+  Result<Unit> ReadGpus();
   void Wait();
   bool Interrupted() const;
 

@@ -65,7 +65,7 @@ TEST(ResultFolder, GoesOnFromItsWholeLinesAndIsHeldByOne) {
     ASSERT_TRUE(results->Add(run));
     const auto second = ResultFolder::Open(folder);
     ASSERT_FALSE(second);
-    EXPECT_EQ(second.error().code, base::ErrorCode::kConflict);
+    EXPECT_EQ(second.error().code, ErrorCode::kConflict);
   }
   const std::string whole = base::ReadFile(folder + "/runs.jsonl", 1 << 20).value_or("");
   ASSERT_TRUE(base::WriteFileAtomic(folder + "/runs.jsonl", whole + "{\"method\":\"str"));

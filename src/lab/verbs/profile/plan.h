@@ -41,8 +41,7 @@ struct PlannedRun {
   std::vector<std::string> members;
   int repeat = 1;
   std::optional<Watcher> cost_of;  // for measuring the cost of this watcher
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& self) {
+  static void VisitFields(auto& field, auto& self) {
     constexpr std::size_t kMost = kMostProfileDegree;
     field("method", self.method);
     field("gpu_type", self.gpu_type, "", {.max_bytes = profile::kMaxNameBytes});
@@ -99,8 +98,8 @@ struct Lane {
 };
 // chosen: numbers in the list; empty: all usable ones. Errors: kNotFound: no such GPU, or one in
 // trouble.
-base::Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
-                                        std::span<const std::size_t> chosen);
+Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
+                                  std::span<const std::size_t> chosen);
 // The types of the lanes, each once, with the largest number of instances of a lane.
 std::vector<ProfiledType> TypesOf(std::span<const Lane> lanes);
 

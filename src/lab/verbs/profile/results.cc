@@ -64,14 +64,14 @@ Result<ResultFolder> ResultFolder::Open(const std::string& path) {
   CARMA_TRY(base::MakeDirs(path));
   const std::string name = path + kRunsFile;
   base::UniqueFd file(::open(name.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file) return base::FailErrno(errno, name);
+  if (!file) return FailErrno(errno, name);
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
     return Conflict(path + ": another carma profile works in this folder");
   const std::string text = CARMA_TRY(base::ReadFile(name, kMaxRunsBytes));
   KeptRuns kept = CARMA_TRY(ParseMeasuredRuns(text, name));
   if (kept.whole_bytes < text.size() &&
       ::ftruncate(file.get(), static_cast<off_t>(kept.whole_bytes)) != 0) {
-    return base::FailErrno(errno, name);
+    return FailErrno(errno, name);
   }
   return ResultFolder(path, std::move(file), std::move(kept.runs));
 }
@@ -87,7 +87,7 @@ Result<ResultFolder> ResultFolder::Look(const std::string& path) {
 Result<Unit> ResultFolder::Add(MeasuredRun run) {
   if (auto wrote = base::WriteAll(file_.get(), MeasuredRunJson(run) + "\n"); !wrote)
     return base::Wrap(wrote.error(), path_ + kRunsFile);
-  if (::fsync(file_.get()) != 0) return base::FailErrno(errno, path_ + kRunsFile);
+  if (::fsync(file_.get()) != 0) return FailErrno(errno, path_ + kRunsFile);
   runs_.push_back(std::move(run));
   return Unit{};
 }

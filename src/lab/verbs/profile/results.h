@@ -27,8 +27,7 @@ struct RunInstance {
   double end_s = 0;
   int code = 0;          // exit code
   bool stopped = false;  // stopped by us after all had ended once
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& self) {
+  static void VisitFields(auto& field, auto& self) {
     field("member", self.member, "", {.low = 0});
     field("begin_s", self.begin_s, "", kRunSecondsRule);
     field("end_s", self.end_s, "", kRunSecondsRule);
@@ -50,8 +49,7 @@ struct MeasuredRun {
   std::optional<std::int64_t> memory_mib;  // peak on the GPU above the initial use
   std::optional<double> energy_j;          // of the GPU, until the last end
   std::string failed;                      // why it is not usable, or empty
-  template <class Visitor, class Self>
-  static void VisitFields(Visitor& field, Self& self) {
+  static void VisitFields(auto& field, auto& self) {
     PlannedRun::VisitFields(field, self.run);
     field("gpu", self.gpu, "", {.max_bytes = profile::kMaxNameBytes});
     field("instances", self.instances, "",
@@ -68,31 +66,31 @@ struct MeasuredRun {
 
 std::string MeasuredRunJson(const MeasuredRun& run);
 // Errors: kInvalid with the place.
-base::Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
+Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
 // All lines of such a file. An incomplete last line is left out; it begins at `whole_bytes`.
 // Errors: kInvalid with the line.
 struct KeptRuns {
   std::vector<MeasuredRun> runs;
   std::size_t whole_bytes = 0;
 };
-base::Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where);
+Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where);
 
 // The folder of results, held by one `carma profile` at a time.
 class ResultFolder {
  public:
   // Makes it if necessary. Errors: kConflict: another process uses it; kInvalid: not a file of
   // runs.
-  static base::Result<ResultFolder> Open(const std::string& path);
+  static Result<ResultFolder> Open(const std::string& path);
   // Opens the folder for reading only: makes and locks nothing, so Add and Write are not allowed. A
   // missing folder has no runs.
-  static base::Result<ResultFolder> Look(const std::string& path);
+  static Result<ResultFolder> Look(const std::string& path);
   const std::string& path() const { return path_; }
   const std::vector<MeasuredRun>& runs() const { return runs_; }
   // Durable when it returns.
-  base::Result<base::Unit> Add(MeasuredRun run);
-  base::Result<base::Unit> Write(const std::string& name, std::string_view text) const;
+  Result<Unit> Add(MeasuredRun run);
+  Result<Unit> Write(const std::string& name, std::string_view text) const;
   // Empty: no such file.
-  base::Result<std::string> Read(const std::string& name) const;
+  Result<std::string> Read(const std::string& name) const;
 
  private:
   ResultFolder(std::string path, base::UniqueFd file, std::vector<MeasuredRun> runs)

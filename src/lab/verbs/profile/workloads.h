@@ -34,32 +34,31 @@ struct ProfiledWorkload {
 
 // One JSON object per line; empty lines and those that begin with '#' are ignored. "command" is a
 // list of words, or a text for /bin/sh. Errors: kInvalid with the line.
-base::Result<std::vector<ProfiledWorkload>> ParseProfiledWorkloads(std::string_view text,
-                                                                   std::string_view where);
+Result<std::vector<ProfiledWorkload>> ParseProfiledWorkloads(std::string_view text,
+                                                             std::string_view where);
 std::string ProfiledWorkloadJson(const ProfiledWorkload& workload);
 
 // Single-GPU tasks of the built-in catalogue, run by carma-simtask for `seconds` of computing; for
 // simulated servers. names: if empty, a light one, two medium ones and a heavy one. Errors:
 // kNotFound: no such workload; kInvalid: one of several GPUs.
-base::Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::string> names,
-                                                               const std::string& simtask,
-                                                               double seconds);
+Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::string> names,
+                                                         const std::string& simtask,
+                                                         double seconds);
 // Networks of the proof on real hardware (bench/gpu/train_task.py, which needs PyTorch), each for
 // about `seconds`. names: if empty, a light one, two medium ones and a heavy one. Errors:
 // kNotFound, kInvalid (not NETWORK-bBATCH).
-base::Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::string> names,
-                                                             const std::string& python,
-                                                             const std::string& script,
-                                                             double seconds);
+Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::string> names,
+                                                       const std::string& python,
+                                                       const std::string& script, double seconds);
 
 // The signature under which the daemon knows this user's submission of the same command from the
 // same folder (estimate/signature.h); reads the summary named by `task`. folder: where `carma
 // profile` was called. Errors: kInvalid: not a valid submission.
-base::Result<std::string> SignatureOf(const ProfiledWorkload& workload, const std::string& folder,
-                                      std::uint32_t uid);
+Result<std::string> SignatureOf(const ProfiledWorkload& workload, const std::string& folder,
+                                std::uint32_t uid);
 
 // The steps in a calibration's output. Errors: kInvalid: none, or impossible.
-base::Result<double> StepsTold(std::string_view output);
+Result<double> StepsTold(std::string_view output);
 // The workload with the steps inserted in the command and used as iterations, without calibration.
 ProfiledWorkload WithSteps(const ProfiledWorkload& workload, double steps);
 

@@ -93,7 +93,7 @@ TEST_F(SimulateCommand, AnExperimentFileNamesItsPolicies) {
                                  "[matrix]\nmapper = [\"magm\", \"lug\"]\n");
   const Ran ran = Run({path, "--runs", "2", "--csv"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), 1 + 3 * 2) << "the flag wins";
+  EXPECT_EQ(std::ranges::count(ran.out, '\n'), 1 + 3 * 2) << "the flag wins";
   EXPECT_THAT(ran.out, AllOf(HasSubstr("alone"), HasSubstr("lug")));
 }
 

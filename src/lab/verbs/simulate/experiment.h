@@ -42,8 +42,7 @@ struct Experiment {
 // Reads an experiment file into `experiment`: keys of the load at the top, [common] words for every
 // policy, [run.LABEL] one policy each, [matrix] lists of values, each combination of which is a
 // policy. Errors: kInvalid "path:line: …".
-base::Result<base::Unit> ReadExperiment(const std::string& path, std::string_view text,
-                                        Experiment& experiment);
+Result<Unit> ReadExperiment(const std::string& path, std::string_view text, Experiment& experiment);
 
 // The command that repeats all runs of these policies, quoted for a shell; and the command for a
 // single run of one policy (its last run if history is carried over).

@@ -70,7 +70,7 @@ TEST(Experiment, MistakesAreToldByLine) {
     Experiment experiment;
     const auto read = ReadExperiment("e.toml", each.text, experiment);
     ASSERT_FALSE(read) << each.text;
-    EXPECT_EQ(read.error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
     EXPECT_THAT(read.error().message, HasSubstr(each.message));
   }
 }

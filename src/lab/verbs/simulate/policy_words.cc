@@ -362,8 +362,8 @@ std::unexpected<base::Error> Unexpected(const PolicyWord& word, std::string_view
 std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<PolicyWord>& words) {
   std::vector<std::pair<std::string, std::string>> last;
   for (const PolicyWord& word : words) {
-    const auto found = std::find_if(last.begin(), last.end(),
-                                    [&](const auto& each) { return each.first == word.key; });
+    const auto found =
+        std::ranges::find_if(last, [&](const auto& each) { return each.first == word.key; });
     if (found == last.end()) {
       last.emplace_back(word.key, word.value);
     } else {

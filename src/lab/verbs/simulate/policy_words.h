@@ -28,7 +28,7 @@ struct SimPolicy {
 
 // "magm,sm_cap=0.8,estimator=gpumemnet": comma-separated words; one without '=' is the mapper. A
 // list of several items is in parentheses: "weights=(ada=2, bob=3)". Errors: kInvalid.
-base::Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where);
+Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where);
 
 // The default comparison: exclusive use, and the configured rules under each of these sharing
 // methods.
@@ -45,12 +45,11 @@ std::vector<PolicyWordInfo> PolicyWords();
 
 // A policy that starts from `base` (a configuration file, or the defaults) and applies the words in
 // order, later ones winning. Errors: kInvalid "where: key: expected …".
-base::Result<SimPolicy> MakePolicy(const config::Settings& base,
-                                   const std::vector<PolicyWord>& words);
+Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<PolicyWord>& words);
 
 // Applies words of the simulated world to the policy (sim::ModelWords). Errors: kInvalid "where:
 // …".
-base::Result<base::Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy);
+Result<Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy);
 
 // "where: key: expected …, not 'value'", kInvalid.
 std::unexpected<base::Error> Unexpected(const PolicyWord& word, std::string_view expected);

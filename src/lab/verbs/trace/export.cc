@@ -71,8 +71,8 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
       job.workload = trace.workloads.Number(task.name).value_or(0);
     trace.jobs.push_back(job);
   }
-  std::stable_sort(trace.jobs.begin(), trace.jobs.end(),
-                   [](const trace::Job& a, const trace::Job& b) { return a.submit < b.submit; });
+  std::ranges::stable_sort(
+      trace.jobs, [](const trace::Job& a, const trace::Job& b) { return a.submit < b.submit; });
   trace::StartAtFirstJob(trace);
   trace.provenance.push_back(fmt::format("made by carma {}: trace export, of the daemon's {} tasks",
                                          context.version, trace.jobs.size()));

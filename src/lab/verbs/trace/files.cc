@@ -54,7 +54,7 @@ Result<std::map<std::string, std::string>> FilesOf(const std::string& folder) {
   std::map<std::string, std::string> files;
   std::error_code error;
   std::filesystem::directory_iterator each(folder, error);
-  if (error) return base::FailErrno(error.value(), folder);
+  if (error) return FailErrno(error.value(), folder);
   for (; each != std::filesystem::directory_iterator(); each.increment(error))
     files[base::ToLower(each->path().filename().string())] = each->path().string();
   return files;
@@ -91,7 +91,7 @@ std::string MadeBy(const Context& context, std::string_view command, const JobSo
 trace::Sink OutputOf(Context& context) {
   return [&context](std::string_view piece) -> Result<Unit> {
     if (std::fwrite(piece.data(), 1, piece.size(), context.out) == piece.size()) return Unit{};
-    return base::FailErrno(errno, "write output");
+    return FailErrno(errno, "write output");
   };
 }
 

@@ -17,9 +17,9 @@ namespace carma::cli {
 
 // "demo60" is the built-in trace unless there is a file of that name. Errors: as trace::ParseTrace,
 // and those of reading a file.
-base::Result<trace::TaskTrace> LoadTaskTrace(const std::string& path);
+Result<trace::TaskTrace> LoadTaskTrace(const std::string& path);
 // path: empty for the built-in catalogue.
-base::Result<trace::Catalogue> LoadCatalogue(const std::string& path);
+Result<trace::Catalogue> LoadCatalogue(const std::string& path);
 
 // The source of a cluster trace's jobs.
 struct JobSource {
@@ -33,7 +33,7 @@ struct LoadedJobs {
   trace::Catalogue catalogue;
 };
 // Warns about bad lines: the first ones of each kind, then their number.
-base::Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source);
+Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source);
 
 // A provenance line: what made a trace, and from which bytes.
 //   made by carma 0.1.0: trace sample --gpus 4, of philly.json (philly, sha256 …)
@@ -43,12 +43,12 @@ std::string MadeBy(const Context& context, std::string_view command, const JobSo
 // A sink that writes to the command's output.
 trace::Sink OutputOf(Context& context);
 // The jobs as submissions of their workloads. Errors: kInvalid: a job with unknown workload.
-base::Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded);
-base::Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded);
+Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded);
+Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded);
 
 inline constexpr std::string_view kTaskFormat = "tasks";  // of trace::TraceFormats()
 // Prints the trace: as a task trace if it was read as one, else as jobs.
-base::Result<base::Unit> PrintTrace(Context& context, const LoadedJobs& loaded);
+Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded);
 
 // The model summaries of a catalogue's workloads.
 struct LoadedSummaries {
@@ -57,7 +57,6 @@ struct LoadedSummaries {
 };
 // Reads each workload's file in `folder`, ignoring case. Unreadable ones are listed in `troubles`.
 // Errors: kIo: no such folder.
-base::Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue,
-                                            const std::string& folder);
+Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue, const std::string& folder);
 
 }  // namespace carma::cli

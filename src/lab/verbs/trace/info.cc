@@ -122,8 +122,7 @@ std::string Span(double seconds) {
 // "▁▂█": each number relative to the largest.
 template <class Numbers>
 std::string Bars(const Numbers& numbers) {
-  const double largest =
-      std::max(1e-9, static_cast<double>(*std::max_element(numbers.begin(), numbers.end())));
+  const double largest = std::max(1e-9, static_cast<double>(*std::ranges::max_element(numbers)));
   std::string bars;
   for (const auto number : numbers) bars += SmallBar(static_cast<double>(number) / largest);
   return bars;

@@ -37,22 +37,21 @@ struct ReplayStep {
 // One step per submission: carma-simtask running its workload, named after it. A workload without
 // possible estimate gets whole GPUs. Errors: kInvalid (an invalid output folder; stated memory for
 // a task beyond the last).
-base::Result<std::vector<ReplayStep>> PlanReplay(
-    const trace::TaskTrace& trace, const std::vector<const trace::Workload*>& workloads,
-    const ReplayOptions& options);
+Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
+                                           const std::vector<const trace::Workload*>& workloads,
+                                           const ReplayOptions& options);
 
 // The daemon as a replay sees it: a client of the real one, or a script in tests.
 class ReplayServer {
  public:
   virtual ~ReplayServer() = default;
-  virtual base::Result<api::StatusView> Status() = 0;
+  virtual Result<api::StatusView> Status() = 0;
   // Submits these tasks and returns their numbers, in order.
-  virtual base::Result<std::vector<std::uint64_t>> Submit(
-      const std::vector<std::string>& specs) = 0;
+  virtual Result<std::vector<std::uint64_t>> Submit(const std::vector<std::string>& specs) = 0;
   // All unfinished tasks.
-  virtual base::Result<std::vector<api::TaskView>> Unfinished() = 0;
+  virtual Result<std::vector<api::TaskView>> Unfinished() = 0;
   // Returns as soon as the task has ended, or after `wait`; at once with 0.
-  virtual base::Result<api::TaskView> Await(std::uint64_t id, std::chrono::seconds wait) = 0;
+  virtual Result<api::TaskView> Await(std::uint64_t id, std::chrono::seconds wait) = 0;
   virtual void Pause(std::chrono::milliseconds real_time) = 0;
 };
 
@@ -77,12 +76,12 @@ class Replay {
   Replay(ReplayServer& server, Show show) : server_(server), show_(std::move(show)) {}
   // Blocks. If the daemon is restarted meanwhile, waits for it up to a minute. Errors: the
   // daemon's; the message says how many tasks were submitted.
-  base::Result<ReplayProgress> Run(const std::vector<ReplayStep>& steps, bool wait);
+  Result<ReplayProgress> Run(const std::vector<ReplayStep>& steps, bool wait);
 
  private:
-  base::Result<base::Unit> SubmitAll(const std::vector<ReplayStep>& steps);
-  base::Result<base::Unit> AwaitAll();
-  base::Result<base::Unit> Look();
+  Result<Unit> SubmitAll(const std::vector<ReplayStep>& steps);
+  Result<Unit> AwaitAll();
+  Result<Unit> Look();
   void CountEnded(const api::TaskView& task);
   // Repeats the call until the daemon answers.
   template <class Call>

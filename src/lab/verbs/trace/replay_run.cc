@@ -45,7 +45,7 @@ Result<LoadedTrace> Load(const ReplayFlags& flags) {
 Result<std::string> AbsolutePath(const std::string& path) {
   if (path.starts_with('/')) return path;
   char folder[4096];
-  if (!::getcwd(folder, sizeof folder)) return base::FailErrno(errno, "current folder");
+  if (!::getcwd(folder, sizeof folder)) return FailErrno(errno, "current folder");
   return std::string(folder) + "/" + path;
 }
 
@@ -75,8 +75,7 @@ Result<ReplayOptions> PrepareReplay(const ReplayFlags& flags) {
   options.said_mib = CARMA_TRY(ReadSaid(flags.memory));
   const std::string simtask = CARMA_TRY(AbsolutePath(
       flags.simtask.empty() ? base::ExecutableDir() + "/carma-simtask" : flags.simtask));
-  if (::access(simtask.c_str(), X_OK) != 0)
-    return base::FailErrno(errno, simtask + " (see --simtask)");
+  if (::access(simtask.c_str(), X_OK) != 0) return FailErrno(errno, simtask + " (see --simtask)");
   options.simtask = simtask;
   const std::string output =
       CARMA_TRY(AbsolutePath(flags.output_dir.empty() ? "carma-replay" : flags.output_dir));

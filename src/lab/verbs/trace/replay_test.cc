@@ -22,7 +22,7 @@ class FakeServer : public ReplayServer {
     std::string spec;
   };
 
-  base::Result<api::StatusView> Status() override {
+  Result<api::StatusView> Status() override {
     if (unavailable > 0) {
       --unavailable;
       return Unavailable("away");
@@ -32,7 +32,7 @@ class FakeServer : public ReplayServer {
     status.time_scale = scale;
     return status;
   }
-  base::Result<std::vector<std::uint64_t>> Submit(const std::vector<std::string>& specs) override {
+  Result<std::vector<std::uint64_t>> Submit(const std::vector<std::string>& specs) override {
     if (refuse) return Invalid("refused");
     std::vector<std::uint64_t> ids;
     for (const std::string& spec : specs) {
@@ -42,7 +42,7 @@ class FakeServer : public ReplayServer {
     ++submissions;
     return ids;
   }
-  base::Result<std::vector<api::TaskView>> Unfinished() override {
+  Result<std::vector<api::TaskView>> Unfinished() override {
     std::vector<api::TaskView> views{View(7)};  // a stranger's
     views.front().state = "running";
     for (const auto& [id, task] : tasks) {
@@ -50,7 +50,7 @@ class FakeServer : public ReplayServer {
     }
     return views;
   }
-  base::Result<api::TaskView> Await(std::uint64_t id, std::chrono::seconds wait) override {
+  Result<api::TaskView> Await(std::uint64_t id, std::chrono::seconds wait) override {
     now_ms += static_cast<std::int64_t>(static_cast<double>(wait.count()) * 1000 * scale);
     return View(id);
   }

@@ -159,7 +159,7 @@ TEST_F(TraceTools, GenerateMakesWhatItIsFittedTo) {
   EXPECT_NE(plain.out.find("built-in defaults\nsubmit_s,gpus,duration_s,status\n0,1,"),
             std::string::npos)
       << plain.out;
-  EXPECT_EQ(std::count(plain.out.begin(), plain.out.end(), '\n'), 62);
+  EXPECT_EQ(std::ranges::count(plain.out, '\n'), 62);
   EXPECT_EQ(Run({"generate", "--max-gpus", "1"}).out, plain.out);
 }
 
