@@ -28,6 +28,7 @@ struct Peer {
   std::uint32_t gid = 0;
   std::int32_t pid = 0;
   std::vector<std::uint32_t> groups = {};  // supplementary ones
+  std::string token_of = {};               // by a token: the user's name when it was made
 };
 
 struct Request {

@@ -12,6 +12,7 @@ namespace carma::api {
 struct TokenView {
   std::int64_t id = 0;
   std::uint32_t uid = 0;
+  std::string user;
   std::string name;
   std::int64_t created_ms = 0;
   std::int64_t expires_ms = 0;
@@ -20,6 +21,7 @@ struct TokenView {
   static void VisitFields(auto& field, auto& view) {
     field("id", view.id, "Its number, by which it is revoked.", {.low = 0});
     field("uid", view.uid, "Its user's id.");
+    field("user", view.user, "Its user's name when it was made.");
     field("name", view.name, "Its name, chosen by its user.");
     field("created_ms", view.created_ms, "When it was made, real time, ms since the epoch.");
     field("expires_ms", view.expires_ms, "When it expires.");

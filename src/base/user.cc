@@ -4,8 +4,9 @@
 #include <grp.h>
 #include <pwd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <vector>
+#include <utility>
 
 #include "base/text.h"
 
@@ -13,6 +14,7 @@ namespace carma::base {
 namespace {
 
 constexpr std::size_t kMostEntryBytes = 1 << 20;
+constexpr int kMaxGroups = 65'536;  // the kernel's NGROUPS_MAX
 
 std::string TextOf(const char* text) {
   return text != nullptr ? text : "";
@@ -57,9 +59,33 @@ Result<std::uint32_t> FindGroup(const std::string& name) {
   return Unavailable("the user database cannot say which group '{}' is", Printable(name));
 }
 
+bool LacksUser(const std::string& name) {
+  std::vector<char> buffer(kMostEntryBytes);
+  passwd entry{};
+  passwd* found = nullptr;
+  const int error = ::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  return found == nullptr && IsNone(error);
+}
+
 std::string UserName(std::uint32_t uid) {
   const Result<std::optional<UserEntry>> user = FindUser(uid);
   return user && *user ? (*user)->name : fmt::format("{}", uid);
+}
+
+std::vector<std::uint32_t> GroupsOf(const std::string& name, std::uint32_t gid) {
+  int count = 64;
+  std::vector<gid_t> groups(static_cast<std::size_t>(count));
+  while (::getgrouplist(name.c_str(), gid, groups.data(), &count) < 0 && count <= kMaxGroups)
+    groups.resize(static_cast<std::size_t>(count));
+  groups.resize(static_cast<std::size_t>(std::min(count, kMaxGroups)));
+  return groups;
+}
+
+KnownUser KnowUser(std::uint32_t uid) {
+  Result<std::optional<UserEntry>> user = FindUser(uid);
+  if (!user || !*user) return {fmt::format("{}", uid), 0, {}};
+  std::vector<std::uint32_t> groups = GroupsOf((*user)->name, (*user)->gid);
+  return {std::move((*user)->name), (*user)->gid, std::move(groups)};
 }
 
 }  // namespace carma::base

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -21,7 +22,19 @@ struct UserEntry {
 Result<std::optional<UserEntry>> FindUser(std::uint32_t uid);
 // Number of a group. Errors: kNotFound, kUnavailable.
 Result<std::uint32_t> FindGroup(const std::string& name);
+// Whether the database has no such user; false if it cannot answer.
+bool LacksUser(const std::string& name);
 // Its name, or the number if the name is unknown.
 std::string UserName(std::uint32_t uid);
+// All groups of a user, `gid` among them.
+std::vector<std::uint32_t> GroupsOf(const std::string& name, std::uint32_t gid);
+
+// How a user is known at the moment.
+struct KnownUser {
+  std::string name;  // or the number
+  std::uint32_t gid = 0;
+  std::vector<std::uint32_t> groups;  // empty: the database has no such user
+};
+KnownUser KnowUser(std::uint32_t uid);
 
 }  // namespace carma::base

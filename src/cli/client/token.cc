@@ -31,19 +31,21 @@ void RunCreate(Context& context, const CreateFlags& flags) {
   if (context.json) return Print(context, made->text + "\n");
   const api::TokenView& token = made->value;
   Print(context, base::Printable(token.token, 200) + "\n");
-  Warn(context, fmt::format("token {}, valid until {}: its holder may cancel, hold and read your "
-                            "tasks; it is not shown again",
-                            token.id, base::FormatTime(base::FromMs(token.expires_ms))));
+  const std::string note = fmt::format(
+      "token {}, valid until {}: its holder may cancel, hold and read your tasks; it is "
+      "not shown again",
+      token.id, base::FormatTime(base::FromMs(token.expires_ms)));
+  std::fprintf(context.err, "carma: %s\n", note.c_str());
 }
 
 void RunList(Context& context, bool all) {
   const auto tokens = ListTokens(context.client(), all);
   if (!tokens) return context.Fail(tokens.error());
   if (context.json) return Print(context, tokens->text + "\n");
-  Table table({{"TOKEN", true}, {"UID", true}, {"NAME", false, 8}, {"MADE"}, {"UNTIL"}});
+  Table table({{"TOKEN", true}, {"USER", false, 6}, {"NAME", false, 8}, {"MADE"}, {"UNTIL"}});
   for (const api::TokenView& token : tokens->value) {
     table.Add({{std::to_string(token.id)},
-               {std::to_string(token.uid)},
+               {token.user.empty() ? std::to_string(token.uid) : base::Printable(token.user, 32)},
                {base::Printable(token.name, 60)},
                {base::FormatTime(base::FromMs(token.created_ms))},
                {base::FormatTime(base::FromMs(token.expires_ms))}});

@@ -111,9 +111,9 @@ void Routes::Handle(api::Request request, const api::Responder& reply) const {
 
 void Routes::RefuseStranger(const api::Responder& reply) const {
   options_.ask_name(options_.own_uid,
-                    [reply, uid = options_.own_uid](const Result<std::string>& name) {
+                    [reply, uid = options_.own_uid](const Result<base::KnownUser>& known) {
                       reply(Denied("this carmad runs without root rights and serves only {}",
-                                   name.value_or(fmt::format("user {}", uid))));
+                                   known ? known->name : fmt::format("user {}", uid)));
                     });
 }
 
@@ -124,21 +124,28 @@ bool Routes::CanHandle(const api::Request& request) const {
 }
 
 // The callback gets copies, because these routes may have been replaced by then.
-void Routes::RunForUser(const Endpoint::Handle& handle, Call call, const api::Peer& who,
+void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who,
                         const api::Responder& reply) const {
-  options_.ask_name(who.uid, [options = options_, handle, reply, who,
-                              call = std::move(call)](Result<std::string> name) mutable {
-    if (!name) return reply(std::unexpected(name.error()));
+  options_.ask_name(who.uid, [options = options_, handle, reply, who = std::move(who),
+                              call = std::move(call)](Result<base::KnownUser> known) mutable {
+    if (!known) return reply(std::unexpected(known.error()));
+    const std::string& name = known->name;
     const bool by_token = !call.request.peer;
-    const bool admin =
-        who.uid == 0 || who.uid == options.own_uid || Contains(options.admins, *name);
-    if (!admin && !IsAllowed(options, who, *name)) {
+    if (by_token) {
+      if (!who.token_of.empty() && who.token_of != name)
+        return reply(Denied("the token was made by {}, and user number {} is {} now", who.token_of,
+                            who.uid, base::Printable(name, 60)));
+      who.groups = known->groups;
+      if (!who.groups.empty()) who.gid = known->gid;
+    }
+    const bool admin = who.uid == 0 || who.uid == options.own_uid || Contains(options.admins, name);
+    if (!admin && !IsAllowed(options, who, name)) {
       return reply(
           Denied("{} may only look at this server; administrators grant access in "
                  "daemon.allow_users and daemon.allow_groups",
-                 base::Printable(*name, 60)));
+                 base::Printable(name, 60)));
     }
-    call.caller = {who.uid, who.gid, *std::move(name), admin && !by_token, by_token};
+    call.caller = {who.uid, who.gid, std::move(known->name), admin && !by_token, by_token};
     Run(handle, call, reply);
   });
 }

@@ -11,6 +11,7 @@
 
 #include "api/http.h"
 #include "base/result.h"
+#include "base/user.h"
 
 namespace carma::daemon {
 
@@ -61,7 +62,7 @@ class Routes {
  public:
   // Calls back on the loop, now or later; never blocks. Errors: kUnavailable: the name is unknown.
   using AskName =
-      std::function<void(std::uint32_t uid, std::function<void(Result<std::string>)> call)>;
+      std::function<void(std::uint32_t uid, std::function<void(Result<base::KnownUser>)> call)>;
   struct Options {
     std::uint32_t own_uid = 0;        // the daemon's; 0: serves everybody
     std::vector<std::string> admins;  // names
@@ -90,7 +91,7 @@ class Routes {
   void RefuseStranger(const api::Responder& reply) const;
   // The user identified by the kernel or a token. Errors: kDenied for an unknown token.
   Result<std::optional<api::Peer>> Identity(const api::Request& request) const;
-  void RunForUser(const Endpoint::Handle& handle, Call call, const api::Peer& who,
+  void RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who,
                   const api::Responder& reply) const;
 
   Options options_;

@@ -23,19 +23,19 @@ class RoutesTest : public ::testing::Test {
             std::vector<std::string> allow_users = {},
             std::vector<std::uint32_t> allow_groups = {}) {
     routes_ = std::make_unique<Routes>(
-        Routes::Options{own_uid, std::move(admins),
-                        [this](std::uint32_t uid, std::function<void(Result<std::string>)> call) {
-                          if (names_wait_) return waiting_.push_back(std::move(call));
-                          const auto found = names_.find(uid);
-                          if (found == names_.end()) return call(Unavailable("nobody can tell"));
-                          call(found->second);
-                        },
-                        std::move(allow_users), std::move(allow_groups),
-                        [this](std::string_view token) {
-                          const auto found = tokens_.find(std::string(token));
-                          return found == tokens_.end() ? std::nullopt
-                                                        : std::optional(found->second);
-                        }},
+        Routes::Options{
+            own_uid, std::move(admins),
+            [this](std::uint32_t uid, std::function<void(Result<base::KnownUser>)> call) {
+              if (names_wait_) return waiting_.push_back(std::move(call));
+              const auto found = names_.find(uid);
+              if (found == names_.end()) return call(Unavailable("nobody can tell"));
+              call(base::KnownUser{found->second, uid, groups_});
+            },
+            std::move(allow_users), std::move(allow_groups),
+            [this](std::string_view token) {
+              const auto found = tokens_.find(std::string(token));
+              return found == tokens_.end() ? std::nullopt : std::optional(found->second);
+            }},
         std::vector<Endpoint>{
             {"GET", "/v1/things/{id}", Access::kEverybody, &Echo},
             {"POST", "/v1/things/{id}/paint", Access::kUsers,
@@ -67,7 +67,7 @@ class RoutesTest : public ::testing::Test {
   std::map<std::string, api::Peer> tokens_;
   std::vector<std::uint32_t> groups_;  // of who asks
   bool names_wait_ = false;
-  std::vector<std::function<void(Result<std::string>)>> waiting_;
+  std::vector<std::function<void(Result<base::KnownUser>)>> waiting_;
   std::unique_ptr<Routes> routes_;
   api::Response heard_{.status = 0};
 };
@@ -167,6 +167,19 @@ TEST_F(RoutesTest, ATokenLetsItsUserActOnWhatIsHisAndNoMore) {
       << "the kernel knows better";
 }
 
+TEST_F(RoutesTest, ATokenIsForTheUserWhoMadeItWithTheGroupsOfNow) {
+  Open(0, {}, {}, {100});
+  tokens_ = {{"adas", {.uid = 1000, .token_of = "ada"}}};
+  groups_ = {100};
+  EXPECT_EQ(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body, "7/move by ada");
+  groups_ = {};
+  EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body, HasSubstr("may only look"));
+  groups_ = {100};
+  names_[1000] = "hal";
+  EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body,
+              HasSubstr("the token was made by ada, and user number 1000 is hal now"));
+}
+
 TEST_F(RoutesTest, WhoAsksIsToldWhoHeIs) {
   Open(0);
   tokens_ = {{"adas", {.uid = 1000}}};
@@ -208,7 +221,7 @@ TEST_F(RoutesTest, ANameThatComesLateIsNotWaitedForAndFindsItsWay) {
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 0);
   EXPECT_EQ(Ask("GET", "/v1/things/8", 1000).status, 200) << "reading asks for no name";
   routes_.reset();
-  waiting_.at(0)("ada");
+  waiting_.at(0)(base::KnownUser{"ada"});
   EXPECT_EQ(heard_.body, "7/move by ada");
 }
 

@@ -89,18 +89,18 @@ Result<Unit> Tokens::Keep(std::vector<Token> tokens) {
   return Unit{};
 }
 
-Result<Tokens::Made> Tokens::Make(const api::Peer& user, const std::string& name,
-                                  std::chrono::milliseconds life) {
+Result<Tokens::Made> Tokens::Make(const api::Peer& peer, const std::string& user,
+                                  const std::string& name, std::chrono::milliseconds life) {
   if (!trouble_.empty()) return Unavailable("{}: {}", path_, trouble_);
-  if (List(user.uid).size() >= kMostOfOneUser)
+  if (List(peer.uid).size() >= kMostOfOneUser)
     return Conflict("a user may have at most {} tokens: revoke some", kMostOfOneUser);
   std::string text = CARMA_TRY(NewText());
   Made made;
   made.text = std::move(text);
   made.token = {.id = ++last_id_,
-                .uid = user.uid,
-                .gid = user.gid,
-                .groups = user.groups,
+                .uid = peer.uid,
+                .gid = peer.gid,
+                .user = user,
                 .name = name,
                 .hash = HashOf(made.text),
                 .created_ms = now_ms_(),
@@ -135,7 +135,7 @@ std::optional<api::Peer> Tokens::Find(std::string_view text) const {
   const auto found =
       std::ranges::find_if(tokens_, [&](const Token& token) { return token.hash == hash; });
   if (found == tokens_.end() || found->expires_ms <= now_ms_()) return std::nullopt;
-  return api::Peer{.uid = found->uid, .gid = found->gid, .pid = 0, .groups = found->groups};
+  return api::Peer{.uid = found->uid, .gid = found->gid, .token_of = found->user};
 }
 
 }  // namespace carma::daemon

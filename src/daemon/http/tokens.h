@@ -19,7 +19,7 @@ struct Token {
   std::int64_t id = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::vector<std::uint32_t> groups;  // of its user at creation
+  std::string user;  // its user's name at creation; a number may be given to another user later
   std::string name;
   std::string hash;  // SHA-256 of the token, which has 256 random bits: no salt, no slow hash
   std::int64_t created_ms = 0;
@@ -29,7 +29,7 @@ struct Token {
     field("id", token.id, "", {.low = 1});
     field("uid", token.uid);
     field("gid", token.gid);
-    field("groups", token.groups);
+    field("user", token.user);
     field("name", token.name);
     field("hash", token.hash);
     field("created_ms", token.created_ms);
@@ -54,12 +54,13 @@ class Tokens {
     std::string text;  // what its user sends; returned only here
   };
   // The token is durable once it returns. Errors: kConflict: the user has too many; kIo.
-  Result<Made> Make(const api::Peer& user, const std::string& name, std::chrono::milliseconds life);
+  Result<Made> Make(const api::Peer& peer, const std::string& user, const std::string& name,
+                    std::chrono::milliseconds life);
   // by_uid: required owner; empty: any. Errors: kNotFound, kIo.
   Result<Unit> Revoke(std::int64_t id, std::optional<std::uint32_t> by_uid);
   // Valid tokens of one user or of all, by number.
   std::vector<Token> List(std::optional<std::uint32_t> of_uid) const;
-  // The owner; empty: unknown or expired.
+  // The owner, without groups; empty: unknown or expired.
   std::optional<api::Peer> Find(std::string_view text) const;
 
  private:

@@ -37,7 +37,7 @@ class TokensTest : public ::testing::Test {
 
 TEST_F(TokensTest, NameTheirUserAlsoAfterARestart) {
   Tokens tokens = Open();
-  const auto made = tokens.Make(kAda, "laptop", hours(1));
+  const auto made = tokens.Make(kAda, "ada", "laptop", hours(1));
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->text.size(), 6U + 64U);
   const Tokens restarted = Open();
@@ -45,7 +45,7 @@ TEST_F(TokensTest, NameTheirUserAlsoAfterARestart) {
     const std::optional<api::Peer> who = each->Find(made->text);
     ASSERT_TRUE(who);
     EXPECT_EQ(who->uid, kAda.uid);
-    EXPECT_EQ(who->groups, kAda.groups);
+    EXPECT_EQ(who->token_of, "ada");
   }
   EXPECT_FALSE(tokens.Find("carma_" + std::string(64, '0')));
   EXPECT_FALSE(tokens.Find(""));
@@ -53,7 +53,7 @@ TEST_F(TokensTest, NameTheirUserAlsoAfterARestart) {
 
 TEST_F(TokensTest, AreKeptAsHashesInAFileOfTheDaemonAlone) {
   Tokens tokens = Open();
-  const auto made = tokens.Make(kAda, "laptop", hours(1));
+  const auto made = tokens.Make(kAda, "ada", "laptop", hours(1));
   ASSERT_TRUE(made);
   const std::string path = folder_ + "/tokens.json";
   const std::string kept = base::ReadFile(path, 1 << 20).value();
@@ -66,7 +66,7 @@ TEST_F(TokensTest, AreKeptAsHashesInAFileOfTheDaemonAlone) {
 
 TEST_F(TokensTest, End) {
   Tokens tokens = Open();
-  const auto made = tokens.Make(kAda, "", hours(1));
+  const auto made = tokens.Make(kAda, "ada", "", hours(1));
   now_ms_ += 3'599'999;
   EXPECT_TRUE(tokens.Find(made->text));
   now_ms_ += 1;
@@ -76,23 +76,24 @@ TEST_F(TokensTest, End) {
 
 TEST_F(TokensTest, AreRevokedByTheirUserOrAnAdministrator) {
   Tokens tokens = Open();
-  const auto first = tokens.Make(kAda, "first", hours(1));
-  const auto second = tokens.Make(kAda, "second", hours(1));
+  const auto first = tokens.Make(kAda, "ada", "first", hours(1));
+  const auto second = tokens.Make(kAda, "ada", "second", hours(1));
   EXPECT_EQ(tokens.Revoke(first->token.id, kEve.uid).error().code, ErrorCode::kNotFound);
   EXPECT_TRUE(tokens.Find(first->text));
   EXPECT_TRUE(tokens.Revoke(first->token.id, kAda.uid));
   EXPECT_FALSE(tokens.Find(first->text));
   EXPECT_TRUE(tokens.Revoke(second->token.id, std::nullopt));
   EXPECT_FALSE(Open().Find(second->text));
-  EXPECT_GT(tokens.Make(kAda, "third", hours(1))->token.id, second->token.id) << "never reused";
+  EXPECT_GT(tokens.Make(kAda, "ada", "third", hours(1))->token.id, second->token.id)
+      << "never reused";
 }
 
 TEST_F(TokensTest, AreSoManyOfOneUser) {
   Tokens tokens = Open();
   for (std::size_t i = 0; i < Tokens::kMostOfOneUser; ++i)
-    ASSERT_TRUE(tokens.Make(kAda, "", hours(1)));
-  EXPECT_EQ(tokens.Make(kAda, "", hours(1)).error().code, ErrorCode::kConflict);
-  EXPECT_TRUE(tokens.Make(kEve, "", hours(1)));
+    ASSERT_TRUE(tokens.Make(kAda, "ada", "", hours(1)));
+  EXPECT_EQ(tokens.Make(kAda, "ada", "", hours(1)).error().code, ErrorCode::kConflict);
+  EXPECT_TRUE(tokens.Make(kEve, "eve", "", hours(1)));
   EXPECT_EQ(tokens.List(kEve.uid).size(), 1U);
 }
 
@@ -100,7 +101,7 @@ TEST_F(TokensTest, OfAFileThatCannotBeReadNobodyIsKnownAndItStays) {
   ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/tokens.json", "{\"tokens\":[{\"id\":\"x\"}]}"));
   Tokens tokens(folder_, [] { return 0; });
   EXPECT_EQ(tokens.Load().error().code, ErrorCode::kCorrupt);
-  EXPECT_EQ(tokens.Make(kAda, "", hours(1)).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(tokens.Make(kAda, "ada", "", hours(1)).error().code, ErrorCode::kUnavailable);
   EXPECT_NE(base::ReadFile(folder_ + "/tokens.json", 1000)->find("\"x\""), std::string::npos);
 }
 

@@ -9,26 +9,26 @@ UserNames::UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOpt
 
 void UserNames::Ask(std::uint32_t uid, Call call) {
   User& user = users_[uid];
-  if (user.name && std::chrono::steady_clock::now() < user.good_until) return call(*user.name);
+  if (user.known && std::chrono::steady_clock::now() < user.good_until) return call(*user.known);
   user.waiting.push_back(std::move(call));
   if (user.waiting.size() == 1)
     user.in_time = worker_.Within(options_.limit, [this, uid, &user] { Answer(uid, user); });
   if (std::exchange(user.asked, true)) return;
   worker_.Ask([look_up = options_.look_up, uid] { return look_up(uid); },
-              [this, uid, &user](std::string name) {
+              [this, uid, &user](base::KnownUser known) {
                 user.asked = false;
-                user.name = std::move(name);
+                user.known = std::move(known);
                 user.in_time();
                 Answer(uid, user);
               });
 }
 
 void UserNames::Answer(std::uint32_t uid, User& user) {
-  Result<std::string> name =
+  Result<base::KnownUser> known =
       Unavailable("the user database has not answered for user {} yet; try again", uid);
-  if (user.name) name = *user.name;
+  if (user.known) known = *user.known;
   user.good_until = std::chrono::steady_clock::now() + options_.keep;
-  for (const Call& call : std::exchange(user.waiting, {})) call(name);
+  for (const Call& call : std::exchange(user.waiting, {})) call(known);
 }
 
 }  // namespace carma::daemon

@@ -1,5 +1,5 @@
-// User names for a loop that must not wait for the system's user database, which may be on the
-// network.
+// Names and groups of users for a loop that must not wait for the system's user database, which may
+// be on the network.
 #pragma once
 
 #include <chrono>
@@ -23,25 +23,25 @@ namespace carma::daemon {
 
 struct UserNamesOptions {
   std::chrono::milliseconds limit = std::chrono::seconds(10);  // for an answer
-  std::chrono::milliseconds keep = std::chrono::seconds(60);   // how long a name is cached
+  std::chrono::milliseconds keep = std::chrono::seconds(60);   // how long a user is cached
   // May block, even for ever.
-  std::function<std::string(std::uint32_t)> look_up = base::UserName;
+  std::function<base::KnownUser(std::uint32_t)> look_up = base::KnowUser;
 };
 
-// Looks names up on its own thread, one after the other, and caches them for a while.
+// Looks users up on its own thread, one after the other, and caches them for a while.
 class UserNames {
  public:
-  using Call = std::function<void(Result<std::string>)>;
+  using Call = std::function<void(Result<base::KnownUser>)>;
 
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
-  // Calls back on the loop, at once if the name is cached; never after destruction. While the
-  // database hangs, an expired name is used too. Errors: kUnavailable: no answer within the limit.
+  // Calls back on the loop, at once if the user is cached; never after destruction. While the
+  // database hangs, an expired entry is used too. Errors: kUnavailable: no answer within the limit.
   void Ask(std::uint32_t uid, Call call);
 
  private:
   struct User {
-    std::optional<std::string> name;
+    std::optional<base::KnownUser> known;
     std::chrono::steady_clock::time_point good_until{};
     bool asked = false;  // and not yet answered
     std::vector<Call> waiting;

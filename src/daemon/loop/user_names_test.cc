@@ -20,17 +20,18 @@ class UserNamesTest : public ::testing::Test {
       ++asked_;
       asked_.notify_all();
       if (hangs_) go_on_.get_future().wait();
-      return "user" + std::to_string(uid);
+      return base::KnownUser{"user" + std::to_string(uid), 100, {100, uid}};
     };
     names_ = std::make_unique<UserNames>(loop_, UserNamesOptions{limit, keep, look_up});
   }
   // Runs the loop until there is an answer.
   Result<std::string> Ask(std::uint32_t uid) {
-    std::optional<Result<std::string>> answer;
-    names_->Ask(uid, [&](Result<std::string> name) { answer = std::move(name); });
+    std::optional<Result<base::KnownUser>> answer;
+    names_->Ask(uid, [&](Result<base::KnownUser> known) { answer = std::move(known); });
     loop_->restart();
     while (!answer) loop_->run_one();
-    return *answer;
+    if (!*answer) return std::unexpected(answer->error());
+    return (*answer)->name;
   }
   void TearDown() override { names_.reset(); }
 
@@ -59,7 +60,7 @@ TEST_F(UserNamesTest, AnOldNameIsAskedAgain) {
 TEST_F(UserNamesTest, AllWhoWaitGetTheOneAnswer) {
   Open(hours(1), hours(1));
   int answers = 0;
-  names_->Ask(7, [&](const Result<std::string>& name) { answers += name == "user7"; });
+  names_->Ask(7, [&](const Result<base::KnownUser>& known) { answers += known->name == "user7"; });
   EXPECT_EQ(Ask(7), "user7");
   EXPECT_EQ(answers, 1);
   EXPECT_EQ(asked_, 1);
@@ -92,7 +93,7 @@ TEST_F(UserNamesTest, NobodyIsCalledAfterItsEnd) {
   hangs_ = true;
   Open(hours(1), hours(1));
   bool called = false;
-  names_->Ask(7, [&](const Result<std::string>&) { called = true; });
+  names_->Ask(7, [&](const Result<base::KnownUser>&) { called = true; });
   asked_.wait(0);
   // A thread that hangs is left behind; it ends later by itself.
   names_.reset();

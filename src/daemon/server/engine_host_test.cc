@@ -60,23 +60,24 @@ class EngineHostTest : public ::testing::Test {
     const std::vector<core::GpuInfo> gpus{{"GPU-a", "A100", 41'000, 1'000},
                                           {"GPU-b", "A100", 41'000, 1'000}};
     host_ = std::make_unique<EngineHost>(
-        EngineHost::Surroundings{.loop = loop_,
-                                 .in_force = in_force_,
-                                 .clock = clock_,
-                                 .store = *store_,
-                                 .launching = launching_,
-                                 .counters = counters_,
-                                 .loop_meter = *loop_meter_,
-                                 .fault_origins = fault_origins_,
-                                 .ask_name = [](std::uint32_t, const auto& call) { call("ada"); },
-                                 .after_next_reading = [](const auto& call) { call(); },
-                                 .shim_path = "/no/such/program",
-                                 .notify_path = "/no/such/program",
-                                 .driver_versions =
-                                     [this] {
-                                       const std::lock_guard lock(driver_mutex_);
-                                       return driver_;
-                                     }},
+        EngineHost::Surroundings{
+            .loop = loop_,
+            .in_force = in_force_,
+            .clock = clock_,
+            .store = *store_,
+            .launching = launching_,
+            .counters = counters_,
+            .loop_meter = *loop_meter_,
+            .fault_origins = fault_origins_,
+            .ask_name = [](std::uint32_t, const auto& call) { call(base::KnownUser{"ada"}); },
+            .after_next_reading = [](const auto& call) { call(); },
+            .shim_path = "/no/such/program",
+            .notify_path = "/no/such/program",
+            .driver_versions =
+                [this] {
+                  const std::lock_guard lock(driver_mutex_);
+                  return driver_;
+                }},
         devices, gpus);
     ASSERT_TRUE(host_->Start(gpus));
   }

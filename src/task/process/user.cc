@@ -12,20 +12,6 @@
 #include "base/user.h"
 
 namespace carma::task {
-namespace {
-
-constexpr int kMaxGroups = 65'536;  // the kernel's NGROUPS_MAX
-
-std::vector<gid_t> GroupsOf(const std::string& name, gid_t gid) {
-  int count = 64;
-  std::vector<gid_t> groups(static_cast<std::size_t>(count));
-  while (::getgrouplist(name.c_str(), gid, groups.data(), &count) < 0 && count <= kMaxGroups)
-    groups.resize(static_cast<std::size_t>(count));
-  groups.resize(static_cast<std::size_t>(std::min(count, kMaxGroups)));
-  return groups;
-}
-
-}  // namespace
 
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid) {
   const Result<std::optional<base::UserEntry>> entry = base::FindUser(uid);
@@ -35,7 +21,7 @@ Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid) {
   user.name = (*entry)->name;
   if (!(*entry)->home.empty()) user.home = (*entry)->home;
   if (!(*entry)->shell.empty()) user.shell = (*entry)->shell;
-  user.groups = GroupsOf(user.name, gid);
+  user.groups = base::GroupsOf(user.name, gid);
   return user;
 }
 

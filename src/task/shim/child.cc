@@ -41,6 +41,10 @@ LaunchError Failure(int error, const std::string& what) {
   return {what + ": " + std::strerror(error), Passing(error)};
 }
 
+LaunchError EnterFailure(int error, const std::string& workdir) {
+  return Failure(error, "cannot enter the working directory '" + workdir + "'");
+}
+
 LaunchError ExecFailure(int error, const std::string& program) {
   const std::string quoted = "'" + base::Printable(program) + "'";
   if (error == ENOENT && base::Exists(program))
@@ -128,8 +132,7 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   ::umask(plan.umask);
   if (std::optional<LaunchError> error = ConnectStreams(plan)) return *error;
   if (std::optional<LaunchError> error = TakeRights(plan, shim)) return *error;
-  if (::chdir(plan.workdir.c_str()) != 0)
-    return Failure(errno, "cannot enter the working directory '" + plan.workdir + "'");
+  if (::chdir(plan.workdir.c_str()) != 0) return EnterFailure(errno, plan.workdir);
   std::vector<std::string> arguments = plan.argv;
   if (plan.script_fd >= 0 && ::access(arguments[plan.script_argument].c_str(), R_OK) != 0) {
     ::fcntl(plan.script_fd, F_SETFD, 0);
@@ -158,6 +161,13 @@ pid_t Fork(const ChildPlan& plan) {
 }
 
 }  // namespace
+
+std::optional<LaunchError> WhyNotEnter(const std::string& workdir) {
+  // The dot is looked up in the folder, which needs the right to enter it.
+  const UniqueFd inside(::open((workdir + "/.").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (inside) return std::nullopt;
+  return EnterFailure(errno, workdir);
+}
 
 std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan) {
   int ends[2];

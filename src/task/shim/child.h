@@ -42,6 +42,10 @@ struct LaunchError {
   bool retryable = false;
 };
 
+// Why the caller, with the rights of the task's user, may not enter its working directory; empty:
+// it may. Blocks while the file system does.
+std::optional<LaunchError> WhyNotEnter(const std::string& workdir);
+
 // Starts the child in its own session, process group and cgroup, with no new privileges, default
 // signals, its umask, and only its streams as descriptors. It is killed when the shim dies. Returns
 // once exec has succeeded; after an error the child is gone. Blocks while the program's file system

@@ -25,7 +25,7 @@ struct LaunchOrder {
   TaskSpec spec;            // paths already expanded
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::string user;
+  std::string user;                   // its name at the submission; empty: not checked
   std::optional<core::TaskId> array;  // the first task of its array
   std::vector<std::string> gpu_uuids;
   std::map<std::string, std::string>
@@ -61,6 +61,9 @@ struct KnownAttempt {
   bool started = false;   // its task has run: it must never start again
   friend bool operator==(const KnownAttempt&, const KnownAttempt&) = default;
 };
+
+// In ShimEvent::text, after a size.
+inline constexpr char kOutputLostText[] = "of its output could not be written";
 
 enum class ShimEventKind { kStarted, kLaunchFailed, kExited };
 // A shim's report about an attempt.

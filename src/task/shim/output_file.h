@@ -30,6 +30,7 @@ class OutputFile {
   // Notes dropped bytes at the end of the file, if that can still be written.
   void Close();
   std::int64_t dropped_bytes() const { return dropped_bytes_; }
+  int last_error() const { return last_error_; }  // errno; 0: all was written
   bool SameFile(const OutputFile& other) const;
 
  private:

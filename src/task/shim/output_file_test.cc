@@ -101,6 +101,7 @@ TEST(OutputFile, AFullDiskDropsAndCounts) {
   file.Write("0123456789");
   file.Close();
   EXPECT_EQ(file.dropped_bytes(), 20);
+  EXPECT_EQ(file.last_error(), ENOSPC);
 }
 
 TEST(OutputFile, OutputGoesOnWhenThereIsRoomAgainAndTheGapIsNoted) {

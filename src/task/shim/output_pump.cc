@@ -109,4 +109,8 @@ std::int64_t OutputPump::DroppedBytes() const {
   return out_.dropped_bytes() + (err_ ? err_->dropped_bytes() : 0);
 }
 
+int OutputPump::WriteError() const {
+  return out_.last_error() != 0 || !err_ ? out_.last_error() : err_->last_error();
+}
+
 }  // namespace carma::task

@@ -43,6 +43,7 @@ class OutputPump {
 
   std::string StderrTail() const { return tail_.Text(); }
   std::int64_t DroppedBytes() const;
+  int WriteError() const;  // errno of the last bytes that were dropped; 0: none were
 
  private:
   OutputPump(OutputFile out, std::optional<OutputFile> err, Attachment* attachment);

@@ -63,6 +63,16 @@ int CheckpointSignalOf(const ShimOrder& order) {
   return base::SignalNumber(order.checkpoint_signal).value_or(0);
 }
 
+// A deleted user's number may have been given to another person. Empty: it is still the user who
+// submitted the task.
+std::string WhyNotTheSubmitter(const ShimOrder& order, const UserInfo& now) {
+  const std::string name = now.name.empty() ? std::to_string(order.uid) : now.name;
+  if (order.user.empty() || order.user == name) return "";
+  if (now.name.empty()) return fmt::format("there is no user {} any more", order.user);
+  return fmt::format("user number {} was {} at the submission and is {} now", order.uid, order.user,
+                     name);
+}
+
 class Shim {
  public:
   explicit Shim(std::string attempt_dir) : dir_(std::move(attempt_dir)) {}
@@ -229,6 +239,8 @@ std::expected<Unit, LaunchError> Shim::FindUser() {
   Result<UserInfo> user = LookUpUser(order_.uid, order_.gid);
   if (!user) return Refuse(user.error(), /*retryable=*/true);
   user_ = std::move(*user);
+  if (const std::string why = WhyNotTheSubmitter(order_, user_); !why.empty())
+    return Refusal(LaunchError{why, /*retryable=*/user_.name.empty()});
   rights_ = std::make_unique<WornRights>(user_, UmaskOf(order_.spec));
   return Unit{};
 }
@@ -236,6 +248,12 @@ std::expected<Unit, LaunchError> Shim::FindUser() {
 std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
   if (!rights_->Wear())
     return Refusal(LaunchError{fmt::format("cannot act as user {}", order_.uid), false});
+  // Before folders for its output are made, which would bring back a working directory that is
+  // gone.
+  if (std::optional<LaunchError> error = WhyNotEnter(order_.spec.workdir)) {
+    rights_->DropPrivileges();
+    return Refusal(*std::move(error));
+  }
   std::optional<CondaEnv> conda;
   if (order_.spec.conda_env) {
     const auto home = order_.spec.environment.find("HOME");

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <deque>
 #include <utility>
 
@@ -133,8 +134,11 @@ ShimEvent EventOf(const Attempt& attempt, const ShimReport& report) {
                                        Field{"bytes", report.dropped_output_bytes}});
   }
   ShimEvent event = EventOf(attempt, ShimEventKind::kExited);
-  if (report.dropped_output_bytes > 0)
-    event.text = SizeText(report.dropped_output_bytes) + " of its output could not be written";
+  if (report.dropped_output_bytes > 0) {
+    event.text = fmt::format("{} {}{}{}", SizeText(report.dropped_output_bytes), kOutputLostText,
+                             report.output_error != 0 ? ": " : "",
+                             report.output_error != 0 ? std::strerror(report.output_error) : "");
+  }
   event.exit_code = report.exit_code;
   event.signal = report.signal;
   event.lost = report.lost;

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/user.h"
 #include "task/process/cgroup.h"
 #include "task/shim/shim_fixture.h"
 
@@ -59,7 +60,7 @@ TEST_F(ShimLauncherTest, SaysThatOutputIsLostOnAFullDisk) {
   order.spec.stdout_path = "/dev/full";
   const ShimEvent exit = Run(order);
   EXPECT_EQ(exit.exit_code, 0);
-  EXPECT_EQ(exit.text, "8 bytes of its output could not be written");
+  EXPECT_EQ(exit.text, "8 bytes of its output could not be written: No space left on device");
 }
 
 TEST_F(ShimLauncherTest, TellsTheProcessThatRunsAndItsGroup) {
@@ -161,6 +162,23 @@ TEST_F(ShimLauncherTest, WhatCannotRunSaysWhy) {
     EXPECT_THAT(failed.text, HasSubstr(c.expect)) << c.name;
     EXPECT_FALSE(failed.retryable) << c.name;
   }
+}
+
+TEST_F(ShimLauncherTest, AWorkingDirectoryThatIsGoneIsNotMadeAgain) {
+  LaunchOrder order = Order("true");
+  order.spec.workdir = root_ + "/gone";
+  order.spec.stdout_path = root_ + "/gone/logs/out";
+  launcher_->Start(order);
+  EXPECT_THAT(NextFailed().text, HasSubstr("cannot enter the working directory '" + root_ +
+                                           "/gone': No such file or directory"));
+  EXPECT_FALSE(base::Exists(root_ + "/gone"));
+}
+
+TEST_F(ShimLauncherTest, FoldersForOutputAreMade) {
+  LaunchOrder order = Order("echo up");
+  order.spec.stdout_path = root_ + "/logs/today/out";
+  EXPECT_EQ(Run(order).exit_code, 0);
+  EXPECT_EQ(base::ReadFile(root_ + "/logs/today/out", 100), "up\n");
 }
 
 TEST_F(ShimLauncherTest, AMissingShimIsTheMachinesFault) {
@@ -280,6 +298,24 @@ TEST_F(ShimLauncherTest, ASignalThatNothingHandlesIsReported) {
   EXPECT_EQ(NextExited().exit_code, 3);
 }
 
+TEST_F(ShimLauncherTest, ASignalThatOnlyTheShellHandlesIsReportedWithTheRemedy) {
+  LaunchOrder order = Order("");
+  order.spec.command.clear();
+  order.spec.script =
+      "#!/bin/sh\ntrap 'echo shell' USR1\necho up > $TELL; read word < $GO; exit 3\n";
+  order.spec.signal = "USR1";
+  launcher_->Start(order);
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  launcher_->Warn(kTask, 1);
+  const std::string remedy =
+      "only the script's shell handles USR1; --signal B:USR1@TIME sends it there";
+  while (Err().find(remedy) == std::string::npos) ::sched_yield();
+  Go();
+  EXPECT_EQ(NextExited().exit_code, 3);
+  EXPECT_EQ(Out(), "");
+}
+
 TEST_F(ShimLauncherTest, LimitsOfGpuMemoryCanBeChangedAndGoInTheEnd) {
   if (FindCgroupBase().path.empty()) GTEST_SKIP() << FindCgroupBase().reason;
   const std::string said = root_ + "/said";
@@ -348,6 +384,19 @@ TEST_F(ShimLauncherTest, CheckpointsOfAnotherUserAreNotLoaded) {
   ASSERT_EQ(::chown(folder.c_str(), 12'345, 12'345), 0);
   launcher_->Start(order);
   EXPECT_THAT(NextFailed().text, testing::HasSubstr("belongs to user 12345"));
+}
+
+TEST_F(ShimLauncherTest, AnotherUserWithTheNumberOfTheSubmitterDoesNotGetTheTask) {
+  LaunchOrder order = Order("exit 0");
+  order.user = "somebody-else";
+  launcher_->Start(order);
+  const ShimEvent failed = NextFailed();
+  EXPECT_THAT(failed.text, testing::HasSubstr("was somebody-else at the submission and is"));
+  EXPECT_FALSE(failed.retryable);
+
+  launcher_->Forget(kTask, 1, Dir());
+  order.user = base::UserName(order.uid);
+  EXPECT_EQ(Run(order).exit_code, 0);
 }
 
 TEST_F(ShimLauncherTest, WhoListensLaterIsAskedThen) {

@@ -80,6 +80,7 @@ struct ShimOrder : LaunchOrder {
     field("attempt", order.attempt, "", {.low = 1});
     field("uid", order.uid, "", kUser);
     field("gid", order.gid, "", kUser);
+    field("user", order.user, "", {.max_bytes = 256, .unless_empty = true});
     field("name", order.spec.name, "", {.max_bytes = kMaxNameBytes});
     field("command", order.spec.command, "", kArguments);
     field("script_args", order.spec.script_args, "", kArguments);
@@ -181,6 +182,7 @@ struct ShimReport {
   std::int64_t ended_boot_ns = 0;
   std::int64_t max_rss_kib = 0;  // largest process
   std::int64_t dropped_output_bytes = 0;
+  int output_error = 0;  // errno of the last bytes dropped
 
   // Visits all fields except the tail.
   static void VisitFields(auto& field, auto& report) {
@@ -200,6 +202,7 @@ struct ShimReport {
     field("ended_boot_ns", report.ended_boot_ns, "", {.low = 0});
     field("max_rss_kib", report.max_rss_kib, "", {.low = 0});
     field("dropped_output_bytes", report.dropped_output_bytes, "", {.low = 0});
+    field("output_error", report.output_error, "", {.low = 0, .high = 4096});
   }
   friend bool operator==(const ShimReport&, const ShimReport&) = default;
 };

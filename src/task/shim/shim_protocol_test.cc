@@ -61,7 +61,11 @@ TEST(ShimProtocol, OwnerStartedAndReportSurviveTheJourney) {
   EXPECT_EQ(ParseShimStarted(ToText(started)).value(), started);
   const ShimReport failed{.launched = false, .text = "no such command", .retryable = true};
   EXPECT_EQ(ParseShimReport(ToText(failed)).value(), failed);
-  ShimReport report{.exit_code = 3, .host_oom = true, .started_ms = 5, .dropped_output_bytes = 9};
+  ShimReport report{.exit_code = 3,
+                    .host_oom = true,
+                    .started_ms = 5,
+                    .dropped_output_bytes = 9,
+                    .output_error = 28};
   for (int i = 0; i < static_cast<int>(kStderrTailBytes); ++i) {
     report.stderr_tail += static_cast<char>(i * 7);  // every byte value, NUL and invalid UTF-8 too
   }

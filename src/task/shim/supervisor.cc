@@ -125,6 +125,7 @@ ShimReport Supervisor::Run() {
   report_.host_oom = HostOom();
   report_.stderr_tail = pump_.StderrTail();
   report_.dropped_output_bytes = pump_.DroppedBytes();
+  report_.output_error = pump_.WriteError();
   return report_;
 }
 
@@ -226,8 +227,15 @@ void Supervisor::Warn() {
   // The task may have just begun: programs take a while until they handle signals.
   warn_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
-  pump_.Note(std::string("the time limit is near, but no process of this task handles ") +
-             ::sigabbrev_np(warning_.number));
+  const std::string name = ::sigabbrev_np(warning_.number);
+  const std::optional<base::ProcessStat> shell =
+      warning_.spares_main && !container_ ? base::ReadProcessStat(main_) : std::nullopt;
+  if (shell && Catches(shell->id, warning_.number)) {
+    pump_.Note("the time limit is near, but only the script's shell handles " + name +
+               "; --signal B:" + name + "@TIME sends it there");
+  } else {
+    pump_.Note("the time limit is near, but no process of this task handles " + name);
+  }
 }
 
 void Supervisor::AskToSave() {

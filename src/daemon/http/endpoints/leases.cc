@@ -260,9 +260,9 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
     return Unit{};
   }
   services.ask_name(asked->owner.uid, [services, asked = *std::move(asked), caller = call.caller,
-                                       reply](const Result<std::string>& name) {
-    if (!name) return reply(std::unexpected(name.error()));
-    const Caller owner{asked.owner.uid, asked.owner.gid, *name, false};
+                                       reply](const Result<base::KnownUser>& known) {
+    if (!known) return reply(std::unexpected(known.error()));
+    const Caller owner{asked.owner.uid, asked.owner.gid, known->name, false};
     const auto submit = [services, owner, caller, reply](const LeaseAsked& what) {
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));

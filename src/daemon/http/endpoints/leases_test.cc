@@ -34,8 +34,8 @@ class LeasesTest : public EndpointTest {
         clock_,
         *leases_,
         [this](core::TaskId, int, std::function<void()> answer) { waiting_ = std::move(answer); },
-        [](std::uint32_t uid, const std::function<void(Result<std::string>)>& call) {
-          call("user-" + std::to_string(uid));
+        [](std::uint32_t uid, const std::function<void(Result<base::KnownUser>)>& call) {
+          call(base::KnownUser{"user-" + std::to_string(uid)});
         }};
   }
   // A request from this process and its user.

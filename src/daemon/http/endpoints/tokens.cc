@@ -21,6 +21,7 @@ api::TokenView View(const Token& token) {
   api::TokenView view;
   view.id = token.id;
   view.uid = token.uid;
+  view.user = token.user;
   view.name = token.name;
   view.created_ms = token.created_ms;
   view.expires_ms = token.expires_ms;
@@ -46,7 +47,7 @@ Answer MakeToken(const TokenServices& services, const Call& call) {
     in.Get("expires_s", life_s, 60, duration_cast<seconds>(Tokens::kLongestLife).count());
   }));
   const Tokens::Made made = CARMA_TRY(services.tokens.Make(
-      *call.request.peer, base::Printable(name, kMaxNameBytes), seconds(life_s)));
+      *call.request.peer, call.caller.user, base::Printable(name, kMaxNameBytes), seconds(life_s)));
   LogAsked("token_made", {{"token", made.token.id}}, call.caller);
   api::TokenView view = View(made.token);
   view.token = made.text;
