@@ -2,8 +2,11 @@
 # Installs a release build below a folder and lets systemd know. uninstall.sh takes it away again, without the build.
 # usage: install.sh BUILD_DIR PREFIX
 set -euo pipefail
-build=${1:?usage: install.sh BUILD_DIR PREFIX}
-prefix=$(realpath -m "${2:?usage: install.sh BUILD_DIR PREFIX}")
+usage="usage: install.sh BUILD_DIR PREFIX"
+case " $* " in *" -h "* | *" --help "*) echo "$usage" && exit ;; esac
+[[ $# = 2 && $1 != -* && $2 != -* ]] || { echo "$usage" >&2 && exit 2; }
+build=$1
+prefix=$(realpath -m "$2")
 
 list=$prefix/share/carma/installed
 before=()

@@ -11,6 +11,26 @@ fail() {
   exit 1
 }
 
+# A question for help, or a slip, installs and removes nothing.
+cd "$work"
+for script in install.sh uninstall.sh; do
+  [[ $("$here/$script" --help) == "usage: $script"* ]] || fail "$script --help"
+  for words in "--all" "a b c"; do
+    code=0
+    # shellcheck disable=SC2086  # several words
+    "$here/$script" $words 2>"$work/said" || code=$?
+    [ $code = 2 ] || fail "$script $words ended with $code"
+    grep -q "^usage: $script" "$work/said" || fail "$script $words: $(cat "$work/said")"
+  done
+done
+for verb in install uninstall; do
+  PREFIX=$work/opt "$here/../dev" $verb --help | grep -q "^usage: ./dev COMMAND" || fail "./dev $verb --help"
+  code=0
+  PREFIX=$work/opt "$here/../dev" $verb now 2>"$work/said" || code=$?
+  [ $code = 2 ] && grep -q "dev: $verb takes no argument, not 'now'" "$work/said" || fail "./dev $verb now: $code, $(cat "$work/said")"
+done
+[ ! -e "$work/opt" ] || fail "something was installed"
+
 "$here/install.sh" "$build" "$work/opt" >"$work/said"
 grep -q "systemctl enable --now $work/opt/lib/systemd/system/carmad.service" "$work/said" || fail "$(tail -n 4 "$work/said")"
 for kind in system user; do
@@ -21,6 +41,7 @@ for kind in system user; do
   grep -q "^Wants=carmad-tasks.service$" "$units/carmad.service" || fail "no group is wanted for the tasks"
   grep -q "^ExecStop=$work/opt/libexec/carma/at-shutdown" "$units/carmad-shutdown.service" || fail "the unit asks nobody to save"
 done
+grep -q "^After=.* nss-user-lookup.target$" "$work/opt/lib/systemd/system/carmad.service" || fail "carmad starts before the name service"
 [ -x "$work/opt/libexec/carma/at-shutdown" ] || fail "no program for the shutdown"
 for page in man1/carma.1 man8/carmad.8 man5/carma.toml.5 man5/carma-tasks.5; do
   [ "$(grep -c '^\.SH' "$work/opt/share/man/$page")" -ge 4 ] || fail "the manual page $page has too few sections"

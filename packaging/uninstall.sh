@@ -2,6 +2,9 @@
 # Removes what install.sh installed. The configuration and the books stay; tasks that run go on to their end.
 # usage: uninstall.sh [PREFIX]   (default: the one that this script is installed in)
 set -euo pipefail
+usage="usage: uninstall.sh [PREFIX]   (default: the one that this script is installed in)"
+case " $* " in *" -h "* | *" --help "*) echo "$usage" && exit ;; esac
+[[ $# -le 1 && ${1-} != -* ]] || { echo "$usage" >&2 && exit 2; }
 prefix=$(realpath -m "${1:-$(dirname "$(realpath "$0")")/../..}")
 list=$prefix/share/carma/installed
 [ -r "$list" ] || {

@@ -300,6 +300,17 @@ TEST(BadConfiguration, IsRefusedWithFileAndLine) {
                 {"/no/such/carma.toml"}, "a missing file", "carmad: ");
 }
 
+TEST(BadConfiguration, UnknownUsersAndGroupsAreOnlyAWarning) {
+  Folder folder;
+  WriteText(folder / "carma.toml",
+            "[daemon]\nallow_users = [\"adaa\"]\nallow_groups = [\"nogroup_x\"]\n");
+  const Ran ran =
+      RunProgram({Program("carmad"), "--config", folder / "carma.toml", "--check-config"});
+  EXPECT_TRUE(ran.Ok()) << ran.Text();
+  EXPECT_THAT(ran.err, HasSubstr("carma.toml:2: daemon.allow_users: no user 'adaa'"));
+  EXPECT_THAT(ran.err, HasSubstr("carma.toml:3: daemon.allow_groups: no group 'nogroup_x'"));
+}
+
 // ---- a store that we must not touch ----
 
 class BadStore : public ::testing::Test {

@@ -137,6 +137,21 @@ TEST_F(DailyLife, AMistakeInTheFileChangesNothingAndIsToldUntilItIsMended) {
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
 }
 
+// Such as one that was removed: carmad starts, and the others are still kept out.
+TEST_F(DailyLife, AGroupThatDoesNotExistAdmitsNobodyAndIsATrouble) {
+  site.Set("daemon.allow_groups", "[\"nogroup_x\"]");
+  site.Start();
+  EXPECT_TRUE(Logs("event=unknown_name key=daemon.allow_groups"));
+  EXPECT_TRUE(Eventually([&] {
+    const std::vector<std::string> troubles = site.Status().troubles;
+    return !troubles.empty() && troubles[0].find("no group 'nogroup_x'") != std::string::npos;
+  }));
+  if (IsRoot()) {
+    const Ran refused = site.Carma({"submit", "--", "/bin/true"}, {.uid = OtherUser()});
+    EXPECT_THAT(refused.err, HasSubstr("may only look"));
+  }
+}
+
 // ---- terminals ----
 
 // A separate terminal in which a shell runs a command line.

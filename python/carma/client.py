@@ -80,6 +80,28 @@ def _environment(given: Optional[Mapping[str, str]]) -> Dict[str, str]:
     return {name: value for name, value in (os.environ if given is None else given).items() if travels(name) and travels(value)}
 
 
+def _name_of(text: str) -> str:
+    """The first program in text for the shell: python3 of "A=1 python3 t.py"."""
+    for line in text.splitlines():
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError:  # a quote that ends on another line, or belongs to a here-document
+            words = line.split()
+        for word in words:
+            name = os.path.basename(word)
+            if name and name.isprintable() and not re.match(r"\w+=", word):
+                return name[:60]
+    return "script"
+
+
+def _words(command: Sequence[Any]) -> List[str]:
+    words = [os.fspath(word) if isinstance(word, os.PathLike) else word for word in command]
+    for index, word in enumerate(words):
+        if not isinstance(word, str):
+            raise InvalidError(f"command[{index}]: {word!r}: expected text", "invalid")
+    return words
+
+
 def number_of(task: TaskOrId) -> int:
     """The number of a task, which may be given as a number itself."""
     return task.id if isinstance(task, Task) else task
@@ -128,9 +150,9 @@ class Client:
             raise InvalidError("the command is empty: expected a line for the shell or a list of words", "invalid")
         if isinstance(command, str):
             spec["script"] = f"#!/bin/sh\n{command}\n"
-            spec["name"] = os.path.basename(shlex.split(command)[0])
+            spec["name"] = _name_of(command)
         else:
-            spec["command"] = [os.fspath(word) for word in command]
+            spec["command"] = _words(command)
         optional: Tuple[Tuple[str, Any], ...] = (
             ("name", name), ("memory_mib", None if memory is None else mib(memory)),
             ("host_memory_mib", None if mem is None else mib(mem)), ("exclusive", exclusive or None),

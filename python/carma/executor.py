@@ -279,7 +279,8 @@ class Executor(concurrent.futures.Executor):
             value.__cause__ = TaskFailed(f"task {task.id} failed\n{said}", task)
             future.set_exception(value)
         else:
-            future.set_exception(TaskFailed(f"{task.sentence}{self._last_words(task)}", task))
+            lost = ", but left no result" if task.succeeded else ""
+            future.set_exception(TaskFailed(f"{task.sentence}{lost}{self._last_words(task)}", task))
 
     def _last_words(self, task: Task) -> str:
         try:

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 
 FINAL = frozenset(("succeeded", "failed", "out_of_memory", "timed_out", "cancelled", "rejected", "lost"))
 # What a task did, after "task 42".
-ENDS = {"failed": "failed", "out_of_memory": "ran out of GPU memory", "timed_out": "reached its time limit",
+ENDS = {"succeeded": "succeeded", "failed": "failed", "out_of_memory": "ran out of GPU memory", "timed_out": "reached its time limit",
         "cancelled": "was cancelled", "rejected": "was rejected", "lost": "was lost"}
 ON_GPUS = frozenset(("launching", "running", "stopping"))
 

@@ -62,6 +62,11 @@ def is_killed():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def exits_early():
+    """Leaves no result either."""
+    sys.exit(0)
+
+
 def waits_for(path):
     """Until a line is written to the pipe."""
     with open(path, encoding="utf-8") as pipe:
@@ -162,6 +167,8 @@ class ModuleTest(unittest.TestCase):
         for command, options, text in (
                 ("true", {"memory": 12.5}, "memory 12.5: expected a size"), ("true", {"mem": [1]}, "expected a size"),
                 ("true", {"env": {"A": 1}}, "env: 'A': 1: expected texts"), ("", {}, "the command is empty"),
+                (["python3", "t.py", "--lr", 0.1], {}, r"command\[3\]: 0.1: expected text"),
+                (["cat", b"file"], {}, r"command\[1\]: b'file': expected text"),
                 (" ", {}, "the command is empty"), ([], {}, "the command is empty")):
             with self.subTest(text), self.assertRaisesRegex(carma.InvalidError, text):
                 carma.submit(command, **options)
@@ -260,6 +267,10 @@ class ModuleTest(unittest.TestCase):
         with self.assertRaisesRegex(carma.TaskFailed, "task [0-9]+ failed: .*signal 9"):
             self.executor().submit(is_killed).result(LIMIT_S)
 
+    def test_a_task_that_exits_early_has_no_result(self):
+        with self.assertRaisesRegex(carma.TaskFailed, "task [0-9]+ succeeded, but left no result"):
+            self.executor().submit(exits_early).result(LIMIT_S)
+
     def test_out_of_memory_is_tried_again(self):
         self.assertEqual(self.executor(retries=2).submit(needs_more_room).result(LIMIT_S), 2)
 
@@ -339,6 +350,14 @@ class WithoutADaemon(unittest.TestCase):
         for wrong in ("2 hours", "h", ""):
             with self.assertRaises(carma.InvalidError):
                 seconds(wrong)
+
+    def test_a_line_is_named_by_its_first_program(self):
+        client = carma.Client("/nonexistent/socket")
+        for line, name in (("/usr/bin/python3 t.py", "python3"), ("A=1 B='x y' env", "env"), ("# a comment\necho hi", "echo"),
+                           ("echo hi # it's fine", "echo"), ("cat <<E\nit's\nE", "cat"), ("'two words' 1", "two words"),
+                           ("python3 -c '\nprint(1)'", "python3"), ("# nothing", "script"), ("A=1", "script")):
+            with self.subTest(line):
+                self.assertEqual(client.description(line)["name"], name)
 
     def test_the_socket_is_that_of_the_configuration(self):
         self.assertEqual(_socket_in('[daemon]\n#socket = "/a"\nsocket = "/srv/b" # mine\n[policy]\nsocket = "/c"\n'), "/srv/b")

@@ -65,6 +65,7 @@ struct ExplainView {
   std::string policy;
   std::string collocation;
   std::optional<std::int64_t> taught_mib;
+  std::string store_trouble;
 
   static void VisitFields(auto& field, auto& explain) {
     field("task", explain.task, "", {.required = true, .expected = "the task"});
@@ -78,6 +79,8 @@ struct ExplainView {
     field("taught_mib", explain.taught_mib,
           "Measured need of tasks of its kind, which it requests instead of its estimate; null: "
           "none was measured.");
+    field("store_trouble", explain.store_trouble,
+          "Why the database cannot be written, so nothing starts or changes; empty: it can.");
   }
 };
 

@@ -93,6 +93,7 @@ struct GpuView {
   std::optional<std::int64_t> unattributed_mib;
   std::vector<std::string> alerts;
   bool drained_by_rule = false;
+  std::optional<std::int64_t> leave_by_ms;
   std::optional<double> sm_active_p95;
   std::optional<double> sm_active_ewma;
   struct Metric {
@@ -165,6 +166,7 @@ struct GpuView {
           "processes, other containers; null: not known.");
     field("alerts", gpu.alerts, "Problems that an administrator should check, one sentence each.");
     field("drained_by_rule", gpu.drained_by_rule, "The health rules closed it, not a person.");
+    field("leave_by_ms", gpu.leave_by_ms, "When its tasks must have left (ms since the epoch).");
     field("sm_active_p95", gpu.sm_active_p95, "SM activity, 95th percentile of the window.");
     field("sm_active_ewma", gpu.sm_active_ewma,
           "SM activity, exponentially weighted: follows faster than the mean.");

@@ -13,7 +13,13 @@ std::string TroubleOfStore(std::string_view why) {
 }
 
 std::string TroubleOfConfiguration(std::string_view why) {
-  return fmt::format("configuration: the previous one stays in force: {}", why);
+  constexpr std::string_view kTopic = "configuration: ";
+  if (why.starts_with(kTopic)) why.remove_prefix(kTopic.size());
+  return fmt::format("{}the previous one stays in force: {}", kTopic, why);
+}
+
+std::string UnknownGroup(std::string_view why) {
+  return fmt::format("configuration: daemon.allow_groups: {}; correct it and reload carmad", why);
 }
 
 std::string TroubleOfEstimates(std::string_view why) {

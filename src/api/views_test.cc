@@ -169,6 +169,7 @@ GpuView FullGpu() {
           .unattributed_mib = 80,
           .alerts = {"3000 MiB are in use by nobody"},
           .drained_by_rule = true,
+          .leave_by_ms = 5,
           .sm_active_p95 = 0.9,
           .sm_active_ewma = 0.6,
           .metrics = {{.name = "dram_active", .value = 0.4, .source = "gpm"}},

@@ -226,8 +226,10 @@ int Run(int argc, char** argv) {
   const Result<carma::config::Loaded> loaded = carma::config::Load(FindSources(flags));
   if (!loaded) return Refuse(loaded.error(), 2);
   if (flags.check_only) {
-    if (const Result<Unit> groups = carma::config::CheckGroups(loaded->settings); !groups)
-      return Refuse(groups.error(), 2);
+    if (const Result<Unit> group = carma::config::CheckSocketGroup(loaded->settings); !group)
+      return Refuse(group.error(), 2);
+    for (const auto& [key, what] : carma::config::UnknownNames(loaded->settings))
+      fmt::print(stderr, "carmad: warning: {}: {}: {}\n", loaded->origins.at(key).where, key, what);
     std::puts("configuration is valid");
     return 0;
   }

@@ -40,6 +40,9 @@ TEST(Text, SpansReadSlurmAndUnitForms) {
   }
   for (const char* bad : {"", "-5", "5x", "1:2:3:4", "1-", "-", ":", "99999999999h", "h"})
     EXPECT_FALSE(ParseSpan(bad)) << bad;
+  EXPECT_EQ(ParseSpan("100000d").error().message,
+            "'100000d' is not a time span of at most ten years (90s, 15m, 12h, 2d, MIN, H:M:S or "
+            "D-H:M:S)");
 }
 
 TEST(Text, InvalidUtf8IsSeenAndMadePrintable) {
@@ -105,9 +108,9 @@ TEST(Csv, QuotedCellsCommentsAndLineNumbers) {
   ASSERT_EQ(table->size(), 2u);
   EXPECT_EQ(table->Row(0).Text("b"), "x,\"y\"");
   EXPECT_EQ(table->Row(1).line(), 5);
-  EXPECT_EQ(CsvTable::Parse("a,b\n1\n", {}).error().message, "line 2: 1 columns, expected 2");
+  EXPECT_EQ(CsvTable::Parse("a,b\n1\n", {}).error().message, "line 2: 1 column, expected 2");
   EXPECT_EQ(CsvTable::Parse("a,b\n1\n", {}, 10, "t.csv").error().message,
-            "t.csv:2: 1 columns, expected 2");
+            "t.csv:2: 1 column, expected 2");
   EXPECT_FALSE(CsvTable::Parse("a\n\"open\n", {}));
   EXPECT_EQ(table->Row(0).Required("b", 0, 1).error().code, ErrorCode::kInvalid);
 }

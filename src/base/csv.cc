@@ -117,7 +117,8 @@ Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::s
     }
     if (cells.size() != table.header_.size()) {
       return BadLine(where, at,
-                     std::to_string(cells.size()) + " columns, expected " +
+                     std::to_string(cells.size()) +
+                         (cells.size() == 1 ? " column, expected " : " columns, expected ") +
                          std::to_string(table.header_.size()));
     }
     if (table.rows_.size() == max_rows)

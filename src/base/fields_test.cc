@@ -101,7 +101,7 @@ TEST(Fields, MistakesAreNamedByPointer) {
       {Json::array(), "/top: expected an object"},
       {{{"count", 10}}, "/top/count: expected a whole number from 0 to 9"},
       {{{"uid", -1}}, "/top/uid: expected a whole number from 0 to 4294967295"},
-      {{{"limit_s", 61}}, "/top/limit_s: expected a number from 0.001000 to 60.000000"},
+      {{{"limit_s", 61}}, "/top/limit_s: expected a number from 0.001 to 60"},
       {{{"words", {"a", "b", "c"}}}, "/top/words: expected a list of at most 2 texts"},
       {{{"ratios", {"a"}}}, "/top/ratios: expected a list of numbers"},
       {{{"parts", {{{"id", 1}}, {{"share", 1}}}}}, "/top/parts/1/id: expected a value"},

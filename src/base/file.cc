@@ -8,7 +8,9 @@
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
 
+#include "base/try.h"
 #include "base/unique_fd.h"
 
 namespace carma::base {
@@ -49,12 +51,25 @@ Result<Unit> WriteAll(int fd, std::string_view data) {
   return Unit{};
 }
 
-Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, unsigned mode) {
+namespace {
+
+// like: the file to replace; null: the new file keeps the mode that it was made with.
+Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
+  CARMA_TRY(WriteAll(fd, data));
+  if (like != nullptr) {
+    if (::fchown(fd, like->st_uid, like->st_gid) != 0) return FailErrno(errno, "keeping its owner");
+    if (::fchmod(fd, like->st_mode & 07777) != 0) return FailErrno(errno, "keeping its mode");
+  }
+  if (::fsync(fd) != 0) return FailErrno(errno, "fsync");
+  return Unit{};
+}
+
+Result<Unit> Replace(const std::string& path, std::string_view data, unsigned mode,
+                     const struct stat* like) {
   const std::string temporary = path + ".tmp." + std::to_string(::getpid());
   UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!fd) return FailErrno(errno, temporary);
-  Result<Unit> written = WriteAll(fd.get(), data);
-  if (written && ::fsync(fd.get()) != 0) written = FailErrno(errno, "fsync");
+  Result<Unit> written = Fill(fd.get(), data, like);
   if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
     written = FailErrno(errno, "rename");
   if (!written) {
@@ -65,6 +80,21 @@ Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, uns
   UniqueFd dir(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (dir) ::fsync(dir.get());
   return Unit{};
+}
+
+}  // namespace
+
+Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, unsigned mode) {
+  return Replace(path, data, mode, nullptr);
+}
+
+Result<Unit> RewriteFileAtomic(const std::string& path, std::string_view data) {
+  std::error_code error;
+  const std::string file = std::filesystem::canonical(path, error).string();
+  struct stat before {};
+  if (error || ::stat(file.c_str(), &before) != 0)
+    return FailErrno(error ? error.value() : errno, path);
+  return Replace(file, data, 0600, &before);
 }
 
 Result<Unit> MakeDirs(const std::string& path, unsigned mode) {

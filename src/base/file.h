@@ -17,6 +17,9 @@ Result<Unit> WriteAll(int fd, std::string_view data);
 // Temporary file in the same folder, fsync, rename, fsync of the folder: readers see the old or the
 // new text, never a part.
 Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, unsigned mode = 0644);
+// The same for a file that exists: it keeps its mode, owner and group, and a symbolic link to it
+// stays one.
+Result<Unit> RewriteFileAtomic(const std::string& path, std::string_view data);
 // mkdir -p; existing folders are left as they are.
 Result<Unit> MakeDirs(const std::string& path, unsigned mode = 0755);
 bool Exists(const std::string& path);

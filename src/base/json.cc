@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -159,7 +161,7 @@ bool JsonReader::Get(const char* key, double& target, double low, double high) {
   const Json* value = Raw(key);
   if (value == nullptr) return false;
   if (!value->is_number() || !(value->get<double>() >= low) || !(value->get<double>() <= high)) {
-    Complain(key, "a number from " + std::to_string(low) + " to " + std::to_string(high));
+    Complain(key, fmt::format("a number from {:.12g} to {:.12g}", low, high));
     return false;
   }
   target = value->get<double>();

@@ -52,8 +52,9 @@ bool IsControl(char32_t point) {
 }
 
 std::unexpected<Error> BadSpan(std::string_view text) {
-  return Invalid("'" + Printable(text, 40) +
-                 "' is not a time span (90s, 15m, 12h, 2d, MIN, H:M:S or D-H:M:S)");
+  return Invalid(
+      "'" + Printable(text, 40) +
+      "' is not a time span of at most ten years (90s, 15m, 12h, 2d, MIN, H:M:S or D-H:M:S)");
 }
 
 // "1h30m", "90s": numbers each followed by a unit.

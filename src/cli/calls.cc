@@ -184,6 +184,8 @@ Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query) {
     if (!query.states.empty()) target += "&state=" + api::Escape(query.states);
     if (!query.user.empty()) target += "&user=" + api::Escape(query.user);
     if (!query.name.empty()) target += "&name=" + api::Escape(query.name);
+    if (!query.account.empty()) target += "&account=" + api::Escape(query.account);
+    if (!query.qos.empty()) target += "&qos=" + api::Escape(query.qos);
     if (next) target += "&before=" + std::to_string(*next);
     auto answer = CARMA_TRY(Parse(client.Get(target, kAnswerS), &ReadPage));
     next = answer.value.next;

@@ -37,9 +37,11 @@ template <class T>
 using Called = Result<Answer<T>>;
 
 struct TaskQuery {
-  std::string states;  // comma-separated, "all", or empty: unfinished ones
-  std::string user;    // empty: everybody
-  std::string name;    // empty: any
+  std::string states;        // comma-separated, "all", or empty: unfinished ones
+  std::string user;          // empty: everybody
+  std::string name;          // empty: any
+  std::string account = {};  // empty: any
+  std::string qos = {};      // its class; empty: any
   std::size_t limit = 100;
   bool newest_first = false;
   bool by_turn = false;  // in queue order
@@ -124,6 +126,7 @@ struct CheckedTask {
   std::int64_t now_ms = 0;  // the daemon's clock
   std::string reason;
   std::string reason_text;
+  friend bool operator==(const CheckedTask&, const CheckedTask&) = default;
 };
 // A dry run of the same submission; kConflict for a task that can never run here. indices: empty
 // for no array.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/suggest.h"
 #include "base/text.h"
@@ -67,31 +68,43 @@ std::vector<NameMistake> NameMistakes(const Settings& settings) {
   return mistakes.all;
 }
 
-std::set<std::string> NamedUsers(const Settings& settings) {
-  std::set<std::string> users;
-  for (const auto* list : {&settings.admins, &settings.allow_users, &settings.reservation_makers})
-    users.insert(list->begin(), list->end());
+std::map<std::string, std::string> NamedUsers(const Settings& settings) {
+  std::map<std::string, std::string> users;
+  const auto add = [&users](const char* key, const std::vector<std::string>& names) {
+    for (const std::string& name : names) users.try_emplace(name, key);
+  };
+  add("daemon.admins", settings.admins);
+  add("daemon.allow_users", settings.allow_users);
+  add("reserve.makers", settings.reservation_makers);
   const core::PolicyConfig& policy = settings.policy;
-  for (const core::AccountRule& each : policy.accounts)
-    users.insert(each.users.begin(), each.users.end());
+  for (const core::AccountRule& each : policy.accounts) add("fair.accounts", each.users);
   for (const core::ShareWeight& each : policy.fair.weights) {
-    if (!each.who.starts_with('@')) users.insert(each.who);
+    if (!each.who.starts_with('@')) add("fair.weights", {each.who});
   }
-  for (const core::LimitRule& each : policy.limits) users.insert(each.user);
+  for (const core::LimitRule& each : policy.limits) add("limits.rules", {each.user});
   users.erase("");
   users.erase("*");
   return users;
 }
 
-Result<Unit> CheckGroups(const Settings& settings) {
-  if (!settings.socket_group.empty()) {
-    if (const Result<std::uint32_t> group = base::FindGroup(settings.socket_group); !group)
-      return base::Wrap(group.error(), "daemon.socket_group");
-  }
+std::vector<NameMistake> UnknownNames(const Settings& settings) {
+  std::vector<NameMistake> unknown;
   for (const std::string& name : settings.allow_groups) {
-    if (const Result<std::uint32_t> group = base::FindGroup(name); !group)
-      return base::Wrap(group.error(), "daemon.allow_groups");
+    const Result<std::uint32_t> group = base::FindGroup(name);
+    if (!group && group.error().code == ErrorCode::kNotFound)
+      unknown.push_back({std::string(kAllowGroups), group.error().message});
   }
+  for (const auto& [user, key] : NamedUsers(settings)) {
+    if (base::LacksUser(user))
+      unknown.push_back({key, fmt::format("no user '{}'", base::Printable(user, 40))});
+  }
+  return unknown;
+}
+
+Result<Unit> CheckSocketGroup(const Settings& settings) {
+  if (settings.socket_group.empty()) return Unit{};
+  if (const Result<std::uint32_t> group = base::FindGroup(settings.socket_group); !group)
+    return base::Wrap(group.error(), "daemon.socket_group");
   return Unit{};
 }
 

@@ -1,8 +1,9 @@
 // Users, accounts, classes and groups that the settings name.
 #pragma once
 
-#include <set>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -17,11 +18,17 @@ struct NameMistake {
 // Accounts and classes that are not configured, and classes and weights that are given twice.
 std::vector<NameMistake> NameMistakes(const Settings& settings);
 
-// Users of the system that any key names.
-std::set<std::string> NamedUsers(const Settings& settings);
+// Users of the system that any key names, each with the first such key.
+std::map<std::string, std::string> NamedUsers(const Settings& settings);
 
-// Whether the groups of daemon.socket_group and daemon.allow_groups exist, without which carmad
-// does not start. May wait for a name service. Errors: kNotFound, kUnavailable, with the key.
-Result<Unit> CheckGroups(const Settings& settings);
+inline constexpr std::string_view kAllowGroups = "daemon.allow_groups";
+
+// Users, and groups of daemon.allow_groups, that this machine does not have: they are misspelt or
+// were removed. May wait for a name service.
+std::vector<NameMistake> UnknownNames(const Settings& settings);
+
+// Whether the group of daemon.socket_group exists, without which carmad does not start. May wait
+// for a name service. Errors: kNotFound, kUnavailable, with the key.
+Result<Unit> CheckSocketGroup(const Settings& settings);
 
 }  // namespace carma::config

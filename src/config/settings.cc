@@ -106,10 +106,13 @@ class Loading {
   }
 
   Result<Unit> AddFile(const std::string& path, bool optional) {
-    if (optional && !base::Exists(path)) return Unit{};
+    std::error_code none;
+    const bool link = std::filesystem::is_symlink(std::filesystem::symlink_status(path, none));
+    if (optional && !link && !base::Exists(path)) return Unit{};
     Result<std::string> text = base::ReadFile(path, kMaxSettingsBytes);
     if (!text && text.error().code == ErrorCode::kNotFound)
-      return Invalid("configuration: " + text.error().message);
+      return Invalid("configuration: {}{}", text.error().message,
+                     link ? ": the link leads nowhere; restore its target, or remove it" : "");
     if (!text) return base::Wrap(text.error(), "configuration");
     return AddText(path, *text);
   }
@@ -299,6 +302,9 @@ class Loading {
   }
 
   static std::unexpected<base::Error> Unknown(const std::string& where, const std::string& name) {
+    const bool is_section = std::ranges::any_of(
+        AllKeys(), [&](const Key& key) { return key.name.starts_with(name + "."); });
+    if (is_section) return Invalid("{}: {}: expected a section, [{}]", where, name, name);
     return Invalid("{}: {}: no such key{}", where, base::Printable(name, 80),
                    Suggest(NearestKey(name)));
   }

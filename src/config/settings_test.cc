@@ -19,6 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 Loaded FromText(const std::string& text) {
   Result<Loaded> loaded = LoadText("f.toml", text, /*root=*/true);
@@ -270,6 +271,9 @@ TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
       {"key without its section", "mapper = \"magm\"",
        "f.toml:1: mapper: no such key, did you mean policy.mapper?"},
       {"nothing like it", "[policy]\nfrobnicate = 1", "f.toml:2: policy.frobnicate: no such key"},
+      {"a list of sections", "[[policy]]\nmapper = 'magm'",
+       "f.toml:1: policy: expected a section, [policy]"},
+      {"a value for a section", "policy = 3", "f.toml:1: policy: expected a section, [policy]"},
       {"unknown section", "[polcy]\n", "f.toml:1: polcy: no such key"},
       {"a table for a value", "[policy.mapper]\nname = 1", "f.toml:2: policy.mapper.name: no such"},
       {"an empty table for a value", "[policy.mapper]\n", "f.toml:1: policy.mapper: expected "},
@@ -363,7 +367,25 @@ TEST(Settings, NamedUsersAreThoseOfAllKeys) {
           "[fair]\naccounts = ['x: d *']\nweights = ['e=2', '@x=2']\n"
           "[limits]\nrules = ['user=f gpus=1', 'user=* gpus=2']")
           .settings;
-  EXPECT_THAT(NamedUsers(s), ElementsAre("a", "b", "c", "d", "e", "f"));
+  EXPECT_THAT(NamedUsers(s),
+              ElementsAre(Pair("a", "daemon.admins"), Pair("b", "daemon.allow_users"),
+                          Pair("c", "reserve.makers"), Pair("d", "fair.accounts"),
+                          Pair("e", "fair.weights"), Pair("f", "limits.rules")));
+}
+
+TEST(Settings, UnknownUsersAndGroupsAreNamedWithTheirKey) {
+  const Settings s = FromText(
+                         "[daemon]\nadmins = ['root', 'nobodyhere']\n"
+                         "allow_groups = ['nogroup_x', 'root']\nsocket_group = 'nogroup_y'\n")
+                         .settings;
+  const std::vector<NameMistake> unknown = UnknownNames(s);
+  ASSERT_EQ(unknown.size(), 2U);
+  EXPECT_EQ(unknown[0].key, "daemon.allow_groups");
+  EXPECT_EQ(unknown[0].what, "no group 'nogroup_x'");
+  EXPECT_EQ(unknown[1].key, "daemon.admins");
+  EXPECT_EQ(unknown[1].what, "no user 'nobodyhere'");
+  EXPECT_THAT(CheckSocketGroup(s).error().message, HasSubstr("daemon.socket_group: no group"));
+  EXPECT_TRUE(CheckSocketGroup({}));
 }
 
 TEST(Settings, OffIsWrittenAsFalse) {
@@ -518,6 +540,19 @@ TEST_F(SettingsFiles, MissingHugeAndBrokenFilesAreRefused) {
   const std::string binary = Write("binary.toml", std::string("\xff\xfe\0\x01", 4));
   EXPECT_THAT(Load({.files = {{binary, false}}}).error().message, HasSubstr("binary.toml:1: "));
   EXPECT_FALSE(Load({.files = {{dir_, false}}}));
+}
+
+// Such as a drop-in on a file system that is not mounted.
+TEST_F(SettingsFiles, ALinkThatLeadsNowhereIsNotAMissingFile) {
+  const std::string link = dir_ + "/10-limits.toml", target = dir_ + "/site.toml";
+  std::filesystem::create_symlink(target, link);
+  const Result<Loaded> dangling = Load({.files = {{link, true}}});
+  ASSERT_FALSE(dangling);
+  EXPECT_EQ(dangling.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(dangling.error().message, HasSubstr(link + ": No such file"));
+  EXPECT_THAT(dangling.error().message, HasSubstr("the link leads nowhere"));
+  Write("site.toml", "[task]\nmax_queued = 7\n");
+  EXPECT_EQ(Load({.files = {{link, true}}})->settings.max_queued_tasks, 7U);
 }
 
 // ---- reading the configuration again ----

@@ -25,6 +25,7 @@ constexpr int kTryAgainMs = 100;
 
 // SQLite would only report that it cannot open the file.
 Result<Unit> CheckReadable(const std::string& books) {
+  CARMA_TRY(CheckNoLink(books));
   const base::UniqueFd fd(::open(books.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (fd) return Unit{};
   if (errno == ENOENT) return NotFound("no {}", books);
@@ -108,7 +109,7 @@ void BecomeOtherBooks(SQLite::Database& copy) {
 
 // One step copies all pages from one snapshot of the books: the daemon can write to its log
 // meanwhile, and no page is copied twice.
-Result<Unit> Copy(const std::string& books, const std::string& path) {
+Result<Unit> Copy(const std::string& books, const std::string& path, const std::string& target) {
   try {
     SQLite::Database from(books, SQLite::OPEN_READONLY, kBusyTimeoutMs);
     SQLite::Database to(path, SQLite::OPEN_READWRITE);
@@ -123,7 +124,8 @@ Result<Unit> Copy(const std::string& books, const std::string& path) {
     BecomeOtherBooks(to);
     return Unit{};
   } catch (const SQLite::Exception& exception) {
-    return std::unexpected(FromSqlite(exception, "copying " + books));
+    return std::unexpected(
+        FromSqlite(exception, fmt::format("copying {} to {}", books, target), "the copy"));
   }
 }
 
@@ -135,7 +137,7 @@ Result<std::int64_t> BackUp(const std::string& state_dir, const std::string& tar
   CARMA_TRY(CheckTarget(books, target, replace));
   Building building(target);
   if (!building) return FailErrno(errno, "creating a file beside " + target);
-  CARMA_TRY(Copy(books, building.path()));
+  CARMA_TRY(Copy(books, building.path(), target));
   if (Result<Unit> sound = Inspect(building.path()); !sound)
     return base::Wrap(sound.error(), "the copy");
   return building.GiveName(replace);

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,6 +109,32 @@ TEST_F(BackUpTest, AFileIsReplacedOnlyOnDemandAndTheBooksNever) {
   EXPECT_EQ(BackUp(State(), dir_, true).error().code, ErrorCode::kConflict) << "a folder";
   EXPECT_EQ(BackUp(State(), Path("none/copy"), false).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(BackUp(Path("elsewhere"), Path("x"), false).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(BackUpTest, AFullDiskOfTheCopyIsNamed) {
+  {
+    const Result<std::unique_ptr<Store>> store = Store::Open(State());
+    ASSERT_TRUE(store);
+    Put(**store, 1);
+  }
+  const std::string small = Path("small");
+  ASSERT_EQ(::mkdir(small.c_str(), 0700), 0);
+  const bool mounts = ::unshare(CLONE_NEWNS) == 0 &&
+                      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                      ::mount("carma-test", small.c_str(), "tmpfs", 0, "size=16k") == 0;
+  if (!mounts) GTEST_SKIP() << "needs the right to mount";
+  const Result<std::int64_t> copied = BackUp(State(), small + "/copy", false);
+  ::umount2(small.c_str(), MNT_DETACH);
+  ASSERT_FALSE(copied);
+  EXPECT_THAT(copied.error().message, HasSubstr("/carma.db to " + small + "/copy: "));
+  EXPECT_THAT(copied.error().message, HasSubstr("(no space left for the copy)"));
+}
+
+TEST_F(BackUpTest, ALinkInPlaceOfTheBooksIsRefused) {
+  ASSERT_EQ(::mkdir(State().c_str(), 0700), 0);
+  std::filesystem::create_symlink("elsewhere", State() + "/carma.db");
+  EXPECT_THAT(BackUp(State(), Path("copy"), false).error().message,
+              HasSubstr("is a symbolic link, expected a regular file"));
 }
 
 TEST_F(BackUpTest, DamagedBooksLeaveNoCopy) {

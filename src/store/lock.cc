@@ -30,7 +30,8 @@ Result<Unit> CheckFolder(const std::string& state_dir) {
   }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Denied("state folder " + state_dir +
-                  " can be written by others, expected mode 0700 (chmod 700 " + state_dir + ")");
+                  " can be written by others, expected only its owner (chmod go-w " + state_dir +
+                  ")");
   }
   return Unit{};
 }

@@ -3,6 +3,7 @@
 #include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Statement.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -13,6 +14,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/unique_fd.h"
 #include "store/schema.h"
@@ -41,6 +43,11 @@ std::int32_t BigEndian(const unsigned char* bytes) {
                                    (std::uint32_t{bytes[2]} << 8) | std::uint32_t{bytes[3]});
 }
 
+std::unexpected<base::Error> Damaged(const std::string& path, std::string_view what) {
+  return Fail(ErrorCode::kCorrupt, "{} {}; restore a backup, or move it and its -wal away", path,
+              what);
+}
+
 Result<Header> ReadHeader(const std::string& path) {
   const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return FailErrno(errno, "open " + path);
@@ -50,10 +57,8 @@ Result<Header> ReadHeader(const std::string& path) {
   const bool whole = S_ISREG(info.st_mode) &&
                      ::pread(fd.get(), bytes.data(), bytes.size(), 0) == std::ssize(bytes);
   const std::string_view magic(reinterpret_cast<const char*>(bytes.data()), 16);
-  if (!whole || magic != std::string_view("SQLite format 3\0", 16)) {
-    return Fail(ErrorCode::kCorrupt,
-                path + " is not a CARMA state file, expected an SQLite database");
-  }
+  if (!whole || magic != std::string_view("SQLite format 3\0", 16))
+    return Damaged(path, "is not a CARMA state file, expected an SQLite database");
   return Header{BigEndian(&bytes[60]), BigEndian(&bytes[68])};
 }
 
@@ -110,6 +115,14 @@ std::unique_ptr<SQLite::Database> OpenToLook(const std::string& path, bool with_
   return db;
 }
 
+// quick_check names the database ("*** in database main ***") above its first finding.
+std::string_view FirstFinding(std::string_view verdict) {
+  for (const std::string_view line : base::Split(verdict, '\n')) {
+    if (!line.starts_with("***")) return line;
+  }
+  return verdict;
+}
+
 Result<Unit> Look(const std::string& path, bool with_log) {
   const std::unique_ptr<SQLite::Database> db = OpenToLook(path, with_log);
   // Checked again with the log: a newer CARMA may have been killed right after its upgrade.
@@ -117,10 +130,8 @@ Result<Unit> Look(const std::string& path, bool with_log) {
                       .application_id = db->execAndGet("PRAGMA application_id").getInt()};
   CARMA_TRY(CheckHeader(path, header));
   const std::string verdict = db->execAndGet("PRAGMA quick_check(1)").getString();
-  if (verdict != "ok")
-    return Fail(ErrorCode::kCorrupt, path + " is damaged: " + verdict +
-                                         "; restore a backup, or move it and its -wal away");
-  return Unit{};
+  if (verdict == "ok") return Unit{};
+  return Damaged(path, fmt::format("is damaged: {}", FirstFinding(verdict)));
 }
 
 void Apply(SQLite::Database& db, const Migration& step) {
@@ -178,7 +189,8 @@ base::Error OpeningError(const SQLite::Exception& exception, const std::string& 
 
 }  // namespace
 
-base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doing) {
+base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doing,
+                       std::string_view written) {
   ErrorCode code = ErrorCode::kIo;
   std::string message = std::string(doing) + ": " + exception.what();
   switch (exception.getErrorCode() & 0xFF) {
@@ -192,7 +204,7 @@ base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doin
       message += " (another program holds the state file)";
       break;
     case SQLITE_FULL:
-      message += " (no space left for the state file)";
+      message += fmt::format(" (no space left for {})", written);
       break;
     default:
       break;
@@ -200,7 +212,17 @@ base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doin
   return {code, message};
 }
 
+Result<Unit> CheckNoLink(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return Unit{};
+  return Conflict(
+      "{} is a symbolic link, expected a regular file: set daemon.state_dir to the folder of the "
+      "file",
+      path);
+}
+
 Result<Unit> Inspect(const std::string& path) {
+  CARMA_TRY(CheckNoLink(path));
   if (!base::Exists(path)) {
     if (HasContent(path + "-wal")) {
       return Fail(ErrorCode::kCorrupt, path + " is missing but its log " + path +
@@ -216,7 +238,8 @@ Result<Unit> Inspect(const std::string& path) {
     return Look(path, HasContent(path + "-wal"));
   } catch (const SQLite::Exception& exception) {
     base::Error error = FromSqlite(exception, "checking " + path);
-    return std::unexpected(std::move(error));
+    if (error.code != ErrorCode::kCorrupt) return std::unexpected(std::move(error));
+    return Damaged(path, fmt::format("is damaged: {}", exception.what()));
   }
 }
 

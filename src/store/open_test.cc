@@ -25,8 +25,10 @@
 namespace carma::store {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Every file but the lock, which only contains pids.
 std::map<std::string, std::string> Contents(const std::string& dir) {
@@ -135,7 +137,8 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
   };
   const int newer = SchemaVersion() + 1;
   const Case cases[] = {
-      {"empty", "", ErrorCode::kCorrupt, "is not a CARMA state file"},
+      {"empty", "", ErrorCode::kCorrupt,
+       "is not a CARMA state file, expected an SQLite database; restore a backup, or move"},
       {"a text", "hello", ErrorCode::kCorrupt, "is not a CARMA state file"},
       {"noise", std::string(8192, '\xA7'), ErrorCode::kCorrupt, "is not a CARMA state file"},
       {"another application", with(68, "ABCD"), ErrorCode::kCorrupt, "another application"},
@@ -144,17 +147,31 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
        ErrorCode::kConflict,
        fmt::format("schema {} of a newer CARMA, expected at most {}: start the newer one", newer,
                    SchemaVersion())},
-      {"cut in half", sound.substr(0, sound.size() / 2 / 4096 * 4096), ErrorCode::kCorrupt, ""},
+      {"cut in half", sound.substr(0, sound.size() / 2 / 4096 * 4096), ErrorCode::kCorrupt,
+       "is damaged: database disk image is malformed; restore a backup, or move it"},
       {"a page of zeros", with(3 * 4096, std::string(4096, '\0')), ErrorCode::kCorrupt,
        "; restore a backup"},
-      {"a page of noise", with(5 * 4096, std::string(4096, '\x5A')), ErrorCode::kCorrupt, ""},
+      {"a page of noise", with(5 * 4096, std::string(4096, '\x5A')), ErrorCode::kCorrupt,
+       "; restore a backup"},
   };
   for (const Case& c : cases) {
     Write(c.bytes);
     ExpectRefused(c.name, c.code, c.text);
+    EXPECT_THAT(Store::Open(dir_).error().message, Not(AnyOf(HasSubstr("\n"), HasSubstr("***"))))
+        << c.name;
   }
   Write(sound);
   EXPECT_TRUE(Store::Open(dir_)) << "the sound file is still taken";
+}
+
+TEST_F(StoreRefusal, ALinkInPlaceOfTheFile) {
+  std::filesystem::rename(path_, dir_ + "/real");
+  std::filesystem::create_symlink("real", path_);
+  ExpectRefused("a link", ErrorCode::kConflict, "is a symbolic link, expected a regular file");
+  std::filesystem::remove(dir_ + "/real");
+  const Result<std::unique_ptr<Store>> dangling = Store::Open(dir_);
+  ASSERT_FALSE(dangling) << "a new file would replace a link to a disk that is not mounted";
+  EXPECT_THAT(dangling.error().message, HasSubstr("is a symbolic link"));
 }
 
 TEST_F(StoreRefusal, ANewerSchemaThatStandsInTheLogOnly) {
@@ -308,7 +325,7 @@ TEST(StateLock, AFolderThatOthersMayChangeIsRefused) {
   const Result<StateLock> shared = StateLock::Take(dir);
   ASSERT_FALSE(shared);
   EXPECT_EQ(shared.error().code, ErrorCode::kDenied);
-  EXPECT_THAT(shared.error().message, HasSubstr("chmod 700"));
+  EXPECT_THAT(shared.error().message, HasSubstr("chmod go-w"));
   ASSERT_TRUE(base::WriteFileAtomic(dir + "/file", ""));
   EXPECT_FALSE(StateLock::Take(dir + "/file"));
   std::filesystem::remove_all(dir);

@@ -1,9 +1,16 @@
 #include "store/query.h"
 
+#include <fmt/format.h>
+
 #include <optional>
+
+#include "core/values/entitlement.h"
 
 namespace carma::store {
 namespace {
+
+// Tasks that name no class are in the usual one.
+const std::string kClass = fmt::format("COALESCE(qos, '{}')", core::kUsualQos);
 
 // Builds one SELECT; conditions that the chosen index does not answer are checked row by row.
 class Select {
@@ -27,6 +34,8 @@ class Select {
   }
   void Rest(const TaskFilter& filter) {
     if (filter.name) Where("name = ?", *filter.name);
+    if (filter.account) Where("account = ?", *filter.account);
+    if (filter.qos) Where(kClass + " = ?", *filter.qos);
     if (filter.before) {
       Where(filter.newest_first ? "id < ?" : "id > ?",
             static_cast<std::int64_t>(core::Number(*filter.before)));

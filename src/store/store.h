@@ -187,6 +187,8 @@ struct TaskFilter {
   std::size_t limit = 100;
   std::optional<core::TaskId>
       before;  // page: ids below (newest first) or above (oldest first) this one
+  std::optional<std::string> account;
+  std::optional<std::string> qos;  // core::kUsualQos also finds tasks that name no class
 };
 
 // The states for which `holds`, for a filter.

@@ -237,6 +237,8 @@ TEST_F(StoreTest, ListFiltersAndPages) {
       StoredTask task = id % 2 == 0 ? FinishedTask(id) : NewTask(id);
       task.user = id <= 6 ? "ada" : "bob";
       task.name = id % 3 == 0 ? "three" : "other";
+      if (id > 4) task.record.request.Edit().account = "vision";
+      if (id > 9) task.record.request.Edit().qos = "background";
       ASSERT_TRUE(store_->PutTask(task));
     }
   });
@@ -263,6 +265,12 @@ TEST_F(StoreTest, ListFiltersAndPages) {
       {"name, user and state",
        {.states = {TaskState::kSucceeded}, .user = "bob", .name = "three"},
        {12}},
+      {"one account and user", {.user = "ada", .account = "vision"}, {6, 5}},
+      {"one account, oldest first",
+       {.newest_first = false, .limit = 3, .before = TaskId{5}, .account = "vision"},
+       {6, 7, 8}},
+      {"one class and name", {.name = "three", .qos = "background"}, {12}},
+      {"the usual class, which few name", {.limit = 2, .qos = "normal"}, {9, 8}},
       {"one user, oldest first", {.user = "bob", .newest_first = false}, {7, 8, 9, 10, 11, 12}},
       {"nothing wanted", {.limit = 0}, {}},
       {"everything wanted",

@@ -82,7 +82,8 @@ def make_server(programs):
     folder.mkdir(exist_ok=True)
     (folder / "carma.toml").write_text(
         f'[monitor]\nnvml_library = "{programs}/libcarma-simgpu.so"\n[simulation]\nstate = "{SERVER}"\n'
-        f'[collocation]\nmps_control = "{programs}/carma-simmps"\n[host]\ncpus = 32\nmemory = "256G"\n', encoding="utf-8")
+        f'[collocation]\nmps_control = "{programs}/carma-simmps"\n[host]\ncpus = 32\nmemory = "256G"\n'
+        '[fair]\naccounts = ["vision: ada"]\n', encoding="utf-8")
 
 
 def environment(programs):

@@ -194,6 +194,20 @@ std::string OutOfRange(std::string_view text) {
                      text.substr(begin, range - begin));
 }
 
+// "--limit: 1 required N:UINT in [1 - 10] missing" in our words; empty if the text is another one.
+std::string MissingValue(const CLI::App& verb, std::string_view text) {
+  constexpr std::string_view kRequired = ": 1 required ", kMissing = " missing";
+  const std::size_t at = text.find(kRequired);
+  if (at == text.npos || !text.ends_with(kMissing)) return "";
+  const std::string name(text.substr(0, at));
+  const CLI::Option* option = verb.get_option_no_throw(name);
+  const bool has_letter = option != nullptr && !option->get_snames().empty();
+  const std::string letter = has_letter ? fmt::format(" (-{})", option->get_snames()[0]) : "";
+  const std::string_view type = text.substr(at + kRequired.size());
+  return fmt::format("{}{}: expected a value ({})", name, letter,
+                     type.substr(0, type.find_first_of(": ")));
+}
+
 // For "carma slurm chek": the verbs below a verb that does nothing by itself.
 std::string MissingVerb(CLI::App& app, const CLI::App& verb) {
   std::vector<std::string> known;
@@ -214,6 +228,13 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   }
   const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const std::string_view text = error.what();
+  if (missing) {
+    // The word that the verb lacks may be the value of an option that does not exist.
+    for (const std::string& word : app.remaining(true)) {
+      if (IsOption(word)) return UnknownWord(app, *verb, word);
+    }
+  }
+  if (std::string value = MissingValue(*verb, text); !value.empty()) return value;
   if (missing && verb != &app && !verb->get_subcommands({}).empty()) return MissingVerb(app, *verb);
   if (missing && verb != &app)
     return fmt::format("expected {}, for example: {}", text.substr(0, text.find(" is required")),

@@ -10,14 +10,17 @@
 #include <fstream>
 #include <thread>
 
+#include "api/explain_view.h"
 #include "api/gpu_view.h"
 #include "api/lease_view.h"
 #include "api/listening.h"
+#include "api/reservation_view.h"
 #include "api/status_view.h"
 #include "api/task_view.h"
 #include "api/views.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/client/verbs.h"
 #include "cli/fake_daemon.h"
@@ -76,12 +79,34 @@ TEST_F(App, MistakesNameWhatWasMeant) {
       {{"list", "--stat=all"}, "carma: unknown option --stat, did you mean --state?"},
       {{"drain"}, "carma: expected gpus, for example: carma drain 0,2 --reason"},
       {{"sbmit"}, "carma: no verb 'sbmit', did you mean submit?"},
+      {{"edit", "--bogus"}, "carma: unknown option --bogus"},
+      {{"priority", "--bogus", "3"}, "carma: unknown option --bogus"},
+      {{"drain", "--reson"}, "carma: unknown option --reson, did you mean --reason?"},
+      {{"list", "-u"}, "carma: --user (-u): expected a value (NAME)"},
+      {{"list", "--limit"}, "carma: --limit: expected a value (N)"},
+      {{"list", "--name"}, "carma: --name: expected a value (NAME)"},
+      {{"wait", "--timeout", "x"}, "carma: --timeout: 'x'"},
+      {{"submit", "-J", "a\nb", "true"}, "carma: --job-name: expected 1 to 256 bytes"},
+      {{"submit", "true", "a", "\xff"}, "carma: argument 2: expected UTF-8"},
+      {{"edit", "7", "-J", "a\nb"}, "carma: --job-name: expected 1 to 256 bytes"},
   };
   for (const auto& [words, expected] : cases) {
     const Ran ran = Run(words);
     EXPECT_EQ(ran.exit_code, 2);
     EXPECT_EQ(ran.err.substr(0, std::string(expected).size()), expected);
   }
+}
+
+TEST_F(App, MistakesThatTheDaemonFindsNameTheOption) {
+  const auto refuse = [](const api::Request&) {
+    return api::ErrorResponse({ErrorCode::kInvalid, "qos: expected one of normal, got foo"});
+  };
+  daemon_.On("POST /v1/tasks", refuse);
+  daemon_.On("PATCH /v1/tasks/7", refuse);
+  const std::string expected = "carma: --qos: expected one of normal, got foo\n";
+  EXPECT_EQ(Run({"submit", "--qos", "foo", "true"}).err, expected);
+  EXPECT_EQ(Run({"submit", "--check", "--qos", "foo", "true"}).err, expected);
+  EXPECT_EQ(Run({"edit", "7", "--qos", "foo"}).err, expected);
 }
 
 TEST_F(App, AloneItPrintsTheVerbsOfTheDay) {
@@ -346,6 +371,17 @@ TEST_F(App, RedoAndEditSendWhatIsToBeOtherwise) {
   EXPECT_EQ(Run({"edit", "7", "--time", "soon"}).exit_code, 2);
 }
 
+TEST_F(App, EditWarnsOfOptionsWithoutMeaning) {
+  std::int64_t gpus = 0;
+  daemon_.On("PATCH /v1/tasks/7", [&gpus](const api::Request&) {
+    return JsonAnswer({{"id", 7}, {"state", "queued"}, {"gpus", gpus}});
+  });
+  const std::vector<std::string> words{"edit", "7", "--gpu-mem", "3G", "-J", "x"};
+  EXPECT_EQ(Run(words).err, "carma: warning: --gpu-mem has no meaning: task 7 has --gpus 0\n");
+  gpus = 1;
+  EXPECT_EQ(Run(words).err, "");
+}
+
 TEST_F(App, OneTaskIsReportedLikeSeveral) {
   daemon_.On("POST /v1/tasks/7/cancel", [](const api::Request&) {
     return JsonAnswer({{"id", 7}, {"state", "cancelled"}, {"reason", "CancelledByUser"}});
@@ -369,6 +405,18 @@ TEST_F(App, ListShowsRunningTasksFirstAndFiltersAtTheDaemon) {
   EXPECT_EQ(base::ParseJson(json.out).value()["tasks"].size(), 2u);
 }
 
+TEST_F(App, ListFiltersByAccountAndClass) {
+  daemon_.On("GET /v1/tasks", [](const api::Request&) {
+    return JsonAnswer({{"tasks", Json::array()}, {"next", nullptr}});
+  });
+  for (const char* option : {"--class", "--qos"}) {
+    const Ran ran = Run({"list", "--all", "--json", "--account", "vision", option, "night"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_EQ(daemon_.requests().back(),
+              "GET /v1/tasks?limit=500&order=desc&state=all&account=vision&qos=night");
+  }
+}
+
 TEST_F(App, ListPagesUpToItsLimit) {
   daemon_.On("GET /v1/tasks", [](const api::Request& request) {
     Json tasks = Json::array();
@@ -379,6 +427,17 @@ TEST_F(App, ListPagesUpToItsLimit) {
   const Ran ran = Run({"list", "--all", "--limit", "20000", "--json"});
   EXPECT_EQ(base::ParseJson(ran.out).value()["tasks"].size(), 1005u);
   EXPECT_EQ(daemon_.requests()[1], "GET /v1/tasks?limit=1000&order=desc&state=all&before=77");
+}
+
+TEST_F(App, ALimitThatWasGivenIsNoWarning) {
+  daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
+  daemon_.On("GET /v1/tasks", [](const api::Request&) {
+    Json tasks = Json::array();
+    for (std::uint64_t id = 1; id <= 500; ++id) tasks.push_back(TaskJson(id, "failed"));
+    return JsonAnswer({{"tasks", tasks}, {"next", 501}});
+  });
+  EXPECT_EQ(Run({"list", "--all", "--limit", "4"}).err, "");
+  EXPECT_THAT(Run({"list", "--all"}).err, ::testing::HasSubstr("tasks are shown (all: --limit"));
 }
 
 TEST_F(App, SeveralAreChangedInOneRequestAndWhatIsRefusedIsSaid) {
@@ -446,6 +505,20 @@ TEST_F(App, CancelAllTakesMyOwnTasks) {
   const Ran ran = Run({"cancel", "--all"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(ran.out, "Task 3 is cancelled\n");
+}
+
+TEST_F(App, HeldTasksAreReleasedInTheirOrder) {
+  daemon_.On("GET /v1/tasks", [](const api::Request& request) {
+    const bool newest_first = request.Query("order") == "desc";
+    const Json two = TaskJson(2, "queued"), three = TaskJson(3, "queued");
+    const Json tasks = newest_first ? Json{three, two} : Json{two, three};
+    return JsonAnswer({{"tasks", tasks}, {"next", nullptr}});
+  });
+  Run({"release", "--name", "t"});
+  EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/changes {"tasks":[2,3],"verb":"release"})");
+  Run({"cancel", "--name", "t"});
+  EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/changes {"tasks":[3,2],"verb":"cancel"})")
+      << "waiting ones first, so that no cancelled task makes room for them";
 }
 
 TEST_F(App, PriorityMayBeNegative) {
@@ -560,6 +633,94 @@ TEST_F(App, LogsSayWhereTheFileIs) {
   EXPECT_NE(ran.err.find(daemon_.dir()), std::string::npos) << ran.err;
 }
 
+TEST_F(App, LogsOfATaskThatNeverStartedPromiseNoOutput) {
+  std::atomic<int> asked = 0;
+  daemon_.On("GET /v1/tasks/1", [this, &asked](const api::Request&) {
+    Json task = TaskJson(1, ++asked < 3 ? "queued" : "cancelled");
+    task["stdout_path"] = daemon_.dir() + "/none.out";
+    return JsonAnswer(task);
+  });
+  daemon_.On("GET /v1/tasks/2", [this](const api::Request&) {
+    Json task = TaskJson(2, "failed");
+    task["stdout_path"] = daemon_.dir() + "/none.out";
+    task["attempt"] = 1;
+    task["reason"] = "LaunchFailed";
+    task["reason_text"] = "Could not be started: cannot enter the working directory.";
+    return JsonAnswer(task);
+  });
+  const Ran followed = Run({"logs", "-f", "1"});
+  EXPECT_EQ(followed.exit_code, 1);
+  const std::string ended =
+      "carma: task 1 has ended before it started (cancelled), so it has no output\n";
+  EXPECT_EQ(followed.err, "carma: task 1 is queued; waiting for its output\n" + ended);
+  EXPECT_EQ(Run({"logs", "1"}).err, ended);
+  EXPECT_EQ(Run({"logs", "2"}).err,
+            "carma: task 2 has no output: Could not be started: cannot enter the working "
+            "directory\n");
+}
+
+TEST_F(App, LogsWarnAboutLostOutput) {
+  const std::string path = daemon_.dir() + "/out";
+  std::ofstream(path) << "half\n";
+  daemon_.On("GET /v1/tasks/1", [path](const api::Request&) {
+    Json task = TaskJson(1, "succeeded");
+    task["stdout_path"] = path;
+    task["attempt"] = 1;
+    task["exit_detail"] = "0.7M of its output could not be written: No space left on device";
+    return JsonAnswer(task);
+  });
+  const Ran ran = Run({"logs", "1"});
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_EQ(ran.out, "half\n");
+  EXPECT_EQ(ran.err,
+            "carma: warning: task 1: 0.7M of its output could not be written: No space left on "
+            "device\n");
+}
+
+TEST_F(App, SeveralOutputsHaveHeadings) {
+  for (const std::string id : {"1", "2"}) {
+    const std::string path = daemon_.dir() + "/" + id;
+    std::ofstream(path) << "out" << id;
+    daemon_.On("GET /v1/tasks/" + id, [id, path](const api::Request&) {
+      Json task = TaskJson(std::stoull(id), "succeeded");
+      task["stdout_path"] = path;
+      task["attempt"] = 1;
+      return JsonAnswer(task);
+    });
+  }
+  EXPECT_EQ(Run({"logs", "1-2"}).out, "==> task 1 t <==\nout1\n==> task 2 t <==\nout2");
+  EXPECT_EQ(Run({"logs", "2"}).out, "out2");
+  const auto list = base::ParseJson(Run({"logs", "1-2", "--json"}).out);
+  ASSERT_TRUE(list);
+  EXPECT_EQ(list->at(1).at("stdout_path"), daemon_.dir() + "/2");
+  EXPECT_TRUE(base::ParseJson(Run({"logs", "1", "--json"}).out)->is_object());
+}
+
+TEST_F(App, SeveralTasksAreOneJsonList) {
+  daemon_.On("GET /v1/events", [](const api::Request&) {
+    return JsonAnswer({{"events", Json::array()}});
+  });
+  for (const std::string id : {"1", "2"}) {
+    daemon_.On("GET /v1/tasks/" + id + "/explain", [id](const api::Request&) {
+      return JsonAnswer(
+          ToJson(api::ExplainView{.task = {.id = std::stoull(id), .state = "queued"}}));
+    });
+    daemon_.On("POST /v1/tasks/" + id + "/redo", [](const api::Request&) {
+      return JsonAnswer({{"first", 42}, {"count", 1}}, 201);
+    });
+  }
+  for (const char* verb : {"explain", "redo", "history"}) {
+    const auto two = base::ParseJson(Run({verb, "1,2", "--json"}).out);
+    ASSERT_TRUE(two) << verb << two.error().message;
+    EXPECT_EQ(two->is_array() ? two->size() : 0, 2U) << verb;
+    const auto one = base::ParseJson(Run({verb, "1", "--json"}).out);
+    ASSERT_TRUE(one) << verb;
+    EXPECT_TRUE(one->is_object()) << verb;
+    EXPECT_EQ(Run({verb, "1,2,9", "--json"}).exit_code, std::string(verb) == "history" ? 0 : 1);
+  }
+  EXPECT_EQ(Run({"show", "9", "--json"}).out, "");
+}
+
 TEST_F(App, LogsSayWhereTheOutputOfATerminalWent) {
   std::string origin;
   daemon_.On("GET /v1/tasks/1", [&](const api::Request&) {
@@ -607,6 +768,10 @@ TEST_F(App, ShowsTheGpusThatAreNamed) {
   const Ran none = Run({"gpus", "2"});
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_EQ(none.err, "carma: GPU '2': expected a UUID or an index below 2\n");
+  EXPECT_EQ(Run({"gpus", "nonsense"}).exit_code, 2);
+  EXPECT_EQ(base::ParseJson(Run({"gpus", "0-1", "--json"}).out)->at("gpus").size(), 2U);
+  for (const char* range : {"1-0", "0-x", "0-9999999"})
+    EXPECT_EQ(Run({"gpus", range}).exit_code, 2) << range;
 }
 
 TEST_F(App, AsksForTheHistoryOnTheDaemonsClock) {
@@ -675,6 +840,15 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
   Run({"drain", "0", "--by", "now"});
   EXPECT_EQ(daemon_.requests().back(),
             R"(POST /v1/gpus/0/drain {"by_ms":1772460300000,"reason":""})");
+}
+
+TEST_F(App, ADrainNamesTheDeadlineThatItKeeps) {
+  daemon_.On("POST /v1/gpus/0/drain", [](const api::Request&) {
+    return JsonAnswer(
+        ToJson(api::GpuView{.index = 0, .state = "drng", .leave_by_ms = 1'800'000'000'000}));
+  });
+  EXPECT_EQ(Run({"drain", "0"}).out, "GPU 0 takes no new tasks; running tasks leave by " +
+                                         base::FormatTime(base::FromMs(1'800'000'000'000)) + "\n");
 }
 
 TEST_F(App, ResumingAGpuOfAClosedServerIsAFailure) {
@@ -781,6 +955,28 @@ TEST_F(App, MistakesOfTheCallerAreOneLineAndExitCodeTwo) {
   }
 }
 
+TEST_F(App, TheEndOfAReservationCountsFromItsStart) {
+  daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
+  daemon_.On("POST /v1/reservations", [this](const api::Request& request) {
+    body_ = base::ParseJson(request.body).value();
+    return JsonAnswer(ToJson(api::ReservationView{.id = 1}), 201);
+  });
+  const auto reserve = [this](const std::string& from, const std::string& to) {
+    return Run({"reserve", "--for", "nobody", "--count", "1", "--from", from, "--to", to});
+  };
+  EXPECT_EQ(reserve("+1h", "+3h").exit_code, 0);
+  EXPECT_EQ(body_["from_ms"], 3'605'000);
+  EXPECT_EQ(body_["length_s"], 10'800);
+  EXPECT_EQ(reserve("+1h", "now+3h").exit_code, 0);
+  EXPECT_EQ(body_["length_s"], 7'200) << "now is not the start";
+  for (const char* to : {"now+1h", "now+30m", "1970-01-01T00:00Z"}) {
+    const Ran ran = reserve("+2h", to);
+    EXPECT_EQ(ran.exit_code, 2) << to;
+    EXPECT_THAT(ran.err, ::testing::HasSubstr("--to: expected a time after --from (")) << to;
+  }
+  EXPECT_THAT(Run({"reserve", "--help"}).out, ::testing::HasSubstr("counted from the start: +2h"));
+}
+
 TEST_F(App, AWordThatIsNoNumberIsShownBesideAnExample) {
   EXPECT_THAT(Run({"reserve", "list", "--nope"}).err,
               ::testing::HasSubstr("(see carma reserve list --help)"));
@@ -852,14 +1048,17 @@ TEST_F(App, ATokenIsPrintedAloneAndListedWithoutItsSecret) {
   EXPECT_EQ(made.exit_code, 0) << made.err;
   EXPECT_EQ(made.out, "carma_abc\n");
   EXPECT_EQ(asked, R"({"expires_s":604800,"name":"laptop"})");
-  EXPECT_NE(made.err.find("it is not shown again"), std::string::npos);
+  EXPECT_TRUE(made.err.starts_with("carma: token 3, valid until ")) << made.err;
+  EXPECT_TRUE(made.err.ends_with("it is not shown again\n")) << made.err;
   EXPECT_EQ(Run({"token", "create", "--expires", "soon"}).exit_code, 2);
 
   daemon_.On("GET /v1/tokens", [](const api::Request&) {
-    return api::Response{.body = R"({"tokens":[{"id":3,"uid":7,"name":"laptop"}]})"};
+    return api::Response{.body = R"({"tokens":[{"id":3,"uid":7,"user":"ada","name":"laptop"},
+                                               {"id":4,"uid":8,"name":"old"}]})"};
   });
-  const Ran list = Run({"token", "list"});
-  EXPECT_NE(list.out.find("laptop"), std::string::npos) << list.out << list.err;
+  const Ran list = Run({"token", "list", "--all"});
+  EXPECT_THAT(list.out, ::testing::ContainsRegex("3 +ada +laptop")) << list.err;
+  EXPECT_THAT(list.out, ::testing::ContainsRegex("4 +8 +old")) << "made without the name";
 
   daemon_.On("POST /v1/tokens/3/revoke",
              [](const api::Request&) { return api::Response{.body = "{}"}; });

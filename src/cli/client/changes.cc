@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -11,6 +12,7 @@
 #include "cli/calls.h"
 #include "cli/client/describe.h"
 #include "cli/client/verbs.h"
+#include "task/describe/options.h"
 #include "task/describe/spec.h"
 
 namespace carma::cli {
@@ -63,6 +65,25 @@ const EditableOption* Find(std::string_view option) {
   return found == kEditable.end() ? nullptr : &*found;
 }
 
+// The option that sets this field, without dashes; empty: none.
+std::string OptionOf(std::string_view field) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOther{
+      {{"stdout_path", "output"},
+       {"stderr_path", "error"},
+       {"workdir", "chdir"},
+       {"environment", "export"},
+       {"parameters", "param"}}};
+  for (const EditableOption& each : kEditable) {
+    if (each.fields[0] == field) return std::string(each.option);
+  }
+  for (const auto& [name, option] : kOther) {
+    if (name == field) return std::string(option);
+  }
+  std::string option(field);
+  std::ranges::replace(option, '_', '-');
+  return option.size() > 1 && task::FindOption(option) != nullptr ? option : "";
+}
+
 std::uint64_t TaskOf(std::string_view dependency) {
   const auto number = base::ParseInt(dependency.substr(dependency.find(':') + 1));
   return number && *number > 0 ? static_cast<std::uint64_t>(*number) : 0;
@@ -74,13 +95,29 @@ bool IsEditable(std::string_view option) {
   return Find(option) != nullptr;
 }
 
+base::Error NamedAsTyped(base::Error error) {
+  constexpr std::string_view kCommand = "command/";
+  std::string& text = error.message;
+  const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+  if (error.code != ErrorCode::kInvalid || end == text.npos) return error;
+  if (text.starts_with(kCommand)) {
+    text.replace(0, kCommand.size(), "argument ");
+  } else if (text[end] == ':' || text[end] == '/') {
+    const std::string option = OptionOf(text.substr(0, end));
+    if (!option.empty()) text.replace(0, end, "--" + option);
+  }
+  return error;
+}
+
 Result<std::string> ChangesOf(Context& context,
                               const std::vector<std::pair<std::string, std::string>>& settings) {
   if (settings.empty()) return "";
   auto caller = CARMA_TRY(CallerContext());
   const auto resolved = CARMA_TRY(WithTasksResolved(context, settings));
   task::Description description;
-  description.SetCommand({"true"});  // there must be one; it is not looked at
+  // There must be both; they are not looked at.
+  description.SetCommand({"true"});
+  CARMA_TRY(description.Set("chdir", "/"));
   for (const auto& [option, value] : resolved) {
     if (option == "begin") {
       if (const auto status = GetStatus(context.client()))
@@ -88,11 +125,12 @@ Result<std::string> ChangesOf(Context& context,
     }
     CARMA_TRY(description.Set(option, value));
   }
-  const auto specs = CARMA_TRY(description.Finish(caller));
+  const auto specs = description.Finish(caller);
+  if (!specs) return std::unexpected(NamedAsTyped(specs.error()));
   for (const std::string& warning : description.warnings()) {
     if (!warning.starts_with("--signal: without")) Warn(context, warning);  // it may have a limit
   }
-  const Json spec = CARMA_TRY(base::ParseJson(task::ToJsonText(specs.front())));
+  const Json spec = CARMA_TRY(base::ParseJson(task::ToJsonText(specs->front())));
   Json changes = Json::object();
   for (const auto& [option, value] : settings) {
     const EditableOption* known = Find(option);

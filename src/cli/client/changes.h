@@ -19,6 +19,10 @@ namespace carma::cli {
 Result<std::string> ChangesOf(Context& context,
                               const std::vector<std::pair<std::string, std::string>>& settings);
 
+// The same error, beginning with what the user typed instead of a field of the description:
+// "qos: …" becomes "--qos: …", "name: …" "--job-name: …", "command/2: …" "argument 2: …".
+base::Error NamedAsTyped(base::Error error);
+
 // A task to repeat, and its dependencies: "afterok:12" …
 struct DependentTask {
   std::uint64_t id = 0;

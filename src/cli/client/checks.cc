@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <filesystem>
 #include <fstream>
 
@@ -99,8 +100,24 @@ bool IsUnit(const std::string& word) {
   return std::ranges::find(kUnits, base::ToLower(word)) != kUnits.end();
 }
 
+// What to give instead of a word that only a shell understands; empty: it is none.
+std::string InsteadOfShellWord(const std::string& program, bool lease) {
+  constexpr std::array<std::string_view, 11> kBuiltins{"alias",  "cd",     "eval", "exec",
+                                                       "export", "module", "set",  "source",
+                                                       "trap",   "ulimit", "unset"};
+  if (std::ranges::find(kBuiltins, program) != kBuiltins.end()) {
+    const std::string word = program == "source" ? "." : program;  // also in /bin/sh
+    return fmt::format(", a word of the shell: use {} '{} …'", lease ? "sh -c" : "--wrap", word);
+  }
+  const std::size_t equals = program.find('=');
+  if (equals == program.npos || !task::IsParameterName(program.substr(0, equals))) return "";
+  return fmt::format(": use env {} PROGRAM …{}", program,
+                     lease ? "" : fmt::format(", or --export ALL,{}", program));
+}
+
 // "; did you mean: python3 cpu.py?" where that would be a command.
-std::string OtherProgram(const task::TaskSpec& spec, const std::string& program) {
+std::string OtherProgram(const task::TaskSpec& spec, const std::string& program, bool lease) {
+  if (std::string instead = InsteadOfShellWord(program, lease); !instead.empty()) return instead;
   const std::string path = Below(spec, program);
   if (::access(path.c_str(), F_OK) != 0 && program.find(' ') != std::string::npos)
     return "; leave out the quotes, or use --wrap";
@@ -129,9 +146,21 @@ bool CanWrite(const std::string& pattern) {
   return base::IsFolder(folder) && ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
+// Errors: kInvalid for names that no file can have.
+Result<Unit> CheckNameLength(const std::string& path, const char* option) {
+  if (path.find('%') != path.npos) return Unit{};  // not known yet
+  for (const std::string_view name : base::Split(path, '/')) {
+    if (name.size() <= NAME_MAX) continue;
+    return Invalid("{}: expected a name of at most {} bytes, not {} ({})",
+                   base::Printable(path, 80), NAME_MAX, name.size(), option);
+  }
+  return Unit{};
+}
+
 Result<Unit> CheckOutput(const task::TaskSpec& spec) {
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
+    CARMA_TRY(CheckNameLength(*path, option));
     if (path->ends_with('/') || base::IsFolder(*path))
       return Invalid("{}: expected a file, not a folder ({})", base::Printable(*path, 400), option);
     if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path))
@@ -159,6 +188,15 @@ std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   if (!summary.empty() && spec.dependencies.empty() && ::access(summary.c_str(), R_OK) != 0)
     warnings.push_back(
         fmt::format("cannot read {}, the description of its model", base::Printable(summary, 200)));
+  for (const auto& [path, option] :
+       {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
+    struct stat st {};
+    if (::stat(path->c_str(), &st) == 0 && S_ISFIFO(st.st_mode)) {
+      warnings.push_back(
+          fmt::format("{}: {} is a FIFO: the task fails unless a program reads it at its start",
+                      option, base::Printable(*path, 200)));
+    }
+  }
   for (const task::NotifyRule& rule : spec.notify) {
     const auto target = task::ParseNotifyTarget(rule.target);
     if (target && target->kind == task::NotifyKind::kProgram && !base::IsProgram(target->address))
@@ -215,6 +253,13 @@ std::vector<std::string> GpuOptionWarnings(const task::TaskSpec& spec) {
 
 }  // namespace
 
+bool IsGpuOption(std::string_view option) {
+  constexpr std::array<std::string_view, 9> kOptions{"gpu-mem",  "memory",    "gpu-memory-min",
+                                                     "gpu-type", "gpu",       "not-on",
+                                                     "linked",   "exclusive", "sm-share"};
+  return std::ranges::find(kOptions, option) != kOptions.end();
+}
+
 std::optional<std::string> ScriptOf(const std::vector<std::string>& command) {
   if (command.empty()) return std::nullopt;
   const std::string_view program =
@@ -250,6 +295,8 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
   const auto refuse = [](std::string text) { return Invalid(base::Printable(text, 1000)); };
   if (!base::IsFolder(spec.workdir))
     return refuse(fmt::format("working directory {}: no such folder", spec.workdir));
+  if (::access(spec.workdir.c_str(), X_OK) != 0)
+    return refuse(fmt::format("working directory {}: you may not enter it", spec.workdir));
   CARMA_TRY(CheckOutput(spec));
   if (spec.conda_env) {
     const auto home = spec.environment.find("HOME");
@@ -268,7 +315,8 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
     return refuse(
         fmt::format("no program '{0}'; a value and its unit are one word, such as 2{0}", program));
   const std::optional<std::string> found = FindProgram(spec, program);
-  if (!found) return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program)));
+  if (!found)
+    return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program, lease)));
   // A program without permission to read can still be run.
   if (std::ifstream file(*found, std::ios::binary); file && !lease) {
     char start[256];

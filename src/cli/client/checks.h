@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -22,6 +23,9 @@ Result<Unit> CheckParameters(const task::TaskSpec& spec);
 
 // Warnings, one line each, about a task that can start.
 std::vector<std::string> StartWarnings(const task::TaskSpec& spec);
+
+// Whether this option of submit has no meaning for a task without GPUs.
+bool IsGpuOption(std::string_view option);
 
 // The file that an interpreter in this command will run: for "python3 -u train.py" it is train.py.
 std::optional<std::string> ScriptOf(const std::vector<std::string>& command);

@@ -1,4 +1,5 @@
 // config check, config show.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,10 +50,10 @@ Result<config::Loaded> LoadFor(const ConfigFlags& flags) {
 void RunCheck(Context& context, const ConfigFlags& flags) {
   const Result<config::Loaded> loaded = LoadFor(flags);
   if (!loaded) return context.Fail(loaded.error());
-  if (const Result<Unit> groups = config::CheckGroups(loaded->settings); !groups)
-    return context.Fail({ErrorCode::kInvalid, groups.error().message});
-  // Most likely they are misspelt.
-  for (const std::string& user : config::NamedUsers(loaded->settings)) WarnIfNoUser(context, user);
+  if (const Result<Unit> group = config::CheckSocketGroup(loaded->settings); !group)
+    return context.Fail({ErrorCode::kInvalid, group.error().message});
+  for (const auto& [key, what] : config::UnknownNames(loaded->settings))
+    Warn(context, fmt::format("{}: {}: {}", loaded->origins.at(key).where, key, what));
   std::size_t set = 0;
   for (const auto& [name, origin] : loaded->origins) set += origin.where != "default";
   if (context.json) {

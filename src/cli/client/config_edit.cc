@@ -61,8 +61,27 @@ std::size_t FindDotted(const Lines& lines, std::string_view section) {
   return lines.size();
 }
 
+// The comment after the value, with the space before it; empty: none.
+std::string_view CommentOf(std::string_view line) {
+  char quote = 0;  // of the text in which we are
+  for (std::size_t at = line.find('='); at < line.size(); ++at) {
+    const char c = line[at];
+    if (quote == '"' && c == '\\') {
+      ++at;
+    } else if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '#') {
+      return line.substr(line.find_last_not_of(" \t", at - 1) + 1);
+    }
+  }
+  return "";
+}
+
 // True if a list continues on further lines; we have no other values with several lines.
 bool EndsElsewhere(std::string_view line) {
+  line.remove_suffix(CommentOf(line).size());
   const std::string_view value = base::Trim(line.substr(line.find('=') + 1));
   return value.starts_with('[') && value.find(']') == std::string_view::npos;
 }
@@ -89,7 +108,7 @@ Result<std::string> WithValues(std::string_view text, const std::vector<ConfigVa
     }
     if (EndsElsewhere(lines[at]))
       return Invalid("line {}: {} spans several lines: change it by hand", at + 1, name);
-    lines[at] = line;
+    lines[at] = line + std::string(CommentOf(lines[at]));
   }
   return base::Join(lines, "\n") + "\n";
 }

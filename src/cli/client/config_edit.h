@@ -13,9 +13,9 @@ namespace carma::cli {
 // A dotted name of two parts and the value as written in the file: {"daemon.http_port", "8080"}.
 using ConfigValue = std::pair<std::string, std::string>;
 
-// An existing key gets the new value in place. A key that is commented out (`#http_port = false`)
-// is enabled. Other keys are added below their section's title, and missing sections at the end.
-// Errors: kInvalid: the old value spans several lines.
+// An existing key gets the new value in place and keeps the comment after it. A key that is
+// commented out (`#http_port = false`) is enabled. Other keys are added below their section's
+// title, and missing sections at the end. Errors: kInvalid: the old value spans several lines.
 Result<std::string> WithValues(std::string_view text, const std::vector<ConfigValue>& values);
 
 }  // namespace carma::cli

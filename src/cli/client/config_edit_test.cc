@@ -21,7 +21,11 @@ TEST(WithValues, ChangesTheKeysAndNothingElse) {
       {"a key counts before its comment",
        "[daemon]\n#http_port = false\n  http_port=1 # one\n",
        {{"daemon.http_port", "2"}},
-       "[daemon]\n#http_port = false\nhttp_port = 2\n"},
+       "[daemon]\n#http_port = false\nhttp_port = 2 # one\n"},
+      {"a # within quotes begins no comment",
+       "[a]\nb = \"x # \\\" y\"\t#z\nc = ['#']\n",
+       {{"a.b", "\"v\""}, {"a.c", "[]"}},
+       "[a]\nb = \"v\"\t#z\nc = []\n"},
       {"the same word in another section is another key",
        "[a]\nmethod = 1\n[collocation]\n#method = \"auto\"\n",
        {{"collocation.method", "\"mps\""}},
@@ -51,6 +55,7 @@ TEST(WithValues, LeavesAValueOfSeveralLinesToItsWriter) {
   const auto after = WithValues("[daemon]\nadmins = [\n  \"ann\",\n]\n", {{"daemon.admins", "[]"}});
   ASSERT_FALSE(after);
   EXPECT_EQ(after.error().message, "line 2: daemon.admins spans several lines: change it by hand");
+  EXPECT_FALSE(WithValues("[daemon]\nadmins = [  # [a]\n]\n", {{"daemon.admins", "[]"}}));
 }
 
 }  // namespace

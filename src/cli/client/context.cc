@@ -77,6 +77,11 @@ void Print(const Context& context, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), context.out);
 }
 
+void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several) {
+  if (several) return Print(context, JsonList(texts) + "\n");
+  for (const std::string& text : texts) Print(context, text + "\n");
+}
+
 std::string VersionText(const Context& context) {
   return "carma " + context.version + (context.build.empty() ? "" : " (" + context.build + ")");
 }

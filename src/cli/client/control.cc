@@ -10,6 +10,7 @@
 #include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/changes.h"
+#include "cli/client/checks.h"
 #include "cli/client/verbs.h"
 
 namespace carma::cli {
@@ -97,7 +98,8 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
 }
 
 // The tasks of one user that the flags select.
-Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags) {
+Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags,
+                                            bool newest_first) {
   std::vector<std::uint64_t> arrays;
   if (!flags.arrays.empty()) {
     const auto named = CARMA_TRY(ResolveTasks(context, flags.arrays));
@@ -112,7 +114,7 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
   query.name = flags.name;
   query.states = flags.states;
   query.limit = SIZE_MAX;
-  query.newest_first = true;  // waiting ones first, so that no cancelled task makes room for them
+  query.newest_first = newest_first;
   const auto page = CARMA_TRY(ListTasks(context.client(), query));
   std::vector<std::uint64_t> ids;
   for (const api::TaskView& task : page.tasks) {
@@ -121,6 +123,15 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
     if (arrays.empty() || of_array) ids.push_back(task.id);
   }
   return ids;
+}
+
+// As submit warns.
+void WarnOfGpuOptions(const Context& context, const api::TaskView& task, const Settings& settings) {
+  if (task.gpus > 0) return;
+  for (const auto& [option, value] : settings) {
+    if (IsGpuOption(option))
+      Warn(context, fmt::format("--{} has no meaning: task {} has --gpus 0", option, task.id));
+  }
 }
 
 }  // namespace
@@ -132,12 +143,15 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
     return context.Fail({ErrorCode::kInvalid,
                          verb + ": expected tasks, or --all, --name, --state, --array or --user"});
   }
-  auto ids =
-      chosen ? ChosenOf(context, flags) : ResolveTasks(context, flags.tasks, "", Last::kArray);
+  // Waiting ones first, so that no cancelled task makes room for them. Released ones keep their
+  // order.
+  const bool newest_first = verb != "release";
+  auto ids = chosen ? ChosenOf(context, flags, newest_first)
+                    : ResolveTasks(context, flags.tasks, "", Last::kArray);
   if (!ids) return context.Fail(ids.error());
-  // Tasks of an array may have ended, and waiting ones go first, as with --array.
+  // Tasks of an array may have ended.
   const bool array = flags.tasks == std::vector<std::string>{"@"} && ids->size() > 1;
-  if (array) std::ranges::reverse(*ids);
+  if (array && newest_first) std::ranges::reverse(*ids);
   if (ids->empty() && !context.json)
     Warn(context, verb + ": no waiting or running task matches; nothing was changed");
   if (ids->size() > 1) return ChangeAll(context, *ids, verb, chosen || array);
@@ -152,8 +166,12 @@ void RunEdit(Context& context, const EditFlags& flags) {
   if (!ids) return context.Fail(ids.error());
   const auto changes = ChangesOf(context, flags.settings);
   if (!changes) return context.Fail(changes.error());
-  ChangeEach(context, *ids, kChanged,
-             [&](std::uint64_t id) { return EditTask(context.client(), id, *changes); });
+  ChangeEach(context, *ids, kChanged, [&](std::uint64_t id) {
+    auto task = EditTask(context.client(), id, *changes);
+    if (task) WarnOfGpuOptions(context, task->value, flags.settings);
+    if (!task) return Called<api::TaskView>(std::unexpected(NamedAsTyped(task.error())));
+    return task;
+  });
 }
 
 void RunPriority(Context& context, const std::vector<std::string>& tasks, std::int64_t priority) {

@@ -76,8 +76,11 @@ Result<Unit> ApplyHere(const SubmitFlags::Here& here, task::Description& descrip
 Result<task::SubmitterContext> CallerContext() {
   task::SubmitterContext caller;
   char folder[4096];
-  if (!::getcwd(folder, sizeof folder)) return FailErrno(errno, "current folder");
-  caller.cwd = folder;
+  if (::getcwd(folder, sizeof folder)) {
+    caller.cwd = folder;
+  } else if (errno != ENOENT) {
+    return FailErrno(errno, "current folder");
+  }
   caller.home = base::GetEnv("HOME", "/");
   caller.user = base::GetEnv("USER");
   caller.now = base::SystemClock().Now();

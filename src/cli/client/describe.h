@@ -23,7 +23,7 @@ struct Described {
   std::vector<std::string> notes;  // on the memory estimate, shown on request
 };
 
-// The caller's folder, home and environment. Errors: kIo if the folder is gone.
+// The caller's folder, home and environment. Errors: kIo, kDenied: the folder cannot be read.
 Result<task::SubmitterContext> CallerContext();
 // Sets the options in the order given. Errors: kInvalid "--gpus: …".
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);

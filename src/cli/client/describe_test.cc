@@ -3,6 +3,7 @@
 #include "cli/client/checks.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -274,6 +275,39 @@ TEST_F(DescribeTest, WhatCannotStartIsNamedBeforeTheQueue) {
       StartWarnings(misspelt),
       (std::vector<std::string>{"cannot read " + dir_ + "/modle.txt, the description of its model",
                                 "--notify: no program " + dir_ + "/good.py"}));
+}
+
+TEST_F(DescribeTest, AWordOfTheShellIsRefusedWithAWay) {
+  const auto refused = [&](const std::string& word, bool lease) {
+    task::TaskSpec spec;
+    spec.workdir = dir_;
+    spec.environment = {{"PATH", dir_}};
+    spec.command = {word, "x"};
+    const auto can = CheckItCanStart(spec, lease);
+    return can ? "" : can.error().message;
+  };
+  EXPECT_EQ(refused("cd", false), "no program 'cd', a word of the shell: use --wrap 'cd …'");
+  EXPECT_EQ(refused("source", true), "no program 'source', a word of the shell: use sh -c '. …'");
+  EXPECT_EQ(refused("A=1", false), "no program 'A=1': use env A=1 PROGRAM …, or --export ALL,A=1");
+  EXPECT_EQ(refused("A=1", true), "no program 'A=1': use env A=1 PROGRAM …");
+}
+
+TEST_F(DescribeTest, OutputThatCannotBeAFileIsNamedBeforeTheQueue) {
+  task::TaskSpec spec;
+  spec.workdir = dir_;
+  spec.command = {"true"};
+  spec.stdout_path = dir_ + "/" + std::string(300, 'x');
+  const auto can = CheckItCanStart(spec);
+  ASSERT_FALSE(can);
+  EXPECT_TRUE(
+      can.error().message.ends_with(": expected a name of at most 255 bytes, not 300 (--output)"))
+      << can.error().message;
+  spec.stdout_path = dir_ + "/pipe";
+  ASSERT_EQ(::mkfifo(spec.stdout_path.c_str(), 0600), 0);
+  EXPECT_TRUE(CheckItCanStart(spec)) << "a program may read it by then";
+  ASSERT_EQ(StartWarnings(spec).size(), 1U);
+  EXPECT_TRUE(StartWarnings(spec)[0].ends_with(
+      "is a FIFO: the task fails unless a program reads it at its start"));
 }
 
 TEST_F(DescribeTest, ANameInBracesIsAParameter) {

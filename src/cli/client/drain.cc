@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds kLookAgain{200};
 // A daemon that does not answer may be restarting, but not for longer than this.
 constexpr std::chrono::seconds kAwayAtMost{15};
 const std::vector<std::string> kAll{"all"};
+constexpr std::int64_t kMostGpus = 1024;  // of a range
 
 Result<std::vector<std::string>> NamedGpus(Context& context,
                                            const std::vector<std::string>& words) {
@@ -35,13 +36,14 @@ Result<std::vector<std::string>> NamedGpus(Context& context,
 }
 
 // The result of drain or resume.
-std::string StandingText(const std::string& verb, const api::GpuView& gpu,
-                         std::optional<base::Time> empty_by) {
+std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
   const std::string& state = gpu.state;
   if (verb == "resume" && IsDown(gpu)) return " is open, and takes tasks as soon as it answers";
   if (verb == "resume" && IsClosed(gpu)) return " is open, but takes no new tasks yet";
-  if (state == "drng" && empty_by)
-    return " takes no new tasks; running tasks leave by " + base::FormatTime(*empty_by);
+  if (state == "drng" && gpu.leave_by_ms) {
+    return " takes no new tasks; running tasks leave by " +
+           base::FormatTime(base::FromMs(*gpu.leave_by_ms));
+  }
   if (state == "drng") return " takes no new tasks; running tasks continue";
   if (state == "drain") return " takes no new tasks and is empty";
   return " takes tasks again";
@@ -60,8 +62,7 @@ std::vector<Answer<api::GpuView>> ChangeEach(Context& context, const std::string
       continue;
     }
     if (!context.json) {
-      Print(context,
-            fmt::format("GPU {}{}\n", gpu->value.index, StandingText(verb, gpu->value, empty_by)));
+      Print(context, fmt::format("GPU {}{}\n", gpu->value.index, StandingText(verb, gpu->value)));
     }
     changed.push_back(*std::move(gpu));
   }
@@ -161,7 +162,16 @@ Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& w
     for (std::string_view name : base::Split(word, ',')) {
       if (name.empty())
         return Invalid("GPU '" + base::Printable(word, 60) + "': expected an index or a UUID");
-      names.emplace_back(name);
+      const std::size_t dash = name.find('-');
+      const auto first = base::ParseInt(name.substr(0, dash));
+      if (!first || dash == name.npos) {
+        names.emplace_back(name);
+        continue;
+      }
+      const auto last = base::ParseInt(name.substr(dash + 1));
+      if (!last || *last < *first || *last - *first >= kMostGpus)
+        return Invalid("GPU '{}': expected a range such as 0-3", base::Printable(name, 60));
+      for (std::int64_t gpu = *first; gpu <= *last; ++gpu) names.push_back(std::to_string(gpu));
     }
   }
   return names;

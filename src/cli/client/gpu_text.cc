@@ -67,9 +67,20 @@ std::string CheckedDemand(const CheckedTask& task) {
          base::Printable(task.estimate_method, 40) + ")";
 }
 
-std::string CheckLine(const CheckedTask& task) {
-  std::string line = "  " + base::Printable(task.name, 60) + ": " + CheckedDemand(task);
-  line += task.now ? ": could start now" : ": would wait";
+// When a task could start that has GPUs or cores now. Each was tried without the others.
+std::string CheckedNow(std::size_t alike, bool first) {
+  if (alike > 1 && first)
+    return ": the first could start now, the others follow as soon as there is room";
+  if (alike > 1) return ": each could start now without the others";
+  return first ? ": could start now" : ": could start now without the tasks above";
+}
+
+// alike: how many equal tasks the line is for. first: it is the first line.
+std::string CheckLine(const CheckedTask& task, std::size_t alike, bool first) {
+  std::string line = "  " + base::Printable(task.name, 60);
+  if (alike > 1) line += fmt::format(" x{}", alike);
+  line += ": " + CheckedDemand(task);
+  line += task.now ? CheckedNow(alike, first) : ": would wait";
   if (!task.now && !task.reason.empty()) line += " (" + base::Printable(task.reason, 40) + ")";
   if (!task.now && !task.reason_text.empty())
     line += ": " + base::Printable(LocalTimes(task.reason_text), 400);
@@ -278,7 +289,11 @@ std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count) 
       "Nothing was submitted; " +
       (count == 1 ? std::string("the task is") : std::to_string(count) + " tasks are") +
       " valid:\n";
-  for (const CheckedTask& task : tasks) out += CheckLine(task);
+  for (std::size_t i = 0, alike = 0; i < tasks.size(); i += alike) {
+    alike = 1;
+    while (i + alike < tasks.size() && tasks[i + alike] == tasks[i]) ++alike;
+    out += CheckLine(tasks[i], alike, i == 0);
+  }
   if (count > tasks.size()) out += fmt::format("  and {} more\n", count - tasks.size());
   return out;
 }

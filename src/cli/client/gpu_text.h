@@ -29,7 +29,7 @@ std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen
 // Facts of the daemon, with its troubles last. Texts begin at this column.
 inline constexpr std::size_t kStatusIndent = 11;
 std::string StatusText(const api::StatusView& status);
-// One line per task of a dry run.
+// One line per task of a dry run, or for several that are equal.
 std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count);
 
 // ---- GPUs over time, for `carma gpus --history` ----

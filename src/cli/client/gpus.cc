@@ -30,8 +30,11 @@ Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
       return gpu.uuid == name || std::to_string(gpu.index) == name;
     });
     if (found == gpus.end()) {
-      return NotFound("GPU '" + base::Printable(name, 60) +
-                      "': expected a UUID or an index below " + std::to_string(gpus.size()));
+      const bool names_one =
+          base::ParseInt(name) || name.starts_with("GPU-") || name.starts_with("MIG-");
+      return Fail(names_one ? ErrorCode::kNotFound : ErrorCode::kInvalid,
+                  "GPU '{}': expected a UUID or an index below {}", base::Printable(name, 60),
+                  gpus.size());
     }
     chosen.push_back(*found);
   }

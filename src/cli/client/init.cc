@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/file.h"
@@ -186,9 +187,9 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
           : "carmad --background";
   // Neither program looks for another file by itself.
   const std::string option = path == DefaultFile(of_root) ? "" : " --config " + path;
-  text += fmt::format(
-      "Next: {}{}, then carma doctor{}. Every other key is in the file, as a comment.\n",
-      option.empty() ? start : "carmad --background", option, option);
+  text += fmt::format("Next: {}{}, then carma doctor{}.{}\n",
+                      option.empty() ? start : "carmad --background", option, option,
+                      is_new ? " Every other key is in the file, as a comment." : "");
   Print(context, text);
 }
 
@@ -197,6 +198,10 @@ void RunInit(Context& context, const Flags& flags) {
   const std::string path = flags.file.empty() ? DefaultFile(of_root) : flags.file;
   std::string before(kConfigurationExample);
   const bool is_new = !base::Exists(path);
+  std::error_code none;
+  if (is_new && std::filesystem::is_symlink(std::filesystem::symlink_status(path, none)))
+    return context.Fail(
+        NotFound("{}: the link leads nowhere; restore its target, or remove it", path).error());
   if (!is_new) {
     Result<std::string> text = base::ReadFile(path, kMaxConfigurationBytes);
     if (!text) return context.Fail(text.error());
@@ -214,8 +219,9 @@ void RunInit(Context& context, const Flags& flags) {
   if (!folder.empty()) {
     if (const auto made = base::MakeDirs(folder); !made) return context.Fail(made.error());
   }
-  if (const auto wrote = base::WriteFileAtomic(path, *after); !wrote)
-    return context.Fail(wrote.error());
+  const auto wrote =
+      is_new ? base::WriteFileAtomic(path, *after) : base::RewriteFileAtomic(path, *after);
+  if (!wrote) return context.Fail(wrote.error());
   Tell(context, path, *changed, of_root, is_new);
 }
 

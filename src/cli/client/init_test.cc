@@ -1,6 +1,7 @@
 // `carma init`: its questions, and the file that it writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -42,6 +43,7 @@ TEST_F(Init, WritesWhatOptionsSayAndAsksNothing) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("Wrote " + path_));
   EXPECT_THAT(ran.out, HasSubstr("Next: carmad --background --config " + path_));
+  EXPECT_THAT(ran.out, HasSubstr("Every other key is in the file, as a comment."));
   EXPECT_THAT(ran.out, Not(HasSubstr("?")));
   const config::Settings settings = Settings();
   EXPECT_EQ(settings.http_port, 8080);
@@ -74,6 +76,32 @@ TEST_F(Init, KeepsWhatAFileHasAndWhatIsNotAnswered) {
   ASSERT_EQ(Run({"--yes", "--http-port", "none"}).exit_code, 0);
   EXPECT_EQ(Settings().http_port, std::nullopt);
   EXPECT_THAT(Text(), HasSubstr("# mine\n"));
+}
+
+// A configuration may hold secrets, such as the URL of a webhook.
+TEST_F(Init, KeepsTheModeTheLinkAndTheCommentsOfAFile) {
+  const std::filesystem::path link(path_), real = link.parent_path() / "real.toml";
+  std::filesystem::create_directories(link.parent_path());
+  std::ofstream(real) << "[policy]\norder = \"fifo\"  # ours\n";
+  std::filesystem::create_symlink("real.toml", link);
+  ASSERT_EQ(::chmod(real.c_str(), 0640), 0);
+  const gid_t group = ::geteuid() == 0 ? 7 : ::getegid();
+  ASSERT_EQ(::chown(real.c_str(), ::geteuid(), group), 0);
+  const Ran ran = Run({"--yes", "--order", "fair"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, Not(HasSubstr("Every other key")));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(Text(), "[policy]\norder = \"fair\"  # ours\n");
+  struct stat info {};
+  ASSERT_EQ(::stat(real.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0640U);
+  EXPECT_EQ(info.st_gid, group);
+
+  std::filesystem::remove(real);
+  const Ran dangling = Run({"--yes", "--order", "fair"});
+  EXPECT_EQ(dangling.exit_code, 1);
+  EXPECT_THAT(dangling.err, HasSubstr("the link leads nowhere"));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
 TEST_F(Init, RefusesAnOptionThatIsNoAnswer) {

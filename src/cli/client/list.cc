@@ -39,6 +39,8 @@ Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
   TaskQuery query{.states = flags.states,
                   .user = flags.user,
                   .name = flags.name,
+                  .account = flags.account,
+                  .qos = flags.qos,
                   .limit = flags.limit,
                   .newest_first = false};
   if (flags.all && query.states.empty()) query.states = "all";
@@ -46,6 +48,12 @@ Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
   // If ended tasks are included, the newest ones matter.
   query.newest_first = !queue;
   return queue ? FetchQueue(client, query) : ListTasks(client, query);
+}
+
+// No filter: the server's counts are for the same tasks.
+bool IsWhole(const ListFlags& flags) {
+  return flags.states.empty() && flags.user.empty() && flags.name.empty() &&
+         flags.account.empty() && flags.qos.empty();
 }
 
 // The totals: how many tasks there are, and how full the GPUs are.
@@ -68,15 +76,14 @@ std::string Totals(Context& context, const api::StatusView& status) {
   return text;
 }
 
-// How much of the list was left out, if the server's counts are for the same tasks.
+// How much of the list was left out.
 std::string CutText(const ListFlags& flags, std::size_t shown, const api::StatusView& status) {
-  const bool counted = flags.user.empty() && flags.name.empty() && flags.states.empty();
   std::int64_t all = 0;
   for (const auto& [name, count] : status.task_counts) {
     const auto state = core::ParseTaskState(name);
     if (state && (flags.all || !core::IsFinal(*state))) all += count;
   }
-  if (!counted) return fmt::format("only the first {} tasks are shown; see --limit", shown);
+  if (!IsWhole(flags)) return fmt::format("only the first {} tasks are shown; see --limit", shown);
   return fmt::format("{} of {} tasks are shown (all: --limit {})", shown, all, all);
 }
 
@@ -98,16 +105,16 @@ Result<std::string> RenderList(Context& context, const ListFlags& flags,
   }
   std::string text = TaskTable(tasks, style, ScreenOf(context.out));
   // For people only; programs get a table.
-  const bool whole = flags.states.empty() && flags.user.empty() && flags.name.empty();
   const bool at_terminal = ScreenOf(context.out).width > 0;
   if (flags.watch) {
     text = fmt::format("{}   {}\n\n{}", base::FormatTime(base::FromMs(status->value.now_ms)),
                        Totals(context, status->value), text);
-  } else if (whole && at_terminal && !flags.no_titles) {
+  } else if (IsWhole(flags) && at_terminal && !flags.no_titles) {
     text += Totals(context, status->value) + "\n";
   }
   if (page->tasks.empty()) WarnIfNoUser(context, flags.user);
-  if (page->more) Warn(context, CutText(flags, page->tasks.size(), status->value));
+  if (page->more && !flags.limit_given)
+    Warn(context, CutText(flags, page->tasks.size(), status->value));
   return text;
 }
 
@@ -142,22 +149,24 @@ void RunShow(Context& context, const std::vector<std::string>& tasks) {
       Print(context, WrapTo(TaskFacts(task->value, now_ms), ScreenOf(context.out), kFactsIndent));
     }
   }
-  if (context.json)
-    Print(context, (ids->size() == 1 && texts.size() == 1 ? texts[0] : JsonList(texts)) + "\n");
+  if (context.json) PrintNamed(context, texts, ids->size() > 1);
 }
 
 void RunExplain(Context& context, const std::vector<std::string>& tasks) {
   const auto ids = ResolveTasks(context, tasks, "@");
   if (!ids) return context.Fail(ids.error());
+  std::vector<std::string> texts;
   for (std::uint64_t id : *ids) {
-    const auto explain = ExplainTask(context.client(), id);
+    auto explain = ExplainTask(context.client(), id);
     if (!explain) {
       context.Fail(explain.error());
+    } else if (context.json) {
+      texts.push_back(std::move(explain->text));
     } else {
-      Print(context, context.json ? explain->text + "\n"
-                                  : WrapTo(Explanation(explain->value), ScreenOf(context.out)));
+      Print(context, WrapTo(Explanation(explain->value), ScreenOf(context.out)));
     }
   }
+  if (context.json) PrintNamed(context, texts, ids->size() > 1);
 }
 
 void RunHistory(Context& context, const HistoryFlags& flags) {
@@ -172,15 +181,18 @@ void RunHistory(Context& context, const HistoryFlags& flags) {
     auto listed = ListGpus(context.client());
     if (listed) gpus = std::move(listed->value);  // else their UUIDs serve
   }
+  std::vector<std::string> texts;
   for (const auto& task : wanted) {
-    const auto events = ListEvents(context.client(), {.task = task, .limit = flags.limit});
+    auto events = ListEvents(context.client(), {.task = task, .limit = flags.limit});
     if (!events) {
       context.Fail(events.error());
+    } else if (context.json) {
+      texts.push_back(std::move(events->text));
     } else {
-      Print(context, context.json ? events->text + "\n"
-                                  : EventLines(events->value, gpus, ScreenOf(context.out)));
+      Print(context, EventLines(events->value, gpus, ScreenOf(context.out)));
     }
   }
+  if (context.json) PrintNamed(context, texts, wanted.size() > 1);
 }
 
 }  // namespace carma::cli

@@ -3,6 +3,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -13,6 +15,7 @@
 #include "cli/client/output_reader.h"
 #include "cli/client/task_words.h"
 #include "cli/client/verbs.h"
+#include "task/shim/launcher.h"
 
 namespace carma::cli {
 namespace {
@@ -49,6 +52,45 @@ Result<Unit> AwaitEnd(api::Client& client, std::uint64_t id, const std::atomic<b
   return Unit{};
 }
 
+// Why a task that has ended without a start has no output; empty: it has started.
+std::string NeverStarted(const api::TaskView& task) {
+  if (!HasEnded(task)) return "";
+  if (task.reason == "LaunchFailed") {
+    std::string_view why = task.reason_text;
+    if (why.ends_with('.')) why.remove_suffix(1);
+    return fmt::format("task {} has no output: {}", task.id, why);
+  }
+  if (task.attempt > 0) return "";
+  return fmt::format("task {} has ended before it started ({}), so it has no output", task.id,
+                     EndText(task));
+}
+
+base::Error Unreadable(const base::Error& error, const api::TaskView& task,
+                       const std::string& path) {
+  const std::string who = "task " + std::to_string(task.id);
+  if (path == "/dev/null") {
+    const bool leased = !task.origin.empty();
+    return {ErrorCode::kNotFound,
+            who + (leased ? " is a lease: its output went to its own process"
+                          : " keeps no output here: it went to the terminal of carma run, or to "
+                            "/dev/null; -o FILE keeps a copy")};
+  }
+  if (error.code != ErrorCode::kNotFound)
+    return {error.code, "the output of " + who + " is in " + path + ": " + error.message};
+  if (std::string why = NeverStarted(task); !why.empty()) return {error.code, std::move(why)};
+  const bool started = task.attempt > 0 && task.state != "launching";
+  return {error.code,
+          who + (started ? " has no output file " : " has not started; its output will be in ") +
+              path + (started ? " (any more)" : "")};
+}
+
+// Reports a task that has ended without making the file that was waited for.
+void FailIfNothingCame(Context& context, std::uint64_t id, const std::string& path) {
+  const auto task = GetTask(context.client(), id);
+  if (task && HasEnded(task->value))
+    context.Fail(Unreadable({ErrorCode::kNotFound, ""}, task->value, path));
+}
+
 void Follow(Context& context, std::uint64_t id, OutputReader& reader, const std::string& path) {
   const base::UniqueFd ended(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!ended) return context.Fail(FailErrno(errno, "eventfd").error());
@@ -64,28 +106,18 @@ void Follow(Context& context, std::uint64_t id, OutputReader& reader, const std:
   (void)!::write(ended.get(), &one, sizeof one);  // cannot fail: the counter is at 0
   copier.join();
   if (!copied) return context.Fail(copied.error());
-  if (!awaited) context.Fail(awaited.error());
+  if (!awaited) return context.Fail(awaited.error());
+  if (!reader.opened()) FailIfNothingCame(context, id, path);
 }
 
-base::Error Unreadable(const base::Error& error, const api::TaskView& task,
-                       const std::string& path) {
-  const std::string who = "task " + std::to_string(task.id);
-  if (path == "/dev/null") {
-    const bool leased = !task.origin.empty();
-    return {ErrorCode::kNotFound,
-            who + (leased ? " is a lease: its output went to its own process"
-                          : " keeps no output here: it went to the terminal of carma run, or to "
-                            "/dev/null; -o FILE keeps a copy")};
-  }
-  if (error.code != ErrorCode::kNotFound)
-    return {error.code, "the output of " + who + " is in " + path + ": " + error.message};
-  const bool started = task.attempt > 0 && task.state != "launching";
-  return {error.code,
-          who + (started ? " has no output file " : " has not started; its output will be in ") +
-              path + (started ? " (any more)" : "")};
+// The line above each of several outputs, as tail(1) writes it.
+std::string Heading(const api::TaskView& task, bool first) {
+  return fmt::format("{}==> task {} {} <==\n", first ? "" : "\n", task.id, Line(task.name));
 }
 
-void ShowLog(Context& context, const api::TaskView& task, const LogsFlags& flags) {
+// heading: printed above the output.
+void ShowLog(Context& context, const api::TaskView& task, const LogsFlags& flags,
+             const std::string& heading) {
   const std::string& path =
       flags.errors && !task.stderr_path.empty() ? task.stderr_path : task.stdout_path;
   OutputReader reader(path);
@@ -97,12 +129,15 @@ void ShowLog(Context& context, const api::TaskView& task, const LogsFlags& flags
     if (auto skipped = reader.SkipToLast(*flags.lines); !skipped)
       return context.Fail(skipped.error());
   }
+  if (opened) Print(context, heading);
   if (will_come) {
     std::fprintf(context.err, "carma: task %s is %s; waiting for its output\n",
                  std::to_string(task.id).c_str(), base::Printable(task.state, 40).c_str());
   }
   if (follow) return Follow(context, task.id, reader, path);
   if (const auto copied = reader.CopyNew(context.out); !copied) context.Fail(copied.error());
+  if (task.exit_detail.contains(task::kOutputLostText))
+    Warn(context, fmt::format("task {}: {}", task.id, base::Printable(task.exit_detail, 400)));
 }
 
 }  // namespace
@@ -112,18 +147,21 @@ void RunLogs(Context& context, const LogsFlags& flags) {
   if (!ids) return context.Fail(ids.error());
   if (flags.follow && ids->size() != 1)
     return context.Fail({ErrorCode::kInvalid, "logs -f: expected one task"});
+  const bool several = ids->size() > 1;
+  std::vector<std::string> texts;
   for (std::uint64_t id : *ids) {
     const auto task = GetTask(context.client(), id);
     if (!task) {
       context.Fail(task.error());
     } else if (context.json) {
-      Print(context, "{\"id\":" + std::to_string(id) +
-                         ",\"stdout_path\":" + JsonString(task->value.stdout_path) +
-                         ",\"stderr_path\":" + JsonString(task->value.stderr_path) + "}\n");
+      texts.push_back("{\"id\":" + std::to_string(id) +
+                      ",\"stdout_path\":" + JsonString(task->value.stdout_path) +
+                      ",\"stderr_path\":" + JsonString(task->value.stderr_path) + "}");
     } else {
-      ShowLog(context, task->value, flags);
+      ShowLog(context, task->value, flags, several ? Heading(task->value, id == ids->front()) : "");
     }
   }
+  if (context.json) PrintNamed(context, texts, several);
 }
 
 }  // namespace carma::cli

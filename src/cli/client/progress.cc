@@ -62,7 +62,8 @@ std::string Span(double seconds) {
 std::string TextOf(const task::Progress& progress) {
   if (!progress.found()) return "no progress found\n";
   std::string text = progress.phase == task::Phase::kEval ? "evaluation, " : "training, ";
-  if (progress.epoch) text += fmt::format("epoch {}, ", *progress.epoch);
+  if (progress.epoch && progress.unit != "epoch")
+    text += fmt::format("epoch {}, ", *progress.epoch);
   text += fmt::format("{} {}", progress.unit, *progress.done);
   if (progress.total)
     text += fmt::format(" of {} ({:.1f} %)", *progress.total, *progress.fraction() * 100);

@@ -39,6 +39,8 @@ TEST(ProgressText, SaysAllThatIsKnown) {
   EXPECT_EQ(ProgressSentence(report, kTextNow),
             "43.0% done, about 1:10:00 left; training, epoch 3, step 120 of 1000, 2.12 per second, "
             "loss 0.4123");
+  report = {.phase = "train", .unit = "epoch", .done = 5, .total = 5, .epoch = 5, .fraction = 1};
+  EXPECT_EQ(ProgressSentence(report, kTextNow), "100.0% done; training, epoch 5 of 5");
   report = {.phase = "eval", .unit = "iter", .done = 5};
   EXPECT_EQ(ProgressSentence(report, kTextNow), "evaluation, iter 5");
 }

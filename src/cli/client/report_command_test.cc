@@ -161,12 +161,16 @@ TEST_F(Reports, ConfigCheckNamesTheMistakeAndConfigShowCanBeReadAgain) {
                    "[fair]\naccounts = [\"vision: root\"]\nweights = [\"nosuch=2\"]\n"
                    "[daemon]\nadmins = [\"nobodyhere\"]\n")});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr("this machine has no user 'nosuch'"));
-  EXPECT_THAT(ran.err, HasSubstr("this machine has no user 'nobodyhere'"));
+  EXPECT_THAT(ran.err, HasSubstr("names.toml:3: fair.weights: no user 'nosuch'"));
+  EXPECT_THAT(ran.err, HasSubstr("names.toml:5: daemon.admins: no user 'nobodyhere'"));
   ran = Run({"config", "check", "--config",
              Write("groups.toml", "[daemon]\nallow_groups = [\"nogroup_x\"]\n")});
+  EXPECT_EQ(ran.exit_code, 0) << "carmad starts";
+  EXPECT_THAT(ran.err, HasSubstr("groups.toml:2: daemon.allow_groups: no group 'nogroup_x'"));
+  ran = Run({"config", "check", "--config",
+             Write("socket.toml", "[daemon]\nsocket_group = \"nogroup_x\"\n")});
   EXPECT_EQ(ran.exit_code, kExitUsage);
-  EXPECT_THAT(ran.err, HasSubstr("daemon.allow_groups: no group 'nogroup_x'"));
+  EXPECT_THAT(ran.err, HasSubstr("daemon.socket_group: no group 'nogroup_x'"));
   const std::string bad = Write("bad.toml", "[policy]\nsm_cap = 75\n");
   ran = Run({"config", "check", "--config", bad});
   EXPECT_EQ(ran.exit_code, kExitUsage);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/task_words.h"
 #include "cli/client/verbs.h"
@@ -69,6 +70,17 @@ Result<Unit> ReadWhich(const ReserveFlags& flags, core::Reservation& booking) {
   return Unit{};
 }
 
+// A span, +3h, and a time of the day count from the start; "now" and "tomorrow" are the caller's.
+Result<base::Time> ReadEnd(const std::string& text, base::Time from, base::Time now) {
+  const std::string lower = base::ToLower(base::Trim(text));
+  const bool of_caller = lower.starts_with("now") || lower == "tomorrow";
+  const Result<base::Time> to = task::ParseBegin(text, of_caller ? now : from);
+  if (!to) return base::Wrap(to.error(), "--to");
+  if (*to > from) return *to;
+  return Invalid("--to: expected a time after --from ({}), got {} ({}); +2h counts from --from",
+                 Minute(base::ToMs(from)), base::Printable(text, 40), Minute(base::ToMs(*to)));
+}
+
 Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Reservation& booking) {
   const Result<base::Time> from = task::ParseBegin(flags.from, now);
   if (!from) return base::Wrap(from.error(), "--from");
@@ -76,10 +88,8 @@ Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Reservati
   if (flags.to.empty() == flags.length.empty())
     return Invalid("expected either --to TIME or --for-time SPAN");
   if (!flags.to.empty()) {
-    const Result<base::Time> to = task::ParseBegin(flags.to, *from);
-    if (!to) return base::Wrap(to.error(), "--to");
-    if (*to <= *from) return Invalid("--to: expected a time after --from");
-    booking.length = *to - *from;
+    const base::Time to = CARMA_TRY(ReadEnd(flags.to, *from, now));
+    booking.length = to - *from;
   } else {
     const Result<base::Duration> length = base::ParseSpan(flags.length);
     if (!length) return base::Wrap(length.error(), "--for-time");
@@ -181,6 +191,7 @@ void AddReserveCommand(Syntax app, Context& context) {
   verb.Footer(
       "  carma reserve --for ada --gpus 0,1 --from 14:00 --to 18:00 --why demo\n"
       "  carma reserve --account vision --count 2 --type a100 --from tomorrow --for-time 2d\n"
+      "  carma reserve --for ada --count 1 --from +1h --to +2h    # ends three hours from now\n"
       "  carma reserve --for nobody --gpus 0 --from 09:00 --to 18:00 --repeat weekdays\n"
       "  carma reserve list\n"
       "  carma reserve remove 3\n"
@@ -197,7 +208,8 @@ void AddReserveCommand(Syntax app, Context& context) {
       .Range(1, core::kMaxGpus);
   verb.AddOption("--from", "TIME", flags->from,
                  "start: 14:00, 2026-03-01T14:00, tomorrow, +30m (default: now)");
-  verb.AddOption("--to", "TIME", flags->to, "end, in the same forms");
+  verb.AddOption("--to", "TIME", flags->to,
+                 "end, in the same forms; with a leading +, counted from the start: +2h");
   verb.AddOption("--for-time", "SPAN", flags->length, "length, instead of an end: 4h, 2d");
   verb.AddOption("--repeat", "HOW", flags->repeat, "once (default), daily, weekdays, weekly");
   verb.AddOption("--until", "TIME", flags->until, "no repetition begins after this time");

@@ -24,7 +24,8 @@ void RunCheck(Context& context, const Described& described) {
       sweeps ? described.specs.size() : std::max<std::size_t>(1, described.indices.size());
   if (checked)
     return Print(context, context.json ? checked->text + "\n" : CheckText(checked->value, count));
-  if (checked.error().code != ErrorCode::kUnavailable) return context.Fail(checked.error());
+  if (checked.error().code != ErrorCode::kUnavailable)
+    return context.Fail(NamedAsTyped(checked.error()));
   Warn(context, checked.error().message + "; checked without it");
   if (context.json) {
     Print(context, "{\"count\":" + std::to_string(count) + ",\"tasks\":[]}\n");
@@ -33,19 +34,14 @@ void RunCheck(Context& context, const Described& described) {
   }
 }
 
-// Shows the numbers of the tasks, and the daemon's remarks.
+// Shows the daemon's remarks and, except with --json, the numbers of the tasks.
 void Announce(Context& context, const Answer<Submission>& answer, bool parsable) {
   const Submission& submission = answer.value;
   for (const std::string& warning : submission.warnings) Warn(context, warning);
+  if (context.json) return;
   const std::string range = RangeText(submission.first, submission.count);
-  if (context.json) {
-    Print(context, answer.text + "\n");
-  } else if (parsable) {
-    Print(context, range + "\n");
-  } else {
-    Print(context, (submission.count == 1 ? "Submitted task " : "Submitted tasks ") + range + "\n");
-  }
-  std::fflush(context.out);
+  const char* before = submission.count == 1 ? "Submitted task " : "Submitted tasks ";
+  Print(context, (parsable ? "" : before) + range + "\n");
 }
 
 void AwaitSubmitted(Context& context, const Submission& submission) {
@@ -82,7 +78,7 @@ Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
     word = std::string(kDependency) + tasks.front().second;
   }
   auto described = Describe(meant, context.words, context.literal, caller);
-  if (!described) return described;
+  if (!described) return std::unexpected(NamedAsTyped(described.error()));
   if (!flags.no_check) {
     Result<Unit> can = CheckParameters(described->first);
     // Tasks on which it depends may create what is missing now.
@@ -110,8 +106,10 @@ void RunSubmit(Context& context, const SubmitFlags& flags) {
                       : described->indices.empty()
                           ? SubmitTasks(context.client(), {described->spec})
                           : SubmitArray(context.client(), described->spec, described->indices);
-  if (!answer) return context.Fail(answer.error());
+  if (!answer) return context.Fail(NamedAsTyped(answer.error()));
   Announce(context, *answer, flags.parsable);
+  if (context.json) Print(context, answer->text + "\n");
+  std::fflush(context.out);
   if (flags.wait) AwaitSubmitted(context, answer->value);
 }
 
@@ -128,18 +126,20 @@ void RunRedo(Context& context, const RedoFlags& flags) {
     again = WithDependents(*ids, page->tasks);
   }
   std::map<std::uint64_t, std::uint64_t> anew;
+  std::vector<std::string> texts;
   for (const DependentTask& task : again) {
-    const auto answer =
+    auto answer =
         RedoTask(context.client(), task.id, WithDependencies(*changes, task.waits_for, anew));
     if (!answer) {
-      // Tasks that depend on it would depend on the old task.
-      if (flags.cascade) return context.Fail(answer.error());
-      context.Fail(answer.error());
+      context.Fail(NamedAsTyped(answer.error()));
+      if (flags.cascade) break;  // tasks that depend on it would depend on the old task
       continue;
     }
     anew[task.id] = answer->value.first;
     Announce(context, *answer, flags.parsable);
+    texts.push_back(std::move(answer->text));
   }
+  if (context.json) PrintNamed(context, texts, flags.cascade || ids->size() > 1);
 }
 
 }  // namespace carma::cli

@@ -50,7 +50,9 @@ std::string MemoryText(const TaskView& task) {
            (task.claim_mib > 0 ? base::FormatMib(task.claim_mib) : "-");
   }
   if (HasEnded(task)) return task.peak_mib > 0 ? base::FormatMib(task.peak_mib) : "-";
-  return task.predicted_mib ? "~" + base::FormatMib(*task.predicted_mib) : "-";
+  // A retry after out of memory has shown more than was predicted.
+  const std::int64_t expected_mib = std::max(task.predicted_mib.value_or(0), task.peak_mib);
+  return expected_mib > 0 ? "~" + base::FormatMib(expected_mib) : "-";
 }
 
 std::string CpusText(const TaskView& task) {
@@ -121,6 +123,9 @@ std::string Word(const TaskView& task, std::int64_t) {
 std::string ReasonText(const TaskView& task, std::int64_t) {
   return Line(LocalTimes(task.reason_text));
 }
+std::string AccountText(const TaskView& task, std::int64_t) {
+  return task.account.empty() ? "-" : Line(task.account);
+}
 template <auto kMember>
 std::string Mib(const TaskView& task, std::int64_t) {
   return OptionalMib(task.*kMember);
@@ -147,6 +152,8 @@ const std::vector<ListColumn>& ListColumns() {
       {"array", {"ARRAY", kRight}, "first task of its array", &Timeless<&ArrayText>},
       {"index", {"INDEX", kRight}, "index in its array", &Timeless<&IndexText>},
       {"user", {"USER", false, 6}, "submitter", &Word<&T::user>},
+      {"account", {"ACCOUNT", false, 6}, "account that it counts for", &AccountText},
+      {"class", {"CLASS"}, "class (--qos)", &Word<&T::qos>},
       {"st", {"ST"}, "state, short", &Timeless<&StateCode>, &StateColour},
       {"time", {"TIME", kRight}, "run time of the current or last attempt", &TimeText},
       {"gpus", {"GPUS", kRight}, "GPUs requested", &Number<&T::gpus>},

@@ -61,6 +61,26 @@ TEST_F(TaskTableTest, ColumnsAreChosenByName) {
             "running          -     12.0G  9.1G    0M     -\n");
 }
 
+TEST_F(TaskTableTest, ARetryIsExpectedToNeedWhatItHasUsed) {
+  TaskView task = SomeTasks()[0];
+  const ListStyle style{.columns = *ParseColumns("mem"), .titles = false, .now_ms = kNow};
+  EXPECT_EQ(TaskTable({task}, style, {}), "~29.3G\n");
+  task.peak_mib = 32 * 1024;
+  EXPECT_EQ(TaskTable({task}, style, {}), "~32.0G\n");
+}
+
+TEST_F(TaskTableTest, ShowsAccountAndClass) {
+  TaskView task = SomeTasks()[0];
+  task.qos = "normal";
+  TaskView other = task;
+  other.account = "vision";
+  const ListStyle style{.columns = *ParseColumns("account,class"), .titles = true, .now_ms = kNow};
+  EXPECT_EQ(TaskTable({task, other}, style, {}),
+            "ACCOUNT  CLASS\n"
+            "-        normal\n"
+            "vision   normal\n");
+}
+
 TEST_F(TaskTableTest, TasksOfASweepShowIndexAndValues) {
   TaskView task = SomeTasks()[0];
   task.name = "sweep";

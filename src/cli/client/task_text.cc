@@ -147,9 +147,10 @@ std::string HostSentence(const api::HostVerdictView& host) {
   if (host.fit.empty() || (host.wants_cpus == 0 && host.wants_memory_mib == 0)) return "";
   std::vector<std::string> asked;
   if (host.wants_cpus > 0) {
-    asked.push_back(host.cpus > 0 ? fmt::format("{} CPUs ({} of {} free)", host.wants_cpus,
+    const char* const cpus = host.wants_cpus == 1 ? "CPU" : "CPUs";
+    asked.push_back(host.cpus > 0 ? fmt::format("{} {} ({} of {} free)", host.wants_cpus, cpus,
                                                 host.free_cpus, host.cpus)
-                                  : fmt::format("{} CPUs, not counted", host.wants_cpus));
+                                  : fmt::format("{} {}, not counted", host.wants_cpus, cpus));
   }
   if (host.wants_memory_mib > 0) {
     const std::string wanted = base::FormatMib(host.wants_memory_mib);
@@ -338,7 +339,12 @@ bool DependsOnRules(const TaskView& task) {
 
 std::string Explanation(const api::ExplainView& explain) {
   const TaskView& task = explain.task;
-  std::string out = "Task " + std::to_string(task.id) + " " + Line(task.name) + " ";
+  std::string out;
+  if (!explain.store_trouble.empty() && !HasEnded(task)) {
+    out = "carmad cannot write its database (" + base::Printable(explain.store_trouble, 400) +
+          "): nothing starts, and what follows has not happened yet.\n";
+  }
+  out += "Task " + std::to_string(task.id) + " " + Line(task.name) + " ";
   if (HasEnded(task)) {
     out += EndText(task) + Sentence(task.reason, task.reason_text) + "\n";
   } else if (HoldsGpus(task)) {

@@ -78,9 +78,10 @@ TEST_F(TaskTextTest, NothingIsPromisedToATaskThatWaitsAgain) {
 }
 
 TEST_F(TaskTextTest, TheFurtherGpusMayBePromisedLess) {
-  TaskView task = SomeTasks()[0];
+  TaskView task = SomeTasks()[1];
   task.gpus = 2;
   task.claim_mib = 26 * 1024;
+  task.attempt = 1;
   EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("Promised      26.0G on each of its"));
   task.others_claim_mib = 16 * 1024;
   EXPECT_THAT(TaskFacts(task, kNow),
@@ -190,6 +191,12 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
             "  GPU 2 (0M promised, 0M in use) can never take it: GpuMemory\n"
             "Memory: 29.3G predicted (given).\n"
             "Tasks of its kind have needed 20.0G, so that is what it asks for.\n");
+  api::ExplainView unwritten = explain;
+  unwritten.store_trouble = "no space left on the disk of /var/lib/carma";
+  EXPECT_THAT(
+      Explanation(unwritten),
+      ::testing::StartsWith("carmad cannot write its database (no space left on the disk of "
+                            "/var/lib/carma): nothing starts"));
   api::ExplainView behind = explain;
   behind.task.reason = "Priority";
   EXPECT_THAT(Explanation(behind), ::testing::HasSubstr("Rules: magm\n"))
@@ -227,6 +234,13 @@ TEST_F(TaskTextTest, EqualGpusAreExplainedOnce) {
     verdict.reason_text = "GPU " + std::to_string(verdict.gpu) + " is busy.";
   EXPECT_THAT(Explanation(explain),
               ::testing::HasSubstr("cannot take it now: each GPU is busy.\n"));
+  for (api::VerdictView& verdict : explain.gpus) {
+    verdict.reason_text = "GPU " + std::to_string(verdict.gpu) +
+                          " shows it by 2026-03-01T13:05:59.1" + std::to_string(verdict.gpu) +
+                          "0Z.";
+  }
+  EXPECT_THAT(Explanation(explain), ::testing::HasSubstr("GPUs 0-5 "))
+      << "the milliseconds are not shown";
   explain.gpus[1].reason_text = "GPU 1 is linked to GPU 12.";
   EXPECT_THAT(Explanation(explain), ::testing::HasSubstr("GPU 1 is linked to GPU 12.\n"));
 }
@@ -255,16 +269,19 @@ TEST_F(TaskTextTest, ATaskWithoutGpuIsToldByCoresAndMemory) {
   EXPECT_THAT(facts, ::testing::HasSubstr("4 of its own (0-3)"));
   EXPECT_THAT(facts, ::testing::HasSubstr("8.0G"));
   EXPECT_THAT(facts, ::testing::Not(::testing::HasSubstr("Predicted")));
-  const api::HostVerdictView host{.fit = "not_now",
-                                  .wants_cpus = 4,
-                                  .wants_memory_mib = 8'192,
-                                  .cpus = 16,
-                                  .free_cpus = 2,
-                                  .memory_mib = 65'536,
-                                  .free_memory_mib = 32'768};
+  api::HostVerdictView host{.fit = "not_now",
+                            .wants_cpus = 4,
+                            .wants_memory_mib = 8'192,
+                            .cpus = 16,
+                            .free_cpus = 2,
+                            .memory_mib = 65'536,
+                            .free_memory_mib = 32'768};
   EXPECT_THAT(Explanation({.task = task, .host = host}),
               ::testing::HasSubstr("It also needs 4 CPUs (2 of 16 free) and 8.0G of memory "
                                    "(32.0G of 64.0G free).\n"));
+  host.wants_cpus = 1;
+  EXPECT_THAT(Explanation({.task = task, .host = host}),
+              ::testing::HasSubstr("It also needs 1 CPU (2 of 16 free)"));
   task.state = "running";
   EXPECT_THAT(Explanation({.task = task}), ::testing::HasSubstr("is running.\n"));
 }

@@ -221,7 +221,8 @@ std::string ProgressSentence(const ProgressReport& progress, std::int64_t now_ms
   if (progress.fraction && !left.empty()) text += ", about " + left + " left";
   if (!text.empty()) text += "; ";
   text += progress.phase == "eval" ? "evaluation" : "training";
-  if (progress.epoch) text += fmt::format(", epoch {:.0f}", *progress.epoch);
+  if (progress.epoch && progress.unit != "epoch")
+    text += fmt::format(", epoch {:.0f}", *progress.epoch);
   text += fmt::format(", {} {:.10g}", base::Printable(progress.unit, 16), progress.done);
   if (progress.total) text += fmt::format(" of {:.10g}", *progress.total);
   if (progress.rate_per_s) text += fmt::format(", {:.3g} per second", *progress.rate_per_s);

@@ -65,18 +65,19 @@ std::vector<Cell> CellsOf(const UsageView& row, const std::vector<std::string>& 
 
 std::string TableOf(Context& context, const std::vector<UsageView>& rows, const std::string& by) {
   struct Name {
-    const char* word;
+    std::vector<std::string_view> words;
     const char* title;
     std::string UsageView::*value;
   };
   std::vector<Name> names;
   for (const Name& each :
-       {Name{"user", "USER", &UsageView::user}, Name{"account", "ACCOUNT", &UsageView::account},
-        Name{"qos", "CLASS", &UsageView::qos}, Name{"month", "MONTH", &UsageView::period},
-        Name{"day", "DAY", &UsageView::period}}) {
-    const auto words = base::Split(by, ',');
-    if (std::ranges::any_of(words, [&](auto word) { return base::Trim(word) == each.word; }))
-      names.push_back(each);
+       {Name{{"user"}, "USER", &UsageView::user}, Name{{"account"}, "ACCOUNT", &UsageView::account},
+        Name{{"class", "qos"}, "CLASS", &UsageView::qos},
+        Name{{"month"}, "MONTH", &UsageView::period}, Name{{"day"}, "DAY", &UsageView::period}}) {
+    const auto is_named = [&](std::string_view word) {
+      return std::ranges::find(each.words, base::Trim(word)) != each.words.end();
+    };
+    if (std::ranges::any_of(base::Split(by, ','), is_named)) names.push_back(each);
   }
   std::vector<Column> columns;
   for (const Name& each : names) columns.push_back({each.title, false, 6});
@@ -134,13 +135,13 @@ void AddUsageCommand(Syntax app, Context& context) {
   verb.Footer(
       "  carma usage --since 7d\n"
       "  carma usage --by account,month --csv > months.csv\n"
-      "  carma usage --by user,qos --since 2026-03-01 --until 2026-04-01\n"
+      "  carma usage --by user,class --since 2026-03-01 --until 2026-04-01\n"
       "Adds up starts, each from its placement to its end; running ones count up to now. Months "
       "and\n"
       "days are in UTC. Starts are kept for 400 days (docs/server/sharing.md).\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<UsageFlags>();
-  verb.AddOption("--by", "LIST", flags->by, "one row per user, account, qos, and month or day")
+  verb.AddOption("--by", "LIST", flags->by, "one row per user, account, class, and month or day")
       .ShowDefault();
   verb.AddOption("--since", "TIME", flags->since,
                  "only usage since: a date, or 2h for two hours ago");

@@ -54,6 +54,14 @@ TEST_F(Usage, IsATableWithItsSum) {
   EXPECT_THAT(daemon_.requests(), Contains(HasSubstr("/v1/usage?by=user,month")));
 }
 
+TEST_F(Usage, NamesClassesByEitherWord) {
+  for (const char* word : {"class", "qos"}) {
+    const Ran ran = Run({"usage", "--by", word});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_TRUE(ran.out.starts_with("CLASS")) << ran.out;
+  }
+}
+
 TEST_F(Usage, IsCsvOrJsonForPrograms) {
   const Ran csv = Run({"usage", "--csv", "--since", "2026-03-01"});
   EXPECT_EQ(csv.exit_code, 0) << csv.err;

@@ -140,6 +140,8 @@ void AddList(Syntax app, Context& context) {
   verb.AddOption("-t,--state", "LIST", flags->states,
                  "only these states: running, R, failed,OOM …, or all (newest first)");
   verb.AddOption("--name", "NAME", flags->name, "only tasks with this name");
+  verb.AddOption("--account", "NAME", flags->account, "only tasks of this account");
+  verb.AddOption("--class,--qos", "NAME", flags->qos, "only tasks of this class");
   verb.AddOption("--limit", "N", flags->limit, "at most N tasks (default: 500)")
       .Range(std::size_t{1}, std::size_t{10'000'000});
   verb.AddFlag("-a,--all", flags->all, "also ended tasks, newest first");
@@ -149,7 +151,10 @@ void AddList(Syntax app, Context& context) {
   verb.AddOption("-o,--format", "LIST", flags->columns, "columns, listed below");
   verb.AddFlag("--no-header", flags->no_titles, "omit the title line");
   AddWatch(verb, flags->watch, flags->interval_s);
-  verb.OnRun([&context, flags] { RunList(context, *flags); });
+  verb.OnRun([&context, flags, verb] {
+    flags->limit_given = verb.Given("--limit");
+    RunList(context, *flags);
+  });
 }
 
 using TaskWork = void (*)(Context&, const std::vector<std::string>&);
@@ -314,7 +319,8 @@ void AddGpus(Syntax app, Context& context) {
       "  carma gpus -v 0           everything known about it, with sources\n"
       "  carma gpus --history 6h   activity, memory and power; each line ends with its mean,\n"
       "                            or its maximum for peaks\n");
-  verb.AddOption("gpus", "", flags->gpus.gpus, "indices or UUIDs: 0, 0,2, GPU-… (default: all)");
+  verb.AddOption("gpus", "", flags->gpus.gpus,
+                 "indices or UUIDs: 0, 0,2, 0-3, GPU-… (default: all)");
   verb.AddFlag("-v,--verbose", flags->gpus.verbose,
                "every metric with its source, tasks, foreign processes, alerts");
   const Option history = verb.AddOption("--history", "[SPAN]", flags->history,
@@ -340,7 +346,7 @@ void AddGpus(Syntax app, Context& context) {
 Syntax AddGpuChange(Syntax app, const std::string& name, const char* help, const char* example,
                     const std::shared_ptr<GpuChangeFlags>& flags) {
   const Syntax verb = AddVerb(app, name.c_str(), help, example);
-  verb.AddOption("gpus", "", flags->gpus, "indices or UUIDs: 0, 0,2, GPU-…, all").Required();
+  verb.AddOption("gpus", "", flags->gpus, "indices or UUIDs: 0, 0,2, 0-3, GPU-…, all").Required();
   return verb;
 }
 
@@ -351,7 +357,8 @@ void AddDrain(Syntax app, Context& context) {
                    "  carma drain 0,2 --reason 'new fan on Monday'\n"
                    "  carma drain all --by 18:00     tasks save and leave by then\n"
                    "  carma drain all --until-boot --wait    in a script, before the machine goes "
-                   "down\n",
+                   "down\n"
+                   "A GPU that is drained again keeps its reason and TIME unless they are given.\n",
                    flags);
   verb.AddOption("--reason", "TEXT", flags->reason, "reason shown to waiting tasks");
   verb.AddOption(

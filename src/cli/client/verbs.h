@@ -31,6 +31,8 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings);
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
+// Prints the JSON of the named tasks: a list if several were named, else the one text, if any.
+void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
 // "&after_ms=…&until_ms=…" for --since and --until, empty ones left out: a date like "2026-03-01",
 // "2026-03-01 14:05" or "2026-03-01T14:05:59" in local time, or a span before now: "2h", "7d".
 // Errors: kInvalid naming the option; those of asking the daemon for its clock.
@@ -99,8 +101,11 @@ struct ListFlags {
   std::string user;
   std::string states;
   std::string name;
+  std::string account;
+  std::string qos;
   std::string columns;
   std::size_t limit = 500;
+  bool limit_given = false;
   bool all = false;
   bool unfold = false;  // a row for each task of an array
   bool tree = false;
@@ -149,7 +154,7 @@ struct LogsFlags {
 void RunLogs(Context& context, const LogsFlags& flags);
 
 struct GpusFlags {
-  std::vector<std::string> gpus;  // indices, UUIDs, comma-separated lists; none: all
+  std::vector<std::string> gpus;  // as SplitGpuNames takes them; none: all
   bool verbose = false;
   std::optional<base::Duration> history;  // show this span instead of now
   std::optional<int> points;
@@ -159,14 +164,14 @@ struct GpusFlags {
 };
 void RunGpus(Context& context, const GpusFlags& flags);
 struct GpuChangeFlags {
-  std::vector<std::string> gpus;  // indices, UUIDs, comma-separated lists, or "all"
+  std::vector<std::string> gpus;  // as SplitGpuNames takes them, or "all"
   // The reason for a drain.
   std::string reason;
   std::string by;           // by when its tasks must leave, as typed
   bool until_boot = false;  // the whole server, because its machine goes down
   bool wait = false;        // until they have left
 };
-// Splits comma-separated names of GPUs.
+// Splits comma-separated names of GPUs and ranges of indices such as 0-3.
 Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& words);
 void RunDrain(Context& context, const GpuChangeFlags& flags);
 void RunResume(Context& context, const GpuChangeFlags& flags);

@@ -76,7 +76,8 @@ std::string VerdictsText(const std::vector<api::VerdictView>& verdicts) {
   using Said = std::tuple<std::string, std::string, std::string>;
   std::vector<std::pair<Said, std::vector<const api::VerdictView*>>> groups;
   for (const api::VerdictView& verdict : verdicts) {
-    Said said{verdict.fit, verdict.reason, OfAnyGpu(verdict, "each GPU")};
+    // As it is shown: times of the daemon differ in milliseconds.
+    Said said{verdict.fit, verdict.reason, LocalTimes(OfAnyGpu(verdict, "each GPU"))};
     const auto same =
         std::ranges::find(groups, said, [](const auto& group) { return group.first; });
     if (same == groups.end()) {

@@ -193,8 +193,7 @@ Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user) {
 ClockFacts AskClock(const DaemonFacts& daemon) {
   const Result<api::StatusView>& status = daemon.status;
   timex answer{};
-  ClockFacts clock{.now_ms = base::ToMs(base::SystemClock().Now()),
-                   .synchronised = ::adjtimex(&answer) != TIME_ERROR};
+  ClockFacts clock{.now_ms = daemon.asked_ms, .synchronised = ::adjtimex(&answer) != TIME_ERROR};
   if (status && status->time_scale == 1) clock.daemon_ms = status->now_ms;
   return clock;
 }
@@ -213,8 +212,9 @@ task::CgroupBase AskCgroups(const DaemonFacts& daemon) {
 }
 
 DaemonFacts AskDaemon(api::Client& client) {
-  DaemonFacts daemon{.status = Unavailable("")};
+  DaemonFacts daemon{.status = Unavailable(""), .gpus = {}};
   Called<api::StatusView> status = GetStatus(client);
+  daemon.asked_ms = base::ToMs(base::SystemClock().Now());
   if (!status) {
     daemon.status = std::unexpected(status.error());
     return daemon;

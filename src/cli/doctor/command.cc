@@ -66,11 +66,10 @@ std::vector<std::string> TypesOf(const DriverFacts& driver) {
 
 // Everything that is not part of the driver.
 std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFacts& daemon,
-                                const DriverFacts& driver, bool of_root) {
+                                const DriverFacts& driver, const MpsTrial& trial, bool of_root) {
   const bool is_root = ::geteuid() == 0;
   std::vector<Finding> findings = CheckRights("", is_root, driver.simulated);
-  Append(CheckMps("", settings, base::GetEnv("PATH", "/usr/bin:/bin"), is_root == of_root,
-                  TryMps(settings, is_root == of_root)),
+  Append(CheckMps("", settings, base::GetEnv("PATH", "/usr/bin:/bin"), is_root == of_root, trial),
          findings);
   Append({CheckCgroups(AskCgroups(daemon), settings),
           CheckDisk(AskDisk(settings.state_dir, is_root == of_root)), CheckClock(AskClock(daemon))},
@@ -83,6 +82,15 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
     findings.push_back(CheckProfiles(settings, TypesOf(driver)));
   Append(CheckDaemon(daemon), findings);
   return findings;
+}
+
+// The settings with the policy of the sharing method, whose limits are other ones under streams.
+config::Settings WithPolicyInForce(const config::Settings& settings, const DaemonFacts& daemon,
+                                   const MpsTrial& trial) {
+  const std::string line = daemon.status ? daemon.status->collocation : "";
+  config::Settings in_force = settings;
+  in_force.policy = config::PolicyFor(settings, MethodInForce(settings, line, trial));
+  return in_force;
 }
 
 void RunDoctor(Context& context, const DoctorFlags& flags) {
@@ -100,13 +108,15 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
       flags.replay.empty() ? AskDriver(*settings) : AskRecording(flags.replay);
   if (!driver) return context.Fail(driver.error());
 
-  std::vector<Finding> findings = CheckDriver(*driver, *settings);
+  MpsTrial trial;
+  if (flags.replay.empty()) trial = TryMps(*settings, (::geteuid() == 0) == of_root);
+  std::vector<Finding> findings = CheckDriver(*driver, WithPolicyInForce(*settings, daemon, trial));
   std::vector<ContextFacts> contexts;
   if (flags.replay.empty()) {
     Append(CheckSameDriver(daemon, *driver), findings);
     contexts = LookAtContexts(context, flags, *settings, *driver);
     for (const ContextFacts& each : contexts) findings.push_back(CheckContext(each));
-    Append(LookAround(*settings, daemon, *driver, of_root), findings);
+    Append(LookAround(*settings, daemon, *driver, trial, of_root), findings);
   }
   Print(context, context.json ? DoctorJson(findings, *driver, contexts)
                               : DoctorText(findings, ScreenOf(context.out)));

@@ -91,11 +91,19 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   return finding;
 }
 
+// It hangs, is lost or cannot be read, which the division of a GPU does not cause.
+bool IsSilent(const GpuFacts& gpu) {
+  const gpu::DeviceTrouble& trouble = gpu.info.trouble;
+  if (trouble.empty()) return !gpu.reading;
+  return trouble.cause == gpu::TroubleCause::kHangs || trouble.cause == gpu::TroubleCause::kOther;
+}
+
 }  // namespace
 
 std::vector<ContextCandidate> ContextCandidates(const std::vector<GpuFacts>& gpus) {
   std::vector<ContextCandidate> candidates;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
+    if (gpus[i].info.name.empty()) continue;  // it could not be described
     std::string obstacle = gpu::ContextObstacle(gpus[i].info, gpus[i].reading);
     const auto same = std::ranges::find_if(candidates, [&](const ContextCandidate& candidate) {
       return gpus[candidate.gpu].info.name == gpus[i].info.name;
@@ -105,6 +113,13 @@ std::vector<ContextCandidate> ContextCandidates(const std::vector<GpuFacts>& gpu
     } else if (!same->obstacle.empty() && obstacle.empty()) {
       *same = {i, ""};
     }
+  }
+  const auto silent = std::ranges::find_if(gpus, &IsSilent);
+  if (silent == gpus.end()) return candidates;
+  for (ContextCandidate& candidate : candidates) {
+    if (candidate.obstacle.empty())
+      candidate.obstacle =
+          fmt::format("gpu {} does not answer, and CUDA may wait for it", silent - gpus.begin());
   }
   return candidates;
 }

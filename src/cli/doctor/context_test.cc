@@ -26,6 +26,24 @@ TEST(DoctorContext, OneIdleGpuOfEachTypeIsTaken) {
   EXPECT_TRUE(ContextCandidates({}).empty());
 }
 
+TEST(DoctorContext, NothingIsMeasuredWhileAGpuDoesNotAnswer) {
+  GpuFacts hung{{.uuid = "GPU-unknown-1"},
+                std::unexpected(gpu::ReadError(ErrorCode::kNotFound, "as above"))};
+  hung.info.trouble = {"it has not answered for 5 s", gpu::TroubleCause::kHangs};
+  const std::vector<ContextCandidate> candidates =
+      ContextCandidates({Gpu("A100", false), hung, Gpu("H100", true)});
+  ASSERT_EQ(candidates.size(), 2u) << "nobody knows the type of the one that hangs";
+  EXPECT_EQ(candidates[0].gpu, 0u);
+  EXPECT_EQ(candidates[0].obstacle, "gpu 1 does not answer, and CUDA may wait for it");
+  EXPECT_EQ(candidates[1].obstacle, "it is in use");
+  GpuFacts lost = Gpu("A100", false);
+  lost.reading = std::unexpected(gpu::ReadError(ErrorCode::kNotFound, "lost"));
+  EXPECT_THAT(ContextCandidates({lost, Gpu("L4", false)})[1].obstacle, HasSubstr("gpu 0"));
+  hung.info.trouble.cause = gpu::TroubleCause::kNoInstance;
+  EXPECT_EQ(ContextCandidates({Gpu("A100", false), hung})[0].obstacle, "")
+      << "an undivided MIG board keeps nothing else from working";
+}
+
 ContextFacts Measured(std::int64_t mib, AssumedContext assumed) {
   return {.gpu_type = "A100",
           .gpu = 0,

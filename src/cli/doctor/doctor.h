@@ -54,7 +54,7 @@ struct DriverFacts {
 
 // Versions of driver and library, or why there are none; then findings per GPU: the source of each
 // reading, the rule by which tasks share it, and its condition; then what MIG means for this
-// server's tasks.
+// server's tasks. settings.policy: the one in force (config::PolicyFor).
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings);
 
 // One line per finding, with its remedy below; equal findings of several GPUs are merged. The last

@@ -58,6 +58,26 @@ TEST(DoctorGpus, AHealthyGpuIsAllWell) {
   EXPECT_THAT(findings[3].text, HasSubstr("not reported: "));
 }
 
+TEST(DoctorGpus, TheLimitIsThatOfTheSharingMethod) {
+  config::Settings settings;
+  settings.policy.sm_cap = 0.95;
+  settings.streams_sm_cap = 0.4;
+  const auto rule = [&](core::SharingMethod method) {
+    config::Settings in_force = settings;
+    in_force.policy = config::PolicyFor(settings, method);
+    return CheckDriver(OneGpu(Healthy()), in_force)[2].text;
+  };
+  settings.chosen.insert("policy.sm_cap");
+  EXPECT_THAT(rule(core::SharingMethod::kMps), HasSubstr("is at most 95 % (policy.sm_cap)"));
+  EXPECT_THAT(rule(core::SharingMethod::kStreams),
+              HasSubstr("is at most 40 % (collocation.streams_sm_cap)"));
+  settings.streams_sm_cap.reset();
+  EXPECT_THAT(rule(core::SharingMethod::kStreams),
+              HasSubstr("not needed (collocation.streams_sm_cap = false)"));
+  settings.mapper = "exclusive";
+  EXPECT_THAT(rule(core::SharingMethod::kAlone), HasSubstr("(GPM); one task at a time"));
+}
+
 TEST(DoctorGpus, AmountsOfMemoryThatDoNotAddUp) {
   DriverFacts facts = OneGpu(Healthy());
   facts.uneven_memory = {{.uuid = "GPU-b"},

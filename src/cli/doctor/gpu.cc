@@ -219,10 +219,14 @@ class GpuCheck {
   }
 
   std::string Rule() const {
-    if (facts_.info.mig && !settings_.policy.share_mig) return "; one task at a time";
-    if (!settings_.policy.sm_cap) return "; not needed (policy.sm_cap = false)";
-    return fmt::format("; a task joins others while its mean over {} s is at most {:.0f} %",
-                       settings_.window.count() / 1'000, *settings_.policy.sm_cap * 100);
+    const core::PolicyConfig& policy = settings_.policy;
+    if ((facts_.info.mig && !policy.share_mig) || !core::Shares(policy))
+      return "; one task at a time";
+    const bool by_streams = policy.sharing == core::SharingMethod::kStreams && !settings_.published;
+    const char* const key = by_streams ? "collocation.streams_sm_cap" : "policy.sm_cap";
+    if (!policy.sm_cap) return fmt::format("; not needed ({} = false)", key);
+    return fmt::format("; a task joins others while its mean over {} s is at most {:.0f} % ({})",
+                       settings_.window.count() / 1'000, *policy.sm_cap * 100, key);
   }
 
   void Condition() {

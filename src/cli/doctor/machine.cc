@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -257,13 +256,12 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
   if (settings.policy.floor_share == 0)
     warn_if_small("policy.floor", settings.policy.floor_mib, 256);
   warn_if_small("host.memory", settings.host_memory_mib.value_or(0), 1024);
-  if (const Result<Unit> groups = config::CheckGroups(settings); !groups) {
-    findings.push_back({"settings", Level::kBad, groups.error().message + ": carmad does not start",
+  if (const Result<Unit> group = config::CheckSocketGroup(settings); !group) {
+    findings.push_back({"settings", Level::kBad, group.error().message + ": carmad does not start",
                         "create the group, or correct its name"});
   }
-  for (const std::string& user : config::NamedUsers(settings)) {
-    if (::getpwnam(user.c_str()) != nullptr) continue;
-    warn(fmt::format("this machine has no user '{}'", base::Printable(user, 40)),
+  for (const auto& [key, what] : config::UnknownNames(settings)) {
+    warn(fmt::format("{}: {}", key, what),
          "correct the name (carma config show --origin names the files), or leave it out");
   }
   return findings;
@@ -313,8 +311,12 @@ bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
     });
   }
   return std::ranges::any_of(daemon.gpus, [&](const api::GpuView& gpu) {
-    return !gpu.trouble.empty() && (trouble == api::TroubleOfGpu(gpu.index, gpu.trouble) ||
-                                    trouble == api::ClosedByRule(gpu.index, gpu.trouble));
+    // A GPU's trouble may be that of a rule and another one.
+    const auto tells = [&](const std::string& begin) {
+      return trouble.starts_with(begin) && gpu.trouble.contains(trouble.substr(begin.size()));
+    };
+    return !gpu.trouble.empty() &&
+           (tells(api::TroubleOfGpu(gpu.index, "")) || tells(api::ClosedByRule(gpu.index, "")));
   });
 }
 
@@ -333,13 +335,13 @@ namespace {
 
 // A driver without kernel limits is usual: no reason to warn.
 Finding MemoryLimitsFinding(const api::StatusView& status) {
-  std::string text = "not enforced";
+  std::string text = "the limits of tasks are not enforced";
   if (status.memory_limits == "kernel") {
     text = "enforced by the kernel, for all processes of a task together";
   } else if (status.memory_limits == "mps") {
     text = "enforced by MPS, for each process of a task";
   } else if (status.collocation.starts_with("mps:")) {
-    text += " (under MPS it is with collocation.mps_servers = \"gpu\")";
+    text += " (they are with collocation.mps_servers = \"gpu\")";
   }
   if (!status.no_memory_limits.empty())
     text += "; not by the kernel: " + base::Printable(status.no_memory_limits, 400);

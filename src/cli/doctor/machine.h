@@ -31,7 +31,7 @@ struct DiskFacts {
 Finding CheckDisk(const Result<DiskFacts>& disk);
 
 struct ClockFacts {
-  std::int64_t now_ms = 0;
+  std::int64_t now_ms = 0;  // when the daemon was asked
   bool synchronised = true;
   // The daemon's time when it was asked, if it runs in real time.
   std::optional<std::int64_t> daemon_ms;
@@ -56,6 +56,7 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
 struct DaemonFacts {
   Result<api::StatusView> status;
   std::vector<api::GpuView> gpus;  // from the daemon; empty: no answer
+  std::int64_t asked_ms = 0;       // this process's time when `status` came
 };
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon);
 // A warning if the daemon reads GPUs that this command does not find with its settings.

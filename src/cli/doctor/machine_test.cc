@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/spawn.h"
+#include "cli/doctor/ask.h"
 #include "cli/doctor/machine.h"
 #include "cli/doctor/mps.h"
 
@@ -284,11 +285,12 @@ TEST_F(DoctorMachine, SettingsThatAreUnlikelyToBeMeant) {
   settings.allow_groups = {"root", "nogroup_y"};
   EXPECT_THAT(FirstTrouble(CheckSettings(root_, settings)).text,
               HasSubstr("daemon.allow_groups: no group 'nogroup_y'"));
+  EXPECT_EQ(FirstTrouble(CheckSettings(root_, settings)).level, Level::kWarn) << "carmad starts";
   settings.allow_groups.clear();
   settings.admins = {"root", "nobodyhere"};
   const std::vector<Finding> findings = CheckSettings(root_, settings);
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_THAT(findings[0].text, HasSubstr("no user 'nobodyhere'"));
+  EXPECT_THAT(findings[0].text, HasSubstr("daemon.admins: no user 'nobodyhere'"));
 }
 
 TEST_F(DoctorMachine, ProgramsThatTellPeople) {
@@ -374,6 +376,27 @@ TEST(Doctor, CgroupsDiskClockAndDaemon) {
   EXPECT_EQ(CheckClock({.now_ms = 1'000}).level, Level::kBad);
 }
 
+TEST(Doctor, TheSharingMethodIsCarmadsOrThatOfTheTrial) {
+  config::Settings settings;
+  const MpsTrial failed = Result<task::MpsAbilities>(Unavailable("no control daemon"));
+  using core::SharingMethod;
+  EXPECT_EQ(MethodInForce(settings, "streams: at most 3 tasks", {}), SharingMethod::kStreams);
+  EXPECT_EQ(MethodInForce(settings, "mps: tasks of one user", failed), SharingMethod::kMps);
+  EXPECT_EQ(MethodInForce(settings, "", failed), SharingMethod::kStreams);
+  EXPECT_EQ(MethodInForce(settings, "", {}), SharingMethod::kMps);
+  settings.collocation = SharingMethod::kAlone;
+  EXPECT_EQ(MethodInForce(settings, "mps: tasks of one user", {}), SharingMethod::kAlone);
+}
+
+TEST(Doctor, WaitingForTheDriverIsNoJumpOfTheClock) {
+  // Both clocks showed the same; the check comes much later.
+  constexpr std::int64_t kAsked = 1'790'000'000'000;
+  DaemonFacts daemon{.status = api::StatusView{.now_ms = kAsked}, .gpus = {}, .asked_ms = kAsked};
+  EXPECT_THAT(CheckClock(AskClock(daemon)).text, Not(HasSubstr("differs")));
+  daemon.asked_ms += 60'000;
+  EXPECT_THAT(CheckClock(AskClock(daemon)).text, HasSubstr("the daemon's clock differs by 60 s"));
+}
+
 TEST(Doctor, ADaemonWithOtherSettingsIsNoticed) {
   const DaemonFacts daemon{.status = api::StatusView{.driver = "ok"}, .gpus = {{}, {}}};
   const DriverFacts none{.versions = std::unexpected(gpu::NoDriver{.message = "no NVML library"}),
@@ -395,9 +418,11 @@ TEST(Doctor, MemoryThatMpsDoesNotLimitHasARemedy) {
       if (finding.topic == "GPU memory") return finding.text;
     return std::string();
   };
-  EXPECT_EQ(text(), "not enforced (under MPS it is with collocation.mps_servers = \"gpu\")");
+  EXPECT_EQ(text(),
+            "the limits of tasks are not enforced (they are with collocation.mps_servers = "
+            "\"gpu\")");
   daemon.status->collocation = "streams: at most 4 tasks";
-  EXPECT_EQ(text(), "not enforced");
+  EXPECT_EQ(text(), "the limits of tasks are not enforced");
 }
 
 TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
@@ -406,7 +431,7 @@ TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
   daemon.status = api::StatusView{};
   daemon.gpus.resize(3);
   EXPECT_EQ(Worst(CheckDaemon(daemon)), Level::kOk);
-  daemon.status->host = {.cpus = 8, .not_enforced = "Nothing enforces its cores: no cgroups."};
+  daemon.status->host = {.cpus = 8, .not_enforced = "Nothing enforces CPU limits: no cgroups."};
   EXPECT_THAT(FirstTrouble(CheckDaemon(daemon)).text, ::testing::HasSubstr("not enforced"));
   daemon.status->host = {};
   daemon.status->troubles = {"store: disk full"};
@@ -423,6 +448,10 @@ TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
   daemon.status->troubles = {"GPU 1 takes no new tasks: Xid 79: fell off the bus"};
   EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "what holds for several is said once";
   EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).remedy, "once that is fixed: carma resume 1,2");
+  daemon.gpus[1].trouble += "; the driver does not answer";
+  daemon.status->troubles.emplace_back("GPU 1: the driver does not answer");
+  EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "both troubles are told with the GPU";
+  daemon.gpus[1].trouble = daemon.gpus[2].trouble;
   daemon.status->troubles = {"GPU 1: 4.0 GiB in use by no process"};
   EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "an alert is told beside what closes the GPU";
   daemon.status->driver = "it hangs";

@@ -263,6 +263,15 @@ MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user) {
                       std::chrono::steady_clock::now() + settings.mps_timeout);
 }
 
+core::SharingMethod MethodInForce(const config::Settings& settings, std::string_view carmads_line,
+                                  const MpsTrial& trial) {
+  if (settings.collocation) return *settings.collocation;
+  for (const auto method : {core::SharingMethod::kMps, core::SharingMethod::kStreams}) {
+    if (carmads_line.starts_with(fmt::format("{}:", base::WordOf(method)))) return method;
+  }
+  return trial && !*trial ? core::SharingMethod::kStreams : core::SharingMethod::kMps;
+}
+
 std::vector<Finding> CheckMps(const std::string& root, const config::Settings& settings,
                               const std::string& search_path, bool is_daemon_user,
                               const MpsTrial& trial) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -19,6 +20,11 @@ using MpsTrial = std::optional<Result<task::MpsAbilities>>;
 // Starts one as this user in a temporary folder, if the settings allow MPS. is_daemon_user: as in
 // CheckMps. Blocks up to collocation.mps_timeout and a second.
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user);
+
+// How tasks share a GPU with these settings. For "auto" carmad's own line counts ("streams: at most
+// …"; empty: it does not run), then the trial; without both it is MPS, which "auto" prefers.
+core::SharingMethod MethodInForce(const config::Settings& settings, std::string_view carmads_line,
+                                  const MpsTrial& trial);
 
 // Checks below `root` ("" on a real machine). search_path: folders as in $PATH. is_daemon_user:
 // carmad has the rights of this process.

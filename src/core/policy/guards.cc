@@ -199,12 +199,16 @@ bool CheckSettled(const Question& q) {
   });
 }
 
+// Less than half a core is no burden, even to a machine that has none to spare.
+constexpr double kFewCpus = 0.5;
+
 // Using an idle GPU is worth more than the cores that its task takes from others.
 bool CheckHostBusy(const Question& q) {
-  if (q.gpu.Idle() || !q.gpu.idle_cpus || q.need.uses_cpus <= *q.gpu.idle_cpus) return true;
+  if (q.gpu.Idle() || !q.gpu.idle_cpus) return true;
+  if (q.need.uses_cpus <= std::max(kFewCpus, *q.gpu.idle_cpus)) return true;
   return NotNow(q, ReasonCode::kHostBusy, [&] {
     return fmt::format(
-        "The task is expected to keep {:.0f} CPUs busy, {:.0f} are idle: it would slow down the "
+        "The task is expected to keep {:.1f} CPUs busy, {:.1f} are idle: it would slow down the "
         "tasks on GPU {}.",
         q.need.uses_cpus, std::max(0.0, *q.gpu.idle_cpus), q.gpu.index);
   });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/values/task.h"
 
@@ -40,6 +41,23 @@ std::string_view WhatItWaitsFor(DependencyKind kind) {
   return "end";
 }
 
+std::string_view HowItEnded(TaskState end) {
+  switch (end) {
+    case TaskState::kCancelled:
+      return "was cancelled";
+    case TaskState::kTimedOut:
+      return "reached its time limit";
+    case TaskState::kOutOfMemory:
+      return "ran out of GPU memory";
+    case TaskState::kLost:
+      return "was lost";
+    case TaskState::kRejected:
+      return "was rejected";
+    default:
+      return TaskStateName(end);  // failed, succeeded
+  }
+}
+
 }  // namespace
 
 bool DependenciesMet(const TaskRecord& task, const TaskRecords& tasks) {
@@ -63,11 +81,18 @@ std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecor
     return Reason{
         ReasonCode::kDependencyNeverMet,
         dependency.known_final
-            ? fmt::format("Task {} had to {} first, but it is {}.", dependency.task,
-                          WhatItWaitsFor(dependency.kind), TaskStateName(*dependency.known_final))
+            ? fmt::format("Task {} had to {} first, but it {}.", dependency.task,
+                          WhatItWaitsFor(dependency.kind), HowItEnded(*dependency.known_final))
             : fmt::format("Depends on task {}, which does not exist.", dependency.task)};
   }
   return std::nullopt;
+}
+
+std::optional<Reason> NeverMetByEnds(std::vector<Dependency> dependencies) {
+  std::erase_if(dependencies, [](const Dependency& each) { return !each.known_final; });
+  TaskRequest ended;
+  ended.dependencies = std::move(dependencies);
+  return NeverMetDependency({.request = std::move(ended)}, {});
 }
 
 void Dependencies::Register(TaskRecords& tasks) {

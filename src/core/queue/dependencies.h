@@ -7,6 +7,7 @@
 
 #include "core/values/ids.h"
 #include "core/values/reason.h"
+#include "core/values/task_request.h"
 #include "core/values/task_state.h"
 
 namespace carma::core {
@@ -17,6 +18,10 @@ bool DependenciesMet(const TaskRecord& task, const TaskRecords& tasks);
 std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords& tasks);
 // The first dependency that can never be met: its task ended otherwise, or never existed.
 std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecords& tasks);
+// The same for a task that is not submitted yet: the first dependency whose known_final rules it
+// out. Dependencies without one are skipped, because `TaskRecords` may lack a task that was
+// accepted a moment ago.
+std::optional<Reason> NeverMetByEnds(std::vector<Dependency> dependencies);
 
 // Fills in Dependency::known_final of waiting tasks when a task that they depend on ends.
 class Dependencies {

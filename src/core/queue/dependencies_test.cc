@@ -32,9 +32,15 @@ TEST(Dependencies, EachKindIsMetByItsOwnEnds) {
   const Case cases[] = {
       {DependencyKind::kAfterOk, TaskState::kSucceeded, true, ""},
       {DependencyKind::kAfterOk, TaskState::kFailed, false,
-       "Task 1 had to succeed first, but it is failed."},
+       "Task 1 had to succeed first, but it failed."},
+      {DependencyKind::kAfterOk, TaskState::kTimedOut, false,
+       "Task 1 had to succeed first, but it reached its time limit."},
+      {DependencyKind::kAfterOk, TaskState::kOutOfMemory, false,
+       "Task 1 had to succeed first, but it ran out of GPU memory."},
+      {DependencyKind::kAfterOk, TaskState::kCancelled, false,
+       "Task 1 had to succeed first, but it was cancelled."},
       {DependencyKind::kAfterNotOk, TaskState::kSucceeded, false,
-       "Task 1 had to fail first, but it is succeeded."},
+       "Task 1 had to fail first, but it succeeded."},
       {DependencyKind::kAfterNotOk, TaskState::kTimedOut, true, ""},
       {DependencyKind::kAfterAny, TaskState::kCancelled, true, ""},
   };
@@ -77,6 +83,17 @@ TEST(Dependencies, NobodyWaitsForItself) {
   TaskRecords tasks = Pair(DependencyKind::kAfterAny);
   tasks[kSecond].request.Edit().dependencies[0].task = kSecond;
   EXPECT_EQ(NeverMetDependency(tasks[kSecond], tasks)->code, ReasonCode::kDependencyNeverMet);
+}
+
+TEST(Dependencies, OfATaskThatIsNotSubmittedYetOnlyEndsCount) {
+  const TaskId other{7};
+  EXPECT_EQ(NeverMetByEnds({{other, DependencyKind::kAfterOk, std::nullopt}}), std::nullopt);
+  EXPECT_EQ(NeverMetByEnds({{other, DependencyKind::kAfterAny, TaskState::kFailed}}), std::nullopt);
+  const std::optional<Reason> never =
+      NeverMetByEnds({{other, DependencyKind::kAfterAny, std::nullopt},
+                      {kFirst, DependencyKind::kAfterOk, TaskState::kFailed}});
+  ASSERT_TRUE(never);
+  EXPECT_EQ(*never->text, "Task 1 had to succeed first, but it failed.");
 }
 
 }  // namespace

@@ -26,11 +26,17 @@ struct Closed {
   Verdict verdict;
 };
 
-// Sentences that differ only in the GPU's number are merged: "each of GPUs 0-3".
+// Sentences that differ only in the GPU's number are merged: "each of GPUs 0-3". Of tasks that
+// start together the samples settle milliseconds apart; then the latest time is given for all.
 std::vector<std::string> Sentences(const std::vector<const Closed*>& closed) {
   struct Group {
     std::string_view before, after;
+    bool settles = false;
     std::vector<int> gpus;
+    bool Joins(const Group& other) const {
+      const bool later = settles && other.settles && after.size() == other.after.size();
+      return before == other.before && (later || after == other.after);
+    }
   };
   std::vector<Group> groups;
   for (const Closed* each : closed) {
@@ -40,22 +46,22 @@ std::vector<std::string> Sentences(const std::vector<const Closed*>& closed) {
     while (at != text.npos &&
            text.find_first_of("0123456789", at + name.size()) == at + name.size())
       at = text.find(name, at + 1);  // GPU 1 is not GPU 12
-    Group group{text.substr(0, at), "", {}};
+    Group group{text.substr(0, at), "", each->verdict.reason.code == ReasonCode::kWarmUp, {}};
     if (at != text.npos) {
       group.after = text.substr(at + name.size());
       group.gpus = {static_cast<int>(Number(each->gpu))};
     }
-    const auto same = std::ranges::find_if(groups, [&](const Group& other) {
-      return other.before == group.before && other.after == group.after;
-    });
+    const auto same =
+        std::ranges::find_if(groups, [&](const Group& other) { return other.Joins(group); });
     if (same == groups.end()) {
       groups.push_back(std::move(group));
     } else {
+      same->after = std::max(same->after, group.after);
       same->gpus.insert(same->gpus.end(), group.gpus.begin(), group.gpus.end());
     }
   }
   std::vector<std::string> sentences;
-  for (const auto& [before, after, gpus] : groups) {
+  for (const auto& [before, after, settles, gpus] : groups) {
     const std::string name = gpus.empty()       ? ""
                              : gpus.size() == 1 ? "GPU "
                              : before.empty()   ? "Each of GPUs "

@@ -70,5 +70,38 @@ TEST_F(KeptGpus, WhereNobodyMayPassNoneAreKept) {
   EXPECT_THAT(Reason(2, Time{11 * kMinute}), Not(HasSubstr("kept")));
 }
 
+TEST(WarmUp, SaysTheSameOfAllGpusOnce) {
+  PolicyConfig config;
+  config.mapper = "first-fit";
+  config.min_gain.reset();
+  Scheduler scheduler(config);
+  GpusDiscovered found;
+  for (const char* uuid : {"GPU-0", "GPU-1"})
+    found.gpus.push_back({.uuid = uuid, .type = "A100", .total_mib = 40'000});
+  scheduler.Handle(Time{}, found);
+  const auto sample = [&](Time when) {
+    for (const std::uint32_t gpu : {0U, 1U}) {
+      GpuSample now;
+      now.taken = when;
+      now.window_from = when - kMinute;
+      now.sm_active = 0.1;
+      scheduler.Handle(when, GpuSampled{GpuIndex{gpu}, now});
+    }
+  };
+  sample(Time{kMinute});
+  for (const std::uint64_t id : {1, 2, 3}) {
+    const Time when{kMinute + Duration{static_cast<std::int64_t>(id)}};
+    scheduler.Handle(when, TaskSubmitted{TaskId{id}, TaskRequest{}});
+    scheduler.Handle(when, EstimateReady{TaskId{id}, Estimate{1'000, "given"}});
+  }
+  const Time later{kMinute + Duration{2'000}};
+  sample(later);
+  ASSERT_EQ(scheduler.ReasonFor(TaskId{3}, later).code, ReasonCode::kWarmUp);
+  const std::string text = *scheduler.ReasonFor(TaskId{3}, later).text;
+  EXPECT_THAT(text, HasSubstr("The samples of each of GPUs 0-1 do not yet show the task that "
+                              "started there last; they will by "));
+  EXPECT_THAT(text.substr(text.find("latest")), Not(HasSubstr("samples"))) << text;
+}
+
 }  // namespace
 }  // namespace carma::core

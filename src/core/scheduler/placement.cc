@@ -133,23 +133,15 @@ void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view)
     return;
   }
   view.healthy = false;
+  if (!view.drained_by_rule) return;
   // A driver upgrade also explains why the driver does not answer.
-  if (view.drained_by_rule && gpu.drained_by_rule->starts_with(kDriverUpgradeText))
-    view.trouble = *gpu.drained_by_rule;
+  const std::string& rule = *gpu.drained_by_rule;
+  const bool explained = rule.starts_with(kDriverUpgradeText) || rule == view.trouble;
+  view.trouble = explained ? rule : fmt::format("{}; {}", rule, view.trouble);
 }
 
 // The reason if too few of the chosen GPUs are large enough for the need.
-Reason TooFewFit(const State& state, const Need& need, int fitting, int chosen,
-                 std::int64_t largest_mib) {
-  if (chosen < need.gpus) {
-    return {ReasonCode::kGpuChoice,
-            fmt::format(
-                "The task wants {} GPU{}; of this server's {}, {} of the kind that it asks for.",
-                need.gpus, need.gpus == 1 ? "" : "s", state.gpus.all.size(),
-                chosen == 0   ? "none is"
-                : chosen == 1 ? "1 is"
-                              : fmt::format("{} are", chosen))};
-  }
+Reason TooFewFit(const Need& need, int fitting, int chosen, std::int64_t largest_mib) {
   const std::string needs = base::FormatMib(need.memory_mib.value_or(0));
   const std::string largest = base::FormatMib(largest_mib);
   if (fitting == 0) {
@@ -192,6 +184,7 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
                .pace = gpu.pace,
                .drained = gpu.Drained() || state.closing,
                .drained_by_rule = !gpu.drained_by_person && !state.closing && gpu.drained_by_rule,
+               .empty_by = gpu.empty_by,
                .idle_cpus = state.config.pacing == Pacing::kImmediate ? state.machine.idle_cpus
                                                                       : std::nullopt,
                .at = at,
@@ -270,7 +263,9 @@ std::optional<Reason> NeverFits(const State& state, const TaskRequest& request,
                               "no {} of those that it may use are.",
                               request.gpus, request.gpus)};
   }
-  return TooFewFit(state, need, fitting, chosen, largest_mib);
+  if (chosen < request.gpus)
+    return Reason{ReasonCode::kGpuChoice, TooFewChosen(request, state.gpus.infos, chosen)};
+  return TooFewFit(need, fitting, chosen, largest_mib);
 }
 
 Choice Chosen(const State& state, const TaskRecord& task, const std::vector<GpuView>& best,

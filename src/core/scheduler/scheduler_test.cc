@@ -315,6 +315,14 @@ TEST_F(SchedulerTest, HowAnAttemptSharesIsForgottenWithTheNextOne) {
   EXPECT_EQ(Of<TaskChanged>(again).back().record.attempt->sharing, Sharing{});
 }
 
+TEST_F(SchedulerTest, SharingIsReportedWhereItChanges) {
+  Begin({});
+  Run(1);
+  const Sharing mps{.method = SharingMethod::kMps};
+  EXPECT_EQ(Of<TaskChanged>(Handle(1, SharingChosen{TaskId{1}, 1, mps})).size(), 1U);
+  EXPECT_TRUE(Handle(2, SharingChosen{TaskId{1}, 1, mps}).empty());
+}
+
 TEST_F(SchedulerTest, AnIdleTaskOfAnEarlierLifeIsEndedWhereTheRuleIsNew) {
   PolicyConfig config;
   config.idle_action = IdleAction::kEnd;
@@ -380,6 +388,17 @@ TEST_F(SchedulerTest, ATrialGivesTheReasonForWhichTheTaskWouldWait) {
   EXPECT_EQ(verdict({.on_gpus = {"0"}}, 1'000).code, ReasonCode::kDraining) << "not kGpuChoice";
   EXPECT_EQ(*verdict({.begin = At(100)}, 1'000).text,
             "May not start before " + base::FormatTimeIso(At(100)) + ".");
+}
+
+TEST_F(SchedulerTest, ADrainByRuleKeepsItsReasonBesideAnotherTrouble) {
+  Begin();
+  const auto trouble = [this] { return scheduler_->Gpus(At(2)).at(0).trouble; };
+  Handle(1, DrainRequested{GpuIndex{0}, "Xid 48: a double-bit error", true});
+  EXPECT_EQ(trouble(), "Xid 48: a double-bit error");
+  Handle(2, GpuHealthChanged{GpuIndex{0}, false, false, "the driver does not answer"});
+  EXPECT_EQ(trouble(), "Xid 48: a double-bit error; the driver does not answer");
+  Handle(2, GpuHealthChanged{GpuIndex{0}, false, false, "Xid 48: a double-bit error"});
+  EXPECT_EQ(trouble(), "Xid 48: a double-bit error") << "once is enough";
 }
 
 // A lease of a job that is suspended while it waits: it never fails, however often the job does not

@@ -163,7 +163,7 @@ void State::On(const TaskStarted& event) {
 
 void State::On(const SharingChosen& event) {
   TaskRecord* task = InAttempt(event.id, event.attempt);
-  if (task == nullptr) return;
+  if (task == nullptr || task->attempt->sharing == event.sharing) return;
   task->attempt.Edit().sharing = event.sharing;
   Keep(*task);
 }

@@ -16,10 +16,7 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
     return {Fit::kNever, {ReasonCode::kLimit, named.error().message}};
   if (const std::optional<LimitHit> hit = scheduler.LimitOnSubmission(request, 1))
     return {Fit::kNever, {ReasonCode::kLimit, TextOf(*hit)}};
-  // The core does not yet hold a task that was accepted a moment ago.
-  TaskRequest ended = request;
-  std::erase_if(ended.dependencies, [](const Dependency& each) { return !each.known_final; });
-  if (std::optional<Reason> never = NeverMetDependency({.request = std::move(ended)}, {}))
+  if (std::optional<Reason> never = NeverMetByEnds(request.dependencies))
     return {Fit::kNever, std::move(*never)};
   if (request.held) return {Fit::kNotNow, {ReasonCode::kHeld, "submitted on hold"}};
   if (request.begin && *request.begin > now)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <span>
 
 #include "base/text.h"
@@ -51,7 +52,7 @@ std::optional<std::int64_t> CountOf(std::string_view text) {
 }
 
 bool SetWhom(std::string& whom, std::string_view value, bool (*meant)(std::string_view)) {
-  if (!whom.empty() || (value != "*" && !meant(value))) return false;
+  if (value != "*" && !meant(value)) return false;
   whom = value;
   return true;
 }
@@ -158,14 +159,16 @@ Result<ShareWeight> ParseShareWeight(std::string_view text) {
 
 Result<LimitRule> ParseLimitRule(std::string_view text) {
   LimitRule rule;
+  std::set<std::string_view> seen;
   for (const std::string_view word : base::SplitWords(text)) {
     const std::size_t equals = word.find('=');
-    if (equals == std::string_view::npos ||
-        !SetWord(rule, word.substr(0, equals), word.substr(equals + 1))) {
-      const auto* form = std::ranges::find(kForms, word.substr(0, equals),
-                                           [](const auto& each) { return each.first; });
+    const std::string_view name = word.substr(0, equals);
+    if (equals == std::string_view::npos || !SetWord(rule, name, word.substr(equals + 1))) {
+      const auto* form =
+          std::ranges::find(kForms, name, [](const auto& each) { return each.first; });
       return Expected(form == std::end(kForms) ? kRuleText : form->second, word);
     }
+    if (!seen.insert(name).second) return Expected(fmt::format("one {} in a rule", name), text);
   }
   const bool says = rule.running || rule.gpus || rule.memory_mib || rule.cpus ||
                     rule.host_memory_mib || rule.queued || rule.gpu_hours || rule.length;

@@ -82,6 +82,7 @@ struct GpuView {
   double pace = 1;              // from PacesOf() of the server's GPUs
   bool drained = false;
   bool drained_by_rule = false;    // by the health rules only
+  std::optional<Time> empty_by;    // the deadline of an administrator's drain
   bool settled = true;             // its samples show the last placement
   std::optional<Time> settles_by;  // at the latest, if not settled
   // Idle hardware threads of the machine; empty: unknown.

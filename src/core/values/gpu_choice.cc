@@ -92,8 +92,7 @@ std::string WhyNotThis(const TaskRequest& request, std::size_t index, const GpuI
                        base::FormatMib(*request.gpu_memory_min_mib));
   }
   if (!request.on_gpus.empty() && !IsNamed(request.on_gpus, index, gpu)) {
-    return fmt::format("The task asks for GPU {}, not for GPU {}.",
-                       base::Join(request.on_gpus, " or "), index);
+    return fmt::format("The task asks for GPU {} only.", base::Join(request.on_gpus, " or "));
   }
   if (IsNamed(request.not_on_gpus, index, gpu))
     return fmt::format("The task must not run on GPU {}.", index);
@@ -145,6 +144,25 @@ bool ChooseAlike(const TaskRequest& a, const TaskRequest& b) {
 GpuChoice::GpuChoice(const TaskRequest& request, std::span<const GpuInfo> gpus) {
   if (!Chooses(request)) return;
   for (std::size_t i = 0; i < gpus.size(); ++i) why_not_.push_back(WhyNotThis(request, i, gpus[i]));
+}
+
+std::string TooFewChosen(const TaskRequest& request, std::span<const GpuInfo> gpus, int chosen) {
+  std::vector<std::string> wishes;
+  if (request.gpu_type) wishes.push_back("type " + *request.gpu_type);
+  if (request.gpu_memory_min_mib)
+    wishes.push_back("at least " + base::FormatMib(*request.gpu_memory_min_mib) + " of memory");
+  if (!request.on_gpus.empty()) wishes.push_back("only GPU " + base::Join(request.on_gpus, " or "));
+  if (!request.not_on_gpus.empty())
+    wishes.push_back("not GPU " + base::Join(request.not_on_gpus, " or "));
+  std::string text = fmt::format(
+      "The task wants {} GPU{} ({}); {} of this server's {} {} that", request.gpus,
+      request.gpus == 1 ? "" : "s", base::Join(wishes, ", "),
+      chosen == 0 ? "none" : std::to_string(chosen), gpus.size(), chosen > 1 ? "match" : "matches");
+  if (request.gpu_memory_min_mib && !gpus.empty()) {
+    const GpuInfo& largest = std::ranges::max(gpus, {}, &GpuInfo::total_mib);
+    text += "; the largest has " + base::FormatMib(largest.total_mib);
+  }
+  return text + ".";
 }
 
 std::string_view GpuChoice::WhyNot(GpuIndex gpu) const {

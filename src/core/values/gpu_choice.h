@@ -53,6 +53,10 @@ bool ChooseAlike(const TaskRequest& a, const TaskRequest& b);
 // ones; empty: no mistake.
 std::optional<std::string> MisnamedGpus(const TaskRequest& request, std::span<const GpuInfo> gpus);
 
+// What the request asks of its GPUs and how many of this server's (`chosen`, too few) match it, as
+// a sentence.
+std::string TooFewChosen(const TaskRequest& request, std::span<const GpuInfo> gpus, int chosen);
+
 // The server's GPUs by type: "4 of NVIDIA A100-SXM4-40GB, 2 of Tesla T4".
 std::string TypesOf(std::span<const GpuInfo> gpus);
 

@@ -156,7 +156,7 @@ Result<Submitted> Intake::Accept(const Submission& submission,
   const std::size_t count = submission.tasks.size();
   if (count == 0) return Invalid("the submission has no tasks");
   CARMA_TRY(CheckRoom(submission));
-  CARMA_TRY(Check(submission, 0, count));
+  std::string warning = CARMA_TRY(Check(submission, 0, count));
   const core::TaskId first = *next_id_;
   const base::Time now = clock_.Now();
   task::SpecWriter writer;
@@ -171,7 +171,7 @@ Result<Submitted> Intake::Accept(const Submission& submission,
   accepted_of_[submission.submitter.uid] += count;
   if (const auto counted = queued_of_.find(submission.submitter.uid); counted != queued_of_.end())
     counted->second += count;
-  return Submitted{first, count};
+  return Submitted{.first = first, .count = count, .warning = std::move(warning)};
 }
 
 // ---- submissions larger than a share ----
@@ -191,7 +191,8 @@ Result<Unit> Intake::AcceptPiece() {
   if (const Result<Unit> put = PutPiece(arrival); !put) return GiveUpArrival(put.error());
   if (arrival.put < count) return Unit{};
   untold_.push_back({std::move(arrival.news)});
-  arrival.submission.answer(Submitted{arrival.first, count});
+  arrival.submission.answer(
+      Submitted{.first = arrival.first, .count = count, .warning = std::move(arrival.warning)});
   large_.pop_front();
   return Unit{};
 }
@@ -204,7 +205,8 @@ Result<std::optional<Submitted>> Intake::CheckPiece(Arrival& arrival) {
     CARMA_TRY(CheckRoom(submission));
   }
   const std::size_t end = PieceEnd(submission.tasks, arrival.checked);
-  CARMA_TRY(Check(submission, arrival.checked, end));
+  std::string warning = CARMA_TRY(Check(submission, arrival.checked, end));
+  if (arrival.warning.empty()) arrival.warning = std::move(warning);
   arrival.checked = end;
   return std::nullopt;
 }
@@ -356,8 +358,9 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
   return store_.PutRequest({by.uid, by.request, first, count}, submitted);
 }
 
-// Avoids reading and parsing a large batch again for its estimates.
+// Avoids reading and parsing a large batch again for its estimates. A task without GPUs gets none.
 void Intake::KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index) {
+  if (submission.tasks.Like(index).gpus == 0) return;
   new_jobs_.emplace(core::Number(id),
                     EstimateJob{id, submission.tasks.TakeBare(index), submission.submitter.uid,
                                 submission.submitter.gid});

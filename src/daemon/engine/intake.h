@@ -37,7 +37,8 @@ struct Submitter {
 struct Submitted {
   core::TaskId first{};
   std::size_t count = 0;
-  bool repeated = false;  // accepted before under this name
+  bool repeated = false;     // accepted before under this name
+  std::string warning = {};  // for its user: a task can never run; empty: none
 };
 
 // A turn takes only a share (EngineOptions::turn_share) of the submissions, so that other calls do
@@ -80,8 +81,8 @@ class Intake {
   Result<Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
 
   // The new request of an unfinished task after an edit. Errors: kInvalid, kDenied: beyond limits
-  // or an account that is not the user's; kConflict: can never fit; kNotFound: depends on an
-  // unknown task, or on one that is not older.
+  // or an account that is not the user's; kConflict: can never fit, or depends on a task that ended
+  // otherwise; kNotFound: depends on an unknown task, or on one that is not older.
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
                                                          const task::TaskSpec& wanted);
 
@@ -99,6 +100,7 @@ class Intake {
     Submission submission;
     std::size_t checked = 0;  // of its tasks
     std::size_t put = 0;
+    std::string warning;                    // Submitted::warning
     core::TaskId first{};                   // once a piece is put
     base::Time submitted{};                 // one time for all tasks
     std::vector<core::TaskSubmitted> news;  // for stored tasks
@@ -131,8 +133,8 @@ class Intake {
   Result<std::optional<Submitted>> Repeated(const Submission& submission);
   Result<Unit> CheckRoom(const Submission& submission);
   std::size_t QueuedOf(std::uint32_t uid);
-  // Checks the tasks in [begin, end).
-  Result<Unit> Check(const Submission& submission, std::size_t begin, std::size_t end);
+  // Checks the tasks in [begin, end). Returns a warning, or an empty text.
+  Result<std::string> Check(const Submission& submission, std::size_t begin, std::size_t end);
   // Tasks accepted or being stored, but not yet with the core; of this user, or of all.
   std::size_t OnTheWay(std::optional<std::uint32_t> uid) const;
   Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
@@ -144,7 +146,10 @@ class Intake {
                                  std::size_t end) const;
   Result<Unit> RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
                                    std::size_t end) const;
-  Result<Unit> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);
+  // Says which task can never run because of how another one ended; empty: none. A submission is
+  // accepted nevertheless: in a script that submits a chain, the first task may fail before the
+  // next one is submitted.
+  Result<std::string> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);
   void KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index);
 
   Hear wants_notices_;

@@ -7,6 +7,7 @@
 #include "base/signal_name.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "core/queue/dependencies.h"
 #include "core/values/reason_line.h"
 #include "daemon/engine/intake.h"
 #include "daemon/engine/known_ends.h"
@@ -54,11 +55,13 @@ std::size_t Intake::QueuedOf(std::uint32_t uid) {
   return at->second;
 }
 
-Result<Unit> Intake::Check(const Submission& submission, std::size_t begin, std::size_t end) {
+Result<std::string> Intake::Check(const Submission& submission, std::size_t begin,
+                                  std::size_t end) {
   if (begin == 0) CARMA_TRY(CheckQueueLimits(submission));
   CARMA_TRY(CheckEntitlements(submission, begin, end));
   CARMA_TRY(RefuseWhatNeverFits(submission, begin, end));
-  return CheckDependencies(submission.tasks, begin, end);
+  const std::string never = CARMA_TRY(CheckDependencies(submission.tasks, begin, end));
+  return never.empty() ? "" : never + "; it is cancelled";
 }
 
 Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
@@ -131,7 +134,9 @@ Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission, std::size
   return Unit{};
 }
 
-Result<Unit> Intake::CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end) {
+Result<std::string> Intake::CheckDependencies(const TaskList& tasks, std::size_t begin,
+                                              std::size_t end) {
+  std::string never;
   const std::vector<core::Dependency>* checked = nullptr;
   for (std::size_t i = begin; i < end; ++i) {
     const task::TaskSpec& spec = tasks.Like(i);
@@ -139,8 +144,11 @@ Result<Unit> Intake::CheckDependencies(const TaskList& tasks, std::size_t begin,
     checked = &spec.dependencies;
     std::vector<core::Dependency> dependencies = spec.dependencies;
     CARMA_TRY(FillKnownEnds(store_, dependencies));
+    if (!never.empty()) continue;
+    if (const auto reason = core::NeverMetByEnds(std::move(dependencies)))
+      never = core::CanNeverRun(spec.name, *reason->text);
   }
-  return Unit{};
+  return never;
 }
 
 base::CopyOnWrite<core::TaskRequest> Intake::Shared(core::TaskRequest request) {
@@ -167,7 +175,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   CARMA_TRY(CheckEntitlements(as_new, 0, 1));
   CARMA_TRY(RefuseWhatNeverFits(as_new, 0, 1));
   if (wanted.dependencies != before.dependencies) {
-    CARMA_TRY(CheckDependencies(as_new.tasks, 0, 1));
+    std::string never = CARMA_TRY(CheckDependencies(as_new.tasks, 0, 1));
+    if (!never.empty()) return Conflict(std::move(never));
     for (core::Dependency& each : request.dependencies) {
       // So that two tasks cannot wait for each other.
       if (each.task < record.id) continue;

@@ -144,6 +144,15 @@ TEST_F(IntakeTest, EstimatesAreAskedFromMemoryFirstAndThenFromTheBooks) {
   EXPECT_FALSE(intake_.JobForEstimate(core::TaskId{9}));
 }
 
+TEST_F(IntakeTest, OfATaskWithoutGpusNothingIsKeptForAnEstimate) {
+  task::TaskSpec spec = Spec();
+  spec.gpus = 0;
+  Submit({spec});
+  ASSERT_TRUE(Accept());
+  EXPECT_FALSE(intake_.JobForEstimate(core::TaskId{1})->spec.environment.empty())
+      << "from the books, where an edit of its GPUs is";
+}
+
 // The tasks that reach the core.
 std::vector<std::uint64_t> Numbers(const Result<std::vector<core::Event>>& events) {
   std::vector<std::uint64_t> numbers;

@@ -108,7 +108,7 @@ void NoticeSender::Start(store::Notice notice) {
     order.text = json->value("text", "");
   if (notice.task) {
     const Result<store::StoredTask> stored = store_.Get(*notice.task);
-    if (!stored) return Result(std::move(notice), task::kNoticeFailed, stored.error().message);
+    if (!stored) return TakeResult(std::move(notice), task::kNoticeFailed, stored.error().message);
     order.gid = stored->gid;
     if (const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json)) {
       for (const auto& [name, value] : spec->environment) {
@@ -120,17 +120,19 @@ void NoticeSender::Start(store::Notice notice) {
   const Result<base::UniqueFd> input = base::MemoryFile(task::ToText(order));
   Result<base::UniqueFd> said = base::MemoryFile("");
   if (!input || !said)
-    return Result(std::move(notice), task::kNoticeAgain, (input ? said : input).error().message);
+    return TakeResult(std::move(notice), task::kNoticeAgain,
+                      (input ? said : input).error().message);
   sending->said = *std::move(said);
   auto child =
       base::Spawn({options_.program}, {.files = {input->get(), sending->said.get(), STDERR_FILENO},
                                        .environment = std::vector<std::string>{kPath},
                                        .folder = "/"});
-  if (!child) return Result(std::move(notice), task::kNoticeAgain, std::strerror(child.error()));
+  if (!child)
+    return TakeResult(std::move(notice), task::kNoticeAgain, std::strerror(child.error()));
   if (!child->process) {  // its end would not be reported
     ::kill(-child->pid, SIGKILL);
     ::waitpid(child->pid, nullptr, 0);
-    return Result(std::move(notice), task::kNoticeAgain, "no file descriptor is free");
+    return TakeResult(std::move(notice), task::kNoticeAgain, "no file descriptor is free");
   }
   const std::int64_t id = notice.id;
   sending->notice = std::move(notice);
@@ -155,11 +157,11 @@ void NoticeSender::Finish(std::int64_t id) {
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : task::kNoticeAgain;
   if (said.empty() && WIFSIGNALED(status))
     said = fmt::format("ended by signal {}", WTERMSIG(status));
-  Result(std::move(sending->notice), code, said);
+  TakeResult(std::move(sending->notice), code, said);
   Look();
 }
 
-void NoticeSender::Result(store::Notice notice, int code, const std::string& text) {
+void NoticeSender::TakeResult(store::Notice notice, int code, const std::string& text) {
   notice.text = base::Printable(base::Trim(text), 300);
   const auto tries = static_cast<std::size_t>(notice.tries++);
   if (code == task::kNoticeSent) {

@@ -43,7 +43,7 @@ class NoticeSender {
   bool MayStart(const store::Notice& notice) const;
   void Start(store::Notice notice);
   void Finish(std::int64_t id);
-  void Result(store::Notice notice, int code, const std::string& text);
+  void TakeResult(store::Notice notice, int code, const std::string& text);
 
   boost::asio::io_context& loop_;
   store::Store& store_;

@@ -71,6 +71,20 @@ std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
   return devices;
 }
 
+std::vector<std::string> NoLongerListed(const std::vector<gpu::DeviceInfo>& known,
+                                        const std::vector<gpu::DeviceInfo>& devices) {
+  std::vector<std::string> gone;
+  if (std::ranges::any_of(devices, [](const auto& each) { return !each.trouble.empty(); }))
+    return gone;
+  for (const gpu::DeviceInfo& before : known) {
+    const bool listed = std::ranges::any_of(devices, [&](const gpu::DeviceInfo& now) {
+      return now.uuid == before.uuid || now.pci == before.pci;
+    });
+    if (!listed) gone.push_back(fmt::format("{} ({} at {})", before.uuid, before.name, before.pci));
+  }
+  return gone;
+}
+
 void KeepKnownGpus(const std::string& state_dir, const std::vector<gpu::DeviceInfo>& devices) {
   const std::vector<gpu::DeviceInfo> known = KnownGpus(state_dir);
   std::vector<gpu::DeviceInfo> kept = Recognised(devices, known);

@@ -1,5 +1,6 @@
 #include "daemon/gpus/known_gpus.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -106,6 +107,16 @@ TEST(Recognised, InDoubtNothingIsMadeUp) {
       {kServer[0], divided, kServer[3]},
   };
   for (const std::vector<DeviceInfo>& list : lists) EXPECT_EQ(Recognised(list, kServer), list);
+}
+
+TEST_F(KnownGpusTest, NoLongerListedAreThoseOfWhichNothingIsLeft) {
+  EXPECT_THAT(NoLongerListed(kServer, kServer), testing::IsEmpty());
+  EXPECT_THAT(NoLongerListed(kServer, {kServer[0], kServer[1], kServer[2]}),
+              testing::ElementsAre("GPU-c (NVIDIA A100 at 00000000:47:00.0)"));
+  const DeviceInfo whole_again = Whole("GPU-b", "00000000:0F:00.0");
+  EXPECT_THAT(NoLongerListed(kServer, {kServer[0], whole_again, kServer[3]}), testing::IsEmpty());
+  const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
+  EXPECT_THAT(NoLongerListed(kServer, {lost, kServer[1], kServer[2]}), testing::IsEmpty());
 }
 
 TEST_F(KnownGpusTest, AGpuInTroubleIsKeptAsItWas) {

@@ -43,6 +43,12 @@ void Sampler::Discover() {
 }
 
 gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::DeviceInfo> devices) {
+  const std::vector<std::string> gone = NoLongerListed(KnownGpus(options_.state_dir), devices);
+  if (!gone.empty()) {
+    missing_gpus_ = base::Join(gone, ", ") +
+                    ": here before carmad was restarted, no longer listed by the driver";
+    base::LogWarn("gpus_gone", {{"gpus", base::Join(gone, ", ")}});
+  }
   if (options_.only.empty()) return devices;
   gpu::OwnDevices own = gpu::OnlyNamed(std::move(devices), options_.only);
   if (own.unknown.empty()) return std::move(own.devices);
@@ -50,7 +56,7 @@ gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::Devi
                                       base::Join(own.unknown, ", "));
   if (own.devices.empty()) return Unavailable(why);
   base::LogWarn("gpus_not_there", {{"why", why}});
-  missing_gpus_ = why;
+  missing_gpus_ += (missing_gpus_.empty() ? "" : "; ") + why;
   return std::move(own.devices);
 }
 

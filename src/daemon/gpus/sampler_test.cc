@@ -172,6 +172,19 @@ TEST_F(SamplerTest, TheOtherGpusServeIfOneIsMissing) {
   EXPECT_EQ(sampler.missing_gpus(), "daemon.gpus names 99, which the driver does not list");
 }
 
+TEST_F(SamplerTest, AGpuThatIsGoneAfterARestartIsReported) {
+  driver_->Has({"GPU-0", "GPU-1"});
+  EXPECT_EQ(Open().missing_gpus(), "");
+  Until([&] { return !rounds_.empty(); });
+  driver_->Has({"GPU-0"});
+  rounds_.clear();
+  const Sampler& sampler = Open();
+  Until([&] { return !rounds_.empty(); });
+  EXPECT_EQ(
+      sampler.missing_gpus(),
+      "GPU-1 (A100 at GPU-1): here before carmad was restarted, no longer listed by the driver");
+}
+
 TEST_F(SamplerTest, AGpuThatIsNotThereIsNotReplacedByAnother) {
   options_.only = {"7"};
   const Sampler& sampler = Open();

@@ -14,8 +14,9 @@ Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& set
   std::vector<std::uint32_t> groups;
   for (const std::string& name : settings.allow_groups) {
     const Result<std::uint32_t> group = base::FindGroup(name);
-    if (!group) return base::Wrap(group.error(), "daemon.allow_groups");
-    groups.push_back(*group);
+    if (!group && group.error().code != ErrorCode::kNotFound)
+      return base::Wrap(group.error(), config::kAllowGroups);
+    groups.push_back(group.value_or(kNoGroup));
   }
   return groups;
 }
@@ -46,7 +47,7 @@ Result<Configuration::Outcome> Configuration::Read(const config::Sources& source
   config::Reread reread = CARMA_TRY(config::LoadAgain(sources, running));
   // A new daemon.socket_group waits for a restart, which it must not prevent.
   const Result<config::Loaded> next = config::Load(sources);
-  CARMA_TRY(next ? config::CheckGroups(next->settings) : Unit{});
+  CARMA_TRY(next ? config::CheckSocketGroup(next->settings) : Unit{});
   std::vector<std::uint32_t> groups = CARMA_TRY(FindAllowedGroups(reread.loaded.settings));
   auto profiles = CARMA_TRY(ReadMeasuredProfiles(reread.loaded.settings));
   return Outcome{std::move(reread), std::move(groups), std::move(profiles)};
@@ -60,6 +61,18 @@ void Configuration::ReadAgain() {
                 TakeOutcome(std::move(outcome));
                 reading_ = false;
                 if (once_more_) ReadAgain();
+              });
+}
+
+void Configuration::CheckNames() {
+  worker_.Ask([settings = loaded_.settings] { return config::UnknownNames(settings); },
+              [this](const std::vector<config::NameMistake>& unknown) {
+                unknown_groups_.clear();
+                for (const auto& [key, what] : unknown) {
+                  const std::string& origin = loaded_.origins.at(key).where;
+                  base::LogWarn("unknown_name", {{"key", key}, {"why", what}, {"origin", origin}});
+                  if (key == config::kAllowGroups) unknown_groups_.push_back(what);
+                }
               });
 }
 
@@ -83,6 +96,7 @@ void Configuration::TakeOutcome(Result<Outcome> outcome) {
   need_restart_ = std::move(reread.need_restart);
   read_at_ = clock_.Now();
   loaded_ = std::move(reread.loaded);
+  CheckNames();
   take_({loaded_.settings, std::move(outcome->allow_groups), std::move(outcome->profiles)});
 }
 

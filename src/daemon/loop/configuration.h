@@ -15,8 +15,10 @@
 
 namespace carma::daemon {
 
-// Group ids of daemon.allow_groups. May wait for a name service. Errors: kNotFound, …: as
-// base::FindGroup.
+// The number that no group has.
+inline constexpr std::uint32_t kNoGroup = 0xFFFF'FFFF;
+// Group ids of daemon.allow_groups; kNoGroup for one that does not exist, because an empty list
+// would admit everybody. May wait for a name service. Errors: kUnavailable.
 Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings);
 
 // Reads the file of estimate.profiles; null: none is configured. Errors: kNotFound, kInvalid with
@@ -45,9 +47,15 @@ class Configuration {
   // line each. If called again meanwhile, it reads once more afterwards.
   void ReadAgain();
 
+  // Soon logs each user and group in force that this machine does not have. ReadAgain() does it
+  // too.
+  void CheckNames();
+
   base::Time read_at() const { return read_at_; }  // when what is in force was last read
   // The mistake for which the last reading was ignored; empty: it was valid.
   const std::string& trouble() const { return trouble_; }
+  // What CheckNames() found in daemon.allow_groups: "no group 'vision'".
+  const std::vector<std::string>& unknown_groups() const { return unknown_groups_; }
   // Keys whose configured values are not in force yet.
   const std::vector<std::string>& need_restart() const { return need_restart_; }
 
@@ -66,7 +74,7 @@ class Configuration {
   Take take_;
   base::Time read_at_;
   std::string trouble_;
-  std::vector<std::string> need_restart_;
+  std::vector<std::string> need_restart_, unknown_groups_;
   bool reading_ = false;
   bool once_more_ = false;
   BackgroundWorker worker_;

@@ -15,6 +15,7 @@ namespace {
 
 namespace asio = boost::asio;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr auto kPatience = std::chrono::seconds(30);
@@ -106,9 +107,6 @@ TEST_F(ConfigurationTest, AMistakeChangesNothingUntilItIsMended) {
   Write("task.max_queued = 7\n\npolicy.sm_cap = 80\n");
   configuration_->ReadAgain();
   Until([&] { return Told("carma.toml:3: policy.sm_cap"); });
-  Write("daemon.allow_groups = ['no such group here']\n");
-  configuration_->ReadAgain();
-  Until([&] { return Told("daemon.allow_groups"); });
   Write("daemon.socket_group = 'nogroup_x'\n");
   configuration_->ReadAgain();
   Until([&] { return Told("daemon.socket_group: no group 'nogroup_x'"); });
@@ -117,6 +115,31 @@ TEST_F(ConfigurationTest, AMistakeChangesNothingUntilItIsMended) {
   configuration_->ReadAgain();
   Until([&] { return taken_.size() == 1; });
   EXPECT_EQ(configuration_->trouble(), "");
+}
+
+TEST_F(ConfigurationTest, AGroupThatIsRemovedAdmitsNobody) {
+  Write("daemon.allow_groups = ['nogroup_x']\n");
+  configuration_->ReadAgain();
+  Until([&] { return !configuration_->unknown_groups().empty(); });
+  EXPECT_EQ(configuration_->trouble(), "");
+  EXPECT_THAT(configuration_->unknown_groups(), ElementsAre("no group 'nogroup_x'"));
+  ASSERT_EQ(taken_.size(), 1U);
+  EXPECT_THAT(taken_[0].allow_groups, ElementsAre(kNoGroup)) << "an empty list admits everybody";
+  Write("daemon.allow_groups = ['root']\n");
+  configuration_->ReadAgain();
+  Until([&] { return configuration_->unknown_groups().empty(); });
+  EXPECT_THAT(taken_.back().allow_groups, ElementsAre(0U));
+}
+
+// A misspelt administrator is only logged.
+TEST_F(ConfigurationTest, UsersAndGroupsThatDoNotExistAreLogged) {
+  ::testing::internal::CaptureStderr();
+  Write("daemon.admins = ['nobodyhere']\ndaemon.allow_groups = ['nogroup_x']\n");
+  configuration_->ReadAgain();
+  Until([&] { return !configuration_->unknown_groups().empty(); });
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("event=unknown_name key=daemon.admins why=\"no user 'nobodyhere'\""));
+  EXPECT_THAT(log, HasSubstr(dir_ + "/carma.toml:2"));
 }
 
 TEST_F(ConfigurationTest, AskedWhileItReadsItReadsOnceMore) {

@@ -137,6 +137,7 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
     view.sample_age_ms = (now - last->taken).count();
   }
   view.drained_by_rule = gpu.drained_by_rule;
+  if (gpu.empty_by) view.leave_by_ms = base::ToMs(*gpu.empty_by);
   view.alerts = monitor.Alerts(gpu.index);
   AddActivity(gpu.index, engine, monitor, view);
   AddStrangers(monitor.Use(gpu.index), view);
@@ -368,9 +369,9 @@ api::HostView PresentHost(const Engine& engine, bool cpu_cap) {
 
 std::string HostNote(const core::HostShare& share, const task::CgroupControls& controls) {
   std::vector<std::string> missing;
-  if (share.cpus > 0 && !controls.cpu) missing.emplace_back("its cores");
-  if (!share.cores.empty() && !controls.cores) missing.emplace_back("its dedicated cores");
-  if (share.memory_mib > 0 && !controls.memory) missing.emplace_back("its memory limit");
+  if (share.cpus > 0 && !controls.cpu) missing.emplace_back("CPU limits");
+  if (!share.cores.empty() && !controls.cores) missing.emplace_back("dedicated cores");
+  if (share.memory_mib > 0 && !controls.memory) missing.emplace_back("memory limits");
   if (missing.empty()) return "";
   return fmt::format("Nothing enforces {}: {}.", base::Join(missing, " or "), controls.why_not);
 }
@@ -431,7 +432,10 @@ std::string PolicyLine(const config::Settings& settings) {
   const auto chosen = [&](std::string_view key) { return settings.chosen.contains(key); };
   if (chosen("policy.min_gain"))
     line += fmt::format(", gain >= {:.0f} %", policy.min_gain.value_or(0) * 100);
-  if (chosen("policy.sm_cap")) {
+  // Streams have a limit of their own, collocation.streams_sm_cap.
+  const bool by_streams =
+      settings.collocation == core::SharingMethod::kStreams && !settings.published;
+  if (chosen("policy.sm_cap") || by_streams) {
     line += policy.sm_cap ? fmt::format(", SM activity <= {:.0f} %", *policy.sm_cap * 100)
                           : ", no limit on SM activity";
   }

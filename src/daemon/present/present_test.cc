@@ -53,6 +53,21 @@ TEST(PolicyLine, IsTheWordAndWhatWasSetToAnotherValue) {
             "by-work, no limit on SM activity, margin 4.0G, backfill 1, recovery exclusive");
 }
 
+TEST(PolicyLine, ShowsTheLimitOfStreams) {
+  config::Settings settings;
+  settings.collocation = core::SharingMethod::kStreams;
+  settings.policy = config::PolicyFor(settings, *settings.collocation);
+  EXPECT_EQ(PolicyLine(settings), "magm, SM activity <= 40 %");
+  settings.collocation = core::SharingMethod::kMps;
+  settings.policy = config::PolicyFor(settings, *settings.collocation);
+  EXPECT_EQ(PolicyLine(settings), "by-work");
+}
+
+TEST(HostNote, NamesWhatNothingEnforces) {
+  EXPECT_EQ(HostNote({1, 1, "0"}, {.why_not = "no cgroups"}),
+            "Nothing enforces CPU limits or dedicated cores or memory limits: no cgroups.");
+}
+
 TEST(CollocationLine, SaysWhatLimitsMemory) {
   config::Settings settings;
   settings.collocation = core::SharingMethod::kMps;

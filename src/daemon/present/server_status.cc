@@ -24,6 +24,8 @@ std::vector<std::string> Troubles(const StatusSources& of) {
     troubles.push_back(api::ServerIsClosed(of.engine->closing()->why));
   if (!of.configuration.trouble().empty())
     troubles.push_back(api::TroubleOfConfiguration(of.configuration.trouble()));
+  for (const std::string& group : of.configuration.unknown_groups())
+    troubles.push_back(api::UnknownGroup(group));
   if (of.forecast_drift != nullptr) {
     for (const std::string& drift : of.forecast_drift->Sentences())
       troubles.push_back(api::TroubleOfEstimates(drift));

@@ -38,13 +38,14 @@ Result<UsageBy> ParseUsageBy(std::string_view text) {
       by.user = true;
     } else if (word == "account") {
       by.account = true;
-    } else if (word == "qos") {
+    } else if (word == "class" || word == "qos") {
       by.qos = true;
     } else if (timed && by.period == UsageBy::Period::kAll) {
       by.period = word == "month" ? UsageBy::Period::kMonth : UsageBy::Period::kDay;
     } else {
-      return Invalid("by: expected some of user, account, qos, and month or day, not '{}'",
-                     base::Printable(text, 60));
+      return Invalid(
+          "by: expected some of user, account, class (or qos), and month or day, not '{}'",
+          base::Printable(text, 60));
     }
   }
   return by;

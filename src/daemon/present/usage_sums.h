@@ -25,7 +25,7 @@ struct UsageBy {
   enum class Period { kAll, kMonth, kDay };
   Period period = Period::kAll;
 };
-// Any of the words of "user,account,qos,month" (or "day"). Errors: kInvalid.
+// Any of the words of "user,account,class,month" (or "qos", "day"). Errors: kInvalid.
 Result<UsageBy> ParseUsageBy(std::string_view text);
 
 // Takes attempts in any order, then the use of the GPUs by time. Sums are exact to the millisecond,

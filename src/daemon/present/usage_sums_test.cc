@@ -122,5 +122,13 @@ TEST(UsageSums, SaysWhatWasExpected) {
     EXPECT_THAT(ParseUsageBy(text).error().message, HasSubstr("by: expected some")) << text;
 }
 
+TEST(UsageSums, AClassIsAlsoCalledQos) {
+  for (const char* text : {"class", "qos", "user,class"}) {
+    const auto by = ParseUsageBy(text);
+    ASSERT_TRUE(by) << text << by.error().message;
+    EXPECT_TRUE(by->qos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace carma::daemon

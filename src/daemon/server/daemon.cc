@@ -246,6 +246,7 @@ void RealDaemon::Run() {
   Beat();
   WatchSocket();
   sampler_->Start();
+  configuration_.CheckNames();
   housekeeping_.Run();
   if (launching_.processes_counted_by_user)
     base::LogInfo("processes_counted_by_user", {{"why", launching_.controls.why_not}});

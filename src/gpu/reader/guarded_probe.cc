@@ -107,12 +107,13 @@ void GuardedProbe::Take(ReaderListing listing) {
   }
 }
 
-// A reader that replaces another must list the same GPUs as the one before.
+// A reader that replaces another must list the same GPUs as the one before. One that is in trouble
+// has no UUID to compare.
 ReadResult<Unit> GuardedProbe::OpenAgain() {
   const std::vector<DeviceInfo> before = devices_;
   ReadResult<Unit> open = Open();
   const auto same = [](const DeviceInfo& then, const DeviceInfo& now) {
-    return !then.trouble.empty() || then.uuid == now.uuid;
+    return !then.trouble.empty() || !now.trouble.empty() || then.uuid == now.uuid;
   };
   if (open && !std::ranges::equal(before, devices_, same))
     open = Unavailable("the driver's list of GPUs has changed");

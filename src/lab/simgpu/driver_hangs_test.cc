@@ -105,6 +105,17 @@ TEST_F(DriverHangs, TheOthersAreReadOnAndItComesBackWhenItAnswers) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Trouble(probe, i), "");
 }
 
+TEST_F(DriverHangs, AnotherThatIsLostMeanwhileDoesNotCloseTheRest) {
+  gpu::GuardedProbe probe(Options());
+  ASSERT_EQ(Uuids(probe).size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Trouble(probe, i), "");
+  ASSERT_TRUE(shared_->SetFault({FaultKind::kLost, 2, 0, ""}));
+  EXPECT_NE(Trouble(probe, 2), "");
+  Hang(3);
+  EXPECT_THAT(Trouble(probe, 3), HasSubstr("not answered"));
+  for (const std::size_t other : {0U, 1U}) EXPECT_EQ(Trouble(probe, other), "");
+}
+
 TEST_F(DriverHangs, AProbeThatStartsComesUpWithoutIt) {
   Hang(1);
   gpu::GuardedProbe probe(Options());

@@ -11,11 +11,12 @@
 namespace carma::task {
 namespace {
 
-// "~/x" -> home, relative -> below base; empty stays empty.
+// "~/x" -> home, relative -> below base; empty stays empty, and relative without a base.
 std::string Absolute(std::string_view path, const std::string& base, const std::string& home) {
   if (path.empty() || path.starts_with('/')) return std::string(path);
   if (path == "~") return home;
   if (path.starts_with("~/")) return home + std::string(path.substr(1));
+  if (base.empty()) return std::string(path);
   while (path.starts_with("./")) path.remove_prefix(2);
   return base + (base.ends_with('/') ? "" : "/") + std::string(path);
 }
@@ -211,6 +212,8 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
     Warn("--signal: needs --time, because it is sent before the time limit");
   if (spec.script && !draft_.wrap) spec.script_path = ShownScriptPath(draft_.script_path, context);
   ResolvePaths(context, spec);
+  if (context.cwd.empty() && !IsAbsolutePath(spec.workdir))
+    return Invalid("the current folder was removed: cd elsewhere, or give -D FOLDER");
   for (PlanFile& file : draft_.plan_files)
     file.path = Absolute(file.path, context.cwd, context.home);
   spec.umask = context.umask;

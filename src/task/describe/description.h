@@ -20,7 +20,7 @@ namespace carma::task {
 
 // The submitter, host and working directory.
 struct SubmitterContext {
-  std::string cwd;   // absolute
+  std::string cwd;   // absolute; empty: it was removed
   std::string home;  // absolute, for "~/"
   std::string user;
   std::map<std::string, std::string> environment;

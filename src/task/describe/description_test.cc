@@ -51,6 +51,25 @@ TEST(Description, FillsInDefaults) {
   EXPECT_EQ(spec.environment.size(), 3u);
 }
 
+TEST(Description, NeedsAFolderOfItsOwnWhereTheCurrentOneWasRemoved) {
+  Description description;
+  description.SetCommand({"true"});
+  const SubmitterContext removed{.home = "/home/eve", .user = "eve"};
+  const auto nowhere = description.Finish(removed);
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().message,
+            "the current folder was removed: cd elsewhere, or give -D FOLDER");
+  ASSERT_TRUE(description.Set("chdir", "run"));
+  EXPECT_FALSE(description.Finish(removed));
+  ASSERT_TRUE(description.Set("chdir", "/tmp"));
+  ASSERT_TRUE(description.Set("output", "x.out"));
+  const auto tasks = description.Finish(removed);
+  ASSERT_TRUE(tasks) << tasks.error().message;
+  EXPECT_EQ(tasks->front().stdout_path, "/tmp/x.out");
+  ASSERT_TRUE(description.Set("model-summary", "m.txt"));
+  EXPECT_FALSE(description.Finish(removed));
+}
+
 TEST(Description, ResolvesPaths) {
   const TaskSpec spec = One({{"chdir", "run"},
                              {"output", "logs/%x.out"},

@@ -279,7 +279,7 @@ void FillDefaults(TaskSpec& spec) {
 
 Result<Unit> Validate(const TaskSpec& spec) {
   for (const auto check :
-       {&base::CheckFields<TaskSpec>, CheckWhatToRun, CheckAttach, CheckScriptPath, CheckCondaEnv,
+       {CheckWhatToRun, &base::CheckFields<TaskSpec>, CheckAttach, CheckScriptPath, CheckCondaEnv,
         CheckContainer, CheckEnvironment, CheckDependencies, CheckNotify, CheckParameters}) {
     if (Result<Unit> good = check(spec); !good) return good;
   }

@@ -62,7 +62,8 @@ Result<std::string> FindProgram(const std::string& name) {
     std::string program = std::string(folder) + "/" + name;
     if (folder.starts_with('/') && ::access(program.c_str(), X_OK) == 0) return program;
   }
-  return NotFound("there is no program '" + name + "' in " + path + " (collocation.mps_control)");
+  // Without its value: carma status shows this to every user.
+  return NotFound("there is no program '" + name + "' in carmad's $PATH (collocation.mps_control)");
 }
 
 std::string LastWords(const RunResult& ran) {

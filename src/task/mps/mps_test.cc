@@ -275,6 +275,9 @@ TEST_F(MpsControlTest, EndsClients) {
 TEST_F(MpsControlTest, WhateverItDoesThereIsASentence) {
   MpsControl missing({fake_.setup.shim_path, "/no/such/control", fake_.setup.dir, {}}, fake_.id);
   EXPECT_THAT(missing.Ready(Soon()).error().message, HasSubstr("no program /no/such/control"));
+  MpsControl nowhere({fake_.setup.shim_path, "no-such-control", fake_.setup.dir, {}}, fake_.id);
+  EXPECT_EQ(nowhere.Ready(Soon()).error().message,
+            "there is no program 'no-such-control' in carmad's $PATH (collocation.mps_control)");
   MpsControl silent({fake_.setup.shim_path, "/bin/false", fake_.setup.dir, {}}, fake_.id);
   EXPECT_THAT(silent.Ready(Soon()).error().message, HasSubstr("exit code 1 and without output"));
   fake_.Write("/refuse");

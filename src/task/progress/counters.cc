@@ -166,6 +166,15 @@ void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
   }
 }
 
+// True for " done" and "] finished in 12 s" behind the counter of an epoch.
+bool SaysFinished(string_view line, std::size_t at) {
+  Scan scan{line, at};
+  scan.SkipAny(" :,|->])[");
+  return std::ranges::any_of(
+      std::array<string_view, 4>{"done", "finished", "completed", "complete"},
+      [&](string_view word) { return IsWordAt(line, word, scan.at); });
+}
+
 }  // namespace
 
 std::optional<Counter> ReadPair(Scan& scan) {
@@ -247,6 +256,7 @@ std::optional<Reading> ReadCounters(string_view line) {
     reading.unit = "epoch";
     reading.loop = *reading.epoch;
     reading.named = HasWord(line, "train epoch");  // more than a heading
+    reading.finished = SaysFinished(line, end);
     reading.epoch.reset();
   }
   reading.phase = PhaseOf(line.substr(0, before));

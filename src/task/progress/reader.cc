@@ -202,7 +202,7 @@ void ProgressReader::TakeCounters(Reading reading) {
     if (reading.loss) loss_ = reading.loss;
     return;
   }
-  if (heading) return SetEpoch(reading.loop, false);
+  if (heading) return SetEpoch(reading.loop, false, reading.finished);
   if (reading.result && !reading.loss) return;
   TakeTraining(reading);
 }
@@ -216,7 +216,7 @@ void ProgressReader::TakeTraining(Reading reading) {
   evaluating_ = announced_ = false;
   if (reading.loss) loss_ = reading.loss;
   if (reading.unit == "epoch") {
-    SetEpoch(reading.loop, reading.bar && !reading.row);
+    SetEpoch(reading.loop, reading.bar && !reading.row, reading.finished);
     reading = FromOne(reading);
   } else if (reading.epoch) {
     SetEpoch(*reading.epoch, false);
@@ -227,7 +227,7 @@ void ProgressReader::TakeTraining(Reading reading) {
   train_ = reading;
 }
 
-void ProgressReader::SetEpoch(Counter epoch, bool completed) {
+void ProgressReader::SetEpoch(Counter epoch, bool completed, bool finished) {
   // A total that is one less than a multiple of ten was counted from 0, as in "29/299".
   const auto of_tens = [](double total) { return std::fmod(total + 1, 10) == 0; };
   if (!completed && (epoch.done == 0 || (epoch.total && of_tens(*epoch.total)))) from_zero_ = true;
@@ -238,6 +238,7 @@ void ProgressReader::SetEpoch(Counter epoch, bool completed) {
   }
   epoch_ = epoch;
   completed_ = completed || epoch.done != std::floor(epoch.done);
+  finished_ = finished && !completed_;
 }
 
 // Changes the counter of epochs to one that begins at 1.
@@ -387,7 +388,7 @@ void ProgressReader::TakeTable(string_view line) {
 }
 
 double ProgressReader::EpochsDone() const {
-  return std::max(0.0, epoch_->done - (completed_ || from_zero_ ? 0 : 1));
+  return std::max(0.0, epoch_->done - (completed_ || from_zero_ ? 0 : 1) + (finished_ ? 1 : 0));
 }
 
 // True: the loop is the whole run, although the program prints epochs too.
@@ -400,7 +401,7 @@ std::optional<double> ProgressReader::RunFraction() const {
   const Counter& loop = train_->loop;
   if (train_->unit == "epoch") {
     if (train_->row) return std::clamp((loop.done - 1 + *train_->row) / *loop.total, 0.0, 1.0);
-    const bool finished = completed_ || train_->loss;
+    const bool finished = completed_ || train_->loss || train_->finished;
     return std::clamp((loop.done - (finished ? 0 : 1)) / *loop.total, 0.0, 1.0);
   }
   if (SpansEpochs()) return Share(loop);
@@ -446,6 +447,8 @@ Progress ProgressReader::Now() {
   progress.run_fraction = RunFraction();
   progress.run_left_s = RunLeft();
   if (epoch_) progress.epoch = std::floor(EpochsDone()) + 1;
+  if (epoch_ && epoch_->total && finished_)
+    progress.epoch = std::min(*progress.epoch, *epoch_->total);
   return progress;
 }
 

@@ -36,7 +36,8 @@ class ProgressReader {
   void TakeEvaluation(const Reading& reading);
   // Whether an unnamed bar beside another one is that of an evaluation.
   bool IsEvaluationBar(const Reading& bar);
-  void SetEpoch(Counter epoch, bool completed);
+  // completed: the counter is of finished epochs. finished: the current one is over too.
+  void SetEpoch(Counter epoch, bool completed, bool finished = false);
   Reading FromOne(Reading reading) const;
   double EpochsDone() const;
   bool SpansEpochs() const;
@@ -50,6 +51,7 @@ class ProgressReader {
   std::optional<double> loss_;
   std::optional<Counter> epoch_;
   bool completed_ = false;   // epoch_ counts finished epochs
+  bool finished_ = false;    // the epoch of epoch_ is over
   bool from_zero_ = false;   // epochs are counted from 0
   bool evaluating_ = false;  // eval_ began after train_ and has not ended
   bool announced_ = false;   // the program announced an evaluation

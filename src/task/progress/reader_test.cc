@@ -45,6 +45,21 @@ TEST(ProgressReader, KeepsTheRunsFractionDuringAnEvaluation) {
   EXPECT_EQ(during.run_left_s, before.run_left_s);
 }
 
+TEST(ProgressReader, CountsAnEpochThatIsSaidToBeFinished) {
+  for (const char* end : {"done", "finished", "[completed in 12 s]", "- complete."}) {
+    const auto run = [&](const std::string& epoch) {
+      return Read("epoch " + epoch + " " + end + "\n").run_fraction;
+    };
+    EXPECT_THAT(run("2/5"), Optional(DoubleNear(0.4, 1e-9))) << end;
+    EXPECT_THAT(run("5/5"), Optional(DoubleNear(1, 1e-9))) << end;
+  }
+  EXPECT_EQ(Read("epoch 5/5 done\n").epoch, 5);
+  EXPECT_THAT(Read("epoch 2/5\n").run_fraction, Optional(DoubleNear(0.2, 1e-9)));
+  const Progress next = Read("epoch 2/5 done\n 50%|##   | 50/100 [00:10<00:10,  5.00it/s]\n");
+  EXPECT_EQ(next.epoch, 3);
+  EXPECT_THAT(next.run_fraction, Optional(DoubleNear(0.5, 1e-9)));
+}
+
 TEST(ProgressReader, TakesOutputInPieces) {
   const std::string text =
       "\r 10%|#   | 10/100 [00:10<01:30,  1.00it/s]\r 11%|#   | 11/100 [00:11<01:29,  1.00it/s]";

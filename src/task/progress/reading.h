@@ -29,6 +29,7 @@ struct Reading {
   bool named = false;      // the bar has a description
   bool result = false;     // of a dictionary of results, "{'eval_loss': 0.7, 'epoch': 1.0}"
   bool whole_run = false;  // eta_s is for the run, not the loop
+  bool finished = false;   // "epoch 3/10 done": that epoch is over
 };
 
 // A bar of tqdm, Keras, rich, Ultralytics, fastprogress or mmcv, anywhere in the line.

@@ -63,6 +63,32 @@ Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu, std:
   };
 }
 
+std::string UntilText(std::optional<base::Time> empty_by) {
+  return empty_by ? ", has to be empty by " + base::FormatTimeIso(*empty_by) : "";
+}
+
+// Keeps the reason and the deadline of the administrators' drain in force that the request does not
+// replace.
+Result<core::DrainRequested> NextDrain(const GpuServices& services, core::GpuIndex gpu,
+                                       const DrainAsked& asked, const std::string& user) {
+  const std::string& uuid = services.engine.scheduler().GpuInfos().at(core::Number(gpu)).uuid;
+  const std::vector<store::Drain> drains = CARMA_TRY(services.store.Drains());
+  const auto before = std::ranges::find_if(
+      drains, [&](const store::Drain& each) { return each.gpu_uuid == uuid && !each.by_rule; });
+  const bool again = before != drains.end();
+  core::DrainRequested drain{gpu, "drained by " + user, false, asked.empty_by};
+  if (again && !drain.empty_by) drain.empty_by = before->empty_by;
+  if (!asked.why.empty()) {
+    drain.why += ": " + base::Printable(asked.why, 500);
+  } else if (again) {
+    drain.why = before->why;
+    const std::string until = UntilText(before->empty_by);
+    if (drain.why.ends_with(until)) drain.why.resize(drain.why.size() - until.size());
+  }
+  drain.why += UntilText(drain.empty_by);
+  return drain;
+}
+
 struct AskedSpan {
   base::Time from, to;
   int points = 0;
@@ -158,10 +184,8 @@ Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
 Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::Responder& reply) {
   const core::GpuIndex gpu = CARMA_TRY(ClosableGpu(services, call));
   const DrainAsked asked = CARMA_TRY(ReadDrain(call, services.clock.Now()));
-  std::string why = fmt::format("drained by {}", call.caller.user);
-  if (!asked.why.empty()) why += ": " + base::Printable(asked.why, 500);
-  if (asked.empty_by) why += ", has to be empty by " + base::FormatTimeIso(*asked.empty_by);
-  services.engine.Drain({gpu, why, false, asked.empty_by},
+  const core::DrainRequested drain = CARMA_TRY(NextDrain(services, gpu, asked, call.caller.user));
+  services.engine.Drain(drain,
                         AnswerWithGpu(services, gpu, "gpu_drain", asked, call.caller, reply));
   return Unit{};
 }

@@ -39,6 +39,24 @@ TEST_F(GpusTest, AnAdministratorClosesAndOpensOneByIndexOrUuid) {
   EXPECT_EQ(store_->Drains()->size(), 0U);
 }
 
+TEST_F(GpusTest, ASecondDrainKeepsTheReasonAndTheDeadlineThatItDoesNotName) {
+  Ask(Services(), &DrainGpu, By(kRoot, "0", "", R"({"reason":"fan"})"));
+  const auto trouble = [&](const char* body) {
+    const Heard heard = Ask(Services(), &DrainGpu, By(kRoot, "0", "", body));
+    return heard.body.at("trouble").get<std::string>();
+  };
+  const std::string by_eight = ", has to be empty by 2027-01-15T08:00:00.000Z";
+  EXPECT_EQ(trouble(R"({"by_ms":1800000000000})"), "drained by root: fan" + by_eight);
+  EXPECT_EQ(trouble("{}"), "drained by root: fan" + by_eight);
+  EXPECT_EQ(trouble(R"({"reason":"dust"})"), "drained by root: dust" + by_eight);
+  EXPECT_EQ(trouble(R"({"by_ms":1800003600000})"),
+            "drained by root: dust, has to be empty by 2027-01-15T09:00:00.000Z");
+  const Heard shown = Ask(Services(), &DrainGpu, By(kRoot, "0", "", "{}"));
+  EXPECT_EQ(shown.body.at("leave_by_ms"), 1'800'003'600'000);
+  Ask(Services(), &ResumeGpu, By(kRoot, "0"));
+  EXPECT_EQ(trouble("{}"), "drained by root") << "resume ends both";
+}
+
 TEST_F(GpusTest, ADeadlineThatHasLongPassedIsRefused) {
   clock_.Advance(std::chrono::hours(2));
   EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "0", "", R"({"by_ms":9000000})")).Message(),

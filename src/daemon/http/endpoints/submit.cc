@@ -297,7 +297,9 @@ Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
       LogAsked("task_submitted", std::move(fields), caller);
     }
     Json answer = {{"first", core::Number(done->first)}, {"count", done->count}};
-    if (!warnings.empty()) answer["warnings"] = warnings;
+    std::vector<std::string> all = warnings;
+    if (!done->warning.empty()) all.push_back(done->warning);
+    if (!all.empty()) answer["warnings"] = std::move(all);
     reply(JsonAnswer(answer, 201));
   };
 }

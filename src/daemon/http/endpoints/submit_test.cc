@@ -310,11 +310,33 @@ TEST_F(SubmitTest, ACheckLooksAtDependencies) {
   EXPECT_TRUE(waits.at("latest_start_ms").is_null());
   const Heard never = check(core::Number(failed), "afterok");
   EXPECT_EQ(never.status, 409);
-  EXPECT_THAT(never.Message(), HasSubstr("task 2 had to succeed first, but it is failed"));
+  EXPECT_THAT(never.Message(), HasSubstr("task 2 had to succeed first, but it failed"));
   EXPECT_EQ(check(core::Number(failed), "afterany").body.at("tasks")[0].at("fits"), "now");
   const Heard unknown = check(77, "afterok");
   EXPECT_EQ(unknown.status, 404);
   EXPECT_EQ(unknown.Message(), "no task 77 to wait for (see carma list --all)");
+}
+
+TEST_F(SubmitTest, NamesTheMissingCommandFirst) {
+  const Heard heard = Submit({{"tasks", Json::array({Json::object()})}});
+  EXPECT_EQ(heard.status, 400);
+  EXPECT_THAT(heard.Message(), HasSubstr("/tasks/0/command: expected a command or a script"));
+}
+
+TEST_F(SubmitTest, WarnsAboutADependencyThatCanNeverBeMet) {
+  const core::TaskId failed = EndpointTest::Submit();
+  Start(failed);
+  End(failed, 1);
+  Json spec = SpecJson();
+  spec["dependencies"] = {{{"task", core::Number(failed)}, {"kind", "afterok"}}};
+  const Heard heard = Submit({{"spec", spec}});
+  EXPECT_EQ(heard.status, 201) << "a script may submit the next task after the first has failed";
+  ASSERT_TRUE(heard.body.contains("warnings")) << heard.body;
+  EXPECT_EQ(heard.body["warnings"][0],
+            "task 'train' can never run here: task 1 had to succeed first, but it failed; it is "
+            "cancelled");
+  spec["dependencies"][0]["kind"] = "afterany";
+  EXPECT_FALSE(Submit({{"spec", spec}}).body.contains("warnings"));
 }
 
 TEST_F(SubmitTest, ACheckSaysThatAPredictionIsLargerThanEveryGpu) {

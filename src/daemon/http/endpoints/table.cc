@@ -130,7 +130,7 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"GET", "/metrics/tasks", kEverybody, InTurn(engine, With(on.gpus, &ShowTaskMetrics))},
       {"POST", "/v1/tasks", kUsers, With(on.submit, &SubmitTasks), "check"},
       {"GET", "/v1/tasks", kEverybody, With(on.tasks, &ListTasks),
-       "state user name limit before order"},
+       "state user name account qos limit before order"},
       {"GET", "/v1/tasks/{id}", kEverybody, With(on.tasks, &ShowTask), "wait_s"},
       {"GET", "/v1/tasks/{id}/explain", kEverybody, With(on.tasks, &ExplainTask)},
       {"GET", "/v1/tasks/{id}/spec", kUsers, With(on.tasks, &ShowSpec)},

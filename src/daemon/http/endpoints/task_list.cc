@@ -11,6 +11,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "core/values/entitlement.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/http/endpoints/task_answer.h"
 #include "daemon/http/endpoints/tasks.h"
@@ -64,6 +65,8 @@ Result<ListAsked> QueryFilter(const Call& call) {
   filter.states = CARMA_TRY(QueryStates(call.request));
   filter.user = call.request.Query("user");
   filter.name = call.request.Query("name");
+  filter.account = call.request.Query("account");
+  filter.qos = call.request.Query("qos");
   QueryReader in(call);
   filter.limit = static_cast<std::size_t>(in.Number("limit", 100, 1, kMaxPage));
   if (const std::int64_t before = in.Number("before", 0, 0, INT64_MAX); before > 0)
@@ -77,10 +80,18 @@ Result<ListAsked> QueryFilter(const Call& call) {
   return asked;
 }
 
+// The part of the filter that needs no query of the store. user: a stored request has none.
+bool IsWanted(const store::TaskFilter& filter, const core::TaskRequest& request,
+              const std::string& user) {
+  return (!filter.user || user == *filter.user) &&
+         (!filter.account || request.account == filter.account) &&
+         (!filter.qos || core::QosOf(request) == *filter.qos);
+}
+
 bool IsWanted(const store::TaskFilter& filter, const store::StoredTask& stored) {
   const bool state = filter.states.empty() ||
                      std::ranges::find(filter.states, stored.record.state) != filter.states.end();
-  return state && (!filter.user || stored.user == *filter.user) &&
+  return state && IsWanted(filter, *stored.record.request, stored.user) &&
          (!filter.name || stored.name == *filter.name);
 }
 
@@ -154,7 +165,7 @@ Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& fi
       continue;
     }
     const core::TaskRecord& record = (at++)->second;
-    if (filter.user && record.request->user != *filter.user) continue;
+    if (!IsWanted(filter, *record.request, record.request->user)) continue;
     store::StoredTask stored = CARMA_TRY(services.store.Get(record.id));
     filler.Look(std::move(stored));
   }
@@ -175,7 +186,7 @@ Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
   }
   for (; at < line->tasks().size() && !filler.Full(); ++at) {
     const core::TaskRecord* record = scheduler.Find(line->tasks()[at]);
-    if (record != nullptr && filter.user && record->request->user != *filter.user) continue;
+    if (record != nullptr && !IsWanted(filter, *record->request, record->request->user)) continue;
     store::StoredTask stored = CARMA_TRY(services.store.Get(line->tasks()[at]));
     filler.Look(std::move(stored));
   }

@@ -50,6 +50,7 @@ Answer Explained(const TaskServices& services, const Known& known) {
   view.now_ms = base::ToMs(services.clock.Now());
   view.policy = PolicyLine(services.settings);
   view.collocation = CollocationLine(services.settings, &services.monitor);
+  view.store_trouble = services.engine.store_trouble();
   if (const std::optional<core::Explanation> why =
           services.engine.scheduler().Explain(known.stored.record.id, services.clock.Now())) {
     if (why->ahead) view.ahead = *why->ahead;

@@ -94,6 +94,29 @@ TEST_F(TasksTest, AListComesInTheOrderOfTurns) {
   EXPECT_EQ(ids({{"user", "nobody"}}), "");
 }
 
+TEST_F(TasksTest, AListHasOneClassOrAccount) {
+  task::TaskSpec spec = OnAllGpus();
+  Submit(spec);  // has all GPUs
+  Submit(spec);
+  spec.qos = "interactive";
+  Submit(spec);
+  SubmitHeld();
+  const auto ids = [&](Query query, const char* order) {
+    query.emplace_back("order", order);
+    std::string text;
+    const Heard heard = Ask(Services(), &ListTasks, Asking(query));
+    for (const base::Json& task : heard.body.at("tasks"))
+      text += std::to_string(task.at("id").get<int>()) + " ";
+    return text;
+  };
+  for (const char* order : {"turn", "asc"}) {
+    EXPECT_EQ(ids({{"qos", "interactive"}}, order), "3 ");
+    EXPECT_EQ(ids({{"qos", "normal"}, {"state", "queued"}}, order), "2 4 ");
+    EXPECT_EQ(ids({{"qos", "background"}}, order), "");
+    EXPECT_EQ(ids({{"account", "vision"}}, order), "");
+  }
+}
+
 TEST_F(TasksTest, PagesInTheOrderOfTurnsHoldEverybodyOnceThoughTheLineMoves) {
   Submit(OnAllGpus());  // has them
   SubmitHeld();
@@ -475,6 +498,23 @@ TEST_F(TasksTest, AnEditIsRefusedInWords) {
   Change(kAda, "cancel");
   EXPECT_EQ(Ask(Services(), &EditTask, By(kAda, "1", "", R"({"name":"x"})")).Message(),
             "task 1 has already been cancelled");
+}
+
+TEST_F(TasksTest, AnEditToADependencyThatCanNeverBeMetIsRefused) {
+  const core::TaskId failed = Submit();
+  Start(failed);
+  End(failed, 1);
+  const core::TaskId id = SubmitHeld();
+  const auto edit = [&](const char* kind) {
+    return Ask(
+        Services(), &EditTask,
+        By(kAda, "2", "", fmt::format(R"({{"dependencies":[{{"task":1,"kind":"{}"}}]}})", kind)));
+  };
+  const Heard refused = edit("afterok");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(refused.Message(), HasSubstr("task 1 had to succeed first, but it failed"));
+  EXPECT_TRUE(engine_->scheduler().Find(id)->request->dependencies.empty());
+  EXPECT_EQ(edit("afternotok").status, 200);
 }
 
 TEST_F(TasksTest, ARunningTaskSaysWhenItsTurnEnds) {
