@@ -115,7 +115,7 @@ Result<std::string> ChangesOf(Context& context,
   auto caller = CARMA_TRY(CallerContext());
   const auto resolved = CARMA_TRY(WithTasksResolved(context, settings));
   task::Description description;
-  // There must be both; they are not looked at.
+  // A description needs a command and a folder; neither is used here.
   description.SetCommand({"true"});
   CARMA_TRY(description.Set("chdir", "/"));
   for (const auto& [option, value] : resolved) {

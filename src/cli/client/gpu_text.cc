@@ -75,7 +75,7 @@ std::string CheckedNow(std::size_t alike, bool first) {
   return first ? ": could start now" : ": could start now without the tasks above";
 }
 
-// alike: how many equal tasks the line is for. first: it is the first line.
+// alike: number of equal tasks that the line stands for. first: whether it is the first line.
 std::string CheckLine(const CheckedTask& task, std::size_t alike, bool first) {
   std::string line = "  " + base::Printable(task.name, 60);
   if (alike > 1) line += fmt::format(" x{}", alike);

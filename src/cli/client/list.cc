@@ -50,7 +50,7 @@ Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
   return queue ? FetchQueue(client, query) : ListTasks(client, query);
 }
 
-// No filter: the server's counts are for the same tasks.
+// Whether there is no filter, so that the server's counts are for the same tasks.
 bool IsWhole(const ListFlags& flags) {
   return flags.states.empty() && flags.user.empty() && flags.name.empty() &&
          flags.account.empty() && flags.qos.empty();

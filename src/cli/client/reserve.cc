@@ -70,7 +70,7 @@ Result<Unit> ReadWhich(const ReserveFlags& flags, core::Reservation& booking) {
   return Unit{};
 }
 
-// A span, +3h, and a time of the day count from the start; "now" and "tomorrow" are the caller's.
+// "+3h" and a time of day count from the start of the reservation, "now" and "tomorrow" from now.
 Result<base::Time> ReadEnd(const std::string& text, base::Time from, base::Time now) {
   const std::string lower = base::ToLower(base::Trim(text));
   const bool of_caller = lower.starts_with("now") || lower == "tomorrow";

@@ -34,7 +34,8 @@ void MeasureContexts(const config::Settings& settings, const DriverFacts& driver
 // The disk of the folder, or of the nearest existing one above. is_daemon_user: carmad has the
 // rights of this process.
 Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
-// By the time when the daemon was asked: a hanging driver may have held this process since.
+// Compares the clocks at the moment when the daemon answered: a hanging driver may have delayed
+// this process since then.
 ClockFacts AskClock(const DaemonFacts& daemon);
 // The groups of the daemon, which makes them; without a daemon those of this process.
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);

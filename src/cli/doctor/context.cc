@@ -91,7 +91,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   return finding;
 }
 
-// It hangs, is lost or cannot be read, which the division of a GPU does not cause.
+// Whether it hangs, is lost or cannot be read, for another reason than a division into instances.
 bool IsSilent(const GpuFacts& gpu) {
   const gpu::DeviceTrouble& trouble = gpu.info.trouble;
   if (trouble.empty()) return !gpu.reading;

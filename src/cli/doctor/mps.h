@@ -21,8 +21,9 @@ using MpsTrial = std::optional<Result<task::MpsAbilities>>;
 // CheckMps. Blocks up to collocation.mps_timeout and a second.
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user);
 
-// How tasks share a GPU with these settings. For "auto" carmad's own line counts ("streams: at most
-// …"; empty: it does not run), then the trial; without both it is MPS, which "auto" prefers.
+// How tasks share a GPU with these settings. For "auto", what carmad reports counts
+// ("streams: at most …"; empty if it does not run), otherwise the trial of MPS. Without either it
+// is MPS, which "auto" prefers.
 core::SharingMethod MethodInForce(const config::Settings& settings, std::string_view carmads_line,
                                   const MpsTrial& trial);
 

@@ -26,8 +26,8 @@ struct Closed {
   Verdict verdict;
 };
 
-// Sentences that differ only in the GPU's number are merged: "each of GPUs 0-3". Of tasks that
-// start together the samples settle milliseconds apart; then the latest time is given for all.
+// Sentences that differ only in the GPU's number are merged: "each of GPUs 0-3". The
+// samples of GPUs whose tasks started together settle milliseconds apart: the latest time is given.
 std::vector<std::string> Sentences(const std::vector<const Closed*>& closed) {
   struct Group {
     std::string_view before, after;

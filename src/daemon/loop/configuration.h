@@ -15,7 +15,7 @@
 
 namespace carma::daemon {
 
-// The number that no group has.
+// A number that no group has.
 inline constexpr std::uint32_t kNoGroup = 0xFFFF'FFFF;
 // Group ids of daemon.allow_groups; kNoGroup for one that does not exist, because an empty list
 // would admit everybody. May wait for a name service. Errors: kUnavailable.
@@ -47,8 +47,8 @@ class Configuration {
   // line each. If called again meanwhile, it reads once more afterwards.
   void ReadAgain();
 
-  // Soon logs each user and group in force that this machine does not have. ReadAgain() does it
-  // too.
+  // Logs, from another thread, the users and groups of the settings in force that this machine does
+  // not have. ReadAgain() does so too.
   void CheckNames();
 
   base::Time read_at() const { return read_at_; }  // when what is in force was last read

@@ -11,7 +11,8 @@
 namespace carma::task {
 namespace {
 
-// "~/x" -> home, relative -> below base; empty stays empty, and relative without a base.
+// "~/x" is below home, a relative path below base. An empty path stays empty; without a base a
+// relative one stays relative.
 std::string Absolute(std::string_view path, const std::string& base, const std::string& home) {
   if (path.empty() || path.starts_with('/')) return std::string(path);
   if (path == "~") return home;

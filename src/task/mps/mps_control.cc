@@ -62,7 +62,7 @@ Result<std::string> FindProgram(const std::string& name) {
     std::string program = std::string(folder) + "/" + name;
     if (folder.starts_with('/') && ::access(program.c_str(), X_OK) == 0) return program;
   }
-  // Without its value: carma status shows this to every user.
+  // The value of $PATH is left out, because carma status shows this text to every user.
   return NotFound("there is no program '" + name + "' in carmad's $PATH (collocation.mps_control)");
 }
 

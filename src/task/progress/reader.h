@@ -36,7 +36,7 @@ class ProgressReader {
   void TakeEvaluation(const Reading& reading);
   // Whether an unnamed bar beside another one is that of an evaluation.
   bool IsEvaluationBar(const Reading& bar);
-  // completed: the counter is of finished epochs. finished: the current one is over too.
+  // completed: the counter counts finished epochs. finished: the current epoch is over too.
   void SetEpoch(Counter epoch, bool completed, bool finished = false);
   Reading FromOne(Reading reading) const;
   double EpochsDone() const;

@@ -163,7 +163,7 @@ pid_t Fork(const ChildPlan& plan) {
 }  // namespace
 
 std::optional<LaunchError> WhyNotEnter(const std::string& workdir) {
-  // The dot is looked up in the folder, which needs the right to enter it.
+  // Opening "FOLDER/." needs the right to enter the folder.
   const UniqueFd inside(::open((workdir + "/.").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (inside) return std::nullopt;
   return EnterFailure(errno, workdir);

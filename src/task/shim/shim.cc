@@ -248,8 +248,7 @@ std::expected<Unit, LaunchError> Shim::FindUser() {
 std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
   if (!rights_->Wear())
     return Refusal(LaunchError{fmt::format("cannot act as user {}", order_.uid), false});
-  // Before folders for its output are made, which would bring back a working directory that is
-  // gone.
+  // Checked first, because making folders for output would recreate a removed working directory.
   if (std::optional<LaunchError> error = WhyNotEnter(order_.spec.workdir)) {
     rights_->DropPrivileges();
     return Refusal(*std::move(error));

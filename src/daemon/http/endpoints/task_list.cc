@@ -80,7 +80,8 @@ Result<ListAsked> QueryFilter(const Call& call) {
   return asked;
 }
 
-// The part of the filter that needs no query of the store. user: a stored request has none.
+// The part of the filter that can be checked without the store. user: the task's, which the request
+// does not have.
 bool IsWanted(const store::TaskFilter& filter, const core::TaskRequest& request,
               const std::string& user) {
   return (!filter.user || user == *filter.user) &&
