@@ -148,8 +148,7 @@ class Reader {
     }
     const OptionInfo* info = FindOption(option->name);
     if (info == nullptr || (sbatch && !info->sbatch)) return TakeForeign(*option, words, i, sbatch);
-    if (info->name == "wrap" && line_ > 0)
-      return Wrong("--wrap: a script needs no command; remove this option");
+    if (info->name == "wrap" && line_ > 0) return Wrong("--wrap: a script needs no other command");
     const bool is_switch = info->value.empty();
     if (is_switch && option->value && sbatch) {  // --exclusive=user
       Warn("#SBATCH " + Dashed(info->name) + ": '" + base::Printable(*option->value, 40) +
