@@ -1,4 +1,4 @@
-// Sockets of this machine: those that a server listens on, their addresses, and who is connected.
+// Sockets of this machine: listening on them, their addresses, and the user at the other end.
 #pragma once
 
 #include <sys/socket.h>

@@ -191,11 +191,10 @@ std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
     struct stat st {};
-    if (::stat(path->c_str(), &st) == 0 && S_ISFIFO(st.st_mode)) {
+    if (::stat(path->c_str(), &st) == 0 && S_ISFIFO(st.st_mode))
       warnings.push_back(
           fmt::format("{}: {} is a FIFO: the task fails unless a program reads it at its start",
                       option, base::Printable(*path, 200)));
-    }
   }
   for (const task::NotifyRule& rule : spec.notify) {
     const auto target = task::ParseNotifyTarget(rule.target);
@@ -231,21 +230,26 @@ std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
   return {};
 }
 
-// GPU options of a task without GPUs.
+// Options without meaning for a task without GPUs, and whether they were given.
+using Spec = const task::TaskSpec&;
+constexpr std::array<std::pair<std::string_view, bool (*)(Spec)>, 10> kGpuOptions{{
+    {"gpu-mem", [](Spec spec) { return spec.memory_mib.has_value(); }},
+    {"gpu-memory-min", [](Spec spec) { return spec.gpu_memory_min_mib.has_value(); }},
+    {"gpu-type", [](Spec spec) { return spec.gpu_type.has_value(); }},
+    {"gpu", [](Spec spec) { return !spec.on_gpus.empty(); }},
+    {"not-on", [](Spec spec) { return !spec.not_on_gpus.empty(); }},
+    {"linked", [](Spec spec) { return spec.linked_gpus; }},
+    {"exclusive", [](Spec spec) { return spec.exclusive; }},
+    {"sm-share", [](Spec spec) { return spec.sm_share.has_value(); }},
+    {"max-slowdown", [](Spec spec) { return spec.max_slowdown.has_value(); }},
+    {"serve", [](Spec spec) { return spec.serve; }},
+}};
+
 std::vector<std::string> GpuOptionWarnings(const task::TaskSpec& spec) {
   if (spec.gpus > 0) return {};
   std::vector<std::string> given;
-  for (const auto& [set, option] : {std::pair(spec.memory_mib.has_value(), "--gpu-mem"),
-                                    {spec.gpu_memory_min_mib.has_value(), "--gpu-memory-min"},
-                                    {spec.gpu_type.has_value(), "--gpu-type"},
-                                    {!spec.on_gpus.empty(), "--gpu"},
-                                    {!spec.not_on_gpus.empty(), "--not-on"},
-                                    {spec.linked_gpus, "--linked"},
-                                    {spec.exclusive, "--exclusive"},
-                                    {spec.sm_share.has_value(), "--sm-share"},
-                                    {spec.max_slowdown.has_value(), "--max-slowdown"},
-                                    {spec.serve, "--serve"}})
-    if (set) given.emplace_back(option);
+  for (const auto& [option, is_given] : kGpuOptions)
+    if (is_given(spec)) given.push_back(fmt::format("--{}", option));
   if (given.empty()) return {};
   return {base::Join(given, ", ") + (given.size() == 1 ? " has" : " have") +
           " no meaning with --gpus 0"};
@@ -254,10 +258,8 @@ std::vector<std::string> GpuOptionWarnings(const task::TaskSpec& spec) {
 }  // namespace
 
 bool IsGpuOption(std::string_view option) {
-  constexpr std::array<std::string_view, 9> kOptions{"gpu-mem",  "memory",    "gpu-memory-min",
-                                                     "gpu-type", "gpu",       "not-on",
-                                                     "linked",   "exclusive", "sm-share"};
-  return std::ranges::find(kOptions, option) != kOptions.end();
+  if (option == "memory") option = "gpu-mem";  // its other name
+  return std::ranges::any_of(kGpuOptions, [&](const auto& each) { return each.first == option; });
 }
 
 std::optional<std::string> ScriptOf(const std::vector<std::string>& command) {

@@ -40,10 +40,9 @@ std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
   const std::string& state = gpu.state;
   if (verb == "resume" && IsDown(gpu)) return " is open, and takes tasks as soon as it answers";
   if (verb == "resume" && IsClosed(gpu)) return " is open, but takes no new tasks yet";
-  if (state == "drng" && gpu.leave_by_ms) {
+  if (state == "drng" && gpu.leave_by_ms)
     return " takes no new tasks; running tasks leave by " +
            base::FormatTime(base::FromMs(*gpu.leave_by_ms));
-  }
   if (state == "drng") return " takes no new tasks; running tasks continue";
   if (state == "drain") return " takes no new tasks and is empty";
   return " takes tasks again";

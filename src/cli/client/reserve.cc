@@ -47,7 +47,7 @@ Result<Unit> ReadWhom(const ReserveFlags& flags, core::Reservation& booking) {
   const bool named =
       !booking.users.empty() || !booking.accounts.empty() || !booking.classes.empty();
   if (nobody == named)
-    return Invalid("name the beneficiary: --for USER, --account, --class, or --for nobody");
+    return Invalid("expected --for USER, --account or --class, or else --for nobody");
   return Unit{};
 }
 

@@ -84,7 +84,7 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
   return findings;
 }
 
-// The settings with the policy of the sharing method, whose limits are other ones under streams.
+// The settings with the policy of the sharing method in force: under streams its limits differ.
 config::Settings WithPolicyInForce(const config::Settings& settings, const DaemonFacts& daemon,
                                    const MpsTrial& trial) {
   const std::string line = daemon.status ? daemon.status->collocation : "";

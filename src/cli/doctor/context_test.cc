@@ -32,7 +32,7 @@ TEST(DoctorContext, NothingIsMeasuredWhileAGpuDoesNotAnswer) {
   hung.info.trouble = {"it has not answered for 5 s", gpu::TroubleCause::kHangs};
   const std::vector<ContextCandidate> candidates =
       ContextCandidates({Gpu("A100", false), hung, Gpu("H100", true)});
-  ASSERT_EQ(candidates.size(), 2u) << "nobody knows the type of the one that hangs";
+  ASSERT_EQ(candidates.size(), 2u) << "the type of the hung GPU is unknown";
   EXPECT_EQ(candidates[0].gpu, 0u);
   EXPECT_EQ(candidates[0].obstacle, "gpu 1 does not answer, and CUDA may wait for it");
   EXPECT_EQ(candidates[1].obstacle, "it is in use");

@@ -450,7 +450,7 @@ TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
   EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).remedy, "once that is fixed: carma resume 1,2");
   daemon.gpus[1].trouble += "; the driver does not answer";
   daemon.status->troubles.emplace_back("GPU 1: the driver does not answer");
-  EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "both troubles are told with the GPU";
+  EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "both troubles are reported with the GPU";
   daemon.gpus[1].trouble = daemon.gpus[2].trouble;
   daemon.status->troubles = {"GPU 1: 4.0 GiB in use by no process"};
   EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "an alert is told beside what closes the GPU";

@@ -57,6 +57,17 @@ TEST(Guards, OnAGpuWithATask) {
       Busy(),
       {{"fits", [](C&, Need&, GpuView&) {}},
        {"fits exactly", [](C&, Need& n, GpuView&) { n.memory_mib = 29'000; }},
+       {"half a core is no burden where none is idle",
+        [](C&, Need& n, GpuView& g) {
+          n.uses_cpus = 0.5;
+          g.idle_cpus = -1;
+        }},
+       {"more than half a core waits where none is idle",
+        [](C&, Need& n, GpuView& g) {
+          n.uses_cpus = 0.6;
+          g.idle_cpus = -1;
+        },
+        Fit::kNotNow, ReasonCode::kHostBusy},
        {"one MiB short must wait", [](C&, Need& n, GpuView&) { n.memory_mib = 29'001; },
         Fit::kNotNow, ReasonCode::kGpuMemory},
        {"larger than the GPU less the margin waits for an idle one",

@@ -45,8 +45,8 @@ void Sampler::Discover() {
 gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::DeviceInfo> devices) {
   const std::vector<std::string> gone = NoLongerListed(KnownGpus(options_.state_dir), devices);
   if (!gone.empty()) {
-    missing_gpus_ = base::Join(gone, ", ") +
-                    ": here before carmad was restarted, no longer listed by the driver";
+    missing_gpus_ =
+        "since the restart of carmad the driver no longer lists " + base::Join(gone, ", ");
     base::LogWarn("gpus_gone", {{"gpus", base::Join(gone, ", ")}});
   }
   if (options_.only.empty()) return devices;

@@ -180,9 +180,8 @@ TEST_F(SamplerTest, AGpuThatIsGoneAfterARestartIsReported) {
   rounds_.clear();
   const Sampler& sampler = Open();
   Until([&] { return !rounds_.empty(); });
-  EXPECT_EQ(
-      sampler.missing_gpus(),
-      "GPU-1 (A100 at GPU-1): here before carmad was restarted, no longer listed by the driver");
+  EXPECT_EQ(sampler.missing_gpus(),
+            "since the restart of carmad the driver no longer lists GPU-1 (A100 at GPU-1)");
 }
 
 TEST_F(SamplerTest, AGpuThatIsNotThereIsNotReplacedByAnother) {

@@ -133,8 +133,8 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
     const bool by_token = !call.request.peer;
     if (by_token) {
       if (!who.token_of.empty() && who.token_of != name)
-        return reply(Denied("the token was made by {}, and user number {} is {} now", who.token_of,
-                            who.uid, base::Printable(name, 60)));
+        return reply(Denied("the token belongs to {}, and user number {} now has another name",
+                            who.token_of, who.uid));
       who.groups = known->groups;
       if (!who.groups.empty()) who.gid = known->gid;
     }

@@ -177,7 +177,7 @@ TEST_F(RoutesTest, ATokenIsForTheUserWhoMadeItWithTheGroupsOfNow) {
   groups_ = {100};
   names_[1000] = "hal";
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body,
-              HasSubstr("the token was made by ada, and user number 1000 is hal now"));
+              HasSubstr("the token belongs to ada, and user number 1000 now has another name"));
 }
 
 TEST_F(RoutesTest, WhoAsksIsToldWhoHeIs) {

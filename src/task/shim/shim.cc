@@ -64,13 +64,13 @@ int CheckpointSignalOf(const ShimOrder& order) {
 }
 
 // A deleted user's number may have been given to another person. Empty: it is still the user who
-// submitted the task.
+// submitted the task, or that user had no name.
 std::string WhyNotTheSubmitter(const ShimOrder& order, const UserInfo& now) {
-  const std::string name = now.name.empty() ? std::to_string(order.uid) : now.name;
-  if (order.user.empty() || order.user == name) return "";
+  if (order.user.empty() || order.user == std::to_string(order.uid) || order.user == now.name)
+    return "";
   if (now.name.empty()) return fmt::format("there is no user {} any more", order.user);
   return fmt::format("user number {} was {} at the submission and is {} now", order.uid, order.user,
-                     name);
+                     now.name);
 }
 
 class Shim {

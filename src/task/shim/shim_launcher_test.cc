@@ -397,6 +397,10 @@ TEST_F(ShimLauncherTest, AnotherUserWithTheNumberOfTheSubmitterDoesNotGetTheTask
   launcher_->Forget(kTask, 1, Dir());
   order.user = base::UserName(order.uid);
   EXPECT_EQ(Run(order).exit_code, 0);
+
+  launcher_->Forget(kTask, 1, Dir());
+  order.user = std::to_string(order.uid);  // the user database did not answer then
+  EXPECT_EQ(Run(order).exit_code, 0);
 }
 
 TEST_F(ShimLauncherTest, WhoListensLaterIsAskedThen) {
