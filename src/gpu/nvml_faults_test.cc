@@ -259,7 +259,9 @@ TEST_F(NvmlFaultsTest, TheWholeDriverFails) {
       const auto devices = probe_->Devices();
       const bool listed = Expected(function.at_list, code) == ErrorCode::kInvalid;
       EXPECT_EQ(devices.has_value(), listed);
-      if (devices) EXPECT_EQ(devices->size(), 2u);
+      if (devices) {
+        EXPECT_EQ(devices->size(), 2u);
+      }
       for (const std::size_t gpu : {0, 1}) (void)probe_->Read(gpu, base::FromMs(5));
       Heal();
       ASSERT_TRUE(probe_->Devices());

@@ -325,7 +325,9 @@ TEST(Mappers, ByWorkPrefersWhatAddsMoreAndCostsLess) {
 TEST(Mappers, AreFoundByNameAndAlias) {
   for (const MapperEntry& entry : Mappers()) {
     EXPECT_EQ(FindMapper(entry.name), &entry);
-    if (!entry.alias.empty()) EXPECT_EQ(FindMapper(entry.alias), &entry);
+    if (!entry.alias.empty()) {
+      EXPECT_EQ(FindMapper(entry.alias), &entry);
+    }
     EXPECT_NE(entry.make({}), nullptr);
   }
   EXPECT_EQ(FindMapper(""), nullptr);

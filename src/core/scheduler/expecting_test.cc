@@ -204,8 +204,9 @@ PolicyConfig WithClasses(PolicyConfig policy) {
 // For other seeds: CARMA_TEST_SEEDS=4,90.
 std::pair<unsigned, unsigned> Seeds() {
   std::pair<unsigned, unsigned> seeds{1, 3};
-  if (const char* const given = std::getenv("CARMA_TEST_SEEDS"))
+  if (const char* const given = std::getenv("CARMA_TEST_SEEDS")) {
     EXPECT_EQ(std::sscanf(given, "%u,%u", &seeds.first, &seeds.second), 2);
+  }
   return seeds;
 }
 

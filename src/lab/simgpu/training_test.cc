@@ -112,7 +112,9 @@ TEST_F(TrainingTest, EveryLifeEndsAsItsOptionsSay) {
     EXPECT_EQ(task.Wait(), c.exit_code);
     EXPECT_THAT(task.out(), HasSubstr(c.out));
     EXPECT_THAT(task.err(), HasSubstr(c.err));
-    if (c.exit_code == 7) EXPECT_THAT(task.err(), Not(HasSubstr("memory")));
+    if (c.exit_code == 7) {
+      EXPECT_THAT(task.err(), Not(HasSubstr("memory")));
+    }
     EXPECT_EQ(shared_->Look(0)->used_mib, 1'000);
   }
 }

@@ -307,7 +307,9 @@ TEST(World, ShapesAreParsedOrRefusedWithTheKnownTypes) {
     SCOPED_TRACE(c.shape);
     const auto gpus = sim::ParseShape(c.shape);
     EXPECT_EQ(gpus ? gpus->size() : 0, c.gpus);
-    if (!gpus) EXPECT_EQ(gpus.error().code, ErrorCode::kInvalid);
+    if (!gpus) {
+      EXPECT_EQ(gpus.error().code, ErrorCode::kInvalid);
+    }
   }
   EXPECT_NE(sim::ParseShape("4xB300").error().message.find("A100-80GB"), std::string::npos);
 }

@@ -16,7 +16,9 @@ TEST(SubmitOptions, HaveEachNameAndLetterOnce) {
     EXPECT_TRUE(info.letter == 0 || letters.insert(info.letter).second) << info.name;
     EXPECT_FALSE(info.help.empty()) << info.name;
     EXPECT_EQ(FindOption(info.name), &info);
-    if (info.letter != 0) EXPECT_EQ(FindOption(std::string(1, info.letter)), &info);
+    if (info.letter != 0) {
+      EXPECT_EQ(FindOption(std::string(1, info.letter)), &info);
+    }
   }
   EXPECT_EQ(FindOption("nonsense"), nullptr);
   EXPECT_EQ(FindOption(""), nullptr);

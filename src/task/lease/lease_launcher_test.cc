@@ -578,7 +578,9 @@ TEST_F(LeaseLauncherTest, ItsKeeperTellsWhetherWhatNobodySawHasRun) {
     ASSERT_TRUE(launcher_->EndLease(kTask, end));
     EXPECT_EQ(Next().kind,
               end.signal == 0 ? ShimEventKind::kStarted : ShimEventKind::kLaunchFailed);
-    if (end.signal == 0) EXPECT_EQ(Next().exit_code, 3);
+    if (end.signal == 0) {
+      EXPECT_EQ(Next().exit_code, 3);
+    }
   }
 }
 

@@ -79,7 +79,9 @@ TEST_F(ShimLauncherTest, TellsTheProcessThatRunsAndItsGroup) {
   }
   launcher_->Stop(kTask, 1);
   EXPECT_EQ(NextExited().signal, SIGTERM);
-  if (!started.cgroup.empty()) EXPECT_FALSE(base::Exists(FindCgroupBase().root + started.cgroup));
+  if (!started.cgroup.empty()) {
+    EXPECT_FALSE(base::Exists(FindCgroupBase().root + started.cgroup));
+  }
 }
 
 TEST_F(ShimLauncherTest, OutputGoesToItsFilesAndTheTailComesBack) {

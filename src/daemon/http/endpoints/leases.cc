@@ -260,9 +260,9 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
     return Unit{};
   }
   services.ask_name(asked->owner.uid, [services, asked = *std::move(asked), caller = call.caller,
-                                       reply](const Result<base::KnownUser>& known) {
-    if (!known) return reply(std::unexpected(known.error()));
-    const Caller owner{asked.owner.uid, asked.owner.gid, known->name, false};
+                                       reply](const Result<base::KnownUser>& user) {
+    if (!user) return reply(std::unexpected(user.error()));
+    const Caller owner{asked.owner.uid, asked.owner.gid, user->name, false};
     const auto submit = [services, owner, caller, reply](const LeaseAsked& what) {
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));

@@ -203,7 +203,9 @@ TEST_F(LeasesTest, WhatIsNobodysBusinessOrMakesNoSenseIsRefused) {
   EXPECT_EQ(Ask(Services(), &AdoptLease, By(me_, "1")).status, 409) << "no process is named";
   EXPECT_EQ(Make(R"(,"pid":4194000)").status, 409);
   EXPECT_EQ(Make(R"(,"pid":0)").status, 400);
-  if (::getuid() == 0) EXPECT_EQ(Make(R"(,"pid":1)").status, 409) << "everything lives below it";
+  if (::getuid() == 0) {
+    EXPECT_EQ(Make(R"(,"pid":1)").status, 409) << "everything lives below it";
+  }
   EXPECT_EQ(Make("", R"(,"array_index":3)").status, 400);
   EXPECT_EQ(Make(R"(,"other":1)").status, 400);
   const core::TaskId task = SubmitHeld();

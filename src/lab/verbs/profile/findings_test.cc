@@ -51,7 +51,9 @@ TEST(SlowdownOf, CountsTheTimeWithoutNeighboursAsAlone) {
   for (const Case& each : cases) {
     const auto slowdown = SlowdownOf(100, {0, 150}, each.others, each.neighbours);
     ASSERT_EQ(slowdown.has_value(), each.slowdown.has_value()) << each.name;
-    if (slowdown) EXPECT_NEAR(*slowdown, *each.slowdown, 1e-3) << each.name;
+    if (slowdown) {
+      EXPECT_NEAR(*slowdown, *each.slowdown, 1e-3) << each.name;
+    }
   }
 }
 
