@@ -18,6 +18,7 @@ launch() {
 method = "$1"
 mps_control = "$bin/carma-simmps"
 mps_dir = "$sockets/mps"
+streams_sm_cap = false
 [policy]
 sm_cap = false
 settle = false
