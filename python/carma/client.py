@@ -207,12 +207,13 @@ class Client:
         """The task in its present state."""
         return Task.of(self.get(f"/v1/tasks/{number_of(task)}"))
 
-    def list(self, state: str = "", user: str = "", name: str = "", limit: int = PAGE, newest_first: bool = False) -> List[Task]:
+    def list(self, state: str = "", user: str = "", name: str = "", limit: int = PAGE, newest_first: bool = False, account: str = "",
+             qos: str = "") -> List[Task]:
         """Unfinished tasks, or those in some states ("failed,running", "all"), oldest first."""
         tasks: List[Task] = []
         before = None
         while len(tasks) < limit:
-            query = {"state": state, "user": user, "name": name, "limit": min(limit - len(tasks), PAGE),
+            query = {"state": state, "user": user, "name": name, "account": account, "qos": qos, "limit": min(limit - len(tasks), PAGE),
                      "order": "desc" if newest_first else "asc", "before": before}
             page = self.get("/v1/tasks?" + urlencode({key: value for key, value in query.items() if value not in ("", None)}))
             tasks += [Task.of(view) for view in page["tasks"]]

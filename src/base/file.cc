@@ -85,7 +85,14 @@ Result<Unit> Replace(const std::string& path, std::string_view data, unsigned mo
 }  // namespace
 
 Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, unsigned mode) {
-  return Replace(path, data, mode, nullptr);
+  std::error_code error;
+  const std::string file = std::filesystem::canonical(path, error).string();
+  struct stat before {};
+  if (::stat(path.c_str(), &before) != 0) return Replace(path, data, mode, nullptr);
+  if (!error && S_ISREG(before.st_mode)) return Replace(file, data, mode, nullptr);
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const Result<Unit> written = fd ? WriteAll(fd.get(), data) : FailErrno(errno, "open");
+  return written ? written : Wrap(written.error(), path);
 }
 
 Result<Unit> RewriteFileAtomic(const std::string& path, std::string_view data) {

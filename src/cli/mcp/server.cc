@@ -56,7 +56,9 @@ Json OfList() {
   return Object(
       {{"state", Text("only these states: running, queued, failed, oom …; all: also ended tasks")},
        {"user", Text("only tasks of this user")},
-       {"name", Text("only tasks with this name")}});
+       {"name", Text("only tasks with this name")},
+       {"account", Text("only tasks of this account")},
+       {"class", Text("only tasks of this class")}});
 }
 Json OfNothing() {
   return Object(Json::object());
@@ -132,7 +134,7 @@ Result<Words> LogsWords(const Json& arguments) {
 
 Result<Words> ListWords(const Json& arguments) {
   Words words{"list"};
-  for (const char* name : {"state", "user", "name"}) {
+  for (const char* name : {"state", "user", "name", "account", "class"}) {
     const std::string value = CARMA_TRY(TextOf(arguments, name));
     if (!value.empty()) words.push_back(fmt::format("--{}={}", name, value));
   }
@@ -184,7 +186,7 @@ Result<Words> EstimateWords(const Json& arguments) {
 }
 
 constexpr std::array kTools{
-    Tool{"list", "List unfinished tasks, or tasks by state, user and name", &OfList, &ListWords},
+    Tool{"list", "List unfinished tasks, or tasks by state, user, name, account and class", &OfList, &ListWords},
     Tool{"gpus", "List GPUs with their memory, activity and tasks", &OfNothing, &GpusWords},
     Tool{"show", "Show the details of one task", &OfTask, &VerbOfTask<kShow>},
     Tool{"explain", "Explain why a task waits, GPU by GPU, or how it ended", &OfTask,

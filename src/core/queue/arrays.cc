@@ -12,25 +12,28 @@ bool Arrays::Admit(const TaskRecord& task) {
   if (places.admitted.contains(task.id)) return true;
   if (std::cmp_less(places.admitted.size(), task.request->array_limit)) {
     places.admitted.insert(task.id);
+    places.waiting.erase(task.id);
     return true;
   }
   places.waiting.insert(task.id);
   return false;
 }
 
-std::optional<TaskId> Arrays::Leave(const TaskRecord& task) {
+void Arrays::Leave(const TaskRecord& task) {
+  if (!task.request->array) return;
+  const auto at = arrays_.find(*task.request->array);
+  if (at == arrays_.end()) return;
+  at->second.waiting.erase(task.id);
+  at->second.admitted.erase(task.id);
+  if (at->second.admitted.empty() && at->second.waiting.empty()) arrays_.erase(at);
+}
+
+std::optional<TaskId> Arrays::Next(const TaskRecord& task) const {
   if (!task.request->array) return std::nullopt;
   const auto at = arrays_.find(*task.request->array);
-  if (at == arrays_.end()) return std::nullopt;
-  Places& places = at->second;
-  places.waiting.erase(task.id);
-  std::optional<TaskId> next;
-  if (places.admitted.erase(task.id) > 0 && !places.waiting.empty()) {
-    next = *places.waiting.begin();
-    places.waiting.erase(places.waiting.begin());
-  }
-  if (places.admitted.empty() && places.waiting.empty()) arrays_.erase(at);
-  return next;
+  const bool has_room = at != arrays_.end() && !at->second.waiting.empty() &&
+                        std::cmp_less(at->second.admitted.size(), task.request->array_limit);
+  return has_room ? std::optional(*at->second.waiting.begin()) : std::nullopt;
 }
 
 }  // namespace carma::core

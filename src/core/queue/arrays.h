@@ -18,9 +18,10 @@ class Arrays {
 
   // True: the task now has a place of its array, or needs none. False: it waits for one.
   bool Admit(const TaskRecord& task);
-  // The task no longer runs, queues or waits for a place. Returns the task to admit instead; empty:
-  // none waits, or the task had no place.
-  std::optional<TaskId> Leave(const TaskRecord& task);
+  // The task no longer runs, queues or waits for a place.
+  void Leave(const TaskRecord& task);
+  // The first task of this task's array that waits although a place is free; empty: none does.
+  std::optional<TaskId> Next(const TaskRecord& task) const;
 
   // The arrays by their first task; those without admitted or waiting tasks are dropped.
   const std::map<TaskId, Places>& all() const { return arrays_; }

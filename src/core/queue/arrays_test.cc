@@ -62,6 +62,17 @@ TEST_F(ArrayLimit, ATaskThatCannotGoOnGivesItsPlaceAway) {
   EXPECT_EQ(Running(), (std::vector<std::uint64_t>{3}));
 }
 
+TEST_F(ArrayLimit, TasksThatLeaveTogetherGiveAllTheirPlacesAway) {
+  for (std::uint64_t id = 1; id <= 9; ++id) Submit(id, 2);
+  const auto cancel = [](std::uint64_t id) { return CancelRequested{TaskId{id}, "ada"}; };
+  core_.HandleAll(now_, std::vector<Event>{TaskExited{TaskId{1}, 1, {}}, cancel(3)});
+  EXPECT_EQ(Running(), (std::vector<std::uint64_t>{2, 4}));
+  core_.HandleAll(now_, std::vector<Event>{TaskExited{TaskId{2}, 1, {}},
+                                           TaskExited{TaskId{4}, 1, {}}, cancel(5), cancel(7)});
+  EXPECT_EQ(Running(), (std::vector<std::uint64_t>{6, 8}));
+  EXPECT_EQ(core_.CheckBooks(), std::nullopt) << *core_.CheckBooks();
+}
+
 TEST_F(ArrayLimit, RunningTasksOfAnEarlierLifeCount) {
   TaskRecord running;
   running.id = TaskId{1};
@@ -89,10 +100,13 @@ TEST(Arrays, APlaceThatIsLeftGoesToTheNextInOrderOfSubmission) {
   EXPECT_TRUE(arrays.Admit(Member(1, 1))) << "it has its place already";
   EXPECT_FALSE(arrays.Admit(Member(3, 1)));
   EXPECT_FALSE(arrays.Admit(Member(2, 1)));
-  EXPECT_EQ(arrays.Leave(Member(3, 1)), std::nullopt) << "it had none";
-  EXPECT_EQ(arrays.Leave(Member(1, 1)), TaskId{2});
+  arrays.Leave(Member(3, 1));
+  EXPECT_EQ(arrays.Next(Member(3, 1)), std::nullopt) << "it had no place";
+  arrays.Leave(Member(1, 1));
+  EXPECT_EQ(arrays.Next(Member(1, 1)), TaskId{2});
   EXPECT_TRUE(arrays.Admit(Member(2, 1)));
-  EXPECT_EQ(arrays.Leave(Member(2, 1)), std::nullopt);
+  arrays.Leave(Member(2, 1));
+  EXPECT_EQ(arrays.Next(Member(2, 1)), std::nullopt);
   EXPECT_TRUE(arrays.all().empty());
 }
 
@@ -100,7 +114,8 @@ TEST(Arrays, WhoHasNoLimitNeedsNoPlace) {
   Arrays arrays;
   EXPECT_TRUE(arrays.Admit(Member(1, 0)));
   EXPECT_TRUE(arrays.Admit(TaskRecord{}));
-  EXPECT_EQ(arrays.Leave(Member(1, 0)), std::nullopt);
+  arrays.Leave(Member(1, 0));
+  EXPECT_EQ(arrays.Next(Member(1, 0)), std::nullopt);
   EXPECT_TRUE(arrays.all().empty());
 }
 

@@ -46,6 +46,10 @@ std::optional<std::string> CheckArrays(const State& state) {
       if (state.queue.PlaceOf(id) == Place::kArray) continue;
       return fmt::format("task {} waits for its array but is queued elsewhere", id);
     }
+    if (places.waiting.empty()) continue;
+    const TaskId next = *places.waiting.begin();
+    if (state.arrays.Next(state.tasks.at(next)) && !state.unsorted.contains(next))
+      return fmt::format("task {} waits for a place of its array that is free", next);
   }
   return std::nullopt;
 }

@@ -28,12 +28,17 @@ bool WaitsForGpusNow(const State& state, const TaskRecord& task, Place place) {
   return before && waits_for_others(*before) && !waits_for_others(place);
 }
 
+void SortNextOfArray(State& state, const TaskRecord& task) {
+  if (const std::optional<TaskId> next = state.arrays.Next(task)) state.unsorted.insert(*next);
+}
+
 void SortIn(State& state, TaskRecord& task) {
   if (std::optional<Reason> never = NeverMetDependency(task, state.tasks))
     return state.Finish(task, TaskState::kCancelled, *std::move(never));
   Place place = PlaceFor(state, task);
   if (place == Place::kEligible) {
     if (!state.arrays.Admit(task)) place = Place::kArray;
+    SortNextOfArray(state, task);
   } else if (place != Place::kOverlooked) {
     LeaveArray(state, task);
   }
@@ -66,7 +71,8 @@ void PutInQueue(State& state, const TaskRecord& task, Place place, Time due, Tim
 }
 
 void LeaveArray(State& state, const TaskRecord& task) {
-  if (const std::optional<TaskId> next = state.arrays.Leave(task)) state.unsorted.insert(*next);
+  state.arrays.Leave(task);
+  SortNextOfArray(state, task);
 }
 
 Time EarliestStart(const TaskRecord& task) {
