@@ -94,7 +94,7 @@ class NvidiaMps : public Branch {
   std::string Log(const std::string& name) const {
     return ReadText(task::MpsLogDir(setup_.dir, id_) + "/" + name);
   }
-  std::vector<pid_t> Processes() const {
+  std::vector<base::ProcessId> Processes() const {
     return task::ProcessesWithVariable(id_.uid, "CUDA_MPS_PIPE_DIRECTORY=" + Pipes());
   }
   void ExpectNothingLeft() const {

@@ -63,6 +63,28 @@ TEST_F(SlurmScripts, ProcessesPerNodeAreStartedWithTheirRanks) {
                                                   "rank 2 of 4, 4", "rank 3 of 4, 4"));
 }
 
+TEST_F(SlurmScripts, ProcessesOfAStepShareOneOutputFile) {
+  WriteText(site.out_dir() + "/step.log", "of an earlier run\n", 0644);
+  const std::string script =
+      WriteScript("shared.sh",
+                  "#SBATCH --ntasks=4\nsrun -o step.log sh -c 'echo $SLURM_PROCID'\n"
+                  "sort step.log\n");
+  const std::uint64_t id = site.Submit({"-D", site.out_dir(), script});
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+  EXPECT_THAT(LinesOf(id), ::testing::ElementsAre("0", "1", "2", "3"));
+}
+
+TEST_F(SlurmScripts, TheNumberOfAnArrayMeansAllOfIt) {
+  const std::string script =
+      WriteScript("ends.sh",
+                  "#SBATCH -G 0\njob=$(sbatch --parsable --array=0-2 --hold --wrap 'sleep 600')\n"
+                  "scontrol release $job\nscancel $job\necho $job\n");
+  const std::uint64_t id = site.Submit({"-D", site.out_dir(), script});
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+  for (std::uint64_t member = id + 1; member <= id + 3; ++member)
+    EXPECT_EQ(site.Await(member).state, "cancelled");
+}
+
 TEST_F(SlurmScripts, EachProcessSeesTheGpuOfItsOwn) {
   const std::string script = WriteScript(
       "own.sh", "#SBATCH --ntasks=2 --gpus-per-task=1\nsrun printenv CUDA_VISIBLE_DEVICES\n");

@@ -49,10 +49,10 @@ def cancel(tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> Sequence[Task]:
 
 
 def list(state: str = "", user: str = "", name: str = "", limit: int = PAGE,  # pylint: disable=redefined-builtin
-         newest_first: bool = False) -> Sequence[Task]:
+         newest_first: bool = False, account: str = "", qos: str = "") -> Sequence[Task]:
     """Client().list()."""
     with Client() as client:
-        return client.list(state, user, name, limit, newest_first)
+        return client.list(state, user, name, limit, newest_first, account, qos)
 
 
 def map(function: Callable[..., Any], *arguments: Iterable[Any],  # pylint: disable=redefined-builtin

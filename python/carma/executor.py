@@ -28,6 +28,11 @@ else:
     _Future = concurrent.futures.Future
 
 
+def private(path: str, flags: int) -> int:
+    """Opens a file that only its owner may use: pickles can run code."""
+    return os.open(path, flags, 0o600)
+
+
 class TaskFuture(_Future):
     """A future with its task. Tasks outlive the program that waits for them: their results stay in the executor's folder."""
 
@@ -170,12 +175,12 @@ class Executor(concurrent.futures.Executor):
     def _submit(self, calls: List[Any], array: bool = False) -> List[TaskFuture]:
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")
-        os.makedirs(self.folder, exist_ok=True)
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
         futures = [TaskFuture(self.client, os.path.join(self.folder, uuid.uuid4().hex + ".call")) for _ in calls]
         for future, call in zip(futures, calls):
             text = pickle.dumps({"sys_path": [os.path.abspath(each) for each in sys.path], "main": _main_path(),
                                  "call": _pickled(call)})
-            with open(future.path, "wb") as file:
+            with open(future.path, "wb", opener=private) as file:
                 file.write(text)
         options = dict(self.options)
         options.setdefault("name", getattr(calls[0][0], "__name__", "call") if calls else None)

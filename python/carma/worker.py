@@ -11,7 +11,7 @@ import types
 from typing import Any, Optional, Tuple
 
 from . import client
-from .executor import RESULT
+from .executor import RESULT, private
 
 
 def use_main(path: Optional[str]) -> None:
@@ -49,7 +49,7 @@ def leave(path: str, outcome: Tuple[bool, Any, str]) -> None:
         said = outcome[2] or "".join(traceback.format_exception_only(type(error), error))
         text = pickle.dumps((False, RuntimeError(f"the {what} cannot be pickled: {error}"), said))
     temporary = f"{path}{RESULT}.{os.getpid()}"
-    with open(temporary, "wb") as file:
+    with open(temporary, "wb", opener=private) as file:
         file.write(text)
     os.replace(temporary, path + RESULT)
 

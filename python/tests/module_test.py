@@ -179,6 +179,7 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual({task.state for task in carma.cancel(held)}, {"cancelled"})
         self.assertEqual(carma.list(name="held"), [])
         self.assertEqual(len(carma.list(name="held", state="cancelled", limit=1)), 1)
+        self.assertEqual(carma.list("all", name="held", qos="background"), [])
 
     def test_waiting_has_an_end(self):
         task = carma.submit(["true"], hold=True, cwd=self.folder)
@@ -226,6 +227,10 @@ class ModuleTest(unittest.TestCase):
             seen = list(gpus.map(gpus_seen, range(3), timeout=LIMIT_S))
         self.assertEqual(len([uuid for uuid in seen if uuid.startswith("GPU-")]), 3)
         self.assertEqual(self.client.show(future.task).name, "twice")
+        self.assertEqual(os.stat(self.path("jobs")).st_mode & 0o777, 0o700)
+        for name in os.listdir(self.path("jobs")):
+            if not name.endswith(".out"):
+                self.assertEqual(os.stat(self.path(f"jobs/{name}")).st_mode & 0o777, 0o600, name)
         with open(self.path(f"jobs/{future.task.id}.out"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "twice\n")
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
 #include "base/standard_streams.h"
 #include "task/shim/slurm_calls.h"
 
@@ -16,7 +17,7 @@ int main(int argc, char** argv) {
   std::string_view name = argv[0];
   name.remove_prefix(name.rfind('/') + 1);
   const std::vector<std::string> words(argv + 1, argv + argc);
-  const std::map<std::string, std::string> environment = carma::task::OwnEnvironment();
+  const std::map<std::string, std::string> environment = carma::base::OwnEnvironment();
   if (name == "sbatch") return carma::task::RunSbatch(words, environment);
   if (name == "scancel") return carma::task::RunScancel(words, environment);
   if (name == "scontrol") return carma::task::RunScontrol(words, environment);

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "base/unique_fd.h"
 
@@ -68,7 +69,7 @@ Result<Unit> Replace(const std::string& path, std::string_view data, unsigned mo
                      const struct stat* like) {
   const std::string temporary = path + ".tmp." + std::to_string(::getpid());
   UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-  if (!fd) return FailErrno(errno, temporary);
+  if (!fd) return FailErrno(errno, path);
   Result<Unit> written = Fill(fd.get(), data, like);
   if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
     written = FailErrno(errno, "rename");
@@ -150,6 +151,25 @@ std::string ExecutableDir() {
 std::string GetEnv(const char* name, std::string_view fallback) {
   const char* value = std::getenv(name);
   return value != nullptr && *value != '\0' ? std::string(value) : std::string(fallback);
+}
+
+std::map<std::string, std::string> OwnEnvironment() {
+  std::map<std::string, std::string> environment;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
+    const std::string_view pair = *each;
+    const std::size_t equals = pair.find('=');
+    if (equals != std::string_view::npos && equals > 0)
+      environment.emplace(pair.substr(0, equals), pair.substr(equals + 1));
+  }
+  return environment;
+}
+
+std::string FindOnPath(std::string_view search, std::string_view name) {
+  for (const std::string_view folder : Split(search, ':')) {
+    std::string program = std::string(folder).append("/").append(name);
+    if (folder.starts_with('/') && IsProgram(program)) return program;
+  }
+  return "";
 }
 
 }  // namespace carma::base

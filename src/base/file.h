@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -29,5 +30,9 @@ bool IsProgram(const std::string& path);
 // Folder of the running executable, for programs and data installed with it.
 std::string ExecutableDir();
 std::string GetEnv(const char* name, std::string_view fallback = "");
+// The variables of this process.
+std::map<std::string, std::string> OwnEnvironment();
+// The first such program in an absolute folder of `search`, as in $PATH; empty: there is none.
+std::string FindOnPath(std::string_view search, std::string_view name);
 
 }  // namespace carma::base

@@ -30,6 +30,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   stat.parent = static_cast<pid_t>(ParseInt(words[1]).value_or(0));
   stat.group = static_cast<pid_t>(ParseInt(words[2]).value_or(0));
   stat.session = static_cast<pid_t>(ParseInt(words[3]).value_or(0));
+  stat.threads = static_cast<int>(ParseInt(words[17]).value_or(0));
   stat.id = {pid, static_cast<std::uint64_t>(ParseInt(words[19]).value_or(0))};
   return stat;
 }

@@ -21,9 +21,10 @@ struct ProcessStat {
   pid_t group = 0;
   pid_t session = 0;
   char state = '?';
+  int threads = 0;
   std::string command;
-  // Ended: not yet reaped, or being reaped.
-  bool dead() const { return state == 'Z' || state == 'X'; }
+  // Ended: not yet reaped, or being reaped. While other threads run, only the first has ended.
+  bool dead() const { return (state == 'Z' || state == 'X') && threads <= 1; }
 };
 
 // Empty: no such process.

@@ -29,6 +29,8 @@ Result<TaskRange> ParsePiece(std::string_view piece) {
   }
   if (const std::size_t bar = piece.find('_'); bar != std::string_view::npos) {
     const auto array = ParseId(piece.substr(0, bar));
+    if (array && piece.substr(bar) == "_*")
+      return TaskRange{.first = *array, .last = *array, .whole = true};
     const auto index = base::ParseInt(piece.substr(bar + 1));
     if (!array || !index || *index < 0) return bad;
     return TaskRange{.first = *array, .last = *array, .index = *index};

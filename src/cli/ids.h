@@ -1,5 +1,5 @@
-// Names of tasks on the command line: "42", "42,43", "40-45", "40_3" (index 3 of array 40), "@" (my
-// last), "@~2" (two before it).
+// Names of tasks on the command line: "42", "42,43", "40-45", "40_3" (index 3 of array 40), "40_*"
+// (all of array 40), "@" (my last), "@~2" (two before it).
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct TaskRange {
   bool own = false;                        // use `back`, not the numbers
   std::uint64_t back = 0;                  // 0: my last one
   std::optional<std::int64_t> index = {};  // "40_3": the member with index 3 of array 40
+  bool whole = false;                      // "40_*": array 40; a task that is none: itself
   friend bool operator==(const TaskRange&, const TaskRange&) = default;
 };
 

@@ -10,6 +10,7 @@ TEST(Ids, ReadEveryForm) {
   const std::pair<std::vector<std::string>, std::vector<std::uint64_t>> cases[] = {
       {{"42"}, {42}},         {{"42,43"}, {42, 43}}, {{"40-42", "7"}, {40, 41, 42, 7}},
       {{"5,4-6"}, {5, 4, 6}}, {{"@"}, {90}},         {{"@~2,@"}, {70, 90}},
+      {{"40_*"}, {40}},
   };
   for (const auto& [words, ids] : cases) {
     const auto ranges = ParseTaskRanges(words);

@@ -2,8 +2,13 @@
 #include "cli/syntax.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
 #include <map>
 #include <optional>
+#include <type_traits>
+
+#include "base/text.h"
 
 namespace carma::cli {
 namespace {
@@ -107,10 +112,24 @@ Syntax Syntax::TakesVerb() const {
   return Syntax(app_->require_subcommand(0, 1));
 }
 
+namespace {
+
+std::string CheckFinite(const std::string& text) {
+  const bool finite = std::isfinite(std::strtod(text.c_str(), nullptr));
+  return finite ? "" : "expected a number, not '" + base::Printable(text, 40) + "'";
+}
+
+}  // namespace
+
 template <class T>
 Option Syntax::AddOption(const std::string& names, const std::string& value, T& target,
                          const std::string& help) const {
-  return Typed(app_->add_option(names, target, help), value);
+  CLI::Option* option = app_->add_option(names, target, help);
+  constexpr bool kNumber = std::is_same_v<T, double> || std::is_same_v<T, std::optional<double>> ||
+                           std::is_same_v<T, std::vector<double>>;
+  // "nan" passes every range.
+  if constexpr (kNumber) option->check(CLI::Validator(CheckFinite, ""));
+  return Typed(option, value);
 }
 
 using Text = const std::string&;

@@ -560,9 +560,4 @@ const Key* FindKey(std::string_view name) {
   return nullptr;
 }
 
-std::optional<std::string> DidYouMean(std::string_view word, const std::vector<std::string>& known,
-                                      std::size_t near) {
-  return base::DidYouMean(word, known, near);
-}
-
 }  // namespace carma::config

@@ -48,8 +48,4 @@ struct Key {
 const std::vector<Key>& AllKeys();
 const Key* FindKey(std::string_view name);
 
-// The known word closest to a mistyped one; empty if none is within `near` changed letters.
-std::optional<std::string> DidYouMean(std::string_view word, const std::vector<std::string>& known,
-                                      std::size_t near);
-
 }  // namespace carma::config

@@ -9,14 +9,13 @@
 #include <system_error>
 
 #include "base/file.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "config/keys.h"
 #include "config/names.h"
 #include "config/toml_text.h"
 #include "core/scheduler/published_rules.h"
-
-extern char** environ;
 
 namespace carma::config {
 
@@ -60,13 +59,21 @@ std::optional<std::string> NearestKey(const std::string& name) {
   for (const Key& key : AllKeys()) {
     if (key.name.ends_with("." + name)) return key.name;
   }
-  return DidYouMean(name, KeyNames(), 3);
+  return base::DidYouMean(name, KeyNames(), 3);
 }
 
 // The keys whose values a mapper brings along (core::MapperValues).
 constexpr std::array<std::string_view, 6> kKeysOfMapper{"policy.sm_cap",   "policy.margin",
                                                         "policy.floor",    "policy.min_gain",
                                                         "policy.backfill", "policy.pass_limit"};
+
+}  // namespace
+
+bool FollowsMapper(std::string_view key) {
+  return std::ranges::find(kKeysOfMapper, key) != kKeysOfMapper.end();
+}
+
+namespace {
 
 // Under streams few tasks share a GPU and the head of the queue waits long, so others may pass it.
 constexpr std::string_view kTurnsMapper = "magm";
@@ -155,7 +162,7 @@ class Loading {
     }
     for (const auto& [name, value] : environment) {
       if (!name.starts_with("CARMA_") || std::ranges::count(variables, name) > 0) continue;
-      const std::optional<std::string> nearest = DidYouMean(name, variables, 2);
+      const std::optional<std::string> nearest = base::DidYouMean(name, variables, 2);
       if (nearest) Note({ErrorCode::kInvalid, name + ": no such key" + Suggest(nearest)});
     }
     return Unit{};
@@ -388,13 +395,9 @@ std::string OwnSocketPath(const std::string& runtime_dir) {
 Sources StandardSources(const std::optional<std::string>& file, bool root) {
   Sources sources;
   sources.root = root;
-  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
-    const std::string_view variable = *each;
-    const std::size_t equals = variable.find('=');
-    const std::string name(variable.substr(0, equals));
-    if (equals == std::string_view::npos) continue;
+  for (const auto& [name, value] : base::OwnEnvironment()) {
     if (name.starts_with("CARMA_") || name == "HOME" || name.starts_with("XDG_"))
-      sources.environment[name] = variable.substr(equals + 1);
+      sources.environment[name] = value;
   }
   if (file) {
     sources.files.emplace_back(*file, false);

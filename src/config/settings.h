@@ -162,6 +162,8 @@ Sources StandardSources(const std::optional<std::string>& file, bool root);
 // Errors: kInvalid "path:line: section.key: expected …" for syntax, unknown keys, wrong types,
 // values out of range, and keys that contradict each other; kNotFound for a missing file.
 Result<Loaded> Load(const Sources& sources);
+// Whether the mapper sets this key where nobody does.
+bool FollowsMapper(std::string_view key);
 
 // The result of reading a running daemon's configuration again.
 struct Reread {

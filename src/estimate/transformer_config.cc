@@ -151,7 +151,8 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   config.token_pixels = patch;
   config.text_tokens = 1;  // that stands for the whole image
   config.positions = (image / patch) * (image / patch) + config.text_tokens;
-  config.other_parameters = static_cast<double>(channels * patch * patch * config.hidden);
+  config.other_parameters =
+      static_cast<double>(channels * patch * patch) * static_cast<double>(config.hidden);
   bool gated = false;
   in.Get("use_swiglu_ffn", gated);
   if (!gated) return;

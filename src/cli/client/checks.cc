@@ -85,8 +85,9 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
   std::vector<std::string> names;
   for (const std::string_view folder : base::Split(path->second, ':')) {
     std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator(std::string(folder), ignored))
-      names.push_back(entry.path().filename());
+    for (std::filesystem::directory_iterator at(std::string(folder), ignored), end; at != end;
+         at.increment(ignored))
+      names.push_back(at->path().filename());
   }
   const std::optional<std::string> meant = base::DidYouMean(program, names, 1);
   return meant ? ", did you mean " + *meant + "?" : "";
@@ -286,8 +287,9 @@ std::string SimilarFile(const std::string& path) {
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   std::vector<std::string> names;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    names.push_back(entry.path().filename());
+  for (std::filesystem::directory_iterator at(folder, ignored), end; at != end;
+       at.increment(ignored)) {
+    names.push_back(at->path().filename());
     if (names.size() > 10'000) break;
   }
   return base::Suggestion(path.substr(slash + 1), names);

@@ -219,10 +219,10 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
   return *id;
 }
 
-// ":81:82:83" of all tasks of the array that a task named in a dependency stands for: my last one
-// (`own`) for its array, the first of an array for all of it, as in Slurm.
-std::string WholeArray(Context& context, std::uint64_t id, bool own) {
-  const std::string alone = ":" + std::to_string(id);
+// The tasks that one stands for in a dependency, and in Slurm's calls: my last one (`own`) for its
+// array, the first of an array for all of it.
+TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
+  const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);
   // The daemon's message names the fault.
   if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
@@ -232,10 +232,7 @@ std::string WholeArray(Context& context, std::uint64_t id, bool own) {
         const auto other = GetTask(context.client(), each);
         return !other || other->value.array_id != first;
       });
-  std::string all;
-  for (std::uint64_t each = first; each < end.value_or(id + 1); ++each)
-    all += ":" + std::to_string(each);
-  return all;
+  return {.first = first, .last = end.value_or(id + 1) - 1};
 }
 
 }  // namespace
@@ -245,6 +242,7 @@ Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<st
   if (words.empty()) words.push_back(fallback);
   auto ranges = CARMA_TRY(ParseTaskRanges(words));
   for (TaskRange& range : ranges) {
+    if (range.whole) range = WholeArray(context, range.first, false);
     if (!range.index) continue;
     const auto member = CARMA_TRY(MemberOf(context, range.first, *range.index));
     range = {.first = member, .last = member};
@@ -279,12 +277,14 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings) {
         const bool own = words[i].starts_with('@');
         const bool one = own || base::ParseInt(words[i]).has_value();
         for (const std::uint64_t id : *ids) {
-          const std::string all = one ? WholeArray(context, id, own) : ":" + std::to_string(id);
-          if (one && words[0] == "afternotok" && all.find(':', 1) != all.npos)
+          const TaskRange all =
+              one ? WholeArray(context, id, own) : TaskRange{.first = id, .last = id};
+          if (one && words[0] == "afternotok" && all.first != all.last)
             Warn(context, fmt::format("--dependency: afternotok:{} needs every task of the array "
                                       "to fail (in Slurm: one of them)",
                                       words[i]));
-          meant += all;
+          for (std::uint64_t each = all.first; each <= all.last; ++each)
+            meant += ":" + std::to_string(each);
         }
       }
     }

@@ -150,7 +150,10 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
                     : ResolveTasks(context, flags.tasks, "", Last::kArray);
   if (!ids) return context.Fail(ids.error());
   // Tasks of an array may have ended.
-  const bool array = flags.tasks == std::vector<std::string>{"@"} && ids->size() > 1;
+  const auto names_array = [](const std::string& word) {
+    return word == "@" || word.ends_with("_*");
+  };
+  const bool array = ids->size() > 1 && !chosen && std::ranges::all_of(flags.tasks, names_array);
   if (array && newest_first) std::ranges::reverse(*ids);
   if (ids->empty() && !context.json)
     Warn(context, verb + ": no waiting or running task matches; nothing was changed");

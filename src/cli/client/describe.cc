@@ -21,8 +21,6 @@
 #include "task/describe/script.h"
 #include "task/describe/sweep.h"
 
-extern char** environ;
-
 namespace carma::cli {
 namespace {
 
@@ -87,13 +85,7 @@ Result<task::SubmitterContext> CallerContext() {
   const mode_t umask = ::umask(0);  // the only way to ask is to set it
   ::umask(umask);
   caller.umask = task::UmaskText(umask);
-  for (char** entry = environ; *entry; ++entry) {
-    const char* equals = std::strchr(*entry, '=');
-    if (equals && equals != *entry) {
-      caller.environment.emplace(std::string(*entry, static_cast<std::size_t>(equals - *entry)),
-                                 equals + 1);
-    }
-  }
+  caller.environment = base::OwnEnvironment();
   return caller;
 }
 

@@ -29,15 +29,16 @@ Result<Unit> OutputReader::Open() {
   return Unit{};
 }
 
-Result<Unit> OutputReader::SkipToLast(std::int64_t lines) {
+Result<Unit> OutputReader::SkipToLast(std::int64_t lines, std::int64_t most) {
   struct stat found {};
   if (::fstat(fd_.get(), &found) != 0) return FailErrno(errno, "stat " + path_);
   std::array<char, kBlock> block;
   std::int64_t at = found.st_size;
   std::int64_t newlines = 0;
   bool last_byte = true;  // the newline that ends the last line begins no further one
-  offset_ = lines == 0 ? at : 0;
-  while (lines > 0 && at > 0) {
+  const std::int64_t first = std::max<std::int64_t>(at - most, 0);
+  offset_ = lines == 0 ? at : first;
+  while (lines > 0 && at > first) {
     const auto size = static_cast<std::size_t>(std::min<std::int64_t>(at, kBlock));
     at -= static_cast<std::int64_t>(size);
     const ssize_t n = ::pread(fd_.get(), block.data(), size, at);

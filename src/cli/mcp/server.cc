@@ -180,13 +180,19 @@ Result<Words> SubmitWords(const Json& arguments) {
 }
 
 Result<Words> EstimateWords(const Json& arguments) {
-  Result<Words> words = TextsOf(arguments, "words");
-  if (words) words->insert(words->begin(), "estimate");
+  Words words = CARMA_TRY(TextsOf(arguments, "words"));
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (word.starts_with("--run") || word.starts_with("--reset"))
+      return Invalid("words: {} is not allowed here: it runs or changes something", word);
+  }
+  words.insert(words.begin(), "estimate");
   return words;
 }
 
 constexpr std::array kTools{
-    Tool{"list", "List unfinished tasks, or tasks by state, user, name, account and class", &OfList, &ListWords},
+    Tool{"list", "List unfinished tasks, or tasks by state, user, name, account and class", &OfList,
+         &ListWords},
     Tool{"gpus", "List GPUs with their memory, activity and tasks", &OfNothing, &GpusWords},
     Tool{"show", "Show the details of one task", &OfTask, &VerbOfTask<kShow>},
     Tool{"explain", "Explain why a task waits, GPU by GPU, or how it ended", &OfTask,

@@ -71,6 +71,8 @@ TEST_F(Mcp, ArgumentsCannotBecomeOptions) {
            {"explain", {{"task", "--json"}}},
            {"explain", Json::object()},
            {"list", {{"user", "-x"}}},
+           {"estimate", {{"words", {"--run", "sh", "x", "python3", "x.py"}}}},
+           {"estimate", {{"words", Json::array({"--reset-calibration"})}}},
            {"submit", {{"command", {"--batch", "x"}}}},
            {"submit", {{"command", {"true"}}, {"options", {{"batch", "/etc/passwd"}}}}},
            {"preview", {{"command", "true"}}}}) {

@@ -14,8 +14,6 @@
 #include "base/text.h"
 #include "config/keys.h"
 
-extern char** environ;
-
 namespace carma::cli {
 namespace {
 
@@ -91,8 +89,8 @@ std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
 Result<Unit> Carmad::Start(const PilotPlace& place, const PilotBooks& books,
                            const std::map<std::string, std::string>& variables) {
   std::vector<std::string> environment;
-  for (char** each = environ; each != nullptr && *each != nullptr; ++each)
-    environment.emplace_back(*each);
+  for (const auto& [name, value] : base::OwnEnvironment())
+    environment.push_back(name + "=" + value);
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   base::SpawnOptions options;
   options.files = {"/dev/null", "/dev/null", STDERR_FILENO, books.lock_fd()};

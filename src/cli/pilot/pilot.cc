@@ -65,7 +65,7 @@ class Pilot {
 
   // Errors: the reason why it cannot serve.
   Result<Unit> Open() {
-    const config::Environment environment = OwnEnvironment();
+    const config::Environment environment = base::OwnEnvironment();
     allocation_ = CARMA_TRY(ReadAllocation(environment, !flags_.gpus.empty()));
     CARMA_TRY(ReadFlags());
     const config::Loaded configured =
@@ -264,7 +264,7 @@ class Pilot {
 
   void StartCommand() {
     std::vector<std::string> environment;
-    for (const auto& [name, value] : OwnEnvironment()) {
+    for (const auto& [name, value] : base::OwnEnvironment()) {
       if (name != "CARMA_SOCKET") environment.push_back(name + "=" + value);
     }
     environment.push_back("CARMA_SOCKET=" + place_.socket);
@@ -278,6 +278,18 @@ class Pilot {
       return;
     }
     command_ = started->pid;
+    GiveTerminal(command_);
+  }
+
+  // A program at a terminal reads it only as the foreground, or is stopped.
+  static void GiveTerminal(pid_t group) {
+    if (::isatty(STDIN_FILENO) == 0) return;
+    sigset_t stops, before;
+    ::sigemptyset(&stops);
+    ::sigaddset(&stops, SIGTTOU);  // what a background process gets for this
+    ::pthread_sigmask(SIG_BLOCK, &stops, &before);
+    (void)::tcsetpgrp(STDIN_FILENO, group);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   void TakeSignal(int number) {
@@ -316,6 +328,7 @@ class Pilot {
 
   void TakeCommandEnd(int status) {
     command_ = 0;
+    GiveTerminal(::getpgrp());
     command_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (command_code_ != 0)
       return Say("{} ended with code {}", base::Printable(context_.words[0], 100), command_code_);

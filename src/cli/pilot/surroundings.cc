@@ -11,25 +11,12 @@
 
 #include "core/values/reason.h"
 
-extern char** environ;
-
 namespace carma::cli {
 
 base::Time SystemTime() {
   return base::FromMs(std::chrono::duration_cast<std::chrono::milliseconds>(
                           std::chrono::system_clock::now().time_since_epoch())
                           .count());
-}
-
-config::Environment OwnEnvironment() {
-  config::Environment environment;
-  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
-    const std::string_view variable = *each;
-    const std::size_t equals = variable.find('=');
-    if (equals == std::string_view::npos) continue;
-    environment[std::string(variable.substr(0, equals))] = variable.substr(equals + 1);
-  }
-  return environment;
 }
 
 int OwnCpus() {

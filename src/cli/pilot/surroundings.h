@@ -16,7 +16,6 @@
 namespace carma::cli {
 
 base::Time SystemTime();
-config::Environment OwnEnvironment();
 int OwnCpus();
 
 // While it exists, our signals stay pending until they are taken.

@@ -26,8 +26,9 @@ constexpr std::int64_t kOutputLines = 500;
 // The last lines of a task's output, read with the caller's own rights; empty if they do not
 // suffice.
 std::string EndOfOutput(const api::TaskView& task, std::int64_t lines) {
+  constexpr std::int64_t kMostOfLine = 4096;  // a bar that is drawn again and again is one line
   OutputReader reader(task.stdout_path);
-  if (!reader.Open() || !reader.SkipToLast(lines)) return "";
+  if (!reader.Open() || !reader.SkipToLast(lines, lines * kMostOfLine)) return "";
   char* text = nullptr;
   std::size_t size = 0;
   std::FILE* memory = ::open_memstream(&text, &size);

@@ -46,9 +46,10 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
   std::error_code ignored;
   const std::filesystem::path threads = fmt::format("/proc/{}/task", pid);
-  for (const auto& thread : std::filesystem::directory_iterator(threads, ignored)) {
+  for (std::filesystem::directory_iterator at(threads, ignored), end; at != end;
+       at.increment(ignored)) {
     const Result<std::string> text =
-        base::ReadFile(thread.path().string() + "/children", kMaxStatusBytes);
+        base::ReadFile(at->path().string() + "/children", kMaxStatusBytes);
     if (!text) continue;
     for (const std::string_view word : base::SplitWords(*text)) {
       if (const auto child = base::ParseInt(word)) children.push_back(static_cast<pid_t>(*child));
@@ -62,14 +63,15 @@ void AddOutputs(pid_t pid, std::vector<std::string>& outputs) {
   std::error_code ignored;
   int seen = 0;
   const std::string process = fmt::format("/proc/{}", pid);
-  for (const auto& each : std::filesystem::directory_iterator(process + "/fd", ignored)) {
+  for (std::filesystem::directory_iterator at(process + "/fd", ignored), end; at != end;
+       at.increment(ignored)) {
     if (++seen > kMostFiles) break;
-    const std::string path = std::filesystem::read_symlink(each.path(), ignored).string();
+    const std::string path = std::filesystem::read_symlink(at->path(), ignored).string();
     const bool file = path.starts_with('/') && !path.starts_with("/dev/") &&
                       !path.starts_with("/proc/") && !path.ends_with(" (deleted)") &&
                       !base::HasControls(path);
     if (ignored || !file) continue;
-    const std::string number = each.path().filename().string();
+    const std::string number = at->path().filename().string();
     const std::string info = process + "/fdinfo/" + number;
     const std::string flags = base::NamedLine(info, "flags:");
     const int access = static_cast<int>(std::strtoul(flags.c_str(), nullptr, 8)) & O_ACCMODE;

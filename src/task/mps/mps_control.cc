@@ -57,11 +57,9 @@ Result<std::string> FindProgram(const std::string& name) {
     if (::access(name.c_str(), X_OK) == 0) return name;
     return NotFound("there is no program " + name + " (collocation.mps_control)");
   }
-  const std::string path = base::GetEnv("PATH", "/usr/local/bin:/usr/bin:/bin");
-  for (const std::string_view folder : base::Split(path, ':')) {
-    std::string program = std::string(folder) + "/" + name;
-    if (folder.starts_with('/') && ::access(program.c_str(), X_OK) == 0) return program;
-  }
+  std::string program =
+      base::FindOnPath(base::GetEnv("PATH", "/usr/local/bin:/usr/bin:/bin"), name);
+  if (!program.empty()) return program;
   // The value of $PATH is left out, because carma status shows this text to every user.
   return NotFound("there is no program '" + name + "' in carmad's $PATH (collocation.mps_control)");
 }

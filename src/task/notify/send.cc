@@ -21,6 +21,7 @@
 #include "task/describe/notify.h"
 #include "task/notify/forms.h"
 #include "task/process/bounded_run.h"
+#include "task/process/memory_protection.h"
 #include "task/process/process_tree.h"
 #include "task/process/user.h"
 
@@ -65,6 +66,7 @@ RunRequest RequestFor(const NoticeOrder& order, const UserInfo& user) {
 // What went wrong with the program; empty: nothing.
 std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   if (ran.late) return fmt::format("took more than {}", base::FormatSpan(order.limit));
+  if (ran.flood) return "wrote more than 64 MiB";
   const std::string said = LastLine(ran.errors);
   const std::string tail = said.empty() ? "" : ": " + said;
   if (ran.signal != 0) return fmt::format("ended by signal {}{}", ran.signal, tail);
@@ -210,6 +212,7 @@ int RunNotify() {
   if (!order) return Say(Failed(order.error().message));
   const Result<NotifyTarget> target = ParseNotifyTarget(order->target);
   if (!target) return Say(Failed(target.error().message));
+  GiveUpMemoryProtection();
   if (const Result<Unit> taken = TakeRights(*order, *target); !taken)
     return Say(Again(taken.error().message));
   if (const Result<Unit> limited = TakeLimits(*order, *target); !limited)

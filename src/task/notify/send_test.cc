@@ -113,6 +113,7 @@ TEST_F(SendTest, AProgramReadsTheMessageWithoutAShell) {
   EXPECT_EQ(Send(Order(Script("no", "exit 3\n"))).code, kNoticeFailed);
   EXPECT_EQ(Send(Order(Script("later", "exit 75\n"))).code, kNoticeAgain);
   EXPECT_EQ(Send(Order(dir_ + "/none")).code, kNoticeFailed);
+  EXPECT_THAT(Send(Order(Script("flood", "yes\n"))).text, HasSubstr("wrote more than 64 MiB"));
   NoticeOrder slow = Order(Script("slow", "sleep 1000\n"));
   slow.limit = base::Duration(200);
   EXPECT_EQ(Send(slow).code, kNoticeAgain);

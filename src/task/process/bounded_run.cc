@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -17,7 +19,7 @@ namespace carma::task {
 namespace {
 
 // The time for a killed program to end.
-constexpr std::chrono::milliseconds kAfterKill{500};
+constexpr int kAfterKillMs = 500;
 
 std::string Beginning(const base::UniqueFd& file, std::size_t most) {
   std::string text(most, '\0');
@@ -26,16 +28,35 @@ std::string Beginning(const base::UniqueFd& file, std::size_t most) {
   return text;
 }
 
-// False if the time limit came first.
-bool EndsInTime(const base::UniqueFd& process, std::chrono::milliseconds limit) {
+// The memory of outputs is charged to no process, so a program that writes more is ended.
+constexpr std::int64_t kMaxOutputBytes = 64 << 20;
+constexpr int kLookAtOutputMs = 200;
+
+std::int64_t SizeOf(const base::UniqueFd& file) {
+  struct stat facts {};
+  return ::fstat(file.get(), &facts) == 0 ? facts.st_size : 0;
+}
+
+// False if the time limit came first, or too much output.
+bool EndsInTime(const base::UniqueFd& process, std::chrono::milliseconds limit,
+                const base::UniqueFd& output, const base::UniqueFd& errors) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (true) {
+  while (SizeOf(output) + SizeOf(errors) < kMaxOutputBytes) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) return false;
     pollfd end{process.get(), POLLIN, 0};
-    if (::poll(&end, 1, static_cast<int>(left.count()) + 1) == 1) return true;
+    const int patience_ms =
+        static_cast<int>(std::min<std::int64_t>(left.count() + 1, kLookAtOutputMs));
+    if (::poll(&end, 1, patience_ms) == 1) return true;
   }
+  return false;
+}
+
+// True once it has ended.
+bool EndsAfterKill(const base::UniqueFd& process) {
+  pollfd end{process.get(), POLLIN, 0};
+  return ::poll(&end, 1, kAfterKillMs) == 1;
 }
 
 }  // namespace
@@ -60,9 +81,12 @@ Result<RunResult> RunBounded(const RunRequest& request) {
                 fmt::format("{}: {}", request.words.front(), std::strerror(child.error())));
   }
   RunResult result;
-  result.late = !child->process || !EndsInTime(child->process, request.limit);
-  if (result.late) ::kill(-child->pid, SIGKILL);
-  const bool ended = !result.late || EndsInTime(child->process, kAfterKill);
+  result.late = !child->process || !EndsInTime(child->process, request.limit, *output, *errors);
+  const bool killed = result.late;
+  if (killed) ::kill(-child->pid, SIGKILL);
+  result.flood = killed && SizeOf(*output) + SizeOf(*errors) >= kMaxOutputBytes;
+  result.late = killed && !result.flood;
+  const bool ended = !killed || EndsAfterKill(child->process);
   int status = SIGKILL;
   while (::waitpid(child->pid, &status, ended ? 0 : WNOHANG) < 0 && errno == EINTR) {
   }

@@ -25,6 +25,7 @@ struct RunResult {
   int exit_code = 0;
   int signal = 0;      // 0: it exited
   bool late = false;   // it was killed at the limit
+  bool flood = false;  // it was killed because of its output, more than 64 MiB
   std::string output;  // the beginning of both
   std::string errors;
 };

@@ -64,16 +64,18 @@ bool Catches(const base::ProcessId& process, int signal) {
   return (std::strtoull(mask.c_str(), nullptr, 16) >> (signal - 1)) % 2 == 1;
 }
 
-std::vector<pid_t> ProcessesWithVariable(uid_t uid, const std::string& assignment) {
-  std::vector<pid_t> found;
+std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string& assignment) {
+  std::vector<base::ProcessId> found;
   for (const pid_t pid : AllProcesses()) {
     if (!BelongsTo(pid, uid)) continue;
+    const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+    if (!stat) continue;
     const Result<std::string> text =
         base::ReadFile("/proc/" + std::to_string(pid) + "/environ", kMaxEnvironmentBytes);
     if (!text) continue;
     for (const std::string_view variable : base::Split(*text, '\0')) {
       if (variable != assignment) continue;
-      found.push_back(pid);
+      found.push_back(stat->id);
       break;
     }
   }
@@ -107,14 +109,14 @@ void Tell(const base::ProcessId& process, std::initializer_list<int> signals) {
   for (const int number : signals) (void)base::SendSignal(fd, number);
 }
 
-std::vector<pid_t> SessionMembers(uid_t uid, const base::ProcessId& leader) {
-  std::vector<pid_t> found;
+std::vector<base::ProcessId> SessionMembers(uid_t uid, const base::ProcessId& leader) {
+  std::vector<base::ProcessId> found;
   const std::optional<base::ProcessStat> now = base::ReadProcessStat(leader.pid);
   if (now && now->id != leader) return found;
   for (const pid_t pid : AllProcesses()) {
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
     if (!stat || stat->session != leader.pid || stat->dead()) continue;
-    if (BelongsTo(pid, uid)) found.push_back(pid);
+    if (BelongsTo(pid, uid)) found.push_back(stat->id);
   }
   return found;
 }

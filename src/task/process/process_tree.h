@@ -20,7 +20,7 @@ bool BelongsTo(pid_t pid, uid_t uid);
 
 // Processes of that user whose environment at their start held exactly `assignment`
 // ("NAME=value"). Finds the orphans of an attempt whose shim is gone.
-std::vector<pid_t> ProcessesWithVariable(uid_t uid, const std::string& assignment);
+std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string& assignment);
 
 // Processes of that user started with exactly this one argument. Finds shims whose folder is gone.
 std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument);
@@ -37,6 +37,6 @@ bool Catches(const base::ProcessId& process, int signal);
 
 // That user's processes in the session which `leader` made, alive or not. None if the leader's pid
 // has been given to another process: then the session is gone too.
-std::vector<pid_t> SessionMembers(uid_t uid, const base::ProcessId& leader);
+std::vector<base::ProcessId> SessionMembers(uid_t uid, const base::ProcessId& leader);
 
 }  // namespace carma::task

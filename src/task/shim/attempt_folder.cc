@@ -4,11 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
-#include <set>
+#include <iterator>
 #include <vector>
 
 #include "base/file.h"
@@ -88,21 +89,19 @@ std::vector<std::string> FolderNames(const std::string& path) {
   return names;
 }
 
-std::set<pid_t> Leftovers(uid_t uid, const std::optional<ShimStarted>& started,
-                          const std::string& dir) {
-  std::set<pid_t> pids;
-  for (const pid_t pid : ProcessesWithVariable(uid, std::string(kAttemptVariable) + "=" + dir))
-    pids.insert(pid);
-  if (!started) return pids;
-  for (const pid_t pid : SessionMembers(uid, started->process)) pids.insert(pid);
-  return pids;
+std::vector<base::ProcessId> Leftovers(uid_t uid, const std::optional<ShimStarted>& started,
+                                       const std::string& dir) {
+  std::vector<base::ProcessId> left =
+      ProcessesWithVariable(uid, std::string(kAttemptVariable) + "=" + dir);
+  if (started) std::ranges::copy(SessionMembers(uid, started->process), std::back_inserter(left));
+  return left;
 }
 
 void KillLeftovers(uid_t uid, const std::optional<ShimStarted>& started, const std::string& dir) {
   for (int round = 0; round < kKillRounds; ++round) {
-    const std::set<pid_t> pids = Leftovers(uid, started, dir);
-    for (const pid_t pid : pids) ::kill(pid, SIGKILL);
-    if (pids.empty()) break;
+    const std::vector<base::ProcessId> left = Leftovers(uid, started, dir);
+    for (const base::ProcessId& process : left) Tell(process, {SIGKILL});
+    if (left.empty()) break;
   }
 }
 

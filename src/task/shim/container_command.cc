@@ -124,8 +124,8 @@ std::string ContainerName(std::string_view books, core::TaskId id, int attempt) 
   return fmt::format("carma-{}-{}-{}", books, core::Number(id), attempt);
 }
 
-std::string ContainerGroup(std::string_view books, core::TaskId id) {
-  return fmt::format("carma-{}-{}.slice", books, core::Number(id));
+std::string ContainerGroup(std::string_view books, core::TaskId id, int attempt) {
+  return fmt::format("carma-{}-{}x{}.slice", books, core::Number(id), attempt);
 }
 
 bool IsInContainerGroup(std::string_view cgroup, std::string_view group) {

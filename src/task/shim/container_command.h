@@ -46,8 +46,8 @@ std::vector<std::string> ContainerRemoval(const ContainerRun& run);
 
 // The container's name for one attempt of a task. books: BooksWord.
 std::string ContainerName(std::string_view books, core::TaskId id, int attempt);
-// The control group of a task's Docker containers, a name that both of Docker's drivers accept.
-std::string ContainerGroup(std::string_view books, core::TaskId id);
+// The control group of an attempt's Docker containers, a name that both of Docker's drivers accept.
+std::string ContainerGroup(std::string_view books, core::TaskId id, int attempt);
 // Whether the text of /proc/PID/cgroup shows that the process is in that group. Only groups that
 // only root can make count: at the top, or below the systemd slices of the name's parts.
 bool IsInContainerGroup(std::string_view cgroup, std::string_view group);

@@ -22,7 +22,7 @@ ContainerRun Example(ContainerTool tool) {
   run.mounts = {{"/home/ada", "/home/ada", false}, {"/data/a,b", "/data", true}};
   run.variables = {"CARMA_TASK_ID", "SEED"};
   run.gpu_uuids = {"GPU-1", "GPU-2"};
-  run.group = "carma-ab12cd-7.slice";
+  run.group = "carma-ab12cd-7x2.slice";
   run.command = {"python", "train.py", "$(id)", "a b"};
   return run;
 }
@@ -76,10 +76,10 @@ TEST(ContainerCommand, OfDocker) {
   run.cores = "0-3";
   run.max_processes = 500;
   const Words words = ContainerCommand(run);
-  for (const char* word :
-       {"--init", "--rm", "--name=carma-ab12cd-7-1", "--user=1001:1002", "--group-add=44",
-        "--cgroup-parent=carma-ab12cd-7.slice", "--cpus=4", "--memory=2048m", "--memory-swap=2048m",
-        "--cpuset-cpus=0-3", "--pids-limit=500", "--ipc=host", "--gpus=\"device=GPU-1,GPU-2\""})
+  for (const char* word : {"--init", "--rm", "--name=carma-ab12cd-7-1", "--user=1001:1002",
+                           "--group-add=44", "--cgroup-parent=carma-ab12cd-7x2.slice", "--cpus=4",
+                           "--memory=2048m", "--memory-swap=2048m", "--cpuset-cpus=0-3",
+                           "--pids-limit=500", "--ipc=host", "--gpus=\"device=GPU-1,GPU-2\""})
     EXPECT_TRUE(Has(words, word)) << word;
   EXPECT_FALSE(Has(words, "--group-add=1002"));
   EXPECT_EQ(Words(words.end() - 5, words.end()),
@@ -122,15 +122,15 @@ TEST(ContainerCommand, RemovesByName) {
 }
 
 TEST(ContainerCommand, KnowsItsControlGroup) {
-  const std::string group = ContainerGroup("ab12cd", core::TaskId{7});
-  EXPECT_EQ(group, "carma-ab12cd-7.slice");
-  EXPECT_TRUE(IsInContainerGroup("/carma-ab12cd-7.slice/0123", group));
+  const std::string group = ContainerGroup("ab12cd", core::TaskId{7}, 2);
+  EXPECT_EQ(group, "carma-ab12cd-7x2.slice");
+  EXPECT_TRUE(IsInContainerGroup("/carma-ab12cd-7x2.slice/0123", group));
   EXPECT_TRUE(IsInContainerGroup(
-      "/carma.slice/carma-ab12cd.slice/carma-ab12cd-7.slice/docker-0123.scope", group));
-  EXPECT_FALSE(IsInContainerGroup("/carma-ab12cd-77.slice/0123", group));
+      "/carma.slice/carma-ab12cd.slice/carma-ab12cd-7x2.slice/docker-0123.scope", group));
+  EXPECT_FALSE(IsInContainerGroup("/carma-ab12cd-7x22.slice/0123", group));
   // A user can make groups with any name below the user's own session.
   EXPECT_FALSE(IsInContainerGroup(
-      "/user.slice/user-1001.slice/user@1001.service/carma-ab12cd-7.slice", group));
+      "/user.slice/user-1001.slice/user@1001.service/carma-ab12cd-7x2.slice", group));
   EXPECT_FALSE(IsInContainerGroup("/", group));
 }
 

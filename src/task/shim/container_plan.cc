@@ -24,20 +24,12 @@ namespace {
 constexpr std::array kInits{"/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",
                             "/usr/bin/catatonit", "/usr/bin/tini", "/usr/bin/dumb-init"};
 
-std::string FindOnPath(const std::string& search, std::string_view name) {
-  for (const std::string_view folder : base::Split(search, ':')) {
-    std::string program = fmt::format("{}/{}", folder, name);
-    if (folder.starts_with('/') && base::IsProgram(program)) return program;
-  }
-  return "";
-}
-
 Result<ContainerRun> ChooseTool(const ContainerImage& container, const std::string& search) {
   ContainerRun run;
   std::vector<std::string> names;
   for (const ContainerTool tool : ToolsFor(container)) {
     run.tool = tool;
-    run.program = FindOnPath(search, ToolName(tool));
+    run.program = base::FindOnPath(search, ToolName(tool));
     if (!run.program.empty()) return run;
     names.emplace_back(ToolName(tool));
   }
@@ -62,7 +54,7 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
   const std::string books = BooksWord(order.books);
   run.image = container.image;
   run.name = ContainerName(books, order.id, order.attempt);
-  run.group = ContainerGroup(books, order.id);
+  run.group = ContainerGroup(books, order.id, order.attempt);
   run.uid = order.uid;
   run.gid = order.gid;
   run.groups = user.groups;

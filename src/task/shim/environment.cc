@@ -66,7 +66,8 @@ void ApplyContainers(const ShimOrder& order, Environment& environment) {
   environment["NVIDIA_VISIBLE_DEVICES"] =
       order.gpu_uuids.empty() ? "void" : base::Join(order.gpu_uuids, ",");
   if (!order.gpu_uuids.empty()) environment.insert({"APPTAINER_NV", "1"});
-  environment["CARMA_CONTAINER_GROUP"] = ContainerGroup(BooksWord(order.books), order.id);
+  environment["CARMA_CONTAINER_GROUP"] =
+      ContainerGroup(BooksWord(order.books), order.id, order.attempt);
 }
 
 // Apptainer shows only some of the server's folders to its programs.

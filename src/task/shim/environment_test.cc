@@ -34,7 +34,7 @@ TEST(Environment, CarmaTellsTheTaskWhatItIsAndWhichGpusItHas) {
                               {"CARMA_CHECKPOINT_DIR", "/data/ada/carma-12.ckpt"},
                               {"CARMA_CHECKPOINT_NOTICE", "90"},
                               {"CARMA_CHECKPOINT_SIGNAL", "USR1"},
-                              {"CARMA_CONTAINER_GROUP", "carma--12.slice"},
+                              {"CARMA_CONTAINER_GROUP", "carma--12x2.slice"},
                               {"CARMA_RESTARTS", "1"},
                               {"CARMA_TASK_ID", "12"},
                               {"CARMA_TASK_NAME", "resnet"},

@@ -94,7 +94,9 @@ class Shim {
   void LeaveCheckpoints();
   void MakeGroup();
   void LimitGroup();
-  std::string Containers() const { return ContainerGroup(BooksWord(order_.books), order_.id); }
+  std::string Containers() const {
+    return ContainerGroup(BooksWord(order_.books), order_.id, order_.attempt);
+  }
   ContainerLimits Limits() const { return {order_.limiter, order_.memory_limits}; }
   void LimitGpuMemoryOfGroups();
   Result<Unit> LimitGpuMemoryOf(const std::string& folder, bool guarantees);

@@ -14,7 +14,7 @@ struct ShimLauncherOptions {
   std::string shim_path;  // absolute path of carma-shim
   CgroupBase cgroup;      // from FindCgroupBase(); an empty path: no groups
   // A shim that takes this much longer than its grace to stop a task counts as hung.
-  base::Duration hang_margin{10'000};
+  base::Duration hang_margin{15'000};
 };
 
 // Used by one thread. Shims outlive it: destroying it stops the watching, not the tasks. As root

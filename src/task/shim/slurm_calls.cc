@@ -62,8 +62,12 @@ Result<CarmaCall> Each(const char* verb, const Words& words, std::size_t at,
                        const Variables& environment) {
   CarmaCall call{.words = {verb}};
   for (; at < words.size(); ++at) {
-    for (const std::string_view piece : base::Split(words[at], ','))
-      call.words.push_back(CARMA_TRY(TaskNumber(piece, environment)));
+    for (const std::string_view piece : base::Split(words[at], ',')) {
+      const std::string task = CARMA_TRY(TaskNumber(piece, environment));
+      // As in Slurm an array's number means all of it; a task's own number only itself.
+      const bool one = piece.contains('_') || task == Lookup(environment, "SLURM_JOB_ID");
+      call.words.push_back(one ? task : task + "_*");
+    }
   }
   if (call.words.size() == 1) return Invalid("expected a task number");
   return call;
@@ -435,16 +439,6 @@ Result<std::string> JobText(std::string_view task_json, bool one_line) {
       fmt::format("StdOut={}", Text(task, "stdout_path")),
       fmt::format("TresPerNode=gres:gpu:{}", Number(task, "gpus").value_or(0))};
   return base::Join(lines, one_line ? " " : "\n   ") + "\n";
-}
-
-Variables OwnEnvironment() {
-  Variables environment;
-  for (char** each = environ; *each != nullptr; ++each) {
-    const std::string_view pair = *each;
-    if (const std::size_t equals = pair.find('='); equals != std::string_view::npos)
-      environment.emplace(pair.substr(0, equals), pair.substr(equals + 1));
-  }
-  return environment;
 }
 
 int RunScontrol(const Words& arguments, const Variables& environment) {

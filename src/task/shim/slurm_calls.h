@@ -47,9 +47,6 @@ Result<std::vector<std::string>> ExpandHosts(std::string_view list);
 // The text of `scontrol show job`, from `carma show --json`. Errors: kInvalid: no task.
 Result<std::string> JobText(std::string_view task_json, bool one_line);
 
-// This process's.
-std::map<std::string, std::string> OwnEnvironment();
-
 // These run the `carma` in this program's folder, print, and return the exit code.
 int RunScontrol(const std::vector<std::string>& arguments,
                 const std::map<std::string, std::string>& environment);

@@ -30,7 +30,7 @@ TEST(Scontrol, BecomesCallsOfCarma) {
   const std::vector<std::pair<Words, Words>> cases{
       {{"requeue", "12"}, {"requeue", "12"}},
       {{"requeue", "10_4"}, {"requeue", "12"}},
-      {{"release", "10_6,7"}, {"release", "13", "7"}},
+      {{"release", "10_6,7"}, {"release", "13", "7_*"}},
       {{"update", "JobId=12", "TimeLimit=2:00:00"}, {"edit", "12", "--time", "2:00:00"}},
       {{"-o", "show", "job"}, {"show", "--json", "12"}},
       {{"show", "job=7"}, {"show", "--json", "7"}}};
@@ -68,7 +68,7 @@ TEST(Scontrol, ShowsAJobInSlurmsWords) {
 }
 
 TEST(Scancel, BecomesACallOfCarma) {
-  EXPECT_THAT(PlanScancel({"10_4", "7"}, kTask)->words, ElementsAre("cancel", "12", "7"));
+  EXPECT_THAT(PlanScancel({"10_4", "7"}, kTask)->words, ElementsAre("cancel", "12", "7_*"));
   EXPECT_THAT(PlanScancel({"--me", "-t", "PENDING"}, kTask)->words,
               ElementsAre("cancel", "--all", "--state", "queued"));
   EXPECT_FALSE(PlanScancel({}, kTask));

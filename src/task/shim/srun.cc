@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <set>
 #include <string_view>
 
@@ -209,11 +210,23 @@ std::string PathFor(const std::string& pattern, int rank, const Variables& envir
                      .rank = rank});
 }
 
+// Copies may share a file, which was emptied before the first of them began.
 void Redirect(const std::string& path, int descriptor) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0 || ::dup2(file, descriptor) < 0) {
     std::fprintf(stderr, "srun: %s: %s\n", path.c_str(), std::strerror(errno));
     ::_exit(kCannotRun);
+  }
+}
+
+void EmptyFiles(const SrunPlan& plan, const Variables& environment) {
+  for (int rank = 0; rank < plan.ntasks; ++rank) {
+    for (const std::string& pattern : {plan.output, plan.error}) {
+      if (pattern.empty()) continue;
+      const std::filesystem::path path = PathFor(pattern, rank, environment);
+      // A file that is not there, or is none, is no fault here.
+      (void)::truncate((std::filesystem::path(plan.chdir) / path).c_str(), 0);
+    }
   }
 }
 
@@ -347,6 +360,7 @@ int RunSrun(const SrunPlan& plan, const Variables& environment) {
   const std::optional<base::ProcessStat> session = base::ReadProcessStat(::getsid(0));
   const pid_t shim = session ? session->parent : -1;
   int worst = 0;
+  EmptyFiles(plan, environment);
   for (int rank = 0; rank < plan.ntasks && worst == 0; ++rank) {
     const pid_t copy = ::fork();
     if (copy == 0) {

@@ -25,6 +25,8 @@ namespace {
 
 // Between two rounds of KILL: a process that was being forked may have escaped the round before.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
+// At most, if processes do not end: each round reads every process of the machine.
+constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 // When a machine or an allocation ends, each process gets a signal, in any order. So a task that
 // died of such a signal may not have ended by itself.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
@@ -315,8 +317,14 @@ void Supervisor::KillAll() {
 
 void Supervisor::CheckDeadline() {
   if (!stopping_ || (status_ && childless_) || SteadyNs() < deadline_ns_) return;
+  const bool again = killed_;
   KillAll();
-  deadline_ns_ = SteadyNs() + kKillRoundNs;
+  kill_round_ns_ = again ? std::min(2 * kill_round_ns_, kMaxKillRoundNs) : kKillRoundNs;
+  if (again && kill_round_ns_ == kMaxKillRoundNs && !told_undying_) {
+    told_undying_ = true;
+    pump_.Note("a process of the task does not end although it was killed; its GPUs stay taken");
+  }
+  deadline_ns_ = SteadyNs() + kill_round_ns_;
 }
 
 int Supervisor::PollTimeoutMs() const {

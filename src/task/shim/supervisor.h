@@ -110,6 +110,8 @@ class Supervisor {
   bool childless_ = false;
   bool stopping_ = false;
   bool killed_ = false;
+  bool told_undying_ = false;
+  std::int64_t kill_round_ns_ = 0;
   std::int64_t deadline_ns_ = 0;
   std::int64_t same_signal_until_ns_ = 0;  // until then its end may be the system's doing
   std::int64_t ask_again_ns_ = 0;          // 0: asked to checkpoint already, or not needed

@@ -8,6 +8,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "base/suggest.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/words.h"
@@ -273,7 +274,7 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   }
   const config::Key* key = FindPolicyKey(word.key);
   if (key == nullptr) {
-    const std::optional<std::string> near = config::DidYouMean(word.key, KnownNames(), 3);
+    const std::optional<std::string> near = base::DidYouMean(word.key, KnownNames(), 3);
     return Invalid("{}: {}: unknown word of a policy{}", word.where, base::Printable(word.key, 80),
                    near ? ", did you mean " + *near + "?" : "");
   }
