@@ -143,10 +143,18 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
 TEST_F(ApplyTest, OneRowThatFailsTakesTheOthersAlong) {
   Batch batch;
   batch.events.push_back({.kind = EventKind::kState, .task = kTask, .what = "running"});
-  batch.records[core::TaskId{99}] = {};
+  batch.descriptions.push_back({core::TaskId{99}, "train", "{}"});
   EXPECT_FALSE(store_->Apply(batch, Durability::kNow)) << "no such task";
   EXPECT_TRUE(store_->Events(kTask, {}, 10)->empty());
   ASSERT_TRUE(store_->Apply(Batch{}, Durability::kNow)) << "the next one starts afresh";
+}
+
+TEST_F(ApplyTest, ARecordOfATaskThatWasPrunedMeanwhileIsLeftOut) {
+  Batch batch;
+  batch.events.push_back({.kind = EventKind::kState, .task = kTask, .what = "running"});
+  batch.records[core::TaskId{99}] = {};
+  EXPECT_TRUE(store_->Apply(batch, Durability::kNow)) << "or nothing could be written any more";
+  EXPECT_EQ(store_->Events(kTask, {}, 10)->size(), 1U);
 }
 
 }  // namespace

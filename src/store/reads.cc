@@ -111,12 +111,12 @@ Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter) {
       impl_->select_tasks + "WHERE task.id IN (" + ids.sql +
       (filter.newest_first ? ") ORDER BY task.id DESC LIMIT ?" : ") ORDER BY task.id LIMIT ?");
   return impl_->Read("listing tasks", [&]() -> Result<std::vector<StoredTask>> {
-    const Use rows(impl_->Prepared(sql));
-    Binder bind(*rows);
+    SQLite::Statement rows(*impl_->db, sql);  // not kept: there are thousands of such lists
+    Binder bind(rows);
     for (const auto& argument : ids.arguments)
       std::visit([&](const auto& value) { bind.Bind(value); }, argument);
     bind.Bind(filter.limit);
-    return ReadTasks(*rows);
+    return ReadTasks(rows);
   });
 }
 

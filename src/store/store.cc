@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "base/try.h"
 #include "store/batch.h"
 #include "store/store_impl.h"
@@ -91,8 +92,12 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
   const auto each = [&](const auto& rows, const auto& keep) {
     for (auto row = rows.begin(); ok && row != rows.end(); ++row) ok = keep(*row);
   };
-  each(batch.records,
-       [&](const auto& row) { return PutRecord(row.second.record, row.second.gpu_uuids); });
+  each(batch.records, [&](const auto& row) -> Result<Unit> {
+    Result<Unit> put = PutRecord(row.second.record, row.second.gpu_uuids);
+    if (put || put.error().code != ErrorCode::kNotFound) return put;
+    base::LogError("task_missing", {{"why", put.error().message}});  // pruned while it was requeued
+    return Unit{};
+  });
   each(batch.events, [&](const StoredEvent& event) { return AddEvent(event); });
   each(batch.usage, [&](const GpuUsage& usage) { return AddUsage(usage); });
   each(batch.line_waits, [&](const LineWait& wait) { return AddLineWait(wait); });
@@ -315,10 +320,12 @@ Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
       "json_each(dependencies) WHERE dependencies IS NOT NULL AND state IN (" +
       QuotedStates(false) + ")) ORDER BY id LIMIT ?2";
   return impl_->Change("pruning", [&]() -> Result<std::int64_t> {
+    impl_->Run("CREATE TEMP TABLE IF NOT EXISTS old (id INTEGER PRIMARY KEY)");
+    impl_->Run("DELETE FROM temp.old");
+    impl_->Run("INSERT INTO temp.old " + old_tasks, ended_before, most);
     std::int64_t removed = 0;
     for (const char* of : {"event WHERE task", "notice WHERE task", "task WHERE id"})
-      removed =
-          impl_->Run(fmt::format("DELETE FROM {} IN ({})", of, old_tasks), ended_before, most);
+      removed = impl_->Run(fmt::format("DELETE FROM {} IN (SELECT id FROM temp.old)", of));
     if (removed == most) return removed;
     for (const char* old : {"event WHERE task IS NULL AND when_ms", "gpu_usage WHERE to_ms",
                             "notice WHERE task IS NULL AND made_ms", "line_wait WHERE to_ms"})

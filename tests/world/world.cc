@@ -452,7 +452,8 @@ class World : public daemon::Engine::Host, public task::Launcher {
   }
   void WakeAt(base::Time when) override { wake_ = when; }
   void RetryTurnLater() override { retry_ = true; }
-  void TaskChanged(const core::TaskRecord& record) override {
+  void TaskChanged(const core::TaskChanged& change) override {
+    const core::TaskRecord& record = change.record;
     const auto [at, fresh] = ended_.try_emplace(record.id, record.state);
     if (!core::IsFinal(record.state)) {
       if (!fresh && core::IsFinal(at->second))

@@ -238,14 +238,17 @@ std::optional<LimitHit> Limits::Against(std::span<const BoundBy> rules, const Wa
 }
 
 std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request, const HostNeed& host,
-                                                std::size_t more) const {
+                                                std::size_t more,
+                                                const TaskRequest* counted) const {
   const Names names = NamesOf(request);
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     const LimitRule& rule = rules_[i];
     if (!IsAbout(rule, names)) continue;
     const auto wanted = static_cast<std::int64_t>(more);
     const std::int64_t tasks = CountOf(i, names).tasks;
-    if (rule.queued && tasks + wanted > *rule.queued) {
+    const bool counts = counted != nullptr && IsAbout(rule, NamesOf(*counted)) &&
+                        KeyOf(i, NamesOf(*counted)) == KeyOf(i, names);
+    if (rule.queued && wanted > 0 && !counts && tasks + wanted > *rule.queued) {
       return LimitHit{&rule, LimitHit::What::kQueued, static_cast<double>(tasks),
                       static_cast<double>(wanted)};
     }

@@ -51,6 +51,8 @@ class Limits {
   // ended while such a rule existed. The caller must Join and Start the tasks again.
   void Follow(std::vector<LimitRule> rules, Time now);
 
+  // Forgets ended attempts, before Follow(); Past() gets all that count for the new rules.
+  void ForgetEnded() { ended_.clear(); }
   // The core now holds the task, or no longer holds it.
   void Join(const TaskRecord& task);
   void Leave(const TaskRecord& task);
@@ -77,9 +79,11 @@ class Limits {
   std::span<const BoundBy> Bound(const TaskRequest& request) const;
   // Whether a rule may keep such a request from starting.
   bool MayKeep(const TaskRequest& request) const;
-  // Why `count` more such tasks may not be submitted.
+  // Why `more` such tasks may not be submitted; 0: only limits that waiting cannot meet. counted:
+  // the request of a task that becomes this one, and counts where it does already.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
-                                          std::size_t more) const;
+                                          std::size_t more,
+                                          const TaskRequest* counted = nullptr) const;
   // When gpu_hours are next returned, or used up by running tasks; empty: not by time alone.
   std::optional<Time> NextChange(Time now) const;
   // The shortest time limit that any rule sets for it.

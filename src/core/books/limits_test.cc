@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/values/task.h"
+#include "core/scheduler/scheduler.h"
 
 namespace carma::core {
 namespace {
@@ -96,6 +96,19 @@ TEST(Limits, GpuHoursComeBackAfterTheirPeriod) {
   EXPECT_EQ(limits.NextChange(At(30)), std::nullopt);
 }
 
+TEST(Limits, LongerPeriodsCountAttemptsThatEndedBefore) {
+  Scheduler core{PolicyConfig{}};
+  core.Handle(At(0), GpusDiscovered{{{"", "A100", 40'960, 424}}});
+  core.Handle(At(100), GpuSampled{GpuIndex{0}, {.taken = At(100), .window_from = At(99)}});
+  PolicyConfig policy;
+  policy.limits = Rules({"user=* gpu_hours=10/200h"});
+  const Taken ended{.user = "ada", .gpus = 2, .from = At(0), .to = At(6)};
+  core.Handle(At(100), PolicyChanged{policy, std::vector<Taken>{ended}});
+  core.Handle(At(100), TaskSubmitted{TaskId{1}, Task(1, "ada").request});
+  core.Handle(At(100), EstimateReady{TaskId{1}, Estimate{1'000, "given"}});
+  EXPECT_EQ(core.ReasonFor(TaskId{1}, At(100)).code, ReasonCode::kLimit);
+}
+
 TEST(Limits, CountCoresAndMemoryOfTheServer) {
   Limits limits;
   limits.Follow(Rules({"user=* cpus=8 host_memory=16G"}), At(0));
@@ -134,6 +147,22 @@ TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
               HasSubstr("asks for 2:00:01, and a task may take at most 2:00:00"));
   EXPECT_THAT(refused({.user = "bob", .qos = "closed"}, 1), HasSubstr("class closed"));
   EXPECT_EQ(limits.LongestFor({.user = "bob"}), Duration{7'200'000});
+}
+
+TEST(Limits, AChangedTaskCountsWhereItDidNotCountBefore) {
+  Limits limits;
+  limits.Follow(Rules({"user=* queued=1", "account=course queued=1"}), At(0));
+  for (const std::uint64_t id : {1, 2}) limits.Join(Task(id, "ada"));
+  TaskRecord other = Task(3, "bob");
+  other.request.Edit().account = "course";
+  limits.Join(other);
+  const TaskRequest before = Task(1, "ada").request;
+  EXPECT_FALSE(limits.AgainstQueueing(before, {}, 1, &before)) << "over its limit, but no more";
+  TaskRequest moved = before;
+  moved.account = "course";
+  const std::optional<LimitHit> hit = limits.AgainstQueueing(moved, {}, 1, &before);
+  ASSERT_TRUE(hit);
+  EXPECT_THAT(TextOf(*hit), HasSubstr("account course"));
 }
 
 TEST(Limits, ConcernOnlyThoseWhoAreThere) {

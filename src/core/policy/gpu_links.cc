@@ -10,8 +10,11 @@ namespace {
 // ones are usually all linked.
 constexpr int kMostSteps = 100'000;
 
+// Equal ones in order of their number, which std::stable_sort would need memory for.
 void SortByScore(std::vector<GpuLinks::Candidate>& candidates) {
-  std::ranges::stable_sort(candidates, std::greater<>(), &GpuLinks::Candidate::score);
+  std::ranges::sort(candidates, [](const auto& a, const auto& b) {
+    return a.score != b.score ? a.score > b.score : a.gpu < b.gpu;
+  });
 }
 
 // The best of the chosen ones that may be the first.

@@ -24,13 +24,6 @@ double OwnTasks(const Need& need, const GpuView& gpu) {
   return static_cast<double>(std::ranges::count(gpu.users, need.uid));
 }
 
-// An empty GPU counts as idle, whatever its window contains. Unknown activity: its upper bound,
-// else 1.
-double ActivityOn(const GpuView& gpu) {
-  if (gpu.Idle()) return 0;
-  return gpu.sm_active.value_or(gpu.utilization.value_or(1));
-}
-
 constexpr double ToDouble(auto number) {
   return static_cast<double>(number);
 }
@@ -59,7 +52,7 @@ constexpr RuleQuantity kQuantities[] = {
     {"activity",
      "mean SM activity over the window, 0 to 1; on an idle GPU 0; if not reported, the share of "
      "time in which kernels ran, else 1",
-     Of<[](const Asked& at) { return ActivityOn(at.gpu); }>},
+     Of<[](const Asked& at) { return at.gpu.Activity(); }>},
     {"tasks", "tasks there, including those being started",
      Of<[](const Asked& at) { return ToDouble(at.gpu.tasks); }>},
     {"own_tasks", "those of them that belong to the same user as this task",

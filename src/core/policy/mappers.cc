@@ -7,13 +7,6 @@
 namespace carma::core {
 namespace {
 
-// An empty GPU counts as idle, whatever its window contains; if the activity of one with tasks is
-// unknown, its upper bound counts, else 1.
-double Activity(const GpuView& gpu) {
-  if (gpu.Idle()) return 0.0;
-  return gpu.sm_active.value_or(gpu.utilization.value_or(1.0));
-}
-
 class FirstFit : public Mapper {
  public:
   double Score(const Need&, const GpuView&) const override { return 0; }
@@ -35,12 +28,12 @@ class LeastFreeMemory : public Mapper {
 
 class LeastUtilised : public Mapper {
  public:
-  double Score(const Need&, const GpuView& gpu) const override { return -Activity(gpu); }
+  double Score(const Need&, const GpuView& gpu) const override { return -gpu.Activity(); }
 };
 
 class MostUtilised : public Mapper {
  public:
-  double Score(const Need&, const GpuView& gpu) const override { return Activity(gpu); }
+  double Score(const Need&, const GpuView& gpu) const override { return gpu.Activity(); }
 };
 
 class RoundRobin : public Mapper {

@@ -1,6 +1,7 @@
 // What happened (events) and what the shell must do about it (actions).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -170,6 +171,9 @@ struct ReservationsChanged {
 // ended.
 struct PolicyChanged {
   PolicyConfig policy;
+  // Attempts for limits of gpu_hours over longer periods than before, in order of their ends;
+  // empty: the core knows all that count.
+  std::optional<std::vector<Taken>> ended = {};
 };
 struct WakeUp {};  // the time of a WakeAt has come
 

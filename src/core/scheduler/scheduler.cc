@@ -107,9 +107,10 @@ std::optional<Explanation> Scheduler::Explain(TaskId id, Time now) const {
   return answer;
 }
 
-std::optional<LimitHit> Scheduler::LimitOnSubmission(const TaskRequest& request,
-                                                     std::size_t more) const {
-  return state_->limits.AgainstQueueing(request, HostNeedOf(state_->config, request), more);
+std::optional<LimitHit> Scheduler::LimitOnSubmission(const TaskRequest& request, std::size_t more,
+                                                     const TaskRequest* counted) const {
+  return state_->limits.AgainstQueueing(request, HostNeedOf(state_->config, request), more,
+                                        counted);
 }
 
 HostVerdict Scheduler::HostFor(const TaskRequest& request, Time now) const {

@@ -98,9 +98,11 @@ class Scheduler {
   // something other than GPUs (a user, a time, another task, their array) do not count.
   std::size_t AheadOf(const TaskRequest& request) const;
 
-  // Why `count` more such tasks may not be submitted: a limit that they can never meet, or one on
-  // unfinished tasks. Other limits only keep a task waiting (kLimit).
-  std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more) const;
+  // Why `more` such tasks may not be submitted: a limit that they can never meet, or one on
+  // unfinished tasks. Other limits only keep a task waiting (kLimit). counted: as for
+  // Limits::AgainstQueueing.
+  std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,
+                                            const TaskRequest* counted = nullptr) const;
   // The longest time limit that its user, account or class allows; empty: any.
   std::optional<Duration> LongestAllowed(const TaskRequest& request) const;
 

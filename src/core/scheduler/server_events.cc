@@ -166,7 +166,9 @@ void State::On(const PolicyChanged& event) {
   CARMA_CHECK(Shares(event.policy) == Shares(config),
               "tasks that run alone were promised to stay alone");
   const PolicyConfig before = std::exchange(config, event.policy);
+  if (event.ended) limits.ForgetEnded();
   FollowEntitlements(*this);
+  for (const Taken& taken : event.ended.value_or(std::vector<Taken>{})) limits.Past(taken, now);
   if (config.cpus_per_gpu != before.cpus_per_gpu ||
       config.host_memory_per_gpu_mib != before.host_memory_per_gpu_mib)
     SortOutUnfit(*this);

@@ -95,6 +95,8 @@ struct GpuView {
   std::span<const ReservedPeriod* const> booked;
   mutable KeptThroughput outlook;  // cache for its residents and a new task
   bool Idle() const { return tasks == 0 && foreign_processes == 0; }
+  // An empty GPU counts as idle, whatever its window contains. Unknown: its upper bound, else 1.
+  double Activity() const { return Idle() ? 0 : sm_active.value_or(utilization.value_or(1)); }
   // An administrator has drained it and no task is there: it is not sampled, because it may be in
   // any state, for example being reset.
   bool LeftAlone() const { return drained && !drained_by_rule && tasks == 0; }

@@ -1,6 +1,7 @@
 #include "daemon/engine/engine.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -79,13 +80,34 @@ void Engine::Submit(TaskList tasks, const Submitter& submitter, Intake::Answer a
   host_.RequestTurn();
 }
 
+namespace {
+
+bool IsNewer(const core::Event& event, const core::Event& before) {
+  if (event.index() != before.index()) return false;
+  if (const auto* sampled = std::get_if<core::GpuSampled>(&event))
+    return sampled->gpu == std::get<core::GpuSampled>(before).gpu;
+  return std::holds_alternative<core::HostSampled>(event) ||
+         std::holds_alternative<core::ProgressSeen>(event);
+}
+
+}  // namespace
+
 void Engine::Post(core::Event event, Done done) {
+  if (stopped_) return;
   if (intake_.IsUntold(TaskOf(event).value_or(core::TaskId{}))) {
     early_.emplace_back(std::move(event), std::move(done));
     return;
   }
   if (const auto* sampled = std::get_if<core::GpuSampled>(&event)) ends_.Watch(*sampled);
-  events_.push_back(std::move(event));
+  // No turn handles samples while the store refuses: the newest of each kind replaces the others.
+  const auto older = store_trouble_.empty()
+                         ? events_.end()
+                         : std::ranges::find_if(events_, std::bind_front(IsNewer, event));
+  if (older == events_.end()) {
+    events_.push_back(std::move(event));
+  } else {
+    *older = std::move(event);
+  }
   if (done) next_.done.push_back(std::move(done));
   host_.RequestTurn();
 }
@@ -125,7 +147,28 @@ void Engine::ForgetCalibration(Done done) {
   host_.RequestTurn();
 }
 
+// Attempts that no limit counted so far, but one of the new policy does; empty: there are none.
+std::optional<std::vector<core::Taken>> Engine::EndedFor(const core::PolicyConfig& policy) {
+  const auto longest = [](const core::PolicyConfig& of) {
+    core::Duration span{0};
+    for (const core::LimitRule& rule : of.limits)
+      span = std::max(span, rule.gpu_hours ? rule.period : span);
+    return span;
+  };
+  if (longest(policy) <= longest(options_.policy)) return std::nullopt;
+  Result<std::vector<store::EndedAttempt>> attempts =
+      store_.Attempts(clock_.Now() - longest(policy));
+  if (!attempts) {
+    base::LogError("limits_read", {{"why", attempts.error().message}});
+    return std::nullopt;
+  }
+  std::vector<core::Taken> ended;
+  for (store::EndedAttempt& each : *attempts) ended.push_back(std::move(each.taken));
+  return ended;
+}
+
 void Engine::Follow(const EngineOptions& options) {
+  std::optional<std::vector<core::Taken>> ended = EndedFor(options.policy);
   options_.policy = options.policy;
   options_.kill_grace = options.kill_grace;
   options_.max_output_bytes = options.max_output_bytes;
@@ -139,7 +182,7 @@ void Engine::Follow(const EngineOptions& options) {
   options_.cpu_cap = options.cpu_cap;
   options_.host = options.host;
   Post(core::HostDiscovered{options.host});
-  Post(core::PolicyChanged{options.policy});
+  Post(core::PolicyChanged{options.policy, std::move(ended)});
 }
 
 void Engine::AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits) {
@@ -169,6 +212,14 @@ void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Don
 }
 
 // ---- a turn ----
+
+void Engine::Stop() {
+  stopped_ = true;
+  // Some continue with a further change, or answer, when they are destroyed.
+  const std::vector<Done> next = std::exchange(next_.done, {});
+  const std::vector<Done> decided = std::exchange(decided_.done, {});
+  const auto early = std::exchange(early_, {});
+}
 
 // Detects a removed store even if there is nothing to write.
 void Engine::LookAfterStore() {
@@ -358,7 +409,7 @@ void Engine::Forget(const core::TaskRecord& record) {
 
 void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estimates) {
   if (const auto* changed = std::get_if<core::TaskChanged>(&action)) {
-    host_.TaskChanged(changed->record);
+    host_.TaskChanged(*changed);
   } else if (const auto* start = std::get_if<core::StartTask>(&action)) {
     starts_.Launch(*start);
   } else if (const auto* stop = std::get_if<core::StopTask>(&action)) {
@@ -410,9 +461,9 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
   const core::TaskRecord* record = scheduler_.Find(event.id);
   switch (event.kind) {
     case task::ShimEventKind::kStarted:
-      attribution_.Add(
-          event.id, event.process, event.cgroup,
-          task::ContainerGroup(task::BooksWord(store_.BooksOf(event.id).id), event.id));
+      attribution_.Add(event.id, event.process, event.cgroup,
+                       task::ContainerGroup(task::BooksWord(store_.BooksOf(event.id).id), event.id,
+                                            event.attempt));
       base::LogInfo(record != nullptr && record->attempt->started ? "task_found" : "task_started",
                     {{"task", event.id},
                      {"attempt", event.attempt},

@@ -41,7 +41,7 @@ class Engine {
     virtual void RequestEstimates(std::vector<EstimateJob> jobs) = 0;
     virtual void WakeAt(base::Time when) = 0;  // then Post(WakeUp)
     virtual void RetryTurnLater() = 0;         // the store failed: Turn() again in a second
-    virtual void TaskChanged(const core::TaskRecord& record) = 0;  // durable now
+    virtual void TaskChanged(const core::TaskChanged& change) = 0;  // durable now
     virtual void NoticesChanged() {}  // the store holds new ones, or what became of some
     virtual void JobReturnsChanged(const std::vector<store::JobReturnRow>&) {}  // durable now
   };
@@ -66,7 +66,7 @@ class Engine {
   void Requeue(core::TaskId id, Done done);
   // Changes the request of an unfinished task; if it holds GPUs, only what core::TaskEdited allows.
   // what: one line for the history. Errors: those of Intake::CheckEdit; kUnavailable while its
-  // memory is being estimated.
+  // memory is being estimated or another change of it is not stored yet.
   void Edit(const store::StoredTask& task, const task::TaskSpec& wanted, const std::string& what,
             Done done);
   // Stores a drain or its end and posts it to the core (core::DrainRequested, ResumeRequested).
@@ -99,6 +99,8 @@ class Engine {
   void AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits);
 
   void Turn();
+  // The last call before destruction: drops what waits for an answer, and takes nothing more.
+  void Stop();
   // Handles the launcher's events.
   void PollLauncher();
 
@@ -115,6 +117,8 @@ class Engine {
   store::Store& store() { return store_; }
   // Why the store accepts no writes (a full disk, a removed database); empty: it does.
   const std::string& store_trouble() const { return store_trouble_; }
+  // Tasks accepted since the start.
+  std::uint64_t submissions() const { return intake_.accepted(); }
   std::vector<std::string> MpsServers() const { return starts_.MpsServers(); }
   std::optional<core::GpuIndex> GpuByUuid(const std::string& uuid) const;
 
@@ -134,6 +138,8 @@ class Engine {
   Result<Unit> RestoreClosing();
   Result<core::TaskRecord> Translated(store::StoredTask stored);
   // ---- engine.cc ----
+  bool IsBeingChanged(core::TaskId id) const;
+  std::optional<std::vector<core::Taken>> EndedFor(const core::PolicyConfig& policy);
   void LookAfterStore();
   void NoteStoreTrouble(const base::Error& why);
   bool AcceptSubmissions();
@@ -177,6 +183,7 @@ class Engine {
   Decided next_;     // grows until the next turn
   Decided decided_;  // of the last turn, until durable
   std::string store_trouble_;
+  bool stopped_ = false;
   std::set<core::TaskId> passing_;  // a power failure ends them (store/batch.h)
 };
 

@@ -1,5 +1,6 @@
 // Requests other than submissions: closing, reserving, requeueing, editing.
 
+#include <algorithm>
 #include <utility>
 
 #include "daemon/engine/engine.h"
@@ -63,6 +64,15 @@ void Engine::Requeue(core::TaskId id, Done done) {
   }
   Result<store::StoredTask> stored = store_.Get(id);
   if (!stored) return done(std::unexpected(stored.error()));
+  const std::uint32_t uid = stored->record.request->uid;
+  const auto returns = std::ranges::count_if(events_, [uid](const core::Event& event) {
+    const auto* restored = std::get_if<core::TaskRestored>(&event);
+    return restored != nullptr && restored->record.request->uid == uid;
+  });
+  if (const Result<Unit> may = intake_.CheckReturn(stored->record.request, stored->name,
+                                                   static_cast<std::size_t>(returns));
+      !may)
+    return done(std::unexpected(may.error()));
   notices_.JoinIfAsked(*stored);
   Result<core::TaskRecord> record = Translated(std::move(*stored));
   if (!record) return done(std::unexpected(record.error()));
@@ -73,11 +83,24 @@ void Engine::Requeue(core::TaskId id, Done done) {
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
 }
 
+// Also one that no turn has handled yet, or that is not on the disk.
+bool Engine::IsBeingChanged(core::TaskId id) const {
+  const auto is_edit = [&](const store::EditedDescription& edit) { return edit.task == id; };
+  const auto changes_priority = [&](const core::Event& event) {
+    const auto* changed = std::get_if<core::PriorityChanged>(&event);
+    return changed != nullptr && changed->id == id;
+  };
+  return std::ranges::any_of(next_.rows.descriptions, is_edit) ||
+         std::ranges::any_of(decided_.rows.descriptions, is_edit) ||
+         std::ranges::any_of(events_, changes_priority);
+}
+
 void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
                   const std::string& what, Done done) {
   const core::TaskId id = task.record.id;
   const core::TaskRecord* record = scheduler_.Find(id);
   if (record == nullptr) return done(Unavailable("task {} is still being accepted; try again", id));
+  if (IsBeingChanged(id)) return done(Unavailable("task {} is being changed; try again", id));
   Result<base::CopyOnWrite<core::TaskRequest>> edited = intake_.CheckEdit(*record, wanted);
   if (!edited) return done(std::unexpected(edited.error()));
   const core::TaskRequest& request = **edited;

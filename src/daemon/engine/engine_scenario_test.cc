@@ -135,7 +135,9 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     Record(core::WakeAt{when});
   }
   void RetryTurnLater() override { FAIL() << "the store failed: " << engine_->store_trouble(); }
-  void TaskChanged(const core::TaskRecord& record) override { Record(core::TaskChanged{record}); }
+  void TaskChanged(const core::TaskChanged& change) override {
+    Record(core::TaskChanged{change.record});
+  }
   std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
   std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return {}; }
   void AfterNextReading(std::function<void()> call) override { call(); }

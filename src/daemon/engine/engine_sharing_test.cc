@@ -147,7 +147,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
   }
   void WakeAt(base::Time) override {}
   void RetryTurnLater() override { FAIL() << engine_->store_trouble(); }
-  void TaskChanged(const core::TaskRecord&) override {}
+  void TaskChanged(const core::TaskChanged&) override {}
   std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
   std::vector<int> RecentXids(core::GpuIndex, base::Time since) override {
     return since > xids_at_ ? std::vector<int>{} : xids_;

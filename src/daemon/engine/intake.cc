@@ -155,7 +155,8 @@ Result<Submitted> Intake::Accept(const Submission& submission,
   }
   const std::size_t count = submission.tasks.size();
   if (count == 0) return Invalid("the submission has no tasks");
-  CARMA_TRY(CheckRoom(submission));
+  CARMA_TRY(
+      CheckRoom(submission.tasks.size(), submission.submitter.uid, submission.submitter.user));
   std::string warning = CARMA_TRY(Check(submission, 0, count));
   const core::TaskId first = *next_id_;
   const base::Time now = clock_.Now();
@@ -202,7 +203,8 @@ Result<std::optional<Submitted>> Intake::CheckPiece(Arrival& arrival) {
   if (arrival.checked == 0) {
     Result<std::optional<Submitted>> known = Repeated(submission);
     if (!known || *known) return known;
-    CARMA_TRY(CheckRoom(submission));
+    CARMA_TRY(
+        CheckRoom(submission.tasks.size(), submission.submitter.uid, submission.submitter.user));
   }
   const std::size_t end = PieceEnd(submission.tasks, arrival.checked);
   std::string warning = CARMA_TRY(Check(submission, arrival.checked, end));
@@ -293,6 +295,7 @@ Result<Unit> Intake::Tell(std::vector<core::Event>& events) {
     CARMA_TRY(FillDependencies(news.request));
     weight += 1 + news.request->dependencies.size();
     events.emplace_back(std::move(news));
+    ++accepted_;
     if (++accepted.told == accepted.news.size()) untold_.pop_front();
   }
   return Unit{};

@@ -72,6 +72,8 @@ class Intake {
   bool HasMore() const;
   void RefuseAll(const base::Error& why);
 
+  // Tasks sent to the core since the start.
+  std::uint64_t accepted() const { return accepted_; }
   // Whether the task is accepted but not yet sent to the core.
   bool IsUntold(core::TaskId id) const;
 
@@ -85,6 +87,12 @@ class Intake {
   // otherwise; kNotFound: depends on an unknown task, or on one that is not older.
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
                                                          const task::TaskSpec& wanted);
+
+  // Whether an ended task may wait again, beside so many that return already. Errors: kInvalid,
+  // kDenied: beyond limits, or an account that is no longer the user's; kConflict: the queue is
+  // full.
+  Result<Unit> CheckReturn(const core::TaskRequest& request, const std::string& name,
+                           std::size_t returning);
 
   // The job for an estimate: for a newly accepted task from memory, once; else from the store.
   Result<EstimateJob> JobForEstimate(core::TaskId id);
@@ -131,14 +139,15 @@ class Intake {
   Result<Unit> PutAsWhole(const Submission& submission, core::TaskId first, base::Time submitted);
   // The earlier submission of that name; empty: it is new.
   Result<std::optional<Submitted>> Repeated(const Submission& submission);
-  Result<Unit> CheckRoom(const Submission& submission);
+  Result<Unit> CheckRoom(std::size_t wanted, std::uint32_t uid, std::string_view user);
   std::size_t QueuedOf(std::uint32_t uid);
   // Checks the tasks in [begin, end). Returns a warning, or an empty text.
   Result<std::string> Check(const Submission& submission, std::size_t begin, std::size_t end);
   // Tasks accepted or being stored, but not yet with the core; of this user, or of all.
   std::size_t OnTheWay(std::optional<std::uint32_t> uid) const;
   Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
-                                  std::size_t more) const;
+                                  std::size_t more,
+                                  const core::TaskRequest* counted = nullptr) const;
   // Checks the limits on queued tasks. Of submissions that arrive at the same time only those of
   // the same user count.
   Result<Unit> CheckQueueLimits(const Submission& submission) const;
@@ -159,9 +168,10 @@ class Intake {
   base::Clock& clock_;
   base::CopyOnWrite<core::TaskRequest> last_request_;  // of Shared
   std::optional<core::TaskId> next_id_;
-  std::deque<Submission> waiting_;                              // small enough for a share
-  std::deque<Arrival> large_;                                   // the first is being stored
-  std::deque<Accepted> untold_;                                 // not yet sent to the core
+  std::deque<Submission> waiting_;  // small enough for a share
+  std::deque<Arrival> large_;       // the first is being stored
+  std::deque<Accepted> untold_;     // not yet sent to the core
+  std::uint64_t accepted_ = 0;
   std::size_t accepted_now_ = 0;                                // by this share, not yet durable
   std::unordered_map<std::uint32_t, std::size_t> accepted_of_;  // the same by user
   std::unordered_map<std::uint32_t, std::size_t>

@@ -27,8 +27,7 @@ Result<std::optional<Submitted>> Intake::Repeated(const Submission& submission) 
   return Submitted{known->first, known->count, true};
 }
 
-Result<Unit> Intake::CheckRoom(const Submission& submission) {
-  const std::size_t wanted = submission.tasks.size();
+Result<Unit> Intake::CheckRoom(std::size_t wanted, std::uint32_t uid, std::string_view user) {
   const std::size_t all = core_.Tasks().size() + OnTheWay(std::nullopt) + accepted_now_ + wanted;
   if (all > options_.max_queued_tasks) {
     return Conflict("the queue would hold more than {} tasks (task.max_queued)",
@@ -36,12 +35,12 @@ Result<Unit> Intake::CheckRoom(const Submission& submission) {
   }
   // Counted only if it can matter, because there may be very many.
   if (all <= options_.max_queued_per_user) return Unit{};
-  const std::size_t own = QueuedOf(submission.submitter.uid);
+  const std::size_t own = QueuedOf(uid);
   if (own + wanted <= options_.max_queued_per_user) return Unit{};
   return Conflict(
       "the queue would hold more than {} tasks of {} "
       "(task.max_queued_per_user); {} are queued",
-      options_.max_queued_per_user, submission.submitter.user, own);
+      options_.max_queued_per_user, user, own);
 }
 
 std::size_t Intake::QueuedOf(std::uint32_t uid) {
@@ -64,9 +63,17 @@ Result<std::string> Intake::Check(const Submission& submission, std::size_t begi
   return never.empty() ? "" : never + "; it is cancelled";
 }
 
+Result<Unit> Intake::CheckReturn(const core::TaskRequest& request, const std::string& name,
+                                 std::size_t returning) {
+  queued_of_.erase(request.uid);
+  CARMA_TRY(CheckRoom(returning + 1, request.uid, request.user));
+  CARMA_TRY(core::MayName(core_.config(), request));
+  return RefuseBeyondLimits(request, name, OnTheWay(request.uid) + returning + 1);
+}
+
 Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
-                                        std::size_t more) const {
-  const std::optional<core::LimitHit> hit = core_.LimitOnSubmission(request, more);
+                                        std::size_t more, const core::TaskRequest* counted) const {
+  const std::optional<core::LimitHit> hit = core_.LimitOnSubmission(request, more, counted);
   if (!hit) return Unit{};
   return Invalid("task '{}' is refused: {}", base::Printable(name, 60), core::TextOf(*hit));
 }
@@ -173,6 +180,7 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   request.array = before.array;
   const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
   CARMA_TRY(CheckEntitlements(as_new, 0, 1));
+  CARMA_TRY(RefuseBeyondLimits(request, wanted.name, 1, &before));
   CARMA_TRY(RefuseWhatNeverFits(as_new, 0, 1));
   if (wanted.dependencies != before.dependencies) {
     std::string never = CARMA_TRY(CheckDependencies(as_new.tasks, 0, 1));

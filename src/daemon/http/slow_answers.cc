@@ -39,10 +39,12 @@ Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& w
 void SlowAnswers::ReadFile(std::function<Answer()> read, std::function<void(Answer)> then) {
   if (files_.waiting() >= options_.most_files)
     return then(Unavailable("many files are already being read; try again"));
-  const auto in_time = files_.Within(options_.file_limit, [this, then] {
-    files_.Abandon();
+  // The thread was given up already if another read on it was late first.
+  const auto late = [this, then, before = files_.abandoned()] {
+    if (files_.abandoned() == before) files_.Abandon();
     then(Unavailable("the disk of the task's output does not answer"));
-  });
+  };
+  const auto in_time = files_.Within(options_.file_limit, late);
   files_.Ask(std::move(read), [in_time, then](Answer answer) {
     if (in_time()) then(std::move(answer));
   });

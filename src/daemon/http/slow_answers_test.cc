@@ -96,6 +96,21 @@ TEST_F(SlowAnswersTest, ADiskThatDoesNotAnswerIsLeftAlone) {
   go->set_value();
 }
 
+TEST_F(SlowAnswersTest, ReadsThatWereDroppedWithAHungDiskTakeNoPlace) {
+  Open({.most_files = 4, .file_limit = std::chrono::milliseconds(20)});
+  const auto go = std::make_shared<std::promise<void>>();
+  const auto wait = [hung = go->get_future().share()] {
+    hung.wait();
+    return Text("late");
+  };
+  for (int i = 0; i < 4; ++i) answers_->ReadFile(wait, Kept());
+  Until([&] { return kept_.size() == 4; });
+  for (int i = 0; i < 3; ++i) answers_->ReadFile([] { return Text("of another disk"); }, Kept());
+  Until([&] { return kept_.size() == 7; });
+  for (int i = 4; i < 7; ++i) EXPECT_TRUE(kept_[static_cast<std::size_t>(i)]);
+  go->set_value();
+}
+
 TEST_F(SlowAnswersTest, OnlySoManyFilesAreReadAtOnce) {
   Open({.most_files = 1});
   answers_->ReadFile([] { return Text("a"); }, Kept());

@@ -87,7 +87,9 @@ void BackgroundWorker::Later(std::function<void()> call) {
 
 void BackgroundWorker::Abandon() {
   worker_->DeclareStuck();
+  waiting_ -= worker_->Drop();
   worker_ = NewWorker();
+  ++abandoned_;
   SeeToThread();
 }
 

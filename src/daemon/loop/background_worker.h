@@ -55,6 +55,8 @@ class BackgroundWorker {
   // Call it if the running job hangs: it keeps its thread (its result is still delivered if it
   // returns), later jobs get a new one, and jobs not yet begun are dropped.
   void Abandon();
+  // How often that was called.
+  int abandoned() const { return abandoned_; }
   // Jobs without a delivered result.
   int waiting() const { return waiting_; }
   // Becomes false, and wakes waiters, once this object is gone. Jobs that can stop early check it.
@@ -69,6 +71,7 @@ class BackgroundWorker {
   std::shared_ptr<std::atomic<bool>> wanted_;
   AtEnd at_end_;
   int waiting_ = 0;
+  int abandoned_ = 0;
   Worker::MakeThread make_;  // empty: as Worker does
   bool retrying_ = false;
   std::unique_ptr<Worker> worker_;

@@ -69,6 +69,11 @@ void Worker::Do(std::function<void()> job) {
   (void)Start();
 }
 
+int Worker::Drop() {
+  const std::lock_guard lock(shared_->mutex);
+  return static_cast<int>(std::exchange(shared_->jobs, {}).size());
+}
+
 void Worker::DeclareStuck() {
   const std::lock_guard lock(shared_->mutex);
   shared_->stuck = true;

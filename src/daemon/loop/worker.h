@@ -27,6 +27,8 @@ class Worker {
   bool Start();
   void Do(std::function<void()> job);
   void DeclareStuck();
+  // Drops jobs not yet begun. Returns their number.
+  int Drop();
 
  private:
   struct Shared;

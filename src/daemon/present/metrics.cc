@@ -302,27 +302,20 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
 }  // namespace
 
 void Counters::Count(const core::TaskRecord& record) {
-  switch (record.state) {
-    case core::TaskState::kEstimating:
-      ++submissions;
-      break;
-    case core::TaskState::kLaunching:
-      // Its sharing is chosen, and reported, once it is launching.
-      if (record.attempt->sharing.method != core::SharingMethod::kUnknown) break;
-      ++dispatches;
-      wait_seconds.Observe(base::Seconds(*record.attempt->launched - record.queued_since));
-      break;
-    default:
-      break;
+  const bool launching = record.state == core::TaskState::kLaunching;
+  // Its sharing is chosen, and reported, once it is launching.
+  if (launching && record.attempt->sharing.method == core::SharingMethod::kUnknown) {
+    ++dispatches;
+    wait_seconds.Observe(base::Seconds(*record.attempt->launched - record.queued_since));
   }
-  if (record.state != core::TaskState::kLaunching &&
-      record.reason.code == core::ReasonCode::kOutOfMemory)
-    ++ooms;
+  if (!launching && record.reason.code == core::ReasonCode::kOutOfMemory) ++ooms;
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
+  // Users may name any source of the memory that they state; each label is a series.
+  const bool given = record.request->memory_mib.has_value();
   for (const report::Forecast& each : report::ForecastsOf(record)) {
     if (each.predicted <= 0) continue;
-    Forecasts& of = forecasts[{each.what, each.by}];
+    Forecasts& of = forecasts[{each.what, given && each.what == "memory_mib" ? "given" : each.by}];
     of.ratio.Observe(each.seen / each.predicted);
     if (each.promised) ++(each.seen <= *each.promised ? of.kept : of.broken);
   }
@@ -331,7 +324,7 @@ void Counters::Count(const core::TaskRecord& record) {
       record.estimate->predicted_mib.value_or(record.estimate->peak_mib);
   if (predicted_mib <= 0) return;
   const auto [at, added] = estimate_error.try_emplace(
-      record.estimate->method,
+      given ? "given" : record.estimate->method,
       std::vector<double>(std::begin(kErrorBounds), std::end(kErrorBounds)));
   at->second.Observe(static_cast<double>(record.peak_mib) / static_cast<double>(predicted_mib));
 }
@@ -374,7 +367,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   out.Sample(1, {{"version", version}});
   WriteTaskCounts(store, counters, out);
   out.One("carma_submissions_total", "counter", "Tasks accepted since the daemon started.",
-          static_cast<double>(counters.submissions));
+          engine != nullptr ? static_cast<double>(engine->submissions()) : 0);
   out.One("carma_dispatch_total", "counter", "Launch decisions since the daemon started.",
           static_cast<double>(counters.dispatches));
   out.One("carma_oom_total", "counter",

@@ -18,7 +18,6 @@
 namespace carma::daemon {
 
 struct Counters {
-  std::uint64_t submissions = 0;
   std::uint64_t dispatches = 0;
   std::uint64_t ooms = 0;
   std::map<std::string, std::uint64_t> ended;  // by state name

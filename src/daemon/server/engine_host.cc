@@ -90,6 +90,7 @@ Result<Unit> EngineHost::Start(std::vector<core::GpuInfo> gpus) {
 void EngineHost::Stop() {
   KeepUsage();
   engine_.Turn();
+  engine_.Stop();
   mps_->Close();
 }
 
@@ -187,8 +188,9 @@ void EngineHost::WakeAt(base::Time when) {
             [this] { engine_.Post(core::WakeUp{}); });
 }
 
-void EngineHost::TaskChanged(const core::TaskRecord& record) {
-  around_.counters.Count(record);
+void EngineHost::TaskChanged(const core::TaskChanged& change) {
+  const core::TaskRecord& record = change.record;
+  if (change.moved) around_.counters.Count(record);
   if (!core::IsFinal(record.state)) return;
   awaited_ends_.Ended(record.id);
   awaited_grants_.Ended(record.id);

@@ -97,7 +97,7 @@ class EngineHost : private Engine::Host {
   void RequestEstimates(std::vector<EstimateJob> jobs) override;
   void WakeAt(base::Time when) override;
   void RetryTurnLater() override;
-  void TaskChanged(const core::TaskRecord& record) override;
+  void TaskChanged(const core::TaskChanged& change) override;
   void NoticesChanged() override;
   void JobReturnsChanged(const std::vector<store::JobReturnRow>& rows) override;
   std::optional<double> RecentFullness(core::GpuIndex gpu) override;

@@ -168,7 +168,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   void RequestEstimates(std::vector<EstimateJob> jobs) override { jobs_ = std::move(jobs); }
   void WakeAt(base::Time) override {}
   void RetryTurnLater() override { FAIL() << engine_->store_trouble(); }
-  void TaskChanged(const core::TaskRecord&) override {}
+  void TaskChanged(const core::TaskChanged&) override {}
   std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
   std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return {}; }
   void AfterNextReading(std::function<void()> call) override { call(); }

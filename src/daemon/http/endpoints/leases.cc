@@ -153,11 +153,10 @@ Result<LeaseAsked> ReadAsked(const LeaseServices& services, const Call& call) {
   const Json json = CARMA_TRY(ReadBody(call));
   base::JsonReader in(json, "");
   const Json* spec = in.Raw("spec");
-  std::optional<std::int64_t> pid, time_left_s;
+  std::optional<std::int64_t> pid;
   LeaseAsked asked;
   asked.owner = {call.caller.uid, call.caller.gid};
   CARMA_TRY(ReadForOthers(call, in, asked));
-  in.Get("time_left_s", time_left_s, 1, core::kMaxTimeLimit.count() / 1000);
   if (in.Get("request", asked.request, 64) && !task::IsWord(asked.request))
     in.Complain("request", "1 to 64 letters, digits and _-+.");
   in.Get("pid", pid, 1, INT32_MAX);
@@ -177,9 +176,7 @@ Result<LeaseAsked> ReadAsked(const LeaseServices& services, const Call& call) {
   asked.spec = std::move(read);
   asked.spec.lease = task::TextOf(process);
   if (asked.key) GiveKey(asked);
-  // time_left_s, sent by older plug-ins, is not used as a limit: Slurm ends the job and may change
-  // that time (scontrol update, suspension, OverTimeLimit). We cannot restart it and do not see its
-  // output.
+  // Slurm ends the job at its own limit. We cannot restart it and do not see its output.
   asked.spec.requeue = false;
   asked.spec.max_recoveries = 0;
   asked.spec.stdout_path = "/dev/null";

@@ -117,7 +117,7 @@ TEST_F(LeasesTest, ANotificationThatCannotBeSentIsSaid) {
 
 // A request for a job's step from its keeper: this process, for a user with that number.
 constexpr char kStep[] =
-    R"(,"key":{"cluster":"bed","job":12,"step":"batch"},"owner":{"uid":%U,"gid":7},"time_left_s":60)";
+    R"(,"key":{"cluster":"bed","job":12,"step":"batch"},"owner":{"uid":%U,"gid":7})";
 
 std::string StepOf(std::uint32_t uid, const std::string& step = "batch") {
   std::string text = kStep;

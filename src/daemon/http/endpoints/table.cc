@@ -138,7 +138,7 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServic
       {"PATCH", "/v1/tasks/{id}", kUsers, With(on.tasks, &EditTask)},
       {"POST", "/v1/changes", kOwners, InTurn(engine, With(on.tasks, &ChangeTasks))},
       {"POST", "/v1/tasks/{id}/priority", kOwners, With(on.tasks, &SetPriority)},
-      {"POST", "/v1/tasks/{id}/redo", kUsers, With(on.submit, &RedoTask), "check"},
+      {"POST", "/v1/tasks/{id}/redo", kUsers, With(on.submit, &RedoTask)},
       {"POST", "/v1/tasks/{id}/{verb}", kOwners, With(on.tasks, &ChangeTask)},
       {"GET", "/v1/gpus", kEverybody, With(on.gpus, &ListGpus)},
       {"GET", "/v1/gpus/history.html", kEverybody, InTurn(engine, With(on.gpus, &DrawGpuHistory)),

@@ -399,6 +399,8 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
   if (wanted.priority > record.request->priority)
     CARMA_TRY(CheckPriority(wanted.priority, call.caller));
   if (wanted.qos != record.request->qos) {
+    if (core::HoldsGpus(record.state) && !call.caller.admin)
+      return Conflict("task {} is running: only administrators can change --qos then", record.id);
     const core::SlotRules& slots = services.engine.scheduler().config().slots;
     CARMA_TRY(CheckSlots(wanted, slots, call.caller));
   }

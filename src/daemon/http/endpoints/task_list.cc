@@ -49,7 +49,7 @@ Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
                      base::Suggestion(base::ToLower(name), StateNames()),
                      base::Join(StateNames(), ", "));
     }
-    states.push_back(*state);
+    if (std::ranges::find(states, *state) == states.end()) states.push_back(*state);
   }
   return states;
 }

@@ -318,6 +318,24 @@ TEST_F(TasksTest, AChangeThatIsNotForTheCallerOrTheStateIsRefused) {
     EXPECT_EQ(Change(kAda, verb).Message(), "task 1 has already succeeded");
 }
 
+TEST_F(TasksTest, RequeuedTasksCountForLimitsOfTheQueue) {
+  EngineOptions options;
+  options.state_dir = state_dir_;
+  options.policy.limits = {*core::ParseLimitRule("user=* queued=2")};
+  engine_->Follow(options);
+  engine_->Turn();
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    EXPECT_EQ(core::Number(Submit()), id);
+    Start(core::TaskId{id});
+    End(core::TaskId{id});
+  }
+  const Heard heard =
+      Ask(Services(), &ChangeTasks, By(kAda, "", "", R"({"verb":"requeue","tasks":[1,2,3,4]})"));
+  EXPECT_EQ(heard.body.at("tasks").size(), 2U);
+  ASSERT_EQ(heard.body.at("refused").size(), 2U);
+  EXPECT_THAT(heard.body.at("refused")[0].at("message").get<std::string>(), HasSubstr("queued=2"));
+}
+
 TEST_F(TasksTest, ARunningTaskWithNoRequeueIsNotRequeued) {
   task::TaskSpec spec = Spec();
   spec.requeue = false;
@@ -422,6 +440,21 @@ TEST_F(TasksTest, AWaitingTaskIsChangedInAllThatItAsks) {
   EXPECT_THAT(events.back().text, HasSubstr("by ada"));
   EXPECT_THAT(events.back().text, testing::Not(HasSubstr("secret")));
   EXPECT_EQ(edit(kAda, R"({"time_limit_s":null})").body.at("time_limit_s"), base::Json(nullptr));
+}
+
+TEST_F(TasksTest, OfTwoChangesAtOnceNoneIsLostWithoutAWord) {
+  const core::TaskId id = SubmitHeld();
+  int first = 0;
+  ASSERT_TRUE(EditTask(Services(), By(kAda, "1", "", R"({"time_limit_s":60})"),
+                       api::Responder([&](const api::Response& said) { first = said.status; })));
+  const Heard second = Ask(Services(), &EditTask, By(kAda, "1", "", R"({"priority":-3})"));
+  EXPECT_EQ(second.status, 503);
+  EXPECT_EQ(second.Message(), "task 1 is being changed; try again");
+  engine_->Turn();
+  Settle();
+  EXPECT_EQ(first, 200);
+  EXPECT_EQ(Ask(Services(), &EditTask, By(kAda, "1", "", R"({"priority":-3})")).status, 200);
+  EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, base::Duration(60'000));
 }
 
 TEST_F(TasksTest, TheHistoryOfAnEditHasTheWordsOfTheHelp) {
