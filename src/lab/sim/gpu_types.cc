@@ -71,10 +71,14 @@ constexpr std::array kMigSlices{
     MigSlices{2, 2, 14}, MigSlices{1, 2, 15}, MigSlices{1, 1, 19},
 };
 
+}  // namespace
+
 bool CanBeDivided(const GpuType& type) {
   return type.type.starts_with("A100-") || type.type.starts_with("H100-") ||
          type.type.starts_with("H200-");
 }
+
+namespace {
 
 Result<MigSlices> FindProfile(const GpuType& type, std::string_view name) {
   std::vector<std::string> known;

@@ -66,6 +66,7 @@ struct MigProfile {
   double compute = 1;  // share of the GPU's SMs, each instance
   double memory = 1;   // share of its memory
 };
+bool CanBeDivided(const GpuType& type);
 // Null: no such partition.
 const MigProfile* FindMigProfile(int instances);
 

@@ -186,6 +186,12 @@ void Machines::SetActivity(base::Time now, std::uint32_t gpu) {
     loads_.push_back(each.load);
     speeds_.push_back(residents_[each.job].slowest / each.base_speed);
   }
+  // The joint activity under MPS follows from the loads, which are smaller while the server lacks
+  // cores; elsewhere it follows from the speeds.
+  const double host_factor = hosts_[layout_.ServerOf(gpu)].factor;
+  if (SharingOn(gpu) == core::SharingMethod::kMps && !core::OfSeveralUsers(loads_)) {
+    for (core::Load& load : loads_) load.sm_active *= host_factor;
+  }
   const double sm_active = SmActivity(options_.interference, SharingOn(gpu), loads_, speeds_);
   changed.SetActivity(now, sm_active, options_.monitor.window + options_.monitor.period);
 

@@ -37,7 +37,7 @@ bool Sets(RunOptions& options, std::string_view value) {
 
 constexpr std::string_view kShare = "share from 0 to 1";
 constexpr std::string_view kNumber = "number from 0 to 100";
-constexpr std::string_view kSpan = "time span";
+constexpr std::string_view kSpan = "time span with a unit, such as 30s";
 
 constexpr ModelWord kWords[] = {
     {"memory_first", kShare, "part of its peak that a task allocates first (1)",
@@ -103,7 +103,9 @@ bool SetWhole(int& target, std::string_view value, int low, int high) {
 }
 
 bool Set(base::Duration& target, std::string_view value) {
-  const Result<base::Duration> span = base::ParseSpan(value);
+  // A unit is required: a bare number would be minutes, while times are shown in seconds.
+  const bool has_unit = !value.empty() && std::string_view("smhd").contains(value.back());
+  const Result<base::Duration> span = base::ParseSpan(has_unit ? value : "");
   if (span) target = *span;
   return span.has_value();
 }

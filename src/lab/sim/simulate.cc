@@ -148,6 +148,13 @@ Result<Unit> CheckBookings(const Cluster& cluster,
   const std::vector<core::ReservedPeriod> periods =
       PeriodsOf(numbered, core::Time{}, core::Time{}, core::Time{kCheckedFor});
   for (const ServerShape& server : cluster.servers) {
+    for (const core::Reservation& booking : reservations) {
+      for (const std::string& gpu : booking.on_gpus) {
+        const auto number = base::ParseInt(gpu);
+        if (number && std::cmp_greater_equal(*number, server.gpus.size()))
+          return Invalid("reserve: no GPU {} on a server of {} GPUs", gpu, server.gpus.size());
+      }
+    }
     std::vector<core::GpuInfo> infos;
     for (const GpuType& type : server.gpus) infos.push_back({.type = type.type});
     if (const auto why = core::WhyNotAll(periods, core::Time{}, infos)) return Invalid(*why);
@@ -163,6 +170,10 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
   for (const ServerShape& server : cluster.servers) {
     if (server.gpus.empty()) return Invalid("a server without GPUs");
     most = std::max(most, server.gpus.size());
+    for (const GpuType& type : server.gpus) {
+      if (options.collocation == core::SharingMethod::kMig && !CanBeDivided(type))
+        return Invalid("{} has no MIG", type.type);
+    }
   }
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     const Arrival& arrival = arrivals[i];

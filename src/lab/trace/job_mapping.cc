@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::trace {
 
@@ -95,6 +96,31 @@ std::vector<Duration> Durations(const std::vector<Job>& jobs, std::size_t& unkno
   return durations;
 }
 
+// Their indices, the shortest first.
+std::vector<std::size_t> ByDuration(const std::vector<Job>& jobs, std::size_t& unknown) {
+  const std::vector<Duration> durations = Durations(jobs, unknown);
+  std::vector<std::size_t> order(jobs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return durations[a] < durations[b]; });
+  return order;
+}
+
+Result<Unit> CheckClasses(const std::map<int, Shelf>& shelves, const std::vector<ClassShare>& mix) {
+  for (std::size_t i = 0; i < mix.size(); ++i) {
+    if (std::ranges::none_of(shelves,
+                             [&](const auto& shelf) { return !shelf.second[i].empty(); })) {
+      return Invalid("the catalogue has no workload of class '" +
+                     base::Printable(mix[i].weight_class, 40) + "'");
+    }
+  }
+  return Unit{};
+}
+
+bool NeverRan(const Job& job) {
+  return job.status == JobStatus::kPending && !job.duration;
+}
+
 }  // namespace
 
 Result<std::vector<ClassShare>> ParseMix(std::string_view text) {
@@ -121,41 +147,42 @@ Result<std::vector<ClassShare>> ParseMix(std::string_view text) {
 
 Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                             const MapOptions& options) {
-  const std::size_t tasks = trace.jobs.size();
-  if (tasks > kMaxTraceTasks) {
-    return Invalid(std::to_string(tasks) + " jobs: a task trace has at most " +
+  if (trace.jobs.size() > kMaxTraceTasks) {
+    return Invalid(std::to_string(trace.jobs.size()) + " jobs: a task trace has at most " +
                    std::to_string(kMaxTraceTasks) + "; use a window or a sample");
   }
-  if (trace.jobs.back().submit > kMaxSubmission)
-    return Invalid("the jobs are submitted over more than a year: use a window");
-  const std::map<int, Shelf> shelves = Shelves(catalogue, options.mix);
-  for (std::size_t i = 0; i < options.mix.size(); ++i) {
-    if (std::ranges::none_of(shelves,
-                             [&](const auto& shelf) { return !shelf.second[i].empty(); })) {
-      return Invalid("the catalogue has no workload of class '" +
-                     base::Printable(options.mix[i].weight_class, 40) + "'");
-    }
-  }
   MappedTasks mapped;
-  std::vector<const Shelf*> shelf_of(tasks);
+  std::vector<Job> jobs = trace.jobs;
+  mapped.never_ran = std::erase_if(jobs, NeverRan);
+  if (jobs.empty()) return Invalid("no job of the trace has run");
+  if (jobs.back().submit > kMaxSubmission)
+    return Invalid("the jobs are submitted over more than a year: use a window");
+  const auto named = [&](const Job& job) {
+    const auto workload = catalogue.Find(trace.workloads.Text(job.workload));
+    return workload ? *workload : nullptr;
+  };
+  const std::size_t tasks = jobs.size();
+  const std::map<int, Shelf> shelves = Shelves(catalogue, options.mix);
+  CARMA_TRY(CheckClasses(shelves, options.mix));
+  std::vector<const Shelf*> shelf_of(tasks);  // null: it names its workload
   for (std::size_t i = 0; i < tasks; ++i) {
-    const int gpus = WholeGpus(trace.jobs[i]);
+    if (named(jobs[i]) != nullptr) {
+      ++mapped.kept;
+      continue;
+    }
+    const int gpus = WholeGpus(jobs[i]);
     auto shelf = shelves.upper_bound(gpus);
     if (shelf != shelves.begin()) --shelf;
     shelf_of[i] = &shelf->second;
-    mapped.other_gpus += shelf->first != gpus ? 1 : 0;
+    mapped.other_gpus += shelf->first * 1000 != jobs[i].gpu_milli ? 1 : 0;
   }
-  const std::vector<Duration> durations = Durations(trace.jobs, mapped.no_duration);
-  std::vector<std::size_t> by_duration(tasks);
-  std::iota(by_duration.begin(), by_duration.end(), std::size_t{0});
-  std::ranges::stable_sort(
-      by_duration, [&](std::size_t a, std::size_t b) { return durations[a] < durations[b]; });
-
+  const std::vector<std::size_t> by_duration = ByDuration(jobs, mapped.no_duration);
   // Jobs without a choice take their class's share before the others choose.
-  Dealer dealer(options.mix, tasks);
+  Dealer dealer(options.mix, tasks - mapped.kept);
   std::vector<std::size_t> classes(tasks);
   for (const bool without_choice : {true, false}) {
     for (const std::size_t i : by_duration) {
+      if (shelf_of[i] == nullptr) continue;
       if (HasOneClass(*shelf_of[i]) == without_choice) classes[i] = dealer.Deal(*shelf_of[i]);
     }
   }
@@ -163,17 +190,19 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
   base::Rng rng(options.seed);
   mapped.trace.submissions.reserve(tasks);
   for (std::size_t i = 0; i < tasks; ++i) {
-    const std::vector<const Workload*>& choice = (*shelf_of[i])[classes[i]];
-    Submission submission{.at = trace.jobs[i].submit,
-                          .workload_id = choice[rng.Below(choice.size())]->id,
-                          .line = trace.jobs[i].line};
-    if (options.keep_durations && trace.jobs[i].duration)
-      submission.solo_s = std::clamp(base::Seconds(*trace.jobs[i].duration), kMinSoloS, kMaxSoloS);
-    if (options.groups_as_users) {
-      submission.user = trace.vcs.Text(trace.jobs[i].vc);
-    } else if (trace.users.size() > 1) {
-      submission.user = trace.users.Text(trace.jobs[i].user);
-    }
+    const Job& job = jobs[i];
+    const auto draw = [&] {
+      const std::vector<const Workload*>& choice = (*shelf_of[i])[classes[i]];
+      return choice[rng.Below(choice.size())];
+    };
+    Submission submission{.at = job.submit,
+                          .workload_id = (shelf_of[i] == nullptr ? named(job) : draw())->id,
+                          .line = job.line};
+    if (options.keep_durations && job.duration)
+      submission.solo_s = std::clamp(base::Seconds(*job.duration), kMinSoloS, kMaxSoloS);
+    if (options.groups_as_users || trace.users.size() > 1)
+      submission.user =
+          options.groups_as_users ? trace.vcs.Text(job.vc) : trace.users.Text(job.user);
     mapped.trace.submissions.push_back(std::move(submission));
   }
   return mapped;

@@ -35,15 +35,18 @@ struct MappedTasks {
   std::vector<std::size_t> by_class;  // tasks of each class of the mix
   std::size_t other_gpus = 0;         // jobs with a number of GPUs that no workload has
   std::size_t no_duration = 0;        // jobs of unknown duration (median is used)
+  std::size_t kept = 0;               // jobs that name a workload of the catalogue
+  std::size_t never_ran = 0;          // left out
 };
 
-// A job keeps its submission time and its user (or group). It gets a workload with its number of
-// GPUs (a share counts as one) or, if there is none, with the next lower or else the lowest number.
-// Its class follows its duration: the shortest jobs get the first class of the mix until that class
-// has its share, and so on. If only some classes have a number of GPUs, these get its jobs, and the
-// other classes compensate if possible. The seed chooses among workloads of equal class and number
-// of GPUs. Errors: kInvalid: a class without workloads, more than kMaxTraceTasks jobs, submissions
-// later than a year.
+// A job keeps its submission time and its user (or group), and a workload that it names. A job that
+// waits still is left out. Any other gets a workload with its number of GPUs (a share counts as
+// one) or, if there is none, with the next lower or else the lowest number. Its class follows its
+// duration: the shortest jobs get the first class of the mix until that class has its share, and so
+// on. If only some classes have a number of GPUs, these get its jobs, and the other classes
+// compensate if possible. The seed chooses among workloads of equal class and number of GPUs.
+// Errors: kInvalid: a class without workloads, more than kMaxTraceTasks jobs, submissions later
+// than a year.
 Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                             const MapOptions& options);
 

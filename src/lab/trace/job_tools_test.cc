@@ -265,6 +265,23 @@ TEST(MapJobs, TakesVirtualClustersForUsersWhereItIsAsked) {
   EXPECT_EQ(MapJobs(trace, *catalogue, options)->trace.submissions[1].user, "ann");
 }
 
+TEST(MapJobs, KeepsNamedWorkloadsAndLeavesOutWhatNeverRan) {
+  const auto catalogue = Catalogue::BuiltIn();
+  JobTrace trace;
+  for (int i = 0; i < 4; ++i) trace.jobs.push_back(MakeJob(seconds(i), 1, seconds(60)));
+  trace.jobs[1].workload = *trace.workloads.Number("vgg16-b32");
+  trace.jobs[2].status = JobStatus::kPending;
+  trace.jobs[2].duration.reset();
+  trace.jobs[3].workload = *trace.workloads.Number("of another catalogue");
+  const auto mapped = MapJobs(trace, *catalogue, {.mix = *ParseMix("light=1")});
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  EXPECT_EQ(mapped->kept, 1u);
+  EXPECT_EQ(mapped->never_ran, 1u);
+  ASSERT_EQ(mapped->trace.submissions.size(), 3u);
+  EXPECT_EQ(mapped->trace.submissions[1].workload_id, "vgg16-b32");
+  EXPECT_EQ(mapped->by_class, std::vector<std::size_t>{2});
+}
+
 TEST(MapJobs, KeepsWhoseTheJobsAre) {
   const auto catalogue = Catalogue::BuiltIn();
   JobTrace trace = BurstyTrace(2);

@@ -51,7 +51,7 @@ void ReadCommand(JsonReader& in, const char* key, std::vector<std::string>& comm
   }
   if (command.empty() || command.front().empty() ||
       std::ranges::any_of(command, [](const std::string& word) { return word.contains('\0'); })) {
-    in.Complain(key, "expected a text, or a list of words");
+    in.Complain(key, "a text, or a list of words");
   }
 }
 
@@ -71,16 +71,16 @@ void ReadTask(JsonReader& in, ProfiledWorkload& workload) {
   const Json* const raw = in.Raw("task");
   if (!raw) return;
   if (!raw->is_object() || raw->contains("command") || raw->contains("workdir"))
-    return in.Complain("task", "expected an object without command and workdir");
+    return in.Complain("task", "an object without command and workdir");
   workload.task = base::DumpJson(*raw);
 }
 
 Result<ProfiledWorkload> ReadWorkload(const Json& json) {
   JsonReader in(json, "");
   ProfiledWorkload workload;
-  if (!in.Get("name", workload.name)) in.Complain("name", "expected a text");
+  if (!in.Get("name", workload.name)) in.Complain("name", "a text");
   ReadCommand(in, "command", workload.command);
-  if (!in.Has("command")) in.Complain("command", "expected a text, or a list of words");
+  if (!in.Has("command")) in.Complain("command", "a text, or a list of words");
   ReadCommand(in, "calibrate", workload.calibrate);
   in.Get("workdir", workload.workdir);
   in.Get("iterations", workload.iterations, 1e-6, kMostSteps);
@@ -90,9 +90,9 @@ Result<ProfiledWorkload> ReadWorkload(const Json& json) {
   in.NoOthers();
   if (!in.error() && !profile::IsName(workload.name)) in.Complain("name", profile::kNameRule);
   if (!workload.workdir.empty() && !workload.workdir.starts_with('/'))
-    in.Complain("workdir", "expected an absolute path");
+    in.Complain("workdir", "an absolute path");
   if (HasSteps(workload.command) == workload.calibrate.empty())
-    in.Complain("calibrate", "expected together with {steps} in the command");
+    in.Complain("calibrate", "it together with {steps} in the command");
   if (in.error()) return std::unexpected(*in.error());
   if (const auto spec = SpecOf(workload, "/"); !spec) return base::Wrap(spec.error(), "/task");
   return workload;

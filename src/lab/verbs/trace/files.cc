@@ -1,6 +1,7 @@
 #include "lab/verbs/trace/files.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -64,8 +65,9 @@ Result<std::map<std::string, std::string>> FilesOf(const std::string& folder) {
 
 Result<trace::TaskTrace> LoadTaskTrace(const std::string& path) {
   if (IsBuiltIn(path)) return trace::BuiltInDemo60();
-  const std::string text = CARMA_TRY(ReadNamed(path, kMaxFileBytes));
-  return trace::ParseTrace(text, path);
+  const std::string text = CARMA_TRY(path == "-" ? base::ReadAll(STDIN_FILENO, kMaxFileBytes)
+                                                 : ReadNamed(path, kMaxFileBytes));
+  return trace::ParseTrace(text, InputName(path));
 }
 
 Result<trace::Catalogue> LoadCatalogue(const std::string& path) {

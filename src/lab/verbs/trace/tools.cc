@@ -158,9 +158,9 @@ void RunTraceMap(Context& context, const MapFlags& flags) {
     facts +=
         fmt::format("{}{} {}", i == 0 ? "" : ", ", mapped->by_class[i], (*mix)[i].weight_class);
   }
-  provenance.push_back(
-      fmt::format("{}; {} jobs moved to another number of GPUs, {} of unknown duration", facts,
-                  mapped->other_gpus, mapped->no_duration));
+  provenance.push_back(fmt::format(
+      "{}, {} as named; {} jobs on another number of GPUs, {} of unknown duration; left out: {}",
+      facts, mapped->kept, mapped->other_gpus, mapped->no_duration, mapped->never_ran));
   if (Result<Unit> written =
           trace::WriteTasks(mapped->trace, provenance, loaded->trace.start_ms, OutputOf(context));
       !written) {
