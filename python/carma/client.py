@@ -108,6 +108,8 @@ def number_of(task: TaskOrId) -> int:
 
 
 def _numbers(tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> List[int]:
+    if isinstance(tasks, str):
+        raise InvalidError(f"{tasks!r}: expected a task, its number, or a list of them", "invalid")
     return [number_of(tasks)] if isinstance(tasks, (Task, int)) else [number_of(each) for each in tasks]
 
 # In a task of the executor: the caller's script while it is read; else empty.

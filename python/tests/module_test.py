@@ -192,6 +192,8 @@ class ModuleTest(unittest.TestCase):
     def test_mistakes_are_told_by_kind(self):
         with self.assertRaisesRegex(carma.NotFoundError, "999999"):
             carma.wait(999999)
+        with self.assertRaisesRegex(carma.InvalidError, "'12': expected a task, its number"):
+            carma.wait("12")
         with self.assertRaisesRegex(carma.InvalidError, "gpus"):
             carma.submit(["true"], gpus=-1)
         with self.assertRaisesRegex(carma.InvalidError, "expected a size"):

@@ -32,7 +32,7 @@ std::string ExecutableDir();
 std::string GetEnv(const char* name, std::string_view fallback = "");
 // The variables of this process.
 std::map<std::string, std::string> OwnEnvironment();
-// The first such program in an absolute folder of `search`, as in $PATH; empty: there is none.
+// The program in the first absolute folder of `search`, as in $PATH; empty: in none of them.
 std::string FindOnPath(std::string_view search, std::string_view name);
 
 }  // namespace carma::base

@@ -219,8 +219,8 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
   return *id;
 }
 
-// The tasks that one stands for in a dependency, and in Slurm's calls: my last one (`own`) for its
-// array, the first of an array for all of it.
+// In dependencies and in calls of Slurm, the number of an array's first task means the whole array,
+// and so does my last task (`own`).
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);

@@ -281,7 +281,7 @@ class Pilot {
     GiveTerminal(command_);
   }
 
-  // A program at a terminal reads it only as the foreground, or is stopped.
+  // The kernel stops a program that reads its terminal from the background.
   static void GiveTerminal(pid_t group) {
     if (::isatty(STDIN_FILENO) == 0) return;
     sigset_t stops, before;

@@ -132,6 +132,27 @@ TEST_F(SchedulerTest, EventsOfUnknownTasksAndOldAttemptsChangeNothing) {
   EXPECT_EQ(scheduler_->Find(TaskId{1})->state, TaskState::kRunning);
 }
 
+TEST_F(SchedulerTest, ATaskThatSavesAsSoonAsItHasStartedPauses) {
+  Begin();
+  TaskRequest request;
+  request.time_limit = Duration{5'000};
+  request.signal_before = Duration{4'000};
+  Handle(0, Submitted(1, request));
+  Handle(0, Estimated(1, 1'000));
+  for (int attempt = 1; attempt <= 2; ++attempt) {
+    const double begin = attempt * 10.0;
+    Handle(begin, Sampled(0, At(begin)));
+    ASSERT_EQ(scheduler_->Find(TaskId{1})->attempt->number, attempt);
+    Handle(begin, TaskStarted{TaskId{1}, attempt});
+    EXPECT_EQ(Of<WarnTask>(Handle(begin + 2, WakeUp{})).size(), 1U);
+    Handle(begin + 3, TaskExited{TaskId{1}, attempt, {.kind = ExitKind::kFailed, .code = 85}});
+  }
+  const TaskRecord* task = scheduler_->Find(TaskId{1});
+  EXPECT_EQ(task->checkpoints, 2) << "the first time it goes on at once";
+  EXPECT_EQ(task->state, TaskState::kQueued);
+  EXPECT_GT(*task->not_before, At(23));
+}
+
 TEST_F(SchedulerTest, StartsThatDiedWithTheDaemonAreNotHeldAgainstATask) {
   PolicyConfig config;
   config.max_launch_failures = 0;

@@ -12,6 +12,7 @@
 #include "core/scheduler/learning.h"
 #include "core/scheduler/line.h"
 #include "core/scheduler/placement.h"
+#include "core/scheduler/repeats.h"
 #include "core/scheduler/task_life.h"
 
 namespace carma::core {
@@ -297,10 +298,12 @@ bool GoesOnLater(const State& state, const TaskRecord& task) {
 void EndSaved(State& state, TaskRecord& task) {
   ++task.checkpoints;
   if (task.attempt->slot_notice) return GoOnLater(state, task, ReasonToLeave(state, task));
-  GoOnLater(state, task,
-            {ReasonCode::kTimeLimit,
-             fmt::format("Saved before its time limit of {}, to continue later.",
-                         base::FormatSpan(task.request->time_limit.value_or(Duration{0})))});
+  task.reason = {ReasonCode::kTimeLimit,
+                 fmt::format("Saved before its time limit of {}, to continue later.",
+                             base::FormatSpan(task.request->time_limit.value_or(Duration{0})))};
+  NoteRequeue(state, task);
+  PauseRequeued(state, task);
+  GoOnLater(state, task, task.reason);
 }
 
 void EndAsked(State& state, TaskRecord& task, Reason reason) {

@@ -147,7 +147,7 @@ void Engine::ForgetCalibration(Done done) {
   host_.RequestTurn();
 }
 
-// Attempts that no limit counted so far, but one of the new policy does; empty: there are none.
+// If gpu_hours cover a longer period than before: the attempts that ended in it.
 std::optional<std::vector<core::Taken>> Engine::EndedFor(const core::PolicyConfig& policy) {
   const auto longest = [](const core::PolicyConfig& of) {
     core::Duration span{0};

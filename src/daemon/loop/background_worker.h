@@ -55,7 +55,7 @@ class BackgroundWorker {
   // Call it if the running job hangs: it keeps its thread (its result is still delivered if it
   // returns), later jobs get a new one, and jobs not yet begun are dropped.
   void Abandon();
-  // How often that was called.
+  // Calls of Abandon() so far.
   int abandoned() const { return abandoned_; }
   // Jobs without a delivered result.
   int waiting() const { return waiting_; }

@@ -311,7 +311,7 @@ void Counters::Count(const core::TaskRecord& record) {
   if (!launching && record.reason.code == core::ReasonCode::kOutOfMemory) ++ooms;
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
-  // Users may name any source of the memory that they state; each label is a series.
+  // Users choose the name of the source of a stated memory, and each name would be a time series.
   const bool given = record.request->memory_mib.has_value();
   for (const report::Forecast& each : report::ForecastsOf(record)) {
     if (each.predicted <= 0) continue;

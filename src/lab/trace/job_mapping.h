@@ -40,7 +40,7 @@ struct MappedTasks {
 };
 
 // A job keeps its submission time and its user (or group), and a workload that it names. A job that
-// waits still is left out. Any other gets a workload with its number of GPUs (a share counts as
+// never ran is left out. Any other gets a workload with its number of GPUs (a share counts as
 // one) or, if there is none, with the next lower or else the lowest number. Its class follows its
 // duration: the shortest jobs get the first class of the mix until that class has its share, and so
 // on. If only some classes have a number of GPUs, these get its jobs, and the other classes

@@ -37,7 +37,7 @@ std::int64_t SizeOf(const base::UniqueFd& file) {
   return ::fstat(file.get(), &facts) == 0 ? facts.st_size : 0;
 }
 
-// False if the time limit came first, or too much output.
+// False: it took too long or wrote too much.
 bool EndsInTime(const base::UniqueFd& process, std::chrono::milliseconds limit,
                 const base::UniqueFd& output, const base::UniqueFd& errors) {
   const auto deadline = std::chrono::steady_clock::now() + limit;

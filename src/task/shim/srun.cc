@@ -224,7 +224,7 @@ void EmptyFiles(const SrunPlan& plan, const Variables& environment) {
     for (const std::string& pattern : {plan.output, plan.error}) {
       if (pattern.empty()) continue;
       const std::filesystem::path path = PathFor(pattern, rank, environment);
-      // A file that is not there, or is none, is no fault here.
+      // A missing file is created later, and a device cannot be emptied.
       (void)::truncate((std::filesystem::path(plan.chdir) / path).c_str(), 0);
     }
   }

@@ -92,7 +92,7 @@ Result<ProfiledWorkload> ReadWorkload(const Json& json) {
   if (!workload.workdir.empty() && !workload.workdir.starts_with('/'))
     in.Complain("workdir", "an absolute path");
   if (HasSteps(workload.command) == workload.calibrate.empty())
-    in.Complain("calibrate", "it together with {steps} in the command");
+    in.Complain("calibrate", "{steps} in the command, too");
   if (in.error()) return std::unexpected(*in.error());
   if (const auto spec = SpecOf(workload, "/"); !spec) return base::Wrap(spec.error(), "/task");
   return workload;

@@ -128,7 +128,7 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   std::vector<SimPolicy> policies;
   for (const std::vector<PolicyWord>& own : all) {
     std::vector<PolicyWord> words = first;
-    // The baseline has whole GPUs.
+    // MIG does not divide the GPUs of the baseline.
     if (experiment.policies.empty() && &own == &all.front())
       std::erase_if(words, [](const PolicyWord& word) { return word.value == "mig"; });
     words.insert(words.end(), own.begin(), own.end());
