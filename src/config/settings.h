@@ -162,7 +162,7 @@ Sources StandardSources(const std::optional<std::string>& file, bool root);
 // Errors: kInvalid "path:line: section.key: expected …" for syntax, unknown keys, wrong types,
 // values out of range, and keys that contradict each other; kNotFound for a missing file.
 Result<Loaded> Load(const Sources& sources);
-// Whether the mapper sets this key where nobody does.
+// Whether the default of this key depends on the mapper.
 bool FollowsMapper(std::string_view key);
 
 // The result of reading a running daemon's configuration again.

@@ -88,9 +88,9 @@ class Intake {
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
                                                          const task::TaskSpec& wanted);
 
-  // Whether an ended task may wait again, beside so many that return already. Errors: kInvalid,
-  // kDenied: beyond limits, or an account that is no longer the user's; kConflict: the queue is
-  // full.
+  // Whether an ended task may be requeued. returning: the user's other tasks that are requeued in
+  // this turn. Errors: kInvalid: beyond a limit; kDenied: the account is no longer the user's;
+  // kConflict: the queue is full.
   Result<Unit> CheckReturn(const core::TaskRequest& request, const std::string& name,
                            std::size_t returning);
 

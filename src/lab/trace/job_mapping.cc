@@ -108,11 +108,10 @@ std::vector<std::size_t> ByDuration(const std::vector<Job>& jobs, std::size_t& u
 
 Result<Unit> CheckClasses(const std::map<int, Shelf>& shelves, const std::vector<ClassShare>& mix) {
   for (std::size_t i = 0; i < mix.size(); ++i) {
-    if (std::ranges::none_of(shelves,
-                             [&](const auto& shelf) { return !shelf.second[i].empty(); })) {
-      return Invalid("the catalogue has no workload of class '" +
-                     base::Printable(mix[i].weight_class, 40) + "'");
-    }
+    const auto has = [&](const auto& shelf) { return !shelf.second[i].empty(); };
+    if (std::ranges::none_of(shelves, has))
+      return Invalid("the catalogue has no workload of class '{}'",
+                     base::Printable(mix[i].weight_class, 40));
   }
   return Unit{};
 }
@@ -158,8 +157,7 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
   if (jobs.back().submit > kMaxSubmission)
     return Invalid("the jobs are submitted over more than a year: use a window");
   const auto named = [&](const Job& job) {
-    const auto workload = catalogue.Find(trace.workloads.Text(job.workload));
-    return workload ? *workload : nullptr;
+    return catalogue.Find(trace.workloads.Text(job.workload)).value_or(nullptr);
   };
   const std::size_t tasks = jobs.size();
   const std::map<int, Shelf> shelves = Shelves(catalogue, options.mix);

@@ -320,11 +320,9 @@ void Supervisor::CheckDeadline() {
   const bool again = killed_;
   KillAll();
   kill_round_ns_ = again ? std::min(2 * kill_round_ns_, kMaxKillRoundNs) : kKillRoundNs;
-  if (again && kill_round_ns_ == kMaxKillRoundNs && !told_undying_) {
-    told_undying_ = true;
+  if (again && kill_round_ns_ == kMaxKillRoundNs && !std::exchange(told_undying_, true))
     pump_.Note(
         "a process of the task does not end although it was killed; the task keeps its GPUs");
-  }
   deadline_ns_ = SteadyNs() + kill_round_ns_;
 }
 

@@ -130,7 +130,9 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
     std::vector<PolicyWord> words = first;
     // MIG does not divide the GPUs of the baseline.
     if (experiment.policies.empty() && &own == &all.front())
-      std::erase_if(words, [](const PolicyWord& word) { return word.value == "mig"; });
+      std::erase_if(words, [](const PolicyWord& word) {
+        return word.key == "collocation" && word.value == "mig";
+      });
     words.insert(words.end(), own.begin(), own.end());
     SimPolicy policy = CARMA_TRY(MakePolicy(settings, words));
     CARMA_TRY(ApplyModel(experiment.load.model, policy));
