@@ -105,7 +105,7 @@ until_down() {
 
 # ---- tasks ----
 
-# saver NAME OPTIONS...: counts its steps; asked to save it notes how many it has done.
+# saver NAME OPTIONS...: counts its steps; asked to checkpoint it notes how many it has done.
 cat >"$work/saver" <<'END'
 import os, signal, sys, time
 path, told = os.environ["CARMA_CHECKPOINT_DIR"] + "/step", sys.argv[1]
@@ -166,7 +166,7 @@ inside systemctl reboot 2>>"$work/log" # there is no logind to ask
 until_down
 took=$((SECONDS - began))
 [ $took -ge 15 ] && [ $took -le 50 ] || fail "the machine went down within $took s, where one task takes its 20 s"
-[ "$(asked)" -eq 3 ] || fail "$(asked) tasks were asked to save, expected 3"
+[ "$(asked)" -eq 3 ] || fail "$(asked) tasks were asked to checkpoint, expected 3"
 grep -q 'No task is running any more' "$work/log" || fail "the unit did not wait"
 
 boot

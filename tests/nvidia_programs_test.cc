@@ -102,7 +102,7 @@ class NvidiaMps : public Branch {
     EXPECT_THAT(Processes(), IsEmpty());
     EXPECT_FALSE(base::Exists(Pipes()));
   }
-  // The daemon runs afterwards; there is no GPU for a server.
+  // Without a GPU no server starts; the daemon keeps running.
   void StartWithoutServer() {
     const auto server = Control().Ready(Soon());
     if (server && DriverHere()) return;

@@ -25,8 +25,8 @@ using Words = std::vector<std::string>;
 
 constexpr int kSteps = 5;
 
-// Does a step for each byte of its gate and reports the step's number. If asked to save, it stores
-// its progress and ends.
+// Does a step for each byte of its gate and reports the step's number. If asked to checkpoint, it
+// stores its progress and ends.
 constexpr const char* kSaver = R"(import os, signal, sys
 path = os.environ["CARMA_CHECKPOINT_DIR"] + "/step"
 done = int(open(path).read()) if os.path.exists(path) else 0

@@ -20,7 +20,7 @@ def lightning_checkpoint() -> Optional[str]:
 
 
 def lightning_callback() -> Any:
-    """Trainer(..., callbacks=[carma_task.lightning_callback()]): when the task is asked to save, it does so after the batch and
+    """Trainer(..., callbacks=[carma_task.lightning_callback()]): when the task is asked to checkpoint, it does so after the batch and
     ends, to resume later. Raises ImportError without Lightning."""
     base = None
     for name in ("lightning.pytorch", "pytorch_lightning"):
@@ -62,7 +62,7 @@ def last_checkpoint(output_dir: str) -> Optional[str]:
 
 
 def trainer_callback() -> Any:
-    """Trainer(..., callbacks=[carma_task.trainer_callback()]), of Hugging Face: when the task is asked to save, the Trainer does so
+    """Trainer(..., callbacks=[carma_task.trainer_callback()]), of Hugging Face: when the task is asked to checkpoint, the Trainer does so
     after the step, and the task ends, to resume later. Raises ImportError without transformers."""
     try:
         base = importlib.import_module("transformers").TrainerCallback

@@ -53,13 +53,13 @@ def listen() -> bool:
 
 
 def should_save() -> bool:
-    """Whether the task has been asked to save; once true, it stays true."""
+    """Whether the task has been asked to checkpoint; once true, it stays true."""
     listen()
     return _turn.asked_at is not None
 
 
 def seconds_left() -> Optional[float]:
-    """Most seconds left until the task is ended, at least 0; None: it was not asked to save."""
+    """Most seconds left until the task is ended, at least 0; None: it was not asked to checkpoint."""
     listen()
     if _turn.asked_at is None:
         return None

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The module carma_task: loops that are asked to save, end, and go on as if nothing had been."""
+"""The module carma_task: loops that are asked to checkpoint, end, and go on as if nothing had been."""
 
 import json
 import os
@@ -102,7 +102,7 @@ class LoopTest(unittest.TestCase):
         self.folder = folder.name
 
     def run_loop(self, program, name, restarts, ask_after=None):
-        """The curve of one start, and its exit code; it is asked to save after that step."""
+        """The curve of one start, and its exit code; it is asked to checkpoint after that step."""
         environment = {**os.environ, "PYTHONPATH": os.path.dirname(HERE), "CARMA_CHECKPOINT_SIGNAL": "USR1",
                        "CARMA_CHECKPOINT_NOTICE": "600", "CARMA_RESTARTS": str(restarts),
                        "CARMA_CHECKPOINT_DIR": os.path.join(self.folder, name)}

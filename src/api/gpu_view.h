@@ -37,7 +37,7 @@ struct GpuTaskView {
     field("observed_mib", task.observed_mib, "Measured on this GPU.");
     field("peak_mib", task.peak_mib, "Measured: highest on any of its GPUs.");
     field("sharing", task.sharing,
-          "How its processes share the GPU: alone, streams (time slices, nothing enforced), mps "
+          "How its processes share the GPU: alone, streams (in turns, nothing enforced), mps "
           "(through an MPS server), mig (an instance of a divided GPU); empty: not started yet.",
           {.words = ",alone,streams,mps,mig"});
     field("sm_active", task.sm_active,

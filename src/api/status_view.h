@@ -95,7 +95,7 @@ struct StatusView {
     field("closed", status.closed,
           "Who closed the server until the next boot of its machine, and why; empty: it is open.");
     field("leave_by_ms", status.leave_by_ms,
-          "When its tasks, which were asked to save, are ended, ms since the epoch.");
+          "Deadline of its tasks, which were asked to checkpoint; ms since the epoch.");
     field("gone_by_ms", status.gone_by_ms, "By when the last of them will be gone.");
     field("task_counts", status.task_counts, "Tasks by state.");
     field("longest_turn_s", status.longest_turn_s,

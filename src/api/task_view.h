@@ -195,7 +195,7 @@ struct TaskView {
     field("account", task.account, "Account for its use of the GPUs, or empty.");
     field("qos", task.qos, "Its class: interactive, normal, background, or another one.");
     field("sharing", task.sharing,
-          "How its processes share the GPU: alone, streams (time slices), mps "
+          "How its processes share the GPU: alone, streams (in turns), mps "
           "(through an MPS server), mig (an instance of a divided GPU); empty: not started yet.",
           {.words = ",alone,streams,mps,mig"});
     field("memory_limit_mib", task.memory_limit_mib,
@@ -236,7 +236,7 @@ struct TaskView {
     field("checkpoints", task.checkpoints,
           "How often it saved on request and ended, to continue later.", {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,
-          "It was asked to save and will be ended at this time; null: it may stay.");
+          "It was asked to checkpoint and will be ended at this time; null: it may stay.");
     field("turn_ends_ms", task.turn_ends_ms,
           "While it runs: when its time slot ends, if another task waits for its place; null: it "
           "has no time slot.");

@@ -91,7 +91,7 @@ void Flatten(const toml::table& table, const std::vector<std::string>& above,
 }  // namespace
 
 Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text) {
-  // A byte-order mark may open the file.
+  // The file may begin with a byte-order mark.
   const std::string_view body = text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
   if (const std::optional<unsigned> line = LineOfStrayLetter(body))
     return Invalid("{}:{}: expected ASCII outside quotes and comments", path, *line);

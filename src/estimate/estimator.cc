@@ -23,7 +23,7 @@ constexpr EstimatorEntry kEstimators[] = {
     {"auto", "history, else transformer or structural, else what the same program needed before",
      &MakeAuto},
     {"structural", "memory that the model keeps, computed layer by layer", &MakeStructural},
-    {"transformer", "training of the model of a config.json, by formula", &MakeTransformer},
+    {"transformer", "training memory of a config.json's model, by formula", &MakeTransformer},
     {"given", "the need that the user or the task file states", &MakeGiven},
     {"horus", "published formula: parameters and activations, times the batch", &MakeHorus},
     {"faketensor", "parameters and tensors kept for the backward pass", &MakeFakeTensor},

@@ -43,7 +43,7 @@ struct Amounts {
   std::optional<std::int64_t> length;  // tokens of a sample
   friend bool operator==(const Amounts&, const Amounts&) = default;
 };
-// The amounts that the task states, or that options with usual names in its command give.
+// The amounts that the task states, or that commonly named options of its command give.
 Amounts AmountsOf(const task::TaskSpec& spec);
 // The signature without the amounts, between Signature and Kin. Empty if no amount is known.
 std::string Relation(const task::TaskSpec& spec, std::uint32_t uid, const std::string& fingerprint);

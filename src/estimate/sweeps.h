@@ -22,7 +22,7 @@ struct SweepPoint {
 
 // Whether a table has the columns of a sweep: gpu, benchmark, batch, mem_mib_median.
 Result<bool> IsSweep(const std::string& path);
-// Errors: as base::ReadFile; kInvalid with file and line; kInvalid if no row has a memory.
+// Errors: as base::ReadFile; kInvalid with file and line; kInvalid if no row has a memory value.
 Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 
 // What is predicted from the rest.

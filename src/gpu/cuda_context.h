@@ -58,8 +58,8 @@ struct ContextTrouble {
 
 // Makes a context on the probe's device of that number and measures its memory. The child sees only
 // that GPU or instance and uses no MPS server; it is gone when this returns, unless the driver
-// holds it in the kernel. Blocks at most for the patience and some seconds, and as long as the
-// probe does; worker only.
+// holds it in the kernel. Blocks for the patience plus a few seconds, and as long as the probe
+// blocks; worker only.
 std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::size_t device,
                                                           const DeviceInfo& info,
                                                           const ContextOptions& options);

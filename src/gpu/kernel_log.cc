@@ -58,7 +58,7 @@ std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   if (!rest.starts_with(kBegin)) return std::nullopt;
   rest.remove_prefix(kBegin.size());
   KernelXid found;
-  // An instance of a divided GPU follows its place: "0000:07:00 GPU-I:05".
+  // A MIG instance follows the PCI address: "0000:07:00 GPU-I:05".
   std::string_view where = TakeUntil(rest, ')');
   found.pci = TakeUntil(where, ' ');
   if (!PlaceOf(found.pci) || !rest.starts_with(": ")) return std::nullopt;

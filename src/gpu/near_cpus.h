@@ -12,8 +12,8 @@ namespace carma::gpu {
 // machine, or a folder with its own sys. Empty: unknown, or all are equally close.
 std::vector<int> NearCpus(const std::string& root, std::string_view pci);
 
-// For GPU `index` of a simulated server with this many GPUs, which has two sockets with half of the
-// GPUs and of this machine's cores each.
+// For GPU `index` of a simulated server with two sockets, each of which has half of the GPUs and
+// half of this machine's cores.
 std::vector<int> NearCpusSimulated(const std::vector<int>& cpus, std::size_t index,
                                    std::size_t gpus);
 

@@ -14,7 +14,7 @@ namespace carma::gpu {
 
 // The functions of one library; null: not in the library.
 class NvmlApi {
-  // An address as any pointer to a function.
+  // An address that converts to any function pointer.
   struct Symbol {
     template <class Fn>
     operator Fn*() const {

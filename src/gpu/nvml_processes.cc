@@ -63,8 +63,8 @@ std::string CgroupRoot() {
   return "/sys/fs/cgroup";
 }
 
-// Whether a line of a list belongs to this instance. The instance's own list need not say so, the
-// list of the whole GPU must.
+// Whether a list's entry belongs to this instance. The instance's own list may omit the instance;
+// the whole GPU's list must name it.
 bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_list) {
   if (!device.info.mig) return true;
   const bool untold = line.gpu_instance == nvml::kNoValue32;

@@ -14,8 +14,8 @@ namespace carma::model {
 // for modules without weights, empty for unknown types.
 std::optional<std::int64_t> ReadConstructor(std::string_view arguments, Layer& layer);
 
-// Own parameters of an nn.MultiheadAttention whose output projection is `projection`: it prints
-// nothing itself but has query, key and value weights of that width.
+// Own parameters of an nn.MultiheadAttention whose output projection is `projection`: query, key
+// and value weights of that width, which are not printed.
 std::int64_t AttentionParams(const Layer& projection);
 
 }  // namespace carma::model

@@ -17,8 +17,8 @@ struct BoundTask {
   int gpus = 1;
   double sm_active = 0;   // alone, summed over its GPUs
   double memory_mib = 0;  // minimum while it runs, summed over its GPUs
-  // Its share of GPUs at full speed under a slowdown limit: its SM activity divided by the most
-  // that a GPU can deliver with it there, summed over its GPUs.
+  // Share of a GPU that it takes up under a slowdown limit: its SM activity divided by the highest
+  // SM activity that a GPU running it can deliver, summed over its GPUs.
   double limited_share = 0;
 };
 

@@ -90,9 +90,10 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
       std::ranges::any_of(cases, [](const Case& each) { return each.replays.size() > 1; });
   if (!BoundNames(cases).empty()) {
     out +=
-        "<p>Bounds: no policy can be faster; the line below says how far the trace total time is "
-        "above. The exclusive area holds only without collocation: policies that share GPUs may be "
-        "faster.</p>";
+        "<p>Bounds: lower limits on the trace total time; the line below each shows how far the "
+        "run "
+        "is above it. The exclusive area holds only without collocation, the SM activity area only "
+        "without MPS.</p>";
   }
   if (cases.size() > 1) {
     out += "<p>Differences are relative to the first column.";

@@ -173,7 +173,7 @@ std::string GroupTable(std::span<const Metrics> runs) {
     }
   }
   DropEmptyColumns(lines);
-  // Group and run are names; the run is there only if one has a name.
+  // Left-aligned columns: the group and, if any run has a name, the run.
   const bool named = lines.front().size() > 1 && lines.front()[1] == "run";
   const std::size_t left = named ? 2 : 1;
   return names.empty() ? "" : Align(lines, left);

@@ -108,7 +108,7 @@ struct FailedRun {
 };
 // The plan for its requeue. Errors: kConflict: no requeue, with the reason.
 Result<JobReturn> ReturnOf(const FailedRun& run);
-// The plan for sending a job elsewhere that waits on its only node.
+// The plan for sending elsewhere a job that waits on its only node.
 JobReturn LeaveNode(const Job& job);
 
 }  // namespace carma::slurm

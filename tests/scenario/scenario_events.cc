@@ -195,7 +195,7 @@ std::vector<core::Event> ScenarioEvents::Reserve(const std::string& verb, Clause
   return {core::ReservationsChanged{booked_}};
 }
 
-// Values that are not given stay.
+// Values that are not given stay unchanged.
 std::vector<core::Event> ScenarioEvents::Edit(TaskId id, ClauseReader& in) {
   const core::TaskRecord* record = shell_.scheduler().Find(id);
   core::TaskRequest request = record == nullptr ? core::TaskRequest{} : *record->request;

@@ -26,6 +26,7 @@ struct EditableOption {
 };
 constexpr std::array kEditable{
     EditableOption{"job-name", {"name"}},
+    EditableOption{"name", {"name"}},
     EditableOption{"gpus", {"gpus"}},
     EditableOption{"gres", {"gpus"}},
     EditableOption{"gpus-per-node", {"gpus"}},

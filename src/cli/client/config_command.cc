@@ -81,7 +81,7 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
     }
     const config::Origin& value = loaded.origins.at(key.name);
     std::string line = key.name.substr(dot + 1) + " = " + value.value;
-    // As a value of the file it would hold for every mapper, and for every way to share.
+    // A comment, because in a file the value would apply to every mapper and every way of sharing.
     if (value.where == "default" && config::FollowsMapper(key.name)) line.insert(0, "# ");
     if (origin) {
       line.resize(std::max(line.size(), width), ' ');

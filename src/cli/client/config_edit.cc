@@ -21,7 +21,7 @@ struct Span {
   std::size_t last = 0;  // after the last one
 };
 
-// Adds the section where it is missing.
+// Finds the section; adds it if it is missing.
 Span SectionOf(Lines& lines, std::string_view section) {
   auto title =
       std::ranges::find_if(lines, [&](const std::string& line) { return IsTitle(line, section); });

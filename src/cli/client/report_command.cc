@@ -156,9 +156,9 @@ void AddReportCommand(Syntax app, Context& context) {
   verb.AddOption("files", "FILE", flags->files,
                  "saved reports (--json) instead of the daemon's history; -: standard input");
   verb.AddOption("--since", "TIME", flags->since,
-                 "only tasks submitted since: a date, or 2h for two hours ago");
+                 "only tasks submitted since TIME: a date, or 2h for two hours ago");
   verb.AddOption("--until", "TIME", flags->until,
-                 "only tasks submitted until: a date, or 2h for two hours ago");
+                 "only tasks submitted until TIME: a date, or 2h for two hours ago");
   verb.AddOption("--last", "N", flags->last, "only the last N tasks submitted in the span")
       .Range(std::int64_t{1}, std::int64_t{1'000'000});
   verb.AddOption("--name", "LABEL", flags->name, "name of the run in tables");

@@ -187,7 +187,7 @@ void RunList(Context& context) {
 void AddReserveCommand(Syntax app, Context& context) {
   auto flags = std::make_shared<ReserveFlags>();
   const Syntax verb =
-      app.AddVerb("reserve", "Reserve GPUs for users or accounts in a period (administrators)");
+      app.AddVerb("reserve", "Reserve GPUs for users or accounts for a period (administrators)");
   verb.Footer(
       "  carma reserve --for ada --gpus 0,1 --from 14:00 --to 18:00 --why demo\n"
       "  carma reserve --account vision --count 2 --type a100 --from tomorrow --for-time 2d\n"

@@ -107,7 +107,7 @@ std::string MethodText(const TaskView& task) {
   if (method == core::SharingMethod::kAlone) return "alone on its GPUs";
   const bool limited = task.group_limit_mib > 0;
   if (method == core::SharingMethod::kStreams)
-    return limited ? "time slices (streams)" : "time slices (streams), no limits enforced";
+    return limited ? "streams (in turns)" : "streams (in turns), no limits enforced";
   if (method == core::SharingMethod::kMig)
     return "a MIG instance; the hardware enforces its memory and SMs";
   if (method != core::SharingMethod::kMps) return base::Printable(task.sharing, 40);

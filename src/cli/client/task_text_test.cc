@@ -131,7 +131,7 @@ TEST_F(TaskTextTest, SharingSaysWhatIsEnforced) {
   };
   const Case cases[] = {
       {{.sharing = "alone"}, "  Sharing       alone on its GPUs\n"},
-      {{.sharing = "streams"}, "  Sharing       time slices (streams), no limits enforced\n"},
+      {{.sharing = "streams"}, "  Sharing       streams (in turns), no limits enforced\n"},
       {{.sharing = "mps"}, "  Sharing       MPS, no limits enforced\n"},
       {{.sharing = "mps", .memory_limit_mib = 12'288},
        "  Sharing       MPS, each process may take 12.0G of memory\n"},
@@ -141,12 +141,12 @@ TEST_F(TaskTextTest, SharingSaysWhatIsEnforced) {
        "  Sharing       MPS, 56 SMs of its own, each process may take 12.0G of memory\n"},
       {{.sharing = "mps", .partition_sms = 56}, "  Sharing       MPS, 56 SMs of its own\n"},
       {{.sharing = "streams", .group_limit_mib = 12'288},
-       "  Sharing       time slices (streams); the kernel limits all its processes together to "
+       "  Sharing       streams (in turns); the kernel limits all its processes together to "
        "12.0G of each GPU\n"},
       {{.sharing = "mig"},
        "  Sharing       a MIG instance; the hardware enforces its memory and SMs\n"},
       {{.sharing = "streams", .sharing_note = "no MPS for root", .sm_share = 0.3},
-       "  Sharing       time slices (streams), no limits enforced\n"
+       "  Sharing       streams (in turns), no limits enforced\n"
        "                no MPS for root\n"
        "  SM limit      at most 30% of each GPU's\n"},
   };
@@ -159,7 +159,7 @@ TEST_F(TaskTextTest, SharingSaysWhatIsEnforced) {
   TaskView task = std::end(cases)[-1].task;
   task.state = "running";
   EXPECT_THAT(Explanation({.task = task, .collocation = "mps"}),
-              ::testing::HasSubstr("This task: time slices (streams), no limits enforced.\n"
+              ::testing::HasSubstr("This task: streams (in turns), no limits enforced.\n"
                                    "  no MPS for root\n"));
   EXPECT_EQ(TaskFacts({.state = "queued"}, kNow).find("Sharing"), std::string::npos)
       << "not known before it starts";

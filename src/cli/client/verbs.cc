@@ -40,7 +40,7 @@ void AddSubmit(Syntax app, Context& context) {
       "  carma submit --gpus 2 --memory 12G python train.py --lr 0.1\n"
       "  carma submit --time 12h train.sh resnet50       a script that starts with #!\n"
       "  carma submit --array 0-15 -- ./sweep            after --: never read as a script\n"
-      "  carma submit resnet50.rad                       a description of the original system\n"
+      "  carma submit resnet50.rad                       a file of the original system\n"
       "  echo 'nvidia-smi' | sed '1i #!/bin/sh' | carma submit -\n"
       "  carma submit --batch tasks.jsonl                one JSON description per line\n"
       "Prints 'Submitted task 42'. Exit code: 0 accepted, 1 refused, 2 invalid description;\n"

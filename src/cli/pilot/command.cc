@@ -46,9 +46,10 @@ void AddPilotCommand(Syntax app, Context& context) {
   const Option until = verb.AddOption("--until", "TIME", flags->until,
                                       "when it ends: 18:00, +4h (default: the job's own end)");
   AddSpan(verb, "--for", flags->length, "how long it runs: 4h, 90m").Excludes(until);
-  AddSpan(verb, "--notice", flags->notice,
-          "how long before the end tasks are asked to save, and no task without a time limit\n"
-          "is started (default: slots.notice, at most a quarter of the time)");
+  AddSpan(
+      verb, "--notice", flags->notice,
+      "how long before the end tasks are asked to checkpoint, and no task without a time limit\n"
+      "is started (default: slots.notice, at most a quarter of the time)");
   verb.AddFlag("--until-empty", flags->until_empty,
                "end as soon as nothing runs and no waiting task could start");
   verb.AddFlag("--once", flags->once,

@@ -364,14 +364,14 @@ class Pilot {
     return stuck_ >= kStuckLooks;
   }
 
-  // Running tasks are asked to save and have ended by then; nothing starts from now on.
+  // Running tasks are asked to checkpoint and have ended by then; nothing starts from now on.
   void Leave(Time by) {
     if (leave_by_ && *leave_by_ <= by) return;
     leave_by_ = by;
     const Called<api::StatusView> status = GetStatus(context_.client());
     if (!status) return;
     if (RunningTasks(status->value) > 0)
-      Say("the end is near: tasks are asked to save and leave by {}", base::FormatTime(by));
+      Say("the end is near: tasks are asked to checkpoint and leave by {}", base::FormatTime(by));
     for (const std::string& gpu : gpus_) {
       // A time that has passed would be refused.
       const Time then = std::max(OnItsClock(by, status->value), base::FromMs(status->value.now_ms));
@@ -410,7 +410,7 @@ class Pilot {
       context_.exit_code = command_code_ != 0 ? command_code_ : tasks_code;
   }
 
-  // If the daemon was ended before us, tasks may still be ending by the same signal.
+  // If the daemon was killed before us, the same signal may still be ending tasks.
   void AwaitTasks() {
     const auto limit = std::chrono::steady_clock::now() + grace_;
     while (::waitpid(-1, nullptr, WNOHANG) >= 0 && std::chrono::steady_clock::now() < limit)

@@ -24,7 +24,7 @@ class RecoveryHold {
   std::span<const GpuIndex> gpus() const {
     return task_ ? std::span<const GpuIndex>(gpus_) : std::span<const GpuIndex>();
   }
-  // Inline, because every decision asks for every GPU and usually none is kept.
+  // Inline, because every decision checks every GPU and usually none is kept.
   bool Keeps(GpuIndex gpu) const { return task_ && std::ranges::find(gpus_, gpu) != gpus_.end(); }
 
  private:

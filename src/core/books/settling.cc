@@ -5,7 +5,8 @@
 namespace carma::core {
 namespace {
 
-// How long after its last rise memory counts as visible: frameworks allocate in the first steps.
+// How long after its last rise a task's memory counts as settled: frameworks allocate in the first
+// steps.
 constexpr Duration kStandsStill{15'000};
 
 }  // namespace

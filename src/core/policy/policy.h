@@ -217,7 +217,7 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
 // where idle_gpu or exclusive is asked for).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);
-// As CheckGuards without the text, which is many times faster: for choosing among GPUs.
+// Like CheckGuards without the text, which is many times faster: for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu,
           Part part = Part::kFirst);
 

@@ -227,8 +227,8 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
       task.queue == QueueKind::kMain ? Line(state, kind).Pop() : std::nullopt;
   if (task.queue == QueueKind::kMain && state.config.backfill > 1) {
     if (!IsLookedAt(state, task) && !(with_gpus && HasPlaceBeside(state, task, at))) {
-      return {ReasonCode::kPriority, fmt::format("It is not among the first {} tasks of the queue, "
-                                                 "which may start now (policy.backfill).",
+      return {ReasonCode::kPriority, fmt::format("Only the first {} tasks of the queue may start "
+                                                 "now (policy.backfill).",
                                                  state.config.backfill)};
     }
   } else if (!with_gpus || state.rules->HeadOnly(task.queue)) {

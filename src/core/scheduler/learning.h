@@ -19,7 +19,7 @@ double DoneS(const State& state, TaskId task);
 // How much of it is left, by the task's own progress or earlier runs; for a waiting task all of it.
 // Empty: unknown.
 std::optional<double> LeftS(const State& state, const TaskRecord& task);
-// What the task's attempt, which ends now, has shown.
+// What the attempt that is ending has shown about the task.
 Profile SeenOf(const State& state, const TaskRecord& task);
 // The task's profile, including lessons of its kind.
 Profile ProfileNow(const State& state, const TaskRecord& task);

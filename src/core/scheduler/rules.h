@@ -24,7 +24,7 @@ class Rules {
 
   // Changes what guards and mappers see of a GPU.
   virtual void Show(GpuView&) const {}
-  // The need of a task on an idle GPU that is taken without asking the mapper.
+  // The need of a task that takes an idle GPU without asking the mapper.
   virtual Need OnIdleGpu(Need need) const;
 
   // A task now waits for recovery.

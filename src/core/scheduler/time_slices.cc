@@ -47,9 +47,10 @@ Reason ReasonToLeave(const State& state, const TaskRecord& task) {
     case StopCause::kDrained:
       if (state.closing) return ReasonOfShutdown(state, task);
       return {ReasonCode::kDraining,
-              task.attempt->leaves_by ? fmt::format("Its GPU had to be empty by {}.",
-                                                    base::FormatTimeIso(*task.attempt->leaves_by))
-                                      : "It was asked to save because its GPU had to be emptied."};
+              task.attempt->leaves_by
+                  ? fmt::format("Its GPU had to be empty by {}.",
+                                base::FormatTimeIso(*task.attempt->leaves_by))
+                  : "It was asked to checkpoint because its GPU had to be emptied."};
     default:
       return {
           ReasonCode::kTimeSlot,
@@ -279,7 +280,7 @@ Reason ReasonOfLeaving(const State& state, const TaskRecord& task) {
     why = fmt::format(", because the server is {}", state.closing->why);
   }
   return {ReasonToLeave(state, task).code,
-          fmt::format("It was asked to save and has to end by {}{}.",
+          fmt::format("It was asked to checkpoint and has to end by {}{}.",
                       base::FormatTimeIso(*task.attempt->leaves_by), why)};
 }
 
@@ -387,7 +388,7 @@ Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
     const auto leaver = state.tasks.find(made->first);
     if (leaver != state.tasks.end() && leaver->second.attempt->leaves_by) {
       reason.text.Edit() +=
-          fmt::format(" Task {} was asked to save and makes room for it by {}.", made->first,
+          fmt::format(" Task {} was asked to checkpoint and makes room for it by {}.", made->first,
                       base::FormatTimeIso(*leaver->second.attempt->leaves_by));
     }
   }

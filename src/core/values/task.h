@@ -29,7 +29,7 @@ struct Attempt {
   std::optional<Time> started;      // its process runs
   std::optional<Time> idle_since;   // it holds GPUs and has not used them since then
   std::optional<Time> warned;       // that its time limit comes (TaskRequest::signal_before)
-  std::optional<Time> slot_notice;  // it was asked to save, because it has to leave its place
+  std::optional<Time> slot_notice;  // it was asked to checkpoint, because it has to leave its place
   StopCause notice_cause = StopCause::kNone;  // why it has to
   std::optional<Time> leaves_by;              // ended then, if it has not ended by itself
   StopCause stopping = StopCause::kNone;

@@ -73,7 +73,7 @@ class Server {
     now_ += span;
     Tell(core::WakeUp{});
   }
-  // True if the task was asked to save.
+  // True if the task was asked to checkpoint.
   void Save(std::uint64_t id) {
     Tell(core::TaskExited{core::TaskId{id}, 1, {.kind = core::ExitKind::kFailed, .code = 85}});
   }

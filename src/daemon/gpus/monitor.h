@@ -47,10 +47,10 @@ class Monitor {
  public:
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
-  // Takes one round: an answer per device, in order, without an answer for GPUs that are left
-  // alone. Returns GpuSampled for each good one, GpuHealthChanged where the verdict changed, and
-  // DrainRequested or ResumeRequested by rule where the health rules close or open a GPU, which
-  // must be stored. A device that reports "lost" three times in a row is lost.
+  // Takes one round: one entry per device, in order, empty for GPUs that are left alone. Returns
+  // GpuSampled for each good one, GpuHealthChanged where the verdict changed, and DrainRequested or
+  // ResumeRequested by rule where the health rules close or open a GPU, which must be stored. A
+  // device that reports "lost" three times in a row is lost.
   std::vector<core::Event> Take(base::Time now, const gpu::Round& round, Attribution& attribution);
   // The driver as a whole does not answer: closes every GPU, once.
   std::vector<core::Event> DriverSilent(const gpu::ReadError& why);

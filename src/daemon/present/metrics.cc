@@ -155,7 +155,7 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
   out.One("carma_idle_holders", "gauge", "Tasks that hold GPUs without using them.",
           static_cast<double>(idle));
   out.One("carma_tasks_leaving", "gauge",
-          "Tasks that were asked to save because they have to leave their GPUs.",
+          "Tasks that were asked to checkpoint because they have to leave their GPUs.",
           static_cast<double>(leaving));
   out.One("carma_tasks_over_promise", "gauge",
           "Tasks that use more GPU memory than their promise and margin.",

@@ -16,7 +16,8 @@
 
 namespace carma::daemon {
 
-// Maximum tasks of one report, and of one that lists them, whose text must fit an API answer.
+// Maximum number of tasks in a report. Fewer if it lists them, because the text must fit into an
+// API answer.
 inline constexpr std::int64_t kMaxReportTasks = 1'000'000;
 inline constexpr std::int64_t kMaxListedTasks = 100'000;
 

@@ -127,7 +127,7 @@ std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
       return engine_.Post(core::GpuHealthChanged{
           gpu, false, false, "a task could not start CUDA there; the GPU is being tested"});
     }
-    // The result closes the GPU with the next reading.
+    // If the test fails, the next reading closes the GPU; otherwise it is opened again then.
     AfterNextReading([this, gpu] {
       if (monitor_.Healthy(gpu)) engine_.Post(core::GpuHealthChanged{gpu, true, false, ""});
     });

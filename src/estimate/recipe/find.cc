@@ -123,7 +123,7 @@ class Finder {
     Meaning meaning = MeaningOf(settings, framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
-    // For trainings of other models than transformers, nothing can be said here.
+    // Only transformers are known here, so training of other models is left alone.
     const bool is_megatron = IsOfMegatron(settings);
     const bool surely =
         framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;

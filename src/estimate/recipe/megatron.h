@@ -9,8 +9,7 @@
 
 namespace carma::estimate {
 
-// Whether a program of this name with these settings is one of Megatron: splits of the model by
-// Megatron's names, and its sizes.
+// Whether these settings are Megatron's: its names for the splits and sizes of a model.
 bool IsOfMegatron(const std::vector<Setting>& settings);
 
 // Adds NeMo's settings (model.micro_batch_size, trainer.devices) once more under Megatron's names,

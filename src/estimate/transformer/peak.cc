@@ -232,8 +232,8 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
     return wrong(fmt::format("--ep {}: expected a divisor of the {} experts", plan.expert_parallel,
                              config.experts));
   if (plan.micro_batches > plan.batch)
-    return wrong(fmt::format("--micro-batches {}: expected at most --batch {}", plan.micro_batches,
-                             plan.batch));
+    return wrong(fmt::format("--micro-batches {}: expected at most --batch-size {}",
+                             plan.micro_batches, plan.batch));
   if (plan.ranks < 1 || plan.tensor_parallel < 1 || plan.pipeline < 1 || plan.context_parallel < 1)
     return wrong("expected at least one GPU in every direction");
   if (plan.pipeline > config.layers)

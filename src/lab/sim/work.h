@@ -23,7 +23,7 @@ class Work {
   double LeftS(base::Time now) const { return left_s_ - pace_ * base::Seconds(now - since_); }
   // Whether this attempt has saved anything.
   bool HasSaved() const { return saved_s_ > solo_s_ - attempt_s_; }
-  // Time lost to saving and stops; empty: it was never asked to save or stop.
+  // Time lost to saving and stops; empty: it was never asked to checkpoint or stop.
   const std::optional<double>& lost_s() const { return lost_s_; }
 
   // An attempt is launched. It fails by itself after this much work, which may be infinity.

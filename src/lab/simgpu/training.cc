@@ -452,7 +452,7 @@ std::int64_t ProcessStartNs() {
 }
 
 int RunTraining(const TrainingOptions& options) {
-  // Timers are rounded by 50 us unless asked otherwise: on a fast server that is a noticeable time.
+  // By default timers may fire up to 50 us late, which is noticeable on a fast simulated server.
   ::prctl(PR_SET_TIMERSLACK, 1);
   const std::int64_t start_ns = ProcessStartNs();
   if (options.state_path.empty()) {

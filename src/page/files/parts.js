@@ -107,7 +107,7 @@ export function warnings(task) {
     list.push(chip('bad', `computes on GPU ${task.wrong_gpus.join(', ')}`, 'a GPU that it was not given'));
   if (task.idle_since_ms) list.push(chip('warn', `idle for ${span(now() - task.idle_since_ms)}`, 'it holds GPUs and does not use them'));
   if (task.leaves_by_ms && task.state === 'running')
-    list.push(chip('warn', `leaves in ${span(Math.max(0, task.leaves_by_ms - now()))}`, 'it was asked to save because others wait for its GPUs'));
+    list.push(chip('warn', `leaves in ${span(Math.max(0, task.leaves_by_ms - now()))}`, 'it was asked to checkpoint because others wait for its GPUs'));
   if (task.ooms > 0) list.push(chip('warn', `ran out of memory ${task.ooms === 1 ? 'once' : `${task.ooms} times`}`));
   if (task.progress?.stalled)
     list.push(chip('warn', `no progress for ${span(now() - task.progress.changed_ms)}`, 'it holds GPUs, but the counters in its output do not change'));

@@ -19,7 +19,7 @@ std::string OneLine(std::string_view text, std::size_t most);
 // "/run/%n.sock" with the name of the node in place of %n.
 std::string WithNode(std::string_view path, std::string_view node);
 
-// The user's PATH as an absolute path for carmad, made absolute with the folder if needed; empty:
+// The given path, made absolute with the folder if needed, because carmad works elsewhere; empty:
 // impossible.
 std::optional<std::string> AbsolutePath(std::string_view path, std::string_view folder);
 

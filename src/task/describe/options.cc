@@ -272,6 +272,7 @@ constexpr std::string_view kTransformerGroup = "Memory of a transformer";
 
 constexpr std::array kRows{
     Row{{"job-name", 'J', "NAME", "name shown in lists", true}, SetText<&TaskSpec::name>},
+    Row{{"name", 0, "NAME", "the same as --job-name", false}, SetText<&TaskSpec::name>},
     Row{{"gpus", 'G', "[TYPE:]N",
          "GPUs of one server (default 1): 2, a100:2; 0: cores and memory only", true},
         SetGpus},
@@ -311,7 +312,7 @@ constexpr std::array kRows{
          "maximum predicted slowdown by neighbours, relative to running alone", false},
         SetMaxSlowdown},
     Row{{"serve", 0, "",
-         "latency-sensitive: under MPS its kernels go first. --max-slowdown is 1.25 unless given",
+         "latency-sensitive: under MPS its kernels go first; --max-slowdown defaults to 1.25",
          false},
         SetFlag<&TaskSpec::serve>},
     Row{{"time", 't', "SPAN", "time limit: 90s, 15m, 12h, 2d, MIN, H:M:S, D-H", true}, SetTime},
@@ -330,8 +331,7 @@ constexpr std::array kRows{
          "run in a container: IMAGE by podman, docker or apptainer, or TOOL:IMAGE", false},
         SetReadable<&TaskSpec::container, ParseContainer>},
     Row{{"container-mount", 0, "DIR",
-         "also mount DIR[:DIR_THERE][:ro] (home and working directory always are); repeatable",
-         false},
+         "also mount DIR[:DIR_THERE][:ro], beside home and working directory; repeatable", false},
         AddContainerMount},
     Row{{"dependency", 'd', "LIST", "afterok:ID[:ID…], afterany:ID, afternotok:ID", true},
         SetParsed<&TaskSpec::dependencies, ParseDependencies>},
@@ -339,9 +339,7 @@ constexpr std::array kRows{
          true},
         SetReadable<&Draft::array, ParseArray>},
     Row{{"param", 0, "NAME=LIST",
-         "a sweep: one task per value of {NAME} in command, -J, -o, -e; repeat for all "
-         "combinations",
-         false},
+         "a sweep: one task per value of {NAME} in command, -J, -o, -e; repeatable", false},
         SetParameter},
     Row{{"param-file", 0, "FILE", "a sweep: one task per line of a CSV table with a header line",
          false},
@@ -369,12 +367,11 @@ constexpr std::array kRows{
         SetText<&TaskSpec::optimizer>},
     Row{{"precision", 0, "NAME", "fp32, amp, bf16 …", false}, SetText<&TaskSpec::precision>},
     Row{{"rad-estimate", 0, "NAME",
-         "memory column of a .rad file: oracle (default), horus, faketensor, gpumemnet, none",
-         false},
+         "memory column of a .rad file: oracle (default), horus, faketensor …, none", false},
         SetRadEstimate},
     Row{{"notify", 0, "TARGET[:EVENTS]",
-         "notify TARGET (me, a mail address, a webhook URL or a program) of EVENTS: start, end, "
-         "fail, oom, requeue (default: end); repeatable",
+         "TARGET: me, a mail address, webhook URL or program; EVENTS: start, end (default), fail, "
+         "oom, requeue; repeatable",
          false},
         SetNotify},
     Row{{"mail-type", 0, "LIST", "mail, as in Slurm: BEGIN, END, FAIL, REQUEUE, ALL, NONE", true},

@@ -101,7 +101,7 @@ class Bystander {
   LeaseProcess process_;
 };
 
-// A process with the name of waiting ones, until it is told to go on.
+// A process named carma-wait, as real waiters are; GoOn() lets it run `then`.
 class Waiter {
  public:
   explicit Waiter(const std::string& then)

@@ -155,7 +155,7 @@ std::optional<Outcome> Abandon(const std::string& dir) {
   // Shims are started only after their folder is made.
   if (!base::Exists(dir)) return NeverBegan("carmad ended before the task was started");
   const std::string complaint = LastComplaint(dir);
-  const std::string text = complaint.empty() ? "its shim ended before it began" : complaint;
+  const std::string text = complaint.empty() ? "its shim ended before the task began" : complaint;
   const Result<bool> claimed = ClaimAttempt(dir, /*abandon=*/true);
   if (claimed && *claimed) return NeverBegan(text);
   if (claimed) return std::nullopt;
@@ -197,7 +197,7 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   const Result<ShimOwner> read = ReadOwner(dir);
   if (!read) return Unknown(read.error());
   const ShimOwner& owner = *read;
-  if (owner.abandoned) return NeverBegan("it was given up before it began");
+  if (owner.abandoned) return NeverBegan("it was abandoned before the task began");
   // Whether the shim lives is checked before the report is read: if it lives and reports in
   // between, its end is noticed later.
   const bool lives = OwnerLives(owner);

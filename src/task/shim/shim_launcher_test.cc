@@ -413,7 +413,7 @@ TEST_F(ShimLauncherTest, WhoListensLaterIsAskedThen) {
   NextStarted();
   EXPECT_EQ(Told(), "up");
   launcher_->AskToSave(kTask, 1);
-  while (Err().find("asked to save by USR1") == std::string::npos) ::sched_yield();
+  while (Err().find("asked to checkpoint by USR1") == std::string::npos) ::sched_yield();
   Go();
   EXPECT_EQ(NextExited().exit_code, 85);
 }
@@ -426,7 +426,7 @@ TEST_F(ShimLauncherTest, WhoHasNoHandlerIsNotEndedByTheQuestion) {
   NextStarted();
   EXPECT_EQ(Told(), "up");
   launcher_->AskToSave(kTask, 1);
-  while (Err().find("asked to save by USR1") == std::string::npos) ::sched_yield();
+  while (Err().find("asked to checkpoint by USR1") == std::string::npos) ::sched_yield();
   Go();
   EXPECT_EQ(NextExited().exit_code, 3);
   EXPECT_FALSE(base::Exists(root_ + "/carma-5.ckpt")) << "an empty folder does not stay";

@@ -32,7 +32,7 @@ constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 constexpr std::int64_t kSameSignalNs = 300'000'000;
 // How long the helpers of a container tool have to end by themselves once it has ended.
 constexpr std::int64_t kHelpersNs = 300'000'000;
-// The time between two searches for a process that can be asked to save.
+// The time between two searches for a process that can be asked to checkpoint.
 constexpr std::int64_t kAskAgainNs = 1'000'000'000;
 
 std::int64_t SteadyNs() {
@@ -249,7 +249,7 @@ void Supervisor::AskToSave() {
   if (SignalHandlers(checkpoint_signal_, false) > 0) return;
   ask_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
-  pump_.Note(std::string("asked to save by ") + ::sigabbrev_np(checkpoint_signal_) +
+  pump_.Note(std::string("asked to checkpoint by ") + ::sigabbrev_np(checkpoint_signal_) +
              ", but no process of this task handles that signal");
 }
 

@@ -331,7 +331,7 @@ Answer EndLease(const LeaseServices& services, const Call& call) {
   }));
   const core::TaskId id = stored.record.id;
   if (!core::IsFinal(stored.record.state)) {
-    // Another end may have come before but not reached the core yet.
+    // An earlier report of the end may not have reached the core yet.
     const Result<Unit> ended = services.leases.EndLease(id, end);
     if (!ended && stored.record.state != core::TaskState::kRunning)
       return std::unexpected(ended.error());

@@ -388,8 +388,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "parallel, gpus",
       "LIST");
   add("--leave-out", flags->leave_out,
-      "predict each group of these with corrections and bounds learned from the others alone",
-      "LIST");
+      "leave out each of these groups in turn and predict it with what the others teach", "LIST");
   verb.AddFlag("--summary-only", flags->summary_only,
                "as torchsummary would print the models: no input shapes");
   verb.AddFlag("--torchinfo", flags->torchinfo,

@@ -1,4 +1,4 @@
-// carma estimate with other weights of the gpumemnet networks than the built-in ones.
+// carma estimate with weights for the gpumemnet networks other than the built-in ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -33,7 +33,8 @@ double Slowdown(const sim::Interference& model, core::SharingMethod sharing,
 // The errors that depend on a parameter, at its present value.
 using Errors = std::function<std::vector<double>()>;
 
-// Moves the parameter's logarithm to the least squares, with the others fixed. Returns how far.
+// Moves the parameter's logarithm to its least-squares value, with the others fixed. Returns how
+// far.
 double MoveToLeast(double& parameter, double first, const Errors& errors) {
   constexpr double kProbe = 1e-4;
   const std::vector<double> here = errors();

@@ -14,7 +14,8 @@ std::optional<double> ActivityOf(const ProfileSample& sample) {
   return sample.sm_active ? sample.sm_active : sample.utilization;
 }
 
-// The median over the second half of the run; the last sample is partly of the time after it.
+// The median over the second half of the run, without the last sample, which partly covers the time
+// after it.
 std::optional<double> UsualActivity(std::span<const ProfileSample> samples) {
   std::vector<double> told;
   for (const ProfileSample& each : samples) {
