@@ -43,11 +43,12 @@ void Lessons::Activity(const TaskRecord& task, double sm_active) {
   if (Lesson* lesson = LessonFor(task)) lesson->sm_active = sm_active;
 }
 
-// These change a little with every reading and let no task start, so they do not count as changes.
+// Later values are higher and let no task start, so only the first counts as a change.
 void Lessons::Cpus(const TaskRecord& task, double cpus) {
   const auto kind = kinds_.find(KeyOf(task));
   if (kind == kinds_.end()) return;
   std::optional<double>& known = kind->second.lesson.cpus;
+  if (!known) ++changes_;
   known = std::max(known.value_or(0), cpus);
 }
 

@@ -5,7 +5,7 @@
 
 namespace carma::core {
 
-void RecoveryHold::Keep(const PolicyConfig& config, const Need& need,
+bool RecoveryHold::Keep(const PolicyConfig& config, const Need& need,
                         std::span<const GpuView> views) {
   std::vector<const GpuView*> open;
   for (const GpuView& view : views) {
@@ -15,13 +15,14 @@ void RecoveryHold::Keep(const PolicyConfig& config, const Need& need,
     open.push_back(&view);
   }
   const auto wanted = static_cast<std::size_t>(need.gpus);
-  if (open.size() < wanted) return;
+  if (open.size() < wanted) return false;
   std::ranges::sort(open, {}, [](const GpuView* view) {
     return std::tuple(view->exclusive_task, -view->free_mib, view->tasks, view->index);
   });
   task_ = need.task;
   gpus_.clear();
   for (std::size_t i = 0; i < wanted; ++i) gpus_.push_back(open[i]->index);
+  return true;
 }
 
 }  // namespace carma::core

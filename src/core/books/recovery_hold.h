@@ -14,8 +14,8 @@ namespace carma::core {
 class RecoveryHold {
  public:
   // Keeps as many GPUs as `need` asks for: those with most free memory among the open, unreserved
-  // ones that the task could ever use. Keeps none if there are too few.
-  void Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
+  // ones that the task could ever use. False, and keeps none, if there are too few.
+  bool Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 
   // The task that GPUs are kept for; empty: none.

@@ -40,21 +40,25 @@ void ReservationBook::Follow(std::vector<ReservedPeriod> periods) {
   ++changes_;
 }
 
-bool ReservationBook::IsTaken(GpuIndex gpu, const Slot& by) const {
-  return std::ranges::any_of(slots_, [&](const Slot& each) {
-    return &each != &by && each.chosen && Meet(each.period, by.period) &&
-           std::ranges::find(each.gpus, gpu) != each.gpus.end();
+bool ReservationBook::IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const {
+  return std::ranges::any_of(std::span(slots_).first(among), [&](const Slot& each) {
+    // Periods of one reservation meet on the day that clocks change.
+    return each.period.booking.id != by.period.booking.id && each.chosen &&
+           Meet(each.period, by.period) && std::ranges::find(each.gpus, gpu) != each.gpus.end();
   });
 }
 
-void ReservationBook::Choose(Slot& slot, std::span<const GpuInfo> gpus, const Look& look) {
+// keep: a chosen GPU is given up only if it must be.
+void ReservationBook::Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus,
+                             const Look& look) {
   const Reservation& booking = slot.period.booking;
   std::vector<GpuIndex> found = GpusOf(booking, gpus);
   if (booking.count) {
-    std::erase_if(found, [&](GpuIndex gpu) { return IsTaken(gpu, slot); });
+    std::erase_if(found, [&](GpuIndex gpu) { return IsTaken(gpu, slot, slots_.size()); });
     std::ranges::sort(found, {}, [&](GpuIndex gpu) {
       const Standing standing = look(booking, gpu);
-      return std::tuple(!standing.open, slot.near ? standing.others : 0,
+      const bool other = !keep || std::ranges::find(slot.gpus, gpu) == slot.gpus.end();
+      return std::tuple(!standing.open, other, slot.near ? standing.others : 0,
                         -static_cast<std::int64_t>(Number(gpu)));
     });
     const auto most = static_cast<std::size_t>(*booking.count);
@@ -75,19 +79,22 @@ void ReservationBook::Settle(Time now, Duration lead, std::span<const GpuInfo> g
     by_gpu_.clear();
     ++changes_;
   }
-  for (Slot& slot : slots_) {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
     const bool near = slot.period.from - lead <= now;
-    const bool closed =
+    const bool lost =
         slot.period.booking.count && std::ranges::any_of(slot.gpus, [&](GpuIndex gpu) {
-          return !look(slot.period.booking, gpu).open;
+          return !look(slot.period.booking, gpu).open || IsTaken(gpu, slot, i);
         });
-    if (slot.chosen && near == slot.near && !closed) continue;
-    slot.near = near;
-    Choose(slot, gpus, look);
+    if (slot.chosen && near == slot.near && !lost) continue;
+    const bool keep = near == std::exchange(slot.near, near);
+    Choose(slot, keep, gpus, look);
   }
   if (by_gpu_.size() != gpus.size()) List(gpus.size());
   // From now on its own tasks may start there, and no others.
-  if (std::exchange(holds_, HoldAt(now)) != holds_) ++changes_;
+  const auto in_force = static_cast<std::size_t>(
+      std::ranges::count_if(slots_, [now](const Slot& each) { return each.period.from <= now; }));
+  if (std::exchange(in_force_, in_force) != in_force) ++changes_;
 }
 
 void ReservationBook::List(std::size_t gpus) {
@@ -160,16 +167,17 @@ std::optional<Time> ReservationBook::NextChange(Time now, Duration lead) const {
   return next;
 }
 
-const ReservedPeriod* ReservationBook::TooFew() const {
+std::vector<ReservedPeriod> ReservationBook::TooFew() const {
+  std::vector<ReservedPeriod> found;
   for (const Slot& slot : slots_) {
     const Reservation& booking = slot.period.booking;
     const bool few = booking.count && slot.gpus.size() < static_cast<std::size_t>(*booking.count);
     const bool shared = !booking.count && std::ranges::any_of(slot.gpus, [&](GpuIndex gpu) {
-      return IsTaken(gpu, slot);
+      return IsTaken(gpu, slot, slots_.size());
     });
-    if (few || shared || slot.gpus.empty()) return &slot.period;
+    if (few || shared || slot.gpus.empty()) found.push_back(slot.period);
   }
-  return nullptr;
+  return found;
 }
 
 }  // namespace carma::core

@@ -56,9 +56,9 @@ class ReservationBook {
   // Changes whenever a GPU is reserved for other users than before.
   std::uint64_t changes() const { return changes_; }
 
-  // The first period with fewer GPUs than it asks for, because there are too few or others have
-  // them; null: none. After Settle.
-  const ReservedPeriod* TooFew() const;
+  // The periods with fewer GPUs than they ask for, because there are too few or others have them.
+  // After Settle.
+  std::vector<ReservedPeriod> TooFew() const;
 
  private:
   struct Slot {
@@ -67,14 +67,15 @@ class ReservationBook {
     bool chosen = false;
     bool near = false;  // chosen within `lead` of the beginning
   };
-  void Choose(Slot& slot, std::span<const GpuInfo> gpus, const Look& look);
-  bool IsTaken(GpuIndex gpu, const Slot& by) const;
+  void Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus, const Look& look);
+  // By another reservation of the first `among` slots.
+  bool IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const;
   void List(std::size_t gpus);
 
   std::vector<Slot> slots_;  // named GPUs first, then by beginning
   std::vector<std::vector<const ReservedPeriod*>> by_gpu_;
   std::uint64_t changes_ = 0;
-  bool holds_ = false;  // at the last Settle
+  std::size_t in_force_ = 0;  // at the last Settle
 };
 
 }  // namespace carma::core

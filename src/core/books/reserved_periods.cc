@@ -25,6 +25,15 @@ int FirstDay(const Reservation& booking, Time now, int step) {
   return static_cast<int>(days / step) * step;
 }
 
+std::vector<ReservedPeriod> TooFewOf(std::vector<ReservedPeriod> periods, Time now,
+                                     std::span<const GpuInfo> gpus) {
+  ReservationBook reservations;
+  reservations.Follow(std::move(periods));
+  reservations.Settle(now, Duration{0}, gpus,
+                      [](const Reservation&, GpuIndex) { return ReservationBook::Standing{}; });
+  return reservations.TooFew();
+}
+
 }  // namespace
 
 std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time horizon,
@@ -52,14 +61,19 @@ std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time
   return periods;
 }
 
-std::optional<std::string> WhyNotAll(std::vector<ReservedPeriod> periods, Time now,
-                                     std::span<const GpuInfo> gpus) {
-  ReservationBook reservations;
-  reservations.Follow(std::move(periods));
-  reservations.Settle(now, Duration{0}, gpus,
-                      [](const Reservation&, GpuIndex) { return ReservationBook::Standing{}; });
-  const ReservedPeriod* few = reservations.TooFew();
-  if (few == nullptr) return std::nullopt;
+std::optional<std::string> WhyNotAll(const std::vector<ReservedPeriod>& periods, Time now,
+                                     std::span<const GpuInfo> gpus,
+                                     std::optional<ReservationId> newcomer) {
+  std::vector<ReservedPeriod> before;
+  for (const ReservedPeriod& each : periods) {
+    if (newcomer && each.booking.id != *newcomer) before.push_back(each);
+  }
+  before = TooFewOf(std::move(before), now, gpus);
+  const std::vector<ReservedPeriod> after = TooFewOf(periods, now, gpus);
+  const auto few = std::ranges::find_if(after, [&](const ReservedPeriod& each) {
+    return std::ranges::find(before, each) == before.end();
+  });
+  if (few == after.end()) return std::nullopt;
   return fmt::format(
       "reservation {} of {} for {}, starting {}, would not get its GPUs: too few exist or are free "
       "of other reservations",

@@ -17,8 +17,10 @@ std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time
                                       const base::Calendar& calendar);
 
 // Why these periods conflict, in a sentence: one gets fewer GPUs than it asks for, because there
-// are too few or another period has them. Empty: no conflict.
-std::optional<std::string> WhyNotAll(std::vector<ReservedPeriod> periods, Time now,
-                                     std::span<const GpuInfo> gpus);
+// are too few or another period has them. Empty: no conflict. With a newcomer, conflicts that exist
+// without it do not count.
+std::optional<std::string> WhyNotAll(const std::vector<ReservedPeriod>& periods, Time now,
+                                     std::span<const GpuInfo> gpus,
+                                     std::optional<ReservationId> newcomer = {});
 
 }  // namespace carma::core

@@ -83,6 +83,12 @@ TEST_F(ReservedPeriodsTest, WhatCannotHoldTogetherIsFound) {
   EXPECT_TRUE(WhyNotAll({both, of(2, 2, 4, {.on_gpus = {"GPU-1"}})}, Time{}, gpus));
   EXPECT_TRUE(WhyNotAll({of(1, 1, 2, {.count = 4})}, Time{}, gpus)) << "so many there are not";
   EXPECT_TRUE(WhyNotAll({of(1, 1, 3, {.on_gpus = {"GPU-0"}}), of(2, 2, 4, {})}, Time{}, gpus));
+  const ReservedPeriod too_many = of(1, 1, 2, {.count = 4});
+  EXPECT_FALSE(WhyNotAll({too_many, of(2, 3, 4, {})}, Time{}, gpus, ReservationId{2}))
+      << "that is not the newcomer's fault";
+  EXPECT_TRUE(WhyNotAll({both, of(2, 2, 4, {})}, Time{}, gpus, ReservationId{2}));
+  const ReservedPeriod next{both.booking, both.to - Duration{1}, both.to + Duration{9}};
+  EXPECT_FALSE(WhyNotAll({both, next}, Time{}, gpus)) << "periods of one reservation";
 }
 
 }  // namespace

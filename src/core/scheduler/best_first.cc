@@ -177,7 +177,7 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
 }
 
 // Groups the tasks in the next `places` places, without those in `refused`.
-void FindGroups(const State& state, LineUp& line, std::size_t places, LineLook& found) {
+void FindGroups(State& state, LineUp& line, std::size_t places, LineLook& found) {
   std::vector<Group>& groups = found.groups;
   groups.clear();
   const std::size_t most = std::min(state.queue.Main().size, places);
@@ -195,8 +195,7 @@ void FindGroups(const State& state, LineUp& line, std::size_t places, LineLook& 
     }
     const TaskRecord& task = *next->record;
     Need need = NeedNow(state, task);
-    if (const std::optional<Time> turns = TakesTurnsAt(state, task))
-      found.turns = std::min(found.turns.value_or(*turns), *turns);
+    NoteWhatItAwaits(state, task, need);
     need.nobody_behind = state.queue.Main().size == 1;
     const std::size_t hash = HashOf(need) ^ (next->line * kScatter);
     std::size_t slot = (hash * kScatter) >> 32 & (slots - 1);
@@ -326,7 +325,6 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
     ++started;
     const std::vector<Placement>& taken = task.attempt->placement;
     Refresh(state, taken, views);
-    for (const Placement& each : taken) state.passes.taken_since.insert(each.gpu);
     Advance(state, group);
     if (group.first) ScoreFirst(state, group, views, opened, line);
     NoteStartOf(state, group, taken, views, look, line);
@@ -361,8 +359,6 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   for (const TaskId task : state.passes.memory.passed_over) {
     if (state.passes.unplaceable.Contains(task)) state.passes.memory.unplaceable.Insert(task);
   }
-  if (const std::optional<Time>& turns = state.passes.memory.turns)
-    state.passes.next_turns = std::min(state.passes.next_turns.value_or(*turns), *turns);
   // Tasks that still wait may be considered again.
   if (some_wait) state.passes.memory.looked_at.Clear();
   std::swap(state.passes.refused, state.passes.memory.looked_at);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/scheduler/learning.h"
 #include "core/scheduler/line.h"
@@ -17,6 +18,7 @@ namespace {
 std::optional<TaskId> HostKeptFor(const State& state, Time at) {
   const Passed* longest = nullptr;
   for (const Passed* each : {&state.heads.short_of_host, &state.heads.without_gpus}) {
+    if (each == &state.heads.short_of_host && !state.heads.short_of_host_first) continue;
     const bool kept = state.config.pass_limit && each->task &&
                       at - each->since >= *state.config.pass_limit &&
                       state.queue.PlaceOf(*each->task) == Place::kEligible;
@@ -40,7 +42,9 @@ bool GpusTake(const State& state, const TaskRecord& task) {
 
 HostView HostFor(const State& state, TaskId task, Time at) {
   const std::optional<TaskId> kept = HostKeptFor(state, at);
-  if (!kept || *kept == task) return state.machine.books.View();
+  // Two tasks would wait for each other for ever if each had what the other needs kept for it.
+  if (!kept || *kept == task || state.recovery_hold.task() == task)
+    return state.machine.books.View();
   return state.machine.books.ViewWithout(*kept,
                                          HostNeedOf(state.config, state.tasks.at(*kept).request));
 }
@@ -106,17 +110,21 @@ void StartWithoutGpus(State& state) {
 }
 
 void NoteShortOfHost(State& state) {
-  const bool stays = state.heads.short_of_host.task &&
-                     state.queue.PlaceOf(*state.heads.short_of_host.task) == Place::kEligible;
-  if (stays) return;
-  state.heads.short_of_host = {};
+  Passed& short_of_host = state.heads.short_of_host;
+  const bool waits =
+      short_of_host.task && state.queue.PlaceOf(*short_of_host.task) == Place::kEligible;
+  if (!waits) short_of_host = {};
   // Without promises no cores or memory are short.
-  if (state.machine.books.tasks() == 0 || state.queue.Main().empty()) return;
+  if (!waits && (state.machine.books.tasks() == 0 || state.queue.Main().empty())) return;
   const std::optional<LineUp::Next> first = Line(state, LineKind::kWithGpus).Pop();
-  if (!first) return;
+  const bool is_first = first && first->task == short_of_host.task;
+  if (std::exchange(state.heads.short_of_host_first, is_first) && !is_first) state.passes.Forget();
+  if (!first || state.heads.short_of_host_first) return;
   const TaskRecord& task = state.tasks.at(first->task);
-  if (!HostTakes(state, task.id, HostNeedOf(state.config, task.request)) && GpusTake(state, task))
-    state.heads.short_of_host = {.task = task.id, .since = state.now};
+  if (HostTakes(state, task.id, HostNeedOf(state.config, task.request)) || !GpusTake(state, task))
+    return;
+  short_of_host = {.task = task.id, .since = state.now};
+  state.heads.short_of_host_first = true;
 }
 
 }  // namespace carma::core

@@ -216,7 +216,9 @@ Profile SeenOf(const State& state, const TaskRecord& task) {
   }
   if (const Lesson* lesson = state.lessons.Of(task)) seen.cpus = lesson->cpus;
   seen.others_share = OthersShare(state, task.id);
-  if (!life.restored) seen.alone = Duration(std::llround(DoneS(state, task.id) * 1000));
+  // The last attempt of a task that continued did only a part of the work.
+  if (!life.restored && task.checkpoints == 0)
+    seen.alone = Duration(std::llround(DoneS(state, task.id) * 1000));
   return seen;
 }
 
@@ -292,7 +294,8 @@ std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task
       state.gpus.sizes_mib.empty() ? 0 : std::ranges::max(state.gpus.sizes_mib);
   const bool large =
       static_cast<double>(estimate.peak_mib) >= kMostOfGpu * static_cast<double>(largest_mib);
-  return large ? estimate.predicted_mib : std::nullopt;
+  if (!large || !estimate.predicted_mib) return std::nullopt;
+  return std::min(*estimate.predicted_mib, estimate.peak_mib);
 }
 
 std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task) {
@@ -300,12 +303,18 @@ std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task) {
   return state.now < at ? std::optional(at) : std::nullopt;
 }
 
+void NoteWhatItAwaits(State& state, const TaskRecord& task, const Need& need) {
+  Passes& passes = state.passes;
+  if (const std::optional<Time> turns = TakesTurnsAt(state, task))
+    passes.next_turns = std::min(passes.next_turns.value_or(*turns), *turns);
+  if (state.machine.idle_cpus && need.uses_cpus > *state.machine.idle_cpus)
+    passes.cpus_wanted = std::min(passes.cpus_wanted.value_or(need.uses_cpus), need.uses_cpus);
+}
+
 void ReconsiderAtTurns(State& state) {
   if (!state.passes.next_turns || state.now < *state.passes.next_turns) return;
   state.passes.next_turns.reset();
-  state.passes.no_start.reset();
-  state.passes.refused.Clear();
-  state.passes.unplaceable.Clear();
+  state.passes.Forget();
 }
 
 Need NeedNow(const State& state, const TaskRecord& task) {

@@ -33,6 +33,9 @@ void ShowActivity(const State& state, GpuIndex gpu, Time at, GpuView& view);
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task);
 // When the waiting task begins to accept turns with others (kTurnsAfter); empty: it does.
 std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
+// Notes what may let a considered task start that cannot start now: Passes::next_turns,
+// cpus_wanted.
+void NoteWhatItAwaits(State& state, const TaskRecord& task, const Need& need);
 // Considers refused tasks again once one of them accepts turns.
 void ReconsiderAtTurns(State& state);
 // What the task needs now, including all lessons.

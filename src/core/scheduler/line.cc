@@ -125,8 +125,7 @@ NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views) {
                        .lessons = state.lessons.changes(),
                        .limits = state.limits.changes(),
                        .booked = state.reservations.changes(),
-                       .shares = state.shares.changes(),
-                       .idle_cpus = state.machine.idle_cpus};
+                       .shares = state.shares.changes()};
   look.gpus.reserve(views.size());
   for (const GpuView& view : views)
     look.gpus.push_back(
@@ -174,8 +173,7 @@ void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
     const TaskId id = next->task;
     if (!state.passes.refused.Contains(id)) {
       const Need need = NeedNow(state, *next->record);
-      if (const std::optional<Time> turns = TakesTurnsAt(state, *next->record))
-        state.passes.next_turns = std::min(state.passes.next_turns.value_or(*turns), *turns);
+      NoteWhatItAwaits(state, *next->record, need);
       const std::size_t hash = HashOf(need);
       const auto [from, to] = wanted.equal_range(hash);
       const bool asked =

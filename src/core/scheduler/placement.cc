@@ -100,7 +100,7 @@ std::vector<TaskId> ForTrial(const State& state) {
 
 // Prefers the first fitting task of a user without failed launches, else the first fitting one.
 void StartTrial(State& state) {
-  if (!state.launch_trouble.MayTry(state.now)) return;
+  if (state.closing || !state.launch_trouble.MayTry(state.now)) return;
   std::vector<GpuView> views = Views(state, state.now);
   const std::vector<TaskId> first = ForTrial(state);
   for (const bool of_others : {true, false}) {
@@ -365,6 +365,7 @@ void Start(State& state, TaskRecord& task, Choice choice) {
     if (gpu.kept_place && gpu.kept_place->task == task.id) gpu.kept_place.reset();
   }
   state.TakeGpus(task, 0);
+  for (const Placement& each : task.attempt->placement) state.passes.taken_since.insert(each.gpu);
   state.Keep(task);
   const bool alone = KeepsGpusAlone(state, task) || task.request->gpus == 0;
   CountIdleCpus(state);
@@ -436,8 +437,8 @@ void StartWhatFits(State& state) {
   if (state.config.recovery_blocks && !recovery.empty()) return;
   if (views.empty()) return;
   const NoStartSnapshot look = LookNow(state, views);
-  const bool opens_nothing =
-      state.passes.no_start && !state.config.require && OpensNothingSince(state, look);
+  const bool opens_nothing = state.passes.no_start && !state.config.require &&
+                             state.passes.taken_since.empty() && OpensNothingSince(state, look);
   if (opens_nothing && SameLineSince(state, look)) return;
   const std::vector<bool> opened = OpenedSince(state, look);
   if (!opens_nothing) {

@@ -130,8 +130,10 @@ bool MayKeepOthers(const State& state, const TaskRecord& task) {
 }  // namespace
 
 void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib) {
-  state.lessons.AtLeast(
-      task, std::min(RetryDemandMib(state, task, tried_mib), MostFor(state, task.request)));
+  // An allocation larger than any GPU is a mistake of this task, not a lesson for its kind.
+  const std::int64_t most_mib = MostFor(state, task.request);
+  const std::int64_t demand_mib = RetryDemandMib(state, task, tried_mib > most_mib ? 0 : tried_mib);
+  state.lessons.AtLeast(task, std::min(demand_mib, most_mib));
   const std::string told = task.exit->detail.empty() ? "" : " (" + task.exit->detail + ")";
   if (!state.config.every_failure_is_oom && FailedAloneOnLargest(state, task)) {
     ++task.ooms;
@@ -180,15 +182,17 @@ void UpdateReservation(State& state) {
       const GpuView view = ViewOf(state, gpu, state.now);
       return view.healthy && !view.drained;
     });
-    if (waits && open && !MayKeepOthers(state, *task)) return;
+    if (waits && open && !MayKeepOthers(state, *task) && !IsLimited(state, *task)) return;
     state.recovery_hold.Drop();
   }
   std::size_t looks = 0;
   for (const QueueKey& key : line) {
-    if (++looks > kRecoveryLooks) return;
+    if (++looks > kRecoveryLooks) break;
     const TaskRecord& task = state.tasks.at(key.task);
     if (state.now - task.queued_since < state.config.recovery_patience) continue;
-    return state.recovery_hold.Keep(state.config, NeedNow(state, task), Views(state, state.now));
+    if (!IsLimited(state, task) &&
+        state.recovery_hold.Keep(state.config, NeedNow(state, task), Views(state, state.now)))
+      return;
   }
   if (!state.config.pass_limit || !state.heads.passed.task ||
       state.now - state.heads.passed.since < *state.config.pass_limit)

@@ -25,11 +25,12 @@ State::State(PolicyConfig policy) : config(std::move(policy)), shares(config.fai
   rules = MakeRules(*this);
 }
 
-// A mapper that stays keeps its state, so that round robin does not restart.
+// A mapper that stays keeps its state, so that round robin does not restart. Those that choose the
+// task have none, but a copy of the configuration.
 void State::UseMapper() {
   const MapperEntry* wanted = FindMapper(config.mapper);
   CARMA_CHECK(wanted != nullptr, "the policy was not validated: no such mapper");
-  if (wanted == std::exchange(mapper_entry, wanted)) return;
+  if (wanted == std::exchange(mapper_entry, wanted) && !wanted->chooses_task) return;
   mapper = wanted->make(config);
 }
 
@@ -55,6 +56,7 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   core::LearnPlateaus(state);
   // A task without a place in the queue yet must not be passed.
   if (state.unsorted.empty()) {
+    if (state.heads.short_of_host.task) core::NoteShortOfHost(state);
     state.rules->Decide();
     core::StartWithoutGpus(state);
     core::NoteShortOfHost(state);

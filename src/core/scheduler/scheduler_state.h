@@ -64,6 +64,7 @@ struct Life {
   bool unfit = false;                       // restored on a server that can never take it
   bool restored = false;                    // from an earlier run of carmad, not started since
   std::optional<double> cpus;               // busy hardware threads, in total
+  std::optional<double> usual_cpus;         // a sliding mean of them
   int repeats = 0;                          // early requeues in a row (repeats.h)
 };
 
@@ -124,13 +125,11 @@ struct LineLook {
   TaskSet looked_at;
   TaskSet unplaceable;              // of them, tasks that no GPU takes
   std::vector<TaskId> passed_over;  // of them, tasks already refused
-  std::optional<Time> turns;        // Passes::next_turns, of them
   void Clear() {
     groups.clear();
     looked_at.Clear();
     unplaceable.Clear();
     passed_over.clear();
-    turns.reset();
   }
 };
 
@@ -142,7 +141,6 @@ struct NoStartSnapshot {
   std::uint64_t limits = 0;         // Limits::changes
   std::uint64_t booked = 0;         // ReservationBook::changes
   std::uint64_t shares = 0;         // FairShare::changes
-  std::optional<double> idle_cpus;  // of the machine
   std::optional<Time> order_until;  // when time alone may change it
   std::vector<GpuFingerprint> gpus;
 };
@@ -162,8 +160,10 @@ struct Passed {
 
 struct Heads {
   Passed passed;
-  // The head of the main queue, while only the machine's cores and memory keep it waiting.
+  // A head of the main queue that only the machine's cores and memory keep waiting, and whether it
+  // still is the head: nothing is kept from tasks in front of it.
   Passed short_of_host;
+  bool short_of_host_first = false;
   Passed without_gpus;  // the head of the queue without GPUs, since it waits
 };
 
@@ -174,12 +174,23 @@ struct Passes {
   // Tasks that were considered and could not start. For look-up only.
   TaskSet refused;
   TaskSet unplaceable;  // tasks that no GPU took
-  // GPUs with a start since all were checked: a task may gain more beside the new neighbours.
+  // GPUs with a start since all were checked: a task may gain more beside the new neighbours, and
+  // a start may let tasks further back in the queue be considered.
   std::set<GpuIndex> taken_since;
   bool waiting_pays = false;  // look-ahead starts none, though some fit
   // When one of the considered tasks next accepts turns (TakesTurnsAt).
   std::optional<Time> next_turns;
+  // With so many idle cores, one of the considered tasks would no longer wait for them.
+  std::optional<double> cpus_wanted;
   LineLook memory;
+
+  // The next pass considers every task on every GPU.
+  void Forget() {
+    no_start.reset();
+    cpus_wanted.reset();
+    refused.Clear();
+    unplaceable.Clear();
+  }
 };
 
 struct Preemptions {

@@ -29,6 +29,9 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
   return "";
 }
 
+// A minute's, because a task may load much data for a moment.
+constexpr double kReadingsOfUsualCpus = 60;
+
 // Marks waiting tasks that can never fit.
 void SortOutUnfit(State& state) {
   for (const auto& [id, task] : state.tasks) {
@@ -87,6 +90,9 @@ void State::On(const GpuSampled& event) {
   for (const Resident& resident : ledger.ResidentsOf(event.gpu)) {
     TaskRecord& task = tasks.at(resident.task);
     task.peak_mib = std::max(task.peak_mib, resident.observed_mib);
+    const Lesson* lesson = lessons.Of(task);
+    if (lesson != nullptr && lesson->enough_mib > 0 && resident.observed_mib > lesson->enough_mib)
+      lessons.Enough(task, NeedAfterPlateau(resident.observed_mib));
     if (gpu.sample->foreign_processes > 0) EditLife(resident.task).shared = true;
   }
 }
@@ -96,19 +102,15 @@ void State::On(const HostSampled& event) {
   for (const auto& [id, cpus] : event.tasks_cpus) {
     const TaskRecord* task = Held(id);
     if (task == nullptr || !HoldsGpus(task->state) || task->request->gpus < 1) continue;
-    EditLife(id).cpus = cpus;
-    lessons.Cpus(*task, cpus / task->request->gpus);
+    Life& life = EditLife(id);
+    life.cpus = cpus;
+    life.usual_cpus = life.usual_cpus
+                          ? *life.usual_cpus + (cpus - *life.usual_cpus) / kReadingsOfUsualCpus
+                          : cpus;
+    lessons.Cpus(*task, *life.usual_cpus / task->request->gpus);
   }
   CountIdleCpus(*this);
-  // Busy cores can only have kept tasks waiting if few were idle. Thousands may wait, and the use
-  // changes a little with every reading.
-  if (passes.no_start && passes.no_start->idle_cpus &&
-      *passes.no_start->idle_cpus < event.cpus / 2 &&
-      *machine.idle_cpus >= *passes.no_start->idle_cpus + 1) {
-    passes.no_start.reset();
-    passes.refused.Clear();
-    passes.unplaceable.Clear();
-  }
+  if (passes.cpus_wanted && *machine.idle_cpus >= *passes.cpus_wanted) passes.Forget();
 }
 
 void State::On(const ProgressSeen& event) {
@@ -178,7 +180,7 @@ void State::On(const PolicyChanged& event) {
     }
   }
   next_plateau = now;
-  passes.no_start.reset();
+  passes.Forget();
   passes.no_start_without_gpus = {};
   passes.waiting_pays = false;
   preemptions.planned.reset();

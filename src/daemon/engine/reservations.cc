@@ -63,8 +63,7 @@ Result<core::Reservation> Reservations::Add(core::Reservation booking,
   if (all_.size() >= core::kMaxReservations)
     return Conflict("there are already {} reservations", core::kMaxReservations);
   all_.emplace(booking.id, booking);
-  const std::optional<std::string> why_not = core::WhyNotAll(PeriodsFrom(now), now, gpus);
-  if (why_not) {
+  if (const auto why_not = core::WhyNotAll(PeriodsFrom(now), now, gpus, booking.id)) {
     all_.erase(booking.id);
     return Conflict(*why_not);
   }
