@@ -642,5 +642,15 @@ TEST(Client, SaysWhatToDoWhenNobodyListens) {
   EXPECT_EQ(too_long.error().code, ErrorCode::kInvalid);
 }
 
+TEST_F(ServerFixture, KeepsConnectionsForTheOwner) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to play a user";
+  if (!MayOpen(kMaxConnections)) GTEST_SKIP() << "needs the right to open 2,112 files";
+  Listen();
+  std::vector<base::UniqueFd> connections;
+  for (std::size_t i = 0; i < kMaxConnections - 60; ++i) connections.push_back(ConnectUnix(path_));
+  EXPECT_TRUE(Client(path_).Get("/who"));
+  EXPECT_EQ(ExitCodeOfUser([this] { return Client(path_).Get("/who") ? 1 : 0; }), 0);
+}
+
 }  // namespace
 }  // namespace carma::api

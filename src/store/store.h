@@ -191,6 +191,9 @@ struct TaskFilter {
   std::optional<std::string> qos;  // core::kUsualQos also finds tasks that name no class
 };
 
+// Descriptions may have scripts of megabytes.
+inline constexpr std::size_t kMostListedBytes = 16 << 20;
+
 // The states for which `holds`, for a filter.
 std::vector<core::TaskState> StatesWhere(const std::function<bool(core::TaskState)>& holds);
 
@@ -288,7 +291,8 @@ class Store {
   Result<std::vector<core::TaskId>> Arrivals();  // first numbers of incomplete ones
   Result<StoredTask> Get(core::TaskId id);       // kNotFound
   Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
-  Result<std::vector<StoredTask>> List(const TaskFilter& filter);
+  // Stops after descriptions of kMostListedBytes; cut: whether it did.
+  Result<std::vector<StoredTask>> List(const TaskFilter& filter, bool* cut = nullptr);
   Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
   // The tasks of the array of this first number.
   Result<std::vector<std::pair<core::TaskId, core::TaskState>>> StatesOfArray(core::TaskId first);

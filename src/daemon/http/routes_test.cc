@@ -225,5 +225,16 @@ TEST_F(RoutesTest, ANameThatComesLateIsNotWaitedForAndFindsItsWay) {
   EXPECT_EQ(heard_.body, "7/move by ada");
 }
 
+TEST_F(RoutesTest, LetsAUserWithoutANameOnlyLook) {
+  Open(0);
+  names_[165'540] = "165540";
+  const api::Response refused = Ask("POST", "/v1/things/7/move", 165'540);
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_THAT(refused.body, HasSubstr("user number 165540 has no name on this server"));
+  EXPECT_EQ(Ask("GET", "/v1/things/7", 165'540).status, 200);
+  Open(165'540);
+  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 165'540).status, 200) << "a carmad of its own";
+}
+
 }  // namespace
 }  // namespace carma::daemon

@@ -39,7 +39,10 @@ class QueryReader {
   std::optional<base::Error> error_;
 };
 
-Result<nlohmann::json> ReadBody(const Call& call);
+// Counts separators and opening brackets outside of texts.
+std::size_t AboutSoManyValues(std::string_view json);
+// Bodies are parsed on the loop, and many small values take seconds and gigabytes.
+Result<nlohmann::json> ReadBody(const Call& call, std::size_t most_values = 100'000);
 // Reads the fields of the body, an object, unless it is empty. Errors: kInvalid, also for other
 // fields.
 Result<Unit> ReadFields(const Call& call, const std::function<void(base::JsonReader&)>& read);

@@ -37,6 +37,8 @@ constexpr std::size_t kMostValues = 2'000'000;
 // Limit on waiting large bodies: their clients may have hung up, so no other limit applies.
 constexpr std::size_t kMostWaiting = 4;
 constexpr std::size_t kMostChecked = 100;  // of one dry run
+// Dependencies of all tasks of a submission together: each is stored, and watched until its end.
+constexpr std::size_t kMostDependencies = 1'000'000;
 // With many waiting tasks, simulating the server takes a good part of a second. A dry run predicts
 // as many of its tasks as possible within this time.
 constexpr auto kCheckTime = std::chrono::milliseconds(1500);
@@ -50,6 +52,12 @@ Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each, std::size_t s
       count, count == 1 ? "" : "s", bytes_each, count == 1 ? "" : " each");
 }
 
+Result<Unit> CheckDependencies(std::size_t in_all) {
+  if (in_all <= kMostDependencies) return Unit{};
+  return Invalid("body: {} dependencies, expected at most {} of all tasks together", in_all,
+                 kMostDependencies);
+}
+
 Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
   Result<task::TaskSpec> shared;
   if (common != nullptr) shared = task::CommonFromJson(*common, "/common");
@@ -58,7 +66,7 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
   TaskList::Environment environment;
   std::vector<task::TaskSpec> specs;
   std::vector<bool> shares;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0, dependencies = 0;
   for (const Json& json : tasks) {
     const bool own = json.is_object() && json.contains("environment");
     task::TaskSpec each =
@@ -69,6 +77,8 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
       shared->environment.clear();
     }
     bytes += DescriptionBytes(each);
+    dependencies += each.dependencies.size();
+    CARMA_TRY(CheckDependencies(dependencies));
     specs.push_back(std::move(each));
     shares.push_back(!own);
     if (bytes > kMostBytes)
@@ -84,6 +94,7 @@ Result<TaskList> ReadArray(const Json& spec, const Json* array) {
   task::TaskSpec bare = each;
   bare.environment.clear();
   CARMA_TRY(CheckBytes(array->size(), DescriptionBytes(bare), DescriptionBytes(each)));
+  CARMA_TRY(CheckDependencies(array->size() * each.dependencies.size()));
   std::vector<std::int64_t> indices;
   std::set<std::int64_t> seen;
   for (const Json& index : *array) {
@@ -96,33 +107,13 @@ Result<TaskList> ReadArray(const Json& spec, const Json* array) {
   return TaskList::Array(std::move(each), std::move(indices));
 }
 
-// Counts separators and opening brackets outside of texts.
-std::size_t AboutSoManyValues(std::string_view json) {
-  std::size_t values = 0;
-  bool in_text = false;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (in_text) {
-      if (c == '\\') ++i;
-      if (c == '"') in_text = false;
-    } else if (c == '"') {
-      in_text = true;
-    } else if (c == ',' || c == '[' || c == '{') {
-      ++values;
-    }
-  }
-  return values;
-}
-
 struct Described {
   TaskList tasks;
   std::string request;  // its name; may be empty
 };
 
 Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
-  if (AboutSoManyValues(call.request.body) > kMostValues)
-    return Invalid("body: expected at most about {} values", kMostValues);
-  const Json json = CARMA_TRY(ReadBody(call));
+  const Json json = CARMA_TRY(ReadBody(call, kMostValues));
   base::JsonReader in(json, "");
   const Json* tasks = in.Raw("tasks");
   const Json* spec = in.Raw("spec");

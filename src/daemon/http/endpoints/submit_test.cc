@@ -351,5 +351,19 @@ TEST_F(SubmitTest, ACheckSaysThatAPredictionIsLargerThanEveryGpu) {
   EXPECT_EQ(last_heard_->body.at("tasks")[0].at("estimate_remarks"), Json::array());
 }
 
+TEST_F(SubmitTest, RefusesTooManyDependencies) {
+  Json indices = Json::array();
+  for (int i = 0; i < 2'000; ++i) indices.push_back(i);
+  Json spec = SpecJson();
+  spec["dependencies"] = Json::array();
+  for (int i = 1; i <= 600; ++i) spec["dependencies"].push_back(fmt::format("afterany:{}", i));
+  SubmitServices services = Services();
+  services.max_batch = 5'000;
+  Ask(services, &SubmitTasks,
+      By(kAda, "", "", base::DumpJson({{"spec", spec}, {"array", indices}})));
+  if (work_) std::exchange(work_, nullptr)();
+  EXPECT_THAT(last_heard_->Message(), HasSubstr("1200000 dependencies, expected at most 1000000"));
+}
+
 }  // namespace
 }  // namespace carma::daemon

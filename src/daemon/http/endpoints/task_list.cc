@@ -21,6 +21,7 @@ namespace {
 
 using base::Json;
 
+constexpr std::size_t kShownBytes = 1'000;
 // Rows per answer; more would delay other calls.
 constexpr std::size_t kMostRows = 1'000;
 // Tasks checked per answer in queue order; a page with few rows may still have a next one.
@@ -114,8 +115,10 @@ class PageFiller {
       return;
     }
     const core::TaskId id = stored.record.id;
+    bytes_ += stored.spec_json.size();
     page_.rows.push_back(std::move(stored));
     Pass(id);
+    if (bytes_ > store::kMostListedBytes) page_.next = id;
   }
   void Pass(core::TaskId id) {
     last_ = id;
@@ -126,6 +129,7 @@ class PageFiller {
   const store::TaskFilter& filter_;
   Page& page_;
   std::optional<core::TaskId> last_;
+  std::size_t bytes_ = 0;
   std::size_t looks_ = 0;
 };
 
@@ -152,9 +156,10 @@ Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& fi
   while (!filler.Full()) {
     while (at != live.end() && line.PlaceOf(at->first)) ++at;
     if (row == rows.size() && more) {
-      rows = CARMA_TRY(services.store.List(kept));
+      bool cut = false;
+      rows = CARMA_TRY(services.store.List(kept, &cut));
       row = 0;
-      more = rows.size() == kept.limit;
+      more = cut || rows.size() == kept.limit;
       if (more) kept.before = rows.back().record.id;
     }
     const bool has_row = row < rows.size();
@@ -199,13 +204,29 @@ Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
 // The requested tasks in the order of their numbers.
 Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter) {
   const std::size_t wanted = filter.limit++;  // one more tells whether there is a next page
-  std::vector<store::StoredTask> rows = CARMA_TRY(services.store.List(filter));
+  bool cut = false;
+  std::vector<store::StoredTask> rows = CARMA_TRY(services.store.List(filter, &cut));
+  const bool more = cut || rows.size() > wanted;
   Page page{.rows = std::move(rows), .next = {}};
-  if (page.rows.size() > wanted) {
-    page.rows.resize(wanted);
-    page.next = page.rows.back().record.id;
-  }
+  if (page.rows.size() > wanted) page.rows.resize(wanted);
+  if (more) page.next = page.rows.back().record.id;
   return page;
+}
+
+// A row has only the beginning of a long command; the task's own answer has all of it.
+void Shorten(std::vector<std::string>& command) {
+  std::size_t left = kShownBytes;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    std::string& word = command[i];
+    if (word.size() < left) {
+      left -= word.size();
+      continue;
+    }
+    while (left > 0 && !base::IsUtf8(word.substr(0, left))) --left;
+    word.resize(left);
+    word += "…";
+    command.resize(i + 1);
+  }
 }
 
 // From memory.
@@ -214,6 +235,7 @@ Answer ListOf(const TaskServices& services, const Page& page) {
   std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
   for (const store::StoredTask& stored : page.rows) {
     api::TaskView view = View(services, stored);
+    Shorten(view.command);
     if (view.waiting_since_ms) {
       if (!starts) starts = services.engine.scheduler().ExpectedStarts(services.clock.Now());
       AddStart(*starts, view);

@@ -616,5 +616,31 @@ TEST_F(FullDiskTest, ItIsLoggedAlsoIfASubmissionFindsItFirst) {
   EXPECT_THAT(log, HasSubstr("event=store_failed"));
 }
 
+TEST_F(TasksTest, ListsShortenLongCommands) {
+  task::TaskSpec spec = Spec();
+  spec.command = {"python3", std::string(100'000, 'x'), "--last"};
+  Submit(spec);
+  const Heard list = Ask(Services(), &ListTasks, Asking({{"state", "all"}}));
+  const base::Json& command = list.body.at("tasks").at(0).at("command");
+  ASSERT_EQ(command.size(), 2u);
+  EXPECT_LT(command.at(1).get<std::string>().size(), 1'100u);
+}
+
+TEST_F(TasksTest, ListsEndBeforeTheyFillMemory) {
+  task::TaskSpec spec = Spec();
+  spec.command.clear();
+  spec.script = "#!/bin/sh\n" + std::string(3 << 20, 'x');
+  for (int i = 0; i < 8; ++i) Submit(spec);
+  std::size_t seen = 0;
+  Query next = {{"state", "all"}};
+  for (int pages = 1; pages <= 3; ++pages) {
+    const Heard list = Ask(Services(), &ListTasks, Asking(next));
+    seen += list.body.at("tasks").size();
+    if (list.body.at("next").is_null()) break;
+    next = {{"state", "all"}, {"before", list.body.at("next").dump()}};
+  }
+  EXPECT_EQ(seen, 8u);
+}
+
 }  // namespace
 }  // namespace carma::daemon
