@@ -27,7 +27,7 @@ struct Lesson {
 // estimator's history. Tasks without a known kind are ignored.
 class Lessons {
  public:
-  // The core now holds the task, or no longer holds it.
+  // Called when the core begins to hold a task (Join) and when it drops the task (Leave).
   void Join(const TaskRecord& task);
   void Leave(const TaskRecord& task);
   // The following calls are only for tasks that have joined.

@@ -53,7 +53,7 @@ TEST_F(ReservedPeriodsTest, DaysKeepTheTimeOfDayWhereSummerTimeBegins) {
   EXPECT_EQ(Begins(PeriodsOf(booking, kWednesdayNine + 3 * kDay, kWednesdayNine + 3 * kDay,
                              base::Calendar::Utc())),
             "03-30T08:00")
-      << "the next one at least";
+      << "at least the next one";
 }
 
 TEST_F(ReservedPeriodsTest, WeeksGoOnUntilTheyEnd) {
@@ -81,7 +81,7 @@ TEST_F(ReservedPeriodsTest, WhatCannotHoldTogetherIsFound) {
   EXPECT_FALSE(WhyNotAll({both, of(2, 2, 4, {.count = 1})}, Time{}, gpus)) << "the other type";
   EXPECT_FALSE(WhyNotAll({both, of(2, 3, 4, {})}, Time{}, gpus)) << "afterwards";
   EXPECT_TRUE(WhyNotAll({both, of(2, 2, 4, {.on_gpus = {"GPU-1"}})}, Time{}, gpus));
-  EXPECT_TRUE(WhyNotAll({of(1, 1, 2, {.count = 4})}, Time{}, gpus)) << "so many there are not";
+  EXPECT_TRUE(WhyNotAll({of(1, 1, 2, {.count = 4})}, Time{}, gpus)) << "too few exist";
   EXPECT_TRUE(WhyNotAll({of(1, 1, 3, {.on_gpus = {"GPU-0"}}), of(2, 2, 4, {})}, Time{}, gpus));
 }
 

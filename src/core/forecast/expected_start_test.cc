@@ -63,7 +63,7 @@ TEST(ExpectedStart, WhoMayComeBackToTheLineMayTakeAnyGpuThatHeMayHave) {
   };
   EXPECT_EQ(starts(picky, Pass::kInOrder), (std::vector{-1}));
   EXPECT_EQ(starts(picky, Pass::kFreely), (std::vector{-1}));
-  EXPECT_EQ(starts(not_picky, Pass::kInOrder), (std::vector{10})) << "one of both comes free";
+  EXPECT_EQ(starts(not_picky, Pass::kInOrder), (std::vector{10})) << "one of the two becomes free";
 }
 
 TEST(ExpectedStart, ReservedGpusAreNotCountedOnOrTheirEndIsWaitedFor) {

@@ -124,7 +124,7 @@ bool PreemptionPlan::Take(const Need& need) {
   return true;
 }
 
-// The leaving tasks on as many GPUs as it needs, chosen so that the fewest leave.
+// Of the leaving tasks, those on as many GPUs as are needed, chosen so that the fewest leave.
 std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
                                               const std::vector<TaskId>& leaving) const {
   const auto is_there = [](const Gpu& gpu, TaskId task) {

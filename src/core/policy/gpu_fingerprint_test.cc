@@ -22,12 +22,12 @@ TEST(GpuFingerprint, WhatMayLetSomebodyIn) {
       {"memory", [](GpuView& g) { ++g.free_mib; }, true},
       {"less memory", [](GpuView& g) { --g.free_mib; }, false},
       {"it has settled", [](GpuView& g) { g.settled = true; }, true},
-      {"quieter, not below the cap", [](GpuView& g) { g.sm_active = 0.85; }, false},
+      {"quieter, but not below the cap", [](GpuView& g) { g.sm_active = 0.85; }, false},
       {"below the cap", [](GpuView& g) { g.sm_active = 0.8; }, true},
-      {"the one that wants it alone idles", [](GpuView& g) { g.exclusive_task = false; }, true},
+      {"the exclusive task idles", [](GpuView& g) { g.exclusive_task = false; }, true},
       {"little used", [](GpuView& g) { g.delivered = 0.3; }, true},
       {"closed", [](GpuView& g) { g.drained = true; }, false},
-      {"kept for somebody", [](GpuView& g) { g.reserved_for = TaskId{3}; }, true},
+      {"kept for a task", [](GpuView& g) { g.reserved_for = TaskId{3}; }, true},
   };
   for (const auto& each : cases) {
     GpuView now = gpu;

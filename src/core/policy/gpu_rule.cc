@@ -28,7 +28,7 @@ constexpr double ToDouble(auto number) {
   return static_cast<double>(number);
 }
 
-// What a rule is asked about.
+// What a rule is evaluated for.
 struct Asked {
   const PolicyConfig& config;
   const Need& need;
@@ -266,7 +266,7 @@ Result<GpuRule> GpuRule::Parse(std::string_view text) {
 
 namespace {
 
-// To up to three operands. Op: GpuRule::Op.
+// Applies an operator to up to three operands. Op: GpuRule::Op.
 template <class Op>
 double Applied(Op op, double a, double b, double c) {
   switch (op) {

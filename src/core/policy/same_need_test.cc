@@ -7,8 +7,8 @@
 namespace carma::core {
 namespace {
 
-// Needs with one hash are compared one by one, so a thousand waiting users would cost a pass the
-// square of that.
+// Needs with the same hash are compared one by one: if all had the same, a thousand waiting users
+// would cost a pass a million comparisons.
 TEST(HashOf, TellsUsersUnderMpsApart) {
   std::set<std::size_t> hashes;
   Need need;

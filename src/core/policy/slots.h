@@ -34,11 +34,11 @@ bool KnowsToSave(const TaskRecord& task);
 bool TakesTurns(const SlotRules& rules, const TaskRecord& task);
 
 // Length of the task's time slice: SlotRules::length, which must be set. For a task not known to
-// checkpoint it doubles with each stop after the first, so that the task finishes some day.
+// checkpoint it doubles with each stop after the first, so that the task finishes eventually.
 Duration TurnOf(const SlotRules& rules, const TaskRecord& task);
 
-// End of the time slice of a running task: if another task waits for its place, it has left by
-// then. Empty: never. Tasks that may not be requeued (TaskRequest::requeue) stay.
+// End of a running task's time slice, by which it has left if another task waits for its place.
+// Empty: never. Tasks that may not be requeued (TaskRequest::requeue) stay.
 std::optional<Time> TurnEnds(const SlotRules& rules, const TaskRecord& task);
 
 // When the task is asked to checkpoint: TurnEnds less the notice.

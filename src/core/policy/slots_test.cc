@@ -79,9 +79,9 @@ TEST(Slots, AnEndSaysWhetherItSaved) {
     bool saved;
   } cases[] = {
       {"it has finished", {.kind = ExitKind::kSuccess}, false},
-      {"an exit code that says so", {.kind = ExitKind::kFailed, .code = 85}, true},
+      {"an agreed exit code", {.kind = ExitKind::kFailed, .code = 85}, true},
       {"another exit code", {.kind = ExitKind::kFailed, .code = 1}, false},
-      {"the signal that asked it", {.kind = ExitKind::kFailed, .signal = SIGUSR2}, true},
+      {"the checkpoint signal", {.kind = ExitKind::kFailed, .signal = SIGUSR2}, true},
       {"another signal", {.kind = ExitKind::kFailed, .signal = SIGUSR1}, false},
       {"out of memory", {.kind = ExitKind::kOutOfMemory, .code = 85}, false},
   };

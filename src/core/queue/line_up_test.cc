@@ -17,7 +17,7 @@ Time At(double hours) {
   return base::FromMs(static_cast<std::int64_t>(hours * 3'600'000));
 }
 
-// A queue of users' tasks; each would take one GPU.
+// A queue of users' tasks, each of which needs one GPU.
 class LineUpTest : public testing::Test, public LineUp::Host {
  protected:
   const TaskRecord* Find(TaskId task) const override {
