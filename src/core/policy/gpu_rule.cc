@@ -71,7 +71,7 @@ constexpr RuleQuantity kQuantities[] = {
      Of<[](const Asked& at) {
        return ToDouble(std::max(at.need.memory_mib.value_or(0), at.need.retry_free_mib));
      }>},
-    {"gpus", "GPUs that the task wants",
+    {"gpus", "GPUs that the task needs",
      Of<[](const Asked& at) { return ToDouble(at.need.gpus); }>},
     {"sm_share", "share of the SMs that it asks for (--sm-share); 0: none",
      Of<[](const Asked& at) { return at.need.sm_share.value_or(0); }>},

@@ -1,5 +1,5 @@
 // Compares the expected starts of waiting tasks with their real starts: on a server whose tasks
-// share GPUs, end before their limits or by them, and have all sizes.
+// share GPUs, end before or at their limits, and have all sizes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -238,7 +238,7 @@ TEST(ExpectedStarts, NobodyStartsLaterThanHeWasTold) {
     }
     EXPECT_GE(all.told, each.least_told) << each.name;
     EXPECT_EQ(all.late, 0) << each.name << ": " << all.late << " of " << all.told;
-    RecordProperty(each.name, fmt::format("{} told, {} late, {:.0f} min early in the mean",
+    RecordProperty(each.name, fmt::format("{} promised, {} late, {:.0f} min early on average",
                                           all.told, all.late, all.slack_s / 60 / all.told));
   }
 }
@@ -298,7 +298,8 @@ TEST(ExpectedStarts, FollowTheProgressOfARunningTask) {
   EXPECT_EQ(starts().at(second).likely, server.now() + 60 * kMinute) << "by its limit";
   server.Tell(10 * kMinute, ProgressSeen{{{running, 20 * kMinute}}});
   EXPECT_EQ(starts().at(second).likely, server.now() + 20 * kMinute);
-  EXPECT_EQ(starts().at(third).likely, server.now() + 50 * kMinute) << "of the same kind";
+  EXPECT_EQ(starts().at(third).likely, server.now() + 50 * kMinute)
+      << "by the progress of its kind";
   server.Tell(5 * kMinute, WakeUp{});
   EXPECT_EQ(starts().at(second).likely, server.now() + 15 * kMinute);
   server.Tell({}, ProgressSeen{{{running, 5 * kMinute}}});

@@ -51,8 +51,8 @@ bool HostTakes(const State& state, TaskId task, const HostNeed& need) {
 
 Choice WithoutGpus(const State& state, const TaskRecord& task) {
   const HostView view = HostFor(state, task.id, state.now);
-  if (view.cpus == 0) return {.why = "It wants no GPU."};
-  return {.why = fmt::format("It wants no GPU: {} of {} CPUs free, {} of {} of memory.",
+  if (view.cpus == 0) return {.why = "It needs no GPU."};
+  return {.why = fmt::format("It needs no GPU: {} of {} CPUs free, {} of {} of memory.",
                              view.free_cpus, view.cpus, base::FormatMib(view.free_memory_mib),
                              base::FormatMib(view.memory_mib))};
 }
@@ -110,7 +110,7 @@ void NoteShortOfHost(State& state) {
                      state.queue.PlaceOf(*state.heads.short_of_host.task) == Place::kEligible;
   if (stays) return;
   state.heads.short_of_host = {};
-  // Without promises no cores or memory are short.
+  // If none are promised, cores and memory cannot be short.
   if (state.machine.books.tasks() == 0 || state.queue.Main().empty()) return;
   const std::optional<LineUp::Next> first = Line(state, LineKind::kWithGpus).Pop();
   if (!first) return;

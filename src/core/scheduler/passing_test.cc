@@ -1,4 +1,4 @@
-// No task at the head of the queue is passed for ever, with random loads and every mapper.
+// Checks, under random loads and with every mapper, that no head of the queue is passed for ever.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -56,7 +56,7 @@ std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int
 }
 
 void RaiseDemand(State& state, TaskRecord& task, std::int64_t tried_mib) {
-  // As many GPUs as it needs must have that much.
+  // No more than the number of GPUs that it needs can give.
   const std::int64_t limit_mib = MostFor(state, task.request);
   std::int64_t smallest_mib = limit_mib;
   for (const Placement& placement : task.attempt->placement) {
@@ -120,8 +120,8 @@ bool FailedAloneOnLargest(const State& state, const TaskRecord& task) {
   });
 }
 
-// For a passed head, other GPUs may become the better choice, until it has been the head for
-// pass_limit again.
+// Whether other GPUs may be kept for a passed head if they have become the better choice: only
+// until it has been the head for pass_limit once more.
 bool MayKeepOthers(const State& state, const TaskRecord& task) {
   return task.queue == QueueKind::kMain && state.config.pass_limit &&
          state.now - state.heads.passed.since < 2 * *state.config.pass_limit;

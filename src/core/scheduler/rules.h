@@ -33,7 +33,7 @@ class Rules {
   virtual bool Overlooks(const TaskRecord&) const { return false; }
   // Whether only the head of that queue may start.
   virtual bool HeadOnly(QueueKind line) const { return line == QueueKind::kMain; }
-  // Why a task waits that is overlooked, or that enough GPUs would take.
+  // Why a task waits although enough GPUs would take it, or because the rules overlook it.
   virtual Reason WhyNotYet(const TaskRecord& task, Time at) const;
 
  protected:

@@ -126,7 +126,7 @@ double ShareOf(const State& state, const TaskRequest& request, double without) {
   return (use.seconds + std::max(0.0, use.rate - without) * base::Seconds(kRunsOn)) / weight;
 }
 
-// Would the waiting task be ahead of it in the queue, if it were requeued?
+// Whether the waiting task would be ahead of the running one in the queue if that were requeued.
 bool YieldsTo(const State& state, const TaskRecord& running, const TaskRecord& waiting) {
   if (PriorityOf(state.config, running.request) > PriorityOf(state.config, waiting.request))
     return false;
@@ -239,7 +239,7 @@ void MakeRoom(State& state) {
   PlanPreemptions(state);
 }
 
-// While the server is closed, tasks are asked from then on.
+// When tasks are asked to checkpoint before the server shuts down.
 Time AskedBeforeShutdown(const State& state) {
   return state.closing->empty_by -
          std::max(state.config.slots.notice, state.config.slots.shutdown_notice);
@@ -353,7 +353,7 @@ void TakeTurns(State& state) {
     WakeForTurns(state, *task.attempt->leaves_by);
     if (*task.attempt->leaves_by > state.now || task.attempt->notice_cause == StopCause::kDrained)
       continue;
-    // The task it was for may have found another place meanwhile.
+    // The task that needed the room may have found another place.
     if (state.preemptions.room_for.contains(id)) {
       StopAsked(state, task);
     } else {

@@ -54,7 +54,7 @@ struct ShareWeight {
 
 struct FairRules {
   Duration half_life{86'400'000};  // usage of this age counts half
-  // A user goes first whose queued tasks have waited this long without any start.
+  // A user whose queued tasks have waited this long without any start goes first.
   Duration patience{43'200'000};
   std::vector<ShareWeight> weights;
 };

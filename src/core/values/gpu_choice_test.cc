@@ -89,12 +89,12 @@ TEST(GpuChoice, AllGpusThatWereNotAskedForSayTheSame) {
 TEST(GpuChoice, NamesTheWishThatTooFewGpusMatch) {
   const std::vector<GpuInfo> gpus = MixedServer();
   EXPECT_EQ(TooFewChosen({.gpus = 1, .gpu_memory_min_mib = 100 * 1024}, gpus, 0),
-            "The task wants 1 GPU (at least 100.0G of memory); none of this server's 3 matches "
+            "The task needs 1 GPU (at least 100.0G of memory); none of this server's 3 matches "
             "that; the largest has 80.0G.");
   EXPECT_EQ(TooFewChosen({.gpus = 1, .on_gpus = {"0"}, .not_on_gpus = {"0"}}, gpus, 0),
-            "The task wants 1 GPU (only GPU 0, not GPU 0); none of this server's 3 matches that.");
+            "The task needs 1 GPU (only GPU 0, not GPU 0); none of this server's 3 matches that.");
   EXPECT_EQ(TooFewChosen({.gpus = 3, .gpu_type = "a100"}, gpus, 2),
-            "The task wants 3 GPUs (type a100); 2 of this server's 3 match that.");
+            "The task needs 3 GPUs (type a100); 2 of this server's 3 match that.");
 }
 
 TEST(GpuChoice, WhatNoGpuIsCalledIsToldWithThoseThatThereAre) {
