@@ -97,7 +97,7 @@ TEST_F(EndsTest, WhoMadeAFaultIsAskedOfTheKernelsLog) {
   ends_.Take(neighbour);
   ends_.Take(Exit(1, "CUDA error: an illegal memory access was encountered"));
   ASSERT_EQ(posted_.size(), 2U);
-  EXPECT_EQ(Kind(), ExitKind::kVictim) << "though it was heard first";
+  EXPECT_EQ(Kind(), ExitKind::kVictim) << "although its end was reported first";
   EXPECT_EQ(std::get<core::TaskExited>(posted_[1]).exit.kind, ExitKind::kGpuFault);
 }
 

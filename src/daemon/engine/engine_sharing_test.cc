@@ -217,7 +217,7 @@ TEST_F(SharingTest, AClientWithAPartitionHasItsSmsInsteadOfALimit) {
   const core::TaskId other = Submit([](task::TaskSpec& spec) { spec.sm_share = 0.3; });
   Answer(MpsPlace{.note = "It has none."});
   sharing = Record(other).attempt->sharing;
-  EXPECT_EQ(sharing.thread_percent, 30) << "what every driver has";
+  EXPECT_EQ(sharing.thread_percent, 30) << "every driver has this limit";
   EXPECT_EQ(sharing.note, "It has none.");
   Submit();
   EXPECT_EQ(servers_.clients.back().sm_share, 0);
@@ -299,7 +299,7 @@ TEST_F(SharingTest, TheLimitFollowsWhatOthersArePromised) {
   sample();
   sample();
   EXPECT_EQ(limit(stands), 32'048);
-  EXPECT_THAT(launcher_.limited, IsEmpty()) << "nobody else is promised it";
+  EXPECT_THAT(launcher_.limited, IsEmpty()) << "no other task is promised that memory";
   const core::TaskId late = Submit(needs(20'000));
   Begin(late);
   sample();
@@ -308,7 +308,7 @@ TEST_F(SharingTest, TheLimitFollowsWhatOthersArePromised) {
   ASSERT_EQ(launcher_.limited.size(), 1U);
   EXPECT_EQ(launcher_.limited[0],
             (std::pair(stands, std::vector<std::string>{"GPU-0", "8540", "20000"})));
-  // It is promised its claim again once it grows, but has not got it.
+  // Once it grows it is promised its claim again, but others still have part of that.
   seen_mib[stands] = 15'000;
   sample();
   EXPECT_EQ(limit(stands), 20'000);
@@ -386,7 +386,8 @@ TEST_F(SharingTest, ATaskThatStartsElsewhereAtOnceLeavesNoFolderOfItsLifeBefore)
   End(id, "", 143);
   ASSERT_EQ(Record(id).attempt->number, 2);
   const auto first = ::testing::Field(&task::FakeLauncher::Call::attempt, 1);
-  EXPECT_THAT(launcher_.forgotten, ElementsAre(first)) << "it starts in the turn in which it ended";
+  EXPECT_THAT(launcher_.forgotten, ElementsAre(first))
+      << "it restarts in the turn in which it ended";
 }
 
 TEST_F(SharingTest, TasksOfSeveralGpusShareByStreams) {
@@ -488,7 +489,7 @@ TEST_F(SharingTest, OfThoseWithTheSameFaultTheFirstIsCharged) {
 
 TEST_F(SharingTest, ASilentEndAtABrokenServerIsAVictims) {
   const core::TaskId id = Client();
-  EXPECT_EQ(End(Client(), "").exit->kind, ExitKind::kFailed) << "the server is well";
+  EXPECT_EQ(End(Client(), "").exit->kind, ExitKind::kFailed) << "the server is healthy";
   servers_.evidence.broke = true;
   EXPECT_EQ(End(id, "").exit->kind, ExitKind::kVictim);
 }
@@ -523,7 +524,7 @@ TEST_F(SharingTest, WhoEndsWithItsLostGpuStartsAgain) {
   late_lost_ = "GPU is lost";
   const core::TaskId id = Client();
   const core::TaskRecord record = End(id, "RuntimeError: CUDA error: unknown error\n");
-  EXPECT_EQ(readings_, 1) << "the last one may have been before the loss";
+  EXPECT_EQ(readings_, 1) << "the last reading may be older than the loss";
   EXPECT_EQ(record.exit->kind, ExitKind::kDeviceFault);
   EXPECT_EQ(record.exit->detail, "GPU is lost");
   EXPECT_EQ(record.node_failures, 1);

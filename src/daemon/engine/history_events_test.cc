@@ -33,7 +33,7 @@ TEST(HistoryEvents, StatesThatEverySubmissionPassesThroughAreNotTold) {
   EXPECT_FALSE(StateEvent(Task(kEstimating, 0), {}, kNow));
   EXPECT_FALSE(StateEvent(Task(kQueued, 0), {}, kNow));
   const auto back = StateEvent(Task(kQueued, 1), {}, kNow);
-  ASSERT_TRUE(back) << "it has come back";
+  ASSERT_TRUE(back) << "it was requeued";
   EXPECT_EQ(back->what, "queued");
   EXPECT_EQ(back->text, "OutOfMemory: it wanted more");
 }

@@ -112,7 +112,7 @@ TEST_F(IntakeTest, ASubmissionThatWasNamedIsAcceptedOnce) {
   };
   submit(1000, 1);
   submit(1000, 1);
-  EXPECT_EQ(Accept()->size(), 1U) << "also in one turn";
+  EXPECT_EQ(Accept()->size(), 1U) << "even in the same turn";
   EXPECT_EQ(answers_.at(1)->first, core::TaskId{1});
   EXPECT_EQ(answers_.at(1)->count, 1U);
   Intake later{options_, *store_, core_, clock_};  // of the next daemon
@@ -150,7 +150,7 @@ TEST_F(IntakeTest, OfATaskWithoutGpusNothingIsKeptForAnEstimate) {
   Submit({spec});
   ASSERT_TRUE(Accept());
   EXPECT_FALSE(intake_.JobForEstimate(core::TaskId{1})->spec.environment.empty())
-      << "from the books, where an edit of its GPUs is";
+      << "from the store, which has the edit of its GPUs";
 }
 
 // The tasks that reach the core.
@@ -191,7 +191,8 @@ TEST_F(IntakeTest, LimitsAndAccountsAreAskedAtOnce) {
   EXPECT_THAT(answers_[5].error().message, HasSubstr("each user: user=* queued=2"));
   const core::TaskRequest kept = store_->Get(answers_[4]->first)->record.request;
   EXPECT_EQ(kept.account, "vision");
-  EXPECT_EQ(kept.time_limit, core::Duration(3'600'000)) << "who names none gets the longest";
+  EXPECT_EQ(kept.time_limit, core::Duration(3'600'000))
+      << "without a time limit it gets the longest";
 }
 
 class LargeSubmissionTest : public IntakeTest {
@@ -226,7 +227,7 @@ TEST_F(LargeSubmissionTest, ItIsTakenInPiecesAndSeenAsAWhole) {
       EXPECT_THAT(Numbers(told), ElementsAre(1, 2));
     }
   }
-  EXPECT_EQ(shares, 6) << "three to check it, three to put it";
+  EXPECT_EQ(shares, 6) << "three to check it, three to store it";
   EXPECT_EQ(answers_[0]->first, core::TaskId{1});
   EXPECT_EQ(answers_[0]->count, 5U);
   EXPECT_EQ(store_->List({})->size(), 5U);
@@ -250,7 +251,7 @@ TEST_F(LargeSubmissionTest, OthersAreServedInBetween) {
   EXPECT_THAT(Numbers(AcceptUntilNews()), ElementsAre(2, 3));
   EXPECT_EQ(answers_.at(0)->first, core::TaskId{2});
   Submit({Spec()});
-  EXPECT_THAT(Numbers(Accept()), ElementsAre(7, 4, 5)) << "while the core hears of it, too";
+  EXPECT_THAT(Numbers(Accept()), ElementsAre(7, 4, 5)) << "and while the core still gets its tasks";
 }
 
 TEST_F(LargeSubmissionTest, WhatIsRefusedInTheMiddleLeavesNothing) {
@@ -273,7 +274,7 @@ TEST_F(LargeSubmissionTest, ADaemonThatEndsInTheMiddleHasAcceptedNothing) {
   EXPECT_TRUE(store_->Arrivals()->empty());
   later.Submit({Spec()}, {1000, 100, "ada"},
                [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
-  EXPECT_THAT(Numbers(Accept(later)), ElementsAre(6)) << "numbers are not given twice";
+  EXPECT_THAT(Numbers(Accept(later)), ElementsAre(6)) << "numbers are never reused";
 }
 
 TEST_F(LargeSubmissionTest, AStoreThatFailsInTheMiddleTakesItBack) {

@@ -14,7 +14,7 @@ namespace carma::daemon {
 
 class ProgressBoard {
  public:
-  // An attempt whose folder is to be read.
+  // An attempt whose folder must be read.
   struct Place {
     core::TaskId id{};
     int attempt = 0;

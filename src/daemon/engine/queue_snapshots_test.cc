@@ -27,7 +27,8 @@ TEST(QueueSnapshots, ANextPageIsOfTheListWhosePageEndedThere) {
   snapshots.Keep(first, TaskId{1});
   snapshots.Keep(second, TaskId{3});
   EXPECT_EQ(snapshots.Behind(TaskId{1}, base::Time{}), first);
-  EXPECT_EQ(snapshots.Behind(TaskId{2}, base::Time{}), second) << "the latest that has it";
+  EXPECT_EQ(snapshots.Behind(TaskId{2}, base::Time{}), second)
+      << "the latest snapshot that contains it";
   EXPECT_EQ(snapshots.Behind(TaskId{7}, base::Time{}), nullptr);
   EXPECT_EQ(snapshots.Behind(TaskId{1}, base::Time{} + std::chrono::minutes(3)), nullptr);
 }
