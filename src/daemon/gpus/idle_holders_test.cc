@@ -62,7 +62,7 @@ TEST_F(IdleHoldersTest, WhatWasNotSeenNeverCountsAsIdle) {
   Look(58, kUnknown);
   EXPECT_EQ(Looks(60, 115, kIdle), 0U) << "a reading failed";
   Looks(200, 255, kIdle);
-  EXPECT_EQ(Look(400, kIdle).size(), 0U) << "nobody looked for a while";
+  EXPECT_EQ(Look(400, kIdle).size(), 0U) << "there was no reading for a while";
 }
 
 TEST_F(IdleHoldersTest, AGapMakesNobodyBusy) {
@@ -73,7 +73,7 @@ TEST_F(IdleHoldersTest, AGapMakesNobodyBusy) {
 
 TEST_F(IdleHoldersTest, ARestartKeepsWhatTheBooksSay) {
   in_books_ = At(-500);
-  EXPECT_EQ(Looks(0, 200, kIdle), 0U) << "told by the daemon before";
+  EXPECT_EQ(Looks(0, 200, kIdle), 0U) << "an earlier daemon reported it";
   EXPECT_EQ(Look(205, kBusy).size(), 1U);
 }
 
@@ -101,8 +101,8 @@ TEST(LookAtHolder, JudgesByMemoryActivityAndKernels) {
       {"unknown memory on a busy GPU", {}, {}, 0.9, 0.9, kBusy},
       {"only the neighbours work", 500, 0.0, 0.9, 0.9, kIdle},
       {"works beside others", 500, 0.1, 0.9, 0.9, kBusy},
-      {"activity is not counted, something runs", 500, {}, {}, 0.3, kBusy},
-      {"activity is not counted, nothing runs", 500, {}, {}, 0.0, kIdle},
+      {"no SM activity reported, kernels run", 500, {}, {}, 0.3, kBusy},
+      {"no SM activity reported, no kernels run", 500, {}, {}, 0.0, kIdle},
       {"nothing is told", 500, {}, {}, {}, kUnknown},
   };
   for (const SightCase& each : cases) {

@@ -31,9 +31,9 @@ class Sampler {
   class Taker {
    public:
     virtual ~Taker() = default;
-    // Called once, first, with the GPUs that the driver lists. If the driver is silent, with the
-    // stored GPUs, provided that all of them are ours: an earlier carmad on this state folder may
-    // have managed others.
+    // Called once, before the other calls, with the GPUs that the driver lists. If the driver is
+    // silent, it gets the stored GPUs, provided that all of them are ours: an earlier carmad on
+    // this state folder may have managed others.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // GPUs that must not be read.
     virtual std::set<std::size_t> LeftAlone() = 0;

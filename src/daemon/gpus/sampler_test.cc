@@ -152,7 +152,8 @@ TEST_F(SamplerTest, OnlyGpusThatAreNamedAreTaken) {
   EXPECT_EQ(gpus_[0][0].uuid, "GPU-1");
   EXPECT_EQ(gpus_[0][1].uuid, "GPU-2");
   EXPECT_EQ(rounds_[0].size(), 2U);
-  // The next list has another GPU: earlier readings do not belong to it, whatever the driver says.
+  // The next list has another GPU: earlier readings do not belong to it, whatever the driver
+  // reports.
   driver_->Set(Mood::kGone);
   options_.only = {"0"};
   gpus_.clear();

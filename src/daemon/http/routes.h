@@ -15,7 +15,7 @@
 
 namespace carma::daemon {
 
-// The caller, by the kernel and the user database.
+// The caller, as identified by the kernel and the user database.
 struct Caller {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -67,8 +67,8 @@ class Routes {
     std::uint32_t own_uid = 0;        // the daemon's; 0: serves everybody
     std::vector<std::string> admins;  // names
     AskName ask_name;
-    // Who may do more than read, besides root, the daemon's own user and the admins: these users
-    // and members of these groups. Both empty: everybody.
+    // Users, and groups whose members, may do more than read, besides root, the daemon's own user
+    // and the admins. Both empty: everybody may.
     std::vector<std::string> allow_users = {};
     std::vector<std::uint32_t> allow_groups = {};
     // The owner of a token; empty: unknown token.

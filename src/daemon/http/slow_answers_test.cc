@@ -74,7 +74,7 @@ TEST_F(SlowAnswersTest, AReportThatNobodyWantsAnyMoreHearsOfIt) {
       Kept()));
   begun.get_future().wait();
   answers_.reset();
-  EXPECT_TRUE(ended) << "its end is waited for";
+  EXPECT_TRUE(ended) << "destruction waits for it";
   EXPECT_TRUE(kept_.empty());
 }
 

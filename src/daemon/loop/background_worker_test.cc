@@ -108,7 +108,7 @@ TEST_F(BackgroundWorkerTest, AStuckJobKeepsNobodyFromEnding) {
         left->set_value();
         return 1;
       },
-      [](int) { FAIL() << "the asker is gone"; });
+      [](int) { FAIL() << "the caller is gone"; });
   const std::shared_ptr<const std::atomic<bool>> wanted = worker_->wanted();
   EXPECT_TRUE(*wanted);
   begun->get_future().wait();

@@ -44,7 +44,7 @@ class Configuration {
                 std::function<config::Sources()> sources, base::Clock& clock, Take take);
 
   // Reads it again soon. Logs each changed key, each key that needs a restart, or each mistake, one
-  // line each. If called again meanwhile, it reads once more afterwards.
+  // line each. If called again while it reads, it reads once more afterwards.
   void ReadAgain();
 
   // Logs, from another thread, the users and groups of the settings in force that this machine does

@@ -48,7 +48,7 @@ TEST_F(ServerStatusTest, IsStartingUntilTheDriverHasAnswered) {
   EXPECT_THAT(view.troubles, IsEmpty());
   driver_trouble_ = "it does not answer";
   view = PresentStatus(Starting());
-  EXPECT_FALSE(view.starting) << "that is not a matter of time";
+  EXPECT_FALSE(view.starting) << "waiting would not help";
   EXPECT_EQ(view.driver, driver_trouble_);
   EXPECT_THAT(view.troubles, ElementsAre(api::TroubleOfDriver(driver_trouble_)));
 }
@@ -68,7 +68,8 @@ TEST_F(ServerStatusTest, OfAClosedServerTellsWhenTasksLeaveAndWhenNoneIsThere) {
   const api::StatusView view = PresentStatus(Serving());
   EXPECT_EQ(view.closed, "closed by root until the machine boots");
   EXPECT_EQ(view.leave_by_ms, base::ToMs(clock_.Now()) + 60'000);
-  EXPECT_GE(view.gone_by_ms, *view.leave_by_ms + 30'000) << "the grace of the last to leave";
+  EXPECT_GE(view.gone_by_ms, *view.leave_by_ms + 30'000)
+      << "plus the grace period of the last task";
   EXPECT_THAT(view.troubles, ElementsAre(api::ServerIsClosed(view.closed)));
 }
 

@@ -47,7 +47,7 @@ class EngineHostTest : public ::testing::Test {
     std::filesystem::remove_all(state_dir_);
   }
 
-  // One run of the daemon.
+  // Begins a new run of the daemon.
   void Open() {
     host_.reset();
     loop_meter_.reset();
@@ -98,7 +98,7 @@ class EngineHostTest : public ::testing::Test {
     while (!so() && std::chrono::steady_clock::now() < end) loop_->run_one_until(end);
     ASSERT_TRUE(so());
   }
-  // True if the rules of health closed the GPU.
+  // True if the health rules closed the GPU.
   bool ClosedByRule(core::GpuIndex gpu) {
     return host_->engine().scheduler().Gpus(clock_.Now()).at(core::Number(gpu)).drained_by_rule;
   }

@@ -64,7 +64,7 @@ TEST_F(GpusTest, ADeadlineThatHasLongPassedIsRefused) {
   EXPECT_EQ(store_->Drains()->size(), 0U);
   const std::string just_now = fmt::format(R"({{"by_ms":{}}})", base::ToMs(clock_.Now()) - 1'000);
   EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "0", "", just_now)).status, 200)
-      << "the caller's clock may be late";
+      << "the caller's clock may be slow";
 }
 
 TEST_F(GpusTest, TheLogSaysUntilWhenOneMustBeEmptyAndWhyTasksAreAsked) {

@@ -26,7 +26,7 @@ TEST_F(ReservationsTest, AnAdministratorMakesOneAndItIsDurable) {
   EXPECT_EQ(made.status, 201);
   EXPECT_EQ(made.body.at("id"), 1);
   EXPECT_EQ(made.body.at("made_by"), "root");
-  EXPECT_EQ(made.body.at("gpus"), base::Json({"GPU-b"})) << "whatever number it has later";
+  EXPECT_EQ(made.body.at("gpus"), base::Json({"GPU-b"})) << "whatever its index is later";
   EXPECT_EQ(made.body.at("gpu_indices"), base::Json({1}));
   EXPECT_EQ(made.body.at("holds"), false);
   ASSERT_EQ(List().body.at("reservations").size(), 1U);

@@ -94,7 +94,7 @@ TEST_F(SubmitTest, ServingWithoutMpsIsSaidToHaveNoPriority) {
   ASSERT_TRUE(heard.body.contains("warnings")) << heard.body;
   EXPECT_EQ(heard.body["warnings"][0],
             "--serve: this server does not use MPS, so the task has no priority over its "
-            "neighbours; its --max-slowdown holds");
+            "neighbours; its --max-slowdown applies");
 }
 
 TEST_F(SubmitTest, WhatTheTasksShareIsSaidOnce) {
@@ -205,7 +205,7 @@ TEST_F(SubmitTest, OnlySomeAreExceptedFromSlots) {
   stays["no_slots"] = true;
   const Heard heard = Submit({{"spec", stays}});
   EXPECT_EQ(heard.status, 403);
-  EXPECT_THAT(heard.Message(), HasSubstr("exempt a task from time slots"));
+  EXPECT_THAT(heard.Message(), HasSubstr("exempt a task from time slices"));
   EXPECT_EQ(Submit({{"spec", stays}}, kRoot).status, 201);
 }
 
@@ -229,7 +229,7 @@ TEST_F(SubmitTest, WhoeverAsksATaskIsDoneAgainForItsOwner) {
   EXPECT_EQ(again.gid, kAda.gid);
   EXPECT_EQ(again.user, "ada");
   EXPECT_EQ(task::SpecFromJsonText(again.spec_json).value(), Spec())
-      << "without what is over, else as it was";
+      << "as it was, without outdated fields";
   const std::vector<store::StoredEvent> events =
       store_->Events(core::TaskId{3}, std::nullopt, 100).value();
   EXPECT_EQ(events.at(0).text, "by ada, task 2 again, asked by root");

@@ -37,7 +37,7 @@ class TasksTest : public EndpointTest {
     spec.exclusive = true;
     return spec;
   }
-  // Submits this many tasks, each of which wants all GPUs, and waits until they are in the queue.
+  // Submits this many tasks, each of which needs all GPUs, and waits until they are in the queue.
   void SubmitArray(int count, const Caller& caller) {
     std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
     std::iota(indices.begin(), indices.end(), 0);
@@ -363,7 +363,7 @@ TEST_F(TasksTest, ManyAreChangedAtOnceEachForItself) {
     EXPECT_EQ(task.at("state"), "cancelled");
     changed.push_back(task.at("id"));
   }
-  EXPECT_THAT(changed, ::testing::ElementsAre(3, 1, 1)) << "asked twice in one turn: told twice";
+  EXPECT_THAT(changed, ::testing::ElementsAre(3, 1, 1)) << "requested twice, so reported twice";
   ASSERT_EQ(heard.body.at("refused").size(), 2U);
   EXPECT_EQ(heard.body.at("refused")[0].at("message"), "task 2 has already been cancelled");
   EXPECT_EQ(heard.body.at("refused")[1].at("code"), "not_found");
@@ -436,7 +436,7 @@ TEST_F(TasksTest, AWaitingTaskIsChangedInAllThatItAsks) {
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(events.back().what, "edited");
   for (const char* change : {"--gpus 1 -> 2", "--time none -> 2:00:00", " -> 8.8G", " -> again"})
-    EXPECT_THAT(events.back().text, HasSubstr(change)) << "as carma edit takes it";
+    EXPECT_THAT(events.back().text, HasSubstr(change)) << "in the form of carma edit";
   EXPECT_THAT(events.back().text, HasSubstr("by ada"));
   EXPECT_THAT(events.back().text, testing::Not(HasSubstr("secret")));
   EXPECT_EQ(edit(kAda, R"({"time_limit_s":null})").body.at("time_limit_s"), base::Json(nullptr));
@@ -558,7 +558,7 @@ TEST_F(TasksTest, ARunningTaskSaysWhenItsTurnEnds) {
   engine_->Follow(options);
   const core::TaskId id = Submit();
   const auto shown = [&] { return Ask(Services(), &ShowTask, Asking({}, "1")).body; };
-  EXPECT_TRUE(shown().at("turn_ends_ms").is_null()) << "it does not run";
+  EXPECT_TRUE(shown().at("turn_ends_ms").is_null()) << "it is not running";
   const base::Time started = clock_.Now();
   Start(id);
   EXPECT_EQ(shown().at("turn_ends_ms"), base::ToMs(started + std::chrono::hours(12)));
