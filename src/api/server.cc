@@ -38,7 +38,7 @@ using Acceptor = asio::basic_socket_acceptor<Protocol>;
 constexpr std::chrono::seconds kHeaderTimeout{60};
 constexpr std::chrono::seconds kBodyTimeout{60};
 constexpr std::chrono::seconds kWriteTimeout{60};
-// So that one user cannot take all connections.
+// Limited so that one user cannot take all connections.
 constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
 // Limits on memory: announced bodies without an answer yet. Small ones are not counted.
 constexpr std::size_t kSmallBodyBytes = 256 << 10;
@@ -356,7 +356,7 @@ class BeastServer : public Server {
     for (const std::unique_ptr<Door>& door : doors_) door->acceptor.close(ignored);
     for (auto& [raw, session] : hub_.sessions) session->Abandon();
     struct stat now {};
-    // Another daemon may have replaced the socket meanwhile.
+    // Another daemon may have replaced the socket.
     if (!place_.path.empty() && ::lstat(place_.path.c_str(), &now) == 0 &&
         now.st_ino == place_.bound.st_ino && now.st_dev == place_.bound.st_dev) {
       ::unlink(place_.path.c_str());
@@ -408,7 +408,8 @@ class BeastServer : public Server {
   void Admit(Protocol::socket socket) {
     const std::optional<Peer> peer = hub_.tcp ? std::nullopt : PeerOf(socket.native_handle());
     if (!hub_.tcp && !peer) return;  // no identity, no service
-    // Twice the limit, so that the refusals themselves do not pile up.
+    // Beyond twice the limit, connections are closed without an answer, so that refusals do not
+    // pile up.
     if (hub_.sessions.size() >= 2 * kMaxConnections) return;
     const std::optional<std::uint32_t> user =
         peer ? std::optional(peer->uid) : LoopbackOwner(socket.native_handle());

@@ -103,7 +103,7 @@ struct TaskRequest {
   int array_limit = 0;
 
   static void VisitFields(auto& field, auto& task) {
-    field("gpus", task.gpus, "GPUs wanted, all of one server; 0: cores and memory only.",
+    field("gpus", task.gpus, "GPUs requested, all on one server; 0: cores and memory only.",
           {.low = 0, .high = kMaxGpus});
     field("memory_mib", task.memory_mib,
           "Expected peak of GPU memory per GPU, as the user states it.",

@@ -127,7 +127,7 @@ std::string StepOf(std::uint32_t uid, const std::string& step = "batch") {
 }
 
 TEST_F(LeasesTest, RootAsksForAStepOfSomebodysJob) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs root to play a user";
+  if (::getuid() != 0) GTEST_SKIP() << "needs root to act as a user";
   me_ = {::getuid(), ::getgid(), "root", true};
   const Heard made = Make(StepOf(54'321));
   ASSERT_EQ(made.status, 201) << made.body.dump();
