@@ -27,7 +27,7 @@ double UnderMps(const std::vector<double>& activities) {
   return 1 - std::pow(quiet, Interference{}.smact_exponent);
 }
 
-TEST(ActivityOf, OfTheOnlyTask) {
+TEST(ActivityOf, IsThatOfTheOnlyTask) {
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1)}, SharingMethod::kStreams)->sm_active, 0.42);
   EXPECT_DOUBLE_EQ(Seen(Sample(UnderMps({0.42})), {Task(1)})->sm_active, 0.42);
   // A known activity may change, so it is derived again.
@@ -37,7 +37,7 @@ TEST(ActivityOf, OfTheOnlyTask) {
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {exclusive})->sm_active, 0.42);
 }
 
-TEST(ActivityOf, OfTheOneThatIsUnknownBesideKnownOnes) {
+TEST(ActivityOf, IsDerivedForOneUnknownTaskBesideKnownOnes) {
   const auto seen = Seen(Sample(UnderMps({0.3, 0.5, 0.2})), {Task(1, 0.3), Task(2), Task(3, 0.2)});
   ASSERT_TRUE(seen);
   EXPECT_EQ(seen->resident, 1u);

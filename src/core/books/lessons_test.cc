@@ -58,7 +58,7 @@ TEST(LessonsTest, AnotherUsersTasksAreAnotherKind) {
   EXPECT_EQ(lessons.Of(theirs), nullptr);
 }
 
-TEST(LessonsTest, WhatIsKnownGoesWithTheLastTask) {
+TEST(LessonsTest, LessonsAreDroppedWithTheLastTask) {
   Lessons lessons;
   const TaskRecord first = Task(1, 7), second = Task(2, 7);
   lessons.Join(first);

@@ -66,7 +66,7 @@ TEST_F(ReservedPeriodsTest, WeeksGoOnUntilTheyEnd) {
   EXPECT_TRUE(PeriodsOf(booking, later, later + kDay, base::Calendar::Utc()).empty());
 }
 
-TEST_F(ReservedPeriodsTest, WhatCannotHoldTogetherIsFound) {
+TEST_F(ReservedPeriodsTest, FindsConflicts) {
   const std::vector<GpuInfo> gpus{{.uuid = "GPU-0", .type = "A100", .total_mib = 40'000},
                                   {.uuid = "GPU-1", .type = "A100", .total_mib = 40'000},
                                   {.uuid = "GPU-2", .type = "T4", .total_mib = 15'000}};

@@ -51,7 +51,7 @@ TEST(Settling, MemoryThatStandsStillShowsTheTaskBeforeTheWindowDoes) {
   EXPECT_DOUBLE_EQ(still.share, 0.5) << "half of the window includes the task";
 }
 
-TEST(Settling, WhatIsKnownNeedsNotBeSeen) {
+TEST(Settling, KnownTasksNeedNotAppear) {
   const GpuSample sample{.taken = At(60'000), .window_from = At(0)};
   const Resident unseen{.launched = At(59'000)};
   const auto look = [&](bool known) {

@@ -43,7 +43,7 @@ TEST_F(FutureTest, OneAfterTheOther) {
   EXPECT_TRUE(std::isinf(Cost({})));  // nothing runs, so nothing ends
 }
 
-TEST_F(FutureTest, WhatIsThereGoesOnAndMakesRoom) {
+TEST_F(FutureTest, RunningTasksContinueAndMakeRoom) {
   views_ = {Gpu(0), Gpu(1)};
   views_[0].free_mib = 10'000;
   views_[0].tasks = 1;

@@ -67,7 +67,7 @@ TEST_F(LikelyTest, TasksShareAndSlowEachOtherDown) {
   EXPECT_EQ(Starts(1), (Seconds{100, 100, -1}));
 }
 
-TEST_F(LikelyTest, NobodyIsPassedWhereOnlyTheFirstIsLookedAt) {
+TEST_F(LikelyTest, NoTaskIsPassedIfOnlyTheHeadIsConsidered) {
   Gpus(1);
   Runs(30'000, 100);
   Waits(20'000, 200);
@@ -77,7 +77,7 @@ TEST_F(LikelyTest, NobodyIsPassedWhereOnlyTheFirstIsLookedAt) {
   EXPECT_EQ(Starts(), (Seconds{150, 0})) << "and the running task is slowed down";
 }
 
-TEST_F(LikelyTest, OfWhatNobodyKnowsTheEndNothingIsSaid) {
+TEST_F(LikelyTest, UnknownEndsGiveNoStarts) {
   Gpus(2);
   Runs(40'000, {});
   Runs(40'000, 100);

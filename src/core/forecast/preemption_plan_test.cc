@@ -45,7 +45,7 @@ class PreemptionPlanTest : public ::testing::Test {
 };
 using Tasks = std::vector<TaskId>;
 
-TEST_F(PreemptionPlanTest, NobodyLeavesWhereItFits) {
+TEST_F(PreemptionPlanTest, NoTaskLeavesIfTheNewOneFits) {
   Add(0, {{.task = TaskId{1}, .promised_mib = 30'000}});
   EXPECT_EQ(Who(Needs(10'000), {TaskId{1}}), Tasks{});
 }
@@ -80,7 +80,7 @@ TEST_F(PreemptionPlanTest, SeveralGpusAreMadeFree) {
             (Tasks{TaskId{2}, TaskId{1}}));
 }
 
-TEST_F(PreemptionPlanTest, WhoIsPutInTakesTheRoom) {
+TEST_F(PreemptionPlanTest, PlacedTasksUseUpTheRoom) {
   Add(0, {{.task = TaskId{1}, .promised_mib = 30'000}});
   EXPECT_FALSE(room_.Take(Needs(20'000)));
   room_.Leave(TaskId{1});

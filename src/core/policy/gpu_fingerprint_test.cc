@@ -7,7 +7,7 @@
 namespace carma::core {
 namespace {
 
-TEST(GpuFingerprint, WhatMayLetSomebodyIn) {
+TEST(GpuFingerprint, ShowsChangesThatMayLetATaskStart) {
   const PolicyConfig config;
   GpuView gpu{.total_mib = 40'000, .free_mib = 10'000, .sm_active = 0.9, .settled = false};
   gpu.exclusive_task = true;

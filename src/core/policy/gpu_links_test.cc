@@ -53,7 +53,7 @@ TEST(GpuLinks, AmongEqualsThoseThatAreConnectedAreTaken) {
   EXPECT_THAT(links.Best(Of({1}), 2), IsEmpty());
 }
 
-TEST(GpuLinks, WhereAllMustBeConnectedTheBestSuchOnesAreTaken) {
+TEST(GpuLinks, TakesTheBestSetThatIsFullyConnected) {
   const GpuLinks links = Pairs();
   EXPECT_EQ(links.BestLinked(Of({4, 3, 1, 2}), 2), Gpus({0, 2}));
   EXPECT_EQ(links.BestLinked(Of({4, 5, 1, 2}), 2), Gpus({1, 3}));

@@ -41,7 +41,7 @@ TEST(Slots, SomeStay) {
   EXPECT_EQ(TurnOver(Rules(), once_only), std::nullopt);
 }
 
-TEST(Slots, WhoIsNotKnownToSaveGoesByTheRule) {
+TEST(Slots, TaskNotKnownToCheckpointFollowsTheRule) {
   TaskRecord silent = Running();
   silent.request.Edit().checkpoint_signal.reset();
   EXPECT_FALSE(TurnOver(Rules(WithoutCheckpoint::kNever), silent));
@@ -54,7 +54,7 @@ TEST(Slots, WhoIsNotKnownToSaveGoesByTheRule) {
   EXPECT_TRUE(TurnOver(Rules(WithoutCheckpoint::kNever), silent));
 }
 
-TEST(Slots, TurnsOfWhoNeverSavesGrow) {
+TEST(Slots, TimeSlicesGrowIfATaskNeverCheckpoints) {
   TaskRecord silent = Running();
   silent.request.Edit().checkpoint_signal.reset();
   const SlotRules rules = Rules(WithoutCheckpoint::kEnd);

@@ -110,7 +110,7 @@ TEST(Arrays, APlaceThatIsLeftGoesToTheNextInOrderOfSubmission) {
   EXPECT_TRUE(arrays.all().empty());
 }
 
-TEST(Arrays, WhoHasNoLimitNeedsNoPlace) {
+TEST(Arrays, ATaskWithoutLimitNeedsNoPlace) {
   Arrays arrays;
   EXPECT_TRUE(arrays.Admit(Member(1, 0)));
   EXPECT_TRUE(arrays.Admit(TaskRecord{}));

@@ -210,7 +210,7 @@ std::pair<unsigned, unsigned> Seeds() {
   return seeds;
 }
 
-TEST(ExpectedStarts, NobodyStartsLaterThanHeWasTold) {
+TEST(ExpectedStarts, NoTaskStartsLaterThanPromised) {
   PolicyConfig alone = Rules(QueueOrder::kFifo, 1);
   alone.mapper = "exclusive";
   const Case cases[] = {
@@ -306,7 +306,7 @@ TEST(ExpectedStarts, FollowTheProgressOfARunningTask) {
   EXPECT_EQ(starts().at(second).likely, server.now() + 5 * kMinute);
 }
 
-TEST(ExpectedStarts, OfTheFirstInOrderAreTheSameHoweverManyAreAskedFor) {
+TEST(ExpectedStarts, DoNotDependOnTheNumberRequested) {
   for (const QueueOrder order : {QueueOrder::kFifo, QueueOrder::kFair}) {
     Full server(Rules(order, 1));
     for (int i = 0; i < 6; ++i) server.Submit();
@@ -318,7 +318,7 @@ TEST(ExpectedStarts, OfTheFirstInOrderAreTheSameHoweverManyAreAskedFor) {
   }
 }
 
-TEST(ExpectedStarts, WhereThoseBehindMayGoFirstALineTooLongToLookThroughPromisesNothing) {
+TEST(ExpectedStarts, AreNotPromisedInALongQueueThatMayBeReordered) {
   for (const QueueOrder order : {QueueOrder::kFifo, QueueOrder::kFair}) {
     Full server(Rules(order, 1));
     for (std::size_t i = 0; i < kLongestTold + 2; ++i) server.Submit();

@@ -63,7 +63,7 @@ TEST_F(KeptGpus, TheFirstInLineIsToldFromWhenOnAndThenWhichThoughNobodyHasPassed
   EXPECT_THAT(Reason(3, Time{12 * kMinute}), Not(HasSubstr("kept for it")));
 }
 
-TEST_F(KeptGpus, WhereNobodyMayPassNoneAreKept) {
+TEST_F(KeptGpus, NoneAreKeptIfNoTaskMayPass) {
   Begin(1);
   EXPECT_THAT(Reason(2, Time{kMinute}), Not(HasSubstr("kept")));
   Look(Time{11 * kMinute});

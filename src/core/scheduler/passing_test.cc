@@ -106,7 +106,7 @@ class World {
   Duration longest_{};
 };
 
-TEST(Passing, WhoIsFirstStartsAfterTwoLimitsAndTheLongestRunAtTheLatest) {
+TEST(Passing, TheHeadStartsWithinTwoLimitsAndTheLongestRun) {
   Duration longest{};
   for (const std::string mapper : {"by-work", "magm", "best-fit", "round-robin"}) {
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {

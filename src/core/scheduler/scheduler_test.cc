@@ -211,7 +211,7 @@ TEST_F(SchedulerTest, ThousandsThatWaitForOneEndInSeveralGoes) {
   EXPECT_TRUE(scheduler_->Tasks().empty());
 }
 
-TEST_F(SchedulerTest, NobodyIsPassedByWhosePlaceIsYetToBeFound) {
+TEST_F(SchedulerTest, UnsortedTasksAreNotPassed) {
   Begin();
   std::vector<Event> events;
   for (std::uint64_t id = 1; id <= 1'500; ++id) {
@@ -535,7 +535,7 @@ TEST_F(SchedulerTest, TheActivityThatWasSeenIsTheMeanOfTheAttemptNotOfItsEnd) {
       << "only ten of a thousand seconds went into saving";
 }
 
-TEST_F(SchedulerTest, OfAnAttemptThatBeganInAnEarlierLifeTheRunTimeAloneIsNotKnown) {
+TEST_F(SchedulerTest, TheRunTimeAloneIsUnknownAfterARestart) {
   const auto alone = [](const std::vector<Action>& ended) {
     return Of<TaskChanged>(ended).front().record.seen->alone;
   };

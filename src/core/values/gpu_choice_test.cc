@@ -56,7 +56,7 @@ std::string AllowedBy(const TaskRequest& request) {
   return text;
 }
 
-TEST(GpuChoice, WhatATaskSaysNarrowsItDown) {
+TEST(GpuChoice, OptionsNarrowTheChoice) {
   EXPECT_EQ(AllowedBy({}), "012");
   EXPECT_EQ(AllowedBy({.gpu_type = "a100"}), "01");
   EXPECT_EQ(AllowedBy({.gpu_type = "a100-80"}), "1");
@@ -97,7 +97,7 @@ TEST(GpuChoice, NamesTheWishThatTooFewGpusMatch) {
             "The task needs 3 GPUs (type a100); 2 of this server's 3 match that.");
 }
 
-TEST(GpuChoice, WhatNoGpuIsCalledIsToldWithThoseThatThereAre) {
+TEST(GpuChoice, ReportsUnknownNamesWithTheExistingGpus) {
   const std::vector<GpuInfo> gpus = MixedServer();
   EXPECT_EQ(MisnamedGpus({.gpu_type = "t4", .on_gpus = {"0"}}, gpus), std::nullopt);
   EXPECT_EQ(MisnamedGpus({.gpu_type = "h100"}, gpus),

@@ -38,7 +38,7 @@ TEST(PlateauTest, ManySmallStepsAreARise) {
   EXPECT_GE(plateau.since(), At(18));
 }
 
-TEST(PlateauTest, WhatIsNotToldForSureDoesNotStandStill) {
+TEST(PlateauTest, DoubtRestartsThePlateau) {
   Plateau plateau;
   plateau.Doubt(At(1));
   EXPECT_FALSE(plateau.since());
@@ -47,7 +47,7 @@ TEST(PlateauTest, WhatIsNotToldForSureDoesNotStandStill) {
   EXPECT_EQ(plateau.since(), At(500));
 }
 
-TEST(PlateauTest, WhatWasKnownBeforeCountsForThePeakAlone) {
+TEST(PlateauTest, EarlierMemoryCountsOnlyForThePeak) {
   Plateau plateau(20'000);
   EXPECT_TRUE(plateau.See(8'000, At(5)));
   EXPECT_EQ(plateau.since(), At(5));

@@ -9,7 +9,7 @@
 namespace carma::core {
 namespace {
 
-TEST(TaskSet, AsASet) {
+TEST(TaskSet, BehavesLikeStdSet) {
   base::Rng rng(1);
   TaskSet tasks;
   std::set<std::uint64_t> expected;

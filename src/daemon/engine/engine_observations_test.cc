@@ -162,7 +162,7 @@ TEST_F(ObservationTest, AFullRunTeachesAllThatIsKnownOfIt) {
   EXPECT_THAT(history_->OfSignature(lesson.signature), ElementsAre(lesson)) << "after a restart";
 }
 
-TEST_F(ObservationTest, WhatProvesNothingTeachesNothing) {
+TEST_F(ObservationTest, UnreliableRunsTeachNothing) {
   const core::TaskId short_one = Submit();
   Run(short_one, 4'800, base::Duration(50'000));
   End(short_one, 0);
@@ -184,7 +184,7 @@ TEST_F(ObservationTest, WhatProvesNothingTeachesNothing) {
   EXPECT_THAT(Kept(), IsEmpty()) << "never seen on the GPU";
 }
 
-TEST_F(ObservationTest, WhatNoDaemonWatchedIsNotKnown) {
+TEST_F(ObservationTest, TimeWithoutADaemonIsUnknown) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(600'000));
   Open();

@@ -474,7 +474,7 @@ TEST_F(SharingTest, ADrainReachesTheServers) {
 constexpr const char* kIllegal =
     "RuntimeError: CUDA error: an illegal memory access was encountered\n";
 
-TEST_F(SharingTest, OfThoseWithTheSameFaultTheFirstIsCharged) {
+TEST_F(SharingTest, BlamesTheFirstOfSeveralTasksWithTheSameFault) {
   const core::TaskId first = Client();
   const core::TaskId second = Client();
   servers_.evidence.broke = true;
@@ -494,7 +494,7 @@ TEST_F(SharingTest, ASilentEndAtABrokenServerIsAVictims) {
   EXPECT_EQ(End(id, "").exit->kind, ExitKind::kVictim);
 }
 
-TEST_F(SharingTest, ABrokenServerExcusesNobodyWhoWasNotThere) {
+TEST_F(SharingTest, ABrokenServerExcusesOnlyItsClients) {
   servers_.evidence.broke = true;
   const core::TaskId id = Submit([](task::TaskSpec& spec) { spec.exclusive = true; });
   Begin(id);
@@ -512,7 +512,7 @@ TEST_F(SharingTest, AnEndWithTheWordsOfAFaultWaitsForTheDriversOwn) {
   EXPECT_EQ(readings_, 1) << "an ordinary failure does not wait";
 }
 
-TEST_F(SharingTest, WhatTheDriverAnnouncedBeforeATaskIsNoFaultOfIts) {
+TEST_F(SharingTest, XidsBeforeTheStartAreNotTheTasksFault) {
   xids_ = {31};
   EXPECT_EQ(End(Client(), "").exit->kind, ExitKind::kGpuFault);
   xids_at_ = clock_.Now();
@@ -520,7 +520,7 @@ TEST_F(SharingTest, WhatTheDriverAnnouncedBeforeATaskIsNoFaultOfIts) {
   EXPECT_EQ(End(Client(), "").exit->kind, ExitKind::kFailed);
 }
 
-TEST_F(SharingTest, WhoEndsWithItsLostGpuStartsAgain) {
+TEST_F(SharingTest, RestartsATaskThatEndsWithItsLostGpu) {
   late_lost_ = "GPU is lost";
   const core::TaskId id = Client();
   const core::TaskRecord record = End(id, "RuntimeError: CUDA error: unknown error\n");

@@ -56,7 +56,7 @@ TEST(ForecastDrift, IsAlsoToPredictFarTooMuch) {
               HasSubstr("used less than 30 % of what was predicted"));
 }
 
-TEST(ForecastDrift, OfAFewTasksOrOfWhatUsersStateIsNone) {
+TEST(ForecastDrift, IgnoresFewTasksAndStatedMemory) {
   ForecastDrift drift;
   for (std::size_t i = 0; i + 1 < ForecastDrift::kLeast; ++i) drift.Take(Ended(13'000), 0.9);
   EXPECT_THAT(drift.Sentences(), IsEmpty());
@@ -69,7 +69,7 @@ TEST(ForecastDrift, OfAFewTasksOrOfWhatUsersStateIsNone) {
   EXPECT_THAT(drift.Sentences(), IsEmpty());
 }
 
-TEST(ForecastDrift, OfActivityIsHalfOfTheTasksFarOff) {
+TEST(ForecastDrift, ActivityDriftsIfHalfOfTheTasksAreFarOff) {
   ForecastDrift drift;
   core::TaskRecord record = Ended(13'000);
   record.estimate.reset();
@@ -88,7 +88,7 @@ TEST(ForecastDrift, OfActivityIsHalfOfTheTasksFarOff) {
   EXPECT_THAT(drift.Sentences(), IsEmpty());
 }
 
-TEST(ForecastDrift, OfSlowdownIsLikewise) {
+TEST(ForecastDrift, SlowdownDriftsLikeActivity) {
   ForecastDrift drift;
   core::TaskRecord record = Ended(0);
   record.attempt.Edit().launched = base::FromMs(0);

@@ -60,7 +60,7 @@ class IntakeTest : public ::testing::Test {
   std::vector<Result<Submitted>> answers_;
 };
 
-TEST_F(IntakeTest, WhatIsAcceptedIsKeptNumberedAndAnswered) {
+TEST_F(IntakeTest, StoresNumbersAndAnswersAcceptedTasks) {
   Submit({Spec(), Spec()});
   EXPECT_TRUE(answers_.empty()) << "not before it is durable";
   const Result<std::vector<core::Event>> accepted = Accept();
@@ -91,7 +91,7 @@ TEST_F(IntakeTest, EachSubmissionStandsAlone) {
   EXPECT_THAT(answers_[4].error().message, HasSubstr("more than 3 tasks"));
 }
 
-TEST_F(IntakeTest, NobodyFillsTheQueueForAll) {
+TEST_F(IntakeTest, OneUserCannotFillTheQueue) {
   options_.max_queued_tasks = 100;
   options_.max_queued_per_user = 2;
   core_.Handle(clock_.Now(), core::TaskSubmitted{core::TaskId{1}, task::ToRequest(Spec(), 1000)});
@@ -144,7 +144,7 @@ TEST_F(IntakeTest, EstimatesAreAskedFromMemoryFirstAndThenFromTheBooks) {
   EXPECT_FALSE(intake_.JobForEstimate(core::TaskId{9}));
 }
 
-TEST_F(IntakeTest, OfATaskWithoutGpusNothingIsKeptForAnEstimate) {
+TEST_F(IntakeTest, KeepsNothingForEstimatesOfTasksWithoutGpus) {
   task::TaskSpec spec = Spec();
   spec.gpus = 0;
   Submit({spec});
@@ -254,7 +254,7 @@ TEST_F(LargeSubmissionTest, OthersAreServedInBetween) {
   EXPECT_THAT(Numbers(Accept()), ElementsAre(7, 4, 5)) << "and while the core still gets its tasks";
 }
 
-TEST_F(LargeSubmissionTest, WhatIsRefusedInTheMiddleLeavesNothing) {
+TEST_F(LargeSubmissionTest, ARefusalInTheMiddleLeavesNothing) {
   SubmitFive(Spec(50'000));
   EXPECT_TRUE(AcceptUntilNews()->empty());
   EXPECT_THAT(answers_.at(0).error().message, HasSubstr("can never run here"));
@@ -309,7 +309,7 @@ TEST_F(LargeSubmissionTest, ItsNameIsItsOwnFromTheLastPieceOn) {
   EXPECT_EQ(store_->List({})->size(), 6U);
 }
 
-TEST_F(LargeSubmissionTest, WhoDependsOnAnUntoldTaskIsToldAfterIt) {
+TEST_F(LargeSubmissionTest, DependentTasksReachTheCoreAfterTheirDependency) {
   SubmitFive();
   ASSERT_TRUE(AcceptUntilNews());
   task::TaskSpec after = Spec();
@@ -320,7 +320,7 @@ TEST_F(LargeSubmissionTest, WhoDependsOnAnUntoldTaskIsToldAfterIt) {
   EXPECT_THAT(Numbers(Accept()), ElementsAre(5, 6));
 }
 
-TEST_F(LargeSubmissionTest, WhatIsOnTheWayCountsForTheQueue) {
+TEST_F(LargeSubmissionTest, TasksNotYetInTheCoreCountForTheQueue) {
   options_.max_queued_per_user = 5;
   SubmitFive();
   ASSERT_TRUE(Accept());
@@ -347,7 +347,7 @@ TEST_F(LargeSubmissionTest, LongDescriptionsAndDependenciesWeighMore) {
   }
 }
 
-TEST_F(IntakeTest, WhoWaitsWhileTheDiskIsFullIsRefused) {
+TEST_F(IntakeTest, RefusesWaitingSubmissionsWhileTheDiskIsFull) {
   Submit({Spec()});
   intake_.RefuseAll({ErrorCode::kIo, "disk full"});
   ASSERT_EQ(answers_.size(), 1U);

@@ -28,7 +28,7 @@ TEST(LineMeter, TellsHowLongTheFirstWaitedForWhat) {
   EXPECT_THAT(meter.Close(FromMs(120'000)), IsEmpty()) << "nobody waited";
 }
 
-TEST(LineMeter, WhoStillWaitsIsInBothRows) {
+TEST(LineMeter, AWaitThatContinuesIsInBothRows) {
   LineMeter meter;
   meter.See(ReasonCode::kSmBusy, FromMs(1'000));
   using store::LineWait;

@@ -229,7 +229,7 @@ TEST_F(MpsServersTest, AStopWaitsForAHangingDaemonOnlySoLong) {
   fake_.Remove("/hang");
 }
 
-TEST_F(MpsServersTest, WhatIsKnownOfThoseAtADeadServer) {
+TEST_F(MpsServersTest, EvidenceAboutClientsOfADeadServer) {
   ASSERT_TRUE(Attach(kFirst));
   EXPECT_FALSE(Evidence(kFirst).broke);
   KillServer();
@@ -251,7 +251,7 @@ TEST_F(MpsServersTest, AServerOutlivesItsControlDaemon) {
   EXPECT_TRUE(DaemonRuns()) << "a new one";
 }
 
-TEST_F(MpsServersTest, WhatIsKnownOfThoseAtAFaultedServer) {
+TEST_F(MpsServersTest, EvidenceAboutClientsOfAFaultedServer) {
   ASSERT_TRUE(Attach(kFirst));
   ASSERT_TRUE(Attach(kSecond));
   fake_.Write("/status", "FAULT\n");

@@ -85,7 +85,7 @@ TEST_F(StartsTest, ATaskIsLaunchedOnItsGpusWhereNoServerOfAStrangerListens) {
     EXPECT_EQ(order.extra_environment.at(name), value);
 }
 
-TEST_F(StartsTest, WhatCannotBeReadFailsToLaunch) {
+TEST_F(StartsTest, UnreadableTasksFailToLaunch) {
   starts_.Launch(On({0}));
   EXPECT_TRUE(launcher_.started.empty());
   ASSERT_EQ(posted_.size(), 1U);

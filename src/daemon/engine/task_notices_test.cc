@@ -107,7 +107,7 @@ TEST_F(TaskNoticesTest, AnArrayIsToldOfOnce) {
   EXPECT_THAT(last_[0].message, HasSubstr(" have ended: 1 succeeded, 2 failed\""));
 }
 
-TEST_F(TaskNoticesTest, WhatWasToldOfAnArrayInAnEarlierLifeIsNotToldAgain) {
+TEST_F(TaskNoticesTest, ANoticeAboutAnArrayIsNotRepeatedAfterARestart) {
   core::TaskRecord task = Put(2, R"([{"target":"me","events":["start"]}])", 1);
   EXPECT_TRUE(store_->Begin());
   EXPECT_TRUE(store_->AddNotice({.task = TaskId{1}, .event = "start", .target = "me"}));
@@ -133,7 +133,7 @@ TEST(NoticeWarnings, SayWhatCannotBeSentHere) {
               ElementsAre("--notify me: notifications are off on this server (notify.enabled)"));
 }
 
-TEST_F(TaskNoticesTest, WhatTheAdministratorDoesNotAllowIsDropped) {
+TEST_F(TaskNoticesTest, DropsNoticesThatTheAdministratorDoesNotAllow) {
   rules_.allowed = {task::NotifyKind::kMail};
   rules_.per_user_and_hour = 2;
   const char* rules = R"([{"target":"me"},{"target":"https://h/x"}])";

@@ -64,7 +64,7 @@ TEST(Attribution, ARememberedAnswerHoldsForThatProcessOnly) {
   EXPECT_EQ(attribution.Find(::getpid()), kTask);
 }
 
-TEST(Attribution, WhoeverWasOneTooManyIsAskedAboutLater) {
+TEST(Attribution, RequestsBeyondTheLimitAreMadeLater) {
   const auto loop = std::make_shared<boost::asio::io_context>(1);
   Attribution attribution(loop);
   std::vector<pid_t> children(100);

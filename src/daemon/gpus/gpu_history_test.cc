@@ -86,7 +86,7 @@ TEST(GpuTimeline, ARollUpCountsInEachSpanForItsPartOfIt) {
   EXPECT_NEAR(*points[1].sm_active, 1.0, 1e-9);
 }
 
-TEST(GpuTimeline, WhatIsBeyondTheEdgesDoesNotCount) {
+TEST(GpuTimeline, DataBeyondTheEdgesDoesNotCount) {
   const std::vector<Point> points =
       Timeline(1, {Row(-60'000, 60'000, 1.0), Row(60'000, 600'000, 0.0), Row(600'000, 660'000, 1)});
   ASSERT_EQ(points.size(), 1u);

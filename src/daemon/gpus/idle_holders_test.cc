@@ -36,7 +36,7 @@ class IdleHoldersTest : public ::testing::Test {
   std::optional<base::Time> in_books_;
 };
 
-TEST_F(IdleHoldersTest, WhoIsIdleForLongEnoughIsToldOnceAndSoIsItsEnd) {
+TEST_F(IdleHoldersTest, ReportsTheBeginningAndEndOfIdlenessOnce) {
   EXPECT_EQ(Looks(0, 55, kIdle), 0U);
   const std::vector<core::TaskIdle> told = Look(60, kIdle);
   ASSERT_EQ(told.size(), 1U);
@@ -57,7 +57,7 @@ TEST_F(IdleHoldersTest, AMomentOfWorkStartsTheTimeAnew) {
   EXPECT_EQ(Look(120, kIdle).size(), 1U);
 }
 
-TEST_F(IdleHoldersTest, WhatWasNotSeenNeverCountsAsIdle) {
+TEST_F(IdleHoldersTest, UnwatchedTimeNeverCountsAsIdle) {
   Looks(0, 55, kIdle);
   Look(58, kUnknown);
   EXPECT_EQ(Looks(60, 115, kIdle), 0U) << "a reading failed";
@@ -65,7 +65,7 @@ TEST_F(IdleHoldersTest, WhatWasNotSeenNeverCountsAsIdle) {
   EXPECT_EQ(Look(400, kIdle).size(), 0U) << "there was no reading for a while";
 }
 
-TEST_F(IdleHoldersTest, AGapMakesNobodyBusy) {
+TEST_F(IdleHoldersTest, AGapMakesNoTaskBusy) {
   Looks(0, 60, kIdle);
   EXPECT_EQ(Look(70, kUnknown).size() + Looks(500, 600, kIdle), 0U);
   EXPECT_EQ(Look(605, kBusy).size(), 1U);

@@ -126,7 +126,7 @@ TEST(Monitor, TheEnergyOfADividedGpuCountsOnceAndLeavesNoHoleInSums) {
   EXPECT_TRUE(std::isnan(rows[2].energy_j)) << "no instance reports that GPU's energy";
 }
 
-TEST(Monitor, OfWhoIsLeftAloneNothingIsSaid) {
+TEST(Monitor, GivesNoVerdictOnGpusThatAreLeftAlone) {
   Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
   Attribution attribution;
   monitor.Take(base::FromMs(0), {At(0, 5'000, 0.5, 0), At(0, 5'000, 0.5, 0)}, attribution);
@@ -139,7 +139,7 @@ TEST(Monitor, OfWhoIsLeftAloneNothingIsSaid) {
   EXPECT_EQ(monitor.DriverState(), "ok");
 }
 
-TEST(Monitor, WhatWasNotReadBelongsToNoRowOfUsage) {
+TEST(Monitor, TimeWithoutReadingsBelongsToNoRowOfUsage) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.window = base::Duration(60'000)});
   Take(monitor, 0, At(0, 1'000, 0.2, 0));
   Take(monitor, 10, At(10, 1'000, 0.2, 100));
@@ -302,7 +302,7 @@ TEST(MonitorHealth, OtherRulesHoldFromTheNextReadingOn) {
   EXPECT_EQ(Drains(Take(monitor, 4, WithXids(4, {48}))).size(), 1U);
 }
 
-TEST(MonitorHealth, WhatIsWrongWithADividedGpuConcernsAllItsInstances) {
+TEST(MonitorHealth, FaultsOfADividedGpuConcernAllItsInstances) {
   std::vector<gpu::DeviceInfo> devices;
   for (const char* parent : {"GPU-a", "GPU-a", "GPU-b"}) {
     devices.push_back(Device("MIG-" + std::to_string(devices.size())));

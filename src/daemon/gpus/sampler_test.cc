@@ -206,7 +206,7 @@ TEST_F(SamplerTest, ADriverThatHangsIsToldAndGoesOnWhenItComesBack) {
   EXPECT_EQ(sampler.driver_trouble(), "");
 }
 
-TEST_F(SamplerTest, WhoIsLeftAloneIsNotRead) {
+TEST_F(SamplerTest, DoesNotReadGpusThatAreLeftAlone) {
   alone_ = {0};
   const Sampler& sampler = Open();
   Until([&] { return rounds_.size() >= 3; });
@@ -218,7 +218,7 @@ TEST_F(SamplerTest, WhoIsLeftAloneIsNotRead) {
   EXPECT_EQ(driver_->left_alone(), alone_);
 }
 
-TEST_F(SamplerTest, WhoWaitsForAReadingHearsOfOneThatBeganAfterwards) {
+TEST_F(SamplerTest, WaitersGetAReadingThatBeganAfterTheirRequest) {
   Sampler& sampler = Open();
   Until([&] { return !rounds_.empty(); });
   const base::Time asked = clock_->Now();

@@ -58,7 +58,7 @@ TEST_F(UsageMeterTest, AHoleBelongsToNoRow) {
   EXPECT_EQ(rows[1].from, FromMs(60'000));
 }
 
-TEST_F(UsageMeterTest, WhatIsNotToldIsUnknownAndACounterMayBeginAnew) {
+TEST_F(UsageMeterTest, MissingValuesAreUnknownAndCountersMayRestart) {
   meter_.Add(Read(1'000, 10, 0.5, 900), 0);
   meter_.Add(Read(2'000, 10, std::nullopt, 100), 0);
   meter_.Add(Read(3'000, 10, 0.5, 130), 0);

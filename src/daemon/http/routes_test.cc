@@ -89,7 +89,7 @@ TEST_F(RoutesTest, TheFirstRowThatMatchesAnswers) {
   EXPECT_THAT(wet.body, HasSubstr("it is wet"));
 }
 
-TEST_F(RoutesTest, WhatIsNotInTheTableIsRefused) {
+TEST_F(RoutesTest, RefusesRequestsOutsideTheTable) {
   Open(0);
   const api::Response none = Ask("GET", "/v1/nothing", 1000);
   EXPECT_EQ(none.status, 404);
@@ -117,7 +117,7 @@ TEST_F(RoutesTest, AnUnknownParameterIsRefused) {
   EXPECT_EQ(ask("/metrics", "foo").status, 200);
 }
 
-TEST_F(RoutesTest, WhoIsNotAllowedMayOnlyLook) {
+TEST_F(RoutesTest, UsersWhoAreNotAllowedMayOnlyRead) {
   Open(0, {"eve"}, {"ada"}, {70});
   names_[1002] = "bob";
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 200) << "ada is named";
@@ -135,7 +135,7 @@ TEST_F(RoutesTest, WhoIsNotAllowedMayOnlyLook) {
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 403);
 }
 
-TEST_F(RoutesTest, WhatIsNotThereYetSaysWhy) {
+TEST_F(RoutesTest, EndpointsThatAreNotReadyAnswerWhy) {
   Open(0);
   const api::Response later = Ask("GET", "/v1/later", std::nullopt);
   EXPECT_EQ(later.status, 503);
@@ -180,7 +180,7 @@ TEST_F(RoutesTest, ATokenIsForTheUserWhoMadeItWithTheGroupsOfNow) {
               HasSubstr("the token belongs to ada, and user number 1000 now has another name"));
 }
 
-TEST_F(RoutesTest, WhoAsksIsToldWhoHeIs) {
+TEST_F(RoutesTest, ShowsTheCallersIdentity) {
   Open(0);
   tokens_ = {{"adas", {.uid = 1000}}};
   EXPECT_EQ(Ask("GET", "/v1/whoami", std::nullopt).body, "/ by ");
@@ -210,7 +210,7 @@ TEST_F(RoutesTest, WithoutRootRightsItServesOneUserAndRoot) {
   EXPECT_THAT(Ask("GET", "/v1/things/7", 1001).body, HasSubstr("serves only user 1000"));
 }
 
-TEST_F(RoutesTest, NothingIsDoneForAUserWhomNobodyCanName) {
+TEST_F(RoutesTest, DoesNothingForUsersWithoutAName) {
   Open(0);
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1002).status, 503);
 }

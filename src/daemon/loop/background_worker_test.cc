@@ -33,7 +33,7 @@ class BackgroundWorkerTest : public ::testing::Test {
       std::make_unique<BackgroundWorker>(loop_, AtEnd::kLeave);
 };
 
-TEST_F(BackgroundWorkerTest, WhatIsAskedWhileTheMachineGivesNoThreadIsAnsweredLater) {
+TEST_F(BackgroundWorkerTest, JobsWaitUntilAThreadCanBeCreated) {
   int refused = 0;
   worker_ = std::make_unique<BackgroundWorker>(
       loop_, AtEnd::kWait, [&refused](std::function<void()> run) {

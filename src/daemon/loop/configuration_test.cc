@@ -86,7 +86,7 @@ TEST_F(ConfigurationTest, ProfilesAreReadAgainWithIt) {
   EXPECT_EQ(taken_[1].profiles, nullptr);
 }
 
-TEST_F(ConfigurationTest, WhatIsReadAgainIsTakenAndTheRestNamed) {
+TEST_F(ConfigurationTest, AppliesReloadableKeysAndNamesTheOthers) {
   const base::Time before = configuration_->read_at();
   Write("task.max_queued = 7\nmonitor.window = '5m'\ndaemon.allow_groups = ['root']\n");
   configuration_->ReadAgain();

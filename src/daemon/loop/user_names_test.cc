@@ -89,7 +89,7 @@ TEST_F(UserNamesTest, AnOldNameCountsWhileTheDatabaseHangs) {
   go_on_.set_value();
 }
 
-TEST_F(UserNamesTest, NobodyIsCalledAfterItsEnd) {
+TEST_F(UserNamesTest, MakesNoCallbackAfterDestruction) {
   hangs_ = true;
   Open(hours(1), hours(1));
   bool called = false;

@@ -61,7 +61,7 @@ TEST_F(ServerStatusTest, CountsTasks) {
   EXPECT_THAT(view.task_counts, ElementsAre(std::pair<std::string, std::int64_t>("queued", 1)));
 }
 
-TEST_F(ServerStatusTest, OfAClosedServerTellsWhenTasksLeaveAndWhenNoneIsThere) {
+TEST_F(ServerStatusTest, ShowsWhenTheTasksOfAClosedServerLeave) {
   settings_.kill_grace = base::Duration(30'000);
   engine_->Close({"closed by root until the machine boots", clock_.Now() + base::Duration(60'000)});
   engine_->Turn();

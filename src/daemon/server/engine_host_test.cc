@@ -150,7 +150,7 @@ TEST_F(EngineHostTest, TakesATaskFromItsSubmissionToItsEnd) {
   EXPECT_EQ(store_->Get(*id)->record.state, core::TaskState::kSucceeded);
 }
 
-TEST_F(EngineHostTest, WhatEarlierTasksTaughtCountsForPredictions) {
+TEST_F(EngineHostTest, PredictionsUseEarlierTasks) {
   task::Observation seen;
   seen.task = core::TaskId{1};
   seen.signature = "the same thing";
@@ -198,7 +198,7 @@ TEST_F(EngineHostTest, ADriverThatIsBeingUpgradedClosesTheGpusUntilTheBoot) {
   Until([&] { return !ClosedByRule(kFirst) && !ClosedByRule(kSecond); });
 }
 
-TEST_F(EngineHostTest, WhatTheRulesClosedIsOpenedWhenTheyNoLongerClose) {
+TEST_F(EngineHostTest, ReopensGpusWhenTheRulesNoLongerCloseThem) {
   Open();
   Read({79});
   Until([&] { return ClosedByRule(kFirst); });

@@ -86,7 +86,7 @@ TEST_F(ReturningJobsTest, GoesOnAfterADeathAtAnyStep) {
   }
 }
 
-TEST_F(ReturningJobsTest, WhatSlurmRefusesForEverIsGivenUpAndTold) {
+TEST_F(ReturningJobsTest, GivesUpAndReportsPermanentRefusals) {
   WriteProgram("scontrol", "#!/bin/sh\necho no\nexit 1\n");
   returning_->Take(row_);
   ASSERT_TRUE(RunToTheEnd());

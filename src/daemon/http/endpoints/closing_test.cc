@@ -39,7 +39,7 @@ TEST_F(ClosingTest, AnAdministratorClosesTheServerAndOpensIt) {
   EXPECT_FALSE(store_->ServerClosing().value());
 }
 
-TEST_F(ClosingTest, WhoMayNotOrAsksForAnythingElseIsRefused) {
+TEST_F(ClosingTest, RefusesUnauthorisedUsersAndInvalidRequests) {
   EXPECT_EQ(Ask(Services(), &CloseServer, By(kAda, "")).Message(),
             "only an administrator may close and open the server");
   EXPECT_EQ(Ask(Services(), &OpenServer, By(kAda, "")).status, 403);

@@ -77,7 +77,7 @@ TEST_F(GpusTest, TheLogSaysUntilWhenOneMustBeEmptyAndWhyTasksAreAsked) {
   EXPECT_THAT(log, HasSubstr("event=asked_to_save task=1 attempt=1 why=Draining"));
 }
 
-TEST_F(GpusTest, WhoMayNotOrNamesNoneIsRefused) {
+TEST_F(GpusTest, RefusesUnauthorisedUsersAndUnknownGpus) {
   EXPECT_EQ(Ask(Services(), &DrainGpu, By(kAda, "0")).Message(),
             "only an administrator may close and open GPUs");
   EXPECT_EQ(Ask(Services(), &ResumeGpu, By(kAda, "0")).status, 403);
@@ -98,7 +98,7 @@ TEST_F(GpusTest, TheLastHoursAreShownAtOnce) {
   EXPECT_FALSE(work_);
 }
 
-TEST_F(GpusTest, WhatIsLongAgoIsReadByAWorker) {
+TEST_F(GpusTest, OldDataIsReadByAWorker) {
   const Call call = Asking({{"from_ms", "0"}, {"to_ms", "5000"}}, "0");
   clock_.Advance(std::chrono::hours(24));
   EXPECT_EQ(Ask(Services(), &ShowGpuHistory, call).status, 0);

@@ -180,7 +180,7 @@ TEST_F(LeasesTest, OnlyRootAsksForOthers) {
   EXPECT_EQ(Make("", R"(,"lease_key":"bed 1 0 0 0")").status, 400);
 }
 
-TEST_F(LeasesTest, WhoWaitsIsAnsweredOnceItIsGranted) {
+TEST_F(LeasesTest, AnswersWaitingCallersOnceTheLeaseIsGranted) {
   ASSERT_EQ(Make("", R"(,"held":true)").status, 201);
   Settle();
   const auto answered = std::make_shared<bool>(false);
@@ -194,7 +194,7 @@ TEST_F(LeasesTest, WhoWaitsIsAnsweredOnceItIsGranted) {
   EXPECT_TRUE(*answered);
 }
 
-TEST_F(LeasesTest, WhatIsNobodysBusinessOrMakesNoSenseIsRefused) {
+TEST_F(LeasesTest, RefusesStrangersAndInvalidRequests) {
   ASSERT_EQ(Make().status, 201);
   const Caller stranger{54'321, 54'321, "stranger", false};
   EXPECT_EQ(Ask(Services(), &AdoptLease, By(stranger, "1")).status, 403);

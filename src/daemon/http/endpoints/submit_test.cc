@@ -97,7 +97,7 @@ TEST_F(SubmitTest, ServingWithoutMpsIsSaidToHaveNoPriority) {
             "neighbours; its --max-slowdown applies");
 }
 
-TEST_F(SubmitTest, WhatTheTasksShareIsSaidOnce) {
+TEST_F(SubmitTest, CommonFieldsAreStatedOnce) {
   Json common = SpecJson();
   common.erase("name");
   EXPECT_EQ(Submit({{"tasks", {{{"name", "a"}}, {{"name", "b"}}}}, {"common", common}}).status,
@@ -111,7 +111,7 @@ TEST_F(SubmitTest, AnArrayIsOneDescriptionAndItsIndices) {
   EXPECT_EQ(Submit({{"spec", SpecJson()}}).body.at("count"), 1);
 }
 
-TEST_F(SubmitTest, WhatIsNoSubmissionIsRefusedAsAWhole) {
+TEST_F(SubmitTest, RefusesInvalidSubmissionsAsAWhole) {
   Json kill_signal = SpecJson();
   kill_signal["checkpoint_signal"] = "KILL";
   const struct {
@@ -139,7 +139,7 @@ TEST_F(SubmitTest, WhatIsNoSubmissionIsRefusedAsAWhole) {
   EXPECT_FALSE(store_->Get(core::TaskId{1}));
 }
 
-TEST_F(SubmitTest, WhatHasANameMayBeRepeated) {
+TEST_F(SubmitTest, ANamedSubmissionMayBeRepeated) {
   const Json named = {{"spec", SpecJson()}, {"request", "0b9c-1"}};
   EXPECT_EQ(Submit(named).body, Json({{"first", 1}, {"count", 1}}));
   EXPECT_EQ(Submit(named).body, Json({{"first", 1}, {"count", 1}}));
@@ -215,7 +215,7 @@ TEST_F(SubmitTest, ATaskThatCanNeverFitIsRefused) {
   EXPECT_EQ(Submit({{"spec", wide}}).status, 409);
 }
 
-TEST_F(SubmitTest, WhoeverAsksATaskIsDoneAgainForItsOwner) {
+TEST_F(SubmitTest, ARepeatedTaskBelongsToItsOwner) {
   task::TaskSpec first = Spec();
   first.held = true;
   first.begin = clock_.Now();

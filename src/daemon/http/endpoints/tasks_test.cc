@@ -149,7 +149,7 @@ TEST_F(TasksTest, PagesInTheOrderOfTurnsHoldEverybodyOnceThoughTheLineMoves) {
   EXPECT_EQ(std::set<int>(ids.begin(), ids.end()).size(), ids.size());
 }
 
-TEST_F(TasksTest, OfManyInLineThoseOfAUserAreFoundAtOnce) {
+TEST_F(TasksTest, FindsAUsersTasksInALongQueueAtOnce) {
   SubmitArray(4'500, kAda);
   SubmitArray(2, kEve);
   const Heard found = Ask(Services(), &ListTasks,
@@ -159,7 +159,7 @@ TEST_F(TasksTest, OfManyInLineThoseOfAUserAreFoundAtOnce) {
 }
 
 // Each name needs a query of the books, so a page ends after this many names.
-TEST_F(TasksTest, OfManyInLineANameIsFoundPageByPage) {
+TEST_F(TasksTest, FindsANameInALongQueuePageByPage) {
   SubmitHeld();
   SubmitArray(2'500, kAda);
   Query query{{"order", "turn"}, {"state", "queued"}, {"name", "no such"}};
@@ -189,7 +189,7 @@ TEST_F(TasksTest, APageIsNoLongerThanOthersCanWaitFor) {
   EXPECT_EQ(page.body.at("next"), 6);
 }
 
-TEST_F(TasksTest, WhatIsAskedOfATaskThatTheCoreHasNotHeardOfIsDone) {
+TEST_F(TasksTest, ChangesTasksThatTheCoreDoesNotKnowYet) {
   std::vector<std::int64_t> indices;
   for (int i = 0; i < 1'005; ++i) indices.push_back(i);
   bool accepted = false;
@@ -239,14 +239,14 @@ TEST_F(TasksTest, OneTaskIsShownWithTheRemarksOfItsEstimate) {
   EXPECT_EQ(heard.body.at("estimate_remarks"), base::Json({"assumed Adam"}));
 }
 
-TEST_F(TasksTest, WhatIsNoTaskIsNotShown) {
+TEST_F(TasksTest, DoesNotShowUnknownTasks) {
   EXPECT_EQ(Ask(Services(), &ShowTask, Asking({}, "7")).status, 404);
   EXPECT_EQ(Ask(Services(), &ShowTask, Asking({}, "-1")).status, 400);
   EXPECT_EQ(Ask(Services(), &ExplainTask, Asking({}, "7")).status, 404);
   EXPECT_EQ(Ask(Services(), &ExplainTask, Asking({}, "x")).status, 400);
 }
 
-TEST_F(TasksTest, WhoWaitsForTheEndIsAnsweredThen) {
+TEST_F(TasksTest, AnswersWaitingCallersAtTheEnd) {
   const core::TaskId id = Submit();
   Start(id);
   EXPECT_EQ(Ask(Services(), &ShowTask, Asking({{"wait_s", "9999"}}, "1")).status, 400);
@@ -442,7 +442,7 @@ TEST_F(TasksTest, AWaitingTaskIsChangedInAllThatItAsks) {
   EXPECT_EQ(edit(kAda, R"({"time_limit_s":null})").body.at("time_limit_s"), base::Json(nullptr));
 }
 
-TEST_F(TasksTest, OfTwoChangesAtOnceNoneIsLostWithoutAWord) {
+TEST_F(TasksTest, ReportsAChangeThatCollidesWithAnother) {
   const core::TaskId id = SubmitHeld();
   int first = 0;
   ASSERT_TRUE(EditTask(Services(), By(kAda, "1", "", R"({"time_limit_s":60})"),

@@ -46,7 +46,7 @@ TEST_F(TokensEndpointTest, AnAdministratorSeesAndRevokesEverybodys) {
   EXPECT_EQ(Asked(&RevokeToken, kRoot, made.body.at("id").dump()).status, 200);
 }
 
-TEST_F(TokensEndpointTest, WhatIsAskedWronglyIsRefused) {
+TEST_F(TokensEndpointTest, RefusesInvalidRequests) {
   for (const char* body : {"[]", R"({"name":1})", R"({"expires_s":1})", R"({"expires_s":1e12})",
                            R"({"user":"root"})"}) {
     EXPECT_EQ(Asked(&MakeToken, kAda, "", body).status, 400) << body;
