@@ -62,7 +62,7 @@ TEST_F(ReservationsTest, ARestartFindsThemAndGivesNoNumberTwice) {
   EXPECT_EQ(Make(kRoot, 30, R"(,"gpus":["1"])").body.at("id"), 3);
 }
 
-TEST_F(ReservationsTest, RefusesUnauthorisedUsersAndUnknownReservations) {
+TEST_F(ReservationsTest, RefusesUnauthorisedUsersAndInvalidReservations) {
   EXPECT_THAT(Make(kAda, 10, R"(,"gpus":["1"])").Message(), HasSubstr("only an administrator"));
   EXPECT_EQ(Make(kEve, 10, R"(,"gpus":["1"])").status, 201) << "the configuration names her";
   EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["1"])").Message(), HasSubstr("would not get its GPUs"));
