@@ -39,7 +39,7 @@ std::unexpected<base::Error> BrokenAnswer(std::string_view what) {
   return Fail(ErrorCode::kIo, "answer of carmad: {}", what);
 }
 
-// False: the deadline has passed.
+// Waits until the socket is ready; false: the deadline has passed.
 bool WaitFor(int fd, short events, Deadline deadline) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(

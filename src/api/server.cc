@@ -138,7 +138,7 @@ Response ParseFailure(const beast::error_code& error) {
 // One connection: reads a request, hands it to the handler, writes the answer, and repeats.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // counted_as: the user in Hub::per_user.
+  // counted_as: the user whose connections it counts for (Hub::per_user).
   Session(Protocol::socket socket, Hub* hub, std::optional<Peer> peer,
           std::optional<std::uint32_t> counted_as)
       : stream_(std::move(socket)), hub_(hub), peer_(peer), counted_as_(counted_as) {}

@@ -29,7 +29,7 @@ struct EventView {
   }
 };
 
-// Cores and memory of the server beside its GPUs.
+// Cores and memory of the server, besides its GPUs.
 struct HostView {
   std::int64_t cpus = 0;
   std::int64_t free_cpus = 0;

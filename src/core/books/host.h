@@ -59,7 +59,7 @@ class HostBooks {
   HostShare ShareFor(const HostNeed& need, std::span<const int> near) const;
   // Records the promise. Called once per task. A task without a promise is ignored.
   void Take(TaskId task, const HostShare& share);
-  // Releasing twice is harmless.
+  // Releases what the task was promised. Releasing twice is harmless.
   void Release(TaskId task);
 
   HostView View() const;

@@ -38,7 +38,7 @@ class Lessons {
   void Alone(const TaskRecord& task, double alone_s);
   void AtLeast(const TaskRecord& task, std::int64_t demand_mib);
 
-  // Null: nothing has been learned.
+  // The lesson of the task's kind; null: nothing has been learned.
   const Lesson* Of(const TaskRecord& task) const;
   std::size_t tasks() const { return tasks_; }  // that have joined
   // Changes whenever a lesson has changed.

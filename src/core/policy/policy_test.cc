@@ -57,12 +57,12 @@ TEST(Guards, OnAGpuWithATask) {
       Busy(),
       {{"fits", [](C&, Need&, GpuView&) {}},
        {"fits exactly", [](C&, Need& n, GpuView&) { n.memory_mib = 29'000; }},
-       {"half a core is no burden where none is idle",
+       {"half a core does not matter if none is idle",
         [](C&, Need& n, GpuView& g) {
           n.uses_cpus = 0.5;
           g.idle_cpus = -1;
         }},
-       {"more than half a core waits where none is idle",
+       {"more than half a core must wait if none is idle",
         [](C&, Need& n, GpuView& g) {
           n.uses_cpus = 0.6;
           g.idle_cpus = -1;
@@ -79,7 +79,7 @@ TEST(Guards, OnAGpuWithATask) {
        {"a retry that asks for more waits",
         [](C&, Need& n, GpuView&) { n.retry_free_mib = 30'001; }, Fit::kNotNow,
         ReasonCode::kGpuMemory},
-       {"without estimate the floor decides",
+       {"without an estimate the floor decides",
         [](C&, Need& n, GpuView& g) {
           n.memory_mib.reset();
           g.free_mib = 5'000;
@@ -117,7 +117,7 @@ TEST(Guards, OnAGpuWithATask) {
           g.foreign_processes = 1;
           g.sm_active.reset();
         }},
-       {"unhealthy before everything else",
+       {"unhealthy goes before everything else",
         [](C&, Need& n, GpuView& g) {
           g.healthy = false;
           g.drained = true;

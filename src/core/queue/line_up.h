@@ -73,7 +73,7 @@ class LineUp {
   LineUp(const WaitingLine& main, const FairShare& shares, const Rules& rules, Time now,
          const Host& host, const std::optional<Newcomer>& newcomer = {});
 
-  // Empty: no task is left.
+  // Removes and returns the next task; empty: no task is left.
   std::optional<Next> Pop();
   // Usage of the line's account (without an account: of the user) divided by its weight, in seconds
   // of a whole GPU, as used for its rank.

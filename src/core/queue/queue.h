@@ -78,7 +78,7 @@ class Queue {
   void Put(const TaskRecord& task, Place place, Time due = {}, Time waits_since = {});
   // Reports that this task was started, and so its line no longer waits for a start.
   void NoteStart(const TaskRecord& task, Time now);
-  // A task that does not wait is ignored.
+  // Removes a task; one that does not wait is ignored.
   void Remove(TaskId task);
 
   std::optional<Place> PlaceOf(TaskId task) const;

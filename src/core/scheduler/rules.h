@@ -27,7 +27,7 @@ class Rules {
   // The need of a task that takes an idle GPU without asking the mapper.
   virtual Need OnIdleGpu(Need need) const;
 
-  // A task now waits for recovery.
+  // Called when a task begins to wait for recovery.
   virtual void Crashed(const TaskRecord&) {}
   // Whether the task does not queue yet, for a reason only these rules have.
   virtual bool Overlooks(const TaskRecord&) const { return false; }

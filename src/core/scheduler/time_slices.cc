@@ -34,7 +34,7 @@ bool AnyTurns(const State& state) {
           std::ranges::any_of(state.config.classes, &QosClass::preempts));
 }
 
-// The reason for leaving, shown when it waits again.
+// The reason why the task left, shown when it waits again.
 Reason ReasonToLeave(const State& state, const TaskRecord& task) {
   const auto whom = state.preemptions.room_for.find(task.id);
   const std::string other = whom == state.preemptions.room_for.end()
@@ -117,7 +117,8 @@ void EmptyDrained(State& state) {
   }
 }
 
-// Share of its account or user as in LineUp, with this much less current usage.
+// Usage by weight of the request's account or user, as in LineUp, with the current rate reduced by
+// `without`.
 double ShareOf(const State& state, const TaskRequest& request, double without) {
   const std::string user = UserOf(request);
   const FairShare::Use use = request.account ? state.shares.OfAccount(*request.account, state.now)

@@ -60,7 +60,7 @@ TEST(GpuChoice, OptionsNarrowTheChoice) {
   EXPECT_EQ(AllowedBy({}), "012");
   EXPECT_EQ(AllowedBy({.gpu_type = "a100"}), "01");
   EXPECT_EQ(AllowedBy({.gpu_type = "a100-80"}), "1");
-  EXPECT_EQ(AllowedBy({.gpu_memory_min_mib = 16 * 1024}), "012") << "16 GB, less its ECC";
+  EXPECT_EQ(AllowedBy({.gpu_memory_min_mib = 16 * 1024}), "012") << "16 GB, minus ECC";
   EXPECT_EQ(AllowedBy({.gpu_memory_min_mib = 20 * 1024}), "01");
   EXPECT_EQ(AllowedBy({.on_gpus = {"0", "GPU-CCCC"}}), "02");
   EXPECT_EQ(AllowedBy({.not_on_gpus = {"0"}}), "12");

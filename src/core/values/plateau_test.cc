@@ -20,7 +20,7 @@ TEST(PlateauTest, StandsSinceItsLastRise) {
   Plateau plateau;
   EXPECT_FALSE(plateau.See(0, At(1)));
   EXPECT_TRUE(plateau.See(10'000, At(2)));
-  EXPECT_FALSE(plateau.See(10'100, At(50))) << "one percent is no rise";
+  EXPECT_FALSE(plateau.See(10'100, At(50))) << "one percent does not count as a rise";
   EXPECT_FALSE(plateau.See(4'000, At(60)));
   EXPECT_EQ(plateau.since(), At(2));
   EXPECT_EQ(plateau.peak_mib(), 10'100);

@@ -190,7 +190,7 @@ TEST_F(ObservationTest, TimeWithoutADaemonIsUnknown) {
   Open();
   End(id, 0);
   EXPECT_EQ(store_->Get(id)->record.state, core::TaskState::kSucceeded);
-  EXPECT_THAT(Kept(), IsEmpty()) << "it may have grown while no daemon lived";
+  EXPECT_THAT(Kept(), IsEmpty()) << "it may have grown while no daemon ran";
 }
 
 TEST_F(ObservationTest, RunningOutTeachesALowerLimitAndTheRetryThePeak) {

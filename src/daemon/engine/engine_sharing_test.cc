@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-// Remembers its requests; the test gives the answers.
+// Records requests; the test gives the answers.
 class FakeServers : public MpsServers {
  public:
   void Attach(const MpsClient& client, Attached answer) override {

@@ -127,7 +127,7 @@ class Intake {
   Result<Unit> AcceptPiece();
   Result<std::optional<Submitted>> CheckPiece(Arrival& arrival);
   Result<Unit> PutPiece(Arrival& arrival);
-  // Returns the store's error, if that is the cause.
+  // Refuses the submission being stored. Returns the store's error, if that is the cause.
   Result<Unit> GiveUpArrival(const base::Error& why);
   void TakeBack();
   bool WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const;

@@ -195,7 +195,7 @@ TEST_F(MpsServersTest, AServerThatIsFullTakesNoFurtherTask) {
   ::testing::internal::CaptureStderr();
   for (int again = 0; again < 2; ++again) {
     EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("already has 2 clients"))
-        << "those that have not connected yet count";
+        << "clients that have not connected yet count";
   }
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find("mps_refused"), std::string::npos);

@@ -33,7 +33,7 @@ std::vector<std::string> NoticeWarnings(const NoticeRules& rules,
 
 // Events of a change of state, the most specific first; empty: none.
 std::vector<task::NotifyEvent> EventsOf(const core::TaskRecord& record);
-// One sentence for people.
+// The event as one sentence for people.
 std::string TextOf(const core::TaskRecord& record, const std::string& name, task::NotifyEvent event,
                    const std::string& host);
 

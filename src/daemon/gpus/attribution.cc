@@ -138,14 +138,15 @@ std::optional<core::TaskId> Attribution::FindEnded(pid_t pid) {
   return gone ? std::optional(found->second) : std::nullopt;
 }
 
-// False: too many pending requests; try again later.
+// Requests a full description of the process; false: too many requests are pending, try again
+// later.
 bool Attribution::AskWhole(const base::ProcessStat& stat) {
   if (!loop_) return true;
   if (!reader_) reader_.emplace(loop_, BackgroundWorker::AtEnd::kLeave);
   if (reader_->waiting() >= kMostAsked) return false;
   const auto read = [stat] {
     const ProcessFace face = FaceOf(stat);
-    // The pid may have been reused meanwhile.
+    // The pid may have been reused.
     return base::Alive(stat.id) ? face : ProcessFace{};
   };
   reader_->Ask(read, [this, id = stat.id](const ProcessFace& face) {

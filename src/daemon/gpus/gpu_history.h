@@ -22,9 +22,9 @@ inline constexpr int kMostHistoryPoints = 2'000;
 // Resamples means over time and maxima of the known values. Pure.
 class GpuTimeline {
  public:
-  // [from, to), from < to, in at most `points` equal spans. readings: of that GPU, oldest first;
-  // each is valid since the one before, but at most for `longest`, so that a silent driver leaves a
-  // gap.
+  // [from, to), from < to, in at most `points` equal spans. readings: those of that GPU, oldest
+  // first; each covers the time since the one before, but at most `longest`, so that a silent
+  // driver leaves a gap.
   GpuTimeline(base::Time from, base::Time to, int points, const std::vector<HistoryPoint>& readings,
               base::Duration longest);
 

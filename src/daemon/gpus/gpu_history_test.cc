@@ -123,7 +123,7 @@ TEST(GpuTimeline, ReadingsTakeOverFromTheRollUps) {
 TEST(GpuTimeline, ASilentDriverLeavesAHole) {
   const std::vector<Point> points =
       Timeline(24, {}, {Reading(0, 0.5), Reading(1'000, 0.5), Reading(201'000, 0.5)});
-  ASSERT_EQ(points.size(), 3u) << "the last reading holds for ten seconds at most";
+  ASSERT_EQ(points.size(), 3u) << "the last reading is valid for ten seconds at most";
   EXPECT_EQ(points[0].from_ms, 0);
   EXPECT_EQ(points[1].from_ms, 190'000);
   EXPECT_EQ(points[2].from_ms, 200'000);

@@ -99,7 +99,7 @@ class Monitor {
     return Of(gpu).window.SmActiveEwma(options_.ewma);
   }
   std::int64_t ObservedMib(core::GpuIndex gpu, core::TaskId task) const;
-  // Use of the GPU by its last reading.
+  // Use of the GPU according to its last reading.
   const GpuUse& Use(core::GpuIndex gpu) const { return Of(gpu).use; }
   std::optional<SmShare> ShareOf(core::GpuIndex gpu, core::TaskId task) const {
     return Of(gpu).shares.Of(task);
@@ -108,7 +108,7 @@ class Monitor {
   std::vector<std::string> Alerts(core::GpuIndex gpu) const;
   // Why the health rules allow no new tasks; empty: they do.
   const std::string& HealthTrouble(core::GpuIndex gpu) const { return Of(gpu).drain_told; }
-  // Xids announced since the daemon started, by number.
+  // Xids reported since the daemon started, by number.
   const std::map<int, std::uint64_t>& XidCounts(core::GpuIndex gpu) const {
     return Of(gpu).xid_counts;
   }

@@ -81,7 +81,7 @@ class Routes {
       : options_(std::move(options)), table_(std::move(table)), why_not_(std::move(why_not)) {}
 
   void Handle(api::Request request, const api::Responder& reply) const;
-  // False: its endpoint has no `handle` yet.
+  // Whether the request can be handled; false: its endpoint has no `handle` yet.
   bool CanHandle(const api::Request& request) const;
 
  private:

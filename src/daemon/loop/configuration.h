@@ -15,7 +15,7 @@
 
 namespace carma::daemon {
 
-// A number that no group has.
+// A group id that no group has.
 inline constexpr std::uint32_t kNoGroup = 0xFFFF'FFFF;
 // Group ids of daemon.allow_groups; kNoGroup for one that does not exist, because an empty list
 // would admit everybody. May wait for a name service. Errors: kUnavailable.

@@ -18,7 +18,7 @@
 
 namespace carma::daemon {
 
-// Lives on the loop.
+// Used only on the loop's thread.
 class FairTurns {
  public:
   using User = std::optional<std::uint32_t>;  // empty: not known by name

@@ -24,7 +24,7 @@ api::OverviewView Overview(const api::StatusView& status, const std::string& hos
 // computed only every few seconds.
 class KeptStarts {
  public:
-  // now: never goes back.
+  // `now` never goes back.
   const std::map<core::TaskId, core::ExpectedStart>& At(const core::Scheduler& core,
                                                         base::Time now);
 

@@ -237,7 +237,7 @@ TEST_F(EngineHostTest, UseOfTheGpusIsKeptWhenItStops) {
   host_->Stop();
   const auto usage = store_->Usage(base::FromMs(0), base::FromMs(100'000'000));
   ASSERT_TRUE(usage);
-  EXPECT_EQ(usage->size(), 2U) << "one row of each GPU";
+  EXPECT_EQ(usage->size(), 2U) << "one row for each GPU";
 }
 
 }  // namespace
