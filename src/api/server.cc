@@ -33,8 +33,8 @@ namespace http = boost::beast::http;
 using Protocol = asio::generic::stream_protocol;  // Unix and TCP sockets in one instantiation
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 
-// Time limits for a whole header, a whole body, and taking the answer, also for clients that keep
-// sending slowly.
+// Time limits for receiving a whole header or body and for sending the answer, however slowly a
+// client keeps sending.
 constexpr std::chrono::seconds kHeaderTimeout{60};
 constexpr std::chrono::seconds kBodyTimeout{60};
 constexpr std::chrono::seconds kWriteTimeout{60};

@@ -31,8 +31,8 @@ std::map<TaskId, int> LaunchTrouble::Failed(Time now, const TaskRecord& task,
   return innocent;
 }
 
-// If several starts were decided together, one may succeed although another has failed: that proves
-// nothing.
+// Of several starts decided together, one may succeed although another fails, so only a later
+// decision proves that starts work again.
 void LaunchTrouble::Works(Time launched) {
   if (!on() || launched <= last_failure_) return;
   users_.clear();

@@ -43,7 +43,8 @@ void Lessons::Activity(const TaskRecord& task, double sm_active) {
   if (Lesson* lesson = LessonFor(task)) lesson->sm_active = sm_active;
 }
 
-// These change a little with every reading and let no task start, so they do not count as changes.
+// Busy threads change a little with every reading and let no task start, so they do not count as
+// changes.
 void Lessons::Cpus(const TaskRecord& task, double cpus) {
   const auto kind = kinds_.find(KeyOf(task));
   if (kind == kinds_.end()) return;

@@ -57,8 +57,8 @@ class Limits {
   // Called when the core begins to hold a task (Join) and when it drops the task (Leave).
   void Join(const TaskRecord& task);
   void Leave(const TaskRecord& task);
-  // The task takes the GPUs of its attempt, or releases them. Starting twice, or ending a task that
-  // has not started, changes nothing.
+  // Called when the task takes the GPUs of its attempt (Start) or releases them (End). Starting
+  // twice, or ending a task that has not started, changes nothing.
   void Start(const TaskRecord& task);
   void End(const TaskRecord& task);
   void Past(const Taken& taken, Time now);

@@ -37,7 +37,8 @@ void PreemptionPlan::Add(const GpuView& view, std::vector<PlannedTask> tasks) {
   Refresh(gpus_.back());
 }
 
-// Its spans refer to its own copies, because it outlives the data it was built from.
+// Updates the view of a GPU. Its spans refer to copies in `gpu`, because the plan outlives the data
+// it was built from.
 void PreemptionPlan::Refresh(Gpu& gpu) const {
   GpuView& view = gpu.view;
   gpu.residents.clear();

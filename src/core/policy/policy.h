@@ -218,7 +218,7 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
 // idle_gpu or exclusive).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);
-// Like CheckGuards without the text, which is many times faster: for choosing among GPUs.
+// The verdict of CheckGuards without its text: many times faster, for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu,
           Part part = Part::kFirst);
 

@@ -100,7 +100,7 @@ struct SharingChosen {
   int attempt = 0;
   Sharing sharing;
 };
-// A running task has not used its GPUs since then; empty: it uses them (again).
+// A running task has not used its GPUs since that time; empty: it uses them (again).
 // PolicyConfig::idle_action decides what follows.
 struct TaskIdle {
   TaskId id{};
@@ -141,8 +141,8 @@ struct TaskEdited {
   base::CopyOnWrite<TaskRequest> request;
 };
 // An administrator, or the health rules (by_rule), close a GPU to new tasks. These are two separate
-// drains; the GPU is open when neither is set. empty_by: its tasks are asked to checkpoint (earlier
-// by the notice of SlotRules), stopped at that time, and requeued.
+// drains; the GPU is open when neither is set. empty_by: when its tasks are stopped and requeued;
+// they are asked to checkpoint SlotRules::notice earlier.
 struct DrainRequested {
   GpuIndex gpu{};
   std::string why;
@@ -154,9 +154,9 @@ struct ResumeRequested {
   GpuIndex gpu{};
   bool by_rule = false;
 };
-// The machine will go down: no task starts any more, with or without GPUs. Running tasks are asked
-// to checkpoint before `empty_by` (earlier by the longer of shutdown_notice and notice of
-// SlotRules), stopped at that time, and requeued. Drains of single GPUs are independent of this.
+// The machine will go down: no task starts any more, with or without GPUs. At `empty_by` running
+// tasks are stopped and requeued; they are asked to checkpoint earlier, by the longer of
+// shutdown_notice and notice of SlotRules. Drains of single GPUs are independent of this.
 struct ServerClosed {
   std::string why;  // "The server is ...": by whom, until when
   Time empty_by{};

@@ -21,7 +21,7 @@ Duration Backoff(Duration first, int ooms) {
   return std::min(backoff, kMaxBackoff);
 }
 
-// Whether the task ran into its own memory limit, not into the end of the GPU's memory.
+// Whether the task ran into its own memory limit rather than out of the GPU's memory.
 bool KeptBelowGpu(const State& state, const TaskRecord& task) {
   const std::int64_t limit_mib = task.attempt->sharing.LimitMib();
   return limit_mib > 0 && std::ranges::any_of(task.attempt->placement, [&](const Placement& each) {

@@ -53,8 +53,9 @@ class Ends {
   Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
        base::Clock& clock, GpuEvidence& gpus, PostEvent post);
 
-  // An attempt ended, as its shim reports (kExited). If its output explains the end, or nothing
-  // can, it is posted at once; else the driver's next reading and the MPS server are asked first.
+  // Takes the end of an attempt, as its shim reports it (kExited). If its output explains the end,
+  // or nothing can, the end is posted at once; else the driver's next reading and the MPS server
+  // are asked first.
   void Take(const task::ShimEvent& event);
 
   // Notes tasks whose memory the driver did not report, because their peaks are unreliable.

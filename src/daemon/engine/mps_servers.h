@@ -1,6 +1,6 @@
 // MPS servers of tasks: starts a control daemon for a user and a GPU when the first task needs it,
-// ends it when the last has left, and records its failures. Lives on the loop; slow work runs on a
-// worker per server. Rules: docs/server/collocation.md.
+// ends it when the last has left, and records its failures. Used only on the loop's thread; slow
+// work runs on a worker per server. Rules: docs/server/collocation.md.
 #pragma once
 
 #include <functional>

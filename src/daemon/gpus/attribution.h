@@ -45,9 +45,9 @@ class Attribution {
   // The same for a process that may have ended unseen; if it has, only tasks' main processes are
   // known.
   std::optional<core::TaskId> FindEnded(pid_t pid);
-  // The face of a process, cached in the same way. At first the user id and program name. A thread
-  // reads what may block (the command line of a process that hangs in a driver, names from a
-  // directory service) and updates the face later.
+  // The face of a process, cached in the same way. At first it has only the user id and the program
+  // name. A thread reads what may block (the command line of a process that hangs in a driver,
+  // names from a directory service) and updates the face later.
   const ProcessFace& Describe(pid_t pid);
   // Drops every cached pid that is not in the list.
   void Retain(const std::vector<pid_t>& pids);

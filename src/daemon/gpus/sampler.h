@@ -51,8 +51,8 @@ class Sampler {
   void AfterNextReading(std::function<void()> call);
   // Why the driver as a whole does not answer; empty: it does, or its first answer is pending.
   const std::string& driver_trouble() const { return driver_trouble_; }
-  // Which GPUs of SamplerOptions::only or of the time before the restart the driver did not list,
-  // in a sentence; empty: none.
+  // A sentence about GPUs that the driver did not list, although SamplerOptions::only names them or
+  // they existed before the restart; empty: none are missing.
   const std::string& missing_gpus() const { return missing_gpus_; }
 
  private:

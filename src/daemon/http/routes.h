@@ -67,8 +67,8 @@ class Routes {
     std::uint32_t own_uid = 0;        // the daemon's; 0: serves everybody
     std::vector<std::string> admins;  // names
     AskName ask_name;
-    // Users, and groups whose members, may do more than read, besides root, the daemon's own user
-    // and the admins. Both empty: everybody may.
+    // These users and the members of these groups may do more than read, besides root, the daemon's
+    // own user and the admins. Both empty: everybody may.
     std::vector<std::string> allow_users = {};
     std::vector<std::uint32_t> allow_groups = {};
     // The owner of a token; empty: unknown token.

@@ -53,7 +53,8 @@ struct SnapshotAnswersOptions {
   std::chrono::nanoseconds limit = std::chrono::seconds(20);  // of one copy
 };
 
-// Lives on the loop. Requests of one user are answered one after another; users take turns.
+// Used only on the loop's thread. Requests of one user are answered one after another; users take
+// turns.
 class SnapshotAnswers {
  public:
   // is_small: whether there is so little data that a copy would cost more.

@@ -17,7 +17,7 @@ class io_context;
 
 namespace carma::daemon {
 
-// Lives on the loop; only jobs run on its thread, one after another.
+// Used only on the loop's thread; its own thread runs only jobs, one after another.
 class BackgroundWorker {
  public:
   // What destruction does with a running job.

@@ -26,7 +26,7 @@ Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& set
 Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
     const config::Settings& settings);
 
-// Lives on the loop. Files and groups are read on a thread, which may hang.
+// Used only on the loop's thread. Files and groups are read on another one, which may hang.
 class Configuration {
  public:
   // The settings in force.

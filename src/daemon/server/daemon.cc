@@ -444,7 +444,7 @@ void RealDaemon::DriverSilent(const gpu::ReadError& why) {
   TellServing();
 }
 
-// Called before the loop runs. The server starts without them too, because they only improve
+// Called before the loop runs. The server also starts without the profiles, which only improve
 // predictions.
 void RealDaemon::TakeMeasuredProfiles() {
   auto profiles = ReadMeasuredProfiles(in_force_.settings);

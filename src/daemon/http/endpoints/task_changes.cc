@@ -272,7 +272,7 @@ Result<ManyChanges> ReadChanges(const Call& call) {
   return changes;
 }
 
-// Answers once all tasks have a result: when its last holder is destroyed.
+// Answers once all tasks have a result, which is when the last holder of this object is destroyed.
 class ChangesTold {
  public:
   ChangesTold(const TaskServices& services, const Caller& caller, api::Responder reply)

@@ -174,7 +174,7 @@ Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& fi
   return Unit{};
 }
 
-// Queued tasks in the order when the list was begun, then all others by number.
+// Queued tasks in the order of the time when the list was begun, then all others by number.
 Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
                         std::shared_ptr<const ToldLine> line) {
   const core::Scheduler& scheduler = services.engine.scheduler();
