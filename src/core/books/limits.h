@@ -86,7 +86,7 @@ class Limits {
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more,
                                           const TaskRequest* counted = nullptr) const;
-  // When the passing of time next changes which limits of gpu_hours are used up; empty: never.
+  // When time alone next returns gpu_hours, or lets running tasks use them up; empty: never.
   std::optional<Time> NextChange(Time now) const;
   // The longest time limit that the rules allow for it; empty: any.
   std::optional<Duration> LongestFor(const TaskRequest& request) const;

@@ -56,7 +56,7 @@ std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int
 }
 
 void RaiseDemand(State& state, TaskRecord& task, std::int64_t tried_mib) {
-  // No more than the number of GPUs that it needs can give.
+  // The demand is at most what as many GPUs as the task needs can give.
   const std::int64_t limit_mib = MostFor(state, task.request);
   std::int64_t smallest_mib = limit_mib;
   for (const Placement& placement : task.attempt->placement) {
