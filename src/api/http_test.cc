@@ -198,7 +198,7 @@ TEST(Responder, TheFirstAnswerOfAllCopiesCounts) {
   EXPECT_NE(sent[0].body.find("it has ended"), std::string::npos);
 }
 
-TEST(Responder, TheLastCopyThatGoesWithoutAnAnswerSaysSo) {
+TEST(Responder, TheLastCopyWithoutAnAnswerSendsAnError) {
   std::vector<Response> sent;
   auto copy =
       std::make_unique<Responder>([&](Response response) { sent.push_back(std::move(response)); });
@@ -612,7 +612,7 @@ TEST_F(ServerFixture, AnswersABrowserOnlyForItsOwnPage) {
   }
 }
 
-TEST_F(ServerFixture, TellsWhatAClientTakesAndHas) {
+TEST_F(ServerFixture, PassesOnAcceptEncodingAndIfNoneMatch) {
   Listen();
   const auto ask = [&](const std::string& fields) {
     return Exchange(ConnectUnix(path_),
@@ -630,7 +630,7 @@ TEST_F(ServerFixture, TellsWhatAClientTakesAndHas) {
   EXPECT_TRUE(same.ends_with("\r\n\r\n")) << same;
 }
 
-TEST(Client, SaysWhatToDoWhenNobodyListens) {
+TEST(Client, ReportsWhatToDoIfNoServerListens) {
   const auto absent = Client("/run/carma/no-such.sock").Get("/");
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().code, ErrorCode::kUnavailable);

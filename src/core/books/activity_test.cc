@@ -45,7 +45,7 @@ TEST(ActivityOf, IsDerivedForOneUnknownTaskBesideKnownOnes) {
   EXPECT_FALSE(Seen(Sample(0.9), {Task(1, 0.3), Task(2)}, SharingMethod::kStreams));
 }
 
-TEST(ActivityOf, SaysNothingWhereTheSampleDoesNot) {
+TEST(ActivityOf, IsUnknownIfTheSampleDoesNotShowIt) {
   EXPECT_FALSE(Seen(Sample(0.5), {}));
   EXPECT_FALSE(Seen(Sample(0.5), {Task(1), Task(2)}));
   EXPECT_FALSE(Seen(Sample(0.5), {Task(1, 0.5), Task(2, 0.5)}));

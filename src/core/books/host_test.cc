@@ -12,7 +12,7 @@ HostInfo Eight() {
   return {.cpus = 8, .memory_mib = 64'000, .cores = {0, 4, 1, 5, 2, 6, 3, 7}};
 }
 
-TEST(CheckHost, TellsNeverFromNotNowWithTheNumbers) {
+TEST(CheckHost, DistinguishesNeverFromNotNowWithTheNumbers) {
   const HostView half{.cpus = 8,
                       .free_cpus = 4,
                       .cores = 8,
@@ -91,7 +91,7 @@ TEST(HostBooks, SayWhatPartOfTheMachineThatIs) {
   EXPECT_EQ(books.PartOf(20, 0), 1);
 }
 
-TEST(HostShare, IsToldInWords) {
+TEST(HostShare, IsWrittenInWords) {
   EXPECT_EQ(TextOf(HostShare{}), "");
   EXPECT_EQ(TextOf(HostShare{.cpus = 1}), "1 CPU");
   EXPECT_EQ(TextOf(HostShare{.cpus = 4, .memory_mib = 8'192, .cores = "0-3"}),

@@ -102,7 +102,7 @@ TEST(ExpectedStart, TheWidestTaskCountsIfTheHeadBlocksOthers) {
 
 // No task may start later than promised, however short the tasks really are and on whichever GPUs
 // they run.
-TEST(ExpectedStart, NoStartComesLaterWhoeverEndsEarlier) {
+TEST(ExpectedStart, NoStartComesLaterIfTasksEndEarlier) {
   std::mt19937 random(7);
   const auto upto = [&](int most) {
     return static_cast<int>(random() % static_cast<unsigned>(most));

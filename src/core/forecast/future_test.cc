@@ -89,7 +89,7 @@ TEST_F(FutureTest, ASlowTypeOfGpuTakesLonger) {
   EXPECT_NEAR(Cost(FutureStart{0, {0}}), 200 + 0.5 * 200, 1e-6);
 }
 
-TEST_F(FutureTest, SomebodyWhoNeverFitsIsNoFuture) {
+TEST_F(FutureTest, ATaskThatNeverFitsCostsInfinity) {
   line_ = {Task(10'000, 100), Task(50'000, 100)};
   EXPECT_TRUE(std::isinf(Cost(FutureStart{0, {0}})));
 }

@@ -50,7 +50,7 @@ TEST_F(PreemptionPlanTest, NoTaskLeavesIfTheNewOneFits) {
   EXPECT_EQ(Who(Needs(10'000), {TaskId{1}}), Tasks{});
 }
 
-TEST_F(PreemptionPlanTest, OnlyThoseLeaveWhoMust) {
+TEST_F(PreemptionPlanTest, OnlyTheNecessaryTasksLeave) {
   Add(0,
       {{.task = TaskId{1}, .promised_mib = 10'000}, {.task = TaskId{2}, .promised_mib = 30'000}});
   Add(1, {{.task = TaskId{3}, .promised_mib = 35'000}});

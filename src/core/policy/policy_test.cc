@@ -192,7 +192,7 @@ TEST(Guards, OnAGpuWithATask) {
         Fit::kNotNow, ReasonCode::kSmBusy}});
 }
 
-TEST(Guards, OnAGpuWithNobody) {
+TEST(Guards, OnAnEmptyGpu) {
   using C = PolicyConfig;
   CheckCases(
       Empty(),

@@ -72,7 +72,7 @@ TEST(Slots, TimeSlicesGrowIfATaskNeverCheckpoints) {
   EXPECT_EQ(TurnOf(rules, says_so), 12 * kHour);
 }
 
-TEST(Slots, AnEndSaysWhetherItSaved) {
+TEST(Slots, AnEndShowsWhetherTheTaskSaved) {
   const struct {
     const char* what;
     ExitInfo exit;

@@ -59,7 +59,7 @@ TEST(Dependencies, EachKindIsMetByItsOwnEnds) {
   }
 }
 
-TEST(Dependencies, AnEndIsToldToWhoComesInTheSameMomentOnly) {
+TEST(Dependencies, AnEndReachesTasksOfTheSameMomentOnly) {
   Dependencies dependencies;
   TaskRecords tasks = Pair(DependencyKind::kAfterOk);
   tasks.erase(kFirst);

@@ -161,7 +161,7 @@ TEST_F(LineUpTest, ALimitClosesItsLineAndNoOther) {
   EXPECT_EQ(Order(QueueOrder::kFifo), "1 4");
 }
 
-TEST_F(LineUpTest, ANewcomerStandsBehindHisOwn) {
+TEST_F(LineUpTest, ANewTaskStandsBehindItsUsersOthers) {
   for (std::uint64_t id = 1; id <= 4; ++id) Queues(Task(id, "ada"));
   Queues(Task(5, "bob"));
   const auto ahead = [&](const std::string& user) {

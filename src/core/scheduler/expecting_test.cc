@@ -271,7 +271,7 @@ class Full {
   std::uint64_t last_ = 0;
 };
 
-TEST(InLine, TellsWhoIsNextAndLeavesOutWhoWaitsForAnythingElse) {
+TEST(InLine, ListsQueuedTasksInOrderWithoutThoseThatWaitForAnythingElse) {
   Full server(Rules(QueueOrder::kFifo, 1));
   server.Submit();  // runs
   const TaskId second = server.Submit();

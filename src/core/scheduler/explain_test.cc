@@ -52,7 +52,7 @@ class KeptGpus : public ::testing::Test {
   std::unique_ptr<Scheduler> scheduler_;
 };
 
-TEST_F(KeptGpus, TheFirstInLineIsToldFromWhenOnAndThenWhichThoughNobodyHasPassedIt) {
+TEST_F(KeptGpus, AreAnnouncedToTheHeadAndThenNamed) {
   Begin(9);
   EXPECT_THAT(Reason(2, Time{kMinute}),
               EndsWith(" GPUs are kept for it from 1970-01-01T00:11:00.000Z on."));
@@ -70,7 +70,7 @@ TEST_F(KeptGpus, NoneAreKeptIfNoTaskMayPass) {
   EXPECT_THAT(Reason(2, Time{11 * kMinute}), Not(HasSubstr("kept")));
 }
 
-TEST(WarmUp, SaysTheSameOfAllGpusOnce) {
+TEST(WarmUp, IsExplainedOnceForAllGpus) {
   PolicyConfig config;
   config.mapper = "first-fit";
   config.min_gain.reset();

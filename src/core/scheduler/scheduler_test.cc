@@ -262,7 +262,7 @@ TEST_F(SchedulerTest, ALongChainOfDependenciesFalls) {
   EXPECT_TRUE(scheduler_->Tasks().empty());
 }
 
-TEST_F(SchedulerTest, AWakeUpIsAskedForOnlyWhenItChanges) {
+TEST_F(SchedulerTest, RequestsAWakeUpOnlyIfItChanges) {
   Begin();
   TaskRequest later;
   later.begin = At(100);
@@ -300,7 +300,7 @@ TEST_F(SchedulerTest, ARestoredTaskThatNoLongerFitsWaitsWithoutStoppingOthers) {
   EXPECT_EQ(Of<StartTask>(Run(2)).size(), 1U);
 }
 
-TEST_F(SchedulerTest, AnEndedTaskThatAPersonSendsBackIsEstimatedAnew) {
+TEST_F(SchedulerTest, ARequeuedFinalTaskIsEstimatedAgain) {
   Begin();
   TaskRecord record;
   record.id = TaskId{1};
@@ -344,7 +344,7 @@ TEST_F(SchedulerTest, SharingIsReportedWhereItChanges) {
   EXPECT_TRUE(Handle(2, SharingChosen{TaskId{1}, 1, mps}).empty());
 }
 
-TEST_F(SchedulerTest, AnIdleTaskOfAnEarlierLifeIsEndedWhereTheRuleIsNew) {
+TEST_F(SchedulerTest, ANewRuleEndsIdleTasksOfAnEarlierRun) {
   PolicyConfig config;
   config.idle_action = IdleAction::kEnd;
   Begin(config);
@@ -447,7 +447,7 @@ TEST_F(SchedulerTest, AGrantThatIsNotTakenIsGivenAgainLater) {
   }
 }
 
-TEST_F(SchedulerTest, CrashedTasksAreBeforeANewcomerOnlyWhereTheyStopTheQueue) {
+TEST_F(SchedulerTest, CrashedTasksAreAheadOnlyIfTheyBlockTheQueue) {
   for (const bool blocks : {false, true}) {
     PolicyConfig config;
     config.settle = false;

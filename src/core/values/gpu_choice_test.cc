@@ -68,7 +68,7 @@ TEST(GpuChoice, OptionsNarrowTheChoice) {
   EXPECT_EQ(AllowedBy({.on_gpus = {"2"}, .not_on_gpus = {"2"}}), "");
 }
 
-TEST(GpuChoice, EachGpuSaysWhyItIsNotChosen) {
+TEST(GpuChoice, ReportsWhyAGpuIsNotChosen) {
   const std::vector<GpuInfo> gpus = MixedServer();
   const GpuChoice choice({.gpu_type = "a100", .gpu_memory_min_mib = 80 * 1024}, gpus);
   EXPECT_EQ(choice.WhyNot(GpuIndex{0}),

@@ -47,7 +47,7 @@ TEST(Speeds, UnderMpsNeverDeliverMoreThanSaturation) {
   EXPECT_NEAR(delivered, 1.05, 1e-12);
 }
 
-TEST(Speeds, OversubscriptionHasItsPriceWhereThereIsOne) {
+TEST(Speeds, OversubscriptionCostsThroughputIfItHasAPrice) {
   const std::vector<Load> loads{{0.9, 0, 0.5}, {0.8, 0, 0.5}, {0.4, 0, 0.5}};
   std::vector<double> speeds(loads.size());
   Speeds({.mps_oversubscription = 0.2}, SharingMethod::kMps, loads, speeds);

@@ -66,7 +66,7 @@ class EndsTest : public ::testing::Test, public GpuEvidence {
   std::vector<std::function<void(const std::string&)>> trials_;
 };
 
-TEST_F(EndsTest, AnEndThatExplainsItselfIsToldAtOnce) {
+TEST_F(EndsTest, AnEndThatExplainsItselfIsPostedAtOnce) {
   ends_.Take(Exit(0, ""));
   ASSERT_EQ(posted_.size(), 1U);
   EXPECT_EQ(Kind(), ExitKind::kSuccess);

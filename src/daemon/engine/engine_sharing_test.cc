@@ -348,7 +348,7 @@ TEST_F(SharingTest, TheLimitIsNeverMoreThanTheGpuAndNeedsAPromise) {
       launcher_.started.back().extra_environment.contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"));
 }
 
-TEST_F(SharingTest, WithoutAServerItStartsWithStreamsAndSaysWhy) {
+TEST_F(SharingTest, WithoutAServerATaskStartsWithStreamsAndANote) {
   const core::TaskId id = Submit();
   Answer(Unavailable("the control daemon hangs"));
   ASSERT_EQ(launcher_.started.size(), 1U);
@@ -534,7 +534,7 @@ TEST_F(SharingTest, RestartsATaskThatEndsWithItsLostGpu) {
             ExitKind::kFailed);
 }
 
-TEST_F(SharingTest, AFaultOfTheDeviceIsNobodysFault) {
+TEST_F(SharingTest, ADeviceFaultIsNoTasksFault) {
   const core::TaskId id = Client();
   xids_ = {79};
   const core::TaskRecord record = End(id, "");

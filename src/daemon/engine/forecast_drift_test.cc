@@ -21,7 +21,7 @@ core::TaskRecord Ended(std::int64_t seen_mib, const std::string& method = "struc
   return record;
 }
 
-TEST(ForecastDrift, IsToldOnceWhenTooManyPromisesAreBroken) {
+TEST(ForecastDrift, IsReportedOnceIfTooManyPromisesAreBroken) {
   ForecastDrift drift;
   int told = 0;
   for (int i = 0; i < 12; ++i) {

@@ -16,7 +16,7 @@ core::TaskRecord Task(core::TaskState state, int attempt) {
   return task;
 }
 
-TEST(HistoryEvents, ASubmissionIsToldOnceWithItsFirstTask) {
+TEST(HistoryEvents, ASubmissionIsOneEventOfItsFirstTask) {
   const store::StoredEvent one = SubmittedEvent(core::TaskId{7}, 1, {.user = "ann"}, kNow);
   EXPECT_EQ(one.kind, store::EventKind::kSubmitted);
   EXPECT_EQ(one.when, kNow);
@@ -38,7 +38,7 @@ TEST(HistoryEvents, StatesThatEverySubmissionPassesThroughAreNotTold) {
   EXPECT_EQ(back->text, "OutOfMemory: it wanted more");
 }
 
-TEST(HistoryEvents, ALaunchTellsWhyThere) {
+TEST(HistoryEvents, ALaunchShowsWhyTheGpuWasChosen) {
   core::TaskRecord task = Task(core::TaskState::kLaunching, 1);
   task.attempt.Edit().placement_reason = {core::ReasonCode::kNone, "first that fits"};
   EXPECT_EQ(StateEvent(task, {"GPU-a"}, kNow)->text, "first that fits");

@@ -12,7 +12,7 @@ using core::ReasonCode;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(LineMeter, TellsHowLongTheFirstWaitedForWhat) {
+TEST(LineMeter, ShowsHowLongTheHeadWaitedForEachReason) {
   LineMeter meter;
   meter.See(ReasonCode::kNone, FromMs(500));
   meter.See(ReasonCode::kGpuMemory, FromMs(1'000));

@@ -46,7 +46,7 @@ TEST(ProgressBoard, NamesAStalledAttemptOnce) {
   EXPECT_THAT(board.Take({Seen(2, true)}), ElementsAre(kTask)) << "another attempt";
 }
 
-TEST(ProgressBoard, TellsHowLongWhatMovedStillNeeds) {
+TEST(ProgressBoard, ShowsTheRemainingTimeOfTasksThatProgress) {
   ProgressBoard board;
   ProgressBoard::Seen seen = Seen(1, false);
   EXPECT_THAT((board.Take({seen}), board.Left(kNowMs).left), IsEmpty()) << "its end is unknown";

@@ -7,7 +7,7 @@ namespace {
 
 using core::TaskId;
 
-TEST(ToldLine, FindsTheTasksOfAnyOrder) {
+TEST(ToldLine, FindsTasksInAnyOrder) {
   const std::vector<TaskId> by_number{TaskId{2}, TaskId{5}, TaskId{9}};
   const std::vector<TaskId> by_priority{TaskId{9}, TaskId{2}, TaskId{5}};
   for (const auto& tasks : {by_number, by_priority}) {

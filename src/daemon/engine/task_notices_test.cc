@@ -67,7 +67,7 @@ class TaskNoticesTest : public ::testing::Test {
   std::vector<store::Notice> last_;
 };
 
-TEST_F(TaskNoticesTest, EachIsToldOnceOfWhatHeWants) {
+TEST_F(TaskNoticesTest, EachTargetGetsItsEventsOnce) {
   core::TaskRecord task = Put(1, R"([{"target":"me","events":["end","fail"]},
                                      {"target":"mail:bob","events":["start","oom","requeue"]}])");
   EXPECT_THAT(At(task, TaskState::kRunning), ElementsAre("start mail:bob"));
@@ -93,7 +93,7 @@ TEST_F(TaskNoticesTest, ACancelIsAnEndAndNoFailure) {
               ElementsAre("fail me", "end mail:bob"));
 }
 
-TEST_F(TaskNoticesTest, AnArrayIsToldOfOnce) {
+TEST_F(TaskNoticesTest, AnArrayIsReportedOnce) {
   const char* rules = R"([{"target":"me","events":["start","end","fail"]},
                           {"target":"mail:bob","each_task":true}])";
   core::TaskRecord first = Put(1, rules, 1), second = Put(2, rules, 1), third = Put(3, rules, 1);

@@ -75,7 +75,7 @@ TEST_F(CoreMeterTest, ForgetsWhatIsOlderThanTenSeconds) {
   EXPECT_DOUBLE_EQ(sample->used_cpus, 0);
 }
 
-TEST_F(CoreMeterTest, SaysNothingWhereTheKernelDoesNot) {
+TEST_F(CoreMeterTest, ReportsNothingIfTheKernelDoesNot) {
   CoreMeter meter(proc_.string() + "/nowhere");
   EXPECT_EQ(meter.Read(base::FromMs(0), {}), std::nullopt);
   EXPECT_EQ(meter.Read(base::FromMs(1'000), {}), std::nullopt);

@@ -34,7 +34,7 @@ class WhoUsesTest : public ::testing::Test {
   Attribution attribution_;
 };
 
-TEST_F(WhoUsesTest, MemoryThatNoProcessOwnsUpToIsNobodys) {
+TEST_F(WhoUsesTest, MemoryOfNoListedProcessIsUnattributed) {
   gpu::Reading reading;
   reading.used_mib = 10'000;
   reading.processes = {Process(::getpid(), 6'000), Process(kForeign, 1'000)};
@@ -90,7 +90,7 @@ TEST_F(WhoUsesTest, AnMpsServerIsNeitherATaskNorWork) {
   EXPECT_EQ(use.unattributed_mib, 0);
 }
 
-TEST_F(WhoUsesTest, KernelTimeIsKnownIfItIsOfAllProcesses) {
+TEST_F(WhoUsesTest, KernelTimeIsKnownOnlyIfAllProcessesReportIt) {
   gpu::Reading reading;
   reading.processes = {Process(::getpid(), 10, 0.75), Process(::getppid(), 10, 0.5)};
   EXPECT_EQ(WhoUses(reading, attribution_).tasks.at(kMine).kernel_time, 1.0) << "at most all";

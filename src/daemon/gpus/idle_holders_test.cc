@@ -50,7 +50,7 @@ TEST_F(IdleHoldersTest, ReportsTheBeginningAndEndOfIdlenessOnce) {
   EXPECT_EQ(Looks(210, 300, kBusy), 0U);
 }
 
-TEST_F(IdleHoldersTest, AMomentOfWorkStartsTheTimeAnew) {
+TEST_F(IdleHoldersTest, AMomentOfWorkRestartsTheTime) {
   Looks(0, 55, kIdle);
   Look(58, kBusy);
   EXPECT_EQ(Looks(60, 115, kIdle), 0U);
@@ -77,7 +77,7 @@ TEST_F(IdleHoldersTest, ARestartKeepsWhatTheBooksSay) {
   EXPECT_EQ(Look(205, kBusy).size(), 1U);
 }
 
-TEST_F(IdleHoldersTest, ANewAttemptStartsAnew) {
+TEST_F(IdleHoldersTest, ANewAttemptRestartsTheTime) {
   Looks(0, 60, kIdle);
   EXPECT_EQ(Look(65, kIdle, 2).size(), 0U);
   EXPECT_EQ(Look(70, kBusy, 2).size(), 0U);

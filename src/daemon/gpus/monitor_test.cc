@@ -54,7 +54,7 @@ TEST(Monitor, AGpuIsNamedOnceInItsTrouble) {
       << "an error of the list is shown for each GPU";
 }
 
-TEST(Monitor, TheVerdictIsToldOnceAndALostGpuAfterThreeReadings) {
+TEST(Monitor, ReportsVerdictsOnceAndALostGpuAfterThreeReadings) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   const auto lost = [&](std::int64_t second) {
     return Take(monitor, second,
@@ -96,7 +96,7 @@ TEST(Monitor, UsageIsTheTimeMeanAndTheEnergySpent) {
   EXPECT_TRUE(monitor.CloseUsage(base::FromMs(3000)).empty());
 }
 
-TEST(Monitor, ACounterOfEnergyThatBeginsAnewTakesNothingBack) {
+TEST(Monitor, ARestartedEnergyCounterSubtractsNothing) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   Take(monitor, 0, At(0, 0, 0.0, 1'000'000));
   Take(monitor, 1, At(1, 0, 0.0, 1'000'060));
@@ -157,7 +157,7 @@ TEST(Monitor, TimeWithoutReadingsBelongsToNoRowOfUsage) {
   EXPECT_DOUBLE_EQ(rows[1].energy_j, 50);
 }
 
-TEST(Monitor, UsageKeepsPeaksAndDramActivityWhereTheyAreTold) {
+TEST(Monitor, UsageKeepsReportedPeaksAndDramActivity) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   const auto busy = [](std::int64_t second, std::int64_t used_mib, double sm,
                        std::optional<double> dram) {
@@ -239,7 +239,7 @@ std::vector<std::string> Drains(const std::vector<core::Event>& events) {
 }
 const core::GpuIndex kFirst{0};
 
-TEST(MonitorHealth, AFaultOfTheDeviceClosesItOnceBeforeItsSampleIsTold) {
+TEST(MonitorHealth, AFaultClosesTheGpuOnceBeforeItsSample) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {31}))), Words{}) << "a program's own fault";
   const std::vector<core::Event> events = Take(monitor, 2, WithXids(2, {79}));
@@ -283,7 +283,7 @@ TEST(MonitorHealth, AGpuThatWasLostAndCameBackStartsAfresh) {
       << "one error does not mean it was lost";
 }
 
-TEST(MonitorHealth, ToldOnlyIsAnAlertAndNoDrain) {
+TEST(MonitorHealth, WithoutDrainAFaultIsOnlyAnAlert) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.health = {.drain = false}});
   EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {79}))), Words{});
   EXPECT_EQ(monitor.Alerts(kFirst),
@@ -352,7 +352,7 @@ TEST(Monitor, ADeviceKnownFromBeforeIsUsedAsSoonAsItAnswers) {
 
 // ---- alerts ----
 
-TEST(MonitorAlerts, MemoryOfNobodyForAWholeWindowIsToldUntilItFalls) {
+TEST(MonitorAlerts, ReportsUnattributedMemoryAfterAWholeWindow) {
   Monitor monitor({Device("GPU-a")},
                   MonitorOptions{.window = base::Duration(10'000), .unattributed_mib = 2'000});
   const auto alerts = [&](std::int64_t second, std::int64_t used_mib) {
@@ -381,7 +381,7 @@ TEST(MonitorAlerts, AGapIsNoTimeInWhichMemoryWasHeld) {
   EXPECT_TRUE(monitor.Alerts(kFirst).empty());
 }
 
-TEST(Monitor, TheWindowTellsMeanP95AndAFasterMean) {
+TEST(Monitor, TheWindowHasMeanP95AndAFasterMean) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.ewma = base::Duration(5'000)});
   for (int second = 0; second <= 20; ++second)
     Take(monitor, second, At(second, 0, second > 10 ? 1.0 : 0.0, 0));

@@ -114,7 +114,7 @@ TEST_F(SamplerTest, TheGpusAreTakenOnceAndThenReadAgainAndAgain) {
   EXPECT_EQ(sampler.driver_trouble(), "");
 }
 
-TEST_F(SamplerTest, ADriverThatComesLateIsFoundAndOneThatGoesIsLookedForAnew) {
+TEST_F(SamplerTest, FindsALateDriverAndLooksAgainForALostOne) {
   driver_->Set(Mood::kGone);
   const Sampler& sampler = Open();
   Until([&] { return !silent_.empty(); });
@@ -193,7 +193,7 @@ TEST_F(SamplerTest, AGpuThatIsNotThereIsNotReplacedByAnother) {
   EXPECT_EQ(sampler.driver_trouble(), "daemon.gpus names 7, which the driver does not list");
 }
 
-TEST_F(SamplerTest, ADriverThatHangsIsToldAndGoesOnWhenItComesBack) {
+TEST_F(SamplerTest, ReportsADriverThatHangsAndContinuesWhenItReturns) {
   options_.probe_timeout = base::Duration(20);
   const Sampler& sampler = Open();
   Until([&] { return !rounds_.empty(); });

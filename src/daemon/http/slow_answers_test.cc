@@ -60,7 +60,7 @@ TEST_F(SlowAnswersTest, ReportsAreMadeOneAfterAnotherAndNoMoreThanSoManyWait) {
   EXPECT_EQ(kept_.at(1)->body, "second");
 }
 
-TEST_F(SlowAnswersTest, AReportThatNobodyWantsAnyMoreHearsOfIt) {
+TEST_F(SlowAnswersTest, NotifiesAReportThatIsNoLongerWanted) {
   Open({});
   std::promise<void> begun;
   bool ended = false;

@@ -95,7 +95,7 @@ TEST_F(SnapshotAnswersTest, AUsersQuestionsAreAnsweredOneAfterAnotherBesideThose
   EXPECT_THAT(begun_, ElementsAre("hangs", "other", "page"));
 }
 
-TEST_F(SnapshotAnswersTest, ACopyThatHangsOrDiesIsToldAndHoldsUpNobody) {
+TEST_F(SnapshotAnswersTest, ACopyThatHangsOrDiesIsReportedAndDelaysNoOthers) {
   Open({.at_once = 1, .waiting = 4, .limit = std::chrono::milliseconds(500)});
   Ask(1, "hangs", Hangs());
   Ask(1, "dies", []() -> Answer {

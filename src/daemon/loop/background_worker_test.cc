@@ -46,7 +46,7 @@ TEST_F(BackgroundWorkerTest, JobsWaitUntilAThreadCanBeCreated) {
   EXPECT_GT(refused, 3);
 }
 
-TEST(Worker, WithoutAThreadItsEndWaitsForNobody) {
+TEST(Worker, WithoutAThreadDestructionDoesNotWait) {
   Worker worker([](std::function<void()>) -> std::thread {
     throw std::system_error(EAGAIN, std::generic_category());
   });
@@ -97,7 +97,7 @@ TEST_F(BackgroundWorkerTest, ALateAnswerIsKnownToBeLate) {
   EXPECT_FALSE(*in_time);
 }
 
-TEST_F(BackgroundWorkerTest, AStuckJobKeepsNobodyFromEnding) {
+TEST_F(BackgroundWorkerTest, AStuckJobDoesNotKeepTheProcessFromEnding) {
   auto gate = std::make_shared<std::promise<void>>();
   auto left = std::make_shared<std::promise<void>>();
   auto begun = std::make_shared<std::promise<void>>();

@@ -13,7 +13,7 @@
 namespace carma::daemon {
 namespace {
 
-TEST(BootMark, ANewStartOfTheMachineIsToldOnce) {
+TEST(BootMark, ReportsANewStartOfTheMachineOnce) {
   std::string dir = ::testing::TempDir() + "carma-boot-XXXXXX";
   ASSERT_NE(::mkdtemp(dir.data()), nullptr);
   EXPECT_FALSE(MarkBoot(dir, "first")) << "there is no earlier mark";
@@ -24,7 +24,7 @@ TEST(BootMark, ANewStartOfTheMachineIsToldOnce) {
   std::filesystem::remove_all(dir);
 }
 
-TEST(MachineStart, ChangesWithWhoManagesServices) {
+TEST(MachineStart, ChangesWithTheServiceManager) {
   const std::string system = MachineStart();
   EXPECT_THAT(system, ::testing::HasSubstr(base::BootId()));
   EXPECT_EQ(MachineStart(), system);

@@ -55,7 +55,7 @@ TEST_F(CompletionWaitersTest, TheLimitCallsOnlyItsOwn) {
   EXPECT_EQ(ends_->waiting(), 0U);
 }
 
-TEST_F(CompletionWaitersTest, ALimitThatStrikesWithTheEndCallsNobodyTwice) {
+TEST_F(CompletionWaitersTest, ALimitThatEndsWithTheTaskDoesNotCallTwice) {
   Await(kTask, kAtOnce, 'a');
   ends_->Ended(kTask);
   RunWhatIsDue();

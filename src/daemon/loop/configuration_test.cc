@@ -117,7 +117,7 @@ TEST_F(ConfigurationTest, AMistakeChangesNothingUntilItIsMended) {
   EXPECT_EQ(configuration_->trouble(), "");
 }
 
-TEST_F(ConfigurationTest, AGroupThatIsRemovedAdmitsNobody) {
+TEST_F(ConfigurationTest, ARemovedGroupAdmitsNoUser) {
   Write("daemon.allow_groups = ['nogroup_x']\n");
   configuration_->ReadAgain();
   Until([&] { return !configuration_->unknown_groups().empty(); });

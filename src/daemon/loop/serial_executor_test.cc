@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(SerialExecutor, TheNextBeginsWhenNobodyHoldsTheOneBefore) {
+TEST(SerialExecutor, TheNextCallBeginsWhenNoHoldIsLeft) {
   const auto line = std::make_shared<SerialExecutor>();
   std::vector<int> begun;
   SerialExecutor::Hold held;

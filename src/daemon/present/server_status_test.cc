@@ -78,7 +78,7 @@ TEST_F(ServerStatusTest, AGpuThatIsConfiguredButMissingIsATrouble) {
   EXPECT_THAT(PresentStatus(Serving()).troubles, ElementsAre(missing_gpus_));
 }
 
-TEST_F(ServerStatusTest, ASilentDriverIsToldOnceNotOfEveryGpu) {
+TEST_F(ServerStatusTest, ReportsASilentDriverOnceForAllGpus) {
   monitor_->DriverSilent({ErrorCode::kUnavailable, "it does not answer"});
   EXPECT_EQ(PresentStatus(Serving()).troubles.size(), 2U);
   driver_trouble_ = "it does not answer";

@@ -27,7 +27,7 @@ class WaitingJobsTest : public SlurmProgramsFixture {
   int looks_ = 0;
 };
 
-TEST_F(WaitingJobsTest, AreToldWhyAndOnWhichOfSlurmsNodes) {
+TEST_F(WaitingJobsTest, ShowTheReasonAndTheSlurmNode) {
   WriteComment("(null)");
   const auto watched = Watch();
   ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));

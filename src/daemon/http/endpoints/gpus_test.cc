@@ -67,7 +67,7 @@ TEST_F(GpusTest, ADeadlineThatHasLongPassedIsRefused) {
       << "the caller's clock may be slow";
 }
 
-TEST_F(GpusTest, TheLogSaysUntilWhenOneMustBeEmptyAndWhyTasksAreAsked) {
+TEST_F(GpusTest, LogsDeadlinesAndWhyTasksAreAsked) {
   Start(Submit());
   const std::string soon = fmt::format(R"({{"by_ms":{}}})", base::ToMs(clock_.Now()) + 60'000);
   ::testing::internal::CaptureStderr();

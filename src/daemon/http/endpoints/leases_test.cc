@@ -126,7 +126,7 @@ std::string StepOf(std::uint32_t uid, const std::string& step = "batch") {
   return text;
 }
 
-TEST_F(LeasesTest, RootAsksForAStepOfSomebodysJob) {
+TEST_F(LeasesTest, RootMayRequestALeaseForAnotherUsersStep) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root to act as a user";
   me_ = {::getuid(), ::getgid(), "root", true};
   const Heard made = Make(StepOf(54'321));

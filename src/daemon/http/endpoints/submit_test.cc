@@ -285,14 +285,14 @@ TEST_F(SubmitTest, ACheckAnswersWhenAllEstimatesAreThereAndChangesNothing) {
   EXPECT_FALSE(store_->Get(core::TaskId{1}));
 }
 
-TEST_F(SubmitTest, ACheckSaysWhatCanNeverRun) {
+TEST_F(SubmitTest, ADryRunReportsTasksThatCanNeverRun) {
   Check({{"spec", SpecJson()}});
   take_({Found(0, core::Estimate{99'000, "given", std::nullopt})});
   EXPECT_EQ(last_heard_->status, 409);
   EXPECT_THAT(last_heard_->Message(), HasSubstr("task 'train' can never run here: "));
 }
 
-TEST_F(SubmitTest, ACheckLooksAtDependencies) {
+TEST_F(SubmitTest, ADryRunChecksDependencies) {
   const core::TaskId waiting = SubmitHeld();
   const core::TaskId failed = EndpointTest::Submit();
   Start(failed);
@@ -339,7 +339,7 @@ TEST_F(SubmitTest, WarnsAboutADependencyThatCanNeverBeMet) {
   EXPECT_FALSE(Submit({{"spec", spec}}).body.contains("warnings"));
 }
 
-TEST_F(SubmitTest, ACheckSaysThatAPredictionIsLargerThanEveryGpu) {
+TEST_F(SubmitTest, ADryRunWarnsOfAPredictionLargerThanEveryGpu) {
   Check({{"spec", SpecJson()}});
   take_({Found(0, core::Estimate{6'000, "transformer", 99'000})});
   EXPECT_EQ(last_heard_->status, 200) << "a prediction may be wrong";

@@ -117,7 +117,7 @@ TEST_F(TasksTest, AListHasOneClassOrAccount) {
   }
 }
 
-TEST_F(TasksTest, PagesInTheOrderOfTurnsHoldEverybodyOnceThoughTheLineMoves) {
+TEST_F(TasksTest, PagesInQueueOrderContainEachTaskOnce) {
   Submit(OnAllGpus());  // has them
   SubmitHeld();
   constexpr int kWaiting = 2'500;
@@ -214,7 +214,7 @@ TEST_F(TasksTest, AListShowsWhatHasNotEndedUnlessAsked) {
             1U);
 }
 
-TEST_F(TasksTest, AListThatIsAskedForWronglySaysWhatWasExpected) {
+TEST_F(TasksTest, AnInvalidListReportsWhatWasExpected) {
   const struct {
     Query query;
     const char* message;
@@ -369,7 +369,7 @@ TEST_F(TasksTest, ManyAreChangedAtOnceEachForItself) {
   EXPECT_EQ(heard.body.at("refused")[1].at("code"), "not_found");
 }
 
-TEST_F(TasksTest, AChangeOfManyThatIsAskedForWronglyChangesNothing) {
+TEST_F(TasksTest, AnInvalidChangeOfManyTasksChangesNothing) {
   SubmitHeld();
   std::string too_many = R"({"verb":"cancel","tasks":[1)";
   for (std::size_t i = 0; i < api::kMostChanges; ++i) too_many += ",1";
@@ -550,7 +550,7 @@ TEST_F(TasksTest, AnEditToADependencyThatCanNeverBeMetIsRefused) {
   EXPECT_EQ(edit("afternotok").status, 200);
 }
 
-TEST_F(TasksTest, ARunningTaskSaysWhenItsTurnEnds) {
+TEST_F(TasksTest, ShowsWhenTheTimeSliceOfARunningTaskEnds) {
   EngineOptions options;
   options.state_dir = state_dir_;
   options.policy.slots.length = std::chrono::hours(12);
@@ -564,7 +564,7 @@ TEST_F(TasksTest, ARunningTaskSaysWhenItsTurnEnds) {
   EXPECT_EQ(shown().at("turn_ends_ms"), base::ToMs(started + std::chrono::hours(12)));
 }
 
-TEST_F(TasksTest, TheLogSaysWhyATaskWasEndedAndThatARunningOneWasFound) {
+TEST_F(TasksTest, LogsWhyATaskWasEndedAndThatARunningOneWasFound) {
   const core::TaskId id = Submit();
   ::testing::internal::CaptureStderr();
   Start(id);

@@ -39,7 +39,7 @@ TEST_F(TokensEndpointTest, AreMadeShownAndRevokedByTheirUser) {
   EXPECT_FALSE(tokens_->Find(text));
 }
 
-TEST_F(TokensEndpointTest, AnAdministratorSeesAndRevokesEverybodys) {
+TEST_F(TokensEndpointTest, AdministratorsSeeAndRevokeAllTokens) {
   const Heard made = Asked(&MakeToken, kAda);
   EXPECT_EQ(Asked(&ListTokens, kEve, "", "", {{"all", "1"}}).status, 403);
   EXPECT_EQ(Asked(&ListTokens, kRoot, "", "", {{"all", "1"}}).body.at("tokens").size(), 1U);
