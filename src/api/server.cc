@@ -33,12 +33,12 @@ namespace http = boost::beast::http;
 using Protocol = asio::generic::stream_protocol;  // Unix and TCP sockets in one instantiation
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 
-// Time limits for a whole header, a whole body, and taking the answer, also for clients that keep
-// sending slowly.
+// Time limits for receiving a whole header or body and for sending the answer, however slowly a
+// client keeps sending.
 constexpr std::chrono::seconds kHeaderTimeout{60};
 constexpr std::chrono::seconds kBodyTimeout{60};
 constexpr std::chrono::seconds kWriteTimeout{60};
-// So that one user cannot take all connections.
+// Limited so that one user cannot take all connections.
 constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
 // For root and the daemon's user, whom others must not shut out.
 constexpr std::size_t kReservedConnections = 64;
@@ -141,7 +141,7 @@ Response ParseFailure(const beast::error_code& error) {
 // One connection: reads a request, hands it to the handler, writes the answer, and repeats.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // counted_as: the user in Hub::per_user.
+  // counted_as: the user whose connections it counts for (Hub::per_user).
   Session(Protocol::socket socket, Hub* hub, std::optional<Peer> peer,
           std::optional<std::uint32_t> counted_as)
       : stream_(std::move(socket)), hub_(hub), peer_(peer), counted_as_(counted_as) {}
@@ -366,7 +366,7 @@ class BeastServer : public Server {
     for (const std::unique_ptr<Door>& door : doors_) door->acceptor.close(ignored);
     for (auto& [raw, session] : hub_.sessions) session->Abandon();
     struct stat now {};
-    // Another daemon may have replaced the socket meanwhile.
+    // Another daemon may have replaced the socket.
     if (!place_.path.empty() && ::lstat(place_.path.c_str(), &now) == 0 &&
         now.st_ino == place_.bound.st_ino && now.st_dev == place_.bound.st_dev) {
       ::unlink(place_.path.c_str());
@@ -418,7 +418,8 @@ class BeastServer : public Server {
   void Admit(Protocol::socket socket) {
     const std::optional<Peer> peer = hub_.tcp ? std::nullopt : PeerOf(socket.native_handle());
     if (!hub_.tcp && !peer) return;  // no identity, no service
-    // Twice the limit, so that the refusals themselves do not pile up.
+    // Beyond twice the limit, connections are closed without an answer, so that refusals do not
+    // pile up.
     if (hub_.sessions.size() >= 2 * kMaxConnections) return;
     const std::optional<std::uint32_t> user =
         peer ? std::optional(peer->uid) : LoopbackOwner(socket.native_handle());

@@ -51,7 +51,7 @@ struct EngineServices {
   std::function<bool(core::TaskId)> holds_job = nullptr;  // LeaseServices
   std::function<bool(core::TaskId)> leaves = nullptr;     // LeaseServices
   AnswerAside from_snapshot = AnswerAtOnce;
-  // As FairTurns::Ask: for calls that take the loop for milliseconds. Null: they run at once.
+  // Like FairTurns::Ask, for calls that take the loop for milliseconds. Null: they run at once.
   std::function<void(std::optional<std::uint32_t> user, std::function<void()> work)> in_turn =
       nullptr;
 };

@@ -37,7 +37,7 @@ struct OpenFile {
   off_t size = 0;
 };
 
-// Not a pipe or a terminal, where a read could wait for ever.
+// Opens regular files only: a read from a pipe or a terminal could wait for ever.
 Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn())
     return Denied(path + ": the system does not let carmad read it with the user's rights");
@@ -57,8 +57,8 @@ ThreadRights::ThreadRights(const task::UserInfo& user)
   if (!needed_) return;
   own_groups_.resize(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
   ::getgroups(static_cast<int>(own_groups_.size()), own_groups_.data());
-  // The user last, because with some security modules a process without root's file rights cannot
-  // change its groups any more.
+  // The user id is set last, because with some security modules a process without root's file
+  // rights cannot change its groups any more.
   worn_ = SetThreadGroups(user.groups) && SetFileGroup(user.gid) && SetFileUser(user.uid);
 }
 

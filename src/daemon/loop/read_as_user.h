@@ -31,8 +31,8 @@ class ThreadRights {
 };
 
 // The whole regular file, at most max_bytes. May block as long as the file system does, but not on
-// a pipe or a terminal. Errors: kNotFound, kDenied, kInvalid ("path: expected …") for what is no
-// regular file or too large, kIo.
+// a pipe or a terminal. Errors: kNotFound, kDenied, kIo, kInvalid ("path: expected …") if it is no
+// regular file or too large.
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes);
 
@@ -42,7 +42,7 @@ struct FileEnd {
   std::int64_t from = 0;  // where it begins in the file
   std::int64_t size = 0;  // of the file
 };
-// At most max_bytes of it. Blocks and fails as ReadAs, but a large file is no mistake.
+// At most max_bytes of it. Blocks and fails like ReadAs, but a large file is no error.
 Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
                           std::size_t max_bytes);
 

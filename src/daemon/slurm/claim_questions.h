@@ -17,7 +17,7 @@ class ClaimQuestions {
  public:
   ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs);
 
-  // GiB on each node; empty: unknown. Called on the loop.
+  // Called on the loop with the job's claim, in GiB on each node; empty: unknown.
   using Take = std::function<void(std::optional<std::int64_t>)>;
   void Ask(std::uint64_t job, Take call);
 

@@ -25,7 +25,7 @@ TEST_F(ClaimQuestionsTest, TellsWhatAJobClaims) {
   EXPECT_FALSE(claim);
 }
 
-TEST_F(ClaimQuestionsTest, WhoAsksWhileOthersDoSharesTheNextQuestion) {
+TEST_F(ClaimQuestionsTest, RequestsDuringACallShareTheNextOne) {
   WriteProgram(
       "squeue",
       "#!/bin/sh\necho $5 >> DIR/looks\n"

@@ -27,7 +27,7 @@ class WaitingJobsTest : public SlurmProgramsFixture {
   int looks_ = 0;
 };
 
-TEST_F(WaitingJobsTest, AreToldWhyAndOnWhichOfSlurmsNodes) {
+TEST_F(WaitingJobsTest, ShowTheReasonAndTheSlurmNode) {
   WriteComment("(null)");
   const auto watched = Watch();
   ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
@@ -35,7 +35,7 @@ TEST_F(WaitingJobsTest, AreToldWhyAndOnWhichOfSlurmsNodes) {
             "update JobId=10_3 AdminComment=carma: waits on gpu07 for GPUs: (WarmUp) a\n");
 }
 
-TEST_F(WaitingJobsTest, WhatAPersonHasWrittenStays) {
+TEST_F(WaitingJobsTest, KeepsCommentsByPeople) {
   WriteComment("ada: mine");
   const auto watched = Watch();
   ASSERT_TRUE(RunUntil([&] { return looks_ > 3; }));

@@ -30,9 +30,9 @@ struct LeaseServices {
 
 // Takes {"spec": description, "request": a unique name, "pid": N}, like a submission of one task;
 // without pid: the calling process. Answers 201 once it is durable; if repeated within a day, the
-// same with 200. Root and the daemon's user may add "owner" and "key" (task::LeaseKey): then pid is
-// the step's keeper (task/lease), the same key and pid give the same lease, and a step shares the
-// lease of its job's script.
+// same answer with 200. Root and the daemon's user may add "owner" and "key" (task::LeaseKey): then
+// pid is the step's keeper (task/lease), the same key and pid give the same lease, and a step
+// shares the lease of its job's script.
 Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
                        const api::Responder& reply);
 // Unfinished leases. ?job=: for steps of that job.

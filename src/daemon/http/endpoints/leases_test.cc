@@ -79,7 +79,7 @@ TEST_F(LeasesTest, WaitIsGrantedIsAdoptedAndEnds) {
   const Heard adopted = Ask(Services(), &AdoptLease, Mine("1", ""));
   ASSERT_EQ(adopted.status, 200) << adopted.body.dump();
   EXPECT_THAT(adopted.body.at("environment").at("CUDA_VISIBLE_DEVICES"), HasSubstr("GPU-"));
-  EXPECT_EQ(Show("1").body.at("state"), "adopted") << "before the books say so";
+  EXPECT_EQ(Show("1").body.at("state"), "adopted") << "even before the store has it";
   EXPECT_EQ(Ask(Services(), &ListLeases, Asking({})).body.at("leases").size(), 1U);
   engine_->PollLauncher();
   engine_->Turn();
@@ -87,7 +87,7 @@ TEST_F(LeasesTest, WaitIsGrantedIsAdoptedAndEnds) {
   EXPECT_EQ(Ask(Services(), &EndLease, Mine("1", R"({"exit_code":3})")).status, 200);
   ASSERT_TRUE(leases_->Leases().empty());
   EXPECT_EQ(Ask(Services(), &ListLeases, Asking({})).body.at("leases").size(), 1U)
-      << "not before the books tell its end";
+      << "listed until its end is stored";
   engine_->PollLauncher();
   engine_->Turn();
   EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kFailed);
@@ -126,8 +126,8 @@ std::string StepOf(std::uint32_t uid, const std::string& step = "batch") {
   return text;
 }
 
-TEST_F(LeasesTest, RootAsksForAStepOfSomebodysJob) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs root to play a user";
+TEST_F(LeasesTest, RootMayRequestALeaseForAnotherUsersStep) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root to act as a user";
   me_ = {::getuid(), ::getgid(), "root", true};
   const Heard made = Make(StepOf(54'321));
   ASSERT_EQ(made.status, 201) << made.body.dump();
@@ -173,14 +173,14 @@ TEST_F(LeasesTest, AStepOfAJobSharesWhatItsScriptHas) {
 TEST_F(LeasesTest, OnlyRootAsksForOthers) {
   me_ = {54'321, 54'321, "stranger", false};
   EXPECT_EQ(Make(StepOf(::getuid())).status, 403) << "forged";
-  EXPECT_EQ(Make(StepOf(54'321)).status, 403) << "for himself as well";
+  EXPECT_EQ(Make(StepOf(54'321)).status, 403) << "even for the caller's own user";
   me_ = {::getuid(), ::getgid(), "root", true};
   EXPECT_EQ(Make(R"(,"owner":{"uid":1,"gid":1})").status, 400) << "without a key";
   EXPECT_EQ(Make(StepOf(1, "a b")).status, 400);
   EXPECT_EQ(Make("", R"(,"lease_key":"bed 1 0 0 0")").status, 400);
 }
 
-TEST_F(LeasesTest, WhoWaitsIsAnsweredOnceItIsGranted) {
+TEST_F(LeasesTest, AnswersWaitingCallersOnceTheLeaseIsGranted) {
   ASSERT_EQ(Make("", R"(,"held":true)").status, 201);
   Settle();
   const auto answered = std::make_shared<bool>(false);
@@ -194,7 +194,7 @@ TEST_F(LeasesTest, WhoWaitsIsAnsweredOnceItIsGranted) {
   EXPECT_TRUE(*answered);
 }
 
-TEST_F(LeasesTest, WhatIsNobodysBusinessOrMakesNoSenseIsRefused) {
+TEST_F(LeasesTest, RefusesStrangersAndInvalidRequests) {
   ASSERT_EQ(Make().status, 201);
   const Caller stranger{54'321, 54'321, "stranger", false};
   EXPECT_EQ(Ask(Services(), &AdoptLease, By(stranger, "1")).status, 403);
@@ -204,7 +204,7 @@ TEST_F(LeasesTest, WhatIsNobodysBusinessOrMakesNoSenseIsRefused) {
   EXPECT_EQ(Make(R"(,"pid":4194000)").status, 409);
   EXPECT_EQ(Make(R"(,"pid":0)").status, 400);
   if (::getuid() == 0) {
-    EXPECT_EQ(Make(R"(,"pid":1)").status, 409) << "everything lives below it";
+    EXPECT_EQ(Make(R"(,"pid":1)").status, 409) << "every process is below it";
   }
   EXPECT_EQ(Make("", R"(,"array_index":3)").status, 400);
   EXPECT_EQ(Make(R"(,"other":1)").status, 400);

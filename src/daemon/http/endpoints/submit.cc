@@ -25,8 +25,8 @@ namespace {
 using base::Json;
 
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Limit on all descriptions of one submission, because a small body may expand to very much. Once
-// for memory (common parts counted once) and once as written (each with all parts).
+// Limits on all descriptions of one submission, because a small body may expand to very much: in
+// memory (common parts counted once) and as written (each with all parts).
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostWritten = std::size_t{4} << 30;
 // Smaller bodies are read on the loop; larger ones, or more tasks, would delay other calls.
@@ -62,7 +62,7 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
   Result<task::TaskSpec> shared;
   if (common != nullptr) shared = task::CommonFromJson(*common, "/common");
   if (!shared) return std::unexpected(shared.error());
-  // Stored once; checked with the first task that uses it.
+  // The common environment is stored once and checked with the first task that uses it.
   TaskList::Environment environment;
   std::vector<task::TaskSpec> specs;
   std::vector<bool> shares;
@@ -90,7 +90,7 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
 Result<TaskList> ReadArray(const Json& spec, const Json* array) {
   task::TaskSpec each = CARMA_TRY(task::SpecFromJson(spec, "/spec"));
   if (array == nullptr) return TaskList({std::move(each)});
-  // Each becomes a separate task, all with one environment.
+  // Each index becomes a separate task; all share one environment.
   task::TaskSpec bare = each;
   bare.environment.clear();
   CARMA_TRY(CheckBytes(array->size(), DescriptionBytes(bare), DescriptionBytes(each)));
@@ -249,7 +249,7 @@ Answer Checked(const Check& check) {
 
 void CheckTasks(const SubmitServices& services, const Caller& caller, const TaskList& tasks,
                 const api::Responder& reply) {
-  // Shared by the parts in which the estimates come.
+  // Shared by the callbacks, because the estimates arrive in parts.
   auto check =
       std::make_shared<Check>(Check{services, {}, tasks.size(), caller.uid, caller.user, {}, 0});
   for (std::size_t i = 0; i < std::min(tasks.size(), kMostChecked); ++i)
@@ -268,7 +268,7 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
     check->services.from_snapshot(
         check->uid,
         [check]() -> Result<MakeAnswer> {
-          // The copy has no store.
+          // A forked copy has no store.
           for (task::TaskSpec& spec : check->specs)
             CARMA_TRY(FillKnownEnds(check->services.engine.store(), spec.dependencies));
           return [check] { return Checked(*check); };
@@ -277,7 +277,7 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
   });
 }
 
-// owner: the tasks' owner, if not the caller.
+// owner: the tasks' owner, if that is not the caller.
 Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
                                  std::vector<std::string> warnings, const api::Responder& reply) {
   return [caller, owner, warnings = std::move(warnings), reply](const Result<Submitted>& done) {
@@ -306,7 +306,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   spec.dependencies.clear();
   spec.begin.reset();
   spec.held = false;
-  // This time there is no `carma run` client.
+  // The new task has no `carma run` client.
   if (spec.attach && spec.stdout_path == "/dev/null") spec.stdout_path.clear();
   spec.attach.reset();
   spec.terminal = false;
@@ -386,7 +386,7 @@ std::vector<std::string> SubmitWarnings(const Engine& engine, const TaskList& ta
   if (serve && engine.scheduler().config().sharing != core::SharingMethod::kMps) {
     warnings.emplace_back(
         "--serve: this server does not use MPS, so the task has no priority over its neighbours; "
-        "its --max-slowdown holds");
+        "its --max-slowdown applies");
   }
   return warnings;
 }

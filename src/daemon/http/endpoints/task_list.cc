@@ -26,7 +26,8 @@ constexpr std::size_t kShownBytes = 1'000;
 constexpr std::size_t kMostRows = 1'000;
 // Tasks checked per answer in queue order; a page with few rows may still have a next one.
 constexpr std::size_t kMostLooks = 1'000;
-// Less work than a copy of the process: rows without an expected start, and tasks of a queue.
+// Up to these numbers a list is less work than a copy of the process: rows without an expected
+// start, and tasks of a queue.
 constexpr std::size_t kFewRows = 100;
 constexpr std::size_t kShortQueue = 20'000;
 
@@ -81,8 +82,8 @@ Result<ListAsked> QueryFilter(const Call& call) {
   return asked;
 }
 
-// The part of the filter that can be checked without the store. user: the task's, which the request
-// does not have.
+// The part of the filter that can be checked without the store. user: the name of the task's user,
+// which the request does not contain.
 bool IsWanted(const store::TaskFilter& filter, const core::TaskRequest& request,
               const std::string& user) {
   return (!filter.user || user == *filter.user) &&
@@ -133,7 +134,7 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
-// Requested states of tasks that only the store has: finished ones and those being accepted.
+// The requested states whose tasks only the store has: finished ones and those being accepted.
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
   return store::StatesWhere([&](core::TaskState state) {
     const bool wanted =
@@ -178,7 +179,7 @@ Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& fi
   return Unit{};
 }
 
-// Queued tasks in the order when the list was begun, then all others by number.
+// Queued tasks in the order of the time when the list was begun, then all others by number.
 Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
                         std::shared_ptr<const ToldLine> line) {
   const core::Scheduler& scheduler = services.engine.scheduler();
@@ -247,7 +248,7 @@ Answer ListOf(const TaskServices& services, const Page& page) {
   return JsonAnswer({{"tasks", std::move(tasks)}, {"next", std::move(next)}});
 }
 
-// read: the rows, on the loop.
+// read: returns the rows; called on the loop.
 void AnswerWithList(const TaskServices& services, std::optional<std::uint32_t> uid,
                     const store::TaskFilter& filter, const std::function<Result<Page>()>& read,
                     const api::Responder& reply) {
@@ -259,7 +260,7 @@ void AnswerWithList(const TaskServices& services, std::optional<std::uint32_t> u
   few ? AnswerAtOnce(uid, prepare, reply) : services.from_snapshot(uid, prepare, reply);
 }
 
-// Tasks without GPUs are last.
+// All queued tasks in order; those without GPUs come last.
 std::vector<core::TaskId> LineNow(const core::Scheduler& scheduler) {
   core::TasksInLine line = scheduler.InLine(SIZE_MAX);
   line.with_gpus.insert(line.with_gpus.end(), line.without_gpus.begin(), line.without_gpus.end());
