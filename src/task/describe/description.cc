@@ -70,7 +70,7 @@ Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
   if (draft.wrap && file_or_command) return Invalid("--wrap is a command itself: give no other");
   if (!draft.wrap && !file_or_command)
     return Invalid("nothing to run: give a script, -- COMMAND, or --wrap");
-  // The task would be named after it.
+  // The task would have an empty name.
   if (!spec.command.empty() && spec.command.front().empty())
     return Invalid("nothing to run: the first word of the command is empty");
   if (draft.wrap) {

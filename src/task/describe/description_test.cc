@@ -278,10 +278,10 @@ TEST(Description, GpusAreChosenByTypeSizeAndName) {
   EXPECT_EQ(typed.gpu_memory_min_mib, 40 * 1024);
   EXPECT_EQ(typed.not_on_gpus, std::vector<std::string>{"0"});
   EXPECT_EQ(One({{"gpus", "a100:2"}, {"gpus", "4"}}).gpu_type, std::nullopt)
-      << "the later word is all of it";
+      << "the later value replaces all of the earlier one";
   EXPECT_EQ(One({{"gpu-type", "a100"}, {"gpus", "4"}}).gpu_type, "a100");
   EXPECT_EQ(One({{"gpu-type", "a100"}, {"gpu-type", "any"}}).gpu_type, std::nullopt);
-  EXPECT_EQ(One({{"gpu", "2,3,2"}}).gpus, 2) << "all that are named";
+  EXPECT_EQ(One({{"gpu", "2,3,2"}}).gpus, 2) << "as many as are named";
   EXPECT_EQ(One({{"gpu", "2,3"}, {"gpus", "1"}}).gpus, 1) << "one of them";
   EXPECT_TRUE(One({{"linked", ""}, {"gpus", "2"}}).linked_gpus);
 }

@@ -16,7 +16,8 @@
 namespace carma::task {
 namespace {
 
-// Stores one value; on error the draft stays as it was. Errors say what was expected, not where.
+// Stores one value; on error the draft stays as it was. Errors name the expected value, but not the
+// option.
 using Setter = Result<Unit> (*)(Draft&, std::string_view value);
 
 // A member of the specification or of the draft itself.
@@ -74,7 +75,7 @@ Result<Unit> SetGpuCount(Draft& draft, Result<GpuCount> count) {
   if (!count->counted) return Unit{};
   draft.spec.gpus = count->gpus;
   draft.gpus_counted = true;
-  // A new "2" replaces all of an earlier "a100:1", the type too.
+  // A later "2" replaces all of an earlier "a100:1", including the type.
   if (count->type || draft.type_with_count) draft.spec.gpu_type = count->type;
   draft.type_with_count = count->type.has_value();
   return Unit{};
