@@ -31,12 +31,12 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kKillAgain{1};
-// How often a process is checked for which no descriptor is left.
+// How often a process is checked if no descriptor was left for it.
 constexpr std::chrono::milliseconds kLook{200};
 // The command's start is first checked after this, then after twice as long, up to kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
-// In LauncherPoll the key of the others; a lease's processes have its number.
+// LauncherPoll's key for the tasks that are not leases; the processes of a lease have its number.
 constexpr std::uint64_t kOthers = 0;
 
 ShimEvent EventOf(ShimEventKind kind, core::TaskId id, int attempt) {
@@ -346,7 +346,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (book_.Find(id) == nullptr) return;
     Lease& lease = *book_.Find(id);
     NoteGone(id, lease);
-    // Each is looked at once: one that ends between two looks would be missed for ever.
+    // Each is checked only once: one that ended between two checks would be missed for ever.
     const auto gone = std::ranges::stable_partition(
         lease.members, [](const LeaseMember& each) { return Alive(each.process); });
     if (gone.begin() != lease.members.begin()) {

@@ -59,7 +59,7 @@ class LeaseLauncher : public Launcher {
     std::function<void(core::TaskId, const base::ProcessId&)> joined = nullptr;
   };
 
-  // others: starts all tasks that are no leases. Errors: the system's.
+  // others: starts all tasks that are not leases. Errors: the system's.
   static Result<std::unique_ptr<LeaseLauncher>> Make(std::unique_ptr<Launcher> others,
                                                      Options options);
   virtual void Listen(Listener listener) = 0;

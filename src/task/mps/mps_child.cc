@@ -28,7 +28,7 @@ constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
 // Opens a folder in which only we can replace a file by another.
 Result<UniqueFd> OpenBase(const std::string& dir) {
-  // Every user must be able to reach the own folder below it.
+  // Every user must be able to reach their own folder below it.
   const bool root = ::geteuid() == 0;
   CARMA_TRY(base::MakeDirs(dir, root ? 0755 : 0700));
   UniqueFd fd(::open(dir.c_str(), kFolderFlags));

@@ -39,10 +39,10 @@ constexpr milliseconds kAfterKill{500};
 // How long after its start a control daemon may take to lock. A caller past its deadline does not
 // wait long (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
-// Time between two questions, because each takes a process and some lines in the control daemon's
+// Time between two queries, because each starts a process and adds lines to the control daemon's
 // log.
 constexpr int kAskAgainMs = 100;
-// The control daemon passes on what a server printed when it ended.
+// How long to wait for the last messages of a server, which the control daemon passes on.
 constexpr milliseconds kLastWords{300};
 // The time that a control daemon gets to end when it no longer answers.
 constexpr milliseconds kUnaskedEnd{2'000};
@@ -83,7 +83,7 @@ Result<MpsServer> NotActive(const MpsServer& server) {
   return Unavailable("the MPS server did not start in time");
 }
 
-// Waits until these processes are gone, also if they are not our children. False: not in time.
+// Waits until these processes are gone, even if they are not our children. False: not in time.
 bool AwaitEnds(const std::vector<base::ProcessId>& processes, Deadline deadline) {
   for (const base::ProcessId& process : processes) {
     const UniqueFd fd = base::OpenPidfd(process.pid);
@@ -137,8 +137,8 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
   return Run({}, command + "\n", deadline);
 }
 
-// A control daemon that did not answer may have left its session before that was killed, and take
-// its lock only later.
+// A control daemon that did not answer in time may have left its starter's session before the
+// starter was killed, and take its lock only afterwards.
 void MpsControl::EndLate() const {
   const Deadline patience = Clock::now() + kLockTaken;
   while (!Daemon() && MsUntil(patience) > 0) ::poll(nullptr, 0, kLookAgainMs);

@@ -55,7 +55,7 @@ class MpsLogs {
 };
 
 // Removes the pipe directory of a server whose daemon has ended, with the daemon's files but
-// without the logs. If it has other files, these and the folder stay.
+// without the logs. If it contains other files, they and the folder stay.
 void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id);
 
 }  // namespace carma::task

@@ -44,7 +44,8 @@ TEST(MpsServers, OfAllUsersHaveANameAndAFolderOfTheirOwn) {
   const MpsServerId one{1000, 100, "GPU-0"}, shared = SharedMpsServer("GPU-0");
   EXPECT_EQ(MpsServerName(one), "GPU-0");
   EXPECT_EQ(MpsServerNamed(1000, 100, "GPU-0"), one);
-  EXPECT_EQ(MpsServerNamed(1000, 100, MpsServerName(shared)), shared) << "root's, not the user's";
+  EXPECT_EQ(MpsServerNamed(1000, 100, MpsServerName(shared)), shared)
+      << "the shared server belongs to root";
   EXPECT_EQ(shared.uid, 0U);
   EXPECT_EQ(MpsPipeDir("/m", shared), "/m/shared/GPU0");
   EXPECT_NE(MpsPipeDir("/m", shared), MpsPipeDir("/m", {0, 0, "GPU-0"}));
@@ -64,9 +65,10 @@ TEST(MpsEnvironment, SaysTheFoldersAndOnlyTheLimitsThatThereAre) {
   EXPECT_EQ(environment.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), "0=6144M");
   EXPECT_EQ(environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "30");
   EXPECT_EQ(environment.at("CUDA_MPS_SM_PARTITION"), "GPU-0/Dx4");
-  EXPECT_EQ(environment.at("CUDA_MPS_CLIENT_PRIORITY"), "0") << "normal, the highest there is";
+  EXPECT_EQ(environment.at("CUDA_MPS_CLIENT_PRIORITY"), "0") << "normal is the highest priority";
   EXPECT_TRUE(MpsLimitHolds("GPU-0"));
-  EXPECT_FALSE(MpsLimitHolds("GPU-0,GPU-1")) << "CUDA drops a list in a process that sees one GPU";
+  EXPECT_FALSE(MpsLimitHolds("GPU-0,GPU-1"))
+      << "CUDA ignores a list in a process that sees one GPU";
   EXPECT_THAT(WithoutMpsEnvironment(), ElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/dev/null")));
 }
 
@@ -272,7 +274,7 @@ TEST_F(MpsControlTest, EndsClients) {
               HasSubstr("Invalid process 4713!"));
 }
 
-TEST_F(MpsControlTest, WhateverItDoesThereIsASentence) {
+TEST_F(MpsControlTest, ReportsEveryFailureInASentence) {
   MpsControl missing({fake_.setup.shim_path, "/no/such/control", fake_.setup.dir, {}}, fake_.id);
   EXPECT_THAT(missing.Ready(Soon()).error().message, HasSubstr("no program /no/such/control"));
   MpsControl nowhere({fake_.setup.shim_path, "no-such-control", fake_.setup.dir, {}}, fake_.id);
@@ -328,7 +330,7 @@ TEST_F(MpsControlTest, AServerWhoseStateCannotBeAskedIsReadyWhenTheLogSaysSo) {
   const auto server = Control().Ready(Soon());
   ASSERT_TRUE(server) << server.error().message;
   EXPECT_EQ(server->state, MpsServerState::kUnknown);
-  EXPECT_TRUE(Control().Ready(Soon())) << "one that runs already";
+  EXPECT_TRUE(Control().Ready(Soon())) << "the server is already running";
   Control().Quit(Soon());
   fake_.Write("/ready", "Startup");
   constexpr auto kLimit = std::chrono::seconds(1);
@@ -379,7 +381,7 @@ TEST_F(MpsControlTest, ALockOfAnotherUserIsNoDaemonOfThisOne) {
   EXPECT_EQ(MpsLogs(fake_.setup.dir, other).Mark().control, 0) << "no link is followed";
 }
 
-// A daemon logs several lines for each question.
+// A daemon logs several lines for each query.
 TEST_F(MpsControlTest, TheLogsDoNotGrowForEver) {
   ASSERT_TRUE(Control().Ready(Soon()));
   const std::string log = fake_.Logs() + "/control.log";

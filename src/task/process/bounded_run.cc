@@ -18,7 +18,7 @@
 namespace carma::task {
 namespace {
 
-// The time for a killed program to end.
+// The time that a killed program gets to end.
 constexpr int kAfterKillMs = 500;
 
 std::string Beginning(const base::UniqueFd& file, std::size_t most) {

@@ -141,7 +141,7 @@ bool HasRate(string_view line) {
   return HasWord(line, "lr") || HasWord(line, "learning_rate") || HasWord(line, "learning rate");
 }
 
-// True for ",000" that no further digit follows.
+// True for ",000" if no further digit follows.
 bool ThousandsAt(string_view text, std::size_t at) {
   if (at + 4 > text.size() || text[at] != ',') return false;
   const bool digits = IsDigit(text[at + 1]) && IsDigit(text[at + 2]) && IsDigit(text[at + 3]);
