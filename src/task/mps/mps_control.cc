@@ -42,7 +42,8 @@ constexpr milliseconds kLockTaken{200};
 // Time between two queries, because each starts a process and adds lines to the control daemon's
 // log.
 constexpr int kAskAgainMs = 100;
-// How long to wait for the last messages of a server, which the control daemon passes on.
+// How long to wait for the control daemon to log that a server has ended; the server's own log is
+// then complete.
 constexpr milliseconds kLastWords{300};
 // The time that a control daemon gets to end when it no longer answers.
 constexpr milliseconds kUnaskedEnd{2'000};

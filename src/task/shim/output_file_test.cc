@@ -82,7 +82,7 @@ TEST(OutputFile, MissingFoldersAreMade) {
   EXPECT_EQ(base::ReadFile(path, 100).value_or(""), "here\n");
 }
 
-TEST(OutputFile, WhatCannotBeOpenedSaysWhichAndWhy) {
+TEST(OutputFile, ReportsWhichFileCannotBeOpenedAndWhy) {
   const std::string path = "/proc/none/out";
   const Result<OutputFile> file = OutputFile::Open(path, false, {});
   ASSERT_FALSE(file);

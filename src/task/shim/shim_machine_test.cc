@@ -164,8 +164,8 @@ TEST_F(FullDiskTest, AReportThatCannotBeWrittenIsToldAndKeptUntilItCan) {
   ASSERT_EQ(::unlink((Dir() + "/exit.json.reserve").c_str()), 0);  // the reserve itself fails
   Fill(root_ + "/attempts/filler");
   Go();
-  EXPECT_EQ(NextExited().exit_code, 5) << "told through the pipe";
-  EXPECT_TRUE(base::Alive(shim)) << "it keeps the report for a daemon that did not hear it";
+  EXPECT_EQ(NextExited().exit_code, 5) << "reported through the pipe";
+  EXPECT_TRUE(base::Alive(shim)) << "it keeps the report for a daemon that missed it";
   ASSERT_EQ(::unlink((root_ + "/attempts/filler").c_str()), 0);
   ASSERT_TRUE(Gone(shim));
   Restart();

@@ -23,9 +23,11 @@
 namespace carma::task {
 namespace {
 
-// Between two rounds of KILL: a process that was being forked may have escaped the round before.
+// Time between two rounds of KILL: a process that was being forked may have escaped the previous
+// one.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
-// At most, if processes do not end: each round reads every process of the machine.
+// The longest time between two rounds if processes do not end: each round reads every process of
+// the machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 // When a machine or an allocation ends, each process gets a signal, in any order. So a task that
 // died of such a signal may not have ended by itself.
@@ -151,7 +153,8 @@ void Supervisor::ReadSignals() {
     } else if (number == LimitSignal()) {
       ChangeLimits();
     } else {
-      // A task that had ended by itself keeps its own exit status, although the system ends us now.
+      // A task that had ended by itself keeps its own exit status, even if the system is now ending
+      // us.
       if (number != StopSignal() && (!status_ || SteadyNs() < same_signal_until_ns_))
         report_.lost = true;
       same_signal_until_ns_ = 0;

@@ -212,8 +212,8 @@ bool IsPointer(std::string_view line) {
   return line.starts_with("Search for `cuda");
 }
 
-// The last line that says so. A line that only points to an explanation counts if there is no
-// other.
+// The last line for which `says` is true. A line that only points to an explanation counts if there
+// is no other.
 template <class Says>
 std::optional<std::size_t> LastThat(const std::vector<std::string_view>& lines, Says says) {
   std::optional<std::size_t> pointer;

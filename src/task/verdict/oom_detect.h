@@ -37,7 +37,7 @@ struct ExitEvidence {
   bool neighbour_blamed = false;  // another task of that server was held responsible
 };
 
-// The last line that says "out of GPU memory", printable, or empty: PyTorch, TensorFlow, JAX, CUDA,
+// The last line about a lack of GPU memory, printable, or empty: PyTorch, TensorFlow, JAX, CUDA,
 // cuBLAS/cuDNN forms of docs/use/tasks.md. Only the last 16 KiB and 200 lines are read: the program
 // survived anything earlier. TensorFlow's harmless warnings are returned too; ClassifyExit weighs
 // them.
