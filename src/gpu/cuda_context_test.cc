@@ -155,11 +155,11 @@ TEST_F(CudaContext, EveryFailureIsOneSentence) {
   }
 }
 
-TEST_F(CudaContext, WhatTheDriverSaysAtTheEndDoesNotMatter) {
+TEST_F(CudaContext, IgnoresErrorsAfterTheMeasurement) {
   Set("CARMA_FAKE_CUDA", "crash=cuDevicePrimaryCtxRelease_v2");
   EXPECT_TRUE(Measure());
   Set("CARMA_FAKE_CUDA", "fail=cuDeviceGetPCIBusId:1");
-  EXPECT_TRUE(Measure()) << "the address is only a check";
+  EXPECT_TRUE(Measure()) << "the address is only used for a check";
 }
 
 TEST_F(CudaContext, LibrariesThatAreNoneOrLackFunctions) {
@@ -237,7 +237,7 @@ TEST_F(CudaContext, IsNotMadeWhereItWouldDisturb) {
     probe_.seen = 0;
     EXPECT_FALSE(MeasureContext(probe_, 0, info, {.holder = {CARMA_CONTEXT_HOLDER}}));
     EXPECT_EQ(probe_.seen, 0);
-    EXPECT_EQ(Log(), "") << "no context was tried";
+    EXPECT_EQ(Log(), "") << "no attempt to create a context";
   }
   EXPECT_THAT(ContextObstacle(info_, NotFound("lost")), HasSubstr("lost"));
 }

@@ -31,7 +31,7 @@ TEST_F(MigMode, OnlyChangesThatWaitForAResetAreTold) {
                           PendingMigMode{.uuid = "GPU-2", .on = true}));
   EXPECT_EQ(nvml_->users, 0) << "NVML was shut down again";
   nvml_->gpus[2].mig_pending = nvml::kNoValue32;
-  EXPECT_EQ(AskPendingMigModes(CARMA_FAKE_NVML).size(), 1u) << "no mode that there is";
+  EXPECT_EQ(AskPendingMigModes(CARMA_FAKE_NVML).size(), 1u) << "an invalid mode is left out";
 }
 
 TEST_F(MigMode, NothingIsToldWhereNothingCanBeAsked) {

@@ -48,7 +48,8 @@ struct NvmlDevice {
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 
-// After the driver was reloaded, when old handles are invalid. Errors: as above.
+// Gets new handles after the driver was reloaded, which makes the old ones invalid. Errors: as
+// above.
 Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices);
 
 struct MemoryUse {

@@ -99,7 +99,7 @@ TEST_F(SteadyProbeTest, OneInTroubleIsWholeAgain) {
   EXPECT_EQ((*probe_->Devices())[1], kB);
   driver_->list[1] = {.uuid = "GPU-b", .trouble = {"lost"}};
   const DeviceInfo later = (*probe_->Devices())[1];
-  EXPECT_EQ(later.total_mib, kB.total_mib) << "what was known is kept";
+  EXPECT_EQ(later.total_mib, kB.total_mib) << "the known facts are kept";
   EXPECT_EQ(later.trouble.text, "lost");
 }
 
