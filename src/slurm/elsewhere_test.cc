@@ -58,9 +58,9 @@ TEST(Elsewhere, ANodeWithRoomIsFoundForIt) {
     return NodeFor(job, ReadNodes(here + others)).value_or("");
   };
   const Job job = Waiting();
-  EXPECT_EQ(found("", job), "") << "its own node is no other";
+  EXPECT_EQ(found("", job), "") << "its own node does not count";
   EXPECT_EQ(found(Line("n1", "IDLE", 0), job), "n1");
-  EXPECT_EQ(found(Line("n1", "MIXED", 58), job), "n1") << "half of it is counted then";
+  EXPECT_EQ(found(Line("n1", "MIXED", 58), job), "n1") << "then half of it is allocated";
   EXPECT_EQ(found(Line("n1", "MIXED", 59), job), "");
   EXPECT_EQ(found(Line("n1", "MIXED", 100) + Line("n2", "MIXED", 8), job), "n2");
   for (const char* state :
@@ -68,7 +68,7 @@ TEST(Elsewhere, ANodeWithRoomIsFoundForIt) {
     EXPECT_EQ(found(Line("n1", state, 0), job), "") << state;
   Job large = job;
   large.carma_gib = 156;
-  EXPECT_EQ(found(Line("n1", "IDLE", 0), large), "n1") << "it has the node for itself";
+  EXPECT_EQ(found(Line("n1", "IDLE", 0), large), "n1") << "it is alone on the node";
   EXPECT_EQ(found(Line("n1", "MIXED", 1), large), "");
   Job other = job;
   other.partition = "small";

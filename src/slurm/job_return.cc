@@ -140,8 +140,8 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
 
 JobReturn After(JobReturn back, ReturnStep done) {
   back.refusals = 0;
-  // The claim of the job can be read, its comment cannot: until this is certain, the claim is
-  // raised again.
+  // The job's claim can be read, but its comment cannot: until this step is known to be done, the
+  // claim is raised again.
   if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
   return back;
 }
@@ -164,7 +164,7 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   const std::int64_t next_mib =
       run.most_mib > 0 ? std::min(run.wanted_mib, run.most_mib) : run.wanted_mib;
   const std::int64_t all_mib = next_mib * std::max(1, run.gpus);
-  // Rounded down at the most that the GPUs have, otherwise up.
+  // Rounded down if the claim is all of the GPUs' memory, otherwise up.
   back.claim_gib = next_mib == run.most_mib ? std::max<std::int64_t>(1, all_mib / kMibPerGib)
                                             : (all_mib + kMibPerGib - 1) / kMibPerGib;
   back.comment = fmt::format("carma: out of GPU memory on {} ({} to {})", kNodePlace,

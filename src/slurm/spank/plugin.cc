@@ -1,11 +1,12 @@
 // spank_carma.so: the GPUs of a Slurm job step are those that the node's carmad gives it.
 //
 //   srun, sbatch, salloc   the options are read and checked
-//   slurmstepd, as root    asks for a lease, once for each step; says at the end how it went
+//   slurmstepd, as root    asks for a lease, once for each step; reports at the end how it went
 //   a task, as the user    waits for the lease, where scancel reaches it, and adopts it
 //
 // A step without options is left alone, except in a job whose script has a lease: such steps share
-// that. A step that asked and got none fails, with the reason on its standard error.
+// that lease. A step that asked for a lease and got none fails, with the reason on its standard
+// error.
 extern "C" {
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
@@ -279,7 +280,7 @@ std::string LastWords(std::uint32_t task) {
 }
 
 // Since 24.11 slurmstepd handles signals, and its child keeps these handlers until it starts its
-// program: scancel would not end one that waits, and scontrol suspend not stop it.
+// program: scancel would not end a child that waits, and scontrol suspend would not stop it.
 void RestoreSignals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGTSTP})
     ::signal(number, SIG_DFL);
@@ -306,7 +307,8 @@ std::string AwaitGrant(const Carmad& carmad) {
       return now.trouble;
     } else {
       ::poll(nullptr, 0, 1000);
-      // The time of a job that was suspended meanwhile does not count.
+      // At most one polling period counts, because the job may have been suspended since the
+      // request.
       away_ms += std::min<std::int64_t>(MonotonicMs() - asked, kPollS * 1000);
     }
     if (arguments.wait_min > 0 && MonotonicMs() - started >= arguments.wait_min * 60'000)
