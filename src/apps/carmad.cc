@@ -249,8 +249,8 @@ int Run(int argc, char** argv) {
 // tasks go on, and the service manager starts the next daemon.
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
-  // malloc_trim does not return the end of the arenas that threads get: ten megabytes, after a
-  // batch of many tasks.
+  // malloc_trim does not return the free end of the arenas of threads: ten megabytes after a batch
+  // of many tasks.
   ::mallopt(M_ARENA_MAX, 1);
   try {
     return Run(argc, argv);

@@ -25,7 +25,7 @@ TEST(Window, TimeWeightedMeanOverItsLength) {
       {"a single sample is used directly", {{5, 0.7}}, 5, 0.7},
       {"the first sample only marks the start", {{0, 1.0}, {10, 0.2}}, 0, 0.2},
       {"longer spans weigh more", {{0, {}}, {10, 0.2}, {40, 0.6}}, 0, 0.5},
-      {"older parts than the window are cut off", {{0, 0.0}, {50, 1.0}, {100, 0.5}}, 40, 7.0 / 12},
+      {"parts older than the window are cut off", {{0, 0.0}, {50, 1.0}, {100, 0.5}}, 40, 7.0 / 12},
       {"a sample without a value empties the mean", {{0, 0.1}, {10, {}}, {20, 0.3}}, 0, {}},
       {"a gap is forgotten once it is older than the window",
        {{0, 0.1}, {10, {}}, {80, 0.3}},

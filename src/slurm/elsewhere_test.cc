@@ -93,13 +93,13 @@ TEST(Elsewhere, SomeJobsStay) {
   const Case cases[] = {
       {"batch scripts", [](Job& job) { job.batch = false; }},
       {"--no-requeue", [](Job& job) { job.requeue = false; }},
-      {"does not run", [](Job& job) { job.state = "SUSPENDED"; }},
+      {"is not running", [](Job& job) { job.state = "SUSPENDED"; }},
       {"several nodes", [](Job& job) { job.nodes = 2; }},
       {"several nodes or parts", [](Job& job) { job.name = "10+1"; }},
       {"certain nodes", [](Job& job) { job.asked_nodes = "n0"; }},
       {"reservation", [](Job& job) { job.reservation = "course"; }},
-      {"not only its GPU memory", [](Job& job) { job.other_gres = true; }},
-      {"not only its GPU memory", [](Job& job) { job.carma_gib = 0; }},
+      {"gres/carma alone", [](Job& job) { job.other_gres = true; }},
+      {"gres/carma alone", [](Job& job) { job.carma_gib = 0; }},
       {"restarted before", [](Job& job) { job.restarts = 2; }},
   };
   for (const Case& each : cases) {

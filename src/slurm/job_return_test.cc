@@ -259,7 +259,7 @@ TEST_F(JobElsewhere, ItExcludesItsNodeAndIsWatchedUntilSlurmForgetsIt) {
   EXPECT_EQ(job.carma_gib, 10);
   EXPECT_EQ(Step(), "release");
   EXPECT_EQ(Step(), "");
-  EXPECT_EQ(last.what, What::kWatch) << "watched while it may be requeued";
+  EXPECT_EQ(last.what, What::kWatch) << "it waits until its old credential has expired";
   Runs("n1");
   EXPECT_EQ(Step(true), "");
   EXPECT_EQ(last.what, What::kWatch) << "the excluded nodes of a running job cannot be changed";

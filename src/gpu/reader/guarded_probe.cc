@@ -91,7 +91,7 @@ void GuardedProbe::Take(ReaderListing listing) {
       places_.push_back({number, i});
       continue;
     }
-    // A GPU in trouble is one device in this list, even if it was divided before.
+    // A GPU that was left out has one entry in the listing, even if it was divided before.
     const auto before = known_.find(number);
     const std::vector<DeviceInfo>& as_known =
         before != known_.end() ? before->second : told[number];

@@ -332,7 +332,7 @@ constexpr std::array kRows{
          "run in a container: IMAGE by podman, docker or apptainer, or TOOL:IMAGE", false},
         SetReadable<&TaskSpec::container, ParseContainer>},
     Row{{"container-mount", 0, "DIR",
-         "also mount DIR[:DIR_THERE][:ro], beside home and working directory; repeatable", false},
+         "mount DIR[:DIR_THERE][:ro] as well as home and working directory; repeatable", false},
         AddContainerMount},
     Row{{"dependency", 'd', "LIST", "afterok:ID[:ID…], afterany:ID, afternotok:ID", true},
         SetParsed<&TaskSpec::dependencies, ParseDependencies>},
