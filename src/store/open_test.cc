@@ -161,7 +161,7 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
         << c.name;
   }
   Write(sound);
-  EXPECT_TRUE(Store::Open(dir_)) << "the sound file is still taken";
+  EXPECT_TRUE(Store::Open(dir_)) << "the undamaged file is still accepted";
 }
 
 TEST_F(StoreRefusal, ALinkInPlaceOfTheFile) {
@@ -314,7 +314,7 @@ TEST(StateLock, ASecondDaemonIsToldThePidOfTheFirst) {
     EXPECT_EQ(second.error().code, ErrorCode::kConflict);
     EXPECT_THAT(second.error().message, HasSubstr("pid " + std::to_string(::getpid())));
   }
-  EXPECT_TRUE(Store::Open(dir)) << "the lock goes with its holder";
+  EXPECT_TRUE(Store::Open(dir)) << "the lock ends with its holder";
   std::filesystem::remove_all(pattern);
 }
 

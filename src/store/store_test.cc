@@ -270,7 +270,7 @@ TEST_F(StoreTest, ListFiltersAndPages) {
        {.newest_first = false, .limit = 3, .before = TaskId{5}, .account = "vision"},
        {6, 7, 8}},
       {"one class and name", {.name = "three", .qos = "background"}, {12}},
-      {"the usual class, which few name", {.limit = 2, .qos = "normal"}, {9, 8}},
+      {"the default class, which few tasks name", {.limit = 2, .qos = "normal"}, {9, 8}},
       {"one user, oldest first", {.user = "bob", .newest_first = false}, {7, 8, 9, 10, 11, 12}},
       {"nothing wanted", {.limit = 0}, {}},
       {"everything wanted",
@@ -503,7 +503,7 @@ TEST_F(StoreTest, ASubmissionThatWasCutShortIsTakenBackAndItsNumbersAreGone) {
   EXPECT_THAT(Ids({}), IsEmpty());
   EXPECT_TRUE(store_->Counts()->empty());
   EXPECT_EQ(store_->Arrivals().value(), std::vector{TaskId{1}});
-  EXPECT_TRUE(store_->Unfinished()->empty()) << "what is taken back must not begin before";
+  EXPECT_TRUE(store_->Unfinished()->empty()) << "tasks that are taken back must not start";
   Batch([&] { EXPECT_EQ(store_->DropArrival(TaskId{1}, 2), false); });
   EXPECT_THAT(Ids({}), IsEmpty());
   Batch([&] { EXPECT_EQ(store_->DropArrival(TaskId{1}, 2), true); });
