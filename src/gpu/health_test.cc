@@ -110,8 +110,7 @@ TEST(Health, ConditionsHoldUntilTheyAreNoMoreTold) {
 
 TEST(Health, OnlyNewErrorsOfMemoryCount) {
   Health health({});
-  EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 5})), IsEmpty())
-      << "the errors are older than the first reading";
+  EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 5})), IsEmpty()) << "from before the start";
   EXPECT_EQ(health.Take(Tells({.ecc_uncorrected = 7})), "new uncorrectable memory errors: 2");
   health.Acknowledge();
   EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 7})), IsEmpty());

@@ -27,10 +27,7 @@ TEST(Window, TimeWeightedMeanOverItsLength) {
       {"longer spans weigh more", {{0, {}}, {10, 0.2}, {40, 0.6}}, 0, 0.5},
       {"parts older than the window are cut off", {{0, 0.0}, {50, 1.0}, {100, 0.5}}, 40, 7.0 / 12},
       {"a sample without a value empties the mean", {{0, 0.1}, {10, {}}, {20, 0.3}}, 0, {}},
-      {"a gap is forgotten once it is older than the window",
-       {{0, 0.1}, {10, {}}, {80, 0.3}},
-       20,
-       0.3},
+      {"a gap outside the window is forgotten", {{0, 0.1}, {10, {}}, {80, 0.3}}, 20, 0.3},
       {"late samples are ignored", {{10, 0.1}, {20, 0.4}, {15, 0.9}, {20, 0.9}}, 10, 0.4},
   };
   for (const Case& c : cases) {

@@ -153,8 +153,7 @@ TEST_F(ApplyTest, ARecordOfATaskThatWasPrunedMeanwhileIsLeftOut) {
   Batch batch;
   batch.events.push_back({.kind = EventKind::kState, .task = kTask, .what = "running"});
   batch.records[core::TaskId{99}] = {};
-  EXPECT_TRUE(store_->Apply(batch, Durability::kNow))
-      << "otherwise nothing could be written any more";
+  EXPECT_TRUE(store_->Apply(batch, Durability::kNow)) << "else no batch could be stored";
   EXPECT_EQ(store_->Events(kTask, {}, 10)->size(), 1U);
 }
 

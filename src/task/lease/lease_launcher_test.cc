@@ -220,8 +220,7 @@ TEST_F(LeaseLauncherTest, IsGrantedAdoptedAndEndsWithItsProcess) {
 TEST_F(LeaseLauncherTest, OneProcessAloneAdoptsIt) {
   Stranger first, second;
   launcher_->Start(Order(first.process()));
-  ASSERT_TRUE(launcher_->AdoptLease(kTask, second.process()))
-      << "another process of the owner may adopt it";
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, second.process())) << "it has the same owner";
   const auto refused = launcher_->AdoptLease(kTask, first.process());
   EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
   EXPECT_THAT(refused.error().message, HasSubstr("was adopted by process"));
@@ -628,7 +627,7 @@ TEST_F(LeaseLauncherTest, AKeeperThatFoundNoDaemonHasLeftWord) {
   launcher_->Adopt(Known(true));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
   Poll();
-  EXPECT_THAT(events_, IsEmpty()) << "the report is from another lease's keeper";
+  EXPECT_THAT(events_, IsEmpty()) << "the report is not from its keeper";
   leave(keeper.process().process.pid);
   keeper.End();
   const ShimEvent exited = Next();

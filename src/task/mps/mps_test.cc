@@ -44,8 +44,7 @@ TEST(MpsServers, OfAllUsersHaveANameAndAFolderOfTheirOwn) {
   const MpsServerId one{1000, 100, "GPU-0"}, shared = SharedMpsServer("GPU-0");
   EXPECT_EQ(MpsServerName(one), "GPU-0");
   EXPECT_EQ(MpsServerNamed(1000, 100, "GPU-0"), one);
-  EXPECT_EQ(MpsServerNamed(1000, 100, MpsServerName(shared)), shared)
-      << "the shared server belongs to root";
+  EXPECT_EQ(MpsServerNamed(1000, 100, MpsServerName(shared)), shared) << "it is root's";
   EXPECT_EQ(shared.uid, 0U);
   EXPECT_EQ(MpsPipeDir("/m", shared), "/m/shared/GPU0");
   EXPECT_NE(MpsPipeDir("/m", shared), MpsPipeDir("/m", {0, 0, "GPU-0"}));
@@ -67,8 +66,7 @@ TEST(MpsEnvironment, SaysTheFoldersAndOnlyTheLimitsThatThereAre) {
   EXPECT_EQ(environment.at("CUDA_MPS_SM_PARTITION"), "GPU-0/Dx4");
   EXPECT_EQ(environment.at("CUDA_MPS_CLIENT_PRIORITY"), "0") << "normal is the highest priority";
   EXPECT_TRUE(MpsLimitHolds("GPU-0"));
-  EXPECT_FALSE(MpsLimitHolds("GPU-0,GPU-1"))
-      << "CUDA ignores a list in a process that sees one GPU";
+  EXPECT_FALSE(MpsLimitHolds("GPU-0,GPU-1")) << "CUDA ignores a list if only one GPU is visible";
   EXPECT_THAT(WithoutMpsEnvironment(), ElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/dev/null")));
 }
 

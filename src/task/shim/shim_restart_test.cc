@@ -255,8 +255,7 @@ TEST_F(ShimRestartTest, AfterARebootTheAttemptIsLostAndNobodyIsKilled) {
   launcher_->Adopt({kTask, 1, Dir()});
   NextStarted();
   EXPECT_TRUE(NextExited().lost);
-  EXPECT_TRUE(base::Alive(started.process))
-      << "in this boot, that number belongs to another process";
+  EXPECT_TRUE(base::Alive(started.process)) << "that number is now another process's";
   ::kill(shim.pid, SIGTERM);
   EXPECT_TRUE(Gone(shim));
 }
