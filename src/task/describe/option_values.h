@@ -28,7 +28,7 @@ struct ArrayPlan {
   std::vector<std::int64_t> indices;  // ascending, each once
   std::optional<std::int64_t> limit;  // "%n"
 };
-// "0-15", "1,3,7-9", "0-15:4", each with "%n" at the end.
+// "0-15", "1,3,7-9", "0-15:4", each optionally followed by "%n".
 Result<ArrayPlan> ParseArray(std::string_view text);
 
 // "afterok:1:2,afterany:3,afternotok:4".

@@ -17,7 +17,7 @@ struct OptionInfo {
   std::string_view group = "Task";  // of the help
 };
 
-// Every option, in the order help shows them.
+// Every option, in the order of the help.
 std::span<const OptionInfo> SubmitOptions();
 // The option with this long name or letter, both without dashes; null: none.
 const OptionInfo* FindOption(std::string_view name_or_letter);

@@ -23,7 +23,7 @@
 
 namespace carma::task {
 
-// Limits on what a description may hold; all code that reads descriptions enforces them.
+// Limits on what a description may contain; all code that reads descriptions enforces them.
 inline constexpr std::size_t kMaxNameBytes = 256;
 inline constexpr std::size_t kMaxPathBytes = 4096;
 inline constexpr std::size_t kMaxArgBytes = 131'072;      // one argument or variable
@@ -258,10 +258,9 @@ struct PathWords {
 // Six letters and digits that identify the database of a carmad (from store::BooksId::id), for file
 // names; empty for an id that is no hexadecimal number.
 std::string BooksWord(std::string_view id);
-// "%j" and friends in an output path, as sbatch has them: %j %J task, %A array, %a index (0 outside
-// an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the books
-// of its carmad; "%3a" with zeros in front. A '/'
-// in name or user becomes '_', unknown letters stay as they are.
+// "%j" and the like in an output path, as in sbatch: %j %J task, %A array, %a index (0 outside an
+// array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the books of its carmad; "%3a"
+// with zeros in front. A '/' in name or user becomes '_'; unknown letters stay as they are.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
 // Whether all tasks of an array would write into one file.
 bool IsOnePathForAll(std::string_view pattern);

@@ -1,4 +1,4 @@
-// The leases of a launcher: which wait, are granted or adopted, and which processes have them.
+// The leases of a launcher, their states (waiting, granted, adopted) and their processes.
 #pragma once
 
 #include <sys/types.h>
@@ -48,7 +48,7 @@ class LeaseBook {
 };
 
 // Writes the new member to disk with earlier ones; a waiting lease keeps its keeper, if any.
-// Errors: kConflict: it has ended, too many; those of the disk.
+// Errors: kConflict: it has ended, or the lease has too many; errors of the disk.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
 // The environment variables for the process of a granted lease.

@@ -33,7 +33,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kKillAgain{1};
 // How often a process is checked if no descriptor was left for it.
 constexpr std::chrono::milliseconds kLook{200};
-// The command's start is first checked after this, then after twice as long, up to kLook.
+// Time until the first check whether the command has started; it doubles with each check, up to
+// kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
 // LauncherPoll's key for the tasks that are not leases; the processes of a lease have its number.
@@ -271,7 +272,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return !each.keeper && HasBegun(each.process) == true;
     };
     if (std::ranges::any_of(lease.members, has_begun)) return Begin(id, lease);
-    // This holds for any program name: Slurm's own prolog of a task may take long, and a process
+    // This applies to any program name: Slurm's own prolog of a task may take long, and a process
     // with that name must not hold GPUs without a limit.
     if (lease.begin_by && SteadyClock::now() >= *lease.begin_by) return Begin(id, lease);
     lease.look_at = SteadyClock::now() + lease.look_in;

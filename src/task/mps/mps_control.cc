@@ -36,7 +36,7 @@ constexpr const char* kCsv = "--format=csv,noheader";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
-// How long after its start a control daemon may take to lock. A caller past its deadline does not
+// How long a control daemon may take to lock after its start. A caller past its deadline does not
 // wait long (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
 // Time between two queries, because each starts a process and adds lines to the control daemon's
@@ -167,7 +167,7 @@ Result<Unit> MpsControl::Start(Deadline deadline, bool partitions) const {
   if (partitions && OffersPartitions(deadline)) words.emplace_back("-S");
   if (id_.shared) words.push_back(CARMA_TRY(MultiUserOption(deadline)));
   const Result<std::string> said = Run(words, "", deadline);
-  // It takes its lock before it listens, and -d returns once it listens.
+  // The daemon takes its lock before it listens, and -d returns once it listens.
   if (said && Daemon()) return Unit{};
   if (!said) {
     if (MsUntil(deadline) == 0) EndLate();

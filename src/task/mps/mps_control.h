@@ -48,11 +48,12 @@ class MpsControl {
   // is that user's process. Does not send it anything.
   std::optional<base::ProcessId> Daemon() const;
 
-  // Starts daemon and server if they do not run, and waits until the server takes clients. A server
-  // that ends during its start is noticed at once; the error has the cause from its log. Errors,
-  // each a sentence: kNotFound (no such program), kUnavailable (refused, ended, did not answer in
-  // time, the server is in a faulted state), kDenied, kIo. A server that does not become ready is
-  // ended. partitions: a daemon started by this call divides the SMs if the driver can do that.
+  // Starts daemon and server if they are not running, and waits until the server takes clients. A
+  // server that ends during its start is noticed at once; the error contains the cause from its
+  // log. Errors, each a sentence: kNotFound (no such program), kUnavailable (refused, ended, did
+  // not answer in time, the server is in a faulted state), kDenied, kIo. A server that does not
+  // become ready is ended. partitions: a daemon started by this call divides the SMs if the driver
+  // can do that.
   Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
   // Starts the daemon, queries it, and ends it again, without a server. The folder must be unused.
   // Errors: as Ready().

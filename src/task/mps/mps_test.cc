@@ -111,7 +111,8 @@ TEST(MpsAnswers, OfAServersStateAreUnderstoodOrAnError) {
   EXPECT_THAT(ParseMpsServerState("on fire").error().message, HasSubstr("'on fire'"));
 }
 
-// Both tables were seen: the first in NVIDIA's manual, the second in the output of its programs.
+// Both forms of the table exist: the first in NVIDIA's manual, the second in the output of its
+// programs.
 TEST(MpsAnswers, OfSmPartitionsAreUnderstoodOrAnError) {
   const std::string gpu = "GPU-74d43ed3-cdf7-e667-3644-bf5b4f46ed65";
   for (const char* text : {"GPU           Partition  free   used   free  used  clients\n"

@@ -52,7 +52,7 @@ struct CgroupControls {
   friend bool operator==(const CgroupControls&, const CgroupControls&) = default;
 };
 // Enables all available controllers of that place. This is impossible in a group with processes;
-// the one of kTasksUnit is moved away first.
+// the process of kTasksUnit is moved away first.
 CgroupControls EnableControls(const CgroupBase& base);
 
 // One task's group.

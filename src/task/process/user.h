@@ -35,7 +35,7 @@ Result<Unit> BecomeUser(const UserInfo& user);
 // Also only for such a child. A fork bomb must not use up the processes that the daemon and other
 // users need; 0: no limit.
 void LimitProcesses(std::int64_t most);
-// All signals have their default actions, and none is blocked.
+// Gives all signals their default actions and blocks none.
 void ResetSignals();
 
 // Accesses files with the user's rights instead of root's, in a process with a single thread. Only

@@ -166,7 +166,7 @@ void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
   }
 }
 
-// True for " done" and "] finished in 12 s" behind the counter of an epoch.
+// True for " done" and "] finished in 12 s" after the counter of an epoch.
 bool SaysFinished(string_view line, std::size_t at) {
   Scan scan{line, at};
   scan.SkipAny(" :,|->])[");

@@ -1,4 +1,4 @@
-// What scontrol, sbatch and scancel mean inside a task.
+// Implements scontrol, sbatch and scancel inside a task.
 #include "task/shim/slurm_calls.h"
 
 #include <fcntl.h>

@@ -264,8 +264,8 @@ void Supervisor::ChangeLimits() {
   if (!trouble.empty()) pump_.Note("the limit of its GPU memory could not be changed: " + trouble);
 }
 
-// A signal that ends processes also ends what srun has started, with a handler or without, as in
-// Slurm: the script wants to go on after its steps.
+// A signal that ends processes also ends what srun has started, with or without a handler, as in
+// Slurm: the script continues after its steps.
 int Supervisor::SignalHandlers(int number, bool spares_main) {
   const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
   rights_.DropPrivileges();
