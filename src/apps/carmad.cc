@@ -116,7 +116,7 @@ bool EndsWithParent(pid_t parent) {
   return ::prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && ::getppid() == parent;
 }
 
-// From now on standard error goes there: our log, and messages of libraries.
+// Sends standard error to this file: our log, and messages of libraries.
 Result<Unit> UseLog(const std::string& path) {
   const carma::base::UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));

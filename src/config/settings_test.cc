@@ -542,7 +542,7 @@ TEST_F(SettingsFiles, MissingHugeAndBrokenFilesAreRefused) {
   EXPECT_FALSE(Load({.files = {{dir_, false}}}));
 }
 
-// Such as a drop-in on a file system that is not mounted.
+// For example a link to a drop-in on a file system that is not mounted.
 TEST_F(SettingsFiles, ALinkThatLeadsNowhereIsNotAMissingFile) {
   const std::string link = dir_ + "/10-limits.toml", target = dir_ + "/site.toml";
   std::filesystem::create_symlink(target, link);

@@ -23,7 +23,7 @@ class DriverVersion : public ::testing::Test {
   void Load(const std::string& version) {
     ASSERT_TRUE(base::WriteFileAtomic(root_ + "/sys/module/nvidia/version", version + "\n"));
   }
-  // As packages do it: the old version's file is removed, and the link changes.
+  // The way packages do it: the old version's file is removed, and the link changes.
   void Install(const std::string& version) {
     std::filesystem::remove_all(Folder());
     std::filesystem::create_directories(Folder());

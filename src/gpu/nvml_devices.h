@@ -21,7 +21,7 @@ struct NvmlListing {
   std::function<void(std::uint32_t)> asking;  // called before the first query of each other one
 };
 
-// Where the NVLinks of a GPU lead to.
+// Where the NVLinks of a GPU lead.
 struct NvmlLinks {
   std::vector<std::string> pcis;  // addresses of other GPUs
   bool to_switch = false;         // connected with all others at a switch

@@ -351,7 +351,7 @@ CREATE TABLE booking (
 ) STRICT;
 )sql";
 
-// Slurm jobs that are being put back into Slurm's queue; each until that is done.
+// Slurm jobs that are being put back into Slurm's queue, each until that is done.
 constexpr std::string_view kVersion17 = R"sql(
 CREATE TABLE job_return (
   task INTEGER PRIMARY KEY,
