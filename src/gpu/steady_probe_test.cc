@@ -90,8 +90,8 @@ TEST_F(SteadyProbeTest, AGpuThatIsMissingIsLookedForNowAndThen) {
 }
 
 TEST_F(SteadyProbeTest, OneInTroubleIsWholeAgain) {
-  driver_->list[1] = {.uuid = "GPU-b", .trouble = {"its its memory is not reported"}};
-  EXPECT_EQ((*probe_->Devices())[1].trouble.text, "its its memory is not reported");
+  driver_->list[1] = {.uuid = "GPU-b", .trouble = {"its memory is not reported"}};
+  EXPECT_EQ((*probe_->Devices())[1].trouble.text, "its memory is not reported");
   EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
   driver_->list[1] = kB;
   now_ += kLookAgainSpan;

@@ -235,7 +235,7 @@ void AskForLease(spank_t spank) {
   if (!state->trouble.empty()) return;
   if (NodesOf(spank, state->step) > 1 && !wanted.exclusive) {
     state->trouble =
-        "a job of several nodes shares no GPUs: use --carma-exclusive, or one node (--nodes=1)";
+        "a job of several nodes cannot share GPUs: use --carma-exclusive, or one node (--nodes=1)";
     return;
   }
   if (!wanted.summary.empty())

@@ -48,7 +48,7 @@ class LeaseBook {
 };
 
 // Writes the new member to disk with earlier ones; a waiting lease keeps its keeper, if any.
-// Errors: kConflict: it has ended, or the lease has too many; errors of the disk.
+// Errors: kConflict: it has ended, or the lease has too many processes; errors of the disk.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
 // The environment variables for the process of a granted lease.
