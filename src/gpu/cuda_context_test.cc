@@ -141,8 +141,7 @@ TEST_F(CudaContext, EveryFailureIsOneSentence) {
       {"no device", "fail=cuDeviceGetCount:100", Kind::kRefused, 100, "(CUDA 100)"},
       {"a bad device", "fail=cuDeviceGet:101", Kind::kRefused, 101, "(CUDA 101)"},
       {"a crash", "crash=cuInit", Kind::kDied, 0, "signal 6"},
-      {"a crash while creating the context", "crash=cuDevicePrimaryCtxRetain", Kind::kDied, 0,
-       "signal 6"},
+      {"a crash of the driver", "crash=cuDevicePrimaryCtxRetain", Kind::kDied, 0, "signal 6"},
       {"a hang", "hang=cuDevicePrimaryCtxRetain", Kind::kHung, 0, "no context within 0.2 s"},
   };
   for (const auto& c : cases) {
