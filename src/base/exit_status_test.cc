@@ -47,7 +47,7 @@ struct Child {
   ProcessId id;
 };
 
-TEST(ExitStatus, OfAProcessWhoseParentHasNotAsked) {
+TEST(ExitStatus, OfAProcessThatIsNotReaped) {
   Child child([] { ::_exit(7); });
   EXPECT_EQ(ExitStatusOf(child.id, child.pidfd), std::nullopt) << "it runs";
   child.End();

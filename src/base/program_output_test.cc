@@ -5,7 +5,7 @@
 namespace carma::base {
 namespace {
 
-TEST(OutputOf, IsWhatAProgramSaysThatEndsWell) {
+TEST(OutputOf, IsTheOutputOfASuccessfulProgram) {
   EXPECT_EQ(OutputOf({"/bin/echo", "two words"}, 100), "two words\n");
   EXPECT_EQ(OutputOf({"/bin/sh", "-c", "echo told; exit 3"}, 100), "");
   EXPECT_EQ(OutputOf({"/bin/echo", "two words"}, 3), "") << "more output than allowed";

@@ -13,7 +13,7 @@
 namespace carma::base {
 namespace {
 
-TEST(TerminalOutput, OneThatNobodyReadsRefusesInsteadOfHoldingUp) {
+TEST(TerminalOutput, AnUnreadTerminalRefusesOutputInsteadOfBlocking) {
   int master = -1, slave = -1;
   ASSERT_EQ(::openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
   const UniqueFd reads(master), writes(slave), shells(::dup(slave));

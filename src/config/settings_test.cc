@@ -49,7 +49,7 @@ TEST(Settings, TheDefaultMapperBringsItsOwnValues) {
   EXPECT_EQ(s.state_dir, "/var/lib/carma");
 }
 
-TEST(Settings, ValuesOfTheMapperGiveWayToThoseThatSomebodySets) {
+TEST(Settings, ExplicitValuesReplaceThoseOfTheMapper) {
   const Loaded magm = FromText("[policy]\nmapper = \"magm\"\nmargin = \"1G\"");
   EXPECT_EQ(magm.settings.policy.sm_cap, 0.80) << "the dissertation's values";
   EXPECT_EQ(magm.settings.policy.floor_mib, 5 * 1024);
@@ -452,7 +452,7 @@ TEST(Settings, ThePublishedRulesAreTheSameUnderStreams) {
   EXPECT_EQ(PolicyFor(settings, core::SharingMethod::kStreams).sm_cap, 0.8);
 }
 
-TEST(Settings, PublishedReplacesTheRulesAndSaysSo) {
+TEST(Settings, PublishedReplacesTheRulesAndIsTheirOrigin) {
   const Loaded loaded = FromText("[policy]\npublished = \"thesis\"\nsm_cap = 0.75");
   EXPECT_EQ(loaded.settings.policy.pacing, core::Pacing::kThesis);
   EXPECT_EQ(loaded.settings.policy.sm_cap, 0.75);

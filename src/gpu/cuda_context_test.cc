@@ -88,14 +88,14 @@ class CudaContext : public ::testing::Test {
   ChildrenProbe probe_;
 };
 
-TEST_F(CudaContext, IsWhatTheDriverTellsOfTheProcess) {
+TEST_F(CudaContext, IsTheMemoryThatTheDriverReportsForTheProcess) {
   const auto cost = Measure();
   ASSERT_TRUE(cost) << cost.error().text;
   EXPECT_EQ(*cost, (ContextCost{.mib = 410, .of_process = true}));
   EXPECT_THAT(Log(), HasSubstr("released")) << "nothing is left on the GPU";
 }
 
-TEST_F(CudaContext, IsWhatTheGpuGrewByWhereNoProcessIsTold) {
+TEST_F(CudaContext, IsTheGrowthOfTheGpuIfNoProcessIsListed) {
   probe_.lists = false;
   EXPECT_EQ(Measure().value(), (ContextCost{.mib = 412, .of_process = false}));
   probe_.lists = true;
@@ -103,7 +103,7 @@ TEST_F(CudaContext, IsWhatTheGpuGrewByWhereNoProcessIsTold) {
   EXPECT_EQ(Measure().value(), (ContextCost{.mib = 412, .of_process = false}));
 }
 
-TEST_F(CudaContext, IsUnclearWhereSomebodyElseCame) {
+TEST_F(CudaContext, IsUnclearIfAnotherProcessStarted) {
   probe_.lists = false;
   probe_.stranger = true;
   const auto cost = Measure();
@@ -112,7 +112,7 @@ TEST_F(CudaContext, IsUnclearWhereSomebodyElseCame) {
   EXPECT_THAT(cost.error().text, HasSubstr("another process"));
 }
 
-TEST_F(CudaContext, SeesOneGpuAndJoinsNobodysServer) {
+TEST_F(CudaContext, SeesOneGpuAndUsesNoMpsServer) {
   Set("CUDA_VISIBLE_DEVICES", "3");
   Set("CUDA_MPS_PIPE_DIRECTORY", "/somebodys/mps");
   Set("CUDA_MODULE_LOADING", "EAGER");
@@ -162,7 +162,7 @@ TEST_F(CudaContext, IgnoresErrorsAfterTheMeasurement) {
   EXPECT_TRUE(Measure()) << "the address is only used for a check";
 }
 
-TEST_F(CudaContext, LibrariesThatAreNoneOrLackFunctions) {
+TEST_F(CudaContext, ReportsMissingLibrariesAndFunctions) {
   Set("LD_LIBRARY_PATH", CARMA_FAKE_CUDA_DIR "/without_contexts");
   const auto lacking = Measure();
   ASSERT_FALSE(lacking);
@@ -215,7 +215,8 @@ TEST_F(CudaContext, IsNotMadeWhereItWouldDisturb) {
   } cases[] = {
       {"idle", [](DeviceInfo&, Reading&) {}, ""},
       {"in use", [](DeviceInfo&, Reading& r) { r.processes = {{.pid = 1}}; }, "in use"},
-      {"nobody listed", [](DeviceInfo&, Reading& r) { r.used_mib = 9'000; }, "8.8G are used by"},
+      {"no listed process", [](DeviceInfo&, Reading& r) { r.used_mib = 9'000; },
+       "8.8G are used by"},
       {"unreadable", [](DeviceInfo& i, Reading&) { i.trouble = {"MIG without instances"}; },
        "MIG without"},
       {"exclusive",

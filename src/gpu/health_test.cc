@@ -68,7 +68,7 @@ TEST(Health, OnlyXidsOfTheDeviceStandInTheWay) {
   }
 }
 
-TEST(Health, ConditionsHoldUntilTheyAreNoMoreTold) {
+TEST(Health, ConditionsLastUntilTheyAreNoLongerReported) {
   const struct {
     const char* name;
     Condition ill, well;
@@ -104,7 +104,7 @@ TEST(Health, ConditionsHoldUntilTheyAreNoMoreTold) {
     health.Acknowledge();
     EXPECT_THAT(health.Take(Tells(c.ill)), IsEmpty()) << "acknowledged by a person";
     EXPECT_THAT(health.Take(Tells(c.well)), IsEmpty());
-    EXPECT_THAT(health.Take(Tells(c.ill)), HasSubstr(c.why)) << "it came anew";
+    EXPECT_THAT(health.Take(Tells(c.ill)), HasSubstr(c.why)) << "it came back";
   }
 }
 

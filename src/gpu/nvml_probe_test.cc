@@ -367,7 +367,7 @@ TEST_F(NvmlProbeTest, DecisiveValuesFailUnlessUnsupported) {
   }
 }
 
-TEST_F(NvmlProbeTest, NonsenseThatOnlyTellsIsAbsent) {
+TEST_F(NvmlProbeTest, InvalidInformativeValuesAreAbsent) {
   ASSERT_TRUE(probe_->Devices());
   FakeNvmlGpu& gpu = nvml_->gpus[1];
   gpu.gpm_metrics = {{3, std::nan("")}, {10, 4'000}, {20, -1}, {5, 100.4}};
@@ -414,7 +414,7 @@ TEST_F(NvmlProbeTest, StuckCountersAreNoIdleGpu) {
   EXPECT_TRUE(probe_->Read(0, now + std::chrono::seconds(1)));
 }
 
-TEST_F(NvmlProbeTest, VersionsAreTold) {
+TEST_F(NvmlProbeTest, ReportsVersions) {
   const auto versions = AskDriverVersions(CARMA_FAKE_NVML);
   ASSERT_TRUE(versions) << versions.error().message;
   EXPECT_EQ(versions->driver, "550.54.15");

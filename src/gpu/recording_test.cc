@@ -102,7 +102,7 @@ std::string TextOf(const Recording& recording) {
   return text;
 }
 
-TEST(Recording, SaysTheSameWhenItIsReadAgain) {
+TEST(Recording, IsTheSameWhenItIsReadAgain) {
   const Recording before = TwoGpus();
   const auto after = ParseRecording(TextOf(before));
   ASSERT_TRUE(after) << after.error().message;

@@ -103,7 +103,7 @@ TEST_F(SteadyProbeTest, OneInTroubleIsWholeAgain) {
   EXPECT_EQ(later.trouble.text, "lost");
 }
 
-TEST_F(SteadyProbeTest, OneThatWasLostIsSoughtByALibraryThatBeginsAnew) {
+TEST_F(SteadyProbeTest, LooksForALostGpuWithARestartedLibrary) {
   ASSERT_TRUE(probe_->Devices());
   EXPECT_EQ(Mark(1), 2);
   driver_->lost = 1;

@@ -331,7 +331,7 @@ TEST_F(JobElsewhere, AJobThatSlurmDoesNotLetExcludeItsNodeIsReleased) {
   EXPECT_EQ(last.what, What::kDone);
 }
 
-TEST(JobReturn, SaysWhatARunNeedsNextTime) {
+TEST(JobReturn, GivesTheClaimOfTheNextRun) {
   const FailedRun run{.out_of_memory = true,
                       .gpus = 2,
                       .had_mib = 10'240,

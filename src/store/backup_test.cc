@@ -68,7 +68,7 @@ TEST_F(BackUpTest, ACopyHoldsWhatWasDurableWhileTheBooksAreWrittenOn) {
   EXPECT_EQ((*store)->Unfinished()->size(), 5U);
 }
 
-TEST_F(BackUpTest, BooksThatNobodyHasOpenAreCopiedAndStayUsable) {
+TEST_F(BackUpTest, CopiesBooksThatAreNotOpenAndLeavesThemUsable) {
   {
     const Result<std::unique_ptr<Store>> store = Store::Open(State());
     ASSERT_TRUE(store);

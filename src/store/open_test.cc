@@ -299,7 +299,7 @@ TEST_F(StoreRefusal, BooksOfSchema2AreUpgradedWithTasksDrainsAndUse) {
   EXPECT_EQ((*store)->ServerClosing().value(), std::nullopt);
 }
 
-TEST(StateLock, ASecondDaemonIsToldThePidOfTheFirst) {
+TEST(StateLock, ASecondDaemonLearnsThePidOfTheFirst) {
   std::string pattern = ::testing::TempDir() + "carma-lock-XXXXXX";
   ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
   const std::string dir = pattern + "/made/by/us";

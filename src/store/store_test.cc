@@ -256,7 +256,7 @@ TEST_F(StoreTest, ListFiltersAndPages) {
       {"two states",
        {.states = {TaskState::kSucceeded, TaskState::kQueued}, .limit = 4},
        {12, 11, 10, 9}},
-      {"a state nobody has", {.states = {TaskState::kLost}}, {}},
+      {"a state of no task", {.states = {TaskState::kLost}}, {}},
       {"one user", {.user = "ada"}, {6, 5, 4, 3, 2, 1}},
       {"one user, one state, a page",
        {.states = {TaskState::kQueued}, .user = "ada", .limit = 1, .before = TaskId{5}},
@@ -458,7 +458,7 @@ TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
   EXPECT_EQ(store_->Get(TaskId{7})->spec_json, NewTask(7).spec_json);
 }
 
-TEST_F(StoreTest, PruneTakesNoMoreThanItIsTold) {
+TEST_F(StoreTest, PruneRespectsItsLimit) {
   Batch([&] {
     for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(store_->PutTask(FinishedTask(id, 10)));
   });

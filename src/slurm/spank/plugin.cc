@@ -43,8 +43,8 @@ namespace {
 
 constexpr int kQuietS = 5;  // then the user is shown why it waits
 constexpr int kPollS = 30;
-constexpr int kVerdictS = 10;  // so long a failed script waits to be put back into the queue
-constexpr int kAwayS = 600;    // so long a carmad that has gone may take to come back
+constexpr int kVerdictS = 10;  // how long a failed script waits to be requeued
+constexpr int kAwayS = 600;    // how long carmad may be away
 constexpr int kFailed = -1;    // Slurm passes over errors above 0, those of spank.h among them
 constexpr std::uint32_t kMaxFiles = 64;
 // This variable shows a step that the script of its job has a lease: "4711".

@@ -139,7 +139,7 @@ TEST(Description, LetsTheLastSettingWin) {
   EXPECT_EQ(One({{"time", "5"}, {"time", "unlimited"}}).time_limit, std::nullopt);
 }
 
-TEST(Description, SaysWhatIsWrongAndWhere) {
+TEST(Description, ReportsWhatIsWrongAndWhere) {
   const std::vector<std::pair<std::vector<Setting>, const char*>> cases{
       {{{"gpuz", "1"}}, "--gpuz: unknown option 'gpuz'"},
       {{{"gpu", "first"}}, "--gpu: expected indices or UUIDs of GPUs such as 2,3, not 'first'"},

@@ -240,7 +240,7 @@ TEST(SpecJson, ComesBackAsItWent) {
   }
 }
 
-TEST(SpecJson, AWriterOfManySaysTheSame) {
+TEST(SpecJson, AWriterOfManyWritesTheSame) {
   base::Rng rng(8);
   SpecWriter writer;
   TaskSpec before;
@@ -313,7 +313,7 @@ TEST(Spec, NamesACommandByWhatItRuns) {
   for (const auto& [command, name] : cases) EXPECT_EQ(NameOfCommand(command), name) << command[0];
 }
 
-TEST(SpecJson, KeepsWhomToTellAndTheSignal) {
+TEST(SpecJson, KeepsNotificationsAndTheSignal) {
   const auto spec = SpecFromJsonText(
       R"({"command":["x"],"workdir":"/w","signal":"USR1","signal_before_s":90,"signal_main":true,
           "append_output":true,"parameters":{"lr":"0.1"},
@@ -402,7 +402,7 @@ TEST(ExpandPath, PutsInTheTask) {
   EXPECT_EQ(ExpandPath("%B", spec, words), "%B") << "no database is known";
 }
 
-TEST(ExpandPath, TellsBooksApart) {
+TEST(ExpandPath, DistinguishesBooks) {
   const TaskSpec spec = Good();
   const std::string word = BooksWord("0f1e2d3c4b5a69788796a5b4c3d2e1f0");
   EXPECT_EQ(word, "w9bwh7");

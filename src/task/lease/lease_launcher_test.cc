@@ -329,7 +329,7 @@ TEST_F(LeaseLauncherTest, ManyThatEndWhileTheyAreLookedAtAreAllMissed) {
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
-TEST_F(LeaseLauncherTest, AGrantThatNobodyTakesIsWithdrawn) {
+TEST_F(LeaseLauncherTest, AGrantThatIsNotAdoptedIsWithdrawn) {
   options_.adoption_limit = std::chrono::milliseconds(20);
   Restart();
   Stranger stranger;
@@ -393,7 +393,7 @@ TEST_F(LeaseLauncherTest, AStopEndsItsProcess) {
   EXPECT_TRUE(Alive(waits.process())) << "it was not the task";
 }
 
-TEST_F(LeaseLauncherTest, AProcessOfSomebodyElseIsNotSignalled) {
+TEST_F(LeaseLauncherTest, AnotherUsersProcessIsNotSignalled) {
   Stranger stranger;
   LaunchOrder order = Order(stranger.process());
   order.uid = ::getuid() + 1;
@@ -554,7 +554,7 @@ TEST_F(LeaseLauncherTest, AWaiterHasStartedWhenItsNameChanges) {
   EXPECT_EQ(Next().kind, ShimEventKind::kExited);
 }
 
-TEST_F(LeaseLauncherTest, UnderWhomNothingBeganHasNotRun) {
+TEST_F(LeaseLauncherTest, AKeeperWithoutAStartedProcessHasNotRun) {
   Waiter waiter("exec sleep 10000");
   launcher_->Start(Order(waiter.process()));
   ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
@@ -566,7 +566,7 @@ TEST_F(LeaseLauncherTest, UnderWhomNothingBeganHasNotRun) {
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
-TEST_F(LeaseLauncherTest, ItsKeeperTellsWhetherWhatNobodySawHasRun) {
+TEST_F(LeaseLauncherTest, ItsKeeperReportsWhetherAnUnobservedProcessRan) {
   for (const LeaseEnd& end : {LeaseEnd{.exit_code = 3}, LeaseEnd{.signal = SIGKILL}}) {
     Stranger keeper;
     Waiter waiter("exit 3");
@@ -636,7 +636,7 @@ TEST_F(LeaseLauncherTest, AKeeperThatFoundNoDaemonHasLeftWord) {
   EXPECT_FALSE(std::filesystem::exists(options_.ends_dir + "/7"));
 }
 
-TEST_F(LeaseLauncherTest, OtherTasksAreNoneOfItsBusiness) {
+TEST_F(LeaseLauncherTest, PassesOtherTasksOn) {
   LaunchOrder order = Order({});
   order.spec.lease.reset();
   launcher_->Start(order);

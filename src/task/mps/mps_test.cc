@@ -50,7 +50,7 @@ TEST(MpsServers, OfAllUsersHaveANameAndAFolderOfTheirOwn) {
   EXPECT_NE(MpsPipeDir("/m", shared), MpsPipeDir("/m", {0, 0, "GPU-0"}));
 }
 
-TEST(MpsEnvironment, SaysTheFoldersAndOnlyTheLimitsThatThereAre) {
+TEST(MpsEnvironment, HasTheFoldersAndOnlyTheExistingLimits) {
   const MpsServerId id{1000, 1000, "GPU-0"};
   core::Sharing sharing{.method = core::SharingMethod::kMps};
   EXPECT_THAT(MpsClientEnvironment("/m", id, sharing, false),
@@ -315,7 +315,7 @@ TEST_F(MpsControlTest, ADaemonIsTriedAndGone) {
   EXPECT_THAT(Control().Try(Soon()).error().message, HasSubstr("no MPS on this device"));
 }
 
-TEST_F(MpsControlTest, AServerThatDoesNotStartIsToldAtOnceWithItsReason) {
+TEST_F(MpsControlTest, ReportsAFailedServerAtOnceWithItsReason) {
   fake_.Write("/no-server");
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("see " + fake_.Logs()));
   fake_.Write("/reason", "Failed to start : no device");
@@ -324,7 +324,7 @@ TEST_F(MpsControlTest, AServerThatDoesNotStartIsToldAtOnceWithItsReason) {
 }
 
 // Answers of branches before 550.
-TEST_F(MpsControlTest, AServerWhoseStateCannotBeAskedIsReadyWhenTheLogSaysSo) {
+TEST_F(MpsControlTest, AServerWithoutAStateQueryIsReadyAccordingToItsLog) {
   fake_.Write("/status", "Unknown command \"get_server_status\"\n");
   const auto server = Control().Ready(Soon());
   ASSERT_TRUE(server) << server.error().message;
@@ -358,7 +358,7 @@ TEST_F(MpsControlTest, ADaemonThatComesAfterItWasGivenUpIsKilled) {
   EXPECT_FALSE(Control().Daemon());
 }
 
-TEST_F(MpsControlTest, FilesOfADeadDaemonAreNone) {
+TEST_F(MpsControlTest, IgnoresFilesOfADeadDaemon) {
   fake_.Write("/nvidia-cuda-mps-control.pid", std::to_string(::getpid()) + "\n");
   fake_.Write("/control_lock");
   EXPECT_FALSE(Control().Daemon());

@@ -31,7 +31,7 @@ TEST(NoticeForms, EachServerGetsWhatItTakes) {
   EXPECT_EQ(For("matrix+https://h/hook").method, "POST");
 }
 
-TEST(NoticeForms, AMatrixRoomIsToldOnceHoweverOftenItIsSent) {
+TEST(NoticeForms, AMatrixRoomGetsARepeatedNoticeOnce) {
   const WebhookRequest request =
       For("https://m.org/_matrix/client/v3/rooms/!r:m.org/send/m.room.message?access_token=t");
   EXPECT_EQ(request.method, "PUT");
@@ -41,7 +41,7 @@ TEST(NoticeForms, AMatrixRoomIsToldOnceHoweverOftenItIsSent) {
   EXPECT_THAT(request.body, HasSubstr(R"("msgtype":"m.text")"));
 }
 
-TEST(NoticeForms, AMailSaysWhatHappenedInItsSubject) {
+TEST(NoticeForms, AMailsSubjectNamesTheEvent) {
   NoticeOrder order = Order("me");
   const std::string mail = MailOf(order, "ada", "gpu1", base::FromMs(0));
   EXPECT_THAT(mail, HasSubstr("To: ada\nSubject: Task 7 (a<b) failed: \"x\"\n"

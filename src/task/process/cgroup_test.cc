@@ -56,7 +56,7 @@ TEST(Cgroup, ThePlaceFollowsFromTheKernelsTables) {
   for (const Case& c : cases) EXPECT_EQ(ParseCgroupPlace(c.self, c.mounts), c.expect) << c.name;
 }
 
-TEST(Cgroup, APlaceThatIsNotOursIsNone) {
+TEST(Cgroup, RefusesAPlaceWithoutRights) {
   EXPECT_THAT(IfWritable({.root = "/sys/fs/cgroup", .path = "/proc/1/fdinfo"}).reason,
               ::testing::HasSubstr("is not writable for carmad"));
   const CgroupBase none{.reason = "no cgroup v2 tree is mounted"};

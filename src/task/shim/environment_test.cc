@@ -21,7 +21,7 @@ ShimOrder SmallOrder() {
 const UserInfo kAda{
     .uid = 1000, .gid = 1000, .name = "ada", .home = "/home/ada", .shell = "/bin/zsh"};
 
-TEST(Environment, CarmaTellsTheTaskWhatItIsAndWhichGpusItHas) {
+TEST(Environment, DescribesTheTaskAndItsGpus) {
   ShimOrder order = SmallOrder();
   order.spec.array_index = 5;
   order.checkpoint_signal = "USR1";
@@ -159,7 +159,7 @@ TEST(Environment, CondaEnvironmentsAreFoundWhereCondaPutsThem) {
   }
 }
 
-TEST(Environment, AMissingCondaEnvironmentSaysWhereWeLooked) {
+TEST(Environment, ReportsWhereACondaEnvironmentWasSearched) {
   const Result<CondaEnv> found =
       FindCondaEnv("torch", {}, "/home/ada", [](const std::string&) { return false; });
   ASSERT_FALSE(found);

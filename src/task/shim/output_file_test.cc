@@ -60,7 +60,7 @@ TEST(OutputFile, ALineLongerThanAFileIsCut) {
   EXPECT_EQ(Read(path + ".2") + Read(path + ".1") + Read(path), "abcdefghij");
 }
 
-TEST(OutputFile, WithoutRotationsTheFileStartsAnew) {
+TEST(OutputFile, WithoutRotationsTheFileIsEmptied) {
   const std::string path = TempDir() + "/out";
   OutputFile file = OutputFile::Open(path, false, {.max_bytes = 8, .rotations = 0}).value();
   for (int i = 0; i < 100; ++i) file.Write("line\n");

@@ -59,7 +59,7 @@ class ShimAttachTest : public ShimLauncherTest {
   std::optional<AttachMessage> end_;
 };
 
-TEST_F(ShimAttachTest, PipesAreItsOwnAndTheEndIsTold) {
+TEST_F(ShimAttachTest, HasItsOwnPipesAndReportsTheEnd) {
   Result<base::Pipe> input = base::MakePipe(false);
   ASSERT_TRUE(base::WriteAll(input->write.get(), "typed\n"));
   input->write.reset();

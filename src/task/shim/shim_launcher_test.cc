@@ -55,7 +55,7 @@ TEST_F(ShimLauncherTest, ReportsExitCodesAndSignals) {
   }
 }
 
-TEST_F(ShimLauncherTest, SaysThatOutputIsLostOnAFullDisk) {
+TEST_F(ShimLauncherTest, ReportsOutputLostOnAFullDisk) {
   LaunchOrder order = Order("echo 1234567");
   order.spec.stdout_path = "/dev/full";
   const ShimEvent exit = Run(order);
@@ -63,7 +63,7 @@ TEST_F(ShimLauncherTest, SaysThatOutputIsLostOnAFullDisk) {
   EXPECT_EQ(exit.text, "8 bytes of its output could not be written: No space left on device");
 }
 
-TEST_F(ShimLauncherTest, TellsTheProcessThatRunsAndItsGroup) {
+TEST_F(ShimLauncherTest, ReportsTheProcessAndItsGroup) {
   launcher_->Start(Order("echo $$ > $TELL; exec cat $GO"));
   const ShimEvent started = NextStarted();
   EXPECT_EQ(Told(), std::to_string(started.process.pid));
@@ -137,7 +137,7 @@ TEST_F(ShimLauncherTest, ReportsWhyAProgramCannotRun) {
   };
   const std::string out = root_ + "/out";
   const Case cases[] = {
-      {"a command nobody has", {"no-such-cmd"}, root_, out, {}, "command 'no-such-cmd' not found"},
+      {"an unknown command", {"no-such-cmd"}, root_, out, {}, "command 'no-such-cmd' not found"},
       {"a missing program", {root_ + "/none"}, root_, out, {}, "none': No such file"},
       {"no program", {root_ + "/plain"}, root_, out, {}, "neither a program nor a script"},
       {"not executable", {root_ + "/closed"}, root_, out, {}, "closed': Permission denied"},

@@ -73,7 +73,7 @@ TEST_F(ShimMachineTest, RootsRightsOpenNoFileForAUser) {
   EXPECT_FALSE(base::Exists(root_ + "/roots/out"));
 }
 
-TEST_F(ShimMachineTest, NewFilesAreAsPrivateAsTheUmaskSays) {
+TEST_F(ShimMachineTest, NewFilesFollowTheUmask) {
   LaunchOrder order = Order("umask; touch made; yes | head -c 30000");
   order.spec.umask = "077";
   order.max_output_bytes = 10'000;
@@ -155,7 +155,7 @@ TEST_F(FullDiskTest, CarmasDiskFillsUpAndTheReportIsStillWritten) {
   ::umount((root_ + "/attempts").c_str());
 }
 
-TEST_F(FullDiskTest, AReportThatCannotBeWrittenIsToldAndKeptUntilItCan) {
+TEST_F(FullDiskTest, AReportThatCannotBeWrittenIsSentAndKept) {
   if (!MountDisk(root_ + "/attempts", "size=1m")) GTEST_SKIP() << "needs root and namespaces";
   launcher_->Start(Order("echo up > $TELL; read x < $GO; exit 5"));
   NextStarted();

@@ -94,7 +94,7 @@ TEST_F(ShimRestartTest, AStartedAttemptWithoutFolderIsLostAndNothingOfItGoesOn) 
   EXPECT_TRUE(Gone(orphan));
 }
 
-TEST_F(ShimRestartTest, AStartedAttemptThatNobodyOwnsAnyMoreIsLost) {
+TEST_F(ShimRestartTest, AStartedAttemptWithoutAnOwnerIsLost) {
   Run(Order("true"));
   Restart();
   for (const char* name : {kOwnerFile, kExitFile})
@@ -103,7 +103,7 @@ TEST_F(ShimRestartTest, AStartedAttemptThatNobodyOwnsAnyMoreIsLost) {
   EXPECT_TRUE(NextExited().lost);
 }
 
-TEST_F(ShimRestartTest, AShimWithoutFolderIsFoundAlthoughNobodySawItStart) {
+TEST_F(ShimRestartTest, AShimWithoutFolderIsFoundEvenIfItsStartWasMissed) {
   launcher_->Start(Order("echo up > $TELL; exec sleep 1000"));
   EXPECT_EQ(Told(), "up");
   const base::ProcessId shim = ShimProcess();
@@ -243,7 +243,7 @@ TEST_F(ShimRestartTest, AShimKilledWhileTheDaemonWasAwayIsLost) {
   EXPECT_TRUE(Gone(started.process));
 }
 
-TEST_F(ShimRestartTest, AfterARebootTheAttemptIsLostAndNobodyIsKilled) {
+TEST_F(ShimRestartTest, AfterARebootTheAttemptIsLostAndNothingIsKilled) {
   launcher_->Start(Order("exec sleep 1000"));
   const ShimEvent started = NextStarted();
   Restart();

@@ -373,7 +373,7 @@ TEST(ClassifyExit, KeepsTheDetailPrintable) {
   EXPECT_EQ(info.detail.find('\x1b'), std::string::npos);
 }
 
-TEST(FindOomText, GivesTheLastLineThatTells) {
+TEST(FindOomText, GivesTheLastMatchingLine) {
   EXPECT_EQ(FindOomText("CUDA out of memory 1\nCUDA out of memory 2\nbye\n"),
             "CUDA out of memory 2");
   EXPECT_EQ(FindOomText("CUDA out of memory\nCUBLAS_STATUS_ALLOC_FAILED\n"), "CUDA out of memory");
@@ -393,7 +393,7 @@ TEST(TriedToAllocateMib, ReadsTheSizeThatPyTorchAndJaxTell) {
   EXPECT_EQ(TriedToAllocateMib("Out of memory while trying to allocate 4294967296 bytes."), 4096);
 }
 
-TEST(TriedToAllocateMib, IsZeroWhereNothingOrNonsenseIsSaid) {
+TEST(TriedToAllocateMib, IsZeroWithoutAValidSize) {
   for (const char* text :
        {"", "CUDA out of memory", "Tried to allocate ", "Tried to allocate lots",
         "Tried to allocate 1.2.3 GiB", "Tried to allocate 7 parsecs", "Tried to allocate -1 GiB",
