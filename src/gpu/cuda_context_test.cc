@@ -215,8 +215,7 @@ TEST_F(CudaContext, IsNotMadeWhereItWouldDisturb) {
   } cases[] = {
       {"idle", [](DeviceInfo&, Reading&) {}, ""},
       {"in use", [](DeviceInfo&, Reading& r) { r.processes = {{.pid = 1}}; }, "in use"},
-      {"no listed process", [](DeviceInfo&, Reading& r) { r.used_mib = 9'000; },
-       "8.8G are used by"},
+      {"unlisted use", [](DeviceInfo&, Reading& r) { r.used_mib = 9'000; }, "8.8G are used by"},
       {"unreadable", [](DeviceInfo& i, Reading&) { i.trouble = {"MIG without instances"}; },
        "MIG without"},
       {"exclusive",

@@ -554,7 +554,7 @@ TEST_F(LeaseLauncherTest, AWaiterHasStartedWhenItsNameChanges) {
   EXPECT_EQ(Next().kind, ShimEventKind::kExited);
 }
 
-TEST_F(LeaseLauncherTest, AKeeperWithoutAStartedProcessHasNotRun) {
+TEST_F(LeaseLauncherTest, AWaiterThatEndsBeforeItsStartHasNotRun) {
   Waiter waiter("exec sleep 10000");
   launcher_->Start(Order(waiter.process()));
   ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
