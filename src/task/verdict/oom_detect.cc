@@ -33,7 +33,7 @@ struct Signature {
 };
 
 constexpr std::array kSignatures{
-    // PyTorch, from 2.1 on and before
+    // PyTorch from 2.1 on, and older versions
     Signature{{"torch.OutOfMemoryError", ""}, Strength::kCertain},
     Signature{{"torch.cuda.OutOfMemoryError", ""}, Strength::kCertain},
     Signature{{"CUDA out of memory", ""}, Strength::kCertain},
