@@ -406,7 +406,7 @@ constexpr std::array kRows{
         SetFlag<&Draft::reads_training, false>},
 };
 
-// The rows above, and those of the settings of a training.
+// The rows above, and those of the settings of a training run.
 const std::vector<Row>& AllRows() {
   static const std::vector<Row> kAll = [] {
     std::vector<Row> rows(kRows.begin(), kRows.end());
@@ -442,7 +442,7 @@ Result<Unit> StoreOption(const OptionInfo& option, std::string_view value, std::
                          Draft& draft) {
   const auto row = static_cast<std::size_t>(&option - SubmitOptions().data());
   if (const Setter set = AllRows()[row].set) return set(draft, value);
-  // A setting of the training replaces an earlier one of the same name.
+  // A training setting replaces an earlier one of the same name.
   std::vector<TrainingWord>& training = draft.spec.training;
   std::erase_if(training, [&](const TrainingWord& word) { return word.name == option.name; });
   training.push_back(

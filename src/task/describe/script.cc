@@ -21,7 +21,7 @@ std::string Dashed(std::string_view option) {
   return (option.size() == 1 ? "-" : "--") + base::Printable(option, 60);
 }
 
-// Other functions (FillHost, GpusOf) read these options from the words of Slurm.
+// True for options that other functions (FillHost, GpusOf) read from Slurm's words.
 bool MeansSomething(std::string_view option) {
   constexpr std::array<std::string_view, 10> kOptions{
       "ntasks",      "ntasks-per-node", "ntasks-per-gpu", "gpus-per-task",

@@ -115,7 +115,7 @@ constexpr Head kHeads[] = {
      "source activate torch\nsrun python train.py --seed $SLURM_ARRAY_TASK_ID\n",
      "gpus=1 name=bert"},
     {"an unknown option", "#SBATCH --frobnicate=3\n", "gpus=1 reports-gpu warned"},
-    {"four processes of one training",
+    {"four processes of one training run",
      "#SBATCH --gpus 4 --ntasks-per-node 4\nsrun python -um train\n",
      "gpus=4 cpus=4 SLURM_GPUS=4 SLURM_NPROCS=4 SLURM_NTASKS=4 SLURM_NTASKS_PER_NODE=4 "
      "SLURM_TASKS_PER_NODE=4"},

@@ -159,7 +159,7 @@ bool IsInterpreter(std::string_view program) {
                       program.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
   return python || IsOneOf(program, kNames);
 }
-// Programs that run a training in several processes; they have too many options to list here.
+// Programs that run one training job in several processes; they have too many options to list here.
 bool IsTrainingLauncher(std::string_view program) {
   constexpr std::array<std::string_view, 6> kNames{"torchrun",   "accelerate", "deepspeed",
                                                    "horovodrun", "mpirun",     "mpiexec"};

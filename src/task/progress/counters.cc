@@ -130,8 +130,8 @@ bool Trains(string_view line) {
          HasWord(line, "expectation iteration");
 }
 
-// True for lines of reinforcement learning, which shows no loss, and of TensorFlow's object
-// detection.
+// True for lines of reinforcement-learning programs, which print no loss, and of TensorFlow's
+// object detection.
 bool HasReward(string_view line) {
   return HasWord(line, "episodic_return") || HasWord(line, "reward") ||
          HasWord(line, "per-step time");

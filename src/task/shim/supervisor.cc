@@ -215,7 +215,7 @@ void Supervisor::BeginStop(int number) {
 }
 
 // Sends it only to the script's shell, or to all others that handle it. A process without a handler
-// would die of it: a `tee` of the output, or a training that has not saved.
+// would die of it: a `tee` of the output, or a training process that has not saved.
 void Supervisor::Warn() {
   if (warning_.number == 0 || stopping_ || status_) {
     warn_again_ns_ = 0;
