@@ -5,7 +5,7 @@
 namespace carma::slurm {
 namespace {
 
-// A line as scontrol of Slurm 22.05 prints it.
+// A line as Slurm 22.05's scontrol prints it.
 std::string Line(const std::string& name, const std::string& state, int used_gib,
                  const std::string& more = "") {
   return "NodeName=" + name +

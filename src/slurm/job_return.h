@@ -66,7 +66,7 @@ struct JobReturn {
 // (a neighbour, a node, an administrator) do not count.
 int RetriesToldIn(std::string_view admin_comment);
 
-// A step refused this often by Slurm is given up.
+// A step that Slurm has refused this often is given up.
 inline constexpr int kMostRefusals = 20;
 
 struct NextStep {

@@ -254,8 +254,8 @@ int Refuse(const std::string& why) {
   return kFailed;
 }
 
-// First the last lines of files that its processes wrote to, which carmad saw: `prog > log 2>&1` in
-// a script, `srun --error=file prog`. Then those of its own output and error file.
+// First the last lines of the files to which carmad saw its processes write (`prog > log 2>&1` in a
+// script, `srun --error=file prog`), then those of its own output and error file.
 std::string LastWords(std::uint32_t task) {
   constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
   std::vector<OpenFile> files;

@@ -18,7 +18,7 @@
 
 namespace carma::task {
 
-// Queries mean the same as those of LeaseLauncher with the same names.
+// Queries have the same meaning as those of LeaseLauncher with the same names.
 class LeaseBook {
  public:
   // daemon: this process and its ancestors cannot have a lease.
