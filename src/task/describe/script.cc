@@ -228,14 +228,14 @@ Result<Directives> ReadDirectives(std::string_view text, std::string_view path) 
 
 namespace {
 
-// sbatch: the directives come from a script or command line written for Slurm. place: "train.sh";
+// directives.sbatch: they come from a script or command line written for Slurm. place: "train.sh";
 // messages add the line where it is known.
 Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
                              Description& description) {
   for (std::string& warning : directives.warnings) description.Warn(std::move(warning));
   if (directives.sbatch) {
     description.AddSlurm(directives.slurm);
-    // This comes before all settings, because those have precedence.
+    // Set before the settings below, which have precedence.
     if (const std::optional<int> gpus = GpusOf(*description.slurm()))
       CARMA_TRY(description.Set("gpus", std::to_string(*gpus), place));
   }
