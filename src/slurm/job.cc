@@ -29,7 +29,7 @@ std::string_view ValueIn(std::string_view word) {
   return word == "(null)" || word == "N/A" ? std::string_view() : word;
 }
 
-// "gres:carma:12", "gres:gpu:1,gres:carma:12", "gres/carma:12"; a job that wants other resources
+// "gres:carma:12", "gres:gpu:1,gres:carma:12", "gres/carma:12"; a job that asks for other resources
 // has none.
 void ReadGres(std::string_view tres, Job& job) {
   for (const std::string_view each : base::Split(ValueIn(tres), ',')) {

@@ -45,7 +45,7 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
   // A user may have written another comment each time.
   const int most = more ? back.retries + kMostVictimRestarts : back.retries;
   if (had >= back.retries || job.restarts >= most) {
-    return GiveUp(fmt::format("no retry is left, it was restarted {} time{}", job.restarts,
+    return GiveUp(fmt::format("no retry is left after {} restart{}", job.restarts,
                               job.restarts == 1 ? "" : "s"));
   }
   return Run(ReturnStep::kRequeue, {"requeuehold", job.name});
@@ -125,7 +125,7 @@ JobReturn Begun(JobReturn back, const Job& job) {
 NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in_queue) {
   if (back.refusals >= kMostRefusals) return GiveUp("Slurm refuses it");
   if (!job && !back.exclude.empty()) return Done();
-  if (!job) return GiveUp("Slurm no longer knows the job");
+  if (!job) return GiveUp("Slurm no longer lists the job");
   if (!back.exclude.empty()) return NextElsewhere(back, *job, long_in_queue);
   const int restart = back.restart.value_or(job->restarts);
   if (job->restarts > restart + 1) return Done();  // it went on without us
@@ -140,8 +140,8 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
 
 JobReturn After(JobReturn back, ReturnStep done) {
   back.refusals = 0;
-  // The claim of the job can be read, its comment cannot: until this is certain, the claim is
-  // raised again.
+  // The job's claim can be read, but its comment cannot: until this step is known to be done, the
+  // claim is raised again.
   if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
   return back;
 }
@@ -159,12 +159,12 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
         fmt::format("carma: ended by a neighbour's or its GPU's fault on {}", kNodePlace);
     return back;
   }
-  if (run.most_retries == 0) return Conflict("it wants no retry");
+  if (run.most_retries == 0) return Conflict("it allows no retries");
   if (run.most_mib > 0 && run.had_mib >= run.most_mib) return Conflict("it had a whole GPU");
   const std::int64_t next_mib =
       run.most_mib > 0 ? std::min(run.wanted_mib, run.most_mib) : run.wanted_mib;
   const std::int64_t all_mib = next_mib * std::max(1, run.gpus);
-  // Rounded down at the most that the GPUs have, otherwise up.
+  // Rounded down if the claim is all of the GPUs' memory, otherwise up.
   back.claim_gib = next_mib == run.most_mib ? std::max<std::int64_t>(1, all_mib / kMibPerGib)
                                             : (all_mib + kMibPerGib - 1) / kMibPerGib;
   back.comment = fmt::format("carma: out of GPU memory on {} ({} to {})", kNodePlace,

@@ -1,6 +1,7 @@
-// Requeueing a Slurm job that ran out of GPU memory, was ended by a neighbour, was asked to leave
-// its GPUs, or waits on a full node, with its new claim. Pure: each step follows from the request
-// and from Slurm's state, so it continues after a crash at any point; every step may be repeated.
+// Requeues a Slurm job, with its new claim, after it ran out of GPU memory, was ended by a
+// neighbour, was asked to leave its GPUs, or had to wait on a full node. Pure: each step follows
+// from the request and from Slurm's state, so it continues after a crash at any point; every step
+// may be repeated.
 #pragma once
 
 #include <chrono>
@@ -65,7 +66,7 @@ struct JobReturn {
 // (a neighbour, a node, an administrator) do not count.
 int RetriesToldIn(std::string_view admin_comment);
 
-// A step refused this often by Slurm is given up.
+// A step that Slurm has refused this often is given up.
 inline constexpr int kMostRefusals = 20;
 
 struct NextStep {

@@ -118,10 +118,10 @@ TEST(JobReturn, IsTheSameAfterADeathAnywhere) {
     second.kept = first.kept;
     EXPECT_TRUE(second.Work());
     EXPECT_EQ(second.last->what, What::kDone) << death;
-    EXPECT_EQ(slurm.job.restarts, 1) << "sent back twice, killed at " << death;
+    EXPECT_EQ(slurm.job.restarts, 1) << "requeued twice, killed at " << death;
     EXPECT_EQ(slurm.job.carma_gib, 15) << death;
     EXPECT_EQ(slurm.comment, "carma: more, retry 1 of 3") << death;
-    EXPECT_FALSE(slurm.job.Held()) << "left behind, killed at " << death;
+    EXPECT_FALSE(slurm.job.Held()) << "still held, killed at " << death;
   }
 }
 
@@ -151,27 +151,27 @@ TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
   const Case cases[] = {
       {"still runs", asked, Seen("RUNNING", 0), What::kRun, "requeuehold"},
       {"its script has just ended", asked, Seen("COMPLETING", 0), What::kRun, "requeuehold"},
-      {"its end was told already", asked, Seen("FAILED", 0), What::kGiveUp, ""},
+      {"its end was already reported", asked, Seen("FAILED", 0), What::kGiveUp, ""},
       {"was cancelled", asked, Seen("CANCELLED", 0), What::kGiveUp, ""},
       {"interactive", asked, interactive, What::kGiveUp, ""},
       {"--no-requeue", asked, fixed, What::kGiveUp, ""},
       {"not asked for yet", Asked(), Seen("RUNNING", 2), What::kRun, "requeuehold"},
-      {"restarts by other causes are no retries", Asked(), Seen("RUNNING", 4), What::kRun,
+      {"restarts for other causes are not retries", Asked(), Seen("RUNNING", 4), What::kRun,
        "requeuehold"},
       {"no retry is left", Asked(), tried, What::kGiveUp, ""},
-      {"somebody writes other comments", Asked(), often, What::kGiveUp, ""},
-      {"a victim has no retries to lose", innocent, victim, What::kRun, "requeuehold"},
+      {"the comment was overwritten each time", Asked(), often, What::kGiveUp, ""},
+      {"a victim loses no retries", innocent, victim, What::kRun, "requeuehold"},
       {"a victim too often", innocent, often, What::kGiveUp, ""},
       {"forgotten by Slurm", asked, std::nullopt, What::kGiveUp, ""},
       {"refused for ever", refused, Seen("RUNNING", 0), What::kGiveUp, ""},
       {"on its way into the queue", asked, Seen("COMPLETING", 1), What::kWait, ""},
       {"in the queue", asked, Seen("PENDING", 1, held), What::kRun, "update"},
-      {"in the queue, let go by a person", asked, Seen("PENDING", 1, "Priority"), What::kRun,
+      {"in the queue, released by a person", asked, Seen("PENDING", 1, "Priority"), What::kRun,
        "update"},
       {"raised", raised, Seen("PENDING", 1, held), What::kRun, "release"},
       {"let go", raised, Seen("PENDING", 1, "BeginTime"), What::kDone, ""},
       {"runs again", raised, Seen("RUNNING", 1), What::kDone, ""},
-      {"was started again by somebody else", asked, Seen("RUNNING", 2), What::kDone, ""},
+      {"was restarted by someone else", asked, Seen("RUNNING", 2), What::kDone, ""},
   };
   for (const Case& each : cases) {
     const NextStep next = Next(each.back, each.job);
@@ -259,10 +259,10 @@ TEST_F(JobElsewhere, ItExcludesItsNodeAndIsWatchedUntilSlurmForgetsIt) {
   EXPECT_EQ(job.carma_gib, 10);
   EXPECT_EQ(Step(), "release");
   EXPECT_EQ(Step(), "");
-  EXPECT_EQ(last.what, What::kWatch) << "it waits for its credential to expire";
+  EXPECT_EQ(last.what, What::kWatch) << "it waits until its old credential has expired";
   Runs("n1");
   EXPECT_EQ(Step(true), "");
-  EXPECT_EQ(last.what, What::kWatch) << "what a running job excludes cannot be changed";
+  EXPECT_EQ(last.what, What::kWatch) << "the excluded nodes of a running job cannot be changed";
   job.state = "COMPLETED";
   Step();
   EXPECT_EQ(last.what, What::kWatch) << "it may still be requeued";
@@ -316,7 +316,7 @@ TEST_F(JobElsewhere, OtherPeoplesChoicesStand) {
   while (last.what != What::kWatch) Step();
   EXPECT_EQ(job.admin_comment, "ada: mine");
   job.reason = "JobHeldUser";
-  EXPECT_EQ(Step(), "") << "held by its user meanwhile";
+  EXPECT_EQ(Step(), "") << "its user has held it";
   job.excluded = "n0,n7";
   Step();
   EXPECT_EQ(last.what, What::kDone) << "changed by an administrator";
@@ -331,7 +331,7 @@ TEST_F(JobElsewhere, AJobThatSlurmDoesNotLetExcludeItsNodeIsReleased) {
   EXPECT_EQ(last.what, What::kDone);
 }
 
-TEST(JobReturn, SaysWhatARunNeedsNextTime) {
+TEST(JobReturn, GivesTheClaimOfTheNextRun) {
   const FailedRun run{.out_of_memory = true,
                       .gpus = 2,
                       .had_mib = 10'240,
@@ -349,7 +349,7 @@ TEST(JobReturn, SaysWhatARunNeedsNextTime) {
       << "by its name in Slurm";
   FailedRun large = run;
   large.wanted_mib = 60'000;
-  EXPECT_EQ(ReturnOf(large)->claim_gib, 79) << "what there is";
+  EXPECT_EQ(ReturnOf(large)->claim_gib, 79) << "all of the memory";
   FailedRun whole = run;
   whole.had_mib = whole.most_mib;
   EXPECT_FALSE(ReturnOf(whole));
@@ -377,7 +377,7 @@ TEST(JobReturn, IsKeptWhole) {
 
 TEST(JobReturn, OneThatHadToLeaveGoesOnHoweverOftenItWasAsked) {
   const auto back = ReturnOf({.left = true, .most_retries = 0, .job = 12});
-  ASSERT_TRUE(back) << "that it may not be repeated after failures is another matter";
+  ASSERT_TRUE(back) << "retries after failures do not matter here";
   EXPECT_EQ(back->claim_gib, 0);
   EXPECT_EQ(back->comment, "carma: had to leave its GPUs on %n, continues later");
   Job job{.id = 12, .name = "12", .state = "RUNNING", .batch = true, .requeue = true};

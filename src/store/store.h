@@ -265,7 +265,7 @@ class Store {
   Result<Unit> PutAttempt(const EndedAttempt& attempt);          // insert or replace
   Result<Unit> PutDescription(const EditedDescription& edited);  // of a known task
   Result<Unit> AddNotice(const Notice& notice);
-  // Updates state, tries, next and text; does nothing if it was pruned meanwhile.
+  // Updates state, tries, next and text; does nothing if it has been pruned.
   Result<Unit> PutNoticeResult(const Notice& notice);
   Result<Unit> PutRequest(const AcceptedRequest& accepted, core::Time when);
   // Deletes requests that were accepted before the time.

@@ -77,7 +77,7 @@ class Site(unittest.TestCase):
         self.assertEqual(self.bed.run_as(USER, "scontrol", "update", f"JobId={job}", "Gres=carma:9").returncode, 0)
         self.bed.ask("scancel", str(job))
         refused = {("--carma-mem=6G", "--gres=gpu:1"): "CARMA gives the GPUs here", ("--gpus=1",): "CARMA gives the GPUs here",
-                   ("--carma-mem=6G", "--nodes=2"): "a job of several nodes shares no GPUs",
+                   ("--carma-mem=6G", "--nodes=2"): "a job of several nodes cannot share GPUs",
                    ("--carma-mem=90G",): "--carma-mem=90G does not fit on any GPU; the largest has 39G",
                    ("--carma-mem=40960M",): "does not fit on any GPU"}
         for options, sentence in refused.items():

@@ -100,7 +100,7 @@ TEST_F(ReturningJobsTest, AJobThatIsGoneIsLetGo) {
   ASSERT_TRUE(RunToTheEnd());
   EXPECT_EQ(
       told_,
-      (std::vector<std::string>{"job 10 is not started again: Slurm no longer knows the job"}));
+      (std::vector<std::string>{"job 10 is not started again: Slurm no longer lists the job"}));
 }
 
 TEST_F(ReturningJobsTest, WaitsForAControllerThatDoesNotAnswer) {

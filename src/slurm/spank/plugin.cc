@@ -1,11 +1,12 @@
 // spank_carma.so: the GPUs of a Slurm job step are those that the node's carmad gives it.
 //
 //   srun, sbatch, salloc   the options are read and checked
-//   slurmstepd, as root    asks for a lease, once for each step; says at the end how it went
+//   slurmstepd, as root    asks for a lease, once for each step; reports at the end how it went
 //   a task, as the user    waits for the lease, where scancel reaches it, and adopts it
 //
 // A step without options is left alone, except in a job whose script has a lease: such steps share
-// that. A step that asked and got none fails, with the reason on its standard error.
+// that lease. A step that asked for a lease and got none fails, with the reason on its standard
+// error.
 extern "C" {
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
@@ -42,8 +43,8 @@ namespace {
 
 constexpr int kQuietS = 5;  // then the user is shown why it waits
 constexpr int kPollS = 30;
-constexpr int kVerdictS = 10;  // so long a failed script waits to be put back into the queue
-constexpr int kAwayS = 600;    // so long a carmad that has gone may take to come back
+constexpr int kVerdictS = 10;  // how long a failed script waits to be requeued
+constexpr int kAwayS = 600;    // how long carmad may be away
 constexpr int kFailed = -1;    // Slurm passes over errors above 0, those of spank.h among them
 constexpr std::uint32_t kMaxFiles = 64;
 // This variable shows a step that the script of its job has a lease: "4711".
@@ -234,7 +235,7 @@ void AskForLease(spank_t spank) {
   if (!state->trouble.empty()) return;
   if (NodesOf(spank, state->step) > 1 && !wanted.exclusive) {
     state->trouble =
-        "a job of several nodes shares no GPUs: use --carma-exclusive, or one node (--nodes=1)";
+        "a job of several nodes cannot share GPUs: use --carma-exclusive, or one node (--nodes=1)";
     return;
   }
   if (!wanted.summary.empty())
@@ -253,8 +254,8 @@ int Refuse(const std::string& why) {
   return kFailed;
 }
 
-// First the last lines of files that its processes wrote to, which carmad saw: `prog > log 2>&1` in
-// a script, `srun --error=file prog`. Then those of its own output and error file.
+// First the last lines of the files to which carmad saw its processes write (`prog > log 2>&1` in a
+// script, `srun --error=file prog`), then those of its own output and error file.
 std::string LastWords(std::uint32_t task) {
   constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
   std::vector<OpenFile> files;
@@ -279,7 +280,7 @@ std::string LastWords(std::uint32_t task) {
 }
 
 // Since 24.11 slurmstepd handles signals, and its child keeps these handlers until it starts its
-// program: scancel would not end one that waits, and scontrol suspend not stop it.
+// program: scancel would not end a child that waits, and scontrol suspend would not stop it.
 void RestoreSignals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGTSTP})
     ::signal(number, SIG_DFL);
@@ -306,7 +307,8 @@ std::string AwaitGrant(const Carmad& carmad) {
       return now.trouble;
     } else {
       ::poll(nullptr, 0, 1000);
-      // The time of a job that was suspended meanwhile does not count.
+      // At most one polling period counts, because the job may have been suspended since the
+      // request.
       away_ms += std::min<std::int64_t>(MonotonicMs() - asked, kPollS * 1000);
     }
     if (arguments.wait_min > 0 && MonotonicMs() - started >= arguments.wait_min * 60'000)

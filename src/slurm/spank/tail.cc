@@ -21,8 +21,7 @@ namespace {
 constexpr off_t kTailBytes = 16 << 10;
 constexpr std::size_t kMostTailBytes = 2 * kTailBytes;
 constexpr int kLimitMs = 3'000;
-constexpr int kReapMs =
-    1'000;  // the kernel takes so long at most to end what is killed, else it hangs
+constexpr int kReapMs = 1'000;  // a killed process that takes longer to end is hung
 
 // Runs in the child: writes to the pipe and ends. If it hangs, it keeps no descriptor of slurmstepd
 // open.

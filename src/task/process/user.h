@@ -20,9 +20,9 @@ struct UserInfo {
   std::vector<gid_t> groups;  // supplementary ones, `gid` among them
 };
 
-// Asks the system's user database, which may be on the network: blocks; shim only.
-// An unknown uid gives a user without name and with the one group.
-// Errors: kUnavailable if the database cannot answer.
+// Asks the system's user database, which may be on the network: blocks; shim only. For an unknown
+// uid the result has no name and only that group. Errors: kUnavailable if the database cannot
+// answer.
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
 // True if this process may switch users (it runs as root).
@@ -32,10 +32,10 @@ bool CanSwitchUser();
 // about to exec. Errors: the system's.
 Result<Unit> BecomeUser(const UserInfo& user);
 
-// Also only in such a child. A fork bomb must not use up the processes that the daemon and other
+// Also only for such a child. A fork bomb must not use up the processes that the daemon and other
 // users need; 0: no limit.
 void LimitProcesses(std::int64_t most);
-// All signals have their default actions, and none is blocked.
+// Gives all signals their default actions and blocks none.
 void ResetSignals();
 
 // Accesses files with the user's rights instead of root's, in a process with a single thread. Only
