@@ -108,6 +108,11 @@ bool Job::Runs() const {
   return std::ranges::find(kRunningStates, state) != kRunningStates.end();
 }
 
+bool Job::MayGoBack() const {
+  return state == "RUNNING" || state == "SUSPENDED" ||
+         (state == "COMPLETING" && reason == kScriptFailed);
+}
+
 Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id) {
   if (text.size() > kMostOfSqueue) return Invalid("the output of squeue is too long");
   for (const std::string_view line : base::Split(text, '\n')) {

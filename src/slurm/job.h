@@ -14,6 +14,8 @@ namespace carma::slurm {
 
 // The reason of jobs that `scontrol requeuehold` has put back.
 inline constexpr std::string_view kHeldByRequeue = "job requeued in held state";
+// The reason of jobs whose script has ended with an exit code that is not 0.
+inline constexpr std::string_view kScriptFailed = "NonZeroExitCode";
 
 struct Job {
   std::uint64_t id = 0;  // its own, also in an array
@@ -43,6 +45,9 @@ struct Job {
   bool Held() const;
   // Whether the job's processes exist, or their end is not reported yet.
   bool Runs() const;
+  // Whether its run may be repeated: it runs, or its script has just failed. A job that was
+  // cancelled or reached its time limit completes for another reason.
+  bool MayGoBack() const;
 };
 
 // The columns for -O of `squeue --noheader --array --states=all`.

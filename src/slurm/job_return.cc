@@ -39,7 +39,7 @@ NextStep Raise(const JobReturn& back, const Job& job) {
 NextStep SendBack(const JobReturn& back, const Job& job) {
   if (!job.batch) return GiveUp("Slurm restarts only batch scripts");
   if (!job.requeue) return GiveUp("it was submitted with --no-requeue");
-  if (!job.Runs()) return GiveUp(fmt::format("the job has ended ({})", job.state));
+  if (!job.MayGoBack()) return GiveUp(fmt::format("the job has ended ({})", job.state));
   const bool more = back.claim_gib > 0;
   const int had = more ? RetriesToldIn(job.admin_comment) : job.restarts;
   // A user may have written another comment each time.

@@ -150,7 +150,11 @@ TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
   const std::string held = "job requeued in held state";
   const Case cases[] = {
       {"still runs", asked, Seen("RUNNING", 0), What::kRun, "requeuehold"},
-      {"its script has just ended", asked, Seen("COMPLETING", 0), What::kRun, "requeuehold"},
+      {"suspended", asked, Seen("SUSPENDED", 0), What::kRun, "requeuehold"},
+      {"its script has just failed", asked, Seen("COMPLETING", 0, "NonZeroExitCode"), What::kRun,
+       "requeuehold"},
+      {"is being cancelled", asked, Seen("COMPLETING", 0), What::kGiveUp, ""},
+      {"reached its time limit", asked, Seen("COMPLETING", 0, "TimeLimit"), What::kGiveUp, ""},
       {"its end was told already", asked, Seen("FAILED", 0), What::kGiveUp, ""},
       {"was cancelled", asked, Seen("CANCELLED", 0), What::kGiveUp, ""},
       {"interactive", asked, interactive, What::kGiveUp, ""},
