@@ -29,7 +29,8 @@ NextStep GiveUp(std::string why) {
 
 NextStep Raise(const JobReturn& back, const Job& job) {
   std::vector<std::string> words{"update", "JobId=" + job.name};
-  if (back.claim_gib > 0 && job.carma_gib > 0)
+  // Slurm may refuse the claim, for example if no node has that much: then only the comment.
+  if (back.claim_gib > 0 && job.carma_gib > 0 && back.refusals < kMostRefusals / 2)
     words.push_back(fmt::format("Gres=carma:{}", back.claim_gib));
   words.push_back("AdminComment=" + back.comment);
   return Run(ReturnStep::kRaise, std::move(words));
@@ -123,14 +124,17 @@ JobReturn Begun(JobReturn back, const Job& job) {
 }
 
 NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in_queue) {
-  if (back.refusals >= kMostRefusals) return GiveUp("Slurm refuses it");
+  const bool raises = back.step == ReturnStep::kRaise && back.exclude.empty();
+  if (back.refusals >= kMostRefusals && !raises) return GiveUp("Slurm refuses it");
   if (!job && !back.exclude.empty()) return Done();
   if (!job) return GiveUp("Slurm no longer knows the job");
   if (!back.exclude.empty()) return NextElsewhere(back, *job, long_in_queue);
   const int restart = back.restart.value_or(job->restarts);
   if (job->restarts > restart + 1) return Done();  // it went on without us
   if (job->Waits()) {
-    if (back.step != ReturnStep::kRelease) return Raise(back, *job);
+    // A job that Slurm does not let us change is released all the same.
+    if (back.step != ReturnStep::kRelease && back.refusals < kMostRefusals)
+      return Raise(back, *job);
     return job->Held() ? Run(ReturnStep::kRelease, {"release", job->name}) : Done();
   }
   if (job->restarts == restart) return SendBack(back, *job);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/fields_json.h"
 #include "base/json.h"
 #include "base/test_fields.h"
@@ -31,10 +33,11 @@ class OneJob {
  public:
   Job job = Seen("RUNNING", 0);
   std::string comment;
-  bool refuses = false;
+  std::string refuses;  // requests with this word
 
   bool Do(const std::vector<std::string>& words) {
-    if (refuses) return false;
+    const auto is_refused = [&](const std::string& word) { return word.starts_with(refuses); };
+    if (!refuses.empty() && std::ranges::any_of(words, is_refused)) return false;
     if (words[0] == "requeuehold") {
       if (job.Waits()) return false;
       job.state = "COMPLETING";
@@ -67,7 +70,7 @@ class Desk {
   // False if it was killed.
   bool Work() {
     JobReturn back = kept;
-    for (int look = 0; look < 20; ++look) {
+    for (int look = 0; look < 60; ++look) {
       back = Begun(back, slurm_.job);
       last = Next(back, slurm_.job);
       if (last->what == What::kDone || last->what == What::kGiveUp) return true;
@@ -75,6 +78,7 @@ class Desk {
         slurm_.TimePasses();
         continue;
       }
+      if (back.step != last->step) back.refusals = 0;
       back.step = last->step;
       if (!Lives()) return false;
       kept = back;
@@ -122,6 +126,19 @@ TEST(JobReturn, IsTheSameAfterADeathAnywhere) {
     EXPECT_EQ(slurm.job.carma_gib, 15) << death;
     EXPECT_EQ(slurm.comment, "carma: more, retry 1 of 3") << death;
     EXPECT_FALSE(slurm.job.Held()) << "left behind, killed at " << death;
+  }
+}
+
+TEST(JobReturn, AJobThatSlurmDoesNotLetUsChangeIsReleased) {
+  for (const char* refused : {"Gres=", "update"}) {
+    OneJob slurm;
+    slurm.refuses = refused;
+    Desk desk(slurm);
+    EXPECT_TRUE(desk.Work());
+    EXPECT_EQ(desk.last->what, What::kDone) << refused;
+    EXPECT_FALSE(slurm.job.Held()) << refused;
+    EXPECT_EQ(slurm.job.carma_gib, 10) << refused;
+    EXPECT_EQ(slurm.comment.empty(), std::string(refused) == "update");
   }
 }
 
