@@ -56,25 +56,33 @@ bool IsName(std::string_view text) {
   });
 }
 
-Result<Job> ParseLine(std::string_view line) {
+std::unexpected<base::Error> NoJob(std::string_view line) {
+  return Invalid("not a line of squeue: {}", base::Printable(line, 100));
+}
+
+// The id in a job's first line; empty: another line.
+std::optional<std::int64_t> JobBegunBy(std::string_view line) {
   const std::vector<std::string_view> raw = base::Split(line, '|');
-  const auto wrong = [&] {
-    return Invalid("not a line of squeue: {}", base::Printable(line, 100));
-  };
+  if (raw.size() < kColumns) return std::nullopt;
+  return NumberIn(base::Trim(raw[0]), std::numeric_limits<std::int64_t>::max());
+}
+
+Result<Job> ParseJob(std::string_view line) {
+  const std::vector<std::string_view> raw = base::Split(line, '|');
   // A separator ends each column; the last column may itself contain separators.
-  if (raw.size() < kColumns + 1 || !base::Trim(raw.back()).empty()) return wrong();
+  if (raw.size() < kColumns + 1 || !base::Trim(raw.back()).empty()) return NoJob(line);
   std::array<std::string_view, kColumns> words;
   std::transform(raw.begin(), raw.begin() + kColumns, words.begin(), base::Trim);
   const std::string_view comment =
       base::Trim(std::string_view(raw[kColumns - 1].data(), raw.back().data() - 1));
   if (std::ranges::any_of(words, [](auto word) { return word.size() > kMostOfWord; }))
-    return wrong();
+    return NoJob(line);
   constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
   const auto id = NumberIn(words[0], std::numeric_limits<std::int64_t>::max());
   const auto restarts = NumberIn(words[6], kMostInt);
   const auto nodes = NumberIn(words[8], kMostInt);
   if (!id || *id == 0 || !restarts || !nodes || !IsName(words[1]) || words[2].empty())
-    return wrong();
+    return NoJob(line);
   Job job{.id = static_cast<std::uint64_t>(*id),
           .name = std::string(words[1]),
           .state = std::string(words[2]),
@@ -115,13 +123,19 @@ bool Job::MayGoBack() const {
 
 Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id) {
   if (text.size() > kMostOfSqueue) return Invalid("the output of squeue is too long");
+  std::optional<std::string_view> found;
+  bool any = false;
   for (const std::string_view line : base::Split(text, '\n')) {
-    if (base::Trim(line).empty()) continue;
-    Result<Job> job = ParseLine(line);
-    if (!job) return std::unexpected(job.error());
-    if (job->id == id) return *std::move(job);
+    const std::optional<std::int64_t> number = JobBegunBy(line);
+    if (found && number) break;
+    // The comment is the last column and may have several lines.
+    if (found) found = std::string_view(found->data(), line.data() + line.size());
+    if (!number && !any && !base::Trim(line).empty()) return NoJob(line);
+    if (number == static_cast<std::int64_t>(id)) found = line;
+    any = any || number;
   }
-  return std::nullopt;
+  if (!found) return std::nullopt;
+  return ParseJob(base::Trim(*found));
 }
 
 }  // namespace carma::slurm

@@ -54,7 +54,7 @@ struct Job {
 extern const char* const kJobColumns;
 inline constexpr std::size_t kMostOfSqueue = 1 << 20;
 
-// The line of that job; empty: there is none. Errors: kInvalid: a line that is not of that shape.
+// That job; empty: there is none. Errors: kInvalid: its line is not of that shape, or no job's.
 Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id);
 
 }  // namespace carma::slurm

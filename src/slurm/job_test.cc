@@ -49,6 +49,27 @@ TEST(Job, OthersAreNotMeant) {
   EXPECT_FALSE(*FindJob("", 4));
 }
 
+TEST(Job, ACommentMayHaveSeveralLines) {
+  const std::string text =
+      "1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|ada | bob\nin two\n\n  lines |\n"
+      "2|2|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|x|\n";
+  const auto first = FindJob(text, 1);
+  ASSERT_TRUE(first && *first);
+  EXPECT_TRUE((*first)->admin_comment.ends_with("lines"));
+  const auto second = FindJob(text, 2);
+  ASSERT_TRUE(second && *second);
+  EXPECT_EQ((*second)->admin_comment, "x");
+}
+
+TEST(Job, AnUnreadableLineOfAnotherJobDoesNotMatter) {
+  const std::string text =
+      "1|a b|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|(null)|\n"
+      "2|2|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|(null)|\n";
+  EXPECT_FALSE(FindJob(text, 1));
+  const auto second = FindJob(text, 2);
+  EXPECT_TRUE(second && *second);
+}
+
 TEST(Job, LinesOfAnotherShapeAreErrors) {
   for (const char* line : {"slurm_load_jobs error: Invalid job id specified",
                            "1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1",
