@@ -85,6 +85,7 @@ std::string WhyItStays(const Job& job) {
   if (!job.reservation.empty()) return "it belongs to a reservation";
   if (job.carma_gib == 0 || job.other_gres) return "Slurm counts not only its GPU memory";
   if (job.restarts >= kMostRestarts) return "it was restarted before";
+  if (job.on_hold) return "it is held after this run";
   return "";
 }
 

@@ -10,9 +10,9 @@
 namespace carma::slurm {
 namespace {
 
-constexpr std::size_t kColumns = 15;
+constexpr std::size_t kColumns = 16;
 constexpr std::size_t kMostOfWord = 300;
-constexpr std::size_t kMostOfComment = 300;
+constexpr std::string_view kCarma = "carma:";
 // The reasons of jobs that a user or an administrator holds, or that are held until released.
 constexpr std::array<std::string_view, 3> kHeldReasons{"JobHeldAdmin", "JobHeldUser",
                                                        kHeldByRequeue};
@@ -29,15 +29,22 @@ std::string_view ValueIn(std::string_view word) {
   return word == "(null)" || word == "N/A" ? std::string_view() : word;
 }
 
-// "gres:carma:12", "gres:gpu:1,gres:carma:12", "gres/carma:12"; a job that wants other resources
-// has none.
+// "gres:gpu:1", "gres/gpu:1": "gpu:1".
+std::string_view WithoutPrefix(std::string_view each) {
+  return each.starts_with("gres:") || each.starts_with("gres/") ? each.substr(5) : each;
+}
+
+// "gres:carma:12", "gres:gpu:1,gres:carma:12", "gres/carma:12".
 void ReadGres(std::string_view tres, Job& job) {
-  for (const std::string_view each : base::Split(ValueIn(tres), ',')) {
-    const std::size_t at = each.rfind("carma:");
-    if (at == std::string_view::npos || (at > 0 && each[at - 1] != ':' && each[at - 1] != '/')) {
-      job.other_gres = job.other_gres || !each.empty();
+  for (std::string_view each : base::Split(ValueIn(tres), ',')) {
+    each = WithoutPrefix(each);
+    if (each.empty()) continue;
+    job.gres += (job.gres.empty() ? "" : ",") + std::string(each);
+    if (!each.starts_with(kCarma)) {
+      job.other_gres = true;
     } else if (job.carma_gib == 0) {
-      job.carma_gib = NumberIn(each.substr(at + 6), std::numeric_limits<int>::max()).value_or(0);
+      job.carma_gib =
+          NumberIn(each.substr(kCarma.size()), std::numeric_limits<int>::max()).value_or(0);
     }
   }
 }
@@ -90,12 +97,13 @@ Result<Job> ParseJob(std::string_view line) {
           .batch = words[4] == "1",
           .requeue = words[5] == "1",
           .restarts = static_cast<int>(*restarts),
+          .on_hold = words[14] == "0",
           .nodes = static_cast<int>(*nodes),
           .node_list = std::string(ValueIn(words[9])),
           .asked_nodes = std::string(ValueIn(words[10])),
           .partition = std::string(words[11]),
           .reservation = std::string(ValueIn(words[12])),
-          .admin_comment = base::Printable(ValueIn(comment), kMostOfComment)};
+          .admin_comment = std::string(ValueIn(comment))};
   ReadGres(words[7], job);
   ReadAllocated(words[13], job);
   return job;
@@ -106,7 +114,7 @@ Result<Job> ParseJob(std::string_view line) {
 const char* const kJobColumns =
     "JobID:20|,JobArrayID:60|,State:30|,Reason:80|,BatchFlag:4|,Requeue:4|,RestartCnt:12|,"
     "tres-per-node:250|,NumNodes:12|,NodeList:250|,reqnodes:60|,Partition:120|,Reservation:120|,"
-    "tres-alloc:250|,admin_comment:300|";
+    "tres-alloc:250|,PriorityLong:12|,admin_comment:300|";
 
 bool Job::Held() const {
   return Waits() && std::ranges::find(kHeldReasons, reason) != kHeldReasons.end();
@@ -114,6 +122,14 @@ bool Job::Held() const {
 
 bool Job::Runs() const {
   return std::ranges::find(kRunningStates, state) != kRunningStates.end();
+}
+
+std::string Job::GresWith(std::int64_t gib) const {
+  std::string all;
+  for (const std::string_view each : base::Split(gres, ',')) {
+    if (!each.starts_with(kCarma)) all += std::string(each) + ",";
+  }
+  return all + std::string(kCarma) + std::to_string(gib);
 }
 
 bool Job::MayGoBack() const {

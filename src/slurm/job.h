@@ -25,7 +25,9 @@ struct Job {
   bool batch = false;    // Slurm has its script, so it can start it again
   bool requeue = false;  // its owner allows that
   int restarts = 0;
+  bool on_hold = false;        // its priority is 0; also while it runs, for its next start
   std::int64_t carma_gib = 0;  // requested GPU memory per node; 0: none
+  std::string gres;            // all that it wants of a node: "nvme:50,carma:12"
   int nodes = 1;
   std::string node_list;    // where it runs: "n0", "n[0-1]"; empty: nowhere yet
   std::string asked_nodes;  // by --nodelist, perhaps cut; empty: any
@@ -34,7 +36,7 @@ struct Job {
   bool other_gres = false;      // wants more of a node than GPU memory, for example Slurm's GPUs
   std::int64_t cpus = 0;        // allocated
   std::int64_t memory_mib = 0;  // allocated
-  std::string admin_comment;    // empty: none
+  std::string admin_comment;    // empty: none; may have several lines
   // The excluded nodes as from ExcludedNodes() (elsewhere.h), only for jobs that are sent
   // elsewhere.
   std::optional<std::string> excluded;
@@ -45,6 +47,8 @@ struct Job {
   bool Held() const;
   // Whether the job's processes exist, or their end is not reported yet.
   bool Runs() const;
+  // `gres` with this claim in place of its own.
+  std::string GresWith(std::int64_t gib) const;
   // Whether its run may be repeated: it runs, or its script has just failed. A job that was
   // cancelled or reached its time limit completes for another reason.
   bool MayGoBack() const;

@@ -112,6 +112,7 @@ int RetriesToldIn(std::string_view admin_comment) {
 JobReturn Begun(JobReturn back, const Job& job) {
   if (back.restart) return back;
   back.restart = job.restarts;
+  back.on_hold = job.on_hold;
   back.comment = WithNodeName(std::move(back.comment),
                               job.node_list.empty() ? "its node" : std::string_view(job.node_list));
   const int had = RetriesToldIn(job.admin_comment);
@@ -135,7 +136,8 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
     // A job that Slurm does not let us change is released all the same.
     if (back.step != ReturnStep::kRelease && back.refusals < kMostRefusals)
       return Raise(back, *job);
-    return job->Held() ? Run(ReturnStep::kRelease, {"release", job->name}) : Done();
+    return job->Held() && !back.on_hold ? Run(ReturnStep::kRelease, {"release", job->name})
+                                        : Done();
   }
   if (job->restarts == restart) return SendBack(back, *job);
   // Otherwise a person has released it.

@@ -46,7 +46,7 @@ class OneJob {
     } else if (words[0] == "update") {
       if (!job.Waits()) return false;
       for (const std::string& word : words) {
-        if (word.starts_with("Gres=carma:")) job.carma_gib = std::stoll(word.substr(11));
+        if (word.starts_with("Gres=")) job.carma_gib = std::stoll(word.substr(word.rfind(':') + 1));
         if (word.starts_with("AdminComment=")) comment = word.substr(13);
       }
     } else if (words[0] == "release") {
@@ -140,6 +140,16 @@ TEST(JobReturn, AJobThatSlurmDoesNotLetUsChangeIsReleased) {
     EXPECT_EQ(slurm.job.carma_gib, 10) << refused;
     EXPECT_EQ(slurm.comment.empty(), std::string(refused) == "update");
   }
+}
+
+TEST(JobReturn, AJobThatAPersonHoldsIsRaisedAndStaysHeld) {
+  OneJob slurm;
+  slurm.job.on_hold = true;
+  Desk desk(slurm);
+  EXPECT_TRUE(desk.Work());
+  EXPECT_EQ(desk.last->what, What::kDone);
+  EXPECT_EQ(slurm.job.carma_gib, 15);
+  EXPECT_TRUE(slurm.job.Held());
 }
 
 TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {

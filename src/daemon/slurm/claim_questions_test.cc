@@ -41,7 +41,7 @@ TEST_F(ClaimQuestionsTest, WhoAsksWhileOthersDoSharesTheNextQuestion) {
       "squeue",
       "#!/bin/sh\necho $5 >> DIR/looks\n"
       "for job in 10 11 12; do "
-      "echo \"$job|$job|RUNNING|None|1|1|0|gres:carma:$job|1|n0||main|(null)|cpu=1|(null)|\"; "
+      "echo \"$job|$job|RUNNING|None|1|1|0|gres:carma:$job|1|n0||main|(null)|cpu=1|9|(null)|\"; "
       "done\n");
   ClaimQuestions questions(loop_, Programs());
   std::vector<std::int64_t> claims;
