@@ -57,6 +57,7 @@ struct Job {
 // The columns for -O of `squeue --noheader --array --states=all`.
 extern const char* const kJobColumns;
 inline constexpr std::size_t kMostOfSqueue = 1 << 20;
+inline constexpr std::size_t kMostOfComment = 300;  // longer ones are cut
 
 // That job; empty: there is none. Errors: kInvalid: its line is not of that shape, or no job's.
 Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id);

@@ -18,6 +18,7 @@ constexpr int kMostVictimRestarts = 10;
 // wrong.
 constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
+constexpr std::string_view kBeside = " | carma: ";  // kOurs after a comment of other people
 constexpr std::string_view kRetry = ", retry ";
 
 NextStep Run(ReturnStep step, std::vector<std::string> words) {
@@ -27,13 +28,23 @@ NextStep GiveUp(std::string why) {
   return {NextStep::What::kGiveUp, {}, {}, std::move(why)};
 }
 
-NextStep Raise(const JobReturn& back, const Job& job) {
+// Where our part of a comment begins, after that of other people; its size: there is none.
+std::size_t OursIn(std::string_view comment) {
+  return comment.starts_with(kOurs) ? 0 : std::min(comment.rfind(kBeside), comment.size());
+}
+
+// The request that changes the job; empty: there is nothing to change.
+std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
   std::vector<std::string> words{"update", "JobId=" + job.name};
   // Slurm may refuse the claim, for example if no node has that much: then only the comment.
   if (back.claim_gib > 0 && job.carma_gib > 0 && back.refusals < kMostRefusals / 2)
-    words.push_back(fmt::format("Gres=carma:{}", back.claim_gib));
-  words.push_back("AdminComment=" + back.comment);
-  return Run(ReturnStep::kRaise, std::move(words));
+    words.push_back("Gres=" + job.GresWith(back.claim_gib));
+  std::string comment = job.admin_comment.substr(0, OursIn(job.admin_comment));
+  if (!comment.empty()) comment += " | ";
+  comment += back.comment;
+  // Longer ones are cut by squeue, so what others wrote would be lost.
+  if (comment.size() < kMostOfComment) words.push_back("AdminComment=" + comment);
+  return words.size() > 2 ? words : std::vector<std::string>();
 }
 
 // The failed run has not left Slurm yet.
@@ -102,8 +113,9 @@ NextStep NextElsewhere(const JobReturn& back, const Job& job, bool long_in_queue
 }  // namespace
 
 int RetriesToldIn(std::string_view admin_comment) {
+  admin_comment.remove_prefix(OursIn(admin_comment));
   const std::size_t at = admin_comment.rfind(kRetry);
-  if (!admin_comment.starts_with(kOurs) || at == std::string_view::npos) return 0;
+  if (at == std::string_view::npos) return 0;
   const std::vector<std::string_view> words = base::SplitWords(admin_comment.substr(at + 1));
   const auto number = words.size() > 1 ? base::ParseInt(words[1]) : std::nullopt;
   return static_cast<int>(std::clamp<std::int64_t>(number.value_or(0), 0, 1'000'000));
@@ -134,8 +146,9 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
   if (job->restarts > restart + 1) return Done();  // it went on without us
   if (job->Waits()) {
     // A job that Slurm does not let us change is released all the same.
-    if (back.step != ReturnStep::kRelease && back.refusals < kMostRefusals)
-      return Raise(back, *job);
+    std::vector<std::string> words = Changes(back, *job);
+    if (back.step != ReturnStep::kRelease && back.refusals < kMostRefusals && !words.empty())
+      return Run(ReturnStep::kRaise, std::move(words));
     return job->Held() && !back.on_hold ? Run(ReturnStep::kRelease, {"release", job->name})
                                         : Done();
   }

@@ -25,7 +25,8 @@ Job Seen(const std::string& state, int restarts, const std::string& reason = "No
           .batch = true,
           .requeue = true,
           .restarts = restarts,
-          .carma_gib = 10};
+          .carma_gib = 10,
+          .gres = "carma:10"};
 }
 
 // A Slurm of one job.
@@ -35,7 +36,10 @@ class OneJob {
   std::string comment;
   std::string refuses;  // requests with this word
 
+  std::vector<std::vector<std::string>> asked;
+
   bool Do(const std::vector<std::string>& words) {
+    asked.push_back(words);
     const auto is_refused = [&](const std::string& word) { return word.starts_with(refuses); };
     if (!refuses.empty() && std::ranges::any_of(words, is_refused)) return false;
     if (words[0] == "requeuehold") {
@@ -47,7 +51,7 @@ class OneJob {
       if (!job.Waits()) return false;
       for (const std::string& word : words) {
         if (word.starts_with("Gres=")) job.carma_gib = std::stoll(word.substr(word.rfind(':') + 1));
-        if (word.starts_with("AdminComment=")) comment = word.substr(13);
+        if (word.starts_with("AdminComment=")) job.admin_comment = comment = word.substr(13);
       }
     } else if (words[0] == "release") {
       job.reason = "BeginTime";
@@ -150,6 +154,28 @@ TEST(JobReturn, AJobThatAPersonHoldsIsRaisedAndStaysHeld) {
   EXPECT_EQ(desk.last->what, What::kDone);
   EXPECT_EQ(slurm.job.carma_gib, 15);
   EXPECT_TRUE(slurm.job.Held());
+}
+
+TEST(JobReturn, WhatOthersWroteAndAskedForStays) {
+  OneJob slurm;
+  slurm.job.gres = "nvme:50,carma:10,disk:2";
+  slurm.job.admin_comment = "ada: node 7\nis slow";
+  Desk desk(slurm);
+  EXPECT_TRUE(desk.Work());
+  EXPECT_EQ(slurm.asked[1], (std::vector<std::string>{
+                                "update", "JobId=10", "Gres=nvme:50,disk:2,carma:15",
+                                "AdminComment=ada: node 7\nis slow | carma: more, retry 1 of 3"}));
+  EXPECT_EQ(RetriesToldIn(slurm.comment), 1);
+  Job again = slurm.job;
+  again.state = "RUNNING";
+  EXPECT_EQ(Begun(Asked(), again).comment, "carma: more, retry 2 of 3");
+  Job waits = Seen("PENDING", 1, "job requeued in held state");
+  waits.admin_comment = slurm.comment;
+  EXPECT_EQ(Next(Asked(), waits).words.back(), "AdminComment=ada: node 7\nis slow | carma: more");
+  waits.admin_comment = std::string(290, 'x');
+  EXPECT_EQ(Next(Asked(), waits).words.back(), "Gres=carma:15") << "it would be cut";
+  waits.carma_gib = 0;
+  EXPECT_EQ(Next(Asked(), waits).words.front(), "release") << "nothing to change";
 }
 
 TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
