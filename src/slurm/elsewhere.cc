@@ -79,7 +79,7 @@ std::string WhyItStays(const Job& job) {
   if (!job.batch) return "Slurm restarts only batch scripts";
   if (!job.requeue) return "it was submitted with --no-requeue";
   if (job.state != "RUNNING") return "it does not run";
-  if (job.nodes != 1 || job.node_list.empty() || job.name.find('+') != std::string::npos)
+  if (job.nodes != 1 || job.node_list.empty() || job.IsComponent())
     return "it has several nodes or parts";
   if (!job.asked_nodes.empty()) return "it asks for certain nodes";
   if (!job.reservation.empty()) return "it belongs to a reservation";

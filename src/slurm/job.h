@@ -43,6 +43,9 @@ struct Job {
   friend bool operator==(const Job&, const Job&) = default;
 
   bool Waits() const { return state == "PENDING"; }
+  // Whether it is a component of a heterogeneous job ("4711+1"), which Slurm requeues only as a
+  // whole.
+  bool IsComponent() const { return name.find('+') != std::string::npos; }
   // Whether the job is held.
   bool Held() const;
   // Whether the job's processes exist, or their end is not reported yet.

@@ -50,6 +50,7 @@ std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
 // The failed run has not left Slurm yet.
 NextStep SendBack(const JobReturn& back, const Job& job) {
   if (!job.batch) return GiveUp("Slurm restarts only batch scripts");
+  if (job.IsComponent()) return GiveUp("it is part of a heterogeneous job");
   if (!job.requeue) return GiveUp("it was submitted with --no-requeue");
   if (!job.MayGoBack()) return GiveUp(fmt::format("the job has ended ({})", job.state));
   const bool more = back.claim_gib > 0;

@@ -195,6 +195,8 @@ TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
   Job interactive = Seen("RUNNING", 0), fixed = Seen("RUNNING", 0);
   interactive.batch = false;
   fixed.requeue = false;
+  Job component = Seen("RUNNING", 0);
+  component.name = "10+1";
   Job tried = Seen("RUNNING", 5), often = Seen("RUNNING", 13);
   tried.admin_comment = "carma: out of GPU memory on n1 (1.0G to 2.0G), retry 3 of 3";
   Job victim = tried;
@@ -211,6 +213,7 @@ TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
       {"its end was told already", asked, Seen("FAILED", 0), What::kGiveUp, ""},
       {"was cancelled", asked, Seen("CANCELLED", 0), What::kGiveUp, ""},
       {"interactive", asked, interactive, What::kGiveUp, ""},
+      {"heterogeneous", asked, component, What::kGiveUp, ""},
       {"--no-requeue", asked, fixed, What::kGiveUp, ""},
       {"not asked for yet", Asked(), Seen("RUNNING", 2), What::kRun, "requeuehold"},
       {"restarts by other causes are no retries", Asked(), Seen("RUNNING", 4), What::kRun,
