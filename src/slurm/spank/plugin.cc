@@ -198,6 +198,10 @@ Step ReadStep(spank_t spank, std::uint32_t number) {
   spank_get_item(spank, S_JOB_UID, &step.uid);
   spank_get_item(spank, S_JOB_GID, &step.gid);
   spank_get_item(spank, S_JOB_NODEID, &step.rank);
+  gid_t* groups = nullptr;
+  int group_count = 0;
+  if (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &group_count) == ESPANK_SUCCESS)
+    step.groups.assign(groups, groups + std::max(group_count, 0));
   step.restart = RestartOf(spank);
   step.keeper = ::getpid();
   step.job_name = Variable(spank, "SLURM_JOB_NAME");
@@ -271,7 +275,7 @@ std::string LastWords(std::uint32_t task) {
       return std::strcmp(other.path, file->path) == 0;
     };
     if (std::any_of(file + 1, files.end(), is_same)) continue;
-    const std::string tail = TailOf(*file, state->step.uid, state->step.gid);
+    const std::string tail = TailOf(*file, state->step.uid, state->step.gid, state->step.groups);
     const bool last = file + 1 == files.end();
     words += tail.substr(last || tail.size() < kMostOfFile ? 0 : tail.size() - kMostOfFile);
   }
