@@ -159,6 +159,18 @@ spank_option options[] = {
              "number of restarts after running out of GPU memory (default 3)"),
 };
 
+// A job's options are in the environment of its processes, for the steps of srun. sbatch and salloc
+// must not hand them on to another job.
+void ForgetInherited() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view name =
+        std::string_view(*variable).substr(0, std::strcspn(*variable, "="));
+    if (name.find("SLURM_SPANK_OPTION_carma_") != name.npos) names.emplace_back(name);
+  }
+  for (const std::string& name : names) ::unsetenv(name.c_str());
+}
+
 // ---- the step ----
 
 std::string Variable(spank_t spank, const char* name) {
@@ -359,6 +371,7 @@ CARMA_EXPORT int slurm_spank_init(spank_t spank, int count, char** texts) {
   for (int i = 0; i < count; ++i) {
     if (!TakeArgument(texts[i])) return kFailed;
   }
+  if (context == S_CTX_ALLOCATOR) ForgetInherited();
   for (spank_option& option : options) {
     if (spank_option_register(spank, &option) != ESPANK_SUCCESS) return kFailed;
   }
