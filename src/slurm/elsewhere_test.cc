@@ -98,6 +98,7 @@ TEST(Elsewhere, SomeJobsStay) {
       {"several nodes or parts", [](Job& job) { job.name = "10+1"; }},
       {"certain nodes", [](Job& job) { job.asked_nodes = "n0"; }},
       {"reservation", [](Job& job) { job.reservation = "course"; }},
+      {"held", [](Job& job) { job.on_hold = true; }},
       {"gres/carma alone", [](Job& job) { job.other_gres = true; }},
       {"gres/carma alone", [](Job& job) { job.carma_gib = 0; }},
       {"restarted before", [](Job& job) { job.restarts = 2; }},

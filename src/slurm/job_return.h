@@ -43,6 +43,7 @@ struct JobReturn {
   // A job that waits on this node and is sent elsewhere; empty: another return. Slurm cannot change
   // what a running job excludes, so this is removed when the job waits in Slurm's queue again.
   std::string exclude;
+  bool on_hold = false;  // a person held the job while it ran: it is not released
   ReturnStep step = ReturnStep::kAsked;
   int refusals = 0;  // of this step
 
@@ -56,6 +57,7 @@ struct JobReturn {
     field("claim_gib", back.claim_gib, "", {.low = 0});
     field("comment", back.comment, "", {.max_bytes = 400});
     field("exclude", back.exclude, "", {.max_bytes = 300});
+    field("on_hold", back.on_hold, "");
     field("step", back.step, "");
     field("refusals", back.refusals, "", {.low = 0});
   }

@@ -46,7 +46,8 @@ struct EngineServices {
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes;
   Routes::AskName ask_name;
   // As LeaseServices::ask_claim.
-  std::function<void(std::uint64_t job, std::function<void(std::optional<std::int64_t>)>)>
+  std::function<void(std::uint64_t job,
+                     std::function<void(const Result<std::optional<std::int64_t>>&)>)>
       ask_claim = nullptr;
   std::function<bool(core::TaskId)> holds_job = nullptr;  // LeaseServices
   std::function<bool(core::TaskId)> leaves = nullptr;     // LeaseServices

@@ -111,6 +111,7 @@ void ReturningJobs::Decide(core::TaskId task, const std::optional<slurm::Job>& j
 
 void ReturningJobs::Do(core::TaskId task, const slurm::NextStep& next) {
   slurm::JobReturn& back = returns_.at(task).back;
+  if (back.step != next.step) back.refusals = 0;
   const bool known = back.step == next.step && back.refusals == 0;
   back.step = next.step;
   const auto run = [this, task, next](const Result<Unit>& kept) {

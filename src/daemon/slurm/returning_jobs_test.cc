@@ -94,6 +94,18 @@ TEST_F(ReturningJobsTest, GivesUpAndReportsPermanentRefusals) {
   EXPECT_EQ(told_.back(), "job 10 is not started again: Slurm refuses it");
 }
 
+TEST_F(ReturningJobsTest, AJobWhoseClaimSlurmDoesNotRaiseIsReleasedAllTheSame) {
+  WriteText("job", "PENDING|1|10|job requeued in held state\n");
+  WriteProgram("scontrol",
+               "#!/bin/sh\n[ $1 = release ] || exit 1\n"
+               "echo 'PENDING|1|10|BeginTime' > DIR/job\n");
+  row_ =
+      RowOf(kTask, {.job = 10, .restart = 0, .claim_gib = 15, .step = slurm::ReturnStep::kRaise});
+  returning_->Take(row_);
+  ASSERT_TRUE(RunToTheEnd());
+  EXPECT_EQ(Read("job"), "PENDING|1|10|BeginTime\n");
+}
+
 TEST_F(ReturningJobsTest, AJobThatIsGoneIsLetGo) {
   std::filesystem::remove(folder_ + "/job");
   returning_->Take(row_);

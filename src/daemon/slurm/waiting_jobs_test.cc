@@ -13,7 +13,8 @@ class WaitingJobsTest : public SlurmProgramsFixture {
     WriteProgram("scontrol", "#!/bin/sh\necho \"$*\" >> DIR/asked\n");
   }
   void WriteComment(const std::string& text) {
-    WriteText("line", "10|10_3|RUNNING|None|1|1|0|N/A|1|gpu07||main|(null)|cpu=1|" + text + "|\n");
+    WriteText("line",
+              "10|10_3|RUNNING|None|1|1|0|N/A|1|gpu07||main|(null)|cpu=1|9|" + text + "|\n");
   }
   std::unique_ptr<WaitingJobs> Watch() {
     return std::make_unique<WaitingJobs>(

@@ -160,6 +160,18 @@ spank_option options[] = {
              "number of restarts after running out of GPU memory (default 3)"),
 };
 
+// A job's options are in the environment of its processes, for the steps of srun. sbatch and salloc
+// must not hand them on to another job.
+void ForgetInherited() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view name =
+        std::string_view(*variable).substr(0, std::strcspn(*variable, "="));
+    if (name.find("SLURM_SPANK_OPTION_carma_") != name.npos) names.emplace_back(name);
+  }
+  for (const std::string& name : names) ::unsetenv(name.c_str());
+}
+
 // ---- the step ----
 
 std::string Variable(spank_t spank, const char* name) {
@@ -199,6 +211,10 @@ Step ReadStep(spank_t spank, std::uint32_t number) {
   spank_get_item(spank, S_JOB_UID, &step.uid);
   spank_get_item(spank, S_JOB_GID, &step.gid);
   spank_get_item(spank, S_JOB_NODEID, &step.rank);
+  gid_t* groups = nullptr;
+  int group_count = 0;
+  if (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &group_count) == ESPANK_SUCCESS)
+    step.groups.assign(groups, groups + std::max(group_count, 0));
   step.restart = RestartOf(spank);
   step.keeper = ::getpid();
   step.job_name = Variable(spank, "SLURM_JOB_NAME");
@@ -272,7 +288,7 @@ std::string LastWords(std::uint32_t task) {
       return std::strcmp(other.path, file->path) == 0;
     };
     if (std::any_of(file + 1, files.end(), is_same)) continue;
-    const std::string tail = TailOf(*file, state->step.uid, state->step.gid);
+    const std::string tail = TailOf(*file, state->step.uid, state->step.gid, state->step.groups);
     const bool last = file + 1 == files.end();
     words += tail.substr(last || tail.size() < kMostOfFile ? 0 : tail.size() - kMostOfFile);
   }
@@ -357,6 +373,7 @@ CARMA_EXPORT int slurm_spank_init(spank_t spank, int count, char** texts) {
   for (int i = 0; i < count; ++i) {
     if (!TakeArgument(texts[i])) return kFailed;
   }
+  if (context == S_CTX_ALLOCATOR) ForgetInherited();
   for (spank_option& option : options) {
     if (spank_option_register(spank, &option) != ESPANK_SUCCESS) return kFailed;
   }
@@ -368,7 +385,9 @@ CARMA_EXPORT int slurm_spank_init_post_opt(spank_t spank, int, char**) {
   std::uint32_t number = 0;
   if (spank_get_item(spank, S_JOB_STEPID, &number) != ESPANK_SUCCESS || number == SLURM_EXTERN_CONT)
     return ESPANK_SUCCESS;
-  if (!used && Variable(spank, "CARMA_TASK_ID").empty()) return ESPANK_SUCCESS;
+  // Steps of a job with a lease share it, also those that were started outside of the job.
+  const bool script = number == SLURM_BATCH_SCRIPT || number == SLURM_INTERACTIVE_STEP;
+  if (!used && script && Variable(spank, "CARMA_TASK_ID").empty()) return ESPANK_SUCCESS;
   state = new State;
   state->node = NodeName(spank);
   state->socket = WithNode(arguments.socket, state->node);

@@ -129,7 +129,12 @@ TEST(SpankTail, OfTheFileThatTheTaskHadAndOfNoOther) {
     EXPECT_EQ(tail.size(), 16'384U);
     EXPECT_TRUE(tail.ends_with("CUDA out of memory"));
     ::chmod(path.c_str(), 0600);
-    EXPECT_EQ(TailOf(file, 65'534, 65'534), "") << "the user may not read it";
+    EXPECT_EQ(TailOf(file, 65'534, 65'534), "") << "not the user's to read";
+    ASSERT_EQ(::chown(path.c_str(), 0, 4'321), 0);
+    ::chmod(path.c_str(), 0640);
+    EXPECT_EQ(TailOf(file, 65'534, 65'534), "");
+    EXPECT_TRUE(TailOf(file, 65'534, 65'534, {4'321}).ends_with("CUDA out of memory"))
+        << "a supplementary group may read it";
     EXPECT_TRUE(TailOf(FileOf(std::to_string(info.st_ino) + " " + path), 0, 0)
                     .ends_with("CUDA out of memory"));
   }

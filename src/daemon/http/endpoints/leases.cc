@@ -266,9 +266,10 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
     };
     // Batch steps do not get the restart count of their job from Slurm.
     if (!services.ask_claim || !asked.key->IsBase()) return submit(asked);
-    services.ask_claim(asked.key->job, [asked, submit](std::optional<std::int64_t> gib) {
+    services.ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
+      if (!gib) return reply(std::unexpected(gib.error()));
       LeaseAsked raised = asked;
-      RaiseClaim(raised.spec, gib);
+      RaiseClaim(raised.spec, *gib);
       submit(raised);
     });
   });

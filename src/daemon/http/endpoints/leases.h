@@ -18,10 +18,10 @@ struct LeaseServices {
   // Calls back once the lease is granted or has ended, or after `seconds` of real time.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_changed;
   Routes::AskName ask_name;
-  // Slurm's count for a job, GiB on each node; empty: none, or Slurm does not answer. Null: Slurm
-  // is never asked.
-  std::function<void(std::uint64_t job, std::function<void(std::optional<std::int64_t>)>)>
-      ask_claim = nullptr;
+  // Slurm's count for a job, GiB on each node; empty: none. Errors: kUnavailable. Null: Slurm is
+  // never asked.
+  using TakeClaim = std::function<void(const Result<std::optional<std::int64_t>>&)>;
+  std::function<void(std::uint64_t job, TakeClaim)> ask_claim = nullptr;
   // Whether the task's job is being requeued in Slurm and must not end yet; null: never.
   std::function<bool(core::TaskId)> holds_job = nullptr;
   // Whether its job is being sent to another node, so that it must not start here; null: never.

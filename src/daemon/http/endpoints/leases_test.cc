@@ -28,7 +28,7 @@ class LeasesTest : public EndpointTest {
     leases_.reset();
   }
   LeaseServices Services() {
-    return {
+    LeaseServices services{
         *engine_,
         *store_,
         clock_,
@@ -37,6 +37,8 @@ class LeasesTest : public EndpointTest {
         [](std::uint32_t uid, const std::function<void(Result<base::KnownUser>)>& call) {
           call(base::KnownUser{"user-" + std::to_string(uid)});
         }};
+    if (counted_) services.ask_claim = [this](std::uint64_t, const auto& call) { call(*counted_); };
+    return services;
   }
   // A request from this process and its user.
   Call Mine(const std::string& id, const std::string& body) const {
@@ -64,6 +66,7 @@ class LeasesTest : public EndpointTest {
   Caller me_{::getuid(), ::getgid(), "me", false};
   std::unique_ptr<task::LeaseLauncher> leases_;
   std::function<void()> waiting_;
+  std::optional<Result<std::optional<std::int64_t>>> counted_;  // by Slurm; empty: it is not asked
 };
 
 TEST_F(LeasesTest, WaitIsGrantedIsAdoptedAndEnds) {
@@ -157,6 +160,16 @@ TEST_F(LeasesTest, RootMayRequestALeaseForAnotherUsersStep) {
   engine_->PollLauncher();
   engine_->Turn();
   EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kOutOfMemory);
+}
+
+TEST_F(LeasesTest, AJobWaitsForASlurmThatDoesNotSayWhatItCounts) {
+  me_ = {::getuid(), ::getgid(), "root", true};
+  counted_ = Unavailable("no answer");
+  EXPECT_EQ(Make(StepOf(::getuid()), R"(,"memory_mib":4096)").status, 503)
+      << "the plug-in asks again";
+  counted_ = std::optional<std::int64_t>(10);
+  ASSERT_EQ(Make(StepOf(::getuid()), R"(,"memory_mib":4096)").status, 201);
+  EXPECT_THAT(store_->Get(core::TaskId{1})->spec_json, HasSubstr("10240"));
 }
 
 TEST_F(LeasesTest, AStepOfAJobSharesWhatItsScriptHas) {
