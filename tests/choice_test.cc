@@ -36,7 +36,7 @@ TEST_F(Choice, TasksRunWhereTheyAsk) {
   EXPECT_THAT(site.Gpus()[0].linked_to, ElementsAre(1));
 }
 
-TEST_F(Choice, WhatTheServerDoesNotHaveIsRefusedWithWhatItHas) {
+TEST_F(Choice, RefusesMissingGpuTypesAndListsTheServersOwn) {
   const Ran type = site.Carma({"submit", "--gpu-type", "h100", "--", "true"});
   EXPECT_EQ(type.code, 1);
   EXPECT_THAT(type.err, HasSubstr("2 of NVIDIA A100"));

@@ -80,7 +80,7 @@ class Estimates : public ::testing::Test {
   std::string summary_;
 };
 
-TEST_F(Estimates, WhatWasMeasuredOfTheSameThingIsKnownFromItsSubmission) {
+TEST_F(Estimates, UsesEarlierMeasurementsFromSubmissionOn) {
   const Training training{.memory_mib = 2'000, .solo_s = 200, .sm_active = 0.5};
   Words asked{"--"};
   std::ranges::copy(SimTask(training), std::back_inserter(asked));
@@ -195,7 +195,7 @@ TEST_F(Estimates, RunsThatProveNothingTeachNothing) {
   EXPECT_THAT(site.Carma({"show", std::to_string(unknown.id)}).out, HasSubstr("no estimate"));
 }
 
-TEST_F(Estimates, WhatTheUserStatesWinsAndTheRunTeachesAllTheSame) {
+TEST_F(Estimates, StatedMemoryWinsAndTheRunIsStillLearned) {
   const Words stated = {"--memory", "9000", "--model-summary", summary_, "--batch-size", "32"};
   EXPECT_EQ(site.Await(site.Train(stated, {.memory_mib = 4'000, .solo_s = 200})).claim_mib, 9'000);
   const Words silent(stated.begin() + 2, stated.end());

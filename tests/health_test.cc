@@ -186,7 +186,7 @@ TEST_F(Health, ADrainByAPersonIsNotOpenedByRule) {
   EXPECT_TRUE(Comes(1, "drain"));
 }
 
-TEST_F(Health, WhatIsOnlyToldClosesNothing) {
+TEST_F(Health, AnAlertWithoutADrainClosesNothing) {
   site.Set("health.drain", "false");
   site.Start();
   Sim({"xid", "0", "79"});
@@ -255,7 +255,7 @@ TEST_F(Health, EverythingThatIsReadIsShown) {
   EXPECT_EQ(of("power_w")->source, "nvml");
 }
 
-TEST_F(Health, WhereNobodyCountsActivityTheRuleIsTold) {
+TEST_F(Health, ShowsTheRuleForGpusWithoutActivity) {
   site.Set("monitor.source", "\"dcgm\"");
   site.Start(true, {.environment = {{"PATH", site.out_dir()}}});  // without dcgmi
   ASSERT_TRUE(Eventually([&] { return Gpu(0).activity_source == "none"; }));

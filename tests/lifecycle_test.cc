@@ -339,7 +339,7 @@ TEST_F(Lifecycle, ADryRunChangesNothing) {
   EXPECT_EQ(site.Status().task_counts.size(), 0U);
 }
 
-TEST_F(Lifecycle, WhatCanNeverFitIsRefusedAtOnce) {
+TEST_F(Lifecycle, RefusesATaskThatCanNeverFit) {
   for (const Words& wish : std::vector<Words>{{"--gpu-mem", "100G"}, {"--gpus", "3"}}) {
     Words args = {"submit"};
     args.insert(args.end(), wish.begin(), wish.end());
@@ -439,7 +439,7 @@ TEST_F(SeveralUsers, AnothersTaskIsSeenButNotTouched) {
   EXPECT_TRUE(site.Carma({"cancel", std::to_string(theirs)}).Ok());
 }
 
-TEST_F(SeveralUsers, WhoIsNotAllowedMayLookAndNothingElse) {
+TEST_F(SeveralUsers, UsersWithoutPermissionMayOnlyLook) {
   site.Stop(SIGTERM);
   site.Set("daemon.allow_users", "[\"nobody-else\"]");
   site.Set("daemon.socket_mode", "\"0666\"");

@@ -215,7 +215,7 @@ TEST_F(Mps, AServingTaskHasPriorityAndSaysSo) {
   EXPECT_TRUE(site.Task(script).serve);
 }
 
-TEST_F(Mps, WhoIsAloneOrUsesSeveralGpusGoesWithout) {
+TEST_F(Mps, TasksAloneOrOnSeveralGpusDoNotUseMps) {
   Site two{{.shape = "2xA100-40GB",
             .settings = {{"collocation.method", "\"mps\""},
                          {"collocation.mps_control", "\"" + (site.folder() / "control") + "\""},
@@ -618,7 +618,7 @@ TEST_P(MpsBranch, TheDoctorTriesAControlDaemon) {
   EXPECT_THAT(doctor(), HasSubstr("no control daemon serves: "));
 }
 
-TEST(Streams, WhoOutgrowsItsPromiseIsMarkedAndCounted) {
+TEST(Streams, MarksAndCountsATaskThatOutgrowsItsPromise) {
   Site site{{.shape = "1xA100-40GB"}};
   site.Start();
   const std::uint64_t greedy =
@@ -633,7 +633,7 @@ TEST(Streams, WhoOutgrowsItsPromiseIsMarkedAndCounted) {
   EXPECT_THAT(site.Stop(SIGTERM).err, HasSubstr("event=over_promise task=1"));
 }
 
-TEST(Streams, WhoGoesToAGpuThatItWasNotGivenIsMarkedThereAndNeverIdle) {
+TEST(Streams, MarksATaskOnAGpuThatItWasNotAssigned) {
   Site site{{.settings = {{"idle.after", "\"5m\""}}}};
   site.Start();
   std::string astray = "CUDA_VISIBLE_DEVICES=1 exec";

@@ -114,7 +114,7 @@ TEST_F(Notify, AKilledDaemonLosesNoNotice) {
   EXPECT_TRUE(Tells(id, "notified"));
 }
 
-TEST_F(Notify, WhatAWebhookIsCalledStaysAmongItsUserAndTheServer) {
+TEST_F(Notify, HidesThePathOfAWebhook) {
   site.Start();
   const std::uint64_t id =
       site.Submit({"--notify", "http://127.0.0.1:9/services/secret", "--hold", "--", "/bin/true"});
@@ -148,7 +148,7 @@ TEST(Edit, ASweepIsAnArrayWhoseTasksHaveTheirValues) {
   EXPECT_THAT(site.Carma({"show", "3"}).out, HasSubstr("lr=0.01 seed=1"));
 }
 
-TEST(Edit, WhatCannotStartIsRefusedBeforeTheQueue) {
+TEST(Edit, RefusesACommandThatCannotStart) {
   Site site{{.shape = "1xA100-40GB"}};
   site.Start();
   WriteText(site.out_dir() + "/cpu.py", "print()\n");

@@ -281,7 +281,7 @@ TEST_F(Restart, ALargeSubmissionThatIsCutShortIsThereWholeOrNotAtAll) {
   site.Stop(SIGTERM);  // cancelling thirty thousand tasks one by one takes too long
 }
 
-TEST_F(Restart, WhatAKilledDaemonLeftOfEndedAttemptsIsSwept) {
+TEST_F(Restart, RemovesWhatAKilledDaemonLeftOfEndedAttempts) {
   Gated gated(site, "gated");
   const std::uint64_t runs = Submit(gated, "exit 4");
   ASSERT_EQ(gated.Hear(), "1");

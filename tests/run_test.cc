@@ -222,7 +222,7 @@ TEST_F(Run, AShellIsLeftWithItsExitCode) {
   EXPECT_EQ(site.Await(1).name, "shell");
 }
 
-TEST_F(Run, WhatCannotStartSaysWhy) {
+TEST_F(Run, ReportsWhyAProgramCannotStart) {
   site.Start();
   const Ran at_once = site.Carma({"run", "--", "/no/such/program"});
   EXPECT_EQ(at_once.code, 2) << at_once.Text();

@@ -169,7 +169,7 @@ TEST_F(Shutdown, TasksSaveAndGoOnAfterTheBootFromWhereTheyWere) {
   EXPECT_EQ(site.Await(late).state, "succeeded");
 }
 
-TEST_F(Shutdown, WhoDoesNotSaveIsEndedInTime) {
+TEST_F(Shutdown, StopsATaskThatDoesNotSaveInTime) {
   site.Set("slots.shutdown_notice", "\"20s\"");
   Boot();
   const std::string deaf = "trap '' USR1; echo up > ";

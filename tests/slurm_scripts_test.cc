@@ -178,7 +178,7 @@ TEST_F(SpinningScripts, AScriptThatRequeuesItselfAtOnceIsSlowed) {
   EXPECT_TRUE(Eventually([&] { return site.Task(id).attempt > attempt; }));
 }
 
-TEST_F(SlurmScripts, WhatDiffersIsReportedAtSubmission) {
+TEST_F(SlurmScripts, ReportsDifferencesFromSlurmAtSubmission) {
   const std::string script = WriteScript("differs.sh",
                                          "#SBATCH --ntasks=1\n"
                                          "export CUDA_VISIBLE_DEVICES=0\n"

@@ -87,7 +87,7 @@ TEST(AboveSlurm, ShardsAreOfTheFirstGpuAndGpusOfOneTask) {
   EXPECT_EQ(GpusOf(Play("2 * 4xA100-40GB", arrivals, gpus)), (std::vector<int>{0, 1, 2, 3, 4, 5}));
 }
 
-TEST(AboveSlurm, WhatTheCountLetsInWaitsOnTheServerAndGoesElsewhere) {
+TEST(AboveSlurm, ACountedTaskThatFitsNoGpuMovesToAnotherServer) {
   // 3 * 26 of 79 GiB, but no GPU takes two of them.
   const trace::Workload large = MakeWorkload("large", 1, 2'000, 26'000);
   const std::vector<Arrival> arrivals(3, {Duration{0}, &large});
@@ -108,7 +108,7 @@ TEST(AboveSlurm, WhatTheCountLetsInWaitsOnTheServerAndGoesElsewhere) {
   EXPECT_EQ(asked.totals.requeues, 0);
 }
 
-TEST(AboveSlurm, WhoComesBackIsLookedAtAnew) {
+TEST(AboveSlurm, ARequeuedTaskIsConsideredAgainLater) {
   const trace::Workload stays = MakeWorkload("stays", 1, 5'000, 20'000);
   const trace::Workload brief = MakeWorkload("brief", 1, 100, 19'000);
   const trace::Workload some = MakeWorkload("some", 1, 300, 26'000);
@@ -125,7 +125,7 @@ TEST(AboveSlurm, WhoComesBackIsLookedAtAnew) {
   EXPECT_EQ(StartsOf(run)[6], 114 + 600 + 121);
 }
 
-TEST(AboveSlurm, WhatRunsOutOfMemoryComesBackWithALargerClaim) {
+TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
   const trace::Workload large = MakeWorkload("large", 1, 1'000, 30'000);
   const std::vector<Arrival> arrivals(2, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
@@ -190,7 +190,7 @@ TEST(Above, ATaskOfSeveralServersGetsThemWholeAndAtOnce) {
   }
 }
 
-TEST(AboveAsked, WhoWasPassedForLongGetsAServerKept) {
+TEST(AboveAsked, KeepsAServerForATaskPassedTooLong) {
   const trace::Workload one = MakeWorkload("one", 1, 1'000, 4'000);
   const trace::Workload two = MakeWorkload("two", 2, 500, 4'000);
   std::vector<Arrival> arrivals{{Duration{0}, &one}, {Duration{0}, &one}, {Duration{0}, &two}};

@@ -25,7 +25,7 @@ NodeCounts TwoBooked(Gres gres) {
   return counts;
 }
 
-TEST(NodeCounts, WhatFits) {
+TEST(NodeCounts, ComparesRequestsWithWhatIsLeft) {
   struct Case {
     std::string_view name;
     Gres gres;
@@ -57,7 +57,7 @@ TEST(NodeCounts, ShardsAreOfTheFirstGpuWithSoMany) {
   EXPECT_EQ(counts.GpusBooked(0), 6);
 }
 
-TEST(NodeCounts, WhatIsReleasedIsLeftAgain) {
+TEST(NodeCounts, ReleasedGpusFitAgain) {
   NodeCounts counts = TwoBooked(Gres::kCarma);
   EXPECT_FALSE(counts.Fits(0, Asked(20, 2)));
   counts.Release(0, 2);

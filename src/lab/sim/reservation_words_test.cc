@@ -133,7 +133,7 @@ TEST_F(Reserved, ItHoldsAgainAndWhoWaitsStartsWhenItIsOver) {
   EXPECT_NEAR(Play()[1].first, 20 * 86'400 + 3 * 3'600, 10);
 }
 
-TEST_F(Reserved, WhatCannotBeIsRefused) {
+TEST_F(Reserved, RefusesReservationsThatConflict) {
   Submit(Duration{0}, "ada");
   Reserve("for=ada gpus=0 from=1h for-time=2h");
   Reserve("for=bob count=2 from=2h for-time=2h");

@@ -51,7 +51,7 @@ TEST(ReplayResidency, AgreesWithItself) {
   EXPECT_LT(guessed->counted.r2, 1);
 }
 
-TEST(ReplayResidency, WhatWasThereTooShortlyDoesNotCount) {
+TEST(ReplayResidency, IgnoresTasksThatRanTooBriefly) {
   // The second task's measured slowdown is far off, because it ran for a minute only.
   const auto tasks = Tasks("1,a,0,0,1000,1.03\n2,b,0,500,560,9\n3,a,1,0,900,1\n");
   const auto all = ReplayResidency(tasks, Workloads(), {}, LoadAsListed);

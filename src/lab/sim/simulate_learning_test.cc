@@ -37,7 +37,7 @@ TEST(SimulateLearning, AFinishedTaskTeachesThoseOfItsWorkloadThatComeLater) {
   EXPECT_TRUE(Play(MakeWorld("A100-40GB"), arrivals, forgetful).taught.empty());
 }
 
-TEST(SimulateLearning, WhatRanOutOfMemoryTeachesThatItNeedsMore) {
+TEST(SimulateLearning, LearnsALowerBoundFromRunningOutOfMemory) {
   const trace::Workload large = MakeWorkload("large", 1, 1'000, 0.3, 25'000);
   const std::vector<Arrival> arrivals{
       {Duration{0}, &large}, {Duration{500'000}, &large}, {Duration{4'000'000}, &large}};
@@ -76,7 +76,7 @@ TEST(SimulateLearning, AUserLearnsFromTheOwnTasksAlone) {
   EXPECT_NE(run.taught[2].method, "history");
 }
 
-TEST(SimulateLearning, WhatWasMeasuredHasNoErrorOfThePrediction) {
+TEST(SimulateLearning, MeasuredMemoryHasNoPredictionError) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
   RunOptions options = Learning();
   options.estimates.sigma = 1;
@@ -85,7 +85,7 @@ TEST(SimulateLearning, WhatWasMeasuredHasNoErrorOfThePrediction) {
   EXPECT_EQ(run.taught[1].promised_mib, 11'000);
 }
 
-TEST(SimulateLearning, WhoRunsOutOfMemoryTeachesThoseOfItsWorkload) {
+TEST(SimulateLearning, TasksLearnFromCrashesOfTheirWorkload) {
   const std::vector<trace::Workload> workloads = Mixed();
   const std::vector<Arrival> arrivals = Crowd(workloads, 120);
   RunOptions options;

@@ -44,7 +44,7 @@ TEST(SimulateMemory, ARampCanFailLate) {
   EXPECT_EQ(late.ended - late.started, Duration{14'000 + 300'000 + 8'000});
 }
 
-TEST(SimulateMemory, WhoGrowsOnAFullGpuCrashesNotWhoHoldsWhatItNeeds) {
+TEST(SimulateMemory, OnlyTheGrowingTaskCrashesOnAFullGpu) {
   const trace::Workload steady = MakeWorkload("steady", 1, 3'000, 0.3, 20'000);
   const trace::Workload spiky = MakeWorkload("spiky", 1, 9'000, 0.3, 20'000);
   RunOptions options = Immediate();

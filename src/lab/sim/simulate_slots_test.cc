@@ -138,7 +138,7 @@ TEST(SimulateSlots, WaitingTasksAreToldAboutWhenTheyStart) {
   }
 }
 
-TEST(SimulateSlots, WhoIsEndedEachTurnAndNeverSavesEndsSomeDay) {
+TEST(SimulateSlots, ATaskThatNeverSavesFinishesInEverLongerSlices) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
   RunOptions options = Immediate();
   options.policy.mapper = "exclusive";

@@ -181,7 +181,7 @@ TEST_F(DriverHangs, AReaderThatIsKilledIsReplaced) {
   EXPECT_EQ(Readers().size(), 1U);
 }
 
-TEST_F(DriverHangs, WhoIsLeftAloneIsNotTouched) {
+TEST_F(DriverHangs, DoesNotCallAGpuThatIsLeftAlone) {
   gpu::GuardedProbe probe(Options());
   const std::vector<std::string> uuids = Uuids(probe);
   probe.LeaveAlone({2});

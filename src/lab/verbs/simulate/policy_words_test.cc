@@ -138,7 +138,7 @@ TEST(SimPolicy, InstancesAreSharedOnlyWhereItSaysSo) {
   EXPECT_TRUE(Policy("magm,collocation=mig,share_mig=true").options.policy.share_mig);
 }
 
-TEST(SimPolicy, WhatStandsAboveTheServers) {
+TEST(SimPolicy, ReadsTheWordsOfACluster) {
   EXPECT_EQ(Policy("magm").options.above, sim::Above{});
   const sim::Above slurm =
       Policy("magm,cluster=slurm,spread=true,slurm_backfill=true,wait=5m,wait_requeues=1")
