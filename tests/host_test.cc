@@ -150,7 +150,7 @@ TEST_F(Host, TheKernelWeighsAndCapsCores) {
   EXPECT_EQ(site.Output(id), "300\n300000 100000\n");
 }
 
-// The head of a script states what it needs, as on a cluster.
+// The directives of a script request resources, as on a cluster.
 TEST_F(Host, ABatchScriptIsPromisedWhatItSays) {
   site.Start();
   WriteText(site.out_dir() + "/job.sh",
