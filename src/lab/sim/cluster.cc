@@ -1,4 +1,4 @@
-// Reads descriptions of servers: by name, by shape, and of several servers.
+// Parses descriptions of one or several servers, by name or shape.
 #include <fmt/format.h>
 
 #include <array>

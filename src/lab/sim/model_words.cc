@@ -17,7 +17,7 @@ bool SetMemory(std::int64_t& target_mib, std::string_view value) {
   return mib.has_value();
 }
 
-// Finds an option of the run; for numbers, from 0 to `kMost`.
+// Sets the option of the run that kFind returns; numbers range from 0 to `kMost`.
 template <auto kFind, int kMost = 0>
 bool Sets(RunOptions& options, std::string_view value) {
   auto& target = kFind(options);
