@@ -133,7 +133,7 @@ TEST(ReadJobs, TakesEveryFormatByItsContent) {
     EXPECT_EQ(trace->start_ms ? FormatLocalTime(*trace->start_ms) : "", each.start);
     EXPECT_EQ(trace->cpu_jobs, each.cpu_jobs);
     EXPECT_EQ(trace->complaints.total(), each.complaints);
-    EXPECT_TRUE(Read(each.text, {.format = each.format})) << "asked for by its name";
+    EXPECT_TRUE(Read(each.text, {.format = each.format})) << "format named explicitly";
   }
 }
 

@@ -1,4 +1,4 @@
-// estimate evaluate: how good the estimators are on a data set.
+// estimate evaluate: measures the accuracy of the estimators on a data set.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ Result<DataSet> Read(const EvaluateFlags& flags) {
   estimate::ReadOptions options{
       .summary_only = flags.summary_only, .torchinfo = flags.torchinfo, .exact = flags.exact};
   const bool catalogue = !flags.catalogue.empty();
-  // The optimizer of published data that have no column for it (docs/inside/estimators.md).
+  // The default optimizer for published data without such a column (docs/inside/estimators.md).
   const std::string usual = catalogue ? "adam" : "sgd-momentum";
   options.optimizer = estimate::ParseOptimizer(flags.optimizer.empty() ? usual : flags.optimizer);
   if (!options.optimizer) {
@@ -114,7 +114,7 @@ std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
   return evaluated;
 }
 
-// Scores of guesses by multiply-adds, where the data set has measured values.
+// Scores guesses of SM activity by multiply-adds, if the data set has measured values.
 struct ActivityScore {
   std::size_t runs = 0;
   double mean_error = 0;

@@ -13,8 +13,8 @@ namespace {
 constexpr const char* kDefaultMix = "light=65,medium=27,heavy=8";
 constexpr std::size_t kMostGenerated = trace::kMaxJobs;
 
-// A sub-verb whose flags live as long as its callback. shared_ptr: std::function wants to be
-// copied.
+// Adds a sub-verb whose flags live as long as its callback. shared_ptr, because std::function must
+// be copyable.
 template <class Flags>
 Syntax AddSubVerb(Syntax trace, Context& context, const char* name, const char* help,
                   std::shared_ptr<Flags>& flags, void (*run)(Context&, const Flags&)) {
