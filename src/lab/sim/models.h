@@ -26,7 +26,7 @@ double PowerW(const PowerModel& model, double smact);
 
 // Data loaders of all tasks of a server share its CPU cores. An option, off by default: the
 // measured runs hint at it (tasks with a demanding task on another GPU ran 10 to 25 % longer) but
-// do not determine its constants. A task that wants no cores is not slowed down.
+// do not determine its constants. A task that needs no cores is not slowed down.
 struct HostContention {
   double cores = 0;               // 0: not modelled
   double cores_per_gpu_task = 8;  // busy cores per GPU of a task, unless stated

@@ -46,7 +46,7 @@ double MemorySpeed(double factor, const PairedTask& own, const PairedTask& other
 }
 
 // For utilization as nvidia-smi shows it, where any kernel counts: two tasks only slow each other
-// down if together they want more than this. Fitted to Lucid's pairs on an RTX 3090.
+// down if their utilizations together exceed this. Fitted to Lucid's pairs on an RTX 3090.
 constexpr double kUtilizationTogether = 1.14;
 
 double UtilizationSpeed(const PairedTask& own, const PairedTask& other) {

@@ -107,13 +107,13 @@ Result<Unit> CheckOptions(const RunOptions& options) {
     return Invalid("no estimator '{}'", base::Printable(method, 60));
   CARMA_TRY(CheckNumbers(options));
   if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
-    return Invalid("servers with the published rules do not answer placement questions");
+    return Invalid("cluster=asked does not work with the published rules");
   if (options.host.promised && options.host.cores < 1)
     return Invalid("CPU cores are promised, but the server has none");
   CARMA_TRY(CheckSpans(options));
   const MemoryModel& memory = options.memory;
   if (memory.spike_lasts >= memory.spike_every)
-    return Invalid("memory spikes last as long as their interval");
+    return Invalid("memory spikes must be shorter than their interval");
   // A shorter slice would end before the task has done any work.
   if (options.time_slot > Duration{0} && options.time_slot <= memory.load) {
     return Invalid("time slot: {} s is not longer than the load time of {} s",

@@ -165,7 +165,7 @@ TEST(Simulate, RefusesWhatMakesNoSense) {
                 [](RunOptions& o) { o.time_slot = Duration{14'000}; }, "time slot: 14 s"},
            Case{"one spike into the next", one,
                 [](RunOptions& o) { o.memory.spike_lasts = o.memory.spike_every; },
-                "memory spikes last"},
+                "memory spikes must be shorter"},
        }) {
     RunOptions options = Immediate();
     c.change(options);

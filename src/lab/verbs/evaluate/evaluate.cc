@@ -355,7 +355,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "  carma estimate evaluate --runs runs.csv --models models.csv --by source,method\n"
       "Layer lists: one model per line (docs/use/layer-lists.md), gzip or plain. Measurements: CSV "
       "with\n"
-      "model, batch, measured_mib and, where there, censored, optimizer, precision, family.\n"
+      "model, batch, measured_mib and optionally censored, optimizer, precision, family.\n"
       "Catalogue: CSV with batch_size, gpus, summary_file and memory_mib_run60, _thesis or _rad2.\n"
       "Runs of transformers: CSV with the columns of docs/inside/estimators.md, \"Tables of "
       "runs\"; they "
@@ -388,7 +388,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "parallel, gpus",
       "LIST");
   add("--leave-out", flags->leave_out,
-      "leave out each of these groups in turn and predict it with what the others teach", "LIST");
+      "leave out each of these groups in turn and predict it from the others", "LIST");
   verb.AddFlag("--summary-only", flags->summary_only,
                "as torchsummary would print the models: no input shapes");
   verb.AddFlag("--torchinfo", flags->torchinfo,

@@ -143,7 +143,7 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
     }
     // Names must differ, because reports merge runs of the same name.
     if (std::ranges::count(policies, policy.label, &SimPolicy::label) > 0) {
-      return Invalid("{}: another policy is called '{}', too; give one of them a label=",
+      return Invalid("{}: another policy is also called '{}'; give one of them a label=",
                      words.back().where, base::Printable(policy.label, 80));
     }
     policies.push_back(std::move(policy));
@@ -357,7 +357,7 @@ std::string Footer() {
 }  // namespace
 
 void AddSimulateCommand(Syntax app, Context& context) {
-  // shared_ptr: std::function wants to be copied.
+  // shared_ptr, because std::function must be copyable.
   auto flags = std::make_shared<SimulateFlags>();
   const Syntax verb =
       app.AddVerb("simulate", "Simulate this load under other policies, in seconds");

@@ -210,10 +210,10 @@ constexpr Word kWords[] = {
     {{"spread", "true or false", "Slurm chooses the server with the fewest tasks, not the first"},
      Sets<AT(above.spread)>},
     {{"slurm_backfill", "true or false",
-      "tasks may pass the first in line if they do not delay it"},
+      "tasks may pass the head of the queue if they do not delay it"},
      Sets<AT(above.backfill)>},
     {{"time_limit", "number from 0.01 to 1e6",
-      "time limit as a multiple of the run time alone, for slurm_backfill; it ends no task"},
+      "time limit as a multiple of the run time alone, for slurm_backfill; not enforced"},
      [](Draft& draft, const std::string& value) {
        return SetNumber(draft.policy.options.above.time_limit, value, 0.01, 1e6);
      }},
@@ -223,7 +223,7 @@ constexpr Word kWords[] = {
     {{"wait_requeues", "whole number from 0 to 1000",
       "with slurm: at most this many such requeues"},
      Sets<AT(above.wait_requeues), 0, 1000>},
-    {{"requeue_delay", "time span", "delay before Slurm restarts a task that came back"},
+    {{"requeue_delay", "time span", "delay before Slurm restarts a requeued task"},
      Sets<AT(above.requeue_delay)>},
     {{"report_every", "time span", "with asked: maximum age of the servers' answers"},
      Sets<AT(above.report_every)>},

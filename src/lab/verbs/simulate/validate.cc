@@ -259,7 +259,7 @@ void RunValidate(Context& context, const ValidateFlags& flags) {
 }  // namespace
 
 void AddSimulateValidate(Syntax simulate, Context& context) {
-  // shared_ptr: std::function wants to be copied.
+  // shared_ptr, because std::function must be copyable.
   auto flags = std::make_shared<ValidateFlags>();
   const Syntax verb =
       simulate.AddVerb("validate", "Compare the simulator with published and measured figures");
