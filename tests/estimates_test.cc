@@ -178,8 +178,7 @@ TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutAWord) {
   site.Restart(SIGKILL);
   ASSERT_TRUE(site.Carma({"release", std::to_string(held)}).Ok());
   const api::TaskView adapters = site.Await(held);
-  EXPECT_EQ(adapters.estimate_method, "transformer")
-      << "settings that were read are stored with the task";
+  EXPECT_EQ(adapters.estimate_method, "transformer") << "what was read is stored";
   EXPECT_LT(*adapters.predicted_mib, *found.predicted_mib) << "and options take precedence";
   const api::TaskView bare = site.Await(site.Submit({"--no-reading", script}));
   EXPECT_EQ(bare.estimate_method, "");

@@ -236,8 +236,7 @@ TEST_F(Mps, TasksAloneOrOnSeveralGpusDoNotUseMps) {
   EXPECT_THAT(two.Output(both), HasSubstr("pipes /dev/null"));
   const std::uint64_t alone = run({"--exclusive", "--gpu-mem", "1G"});
   EXPECT_EQ(two.Task(alone).sharing, "alone");
-  EXPECT_THAT(two.Output(alone), HasSubstr("pipes /mine"))
-      << "a task alone may use its own pipe directory";
+  EXPECT_THAT(two.Output(alone), HasSubstr("pipes /mine")) << "its own folder is kept";
   const std::uint64_t client = run({"--gpu-mem", "1G"});
   EXPECT_EQ(two.Task(client).sharing, "mps");
   EXPECT_THAT(two.Output(client), HasSubstr("pipes " + dir()));

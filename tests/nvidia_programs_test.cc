@@ -56,8 +56,7 @@ class Branch : public ::testing::TestWithParam<const char*> {
     const std::string programs = base::GetEnv("CARMA_NVIDIA_PROGRAMS");
     if (programs.empty()) GTEST_SKIP() << "to be run by tools/nvidia_programs.py";
     folder_ = programs + "/" + GetParam();
-    if (!base::Exists(folder_))
-      GTEST_SKIP() << "branch " << GetParam() << " could not be downloaded";
+    if (!base::Exists(folder_)) GTEST_SKIP() << "branch " << GetParam() << " is missing";
   }
   std::string ControlProgram() const { return folder_ + "/bin/nvidia-cuda-mps-control"; }
   std::string Library(const std::string& name) const { return folder_ + "/lib/" + name; }

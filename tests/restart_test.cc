@@ -158,8 +158,7 @@ TEST_F(Restart, APoliteStopLeavesTasksRunning) {
 TEST_F(Restart, ASecondDaemonOnTheSameStateIsRefused) {
   const Ran same = RunProgram({Program("carmad"), "--config", site.config_file()});
   EXPECT_EQ(same.code, 1) << same.Text();
-  EXPECT_THAT(same.err, HasSubstr(std::to_string(site.daemon().pid())))
-      << "the message names the other daemon";
+  EXPECT_THAT(same.err, HasSubstr(std::to_string(site.daemon().pid()))) << "names the other";
   const Ran other_socket = RunProgram({Program("carmad"), "--config", site.config_file(),
                                        "--socket", site.folder() / "other.sock"});
   EXPECT_EQ(other_socket.code, 1) << other_socket.Text();

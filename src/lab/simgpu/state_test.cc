@@ -168,8 +168,7 @@ TEST_F(LimitTest, UnderMpsThoseAboveTheirSoftLimitGiveWay) {
   Limit("/g/b", 20'000, 30'000);
   const auto borrower = Join(In("/g/a", 30'000, kMps));
   ASSERT_TRUE(borrower);
-  EXPECT_FALSE(Join(In("/g/b", 21'000, kMps)))
-      << "a client above its own soft limit evicts no other";
+  EXPECT_FALSE(Join(In("/g/b", 21'000, kMps))) << "a borrower cannot evict others";
   EXPECT_FALSE(Join(In("/g/b", 15'000))) << "without MPS no process is ended";
   EXPECT_FALSE(borrower->Look()->evicted);
   const auto owner = Join(In("/g/b", 15'000, kMps));

@@ -143,7 +143,7 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
     }
     // Names must differ, because reports merge runs of the same name.
     if (std::ranges::count(policies, policy.label, &SimPolicy::label) > 0) {
-      return Invalid("{}: another policy is also called '{}'; give one of them a label=",
+      return Invalid("{}: two policies are called '{}'; give one of them a label=",
                      words.back().where, base::Printable(policy.label, 80));
     }
     policies.push_back(std::move(policy));
