@@ -154,7 +154,7 @@ TEST(TrainingWords, AnImagesSideAndATokenizerSayHowLongSamplesAre) {
             "sequence length unknown: 512 tokens assumed, the tokenizer's maximum (--seq-len)");
   EXPECT_TRUE(AssumesLength(cut, TransformerConfig{})) << "samples may be shorter";
   const std::vector<TrainingWord> long_cut = {{"tokenizer-len", "131072", ""}};
-  EXPECT_EQ(PlanOf(long_cut, TransformerConfig{})->sequence, 2048) << "it is no longer for that";
+  EXPECT_EQ(PlanOf(long_cut, TransformerConfig{})->sequence, 2048) << "the default is shorter";
 }
 
 }  // namespace
