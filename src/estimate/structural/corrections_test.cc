@@ -224,8 +224,7 @@ TEST(Corrections, SlicesInStepsAreSumsUnlessTheLastIsPooled) {
       Module("Conv2d", kImage, whole, 324), Module("ReLU", whole, whole), step, kRelu, step, kRelu,
       Module("Conv2d", whole, kMaps, 48)};
   const Graph graph = MakeGraph(List(layers));
-  EXPECT_EQ(graph.trail[graph.rows()[2].read].shape, whole)
-      << "a view of the tensor that was split";
+  EXPECT_EQ(graph.trail[graph.rows()[2].read].shape, whole) << "a view of the split tensor";
   const Tensor& sum = graph.trail[graph.rows()[4].read];
   EXPECT_EQ(sum.maker, Tensor::Maker::kFunction);
   EXPECT_TRUE(sum.kept);

@@ -251,8 +251,7 @@ TEST(Kept, ATableOfPositionsTellsTheLongestText) {
   EXPECT_TRUE(AssumesTheLongest(with(positions, 512)));
   EXPECT_TRUE(AssumesTheLongest(with(positions, 514))) << "RoBERTa leaves two positions unused";
   EXPECT_EQ(AssumedTokens(with(positions, 514)), kAssumedTokens);
-  EXPECT_FALSE(AssumesTheLongest(with("transformer.wpe", 1024)))
-      << "texts may be twice as long as assumed";
+  EXPECT_FALSE(AssumesTheLongest(with("transformer.wpe", 1024))) << "texts may be twice as long";
   EXPECT_FALSE(AssumesTheLongest(with("layer.relative_attention_bias", 32)));
   EXPECT_FALSE(AssumesTheLongest(with("bert.embeddings.token_type_embeddings", 2)));
   EXPECT_FALSE(AssumesTheLongest(with("tagger.pos_tag_embedding", 50))) << "parts of speech";
