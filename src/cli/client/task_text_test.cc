@@ -200,7 +200,7 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
   api::ExplainView behind = explain;
   behind.task.reason = "Priority";
   EXPECT_THAT(Explanation(behind), ::testing::HasSubstr("Rules: magm\n"))
-      << "only where they are the reason";
+      << "shown only if a rule is the reason";
 }
 
 TEST_F(TaskTextTest, MomentsAreThoseOfTheReadersClock) {
