@@ -7,7 +7,7 @@
 namespace carma::estimate {
 namespace {
 
-TEST(Interpolate, WhatOtherBatchesSayOfThisOne) {
+TEST(Interpolate, PredictsFromOtherBatches) {
   const std::vector<Sighting> line{{8, 3'000}, {16, 5'000}, {32, 9'000}};
   const struct {
     const char* name;

@@ -58,7 +58,7 @@ task::Observation Peak(const Summary& summary, std::int64_t measured_mib) {
   return run;
 }
 
-TEST(Appraiser, WhatIsKnownOfATaskDecides) {
+TEST(Appraiser, UsesTheBestKnowledgeOfATask) {
   const Summary summary = ReadSummary(std::string(kSummary), "m.txt");
   ASSERT_TRUE(summary.layers) << summary.trouble;
   Summary broken;
@@ -221,7 +221,7 @@ TEST(Appraiser, RunsWithOtherBatchesAnswerForThisOne) {
   EXPECT_NE(other.estimate ? other.estimate->method : "", "amounts") << "a different training";
 }
 
-TEST(Appraiser, WhatPyTorchHeldBesidesIsLearned) {
+TEST(Appraiser, LearnsTheAllocatorsGaps) {
   const Summary summary = ReadSummary(std::string(kConfig), "config.json");
   task::TaskSpec spec = Spec("/home/ada/config.json");
   spec.training = {{"seq-len", "512", ""}};
@@ -246,7 +246,7 @@ TEST(Appraiser, WhatPyTorchHeldBesidesIsLearned) {
               HasSubstr("PyTorch held 1.50 times what it had allocated, in 1 run "));
 }
 
-TEST(Appraiser, WhatIsAssumedOfATransformerIsSaid) {
+TEST(Appraiser, ReportsAssumptionsAboutTransformers) {
   const Summary summary = ReadSummary(std::string(kConfig), "config.json");
   task::TaskSpec spec = Spec("/home/ada/config.json");
   spec.batch_size.reset();
@@ -260,7 +260,7 @@ TEST(Appraiser, WhatIsAssumedOfATransformerIsSaid) {
               ElementsAre(HasSubstr("no estimate: config.json: /model_type: expected one of the")));
 }
 
-TEST(Appraiser, WhatWasMeasuredOfTheSameThingIsItsProfile) {
+TEST(Appraiser, UsesTheMeasuredProfile) {
   const Summary summary = ReadSummary(std::string(kSummary), "m.txt");
   profile::WorkloadProfile line;
   line.signature = Signature(Spec("m.txt"), kAda, summary.fingerprint);

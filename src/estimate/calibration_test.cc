@@ -92,7 +92,7 @@ TEST(Calibration, OneModelWithManyBatchesIsOneVoice) {
   EXPECT_EQ(Calibrate(runs, "A100").context_shift_mib, 0);
 }
 
-TEST(Calibration, WhatTheFormulasErrorExplainsIsNotLearned) {
+TEST(Calibration, DoesNotLearnTheFormulasError) {
   std::vector<task::Observation> runs;
   for (int i = 0; i < 20; ++i) runs.push_back(Taught(i, 500 + 20 * i, 1712, "A100", 1.15));
   const Site site = Calibrate(runs, "A100");
@@ -113,7 +113,7 @@ TEST(Calibration, IsUsedOnlyWhereItPredictsTheSitesTasksBetter) {
   EXPECT_THAT(site.reason, HasSubstr("as shipped: the shift of 5 small models"));
 }
 
-TEST(Calibration, WhatDoesNotTeach) {
+TEST(Calibration, IgnoresUnusableRuns) {
   std::vector<task::Observation> runs = Many(5);
   const Site before = Calibrate(runs, "A100");
   task::Observation ran_out = Taught(100, 1000, 9'000), no_summary = Taught(101, 1000, 9'000);

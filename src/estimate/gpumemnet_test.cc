@@ -256,7 +256,7 @@ TEST(NetworkFile, IsLoadedAndAnswers) {
   EXPECT_THAT(network->Unfamiliar(input), Contains("ln params"));
 }
 
-TEST(NetworkFile, WhatDoesNotFitIsRefusedInOneLine) {
+TEST(NetworkFile, RefusesUnsuitableFilesInOneLine) {
   struct Case {
     const char* name;
     std::function<void(TensorFile&)> spoil;

@@ -24,7 +24,7 @@ task::Observation Peaked(std::int64_t measured_mib, bool ran_out = false,
   return run;
 }
 
-TEST(Recollect, WhatTheNextRunWillNeed) {
+TEST(Recollect, PredictsTheNextRun) {
   struct Case {
     const char* name;
     std::vector<task::Observation> newest_first;

@@ -26,7 +26,7 @@ TensorFile Small() {
   return file;
 }
 
-TEST(Safetensors, WhatIsWrittenIsReadBack) {
+TEST(Safetensors, ReadsBackItsOwnOutput) {
   const std::string bytes = DumpTensors(Small());
   const auto read = ParseTensors(bytes, "w");
   ASSERT_TRUE(read) << read.error().message;

@@ -66,7 +66,7 @@ TEST(Amounts, AreToldByTheTaskOrItsCommand) {
   EXPECT_EQ(AmountsOf(stated).length, 2048);
 }
 
-TEST(Signature, WhatIsTheSameThing) {
+TEST(Signature, DistinguishesTrainings) {
   struct Case {
     const char* name;
     const char* one;
@@ -113,7 +113,7 @@ TEST(Signature, WhatIsTheSameThing) {
   }
 }
 
-TEST(Signature, WhatElseCounts) {
+TEST(Signature, ContainsUserModelAndSettings) {
   const std::string same = Signature(Spec("python train.py"), 1000, "m");
   EXPECT_TRUE(same.starts_with("1000-")) << same;
   EXPECT_NE(Signature(Spec("python train.py"), 1001, "m"), same);

@@ -70,7 +70,7 @@ TEST(TrainingWords, AnImageHasItsPatchesUnlessALengthIsTold) {
   EXPECT_EQ(PlanOf(said, config)->sequence, 197);
 }
 
-TEST(TrainingWords, WhatIsIgnoredIsSaid) {
+TEST(TrainingWords, ReportsIgnoredSettings) {
   const std::vector<TrainingWord> said = {{"seq-len", "128", ""},
                                           {"batch", "4", ""},
                                           {"precision", "bf16", ""},

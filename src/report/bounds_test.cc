@@ -38,7 +38,7 @@ TEST(Bounds, AreThoseComputedByHand) {
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "memory area"), 614);
 }
 
-TEST(Bounds, WhatCannotBeDoneByATimeComesAfterIt) {
+TEST(Bounds, AreaBoundAddsTheRemainingWork) {
   // One GPU. When the two others have loaded, the first has done at most 80 of its 160; from then
   // on, all three together need more than the GPU can deliver.
   const std::vector<BoundTask> tasks{Released(0, 200, 1, 0.8), Released(100, 400, 1, 0.8),

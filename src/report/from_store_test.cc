@@ -97,7 +97,7 @@ TEST(StoreRun, AttemptsFollowTheStates) {
   for (const Case& c : cases) EXPECT_EQ(AttemptsOf(c.task, c.events), c.attempts) << c.name;
 }
 
-TEST(StoreRun, WhatAnAttemptHeldAndWasPromisedIsToldByItsAccount) {
+TEST(StoreRun, TakesGpusAndPromiseFromTheAccount) {
   StoreRun books(At(1'000));
   books.Add(Task(TaskState::kSucceeded, 100, 200, {"A"}));
   for (const auto& step :
@@ -177,7 +177,7 @@ TEST(StoreRun, UseOfTheGpusIsCutAtTheRunAndHolesAreHoles) {
   EXPECT_DOUBLE_EQ(*metrics.sm_active, (0.5 * 40 + 0.25 * 30) / 70);
 }
 
-TEST(StoreRun, WhatTheLineWaitedForIsSummedOverTheRun) {
+TEST(StoreRun, SumsHeadOfQueueWaits) {
   using core::ReasonCode;
   StoreRun books(At(1'000));
   books.Add(Task(TaskState::kSucceeded, 10, 100, {"A"}));

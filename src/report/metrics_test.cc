@@ -153,7 +153,7 @@ TEST(Metrics, ExecutionOfATaskFollowsItsStates) {
   }
 }
 
-TEST(Metrics, WhatWasNotReportedIsAbsentNotZero) {
+TEST(Metrics, UnreportedValuesAreAbsent) {
   Example example;
   const double nan = std::numeric_limits<double>::quiet_NaN();
   example.usage[0].sm_active = nan;

@@ -54,7 +54,7 @@ TEST(Tally, UsersAreComparedByHowMuchLongerTheirTasksTook) {
   EXPECT_EQ(FromJsonText(ToJsonText(m)).value(), m);
 }
 
-TEST(Tally, WhoSavedAndCameBackIsComparedByAllOfHisWork) {
+TEST(Tally, ComparesResumedTasksByTheirWholeWork) {
   Tally tally;
   // 1 000 s alone, of which the last attempt had 400 left: it waited 900 s in total.
   TaskOutcome task = Ran("", 0, 2'000, 1'100, 400.0);
@@ -70,7 +70,7 @@ TEST(Tally, WhoSavedAndCameBackIsComparedByAllOfHisWork) {
   EXPECT_DOUBLE_EQ(m.slowdown->mean, 1) << "for the successful attempt only";
 }
 
-TEST(Tally, WhatIsLostIsAShareOfAllExecution) {
+TEST(Tally, LostTimeIsAShareOfAllExecution) {
   Tally tally;
   tally.Add(Ran("", 0, 30, 20));
   EXPECT_FALSE(tally.Finish().lost_share);

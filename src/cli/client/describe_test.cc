@@ -161,7 +161,7 @@ TEST_F(DescribeTest, AnOptimizerOrAPrecisionThatNobodyKnowsIsRefused) {
     EXPECT_TRUE(Spec({.settings = {setting}}, {"true"}, true)) << setting.second;
 }
 
-TEST_F(DescribeTest, WhatTheScriptSaysOfATrainingIsRead) {
+TEST_F(DescribeTest, ReadsTrainingSettingsFromTheScript) {
   std::filesystem::create_directory(dir_ + "/small");
   File("small/config.json",
        R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":2,)"
@@ -198,7 +198,7 @@ TEST_F(DescribeTest, WhatTheScriptSaysOfATrainingIsRead) {
   }
 }
 
-TEST_F(DescribeTest, WhatCannotStartIsNamedBeforeTheQueue) {
+TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   File("train.py", "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\n");
   const auto spec = [&](std::vector<std::string> command) {
     task::TaskSpec made;

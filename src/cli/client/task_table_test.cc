@@ -112,7 +112,7 @@ TEST_F(TaskTableTest, QueueOrderIsTheOrderOfService) {
   EXPECT_EQ(ids, (std::vector<std::uint64_t>{5, 4, 3, 2, 1, 6}));
 }
 
-TEST_F(TaskTableTest, WhoOutgrowsItsPromiseIsMarked) {
+TEST_F(TaskTableTest, MarksTasksAboveTheirPromise) {
   TaskView task = SomeTasks()[1];
   task.over_promise_mib = 3072;
   const ListStyle style{.columns = *ParseColumns("id,where"), .titles = false, .now_ms = kNow};
@@ -123,7 +123,7 @@ TEST_F(TaskTableTest, WhoOutgrowsItsPromiseIsMarked) {
               ::testing::HasSubstr("It uses 3.0G more than its promise and the margin.\n"));
 }
 
-TEST_F(TaskTableTest, WhoWorksOnAGpuThatItWasNotGivenIsMarked) {
+TEST_F(TaskTableTest, MarksTasksOnOtherGpus) {
   TaskView task = SomeTasks()[1];
   task.wrong_gpus = {0, 2};
   const ListStyle style{.columns = *ParseColumns("id,where"), .titles = false, .now_ms = kNow};

@@ -210,7 +210,7 @@ TEST_F(TaskTextTest, MomentsAreThoseOfTheReadersClock) {
             "2026-03-01T13:05 and 2026-03-01T13:05:59.xZ");
 }
 
-TEST_F(TaskTextTest, WhoWaitsByItsOwnersWishStandsInNoQueue) {
+TEST_F(TaskTextTest, HeldTasksHaveNoPlaceInTheQueue) {
   TaskView task = SomeTasks()[0];
   task.reason = "Held";
   const std::string text =

@@ -89,7 +89,7 @@ TEST(DoctorContext, IsComparedWithWhatEstimatesCount) {
   EXPECT_THAT(CheckContext(Measured(1'700, deaf)).remedy, HasSubstr("estimate.history = true"));
 }
 
-TEST(DoctorContext, WhatTasksWouldMeetTooIsBad) {
+TEST(DoctorContext, ProblemsOfTasksAreBad) {
   const struct {
     gpu::ContextTrouble trouble;
     Level level;

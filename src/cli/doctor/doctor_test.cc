@@ -281,7 +281,7 @@ TEST(Doctor, TheRemedyOfAMissingDriverFollowsItsAnswer) {
               HasSubstr("carma-simgpu create --state /server"));
 }
 
-TEST(Doctor, WhatHoldsForSeveralGpusIsSaidOnce) {
+TEST(Doctor, MergesEqualFindingsOfSeveralGpus) {
   std::vector<Finding> findings;
   for (const std::size_t gpu : {0U, 1U, 2U, 4U}) {
     const std::string topic = "gpu " + std::to_string(gpu);

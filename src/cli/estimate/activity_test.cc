@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(ActivityText, WhatIsKnownAndByWhom) {
+TEST(ActivityText, ShowsTheActivityAndItsSource) {
   const api::KnowledgeView nothing;
   EXPECT_THAT(ActivityText(nothing, {}, {}),
               HasSubstr("SM activity: unknown, assumed to be 60 %\n"));

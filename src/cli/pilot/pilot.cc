@@ -55,7 +55,7 @@ constexpr Duration kSpare{5'000};
 // Short allocations get less notice than configured, or nothing would ever start there.
 constexpr int kNoticeShare = 4;
 constexpr int kMostRestarts = 5;
-// With --until-empty, a pilot ends after this many consecutive checks in which nothing could start.
+// A pilot without work ends after this many consecutive checks in which nothing could start.
 constexpr int kStuckLooks = 4;
 constexpr Duration kReserved = std::chrono::hours(24);
 

@@ -131,7 +131,7 @@ TEST_F(Top, TinyScreensAreNoTrouble) {
   }
 }
 
-TEST_F(Top, WhatIsWrongStandsOnTop) {
+TEST_F(Top, ShowsProblemsAtTheTop) {
   data.server.troubles = {"the disk is nearly full"};
   EXPECT_EQ(Lines()[1], "the disk is nearly full");
   data.trouble = "carmad is not running";

@@ -94,7 +94,7 @@ TEST_F(FindTrainingTest, TheTrainersOptionsAreUnderstood) {
       << "only what counts";
 }
 
-TEST_F(FindTrainingTest, WhatIsReadAndWhatIsWrittenHaveLengths) {
+TEST_F(FindTrainingTest, ReadsSourceAndTargetLengths) {
   const TrainingFound found = Script(
       "python train.py --model_name_or_path lab/small --max_source_length 512 \\\n"
       "  --max_target_length 128 --per_device_train_batch_size 8 --learning_rate 1e-4\n");
@@ -348,7 +348,7 @@ TEST_F(FindTrainingTest, OfSeveralTheOneThatNeedsMostCounts) {
   EXPECT_EQ(Plan(found).sequence, 8192);
 }
 
-TEST_F(FindTrainingTest, WhatIsNoTrainingOfATransformerIsLeftAlone) {
+TEST_F(FindTrainingTest, IgnoresCommandsWithoutATransformerTraining) {
   for (const char* script :
        {"python train.py --arch resnet50 --epochs 90 --batch-size 256 --lr 0.1\n",
         "python eval.py --model_name_or_path small --max_length 512\n", "echo python t.py --lr 1\n",
@@ -360,7 +360,7 @@ TEST_F(FindTrainingTest, WhatIsNoTrainingOfATransformerIsLeftAlone) {
   }
 }
 
-TEST_F(FindTrainingTest, WhatStandsInTheWayIsSaid) {
+TEST_F(FindTrainingTest, ReportsObstacles) {
   EXPECT_THAT(
       Script("python t.py --model_name_or_path lab/other --lr 1\n").notes,
       ElementsAre("train.sh:2: --model_name_or_path: no config.json of 'lab/other' here nor "

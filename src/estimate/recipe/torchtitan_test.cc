@@ -51,7 +51,7 @@ TEST(Torchtitan, OptionsOverrideTheFileAndLaunchersTellTheGpus) {
   EXPECT_EQ(plan.micro_batches, 8) << "micro-batches of one sample";
 }
 
-TEST(Torchtitan, WhatItLeavesOutIsAsTheProgramHasIt) {
+TEST(Torchtitan, MissingSettingsHaveTorchtitansDefaults) {
   const TrainingPlan plan = Plan("[model]\nflavor = \"8B\"\n");
   EXPECT_EQ(plan.batch, 8);
   EXPECT_EQ(plan.sequence, 2048);

@@ -204,7 +204,7 @@ TEST(Kept, SeesTheWidestDenseConvolution) {
   EXPECT_TRUE(kept.has_conv);
 }
 
-TEST(Kept, WhatADropoutMakesMayBeTheLargestTensor) {
+TEST(Kept, ADropoutsResultMayBeTheLargestTensor) {
   const Shape matrix = Of({-1, 2, 10, 10});
   Layer dropout = Module("Dropout", matrix, matrix);
   dropout.dropout = 0.1;

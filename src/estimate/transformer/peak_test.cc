@@ -350,7 +350,7 @@ TEST(TransformerPeak, NearTheGpusEndTheAllocatorGivesBack) {
   EXPECT_GE(tight.shown.point_mib, tight.needed.point_mib);
 }
 
-TEST(TransformerPeak, WhatIsNeededIsInWhatIsReservedIsInWhatIsShown) {
+TEST(TransformerPeak, NeededIsBelowReservedIsBelowShown) {
   const TransformerEstimate estimate = Asked(LoraPlan(2048, 4));
   EXPECT_LT(estimate.needed.point_mib, estimate.reserved.point_mib);
   EXPECT_LT(estimate.reserved.point_mib, estimate.shown.point_mib);
@@ -360,7 +360,7 @@ TEST(TransformerPeak, WhatIsNeededIsInWhatIsReservedIsInWhatIsShown) {
   EXPECT_GT(estimate.needed.bound_mib, estimate.needed.point_mib);
 }
 
-TEST(TransformerPeak, WhatNobodyComparedHasAWiderBoundAndSaysSo) {
+TEST(TransformerPeak, UncomparedKindsHaveAWiderBoundAndAWarning) {
   const auto widened = [](const TrainingPlan& plan) {
     const TransformerEstimate estimate = Asked(plan);
     const bool told = !estimate.warnings.empty() &&
@@ -461,7 +461,7 @@ TEST(TransformerPeak, ExpandableSegmentsLeaveFewerGapsAndTheNeedAsItIs) {
   EXPECT_EQ(kept.reserved.point_mib, Asked(plan).reserved.point_mib) << "never worse";
 }
 
-TEST(TransformerPeak, WhatTheWholeModelHasBesidesIsHeldAndUncountedPartsAreNamed) {
+TEST(TransformerPeak, HoldsOtherPartsAndNamesUncountedOnes) {
   TransformerConfig config = Model();
   config.uncounted = {"resampler"};
   TrainingPlan plan = LoraPlan(8, 1);
