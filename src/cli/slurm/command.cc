@@ -37,8 +37,7 @@ std::string NodeName() {
   return name.empty() ? base::ShortHostName() : name;
 }
 
-// `asked` if it is given, else the node that this host is in Slurm. Errors: kInvalid: it has
-// several.
+// `asked` if it is given, else this host's node in Slurm. Errors: kInvalid if there are several.
 Result<std::string> NodeHere(const std::string& asked) {
   if (!asked.empty()) return asked;
   if (!base::GetEnv("SLURMD_NODENAME").empty()) return NodeName();
@@ -54,7 +53,7 @@ Result<std::vector<api::GpuView>> GpusOf(Context& context) {
   return std::move(gpus->value);
 }
 
-// Next to the folder of the programs, or where packages install it.
+// A folder next to that of the programs, or the one where packages install it.
 std::string PluginFolder() {
   const std::string bin = base::ExecutableDir();
   const std::string beside = bin.substr(0, bin.rfind('/')) + "/lib/carma/slurm";
@@ -147,7 +146,7 @@ bool JobUsesCarma() {
   return false;
 }
 
-// A carmad that accepts the call but does not answer hangs: asking again may not help.
+// A carmad that accepts the call but does not answer hangs, so repeating the request may not help.
 enum class IfItHangs { kAskAgain, kGiveUp };
 
 Result<std::string> AskPatiently(Context& context, const std::string& target, IfItHangs hangs) {
@@ -180,7 +179,7 @@ void RunEpilog(Context& context) {
   const Result<std::string> answer = JobUsesCarma()
                                          ? AskPatiently(context, target, IfItHangs::kGiveUp)
                                          : context.client().Get(target, kGuardS);
-  // The next job's prolog reports a node without carmad.
+  // The next job's prolog reports the missing carmad.
   if (!answer) return;
   const Result<Json> json = base::ParseJson(*answer);
   if (!json || !json->contains("leases")) return;

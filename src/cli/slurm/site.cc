@@ -107,8 +107,8 @@ Finding CheckSubmission(const SlurmFacts& facts) {
           "for each job"};
 }
 
-// By default Slurm fills one node after another, and a job that waits on a full node leaves it late
-// (slurm.enabled) or never.
+// By default, Slurm fills one node after another, and a job that waits on a full node leaves it
+// late (slurm.enabled) or never.
 Finding CheckSpreading(const SlurmFacts& facts) {
   const char* topic = "spreading";
   if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))

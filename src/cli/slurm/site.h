@@ -17,7 +17,7 @@ namespace carma::cli {
 
 // GiB of GPU memory for tasks, rounded down per GPU.
 std::int64_t UsableGib(const std::vector<api::GpuView>& gpus);
-// The same for the smallest and the largest GPU of the node; 0: it has none.
+// The same for the smallest and the largest GPU of the node; 0 if the node has none.
 std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus);
 std::int64_t LargestGib(const std::vector<api::GpuView>& gpus);
 
@@ -58,7 +58,7 @@ std::map<std::string, std::string> ReadWords(std::string_view text);
 std::map<std::string, std::map<std::string, std::string>> ReadPartitions(std::string_view text);
 std::optional<PluginLine> FindPlugin(std::string_view plugstack);
 // The node of `scontrol show aliases`, which lists those of this host; `host` if it lists none.
-// Errors: kInvalid: several.
+// Errors: kInvalid if there are several.
 Result<std::string> OnlyNode(std::string_view aliases, const std::string& host);
 // carma:158 of "gpu:a100:4,carma:158"; empty: none.
 std::optional<std::int64_t> CarmaCount(std::string_view gres);

@@ -57,7 +57,7 @@ TEST(SlurmSite, NothingIsBadWhereAllIsRight) {
   for (const Finding& each : findings) EXPECT_EQ(each.level, Level::kOk) << each.topic << each.text;
 }
 
-TEST(SlurmSite, WhatIsNotRightIsSaidWithItsRemedy) {
+TEST(SlurmSite, ReportsProblemsWithTheirRemedies) {
   struct Case {
     const char* topic;
     Level level;
@@ -114,7 +114,7 @@ TEST(SlurmSite, TheNodeIsSlurmsOnThisHost) {
   EXPECT_THAT(several.error().message, HasSubstr("--node (n0, n1, n2)"));
 }
 
-TEST(SlurmSite, WhatSlurmPrintsIsRead) {
+TEST(SlurmSite, ReadsSlurmsOutput) {
   const auto lines = ReadLines("AuthInfo   = cred_expire=6,x\nno line\nProlog  = /p\n");
   EXPECT_EQ(lines.at("AuthInfo"), "cred_expire=6,x");
   EXPECT_EQ(lines.at("Prolog"), "/p");
