@@ -1,5 +1,6 @@
 #include "task/process/user.h"
 
+#include <fmt/format.h>
 #include <grp.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,6 +24,13 @@ Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid) {
   if (!(*entry)->shell.empty()) user.shell = (*entry)->shell;
   user.groups = base::GroupsOf(user.name, gid);
   return user;
+}
+
+std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const std::string& now) {
+  const std::string number = std::to_string(uid);
+  if (then.empty() || then == number || then == now) return "";
+  if (now.empty() || now == number) return fmt::format("there is no user {} any more", then);
+  return fmt::format("user number {} was {} at the submission and is {} now", uid, then, now);
 }
 
 bool CanSwitchUser() {

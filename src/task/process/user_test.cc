@@ -34,6 +34,16 @@ TEST(User, AnUnknownNumberHasItsOneGroup) {
   EXPECT_EQ(user->groups, std::vector<gid_t>{3'999'999'998U});
 }
 
+TEST(User, ANumberMayBelongToAnotherPersonNow) {
+  EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "ada"), "");
+  EXPECT_EQ(WhyNotTheSubmitter(7, "", "bob"), "") << "not recorded";
+  EXPECT_EQ(WhyNotTheSubmitter(7, "7", "bob"), "") << "had no name then";
+  EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "bob"),
+            "user number 7 was ada at the submission and is bob now");
+  EXPECT_EQ(WhyNotTheSubmitter(7, "ada", ""), "there is no user ada any more");
+  EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "7"), "there is no user ada any more");
+}
+
 TEST(User, WornRightsMakeTheUsersFilesAndCannotReadRoots) {
   if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
   std::string dir = "/tmp/carma-user-XXXXXX";
