@@ -19,10 +19,13 @@ Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid) {
   if (!entry) return std::unexpected(entry.error());
   UserInfo user{.uid = uid, .gid = gid, .groups = {gid}};
   if (!*entry) return user;
+  user.gid = (*entry)->gid;
   user.name = (*entry)->name;
   if (!(*entry)->home.empty()) user.home = (*entry)->home;
   if (!(*entry)->shell.empty()) user.shell = (*entry)->shell;
-  user.groups = base::GroupsOf(user.name, gid);
+  user.groups = base::GroupsOf(user.name, user.gid);
+  // The user may have been in this group at the submission only.
+  if (std::ranges::find(user.groups, gid) != user.groups.end()) user.gid = gid;
   return user;
 }
 
