@@ -32,7 +32,8 @@ EstimateResult ResultOf(core::TaskId id, estimate::Appraisal appraisal) {
 }
 
 bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
-  return a.uid == b.uid && a.gid == b.gid && a.spec.model_summary == b.spec.model_summary;
+  return a.uid == b.uid && a.gid == b.gid && a.user == b.user &&
+         a.spec.model_summary == b.spec.model_summary;
 }
 
 // Appraises equal neighbours in a list only once: tasks of an array differ only in their index.
@@ -112,6 +113,8 @@ void EstimateService::Follow(estimate::AppraisalRules rules, base::Duration time
 Result<std::string> EstimateService::ReadSummaryFile(const EstimateJob& job) {
   const Result<task::UserInfo> user = task::LookUpUser(job.uid, job.gid);
   if (!user) return std::unexpected(user.error());
+  const std::string why = task::WhyNotTheSubmitter(job.uid, job.user, user->name);
+  if (!why.empty()) return Denied("{}", why);
   return ReadAs(*user, job.spec.model_summary.value_or(""), model::kMaxSummaryBytes);
 }
 

@@ -28,6 +28,7 @@ struct EstimateJob {
   task::TaskSpec spec;  // the environment may be missing
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
+  std::string user;  // its name at the submission; empty: not checked
 };
 
 struct EstimateResult {
@@ -59,7 +60,7 @@ class EstimateService {
   // Applies to jobs asked from now on.
   void Follow(estimate::AppraisalRules rules, base::Duration time_limit);
 
-  // Reads with the rights of the task's user.
+  // Reads with the rights of the task's user. Errors: kDenied if the number is another user's now.
   static Result<std::string> ReadSummaryFile(const EstimateJob& job);
 
   static constexpr int kMostStuck = 4;

@@ -366,14 +366,14 @@ void Intake::KeepForEstimate(core::TaskId id, Submission& submission, std::size_
   if (submission.tasks.Like(index).gpus == 0) return;
   new_jobs_.emplace(core::Number(id),
                     EstimateJob{id, submission.tasks.TakeBare(index), submission.submitter.uid,
-                                submission.submitter.gid});
+                                submission.submitter.gid, submission.submitter.user});
 }
 
 Result<EstimateJob> Intake::JobForEstimate(core::TaskId id) {
   if (auto accepted = new_jobs_.extract(core::Number(id))) return std::move(accepted.mapped());
   store::StoredTask stored = CARMA_TRY(store_.Get(id));
   task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
-  return EstimateJob{id, std::move(spec), stored.record.request->uid, stored.gid};
+  return EstimateJob{id, std::move(spec), stored.record.request->uid, stored.gid, stored.user};
 }
 
 }  // namespace carma::daemon

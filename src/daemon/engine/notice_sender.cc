@@ -110,6 +110,7 @@ void NoticeSender::Start(store::Notice notice) {
     const Result<store::StoredTask> stored = store_.Get(*notice.task);
     if (!stored) return TakeResult(std::move(notice), task::kNoticeFailed, stored.error().message);
     order.gid = stored->gid;
+    order.user = stored->user;
     if (const Result<task::TaskSpec> spec = task::SpecFromJsonText(stored->spec_json)) {
       for (const auto& [name, value] : spec->environment) {
         if (std::ranges::find(kProxies, name) != kProxies.end()) order.environment[name] = value;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "store/task_fixture.h"
 #include "task/notify/order.h"
 
 namespace carma::daemon {
@@ -77,6 +78,22 @@ TEST_F(NoticeSenderTest, SendsWhatTheBooksHold) {
   EXPECT_EQ(order->text, "it ended");
   EXPECT_EQ(order->uid, 7U);
   EXPECT_TRUE(store_->WaitingNotices(10)->empty());
+}
+
+TEST_F(NoticeSenderTest, ItsUserIsNamedAsAtTheSubmission) {
+  store::StoredTask task = store::FullTask(3);
+  task.user = "ada";
+  ASSERT_TRUE(store_->Begin());
+  ASSERT_TRUE(store_->PutTask(task));
+  ASSERT_TRUE(store_->AddNotice(
+      {.task = core::TaskId{3}, .uid = 7, .event = "end", .target = "me", .message = "{}"}));
+  ASSERT_TRUE(store_->Commit());
+  sender_->Look();
+  EXPECT_EQ(Next().state, store::NoticeState::kSent);
+  const auto order = task::ParseNoticeOrder(base::ReadFile(dir_ + "/orders", 100'000).value_or(""));
+  ASSERT_TRUE(order) << order.error().message;
+  EXPECT_EQ(order->user, "ada");
+  EXPECT_EQ(order->gid, task.gid);
 }
 
 TEST_F(NoticeSenderTest, TriesAgainLaterAndGivesUpInTheEnd) {

@@ -2,12 +2,17 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "base/file.h"
@@ -32,6 +37,38 @@ bool SetFileGroup(gid_t gid) {
   return static_cast<gid_t>(::setfsgid(static_cast<gid_t>(-1))) == gid;
 }
 
+using Capabilities = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
+
+// Of the calling thread alone.
+bool Capget(Capabilities& found) {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  return ::syscall(SYS_capget, &header, found.data()) == 0;
+}
+bool Capset(const Capabilities& wanted) {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  return ::syscall(SYS_capset, &header, wanted.data()) == 0;
+}
+
+// Capabilities would open what belongs to others: CAP_SYS_PTRACE the links in /proc/PID, for
+// example.
+bool SetEffective(const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3>& effective) {
+  Capabilities all{};
+  if (!Capget(all)) return false;
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].effective = effective[i];
+  return Capset(all);
+}
+
+// Links such as /proc/PID/cwd lead to what the path's folders may hide, so they are not followed.
+int OpenPath(const std::string& path) {
+  open_how how{};
+  how.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  how.resolve = RESOLVE_NO_MAGICLINKS;
+  const long fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
+  if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
+  // Linux before 5.6, or a container's filter of system calls.
+  return ::open(path.c_str(), static_cast<int>(how.flags));
+}
+
 struct OpenFile {
   base::UniqueFd fd;
   off_t size = 0;
@@ -41,11 +78,14 @@ struct OpenFile {
 Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn())
     return Denied(path + ": the system does not let carmad read it with the user's rights");
-  OpenFile file{base::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK))};
+  OpenFile file{base::UniqueFd(OpenPath(path))};
   if (!file.fd) return FailErrno(errno, path);
   struct stat st {};
   if (::fstat(file.fd.get(), &st) != 0) return FailErrno(errno, path);
-  if (!S_ISREG(st.st_mode)) return Invalid(path + ": expected a regular file");
+  // A file of /proc/self would be about carmad, which may always read it.
+  struct statfs system {};
+  const bool proc = ::fstatfs(file.fd.get(), &system) != 0 || system.f_type == PROC_SUPER_MAGIC;
+  if (!S_ISREG(st.st_mode) || proc) return Invalid(path + ": expected a regular file");
   file.size = st.st_size;
   return file;
 }
@@ -57,15 +97,19 @@ ThreadRights::ThreadRights(const task::UserInfo& user)
   if (!needed_) return;
   own_groups_.resize(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
   ::getgroups(static_cast<int>(own_groups_.size()), own_groups_.data());
-  // The user id is set last, because with some security modules a process without root's file
-  // rights cannot change its groups any more.
-  worn_ = SetThreadGroups(user.groups) && SetFileGroup(user.gid) && SetFileUser(user.uid);
+  Capabilities own{};
+  known_ = Capget(own);
+  for (std::size_t i = 0; i < own.size(); ++i) own_effective_[i] = own[i].effective;
+  // The user id comes late, because with some security modules a process without root's file rights
+  // cannot change its groups any more.
+  worn_ = known_ && SetThreadGroups(user.groups) && SetFileGroup(user.gid) &&
+          SetFileUser(user.uid) && SetEffective({});
 }
 
 ThreadRights::~ThreadRights() {
   if (!needed_) return;
-  const bool back =
-      SetFileUser(::geteuid()) && SetFileGroup(::getegid()) && SetThreadGroups(own_groups_);
+  const bool back = (!known_ || SetEffective(own_effective_)) && SetFileUser(::geteuid()) &&
+                    SetFileGroup(::getegid()) && SetThreadGroups(own_groups_);
   CARMA_CHECK(back, "a thread cannot regain the daemon's rights");
 }
 

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,8 +14,8 @@
 
 namespace carma::daemon {
 
-// Gives the calling thread a user's file access rights; other threads keep theirs. Does nothing if
-// the daemon runs as that user, or for root.
+// Gives the calling thread a user's file access rights and takes its capabilities; other threads
+// keep theirs. Does nothing if the daemon runs as that user, or for root.
 class ThreadRights {
  public:
   explicit ThreadRights(const task::UserInfo& user);
@@ -27,12 +28,14 @@ class ThreadRights {
  private:
   bool needed_ = false;
   bool worn_ = true;
+  bool known_ = false;
   std::vector<gid_t> own_groups_;
+  std::array<std::uint32_t, 2> own_effective_{};  // capabilities
 };
 
-// The whole regular file, at most max_bytes. May block as long as the file system does, but not on
-// a pipe or a terminal. Errors: kNotFound, kDenied, kIo, kInvalid ("path: expected …") if it is no
-// regular file or too large.
+// The whole regular file, at most max_bytes; none of /proc, whose links are not followed either.
+// May block as long as the file system does, but not on a pipe or a terminal. Errors: kNotFound,
+// kDenied, kInvalid ("path: expected …") for what is no regular file or too large, kIo.
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes);
 

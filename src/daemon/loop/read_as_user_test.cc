@@ -2,13 +2,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <csignal>
 #include <filesystem>
 #include <latch>
 #include <thread>
+#include <utility>
 
 #include "base/file.h"
 
@@ -78,6 +84,62 @@ TEST_F(ReadAsTest, AsRootTheUsersRightsCount) {
   ASSERT_EQ(::chmod(dir_.c_str(), 0700), 0);
   EXPECT_EQ(ReadAs(nobody, dir_ + "/open", 100).error().code, ErrorCode::kDenied)
       << "a folder that the user may not enter";
+}
+
+TEST_F(ReadAsTest, FilesOfProcessesAreNotRead) {
+  EXPECT_THAT(ReadAs(own_, "/proc/self/maps", 1 << 20).error().message, HasSubstr("regular file"))
+      << "the maps of carmad itself";
+  Write("open", "all", 0644);
+  const std::string by_link = "/proc/self/root" + dir_ + "/open";
+  EXPECT_FALSE(ReadAs(own_, by_link, 100));
+  std::filesystem::create_symlink(by_link, dir_ + "/link");
+  EXPECT_FALSE(ReadEndAs(own_, dir_ + "/link", 100));
+}
+
+TEST_F(ReadAsTest, AsRootCapabilitiesDoNotCount) {
+  if (!task::CanSwitchUser()) GTEST_SKIP() << "needs root";
+  const auto effective = [] {
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    std::array<__user_cap_data_struct, 2> found{};
+    EXPECT_EQ(::syscall(SYS_capget, &header, found.data()), 0);
+    return std::pair(found[0].effective, found[1].effective);
+  };
+  const auto before = effective();
+  {
+    const ThreadRights rights(Nobody());
+    EXPECT_TRUE(rights.worn());
+    EXPECT_EQ(effective(), std::pair(0U, 0U));
+  }
+  EXPECT_EQ(effective(), before);
+}
+
+// The working folder of another user's process leads past a folder that the reader may not enter.
+TEST_F(ReadAsTest, AsRootAnothersFolderStaysClosed) {
+  if (!task::CanSwitchUser()) GTEST_SKIP() << "needs root";
+  const std::string inner = dir_ + "/inner";
+  ASSERT_EQ(::mkdir(inner.c_str(), 0755), 0);
+  Write("inner/open", "all", 0644);
+  ASSERT_EQ(::chmod(inner.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(dir_.c_str(), 0700), 0);
+  const pid_t other = ::fork();
+  if (other == 0) {
+    ::alarm(60);
+    if (::chdir(inner.c_str()) != 0) ::_exit(1);
+    while (true) ::pause();
+  }
+  const std::string cwd = "/proc/" + std::to_string(other) + "/cwd";
+  std::error_code ignored;
+  const auto arrived = [&] { return std::filesystem::equivalent(cwd, inner, ignored); };
+  for (int i = 0; i < 5000 && !arrived(); ++i) ::usleep(1000);
+  EXPECT_TRUE(arrived());
+  EXPECT_FALSE(ReadAs(Nobody(), cwd + "/open", 100));
+  {
+    const ThreadRights rights(Nobody());
+    char link[8];
+    EXPECT_EQ(::readlink(cwd.c_str(), link, sizeof link), -1) << "also without openat2";
+  }
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
 }
 
 TEST_F(ReadAsTest, OtherThreadsKeepTheirRights) {

@@ -22,6 +22,7 @@ struct NoticeOrder {
   std::string key;
   std::uint32_t uid = 0;  // whose rights it is sent with
   std::uint32_t gid = 0;
+  std::string user;                                // its name at the submission; empty: not checked
   std::map<std::string, std::string> environment;  // for the program: proxies for webhooks
   std::string sendmail = "/usr/sbin/sendmail";
   base::Duration limit{30'000};  // real time, of one try
@@ -36,6 +37,7 @@ struct NoticeOrder {
     field("key", order.key);
     field("uid", order.uid, "", {.required = true});
     field("gid", order.gid, "", {.required = true});
+    field("user", order.user);
     field("environment", order.environment);
     field("sendmail", order.sendmail);
     field("limit_s", order.limit);

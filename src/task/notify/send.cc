@@ -149,7 +149,7 @@ SendResult SendToProgram(const NoticeOrder& order, const NotifyTarget& target,
                                                      : Failed(target.address + " " + trouble);
 }
 
-// Gives up our rights for good. Errors: the system's.
+// Gives up our rights for good. Errors: the system's; kConflict if another person has the number.
 Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   if (!CanSwitchUser()) return Unit{};
   const bool nobody = order.uid == 0 && target.kind == NotifyKind::kWebhook;
@@ -157,6 +157,8 @@ Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   const Result<UserInfo> user =
       LookUpUser(nobody ? kNobody : order.uid, nobody ? kNobody : order.gid);
   if (!user) return std::unexpected(user.error());
+  const std::string why = nobody ? "" : WhyNotTheSubmitter(order.uid, order.user, user->name);
+  if (!why.empty()) return user->name.empty() ? Unavailable("{}", why) : Conflict("{}", why);
   return BecomeUser(*user);
 }
 
@@ -213,8 +215,10 @@ int RunNotify() {
   const Result<NotifyTarget> target = ParseNotifyTarget(order->target);
   if (!target) return Say(Failed(target.error().message));
   GiveUpMemoryProtection();
-  if (const Result<Unit> taken = TakeRights(*order, *target); !taken)
-    return Say(Again(taken.error().message));
+  if (const Result<Unit> taken = TakeRights(*order, *target); !taken) {
+    const bool ever = taken.error().code != ErrorCode::kConflict;
+    return Say(ever ? Again(taken.error().message) : Failed(taken.error().message));
+  }
   if (const Result<Unit> limited = TakeLimits(*order, *target); !limited)
     return Say(Again(limited.error().message));
   const SendResult result = Send(*order);

@@ -3,9 +3,11 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,8 +15,10 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/spawn.h"
 #include "base/unique_fd.h"
 #include "task/process/bounded_run.h"
+#include "task/process/user.h"
 
 namespace carma::task {
 namespace {
@@ -147,10 +151,40 @@ TEST_F(SendTest, AWebhookIsPostedAndItsAnswerDecides) {
   EXPECT_EQ(Send(Order(gone)).code, kNoticeAgain);
 }
 
+// The exit code of a carma-notify with this order.
+int NotifyWith(const NoticeOrder& order) {
+  const base::UniqueFd input = base::MemoryFile(ToText(order)).value();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    ::dup2(input.get(), STDIN_FILENO);
+    ::_exit(RunNotify());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(SendTest, AsRootNothingIsSentAsThePersonWhoGotTheNumber) {
+  const passwd* nobody = ::getpwnam("nobody");
+  if (!CanSwitchUser() || nobody == nullptr) GTEST_SKIP() << "needs root and a user nobody";
+  ASSERT_EQ(::chmod(dir_.c_str(), 0777), 0);
+  NoticeOrder order = Order(Script("program", "touch " + dir_ + "/ran\n"));
+  order.uid = nobody->pw_uid;
+  order.gid = nobody->pw_gid;
+  order.user = "somebody-else";
+  EXPECT_EQ(NotifyWith(order), kNoticeFailed);
+  EXPECT_FALSE(base::Exists(dir_ + "/ran"));
+  order.user = "nobody";
+  EXPECT_EQ(NotifyWith(order), kNoticeSent);
+  EXPECT_TRUE(base::Exists(dir_ + "/ran"));
+}
+
 TEST(NoticeOrder, SurvivesItsText) {
   NoticeOrder order{.target = "me", .event = "fail", .text = "t", .message = "{}", .key = "k"};
   order.uid = 7;
   order.gid = 8;
+  order.user = "ada";
   order.environment = {{"https_proxy", "http://p:1"}};
   order.limit = base::Duration(2'500);
   EXPECT_EQ(ParseNoticeOrder(ToText(order)), order);

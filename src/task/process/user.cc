@@ -1,5 +1,6 @@
 #include "task/process/user.h"
 
+#include <fmt/format.h>
 #include <grp.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -18,11 +19,21 @@ Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid) {
   if (!entry) return std::unexpected(entry.error());
   UserInfo user{.uid = uid, .gid = gid, .groups = {gid}};
   if (!*entry) return user;
+  user.gid = (*entry)->gid;
   user.name = (*entry)->name;
   if (!(*entry)->home.empty()) user.home = (*entry)->home;
   if (!(*entry)->shell.empty()) user.shell = (*entry)->shell;
-  user.groups = base::GroupsOf(user.name, gid);
+  user.groups = base::GroupsOf(user.name, user.gid);
+  // The user may have been in this group at the submission only.
+  if (std::ranges::find(user.groups, gid) != user.groups.end()) user.gid = gid;
   return user;
+}
+
+std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const std::string& now) {
+  const std::string number = std::to_string(uid);
+  if (then.empty() || then == number || then == now) return "";
+  if (now.empty() || now == number) return fmt::format("there is no user {} any more", then);
+  return fmt::format("user number {} was {} at the submission and is {} now", uid, then, now);
 }
 
 bool CanSwitchUser() {

@@ -20,10 +20,15 @@ struct UserInfo {
   std::vector<gid_t> groups;  // supplementary ones, `gid` among them
 };
 
-// Asks the system's user database, which may be on the network: blocks; shim only. For an unknown
-// uid the result has no name and only that group. Errors: kUnavailable if the database cannot
-// answer.
+// Asks the system's user database, which may be on the network: blocks; shim only. gid: wanted as
+// the group; if the user is not in it any more, the user's first group is taken.
+// An unknown uid gives a user without name and with the one group.
+// Errors: kUnavailable if the database cannot answer.
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
+
+// A deleted user's number may have been given to another person. Empty: it is still the user who
+// submitted something, or that user had no name then. then, now: names; the number or empty: none.
+std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const std::string& now);
 
 // True if this process may switch users (it runs as root).
 bool CanSwitchUser();

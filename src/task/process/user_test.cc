@@ -1,7 +1,9 @@
 #include "task/process/user.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,6 +34,29 @@ TEST(User, AnUnknownNumberHasItsOneGroup) {
   ASSERT_TRUE(user) << user.error().message;
   EXPECT_EQ(user->name, "");
   EXPECT_EQ(user->groups, std::vector<gid_t>{3'999'999'998U});
+}
+
+TEST(User, AGroupThatTheUserIsNotInIsNotTaken) {
+  const passwd* entry = ::getpwnam("nobody");
+  if (entry == nullptr) GTEST_SKIP() << "needs a user nobody";
+  const uid_t uid = entry->pw_uid;
+  const gid_t first = entry->pw_gid;
+  const Result<UserInfo> user = LookUpUser(uid, 3'999'999'998U);
+  ASSERT_TRUE(user) << user.error().message;
+  EXPECT_EQ(user->gid, first);
+  EXPECT_THAT(user->groups, testing::Contains(first));
+  EXPECT_THAT(user->groups, testing::Not(testing::Contains(3'999'999'998U)));
+  for (const gid_t group : user->groups) EXPECT_EQ(LookUpUser(uid, group)->gid, group);
+}
+
+TEST(User, ANumberMayBelongToAnotherPersonNow) {
+  EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "ada"), "");
+  EXPECT_EQ(WhyNotTheSubmitter(7, "", "bob"), "") << "not recorded";
+  EXPECT_EQ(WhyNotTheSubmitter(7, "7", "bob"), "") << "had no name then";
+  EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "bob"),
+            "user number 7 was ada at the submission and is bob now");
+  EXPECT_EQ(WhyNotTheSubmitter(7, "ada", ""), "there is no user ada any more");
+  EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "7"), "there is no user ada any more");
 }
 
 TEST(User, WornRightsMakeTheUsersFilesAndCannotReadRoots) {

@@ -56,7 +56,7 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
   run.name = ContainerName(books, order.id, order.attempt);
   run.group = ContainerGroup(books, order.id, order.attempt);
   run.uid = order.uid;
-  run.gid = order.gid;
+  run.gid = user.gid;
   run.groups = user.groups;
   run.workdir = order.spec.workdir;
   run.gpu_uuids = order.gpu_uuids;

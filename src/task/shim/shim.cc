@@ -63,16 +63,6 @@ int CheckpointSignalOf(const ShimOrder& order) {
   return base::SignalNumber(order.checkpoint_signal).value_or(0);
 }
 
-// A deleted user's number may have been given to another person. Empty: it is still the user who
-// submitted the task, or that user had no name.
-std::string WhyNotTheSubmitter(const ShimOrder& order, const UserInfo& now) {
-  if (order.user.empty() || order.user == std::to_string(order.uid) || order.user == now.name)
-    return "";
-  if (now.name.empty()) return fmt::format("there is no user {} any more", order.user);
-  return fmt::format("user number {} was {} at the submission and is {} now", order.uid, order.user,
-                     now.name);
-}
-
 class Shim {
  public:
   explicit Shim(std::string attempt_dir) : dir_(std::move(attempt_dir)) {}
@@ -241,7 +231,7 @@ std::expected<Unit, LaunchError> Shim::FindUser() {
   Result<UserInfo> user = LookUpUser(order_.uid, order_.gid);
   if (!user) return Refuse(user.error(), /*retryable=*/true);
   user_ = std::move(*user);
-  if (const std::string why = WhyNotTheSubmitter(order_, user_); !why.empty())
+  if (const std::string why = WhyNotTheSubmitter(order_.uid, order_.user, user_.name); !why.empty())
     return Refusal(LaunchError{why, /*retryable=*/user_.name.empty()});
   rights_ = std::make_unique<WornRights>(user_, UmaskOf(order_.spec));
   return Unit{};

@@ -30,7 +30,8 @@ Result<Unit> ShowOutput(const OutputServices& services, const Call& call,
   if (stream != "stdout" && stream != "stderr")
     return Invalid("?stream: expected stdout or stderr");
   const std::string path = stream == "stdout" ? stored.stdout_path : stored.stderr_path;
-  services.aside([uid = stored.record.request->uid, gid = stored.gid, path,
+  const std::uint32_t gid = Owns(call.caller, stored) ? call.caller.gid : stored.gid;
+  services.aside([uid = stored.record.request->uid, gid, path,
                   bytes] { return ReadEnd(uid, gid, path, bytes); },
                  [reply](Answer answer) { reply(std::move(answer)); });
   return Unit{};

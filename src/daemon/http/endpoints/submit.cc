@@ -258,7 +258,8 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
   check->missing = check->specs.size();
   std::vector<EstimateJob> jobs;
   for (const task::TaskSpec& spec : check->specs)
-    jobs.push_back({static_cast<core::TaskId>(jobs.size()), spec, caller.uid, caller.gid});
+    jobs.push_back(
+        {static_cast<core::TaskId>(jobs.size()), spec, caller.uid, caller.gid, caller.user});
   services.estimate(std::move(jobs), [check, reply](std::vector<EstimateResult> results) {
     for (EstimateResult& each : results) {
       check->results[core::Number(each.id)] = std::move(each);
@@ -313,7 +314,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   task::FillDefaults(spec);
   if (call.request.body.empty()) return spec;
   const Json changes = CARMA_TRY(ReadBody(call));
-  CARMA_TRY(CheckEditable(changes, call.caller, stored.record.request->uid));
+  CARMA_TRY(CheckEditable(changes, call.caller, stored));
   Json again = task::ToJson(spec);
   again.merge_patch(changes);
   return task::SpecFromJson(again, "");
@@ -328,10 +329,10 @@ std::optional<core::TaskId> TaskOf(const SubmitServices& services, const Call& c
 
 // The kernel identified the owner when the first task was submitted.
 Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
-  const std::uint32_t uid = stored.record.request->uid;
   std::string remark = fmt::format("task {} again", stored.record.id);
-  if (uid == caller.uid) return {caller.uid, caller.gid, caller.user, std::move(remark)};
-  return {uid, stored.gid, stored.user, fmt::format("{}, asked by {}", remark, caller.user)};
+  if (Owns(caller, stored)) return {caller.uid, caller.gid, caller.user, std::move(remark)};
+  return {stored.record.request->uid, stored.gid, stored.user,
+          fmt::format("{}, asked by {}", remark, caller.user)};
 }
 
 Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Described> described,

@@ -253,6 +253,15 @@ TEST_F(SubmitTest, ATaskIsDoneAgainAsItWasOrNotAtAll) {
   EXPECT_FALSE(store_->Get(core::TaskId{3}));
 }
 
+TEST_F(SubmitTest, ATaskOfADeletedUserIsNotDoneAgainByTheNextOneWithTheNumber) {
+  const std::string id = fmt::format("{}", EndpointTest::Submit());
+  const Caller bob{kAda.uid, kAda.gid, "bob", false};
+  EXPECT_EQ(Ask(Services(), &RedoTask, By(bob, id)).status, 403);
+  const Caller chief{kAda.uid, kAda.gid, "bob", true};
+  EXPECT_EQ(Ask(Services(), &RedoTask, By(chief, id)).status, 201);
+  EXPECT_EQ(store_->Get(core::TaskId{2})->user, "ada") << "not the administrator's";
+}
+
 TEST_F(SubmitTest, ATaskIsDoneAgainWithWhatIsSaidOtherwise) {
   const std::string id = fmt::format("{}", EndpointTest::Submit());
   const Heard again =

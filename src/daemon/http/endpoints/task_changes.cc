@@ -17,6 +17,7 @@
 #include "daemon/http/endpoints/task_answer.h"
 #include "daemon/http/endpoints/tasks.h"
 #include "task/describe/spec_json.h"
+#include "task/process/user.h"
 
 namespace carma::daemon {
 namespace {
@@ -27,9 +28,11 @@ constexpr std::size_t kChangesAtOnce = 100;  // of one request
 
 Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, const Caller& caller) {
   store::StoredTask stored = CARMA_TRY(store.Get(id));
-  if (stored.record.request->uid != caller.uid && !caller.admin)
+  if (caller.admin || Owns(caller, stored)) return stored;
+  if (stored.record.request->uid != caller.uid)
     return Denied("task {} belongs to {}", id, stored.user);
-  return stored;
+  return Denied("task {} belongs to {}: {}", id, stored.user,
+                task::WhyNotTheSubmitter(caller.uid, stored.user, caller.user));
 }
 
 // Answers with the task in its new state.
@@ -388,7 +391,7 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
   const core::TaskRecord& record = live != nullptr ? *live : stored.record;
   if (core::IsFinal(record.state)) return std::unexpected(EndedAlready(record.id, record.state));
   const Json changes = CARMA_TRY(ReadBody(call));
-  CARMA_TRY(CheckEditable(changes, call.caller, record.request->uid));
+  CARMA_TRY(CheckEditable(changes, call.caller, stored));
   CARMA_TRY(CheckStillOpen(changes, record));
   const task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
   const Json before = DescriptionNow(spec, record);
@@ -416,7 +419,13 @@ Result<store::StoredTask> Touchable(store::Store& store, const Call& call) {
   return TouchableBy(store, id, call.caller);
 }
 
-Result<Unit> CheckEditable(const Json& changes, const Caller& caller, std::uint32_t owner) {
+bool Owns(const Caller& caller, const store::StoredTask& stored) {
+  return caller.uid == stored.record.request->uid &&
+         task::WhyNotTheSubmitter(caller.uid, stored.user, caller.user).empty();
+}
+
+Result<Unit> CheckEditable(const Json& changes, const Caller& caller,
+                           const store::StoredTask& stored) {
   if (!changes.is_object() || changes.empty())
     return Invalid("body: expected an object of fields to change");
   for (const auto& [name, value] : changes.items()) {
@@ -426,7 +435,7 @@ Result<Unit> CheckEditable(const Json& changes, const Caller& caller, std::uint3
                    fmt::join(kEditableAlways | names, ", "),
                    fmt::join(kEditableWhileItWaits | names, ", "));
   }
-  if (changes.contains("notify") && caller.uid != owner)
+  if (changes.contains("notify") && !Owns(caller, stored))
     return Denied("only its owner may change a task's notifications");
   return Unit{};
 }

@@ -59,7 +59,10 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
 // kDenied: notifications of another user's task, because a target may be a program that runs with
 // the owner's rights.
 Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
-                           std::uint32_t owner);
+                           const store::StoredTask& stored);
+
+// Whether the caller submitted the task. The number alone may have been another person's then.
+bool Owns(const Caller& caller, const store::StoredTask& stored);
 
 // The task of {id}, if this caller may change it. Errors: kInvalid, kNotFound, kDenied.
 Result<store::StoredTask> Touchable(store::Store& store, const Call& call);

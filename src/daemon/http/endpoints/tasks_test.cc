@@ -318,6 +318,23 @@ TEST_F(TasksTest, AChangeThatIsNotForTheCallerOrTheStateIsRefused) {
     EXPECT_EQ(Change(kAda, verb).Message(), "task 1 has already succeeded");
 }
 
+TEST_F(TasksTest, ANumberThatAnotherUserGotDoesNotOwnTheTask) {
+  SubmitHeld();
+  const Caller bob{kAda.uid, kAda.gid, "bob", false};
+  const Heard heard = Ask(Services(), &ShowSpec, By(bob, "1"));
+  EXPECT_EQ(heard.status, 403);
+  EXPECT_EQ(heard.Message(),
+            "task 1 belongs to ada: user number 1000 was ada at the submission and is bob now");
+  EXPECT_EQ(Change(bob, "cancel").status, 403);
+  const Caller unnamed{kAda.uid, kAda.gid, "1000", false};
+  EXPECT_THAT(Change(unnamed, "cancel").Message(), HasSubstr("there is no user ada any more"));
+  const Caller chief{kAda.uid, kAda.gid, "bob", true};
+  const std::string notify = R"({"notify":[{"target":"/bin/true"}]})";
+  EXPECT_EQ(Ask(Services(), &EditTask, By(chief, "1", "", notify)).status, 403)
+      << "it would run with the rights of an administrator";
+  EXPECT_EQ(Change(chief, "cancel").status, 200);
+}
+
 TEST_F(TasksTest, RequeuedTasksCountForLimitsOfTheQueue) {
   EngineOptions options;
   options.state_dir = state_dir_;
