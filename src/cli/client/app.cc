@@ -278,7 +278,9 @@ int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
 // success.
 int Finish(Context& context) {
   if (std::fflush(context.out) == 0 && !std::ferror(context.out)) return context.exit_code;
-  if (context.exit_code == 0) context.Fail(FailErrno(errno, "write output").error());
+  const int error = errno;
+  if (error == EPIPE) return context.exit_code != 0 ? context.exit_code : kExitFailure;  // "| head"
+  if (context.exit_code == 0) context.Fail(FailErrno(error, "write output").error());
   return context.exit_code;
 }
 

@@ -158,6 +158,17 @@ Result<Unit> CheckNameLength(const std::string& path, const char* option) {
   return Unit{};
 }
 
+// Its output would replace the file that it runs.
+bool IsProgramOf(const task::TaskSpec& spec, const std::string& path) {
+  std::vector<std::string> files{spec.script_path.value_or(""),
+                                 ScriptOf(spec.command).value_or("")};
+  if (!spec.command.empty()) files.push_back(spec.command.front());
+  return std::ranges::any_of(files, [&](const std::string& each) {
+    std::error_code ignored;
+    return !each.empty() && std::filesystem::equivalent(path, Below(spec, each), ignored);
+  });
+}
+
 Result<Unit> CheckOutput(const task::TaskSpec& spec) {
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
@@ -166,6 +177,8 @@ Result<Unit> CheckOutput(const task::TaskSpec& spec) {
       return Invalid("{}: expected a file, not a folder ({})", base::Printable(*path, 400), option);
     if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path))
       return Invalid("{}: you cannot write there ({})", base::Printable(*path, 400), option);
+    if (IsProgramOf(spec, *path))
+      return Invalid("{}: that is the program itself ({})", base::Printable(*path, 400), option);
   }
   return Unit{};
 }
@@ -230,6 +243,21 @@ std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
     }
   }
   return {};
+}
+
+// Options of carma that only it has, behind the script.
+std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
+  constexpr std::array<std::string_view, 4> kOwn{"--gpu-mem", "--time", "--array", "--dependency"};
+  std::vector<std::string> warnings;
+  for (const std::vector<std::string>& words : {spec.script_args, spec.command}) {
+    for (const std::string& word : words) {
+      const std::string_view option = std::string_view(word).substr(0, word.find('='));
+      if (std::ranges::find(kOwn, option) == kOwn.end()) continue;
+      warnings.push_back(fmt::format(
+          "{0} is given to the task as it is: options of CARMA come before the script", option));
+    }
+  }
+  return warnings;
 }
 
 // Options that have no meaning for a task without GPUs, and whether they were given.
@@ -352,6 +380,7 @@ Result<Unit> CheckParameters(const task::TaskSpec& spec) {
 
 std::vector<std::string> StartWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings = FileWarnings(spec);
+  for (std::string& each : OrderWarnings(spec)) warnings.push_back(std::move(each));
   for (std::string& each : DeviceWarnings(spec)) warnings.push_back(std::move(each));
   for (std::string& each : GpuOptionWarnings(spec)) warnings.push_back(std::move(each));
   return warnings;

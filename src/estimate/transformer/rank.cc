@@ -259,8 +259,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   } else if (full && (plan.deepspeed || IsZero(plan.data_parallel))) {
     UseDeepSpeed(plan, parameters, held, all);
   }
-  // Autocast makes a 16-bit copy of every matrix; for a trained matrix, the backward pass needs the
-  // copy.
+  // Autocast makes a 16-bit copy of every matrix; the backward pass needs that of a trained one.
   if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
       plan.checkpointing == Checkpointing::kNone)
     all.copies = 2 * sizes.matrices;

@@ -120,18 +120,22 @@ Result<Unit> SetGpuNames(Draft& draft, std::string_view value) {
   return Unit{};
 }
 constexpr std::int64_t kLeastPlausible = 128;  // MiB; a CUDA context alone takes more
+void DoubtSize(Draft& draft, std::string_view value) {
+  const std::optional<std::int64_t> bare = base::ParseInt(value);
+  if (bare && *bare > 0 && *bare < kLeastPlausible)
+    draft.remarks.push_back(fmt::format("{0} is {0} MiB; did you mean {0}G?", *bare));
+}
 Result<Unit> SetMemory(Draft& draft, std::string_view value) {
   Result<Unit> set = SetSize(draft.spec.memory_mib, core::kMaxMemoryMib,
                              "a memory size per GPU such as 800M or 12G", value);
   if (!set) return set;
   draft.spec.memory_source = "given";
-  if (const std::optional<std::int64_t> bare = base::ParseInt(value);
-      bare && *bare < kLeastPlausible)
-    draft.remarks.push_back(fmt::format("{0} is {0} MiB; did you mean {0}G?", *bare));
+  DoubtSize(draft, value);
   return set;
 }
 
 Result<Unit> SetHostMemory(Draft& draft, std::string_view value) {
+  DoubtSize(draft, value);
   return SetSize(draft.spec.host_memory_mib, core::kMaxHostMemoryMib,
                  "a memory size such as 800M or 64G", value);
 }

@@ -96,6 +96,8 @@ std::string Mistake(const std::vector<std::string>& words, std::size_t at) {
   if (word == "sbatch" && std::ranges::any_of(words, singleton))
     return "sbatch does not accept --dependency=singleton here";
   if (word == "scontrol") return ScontrolMistake(words, at);
+  if (word == "dirname" && at + 1 < words.size() && (words[at + 1] == "$0" || words[at + 1] == "$"))
+    return "$0 is a copy of the script in another folder: use $PWD, its working directory";
   if (Has(kMissing, word))
     return fmt::format(
         "CARMA has no {} (tasks have {})", word,

@@ -236,7 +236,8 @@ Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::st
   }
   if (verb == "requeue") {
     const auto lease = task::LeaseSpecIn(stored.spec_json);
-    if (lease || (core::HoldsGpus(record.state) && !record.request->requeue))
+    const bool started = core::HoldsGpus(record.state) || core::IsFinal(record.state);
+    if (lease || (started && !record.request->requeue))
       return Conflict(WhyNoRequeue(record, lease ? &*lease : nullptr));
   }
   if (verb == "cancel")
