@@ -45,6 +45,9 @@ struct SlurmFacts {
   std::map<std::string, std::string> config, node_config;
   // Output of `scontrol -o show partition` for each partition of the node, by name.
   std::map<std::string, std::map<std::string, std::string>> partitions;
+  // Texts of Prolog, Epilog and job_submit.lua; empty: not readable here.
+  std::string prolog, epilog, submission;
+  bool requeues = true;  // slurm.enabled
   std::optional<PluginLine> plugin;
   std::string release;         // of Slurm: "22.05.8"
   std::string plugin_release;  // built for this release; empty: no such file

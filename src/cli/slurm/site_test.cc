@@ -21,6 +21,7 @@ std::vector<api::GpuView> Gpus(int count) {
 SlurmFacts Good() {
   SlurmFacts facts{.node = "n1", .socket = "/run/carma/carmad.sock", .gpus = Gpus(4)};
   facts.config = {{"Prolog", "/usr/lib/carma/slurm/prolog"},
+                  {"Epilog", "/usr/lib/carma/slurm/epilog"},
                   {"SchedulerParameters", "bf_interval=2,nohold_on_prolog_fail"},
                   {"JobSubmitPlugins", "lua"},
                   {"AuthInfo", "socket=/run/munge,cred_expire=30"}};
@@ -53,7 +54,7 @@ TEST(SlurmSite, LinesNameTheCountOfTheNode) {
 
 TEST(SlurmSite, NothingIsBadWhereAllIsRight) {
   const std::vector<Finding> findings = CheckSlurm(Good());
-  EXPECT_EQ(findings.size(), 8U);
+  EXPECT_EQ(findings.size(), 9U);
   for (const Finding& each : findings) EXPECT_EQ(each.level, Level::kOk) << each.topic << each.text;
 }
 
@@ -90,6 +91,15 @@ TEST(SlurmSite, ReportsProblemsWithTheirRemedies) {
        [](SlurmFacts& facts) { facts.config["Prolog"] = "(null)"; }},
       {"prolog", Level::kWarn, "held",
        [](SlurmFacts& facts) { facts.config["SchedulerParameters"] = "x"; }},
+      {"prolog", Level::kWarn, "slurm/prolog does not mention carma",
+       [](SlurmFacts& facts) { facts.prolog = "#!/bin/sh\nexit 0\n"; }},
+      {"epilog", Level::kWarn, "none", [](SlurmFacts& facts) { facts.config.erase("Epilog"); }},
+      {"epilog", Level::kWarn, "slurm/epilog does not mention carma",
+       [](SlurmFacts& facts) { facts.epilog = "#!/bin/sh\nexit 0\n"; }},
+      {"submission", Level::kWarn, "job_submit.lua does not mention carma",
+       [](SlurmFacts& facts) { facts.submission = "function slurm_job_submit() end"; }},
+      {"retries", Level::kWarn, "slurm.enabled is false",
+       [](SlurmFacts& facts) { facts.requeues = false; }},
       {"submission", Level::kWarn, "counts nothing",
        [](SlurmFacts& facts) { facts.config["JobSubmitPlugins"] = "(null)"; }},
       {"retries", Level::kWarn, "120 s", [](SlurmFacts& facts) { facts.config["AuthInfo"] = ""; }},
