@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """The module carma against a real carmad on simulated GPUs: module_test.py BIN_DIR."""
 
+import http.server
 import importlib.util
+import itertools
 import json
 import os
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
@@ -413,6 +416,68 @@ class WithoutADaemon(unittest.TestCase):
         with carma.Client(self.listen(answer)) as client:
             self.assertEqual(client.submit(["true"]).id, 42)
         self.assertEqual((len(names), len(set(names))), (3, 1))
+
+    def listen_and_keep(self, answer):
+        """The path of a socket that keeps its connections; answer(connection, method) is the JSON for a request. Connections count from 1."""
+        path = os.path.join(self.folder, "kept")
+        numbers = itertools.count(1)
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """One connection."""
+
+            protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                super().setup()
+                self.number = next(numbers)
+
+            def handle_one_request(self):
+                try:
+                    super().handle_one_request()
+                except OSError:  # the client has gone
+                    self.close_connection = True
+
+            def do_GET(self):  # pylint: disable=invalid-name
+                """Any request."""
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                text = json.dumps(answer(self.number, self.command)).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_POST = do_GET
+
+            def log_message(self, format, *_):  # pylint: disable=redefined-builtin
+                """Nothing."""
+
+        class Server(socketserver.ThreadingUnixStreamServer):
+            """Connections that are still open do not delay its end."""
+
+            daemon_threads = True
+            block_on_close = False
+
+        server = Server(path, Handler)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return path
+
+    def test_a_forked_process_has_its_own_connection(self):
+        with carma.Client(self.listen_and_keep(lambda connection, _: connection)) as client:
+            self.assertEqual(client.get("/"), 1)
+            reader, writer = os.pipe()
+            child = os.fork()
+            if not child:
+                try:
+                    os.write(writer, b"%d" % client.get("/"))
+                finally:
+                    os._exit(0)  # pylint: disable=protected-access
+            os.close(writer)
+            with os.fdopen(reader) as answer:
+                self.assertEqual(answer.read(), "2")
+            os.waitpid(child, 0)
+            self.assertEqual(client.get("/"), 1)
 
     def test_nothing_is_sent_to_a_stranger(self):
         if os.geteuid() != 0:
