@@ -26,13 +26,16 @@ class _UnixConnection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         self.sock: Optional[socket.socket] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-        # Another user's socket in the place of the daemon's would receive our environment.
-        _, uid, _ = struct.unpack("3i", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
-        if uid not in (0, os.geteuid()):
+        try:
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(self._path)
+            # Another user's socket in the place of the daemon's would receive our environment.
+            _, uid, _ = struct.unpack("3i", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+            if uid not in (0, os.geteuid()):
+                raise DeniedError(f"{self._path}: it belongs to user {uid}, neither root nor you", "denied")
+        except BaseException:
             self.close()
-            raise DeniedError(f"{self._path}: it belongs to user {uid}, neither root nor you", "denied")
+            raise
 
 
 class Connection:
@@ -70,6 +73,9 @@ class Connection:
                 if connection is kept and (method == "GET" or isinstance(error, http.client.RemoteDisconnected)):
                     continue
                 raise Lost(str(error)) from error
+            except BaseException:  # Ctrl-C: the answer is still to come
+                connection.close()
+                raise
             self._local.connection, self._local.pid = connection, os.getpid()
             return self._value(answer.status, text)
         raise AssertionError("a new connection answers or fails")

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), os.path.join(os.path.dirname(os.path.dirname(HERE)), "tests", "page")]
@@ -478,6 +479,13 @@ class WithoutADaemon(unittest.TestCase):
                 self.assertEqual(answer.read(), "2")
             os.waitpid(child, 0)
             self.assertEqual(client.get("/"), 1)
+
+    def test_an_interrupted_call_leaves_nothing_for_the_next(self):
+        with carma.Client(self.listen_and_keep(lambda connection, _: {"id": connection})) as client:
+            self.assertEqual(client.show(1).id, 1)
+            with mock.patch("http.client.HTTPConnection.getresponse", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+                client.wait(1)
+            self.assertEqual(client.change(1, "hold").id, 2)
 
     def test_nothing_is_sent_to_a_stranger(self):
         if os.geteuid() != 0:
