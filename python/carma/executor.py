@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import concurrent.futures
+import io
 import os
 import pickle
 import sys
 import threading
 import time
+import types
 import uuid
 import warnings
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
@@ -101,23 +103,42 @@ def _translated(name: str, value: Any) -> Tuple[Optional[str], Any]:
     return None, None
 
 
-def _main_path() -> Optional[str]:
-    """The script whose functions workers must find; None: an interactive session, a module of its own."""
+def _main() -> Optional[str]:
+    """Where workers find the functions of __main__: the path of the script, or the name of the module that `python3 -m` runs. None: nowhere,
+    as in a notebook, `python3 -c` and standard input."""
     main = sys.modules["__main__"]
+    name = getattr(getattr(main, "__spec__", None), "name", "__main__")
+    if name != "__main__":  # the name if `python3` runs a folder
+        return str(name)
     path = getattr(main, "__file__", None)
-    return os.path.abspath(path) if path and getattr(main, "__spec__", None) is None else None
+    return os.path.abspath(path) if path and os.path.isfile(path) else None
 
 
-def _pickled(call: Any) -> bytes:
+class _ByName(pickle.Pickler):
+    """Refuses functions and classes of a __main__ that workers cannot read."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, (type, types.FunctionType)) and obj.__module__ == "__main__":
+            raise pickle.PicklingError(f"{obj.__qualname__} is defined in a notebook, on a command line or on standard input, where a "
+                                       "task cannot read it")
+        return NotImplemented
+
+
+def pickled(value: Any) -> bytes:
+    """By name where the reader finds all names, else by cloudpickle."""
     try:
-        return pickle.dumps(call)
+        if _main() is not None:
+            return pickle.dumps(value)
+        text = io.BytesIO()
+        _ByName(text).dump(value)
+        return text.getvalue()
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         try:
             import cloudpickle  # type: ignore  # pylint: disable=import-outside-toplevel
         except ImportError:
             raise CarmaError(f"{error}; functions are found by their name in a module or script (with the package cloudpickle "
                              "installed, any function works)", "invalid") from error
-        return bytes(cloudpickle.dumps(call))
+        return bytes(cloudpickle.dumps(value))
 
 
 class Executor(concurrent.futures.Executor):
@@ -178,8 +199,11 @@ class Executor(concurrent.futures.Executor):
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         futures = [TaskFuture(self.client, os.path.join(self.folder, uuid.uuid4().hex + ".call")) for _ in calls]
         for future, call in zip(futures, calls):
-            text = pickle.dumps({"sys_path": [os.path.abspath(each) for each in sys.path], "main": _main_path(),
-                                 "call": _pickled(call)})
+            by_name, main = pickled(call), _main()
+            # A package's __main__.py often has no guard: unittest's runs all tests.
+            if main is not None and main.endswith(".__main__") and b"__main__" not in by_name:
+                main = None
+            text = pickle.dumps({"sys_path": [os.path.abspath(each) for each in sys.path], "main": main, "call": by_name})
             with open(future.path, "wb", opener=private) as file:
                 file.write(text)
         options = dict(self.options)

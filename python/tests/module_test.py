@@ -78,6 +78,26 @@ def waits_for(path):
     return path
 
 
+# As much of the package as a function without globals needs.
+CLOUDPICKLE = """
+import io, marshal, pickle, types
+
+def made(code):
+    return types.FunctionType(marshal.loads(code), globals())
+
+class Pickler(pickle.Pickler):
+    def reducer_override(self, value):
+        if isinstance(value, types.FunctionType) and value.__module__ == "__main__":
+            return made, (marshal.dumps(value.__code__),)
+        return NotImplemented
+
+def dumps(value):
+    text = io.BytesIO()
+    Pickler(text).dump(value)
+    return text.getvalue()
+"""
+
+
 class ModuleTest(unittest.TestCase):
     """One server for all."""
 
@@ -333,6 +353,37 @@ class ModuleTest(unittest.TestCase):
         self.assertIn('bare.py submits tasks while a task reads it to find its function: move the submission below if __name__ == "__main__":',
                       done.stderr)
         self.assertEqual(len(json.loads(self.site.carma("list", "--all", "--name", "same", "--json"))["tasks"]), 1)
+
+    def python(self, *words, **options):
+        """Runs Python in the test's own folder with the module."""
+        return subprocess.run([sys.executable, *words], cwd=self.folder, timeout=LIMIT_S, capture_output=True, text=True, check=False,
+                              env={**os.environ, "PYTHONPATH": os.path.dirname(HERE)}, **options)
+
+    def test_functions_without_a_file_travel_by_cloudpickle(self):
+        """As in a notebook, where __main__ has no file. The module that is imported is a stand-in."""
+        with open(self.path("cloudpickle.py"), "w", encoding="utf-8") as file:
+            file.write(CLOUDPICKLE)
+        program = ("import carma\ndef by_value(x):\n    return x + 1\nwith carma.Executor(gpus=0) as tasks:\n"
+                   "    print(tasks.submit(divmod, 7, 2).result(), tasks.submit(by_value, 3).result())\n")
+        for done in (self.python("-c", program), self.python("-", input=program)):
+            self.assertEqual((done.returncode, done.stdout), (0, "(3, 1) 4\n"), done.stderr)
+        refused = self.python("-c", "import sys\nsys.modules['cloudpickle'] = None\n" + program)
+        self.assertIn("carma.errors.CarmaError: by_value is defined in a notebook, on a command line or on standard input", refused.stderr)
+        self.assertEqual(len(json.loads(self.site.carma("list", "--all", "--name", "by_value", "--json"))["tasks"]), 2)
+
+    def test_functions_of_a_module_that_is_run_are_found(self):
+        os.mkdir(self.path("package"))
+        submits = "if __name__ == '__main__':\n    with carma.Executor(gpus=0) as tasks:\n        print(tasks.submit(f, Point(3)).result().x)\n"
+        for name, text in (("__init__", ""), ("point", "class Point:\n    def __init__(self, x):\n        self.x = x\n"),
+                           ("run", "import carma\nfrom . import point\n\nclass Point(point.Point):\n    pass\n\n"
+                                   "def f(it):\n    return Point(it.x + 1)\n\n" + submits),
+                           ("__main__", "import carma\nfrom .point import Point\nwith carma.Executor(gpus=0) as tasks:\n"
+                                        "    print(tasks.submit(Point, 5).result().x)\n")):
+            with open(self.path(f"package/{name}.py"), "w", encoding="utf-8") as file:
+                file.write(text)
+        for name, printed in (("package.run", "4\n"), ("package", "5\n")):
+            done = self.python("-m", name)
+            self.assertEqual((done.returncode, done.stdout), (0, printed), done.stderr)
 
     def test_what_cannot_travel_is_refused(self):
         if importlib.util.find_spec("cloudpickle"):
