@@ -205,6 +205,20 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(len(carma.list(name="held", state="cancelled", limit=1)), 1)
         self.assertEqual(carma.list("all", name="held", qos="background"), [])
 
+    def test_all_are_cancelled_before_a_refusal_is_raised(self):
+        first, ended, last = self.client.submit_all([["true"]] * 3, hold=True, cwd=self.folder)
+        carma.cancel(ended)
+        with self.assertRaisesRegex(carma.ConflictError, f"2 of 4 tasks not cancelled: task {ended.id} has already been cancelled; no task 999999"):
+            carma.cancel([first, ended, 999999, last])
+        self.assertEqual({self.client.show(task).state for task in (first, last)}, {"cancelled"})
+        with self.assertRaisesRegex(carma.ConflictError, f"^task {ended.id} has already been cancelled$"):
+            carma.cancel(ended)
+        with self.assertRaises(carma.NotFoundError):
+            carma.cancel([999998, 999999])
+        many = self.client.submit_all([["true"]] * 1001, hold=True, cwd=self.folder, array=True)
+        self.assertEqual([task.id for task in carma.cancel(many)], [task.id for task in many])
+        self.assertEqual(carma.cancel([]), [])
+
     def test_waiting_has_an_end(self):
         task = carma.submit(["true"], hold=True, cwd=self.folder)
         before = time.monotonic()
