@@ -64,7 +64,13 @@ class TaskFuture(_Future):
 
     def cancel(self) -> bool:
         """Cancels a task that does not run yet, like any future. To cancel a running one: carma.cancel(future.task)."""
-        if not super().cancel():
+        if self.done():
+            return self.cancelled()
+        try:
+            task = self._client.show(self.task)  # the future's own state may be a second old
+        except CarmaError:
+            return False
+        if task.on_gpus or task.done or not super().cancel():
             return False
         try:
             self._client.cancel(self.task)

@@ -78,6 +78,13 @@ def waits_for(path):
     return path
 
 
+def is_met(path):
+    """Reports that it runs, and does not end."""
+    with open(path, "w", encoding="utf-8") as pipe:
+        pipe.write("running\n")
+    threading.Event().wait()
+
+
 # As much of the package as a function without globals needs.
 CLOUDPICKLE = """
 import io, marshal, pickle, types
@@ -341,6 +348,16 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(carma.wait(held.task, timeout=LIMIT_S)[0].state, "cancelled")
         let_go()
         self.assertEqual(running.result(LIMIT_S), go)
+
+    def test_a_call_that_has_just_started_is_not_cancelled(self):
+        path, _ = self.gate()
+        running = self.executor(gpus=0).submit(is_met, path)
+        with open(path, encoding="utf-8") as pipe:
+            self.assertEqual(pipe.readline(), "running\n")
+        self.assertFalse(running.cancel())
+        carma.cancel(running.task)
+        with self.assertRaisesRegex(carma.TaskFailed, "was cancelled"):
+            running.result(LIMIT_S)
 
     def test_a_daemon_that_is_started_anew_is_waited_for(self):
         go, let_go = self.gate()
