@@ -306,7 +306,7 @@ class Executor(concurrent.futures.Executor):
         except (OSError, EOFError):
             good, value, said = False, None, ""
         except Exception as error:  # pylint: disable=broad-except
-            future.set_exception(CarmaError(f"the result of task {task.id} cannot be read: {error}"))
+            future.set_exception(CarmaError(f"the result of task {task.id} cannot be read: {error}{self._last_words(task)}"))
             return
         if good and task.succeeded:
             future.set_result(value)

@@ -47,10 +47,13 @@ def leave(path: str, outcome: Tuple[bool, Any, str]) -> None:
     """All of it or nothing: a reader never sees half."""
     try:
         text = pickled(outcome)
+        if not outcome[0]:
+            pickle.loads(text)  # fails for many classes with a constructor of their own
     except Exception as error:  # pylint: disable=broad-except
         what = "result" if outcome[0] else "exception"
         said = outcome[2] or "".join(traceback.format_exception_only(type(error), error))
-        text = pickle.dumps((False, RuntimeError(f"the {what} cannot be pickled: {error}"), said))
+        raised = "" if outcome[0] else "".join(traceback.format_exception_only(type(outcome[1]), outcome[1])).strip() + "; "
+        text = pickle.dumps((False, RuntimeError(f"{raised}the {what} cannot be pickled: {error}"), said))
     temporary = f"{path}{RESULT}.{os.getpid()}"
     with open(temporary, "wb", opener=private) as file:
         file.write(text)

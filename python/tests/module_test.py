@@ -53,6 +53,18 @@ def fails(key):
     return {}[key]
 
 
+class OwnError(Exception):
+    """Its pickle cannot be read: the constructor wants two values and the exception has one."""
+
+    def __init__(self, code, why):
+        super().__init__(f"{why} ({code})")
+
+
+def fails_in_its_own_way():
+    """An exception that cannot travel."""
+    raise OwnError(3, "out of paper")
+
+
 def needs_more_room():
     """Runs out of memory once."""
     attempt = int(os.environ["CARMA_ATTEMPT"])
@@ -314,6 +326,11 @@ class ModuleTest(unittest.TestCase):
         self.assertIsInstance(cause, carma.TaskFailed)
         self.assertIn("in fails", str(cause))
         self.assertEqual(cause.task.exit_code, 1)
+
+    def test_an_exception_that_cannot_be_pickled_keeps_its_text(self):
+        with self.assertRaisesRegex(RuntimeError, r"OwnError: out of paper \(3\); the exception cannot be pickled: .*'why'$") as raised:
+            self.executor(gpus=0).submit(fails_in_its_own_way).result(LIMIT_S)
+        self.assertIn("in fails_in_its_own_way", str(raised.exception.__cause__))
 
     def test_a_task_that_is_killed_has_no_result(self):
         with self.assertRaisesRegex(carma.TaskFailed, "task [0-9]+ failed: .*signal 9"):
