@@ -215,7 +215,8 @@ class Executor(concurrent.futures.Executor):
         options = dict(self.options)
         options.setdefault("name", getattr(calls[0][0], "__name__", "call") if calls else None)
         options.setdefault("output", os.path.join(self.folder, "%j.out"))
-        environment = dict(options.pop("env", None) or os.environ)
+        given = options.pop("env", None)
+        environment = dict(os.environ if given is None else given)
         ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (environment.get("PYTHONPATH"), ours)))
         if not array:

@@ -293,6 +293,11 @@ class ModuleTest(unittest.TestCase):
         with open(self.path(f"jobs/{future.task.id}.out"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "twice\n")
 
+    def test_a_call_has_only_the_given_environment(self):
+        with mock.patch.dict(os.environ, {"CARMA_TEST_WORD": "here"}):
+            for options, word in (({}, "here"), ({"env": {}}, None), ({"env": {"CARMA_TEST_WORD": "there"}}, "there")):
+                self.assertEqual(self.executor(gpus=0, **options).submit(os.getenv, "CARMA_TEST_WORD").result(LIMIT_S), word)
+
     def test_a_script_for_submitit_runs(self):
         executor = carma.AutoExecutor(folder=self.path("log"))
         self.addCleanup(executor.shutdown)
