@@ -27,6 +27,7 @@ PATIENCE_S = 60.0  # a daemon that restarts is back sooner
 RETRY_S = 0.2
 PAGE = 1000  # of a list, and of changes
 NAMED = 10  # refused tasks in a message
+NAME_WITHIN = 4096  # letters
 # Of a description, besides those that description() itself takes.
 FIELDS = frozenset((
     "account", "append_output", "array_index", "array_limit", "batch_size", "begin_ms", "checkpoint_signal", "comment", "conda_env",
@@ -83,7 +84,7 @@ def _environment(given: Optional[Mapping[str, str]]) -> Dict[str, str]:
 
 def _name_of(text: str) -> str:
     """The first program in text for the shell: python3 of "A=1 python3 t.py"."""
-    for line in text.splitlines():
+    for line in text[:NAME_WITHIN].splitlines():  # shlex takes 20 s for a line of 1 MB
         try:
             words = shlex.split(line, comments=True)
         except ValueError:  # a quote that ends on another line, or belongs to a here-document

@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import json
 import os
+import shlex
 import signal
 import socket
 import socketserver
@@ -473,6 +474,11 @@ class WithoutADaemon(unittest.TestCase):
                            ("python3 -c '\nprint(1)'", "python3"), ("# nothing", "script"), ("A=1", "script")):
             with self.subTest(line):
                 self.assertEqual(client.description(line)["name"], name)
+
+    def test_only_the_start_of_a_long_line_is_searched_for_its_name(self):
+        with mock.patch("carma.client.shlex.split", side_effect=shlex.split) as split:
+            spec = carma.Client("/nonexistent/socket").description("A=1 echo " + "x" * 10000)
+        self.assertEqual((spec["name"], [len(call.args[0]) for call in split.mock_calls], len(spec["script"])), ("echo", [4096], 10020))
 
     def test_the_socket_is_that_of_the_configuration(self):
         self.assertEqual(_socket_in('[daemon]\n#socket = "/a"\nsocket = "/srv/b" # mine\n[policy]\nsocket = "/c"\n'), "/srv/b")
