@@ -5,6 +5,7 @@ import http.server
 import importlib.util
 import itertools
 import json
+import math
 import os
 import shlex
 import signal
@@ -209,13 +210,31 @@ class ModuleTest(unittest.TestCase):
 
     def test_values_of_the_wrong_kind_are_named(self):
         for command, options, text in (
-                ("true", {"memory": 12.5}, "memory 12.5: expected a size"), ("true", {"mem": [1]}, "expected a size"),
+                ("true", {"memory": 12.5}, "memory 12.5: expected a size"), ("true", {"mem": [1]}, r"mem \[1\]: expected a size"),
                 ("true", {"env": {"A": 1}}, "env: 'A': 1: expected texts"), ("", {}, "the command is empty"),
                 (["python3", "t.py", "--lr", 0.1], {}, r"command\[3\]: 0.1: expected text"),
                 (["cat", b"file"], {}, r"command\[1\]: b'file': expected text"),
-                (" ", {}, "the command is empty"), ([], {}, "the command is empty")):
-            with self.subTest(text), self.assertRaisesRegex(carma.InvalidError, text):
-                carma.submit(command, **options)
+                (" ", {}, "the command is empty"), ([], {}, "the command is empty"), (5, {}, "command 5: expected a line for the shell"),
+                ("true", {"memory": True}, "memory True: expected a size"), ("true", {"time": math.nan}, "time nan: expected a span"),
+                ("true", {"time": True}, "time True: expected a span"), ("true", {"time": []}, r"time \[\]: expected a span"),
+                ("true", {"time": -1}, "time -1: expected a span"), ("true", {"time": "0s"}, "time '0s': expected a span"),
+                ("true", {"cwd": 5}, "cwd 5: expected a path"), ("true", {"output": 5}, "output 5: expected a path"),
+                ("true", {"error": [1]}, r"error \[1\]: expected a path"), ("true", {"env": 5}, "env 5: expected a mapping"),
+                ("true", {"after": 1.5}, "1.5: expected a task"), ("true", {"retries": math.nan}, "retries nan: expected text in UTF-8, a finite"),
+                ("true", {"comment": "\ud800"}, r"comment '\\ud800': expected text in UTF-8"),
+                ("echo \udcff", {}, r"command '.*\\udcff\\n': expected text in UTF-8"),
+                (["echo", "\udcff"], {}, r"command \['echo', '\\udcff'\]: expected text in UTF-8")):
+            with self.subTest(text), self.assertRaisesRegex(carma.InvalidError, f"^{text}.*$"):
+                carma.submit(command, **{"cwd": self.folder, **options})
+
+    def test_no_time_limit_is_asked_for_as_with_the_command(self):
+        for time_limit in (0, "0", "unlimited"):
+            task = carma.submit("true", cwd=self.folder, gpus=0, hold=True, time=time_limit)
+            carma.cancel(task)
+            self.assertIsNone(self.client.show(task).details["time_limit_s"])
+        number = int(self.site.carma("submit", "--parsable", "--hold", "-G", "0", "--time", "0", "true"))
+        carma.cancel(number)
+        self.assertIsNone(self.client.show(number).details["time_limit_s"])
 
     def test_tasks_are_listed_and_cancelled(self):
         held = self.client.submit_all([["true"], ["true"]], hold=True, name="held", cwd=self.folder)
@@ -462,7 +481,7 @@ class WithoutADaemon(unittest.TestCase):
 
     def test_sizes_and_spans(self):
         self.assertEqual([mib("12G"), mib("800"), mib("1.5T"), mib("1K"), mib(7)], [12288, 800, 1572864, 1, 7])
-        self.assertEqual([seconds("90s"), seconds("1h30m"), seconds(5)], [90, 5400, 5])
+        self.assertEqual([seconds("90s"), seconds("1h30m"), seconds(5), seconds(0.5), seconds("0")], [90, 5400, 5, 1, 0])
         for wrong in ("2 hours", "h", ""):
             with self.assertRaises(carma.InvalidError):
                 seconds(wrong)
