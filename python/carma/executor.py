@@ -290,12 +290,12 @@ class Executor(concurrent.futures.Executor):
         if future is None:
             return
         future.task = task
-        if not task.done:
-            if task.on_gpus and not future.running() and not future.cancelled():
-                future.set_running_or_notify_cancel()
+        if not task.done and not task.on_gpus:
             return
-        # A future that its owner has cancelled gets no result.
+        # Its owner may cancel it at any moment: this notices it, once, and then it gets no result.
         if future.running() or future.set_running_or_notify_cancel():
+            if not task.done:
+                return
             self._finish(future, task)
         with self._lock:
             self._waiting.pop(task.id, None)

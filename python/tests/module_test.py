@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The module carma against a real carmad on simulated GPUs: module_test.py BIN_DIR."""
 
+import concurrent.futures
 import http.server
 import importlib.util
 import itertools
@@ -615,6 +616,30 @@ class WithoutADaemon(unittest.TestCase):
             with mock.patch("http.client.HTTPConnection.getresponse", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
                 client.wait(1)
             self.assertEqual(client.change(1, "hold").id, 2)
+
+    def test_a_future_that_is_cancelled_as_it_starts_holds_up_no_other(self):
+        looks = itertools.count()
+
+        def view(number):
+            return {"id": number, "state": "running" if next(looks) < 6 else "failed"}
+
+        def cancelled_meanwhile(future):
+            if future.task.id == 1:
+                concurrent.futures.Future.cancel(future)
+            return notice(future)
+
+        client = mock.Mock(spec=carma.Client)
+        client.submit_all.return_value = [carma.Task(1), carma.Task(2)]
+        client.get.side_effect = lambda target, **_: view(int(target.split("/")[-1].split("?")[0]))
+        client.show.side_effect = lambda number: carma.Task.of(view(number))
+        client.list.return_value = []
+        client.output.return_value = ""
+        notice = concurrent.futures.Future.set_running_or_notify_cancel
+        with mock.patch.object(carma.TaskFuture, "set_running_or_notify_cancel", cancelled_meanwhile):
+            first, second = carma.Executor(self.folder, client=client).map_array(abs, [1, 2])
+            with self.assertRaisesRegex(carma.TaskFailed, "task 2 failed"):
+                second.result(LIMIT_S)
+        self.assertTrue(first.cancelled())
 
     def test_nothing_is_sent_to_a_stranger(self):
         if os.geteuid() != 0:
