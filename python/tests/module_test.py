@@ -357,6 +357,13 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(list(carma.map(divmod, [7, 8, 9], [2, 3, 5], memory="1G", timeout=LIMIT_S)), [(3, 1), (2, 2), (1, 4)])
         self.assertTrue(os.path.isdir(self.path("carma-jobs")))
 
+    def test_map_submits_before_its_results_are_read(self):
+        results = carma.map(abs, [-1, -2], gpus=0, folder=self.path("jobs"), name="eager")
+        tasks = carma.list("all", name="eager")
+        self.assertEqual(len(tasks), 2)
+        self.assertTrue(all(task.succeeded for task in carma.wait(tasks, timeout=LIMIT_S)))
+        self.assertEqual(list(results), [1, 2])
+
     def test_what_a_call_raises_is_raised(self):
         future = self.executor().submit(fails, "key")
         with self.assertRaises(KeyError) as raised:
