@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from .checks import check as check_it_can_start, suggestion
 from .connection import Connection, Lost
-from .errors import CarmaError, InvalidError, UnavailableError
+from .errors import CarmaError, InvalidError, UnavailableError, error_of
 from .socket_path import default_socket
 from .task import Task
 
@@ -28,7 +28,8 @@ Span = Union[int, float, str, datetime.timedelta]
 LONG_POLL_S = 30
 PATIENCE_S = 60.0  # a daemon that restarts is back sooner
 RETRY_S = 0.2
-PAGE = 1000
+PAGE = 1000  # of a list, and of changes
+NAMED = 10  # refused tasks in a message
 NAME_WITHIN = 4096  # letters
 # Of a description, besides those that description() itself takes.
 FIELDS = frozenset((
@@ -307,8 +308,27 @@ class Client:
     # ---- changing ----
 
     def cancel(self, tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> List[Task]:
-        """Cancels running or waiting tasks."""
-        return [self.change(number, "cancel") for number in _numbers(tasks)]
+        """Cancels running or waiting tasks. If some are refused, such as ended ones, the others are still cancelled; then it raises the
+        error of the refusals, ConflictError if they differ in kind."""
+        numbers = list(dict.fromkeys(_numbers(tasks)))
+        cancelled: Dict[int, Task] = {}
+        refused: List[Dict[str, Any]] = []
+        for start in range(0, len(numbers), PAGE):
+            try:
+                answer = self._connection.call("POST", "/v1/changes", {"verb": "cancel", "tasks": numbers[start:start + PAGE]})
+            except Lost as error:
+                raise UnavailableError(f"{self.socket}: {error}", "unavailable") from error
+            cancelled.update((view["id"], Task.of(view)) for view in answer["tasks"])
+            refused += answer["refused"]
+        if refused:
+            kinds = {each["code"] for each in refused}
+            message = "; ".join(each["message"] for each in refused[:NAMED])
+            if len(refused) > NAMED:
+                message += f"; and {len(refused) - NAMED} more"
+            if len(numbers) > 1:
+                message = f"{len(refused)} of {len(numbers)} tasks not cancelled: {message}"
+            raise error_of(kinds.pop() if len(kinds) == 1 else "conflict", message)
+        return [cancelled[number] for number in numbers]
 
     def change(self, task: TaskOrId, verb: str, body: Optional[Dict[str, Any]] = None) -> Task:
         """POST /v1/tasks/{id}/VERB: cancel, hold, release, requeue, priority."""

@@ -39,7 +39,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class Connection:
-    """One connection for each thread, kept open between calls."""
+    """One connection for each thread and process, kept open between calls."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class Connection:
     def call(self, method: str, target: str, body: Optional[Any] = None, timeout: float = TIMEOUT_S) -> Any:
         """The JSON of the answer. Raises CarmaError, or Lost if an answer may have been lost."""
         data = None if body is None else json.dumps(body).encode()
-        kept: Optional[_UnixConnection] = getattr(self._local, "connection", None)
+        kept = self._kept()
         for connection in (kept, _UnixConnection(self.path, timeout)):
             if connection is None:
                 continue
@@ -76,15 +76,22 @@ class Connection:
             except BaseException:  # Ctrl-C: the answer is still to come
                 connection.close()
                 raise
-            self._local.connection = connection
+            self._local.connection, self._local.pid = connection, os.getpid()
             return self._value(answer.status, text)
         raise AssertionError("a new connection answers or fails")
 
     def close(self) -> None:
         """That of this thread."""
-        connection: Optional[_UnixConnection] = getattr(self._local, "connection", None)
+        connection = self._kept()
         if connection is not None:
             connection.close()
+
+    def _kept(self) -> Optional[_UnixConnection]:
+        connection: Optional[_UnixConnection] = getattr(self._local, "connection", None)
+        if connection is not None and self._local.pid != os.getpid():  # after a fork it is the parent's
+            connection.close()  # this process's descriptor only
+            self._local.connection = connection = None
+        return connection
 
     @staticmethod
     def _value(status: int, text: bytes) -> Any:

@@ -22,6 +22,7 @@ from .task import Task
 RESULT = ".result"  # appended to the path of a call
 POLL_S = 1
 LAST_WORDS = 2000
+RAISED = ("failed", "out_of_memory")  # how a call ends that raises an exception
 
 
 if TYPE_CHECKING:
@@ -311,7 +312,7 @@ class Executor(concurrent.futures.Executor):
             return
         if good and task.succeeded:
             future.set_result(value)
-        elif not good and isinstance(value, BaseException):
+        elif not good and isinstance(value, BaseException) and task.state in RAISED:  # else it is that of an earlier attempt
             value.__cause__ = TaskFailed(f"task {task.id} failed\n{said}", task)
             future.set_exception(value)
         else:

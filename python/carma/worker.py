@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import runpy
@@ -63,6 +64,8 @@ def leave(path: str, outcome: Tuple[bool, Any, str]) -> None:
 def main() -> int:
     """CARMA reads from the exit code whether the call succeeded, and from the end of the output why not: out of memory is retried with more memory."""
     path = os.path.abspath(sys.argv[1])
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path + RESULT)  # of an earlier attempt
     outcome = call(path)
     leave(path, outcome)
     if not outcome[0]:

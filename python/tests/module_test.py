@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import os
+import pickle
 import shlex
 import signal
 import socket
@@ -74,6 +75,18 @@ def needs_more_room():
     if attempt == 1:
         raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
     return attempt
+
+
+def needs_more_room_and_is_killed():
+    """Leaves a result the first time only."""
+    needs_more_room()
+    is_killed()
+
+
+def needs_more_room_and_is_met(path):
+    """Ends the first time only."""
+    needs_more_room()
+    is_met(path)
 
 
 def is_killed():
@@ -344,6 +357,13 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(list(carma.map(divmod, [7, 8, 9], [2, 3, 5], memory="1G", timeout=LIMIT_S)), [(3, 1), (2, 2), (1, 4)])
         self.assertTrue(os.path.isdir(self.path("carma-jobs")))
 
+    def test_map_submits_before_its_results_are_read(self):
+        results = carma.map(abs, [-1, -2], gpus=0, folder=self.path("jobs"), name="eager")
+        tasks = carma.list("all", name="eager")
+        self.assertEqual(len(tasks), 2)
+        self.assertTrue(all(task.succeeded for task in carma.wait(tasks, timeout=LIMIT_S)))
+        self.assertEqual(list(results), [1, 2])
+
     def test_what_a_call_raises_is_raised(self):
         future = self.executor().submit(fails, "key")
         with self.assertRaises(KeyError) as raised:
@@ -368,6 +388,27 @@ class ModuleTest(unittest.TestCase):
 
     def test_out_of_memory_is_tried_again(self):
         self.assertEqual(self.executor(retries=2).submit(needs_more_room).result(LIMIT_S), 2)
+
+    def test_the_exception_of_an_earlier_attempt_is_not_raised(self):
+        executor = self.executor(retries=2)
+        with self.assertRaisesRegex(carma.TaskFailed, "signal 9"):
+            executor.submit(needs_more_room_and_is_killed).result(LIMIT_S)
+        path, _ = self.gate()
+        future = executor.submit(needs_more_room_and_is_met, path)
+        with open(path, encoding="utf-8") as pipe:
+            self.assertEqual(pipe.readline(), "running\n")
+        carma.cancel(future.task)
+        with self.assertRaisesRegex(carma.TaskFailed, "was cancelled"):
+            future.result(LIMIT_S)
+
+    def test_a_task_cancelled_between_attempts_has_no_result(self):
+        executor = carma.Executor(self.folder, client=mock.Mock(spec=carma.Client))
+        executor.client.output.return_value = ""
+        future = carma.TaskFuture(executor.client, self.path("call"))
+        with open(future.path + ".result", "wb") as file:
+            pickle.dump((False, RuntimeError("CUDA out of memory"), ""), file)
+        executor._finish(future, carma.Task(1, state="cancelled"))  # pylint: disable=protected-access
+        self.assertIsInstance(future.exception(), carma.TaskFailed)
 
     def gate(self):
         """A pipe by name, and what writes the line to it that waits_for() waits for, whether or not that reads already."""
