@@ -26,8 +26,8 @@ Summary ReadSummary(const Result<std::string>& text, const std::string& path);
 
 // Turns the description into a Question; `spec` and `summary` must outlive it. Missing batch size,
 // optimizer and precision are taken from the summary if given there. The caller adds the server's
-// part: GPU, coverage, site, history. remarks: messages for the user, such as an unknown optimizer
-// or precision.
+// part: GPU, coverage, site, history.
+// remarks: messages for the user, such as an unknown optimizer or precision.
 Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary,
                     std::vector<std::string>& remarks);
 

@@ -165,8 +165,8 @@ void KeepWithinClass(const Question& question, Answer& answer) {
 
 // Corrects the answer by the same user's runs of the same program with other settings that were
 // estimated in closed form: the next run will need about the same share of its estimate. One such
-// run moves the answer half of the way, three runs three quarters. Returns false if there is no
-// such run.
+// run moves the answer half of the way, three runs three quarters.
+// Returns false if there is no such run.
 bool FollowRelatives(const Question& question, Answer& answer) {
   constexpr double kMostCorrection = 1.6;
   constexpr double kLeastAllowance = 1.03;

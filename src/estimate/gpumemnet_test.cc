@@ -410,7 +410,7 @@ TEST_P(GpuMemNetTest, IsInTheTable) {
 
 // The rule of thumb for perceptrons under Adam (1454 MiB of context, 5.2 times the parameters)
 // puts these well inside a class; a network that learned anything agrees.
-TEST_P(GpuMemNetTest, KnowsPlainPerceptrons) {
+TEST_P(GpuMemNetTest, PredictsPlainPerceptrons) {
   struct Case {
     int layers;
     std::int64_t width;
@@ -444,7 +444,7 @@ TEST_P(GpuMemNetTest, LargerBatchesNeedMore) {
   }
 }
 
-TEST_P(GpuMemNetTest, SaysWhyItSaysNothing) {
+TEST_P(GpuMemNetTest, ReportsWhyItHasNoAnswer) {
   model::LayerList shapeless = Perceptron(2, 8);
   for (model::Layer& layer : shapeless.layers) layer.in = layer.out = {};
   const model::LayerList empty;

@@ -77,7 +77,7 @@ TEST(Recollect, PredictsTheNextRun) {
   }
 }
 
-TEST(Recollect, SaysWhatMakesItDoubtful) {
+TEST(Recollect, ReportsDoubts) {
   const task::Observation elsewhere[] = {Peaked(1000, false, "s", "H100")};
   EXPECT_THAT(Recollect(elsewhere, "A100").remarks,
               ElementsAre(HasSubstr("measured on H100, this is for A100")));

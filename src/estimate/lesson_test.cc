@@ -44,7 +44,7 @@ TEST(Teaches, AFullRunThatWasWatchedAndOneThatRanOut) {
     EXPECT_EQ(Teaches(each.record, each.watched), each.teaches) << each.why;
 }
 
-TEST(LessonOf, SaysWhatWasPromisedAndWhatWasSeen) {
+TEST(LessonOf, ContainsPromisedAndMeasuredMemory) {
   core::TaskRecord record = Ended(core::TaskState::kQueued, core::ExitKind::kOutOfMemory, 5'000);
   record.request.Edit().uid = 1000;
   record.estimate = core::Estimate{4'500, "structural", 4'000};
@@ -74,7 +74,7 @@ TEST(RanOnOf, AsFastAsTheSlowestOfItsGpus) {
   EXPECT_DOUBLE_EQ(where.pace, 0.25);
 }
 
-TEST(LessonOf, OnlyAWholeRunTellsHowLongItTakes) {
+TEST(LessonOf, OnlyAWholeRunHasARunTime) {
   core::TaskRecord record = Ended(core::TaskState::kSucceeded, core::ExitKind::kSuccess, 5'000);
   record.seen =
       core::Profile{.sm_active = 0.4, .cpus = 6, .others_share = 0.7, .alone = Duration{600'000}};

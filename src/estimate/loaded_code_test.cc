@@ -5,7 +5,7 @@
 namespace carma::estimate {
 namespace {
 
-TEST(LoadedCode, AVersionSaysHowItLoads) {
+TEST(LoadedCode, TheVersionDeterminesTheLoading) {
   for (const char* lazy : {"2.0.0", "2.11.0+cu130", "2.11.0+cpu", "1.13.1+cu117", "3.0"})
     EXPECT_EQ(LoadingOf(lazy), Loading::kLazy) << lazy;
   for (const char* eager :

@@ -53,7 +53,7 @@ TEST(Relation, LeavesTheAmountsOut) {
   EXPECT_NE(Relation(stated, 1000, "m"), Relation(stated, 1000, "n"));
 }
 
-TEST(Amounts, AreToldByTheTaskOrItsCommand) {
+TEST(Amounts, ComeFromTheTaskOrItsCommand) {
   const Amounts told = AmountsOf(Spec("python train.py -b 8 --block-size=1024"));
   EXPECT_EQ(told.batch, 8);
   EXPECT_EQ(told.length, 1024);
@@ -134,7 +134,7 @@ TEST(Signature, ContainsUserModelAndSettings) {
   EXPECT_EQ(with([](auto& spec) { spec.workdir = "/tmp"; }), same) << "the model is known";
 }
 
-TEST(Signature, TheFolderTellsModelsApartWhereNothingElseDoes) {
+TEST(Signature, TheFolderCountsWithoutASummary) {
   task::TaskSpec other = Spec("python train.py");
   other.workdir = "/home/ada/another";
   EXPECT_NE(Signature(other, 1000, ""), Signature(Spec("python train.py"), 1000, ""));
@@ -201,7 +201,7 @@ TEST(Fingerprint, IsOfTheStructure) {
   EXPECT_NE(with([](auto& l) { l.saved = model::SavedBytes{100, 0}; }), print);
 }
 
-TEST(Fingerprint, TellsBlocksOfOtherKindsApart) {
+TEST(Fingerprint, DistinguishesKindsOfBlocks) {
   const auto mamba = [](int states) {
     const auto config = ParseTransformerConfig(
         fmt::format(R"({{"model_type":"mamba","num_hidden_layers":2,"hidden_size":64,)"

@@ -59,7 +59,7 @@ TEST(TrainingWords, ADecoderHasALengthOfItsOwn) {
   EXPECT_TRUE(Assumptions(more, config, *PlanOf(more, config)).empty());
 }
 
-TEST(TrainingWords, AnImageHasItsPatchesUnlessALengthIsTold) {
+TEST(TrainingWords, AnImageHasItsPatchesUnlessALengthIsStated) {
   TransformerConfig config;
   config.sees_images = config.one_length = true;
   config.positions = 3'137;  // more than texts are assumed to have
@@ -124,7 +124,7 @@ TEST(TrainingWords, OnlyPreferencesWithoutAdaptersBringAReference) {
             "--rollout-share 0.3 is ignored: the objective is not grpo");
 }
 
-TEST(TrainingWords, WeightsThatStayQuantisedAreSaidOnce) {
+TEST(TrainingWords, ReportsQuantisedWeightsOnce) {
   TransformerConfig packed;
   packed.quantisation = Quantisation::kGptq4;
   packed.dtype = Dtype::kFp16;

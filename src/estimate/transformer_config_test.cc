@@ -26,7 +26,7 @@ TEST(TransformerConfig, CountsTheParametersOfALlama) {
   EXPECT_NEAR(config.TotalParameters(), 8'030'261'248.0, 1) << "as its model card says";
 }
 
-TEST(TransformerConfig, TellsWhatTheHeadAndTheActivationMake) {
+TEST(TransformerConfig, DerivesTensorsOfHeadAndActivation) {
   const std::string bert =
       R"({"model_type":"bert","num_hidden_layers":12,"hidden_size":768,"num_attention_heads":12,
           "vocab_size":30522,"hidden_act":"gelu","architectures":["BertForMaskedLM"]})";
@@ -42,7 +42,7 @@ TEST(TransformerConfig, TellsWhatTheHeadAndTheActivationMake) {
   EXPECT_FALSE(Parsed(gemma + "null}").capped_scores);
 }
 
-TEST(TransformerConfig, KnowsTheKeysOfOtherFamilies) {
+TEST(TransformerConfig, ReadsTheKeysOfOtherFamilies) {
   struct Case {
     const char* what;
     const char* text;
@@ -62,7 +62,7 @@ TEST(TransformerConfig, KnowsTheKeysOfOtherFamilies) {
        R"({"model_type":"gpt_bigcode","n_layer":24,"n_embd":2048,"n_head":16,"n_inner":8192,
            "n_positions":2048,"vocab_size":49280,"multi_query":true})",
        1124.6},
-      {"ChatGLM: grouped keys under a name of its own",
+      {"ChatGLM: grouped keys under another name",
        R"({"model_type":"chatglm","num_layers":28,"hidden_size":4096,"num_attention_heads":32,
            "multi_query_attention":true,"multi_query_group_num":2,"kv_channels":128,
            "ffn_hidden_size":13696,"padded_vocab_size":65024})",
@@ -95,19 +95,19 @@ constexpr PublicModel kPublicModels[] = {
          "num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":8192,
          "vocab_size":128256,"tie_word_embeddings":true,"head_dim":64})",
      1235.81e6},
-    {"mistral-nemo", "heads of a width of their own",
+    {"mistral-nemo", "heads with their own width",
      R"({"model_type":"mistral","num_hidden_layers":40,"hidden_size":5120,
          "num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,
          "vocab_size":131072,"head_dim":128})",
      12247.8e6},
-    {"qwen1.5-moe", "experts beside a part for all tokens",
+    {"qwen1.5-moe", "experts and a shared part",
      R"({"model_type":"qwen2_moe","num_hidden_layers":24,"hidden_size":2048,
          "num_attention_heads":16,"num_key_value_heads":16,"intermediate_size":5632,
          "vocab_size":151936,"moe_intermediate_size":1408,
          "shared_expert_intermediate_size":5632,"num_experts":60,"num_experts_per_tok":4,
          "decoder_sparse_step":1,"mlp_only_layers":[]})",
      14315.8e6},
-    {"qwen3-30b-a3b", "experts with a width of their own",
+    {"qwen3-30b-a3b", "experts with their own width",
      R"({"model_type":"qwen3_moe","num_hidden_layers":48,"hidden_size":2048,
          "num_attention_heads":32,"num_key_value_heads":4,"intermediate_size":6144,
          "vocab_size":151936,"head_dim":128,"moe_intermediate_size":768,
@@ -118,7 +118,7 @@ constexpr PublicModel kPublicModels[] = {
          "num_attention_heads":4,"num_key_value_heads":1,"intermediate_size":6912,
          "vocab_size":262144,"head_dim":256})",
      999.886e6},
-    {"gemma-3-4b", "sizes that the text part leaves out, an encoder of images",
+    {"gemma-3-4b", "sizes missing in the text part, an image encoder",
      R"({"architectures":["Gemma3ForConditionalGeneration"],"model_type":"gemma3",
          "text_config":{"hidden_size":2560,"intermediate_size":10240,
          "model_type":"gemma3_text","num_hidden_layers":34,"sliding_window":1024},
@@ -179,7 +179,7 @@ constexpr PublicModel kPublicModels[] = {
          "num_attention_heads":128,"num_kv_heads":8,"vocab_size":65024,
          "multi_query":true,"new_decoder_architecture":true})",
      41303.3e6},
-    {"deepseek-v2-lite", "latent attention, queries as they are",
+    {"deepseek-v2-lite", "latent attention, full queries",
      R"({"model_type":"deepseek_v2","num_hidden_layers":27,"hidden_size":2048,
          "num_attention_heads":16,"num_key_value_heads":16,"intermediate_size":10944,
          "vocab_size":102400,"kv_lora_rank":512,"q_lora_rank":null,
@@ -204,7 +204,7 @@ constexpr PublicModel kPublicModels[] = {
          "num_experts_per_tok":4,"experts_per_token":4,
          "quantization_config":{"quant_method":"mxfp4","modules_to_not_convert":["x"]}})",
      20914.8e6},
-    {"llama4-scout", "an expert for all, beside images",
+    {"llama4-scout", "a shared expert, and images",
      R"({"model_type":"llama4","text_config":{"model_type":"llama4_text",
          "hidden_size":5120,"num_hidden_layers":48,"num_attention_heads":40,
          "num_key_value_heads":8,"head_dim":128,"intermediate_size":8192,
@@ -234,7 +234,7 @@ constexpr PublicModel kPublicModels[] = {
          "num_attention_heads":4,"intermediate_size":1024,"vocab_size":30522,
          "max_position_embeddings":512,"embedding_size":128})",
      13.5488e6},
-    {"albert-base", "one block for all",
+    {"albert-base", "one block for all layers",
      R"({"model_type":"albert","num_hidden_layers":12,"hidden_size":768,
          "num_attention_heads":12,"intermediate_size":3072,"vocab_size":30000,
          "max_position_embeddings":512,"embedding_size":128,"hidden_dropout_prob":0})",
@@ -268,7 +268,7 @@ constexpr PublicModel kPublicModels[] = {
          "encoder_attention_heads":16,"encoder_ffn_dim":4096,"vocab_size":96103,
          "max_position_embeddings":1024})",
      568.7e6},
-    {"vit-base", "patches of an image",
+    {"vit-base", "image patches",
      R"({"model_type":"vit","num_hidden_layers":12,"hidden_size":768,
          "num_attention_heads":12,"intermediate_size":3072,"image_size":224,
          "patch_size":16})",
@@ -278,7 +278,7 @@ constexpr PublicModel kPublicModels[] = {
          "num_attention_heads":24,"mlp_ratio":4,"image_size":518,"patch_size":14,
          "use_swiglu_ffn":true})",
      1136.48e6},
-    {"llava-1.5-7b", "a text part that leaves out everything",
+    {"llava-1.5-7b", "a text part without sizes",
      R"({"model_type":"llava","text_config":{"model_type":"llama","vocab_size":32064,
          "torch_dtype":"float16","max_position_embeddings":4096},
          "vision_config":{"hidden_size":1024,"image_size":336,"intermediate_size":4096,
@@ -317,12 +317,12 @@ TEST(TransformerConfig, ReadsThePartForTextsOfAModelThatSees) {
           "text_config":{"model_type":"llama","vocab_size":32064},
           "vision_config":{"hidden_size":1024,"intermediate_size":4096,"num_hidden_layers":24}})");
   EXPECT_EQ(config.family, "llama");
-  EXPECT_EQ(config.layers, 32) << "as the code of the family has it";
+  EXPECT_EQ(config.layers, 32) << "as in the family's code";
   EXPECT_EQ(config.vocabulary, 32'064);
   EXPECT_EQ(config.dtype, Dtype::kFp16);
   EXPECT_NEAR(config.other_parameters, 302e6, 1e6);
   const auto alone = ParseTransformerConfig(R"({"model_type":"llama","vocab_size":32064})", "c");
-  EXPECT_FALSE(alone) << "a file of its own has its sizes";
+  EXPECT_FALSE(alone) << "a separate file has its sizes";
   const auto strange = ParseTransformerConfig(
       R"({"model_type":"strange","text_config":{"model_type":"rwkv"}})", "c");
   ASSERT_FALSE(strange);
@@ -361,7 +361,7 @@ TEST(TransformerConfig, AnImageHasItsTokens) {
   EXPECT_TRUE(config.sees_images && config.one_length && config.classifies);
 }
 
-TEST(TransformerConfig, AnEncoderDropsOutUnlessItSaysOtherwise) {
+TEST(TransformerConfig, AnEncoderDropsOutByDefault) {
   const std::string bert =
       R"({"model_type":"bert","num_hidden_layers":12,"hidden_size":768,"num_attention_heads":12,
           "intermediate_size":3072,"vocab_size":30522)";
@@ -486,7 +486,7 @@ TEST(TransformerConfig, CountsModelsOfOtherKinds) {
   }
 }
 
-TEST(TransformerConfig, KnowsNormsOfQueriesAndKeysAndOfResults) {
+TEST(TransformerConfig, RecognisesNormsOfQueriesKeysAndResults) {
   const std::string rest = R"(,"num_hidden_layers":2,"hidden_size":64,"num_attention_heads":4,)"
                            R"("intermediate_size":128,"vocab_size":100})";
   EXPECT_TRUE(Parsed(R"({"model_type":"qwen3")" + rest).norms_heads);

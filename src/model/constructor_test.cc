@@ -10,7 +10,7 @@ namespace {
 
 // The parameters of PyTorch modules that print these texts: sum(p.numel() for p in
 // module.parameters()).
-TEST(Constructor, TellsTheParametersOfAModule) {
+TEST(Constructor, DerivesTheParametersOfAModule) {
   const struct {
     const char* type;
     const char* arguments;
@@ -53,7 +53,7 @@ TEST(Constructor, TellsTheParametersOfAModule) {
   }
 }
 
-TEST(Constructor, TellsWidthsKernelsAndRates) {
+TEST(Constructor, ReadsWidthsKernelsAndRates) {
   Layer conv{.type = "Conv2d"};
   ReadConstructor("3, 8, kernel_size=(3, 5), stride=(1, 1)", conv);
   EXPECT_EQ(conv.in_features, 3);

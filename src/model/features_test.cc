@@ -10,7 +10,7 @@
 namespace carma::model {
 namespace {
 
-TEST(Op, IsToldByTheClassName) {
+TEST(Op, IsDerivedFromTheClassName) {
   const struct {
     const char* type;
     Op op;
@@ -52,7 +52,7 @@ TEST(Op, IsToldByTheClassName) {
   for (const auto& c : cases) EXPECT_EQ(OpOf(c.type), c.op) << c.type;
 }
 
-TEST(Op, KnowsContainersBySummary) {
+TEST(Op, DistinguishesContainersFromOperations) {
   const struct {
     const char* type;
     std::int64_t params;

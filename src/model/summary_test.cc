@@ -113,7 +113,7 @@ TEST(Summary, RecognisesEveryFormatByItsText) {
   }
 }
 
-TEST(TorchSummary, HasRowsWithoutInputsAndSaysSo) {
+TEST(TorchSummary, NotesThatRowsHaveNoInputs) {
   const LayerList list = Parse(Fixture("torchsummary"));
   EXPECT_THAT(Types(list),
               ElementsAre("Conv2d", "BatchNorm2d", "ReLU", "ConvNormAct", "Flatten", "Linear"));
@@ -135,7 +135,7 @@ TEST(TorchSummary, TakesThePrintedBatchOut) {
               HasSubstr("before or after the summary that are ignored: 1"));
 }
 
-TEST(TorchSummary, TellsTotalsThatContradictTheRows) {
+TEST(TorchSummary, NotesTotalsThatContradictTheRows) {
   const LayerList more =
       Parse(Replaced(Fixture("torchsummary"), "params: 72,250", "params: 99,999"));
   EXPECT_EQ(more.params, 99'999);
@@ -182,7 +182,7 @@ TEST(TorchInfo, ReadsKernelsFrozenAndRepeatedRows) {
   EXPECT_FALSE(list.collapsed);
 }
 
-TEST(TorchInfo, TellsBlocksWhoseInsideIsNotPrinted) {
+TEST(TorchInfo, NotesBlocksWithHiddenContents) {
   const LayerList list = Parse(Fixture("torchinfo_collapsed"));
   EXPECT_TRUE(list.collapsed);
   const std::string note = Notes(list, Note::Kind::kCollapsed);
@@ -408,7 +408,7 @@ TEST(CarmaJson, TakesEveryKey) {
   EXPECT_EQ(list.layers[4].trainable, 1'114);
 }
 
-TEST(CarmaJson, SumsParametersThatAreNotTold) {
+TEST(CarmaJson, SumsUnstatedParameters) {
   const LayerList list = Parse(R"({"layers":[["Linear",[-1,4],[-1,2],10]]})");
   EXPECT_EQ(list.params, 10);
   EXPECT_EQ(list.trainable, 10);

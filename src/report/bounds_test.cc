@@ -48,7 +48,7 @@ TEST(Bounds, AreaBoundAddsTheRemainingWork) {
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area at 1.05"), 114 + 720 / 1.05);
 }
 
-TEST(Bounds, OfThoseWhoKeepALimitAreNotForAll) {
+TEST(Bounds, WithASlowdownLimitAreNotForAll) {
   std::vector<BoundTask> tasks{Released(0, 1'000)};
   tasks[0].limited_share = 0.9;
   const BoundPool pool{.gpus = 1, .usable_mib = 0, .slowdown_limit = 1.5};

@@ -50,7 +50,7 @@ TEST(Forecasts, OfDurationAreThoseOfTasksThatCameToTheirEnd) {
   EXPECT_THAT(ForecastsOf(record), IsEmpty());
 }
 
-TEST(Forecasts, OfActivityAreWhatWasKnownBeforeAndWhatTheSamplesTold) {
+TEST(Forecasts, OfActivityCompareTheProfileWithTheSamples) {
   core::TaskRecord record = Ended();
   record.estimate.reset();
   record.profile.Edit().sm_active = 0.5;

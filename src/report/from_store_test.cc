@@ -79,7 +79,7 @@ TEST(StoreRun, AttemptsFollowTheStates) {
        {Step(10, TaskState::kRunning, "A"), Step(20, TaskState::kStopping, "A"),
         Step(25, TaskState::kQueued)},
        {{At(10), At(25), AttemptEnd::kStopped, {0}}}},
-      {"a process that lives is unfinished now",
+      {"a live process is unfinished now",
        Task(TaskState::kRunning, 10, {}, {"A"}),
        {Step(10, TaskState::kRunning, "A")},
        {{At(10), At(1'000), AttemptEnd::kUnfinished, {0}}}},

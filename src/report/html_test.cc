@@ -94,7 +94,7 @@ TEST(Html, WaitingIsSplitByWhatCameBefore) {
                 "<td>1.0 h<small>14 %</small></td><td>0.0 h<small>0 %</small></td><td>7.0 h</td>"));
 }
 
-TEST(Html, TellsWhatTheFirstInLineWaitedFor) {
+TEST(Html, ShowsWhatTheHeadOfTheQueueWaitedFor) {
   RunRecord run = Make({.label = "", .tasks = 5, .gpus = 1});
   run.line_waits_s = {{"GpuMemory", 1'800}, {"WarmUp", 5'400}};
   const std::string page = Html(std::vector<Report>{MakeReport(std::move(run))}, "line");

@@ -172,7 +172,7 @@ TEST(Metrics, ARunWithoutTasksOrGpusIsAllZeros) {
   EXPECT_FALSE(Table(m).empty());
 }
 
-TEST(Metrics, MissingGpuRecordsAreSaid) {
+TEST(Metrics, ReportsMissingGpuRecords) {
   Example example;
   example.usage.resize(1);
   const Metrics m = Compute("half", example.tasks, example.events, example.usage);

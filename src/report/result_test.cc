@@ -55,7 +55,7 @@ TEST(Change, IsTheSameInTheHeadlineAndInTheTable) {
   EXPECT_EQ(crashed.change, "+133 % ± 79") << "not the mean of +300 % and +100 %";
 }
 
-TEST(ResultSentence, SaysHowMuchEarlierTheBestEndsAndAtWhichPrice) {
+TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
   Metrics cancelled = Ended("", 6000, 1000, 1, 3);
   cancelled.tasks = 70;
   const struct {

@@ -338,7 +338,7 @@ TEST(AppWithoutAnswer, ASubmissionWhoseAnswerIsCutIsRepeatedUnderItsName) {
   std::filesystem::remove_all(dir);
 }
 
-TEST_F(App, RedoIsLeftToTheDaemonWhoKnowsTheOwner) {
+TEST_F(App, RedoIsLeftToTheDaemon) {
   daemon_.On("POST /v1/tasks/7/redo", [](const api::Request& request) {
     EXPECT_EQ(request.body, "");
     return JsonAnswer({{"first", 42}, {"count", 1}}, 201);
@@ -440,7 +440,7 @@ TEST_F(App, ALimitThatWasGivenIsNoWarning) {
   EXPECT_THAT(Run({"list", "--all"}).err, ::testing::HasSubstr("tasks are shown (all: --limit"));
 }
 
-TEST_F(App, SeveralAreChangedInOneRequestAndWhatIsRefusedIsSaid) {
+TEST_F(App, ChangesSeveralInOneRequestAndReportsRefusals) {
   daemon_.On("POST /v1/changes", [](const api::Request&) {
     return JsonAnswer(
         {{"tasks", {TaskJson(3, "stopping")}},
@@ -1010,7 +1010,7 @@ TEST_F(App, VerbsOfTheLaboratoryNeedItsProgram) {
   EXPECT_NE(Run({"estimate", "--help"}).out.find("evaluate"), std::string::npos);
 }
 
-TEST_F(App, WithoutADaemonEveryVerbSaysSo) {
+TEST_F(App, EveryVerbReportsAMissingDaemon) {
   for (const char* verb :
        {"list", "show", "gpus", "status", "history", "wait", "explain", "logs"}) {
     const Ran ran = RunWords(daemon_.dir() + "/none", {verb});
@@ -1066,7 +1066,7 @@ TEST_F(App, ATokenIsPrintedAloneAndListedWithoutItsSecret) {
   EXPECT_EQ(Run({"token", "revoke", "4"}).exit_code, 1);
 }
 
-TEST_F(App, CompletionKnowsEveryOptionOfSubmit) {
+TEST_F(App, CompletesEveryOptionOfSubmit) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const Ran ran = Run({"completion", shell});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;

@@ -34,7 +34,7 @@ TEST(WithValues, ChangesTheKeysAndNothingElse) {
        "[policy]\n#orders = 1\n",
        {{"policy.order", "\"fair\""}},
        "[policy]\norder = \"fair\"\n#orders = 1\n"},
-      {"a section that is missing is added",
+      {"a missing section is added",
        "[daemon]\nadmins = []",
        {{"policy.order", "\"fair\""}, {"policy.floor", "0"}},
        "[daemon]\nadmins = []\n\n[policy]\nfloor = 0\norder = \"fair\"\n"},

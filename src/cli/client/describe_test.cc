@@ -149,7 +149,7 @@ TEST_F(DescribeTest, AWordThatMeansNothingIsRefusedWithItsPlace) {
       << option.error().message;
 }
 
-TEST_F(DescribeTest, AnOptimizerOrAPrecisionThatNobodyKnowsIsRefused) {
+TEST_F(DescribeTest, RefusesUnknownOptimizersAndPrecisions) {
   for (const auto& setting : {std::pair("optimizer", "foo"), std::pair("precision", "int3")}) {
     const auto spec = Spec({.settings = {setting}}, {"true"}, true);
     ASSERT_FALSE(spec) << setting.first;

@@ -35,7 +35,7 @@ TEST(Fold, FoldsWaitingTasksOfAnArray) {
   EXPECT_EQ(folded.ids.at(6), "6-7,11");
 }
 
-TEST(Fold, AListThatIsCutSaysThatTheLastRowGoesOn) {
+TEST(Fold, MarksTheLastRowOfACutList) {
   std::vector<api::TaskView> tasks = {Task(1, "queued", 1), Task(2, "queued", 1),
                                       Task(4, "queued", 4), Task(5, "queued", 4)};
   for (api::TaskView& task : tasks) {

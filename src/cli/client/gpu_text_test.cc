@@ -53,7 +53,7 @@ TEST_F(GpuTextTest, GpuTableShowsMeasuredAndPromised) {
       "  2  A100-SXM4-40GB  alloc        0M/0M        0M      -    -      -     -  -\n");
 }
 
-TEST_F(GpuTextTest, AScreenOfGpusSaysTheirNameOnce) {
+TEST_F(GpuTextTest, ShowsACommonGpuNameOnce) {
   std::vector<api::GpuView> gpus = {
       {.index = 0, .name = "NVIDIA A100-SXM4-40GB", .state = "idle", .total_mib = 40'960},
       {.index = 1, .name = "NVIDIA A100-SXM4-40GB", .state = "idle", .total_mib = 40'960}};

@@ -34,7 +34,7 @@ TEST(ProgressText, IsShortInLists) {
   EXPECT_EQ(ProgressBrief(report, kTextNow), "120 steps");
 }
 
-TEST(ProgressText, SaysAllThatIsKnown) {
+TEST(ProgressText, ShowsAllThatIsKnown) {
   task::ProgressReport report = Report();
   EXPECT_EQ(ProgressSentence(report, kTextNow),
             "43.0% done, about 1:10:00 left; training, epoch 3, step 120 of 1000, 2.12 per second, "

@@ -31,7 +31,7 @@ TEST_F(StartText, IsAsShortAsItCanBe) {
   EXPECT_EQ(StartBrief(std::nullopt, std::nullopt, kNowMs), "");
 }
 
-TEST_F(StartText, SaysWhatAPromiseRestsOn) {
+TEST_F(StartText, StatesTheBasisOfAPromise) {
   EXPECT_THAT(
       StartSentences(kNowMs + 2 * kHourMs, kNowMs + kHourMs, kNowMs),
       AllOf(HasSubstr("by 10:00 at the latest, judging by the time limits"),

@@ -124,7 +124,7 @@ TEST_F(TaskTextTest, OutputThatIsNotKeptHasNoPath) {
               ::testing::HasSubstr("  Output        not kept by CARMA\n"));
 }
 
-TEST_F(TaskTextTest, SharingSaysWhatIsEnforced) {
+TEST_F(TaskTextTest, SharingShowsTheEnforcedLimits) {
   struct Case {
     TaskView task;
     const char* line;
@@ -245,7 +245,7 @@ TEST_F(TaskTextTest, EqualGpusAreExplainedOnce) {
   EXPECT_THAT(Explanation(explain), ::testing::HasSubstr("GPU 1 is linked to GPU 12.\n"));
 }
 
-TEST_F(TaskTextTest, SaysWhetherAServingTaskHasPriority) {
+TEST_F(TaskTextTest, ShowsWhetherAServingTaskHasPriority) {
   TaskView task{.id = 9, .name = "server", .state = "queued"};
   EXPECT_THAT(TaskFacts(task, 0), ::testing::Not(::testing::HasSubstr("latency-sensitive")));
   task.serve = true;
@@ -257,7 +257,7 @@ TEST_F(TaskTextTest, SaysWhetherAServingTaskHasPriority) {
   EXPECT_THAT(TaskFacts(task, 0), ::testing::HasSubstr("without MPS its kernels have no priority"));
 }
 
-TEST_F(TaskTextTest, ATaskWithoutGpuIsToldByCoresAndMemory) {
+TEST_F(TaskTextTest, ATaskWithoutGpuIsShownByCoresAndMemory) {
   TaskView task{.id = 9, .name = "tokenize", .state = "queued"};
   task.gpus = 0;
   task.cpus = 4;

@@ -74,7 +74,7 @@ TEST_F(Usage, IsCsvOrJsonForPrograms) {
   EXPECT_EQ(base::ParseJson(json.out)->at("usage").size(), 2u);
 }
 
-TEST_F(Usage, OfNobodySaysSo) {
+TEST_F(Usage, ReportsThatNothingWasUsed) {
   daemon_.On("GET /v1/usage",
              [](const api::Request&) { return api::Response{.body = R"({"usage":[]})"}; });
   const Ran ran = Run({"usage"});

@@ -116,7 +116,7 @@ TEST(DoctorContext, ProblemsOfTasksAreBad) {
   }
 }
 
-TEST(DoctorContext, OneThatWasNotTriedSaysWhy) {
+TEST(DoctorContext, ReportsWhyAContextWasNotTried) {
   const Finding finding = CheckContext({.gpu_type = "H100",
                                         .gpu = 0,
                                         .cost = {},

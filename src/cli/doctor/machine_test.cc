@@ -122,7 +122,7 @@ class LockOf {
   pid_t pid_ = 0;
 };
 
-TEST_F(DoctorMps, SaysWhatAControlDaemonCouldDo) {
+TEST_F(DoctorMps, ReportsTheTrialOfAControlDaemon) {
   trial_ = task::MpsAbilities{.tells_state = true, .logs = true};
   EXPECT_EQ(Worst(Check()), Level::kOk);
   EXPECT_THAT(Check()[1].text, HasSubstr("started, queried and stopped"));
@@ -141,7 +141,7 @@ TEST_F(DoctorMps, SaysWhatAControlDaemonCouldDo) {
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("exit code 100: all tasks share by streams"));
 }
 
-TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNobodyAndSaysWhatItLacks) {
+TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNothing) {
   settings_.mps_servers = task::MpsScope::kShared;
   trial_ = task::MpsAbilities{.tells_state = true, .logs = true};
   EXPECT_EQ(FirstTrouble(Check()).level, Level::kWarn);
@@ -190,7 +190,7 @@ TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("mps-control is not in $PATH"));
 }
 
-TEST_F(DoctorMps, NeedsAFolderThatNobodyElseWrites) {
+TEST_F(DoctorMps, NeedsAFolderThatOthersCannotWrite) {
   Put("/run/carma/mps/.keep", "");
   EXPECT_EQ(Worst(Check()), Level::kOk);
   ::chmod((root_ + "/run/carma/mps").c_str(), 0777);
@@ -425,7 +425,7 @@ TEST(Doctor, MemoryThatMpsDoesNotLimitHasARemedy) {
   EXPECT_EQ(text(), "the limits of tasks are not enforced");
 }
 
-TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
+TEST(Doctor, ReportsTheDaemonsProblemsAndClosedGpus) {
   DaemonFacts daemon{.status = Unavailable("not running"), .gpus = {}};
   EXPECT_EQ(CheckDaemon(daemon)[0].level, Level::kWarn);
   daemon.status = api::StatusView{};

@@ -43,7 +43,7 @@ TEST(ActivityText, WithoutAMeasurementBatchAndLayersTellHowItMinds) {
   EXPECT_EQ(ActivityJson({}, {.grain = 0.25, .guess = {}}, {}).at("sensitivity_by"), "");
 }
 
-TEST(ActivityText, BeforeTheFirstRunTheModelsWorkTells) {
+TEST(ActivityText, BeforeTheFirstRunTheModelIsUsed) {
   const ModelWork work{.grain = {}, .guess = estimate::ActivityGuess{0.47, 0.1}};
   EXPECT_THAT(ActivityText({}, work, {}),
               HasSubstr("SM activity: about 47 % alone (from the model's multiply-adds; mean error "

@@ -34,7 +34,7 @@ TEST(FrameworkFile, OtherFilesAreLeftAlone) {
   EXPECT_FALSE(MayBeTraining("summary.txt"));
 }
 
-TEST(FrameworkFile, AFileWithoutAModelSaysWhatIsMissing) {
+TEST(FrameworkFile, ReportsAMissingModel) {
   const auto accelerate = CommandOfFile("f.yaml", "distributed_type: FSDP\n");
   ASSERT_FALSE(accelerate);
   EXPECT_THAT(accelerate.error().message, HasSubstr("accelerate's configuration names no model"));

@@ -61,7 +61,7 @@ TEST(Allocation, APilotServesOneNodeAndIsThere) {
   EXPECT_THAT(Trouble({{"SLURM_JOB_ID", "../x"}}), HasSubstr("SLURM_JOB_ID"));
 }
 
-TEST(Allocation, ItsCoresMemoryAndEndAreTold) {
+TEST(Allocation, ReadsCoresMemoryAndEnd) {
   const auto all = ReadAllocation(Job({{"CUDA_VISIBLE_DEVICES", "0,1"},
                                        {"SLURM_CPUS_ON_NODE", "8"},
                                        {"SLURM_MEM_PER_CPU", "2000"},

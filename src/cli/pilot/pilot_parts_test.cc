@@ -60,7 +60,7 @@ TEST_F(PilotParts, APlaceIsPrivateAndShortEnoughForSockets) {
   EXPECT_FALSE(MakePlace(environment, "4711", "sweep")) << "others may write there";
 }
 
-TEST_F(PilotParts, TheDaemonHasTheShareOfTheAllocationAndWhatSomebodyHasSaid) {
+TEST_F(PilotParts, TheDaemonGetsTheAllocationsShareAndConfiguredValues) {
   const Allocation allocation{.job = "12",
                               .gpus = std::vector<std::string>{"2", "GPU-3f"},
                               .cpus = 8,

@@ -35,7 +35,7 @@ Finding CheckCarmad(const SlurmFacts& facts) {
                         UsableGib(*facts.gpus), facts.gpus->size()),
             ""};
   return {"carmad", Level::kBad, facts.gpus.error().message,
-          "systemctl start carmad, and see what carma doctor says"};
+          "systemctl start carmad, and see carma doctor"};
 }
 
 Finding CheckPlugin(const SlurmFacts& facts) {

@@ -384,7 +384,7 @@ TEST_F(FindTrainingTest, SplitsOverManyGpusAreUnderstood) {
   EXPECT_EQ(plan.checkpointing, Checkpointing::kAttention);
 }
 
-TEST_F(FindTrainingTest, TheFileOfWeightsTellsTheSizeOfTheWholeModel) {
+TEST_F(FindTrainingTest, TheWeightIndexHasTheSizeOfTheWholeModel) {
   files_
       ["/home/ann/.cache/huggingface/hub/models--lab--small/snapshots/0a1b/"
        "model.safetensors.index.json"] = R"({"metadata":{"total_size":2000000000}})";

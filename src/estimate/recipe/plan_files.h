@@ -17,8 +17,8 @@ using TrainingWords = std::vector<task::TrainingWord>;
 
 // A DeepSpeed configuration as JSON: zero_optimization.stage, offload_optimizer and offload_param
 // with a device other than "none", gradient_accumulation_steps, train_micro_batch_size_per_gpu,
-// bf16 and fp16; values left to the trainer ("auto") are ignored. Errors: kInvalid, one line with
-// the place.
+// bf16 and fp16; values left to the trainer ("auto") are ignored.
+// Errors: kInvalid, one line with the place.
 Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view where);
 
 // PEFT's adapter_config.json: r, target_modules (a list, or "all-linear"), lora_dropout,

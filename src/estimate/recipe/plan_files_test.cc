@@ -14,7 +14,7 @@ TrainingPlan Plan(const Result<TrainingWords>& words) {
   return plan.value_or(TrainingPlan{});
 }
 
-TEST(DeepSpeedFile, SaysStageAndWhatIsOffloaded) {
+TEST(DeepSpeedFile, ReadsStageAndOffloading) {
   const auto words = ReadDeepSpeed(
       R"({"zero_optimization":{"stage":3,"offload_optimizer":{"device":"cpu"},
           "offload_param":{"device":"none"}},"gradient_accumulation_steps":4,
@@ -32,14 +32,14 @@ TEST(DeepSpeedFile, LeavesToTheTrainerWhatIsAuto) {
   EXPECT_FALSE(Plan(ReadDeepSpeed(R"({"gradient_accumulation_steps":"auto"})", "d")).accumulates);
 }
 
-TEST(DeepSpeedFile, SaysSamplesAndPrecision) {
+TEST(DeepSpeedFile, ReadsSamplesAndPrecision) {
   const TrainingPlan plan = Plan(
       ReadDeepSpeed(R"({"train_micro_batch_size_per_gpu":4,"fp16":{"enabled":true}})", "ds.json"));
   EXPECT_EQ(plan.batch, 4);
   EXPECT_EQ(plan.weights, Dtype::kFp16);
 }
 
-TEST(AdapterFile, SaysRankMatricesAndDropout) {
+TEST(AdapterFile, ReadsRankMatricesAndDropout) {
   const TrainingPlan plan = Plan(ReadAdapterConfig(
       R"({"peft_type":"LORA","r":64,"target_modules":["q_proj","down_proj"],"lora_dropout":0.05,
           "modules_to_save":["embed_tokens","lm_head"]})",
@@ -72,7 +72,7 @@ TEST(PlanFiles, AMistakeHasItsPlace) {
   EXPECT_FALSE(ReadAdapterConfig(R"({"target_modules":["score"]})", "a.json"));
 }
 
-TEST(WeightIndex, TellsTheParametersOfTheWholeModel) {
+TEST(WeightIndex, ReadsTheParametersOfTheWholeModel) {
   const char* const text = R"({"metadata":{"total_size":14483464192},"weight_map":{}})";
   TransformerConfig config;
   EXPECT_EQ(Plan(ReadWeightIndex(text, "index.json", config)).parameters, 7'241'732'096);
@@ -85,7 +85,7 @@ TEST(WeightIndex, TellsTheParametersOfTheWholeModel) {
   EXPECT_EQ(WeightIndexBeside("config.json"), "model.safetensors.index.json");
 }
 
-TEST(PlanFiles, ATokenizerSaysWhereItCuts) {
+TEST(PlanFiles, ReadsTheTokenizersMaximum) {
   const auto cut = ReadTokenizer(R"({"model_max_length":512})", "tokenizer_config.json");
   ASSERT_TRUE(cut);
   ASSERT_EQ(cut->size(), 1u);
@@ -97,7 +97,7 @@ TEST(PlanFiles, ATokenizerSaysWhereItCuts) {
   EXPECT_FALSE(ReadTokenizer("{", "t"));
 }
 
-TEST(PlanFiles, APipelineSaysWhatIsTrainedAndWhatRunsBeside) {
+TEST(PlanFiles, ReadsTheTrainedAndFrozenPartsOfAPipeline) {
   const std::string index =
       R"({"_class_name":"StableDiffusionPipeline","unet":["diffusers","UNet2DConditionModel"],
           "vae":["diffusers","AutoencoderKL"],"scheduler":["diffusers","PNDMScheduler"],

@@ -12,7 +12,7 @@ std::string Told(std::string_view text) {
   return told;
 }
 
-TEST(PythonText, ATokenizerSaysHowLongItsTextsAre) {
+TEST(PythonText, ReadsTheTokenizersMaximum) {
   EXPECT_EQ(Told("tok = AutoTokenizer.from_pretrained('m', model_max_length=512)\n"
                  "batch = self.tokenizer(texts, truncation=True, max_length=128)\n"
                  "ids = tokenizer.encode_plus(text, max_length=64)\n"
@@ -21,7 +21,7 @@ TEST(PythonText, ATokenizerSaysHowLongItsTextsAre) {
             "t.py:3 tokenizer.max_length=64\n");
 }
 
-TEST(PythonText, SaysWhatStandsInItsCalls) {
+TEST(PythonText, ReadsArgumentsOfCalls) {
   EXPECT_EQ(
       Told("MODEL = 'lab/small'  # of the hub\n"
            "LEN = 512\n"
@@ -40,12 +40,12 @@ TEST(PythonText, SaysWhatStandsInItsCalls) {
       "t.py:9 max_length=512\nt.py:10 learning_rate=2e-4\nt.py:10 bf16=True\n");
 }
 
-TEST(PythonText, SaysThatAModelClassifies) {
+TEST(PythonText, RecognisesClassifiers) {
   EXPECT_EQ(Told("m = BertForTokenClassification.from_pretrained('lab/small')\n"),
             "t.py:1 class_head=true\nt.py:1 model_name_or_path=lab/small\n");
 }
 
-TEST(PythonText, SaysDefaultsOfArguments) {
+TEST(PythonText, ReadsDefaultsOfArguments) {
   EXPECT_EQ(Told("p.add_argument('--max-len', '-l', type=int, default=256, help='x (y')\n"
                  "p.add_argument('--lr', default=1e-3)\np.add_argument('--m', default=None)\n"),
             "t.py:1 max-len=256\nt.py:2 lr=1e-3\n");

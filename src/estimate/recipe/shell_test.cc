@@ -43,7 +43,7 @@ TEST(CommandsOf, ReadsWordsAsAShellDoes) {
   for (const auto& each : cases) EXPECT_EQ(Told(each.script), each.expected) << each.script;
 }
 
-TEST(CommandsOf, KnowsArgumentsAndTheEnvironment) {
+TEST(CommandsOf, ExpandsArgumentsAndTheEnvironment) {
   EXPECT_EQ(Told("p $1 \"$2\" ${2} $3 \"$@\"", {"a", "b c"}), "1:p|a|b c|b|c|a|b c\n");
   EXPECT_EQ(Told("M=${1:-org/x}\np $M ${2:-7} ${10}", {"a"}), "2:p|a|7\n");
   EXPECT_EQ(Told("shift\np $1", {"a"}), "2:p|?\n");

@@ -17,7 +17,7 @@ TrainingPlan Plan(std::string_view toml, std::vector<Setting> options = {}) {
   return plan.value_or(TrainingPlan{});
 }
 
-TEST(Torchtitan, FileSaysHowItTrains) {
+TEST(Torchtitan, ReadsTheTrainingFromAFile) {
   const TrainingPlan plan = Plan(
       "[model]\nname = \"llama3\"\nflavor = \"70B\"\n[training]\nlocal_batch_size = 16\n"
       "seq_len = 8192\n[parallelism]\ndata_parallel_shard_degree = 32\n"

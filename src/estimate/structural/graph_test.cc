@@ -47,7 +47,7 @@ TEST(Graph, AGateKeepsBothFactors) {
   EXPECT_EQ(graph.trail[graph.rows()[4].read].maker, Tensor::Maker::kFunction) << "the product";
 }
 
-TEST(Graph, ASizeThatNobodyMadeIsJoinedAndForgottenAfterItsBlock) {
+TEST(Graph, AnUnknownSizeIsJoinedAndForgottenAfterItsBlock) {
   const model::Shape joined = Of({-1, 7, 8, 8});
   const model::LayerList list =
       List({Module("Conv2d", kImage, kMaps, 108), Module("ReLU", kMaps, kMaps),
@@ -60,7 +60,7 @@ TEST(Graph, ASizeThatNobodyMadeIsJoinedAndForgottenAfterItsBlock) {
   EXPECT_NE(graph.rows()[2].read, graph.rows()[7].read);
 }
 
-TEST(Graph, TellsWhatARowStandsFor) {
+TEST(Graph, ClassifiesRows) {
   const model::Shape tokens = Of({-1, 10, 8});
   const model::LayerList list =
       List({Module("Linear", Of({49, 2}), Of({49, 16}), 48),

@@ -69,7 +69,7 @@ TEST(Kept, CountsWhatEachKindOfLayerNeeds) {
     EXPECT_EQ(CountKept(List(each.rows)).per_sample, 4 * each.elements) << each.name;
 }
 
-TEST(Kept, TellsWhatCodeBetweenTheModulesDid) {
+TEST(Kept, InfersCodeBetweenTheModules) {
   struct Case {
     const char* name;
     std::vector<Layer> rows;
@@ -214,7 +214,7 @@ TEST(Kept, ADropoutsResultMayBeTheLargestTensor) {
   EXPECT_EQ(CountKept(List({linear, dropout})).largest, 4 * 80) << "passes its input on";
 }
 
-TEST(Kept, AssumesTokensWhereATreeTellsWidthsOnly) {
+TEST(Kept, AssumesTokensIfATreeHasOnlyWidths) {
   const auto leaf = [](const char* type, std::int64_t params, std::int64_t in, std::int64_t out) {
     Layer layer = Module(type, Shape(), Shape(), params);
     if (out > 0) layer.in_features = in, layer.out_features = out;
@@ -232,7 +232,7 @@ TEST(Kept, AssumesTokensWhereATreeTellsWidthsOnly) {
   EXPECT_EQ(CountKept(list).per_sample, 0) << "an image's size cannot be assumed";
 }
 
-TEST(Kept, ATableOfPositionsTellsTheLongestText) {
+TEST(Kept, ATableOfPositionsLimitsTheText) {
   const auto table = [](const char* name, std::int64_t entries) {
     Layer layer = Module("Embedding", Shape(), Shape(), entries * 8);
     layer.name = name;
@@ -266,7 +266,7 @@ TEST(Kept, SurvivesOddRows) {
   EXPECT_GE(CountKept(list).per_sample, 0);
 }
 
-TEST(LayerRule, KnowsTypesByName) {
+TEST(LayerRule, RecognisesTypesByName) {
   EXPECT_EQ(RuleOf("GELUActivation").role, Role::kKeepsInput);
   EXPECT_EQ(RuleOf("ReLU").role, Role::kKeepsOutput);
   EXPECT_EQ(RuleOf("relu6").role, Role::kKeepsInput);
@@ -278,7 +278,7 @@ TEST(LayerRule, KnowsTypesByName) {
   EXPECT_EQ(RuleOf("SomethingNew").role, Role::kOther);
 }
 
-TEST(Kept, KnowsWhatAutocastLeavesInFp32) {
+TEST(Kept, CountsTensorsThatAutocastLeavesInFp32) {
   const Shape matrix = Of({-1, 2, 10, 10});
   const Layer linear = Module("Linear", kTokens, kTokens, 72);
   const Layer norm = Module("LayerNorm", kTokens, kTokens, 16);

@@ -104,7 +104,7 @@ TEST(Structural, SmallTensorsLeaveMoreGaps) {
   EXPECT_LT(kept_each(1), 1.061 * kept_each(100'000));
 }
 
-TEST(Structural, KnowsOptimizersAndPrecisions) {
+TEST(Structural, CountsOptimizersAndPrecisions) {
   const auto structural = MakeStructural();
   const LayerList list = SmallNet();
   const auto point = [&](Optimizer optimizer, Precision precision) {
@@ -132,7 +132,7 @@ TEST(Structural, LargeWeightsNeedTheirOwnMemoryAtTheStep) {
   EXPECT_EQ(TermOf(*structural->Ask(Ask(list, 256)), "step of large tensors"), 0);
 }
 
-TEST(Structural, ContextTellsTheLibrariesApartAndFollowsTheSite) {
+TEST(Structural, ContextDependsOnTheLibrariesAndTheSite) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
   Question question = Ask(list, 8);
@@ -284,7 +284,7 @@ TEST(Structural, TotalsSpeakWhereMostIsHidden) {
   smooth.layers.push_back(list.layers[1]);
   smooth.layers.back().type = "SiLU";
   EXPECT_GT(structural->Ask(Ask(smooth, 8))->point_mib, answer->point_mib)
-      << "activations that keep what they read are not in the totals";
+      << "activations that keep their input are not in the totals";
   LayerList bare = list;
   std::erase_if(bare.layers, [](const Layer& layer) { return layer.type == "BatchNorm2d"; });
   EXPECT_GT(structural->Ask(Ask(bare, 8))->point_mib, answer->point_mib) << "there is no norm";
@@ -385,7 +385,7 @@ TEST(Structural, FrozenWeightsAreThereOnce) {
   EXPECT_GT(all_mib, 5 * 64);
 }
 
-TEST(Structural, SaysWhatItAssumes) {
+TEST(Structural, ReportsItsAssumptions) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
   list.collapsed = true;
@@ -413,7 +413,7 @@ TEST(Structural, DeclinesWhatItCannotKnow) {
   EXPECT_EQ(structural->Ask(no_layers).error().message, "model.txt:3: not a summary");
 }
 
-TEST(Structural, KnowsLessOfCodeThatNobodyCompared) {
+TEST(Structural, WidensTheBoundForUncomparedCode) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
   const auto familiar = structural->Ask(Ask(list, 8));

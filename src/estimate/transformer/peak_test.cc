@@ -627,8 +627,8 @@ TEST(TransformerPeak, BucketsOfZeroHoldWhatIsTrained) {
 }
 
 // Korthikanti et al., 2022: a block of GPT keeps 34 bytes per token and element of its width,
-// without the matrix of attention. The README of Megatron-LM states 18 bytes per parameter, and 6 +
-// 12 / d with the distributed optimizer.
+// without the matrix of attention. The README of Megatron-LM states 18 bytes per parameter, and
+// 6 + 12 / d with the distributed optimizer.
 TEST(TransformerPeak, MegatronHasEighteenBytesAParameterAndKeepsThirtyFourAnElement) {
   TransformerConfig gpt = Model();
   gpt.gated = gpt.rms_norm = false;

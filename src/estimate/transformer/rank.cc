@@ -201,8 +201,8 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 namespace {
 
 // A second model is sharded like the first, without gradients and states. The memory of the engine
-// stays reserved. Frozen models are not sharded; they are in 16 bits if any part of the training
-// is.
+// stays reserved. Frozen models are not sharded; they have 16 bits if any part of the training
+// does.
 double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
   constexpr double kBytesPerMib = 1 << 20;
   const bool on_host = plan.offload_parameters;
@@ -259,7 +259,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   } else if (full && (plan.deepspeed || IsZero(plan.data_parallel))) {
     UseDeepSpeed(plan, parameters, held, all);
   }
-  // Autocast makes a 16-bit copy of every matrix; the backward pass needs that of a trained one.
+  // Autocast makes a 16-bit copy of every matrix; the backward pass of trained ones needs it.
   if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
       plan.checkpointing == Checkpointing::kNone)
     all.copies = 2 * sizes.matrices;

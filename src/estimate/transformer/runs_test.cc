@@ -98,7 +98,7 @@ TEST_F(RunTables, TargetsAreReadAsPeopleWriteThem) {
   }
 }
 
-TEST_F(RunTables, CheckpointingOfSomeBlocksOrOperatorsIsTold) {
+TEST_F(RunTables, ReadsSelectiveCheckpointing) {
   struct Case {
     const char* framework;
     const char* words;
@@ -175,7 +175,7 @@ TEST_F(RunTables, ANoteMayTellTheLengths) {
   EXPECT_FALSE(set->runs[1].plan->mean_length || set->runs[1].plan->accumulates);
 }
 
-TEST_F(RunTables, ARowThatTellsTooLittleSaysWhat) {
+TEST_F(RunTables, ReportsMissingColumnsOfARow) {
   const auto set = Read(
       "1,lab,HF Trainer,small,full,,bf16,,adamw,,,1,,,,full,,,,1,,1,9,nvidia-smi,,,\n"
       "2,lab,HF Trainer,small,adapter,,bf16,,adamw,9,,1,,,,full,,,,1,,1,9,nvidia-smi,,,\n"
@@ -201,7 +201,7 @@ TEST_F(RunTables, ABadCellCostsItsRowOnly) {
   EXPECT_NE(set->runs[0].plan.error().message.find("runs.csv:2: column 'seq_len'"),
             std::string::npos);
   EXPECT_EQ(set->troubles.size(), 1U);
-  EXPECT_TRUE(set->runs[1].plan) << "no adapters have a rank of 0";
+  EXPECT_TRUE(set->runs[1].plan) << "adapters cannot have a rank of 0";
   EXPECT_FALSE(FieldOf(TrainingRun{}, "colour"));
 }
 
