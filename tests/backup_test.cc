@@ -64,7 +64,7 @@ TEST_F(Backup, AServerGoesOnFromItsCopyAndNoAttemptRunsTwice) {
   site.ExpectWaits(held, "Held");
   EXPECT_EQ(site.Task(held).priority, 5);
   EXPECT_EQ(site.Gpus()[1].state, "drain");
-  EXPECT_FALSE(cli::GetTask(site.client(), later)) << "it came after the copy";
+  EXPECT_FALSE(cli::GetTask(site.client(), later)) << "it was submitted after the copy";
   // How the old attempt ended is unknown: its remains are removed, and the task starts again.
   EXPECT_TRUE(process.Ends());
   ASSERT_EQ(gated.Hear(), "2");
@@ -72,7 +72,7 @@ TEST_F(Backup, AServerGoesOnFromItsCopyAndNoAttemptRunsTwice) {
   EXPECT_EQ(site.Await(runs).state, "succeeded");
   EXPECT_EQ(site.Await(waits).state, "succeeded");
   EXPECT_EQ(ReadText(marks), "ended\nattempt 2\nwaited\n");
-  EXPECT_EQ(site.Submit({"--hold", "--", "/bin/true"}), later) << "numbers go on from the copy";
+  EXPECT_EQ(site.Submit({"--hold", "--", "/bin/true"}), later) << "numbers continue from the copy";
 }
 
 TEST_F(Backup, ItIsForWhoMayReadTheBooksAndReplacesNothingUnasked) {

@@ -31,7 +31,7 @@ using ::testing::HasSubstr;
 using namespace std::string_literals;
 using Words = std::vector<std::string>;
 
-// A refusal as a user should see it: one line that starts with the program's name.
+// Users should see a refusal as one line that starts with the program's name.
 void ExpectRefusal(const Ran& ran, int code, const std::vector<std::string>& pieces,
                    const std::string& what, const std::string& speaker = "carma: ") {
   EXPECT_FALSE(ran.late) << what;
@@ -66,19 +66,19 @@ TEST_F(BadSubmission, OptionsThatCannotBeMeantAreRefusedByName) {
     Words options;
     std::vector<std::string> pieces;
   } kCases[] = {
-      {"more GPUs than there are numbers", {"--gpus", "99999999999999999999"}, {"--gpus"}},
-      {"less than no GPU", {"--gpus", "-1"}, {"--gpus"}},
+      {"a GPU count beyond any integer", {"--gpus", "99999999999999999999"}, {"--gpus"}},
+      {"a negative GPU count", {"--gpus", "-1"}, {"--gpus"}},
       {"negative memory", {"--gpu-mem", "-5G"}, {"--gpu-mem", "-5G"}},
-      {"memory beyond every machine", {"--gpu-mem", "1e30G"}, {"--gpu-mem"}},
+      {"more memory than any machine has", {"--gpu-mem", "1e30G"}, {"--gpu-mem"}},
       {"a time limit of millennia", {"--time", "99999999d"}, {"--time"}},
-      {"a priority beyond all", {"--priority", "99999999999999999999"}, {"--priority"}},
-      {"retries without end", {"--retries", "1000000"}, {"--retries"}},
+      {"a priority beyond any integer", {"--priority", "99999999999999999999"}, {"--priority"}},
+      {"a million retries", {"--retries", "1000000"}, {"--retries"}},
       {"an array of two million", {"--array", "0-1999999"}, {"--array"}},
       {"a dependency on words", {"--dependency", "afterok:yesterday"}, {"--dependency"}},
-      {"a begin time that is none", {"--begin", "someday"}, {"--begin"}},
+      {"a word as begin time", {"--begin", "someday"}, {"--begin"}},
       {"a name that is not UTF-8", {"--job-name", "\xff\xfe"}, {"name"}},
       {"a name of 100 KiB", {"--job-name", std::string(100 << 10, 'x')}, {"name"}},
-      {"a folder that is not absolute after all", {"--chdir", std::string(5000, 'd')}, {}},
+      {"a path of 5000 letters", {"--chdir", std::string(5000, 'd')}, {}},
   };
   for (const auto& each : kCases) {
     Words args = {"submit"};
@@ -108,7 +108,7 @@ TEST_F(BadSubmission, ScriptsAreRefusedWithFileAndLine) {
       {"an unknown directive",
        "#!/bin/sh\n#CARMA --frobnicate\ntrue\n",
        {"bad.sh:2", "frobnicate"}},
-      {"a value that is none", "#!/bin/sh\n\n#CARMA --gpus many\n", {"bad.sh:3", "gpus"}},
+      {"a word as GPU count", "#!/bin/sh\n\n#CARMA --gpus many\n", {"bad.sh:3", "gpus"}},
       {"an unclosed quote", "#!/bin/sh\n#CARMA --comment 'half\n", {"bad.sh:2"}},
       {"a name of 1 MiB", "#!/bin/sh\n#CARMA -J " + std::string(1 << 20, 'x') + "\n", {"bad.sh:2"}},
       {"a name that is not UTF-8", "#!/bin/sh\n#CARMA -J \xc3\x28\n", {"bad.sh:2", "UTF-8"}},
@@ -211,7 +211,7 @@ class Raw {
     }
     return true;
   }
-  // Reads until the other end closes or is silent for long.
+  // Reads until the other end closes or sends nothing for ten seconds.
   std::string Receive() const {
     std::string text;
     char buffer[4096];
@@ -241,7 +241,7 @@ TEST_F(BadSubmission, BytesThatAreNoRequestAreAnsweredOrDropped) {
       {"a body of 1 TB", "POST /v1/tasks HTTP/1.1\r\nContent-Length: 1000000000000\r\n\r\n", "413"},
       {"no such endpoint", "GET /v2/nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
       {"a path that climbs", "GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
-      {"a method of our own", "FETCH /v1/tasks HTTP/1.1\r\nHost: localhost\r\n\r\n", "4"},
+      {"an invented method", "FETCH /v1/tasks HTTP/1.1\r\nHost: localhost\r\n\r\n", "4"},
       {"a limit beyond all",
        "GET /v1/tasks?limit=99999999999999999999 HTTP/1.1\r\nHost: localhost\r\n\r\n", "400"},
   };
@@ -321,7 +321,8 @@ class BadStore : public ::testing::Test {
     const Ran stopped = site.Stop(SIGTERM);
     ASSERT_EQ(stopped.code, 0) << stopped.Text();
   }
-  // Every file of the state folder but the lock, which a daemon takes before it reads the others.
+  // Every file of the state folder except the lock, which a daemon takes before it reads the
+  // others.
   std::map<std::string, std::string> Bytes() const {
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(site.state_dir())) {
@@ -390,7 +391,7 @@ TEST(ForeignSocket, IsRefusedByTheCommandAndByTheDaemon) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   site.socket().copy(address.sun_path, sizeof address.sun_path - 1);
-  // The credentials that a client sees are those at the time of listen().
+  // A client sees the credentials that the listener had when it called listen().
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::chown(site.socket().c_str(), OtherUser(), OtherUser()), 0);
   ASSERT_EQ(::chmod(site.socket().c_str(), 0666), 0);
@@ -450,7 +451,7 @@ TEST_F(FullDisk, SubmissionsAreRefusedAndEverythingGoesOnAfterwards) {
 
   Fill();
   Ran refused;
-  // The books have a little room left in their files; then they refuse.
+  // The database can use the little room left in its files; then it refuses.
   int accepted = 0;
   EXPECT_TRUE(Eventually([&] {
     refused = site.Carma({"submit", "--hold", "--", "/bin/true"});
@@ -498,7 +499,7 @@ TEST(LimitedFiles, ADaemonThatMayNotWriteMoreRefusesAndKeepsWhatItHas) {
 
 TEST(LimitedFiles, AMachineWithoutDescriptorsCostsNoTaskItsTries) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer opens descriptors itself to judge an object";
+  GTEST_SKIP() << "the sanitizer opens descriptors itself to check an object";
 #endif
   constexpr int kTasks = 60;
   Site site({.settings = {{"policy.settle", "false"}, {"policy.sm_cap", "false"}}});
@@ -508,7 +509,7 @@ TEST(LimitedFiles, AMachineWithoutDescriptorsCostsNoTaskItsTries) {
             fmt::format("#!/bin/sh\nulimit -n 64\nexec {} \"$@\"\n", Program("carmad")), 0755);
   site.UsePrograms(programs);
   site.Start();
-  // Each keeps its descriptors until it has read its own line.
+  // Each task keeps its descriptors until it has read its own line.
   const std::string gate = site.folder() / "gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
   const base::UniqueFd lines(::open(gate.c_str(), O_RDWR | O_CLOEXEC));

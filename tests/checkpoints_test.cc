@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Writes its own name, or continues from the name that it finds.
+// Saves its own name as a checkpoint, or continues from the saved name.
 constexpr const char* kModel =
     R"sh(mkdir -p "$CARMA_CHECKPOINT_DIR" && cd "$CARMA_CHECKPOINT_DIR" || exit 9
 if [ -e model ]; then echo "resumed $(cat model)"; else echo "new $0"; echo "$0" > model; fi)sh";

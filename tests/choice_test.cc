@@ -1,4 +1,4 @@
-// The choice of GPUs: tasks that want a certain type on a server with two types, and reserved GPUs.
+// The choice of GPUs: tasks that need a certain type on a server with two types, and reserved GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ TEST_F(Choice, TasksRunWhereTheyAsk) {
   EXPECT_THAT(site.Gpus()[0].linked_to, ElementsAre(1));
 }
 
-TEST_F(Choice, WhatTheServerDoesNotHaveIsRefusedWithWhatItHas) {
+TEST_F(Choice, RefusesMissingGpuTypesAndListsTheServersOwn) {
   const Ran type = site.Carma({"submit", "--gpu-type", "h100", "--", "true"});
   EXPECT_EQ(type.code, 1);
   EXPECT_THAT(type.err, HasSubstr("2 of NVIDIA A100"));

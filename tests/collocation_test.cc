@@ -1,4 +1,4 @@
-// Tasks that share GPUs, run out of memory, and come back.
+// Tasks that share GPUs, run out of memory, and are retried.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ struct Framework {
 
 class OutOfMemory : public ::testing::TestWithParam<std::tuple<const char*, Framework>> {};
 
-// Both state too little memory: the second one to allocate finds none.
+// Both tasks state too little memory, so the second one to allocate fails.
 TEST_P(OutOfMemory, AnUnderestimatedTaskIsBroughtBackAndSucceeds) {
   const auto& [mode, framework] = GetParam();
   Site site({.settings = {{"recovery.mode", "\"" + std::string(mode) + "\""}}});
@@ -74,7 +74,7 @@ TEST_P(OutOfMemory, AnUnderestimatedTaskIsBroughtBackAndSucceeds) {
   EXPECT_TRUE(site.Carma({"drain", "1"}).Ok());
   const std::uint64_t neighbour = site.Train({"--gpu-mem", "8G"}, big);
   ASSERT_TRUE(Eventually([&] { return site.Task(neighbour).observed_mib >= 24'000; }));
-  // The neighbour's real use is known; 16 GiB are free, 8 are requested.
+  // The neighbour's actual use is known; 16 GiB are free, and 8 are requested.
   big.solo_s = 50;
   const std::uint64_t crashes = site.Train({"--gpu-mem", "8G"}, big);
   ASSERT_TRUE(Eventually([&] { return site.Task(crashes).ooms > 0; }));
@@ -114,9 +114,9 @@ TEST(Recovery, AFailingScriptIsAFailureAndIsNotRetried) {
   } kCases[] = {
       {"an ordinary failure", "echo 'ValueError: no such file' >&2; exit 1", "failed"},
       {"host memory", "echo 'MemoryError' >&2; exit 1", "failed"},
-      {"the words on standard output only", "exit 1", "failed"},
-      {"a warning that was survived", "echo 'CUDA out of memory, trying a smaller batch' >&2",
-       "succeeded"},
+      {"the message on standard output only", "exit 1", "failed"},
+      {"a warning after which the program continued",
+       "echo 'CUDA out of memory, trying a smaller batch' >&2", "succeeded"},
       {"TensorFlow's harmless allocator line",
        "echo 'W tensorflow/core: Allocator (GPU_0_bfc) ran out of memory trying to allocate 2GiB. "
        "The caller indicates that this is not a failure' >&2; exit 0",

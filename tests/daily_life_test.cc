@@ -1,5 +1,5 @@
-// A server's daily life: a configuration that is read again, terminals that are closed, a log that
-// records who did what.
+// A server's daily life: reloading the configuration, closing terminals, a log that records which
+// user did what.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class DailyLife : public ::testing::Test {
   bool Logs(const std::string& text) {
     return Eventually([&] { return site.daemon().Err().find(text) != std::string::npos; });
   }
-  // The line of the log with this text; empty if there is none.
+  // The log line that contains this text; empty if there is none.
   std::string LogLine(const std::string& text) {
     const std::string log = site.daemon().Err();
     for (const std::string_view line : base::Split(log, '\n')) {
@@ -133,11 +133,11 @@ TEST_F(DailyLife, AMistakeInTheFileChangesNothingAndIsToldUntilItIsMended) {
   status = site.Status();
   EXPECT_THAT(status.troubles, IsEmpty());
   EXPECT_THAT(status.policy, AllOf(HasSubstr("margin 100M"), HasSubstr("80 %")))
-      << "streams_sm_cap stands where tasks share by streams";
+      << "streams_sm_cap applies when tasks share by streams";
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
 }
 
-// Such as one that was removed: carmad starts, and the others are still kept out.
+// The group may have been removed: carmad starts, and still admits no other user.
 TEST_F(DailyLife, AGroupThatDoesNotExistAdmitsNobodyAndIsATrouble) {
   site.Set("daemon.allow_groups", "[\"nogroup_x\"]");
   site.Start();
@@ -171,7 +171,7 @@ class Terminal {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  // The effect of closing its window.
+  // Has the effect of closing the terminal's window.
   void Close() { master_.reset(); }
 
  private:
@@ -195,7 +195,7 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
     const std::uint64_t id = gated.Submit(site, "exit 4");
     ASSERT_EQ(gated.Hear(), "1");
     terminal.Close();
-    // On a hangup it reads the configuration again, and its log is lost.
+    // On a hangup the daemon reloads its configuration, and its log output is lost.
     EXPECT_TRUE(Eventually([&] { return site.Status().config_read_ms > status->config_read_ms; }))
         << form;
     EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded") << form;
@@ -207,13 +207,13 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
   }
 }
 
-// As if the network between a terminal and its window breaks: no reader, and no hangup.
+// The network between a terminal and its window breaks: there is no reader, and no hangup.
 TEST_F(DailyLife, ATerminalThatNobodyReadsHoldsUpNobody) {
   Terminal terminal("exec " + Program("carmad") + " --config " + site.config_file());
   ASSERT_TRUE(Eventually([&] { return cli::ListGpus(site.client()).has_value(); }));
   const auto pid = static_cast<pid_t>(site.Status().pid);
   const std::uint64_t id = site.Submit({"--hold", "--", "/bin/true"});
-  // A little more than the 64 KiB that a terminal keeps for its reader.
+  // Produces slightly more than the 64 KiB that a terminal buffers for its reader.
   constexpr int kLines = 600;
   for (int i = 0; i < kLines; ++i)
     ASSERT_TRUE(cli::SetPriority(site.client(), id, -i)) << "after " << i << " lines";
@@ -285,9 +285,9 @@ TEST_F(Background, WhyItDoesNotServeIsSaidAndNobodyIsLeft) {
   } cases[] = {
       {"a wrong flag", {"--bakground"}, 2, "--bakground"},
       {"a wrong value", {"--socket", "here"}, 2, "carmad: --socket: daemon.socket: expected"},
-      {"no folder for the log", {"--log", "/no/such/folder/log"}, 1, "/no/such/folder/log"},
-      {"no place for the books", {"--state-dir", "/proc/carma"}, 1, "carmad: "},
-      {"no place for the socket", {"--socket", "/proc/carma/socket"}, 1, "carmad: "},
+      {"a log in a missing folder", {"--log", "/no/such/folder/log"}, 1, "/no/such/folder/log"},
+      {"a state folder that cannot be created", {"--state-dir", "/proc/carma"}, 1, "carmad: "},
+      {"a socket that cannot be created", {"--socket", "/proc/carma/socket"}, 1, "carmad: "},
   };
   for (const auto& each : cases) {
     const Ran refused = Launch(each.more);
@@ -300,7 +300,7 @@ TEST_F(Background, WhyItDoesNotServeIsSaidAndNobodyIsLeft) {
 // ---- the log ----
 
 TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {
-  // Like a service manager: the stream's device and inode in the environment.
+  // A service manager puts the stream's device and inode into the environment.
   const auto in_journal = [](Words argv) {
     argv.insert(
         argv.begin(),

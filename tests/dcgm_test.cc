@@ -15,7 +15,7 @@ class Dcgm : public ::testing::Test {
  protected:
   Dcgm() : site({.settings = {{"monitor.source", "\"dcgm\""}}}) {}
 
-  // Starts the daemon with a `dcgmi` that runs this.
+  // Starts the daemon with a `dcgmi` that runs this script.
   void Start(const std::string& script) {
     WriteText(programs / "dcgmi", "#!/bin/sh\n" + script + "\n", 0755);
     site.Start(true, {.environment = {{"PATH", programs.path() + ":" + std::getenv("PATH")}}});

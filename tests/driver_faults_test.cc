@@ -1,5 +1,5 @@
 // A driver that hangs, disappears, returns wrong values or loses a GPU: its GPUs close with a
-// visible reason, and the daemon goes on serving.
+// visible reason, and the daemon keeps serving.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-// The meaning of "promptly" while the driver hangs for ever.
+// The time limit for a prompt answer while the driver hangs.
 constexpr std::chrono::seconds kPrompt{5};
 
 class DriverFaults : public ::testing::Test {
@@ -61,7 +61,7 @@ TEST_F(DriverFaults, AHangingDriverClosesItsGpusAndTheDaemonServesOn) {
   site.ExpectWaits(waits, "GpuHealth");
   EXPECT_THAT(site.Carma({"explain", std::to_string(waits)}).out, HasSubstr("not answered"));
   gated.Open();
-  EXPECT_EQ(site.Await(runs).exit_code, 3) << "tasks run on and end as ever";
+  EXPECT_EQ(site.Await(runs).exit_code, 3) << "running tasks continue and end as usual";
   EXPECT_LT(std::chrono::steady_clock::now() - before, kPrompt);
   Clear();
   EXPECT_EQ(site.Await(waits).state, "succeeded") << "sampling goes on";
@@ -105,7 +105,7 @@ TEST_F(DriverFaults, AGpuThatHangsIsClosedAloneUntilItAnswersAgain) {
   }
   EXPECT_EQ(States()[1 - sick], "idle");
   gated.Open();
-  EXPECT_EQ(site.Await(runs).exit_code, 3) << "who is there runs on and ends as ever";
+  EXPECT_EQ(site.Await(runs).exit_code, 3) << "running tasks continue and end as usual";
   Clear();
   EXPECT_TRUE(Eventually([&] { return AllAre("idle"); }));
 }
@@ -119,7 +119,7 @@ TEST_F(DriverFaults, ADaemonStartsWithoutAGpuThatHangs) {
   site.Stop(SIGTERM);
   Fault({"hang", "--gpu", "1"});
   site.Start();
-  // Until the first readings arrive, both are down.
+  // Both GPUs are down until the first readings arrive.
   EXPECT_TRUE(Eventually([&] {
     return States()[0] != "down" &&
            site.Gpus()[1].trouble.find("not answered") != std::string::npos;
@@ -132,7 +132,7 @@ TEST_F(DriverFaults, ADaemonStartsWithoutAGpuThatHangs) {
   gated.Open();
   EXPECT_EQ(site.Await(first).exit_code, 3);
   EXPECT_EQ(site.Await(runs).exit_code, 3);
-  EXPECT_EQ(site.Task(runs).attempt, 1) << "a GPU that hangs is not a lost one";
+  EXPECT_EQ(site.Task(runs).attempt, 1) << "a hanging GPU is not lost";
   Clear();
   EXPECT_TRUE(Eventually([&] { return AllAre("idle"); }));
 }
@@ -214,7 +214,7 @@ TEST_F(DriverFaults, AValueThatIsNotToldClosesNothing) {
   Fault({"error", "--code", "UNKNOWN", "--function", "nvmlDeviceGetTotalEccErrors", "--gpu", "0"});
   for (const char* function : {"nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV"})
     Fault({"error", "--code", "NOT_SUPPORTED", "--function", function, "--gpu", "0"});
-  // The result of a reading that was made after the faults were set.
+  // Proves that a reading was made after the faults were set.
   ASSERT_TRUE(Eventually([&] { return !site.Gpus()[0].temperature_c; }));
   EXPECT_TRUE(Eventually([&] { return AllAre("idle"); }));
   EXPECT_TRUE(site.Gpus()[1].temperature_c);
@@ -243,7 +243,7 @@ TEST(NoDriver, TheDaemonServesStatusAndSaysWhy) {
   const Ran refused = site.Carma({"submit", "--", "/bin/true"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("no GPU"));
-  // The configuration may be read again before any part of the daemon uses it.
+  // The configuration may be reloaded while no part of the daemon uses it yet.
   const std::int64_t read_ms = site.Status().config_read_ms;
   site.Set("policy.margin", "\"100M\"");
   site.daemon().Signal(SIGHUP);

@@ -1,4 +1,4 @@
-// What a task needs: predicted from its summary, learned at its end, and known the next time.
+// A task's memory need: predicted from its summary, learned at its end, and known the next time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -80,7 +80,7 @@ class Estimates : public ::testing::Test {
   std::string summary_;
 };
 
-TEST_F(Estimates, WhatWasMeasuredOfTheSameThingIsKnownFromItsSubmission) {
+TEST_F(Estimates, UsesEarlierMeasurementsFromSubmissionOn) {
   const Training training{.memory_mib = 2'000, .solo_s = 200, .sm_active = 0.5};
   Words asked{"--"};
   std::ranges::copy(SimTask(training), std::back_inserter(asked));
@@ -117,7 +117,7 @@ TEST_F(Estimates, ATaskIsPredictedMeasuredAndKnownTheNextTime) {
   EXPECT_EQ(ended.estimate_method, "structural");
   ASSERT_TRUE(ended.predicted_mib && ended.bound_mib);
   EXPECT_GE(*ended.bound_mib, *ended.predicted_mib);
-  EXPECT_EQ(ended.claim_mib, *ended.bound_mib) << "the bound is what is promised";
+  EXPECT_EQ(ended.claim_mib, *ended.bound_mib) << "the bound is promised";
   EXPECT_EQ(ended.peak_mib, 5'000);
   EXPECT_THAT(site.Carma({"show", std::to_string(first)}).out,
               AllOf(HasSubstr("Predicted"), HasSubstr("(structural)"), HasSubstr("Promised"),
@@ -152,7 +152,7 @@ TEST_F(Estimates, ADryRunTellsWhatWouldBePredicted) {
   EXPECT_THAT(site.Carma({"list", "--all", "--no-header"}).out, IsEmpty()) << "nothing was kept";
 }
 
-// The training is in the script and does not run: only its text is read.
+// The script's training does not run: only the text is read.
 TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutAWord) {
   const std::string model = site.out_dir() + "/model";
   ASSERT_TRUE(base::MakeDirs(model));
@@ -178,8 +178,8 @@ TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutAWord) {
   site.Restart(SIGKILL);
   ASSERT_TRUE(site.Carma({"release", std::to_string(held)}).Ok());
   const api::TaskView adapters = site.Await(held);
-  EXPECT_EQ(adapters.estimate_method, "transformer") << "what was found is kept with the task";
-  EXPECT_LT(*adapters.predicted_mib, *found.predicted_mib) << "and options count before it";
+  EXPECT_EQ(adapters.estimate_method, "transformer") << "what was read is stored";
+  EXPECT_LT(*adapters.predicted_mib, *found.predicted_mib) << "and options take precedence";
   const api::TaskView bare = site.Await(site.Submit({"--no-reading", script}));
   EXPECT_EQ(bare.estimate_method, "");
 }
@@ -195,7 +195,7 @@ TEST_F(Estimates, RunsThatProveNothingTeachNothing) {
   EXPECT_THAT(site.Carma({"show", std::to_string(unknown.id)}).out, HasSubstr("no estimate"));
 }
 
-TEST_F(Estimates, WhatTheUserStatesWinsAndTheRunTeachesAllTheSame) {
+TEST_F(Estimates, StatedMemoryWinsAndTheRunIsStillLearned) {
   const Words stated = {"--memory", "9000", "--model-summary", summary_, "--batch-size", "32"};
   EXPECT_EQ(site.Await(site.Train(stated, {.memory_mib = 4'000, .solo_s = 200})).claim_mib, 9'000);
   const Words silent(stated.begin() + 2, stated.end());
@@ -265,11 +265,11 @@ TEST_F(Estimates, ABadSummaryIsToldAndHoldsUpNothing) {
     std::string path;
     const char* why;
   } cases[] = {
-      {"a pipe that nobody writes to", pipe, "pipe: expected a regular file"},
+      {"a pipe without a writer", pipe, "pipe: expected a regular file"},
       {"no such file", site.out_dir() + "/none", "none: No such file"},
       {"a folder", site.out_dir(), "expected a regular file"},
       {"endless zeros", "/dev/zero", "expected a regular file"},
-      {"more than can be", huge, "huge: expected at most 64 MiB"},
+      {"a file above the limit", huge, "huge: expected at most 64 MiB"},
       {"no summary", Write("prose", "once upon a time\n"), "prose:"},
       {"cut short and tampered with", Write("tampered", tampered), "tampered:"},
   };

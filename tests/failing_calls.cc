@@ -1,6 +1,5 @@
-// Loaded before a program (LD_PRELOAD): counts calls that create descriptors, threads and
-// processes, and lets those fail that the test has chosen, as on a machine that has run out of
-// them.
+// A library for LD_PRELOAD that counts the calls that create descriptors, threads and processes.
+// Calls chosen by the test fail, as on a machine that has run out of these resources.
 #include "tests/failing_calls.h"
 
 #include <dlfcn.h>
@@ -157,7 +156,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   if (Fails("pthread_create")) return EAGAIN;
   return Real(&::pthread_create, "pthread_create")(thread, attributes, run, argument);
 }
-// Calls for which the C library has no function yet: pidfd_open, clone3.
+// pidfd_open and clone3, for which the C library has no functions yet.
 long syscall(long number, ...) noexcept {
   va_list list;
   va_start(list, number);

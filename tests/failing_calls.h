@@ -6,7 +6,7 @@
 
 namespace carma::system_test {
 
-// The content of the file that both share; FAILING_CALLS in the program's environment names it.
+// The content of the file that test and library share; the variable FAILING_CALLS holds its path.
 struct CallOrders {
   std::atomic<std::int64_t> calls;  // made since the test last set it to 0
   std::atomic<std::int64_t> first;  // calls with these numbers fail, from 1 on; 0: none

@@ -34,7 +34,7 @@ class FailingCalls : public ::testing::Test {
   std::map<std::string, std::string> Environment() const {
     return {{"LD_PRELOAD", CARMA_FAILING_CALLS_LIBRARY}, {"FAILING_CALLS", file_}};
   }
-  // From now on calls with these numbers fail.
+  // Makes the calls with these numbers fail from now on.
   void Fail(std::int64_t first, std::int64_t last) {
     orders_->first = orders_->last = 0;
     orders_->calls = 0;
@@ -47,7 +47,7 @@ class FailingCalls : public ::testing::Test {
                        std::string(orders_->failed), site_.daemon().Err());
   }
 
-  // Waits until carmad accepts it; refusals are allowed.
+  // Repeats the submission until carmad accepts it.
   std::uint64_t Submit() {
     const base::Json body = {{"spec",
                               {{"name", "t"},
@@ -69,7 +69,7 @@ class FailingCalls : public ::testing::Test {
   bool Lives() const {
     return !WaitReadable(site_.daemon().end_fd(), std::chrono::milliseconds(0));
   }
-  // Submits a task, which must end well while those calls fail; returns how many calls were made.
+  // Submits a task, which must succeed while those calls fail; returns how many calls were made.
   std::int64_t Work(std::int64_t first, std::int64_t last) {
     Fail(first, last);
     const std::uint64_t id = Submit();

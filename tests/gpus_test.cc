@@ -1,4 +1,4 @@
-// What the daemon reports about its GPUs: now, and over time.
+// Current and past values that the daemon reports about its GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -73,7 +73,7 @@ TEST_F(Gpus, TellWhatTheyDidOverTimeAndAfterARestart) {
   const std::vector<api::GpuHistoryView> later = History({"6h", "0"});
   ASSERT_THAT(later, SizeIs(1));
   EXPECT_NEAR(HighestSm(later[0]).value_or(0), 0.5, 0.05) << "from the books";
-  // So far back that the books are read outside the loop.
+  // The span reaches back so far that the database is read outside the loop.
   const auto ever = site.client().Get("/v1/gpus/" + later[0].uuid + "/history?from_ms=0&points=1");
   ASSERT_TRUE(ever) << ever.error().message;
   const auto view = api::FromJson<api::GpuHistoryView>(base::ParseJson(*ever).value());
@@ -128,7 +128,7 @@ TEST_F(Gpus, ATaskMayAskForAShareOfTheSms) {
   WriteText(script, "#!/bin/sh\n#CARMA --sm-share 50% --memory 1G\ntrue\n", 0755);
   const api::TaskView task = site.Await(site.Submit({script, "x"}));
   EXPECT_EQ(task.sm_share, 0.5);
-  EXPECT_THAT(task.command, ElementsAre(script, "x")) << "where it came from, not only its name";
+  EXPECT_THAT(task.command, ElementsAre(script, "x")) << "the source is shown, not only the name";
   EXPECT_THAT(site.Carma({"show", std::to_string(task.id)}).out,
               HasSubstr("SM limit      at most 50% of each GPU's"));
   const Ran refused = site.Carma({"submit", "--sm-share", "50", "true"});

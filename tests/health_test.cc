@@ -1,5 +1,5 @@
-// GPUs that fail, programs that break them, tasks that hold them without use, and foreign programs
-// on them: real processes on a simulated server.
+// GPUs that fail, programs that break them, tasks that hold them without using them, and foreign
+// programs on them: real processes on a simulated server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pwd.h>
@@ -109,7 +109,7 @@ TEST_F(Health, AFaultOfTheDeviceDrainsItUntilAPersonResumesIt) {
   ASSERT_EQ(gated.Hear(), "1");
   const std::int64_t bad = site.AwaitState(id, "running").gpu_indices.at(0);
   Sim({"xid", std::to_string(bad), "79"});
-  ASSERT_TRUE(Comes(bad, "drng")) << "who runs may go on";
+  ASSERT_TRUE(Comes(bad, "drng")) << "running tasks may continue";
   EXPECT_THAT(Gpu(bad).trouble, HasSubstr("Xid 79: fell off the bus"));
   EXPECT_TRUE(Gpu(bad).drained_by_rule);
   EXPECT_THAT(site.Status().troubles, Contains(HasSubstr("Xid 79")));
@@ -117,7 +117,7 @@ TEST_F(Health, AFaultOfTheDeviceDrainsItUntilAPersonResumesIt) {
               AllOf(HasSubstr("xid=\"79\"} 1"), HasSubstr("by=\"rule\"} 1")));
 
   site.Restart(SIGKILL);
-  ASSERT_TRUE(Comes(bad, "drng")) << "the next daemon knows";
+  ASSERT_TRUE(Comes(bad, "drng")) << "the next daemon remembers the drain";
   EXPECT_TRUE(Gpu(bad).drained_by_rule);
   const std::uint64_t other = site.Submit({"--", "/bin/true"});
   EXPECT_THAT(site.Await(other).gpu_indices, Not(Contains(bad)));
@@ -150,7 +150,7 @@ TEST_F(Health, OtherRulesOpenWhatTheOldOnesClosed) {
   Sim({"xid", "1", "48"});
   Sim({"xid", "0", "79"});
   ASSERT_TRUE(Comes(0, "drain"));
-  EXPECT_EQ(Gpu(1).state, "idle") << "48 means nothing here any more";
+  EXPECT_EQ(Gpu(1).state, "idle") << "Xid 48 is now ignored";
 }
 
 TEST_F(Health, AGpuThatWasResetOpensByItself) {
@@ -186,7 +186,7 @@ TEST_F(Health, ADrainByAPersonIsNotOpenedByRule) {
   EXPECT_TRUE(Comes(1, "drain"));
 }
 
-TEST_F(Health, WhatIsOnlyToldClosesNothing) {
+TEST_F(Health, AnAlertWithoutADrainClosesNothing) {
   site.Set("health.drain", "false");
   site.Start();
   Sim({"xid", "0", "79"});
@@ -210,7 +210,7 @@ TEST_F(Health, AForeignProcessIsShownWithItsUserAndCommand) {
   site.Start();
   Child stranger = Child::Start({Program("carma-simgpu"), "hold", "--state", site.gpus_file(),
                                  "--gpu", "1", "--mib", "3000"});
-  // The name of the program is read first; values that may delay a reader come later.
+  // The program's name must be known first; reading values that may be slow comes later.
   ASSERT_TRUE(Eventually([&] {
     const api::GpuView gpu = Gpu(1);
     return !gpu.foreign.empty() && gpu.foreign[0].command.starts_with(Program("carma-simgpu"));
@@ -255,7 +255,7 @@ TEST_F(Health, EverythingThatIsReadIsShown) {
   EXPECT_EQ(of("power_w")->source, "nvml");
 }
 
-TEST_F(Health, WhereNobodyCountsActivityTheRuleIsTold) {
+TEST_F(Health, ShowsTheRuleForGpusWithoutActivity) {
   site.Set("monitor.source", "\"dcgm\"");
   site.Start(true, {.environment = {{"PATH", site.out_dir()}}});  // without dcgmi
   ASSERT_TRUE(Eventually([&] { return Gpu(0).activity_source == "none"; }));
@@ -319,7 +319,7 @@ class IdleHolders : public Health {
     site.Set("notify.admin", "[\"" + tell + "\"]");
   }
   std::string told() const { return site.out_dir() + "/told"; }
-  // A task with exclusive GPUs that uses none of them until its gate opens.
+  // A task with exclusive GPUs that does not use them until its gate opens.
   std::uint64_t Holds(const Gated& gated, const Words& options = {"--gpus", "2", "--exclusive"}) {
     return gated.Submit(site,
                         "exec " + Program("carma-simtask") +
@@ -352,7 +352,7 @@ TEST_F(IdleHolders, AreToldUntilTheyWork) {
     return history.find(" notified") != std::string::npos;
   }));
   site.Restart(SIGKILL);
-  EXPECT_EQ(site.Task(id).idle_since_ms, task.idle_since_ms) << "the books keep it";
+  EXPECT_EQ(site.Task(id).idle_since_ms, task.idle_since_ms) << "the database keeps it";
   gated.Open();
   EXPECT_TRUE(Eventually([&] { return !site.Task(id).idle_since_ms; })) << "it works now";
   const std::string lines = ReadText(told());

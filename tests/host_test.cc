@@ -65,7 +65,7 @@ TEST_F(Host, OneUsersConnectionsFindEnoughOpenFilesWhereTheUsualLimitIsLow) {
               HasSubstr("process_max_fds " + std::to_string(raised) + "\n"));
 }
 
-TEST_F(Host, WhoseMemoryIsPromisedToOthersWaitsForItAlsoAfterAKill) {
+TEST_F(Host, WaitsForPromisedMemoryEvenAfterAKill) {
   site.Start();
   Gated first(site, "first");
   const std::uint64_t runs = first.Submit(site, "exit 0", {"-G", "0", "--mem", "5G"});
@@ -110,7 +110,7 @@ TEST_F(Host, ATaskRunsOnItsOwnCore) {
   EXPECT_THAT(site.Output(id), HasSubstr("\t" + ended.own_cores + "\n"));
 }
 
-TEST_F(Host, WhatNothingEnforcesIsSaid) {
+TEST_F(Host, ReportsLimitsThatNothingEnforces) {
   site.Start();
   const api::HostView host = site.Status().host;
   if (host.not_enforced.empty()) GTEST_SKIP() << "this machine enforces everything";
@@ -150,7 +150,7 @@ TEST_F(Host, TheKernelWeighsAndCapsCores) {
   EXPECT_EQ(site.Output(id), "300\n300000 100000\n");
 }
 
-// The head of a script states what it needs, as on a cluster.
+// The directives of a script request resources, as on a cluster.
 TEST_F(Host, ABatchScriptIsPromisedWhatItSays) {
   site.Start();
   WriteText(site.out_dir() + "/job.sh",

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kMaxText = 64 << 20;
 constexpr int kAskAgainMs = 5;
 
-// The socket to which the daemon reports READY=1, as to a service manager.
+// The socket on which the daemon reports READY=1, as it would to a service manager.
 class ReadySocket {
  public:
   explicit ReadySocket(const std::string& path) : path_(path) {
@@ -39,7 +39,7 @@ class ReadySocket {
     ::chmod(path.c_str(), 0666);
   }
   ~ReadySocket() { ::unlink(path_.c_str()); }
-  // False if the process ended, or nothing arrived in time.
+  // False if the process ended or nothing arrived in time.
   bool AwaitReady(int end_fd) const {
     const auto end = std::chrono::steady_clock::now() + kDeadline;
     while (std::chrono::steady_clock::now() < end) {
@@ -75,8 +75,8 @@ void KillLeftovers(const std::string& folder) {
 // Settings for a server whose clock runs a thousand times as fast, on a machine that is busy with
 // other tests: few samples, and none that is too old because the machine was late.
 std::map<std::string, std::string> UsualSettings() {
-  // Streams, with as many neighbours as under MPS, so that no test depends on NVIDIA's programs on
-  // this machine.
+  // Sharing by streams with as many neighbours as under MPS, so that no test depends on NVIDIA's
+  // programs on this machine.
   return {{"collocation.method", "\"streams\""}, {"collocation.streams_sm_cap", "0.8"},
           {"collocation.streams_tasks", "16"},   {"daemon.log_level", "\"info\""},
           {"monitor.sample_period", "\"5s\""},   {"monitor.window", "\"20s\""},
@@ -334,7 +334,7 @@ std::vector<pid_t> Site::Processes(const std::string& name) const {
     if (words.find(folder_.path() + "/") != std::string::npos)
       pids.push_back(static_cast<pid_t>(*pid));
   }
-  // A child that a shim has just forked has the shim's name until it becomes the task.
+  // A child that a shim has just forked keeps the shim's name until it executes the task.
   const std::vector<pid_t> all = pids;
   std::erase_if(pids, [&](pid_t pid) {
     const auto stat = base::ReadProcessStat(pid);

@@ -1,4 +1,4 @@
-// A whole CARMA for one test: simulated GPUs, a real daemon, real tasks, in its own folder.
+// A complete CARMA for one test: simulated GPUs, a real daemon and real tasks, in its own folder.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@
 
 namespace carma::system_test {
 
-// A program of this build, "carmad".
+// The path of a program of this build, such as "carmad".
 std::string Program(const std::string& name);
 bool IsRoot();
-// An ordinary user of this machine, not the one who runs the test: "nobody".
+// The unprivileged user "nobody", who is not the user that runs the test.
 uid_t OtherUser();
 
 // Makes a folder that every user may enter and write to; it is removed with the object.
@@ -38,8 +38,8 @@ class Folder {
 void WriteText(const std::string& path, const std::string& text, unsigned mode = 0644);
 // Empty if there is no such file.
 std::string ReadText(const std::string& path);
-// Checks a condition again and again until it holds; false if not before the deadline. For
-// conditions without an event (the health of a GPU); use Site::Await for the end of a task.
+// Checks a condition repeatedly until it is true; returns false at the deadline. For conditions
+// without an event (a GPU's health); use Site::Await for the end of a task.
 bool Eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds deadline = kDeadline);
 
@@ -56,8 +56,8 @@ struct SiteOptions {
   std::string shape = "2xA100-40GB";
   double time_scale = 1000;
   bool memory_limits = false;  // the driver limits the memory of control groups
-  // "policy.mapper" -> "\"lug\"", with values as in a configuration file; they are added to the
-  // kit's own settings, which fit the time scale.
+  // Keys with values as in a configuration file, such as "policy.mapper" -> "\"lug\""; they are
+  // added to the kit's own settings, which fit the time scale.
   std::map<std::string, std::string> settings = {};
 };
 
@@ -74,7 +74,7 @@ class Site {
   std::string socket() const { return folder_ / "carmad.sock"; }
   std::string gpus_file() const { return folder_ / "gpus"; }
   std::string config_file() const { return folder_ / "carma.toml"; }
-  // These take effect with the next Start().
+  // These take effect at the next Start().
   void UsePrograms(const std::string& folder) { programs_ = folder; }
   void Set(const std::string& key, const std::string& value);
 
@@ -82,20 +82,20 @@ class Site {
   // listens. Fails the test if the daemon ends instead.
   void Start(bool wait_gpus = true, const RunOptions& options = {});
   Child& daemon() { return daemon_; }
-  // Sends the signal and waits for the end.
+  // Sends the signal and waits for the daemon's end.
   Ran Stop(int signal);
   void Restart(int signal) {
     Stop(signal);
     Start();
   }
 
-  // `carma …` in the out folder, talking to this daemon.
+  // Runs `carma …` in the out folder, with this daemon.
   Ran Carma(std::vector<std::string> args, RunOptions options = {}) const;
   Child StartCarma(std::vector<std::string> args, RunOptions options = {}) const;
-  // `carma submit …`; returns the number of the (first) task, or 0 with a failed test if it was
-  // refused.
+  // Runs `carma submit …` and returns the number of the (first) task; if refused, fails the test
+  // and returns 0.
   std::uint64_t Submit(std::vector<std::string> args, RunOptions options = {}) const;
-  // The same with a simulated training task after the options.
+  // Submits a simulated training task with these options.
   std::uint64_t Train(std::vector<std::string> options, const Training& training) const;
 
   api::Client& client() { return client_; }
@@ -104,11 +104,11 @@ class Site {
   std::string CallAs(uid_t uid, const std::string& method, const std::string& target,
                      const std::string& body = "") const;
   api::TaskView Task(std::uint64_t id);
-  // The task once it has ended; fails the test if that takes longer.
+  // Waits for the task's end and returns it; fails the test at the deadline.
   api::TaskView Await(std::uint64_t id, std::chrono::seconds deadline = kDeadline);
-  // The task once it is in this state.
+  // Waits until the task is in this state and returns it.
   api::TaskView AwaitState(std::uint64_t id, const std::string& state);
-  // Waits until the task waits for this reason: "GpuMemory".
+  // Waits until the task's reason for waiting is this one, such as "GpuMemory".
   void ExpectWaits(std::uint64_t id, const std::string& reason);
   std::vector<api::GpuView> Gpus();
   api::StatusView Status();
@@ -119,11 +119,11 @@ class Site {
   // Cancels every unfinished task of every user.
   void CancelAll();
 
-  // `carma-simgpu …` on this server.
+  // Runs `carma-simgpu …` on this server.
   Ran SimGpu(std::vector<std::string> args) const;
-  // The programs of this name that belong to this server; empty if none lives.
+  // The running programs of this name that belong to this server.
   std::vector<pid_t> Processes(const std::string& name) const;
-  // True if no task holds GPU memory, neither in the server's books nor in the daemon's.
+  // Expects that no task holds GPU memory, neither on the simulated GPUs nor in the daemon's books.
   void ExpectIdle();
 
  private:
@@ -138,16 +138,16 @@ class Site {
   api::Client client_;
 };
 
-// A task that reports that it runs, and goes on when the test lets it.
+// A task that reports that it runs, and continues when the test allows it.
 class Gated {
  public:
   Gated(const Site& site, const std::string& name);
-  // then: what it does after the gate, for /bin/sh: "exit 7".
+  // then: a command for /bin/sh that runs after the gate, such as "exit 7".
   std::uint64_t Submit(const Site& site, const std::string& then,
                        std::vector<std::string> options = {}) const;
-  // The number of the attempt that has reached the gate; empty if none did in time.
+  // Waits for an attempt at the gate and returns its number; empty if none arrived in time.
   std::optional<std::string> Hear(std::chrono::milliseconds deadline = kDeadline);
-  // Lets one attempt go on.
+  // Lets one attempt continue.
   void Open() const;
 
  private:

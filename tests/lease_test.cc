@@ -20,7 +20,7 @@ using Words = std::vector<std::string>;
 class Lease : public ::testing::Test {
  protected:
   void SetUp() override { site.Start(); }
-  // `carma lease … -- /bin/sh -c SCRIPT`.
+  // Runs `carma lease … -- /bin/sh -c SCRIPT`.
   Child Ask(const std::string& script, Words options = {"--memory", "4G"}) const {
     options.insert(options.begin(), "lease");
     options.insert(options.end(), {"--", "/bin/sh", "-c", script});
@@ -46,14 +46,14 @@ TEST_F(Lease, TheCommandHasItsGpusAndItsOwnExitCode) {
   const std::vector<api::GpuView> gpus = site.Gpus();
   EXPECT_EQ(ran.out, fmt::format("{},{} 1\n", gpus.at(0).uuid, gpus.at(1).uuid));
   const api::TaskView task = site.Await(1);
-  // Otherwise only its parent knows how it ended.
+  // On older kernels only the parent process learns the exit code.
   const bool kernel_tells = task.exit_code.has_value();
   EXPECT_EQ(task.exit_code.value_or(7), 7);
   EXPECT_EQ(task.state, kernel_tells ? "failed" : "succeeded");
   EXPECT_EQ(task.name, "outside");
   EXPECT_EQ(task.origin, "lease");
   EXPECT_THAT(site.Carma({"show", "1"}).out, HasSubstr("lease"));
-  EXPECT_EQ(site.Carma({"redo", "1"}).code, 1) << "nobody here could start it again";
+  EXPECT_EQ(site.Carma({"redo", "1"}).code, 1) << "carmad did not start it and cannot repeat it";
   site.ExpectIdle();
 }
 
@@ -63,13 +63,13 @@ TEST_F(Lease, IsATaskWhileItsProcessLives) {
   const std::optional<std::string> pid = up.Hear();
   ASSERT_TRUE(pid);
   const api::TaskView task = site.AwaitState(1, "running");
-  EXPECT_EQ(fmt::format("{}", child.pid()), *pid) << "it became the command";
+  EXPECT_EQ(fmt::format("{}", child.pid()), *pid) << "carma lease became the command";
   EXPECT_EQ(task.pid, static_cast<std::uint64_t>(child.pid()));
   EXPECT_EQ(task.claim_mib, 4096);
   EXPECT_THAT(site.Carma({"explain", "1"}).out, HasSubstr("running"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""),
               HasSubstr("carma_leases{state=\"adopted\"} 1\n"));
-  // Another lease waits for GPUs like any task, and ends with its process.
+  // A waiting lease is queued like any task, and ends with its process.
   const Ran held =
       site.Carma({"submit", "--parsable", "-G", "2", "--exclusive", "--", "/bin/true"});
   ASSERT_EQ(held.out, "2\n") << held.Text();
@@ -82,7 +82,7 @@ TEST_F(Lease, IsATaskWhileItsProcessLives) {
   WriteText(gate.path(), "go\n");
   EXPECT_EQ(child.Wait().code, 0);
   EXPECT_EQ(site.Await(1).state, "succeeded");
-  EXPECT_EQ(site.Await(2).state, "succeeded") << "its GPUs came free";
+  EXPECT_EQ(site.Await(2).state, "succeeded") << "its GPUs became free";
 }
 
 TEST_F(Lease, ACancelEndsItsProcess) {
@@ -143,7 +143,7 @@ TEST_F(Lease, OneThatIsStoppedWhileItWaitsTakesItsGpusWhenItGoesOn) {
   Child waiting = Ask("echo $CUDA_VISIBLE_DEVICES", {"--exclusive", "-G", "2"});
   ExpectWaiting(1);
   waiting.Signal(SIGSTOP);
-  // Otherwise it could get its GPUs before it is stopped, and hold them for 30 s.
+  // An unstopped process could get its GPUs now and hold them for 30 s.
   ASSERT_TRUE(Eventually([&] {
     const auto stat = base::ReadProcessStat(waiting.pid());
     return stat && stat->state == 'T';

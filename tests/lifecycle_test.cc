@@ -30,7 +30,7 @@ using Words = std::vector<std::string>;
 class Lifecycle : public ::testing::Test {
  protected:
   void SetUp() override { site.Start(); }
-  // A task that rings the bell and then runs until it is ended.
+  // A task that rings the bell and then runs until it is stopped.
   Words Stays(const Bell& bell, const std::string& word = "up") const {
     return {"--", "/bin/sh", "-c", "echo " + word + " > " + bell.path() + "; exec sleep 10000"};
   }
@@ -85,7 +85,7 @@ TEST_F(Lifecycle, WaitReturnsTheTasksOwnExitCode) {
   } kCases[] = {
       {"success", {"true"}, 0, "succeeded"},
       {"failure", {"/bin/sh", "-c", "exit 3"}, 3, "failed"},
-      {"the highest code there is", {"/bin/sh", "-c", "exit 255"}, 255, "failed"},
+      {"the highest exit code", {"/bin/sh", "-c", "exit 255"}, 255, "failed"},
       {"a signal", {"/bin/sh", "-c", "kill -9 $$"}, 128 + SIGKILL, "failed"},
       {"no such program", {"/no/such/program"}, 1, "failed"},
   };
@@ -339,7 +339,7 @@ TEST_F(Lifecycle, ADryRunChangesNothing) {
   EXPECT_EQ(site.Status().task_counts.size(), 0U);
 }
 
-TEST_F(Lifecycle, WhatCanNeverFitIsRefusedAtOnce) {
+TEST_F(Lifecycle, RefusesATaskThatCanNeverFit) {
   for (const Words& wish : std::vector<Words>{{"--gpu-mem", "100G"}, {"--gpus", "3"}}) {
     Words args = {"submit"};
     args.insert(args.end(), wish.begin(), wish.end());
@@ -357,7 +357,7 @@ TEST_F(Lifecycle, ADrainedGpuTakesNothingUntilItIsResumed) {
   site.ExpectWaits(id, "Draining");
   const Ran why = site.Carma({"explain", std::to_string(id)});
   EXPECT_THAT(why.out, AllOf(HasSubstr("Draining"), HasSubstr("fan noise")));
-  // This is kept over restarts.
+  // The drain survives restarts.
   site.Restart(SIGKILL);
   EXPECT_EQ(site.Task(id).state, "queued");
   EXPECT_TRUE(site.Carma({"resume", "1"}).Ok());
@@ -434,12 +434,12 @@ TEST_F(SeveralUsers, AnothersTaskIsSeenButNotTouched) {
   EXPECT_EQ(site.Carma({"drain", "0"}, Other()).code, 1);
   EXPECT_EQ(site.Task(mine).state, "queued");
   EXPECT_EQ(site.Gpus().at(0).state, "idle");
-  // The other way round, root may do it.
+  // Root, however, may change other users' tasks.
   const std::uint64_t theirs = site.Submit({"--hold", "--", "/bin/true"}, Other());
   EXPECT_TRUE(site.Carma({"cancel", std::to_string(theirs)}).Ok());
 }
 
-TEST_F(SeveralUsers, WhoIsNotAllowedMayLookAndNothingElse) {
+TEST_F(SeveralUsers, UsersWithoutPermissionMayOnlyLook) {
   site.Stop(SIGTERM);
   site.Set("daemon.allow_users", "[\"nobody-else\"]");
   site.Set("daemon.socket_mode", "\"0666\"");
@@ -459,7 +459,8 @@ TEST_F(SeveralUsers, AForkBombTakesNobodyElsesProcesses) {
   site.Stop(SIGTERM);
   site.Set("task.max_processes", "40");
   site.Start();
-  // The limit counts all processes of a user on this machine, so nobody else's tests may run as it.
+  // The limit counts all of a user's processes on this machine, so no other test may run as this
+  // user.
   const RunOptions games{.uid = ::getpwnam("games")->pw_uid};
   const std::uint64_t bomb =
       site.Submit({"--", "/bin/sh", "-c",
@@ -487,7 +488,7 @@ TEST_F(SeveralUsers, OutputIsAsPrivateAsTheSubmittersUmask) {
                                                                       {"workdir", site.out_dir()},
                                                                       {"environment", {}}})});
   ASSERT_TRUE(other) << other.error().message;
-  EXPECT_EQ(mode(other->value.first), 0644U) << "022 where nobody says anything";
+  EXPECT_EQ(mode(other->value.first), 0644U) << "the default umask is 022";
 }
 
 TEST_F(SeveralUsers, ATaskThatAnAdministratorDoesAgainRunsAsItsOwner) {
@@ -525,7 +526,7 @@ TEST_F(SeveralUsers, OnlyAnAdministratorRaisesAPriority) {
 
 TEST(MemoryProtection, ATaskDoesNotInheritTheDaemons) {
   const Ran lowered = RunProgram({"/bin/sh", "-c", "echo -50 > /proc/self/oom_score_adj"});
-  if (!lowered.Ok()) GTEST_SKIP() << "nobody is protected here: " << lowered.err;
+  if (!lowered.Ok()) GTEST_SKIP() << "oom_score_adj cannot be lowered here: " << lowered.err;
   Site site;
   const std::string programs = site.folder() / "programs";
   std::filesystem::create_directory(programs);
@@ -538,7 +539,7 @@ TEST(MemoryProtection, ATaskDoesNotInheritTheDaemons) {
   const std::uint64_t id = site.Submit(
       {"--", "/bin/sh", "-c", "cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj"});
   site.Await(id);
-  EXPECT_EQ(site.Output(id), "0\n-50\n") << "of the task and of its shim";
+  EXPECT_EQ(site.Output(id), "0\n-50\n") << "the task's value, then its shim's";
   site.UsePrograms(base::ExecutableDir());
 }
 

@@ -1,4 +1,4 @@
-// GPU memory that the kernel limits for all processes of a task together (driver branch 615).
+// The kernel's limit on the GPU memory of all processes of a task together (driver branch 615).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -111,7 +111,7 @@ TEST_P(MemoryLimits, TellWhatATaskUsesWhereTheDriverDoesNotTellOfProcesses) {
   EXPECT_EQ(AwaitMemory(id, 3'000).observed_mib, 3'000);
 }
 
-// What a task on a plateau does not use is promised to a neighbour that takes it only later.
+// Memory that a task on a plateau does not use is promised to a neighbour, which uses it later.
 TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   Bell bell(site.out_dir() + "/bell"), gate(site.out_dir() + "/gate");
@@ -149,7 +149,7 @@ TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
   site.ExpectIdle();
 }
 
-// A new daemon knows the limits, and they are removed with the task, whatever ends it.
+// A new daemon keeps the limits, and they are removed when the task ends for any reason.
 TEST_P(MemoryLimits, OutlastADaemonAndGoWithTheirTask) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   const std::uint64_t ends =

@@ -1,4 +1,4 @@
-// Divided GPUs: their instances are separate GPUs, beside whole ones.
+// Divided GPUs: each instance is listed as a separate GPU beside the whole ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // Tasks that share GPUs through MPS servers: limits, faults, servers that break, daemons that start
-// and end. The control program is the simulated one.
+// and end. The MPS control program is simulated.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -97,11 +97,11 @@ class Mps : public ::testing::Test {
     return view;
   }
   void ExpectNoDaemons() {
-    EXPECT_TRUE(Eventually([&] { return Servers().empty(); })) << "a control daemon is left";
+    EXPECT_TRUE(Eventually([&] { return Servers().empty(); })) << "a control daemon still runs";
   }
 
-  // Of two clients of a server the first, which ignores TERM, is cancelled. Killed while it
-  // computes it would end the server and its neighbour.
+  // Cancels the first of a server's two clients, which ignores TERM. If it were killed while
+  // computing, the server and the other client would end too.
   void ExpectTheCancelledClientGoesAlone() {
     Training stubborn = kSmall;
     stubborn.more = {"--ignore-term"};
@@ -215,7 +215,7 @@ TEST_F(Mps, AServingTaskHasPriorityAndSaysSo) {
   EXPECT_TRUE(site.Task(script).serve);
 }
 
-TEST_F(Mps, WhoIsAloneOrUsesSeveralGpusGoesWithout) {
+TEST_F(Mps, TasksAloneOrOnSeveralGpusDoNotUseMps) {
   Site two{{.shape = "2xA100-40GB",
             .settings = {{"collocation.method", "\"mps\""},
                          {"collocation.mps_control", "\"" + (site.folder() / "control") + "\""},
@@ -236,7 +236,7 @@ TEST_F(Mps, WhoIsAloneOrUsesSeveralGpusGoesWithout) {
   EXPECT_THAT(two.Output(both), HasSubstr("pipes /dev/null"));
   const std::uint64_t alone = run({"--exclusive", "--gpu-mem", "1G"});
   EXPECT_EQ(two.Task(alone).sharing, "alone");
-  EXPECT_THAT(two.Output(alone), HasSubstr("pipes /mine")) << "it may bring its own";
+  EXPECT_THAT(two.Output(alone), HasSubstr("pipes /mine")) << "its own folder is kept";
   const std::uint64_t client = run({"--gpu-mem", "1G"});
   EXPECT_EQ(two.Task(client).sharing, "mps");
   EXPECT_THAT(two.Output(client), HasSubstr("pipes " + dir()));
@@ -297,7 +297,7 @@ TEST_F(Mps, AFaultIsChargedToItsProgramAndNotToItsNeighbours) {
   EXPECT_EQ(failed.reason, "GpuFault") << failed.reason_text;
   EXPECT_EQ(failed.attempt, 1);
   for (const std::uint64_t id : neighbours) {
-    // It shares by streams, if the culprit has not quite ended by then.
+    // The victim shares by streams if the culprit has not ended yet.
     api::TaskView task;
     EXPECT_TRUE(Eventually([&] { return (task = site.Task(id)).observed_mib > 0; }));
     EXPECT_EQ(task.attempt, 2) << site.Carma({"history", std::to_string(id)}).out;
@@ -334,7 +334,7 @@ TEST_P(MpsBranch, ADaemonThatDoesNotServeIsDoneWithout) {
   for (const auto& each : kCases) {
     Behave(each.behaviour);
     api::TaskView task;
-    // While the back-off of the previous case lasts, its cause is shown.
+    // During the back-off after the previous case, that case's cause is shown.
     EXPECT_TRUE(Eventually([&] {
       task = site.Await(site.Train({"--gpu-mem", "4000"}, {.memory_mib = 3000, .solo_s = 5}));
       EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(task.id);
@@ -431,7 +431,7 @@ TEST_F(Mps, TasksWithAShareHaveSmsOfTheirOwnWhereTheDriverDividesThem) {
   EXPECT_EQ(site.Await(without).sharing, "streams");
   EXPECT_THAT(site.Task(without).sharing_note, HasSubstr("it asks for no --sm-share"));
 
-  // The next carmad knows which tasks they belong to.
+  // The next carmad knows which SM partition belongs to which task.
   site.Restart(SIGKILL);
   const std::uint64_t late = train("20%");
   EXPECT_EQ(AwaitClient(late).partition_sms, 20);
@@ -485,7 +485,7 @@ TEST_P(MpsBranch, TheNextDaemonFindsItsServersAndTheirTasks) {
   EXPECT_EQ(site.Await(second).state, "cancelled");
   EXPECT_EQ(site.Task(first).attempt, 1) << "the neighbour of a cancelled client lives on";
   site.Restart(SIGTERM);
-  EXPECT_EQ(ControlDaemon(), control) << "a tidy end leaves a server with tasks";
+  EXPECT_EQ(ControlDaemon(), control) << "a regular end of carmad keeps a server that has tasks";
   KillServer();
   AwaitClient(first, 2);
   site.Carma({"cancel", std::to_string(first)});
@@ -498,7 +498,7 @@ TEST_F(Mps, ACancelledClientIsTakenOffTheServerFirst) {
   ExpectTheCancelledClientGoesAlone();
 }
 
-// carmad's own daemons speak protocol 2; this control program knows better.
+// carmad starts control daemons with protocol 2; this control program insists on 3.
 TEST_F(Mps, AControlDaemonThatSpeaksProtocol3ServesAsWell) {
   Behave("protocol3");
   site.Set("collocation.method", "\"auto\"");
@@ -530,14 +530,14 @@ TEST_P(MpsBranch, ATidyEndLeavesNoServerWithoutTasks) {
   EXPECT_FALSE(base::Exists(task::MpsPipeDir(dir(), id)));
   const std::string log =
       base::ReadFile(task::MpsLogDir(dir(), id) + "/control.log", 1 << 20).value();
-  EXPECT_THAT(log, HasSubstr("NEW SERVER")) << "the logs stay to be read";
+  EXPECT_THAT(log, HasSubstr("NEW SERVER")) << "the logs are kept";
 }
 
 TEST_F(Mps, TheDefaultIsMpsWhereItsControlDaemonAnswers) {
   site.Set("collocation.method", "\"auto\"");
   site.Start();
   EXPECT_THAT(site.Status().collocation, HasSubstr("mps: tasks of one user"));
-  EXPECT_THAT(Servers(), IsEmpty()) << "the one that was tried has ended";
+  EXPECT_THAT(Servers(), IsEmpty()) << "the server used for the check has ended";
   const std::uint64_t first = site.Train({"--gpu-mem", "4000"}, kSmall);
   AwaitClient(first);
 }
@@ -557,7 +557,7 @@ TEST_F(Mps, ARequestWaitsForACarmadThatHasJustStarted) {
   const sockaddr_un address = api::UnixAddress(site.socket()).value();
   ASSERT_EQ(::connect(asks.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_TRUE(base::WriteAll(asks.get(), "GET /v1/gpus HTTP/1.1\r\nHost: localhost\r\n\r\n"));
-  // This is asked after it, and needs no GPU.
+  // The second request needs no GPU, so it is answered first.
   EXPECT_THAT(site.Status().collocation, HasSubstr("being checked"));
   WriteText(gate.path(), "go\n");
   char answer[16] = {};
@@ -618,7 +618,7 @@ TEST_P(MpsBranch, TheDoctorTriesAControlDaemon) {
   EXPECT_THAT(doctor(), HasSubstr("no control daemon serves: "));
 }
 
-TEST(Streams, WhoOutgrowsItsPromiseIsMarkedAndCounted) {
+TEST(Streams, MarksAndCountsATaskThatOutgrowsItsPromise) {
   Site site{{.shape = "1xA100-40GB"}};
   site.Start();
   const std::uint64_t greedy =
@@ -628,12 +628,12 @@ TEST(Streams, WhoOutgrowsItsPromiseIsMarkedAndCounted) {
   }));
   EXPECT_THAT(site.Carma({"list"}).out, HasSubstr("0 (OverPromise)"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""), HasSubstr("carma_tasks_over_promise 1"));
-  EXPECT_EQ(site.Task(greedy).state, "running") << "nobody ends it for that";
+  EXPECT_EQ(site.Task(greedy).state, "running") << "exceeding the promise does not end a task";
   site.CancelAll();
   EXPECT_THAT(site.Stop(SIGTERM).err, HasSubstr("event=over_promise task=1"));
 }
 
-TEST(Streams, WhoGoesToAGpuThatItWasNotGivenIsMarkedThereAndNeverIdle) {
+TEST(Streams, MarksATaskOnAGpuThatItWasNotAssigned) {
   Site site{{.settings = {{"idle.after", "\"5m\""}}}};
   site.Start();
   std::string astray = "CUDA_VISIBLE_DEVICES=1 exec";

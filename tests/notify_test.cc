@@ -1,5 +1,5 @@
-// Notices at the end of a task, and changes while it waits: whole programs, a stand-in for
-// sendmail, a daemon that is killed.
+// Notices at the end of a task, and changes while it waits, with whole programs, a stand-in for
+// sendmail and a daemon that is killed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST_F(Notify, AProgramRunsAsTheSubmitterAndAMailGoesToHim) {
 
 TEST_F(Notify, AProgramHasTheLimitsOfATaskAndLeavesNothingBehind) {
   const std::string told = site.out_dir() + "/told.sh", left = site.out_dir() + "/left";
-  // ulimit has another option for processes in each shell.
+  // The option of ulimit for processes differs between shells.
   WriteText(told,
             "#!/bin/sh\n(grep NoNewPrivs /proc/self/status\n"
             "sed -n 's/^Max processes *\\([^ ]*\\).*/\\1/p' /proc/self/limits\n"
@@ -114,7 +114,7 @@ TEST_F(Notify, AKilledDaemonLosesNoNotice) {
   EXPECT_TRUE(Tells(id, "notified"));
 }
 
-TEST_F(Notify, WhatAWebhookIsCalledStaysAmongItsUserAndTheServer) {
+TEST_F(Notify, HidesThePathOfAWebhook) {
   site.Start();
   const std::uint64_t id =
       site.Submit({"--notify", "http://127.0.0.1:9/services/secret", "--hold", "--", "/bin/true"});
@@ -148,7 +148,7 @@ TEST(Edit, ASweepIsAnArrayWhoseTasksHaveTheirValues) {
   EXPECT_THAT(site.Carma({"show", "3"}).out, HasSubstr("lr=0.01 seed=1"));
 }
 
-TEST(Edit, WhatCannotStartIsRefusedBeforeTheQueue) {
+TEST(Edit, RefusesACommandThatCannotStart) {
   Site site{{.shape = "1xA100-40GB"}};
   site.Start();
   WriteText(site.out_dir() + "/cpu.py", "print()\n");

@@ -1,6 +1,6 @@
-// CARMA with NVIDIA's own programs in place of the simulated ones: control daemons of MPS and the
-// management library, of several branches of the driver. They need no GPU to start, to answer and
-// to end. tools/nvidia_programs.py fetches them and runs this program; without it all is skipped.
+// CARMA with NVIDIA's MPS control daemons and management library instead of the simulated ones,
+// from several branches of the driver. They need no GPU to start, answer and end.
+// tools/nvidia_programs.py downloads them and runs this program; otherwise every test is skipped.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class DeviceFile : public ::testing::Environment {
 };
 const auto* const kDeviceFile = ::testing::AddGlobalTestEnvironment(new DeviceFile);
 
-// With a driver, servers would start that must not start here.
+// Some tests expect that no server starts, which is only so without a driver.
 bool DriverHere() {
   return base::Exists("/proc/driver/nvidia/version");
 }
@@ -56,7 +56,7 @@ class Branch : public ::testing::TestWithParam<const char*> {
     const std::string programs = base::GetEnv("CARMA_NVIDIA_PROGRAMS");
     if (programs.empty()) GTEST_SKIP() << "to be run by tools/nvidia_programs.py";
     folder_ = programs + "/" + GetParam();
-    if (!base::Exists(folder_)) GTEST_SKIP() << "branch " << GetParam() << " could not be had";
+    if (!base::Exists(folder_)) GTEST_SKIP() << "branch " << GetParam() << " is missing";
   }
   std::string ControlProgram() const { return folder_ + "/bin/nvidia-cuda-mps-control"; }
   std::string Library(const std::string& name) const { return folder_ + "/lib/" + name; }
@@ -102,7 +102,7 @@ class NvidiaMps : public Branch {
     EXPECT_THAT(Processes(), IsEmpty());
     EXPECT_FALSE(base::Exists(Pipes()));
   }
-  // Without a GPU no server starts; the daemon keeps running.
+  // Without a GPU no server starts, but the daemon keeps running.
   void StartWithoutServer() {
     const auto server = Control().Ready(Soon());
     if (server && DriverHere()) return;
@@ -110,7 +110,7 @@ class NvidiaMps : public Branch {
     EXPECT_THAT(server.error().message, HasSubstr("the MPS server ended while starting"));
     ASSERT_TRUE(Control().Daemon());
   }
-  // A command for the daemon, without CARMA.
+  // Sends a command directly to the control daemon.
   std::string Ask(const std::string& command) const {
     RunOptions options{.input = command + "\n", .environment = Libraries()};
     options.environment["CUDA_MPS_PIPE_DIRECTORY"] = Pipes();
@@ -180,7 +180,7 @@ TEST_P(NvidiaMps, ADaemonThatHangsIsGivenUpAndKilledInTheEnd) {
   const auto daemon = Control().Daemon();
   ASSERT_TRUE(daemon);
   ::kill(daemon->pid, SIGSTOP);
-  EXPECT_EQ(Control().Daemon(), daemon) << "who holds the lock is told by the kernel";
+  EXPECT_EQ(Control().Daemon(), daemon) << "the kernel reports the holder of the lock";
   EXPECT_THAT(Control().Look(Soon(std::chrono::milliseconds(300))).error().message,
               HasSubstr("did not answer in time"));
   Control().Quit(Soon(std::chrono::milliseconds(300)));
@@ -238,7 +238,7 @@ TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   site.Restart(SIGKILL);
   EXPECT_EQ(Control().Daemon(), daemon);
   run();
-  EXPECT_EQ(Control().Daemon(), daemon) << "found again, not started beside it";
+  EXPECT_EQ(Control().Daemon(), daemon) << "the running daemon is found; no second one is started";
   site.Stop(SIGTERM);
   ExpectNothingLeft();
   EXPECT_THAT(Log("control.log"), HasSubstr("Starting control daemon"));
@@ -257,7 +257,7 @@ TEST_P(NvidiaMpsWithoutDriver, AControlProgramThatDoesNotStartIsASentence) {
               HasSubstr("the MPS control program failed: it ended with exit code"));
 }
 
-// Earlier branches have none, and are refused before they are started.
+// Earlier branches have no servers for several users, and are refused before they are started.
 class NvidiaMultiUser : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMultiUser, ::testing::Values("535", "550", "580"),
                          BranchName);

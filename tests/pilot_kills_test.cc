@@ -1,7 +1,7 @@
 // Two pilots in one working directory, where their tasks have the same numbers, while pilots,
 // daemons, shims and readers of GPUs are killed: every task and lease ends once, with its own exit
 // code, no attempt begins twice, and no task reads the checkpoint or writes the output of another.
-// CARMA_STRESS_TASKS=3000 CARMA_STRESS_KILLS=300 is the long form.
+// CARMA_STRESS_TASKS=3000 CARMA_STRESS_KILLS=300 runs the long form.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -131,7 +131,7 @@ class PilotKills : public ::testing::Test {
     side.socket = text.substr(at + name.size(), text.find('\n', at) - at - name.size());
     side.job.environment["CARMA_SOCKET"] = side.socket;
   }
-  // A pilot ends when its daemon has been killed several times.
+  // A pilot ends if its daemon is killed several times.
   void ServeAgain(Side& side) {
     if (!WaitReadable(side.pilot.end_fd(), std::chrono::milliseconds(0))) return;
     side.pilot.Wait();
@@ -141,7 +141,7 @@ class PilotKills : public ::testing::Test {
 
   void Submit(const Side& side, std::int64_t count, const std::string& array_end, const char* kind,
               std::vector<std::string> options) const {
-    // Leases go first, so that there are always some that run.
+    // Leases go first, so that some are always running.
     std::vector<std::string> words = {
         Program("carma"), "submit", "--memory", "20G",
         "--priority",     "-10",    "-a",       fmt::format("1-{}{}", count, array_end)};
@@ -189,7 +189,7 @@ class PilotKills : public ::testing::Test {
     ++killed_["carma pilot"];
     return true;
   }
-  // False: there was no such process.
+  // False if there was no process to kill.
   bool KillSomething() {
     const std::uint64_t which = rng_.Below(10);
     if (which < 4) return KillOneOf("carma-shim");

@@ -1,4 +1,5 @@
-// `carma pilot`: a user's own CARMA on the GPUs of an allocation, with books that outlive it.
+// `carma pilot`: a user's own CARMA on the GPUs of a Slurm job, with a database that outlives the
+// job.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,19 +58,19 @@ class Pilot : public ::testing::Test {
   static Ran Run(Words words, const RunOptions& options) {
     return Start(std::move(words), options).Wait();
   }
-  // Returns when the pilot serves.
+  // Starts a pilot and returns once it accepts requests.
   static Child Serve(Words words, const RunOptions& options) {
     Child pilot = Start(std::move(words), options);
     EXPECT_TRUE(Eventually([&] { return pilot.Out().find("CARMA_SOCKET=") != std::string::npos; }))
         << pilot.Err();
     return pilot;
   }
-  // `carma …` inside the job, which finds the pilot by itself.
+  // Runs `carma …` inside the job, where it finds the pilot by itself.
   static Ran Carma(Words words, const RunOptions& options) {
     words.insert(words.begin(), Program("carma"));
     return RunProgram(words, options);
   }
-  // A script that submits, run by the pilot.
+  // Writes a script of submissions for the pilot to run.
   std::string Script(const std::string& name, const std::string& lines) const {
     const std::string path = site.folder() / name;
     WriteText(path, "#!/bin/sh\nset -e\ncarma() { " + Program("carma") + " \"$@\"; }\n" + lines,
@@ -99,7 +100,7 @@ constexpr char kTellsItsGpuAndIsCalled[] =
     R"(sh -c 'echo $CUDA_VISIBLE_DEVICES >> $0; read line < $0.meet')";
 
 TEST_F(Pilot, TwoOnOneServerNeverTouchTheGpusOfTheOther) {
-  // In pairs: one task ends when the other has started.
+  // The tasks come in pairs: the first ends once the second has started.
   const auto submit = [&](const std::string& file) {
     const std::string one_by_one = "carma submit --exclusive -o /dev/null -- ";
     return Script(file + ".sh",
@@ -119,7 +120,7 @@ TEST_F(Pilot, TwoOnOneServerNeverTouchTheGpusOfTheOther) {
   EXPECT_EQ(gpus(a).size(), 2U);
   EXPECT_EQ(gpus(b).size(), 2U);
   EXPECT_NE(*gpus(a).begin(), *gpus(b).begin());
-  EXPECT_EQ(Lines("a"), gpus(a)) << "both are used, and no other";
+  EXPECT_EQ(Lines("a"), gpus(a)) << "exactly these two GPUs are used";
   EXPECT_EQ(Lines("b"), gpus(b));
 }
 
@@ -151,7 +152,7 @@ TEST_F(Pilot, AKilledOneIsFollowedByTheNextWhichGoesOn) {
   pilot.Signal(SIGKILL);
   pilot.Wait();
   Child next = Serve({"--until-empty"}, Job("12", "0,1"));
-  EXPECT_EQ(Task(1, Job("12", "")).state, "running") << "its task went on meanwhile";
+  EXPECT_EQ(Task(1, Job("12", "")).state, "running") << "its task has continued";
   WriteText(gate.path(), "go\n");
   const Ran ended = next.Wait();
   EXPECT_EQ(ended.code, 0) << ended.Text();
@@ -213,7 +214,7 @@ TEST_F(Pilot, AtTheEndNothingIsLeftRunningAndNothingIsLost) {
   EXPECT_TRUE(site.SimGpu({"audit"}).Ok());
   Child next = Serve({}, Job("12", "0,1"));
   EXPECT_TRUE(Eventually([&] { return Task(1, Job("12", "")).attempt == 2; }))
-      << "it was ended, and is started again";
+      << "it was stopped, and is started again";
   EXPECT_TRUE(Eventually([&] { return Task(2, Job("12", "")).state == "succeeded"; }))
       << "its limit was longer than the allocation before; this one has no end";
   EXPECT_EQ(Task(2, Job("12", "")).attempt, 1);

@@ -38,13 +38,13 @@ base::UniqueFd MemoryFile(const char* name, std::string_view content = "") {
 
 std::string Content(const base::UniqueFd& fd) {
   if (!fd) return "";
-  // A second open file for the same memory, so that the program's own offset does not change.
+  // Reopens the anonymous file, so that the program's own offset does not change.
   const base::UniqueFd again(
       ::open(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), O_RDONLY | O_CLOEXEC));
   return base::ReadAll(again.get(), kMaxOutput).value_or("");
 }
 
-// The test's own environment must not decide where CARMA looks for files.
+// Leaves out the CARMA_* variables of the test's own environment, which could redirect CARMA.
 std::vector<std::string> Environment(const std::map<std::string, std::string>& wanted) {
   std::vector<std::string> list;
   for (char** each = environ; *each != nullptr; ++each) {
@@ -63,7 +63,7 @@ std::vector<char*> Pointers(std::vector<std::string>& list) {
   return pointers;
 }
 
-// Runs in the child, where only calls are allowed that are safe after fork.
+// Runs in the child, where only calls that are safe after fork are allowed.
 bool BecomeUser(uid_t uid) {
   const passwd* user = ::getpwuid(uid);
   if (user == nullptr) return false;
@@ -71,7 +71,7 @@ bool BecomeUser(uid_t uid) {
          ::setuid(uid) == 0;
 }
 
-// True if the program is a file, or a file in one of the folders of PATH.
+// True if the program can be started: it is an existing file or is found in PATH.
 bool IsInstalled(const std::string& program) {
   if (program.find('/') != program.npos)
     return program.front() != '/' || ::access(program.c_str(), F_OK) == 0;
@@ -224,7 +224,7 @@ bool WaitReadable(int fd, std::chrono::milliseconds deadline) {
 Bell::Bell(std::string path) : path_(std::move(path)) {
   EXPECT_EQ(::mkfifo(path_.c_str(), 0666), 0) << path_;
   ::chmod(path_.c_str(), 0666);
-  // Read and write: the FIFO never reports its end between two writers.
+  // Opened for writing too, so that the FIFO reports no end between two writers.
   fd_.reset(::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
 }
 

@@ -25,7 +25,7 @@ struct Ran {
   std::string out;
   std::string err;
   bool Ok() const { return code == 0; }
-  // Everything a failed expectation should show.
+  // All results as text for failed expectations.
   std::string Text() const;
 };
 
@@ -38,8 +38,8 @@ struct RunOptions {
   std::chrono::milliseconds deadline = kDeadline;
 };
 
-// A running program. Its output goes to anonymous files, so it need not be read meanwhile; a
-// program that still runs at the end of the object's life is killed.
+// A running program. Its output goes to anonymous files, so nothing needs to read it while the
+// program runs. The destructor kills a program that still runs.
 class Child {
  public:
   // If the program cannot be started, fails the test and returns an ended child. If it is not
@@ -51,9 +51,9 @@ class Child {
   ~Child();
 
   pid_t pid() const { return pid_; }
-  // True from its start until Wait() has seen its end.
+  // True from the start until Wait() has returned the end.
   bool started() const { return pid_ > 0; }
-  // Readable when it has ended.
+  // A descriptor that is readable once the program has ended.
   int end_fd() const { return pidfd_.get(); }
   void Signal(int number) const;
   Ran Wait(std::chrono::milliseconds deadline = kDeadline);
@@ -67,11 +67,11 @@ class Child {
 
 Ran RunProgram(const std::vector<std::string>& argv, const RunOptions& options = {});
 
-// The result of the function when this user calls it, with that user's groups; needs root. It runs
-// in a child of the test.
+// Calls the function as this user, with the user's groups, in a child process, and returns its
+// result; needs root.
 std::string CallAsUser(uid_t uid, const std::function<std::string()>& function);
 
-// True once poll() finds the descriptor readable.
+// Waits until the descriptor is readable; false at the deadline.
 bool WaitReadable(int fd, std::chrono::milliseconds deadline);
 
 // A FIFO through which a task reports to the test that it has reached some point.
@@ -88,7 +88,7 @@ class Bell {
   std::string rest_;
 };
 
-// The end of a process that is not our child.
+// Waits for the end of a process that is not our child.
 class Watched {
  public:
   explicit Watched(pid_t pid);

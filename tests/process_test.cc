@@ -1,4 +1,4 @@
-// The tests' own means to start programs.
+// The tests' own functions for starting programs.
 #include "tests/process.h"
 
 #include <gtest/gtest-spi.h>

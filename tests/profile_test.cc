@@ -80,13 +80,13 @@ class Profile : public ::testing::Test {
     const std::string text = ReadText(Results() + "/runs.jsonl");
     return static_cast<std::size_t>(std::ranges::count(text, '\n'));
   }
-  // No process is left on the GPUs, nor any folder of an MPS server.
+  // Expects that no process is left on the GPUs, and no MPS daemon either.
   void ExpectNothingLeft() const {
     EXPECT_TRUE(Eventually([&] { return site.SimGpu({"audit"}).code == 0; }))
         << site.SimGpu({"audit"}).Text();
     EXPECT_TRUE(Eventually([&] { return Keepers().empty(); }));
   }
-  // Processes that name this test's folder.
+  // Command lines of processes that mention this test's folder.
   std::vector<std::string> Keepers() const {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -154,11 +154,11 @@ TEST_F(Profile, MeasuresCopiesAndWatchingAndLeavesOutWhatDoesNotFit) {
   const auto json = base::ParseJson(ran.out);
   ASSERT_TRUE(json) << ran.out;
   const base::Json& type = (*json)["types"][0];
-  EXPECT_THAT(type["meetings"], SizeIs(3)) << "alone under MPS, two copies both ways";
+  EXPECT_THAT(type["meetings"], SizeIs(3)) << "alone under MPS, and two copies by each method";
   ASSERT_THAT(type["watching"], SizeIs(1));
   EXPECT_EQ(type["watching"][0]["watcher"], "carma");
   EXPECT_NEAR(type["watching"][0]["share"]["mean"].get<double>(), 0, 0.2);
-  ASSERT_THAT((*json)["failed"], SizeIs(1)) << "streams and MPS alike";
+  ASSERT_THAT((*json)["failed"], SizeIs(1)) << "one entry for streams and MPS";
   EXPECT_THAT((*json)["failed"][0]["why"].get<std::string>(),
               HasSubstr("they need 43.9G of 39.6G"));
 }
@@ -180,7 +180,7 @@ TEST_F(Profile, TellsBeforehandWhatItWouldDo) {
   EXPECT_FALSE(base::Exists(Results()));
   const Ran first = site.Carma({"profile", "--config", site.config_file(), "--methods", "streams",
                                 "--dry-run", "--gpus", "0,1", Workloads()});
-  EXPECT_THAT(first.err, HasSubstr("on 2 GPUs")) << "the file may stand behind a list";
+  EXPECT_THAT(first.err, HasSubstr("on 2 GPUs")) << "the file may follow a list";
 }
 
 TEST_F(Profile, GoesOnFromWhereItWas) {
@@ -198,7 +198,7 @@ TEST_F(Profile, GoesOnFromWhereItWas) {
   EXPECT_EQ(second.code, 0) << second.Text();
   EXPECT_THAT(second.err, HasSubstr("5 runs on 4 GPUs, " + std::to_string(kept) + " of them from"));
   EXPECT_EQ(RunsKept(), 5U);
-  // A name cannot mean another workload in that folder.
+  // In that folder, the name cannot be reused for another workload.
   Describe({{"one", 0.9, 0.6, 0.2, 3000}}, 40);
   const Ran other = Run(what);
   EXPECT_EQ(other.code, 1);

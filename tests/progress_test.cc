@@ -1,4 +1,4 @@
-// Progress that tasks print, seen in every answer of a whole server.
+// Progress that tasks print appears in every answer of the server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ TEST_F(ProgressTest, OutlivesAKilledDaemonAndCountsOnAfterARequeue) {
   site.Restart(SIGKILL);
   EXPECT_TRUE(Reaches(id, 100));
   EXPECT_EQ(site.Carma({"requeue", std::to_string(id)}).code, 0);
-  EXPECT_TRUE(Reaches(id, 200)) << "the second start goes on where the first one was";
+  EXPECT_TRUE(Reaches(id, 200)) << "the second start continues where the first one stopped";
 }
 
 TEST_F(ProgressTest, IsReportedByThePythonModulesLine) {
@@ -75,7 +75,7 @@ TEST_F(ProgressTest, IsNotReadWhereTheUserDoesNotWantIt) {
 }
 
 TEST_F(ProgressTest, ShowsNothingOfAHostileOutput) {
-  // In a file, because the task's command is shown as its user typed it.
+  // The text is in a file, because a task's command is shown as its user typed it.
   const std::string file = site.folder() / "hostile";
   WriteText(file, "\n\033[2J\033]0;<b>\aEpoch 1/2 <b>:  60%|##| 60/100 [00:10<00:10, 5.00<b>/s]");
   const std::uint64_t id =
@@ -93,7 +93,7 @@ TEST_F(ProgressTest, ShowsNothingOfAHostileOutput) {
   }
 }
 
-// A small training that goes on from its checkpoint, with an evaluation after each epoch.
+// A small training that resumes from its checkpoint, with an evaluation after each epoch.
 constexpr char kLoop[] = R"py(
 import os, sys, time
 import torch
@@ -138,7 +138,7 @@ class RealLoopTest : public ProgressTest {
                                    site.folder() / "loop.py", site.folder() / "weights"});
     return site.Submit(std::move(options));
   }
-  // The progress once it shows at least that share of the run.
+  // Waits for at least this share of the run and returns the progress.
   std::optional<task::ProgressReport> From(std::uint64_t id, double share, int attempt = 1) {
     std::optional<task::ProgressReport> seen;
     Eventually([&] {
@@ -158,7 +158,7 @@ TEST_F(RealLoopTest, IsFollowedThroughACrashAndCountsOnFromItsCheckpoint) {
   EXPECT_TRUE(begun->loss);
   site.Restart(SIGKILL);
   const auto later = From(id, 0.3);
-  ASSERT_TRUE(later) << "the shim went on reading while carmad was gone";
+  ASSERT_TRUE(later) << "the shim kept reading while carmad was gone";
   ASSERT_TRUE(later->ends_ms);
   EXPECT_EQ(site.Carma({"requeue", std::to_string(id)}).code, 0);
   const auto again = From(id, 0.01, 2);

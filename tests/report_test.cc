@@ -1,4 +1,4 @@
-// The daemon's work in `carma report`.
+// `carma report` on the tasks of a real daemon.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ TEST_F(Reports, SetTheActivityOfTheSameThingBesideWhatEarlierRunsTold) {
       if (each.what == "sm_active") found.push_back(each);
     return found;
   };
-  EXPECT_THAT(of_activity(0), IsEmpty()) << "nothing was known of the first";
+  EXPECT_THAT(of_activity(0), IsEmpty()) << "nothing was known about the first";
   ASSERT_THAT(of_activity(1), SizeIs(1));
   EXPECT_EQ(of_activity(1)[0].by, "history");
   // At this speed of the clock, some readings come after the work.

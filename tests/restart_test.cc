@@ -1,4 +1,4 @@
-// The daemon dies and comes back, and no task is lost or started twice.
+// The daemon is killed and restarted, and no task is lost or started twice.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -84,7 +84,7 @@ TEST_F(Restart, ATaskThatEndsWhileNoDaemonLivesKeepsItsExitCode) {
   EXPECT_EQ(site.Await(fails).exit_code, 7);
   EXPECT_EQ(site.Task(fails).state, "failed");
   EXPECT_EQ(site.Output(fails), "last words\n");
-  ASSERT_EQ(second.Hear(), "2") << "out of memory is recovered from all the same";
+  ASSERT_EQ(second.Hear(), "2") << "running out of memory still leads to a retry";
   second.Open();
   EXPECT_EQ(site.Await(crashes).state, "succeeded");
   EXPECT_EQ(site.Task(crashes).ooms, 1);
@@ -132,7 +132,7 @@ TEST_F(Restart, WaitingCommandsOutliveTheDaemon) {
   const std::uint64_t stays = Submit(gated, "exit 9");
   ASSERT_EQ(gated.Hear(), "1");
   Child waiting = site.StartCarma({"wait", std::to_string(ends), std::to_string(stays)});
-  // After its first report it waits for the second one.
+  // After reporting the first task, it waits for the second.
   ASSERT_TRUE(Eventually([&] { return waiting.Out().find("succeeded") != std::string::npos; }));
   site.Restart(SIGTERM);
   gated.Open();
@@ -158,7 +158,7 @@ TEST_F(Restart, APoliteStopLeavesTasksRunning) {
 TEST_F(Restart, ASecondDaemonOnTheSameStateIsRefused) {
   const Ran same = RunProgram({Program("carmad"), "--config", site.config_file()});
   EXPECT_EQ(same.code, 1) << same.Text();
-  EXPECT_THAT(same.err, HasSubstr(std::to_string(site.daemon().pid()))) << "the holder is named";
+  EXPECT_THAT(same.err, HasSubstr(std::to_string(site.daemon().pid()))) << "names the other";
   const Ran other_socket = RunProgram({Program("carmad"), "--config", site.config_file(),
                                        "--socket", site.folder() / "other.sock"});
   EXPECT_EQ(other_socket.code, 1) << other_socket.Text();
@@ -244,7 +244,7 @@ TEST_F(Restart, ASubmissionThatIsRepeatedAfterAKillIsTheSame) {
   EXPECT_EQ(*again, *first);
 }
 
-// It is stored in pieces, and the kills happen at different ones.
+// The submission is stored in pieces, and each kill interrupts a different piece.
 TEST_F(Restart, ALargeSubmissionThatIsCutShortIsThereWholeOrNotAtAll) {
   constexpr std::int64_t kTasks = 6'000;
   std::string indices = "0";
@@ -281,7 +281,7 @@ TEST_F(Restart, ALargeSubmissionThatIsCutShortIsThereWholeOrNotAtAll) {
   site.Stop(SIGTERM);  // cancelling thirty thousand tasks one by one takes too long
 }
 
-TEST_F(Restart, WhatAKilledDaemonLeftOfEndedAttemptsIsSwept) {
+TEST_F(Restart, RemovesWhatAKilledDaemonLeftOfEndedAttempts) {
   Gated gated(site, "gated");
   const std::uint64_t runs = Submit(gated, "exit 4");
   ASSERT_EQ(gated.Hear(), "1");

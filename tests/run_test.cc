@@ -25,7 +25,7 @@ class Run : public ::testing::Test {
   Site site{{.shape = "1xA100-40GB"}};
 };
 
-// `carma …` in its own terminal.
+// Runs `carma …` in a terminal of its own.
 class AtTerminal {
  public:
   AtTerminal(const Site& site, Words words) {
@@ -50,7 +50,7 @@ class AtTerminal {
     if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
   }
   void Type(const std::string& keys) { EXPECT_TRUE(base::WriteAll(master_.get(), keys)); }
-  // Reads until the screen shows it.
+  // Reads until the screen shows the text.
   bool Shows(const std::string& text) {
     while (screen_.find(text) == std::string::npos) {
       if (!WaitReadable(master_.get(), kDeadline)) return false;
@@ -180,7 +180,7 @@ TEST_F(Run, ItComesBackHereAfterRunningOutOfMemory) {
       "test -e tried && { echo again; exit 0; }; touch tried; "
       "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2; exit 1";
   const Ran ran = site.Carma({"run", "--", "sh", "-c", fails}, {.cwd = site.out_dir()});
-  EXPECT_EQ(site.Task(1).attempt, 1) << "what was read from a file is not read twice";
+  EXPECT_EQ(site.Task(1).attempt, 1) << "input from a file cannot be read twice";
   EXPECT_EQ(ran.code, 1) << ran.Text();
   AtTerminal person(site, {"run", "--", "sh", "-c", "rm -f tried2; " + fails});
   ASSERT_TRUE(person.Shows("again")) << person.screen();
@@ -222,7 +222,7 @@ TEST_F(Run, AShellIsLeftWithItsExitCode) {
   EXPECT_EQ(site.Await(1).name, "shell");
 }
 
-TEST_F(Run, WhatCannotStartSaysWhy) {
+TEST_F(Run, ReportsWhyAProgramCannotStart) {
   site.Start();
   const Ran at_once = site.Carma({"run", "--", "/no/such/program"});
   EXPECT_EQ(at_once.code, 2) << at_once.Text();
@@ -250,7 +250,7 @@ TEST_F(Run, AsAnotherUserThroughARootDaemon) {
   EXPECT_EQ(ran.code, 0);
 }
 
-// Used as the ProxyCommand of an ssh client, as editors do.
+// Runs as the ProxyCommand of an ssh client, as editors use it.
 TEST_F(Run, SshLandsInsideATask) {
   if (::access("/usr/sbin/sshd", X_OK) != 0)
     GTEST_SKIP() << "needs Debian's package openssh-server";

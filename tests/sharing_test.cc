@@ -1,5 +1,5 @@
-// Many people on one server: limits that hold whatever is killed, books that add up, and users who
-// cannot reach each other's data.
+// Many users on one server: limits apply whatever is killed, the books add up, and users cannot
+// reach each other's data.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::vector<api::TaskView> AllTasks(Site& site) {
   return page ? page->tasks : std::vector<api::TaskView>();
 }
 
-// The most GPUs that these tasks, which have ended, held at the same time.
+// The largest number of GPUs that these ended tasks held at the same time.
 std::int64_t MostGpusAtOnce(const std::vector<api::TaskView>& tasks) {
   // An end and a start at the same moment do not overlap: ends sort first.
   std::vector<std::pair<std::int64_t, std::int64_t>> steps;
@@ -52,7 +52,8 @@ class Sharing : public ::testing::Test {
   Site site{{.shape = "4xA100-40GB"}};
 };
 
-// Tasks are short compared with the life of a daemon, so that kills happen during starts and ends.
+// Tasks are short compared with the time between kills, so that kills happen during starts and
+// ends.
 TEST_F(Sharing, LimitsHoldAndTheBooksAddUpThroughFortyKills) {
   constexpr int kKills = 40, kTasks = 120;
   site.Set("limits.rules", R"(["user=* running=3 gpus=4"])");
@@ -83,7 +84,8 @@ TEST_F(Sharing, LimitsHoldAndTheBooksAddUpThroughFortyKills) {
   std::vector<api::TaskView> one_each = tasks;
   for (api::TaskView& task : one_each) task.gpus = 1;
   EXPECT_LE(MostGpusAtOnce(one_each), 3) << "running tasks";
-  // A start that was decided but had no process when the daemon was killed is an attempt too.
+  // A start that was decided, but had no process yet when the daemon was killed, also counts as an
+  // attempt.
   const Ran sum =
       RunProgram({"python3", "-c",
                   "import sqlite3, sys\n"
@@ -114,7 +116,7 @@ TEST_F(Sharing, AQuotaOfTheQueueHoldsWhoeverSubmitsAtOnceAndWhateverIsKilled) {
   for (int i = 0; i < 8; ++i) site.Restart(SIGKILL);
   for (Child& each : submitters) EXPECT_FALSE(each.Wait().late);
   EXPECT_LE(AllTasks(site).size(), static_cast<std::size_t>(kQuota));
-  // Tasks that the kills refused have room now, and no task more.
+  // The quota now has room exactly for the submissions that failed because of the kills.
   while (site.Carma({"submit", "-o", "/dev/null", "--", "/bin/true"}).Ok()) {
     ASSERT_LE(AllTasks(site).size(), static_cast<std::size_t>(kQuota));
   }
@@ -158,7 +160,7 @@ TEST_F(TwoUsers, ALimitOfOneIsNotTheOthersAndCannotBeGoneAround) {
   EXPECT_THAT(fourth.err, HasSubstr("nobody"));
   EXPECT_EQ(site.Carma({"submit", "--array", "0-9", "--", "/bin/true"}, Ada()).code, 2);
   EXPECT_EQ(site.Carma({"submit", "--time", "2h", "--", "/bin/true"}, Ada()).code, 2);
-  // Another name in the request has no effect: the kernel identifies the caller.
+  // A different user name in the request has no effect: the kernel identifies the caller.
   RunOptions disguised = Ada();
   disguised.environment = {{"USER", "daemon"}, {"LOGNAME", "daemon"}, {"SUDO_USER", "daemon"}};
   EXPECT_EQ(site.Carma({"submit", "--", "/bin/true"}, disguised).code, 2);

@@ -1,4 +1,4 @@
-// What the command offers to shells, and its help.
+// Shell completion of the command, and its help.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// The machine goes down: tasks save first, and go on after the next boot. carmad notices a boot by
-// the process that manages services; here the test names it (MANAGERPID, as systemd does for a
-// user's services).
+// The machine shuts down: tasks save first, and continue after the next boot. carmad recognises a
+// boot by a new service manager process; here the test sets MANAGERPID, as systemd does for a
+// user's services.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ using Words = std::vector<std::string>;
 
 constexpr int kSteps = 5;
 
-// Does a step for each byte of its gate and reports the step's number. If asked to checkpoint, it
-// stores its progress and ends.
+// A task that does a step for each byte of its gate and reports the step's number. If asked to
+// checkpoint, it stores its progress and ends.
 constexpr const char* kSaver = R"(import os, signal, sys
 path = os.environ["CARMA_CHECKPOINT_DIR"] + "/step"
 done = int(open(path).read()) if os.path.exists(path) else 0
@@ -98,7 +98,7 @@ class Shutdown : public ::testing::Test {
       ASSERT_TRUE(process.Ends());
     }
   }
-  // What happens when carmad-shutdown.service stops.
+  // Runs the commands of carmad-shutdown.service when it stops.
   Child StartAtShutdown(Words arguments = {}) const {
     std::string asked = arguments.empty() ? "" : arguments.front() + " ";
     asked += "show --property=Job --value shutdown.target";
@@ -130,7 +130,7 @@ TEST_F(Shutdown, TasksSaveAndGoOnAfterTheBootFromWhereTheyWere) {
     saver->Step();
     ASSERT_EQ(saver->Hear(), "2");
   }
-  // The unit stops, but the machine does not: during an upgrade or a removal.
+  // The unit may stop without a shutdown, during an upgrade or removal.
   const Ran nothing = StartAtShutdown().Wait();
   EXPECT_TRUE(nothing.Ok()) << nothing.Text();
   EXPECT_EQ(nothing.out, "");
@@ -169,7 +169,7 @@ TEST_F(Shutdown, TasksSaveAndGoOnAfterTheBootFromWhereTheyWere) {
   EXPECT_EQ(site.Await(late).state, "succeeded");
 }
 
-TEST_F(Shutdown, WhoDoesNotSaveIsEndedInTime) {
+TEST_F(Shutdown, StopsATaskThatDoesNotSaveInTime) {
   site.Set("slots.shutdown_notice", "\"20s\"");
   Boot();
   const std::string deaf = "trap '' USR1; echo up > ";
@@ -243,7 +243,7 @@ TEST_F(Shutdown, UntilTheBootTheServerStaysClosedUnlessItIsOpenedByHand) {
   Boot();
   EXPECT_EQ(site.Await(waits).state, "succeeded");
   EXPECT_EQ(site.Await(without).state, "succeeded");
-  EXPECT_EQ(site.Gpus().at(0).state, "drain") << "what a person has closed stays closed";
+  EXPECT_EQ(site.Gpus().at(0).state, "drain") << "GPUs drained by a person stay closed";
 
   const Ran json = site.Carma({"drain", "all", "--until-boot", "--by", "now+1hour", "--json"});
   EXPECT_THAT(json.out, HasSubstr("\"closed\":\"closed by"));

@@ -1,5 +1,5 @@
-// Batch scripts written for Slurm: what each of their processes sees, and the commands that they
-// call.
+// Batch scripts written for Slurm: the environment of each process, and the Slurm commands that
+// they call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ class SlurmScripts : public ::testing::Test {
     WriteText(site.out_dir() + "/" + name, "#!/bin/bash\n" + text, 0755);
     return name;
   }
-  // Its output's lines, sorted: copies write in any order.
+  // The sorted lines of the task's output, because copies write in any order.
   std::vector<std::string> LinesOf(std::uint64_t id) {
     const std::string text = site.Output(id);
     std::vector<std::string> lines;
@@ -42,7 +42,7 @@ class SlurmScripts : public ::testing::Test {
   Site site;
 };
 
-// A minute takes longer than the start of a script.
+// The clock is slower here, so that a script starts in less than a minute of server time.
 class SpinningScripts : public SlurmScripts {
  protected:
   SpinningScripts() : SlurmScripts(5) {}
@@ -153,7 +153,7 @@ TEST_F(SpinningScripts, AScriptThatSubmitsItselfAtOnceIsSlowed) {
   const std::string script =
       WriteScript("spin.sh", "#SBATCH --job-name=spin --gres=gpu:1 -o /dev/null\nsbatch $0\n");
   const std::uint64_t first = site.Submit({script});
-  // Each submits the next one before it ends.
+  // Each task submits the next one before it ends.
   for (std::uint64_t id = first; id < first + 4; ++id) EXPECT_EQ(site.Await(id).state, "succeeded");
   site.ExpectWaits(first + 4, "Backoff");
   EXPECT_THAT(
@@ -170,15 +170,15 @@ TEST_F(SpinningScripts, AScriptThatRequeuesItselfAtOnceIsSlowed) {
                                          "scontrol requeue $SLURM_JOB_ID\nsleep 600\n");
   const std::uint64_t id = site.Submit({script});
   site.ExpectWaits(id, "Backoff");
-  EXPECT_GE(site.Task(id).attempt, 2) << "the first time there is no pause";
+  EXPECT_GE(site.Task(id).attempt, 2) << "there is no pause the first time";
   EXPECT_THAT(Explained(id), HasSubstr("Requeued within a minute of its start, "));
-  // Its owner may end the pause.
+  // The owner may end the pause.
   const int attempt = site.Task(id).attempt;
   EXPECT_EQ(site.Carma({"requeue", std::to_string(id)}).code, 0);
   EXPECT_TRUE(Eventually([&] { return site.Task(id).attempt > attempt; }));
 }
 
-TEST_F(SlurmScripts, WhatDiffersIsReportedAtSubmission) {
+TEST_F(SlurmScripts, ReportsDifferencesFromSlurmAtSubmission) {
   const std::string script = WriteScript("differs.sh",
                                          "#SBATCH --ntasks=1\n"
                                          "export CUDA_VISIBLE_DEVICES=0\n"

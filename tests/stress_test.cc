@@ -38,7 +38,7 @@ class Stress : public ::testing::Test {
     ::mkdir(marks_.c_str(), 0777);
   }
 
-  // Every kind but one appends a line to the mark of its attempt when it starts.
+  // Every kind of task except one appends a line to its attempt's mark file when it starts.
   task::TaskSpec MakeSpec(std::int64_t i) {
     task::TaskSpec spec;
     spec.workdir = site_.out_dir();
@@ -72,7 +72,7 @@ class Stress : public ::testing::Test {
     first_ = answer->value.first;
   }
 
-  // Checks that it ended with its own exit code, and no attempt began twice.
+  // Checks that task i ended with its own exit code, and no attempt began twice.
   void ExpectEndedOnce(std::int64_t i) {
     const std::uint64_t id = first_ + static_cast<std::uint64_t>(i);
     const api::TaskView task = site_.Await(id, std::chrono::seconds(120));
@@ -118,7 +118,7 @@ TEST_F(Stress, EveryTaskEndsOnceThoughTheDaemonIsKilled) {
   SubmitAll(tasks);
   ASSERT_FALSE(HasFatalFailure());
   for (std::int64_t i = 0; i < kills; ++i) {
-    // Some kills hit the daemon while it still adopts the tasks of the last one.
+    // Some kills hit the daemon while it still adopts its predecessor's tasks.
     const std::chrono::milliseconds life(rng_.Below(i % 5 == 0 ? 20 : 700));
     ASSERT_FALSE(WaitReadable(site_.daemon().end_fd(), life)) << site_.daemon().Err();
     site_.Stop(SIGKILL);

@@ -73,7 +73,7 @@ TEST_F(TopSystem, ShowsGpusAndTasksAndActsOnThem) {
   const std::string shown = screen.Text();
   for (const std::string_view line : base::Split(shown, '\n'))
     EXPECT_LE(cli::ShownWidth(line), 80U) << line;
-  // Opens every page of a task, and why it waits, and goes back.
+  // Opens a task's pages, including why it waits, and goes back.
   screen.Press("Down");
   screen.Press("Enter");
   ASSERT_TRUE(screen.Shows("Task 2")) << screen.Text();
@@ -82,7 +82,7 @@ TEST_F(TopSystem, ShowsGpusAndTasksAndActsOnThem) {
   screen.Press("e");
   ASSERT_TRUE(screen.Shows("Why task 2 waits or runs where it does")) << screen.Text();
   screen.Press("q");
-  // Hold, release, and an end that is asked for twice.
+  // Holds, releases and cancels the task; cancelling asks for confirmation.
   screen.Press("h");
   ASSERT_TRUE(screen.Shows("(Held)")) << screen.Text();
   screen.Press("h");

@@ -93,8 +93,8 @@ local function refuse(sentence)
   return slurm.ERROR
 end
 
--- The one that the job names, or else the default one.
-local function partition_of(job_desc, part_list)
+-- Those that the job names ("main,apart"), or else the default one.
+local function partitions_of(job_desc, part_list)
   if job_desc.partition then return job_desc.partition end
   for name, partition in pairs(part_list or {}) do
     if partition.flag_default == 1 then return name end
@@ -102,17 +102,26 @@ local function partition_of(job_desc, part_list)
   return ""
 end
 
+-- Whether GPUs of Slurm's are refused to all jobs in one of them.
+local function is_shared(partitions)
+  for name in string.gmatch(partitions or "", "[^,]+") do
+    if carma_partitions and carma_partitions[name] then return true end
+  end
+  return false
+end
+
+local function refuse_gpus()
+  return refuse("CARMA gives the GPUs here: ask for --carma-mem=SIZE (and --carma-gpus=N, --carma-exclusive) instead of GPUs by --gres or --gpus")
+end
+
 -- slurm.SUCCESS, or slurm.ERROR with a sentence told to the user.
 function carma_job_submit(job_desc, part_list)
   local options = options_of(job_desc)
-  local shared = carma_partitions and carma_partitions[partition_of(job_desc, part_list)]
-  if wants_gpus(job_desc) and (options or shared) then
-    return refuse("CARMA gives the GPUs here: ask for --carma-mem=SIZE (and --carma-gpus=N, --carma-exclusive) instead of GPUs by --gres or --gpus")
-  end
+  if wants_gpus(job_desc) and (options or is_shared(partitions_of(job_desc, part_list))) then return refuse_gpus() end
   if not options then return slurm.SUCCESS end
   local nodes = job_desc.min_nodes
   if nodes and nodes ~= slurm.NO_VAL and nodes > 1 and not options.exclusive then
-    return refuse("CARMA: a job of several nodes shares no GPUs: use --carma-exclusive, or --nodes=1")
+    return refuse("CARMA: a job of several nodes cannot share GPUs: use --carma-exclusive, or --nodes=1")
   end
   if options.mem and not carma_gib(options.mem) then return refuse("CARMA: --carma-mem: expected GPU memory such as 12G or 800M") end
   if options.mem and fits_no_gpu(options.mem) then
@@ -126,10 +135,13 @@ function carma_job_submit(job_desc, part_list)
   return slurm.SUCCESS
 end
 
--- By `scontrol update` its owner counts no less than before.
+-- By `scontrol update` its owner counts no less than before, and gets no GPUs of Slurm's that submission refuses.
 function carma_job_modify(job_desc, job_rec, modify_uid)
   local _, after = split_count(job_desc.tres_per_node)
   local _, before = split_count(job_rec.tres_per_node)
+  local had = wants_gpus(job_rec)
+  local wants = wants_gpus(job_desc) or (had and job_desc.partition)
+  if modify_uid ~= 0 and wants and ((before and not had) or is_shared(job_desc.partition or job_rec.partition)) then return refuse_gpus() end
   if modify_uid ~= 0 and before and type(job_desc.tres_per_node) == "string" and (after or 0) < before then
     return refuse("CARMA: this job counts " .. before .. " GiB of GPU memory (gres/carma): only an administrator may lower that")
   end

@@ -57,7 +57,13 @@ def list(state: str = "", user: str = "", name: str = "", limit: int = PAGE,  # 
 
 def map(function: Callable[..., Any], *arguments: Iterable[Any],  # pylint: disable=redefined-builtin
         timeout: Optional[float] = None, **options: Any) -> Iterator[Any]:
-    """Like the builtin map(), with one task per call; options: those of Executor. Results come in order; what a call raised is raised
-    in its place, and tasks that have not started by then are cancelled."""
-    with Executor(**options) as executor:
-        yield from executor.map(function, *arguments, timeout=timeout)
+    """Executor(**options).map(): submits one task per call at once. Results come in order; what a call raised is raised in its place,
+    and tasks that have not started by then are cancelled."""
+    executor = Executor(**options)
+    results = executor.map(function, *arguments, timeout=timeout)
+
+    def until_shutdown() -> Iterator[Any]:
+        with executor:
+            yield from results
+
+    return until_shutdown()

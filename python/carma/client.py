@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import json
+import math
 import os
 import re
+import reprlib
 import shlex
 import time
 import uuid
@@ -14,7 +17,7 @@ from urllib.parse import urlencode
 
 from .checks import check as check_it_can_start, suggestion
 from .connection import Connection, Lost
-from .errors import CarmaError, InvalidError, UnavailableError
+from .errors import CarmaError, InvalidError, UnavailableError, error_of
 from .socket_path import default_socket
 from .task import Task
 
@@ -25,7 +28,9 @@ Span = Union[int, float, str, datetime.timedelta]
 LONG_POLL_S = 30
 PATIENCE_S = 60.0  # a daemon that restarts is back sooner
 RETRY_S = 0.2
-PAGE = 1000
+PAGE = 1000  # of a list, and of changes
+NAMED = 10  # refused tasks in a message
+NAME_WITHIN = 4096  # letters
 # Of a description, besides those that description() itself takes.
 FIELDS = frozenset((
     "account", "append_output", "array_index", "array_limit", "batch_size", "begin_ms", "checkpoint_signal", "comment", "conda_env",
@@ -34,30 +39,38 @@ FIELDS = frozenset((
     "signal_before_s", "signal_main", "sm_share", "training"))
 OPTIONS = frozenset(("name", "gpus", "memory", "mem", "exclusive", "time", "cwd", "env", "output", "error", "after", "hold", "retries",
                      "check"))
+# Fields of a description and the arguments that set them, where the names differ.
+ARGUMENTS = {"workdir": "cwd", "script": "command", "max_recoveries": "retries", "held": "hold", "stdout_path": "output",
+             "stderr_path": "error", "dependencies": "after"}
 UNITS_MIB = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
+NO_LIMIT = ("0", "unlimited", "infinite")
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def mib(size: Union[int, str]) -> int:
+def mib(size: Union[int, str], argument: str = "memory") -> int:
     """"12G", "800M", a number of MiB."""
-    if isinstance(size, int):
+    if isinstance(size, int) and not isinstance(size, bool):
         return size
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", size, re.IGNORECASE) if isinstance(size, str) else None
     if not found:
-        raise InvalidError(f"memory {size!r}: expected a size like '12G' or '800M', or a whole number of MiB", "invalid")
+        raise InvalidError(f"{argument} {size!r}: expected a size like '12G' or '800M', or a whole number of MiB", "invalid")
     return -int(-float(found[1]) * UNITS_MIB[found[2].upper()] // 1)
 
 
 def seconds(span: Span) -> int:
-    """Seconds from a number, a timedelta, "90s", "2h" or "1h30m"."""
-    if isinstance(span, datetime.timedelta):
-        return int(span.total_seconds())
-    if isinstance(span, (int, float)):
-        return int(span)
-    parts = re.findall(r"(\d+)([smhd])", span)
-    if not parts or "".join(n + unit for n, unit in parts) != span:
-        raise InvalidError(f"time {span!r}: expected a span like '90s', '2h', '1h30m'", "invalid")
-    return sum(int(n) * UNITS_S[unit] for n, unit in parts)
+    """Whole seconds, rounded up, from a number, a timedelta, "90s", "2h" or "1h30m". 0, "0", "unlimited": no limit."""
+    if isinstance(span, str):
+        if span.lower() in NO_LIMIT:
+            return 0
+        parts = re.findall(r"(\d+)([smhd])", span)
+        whole = sum(int(n) * UNITS_S[unit] for n, unit in parts)
+        if whole and "".join(n + unit for n, unit in parts) == span:
+            return whole
+    else:
+        number = span.total_seconds() if isinstance(span, datetime.timedelta) else span
+        if isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number < math.inf:
+            return math.ceil(number)
+    raise InvalidError(f"time {span!r}: expected a span like '90s', '2h', '1h30m', a number of seconds, or 0 for no limit", "invalid")
 
 
 def _umask() -> str:
@@ -74,6 +87,8 @@ def _environment(given: Optional[Mapping[str, str]]) -> Dict[str, str]:
             return False
         return True
 
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidError(f"env {given!r}: expected a mapping of texts", "invalid")
     for name, value in (given or {}).items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidError(f"env: {name!r}: {value!r}: expected texts", "invalid")
@@ -82,7 +97,7 @@ def _environment(given: Optional[Mapping[str, str]]) -> Dict[str, str]:
 
 def _name_of(text: str) -> str:
     """The first program in text for the shell: python3 of "A=1 python3 t.py"."""
-    for line in text.splitlines():
+    for line in text[:NAME_WITHIN].splitlines():  # shlex takes 20 s for a line of 1 MB
         try:
             words = shlex.split(line, comments=True)
         except ValueError:  # a quote that ends on another line, or belongs to a here-document
@@ -102,13 +117,29 @@ def _words(command: Sequence[Any]) -> List[str]:
     return words
 
 
+def _path(name: str, given: Any) -> str:
+    try:
+        return os.fsdecode(given)
+    except TypeError:
+        raise InvalidError(f"{name} {given!r}: expected a path", "invalid") from None
+
+
+def _check_sendable(spec: Mapping[str, Any]) -> None:
+    for field, value in spec.items():
+        try:
+            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError):
+            raise InvalidError(f"{ARGUMENTS.get(field, field)} {reprlib.repr(value)}: expected text in UTF-8, a finite number, or a list of them",
+                               "invalid") from None
+
+
 def number_of(task: TaskOrId) -> int:
     """The number of a task, which may be given as a number itself."""
     return task.id if isinstance(task, Task) else task
 
 
 def _numbers(tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> List[int]:
-    if isinstance(tasks, str):
+    if isinstance(tasks, str) or not isinstance(tasks, (Task, int, Iterable)):
         raise InvalidError(f"{tasks!r}: expected a task, its number, or a list of them", "invalid")
     return [number_of(tasks)] if isinstance(tasks, (Task, int)) else [number_of(each) for each in tasks]
 
@@ -146,8 +177,10 @@ class Client:
             near = suggestion(field, FIELDS | OPTIONS)
             if field not in FIELDS and near:  # another daemon may know more
                 raise InvalidError(f"unknown option {field!r}{near}", "invalid")
-        folder = os.path.abspath(cwd or os.getcwd())
-        spec: Dict[str, Any] = {"workdir": folder, "environment": _environment(env), "umask": _umask(), "gpus": gpus, **fields}
+        folder = os.path.abspath(_path("cwd", cwd or os.getcwd()))
+        spec: Dict[str, Any] = {"workdir": folder, "umask": _umask(), "gpus": gpus, **fields}
+        if not isinstance(command, (str, Iterable)):
+            raise InvalidError(f"command {command!r}: expected a line for the shell or a list of words", "invalid")
         if not (command.strip() if isinstance(command, str) else command):
             raise InvalidError("the command is empty: expected a line for the shell or a list of words", "invalid")
         if isinstance(command, str):
@@ -157,12 +190,14 @@ class Client:
             spec["command"] = _words(command)
         optional: Tuple[Tuple[str, Any], ...] = (
             ("name", name), ("memory_mib", None if memory is None else mib(memory)),
-            ("host_memory_mib", None if mem is None else mib(mem)), ("exclusive", exclusive or None),
-            ("time_limit_s", None if time is None else seconds(time)), ("max_recoveries", retries), ("held", hold or None),
-            ("stdout_path", None if output is None else os.path.join(folder, output)),
-            ("stderr_path", None if error is None else os.path.join(folder, error)),
+            ("host_memory_mib", None if mem is None else mib(mem, "mem")), ("exclusive", exclusive or None),
+            ("time_limit_s", None if time is None else seconds(time) or None), ("max_recoveries", retries), ("held", hold or None),
+            ("stdout_path", None if output is None else os.path.join(folder, _path("output", output))),
+            ("stderr_path", None if error is None else os.path.join(folder, _path("error", error))),
             ("dependencies", [{"task": task, "kind": "afterok"} for task in _numbers(after)] or None))
         spec.update((key, value) for key, value in optional if value is not None)
+        _check_sendable(spec)
+        spec["environment"] = _environment(env)
         return spec
 
     def submit(self, command: Submittable, **options: Any) -> Task:
@@ -273,8 +308,27 @@ class Client:
     # ---- changing ----
 
     def cancel(self, tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> List[Task]:
-        """Cancels running or waiting tasks."""
-        return [self.change(number, "cancel") for number in _numbers(tasks)]
+        """Cancels running or waiting tasks. If some are refused, such as ended ones, the others are still cancelled; then it raises the
+        error of the refusals, ConflictError if they differ in kind."""
+        numbers = list(dict.fromkeys(_numbers(tasks)))
+        cancelled: Dict[int, Task] = {}
+        refused: List[Dict[str, Any]] = []
+        for start in range(0, len(numbers), PAGE):
+            try:
+                answer = self._connection.call("POST", "/v1/changes", {"verb": "cancel", "tasks": numbers[start:start + PAGE]})
+            except Lost as error:
+                raise UnavailableError(f"{self.socket}: {error}", "unavailable") from error
+            cancelled.update((view["id"], Task.of(view)) for view in answer["tasks"])
+            refused += answer["refused"]
+        if refused:
+            kinds = {each["code"] for each in refused}
+            message = "; ".join(each["message"] for each in refused[:NAMED])
+            if len(refused) > NAMED:
+                message += f"; and {len(refused) - NAMED} more"
+            if len(numbers) > 1:
+                message = f"{len(refused)} of {len(numbers)} tasks not cancelled: {message}"
+            raise error_of(kinds.pop() if len(kinds) == 1 else "conflict", message)
+        return [cancelled[number] for number in numbers]
 
     def change(self, task: TaskOrId, verb: str, body: Optional[Dict[str, Any]] = None) -> Task:
         """POST /v1/tasks/{id}/VERB: cancel, hold, release, requeue, priority."""

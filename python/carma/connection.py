@@ -26,17 +26,20 @@ class _UnixConnection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         self.sock: Optional[socket.socket] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-        # Another user's socket in the place of the daemon's would receive our environment.
-        _, uid, _ = struct.unpack("3i", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
-        if uid not in (0, os.geteuid()):
+        try:
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(self._path)
+            # Another user's socket in the place of the daemon's would receive our environment.
+            _, uid, _ = struct.unpack("3i", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+            if uid not in (0, os.geteuid()):
+                raise DeniedError(f"{self._path}: it belongs to user {uid}, neither root nor you", "denied")
+        except BaseException:
             self.close()
-            raise DeniedError(f"{self._path}: it belongs to user {uid}, neither root nor you", "denied")
+            raise
 
 
 class Connection:
-    """One connection for each thread, kept open between calls."""
+    """One connection for each thread and process, kept open between calls."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -45,7 +48,7 @@ class Connection:
     def call(self, method: str, target: str, body: Optional[Any] = None, timeout: float = TIMEOUT_S) -> Any:
         """The JSON of the answer. Raises CarmaError, or Lost if an answer may have been lost."""
         data = None if body is None else json.dumps(body).encode()
-        kept: Optional[_UnixConnection] = getattr(self._local, "connection", None)
+        kept = self._kept()
         for connection in (kept, _UnixConnection(self.path, timeout)):
             if connection is None:
                 continue
@@ -70,15 +73,25 @@ class Connection:
                 if connection is kept and (method == "GET" or isinstance(error, http.client.RemoteDisconnected)):
                     continue
                 raise Lost(str(error)) from error
-            self._local.connection = connection
+            except BaseException:  # Ctrl-C: the answer is still to come
+                connection.close()
+                raise
+            self._local.connection, self._local.pid = connection, os.getpid()
             return self._value(answer.status, text)
         raise AssertionError("a new connection answers or fails")
 
     def close(self) -> None:
         """That of this thread."""
-        connection: Optional[_UnixConnection] = getattr(self._local, "connection", None)
+        connection = self._kept()
         if connection is not None:
             connection.close()
+
+    def _kept(self) -> Optional[_UnixConnection]:
+        connection: Optional[_UnixConnection] = getattr(self._local, "connection", None)
+        if connection is not None and self._local.pid != os.getpid():  # after a fork it is the parent's
+            connection.close()  # this process's descriptor only
+            self._local.connection = connection = None
+        return connection
 
     @staticmethod
     def _value(status: int, text: bytes) -> Any:

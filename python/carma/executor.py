@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import concurrent.futures
+import io
 import os
 import pickle
 import sys
 import threading
 import time
+import types
 import uuid
 import warnings
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
@@ -20,6 +22,7 @@ from .task import Task
 RESULT = ".result"  # appended to the path of a call
 POLL_S = 1
 LAST_WORDS = 2000
+RAISED = ("failed", "out_of_memory")  # how a call ends that raises an exception
 
 
 if TYPE_CHECKING:
@@ -62,7 +65,13 @@ class TaskFuture(_Future):
 
     def cancel(self) -> bool:
         """Cancels a task that does not run yet, like any future. To cancel a running one: carma.cancel(future.task)."""
-        if not super().cancel():
+        if self.done():
+            return self.cancelled()
+        try:
+            task = self._client.show(self.task)  # the future's own state may be a second old
+        except CarmaError:
+            return False
+        if task.on_gpus or task.done or not super().cancel():
             return False
         try:
             self._client.cancel(self.task)
@@ -101,23 +110,42 @@ def _translated(name: str, value: Any) -> Tuple[Optional[str], Any]:
     return None, None
 
 
-def _main_path() -> Optional[str]:
-    """The script whose functions workers must find; None: an interactive session, a module of its own."""
+def _main() -> Optional[str]:
+    """Where workers find the functions of __main__: the path of the script, or the name of the module that `python3 -m` runs. None: nowhere,
+    as in a notebook, `python3 -c` and standard input."""
     main = sys.modules["__main__"]
+    name = getattr(getattr(main, "__spec__", None), "name", "__main__")
+    if name != "__main__":  # the name if `python3` runs a folder
+        return str(name)
     path = getattr(main, "__file__", None)
-    return os.path.abspath(path) if path and getattr(main, "__spec__", None) is None else None
+    return os.path.abspath(path) if path and os.path.isfile(path) else None
 
 
-def _pickled(call: Any) -> bytes:
+class _ByName(pickle.Pickler):
+    """Refuses functions and classes of a __main__ that workers cannot read."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, (type, types.FunctionType)) and obj.__module__ == "__main__":
+            raise pickle.PicklingError(f"{obj.__qualname__} is defined in a notebook, on a command line or on standard input, where a "
+                                       "task cannot read it")
+        return NotImplemented
+
+
+def pickled(value: Any) -> bytes:
+    """By name where the reader finds all names, else by cloudpickle."""
     try:
-        return pickle.dumps(call)
+        if _main() is not None:
+            return pickle.dumps(value)
+        text = io.BytesIO()
+        _ByName(text).dump(value)
+        return text.getvalue()
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         try:
             import cloudpickle  # type: ignore  # pylint: disable=import-outside-toplevel
         except ImportError:
             raise CarmaError(f"{error}; functions are found by their name in a module or script (with the package cloudpickle "
                              "installed, any function works)", "invalid") from error
-        return bytes(cloudpickle.dumps(call))
+        return bytes(cloudpickle.dumps(value))
 
 
 class Executor(concurrent.futures.Executor):
@@ -178,14 +206,18 @@ class Executor(concurrent.futures.Executor):
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         futures = [TaskFuture(self.client, os.path.join(self.folder, uuid.uuid4().hex + ".call")) for _ in calls]
         for future, call in zip(futures, calls):
-            text = pickle.dumps({"sys_path": [os.path.abspath(each) for each in sys.path], "main": _main_path(),
-                                 "call": _pickled(call)})
+            by_name, main = pickled(call), _main()
+            # A package's __main__.py often has no guard: unittest's runs all tests.
+            if main is not None and main.endswith(".__main__") and b"__main__" not in by_name:
+                main = None
+            text = pickle.dumps({"sys_path": [os.path.abspath(each) for each in sys.path], "main": main, "call": by_name})
             with open(future.path, "wb", opener=private) as file:
                 file.write(text)
         options = dict(self.options)
         options.setdefault("name", getattr(calls[0][0], "__name__", "call") if calls else None)
         options.setdefault("output", os.path.join(self.folder, "%j.out"))
-        environment = dict(options.pop("env", None) or os.environ)
+        given = options.pop("env", None)
+        environment = dict(os.environ if given is None else given)
         ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (environment.get("PYTHONPATH"), ours)))
         if not array:
@@ -259,12 +291,12 @@ class Executor(concurrent.futures.Executor):
         if future is None:
             return
         future.task = task
-        if not task.done:
-            if task.on_gpus and not future.running() and not future.cancelled():
-                future.set_running_or_notify_cancel()
+        if not task.done and not task.on_gpus:
             return
-        # A future that its owner has cancelled gets no result.
+        # Its owner may cancel it at any moment: this notices it, once, and then it gets no result.
         if future.running() or future.set_running_or_notify_cancel():
+            if not task.done:
+                return
             self._finish(future, task)
         with self._lock:
             self._waiting.pop(task.id, None)
@@ -276,11 +308,11 @@ class Executor(concurrent.futures.Executor):
         except (OSError, EOFError):
             good, value, said = False, None, ""
         except Exception as error:  # pylint: disable=broad-except
-            future.set_exception(CarmaError(f"the result of task {task.id} cannot be read: {error}"))
+            future.set_exception(CarmaError(f"the result of task {task.id} cannot be read: {error}{self._last_words(task)}"))
             return
         if good and task.succeeded:
             future.set_result(value)
-        elif not good and isinstance(value, BaseException):
+        elif not good and isinstance(value, BaseException) and task.state in RAISED:  # else it is that of an earlier attempt
             value.__cause__ = TaskFailed(f"task {task.id} failed\n{said}", task)
             future.set_exception(value)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import runpy
@@ -11,17 +12,20 @@ import types
 from typing import Any, Optional, Tuple
 
 from . import client
-from .executor import RESULT, private
+from .executor import RESULT, pickled, private
 
 
-def use_main(path: Optional[str]) -> None:
-    """Functions of the caller's script are found here under the same name, without its `if __name__ == "__main__"`."""
-    if not path:
+def use_main(main: Optional[str]) -> None:
+    """Functions of the caller's script or module are found here under the same name, without its `if __name__ == "__main__"`."""
+    if not main:
         return
     module = types.ModuleType("__mp_main__")  # the name that multiprocessing gives such a copy
-    client.script_being_read = os.path.basename(path)  # else it would submit itself again and again
+    client.script_being_read = os.path.basename(main)  # else it would submit itself again and again
     try:
-        module.__dict__.update(runpy.run_path(path, run_name="__mp_main__"))
+        if os.path.isabs(main):
+            module.__dict__.update(runpy.run_path(main, run_name="__mp_main__"))
+        else:
+            module.__dict__.update(runpy.run_module(main, run_name="__mp_main__", alter_sys=True))
     finally:
         client.script_being_read = ""
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module
@@ -43,11 +47,14 @@ def call(path: str) -> Tuple[bool, Any, str]:
 def leave(path: str, outcome: Tuple[bool, Any, str]) -> None:
     """All of it or nothing: a reader never sees half."""
     try:
-        text = pickle.dumps(outcome)
+        text = pickled(outcome)
+        if not outcome[0]:
+            pickle.loads(text)  # fails for many classes with a constructor of their own
     except Exception as error:  # pylint: disable=broad-except
         what = "result" if outcome[0] else "exception"
         said = outcome[2] or "".join(traceback.format_exception_only(type(error), error))
-        text = pickle.dumps((False, RuntimeError(f"the {what} cannot be pickled: {error}"), said))
+        raised = "" if outcome[0] else "".join(traceback.format_exception_only(type(outcome[1]), outcome[1])).strip() + "; "
+        text = pickle.dumps((False, RuntimeError(f"{raised}the {what} cannot be pickled: {error}"), said))
     temporary = f"{path}{RESULT}.{os.getpid()}"
     with open(temporary, "wb", opener=private) as file:
         file.write(text)
@@ -57,6 +64,8 @@ def leave(path: str, outcome: Tuple[bool, Any, str]) -> None:
 def main() -> int:
     """CARMA reads from the exit code whether the call succeeded, and from the end of the output why not: out of memory is retried with more memory."""
     path = os.path.abspath(sys.argv[1])
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path + RESULT)  # of an earlier attempt
     outcome = call(path)
     leave(path, outcome)
     if not outcome[0]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -96,7 +97,7 @@ def folder(otherwise: str = "checkpoints") -> str:
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[str]:
     """A path to write to, which replaces `path` once it is written completely: a process that is ended in between leaves the
-    old file intact."""
+    old file intact. Files only: a folder that is written there is removed again, and IsADirectoryError raised."""
     temporary = f"{path}.{os.getpid()}.new"
     try:
         yield temporary
@@ -104,6 +105,8 @@ def replacing(path: str) -> Iterator[str]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
+        if os.path.isdir(temporary):
+            shutil.rmtree(temporary, ignore_errors=True)
         with contextlib.suppress(OSError):
             os.remove(temporary)
 

@@ -1,17 +1,25 @@
 #!/usr/bin/env python3
 """The module carma against a real carmad on simulated GPUs: module_test.py BIN_DIR."""
 
+import concurrent.futures
+import http.server
 import importlib.util
+import itertools
 import json
+import math
 import os
+import pickle
+import shlex
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), os.path.join(os.path.dirname(os.path.dirname(HERE)), "tests", "page")]
@@ -49,12 +57,36 @@ def fails(key):
     return {}[key]
 
 
+class OwnError(Exception):
+    """Its pickle cannot be read: the constructor wants two values and the exception has one."""
+
+    def __init__(self, code, why):
+        super().__init__(f"{why} ({code})")
+
+
+def fails_in_its_own_way():
+    """An exception that cannot travel."""
+    raise OwnError(3, "out of paper")
+
+
 def needs_more_room():
     """Runs out of memory once."""
     attempt = int(os.environ["CARMA_ATTEMPT"])
     if attempt == 1:
         raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
     return attempt
+
+
+def needs_more_room_and_is_killed():
+    """Leaves a result the first time only."""
+    needs_more_room()
+    is_killed()
+
+
+def needs_more_room_and_is_met(path):
+    """Ends the first time only."""
+    needs_more_room()
+    is_met(path)
 
 
 def is_killed():
@@ -72,6 +104,33 @@ def waits_for(path):
     with open(path, encoding="utf-8") as pipe:
         pipe.readline()
     return path
+
+
+def is_met(path):
+    """Reports that it runs, and does not end."""
+    with open(path, "w", encoding="utf-8") as pipe:
+        pipe.write("running\n")
+    threading.Event().wait()
+
+
+# As much of the package as a function without globals needs.
+CLOUDPICKLE = """
+import io, marshal, pickle, types
+
+def made(code):
+    return types.FunctionType(marshal.loads(code), globals())
+
+class Pickler(pickle.Pickler):
+    def reducer_override(self, value):
+        if isinstance(value, types.FunctionType) and value.__module__ == "__main__":
+            return made, (marshal.dumps(value.__code__),)
+        return NotImplemented
+
+def dumps(value):
+    text = io.BytesIO()
+    Pickler(text).dump(value)
+    return text.getvalue()
+"""
 
 
 class ModuleTest(unittest.TestCase):
@@ -165,13 +224,31 @@ class ModuleTest(unittest.TestCase):
 
     def test_values_of_the_wrong_kind_are_named(self):
         for command, options, text in (
-                ("true", {"memory": 12.5}, "memory 12.5: expected a size"), ("true", {"mem": [1]}, "expected a size"),
+                ("true", {"memory": 12.5}, "memory 12.5: expected a size"), ("true", {"mem": [1]}, r"mem \[1\]: expected a size"),
                 ("true", {"env": {"A": 1}}, "env: 'A': 1: expected texts"), ("", {}, "the command is empty"),
                 (["python3", "t.py", "--lr", 0.1], {}, r"command\[3\]: 0.1: expected text"),
                 (["cat", b"file"], {}, r"command\[1\]: b'file': expected text"),
-                (" ", {}, "the command is empty"), ([], {}, "the command is empty")):
-            with self.subTest(text), self.assertRaisesRegex(carma.InvalidError, text):
-                carma.submit(command, **options)
+                (" ", {}, "the command is empty"), ([], {}, "the command is empty"), (5, {}, "command 5: expected a line for the shell"),
+                ("true", {"memory": True}, "memory True: expected a size"), ("true", {"time": math.nan}, "time nan: expected a span"),
+                ("true", {"time": True}, "time True: expected a span"), ("true", {"time": []}, r"time \[\]: expected a span"),
+                ("true", {"time": -1}, "time -1: expected a span"), ("true", {"time": "0s"}, "time '0s': expected a span"),
+                ("true", {"cwd": 5}, "cwd 5: expected a path"), ("true", {"output": 5}, "output 5: expected a path"),
+                ("true", {"error": [1]}, r"error \[1\]: expected a path"), ("true", {"env": 5}, "env 5: expected a mapping"),
+                ("true", {"after": 1.5}, "1.5: expected a task"), ("true", {"retries": math.nan}, "retries nan: expected text in UTF-8, a finite"),
+                ("true", {"comment": "\ud800"}, r"comment '\\ud800': expected text in UTF-8"),
+                ("echo \udcff", {}, r"command '.*\\udcff\\n': expected text in UTF-8"),
+                (["echo", "\udcff"], {}, r"command \['echo', '\\udcff'\]: expected text in UTF-8")):
+            with self.subTest(text), self.assertRaisesRegex(carma.InvalidError, f"^{text}.*$"):
+                carma.submit(command, **{"cwd": self.folder, **options})
+
+    def test_no_time_limit_is_asked_for_as_with_the_command(self):
+        for time_limit in (0, "0", "unlimited"):
+            task = carma.submit("true", cwd=self.folder, gpus=0, hold=True, time=time_limit)
+            carma.cancel(task)
+            self.assertIsNone(self.client.show(task).details["time_limit_s"])
+        number = int(self.site.carma("submit", "--parsable", "--hold", "-G", "0", "--time", "0", "true"))
+        carma.cancel(number)
+        self.assertIsNone(self.client.show(number).details["time_limit_s"])
 
     def test_tasks_are_listed_and_cancelled(self):
         held = self.client.submit_all([["true"], ["true"]], hold=True, name="held", cwd=self.folder)
@@ -180,6 +257,20 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(carma.list(name="held"), [])
         self.assertEqual(len(carma.list(name="held", state="cancelled", limit=1)), 1)
         self.assertEqual(carma.list("all", name="held", qos="background"), [])
+
+    def test_all_are_cancelled_before_a_refusal_is_raised(self):
+        first, ended, last = self.client.submit_all([["true"]] * 3, hold=True, cwd=self.folder)
+        carma.cancel(ended)
+        with self.assertRaisesRegex(carma.ConflictError, f"2 of 4 tasks not cancelled: task {ended.id} has already been cancelled; no task 999999"):
+            carma.cancel([first, ended, 999999, last])
+        self.assertEqual({self.client.show(task).state for task in (first, last)}, {"cancelled"})
+        with self.assertRaisesRegex(carma.ConflictError, f"^task {ended.id} has already been cancelled$"):
+            carma.cancel(ended)
+        with self.assertRaises(carma.NotFoundError):
+            carma.cancel([999998, 999999])
+        many = self.client.submit_all([["true"]] * 1001, hold=True, cwd=self.folder, array=True)
+        self.assertEqual([task.id for task in carma.cancel(many)], [task.id for task in many])
+        self.assertEqual(carma.cancel([]), [])
 
     def test_waiting_has_an_end(self):
         task = carma.submit(["true"], hold=True, cwd=self.folder)
@@ -236,6 +327,11 @@ class ModuleTest(unittest.TestCase):
         with open(self.path(f"jobs/{future.task.id}.out"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "twice\n")
 
+    def test_a_call_has_only_the_given_environment(self):
+        with mock.patch.dict(os.environ, {"CARMA_TEST_WORD": "here"}):
+            for options, word in (({}, "here"), ({"env": {}}, None), ({"env": {"CARMA_TEST_WORD": "there"}}, "there")):
+                self.assertEqual(self.executor(gpus=0, **options).submit(os.getenv, "CARMA_TEST_WORD").result(LIMIT_S), word)
+
     def test_a_script_for_submitit_runs(self):
         executor = carma.AutoExecutor(folder=self.path("log"))
         self.addCleanup(executor.shutdown)
@@ -261,6 +357,13 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(list(carma.map(divmod, [7, 8, 9], [2, 3, 5], memory="1G", timeout=LIMIT_S)), [(3, 1), (2, 2), (1, 4)])
         self.assertTrue(os.path.isdir(self.path("carma-jobs")))
 
+    def test_map_submits_before_its_results_are_read(self):
+        results = carma.map(abs, [-1, -2], gpus=0, folder=self.path("jobs"), name="eager")
+        tasks = carma.list("all", name="eager")
+        self.assertEqual(len(tasks), 2)
+        self.assertTrue(all(task.succeeded for task in carma.wait(tasks, timeout=LIMIT_S)))
+        self.assertEqual(list(results), [1, 2])
+
     def test_what_a_call_raises_is_raised(self):
         future = self.executor().submit(fails, "key")
         with self.assertRaises(KeyError) as raised:
@@ -269,6 +372,11 @@ class ModuleTest(unittest.TestCase):
         self.assertIsInstance(cause, carma.TaskFailed)
         self.assertIn("in fails", str(cause))
         self.assertEqual(cause.task.exit_code, 1)
+
+    def test_an_exception_that_cannot_be_pickled_keeps_its_text(self):
+        with self.assertRaisesRegex(RuntimeError, r"OwnError: out of paper \(3\); the exception cannot be pickled: .*'why'$") as raised:
+            self.executor(gpus=0).submit(fails_in_its_own_way).result(LIMIT_S)
+        self.assertIn("in fails_in_its_own_way", str(raised.exception.__cause__))
 
     def test_a_task_that_is_killed_has_no_result(self):
         with self.assertRaisesRegex(carma.TaskFailed, "task [0-9]+ failed: .*signal 9"):
@@ -280,6 +388,27 @@ class ModuleTest(unittest.TestCase):
 
     def test_out_of_memory_is_tried_again(self):
         self.assertEqual(self.executor(retries=2).submit(needs_more_room).result(LIMIT_S), 2)
+
+    def test_the_exception_of_an_earlier_attempt_is_not_raised(self):
+        executor = self.executor(retries=2)
+        with self.assertRaisesRegex(carma.TaskFailed, "signal 9"):
+            executor.submit(needs_more_room_and_is_killed).result(LIMIT_S)
+        path, _ = self.gate()
+        future = executor.submit(needs_more_room_and_is_met, path)
+        with open(path, encoding="utf-8") as pipe:
+            self.assertEqual(pipe.readline(), "running\n")
+        carma.cancel(future.task)
+        with self.assertRaisesRegex(carma.TaskFailed, "was cancelled"):
+            future.result(LIMIT_S)
+
+    def test_a_task_cancelled_between_attempts_has_no_result(self):
+        executor = carma.Executor(self.folder, client=mock.Mock(spec=carma.Client))
+        executor.client.output.return_value = ""
+        future = carma.TaskFuture(executor.client, self.path("call"))
+        with open(future.path + ".result", "wb") as file:
+            pickle.dump((False, RuntimeError("CUDA out of memory"), ""), file)
+        executor._finish(future, carma.Task(1, state="cancelled"))  # pylint: disable=protected-access
+        self.assertIsInstance(future.exception(), carma.TaskFailed)
 
     def gate(self):
         """A pipe by name, and what writes the line to it that waits_for() waits for, whether or not that reads already."""
@@ -303,6 +432,16 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(carma.wait(held.task, timeout=LIMIT_S)[0].state, "cancelled")
         let_go()
         self.assertEqual(running.result(LIMIT_S), go)
+
+    def test_a_call_that_has_just_started_is_not_cancelled(self):
+        path, _ = self.gate()
+        running = self.executor(gpus=0).submit(is_met, path)
+        with open(path, encoding="utf-8") as pipe:
+            self.assertEqual(pipe.readline(), "running\n")
+        self.assertFalse(running.cancel())
+        carma.cancel(running.task)
+        with self.assertRaisesRegex(carma.TaskFailed, "was cancelled"):
+            running.result(LIMIT_S)
 
     def test_a_daemon_that_is_started_anew_is_waited_for(self):
         go, let_go = self.gate()
@@ -330,6 +469,37 @@ class ModuleTest(unittest.TestCase):
                       done.stderr)
         self.assertEqual(len(json.loads(self.site.carma("list", "--all", "--name", "same", "--json"))["tasks"]), 1)
 
+    def python(self, *words, **options):
+        """Runs Python in the test's own folder with the module."""
+        return subprocess.run([sys.executable, *words], cwd=self.folder, timeout=LIMIT_S, capture_output=True, text=True, check=False,
+                              env={**os.environ, "PYTHONPATH": os.path.dirname(HERE)}, **options)
+
+    def test_functions_without_a_file_travel_by_cloudpickle(self):
+        """As in a notebook, where __main__ has no file. The module that is imported is a stand-in."""
+        with open(self.path("cloudpickle.py"), "w", encoding="utf-8") as file:
+            file.write(CLOUDPICKLE)
+        program = ("import carma\ndef by_value(x):\n    return x + 1\nwith carma.Executor(gpus=0) as tasks:\n"
+                   "    print(tasks.submit(divmod, 7, 2).result(), tasks.submit(by_value, 3).result())\n")
+        for done in (self.python("-c", program), self.python("-", input=program)):
+            self.assertEqual((done.returncode, done.stdout), (0, "(3, 1) 4\n"), done.stderr)
+        refused = self.python("-c", "import sys\nsys.modules['cloudpickle'] = None\n" + program)
+        self.assertIn("carma.errors.CarmaError: by_value is defined in a notebook, on a command line or on standard input", refused.stderr)
+        self.assertEqual(len(json.loads(self.site.carma("list", "--all", "--name", "by_value", "--json"))["tasks"]), 2)
+
+    def test_functions_of_a_module_that_is_run_are_found(self):
+        os.mkdir(self.path("package"))
+        submits = "if __name__ == '__main__':\n    with carma.Executor(gpus=0) as tasks:\n        print(tasks.submit(f, Point(3)).result().x)\n"
+        for name, text in (("__init__", ""), ("point", "class Point:\n    def __init__(self, x):\n        self.x = x\n"),
+                           ("run", "import carma\nfrom . import point\n\nclass Point(point.Point):\n    pass\n\n"
+                                   "def f(it):\n    return Point(it.x + 1)\n\n" + submits),
+                           ("__main__", "import carma\nfrom .point import Point\nwith carma.Executor(gpus=0) as tasks:\n"
+                                        "    print(tasks.submit(Point, 5).result().x)\n")):
+            with open(self.path(f"package/{name}.py"), "w", encoding="utf-8") as file:
+                file.write(text)
+        for name, printed in (("package.run", "4\n"), ("package", "5\n")):
+            done = self.python("-m", name)
+            self.assertEqual((done.returncode, done.stdout), (0, printed), done.stderr)
+
     def test_what_cannot_travel_is_refused(self):
         if importlib.util.find_spec("cloudpickle"):
             self.skipTest("with cloudpickle it can")
@@ -353,7 +523,7 @@ class WithoutADaemon(unittest.TestCase):
 
     def test_sizes_and_spans(self):
         self.assertEqual([mib("12G"), mib("800"), mib("1.5T"), mib("1K"), mib(7)], [12288, 800, 1572864, 1, 7])
-        self.assertEqual([seconds("90s"), seconds("1h30m"), seconds(5)], [90, 5400, 5])
+        self.assertEqual([seconds("90s"), seconds("1h30m"), seconds(5), seconds(0.5), seconds("0")], [90, 5400, 5, 1, 0])
         for wrong in ("2 hours", "h", ""):
             with self.assertRaises(carma.InvalidError):
                 seconds(wrong)
@@ -365,6 +535,11 @@ class WithoutADaemon(unittest.TestCase):
                            ("python3 -c '\nprint(1)'", "python3"), ("# nothing", "script"), ("A=1", "script")):
             with self.subTest(line):
                 self.assertEqual(client.description(line)["name"], name)
+
+    def test_only_the_start_of_a_long_line_is_searched_for_its_name(self):
+        with mock.patch("carma.client.shlex.split", side_effect=shlex.split) as split:
+            spec = carma.Client("/nonexistent/socket").description("A=1 echo " + "x" * 10000)
+        self.assertEqual((spec["name"], [len(call.args[0]) for call in split.mock_calls], len(spec["script"])), ("echo", [4096], 10020))
 
     def test_the_socket_is_that_of_the_configuration(self):
         self.assertEqual(_socket_in('[daemon]\n#socket = "/a"\nsocket = "/srv/b" # mine\n[policy]\nsocket = "/c"\n'), "/srv/b")
@@ -413,6 +588,99 @@ class WithoutADaemon(unittest.TestCase):
         with carma.Client(self.listen(answer)) as client:
             self.assertEqual(client.submit(["true"]).id, 42)
         self.assertEqual((len(names), len(set(names))), (3, 1))
+
+    def listen_and_keep(self, answer):
+        """The path of a socket that keeps its connections; answer(connection, method) is the JSON for a request. Connections count from 1."""
+        path = os.path.join(self.folder, "kept")
+        numbers = itertools.count(1)
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """One connection."""
+
+            protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                super().setup()
+                self.number = next(numbers)
+
+            def handle_one_request(self):
+                try:
+                    super().handle_one_request()
+                except OSError:  # the client has gone
+                    self.close_connection = True
+
+            def do_GET(self):  # pylint: disable=invalid-name
+                """Any request."""
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                text = json.dumps(answer(self.number, self.command)).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_POST = do_GET
+
+            def log_message(self, format, *_):  # pylint: disable=redefined-builtin
+                """Nothing."""
+
+        class Server(socketserver.ThreadingUnixStreamServer):
+            """Connections that are still open do not delay its end."""
+
+            daemon_threads = True
+            block_on_close = False
+
+        server = Server(path, Handler)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return path
+
+    def test_a_forked_process_has_its_own_connection(self):
+        with carma.Client(self.listen_and_keep(lambda connection, _: connection)) as client:
+            self.assertEqual(client.get("/"), 1)
+            reader, writer = os.pipe()
+            child = os.fork()
+            if not child:
+                try:
+                    os.write(writer, b"%d" % client.get("/"))
+                finally:
+                    os._exit(0)  # pylint: disable=protected-access
+            os.close(writer)
+            with os.fdopen(reader) as answer:
+                self.assertEqual(answer.read(), "2")
+            os.waitpid(child, 0)
+            self.assertEqual(client.get("/"), 1)
+
+    def test_an_interrupted_call_leaves_nothing_for_the_next(self):
+        with carma.Client(self.listen_and_keep(lambda connection, _: {"id": connection})) as client:
+            self.assertEqual(client.show(1).id, 1)
+            with mock.patch("http.client.HTTPConnection.getresponse", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+                client.wait(1)
+            self.assertEqual(client.change(1, "hold").id, 2)
+
+    def test_a_future_that_is_cancelled_as_it_starts_holds_up_no_other(self):
+        looks = itertools.count()
+
+        def view(number):
+            return {"id": number, "state": "running" if next(looks) < 6 else "failed"}
+
+        def cancelled_meanwhile(future):
+            if future.task.id == 1:
+                concurrent.futures.Future.cancel(future)
+            return notice(future)
+
+        client = mock.Mock(spec=carma.Client)
+        client.submit_all.return_value = [carma.Task(1), carma.Task(2)]
+        client.get.side_effect = lambda target, **_: view(int(target.split("/")[-1].split("?")[0]))
+        client.show.side_effect = lambda number: carma.Task.of(view(number))
+        client.list.return_value = []
+        client.output.return_value = ""
+        notice = concurrent.futures.Future.set_running_or_notify_cancel
+        with mock.patch.object(carma.TaskFuture, "set_running_or_notify_cancel", cancelled_meanwhile):
+            first, second = carma.Executor(self.folder, client=client).map_array(abs, [1, 2])
+            with self.assertRaisesRegex(carma.TaskFailed, "task 2 failed"):
+                second.result(LIMIT_S)
+        self.assertTrue(first.cancelled())
 
     def test_nothing_is_sent_to_a_stranger(self):
         if os.geteuid() != 0:

@@ -151,6 +151,13 @@ class LoopTest(unittest.TestCase):
             self.assertEqual(file.read(), "old")
         self.assertEqual(os.listdir(self.folder), ["state"])
 
+    def test_a_folder_is_not_replaced_and_not_left(self):
+        path = os.path.join(self.folder, "state")
+        with self.assertRaises(IsADirectoryError):
+            with carma_task.replacing(path) as temporary:
+                os.makedirs(os.path.join(temporary, "shard"))
+        self.assertEqual(os.listdir(self.folder), [])
+
     def test_outside_of_a_task_nobody_asks(self):
         program = textwrap.dedent("""
             import carma_task

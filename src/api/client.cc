@@ -39,7 +39,7 @@ std::unexpected<base::Error> BrokenAnswer(std::string_view what) {
   return Fail(ErrorCode::kIo, "answer of carmad: {}", what);
 }
 
-// False: the deadline has passed.
+// Waits until the socket is ready; false: the deadline has passed.
 bool WaitFor(int fd, short events, Deadline deadline) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -111,7 +111,7 @@ struct Client::Impl {
                         system ? "systemctl start carmad" : "carmad --background")};
   }
 
-  // An idle connection is readable only if the daemon has closed it meanwhile.
+  // An idle connection is readable only if the daemon has closed it.
   bool Usable() const {
     if (!fd) return false;
     pollfd poll{.fd = fd.get(), .events = POLLIN};
@@ -232,8 +232,8 @@ Result<std::string> Client::Call(const std::string& method, const std::string& t
     CARMA_TRY(impl_->Write(request, deadline, timeout_s));
     return impl_->ReadAnswer(deadline, timeout_s);
   }();
-  // A partial answer may be left in the socket. carmad's own error answers leave it clean, but a
-  // new connection is cheap then too.
+  // Part of an answer may be left in the socket. After an error answer from carmad none is, but a
+  // new connection is cheap.
   if (!answer) impl_->fd.reset();
   return answer;
 }

@@ -10,7 +10,7 @@
 
 namespace carma::api {
 
-// The names are those of cluster managers.
+// The names are those that cluster managers use.
 enum class GpuStanding {
   kIdle,      // nothing on it
   kShared,    // open to more tasks

@@ -71,9 +71,9 @@ class Responder {
 };
 using Handler = std::function<void(Request, Responder)>;
 
-// Runs on the given loop's thread; stops and removes its socket when destroyed. Only requests to a
-// Host of this machine are handled, and those of browsers only from our own page: a page of another
-// site must not use the rights of its reader.
+// Runs on the given loop's thread; stops and removes its socket when destroyed. It handles only
+// requests whose Host is this machine, and from browsers only those of its own page: a page of
+// another site must not use the rights of its reader.
 class Server {
  public:
   // Errors: kConflict (another process listens there), kDenied (the path belongs to another user),
@@ -83,7 +83,7 @@ class Server {
                                                     const std::string& path, unsigned mode,
                                                     Handler handler,
                                                     std::optional<std::uint32_t> group = {});
-  // Loopback only; peers are absent.
+  // Listens on the loopback addresses only; requests have no peer.
   static Result<std::unique_ptr<Server>> ListenTcp(boost::asio::io_context& loop,
                                                    std::uint16_t port, Handler handler);
   virtual ~Server() = default;

@@ -41,8 +41,8 @@ base::UniqueFd ConnectUnix(const std::string& path) {
   return fd;
 }
 
-// Whether this process may open both ends of this many connections. An ordinary user often starts
-// with 1,024 open files, and a server that can open no more waits instead of refusing.
+// Whether this process may open both ends of this many connections. An ordinary user is often
+// limited to 1,024 open files, and a server that can open no more waits instead of refusing.
 bool MayOpen(std::size_t connections) {
   return base::RaiseOpenFiles() >= 2 * connections + 64;
 }
@@ -198,7 +198,7 @@ TEST(Responder, TheFirstAnswerOfAllCopiesCounts) {
   EXPECT_NE(sent[0].body.find("it has ended"), std::string::npos);
 }
 
-TEST(Responder, TheLastCopyThatGoesWithoutAnAnswerSaysSo) {
+TEST(Responder, TheLastCopyWithoutAnAnswerSendsAnError) {
   std::vector<Response> sent;
   auto copy =
       std::make_unique<Responder>([&](Response response) { sent.push_back(std::move(response)); });
@@ -367,7 +367,7 @@ TEST_F(ServerFixture, OneUserCannotTakeAllConnections) {
 }
 
 TEST_F(ServerFixture, OneUserCannotFillMemoryWithBodiesThatNeverEnd) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root to play a user";
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as a user";
   Listen();
   ASSERT_EQ(ExitCodeOfUser([this] {
               const base::UniqueFd one = ConnectUnix(path_), other = ConnectUnix(path_);
@@ -490,10 +490,10 @@ TEST_F(ServerFixture, ASocketOfAForeignOwnerIsLeftAlone) {
 }
 
 TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root to play two users";
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as two users";
   Listen();
-  // The listener's identity is that of listen(): root here, so a plain user may talk to it, and
-  // the other way round root may not talk to a plain user's.
+  // The kernel reports the user who called listen(): root here, so a plain user may talk to it. In
+  // turn, root may not talk to a plain user's daemon.
   ASSERT_EQ(ExitCodeOfUser(
                 [this] { return Client(path_).Get("/who").value_or("") == "12345 -" ? 0 : 1; }),
             0);
@@ -552,7 +552,7 @@ TEST_F(ServerFixture, LoopbackTcpHasNoPeerAndRefusesForeignHostNames) {
   EXPECT_TRUE(ask("localhost\r\nHost: evil.example").starts_with("HTTP/1.1 400"));
 }
 
-// "localhost" may mean either family, and any user may take the one that is left free.
+// "localhost" may mean either family, and any user could take the one that is left free.
 TEST_F(ServerFixture, LoopbackTcpIsBothFamiliesOrNone) {
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
@@ -580,7 +580,7 @@ TEST_F(ServerFixture, LoopbackTcpIsBothFamiliesOrNone) {
   ASSERT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   EXPECT_TRUE(Exchange(fd, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                   .ends_with("ours"));
-  EXPECT_EQ(LoopbackOwner(fd.get()), ::getuid()) << "of the server's end";
+  EXPECT_EQ(LoopbackOwner(fd.get()), ::getuid()) << "asked at the server's end";
 }
 
 TEST_F(ServerFixture, AnswersABrowserOnlyForItsOwnPage) {
@@ -601,7 +601,7 @@ TEST_F(ServerFixture, AnswersABrowserOnlyForItsOwnPage) {
        false},
       {"a form of another port", "POST", "Host: localhost\r\nSec-Fetch-Site: same-site\r\n", false},
       {"a link on another site", "GET", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", true},
-      {"a name that was bent to here", "GET", "Host: evil.example\r\n", false},
+      {"a foreign name that leads here", "GET", "Host: evil.example\r\n", false},
   };
   for (const auto& each : kCases) {
     const std::string answer =
@@ -612,7 +612,7 @@ TEST_F(ServerFixture, AnswersABrowserOnlyForItsOwnPage) {
   }
 }
 
-TEST_F(ServerFixture, TellsWhatAClientTakesAndHas) {
+TEST_F(ServerFixture, PassesOnAcceptEncodingAndIfNoneMatch) {
   Listen();
   const auto ask = [&](const std::string& fields) {
     return Exchange(ConnectUnix(path_),
@@ -630,7 +630,7 @@ TEST_F(ServerFixture, TellsWhatAClientTakesAndHas) {
   EXPECT_TRUE(same.ends_with("\r\n\r\n")) << same;
 }
 
-TEST(Client, SaysWhatToDoWhenNobodyListens) {
+TEST(Client, ReportsWhatToDoIfNoServerListens) {
   const auto absent = Client("/run/carma/no-such.sock").Get("/");
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().code, ErrorCode::kUnavailable);
@@ -640,6 +640,16 @@ TEST(Client, SaysWhatToDoWhenNobodyListens) {
   const auto too_long = Client(std::string(200, 'x')).Get("/");
   ASSERT_FALSE(too_long);
   EXPECT_EQ(too_long.error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(ServerFixture, KeepsConnectionsForTheOwner) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to play a user";
+  if (!MayOpen(kMaxConnections)) GTEST_SKIP() << "needs the right to open 2,112 files";
+  Listen();
+  std::vector<base::UniqueFd> connections;
+  for (std::size_t i = 0; i < kMaxConnections - 60; ++i) connections.push_back(ConnectUnix(path_));
+  EXPECT_TRUE(Client(path_).Get("/who"));
+  EXPECT_EQ(ExitCodeOfUser([this] { return Client(path_).Get("/who") ? 1 : 0; }), 0);
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ base::UniqueFd NewSocket(int family) {
   return base::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// A process that a killed daemon was just starting has its socket until it becomes another program.
+// A process that a killed daemon was just starting keeps the daemon's socket open until it executes
+// another program.
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kBetweenLooks{25};
 

@@ -20,7 +20,7 @@ struct Listening {
   int family = AF_UNIX;
 };
 
-// Where a Unix socket is.
+// Path and permissions of a Unix socket.
 struct UnixPlace {
   std::string path;
   unsigned mode = 0600;
@@ -28,8 +28,8 @@ struct UnixPlace {
   struct stat bound = {};              // the file that was made last
 };
 
-// Listens at the place, and sets its `bound`; a dead socket of our own is removed first. Errors: as
-// Server::ListenUnix.
+// Listens on the socket and sets `place.bound`; a dead socket of our own is removed first. Errors:
+// as Server::ListenUnix.
 Result<Listening> ListenOnPath(UnixPlace& place);
 // Listens on the loopback address of one family. port: 0 for any; set to the actual one.
 Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);

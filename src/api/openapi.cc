@@ -94,7 +94,7 @@ class Describer;
 template <class T>
 Describer Described(base::Absent absent);
 
-// Describes fields, one property each.
+// Describes the fields of a type, each as one property.
 class Describer {
  public:
   // absent: how the object is written. kNull: an answer, which has every field; kLeftOut: a

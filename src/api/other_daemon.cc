@@ -1,4 +1,4 @@
-// Asks a carmad that may be there who it is.
+// Asks a carmad that may be running to identify itself.
 #include "api/other_daemon.h"
 
 #include <unistd.h>

@@ -110,7 +110,7 @@ struct OverviewView {
   }
 };
 
-// What one user has in the queue and on the GPUs.
+// One user's tasks in the queue and on the GPUs.
 struct UserView {
   std::uint32_t uid = 0;
   std::string user;

@@ -33,14 +33,17 @@ namespace http = boost::beast::http;
 using Protocol = asio::generic::stream_protocol;  // Unix and TCP sockets in one instantiation
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 
-// Time limits for a whole header, a whole body, and taking the answer, also for clients that keep
-// sending slowly.
+// Time limits for receiving a whole header or body and for sending the answer, however slowly a
+// client keeps sending.
 constexpr std::chrono::seconds kHeaderTimeout{60};
 constexpr std::chrono::seconds kBodyTimeout{60};
 constexpr std::chrono::seconds kWriteTimeout{60};
-// So that one user cannot take all connections.
+// Limited so that one user cannot take all connections.
 constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
-// Limits on memory: announced bodies without an answer yet. Small ones are not counted.
+// For root and the daemon's user, whom others must not shut out.
+constexpr std::size_t kReservedConnections = 64;
+// Limits on memory: announced bodies without an answer yet, and answers that are not yet taken.
+// Small ones are not counted.
 constexpr std::size_t kSmallBodyBytes = 256 << 10;
 constexpr std::size_t kMaxBodyBytesPerUser = kMaxBodyBytes;
 constexpr std::size_t kMaxBodyBytesInAll = 8 * kMaxBodyBytes;
@@ -138,7 +141,7 @@ Response ParseFailure(const beast::error_code& error) {
 // One connection: reads a request, hands it to the handler, writes the answer, and repeats.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // counted_as: the user in Hub::per_user.
+  // counted_as: the user whose connections it counts for (Hub::per_user).
   Session(Protocol::socket socket, Hub* hub, std::optional<Peer> peer,
           std::optional<std::uint32_t> counted_as)
       : stream_(std::move(socket)), hub_(hub), peer_(peer), counted_as_(counted_as) {}
@@ -172,11 +175,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnHeader(const beast::error_code& error) {
     if (!hub_) return;
     if (error) return OnReadError(error);
-    if (!ReserveBody()) {
-      return Refuse(ErrorResponse(
-          {ErrorCode::kUnavailable,
-           "too many large requests at once; try again when your other requests are answered"}));
-    }
+    if (!Reserve(AnnouncedBytes())) return Refuse(TooMuchAtOnce());
     stream_.expires_after(kBodyTimeout);
     if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
       static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -190,28 +189,36 @@ class Session : public std::enable_shared_from_this<Session> {
     ReadBody();
   }
 
-  // The announced size counts at once, so that a user cannot fill memory with unfinished bodies.
-  bool ReserveBody() {
+  // Counts at once, so that a user cannot fill memory with unfinished bodies.
+  std::size_t AnnouncedBytes() const {
     const auto length = parser_->content_length();
-    std::size_t bytes = parser_->chunked() ? kMaxBodyBytes : 0;
-    if (length) bytes = static_cast<std::size_t>(std::min<std::uint64_t>(*length, kMaxBodyBytes));
+    if (length) return static_cast<std::size_t>(std::min<std::uint64_t>(*length, kMaxBodyBytes));
+    return parser_->chunked() ? kMaxBodyBytes : 0;
+  }
+
+  bool Reserve(std::size_t bytes) {
     if (bytes <= kSmallBodyBytes) return true;
-    const std::uint32_t uid = peer_ ? peer_->uid : 0;
-    const auto own = hub_->body_bytes_per_user.find(uid);
-    const bool full =
-        own != hub_->body_bytes_per_user.end() && own->second + bytes > kMaxBodyBytesPerUser;
-    if (hub_->body_bytes + bytes > kMaxBodyBytesInAll || (uid != 0 && full)) return false;
+    std::size_t& own = hub_->body_bytes_per_user[counted_as_.value_or(0)];
+    const bool full = counted_as_.value_or(0) != 0 && own + bytes > kMaxBodyBytesPerUser;
+    if (full || hub_->body_bytes + bytes > kMaxBodyBytesInAll) return false;
     body_bytes_ = bytes;
     hub_->body_bytes += bytes;
-    if (peer_) hub_->body_bytes_per_user[uid] += bytes;
+    own += bytes;
     return true;
   }
 
-  void ReleaseBody(Hub& hub) {
+  void Release(Hub& hub) {
+    const auto own = hub.body_bytes_per_user.find(counted_as_.value_or(0));
     hub.body_bytes -= body_bytes_;
-    if (peer_ && body_bytes_ > 0 && (hub.body_bytes_per_user[peer_->uid] -= body_bytes_) == 0)
-      hub.body_bytes_per_user.erase(peer_->uid);
+    if (own != hub.body_bytes_per_user.end() && (own->second -= body_bytes_) == 0)
+      hub.body_bytes_per_user.erase(own);
     body_bytes_ = 0;
+  }
+
+  static Response TooMuchAtOnce() {
+    return ErrorResponse(
+        {ErrorCode::kUnavailable,
+         "too many large requests or answers at once; try again when your other ones are done"});
   }
 
   void ReadBody() {
@@ -281,6 +288,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void Answer(Response response) {
     if (!hub_ || writing_) return;
     writing_ = true;
+    Release(*hub_);
+    // As bodies: a client may take its answer slowly.
+    if (!Reserve(response.body.size())) response = TooMuchAtOnce();
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer
     response_ = {};
@@ -308,7 +318,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_) return;
     writing_ = false;
     response_ = {};  // a large answer is not kept while the connection idles
-    ReleaseBody(*hub_);
+    Release(*hub_);
     if (error || !keep_alive_) return Leave();
     ReadRequest();
   }
@@ -323,7 +333,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_) return;
     Hub* hub = std::exchange(hub_, nullptr);
     Close();
-    ReleaseBody(*hub);
+    Release(*hub);
     if (counted_as_ && --hub->per_user[*counted_as_] == 0) hub->per_user.erase(*counted_as_);
     hub->sessions.erase(this);  // the caller's shared_ptr keeps this alive until it returns
   }
@@ -356,7 +366,7 @@ class BeastServer : public Server {
     for (const std::unique_ptr<Door>& door : doors_) door->acceptor.close(ignored);
     for (auto& [raw, session] : hub_.sessions) session->Abandon();
     struct stat now {};
-    // Another daemon may have replaced the socket meanwhile.
+    // Another daemon may have replaced the socket.
     if (!place_.path.empty() && ::lstat(place_.path.c_str(), &now) == 0 &&
         now.st_ino == place_.bound.st_ino && now.st_dev == place_.bound.st_dev) {
       ::unlink(place_.path.c_str());
@@ -408,13 +418,15 @@ class BeastServer : public Server {
   void Admit(Protocol::socket socket) {
     const std::optional<Peer> peer = hub_.tcp ? std::nullopt : PeerOf(socket.native_handle());
     if (!hub_.tcp && !peer) return;  // no identity, no service
-    // Twice the limit, so that the refusals themselves do not pile up.
+    // Beyond twice the limit, connections are closed without an answer, so that refusals do not
+    // pile up.
     if (hub_.sessions.size() >= 2 * kMaxConnections) return;
     const std::optional<std::uint32_t> user =
         peer ? std::optional(peer->uid) : LoopbackOwner(socket.native_handle());
     const auto known = user ? hub_.per_user.find(*user) : hub_.per_user.end();
+    const bool owner = user && (*user == 0 || *user == ::geteuid());
     const bool crowded =
-        hub_.sessions.size() >= kMaxConnections ||
+        hub_.sessions.size() >= kMaxConnections - (owner ? 0 : kReservedConnections) ||
         (known != hub_.per_user.end() && *user != 0 && known->second >= kMaxConnectionsPerUser);
     auto session = std::make_shared<Session>(std::move(socket), &hub_, peer, user);
     hub_.sessions.emplace(session.get(), session);

@@ -29,7 +29,7 @@ struct EventView {
   }
 };
 
-// Cores and memory of the server beside its GPUs.
+// Cores and memory of the server, besides its GPUs.
 struct HostView {
   std::int64_t cpus = 0;
   std::int64_t free_cpus = 0;
@@ -86,7 +86,7 @@ struct StatusView {
           "together), mps (each process), nobody; empty: not yet known.",
           {.words = ",kernel,mps,nobody"});
     field("no_memory_limits", status.no_memory_limits,
-          "Why the kernel does not; empty: it does, or is being asked.");
+          "Why the kernel does not enforce it; empty: it does, or is being asked.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
     field("host", status.host, "Cores and memory of the server, besides its GPUs.");
     field("starting", status.starting,

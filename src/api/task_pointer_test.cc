@@ -5,7 +5,7 @@
 namespace carma::api {
 namespace {
 
-TEST(TaskPointer, ComesBackFromAMessage) {
+TEST(TaskPointer, IsFoundInAMessage) {
   for (const std::size_t index : {0U, 7U, 99'999U}) {
     EXPECT_EQ(TaskNamedBy(TaskPointer(index) + "/gpus: expected 1 to 64"), index);
     EXPECT_EQ(TaskNamedBy(TaskPointer(index) + ": expected an object"), index);

@@ -125,7 +125,7 @@ struct TaskView {
     field("reason", task.reason,
           "Why it waits or how it ended, a word such as GpuMemory; empty: none.");
     field("reason_text", task.reason_text, "The reason as one sentence with numbers.");
-    field("gpus", task.gpus, "GPUs wanted; 0: cores and memory of the server only.", {.low = 0});
+    field("gpus", task.gpus, "GPUs requested; 0: cores and memory of the server only.", {.low = 0});
     field("gpu_type", task.gpu_type, "Only GPUs with this in their model name; empty: any.");
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
           "Only GPUs with at least this much memory in total.");
@@ -138,7 +138,7 @@ struct TaskView {
     field("claim_mib", task.claim_mib,
           "Promised: GPU memory booked per GPU; 0 without an estimate.");
     field("others_claim_mib", task.others_claim_mib,
-          "The same on its GPUs but the first; null: as much.");
+          "The same on every GPU but the first; null: as much.");
     field("predicted_mib", task.predicted_mib,
           "Predicted: most likely peak per GPU; null: no estimate.");
     field("bound_mib", task.bound_mib,
@@ -215,7 +215,7 @@ struct TaskView {
           "Why it does not share as configured, or that its MPS server is shared by all users.");
     field("sm_share", task.sm_share, "At most this share of the SMs, as its submitter asked.");
     field("max_slowdown", task.max_slowdown,
-          "Its longest run time as a multiple of that alone, as its submitter asked.");
+          "Its longest run time, as a multiple of that alone, that its submitter accepts.");
     field("serve", task.serve,
           "It is latency-sensitive: under MPS its kernels go before those of its user's other "
           "tasks.");
@@ -232,19 +232,19 @@ struct TaskView {
     field("checkpoint_signal", task.checkpoint_signal,
           "Signal that asks it to save before it has to make room, chosen by its submitter; empty: "
           "the server's.");
-    field("no_slots", task.no_slots, "Not ended at the end of its time slot.");
+    field("no_slots", task.no_slots, "Not ended at the end of its time slice.");
     field("checkpoints", task.checkpoints,
           "How often it saved on request and ended, to continue later.", {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,
           "It was asked to checkpoint and will be ended at this time; null: it may stay.");
     field("turn_ends_ms", task.turn_ends_ms,
-          "While it runs: when its time slot ends, if another task waits for its place; null: it "
-          "has no time slot.");
+          "While it runs: when its time slice ends, if another task waits for its place; null: it "
+          "has no time slice.");
     field("begin_ms", task.begin_ms, "Not started before this time.");
     field("dependencies", task.dependencies, "What it waits for: afterok:12, afterany:13 …");
     field("parameters", task.parameters, "Its values in a sweep.");
     field("notify", task.notify,
-          "Notifications: targets and events. Of a URL, only the server is shown.");
+          "Notifications: targets and events. For a URL, only the server is shown.");
     field("notices", task.notices, "Its notices and their results; empty in lists.");
     field("progress", task.progress,
           "Its progress, read from its output; null: the output shows none, or it does not run.");

@@ -15,7 +15,7 @@ std::string TroubleOfDriver(std::string_view why);
 std::string TroubleOfStore(std::string_view why);
 // The configuration was read again and refused.
 std::string TroubleOfConfiguration(std::string_view why);
-// A group of daemon.allow_groups does not exist. why: which.
+// A group of daemon.allow_groups does not exist. why: names the group.
 std::string UnknownGroup(std::string_view why);
 // Predictions are off. why: what drifts.
 std::string TroubleOfEstimates(std::string_view why);

@@ -5,7 +5,7 @@
 namespace carma::api {
 namespace {
 
-TEST(Troubles, SayFirstWhoseTheyAre) {
+TEST(Troubles, BeginWithTheirSource) {
   EXPECT_EQ(TroubleOfDriver("it hangs"), "driver: it hangs");
   EXPECT_EQ(TroubleOfStore("disk full"), "store: disk full");
   EXPECT_EQ(TroubleOfConfiguration("f:1: no such key"),

@@ -39,7 +39,7 @@ struct UsageView {
           "predicted activity, whichever is larger.");
     field("waiting_s", view.waiting_s, "Waiting time before these starts.");
     field("energy_j", view.energy_j,
-          "Energy of the GPUs meanwhile, divided evenly among the tasks on each; null: not known.");
+          "GPU energy in that time, divided evenly among the tasks on each; null: not known.");
     field("ooms", view.ooms, "Starts that ended for lack of GPU memory.");
     field("promised_mib_s", view.promised_mib_s,
           "GPU memory that was kept for them, multiplied by time.");

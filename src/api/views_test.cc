@@ -167,7 +167,7 @@ GpuView FullGpu() {
                      .idle_since_ms = 4}},
           .foreign = {{.pid = 9, .user = "bob", .command = "python x.py", .used_mib = 600}},
           .unattributed_mib = 80,
-          .alerts = {"3000 MiB are in use by nobody"},
+          .alerts = {"3000 MiB belong to no process"},
           .drained_by_rule = true,
           .leave_by_ms = 5,
           .sm_active_p95 = 0.9,
@@ -392,7 +392,7 @@ TEST(OpenApi, EveryReferenceLeadsSomewhere) {
   EXPECT_GT(references, 20);
 }
 
-// own: fields beside the selected ones.
+// own: number of fields in addition to the selected ones.
 template <class T>
 void ExpectFields(const Json& json, std::size_t own) {
   const std::vector<std::string_view> selected = base::Split(T::kFields, ',');

@@ -116,7 +116,7 @@ bool EndsWithParent(pid_t parent) {
   return ::prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && ::getppid() == parent;
 }
 
-// From now on standard error goes there: our log, and messages of libraries.
+// Sends standard error to this file: our log, and messages of libraries.
 Result<Unit> UseLog(const std::string& path) {
   const carma::base::UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
@@ -249,8 +249,8 @@ int Run(int argc, char** argv) {
 // tasks go on, and the service manager starts the next daemon.
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
-  // malloc_trim does not return the end of the arenas that threads get: ten megabytes, after a
-  // batch of many tasks.
+  // malloc_trim does not return the free end of the arenas of threads: ten megabytes after a batch
+  // of many tasks.
   ::mallopt(M_ARENA_MAX, 1);
   try {
     return Run(argc, argv);

@@ -43,7 +43,7 @@ struct Arguments {
   std::string recovery;
 };
 
-// With --keep; absent: none is there.
+// The exit code with --keep; absent: there is no server to keep.
 std::optional<int> Keep(const Arguments& arguments) {
   const Result<std::string> wanted = carma::simgpu::NormalShape(arguments.shape);
   if (!wanted) return Complain(wanted.error());

@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   app.add_flag("-d", background, "start the daemon in the background");
   app.add_flag("-f", foreground, "start the daemon in the foreground");
   std::string protocol;
-  app.add_option("-p,--protocol", protocol, "2 or 3; the daemon's environment comes first")
+  app.add_option("-p,--protocol", protocol, "2 or 3; the daemon's environment has precedence")
       ->check(CLI::IsMember({"2", "3"}));
   bool quit = false;
   app.add_flag("-q,--quit", quit, "end the daemon (protocol 3)");

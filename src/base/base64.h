@@ -8,7 +8,7 @@
 namespace carma::base {
 
 std::string EncodeBase64(std::string_view bytes);
-// Empty: not such a text.
+// Empty: not a text of this form.
 std::optional<std::string> DecodeBase64(std::string_view text);
 
 }  // namespace carma::base

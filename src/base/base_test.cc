@@ -52,7 +52,7 @@ TEST(Text, InvalidUtf8IsSeenAndMadePrintable) {
   EXPECT_EQ(Printable("a\nb\xff", 100), "a?b?");
 }
 
-TEST(Text, WhatActsOnATerminalOrAReaderIsSeenAsSuch) {
+TEST(Text, RecognisesInvisibleCharactersWithAnEffect) {
   const struct {
     const char* what;
     const char* text;

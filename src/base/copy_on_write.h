@@ -17,7 +17,7 @@ class CopyOnWrite {
  public:
   CopyOnWrite() = default;
   CopyOnWrite(T value) : kept_(value == kEmpty ? nullptr : new Kept{.value = std::move(value)}) {}
-  // Converts: a text from a literal, an optional from its value.
+  // Implicit, so that a literal converts to a text, or a value to an optional.
   template <class U>
   requires(!std::derived_from<U, CopyOnWrite> && !std::same_as<U, T> &&
            std::convertible_to<const U&, T>) CopyOnWrite(const U& value)

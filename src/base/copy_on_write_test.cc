@@ -35,7 +35,7 @@ TEST(CopyOnWrite, CopiesShareUntilOneIsEdited) {
   EXPECT_EQ(second->size, 1);
   const Thing* own = &*second;
   second.Edit().size = 2;
-  EXPECT_EQ(&*second, own) << "who has his own changes it in place";
+  EXPECT_EQ(&*second, own) << "an unshared value is changed in place";
 }
 
 TEST(CopyOnWrite, AnEmptyOneIsEditedFromTheDefault) {
@@ -45,7 +45,7 @@ TEST(CopyOnWrite, AnEmptyOneIsEditedFromTheDefault) {
   EXPECT_EQ(*CopyOnWrite<Thing>(), Thing{});
 }
 
-TEST(CopyOnWrite, WhatIsLikeTheDefaultIsNotKept) {
+TEST(CopyOnWrite, AValueLikeTheDefaultIsNotStored) {
   const CopyOnWrite<Thing> none;
   CopyOnWrite<Thing> thing = Thing{};
   EXPECT_EQ(&*thing, &*none);
@@ -69,7 +69,7 @@ TEST(CopyOnWrite, EqualOnesBecomeOne) {
   EXPECT_EQ(other->name, "other");
 }
 
-TEST(CopyOnWrite, WhatWasMovedFromIsEmpty) {
+TEST(CopyOnWrite, IsEmptyAfterAMove) {
   CopyOnWrite<Thing> from = Thing{.name = "there"};
   const CopyOnWrite<Thing> to = std::move(from);
   EXPECT_EQ(to->name, "there");
@@ -116,7 +116,7 @@ TEST(SharedOptional, ReadsAsAnOptional) {
   thing.reset();
   EXPECT_FALSE(thing);
   EXPECT_TRUE(same);
-  EXPECT_TRUE(SharedOptional<Thing>(Thing{})) << "one that is there, although it is like Thing{}";
+  EXPECT_TRUE(SharedOptional<Thing>(Thing{})) << "a value is present, although it equals Thing{}";
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ TEST(CpuList, ReadsWhatItWrites) {
   EXPECT_EQ(ParseCpuList(" \n"), (std::vector<int>{}));
 }
 
-TEST(CpuList, RefusesWhatIsNone) {
+TEST(CpuList, RefusesOtherTexts) {
   for (const char* text : {"a", "1-", "-1", "3-1", "0,,1", "0-70000", "1;2"})
     EXPECT_EQ(ParseCpuList(text), std::nullopt) << text;
 }

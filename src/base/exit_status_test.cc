@@ -30,7 +30,7 @@ struct Child {
     pidfd = OpenPidfd(pid);
     id = ReadProcessStat(pid).value_or(ProcessStat{}).id;
   }
-  // Returns when it has ended; its parent has not asked yet.
+  // Returns when it has ended; its parent has not reaped it yet.
   void End() {
     go.reset();
     pollfd ends{pidfd.get(), POLLIN, 0};
@@ -47,14 +47,14 @@ struct Child {
   ProcessId id;
 };
 
-TEST(ExitStatus, OfAProcessWhoseParentHasNotAsked) {
+TEST(ExitStatus, OfAProcessThatIsNotReaped) {
   Child child([] { ::_exit(7); });
   EXPECT_EQ(ExitStatusOf(child.id, child.pidfd), std::nullopt) << "it runs";
   child.End();
   EXPECT_EQ(ExitStatusOf(child.id, child.pidfd), 7 << 8);
   EXPECT_EQ(ExitStatusOf(child.id, UniqueFd()), 7 << 8);
   EXPECT_EQ(ExitStatusOf({child.id.pid, child.id.start_ticks + 1}, UniqueFd()), std::nullopt)
-      << "another one had that number";
+      << "another process had that number";
   child.Reap();
 }
 
@@ -71,7 +71,7 @@ TEST(ExitStatus, AfterItsParentHasAskedOnlyTheKernelKnows) {
   const int status = child.Reap();
   EXPECT_EQ(ExitStatusOf(child.id, UniqueFd()), std::nullopt);
   const std::optional<int> told = ExitStatusOf(child.id, child.pidfd);
-  if (!told) GTEST_SKIP() << "this kernel does not tell";
+  if (!told) GTEST_SKIP() << "this kernel does not report it";
   EXPECT_EQ(*told, status);
 }
 

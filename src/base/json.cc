@@ -11,8 +11,7 @@
 namespace carma::base {
 namespace {
 
-// Builds the value while watching depth and duplicate keys, which the library's own parser lets
-// pass.
+// Builds the value while watching depth and duplicate keys, which the library's own parser accepts.
 class BoundedSax {
  public:
   explicit BoundedSax(Json& target) : target_(target) {}

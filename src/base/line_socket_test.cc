@@ -38,7 +38,7 @@ TEST(LineSocket, ADeadlineThatHasPassedEndsTheWait) {
   EXPECT_EQ(pair.here.Receive(-5ms).value_or(""), "late");
 }
 
-TEST(LineSocket, TellsATooLongLineFromAPeerThatIsGone) {
+TEST(LineSocket, DistinguishesATooLongLineFromAGonePeer) {
   Pair pair;
   ASSERT_TRUE(pair.there.Send("a line that is too long"));
   EXPECT_EQ(pair.here.Receive(10s).value_or(""), "a line that is too long") << "it came whole";

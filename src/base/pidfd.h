@@ -1,5 +1,5 @@
-// Processes as descriptors. glibc 2.36 declares its own wrappers without C linkage, so that C++
-// cannot link them.
+// Processes as descriptors. glibc 2.36 declares its own wrappers without C linkage, so C++ cannot
+// link them.
 #pragma once
 
 #include <sys/syscall.h>

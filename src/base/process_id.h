@@ -23,7 +23,8 @@ struct ProcessStat {
   char state = '?';
   int threads = 0;
   std::string command;
-  // Ended: not yet reaped, or being reaped. While other threads run, only the first has ended.
+  // True if it has ended but is not reaped yet. While other threads run, only the first thread has
+  // ended.
   bool dead() const { return (state == 'Z' || state == 'X') && threads <= 1; }
 };
 

@@ -76,7 +76,7 @@ std::unexpected<Error> Wrap(const Error& error, std::string_view doing);
 
 namespace carma {
 
-// The words of every call that can fail are known in all rooms.
+// Every call that can fail needs these names, so all of CARMA can use them unqualified.
 using base::Conflict;
 using base::Denied;
 using base::ErrorCode;

@@ -43,7 +43,7 @@ struct Spawned {
   UniqueFd process;  // pidfd; empty if not available
 };
 
-// What exec takes: valid while the words are.
+// The array that exec expects; valid as long as the words are.
 std::vector<char*> Argv(const std::vector<std::string>& words);
 
 // Runs words[0], searched in $PATH unless it contains a slash, with default actions for all

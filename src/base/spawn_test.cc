@@ -45,7 +45,7 @@ TEST(Spawn, TheEnvironmentAndTheFolderAreThoseThatWereGiven) {
       "/proc\nx\n");
 }
 
-TEST(Spawn, AFileInMemoryIsReadFromItsBeginningAndKeepsWhatIsSaid) {
+TEST(Spawn, AFileInMemoryIsReadFromItsBeginningAndKeepsOutput) {
   const Result<UniqueFd> input = MemoryFile("words\n");
   const Result<UniqueFd> output = MemoryFile("");
   ASSERT_TRUE(input && output);

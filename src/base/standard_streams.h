@@ -8,8 +8,8 @@
 
 namespace carma::base {
 
-// Opens /dev/null for those of 0, 1 and 2 that are closed. The first call of every main: otherwise
-// the next file or socket gets such a number, and what is printed lands in it.
+// Opens /dev/null for those of 0, 1 and 2 that are closed. Must be the first call of every main:
+// otherwise the next file or socket gets such a number, and what is printed lands in it.
 void OpenStandardStreams();
 
 // A terminal that is not read (stopped with Ctrl-S, or behind a silently broken connection) blocks

@@ -33,7 +33,7 @@ std::optional<std::string> DidYouMean(std::string_view word, const std::vector<s
   std::size_t least = near + 1;
   for (const std::string& each : known) {
     const std::size_t distance = EditDistance(word, each);
-    // The dashes of "--qos" are no letters in common.
+    // The dashes of "--qos" do not count as letters in common.
     const std::size_t dashes = word.starts_with("--") && each.starts_with("--") ? 2 : 0;
     if (distance < least && distance < (each.size() - dashes) / 2 + 1) {
       least = distance;

@@ -13,7 +13,7 @@ TEST(DidYouMean, NamesTheNearestWord) {
   EXPECT_EQ(DidYouMean("x", known, 2), std::nullopt);
   EXPECT_EQ(Suggestion("nmae", known), ", did you mean name?");
   EXPECT_EQ(Suggestion("memory", known), "");
-  EXPECT_EQ(Suggestion("--foo", {"--qos", "--no-check"}), "") << "dashes are no letters";
+  EXPECT_EQ(Suggestion("--foo", {"--qos", "--no-check"}), "") << "dashes are not letters";
   EXPECT_EQ(Suggestion("--qso", {"--qos"}), ", did you mean --qos?");
 }
 

@@ -13,7 +13,7 @@
 namespace carma::base {
 namespace {
 
-TEST(TerminalOutput, OneThatNobodyReadsRefusesInsteadOfHoldingUp) {
+TEST(TerminalOutput, AnUnreadTerminalRefusesOutputInsteadOfBlocking) {
   int master = -1, slave = -1;
   ASSERT_EQ(::openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
   const UniqueFd reads(master), writes(slave), shells(::dup(slave));
@@ -23,7 +23,7 @@ TEST(TerminalOutput, OneThatNobodyReadsRefusesInsteadOfHoldingUp) {
   while (::write(writes.get(), line.data(), line.size()) > 0 && lines < 100'000) ++lines;
   EXPECT_EQ(errno, EAGAIN);
   EXPECT_GT(lines, 1);
-  EXPECT_EQ(::fcntl(shells.get(), F_GETFL) & O_NONBLOCK, 0) << "the shell's is as it was";
+  EXPECT_EQ(::fcntl(shells.get(), F_GETFL) & O_NONBLOCK, 0) << "the shell's is unchanged";
 }
 
 TEST(TerminalOutput, OtherFilesStayAsTheyAre) {

@@ -1,4 +1,4 @@
-// For tests: does the list of a type's fields name every member?
+// For tests: checks that the list of a type's fields names every member.
 #pragma once
 
 #include <set>

@@ -6,7 +6,7 @@
 
 // `const std::string text = CARMA_TRY(base::ReadFile(path, kMaxBytes));` is the value, or returns
 // the error from the enclosing function. Not for members within braces: where it returns there, g++
-// does not destroy the members before it. (A statement expression, as g++ and clang have it.)
+// does not destroy the members before it. (It is a statement expression of g++ and clang.)
 #define CARMA_TRY(...)                                                        \
   ({                                                                          \
     auto carma_tried = (__VA_ARGS__);                                         \

@@ -56,7 +56,7 @@ Result<std::uint32_t> FindGroup(const std::string& name) {
   }
   if (found != nullptr) return entry.gr_gid;
   if (IsNone(error)) return NotFound("no group '{}'", Printable(name));
-  return Unavailable("the user database cannot say which group '{}' is", Printable(name));
+  return Unavailable("the user database cannot look up group '{}'", Printable(name));
 }
 
 bool LacksUser(const std::string& name) {

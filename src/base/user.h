@@ -29,7 +29,7 @@ std::string UserName(std::uint32_t uid);
 // All groups of a user, `gid` among them.
 std::vector<std::uint32_t> GroupsOf(const std::string& name, std::uint32_t gid);
 
-// How a user is known at the moment.
+// What the user database has about a user at the moment.
 struct KnownUser {
   std::string name;  // or the number
   std::uint32_t gid = 0;

@@ -17,7 +17,7 @@ TEST(User, RootHasANameAHomeAndItsGroup) {
   EXPECT_EQ(UserName(0), "root");
 }
 
-TEST(User, ANumberThatNobodyHasIsItsOwnName) {
+TEST(User, AnUnusedNumberIsItsOwnName) {
   const Result<std::optional<UserEntry>> nobody = FindUser(kNobodyHasIt);
   ASSERT_TRUE(nobody) << nobody.error().message;
   EXPECT_FALSE(*nobody);

@@ -1,4 +1,5 @@
-// Bars of characters: small ones for a value over time or several side by side, and a GPU's memory.
+// Bars made of characters: small ones for values over time or side by side, and one for a GPU's
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +9,12 @@
 
 namespace carma::cli {
 
-// The nearest of eight heights. share: of a full bar, clamped to 0..1; empty: unknown, shown as a
-// blank (0 is the lowest bar). blocks: use block characters, else letters.
+// The bar with the nearest of eight heights. share: the share of a full bar, clamped to 0..1;
+// empty: unknown, shown as a blank (0 is the lowest bar). blocks: use block characters, else
+// letters.
 std::string_view SmallBar(std::optional<double> share, bool blocks = true);
 
-// A GPU's memory as a bar of characters: those of each part; together `width`.
+// A GPU's memory as a bar: the number of characters for each part; together `width`.
 struct MemoryBarParts {
   std::size_t used = 0;
   std::size_t promised = 0;  // beyond used memory

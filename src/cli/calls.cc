@@ -31,7 +31,7 @@ std::string TaskPath(std::uint64_t id, const std::string& rest = "") {
   return "/v1/tasks/" + std::to_string(id) + rest;
 }
 
-// An answer that cannot be read is a mistake of the daemon, not of the user.
+// An answer that cannot be read is the daemon's fault, not the user's.
 base::Error Unexpected(const base::Error& error) {
   return {ErrorCode::kIo, "answer of carmad: " + error.message};
 }

@@ -27,7 +27,7 @@ namespace carma::cli {
 constexpr int kAnswerS = 60;        // how long a call waits for its answer
 constexpr int kBooksAnswerS = 600;  // the same if it is made from the books of a year
 
-// The answer of a call: the value, and its original text (for --json).
+// The answer to a call: the value, and its original text (for --json).
 template <class T>
 struct Answer {
   T value;
@@ -54,7 +54,7 @@ struct TaskPage {
 Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query);
 
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id);
-// Returns when the task has ended or after wait_s, whichever is first.
+// Returns when the task has ended or after wait_s, whichever comes first.
 Called<api::TaskView> AwaitTask(api::Client& client, std::uint64_t id, int wait_s);
 Called<api::ExplainView> ExplainTask(api::Client& client, std::uint64_t id);
 // verb: "cancel", "hold", "release", "requeue".
@@ -73,7 +73,7 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
 
-// Closes the whole server because its machine goes down; without a time its tasks have the
+// Closes the whole server because its machine goes down; without a time, its tasks get the
 // configured notice.
 Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
                                     std::optional<base::Time> empty_by);
@@ -91,7 +91,7 @@ Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQ
 Called<api::StatusView> GetStatus(api::Client& client);
 Called<api::OverviewView> GetOverview(api::Client& client);
 
-// all: of all users, for administrators.
+// all: list those of all users, for administrators.
 Called<std::vector<api::TokenView>> ListTokens(api::Client& client, bool all);
 // life: at most 366 days; empty: the daemon's default.
 Called<api::TokenView> MakeToken(api::Client& client, const std::string& name,
@@ -107,8 +107,8 @@ struct Submission {
   std::vector<std::string> warnings;
 };
 // specs: JSON texts of task::TaskSpec; common: a JSON object with the values of missing fields, or
-// empty. One request, all or none. It has a unique name, so if the connection is cut before the
-// answer it is repeated for some seconds and still accepted only once.
+// empty. One request submits all or none. It has a unique name, so if the connection is cut before
+// the answer, it is repeated for some seconds but accepted only once.
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
                                const std::string& common = "");
 Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
@@ -135,8 +135,8 @@ Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::int64_t>& indices,
                                             const std::string& common = "");
 
-// Repeats the task as a new one of its owner, without dependencies, begin time and hold. changes: a
-// JSON object of fields that differ, or empty.
+// Submits the task again as a new task of its owner, without dependencies, begin time and hold.
+// changes: a JSON object of fields that differ, or empty.
 Called<Submission> RedoTask(api::Client& client, std::uint64_t id, const std::string& changes = "");
 // changes: a JSON object of fields of its description; null removes one.
 Called<api::TaskView> EditTask(api::Client& client, std::uint64_t id, const std::string& changes);
@@ -147,7 +147,7 @@ std::string CommonJson(const task::SubmitterContext& caller);
 std::string TasksJson(const TaskPage& page);
 // {"gpus":[…]}.
 std::string GpusJson(const std::vector<api::GpuView>& gpus);
-// "[a,b]" of JSON texts.
+// Joins JSON texts as "[a,b]".
 std::string JsonList(const std::vector<std::string>& texts);
 std::string JsonString(const std::string& text);
 

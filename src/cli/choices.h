@@ -28,7 +28,7 @@ struct ChoiceRow {
   std::vector<std::string> (*words)() = nullptr;
   std::string_view fixed = {};  // in place of `words`, between commas
 };
-// The choices of that verb and option; no words if there is no row.
+// The choices for that verb and option; no words if there is no row.
 Choices FindChoices(std::span<const ChoiceRow> rows, std::string_view verb,
                     std::string_view option);
 

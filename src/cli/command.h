@@ -32,15 +32,16 @@ struct Context {
   int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;
   std::FILE* err = stderr;
-  // For `submit`, `run`, `shell`, `lease`, `pilot`: the unchanged words from the first that is no
-  // option. CLI11 does not see them, because their dashes are not ours. literal: "--" came before
-  // them. For `estimate`: the words after "--".
+  // For `submit`, `run`, `shell`, `lease`, `pilot`: the unchanged words from the first that is not
+  // an option. CLI11 does not see them, because their dashes are not options of this program.
+  // literal: "--" came before them. For `estimate`: the words after "--".
   std::vector<std::string> words;
   bool literal = false;
 
-  // Connection to the daemon at its socket, made at the first call and kept.
+  // The connection to the daemon at its socket, opened at the first call and kept.
   api::Client& client();
-  // One line "carma: message" on `err`; exit_code becomes 2 for kInvalid and 1 for the others.
+  // Prints one line "carma: message" on `err`; exit_code becomes 2 for kInvalid and 1 for other
+  // errors.
   void Fail(const base::Error& error);
 
   Context();
@@ -65,7 +66,7 @@ struct Verb {
   std::string_view parent = {};               // its parent verb: "estimate"
 };
 
-// A program's verbs, in the order of its help, and the completion of their words.
+// A program's verbs, in the order of its help, and the completion of their arguments.
 struct Program {
   std::vector<Verb> verbs;
   // verb: "list", "trace info"; option: "--state", or empty for the verb's arguments.
@@ -94,7 +95,7 @@ void AddDoctorCommand(Syntax app, Context& context);
 void AddCompletionCommand(Syntax app, Context& context);
 
 // The whole program: parses, runs one verb, returns the exit code. Throws nothing. Setting up all
-// verbs takes several times as long as submitting a task, so only the one asked for is set up.
+// verbs takes several times as long as submitting a task, so only the requested verb is set up.
 int RunCarma(int argc, const char* const* argv, Context& context, const Program& program);
 
 }  // namespace carma::cli

@@ -70,7 +70,7 @@ void FakeDaemon::Handle(api::Request request, api::Responder respond) {
 
 namespace {
 
-// Makes a file the program's standard input as long as this object lives.
+// Uses a file as the program's standard input as long as this object lives.
 class StandardInput {
  public:
   explicit StandardInput(const std::string& path)

@@ -1,4 +1,4 @@
-// A daemon for tests of the command: a real socket, answers made by the test.
+// A daemon for tests of the command: it has a real socket, and the test makes its answers.
 #pragma once
 
 #include <functional>
@@ -46,7 +46,7 @@ struct Ran {
   std::string out;
   std::string err;
 };
-// Runs `carma WORDS…` against the socket; input: a file that stands for standard input.
+// Runs `carma WORDS…` against the socket; input: a file used as standard input.
 Ran RunWords(const std::string& socket_path, std::vector<std::string> words,
              const std::string& input = "", const Program& program = ServerProgram());
 

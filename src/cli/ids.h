@@ -31,7 +31,7 @@ Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::string>& w
 // at least BackNeeded() of them. Errors: kNotFound if the caller has fewer tasks.
 Result<std::vector<std::uint64_t>> ExpandRanges(const std::vector<TaskRange>& ranges,
                                                 const std::vector<std::uint64_t>& newest_own);
-// How many of the caller's last tasks are needed; 0: none.
+// The number of the caller's last tasks that are needed; 0: none.
 std::uint64_t BackNeeded(const std::vector<TaskRange>& ranges);
 
 // "42", or "42-57" for several.

@@ -1,5 +1,5 @@
-// Progress of a long command: one updated line on a terminal, else a line now and then. On `err`,
-// so that `out` has only the answer.
+// Progress of a long command: one updated line on a terminal, else a line now and then. It goes to
+// `err`, so that `out` has only the answer.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // The syntax of a verb: its options, arguments and subverbs.
 //
-// CLI11 reads them. Its header takes 2.7 s in each file that includes it, so only syntax.cc and
-// client/app.cc do.
+// CLI11 reads them. Its header takes 2.7 s to compile in each file that includes it, so only
+// syntax.cc and client/app.cc do so.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,7 @@ class Option {
   CLI::Option* option_;
 };
 
-// An option for completion.
+// An option, for completion.
 struct OptionFacts {
   std::string long_name;  // with its dashes, or empty
   char letter = '\0';     // '\0': none
@@ -66,8 +66,8 @@ class Syntax {
   Syntax OnRun(std::function<void()> work) const;  // called after parsing
   Syntax NeedsVerb() const;                        // of its subverbs
   Syntax TakesVerb() const;                        // one at most
-  // names: "-n,--limit", or "tasks" for an argument. value: placeholder in the help; empty: by T. T
-  // is a string or number, an optional or a vector of them (syntax.cc).
+  // names: "-n,--limit", or "tasks" for an argument. value: placeholder in the help; empty: derived
+  // from T. T is a string or number, an optional or a vector of them (syntax.cc).
   template <class T>
   Option AddOption(const std::string& names, const std::string& value, T& target,
                    const std::string& help) const;

@@ -20,7 +20,7 @@ struct Cell {
   Colour colour = Colour::kNone;
 };
 
-// Columns with these titles: first those of texts, then those of numbers.
+// Columns with these titles: first text columns, then number columns.
 std::vector<Column> TextsAndNumbers(const std::vector<std::string>& texts,
                                     const std::vector<std::string>& numbers);
 

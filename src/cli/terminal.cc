@@ -71,7 +71,7 @@ std::string WrapTo(std::string_view text, const Screen& screen,
     const std::size_t end = std::min(text.find('\n', at), text.size());
     std::string line(text.substr(at, end - at));
     const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
-    // Narrow screens have no room to indent.
+    // Narrow screens have no room for indentation.
     std::size_t indent = hanging.value_or(begin + 2);
     if (indent * 2 > width) indent = 0;
     while (ShownWidth(line) > width) {

@@ -20,13 +20,13 @@ std::string Paint(std::string_view text, Colour colour, const Screen& screen);
 
 // Width of UTF-8 text on a terminal, counted in code points, which is enough for tables.
 std::size_t ShownWidth(std::string_view text);
-// Number of bytes that the first `characters` characters take.
+// Number of bytes in the first `characters` characters.
 std::size_t BytesOf(std::string_view text, std::size_t characters);
 // Wraps lines that are longer than the screen, between words if possible, with continuation lines
 // at column `hanging`; empty: two columns right of the line's beginning.
 std::string WrapTo(std::string_view text, const Screen& screen,
                    std::optional<std::size_t> hanging = std::nullopt);
-// At most `width` characters; the last one is '…' if something was cut.
+// The text cut to at most `width` characters; the last one is '…' if something was cut.
 std::string CutTo(std::string_view text, std::size_t width);
 
 }  // namespace carma::cli

@@ -13,7 +13,7 @@ std::string FileWith(const std::string& name, const std::string& text) {
   return path;
 }
 
-TEST(ConfiguredSocket, IsWhatTheLastSourceSays) {
+TEST(ConfiguredSocket, IsThatOfTheLastSource) {
   Sources sources;
   EXPECT_EQ(ConfiguredSocket(sources), "");
   sources.files = {{"/nonexistent/carma.toml", true},

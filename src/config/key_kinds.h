@@ -63,7 +63,7 @@ Kind<T> Count(std::int64_t low, std::int64_t high) {
           [](T value) { return fmt::format("{}", value); }};
 }
 
-// One of some words, in upper or lower case, each of which stands for a value.
+// One of several words, in upper or lower case, each of which stands for a value.
 template <class T>
 Kind<T> Choice(const std::vector<std::pair<std::string, T>>& words) {
   std::string type;

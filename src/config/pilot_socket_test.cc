@@ -38,7 +38,7 @@ TEST_F(PilotSocket, IsThatOfTheOnlyPilotOfTheJob) {
   Make("mps-sweep");
   EXPECT_EQ(Found(), base_ + "/carma-4711/sweep.sock");
   Make("other.sock");
-  EXPECT_EQ(Found(), "") << "which of them is meant nobody knows";
+  EXPECT_EQ(Found(), "") << "two pilots: neither is chosen";
 }
 
 TEST_F(PilotSocket, IsLookedForInAJobOnly) {

@@ -323,7 +323,7 @@ class Loading {
     return Invalid("{}: {}: {}", loaded_.origins[set ? name : other].where, name, what);
   }
 
-  // The core begins with the field: "sm_cap" of policy.sm_cap, "slots.length".
+  // The core's messages begin with the field: "sm_cap" for policy.sm_cap, or "slots.length".
   std::unexpected<base::Error> WrongPolicy(const base::Error& error) {
     const std::size_t colon = error.message.find(": ");
     const std::string field = error.message.substr(0, colon);

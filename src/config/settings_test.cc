@@ -49,15 +49,15 @@ TEST(Settings, TheDefaultMapperBringsItsOwnValues) {
   EXPECT_EQ(s.state_dir, "/var/lib/carma");
 }
 
-TEST(Settings, ValuesOfTheMapperGiveWayToThoseThatSomebodySets) {
+TEST(Settings, ExplicitValuesReplaceThoseOfTheMapper) {
   const Loaded magm = FromText("[policy]\nmapper = \"magm\"\nmargin = \"1G\"");
-  EXPECT_EQ(magm.settings.policy.sm_cap, 0.80) << "those of the dissertation";
+  EXPECT_EQ(magm.settings.policy.sm_cap, 0.80) << "the dissertation's values";
   EXPECT_EQ(magm.settings.policy.floor_mib, 5 * 1024);
   EXPECT_EQ(magm.settings.policy.floor_share, 0);
   EXPECT_EQ(magm.settings.policy.backfill, 1);
   EXPECT_EQ(magm.settings.policy.margin_mib, 1024);
   const Settings set = FromText("[policy]\nsm_cap = 0.8\nfloor = \"5G\"\nbackfill = 1").settings;
-  EXPECT_EQ(set.policy.sm_cap, 0.80) << "set to what another mapper brings, but set";
+  EXPECT_EQ(set.policy.sm_cap, 0.80) << "set explicitly, even to another mapper's value";
   EXPECT_EQ(set.policy.floor_mib, 5 * 1024);
   EXPECT_EQ(set.policy.floor_share, 0);
   EXPECT_EQ(set.policy.backfill, 1);
@@ -69,7 +69,7 @@ TEST(Settings, TheMapperFollowsFromTheWayOfSharing) {
   EXPECT_EQ(PolicyFor(s, core::SharingMethod::kMps).mapper, "by-work");
   const core::PolicyConfig streams = PolicyFor(s, core::SharingMethod::kStreams);
   EXPECT_EQ(streams.mapper, "magm");
-  EXPECT_EQ(streams.backfill, 10) << "where tasks take turns, more of them may pass the head";
+  EXPECT_EQ(streams.backfill, 10) << "under streams, more tasks may pass the head";
   EXPECT_EQ(streams.min_gain, std::nullopt);
   EXPECT_EQ(streams.margin_mib, 3 * 1024) << "it was set";
   s.divided = true;
@@ -257,14 +257,14 @@ TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
   const Case cases[] = {
       {"syntax", "[policy]\nmapper = \n", "f.toml:2: "},
       {"unclosed text", "[policy]\nmapper = \"magm\n", "f.toml:2: "},
-      {"a header that is none", "[task]\n\n[?policy]\nmapper = 1", "f.toml:3: "},
+      {"an invalid header", "[task]\n\n[?policy]\nmapper = 1", "f.toml:3: "},
       {"the same in the last line", "[", "f.toml:1: "},
       {"a control byte in a header", "# x\n[\x01", "f.toml:2: "},
       {"a letter that is not ASCII", "[task]\n# ö\nö = 1", "f.toml:3: expected ASCII"},
-      {"behind a text of several lines", "x = \"\"\"\n\\\n\"\"\nö\"\"\"\"\"\nı = 1", "f.toml:5: "},
-      {"behind an escaped quote", "x = '\\'\ny = \"\\\"ö\"\nı", "f.toml:3: expected ASCII"},
+      {"after a text of several lines", "x = \"\"\"\n\\\n\"\"\nö\"\"\"\"\"\nı = 1", "f.toml:5: "},
+      {"after an escaped quote", "x = '\\'\ny = \"\\\"ö\"\nı", "f.toml:3: expected ASCII"},
       {"in a number", "x = -0'9ı", "f.toml:1: expected ASCII"},
-      {"in a form that no key takes", "x = {a = \"ö\"}", "f.toml:1: expected ASCII"},
+      {"in a form that no key accepts", "x = {a = \"ö\"}", "f.toml:1: expected ASCII"},
       {"in a quoted key", "'ö' = 1", "f.toml:1: expected ASCII"},
       {"unknown key", "[policy]\nmarign = \"2G\"",
        "f.toml:2: policy.marign: no such key, did you mean policy.margin?"},
@@ -277,7 +277,7 @@ TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
       {"unknown section", "[polcy]\n", "f.toml:1: polcy: no such key"},
       {"a table for a value", "[policy.mapper]\nname = 1", "f.toml:2: policy.mapper.name: no such"},
       {"an empty table for a value", "[policy.mapper]\n", "f.toml:1: policy.mapper: expected "},
-      {"the first mistake is told", "[task]\nx = 1\n[daemon]\ny = 1", "f.toml:2: task.x: "},
+      {"the first mistake is reported", "[task]\nx = 1\n[daemon]\ny = 1", "f.toml:2: task.x: "},
       {"wrong type", "[policy]\nsm_cap = [0.8]",
        "f.toml:2: policy.sm_cap: expected fraction above 0 and at most 1, or false"},
       {"out of range", "[policy]\n\nsm_cap = 80",
@@ -288,9 +288,9 @@ TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
        "f.toml:3: monitor.window: expected at least monitor.sample_period"},
       {"samples are always stale", "[monitor]\nsample_period = \"10s\"",
        "f.toml:2: policy.stale_after: expected more than monitor.sample_period"},
-      {"ends idle tasks that nobody looks for", "[idle]\nafter = false\naction = \"end\"",
+      {"ends idle tasks, but does not look for them", "[idle]\nafter = false\naction = \"end\"",
        "f.toml:3: idle.action: expected \"tell\" while idle.after is false"},
-      {"shares with idle tasks that nobody looks for",
+      {"shares with idle tasks, but does not look for them",
        "idle.action = \"share\"\nidle.after = false", "f.toml:1: idle.action: expected \"tell\""},
       {"idle before the next sample", "[idle]\nafter = \"2s\"\n[monitor]\nsample_period = \"4s\"",
        "f.toml:2: idle.after: expected at least monitor.sample_period"},
@@ -452,7 +452,7 @@ TEST(Settings, ThePublishedRulesAreTheSameUnderStreams) {
   EXPECT_EQ(PolicyFor(settings, core::SharingMethod::kStreams).sm_cap, 0.8);
 }
 
-TEST(Settings, PublishedReplacesTheRulesAndSaysSo) {
+TEST(Settings, PublishedReplacesTheRulesAndIsTheirOrigin) {
   const Loaded loaded = FromText("[policy]\npublished = \"thesis\"\nsm_cap = 0.75");
   EXPECT_EQ(loaded.settings.policy.pacing, core::Pacing::kThesis);
   EXPECT_EQ(loaded.settings.policy.sm_cap, 0.75);
@@ -542,7 +542,7 @@ TEST_F(SettingsFiles, MissingHugeAndBrokenFilesAreRefused) {
   EXPECT_FALSE(Load({.files = {{dir_, false}}}));
 }
 
-// Such as a drop-in on a file system that is not mounted.
+// For example a link to a drop-in on a file system that is not mounted.
 TEST_F(SettingsFiles, ALinkThatLeadsNowhereIsNotAMissingFile) {
   const std::string link = dir_ + "/10-limits.toml", target = dir_ + "/site.toml";
   std::filesystem::create_symlink(target, link);
@@ -582,7 +582,7 @@ TEST_F(SettingsAgain, LiveKeysChangeAndTheOthersStay) {
        "daemon.socket = '/s'\ndaemon.admins = ['ada']",
        {"daemon.admins"},
        {"daemon.socket"}},
-      {"among mappers that share, whose values are the same",
+      {"another mapper with the same values",
        "policy.mapper = 'magm'",
        "policy.mapper = 'lug'",
        {"policy.mapper"},
@@ -593,14 +593,14 @@ TEST_F(SettingsAgain, LiveKeysChangeAndTheOthersStay) {
        {"policy.mapper", "policy.sm_cap", "policy.floor", "policy.min_gain", "policy.backfill",
         "policy.pass_limit"},
        {}},
-      {"to one that does not", "", "policy.mapper = 'exclusive'", {}, {"policy.mapper"}},
+      {"to a mapper that never shares", "", "policy.mapper = 'exclusive'", {}, {"policy.mapper"}},
       {"and back", "policy.mapper = 'exclusive'", "", {}, {"policy.mapper"}},
       {"by the method",
        "",
        "collocation.method = 'exclusive'",
        {},
        {"policy.mapper", "collocation.method"}},
-      {"the published rules decide about others",
+      {"the published rules decide about other keys",
        "",
        "policy.published = 'v2'\ntask.max_queued = 5",
        {"task.max_queued"},
@@ -614,7 +614,7 @@ TEST_F(SettingsAgain, LiveKeysChangeAndTheOthersStay) {
   }
 }
 
-TEST_F(SettingsAgain, WhatStaysHasItsValueAndOriginOfBefore) {
+TEST_F(SettingsAgain, UnchangedKeysKeepTheirValueAndOrigin) {
   const Result<Reread> reread =
       Again("monitor.window = '2m'\n", "\n\nmonitor.window = '3m'\npolicy.sm_cap = 0.5\n");
   ASSERT_TRUE(reread) << reread.error().message;
@@ -638,7 +638,7 @@ TEST_F(SettingsAgain, MistakesAndWhatContradictsTheKeysThatStayAreRefused) {
   EXPECT_THAT(together.error().message, HasSubstr("f.toml:1: policy.stale_after"));
 }
 
-TEST(SettingsDocs, WhatTheRecipesSayIsUnderstood) {
+TEST(SettingsDocs, AcceptsTheRecipesOfTheDocumentation) {
   const std::string text =
       *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/server/sharing.md", 1 << 20);
   const std::string begin = "```toml\n";
@@ -669,7 +669,7 @@ TEST(SettingsDocs, TheDocumentationListsEveryKeyAsItIs) {
   EXPECT_EQ(rows, expected);
 }
 
-TEST(SettingsDocs, WhatOwnRulesMayNameIsListed) {
+TEST(SettingsDocs, ListsTheQuantitiesOfOwnRules) {
   const std::string text =
       *base::ReadFile(std::string(CARMA_SOURCE_DIR) + "/docs/server/policies.md", 1 << 20);
   for (const core::RuleQuantity& each : core::RuleQuantities()) {

@@ -17,14 +17,14 @@ struct Curve {
   double steepness = 0;
   double mean_error = 0;  // with families left out
 };
-// Fitted to 17 runs of image networks alone on an A100. On 487 generated networks, which nothing
-// was fitted to, the mean error is 0.09.
+// Fitted to 17 runs of image networks alone on an A100. The mean error on 487 generated networks,
+// which were not used in the fit, is 0.09.
 constexpr Curve kConvolutional{.half_busy = 1.0e9, .steepness = 0.5, .mean_error = 0.10};
 // Fitted to 2234 generated networks of linear layers on an A100. Their kernels are short, so a
 // sample needs far fewer multiply-adds to fill the SMs while one of them runs.
 constexpr Curve kLinear{.half_busy = 2.4e7, .steepness = 0.75, .mean_error = 0.04};
 
-// How often each weight is used for one sample.
+// How many times each weight is used per sample.
 double UsesOf(const model::Layer& layer, model::Op op) {
   const model::Shape& out = layer.out;
   if (op == model::Op::kConv) {

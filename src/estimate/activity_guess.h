@@ -10,19 +10,19 @@
 namespace carma::estimate {
 
 // Multiply-adds of a forward pass of one sample in convolutions and linear layers, from their
-// parameters and output sizes. Empty: no such layer, or blocks printed as one row.
+// parameters and output sizes. Empty if there is no such layer or if blocks are printed as one row.
 std::optional<double> MultiplyAdds(const model::LayerList& list);
 
 struct ActivityGuess {
   double sm_active = 0;   // 0..1
   double mean_error = 0;  // of such guesses, families left out
 };
-// For a network of convolutions, or of linear layers alone, whose layers are all printed; empty for
-// any other.
+// Supports networks of convolutions, or of linear layers only, whose layers are all printed; empty
+// for any other.
 std::optional<ActivityGuess> GuessActivity(const model::LayerList& list);
 
 // The kernel size of a training: core::GrainOf for a convolutional network whose layers are all
-// printed, at `batch` samples. Empty for any other, and where the batch is not known.
+// printed, at `batch` samples. Empty for any other network, or if the batch is unknown.
 std::optional<double> GrainOf(const model::LayerList& list, std::optional<std::int64_t> batch);
 
 }  // namespace carma::estimate

@@ -21,7 +21,7 @@ TEST(ActivityGuess, CountsEachWeightAsOftenAsItIsUsed) {
   EXPECT_EQ(MultiplyAdds(Network(8)), 27 * 8 * 32 * 32 + 10 * 8);
   model::LayerList collapsed = Network(8);
   collapsed.collapsed = true;
-  EXPECT_FALSE(MultiplyAdds(collapsed)) << "what is inside is not known";
+  EXPECT_FALSE(MultiplyAdds(collapsed)) << "the layers inside are unknown";
 }
 
 TEST(ActivityGuess, RisesWithTheWorkOfASample) {

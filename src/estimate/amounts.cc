@@ -11,13 +11,14 @@ namespace {
 using Needs = std::map<double, double>;  // by amount, never falling; MiB
 
 constexpr double kFarthest = 4;  // times the largest, or of the least, amount that was seen
-// Shares of the prediction, larger if fewer amounts were seen, and of the growth beyond these. In
-// sweeps of batches on one GPU, 95 of 100 values lie within them (docs/evidence/estimators.md).
+// Margins as shares of the prediction (larger if fewer amounts were seen) and of the growth beyond
+// these amounts. In sweeps over batches on one GPU, 95 of 100 values lie within these margins
+// (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
 constexpr double kFewAllowance = 0.06;  // of two amounts
 constexpr double kBeyondAllowance = 0.2;
 
-// The highest value of each amount: readings may miss peaks, but do not invent them.
+// Keeps the highest value of each amount: readings may miss peaks, but do not invent them.
 Needs NeedsOf(std::span<const Sighting> seen) {
   Needs needs;
   for (const Sighting& each : seen) {
@@ -68,7 +69,7 @@ Estimated Above(const Needs& needs, double amount, double allowance) {
   return {point, point * (1 + allowance) + kBeyondAllowance * growth};
 }
 
-// Below the smallest amount seen, the line may bend: only the need of that amount is certain.
+// Below the smallest amount seen, the line may bend: only the need at that amount is certain.
 Estimated Below(const Needs& needs, double amount, double allowance) {
   const auto first = needs.begin();
   const double slope = SlopeOf(first, std::next(first));

@@ -26,9 +26,9 @@ struct Interpolation {
 };
 
 // The need at `amount`. Memory is assumed to be a growing convex function of the amount: between
-// two amounts it is at most on the line, and above the largest at least on the steepest line so
-// far. Empty with fewer than two known amounts, or if this one is below a quarter of the smallest
-// or above four times the largest.
+// two known amounts it is at most the straight line, and above the largest at least the steepest
+// line so far. Empty with fewer than two known amounts, or if `amount` is below a quarter of the
+// smallest or above four times the largest.
 std::optional<Interpolation> Interpolate(std::span<const Sighting> seen, double amount);
 
 }  // namespace carma::estimate

@@ -80,7 +80,7 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
 
   Result<Answer> answer = Ask(question);
   if (!answer) {
-    // Without a summary there is nothing to say that the user does not see already.
+    // Without a summary, a warning would only repeat what the user already knows.
     if (spec.model_summary) remarks.push_back("no estimate: " + answer.error().message);
     return result;
   }

@@ -1,5 +1,5 @@
 // The memory that a server promises for a task, from the user's figure, the configured method and
-// the lessons of finished tasks. Used by every shell around the core.
+// the lessons of finished tasks. Used by the daemon, the simulator and `carma estimate`.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace carma::estimate {
 
-// Rules that are equal for all tasks at a moment.
+// The rules for appraisals, the same for all tasks at any one time.
 struct AppraisalRules {
   std::string method = "auto";  // of Estimators()
   double coverage = 0.9;        // 0: promise the point

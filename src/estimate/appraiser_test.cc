@@ -58,7 +58,7 @@ task::Observation Peak(const Summary& summary, std::int64_t measured_mib) {
   return run;
 }
 
-TEST(Appraiser, WhatIsKnownOfATaskDecides) {
+TEST(Appraiser, UsesTheBestKnowledgeOfATask) {
   const Summary summary = ReadSummary(std::string(kSummary), "m.txt");
   ASSERT_TRUE(summary.layers) << summary.trouble;
   Summary broken;
@@ -72,7 +72,7 @@ TEST(Appraiser, WhatIsKnownOfATaskDecides) {
   EXPECT_GT(*reckoned.estimate->predicted_mib, 500);
   EXPECT_GE(reckoned.estimate->peak_mib, *reckoned.estimate->predicted_mib);
   EXPECT_EQ(reckoned.model, summary.fingerprint);
-  ASSERT_TRUE(reckoned.formula) << "so that its end can teach";
+  ASSERT_TRUE(reckoned.formula) << "needed to learn from its end";
   EXPECT_EQ(reckoned.kind, KindOf(Signature(Spec("m.txt"), kAda, summary.fingerprint)));
 
   const Appraisal unreadable = fresh.Appraise(Spec("m.txt"), kAda, broken);
@@ -85,8 +85,8 @@ TEST(Appraiser, WhatIsKnownOfATaskDecides) {
   stated.memory_mib = 99'000;
   const Appraisal given = fresh.Appraise(stated, kAda, summary);
   EXPECT_EQ(given.estimate, (core::Estimate{99'000, "given", std::nullopt}))
-      << "what a person states is not cut to the GPU";
-  EXPECT_TRUE(given.formula) << "and teaches all the same";
+      << "a user's figure is not capped at the GPU's memory";
+  EXPECT_TRUE(given.formula) << "and is still learned from";
 
   history->Add(Peak(summary, 3'000));
   const Appraisal known = fresh.Appraise(Spec("m.txt"), kAda, summary);
@@ -139,7 +139,7 @@ TEST(Appraiser, ATransformerIsReckonedFromItsConfigAndTheTasksWords) {
   ASSERT_TRUE(full.estimate);
   EXPECT_EQ(full.estimate->method, "transformer");
   EXPECT_GE(full.estimate->peak_mib, full.estimate->predicted_mib);
-  EXPECT_FALSE(full.formula) << "nothing to teach the structural formula";
+  EXPECT_FALSE(full.formula) << "the structural formula learns nothing here";
   EXPECT_THAT(full.remarks, ElementsAre("read: seq-len 512 (train.sh:3: --max_length)",
                                         HasSubstr("MiB of it for tensors")));
 
@@ -147,7 +147,7 @@ TEST(Appraiser, ATransformerIsReckonedFromItsConfigAndTheTasksWords) {
   const Appraisal adapters = appraiser.Appraise(spec, kAda, summary);
   ASSERT_TRUE(adapters.estimate);
   EXPECT_LT(adapters.estimate->peak_mib, full.estimate->peak_mib);
-  EXPECT_NE(adapters.kind, full.kind) << "another thing to learn of";
+  EXPECT_NE(adapters.kind, full.kind) << "learned separately";
 
   spec.training.push_back({"dp", "magic", ""});
   const Appraisal nothing = appraiser.Appraise(spec, kAda, summary);
@@ -163,7 +163,7 @@ TEST(Appraiser, RelativesOfATransformersTrainingCorrectIt) {
   const Appraiser appraiser(Rules(history));
   const Appraisal alone = appraiser.Appraise(spec, kAda, summary);
   ASSERT_TRUE(alone.estimate);
-  // With another length, the same program needed a fifth less than estimated, three times.
+  // With another length, the same program needed a fifth less than estimated in three runs.
   for (const char* length : {"128", "256", "1024"}) {
     task::TaskSpec other = spec;
     other.training = {{"seq-len", length, ""}};
@@ -212,16 +212,16 @@ TEST(Appraiser, RunsWithOtherBatchesAnswerForThisOne) {
   EXPECT_THAT(elsewhere.remarks.back(), HasSubstr("measured on H100, this is for A100"));
   ran(8, 2'000, "A100");
   const Appraisal alone = appraiser.Appraise(spec, kAda, {});
-  EXPECT_NE(alone.estimate->method, "amounts") << "this GPU's own count, if there are";
+  EXPECT_NE(alone.estimate->method, "amounts") << "runs on this GPU type take precedence";
   ran(64, 9'500, "A100");
   EXPECT_NEAR(static_cast<double>(*appraiser.Appraise(spec, kAda, {}).estimate->predicted_mib),
               2'000 + 7'500 * 24.0 / 56, 1);
   spec.optimizer = "sgd";
   const Appraisal other = appraiser.Appraise(spec, kAda, {});
-  EXPECT_NE(other.estimate ? other.estimate->method : "", "amounts") << "not the same training";
+  EXPECT_NE(other.estimate ? other.estimate->method : "", "amounts") << "a different training";
 }
 
-TEST(Appraiser, WhatPyTorchHeldBesidesIsLearned) {
+TEST(Appraiser, LearnsTheAllocatorsGaps) {
   const Summary summary = ReadSummary(std::string(kConfig), "config.json");
   task::TaskSpec spec = Spec("/home/ada/config.json");
   spec.training = {{"seq-len", "512", ""}};
@@ -246,7 +246,7 @@ TEST(Appraiser, WhatPyTorchHeldBesidesIsLearned) {
               HasSubstr("PyTorch held 1.50 times what it had allocated, in 1 run "));
 }
 
-TEST(Appraiser, WhatIsAssumedOfATransformerIsSaid) {
+TEST(Appraiser, ReportsAssumptionsAboutTransformers) {
   const Summary summary = ReadSummary(std::string(kConfig), "config.json");
   task::TaskSpec spec = Spec("/home/ada/config.json");
   spec.batch_size.reset();
@@ -260,7 +260,7 @@ TEST(Appraiser, WhatIsAssumedOfATransformerIsSaid) {
               ElementsAre(HasSubstr("no estimate: config.json: /model_type: expected one of the")));
 }
 
-TEST(Appraiser, WhatWasMeasuredOfTheSameThingIsItsProfile) {
+TEST(Appraiser, UsesTheMeasuredProfile) {
   const Summary summary = ReadSummary(std::string(kSummary), "m.txt");
   profile::WorkloadProfile line;
   line.signature = Signature(Spec("m.txt"), kAda, summary.fingerprint);
@@ -280,7 +280,7 @@ TEST(Appraiser, WhatWasMeasuredOfTheSameThingIsItsProfile) {
             (core::Profile{.sm_active = 0.4, .mps = core::MpsParameters{1.5, 0.25}}));
   rules.history = nullptr;
   EXPECT_EQ(Appraiser(rules).Appraise(Spec("m.txt"), kAda, summary).profile.sm_active, 0.4)
-      << "also where nothing is learned";
+      << "also if nothing was learned";
   EXPECT_EQ(Appraiser(rules).Appraise(Spec(), kAda, {}).profile, core::Profile{});
 }
 
@@ -329,7 +329,7 @@ TEST(Appraiser, TheGrainOfConvolutionalNetworksIsKnown) {
         .profile.grain;
   };
   EXPECT_DOUBLE_EQ(grain(network, 16).value_or(0), 16 / 128.0 * 60 / 3);
-  EXPECT_EQ(grain(network, std::nullopt), std::nullopt) << "without a batch nothing is known";
+  EXPECT_EQ(grain(network, std::nullopt), std::nullopt) << "unknown without a batch";
   EXPECT_EQ(grain(kSummary, 16), std::nullopt) << "fully connected";
 }
 

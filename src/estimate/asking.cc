@@ -14,7 +14,7 @@
 namespace carma::estimate {
 namespace {
 
-// The task's own setting, else that of the summary; `parse` knows the words.
+// The task's own setting, else the summary's, parsed by `parse`.
 template <class Value>
 std::optional<Value> Known(const std::optional<std::string>& stated,
                            const std::optional<std::string>& noted, const char* what,
@@ -30,8 +30,8 @@ std::optional<Value> Known(const std::optional<std::string>& stated,
   return value;
 }
 
-// The settings of a transformer's training: first those that were found, then those that the task
-// states itself.
+// Adds the settings of a transformer's training: first those found in files, then those that the
+// task states.
 std::vector<task::TrainingWord> WordsOf(const task::TaskSpec& spec) {
   std::vector<task::TrainingWord> words = spec.training;
   if (spec.batch_size) words.push_back({"batch", std::to_string(*spec.batch_size), ""});

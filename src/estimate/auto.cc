@@ -1,4 +1,4 @@
-// The order in which the methods are trusted, and the last resort for a task of which nothing is
+// The order in which the methods are trusted, and the last resort for a task about which nothing is
 // known.
 #include <fmt/format.h>
 
@@ -16,8 +16,8 @@
 namespace carma::estimate {
 namespace {
 
-// Runs of the same user's same program with other settings. This covers very different runs, so it
-// is used only if nothing better is known.
+// Estimates from the same user's runs of the same program with other settings. This covers very
+// different runs, so it is used only if nothing better is known.
 class ClassPrior {
  public:
   static constexpr std::size_t kLeastRuns = 3;
@@ -49,7 +49,7 @@ class ClassPrior {
   }
 };
 
-// Runs of the same training with other amounts: with samples of the same length, with the same
+// Runs of the same training with other amounts: with the same length of samples, with the same
 // number of samples, or with both different.
 class OfAmounts {
  public:
@@ -143,7 +143,7 @@ class OfAmounts {
 // that was trained on such networks is better (docs/evidence/estimators.md): its class limits the
 // formula's answer, which is finer within the class.
 void KeepWithinClass(const Question& question, Answer& answer) {
-  // An extra factor for the bound: from 1151 runs, so that 95 of 100 are covered.
+  // An extra factor for the bound, fitted to 1151 runs so that 95 of 100 are covered.
   constexpr double kWider = 1.03;
   const std::optional<AlikeClass> alike = ClassAmongAlike(question);
   if (!alike || answer.point_mib < 1) return;
@@ -163,10 +163,10 @@ void KeepWithinClass(const Question& question, Answer& answer) {
                   alike->low_mib, alike->high_mib.value_or(point_mib)));
 }
 
-// Runs of the same user's same program with other settings, estimated in closed form before they
-// ran: the next run will need about the same share of its estimate. One such run moves the answer
-// half of the way, three runs three quarters.
-// False if there is no such run.
+// Corrects the answer by the same user's runs of the same program with other settings that were
+// estimated in closed form: the next run will need about the same share of its estimate. One such
+// run moves the answer half of the way, three runs three quarters. Returns false if there is no
+// such run.
 bool FollowRelatives(const Question& question, Answer& answer) {
   constexpr double kMostCorrection = 1.6;
   constexpr double kLeastAllowance = 1.03;
@@ -202,8 +202,9 @@ double* TermOf(Answer& answer, std::string_view name) {
   return found == answer.terms.end() ? nullptr : &found->mib;
 }
 
-// The reserve of PyTorch's allocator as a share of the allocated memory, in runs of the same user's
-// same program that reported it, in ascending order. Runs that ran out of memory report it as well.
+// The reserve of PyTorch's allocator as a share of the allocated memory, in the same user's runs of
+// the same program that reported it, in ascending order. Runs that ran out of memory report it as
+// well.
 std::vector<double> GapsOf(const Question& question, double context_mib) {
   std::vector<double> gaps;
   if (question.history == nullptr || question.kin.empty()) return gaps;

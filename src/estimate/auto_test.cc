@@ -62,7 +62,7 @@ TEST(Auto, KeepsNetworksLikeTheGeneratedOnesWithinTheirClass) {
     ASSERT_TRUE(answer && formula);
     EXPECT_GE(answer->point_mib, alike->low_mib);
     EXPECT_LT(answer->point_mib, alike->high_mib.value_or(1 << 30));
-    EXPECT_GT(answer->bound_mib, formula->bound_mib) << "and is more careful";
+    EXPECT_GT(answer->bound_mib, formula->bound_mib) << "and has a wider bound";
     if (formula->point_mib >= alike->low_mib &&
         formula->point_mib < alike->high_mib.value_or(1 << 30)) {
       EXPECT_EQ(answer->point_mib, formula->point_mib) << "the formula is finer within the class";

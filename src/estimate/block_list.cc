@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::int64_t kMaxMambaChannels = 10'000'000;
 
-// Bytes that Transformers' loop over the tokens keeps for each channel and state: in fp32 the
-// decays, the steps times the input's matrix, and the state before each step. In 16 bits that state
-// is also copied.
+// Bytes that the loop over the tokens in Transformers keeps for each channel and state: the decays,
+// the steps times the input's matrix, and the state before each step, all in fp32. With 16-bit
+// weights, that state is also copied.
 constexpr double kScanBytes = 3 * 4;
 constexpr double kScanCopyBytes = 2;
-// Further elements for each channel: input and result of the convolution's activation, the same of
-// the steps, the sum that the gate multiplies, and the activated gate. In 16 bits, also a copy of
-// the input in fp32.
+// Further elements for each channel: input and result of the convolution's activation, the same two
+// for the steps, the sum that the gate multiplies, and the activated gate. With 16-bit weights,
+// also a copy of the input in fp32.
 constexpr double kLoopElements = 6;
 
 constexpr std::size_t kMaxLevels = 16;
@@ -49,7 +49,7 @@ class Builder {
   }
 
  private:
-  // A number for all levels, or a list with one for each. Empty: neither.
+  // Reads one number for all levels, or a list with one for each; empty if it is neither.
   std::vector<double> PerLevel(const char* key, std::size_t levels, std::int64_t high) {
     const base::Json* found = in_.Raw(key);
     if (found == nullptr || found->is_null()) return {};
@@ -174,7 +174,7 @@ class Builder {
                                 .early = early});
   }
 
-  // Two norms, each followed by an activation and a convolution, and a shortcut.
+  // Two norms, each followed by an activation and a convolution, with a shortcut around them.
   void Residual(double in, double out, double share, bool early) {
     const bool narrows = in != out;
     net_.list.blocks.push_back(
@@ -187,8 +187,8 @@ class Builder {
          .early = early});
   }
 
-  // A norm and a projection before, `depth` blocks of attention to itself and to the text and a
-  // gated feed-forward part four times as wide, and a projection after them.
+  // A norm and a projection, then `depth` blocks of self-attention, attention to the text and a
+  // gated feed-forward part four times as wide, then another projection.
   void Attention(const Level& level, double share, bool early) {
     const double width = level.channels;
     const double text = text_;
@@ -224,8 +224,8 @@ class Builder {
     Adapt(width, text, share, 0, level.depth);  // a text has few tokens
   }
 
-  // Adapters of `count` attentions whose keys and values are made of tensors `read` wide, with
-  // `tokens` of them for each token of the model.
+  // Adds the adapters of `count` attentions. Their keys and values are made from tensors of width
+  // `read`, with `tokens` of them for each token of the model.
   void Adapt(double width, double read, double share, double tokens, double count) {
     const auto add = [&](AdaptedMatrices& matrices, double in, double per_token) {
       matrices.inputs += count * per_token * in;
@@ -284,8 +284,8 @@ BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidd
       .without_kernels = wide * (kScanBytes * state + 4 * kLoopElements),
       .without_kernels_16bit =
           wide * ((kScanBytes + kScanCopyBytes) * state + 2 * kLoopElements + 4),
-      // The results of the convolution and the steps, computed again, with their gradients and
-      // those of `kept`.
+      // The recomputed results of the convolution and the steps, with their gradients and those of
+      // `kept`.
       .made = 6 * wide};
   BlockList list;
   list.blocks.assign(static_cast<std::size_t>(layers), block);

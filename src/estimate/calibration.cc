@@ -23,7 +23,8 @@ constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
 
-// How many times as far above 1 a site's factor may be as the built-in one.
+// The limit for how far above 1 a site's factor may be, as a multiple of the built-in factor's
+// distance.
 constexpr double kMostWider = 2;
 
 // The newest observation of every signature, by GPU type.
@@ -69,7 +70,7 @@ double RestOf(const task::Observation& run) {
   return static_cast<double>(run.formula->rest_mib);
 }
 
-// All runs of one model, of any batch and length, count once for the constant.
+// All runs of one model, with any batch and length, count once for the constant.
 std::string_view ModelOf(const task::Observation& run) {
   return run.relation.empty() ? run.signature : run.relation;
 }
@@ -98,8 +99,8 @@ std::size_t ModelsIn(const Taught& taught) {
   return models.size();
 }
 
-// The constant without libraries that the tasks show if they load in that way, and their mean
-// difference from it.
+// The constant without libraries that the tasks show if they load their kernels in this way, and
+// their mean difference from it.
 struct Base {
   double mib = 0;
   double disagreement = 0;
@@ -146,8 +147,8 @@ double ErrorOf(const Site& site, const task::Observation& run) {
   return std::abs(PredictedMib(site, run) / static_cast<double>(run.measured_mib) - 1);
 }
 
-// How far the base that tasks show moves the built-in one; 0 if the formula's error on models of
-// that size explains the difference.
+// How far the built-in base is shifted towards the one that tasks show; 0 if the formula's error on
+// models of that size explains the difference.
 struct Shift {
   double shown_mib = 0;
   double doubt_mib = 0;
@@ -155,7 +156,7 @@ struct Shift {
 };
 
 Shift ShiftOf(const Taught& small) {
-  // For nine of ten models of this size the error is within it (docs/inside/estimators.md,
+  // Nine of ten models of this size have an error below this (docs/inside/estimators.md,
   // "Calibration").
   constexpr double kFormulaError = 0.2;
   // A true constant is nearly the same in all tasks that show it.
@@ -181,7 +182,7 @@ Shift ShiftOf(const Taught& small) {
   return shift;
 }
 
-// The mean error over the tasks, each predicted from the models of the other parts.
+// The mean error over the tasks when each is predicted from the models in the other parts.
 struct Trial {
   double learned = 0;
   double shipped = 0;
@@ -254,8 +255,7 @@ double Site::Factor(double coverage, double shipped) const {
   if (ratios.empty()) return shipped;
   const std::size_t n = ratios.size();
   const auto rank = static_cast<std::size_t>(std::ceil(static_cast<double>(n + 1) * coverage));
-  // One odd run must not decide about all bounds: with too few runs, the second largest value
-  // counts.
+  // One odd run must not determine all bounds: with too few runs, the second largest value counts.
   const double own = rank <= n ? ratios[std::max<std::size_t>(rank, 1) - 1]
                                : std::max(shipped, n >= 2 ? ratios[n - 2] : shipped);
   const double trust =

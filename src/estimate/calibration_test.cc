@@ -37,7 +37,7 @@ std::vector<task::Observation> Many(int count, const std::string& type = "A100")
 TEST(Calibration, LearnsTheConstantFromFiveTasks) {
   EXPECT_EQ(Calibrate(Many(4), "A100").ContextMib(kShippedContext), kShippedContext);
   const Site site = Calibrate(Many(5), "A100");
-  EXPECT_NEAR(site.ContextMib(kShippedContext), 600, 30) << "the formula may be off by so much";
+  EXPECT_NEAR(site.ContextMib(kShippedContext), 600, 30) << "the formula's own error is this large";
   EXPECT_NEAR(Calibrate(Many(100), "A100").ContextMib(kShippedContext), 600, 10);
   EXPECT_LT(site.ContextMib(kPlainContext), site.ContextMib(kShippedContext));
   EXPECT_THAT(site.reason, HasSubstr("learned from 5 small models"));
@@ -92,13 +92,13 @@ TEST(Calibration, OneModelWithManyBatchesIsOneVoice) {
   EXPECT_EQ(Calibrate(runs, "A100").context_shift_mib, 0);
 }
 
-TEST(Calibration, WhatTheFormulasErrorExplainsIsNotLearned) {
+TEST(Calibration, DoesNotLearnTheFormulasError) {
   std::vector<task::Observation> runs;
   for (int i = 0; i < 20; ++i) runs.push_back(Taught(i, 500 + 20 * i, 1712, "A100", 1.15));
   const Site site = Calibrate(runs, "A100");
   EXPECT_EQ(site.context_shift_mib, 0);
   EXPECT_THAT(site.reason, HasSubstr("within the formula's own error"));
-  // Each of them shows another constant, so there is none.
+  // Each task shows another constant, so none is learned.
   for (int i = 0; i < 20; ++i) runs[static_cast<std::size_t>(i)] = Taught(i, 200, 200 + 200 * i);
   EXPECT_EQ(Calibrate(runs, "A100").context_shift_mib, 0);
 }
@@ -113,7 +113,7 @@ TEST(Calibration, IsUsedOnlyWhereItPredictsTheSitesTasksBetter) {
   EXPECT_THAT(site.reason, HasSubstr("as shipped: the shift of 5 small models"));
 }
 
-TEST(Calibration, WhatDoesNotTeach) {
+TEST(Calibration, IgnoresUnusableRuns) {
   std::vector<task::Observation> runs = Many(5);
   const Site before = Calibrate(runs, "A100");
   task::Observation ran_out = Taught(100, 1000, 9'000), no_summary = Taught(101, 1000, 9'000);
@@ -123,7 +123,7 @@ TEST(Calibration, WhatDoesNotTeach) {
   runs.push_back(no_summary);
   EXPECT_EQ(Calibrate(runs, "A100").ratios, before.ratios);
   for (int i = 0; i < 100; ++i) runs.push_back(runs.front());
-  EXPECT_EQ(Calibrate(runs, "A100").tasks, 5U) << "one task repeated is one task";
+  EXPECT_EQ(Calibrate(runs, "A100").tasks, 5U) << "a repeated task counts once";
 }
 
 TEST(Calibration, TheConstantStaysPossible) {
@@ -141,10 +141,10 @@ TEST(Calibration, TheFactorGrowsFromTheShippedOneIntoTheSitesOwn) {
   EXPECT_DOUBLE_EQ(Site().Factor(0.9, 1.2), 1.2);
   EXPECT_DOUBLE_EQ(site_of(15, 1.5).Factor(0.9, 1.3), 1.4) << "half of each";
   EXPECT_DOUBLE_EQ(site_of(30, 1.5).Factor(0.9, 1.3), 1.5);
-  EXPECT_DOUBLE_EQ(site_of(30, 3.0).Factor(0.9, 1.3), 1.6) << "one kind does not decide for all";
-  EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.9, 1.3), 1.3) << "nor that all are as good";
+  EXPECT_DOUBLE_EQ(site_of(30, 3.0).Factor(0.9, 1.3), 1.6) << "one kind must not decide for all";
+  EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.9, 1.3), 1.3) << "nor can all be as good";
   EXPECT_DOUBLE_EQ(site_of(30, 1.1).Factor(0.99, 1.3), 1.3)
-      << "thirty tasks know nothing of the last per cent";
+      << "thirty tasks do not show the last per cent";
   Site odd = site_of(12, 1.1);
   odd.ratios.back() = 3;
   EXPECT_DOUBLE_EQ(odd.Factor(0.95, 1.3), 1.3) << "one odd run does not decide";
@@ -167,7 +167,7 @@ TEST(Calibration, AnotherGpuTypeTeachesWithALabel) {
   EXPECT_THAT(site.Remark(), HasSubstr("learned on H100, this is for A100"));
   for (int i = 0; i < 5; ++i) runs.push_back(Taught(i, 100, 900));
   EXPECT_NEAR(Calibrate(runs, "A100").ContextMib(kShippedContext), 900, 30)
-      << "its own type knows better";
+      << "its own type takes precedence";
   EXPECT_EQ(Calibrate(runs, "A100").Remark(), "");
 }
 

@@ -1,4 +1,4 @@
-// Factors on predictions that cover given shares of tasks.
+// Factors by which predictions are multiplied to cover given shares of tasks.
 #pragma once
 
 #include <array>

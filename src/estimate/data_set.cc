@@ -24,8 +24,8 @@ constexpr std::size_t kMaxTableBytes = std::size_t{256} << 20;
 constexpr double kMaxMib = 1e9;
 constexpr double kMaxBatch = 1e9;
 
-// Reduces a list to what torchsummary would print: a module and its output, the batch in place of
-// the first dimension, and no parameters but those of a plain weight and bias.
+// Reduces a list to what torchsummary would print: modules and their outputs, the batch in place of
+// the first dimension, and only the parameters of plain weights and biases.
 void ReduceToSummary(model::LayerList& list) {
   list.has_input_shapes = false;
   list.saved.reset();
@@ -77,8 +77,8 @@ double PassBytes(const model::LayerList& list) {
   return kBytes * elements;
 }
 
-// Reduces a list to what torchinfo prints by default: rows down to its depth, with deeper layers
-// added to the last. Modules that never run, such as a ModuleList, also have a row, without a
+// Reduces a list to what torchinfo prints by default: rows down to kDepth, with deeper layers added
+// to their ancestor's row. Modules that never run, such as a ModuleList, also have a row, without a
 // shape.
 void ReduceToTorchInfo(model::LayerList& list) {
   constexpr int kDepth = 3;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kMaxLayers = 10'000;
 constexpr std::int64_t kMaxWidth = 100'000;
 constexpr std::int64_t kMaxSide = 100'000;
-// Pixels of an image for each of its autoencoder's latent, in height and width.
+// Image pixels per pixel of the autoencoder's latent, in height and in width.
 constexpr std::int64_t kLatentPixels = 8;
 
 // Taken from the models of diffusers 0.30 to 0.35. Parameters per block, in squares of the width.
@@ -33,7 +33,8 @@ constexpr PatchModel kPatchModels[] = {
     {.name = "DiTTransformer2DModel", .squares = 18, .side = 32},
     {.name = "Transformer2DModel", .squares = 18, .side = 32},
     {.name = "PixArtTransformer2DModel", .squares = 16, .reads_text = true},
-    // Two streams, of the image and of the text, each with matrices and modulation of its own.
+    // Two streams, one for the image and one for the text, each with its own matrices and
+    // modulation.
     {.name = "SD3Transformer2DModel", .squares = 36, .text = 333},
     {.name = "FluxTransformer2DModel",
      .squares = 36,
@@ -82,7 +83,7 @@ std::int64_t GetPatch(base::JsonReader& in, std::int64_t usual) {
   return one.get<std::int64_t>();
 }
 
-// Reads the number of patches of an image or a video, and of the text's tokens.
+// Reads the number of patches of an image or a video, and the number of the text's tokens.
 void GetTokens(base::JsonReader& in, const PatchModel& model, TransformerConfig& config) {
   std::int64_t patch = GetPatch(in, model.patch);
   if (patch == 1 && model.single > 0) patch = model.patch;  // its input comes as patches already

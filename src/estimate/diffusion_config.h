@@ -1,5 +1,5 @@
-// Models that diffusion trains, from the config.json of diffusers: U-Nets and transformers over
-// patches of a noisy image or video.
+// Diffusion models, from the config.json of diffusers: U-Nets, and transformers over patches of a
+// noisy image or video.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace carma::estimate {
 // Whether a `_class_name` of diffusers is one whose blocks are known.
 bool IsDiffusion(std::string_view class_name);
 
-// config.family is set to the class. A transformer has blocks of attention and a feed-forward part,
+// Sets config.family to the class. A transformer has blocks of attention and a feed-forward part,
 // with scales, shifts and gates that depend on the noise step; its tokens are patches and, in some
 // classes, the text's. Mistakes are recorded in `in`.
 void ReadDiffusion(base::JsonReader& in, TransformerConfig& config);

@@ -79,7 +79,7 @@ struct Answer {
   std::int64_t point_mib = 0;  // most likely peak per GPU, CUDA context included
   std::int64_t bound_mib = 0;  // covers `coverage` of the runs; at least the point
   // The part of the point that PyTorch uses for tensors; the rest is context and the allocator's
-  // cache. Empty: the method does not separate them.
+  // cache. Empty if the method does not separate them.
   std::optional<std::int64_t> needed_mib;
   double coverage = 0;      // of the bound; 0: the method has none
   std::string method;       // "structural", "gpumemnet-mlp" …
@@ -93,7 +93,7 @@ class Estimator {
  public:
   virtual ~Estimator() = default;
   virtual std::string_view name() const = 0;
-  // Errors: kNotFound: this method has no answer for such a task, with the reason as a sentence.
+  // Errors: kNotFound if this method has no answer for such a task, with the reason as a sentence.
   // Pure and safe to call from several threads; no I/O.
   virtual Result<Answer> Ask(const Question& question) const = 0;
 };
@@ -115,7 +115,7 @@ std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 std::unique_ptr<Estimator> MakeFromHistory();
 // History, else runs of the same training with other amounts, else the closed form if a config.json
 // is named, else the structural formula with the best information there is, else what the same
-// program of this user needed with other settings; kNotFound: there is none.
+// program of this user needed with other settings; kNotFound if there are no such runs.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {

@@ -18,7 +18,7 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// The smallest value that at least `share` of all values do not exceed.
+// The smallest value v such that at least `share` of all values are at most v.
 double Quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   std::ranges::sort(values);
@@ -81,7 +81,7 @@ struct Teachings {
   bool bounds_point = false;  // the latter
 };
 
-// With this many runs of a kind, they show how far its bound may be off.
+// With this many runs of one kind, the runs show how far its bound may be off.
 constexpr std::size_t kEnoughOfKind = 20;
 // If all other runs are of other kinds, the bound must be wider.
 constexpr double kWiderUnseen = 2;

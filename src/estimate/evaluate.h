@@ -1,5 +1,5 @@
-// Evaluates an estimator: its answers compared with measured peaks, and the figures that the
-// literature and docs/inside/estimators.md report.
+// Evaluates an estimator: compares its answers with measured peaks, and computes the figures that
+// the literature and docs/inside/estimators.md report.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct DataSet {
 };
 
 struct ReadOptions {
-  // Optimizer of rows that name none.
+  // Optimizer for rows that do not name one.
   std::optional<Optimizer> optimizer;
   // Reduces layer lists to what torchsummary would print: no input shapes, no tree, nothing
   // measured, and the first dimension is always the batch.
@@ -88,17 +88,17 @@ struct Score {
 };
 Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib);
 
-// The group of a run when groups are left out in turn.
+// The group that a run belongs to when groups are left out in turn.
 struct LeftOut {
   std::string group;
   std::string kind = {};  // runs of one kind are equally well known
 };
 
-// The same runs, each answered only from the other groups. The point is corrected by their median
-// of measured / point, the bound by the conformal quantile for `coverage` of measured / bound of
-// runs of its kind. If the other groups have hardly any run of its kind, the bound is the point
-// times their quantile of measured / point, taken twice as far above 1. parts: one per outcome. If
-// there is no other group, a run has no answer.
+// Returns the same runs, each answered from the other groups only. The point is corrected by their
+// median of measured / point, the bound by the conformal quantile for `coverage` of measured /
+// bound of runs of its kind. If the other groups have few runs of its kind, the bound is the point
+// times their quantile of measured / point, with twice the distance above 1. parts: one per
+// outcome. If there is no other group, a run has no answer.
 std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes, const std::vector<LeftOut>& parts,
                               double coverage);
 
@@ -111,7 +111,7 @@ struct ClassScore {
   std::vector<int> classes;                         // that occur, measured or predicted; ascending
   std::vector<std::vector<std::size_t>> confusion;  // [measured][predicted], indices as in classes
 };
-// One for every width that the answers name, finest first; none if no answer names classes.
+// One result for every class width in the answers, finest first; none if no answer has classes.
 std::vector<ClassScore> ClassScoresOf(std::span<const Outcome> outcomes);
 
 }  // namespace carma::estimate

@@ -106,7 +106,7 @@ TEST_F(DataSetTest, JoinsModelsAndMeasurements) {
   EXPECT_EQ(set->without_model, 1U);
   EXPECT_EQ(set->runs[0].optimizer, Optimizer::kMomentum);
   EXPECT_TRUE(set->runs[1].censored);
-  EXPECT_FALSE(set->models[0].saved) << "the rules shall do";
+  EXPECT_FALSE(set->models[0].saved) << "the rules are used instead";
   const auto exact = ReadDataSet(Path("layers.jsonl"), Path("measured.csv"), {.exact = true});
   ASSERT_TRUE(exact);
   EXPECT_EQ(exact->models[0].saved->per_sample, 750);
@@ -166,16 +166,16 @@ TEST_F(DataSetTest, ReadsACatalogueOfTasks) {
 }
 
 TEST(LeaveOut, TheOthersCorrectAndBound) {
-  // One group is predicted right, in the other everything takes twice as much.
+  // One group is predicted correctly; in the other, every run needs twice as much.
   const std::vector<Outcome> outcomes{Of(1'000, 1'000, 1'200), Of(2'000, 2'000, 2'400),
                                       Of(2'000, 1'000, 1'200), Of(4'000, 2'000, 2'400)};
   const std::vector<LeftOut> parts{{"a"}, {"a"}, {"b"}, {"b"}};
   const std::vector<Outcome> left = LeaveOut(outcomes, parts, 0.95);
-  EXPECT_EQ(left[0].answer->point_mib, 2'000) << "as the other group has it";
+  EXPECT_EQ(left[0].answer->point_mib, 2'000) << "as in the other group";
   EXPECT_EQ(left[0].answer->bound_mib, 2'000);
   EXPECT_EQ(left[3].answer->point_mib, 2'000);
   const std::vector<LeftOut> one(4, LeftOut{"a"});
-  EXPECT_FALSE(LeaveOut(outcomes, one, 0.95)[0].answer) << "nobody else is there";
+  EXPECT_FALSE(LeaveOut(outcomes, one, 0.95)[0].answer) << "there is no other group";
 }
 
 TEST(LeaveOut, TheBoundOfAKindIsTaughtByItsOwn) {
@@ -227,7 +227,7 @@ TEST(DataSet, TorchInfoHidesWhatIsDeep) {
   EXPECT_FALSE(list.has_input_shapes);
   EXPECT_EQ(list.batch, 1);
   EXPECT_EQ(list.pass_bytes, 2 * 4 * (4 * 8 * 8 + 4 + 4))
-      << "of modules with parameters, hidden too";
+      << "only modules with parameters, including hidden ones";
 }
 
 }  // namespace

@@ -17,30 +17,33 @@ namespace carma::estimate {
 // Converts probabilities of classes to MiB; without method and warnings.
 //   classes  the most probable one; for MLPs also of the twice as wide classes, which are pairs of
 //            the narrow ones
-//   point    each class stands for the median need of the training runs in it; their mean by
+//   point    each class counts as the median need of the training runs in it; their mean by
 //            probability, kept within the most probable class
-//   bound    upper edge of the smallest number of classes from below that hold `coverage`. The last
+//   bound    upper edge of the smallest number of classes from below that reach `coverage`. The
+//   last
 //            class is open: a bound at its edge, probabilities.size() * class_mib, means no more
 //            than that the need is large.
-// One probability and one point (MiB, inside its class) per class; at least one class.
+// The inputs are one probability and one point (MiB, inside its class) per class, for at least one
+// class.
 Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,
                          std::int64_t class_mib, model::Family family, double coverage);
 
-// The class that gpumemnet-transformer predicts for a convolutional network that is like those in
-// its training data: only leaves, Adam in fp32, and every aggregate within the range of the data.
+// The class that gpumemnet-transformer predicts for a convolutional network similar to its training
+// data: only leaves, Adam in fp32, and every aggregate within the range of the data.
 struct AlikeClass {
   std::int64_t low_mib = 0;
   std::optional<std::int64_t> high_mib;  // lower edge of the next class; empty: the open class
 };
-// Empty: the network is not like them. Thread-safe; the first call loads the shipped weights.
+// Empty if the network is not similar to them. Thread-safe; the first call loads the shipped
+// weights.
 std::optional<AlikeClass> ClassAmongAlike(const Question& question);
 
 // The estimators "gpumemnet-mlp" and "gpumemnet-transformer" with weights from a folder in place of
 // the shipped ones. All three families must be there (WeightsFileName).
-// Errors: kNotFound and kInvalid with the file's name, as Network::Load.
+// Errors: kNotFound and kInvalid with the file's name, as from Network::Load.
 Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder);
-// Makes the estimator of an entry, those two with the weights in `folder`; "": with the shipped
-// ones. Errors: as above.
+// Makes the estimator of an entry. Those two use the weights in `folder`, or the shipped ones if it
+// is "". Errors: as above.
 Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
                                                    const std::string& folder);
 

@@ -17,14 +17,14 @@ float Ln1p(double size) {
   return static_cast<float>(std::log1p(size));
 }
 
-// The order around the circle: first functions whose output suffices for the backward pass, then
-// those that need their input again, which costs one more tensor.
+// The order around the circle: first the functions whose output suffices for the backward pass,
+// then those that also need their input, which costs one more tensor.
 constexpr std::array<std::string_view, 16> kFunctions{
     "relu",  "relu6", "hardtanh", "hardsigmoid", "softmax",  "sigmoid",   "tanh", "logsoftmax",
     "prelu", "elu",   "celu",     "selu",        "softplus", "hardswish", "silu", "mish",
 };
 
-// The function's place on the circle, in turns; negative if it has none.
+// The function's position on the circle as a fraction of a turn; negative if it has none.
 double Turn(std::string_view function) {
   const std::string name = base::ToLower(function);
   for (std::size_t i = 0; i < kFunctions.size(); ++i) {

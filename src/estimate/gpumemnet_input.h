@@ -14,8 +14,8 @@
 namespace carma::estimate {
 
 // ln(1 + x) of counts and sizes, which span nine decades. The first twelve are those of the
-// dissertation (section 5.4.4); it also names the input's size and wide layers as causes (5.4.1),
-// which the last five describe for the whole model.
+// dissertation (section 5.4.4); it also names the input's size and wide layers as causes (5.4.1);
+// the last five describe these for the whole model.
 inline constexpr std::array<std::string_view, 17> kAggregateNames{
     "ln linear",  // layers of each kind …
     "ln conv",
@@ -50,8 +50,8 @@ inline constexpr std::string_view kLayerTypeNames =
 inline constexpr std::array<std::string_view, 3> kLayerSizeNames{"ln activations", "ln params",
                                                                  "ln activations*batch"};
 
-// Layers of one type and size. The encoder knows no positions, so it may see equal layers once,
-// with how many they are: the same sum in a fraction of the time (gpumemnet_network.h).
+// Layers of one type and size. The encoder uses no positions, so equal layers can be one token with
+// their count: the result is the same in a fraction of the time (gpumemnet_network.h).
 struct LayerToken {
   int type = 0;  // index in kLayerTypes
   std::array<float, kLayerSizeNames.size()> sizes{};

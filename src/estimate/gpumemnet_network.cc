@@ -19,8 +19,8 @@ using Eigen::MatrixXf;
 using Eigen::VectorXf;
 using Index = Eigen::Index;
 
-// Our networks are below a tenth of these limits; beyond them one inference takes more than
-// milliseconds.
+// The shipped networks are below a tenth of these limits; beyond the limits, one inference takes
+// more than a few milliseconds.
 constexpr Index kMaxFeatures = 512;
 constexpr Index kMaxClasses = 64;
 constexpr int kMaxMembers = 32;
@@ -34,7 +34,7 @@ constexpr Index kAggregateCount = kAggregateNames.size();
 constexpr Index kTypeCount = kLayerTypes.size();
 constexpr Index kSizeCount = kLayerSizeNames.size();
 
-// y = weight x + bias, for one column or many.
+// Computes weight * x + bias for one or more columns.
 struct Linear {
   MatrixXf weight;
   VectorXf bias;
@@ -144,7 +144,7 @@ class Network::Loader {
   void Complain(const std::string& what) {
     if (!error_) error_ = {ErrorCode::kInvalid, fmt::format("{}: {}", path_, what)};
   }
-  // Unknown tensors are an error: their author expects them to have an effect.
+  // Unknown tensors are an error: the file's author expects them to have an effect.
   void NoOthers() {
     for (const auto& [name, tensor] : file_.tensors) {
       if (!name.starts_with("check.") && !taken_.contains(name)) {

@@ -49,7 +49,7 @@ void AddLayer(model::LayerList& list, const char* type, model::Shape in, model::
   list.params += params;
 }
 
-// This many linear layers of one width, each followed by an activation.
+// A network of this many linear layers of one width, each followed by an activation.
 model::LayerList Perceptron(int layers, std::int64_t width) {
   model::LayerList list;
   const model::Shape shape = ShapeOf({-1, width});
@@ -256,7 +256,7 @@ TEST(NetworkFile, IsLoadedAndAnswers) {
   EXPECT_THAT(network->Unfamiliar(input), Contains("ln params"));
 }
 
-TEST(NetworkFile, WhatDoesNotFitIsRefusedInOneLine) {
+TEST(NetworkFile, RefusesUnsuitableFilesInOneLine) {
   struct Case {
     const char* name;
     std::function<void(TensorFile&)> spoil;
@@ -270,7 +270,7 @@ TEST(NetworkFile, WhatDoesNotFitIsRefusedInOneLine) {
       {"other kind", [](auto& f) { f.metadata["kind"] = "tree"; }, "expected mlp or transformer"},
       {"other family", [](auto& f) { f.metadata["family"] = "gan"; }, "expected mlp, cnn or"},
       {"class width 0", [](auto& f) { f.metadata["class_mib"] = "0"; }, "expected 1..1048576"},
-      {"class width is no number", [](auto& f) { f.metadata["class_mib"] = "1e3"; }, "'1e3'"},
+      {"class width is not a number", [](auto& f) { f.metadata["class_mib"] = "1e3"; }, "'1e3'"},
       {"missing tensor", [](auto& f) { f.tensors.erase("aggregates.low"); },
        "no tensor 'aggregates.low'"},
       {"no member", [](auto& f) { f.tensors.erase("members.0.output.weight"); },
@@ -311,7 +311,7 @@ TEST(NetworkFile, WhatDoesNotFitIsRefusedInOneLine) {
       {"point outside its class", [](auto& f) { f.tensors["classes.point"].values[1] = 250; },
        "point 250 of class 1"},
       {"no examples", [](auto& f) { f.tensors.erase("check.probabilities"); }, "examples"},
-      {"an example answered otherwise",
+      {"an example with another answer",
        [](auto& f) { f.tensors["members.0.output.bias"].values[0] += 0.01F; },
        "example 0: class 0 has probability"},
       {"numbers that overflow",

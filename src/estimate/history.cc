@@ -46,7 +46,7 @@ Peaks PeaksOf(std::span<const task::Observation> runs, const std::string& gpu_ty
   return peaks;
 }
 
-// The value at or below which `share` of the weight lies, for peaks with falling weights.
+// The value at or below which `share` of the total weight lies; older peaks weigh less.
 std::int64_t WeightedQuantile(const std::vector<std::int64_t>& newest_first, double share) {
   std::vector<std::pair<std::int64_t, double>> weighted;
   double weight = 1, total = 0;
@@ -134,7 +134,7 @@ core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::st
     std::optional<double>& activity = run.gpu_type == gpu_type ? profile.sm_active : elsewhere;
     if (!activity) activity = run.sm_active;
     if (!profile.cpus) profile.cpus = run.cpus;
-    // Any GPU may have run out of memory.
+    // Any of the GPUs may have run out of memory.
     if (const std::optional<double> share = run.ran_out ? 1 : run.others_share)
       profile.others_share = std::max(profile.others_share.value_or(0), *share);
     const auto known = paces.find(run.gpu_type);
@@ -176,8 +176,7 @@ void History::Drop(std::uint64_t key) {
     if (entry->second.empty()) runs->erase(entry);
   }
   with_formula_.erase(key);
-  // The oldest run of a signature is removed first, so the newest one here is the last that is
-  // left.
+  // The oldest run of a signature is removed first, so if this run is the newest, no other is left.
   const auto newest = newest_.find({run->second.gpu_type, run->second.signature});
   if (newest != newest_.end() && newest->second == key) newest_.erase(newest);
   runs_.erase(run);

@@ -31,16 +31,17 @@ struct Recollection {
 // the highest peak that weighs at least a twentieth of the newest, widened by 10 % for a lone run
 // down to 3 % from four runs on (what a reading once a second may miss, and what cuDNN's search for
 // algorithms adds now and then; chosen, not fitted). A run that ended for lack of memory and was
-// not followed by one that succeeded shows that the need is higher than what it had: both numbers
-// are then at least a tenth above that.
+// not followed by one that succeeded shows that the need is higher than what it had: point and
+// bound are then at least a tenth above that.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
-// GPU types of a server, and how fast each is against the fastest of them (core::PacesOf).
+// GPU types of a server, and how fast each is relative to the fastest of them (core::PacesOf).
 using Paces = std::map<std::string, double>;
 
-// How such a task uses a GPU of that type. runs: as above, but there may be none. SM activity: of
-// the newest run, on that type if there is one. Run time: the median of the newest five runs on the
-// server's types, converted to the fastest type; `gpu_type` always counts as one of them.
+// How a task with these runs uses a GPU of that type. runs: as above, but may be empty. The SM
+// activity is that of the newest run, on that type if there is one. The run time is the median of
+// the newest five runs on the server's types, converted to the fastest type; `gpu_type` always
+// counts as one of these types.
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 
@@ -54,7 +55,8 @@ class History {
   History(const History&) = delete;
   History& operator=(const History&) = delete;
 
-  // In order of time; forgets the oldest beyond the limits of task/verdict/observation.h.
+  // Call in order of time; the oldest runs beyond the limits in task/verdict/observation.h are
+  // dropped.
   void Add(task::Observation observation);
   // Drops what was learned about the formula and keeps the peaks.
   void ForgetCalibration();
@@ -66,7 +68,7 @@ class History {
   // the next Add.
   Site SiteFor(const std::string& gpu_type) const;
   std::size_t size() const;
-  // All observations, oldest first: added to another history they make an equal one.
+  // All observations, oldest first: adding them to an empty history makes an equal one.
   std::vector<task::Observation> All() const;
 
  private:

@@ -24,7 +24,7 @@ task::Observation Peaked(std::int64_t measured_mib, bool ran_out = false,
   return run;
 }
 
-TEST(Recollect, WhatTheNextRunWillNeed) {
+TEST(Recollect, PredictsTheNextRun) {
   struct Case {
     const char* name;
     std::vector<task::Observation> newest_first;
@@ -33,9 +33,9 @@ TEST(Recollect, WhatTheNextRunWillNeed) {
   };
   const Case cases[] = {
       {"one run, widened by a tenth", {Peaked(1000)}, 1000, 1100, 1},
-      {"rounded to the number meant", {Peaked(3000)}, 3000, 3300, 1},
-      {"two alike, widened by half of that", {Peaked(1000), Peaked(1000)}, 1000, 1050, 2},
-      {"many alike, widened by the least",
+      {"rounded without a floating-point error", {Peaked(3000)}, 3000, 3300, 1},
+      {"two equal runs, widened by half of that", {Peaked(1000), Peaked(1000)}, 1000, 1050, 2},
+      {"many equal runs, widened by the minimum",
        {Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000)},
        1000,
        1030,
@@ -45,7 +45,7 @@ TEST(Recollect, WhatTheNextRunWillNeed) {
        2000,
        2060,
        6},
-      {"after three lower runs the old peak still stands",
+      {"after three lower runs the old peak still counts",
        {Peaked(1000), Peaked(1000), Peaked(1000), Peaked(2000), Peaked(2000), Peaked(2000),
         Peaked(2000)},
        2000,
@@ -56,14 +56,14 @@ TEST(Recollect, WhatTheNextRunWillNeed) {
        1000,
        2060,
        6},
-      {"what ran out needs more than it had", {Peaked(1000, true)}, 1100, 1210, 0},
+      {"out of memory: needs more than it had", {Peaked(1000, true)}, 1100, 1210, 0},
       {"more than it had, though others needed less",
        {Peaked(2000, true), Peaked(1000)},
        2200,
        2420,
        1},
-      {"a run that succeeded since is believed", {Peaked(1000), Peaked(2000, true)}, 1000, 1100, 1},
-      {"runs on the GPU type asked for count alone",
+      {"a later successful run counts more", {Peaked(1000), Peaked(2000, true)}, 1000, 1100, 1},
+      {"only runs on the requested GPU type count",
        {Peaked(5000, false, "s", "H100"), Peaked(1000)},
        1000,
        1100,
@@ -108,7 +108,7 @@ TEST(History, IsBounded) {
   EXPECT_EQ(history.OfKin("k").front().measured_mib, task::kMaxObservations + 9);
 }
 
-// The books that let Calibrate() skip most runs do not change its answer.
+// The index that lets Calibrate() skip most runs does not change its answer.
 TEST(History, TheSiteIsThatOfItsNewestRuns) {
   base::Rng rng(4);
   History history;

@@ -8,8 +8,8 @@ namespace carma::estimate {
 namespace {
 
 constexpr double kMib = 1024.0 * 1024.0;
-// d, and G = P: the values that give back the estimates published for CARMA's 39 tasks (resnet50:
-// 7904 at batch 32, 14910 at 64).
+// The value of d; with it and G = P, the formula reproduces the estimates published for CARMA's 39
+// tasks (resnet50: 7904 at batch 32, 14910 at 64).
 constexpr double kInitialMib = 800;
 
 class Horus : public Estimator {

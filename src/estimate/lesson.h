@@ -13,7 +13,8 @@
 
 namespace carma::estimate {
 
-// A training program first loads its data and its libraries; its peak comes with the first steps.
+// A training program first loads its data and its libraries; it reaches its peak in the first
+// steps.
 inline constexpr base::Duration kLeastWatched{60'000};
 
 // Whether the attempt that has just left its GPUs shows anything: its memory was observed, it ran
@@ -26,11 +27,11 @@ struct RanOn {
   std::string gpu_type;  // of its first GPU
   double pace = 1;       // of its slowest GPU, relative to the server's fastest
 };
-// its: the attempt's GPUs, at least one, in its own order.
+// its: the GPUs of the attempt, at least one, in the attempt's order.
 RanOn RanOnOf(std::span<const core::GpuIndex> its, std::span<const core::GpuInfo> gpus);
 
 // The lesson of such an attempt. Its run time is converted to what it would be without neighbours.
-// model and formula: what was known of it when it was appraised (Appraisal).
+// model and formula: what was known of the task when it was appraised (Appraisal).
 task::Observation LessonOf(const core::TaskRecord& record, const task::TaskSpec& spec,
                            const RanOn& where, const std::string& model,
                            const std::optional<task::FormulaSplit>& formula, base::Time now);

@@ -32,13 +32,13 @@ TEST(Teaches, AFullRunThatWasWatchedAndOneThatRanOut) {
        Ended(TaskState::kSucceeded, ExitKind::kSuccess, 5'000), kLeastWatched - Duration{1}, false},
       {"at its time limit", Ended(TaskState::kTimedOut, ExitKind::kFailed, 5'000), kLeastWatched,
        true},
-      {"nothing was seen", Ended(TaskState::kSucceeded, ExitKind::kSuccess, 0), kLeastWatched,
+      {"nothing was observed", Ended(TaskState::kSucceeded, ExitKind::kSuccess, 0), kLeastWatched,
        false},
       {"failed", Ended(TaskState::kFailed, ExitKind::kFailed, 5'000), kLeastWatched, false},
-      {"stopped, waits again", Ended(TaskState::kQueued, ExitKind::kFailed, 5'000), kLeastWatched,
+      {"stopped and requeued", Ended(TaskState::kQueued, ExitKind::kFailed, 5'000), kLeastWatched,
        false},
-      {"ran out, at once", Ended(TaskState::kQueued, ExitKind::kOutOfMemory, 5'000), Duration{0},
-       true},
+      {"ran out of memory at once", Ended(TaskState::kQueued, ExitKind::kOutOfMemory, 5'000),
+       Duration{0}, true},
   };
   for (const auto& each : cases)
     EXPECT_EQ(Teaches(each.record, each.watched), each.teaches) << each.why;

@@ -19,7 +19,7 @@ constexpr std::array kShipped{ShippedCode{{Loading::kEager, Libraries::kPlain}, 
                               ShippedCode{{Loading::kLazy, Libraries::kSequences}, 824},
                               ShippedCode{{Loading::kLazy, Libraries::kConvolutions}, 828}};
 
-// Takes the number from the start of the text; -1 if there is none.
+// Removes the number at the start of the text and returns it; -1 if there is none.
 int TakeNumber(std::string_view& text) {
   int number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

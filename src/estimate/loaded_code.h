@@ -9,8 +9,8 @@ namespace carma::estimate {
 // When the code of a library is loaded to the GPU: all of it at the start, or each kernel at its
 // first use (CUDA 11.7 and newer if the program asks for it, CUDA 12.2 and newer by default).
 enum class Loading { kEager, kLazy };
-// torch: PyTorch's version, "2.11.0+cu130". kEager, which takes more memory, if it is unknown or
-// does not load lazily.
+// torch: PyTorch's version, "2.11.0+cu130". Returns kEager, which takes more memory, if the version
+// is unknown or does not load lazily.
 Loading LoadingOf(std::string_view torch);
 
 // What a model makes PyTorch load besides cuBLAS.
@@ -35,7 +35,7 @@ LoadedCode CodeOf(double shipped_mib);
 
 // The way of loading whose base (kPlain) is nearer to this one.
 Loading LoadingOfBase(double base_mib);
-// This base plus the libraries, loaded in the way that LoadingOfBase() finds.
+// This base plus the libraries, loaded in the way that LoadingOfBase() returns.
 double OnBaseMib(double base_mib, Libraries libraries);
 
 }  // namespace carma::estimate

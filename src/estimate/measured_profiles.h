@@ -31,11 +31,11 @@ class MeasuredProfiles {
   std::multimap<std::string, std::size_t> by_signature_;  // of equal ones in the order of lines
 };
 
-// What is known of a task from earlier runs, completed with what was measured of the same program.
-// If it was measured on the same type of GPU, its SM activity and fitted parameters are used. If it
-// was measured on another type, only its activity is used, and only if earlier runs show none. Run
-// times stay those of earlier runs, because what was measured may have been a shorter piece of the
-// work.
+// Completes what is known of a task from earlier runs with the profile measured for the same
+// program. If it was measured on the same type of GPU, its SM activity and fitted parameters are
+// used. If it was measured on another type, only its activity is used, and only if earlier runs
+// show none. Run times stay those of earlier runs, because what was measured may have been a
+// shorter piece of the work.
 core::Profile WithMeasured(core::Profile known, const MeasuredProfiles& measured,
                            const std::string& signature, const std::string& gpu_type);
 

@@ -57,7 +57,7 @@ TEST(WithMeasured, OnAnotherTypeOnlyTheActivityAndOnlyWhereRunsTellNone) {
   line.sm_active.reset();
   line.gpu_type = "A100";
   EXPECT_EQ(WithMeasured({.sm_active = 0.7}, MeasuredProfiles({line}), "a", "A100").sm_active, 0.7)
-      << "its GPU counted none";
+      << "its GPU reported none";
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class Parser {
     return Invalid("{}: {}", path_, what);
   }
   std::unexpected<base::Error> Bad(std::string_view tensor, std::string_view what) const {
-    // The name comes from outside and may be long.
+    // The name is untrusted and may be long.
     return Bad(fmt::format("tensor '{}': {}", tensor.substr(0, 80), what));
   }
 

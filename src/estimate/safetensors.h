@@ -31,11 +31,11 @@ struct TensorFile {
 
 // Layout: the header's length (8 bytes, little endian), a JSON object of tensors with dtype, shape
 // and data_offsets, the data. Only F32 is accepted. `path` is for messages.
-// Errors: kInvalid "path: what, expected" for anything beyond the limits above, a shape that is not
-// as large as its bytes, bytes that belong to two tensors or to none, NaN and infinity.
+// Errors: kInvalid "path: what, expected" for anything beyond the limits above, a shape that does
+// not match its number of bytes, bytes that belong to two tensors or to none, NaN and infinity.
 Result<TensorFile> ParseTensors(std::string_view bytes, std::string_view path);
 
-// Text that ParseTensors reads back unchanged; equal contents give equal bytes. The shapes and
+// Text that ParseTensors reads back unchanged; equal contents result in equal bytes. The shapes and
 // values must be as `Tensor` requires.
 std::string DumpTensors(const TensorFile& file);
 

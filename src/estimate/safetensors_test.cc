@@ -26,7 +26,7 @@ TensorFile Small() {
   return file;
 }
 
-TEST(Safetensors, WhatIsWrittenIsReadBack) {
+TEST(Safetensors, ReadsBackItsOwnOutput) {
   const std::string bytes = DumpTensors(Small());
   const auto read = ParseTensors(bytes, "w");
   ASSERT_TRUE(read) << read.error().message;
@@ -58,8 +58,8 @@ TEST(Safetensors, BadFilesAreRefusedInOneLine) {
       {"length beyond the end", FileOf(one, 4).substr(0, 30), "a header of"},
       {"no JSON", FileOf("weights!", 0), "header"},
       {"not an object", FileOf("[]", 0), "expected an object"},
-      {"twice the same tensor", FileOf(R"({"a":1,"a":2})", 0), "header"},
-      {"tensor is no object", FileOf(R"({"a":1})", 0), "tensor 'a': expected an object"},
+      {"the same tensor twice", FileOf(R"({"a":1,"a":2})", 0), "header"},
+      {"tensor is not an object", FileOf(R"({"a":1})", 0), "tensor 'a': expected an object"},
       {"other type", FileOf(R"({"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})", 8),
        "tensor 'a': expected dtype F32"},
       {"no shape", FileOf(R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", 4), "expected a shape"},
@@ -95,8 +95,8 @@ TEST(Safetensors, BadFilesAreRefusedInOneLine) {
               R"("b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
               12),
        "begins at byte 8, expected 4: a gap"},
-      {"bytes that nobody names", FileOf(one, 8), "8 bytes of data, the tensors have 4"},
-      {"metadata that is no text", FileOf(R"({"__metadata__":{"a":1}})", 0),
+      {"bytes that belong to no tensor", FileOf(one, 8), "8 bytes of data, the tensors have 4"},
+      {"metadata that is not text", FileOf(R"({"__metadata__":{"a":1}})", 0),
        "expected strings only"},
   };
   for (const Case& each : cases) {

@@ -15,10 +15,10 @@
 namespace carma::estimate {
 namespace {
 
-// Options whose value does not affect memory, without dashes, and with '-' for '_'. Options that
-// are not listed count: a missing name costs a run's history, a superfluous name causes a wrong
-// promise. So names that some programs use for their model ("name", "experiment", "checkpoint",
-// "data") are not here.
+// Options whose value does not affect memory, without leading dashes and with '-' for '_'. All
+// other options are part of the signature: a name missing here loses a run's history, but a
+// superfluous name causes a wrong promise. So names that some programs use for their model ("name",
+// "experiment", "checkpoint", "data") are not listed.
 constexpr std::string_view kIrrelevant =
     " seed random-seed manual-seed random-state rng-seed "
     " lr learning-rate base-lr min-lr max-lr warmup-lr weight-decay wd momentum "
@@ -28,7 +28,7 @@ constexpr std::string_view kIrrelevant =
     " log-dir logdir log-file log-level log-interval print-freq "
     " run-name run-id exp-name tag trial fold port master-port data-dir data-path ";
 
-// Options that give an amount, spelled in the same way.
+// Options that state an amount, spelled in the same way.
 constexpr std::string_view kBatch =
     " b bs batch batch-size train-batch-size per-device-train-batch-size per-gpu-train-batch-size "
     " micro-batch micro-batch-size train-micro-batch-size-per-gpu device-batch-size "
@@ -101,7 +101,7 @@ std::optional<std::int64_t> AmountIn(std::string_view text) {
   return amount && *amount >= 1 && *amount <= 1'000'000'000 ? amount : std::nullopt;
 }
 
-// The member of `amounts` that a word names; null if it names none.
+// The member of `amounts` that the word refers to; null if there is none.
 std::optional<std::int64_t>* AmountOf(std::string_view word, Amounts& amounts) {
   const bool named = word.starts_with('-') || word.find('=') != std::string_view::npos;
   if (!named) return nullptr;
@@ -125,7 +125,8 @@ bool IsStamp(std::string_view word) {
                         (only_hex && digits < static_cast<std::ptrdiff_t>(word.size())));
 }
 
-// Every word of the command: arguments with blanks (of sh -c) and lines of a script are split.
+// Every word of the command: arguments with blanks (such as that of sh -c) and lines of a script
+// are split.
 std::vector<std::string> CommandWords(const task::TaskSpec& spec) {
   std::vector<std::string> words;
   const auto take = [&](std::string_view text) {
@@ -141,7 +142,7 @@ std::vector<std::string> CommandWords(const task::TaskSpec& spec) {
   return words;
 }
 
-// Takes the amounts out of the words: the rest is the same for all amounts.
+// Removes the amounts from the words, so that the remaining words are the same for all amounts.
 Amounts TakeAmounts(std::vector<std::string>& words) {
   Amounts amounts;
   std::optional<std::int64_t>* expected = nullptr;
@@ -163,7 +164,7 @@ Amounts TakeAmounts(std::vector<std::string>& words) {
   return amounts;
 }
 
-// Takes the amounts that the task states itself, by their names in the description.
+// Adds the amounts that the task's description states.
 void TakeStated(const task::TaskSpec& spec, Amounts& amounts) {
   for (const task::TrainingWord& word : spec.training) {
     const std::optional<std::int64_t> amount = AmountIn(word.value);

@@ -26,7 +26,7 @@ std::string Fingerprint(const TransformerConfig& config);
 // --lr, --epochs, --output (table in signature.cc), dates and long hexadecimal numbers. Everything
 // else is part of it. Without a summary only the command identifies the model, so the working
 // folder is included too. "1000-<32 letters>" begins with the user's id, so that no user can make
-// another user's signature. Empty for a task without a command of its user.
+// another user's signature. Empty for a task without a command.
 std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
                       const std::string& fingerprint);
 
@@ -34,7 +34,7 @@ std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
 core::KindId KindOf(const std::string& signature);
 
 // A wider group: the same program of the same user (its words before the first option or value) on
-// as many GPUs. "1000-<32 letters>".
+// the same number of GPUs. "1000-<32 letters>".
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
 
 // Amounts that users change to fit a GPU.
@@ -43,9 +43,10 @@ struct Amounts {
   std::optional<std::int64_t> length;  // tokens of a sample
   friend bool operator==(const Amounts&, const Amounts&) = default;
 };
-// The amounts that the task states, or that commonly named options of its command give.
+// The amounts that the task states, or that its command states in options with common names.
 Amounts AmountsOf(const task::TaskSpec& spec);
-// The signature without the amounts, between Signature and Kin. Empty if no amount is known.
+// The signature without the amounts: narrower than Kin, wider than Signature. Empty if no amount is
+// known.
 std::string Relation(const task::TaskSpec& spec, std::uint32_t uid, const std::string& fingerprint);
 
 // One word of a command line as the shape contains it; for tests and --explain.

@@ -24,18 +24,18 @@ TEST(Relation, LeavesTheAmountsOut) {
     bool same;
   } cases[] = {
       {"another batch", "python train.py --batch-size 8", "python train.py --batch-size 16", true},
-      {"another batch, one word", "python train.py --batch_size=8",
-       "python train.py --batch_size=16", true},
+      {"another batch, with =", "python train.py --batch_size=8", "python train.py --batch_size=16",
+       true},
       {"another length", "python train.py --max_seq_length 512",
        "python train.py --max_seq_length 64", true},
       {"of a configuration framework", "python train.py data.batch_size=8",
        "python train.py data.batch_size=16", true},
       {"more layers", "python train.py --batch-size 8 --layers 2",
        "python train.py --batch-size 8 --layers 3", false},
-      {"told and not told", "python train.py --batch-size 8", "python train.py", false},
-      {"an option that counts no samples", "python train.py --batch-size 8 --batches 4",
+      {"stated and not stated", "python train.py --batch-size 8", "python train.py", false},
+      {"an option that is not a batch size", "python train.py --batch-size 8 --batches 4",
        "python train.py --batch-size 8 --batches 5", false},
-      {"a word that is no number", "python train.py --batch-size auto --b 8",
+      {"a word that is not a number", "python train.py --batch-size auto --b 8",
        "python train.py --batch-size all --b 8", false},
   };
   for (const auto& each : cases) {
@@ -43,7 +43,7 @@ TEST(Relation, LeavesTheAmountsOut) {
               each.same)
         << each.name;
   }
-  EXPECT_EQ(Relation(Spec("python train.py 32"), 1000, "m"), "") << "it tells no amount";
+  EXPECT_EQ(Relation(Spec("python train.py 32"), 1000, "m"), "") << "it states no amount";
   task::TaskSpec stated = Spec("python train.py");
   stated.batch_size = 8;
   task::TaskSpec more = stated;
@@ -62,11 +62,11 @@ TEST(Amounts, AreToldByTheTaskOrItsCommand) {
   task::TaskSpec stated = Spec("python train.py --batch-size 8");
   stated.training = {{"seq-len", "2048", ""}};
   stated.batch_size = 4;
-  EXPECT_EQ(AmountsOf(stated).batch, 4) << "the description counts before the command";
+  EXPECT_EQ(AmountsOf(stated).batch, 4) << "the description overrides the command";
   EXPECT_EQ(AmountsOf(stated).length, 2048);
 }
 
-TEST(Signature, WhatIsTheSameThing) {
+TEST(Signature, DistinguishesTrainings) {
   struct Case {
     const char* name;
     const char* one;
@@ -76,8 +76,8 @@ TEST(Signature, WhatIsTheSameThing) {
   const Case cases[] = {
       {"the same", "python train.py --layers 12", "python train.py --layers 12", true},
       {"another seed", "python train.py --seed 1", "python train.py --seed 2", true},
-      {"another seed, one word", "python train.py --seed=1", "python train.py --seed=2", true},
-      {"another seed of a configuration framework", "python train.py trainer.seed=1",
+      {"another seed, with =", "python train.py --seed=1", "python train.py --seed=2", true},
+      {"another seed, as Hydra writes it", "python train.py trainer.seed=1",
        "python train.py trainer.seed=2", true},
       {"another learning rate", "python train.py --lr 0.1", "python train.py --lr 0.01", true},
       {"an underscore in the name", "python train.py --learning_rate 0.1",
@@ -89,7 +89,7 @@ TEST(Signature, WhatIsTheSameThing) {
       {"another output folder", "python train.py --output-dir /tmp/run17",
        "python train.py --output-dir /tmp/run18", true},
       {"another date", "python train.py 2026-11-20", "python train.py 2026-11-21", true},
-      {"a value that is not dropped with a switch", "python train.py --resume --layers 3",
+      {"a value after a switch is kept", "python train.py --resume --layers 3",
        "python train.py --resume --layers 4", false},
       {"a word behind --", "python train.py -- big", "python train.py -- small", false},
       {"more layers", "python train.py --layers 12", "python train.py --layers 24", false},
@@ -101,7 +101,7 @@ TEST(Signature, WhatIsTheSameThing) {
        false},
       {"a number without a name", "python train.py 12", "python train.py 24", false},
       {"another program", "python train.py", "python finetune.py", false},
-      {"a word of eight hexadecimal letters is no stamp", "python train.py deadbeef",
+      {"eight hexadecimal letters may be a word", "python train.py deadbeef",
        "python train.py feedbeef", false},
       {"a random name", "python train.py run-9f86d081884c", "python train.py run-9f86d081884d",
        false},
@@ -113,7 +113,7 @@ TEST(Signature, WhatIsTheSameThing) {
   }
 }
 
-TEST(Signature, WhatElseCounts) {
+TEST(Signature, ContainsUserModelAndSettings) {
   const std::string same = Signature(Spec("python train.py"), 1000, "m");
   EXPECT_TRUE(same.starts_with("1000-")) << same;
   EXPECT_NE(Signature(Spec("python train.py"), 1001, "m"), same);

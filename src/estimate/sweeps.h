@@ -25,7 +25,7 @@ Result<bool> IsSweep(const std::string& path);
 // Errors: as base::ReadFile; kInvalid with file and line; kInvalid if no row has a memory value.
 Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 
-// What is predicted from the rest.
+// Which measurement is predicted from the others.
 enum class SweepQuestion {
   kBatch,   // one batch, from all others of the benchmark on this GPU
   kDouble,  // twice the batch or more, from the two next smaller ones

@@ -9,7 +9,7 @@
 namespace carma::estimate {
 namespace {
 
-// `context`, plus this much for each sample.
+// A curve that begins at `context` and grows by this much for each sample.
 void Add(const char* gpu, const char* benchmark, std::int64_t context, std::int64_t sample,
          std::vector<SweepPoint>& points) {
   for (const std::int64_t batch : {8, 16, 32, 64})
@@ -25,12 +25,12 @@ TEST(Sweeps, StraightLinesAreAnsweredExactly) {
   int asked[4] = {};
   for (const SweepAnswer& each : AskSweeps(points)) {
     ++asked[static_cast<int>(each.question)];
-    // Below the smallest batch seen, a line may bend; this one does not.
+    // Below the smallest batch seen, the line may bend; here it does not.
     EXPECT_EQ(each.point, each.measured)
         << base::WordOf(each.question) << " " << each.benchmark << " " << each.measured;
   }
   EXPECT_EQ(asked[0], 16);
-  EXPECT_EQ(asked[1], 8) << "twice the second, and four times; on each line";
+  EXPECT_EQ(asked[1], 8) << "on each line, twice and four times the second";
   EXPECT_EQ(asked[2], 16);
   EXPECT_EQ(asked[3], 4);
 }

@@ -75,7 +75,8 @@ inline constexpr std::pair<StepOptimizer, std::string_view> kStepOptimizerWords[
 enum class Checkpointing {
   kNone,
   kAttention,  // its core alone, which flash attention does anyway (Megatron's "selective")
-  // All but attention and every second matrix product (torchtitan's "selective" with "op").
+  // Everything except attention and every second matrix product (torchtitan's "selective" with
+  // "op").
   kOperators,
   kFull  // all
 };
@@ -129,8 +130,8 @@ struct LoraTargets {
   bool query = false, key = false, value = false, output = false;
   bool gate = false, up = false, down = false;
 };
-// Any of "q,k,v,o,gate,up,down", with or without "_proj"; also "qkv", "attention", "mlp", "all".
-// Errors: kInvalid, naming the word.
+// Parses any of "q,k,v,o,gate,up,down", with or without "_proj", and "qkv", "attention", "mlp",
+// "all". Errors: kInvalid, naming the word.
 Result<LoraTargets> ParseLoraTargets(std::string_view words);
 
 struct TrainingPlan {
@@ -140,10 +141,10 @@ struct TrainingPlan {
   std::int64_t frozen_parameters = 0;  // of models beside that only run forward
   bool averages = false;               // a second copy of the trained weights (EMA)
   bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU
-  // Tokens of a decoder that reads an encoder; empty: as many as the encoder's.
+  // Tokens of a decoder that reads an encoder; empty: as many as the encoder has.
   std::optional<std::int64_t> target;
-  // Mean length of the other samples if a micro-batch is laid out without padding; empty: all
-  // samples are padded or packed to the sequence's length.
+  // Mean length of the other samples if micro-batches are not padded; empty if all samples are
+  // padded or packed to the sequence length.
   std::optional<std::int64_t> mean_length;
   bool accumulates = false;      // gradients live through the next pass (gradient accumulation)
   bool variable_length = false;  // padded or packed to changing lengths
@@ -173,8 +174,8 @@ struct TrainingPlan {
   std::int64_t ranks = 1;  // GPUs that share data_parallel's work
   bool deepspeed = false;  // its optimizer, even on one GPU; implied by the ZeRO stages
   // Whether training runs as in Megatron and NeMo: 16-bit weights beside fp32 gradients, masters
-  // and states, and custom kernels. Together with ZeRO's first stage: Megatron's distributed
-  // optimizer.
+  // and states, and custom kernels. Combined with ZeRO's first stage, this is Megatron's
+  // distributed optimizer.
   bool megatron = false;
   bool offload_optimizer = false;
   bool offload_parameters = false;

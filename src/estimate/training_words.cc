@@ -33,7 +33,7 @@ class Words {
  public:
   explicit Words(std::span<const TrainingWord> words) : words_(words) {}
 
-  // The last word of that name; null if there is none.
+  // The last word with that name; null if there is none.
   const TrainingWord* Find(std::string_view name) const {
     for (auto word = words_.rbegin(); word != words_.rend(); ++word) {
       if (word->name == name) return &*word;
@@ -74,7 +74,7 @@ class Words {
     target = *known;
   }
 
-  // In the form of the words of enums: lower case, with dashes.
+  // In the same form as the words of enums: lower case, with dashes.
   static std::string Plain(std::string_view value) {
     std::string plain = base::ToLower(value);
     std::replace(plain.begin(), plain.end(), '_', '-');
@@ -115,7 +115,8 @@ void SetTokens(Words& words, TrainingPlan& plan) {
   words.Switch("grad-accum", plan.accumulates);
 }
 
-// The training's precision as for other estimators: fp32 and bf16 also store the weights in it.
+// The training's precision as other estimators accept it: fp32 and bf16 also set the type of the
+// stored weights.
 void SetPrecision(Words& words, TrainingPlan& plan) {
   const TrainingWord* word = words.Find("precision");
   if (word != nullptr) {
@@ -149,8 +150,8 @@ void SetWeights(Words& words, const TransformerConfig& config, TrainingPlan& pla
   }
 }
 
-// Without a stated length: all patches of an image, what a table of positions holds, or what the
-// tokenizer leaves of a longer text.
+// Sets the length if none is stated: all patches of an image, the entries of a position table, or
+// the tokens to which the tokenizer cuts a longer text.
 void SetLength(Words& words, const TransformerConfig& config, TrainingPlan& plan) {
   if (words.Find("seq-len") != nullptr) return;
   if (config.usual_length > 0) plan.sequence = config.usual_length;
@@ -200,7 +201,7 @@ void SetMethod(Words& words, const TransformerConfig& config, TrainingPlan& plan
   words.Switch("train-embeddings", plan.trains_embeddings);
 }
 
-// With adapters, the model without them serves as the reference; GRPO has one only on request.
+// With adapters, the model without them is the reference; GRPO uses a reference only on request.
 void SetObjective(Words& words, TrainingPlan& plan) {
   words.OneOf("objective", plan.objective);
   plan.reference = plan.objective == Objective::kPreferences && plan.method == Method::kFull;

@@ -1,4 +1,4 @@
-// Turns words about a training (task/describe/training.h) into a plan.
+// Turns the words that describe a training (task/describe/training.h) into a plan.
 #pragma once
 
 #include <span>
@@ -12,20 +12,20 @@
 
 namespace carma::estimate {
 
-// The plan that the words describe. Of two words with one name the later one is used. If no word
-// states how weights are stored, config.json does. Errors: kInvalid, naming the word, where it came
-// from and what it takes: "--method: 'dora': expected full …", "lora.yaml:7: method: …".
+// The plan that the words describe. If two words have one name, the later is used. If no word
+// states how weights are stored, config.json decides. Errors: kInvalid, naming the word, its source
+// and what is expected: "--method: 'dora': expected full …", "lora.yaml:7: method: …".
 Result<TrainingPlan> PlanOf(std::span<const task::TrainingWord> words,
                             const TransformerConfig& config);
 
 // Checks words before the model is known: each must be valid by itself.
 Result<Unit> CheckWords(std::span<const task::TrainingWord> words);
 
-// What no word states and what is assumed instead, one sentence each: the length, the batch.
+// The assumptions for what no word states (such as the length and the batch), one sentence each.
 std::vector<std::string> Assumptions(std::span<const task::TrainingWord> words,
                                      const TransformerConfig& config, const TrainingPlan& plan);
 
-// Whether the length of samples is assumed: no word states it, and the model does not fix it.
+// Whether the length of samples is an assumption: no word states it, and the model does not fix it.
 bool AssumesLength(std::span<const task::TrainingWord> said, const TransformerConfig& config);
 
 }  // namespace carma::estimate

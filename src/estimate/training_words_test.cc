@@ -70,7 +70,7 @@ TEST(TrainingWords, AnImageHasItsPatchesUnlessALengthIsTold) {
   EXPECT_EQ(PlanOf(said, config)->sequence, 197);
 }
 
-TEST(TrainingWords, WhatIsIgnoredIsSaid) {
+TEST(TrainingWords, ReportsIgnoredSettings) {
   const std::vector<TrainingWord> said = {{"seq-len", "128", ""},
                                           {"batch", "4", ""},
                                           {"precision", "bf16", ""},
@@ -154,7 +154,7 @@ TEST(TrainingWords, AnImagesSideAndATokenizerSayHowLongSamplesAre) {
             "sequence length unknown: 512 tokens assumed, the tokenizer's maximum (--seq-len)");
   EXPECT_TRUE(AssumesLength(cut, TransformerConfig{})) << "samples may be shorter";
   const std::vector<TrainingWord> long_cut = {{"tokenizer-len", "131072", ""}};
-  EXPECT_EQ(PlanOf(long_cut, TransformerConfig{})->sequence, 2048) << "it is no longer for that";
+  EXPECT_EQ(PlanOf(long_cut, TransformerConfig{})->sequence, 2048) << "the default is shorter";
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_
   return std::ranges::any_of(keys, [&](const char* key) { return in.Get(key, target, low, high); });
 }
 
-// Reads a required number in the same way; a target above 0 is its default.
+// Reads a required number in the same way; if the target is above 0, it is the default.
 void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t high) {
   if (GetFirst(in, keys, target, 1, high) || in.error() || target > 0) return;
   std::string others;
@@ -242,13 +242,14 @@ void GetDropout(base::JsonReader& in, const TransformerFamily& family, Transform
   config.drops_scores = family.drops_out && rate > 0;
 }
 
-// In Transformers these activations take several operations; the others are a single one.
+// In Transformers, these activations consist of several operations; the others are a single
+// operation.
 void GetActivation(base::JsonReader& in, const TransformerFamily& family,
                    TransformerConfig& config) {
   std::string name = family.written_out_gelu ? "gelu_new" : family.quick_gelu ? "quick_gelu" : "";
   for (const char* key : {"activation_function", "hidden_act", "feed_forward_proj"})
     if (in.Get(key, name, 100)) break;
-  // "gated-gelu" of T5 is gated, and its gelu is the formula.
+  // T5's "gated-gelu" is gated, and its gelu is written out as a formula.
   if (name.starts_with("gated-")) config.gated = true;
   config.written_out_gelu = name == "gelu_new" || name == "gelu_fast" || name == "gated-gelu";
   config.quick_gelu = name == "quick_gelu";
@@ -284,7 +285,7 @@ void GetExperts(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t shared = 0;
   if (GetFirst(in, {"n_shared_experts", "num_shared_experts"}, shared, 0, 1'000))
     config.shared_forward = shared * config.feed_forward;
-  // Llama 4 also has a shared one, but its file does not say so.
+  // Llama 4 also has a shared expert, but its file does not mention it.
   if (in.Has("interleave_moe_layer_step")) config.shared_forward = config.feed_forward;
   GetBlocksWithout(in, config);
 }
@@ -307,7 +308,7 @@ void GetQuantisation(base::JsonReader& outer, TransformerConfig& config) {
   in.Get("bnb_4bit_use_double_quant", doubly);
   if (in.error()) return outer.Take(*in.error());
   const bool packed = method == "gptq" || method == "awq";
-  // These formats are only for serving: a training of such a model has its weights in 16 bits.
+  // These formats are only for serving; in training, such a model has 16-bit weights.
   if (method == "fp8" || method == "mxfp4") return;
   if (in_4bit) {
     config.quantisation = doubly ? Quantisation::kNf4Double : Quantisation::kNf4;
@@ -329,7 +330,7 @@ void GetDtype(base::JsonReader& in, TransformerConfig& config) {
   if (!config.dtype) in.Complain("torch_dtype", base::AllWords<Dtype>());
 }
 
-// Reads values that belong to the whole model, not to its part for texts.
+// Reads values that belong to the whole model, not to its text part.
 void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   in.Get("tie_word_embeddings", config.tied);
   GetHead(in, config);
@@ -388,7 +389,7 @@ void GetParts(const base::Json& whole, const std::string& text_part, base::JsonR
   }
 }
 
-// The part that reads texts in a model with several kinds of input; otherwise the model itself.
+// The part that reads text in a model with several kinds of input; otherwise the model itself.
 const base::Json& TextPart(const base::Json& json, std::string& pointer) {
   if (!json.is_object()) return json;
   for (const char* key : {"text_config", "llm_config", "language_config"}) {
@@ -454,7 +455,8 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
   whole.Get("model_type", outer, 100);
   config.family = outer;
   in.Get("model_type", config.family, 100);
-  // Diffusers names the class of a part: a U-Net, a diffusion transformer, an autoencoder.
+  // Files of diffusers name the class of a part: a U-Net, a diffusion transformer or an
+  // autoencoder.
   if (config.family.empty()) whole.Get("_class_name", config.family, 100);
   if (FindFamily(config.family) == nullptr && FindFamily(outer) != nullptr) config.family = outer;
   if (in.error()) return base::Wrap(*in.error(), where);

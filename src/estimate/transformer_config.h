@@ -110,12 +110,13 @@ struct TransformerConfig {
 bool IsClassifier(std::string_view class_name);
 
 // text: config.json; where: its name for messages. Different keys with one meaning
-// (num_hidden_layers, n_layer …) are treated alike. What a family's code does without a key for it
-// (gated, norm, tied) is in one table by model_type (transformer_family.h). In a model that sees
-// images, the part that reads texts counts completely (text_config), the other only by its weights;
-// in one that compares both (CLIP), both count completely. Files of diffusers: diffusion_config.h.
-// Errors: kInvalid, one line with the place: no JSON, a family that the table does not have, a
-// missing or impossible number, a kind of quantisation that is not modelled.
+// (num_hidden_layers, n_layer …) are treated alike. Properties that a family's code has without a
+// key (gated, norm, tied) are in a table by model_type (transformer_family.h). In a model that
+// reads images and text, the text part counts completely (text_config), the image part only by its
+// weights; in one that compares both (CLIP), both count completely. Files of diffusers:
+// diffusion_config.h. Errors: kInvalid, one line with the place: text that is not JSON, a family
+// that is not in the table, a missing or impossible number, or a kind of quantisation that is not
+// modelled.
 Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

@@ -436,7 +436,7 @@ TEST(TransformerConfig, CountsKnownEncodersAndNamesOtherParts) {
       R"("resampler":{"num_hidden_layers":6,"hidden_size":512},"rope_scaling":{"factor":2}})";
   const auto config = ParseTransformerConfig(text, "config.json");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_NEAR(config->other_parameters, 1.84e9, 0.02e9) << "under whatever key it stands";
+  EXPECT_NEAR(config->other_parameters, 1.84e9, 0.02e9) << "under any key";
   EXPECT_EQ(config->uncounted, std::vector<std::string>{"resampler"});
 }
 
@@ -447,7 +447,7 @@ TEST(TransformerConfig, AnUnknownFamilyIsAnsweredWithTheNearestOne) {
   EXPECT_LT(config.error().message.size(), 200U) << "not a list of all families";
 }
 
-// The parameters of the models' cards, without biases and norms.
+// The parameters in the models' cards, without biases and norms.
 TEST(TransformerConfig, CountsModelsOfOtherKinds) {
   const struct {
     const char* text;
@@ -494,7 +494,7 @@ TEST(TransformerConfig, KnowsNormsOfQueriesAndKeysAndOfResults) {
   EXPECT_EQ(Parsed(R"({"model_type":"gemma2")" + rest).norms, 4);
   EXPECT_TRUE(Parsed(R"({"model_type":"gpt_neox")" + rest).wide_scores);
   const TransformerConfig opt = Parsed(R"({"model_type":"opt","attention_dropout":0.0)" + rest);
-  EXPECT_TRUE(opt.drops_out && !opt.drops_scores) << "each has a rate of its own";
+  EXPECT_TRUE(opt.drops_out && !opt.drops_scores) << "each has its own rate";
 }
 
 }  // namespace

@@ -10,16 +10,16 @@ namespace {
 
 using Transformer = TransformerFamily;
 
-// Two matrices in the feed-forward part, and LayerNorm.
+// Families with two matrices in the feed-forward part, and LayerNorm.
 constexpr Transformer kPlain = {.gated = false, .rms_norm = false};
-// The same with the parts of BERT.
+// The same with BERT's parts.
 constexpr Transformer kBert = {
     .gated = false, .rms_norm = false, .tied = true, .learned_positions = true, .drops_out = true};
 // The same for the patches of an image.
 constexpr Transformer kImages = {
     .gated = false, .rms_norm = false, .sees_images = true, .wide_scores = true};
 
-// A family that is like another but for its name, what it has besides, and its sizes.
+// A copy of another family with its own name, additional properties and sizes.
 consteval Transformer Like(std::string_view name, Transformer family,
                            std::initializer_list<bool Transformer::*> besides = {},
                            FamilySizes sizes = {}) {
@@ -31,7 +31,7 @@ consteval Transformer Like(std::string_view name, Transformer family,
 
 // Taken from the modelling code of Transformers 4.30 to 4.57.
 constexpr Transformer kTransformers[] = {
-    // Decoders in the manner of Llama: RMSNorm, gated feed-forward part, rotary positions.
+    // Decoders similar to Llama: RMSNorm, gated feed-forward part, rotary positions.
     {.name = "llama", .sizes = {32, 4096, 32, 0, 11008, 32000}},
     {.name = "llama4_text"},
     {.name = "mistral", .sizes = {32, 4096, 32, 8, 14336, 32000}},

@@ -1,4 +1,4 @@
-// Properties of a family of transformers that are in its code and need not be in its config.json.
+// Properties of a transformer family that are in its code and may be missing in its config.json.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace carma::estimate {
 
-// What the code of a family takes for keys that the config of a larger model leaves out; 0:
-// nothing. A config.json of its own has them all.
+// Defaults of a family's code for keys that the config of a larger model leaves out; 0: none. A
+// separate config.json has all of these keys.
 struct FamilySizes {
   std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, feed_forward = 0, vocabulary = 0;
 };

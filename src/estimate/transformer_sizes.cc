@@ -33,7 +33,7 @@ double TransformerConfig::Attentions() const {
 
 namespace {
 
-// The mean of a block, because some have experts and others do not.
+// The mean over the blocks, because some have experts and others do not.
 double Mean(const TransformerConfig& config, double with_experts) {
   if (config.dense_layers == 0) return with_experts;
   const double dense =

@@ -29,8 +29,8 @@ double Kept(const BlockList& list, bool frozen) {
   return 4 * elements;
 }
 
-// The bytes are those that autograd saves for each pixel of the latent in fp32 with fused
-// attention, of the same modules in PyTorch.
+// The bytes are those that autograd saves per pixel of the latent for the same modules in PyTorch,
+// in fp32 with fused attention.
 TEST(UNetConfig, CountsWhatAutogradKeeps) {
   const TransformerConfig config = Parsed(kStableDiffusion);
   ASSERT_TRUE(config.blocks);

@@ -25,8 +25,8 @@ void ReadWaves(base::JsonReader& in, bool trained, TransformerConfig& config) {
   }
   if (widths.size() != strides.size() || widths.size() != kernels.size() || widths.empty())
     return in.Complain("conv_dim", "as many numbers as conv_stride and conv_kernel have");
-  // Each token has one position in the last layer, and in each earlier layer a stride times as
-  // many.
+  // Each token has one position in the last layer; going back, each layer has its stride times as
+  // many positions.
   BlockKeeps all = {.again = false};
   double positions = 1;
   for (std::size_t i = widths.size(); i-- > 0;) {

@@ -6,9 +6,9 @@
 
 namespace carma::estimate {
 
-// Adds the convolutions that turn each 20 ms of a sound into one token. trained: they are trained,
-// as before fine-tuning, so what they keep counts too; during fine-tuning they are frozen, and
-// autograd keeps nothing of them. Mistakes are recorded in `in`.
+// Adds the convolutions that turn each 20 ms of a sound into one token. trained: the convolutions
+// are trained, as in pretraining, so the tensors that they keep count; in fine-tuning they are
+// frozen, and autograd keeps nothing of them. Mistakes are recorded in `in`.
 void ReadWaves(base::JsonReader& in, bool trained, TransformerConfig& config);
 
 }  // namespace carma::estimate

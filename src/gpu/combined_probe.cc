@@ -37,7 +37,7 @@ base::Time CombinedProbe::RealNow() const {
 }
 
 bool CombinedProbe::NeedsDcgm(const DeviceInfo& info) const {
-  // DCGM has its own numbers for instances, and its output does not say which instance is which.
+  // DCGM has its own numbers for instances, and its output does not show which instance is which.
   if (info.mig || !info.trouble.empty()) return false;
   return options_.prefer == CombinedOptions::Prefer::kDcgm || !info.reports_sm_activity;
 }

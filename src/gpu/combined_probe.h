@@ -32,7 +32,7 @@ class CombinedProbe : public Probe {
 
   // A GPU reports SM activity if either source does. Instances of divided GPUs only have NVML's.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // As the NVML probe, with the counters (and power and energy if NVML has none) of a row of
+  // Like the NVML probe, with the counters (and power and energy if NVML has none) of a row of
   // `dcgmi` not older than three of its periods. kCorrupt also for impossible values of DCGM.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override { nvml_->LeaveAlone(devices); }

@@ -88,14 +88,14 @@ class CudaContext : public ::testing::Test {
   ChildrenProbe probe_;
 };
 
-TEST_F(CudaContext, IsWhatTheDriverTellsOfTheProcess) {
+TEST_F(CudaContext, IsTheMemoryThatTheDriverReportsForTheProcess) {
   const auto cost = Measure();
   ASSERT_TRUE(cost) << cost.error().text;
   EXPECT_EQ(*cost, (ContextCost{.mib = 410, .of_process = true}));
   EXPECT_THAT(Log(), HasSubstr("released")) << "nothing is left on the GPU";
 }
 
-TEST_F(CudaContext, IsWhatTheGpuGrewByWhereNoProcessIsTold) {
+TEST_F(CudaContext, IsTheGrowthOfTheGpuIfNoProcessIsListed) {
   probe_.lists = false;
   EXPECT_EQ(Measure().value(), (ContextCost{.mib = 412, .of_process = false}));
   probe_.lists = true;
@@ -103,7 +103,7 @@ TEST_F(CudaContext, IsWhatTheGpuGrewByWhereNoProcessIsTold) {
   EXPECT_EQ(Measure().value(), (ContextCost{.mib = 412, .of_process = false}));
 }
 
-TEST_F(CudaContext, IsUnclearWhereSomebodyElseCame) {
+TEST_F(CudaContext, IsUnclearIfAnotherProcessStarted) {
   probe_.lists = false;
   probe_.stranger = true;
   const auto cost = Measure();
@@ -112,7 +112,7 @@ TEST_F(CudaContext, IsUnclearWhereSomebodyElseCame) {
   EXPECT_THAT(cost.error().text, HasSubstr("another process"));
 }
 
-TEST_F(CudaContext, SeesOneGpuAndJoinsNobodysServer) {
+TEST_F(CudaContext, SeesOneGpuAndUsesNoMpsServer) {
   Set("CUDA_VISIBLE_DEVICES", "3");
   Set("CUDA_MPS_PIPE_DIRECTORY", "/somebodys/mps");
   Set("CUDA_MODULE_LOADING", "EAGER");
@@ -141,7 +141,7 @@ TEST_F(CudaContext, EveryFailureIsOneSentence) {
       {"no device", "fail=cuDeviceGetCount:100", Kind::kRefused, 100, "(CUDA 100)"},
       {"a bad device", "fail=cuDeviceGet:101", Kind::kRefused, 101, "(CUDA 101)"},
       {"a crash", "crash=cuInit", Kind::kDied, 0, "signal 6"},
-      {"a crash at the context", "crash=cuDevicePrimaryCtxRetain", Kind::kDied, 0, "signal 6"},
+      {"a crash of the driver", "crash=cuDevicePrimaryCtxRetain", Kind::kDied, 0, "signal 6"},
       {"a hang", "hang=cuDevicePrimaryCtxRetain", Kind::kHung, 0, "no context within 0.2 s"},
   };
   for (const auto& c : cases) {
@@ -155,14 +155,14 @@ TEST_F(CudaContext, EveryFailureIsOneSentence) {
   }
 }
 
-TEST_F(CudaContext, WhatTheDriverSaysAtTheEndDoesNotMatter) {
+TEST_F(CudaContext, IgnoresErrorsAfterTheMeasurement) {
   Set("CARMA_FAKE_CUDA", "crash=cuDevicePrimaryCtxRelease_v2");
   EXPECT_TRUE(Measure());
   Set("CARMA_FAKE_CUDA", "fail=cuDeviceGetPCIBusId:1");
-  EXPECT_TRUE(Measure()) << "the address is only a check";
+  EXPECT_TRUE(Measure()) << "the address is only used for a check";
 }
 
-TEST_F(CudaContext, LibrariesThatAreNoneOrLackFunctions) {
+TEST_F(CudaContext, ReportsMissingLibrariesAndFunctions) {
   Set("LD_LIBRARY_PATH", CARMA_FAKE_CUDA_DIR "/without_contexts");
   const auto lacking = Measure();
   ASSERT_FALSE(lacking);
@@ -215,7 +215,7 @@ TEST_F(CudaContext, IsNotMadeWhereItWouldDisturb) {
   } cases[] = {
       {"idle", [](DeviceInfo&, Reading&) {}, ""},
       {"in use", [](DeviceInfo&, Reading& r) { r.processes = {{.pid = 1}}; }, "in use"},
-      {"nobody listed", [](DeviceInfo&, Reading& r) { r.used_mib = 9'000; }, "8.8G are used by"},
+      {"unlisted use", [](DeviceInfo&, Reading& r) { r.used_mib = 9'000; }, "8.8G are used by"},
       {"unreadable", [](DeviceInfo& i, Reading&) { i.trouble = {"MIG without instances"}; },
        "MIG without"},
       {"exclusive",
@@ -237,7 +237,7 @@ TEST_F(CudaContext, IsNotMadeWhereItWouldDisturb) {
     probe_.seen = 0;
     EXPECT_FALSE(MeasureContext(probe_, 0, info, {.holder = {CARMA_CONTEXT_HOLDER}}));
     EXPECT_EQ(probe_.seen, 0);
-    EXPECT_EQ(Log(), "") << "no context was tried";
+    EXPECT_EQ(Log(), "") << "no attempt to create a context";
   }
   EXPECT_THAT(ContextObstacle(info_, NotFound("lost")), HasSubstr("lost"));
 }

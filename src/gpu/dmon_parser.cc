@@ -134,7 +134,7 @@ void DmonParser::TakeTitles(std::string_view line) {
     }
     at = end;
   }
-  // Columns come in the requested order, so their place shows the meaning of a new title.
+  // Columns come in the requested order, so their position shows the meaning of a new title.
   if (columns_.size() != Fields().size()) return;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const bool taken =

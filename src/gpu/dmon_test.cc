@@ -83,7 +83,7 @@ TEST(DmonParser, IsTheSameWhateverThePieces) {
   }
 }
 
-TEST(DmonParser, WhatIsNotToldIsAbsent) {
+TEST(DmonParser, LeavesBlankValuesAbsent) {
   const struct {
     const char* name;
     const char* cell;
@@ -109,7 +109,7 @@ TEST(DmonParser, WhatIsNotToldIsAbsent) {
     EXPECT_EQ(rows[0].values.sm_active, c.expected);
     EXPECT_EQ(rows[0].objection, c.objection);
     EXPECT_EQ(rows[0].values.counters, c.expected ? CounterSource::kDcgm : CounterSource::kNone);
-    EXPECT_EQ(rows[0].values.dram_active, 0.3) << "its neighbours are read all the same";
+    EXPECT_EQ(rows[0].values.dram_active, 0.3) << "the cells beside it are still read";
   }
 }
 
@@ -220,7 +220,7 @@ class DmonChildTest : public ::testing::Test {
     const auto text = base::ReadFile(folder_ + "/starts", 1 << 20);
     return text ? static_cast<std::size_t>(std::ranges::count(*text, '\n')) : 0;
   }
-  // Polls at this time until it holds.
+  // Polls at this time until `holds` is true.
   static bool Until(DmonReader& reader, base::Time now, const std::function<bool()>& holds) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!holds()) {
@@ -293,7 +293,7 @@ TEST_F(DmonChildTest, AHangingChildIsEnded) {
   ASSERT_TRUE(Until(reader, now, [&] { return ::kill(std::stoi(pid), 0) != 0; })) << "reaped";
 }
 
-TEST_F(DmonChildTest, WhatWasWrittenWhileNobodyLookedHasNoDate) {
+TEST_F(DmonChildTest, DiscardsOutputWrittenWhileNoOneRead) {
   DmonReader reader(Script("echo $$ > pid; cat rows; read line < gate; cat rows; exec sleep 1000"));
   ASSERT_EQ(::mkfifo((folder_ + "/gate").c_str(), 0600), 0);
   base::Time now = base::FromMs(1'000'000);
@@ -426,7 +426,7 @@ TEST_F(CombinedProbeTest, WithoutDcgmThereIsTheCoarseUtilisation) {
   EXPECT_THAT(probe_->DcgmTrouble(), HasSubstr("unable to connect"));
 }
 
-TEST_F(CombinedProbeTest, WhatCannotBeClosesTheGpu) {
+TEST_F(CombinedProbeTest, RejectsImpossibleValues) {
   ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/rows",
                                     Titles() + Line("GPU 0", Row("0000:07:00.0", "57.0")) +
                                         Line("GPU 1", Row("0000:0f:00.0", "0.000"))));
@@ -438,7 +438,7 @@ TEST_F(CombinedProbeTest, WhatCannotBeClosesTheGpu) {
   EXPECT_EQ(percent.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(percent.error().message, HasSubstr("SMACT is 57.0"));
   now_ += std::chrono::seconds(4);  // the row is too old to be believed or doubted
-  EXPECT_EQ(MustRead(0).xids, (std::vector<int>{48, 48})) << "no Xid is lost with a reading";
+  EXPECT_EQ(MustRead(0).xids, (std::vector<int>{48, 48})) << "a failed reading loses no Xid";
 }
 
 }  // namespace

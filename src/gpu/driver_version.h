@@ -1,6 +1,6 @@
 // Checks whether the kernel's driver and the libraries on disk have the same version. After an
 // upgrade of the packages they differ until the machine boots (or the modules are reloaded), and
-// every CUDA program started meanwhile fails.
+// every CUDA program started in between fails.
 #pragma once
 
 #include <optional>

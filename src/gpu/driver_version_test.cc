@@ -23,7 +23,7 @@ class DriverVersion : public ::testing::Test {
   void Load(const std::string& version) {
     ASSERT_TRUE(base::WriteFileAtomic(root_ + "/sys/module/nvidia/version", version + "\n"));
   }
-  // As packages do it: the old version's file is removed, and the link changes.
+  // The way packages do it: the old version's file is removed, and the link changes.
   void Install(const std::string& version) {
     std::filesystem::remove_all(Folder());
     std::filesystem::create_directories(Folder());
@@ -37,7 +37,7 @@ class DriverVersion : public ::testing::Test {
 
 TEST_F(DriverVersion, AnUpgradeShowsUntilTheModuleIsLoadedAgain) {
   Load("535.183.01");
-  EXPECT_FALSE(Read().Differ()) << "nothing is known of the library";
+  EXPECT_FALSE(Read().Differ()) << "the library's version is unknown";
   Install("535.183.01");
   EXPECT_EQ(Read().installed, "535.183.01");
   EXPECT_FALSE(Read().Differ());
@@ -49,7 +49,7 @@ TEST_F(DriverVersion, AnUpgradeShowsUntilTheModuleIsLoadedAgain) {
   EXPECT_FALSE(Read().Differ());
 }
 
-TEST_F(DriverVersion, WhatIsNoVersionTellsNothing) {
+TEST_F(DriverVersion, IgnoresTextsThatAreNotVersions) {
   Load("unknown");
   Install("550.54.15");
   EXPECT_FALSE(Read().loaded);

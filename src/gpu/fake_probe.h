@@ -11,7 +11,7 @@
 
 namespace carma::gpu {
 
-// Thread-safe: the daemon reads on a worker while the test changes what there is to read.
+// Thread-safe: the daemon reads on a worker while the test changes the answers.
 class FakeProbe : public Probe {
  public:
   explicit FakeProbe(std::vector<DeviceInfo> devices);

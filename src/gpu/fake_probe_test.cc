@@ -7,7 +7,7 @@
 namespace carma::gpu {
 namespace {
 
-TEST(FakeProbe, SaysWhatItWasTold) {
+TEST(FakeProbe, ReturnsTheAnswersThatWereSet) {
   FakeProbe probe(FakeProbe::EqualDevices(2, 40'960, 424));
   ASSERT_EQ(probe.Devices()->size(), 2u);
   probe.SetProcesses(1, {{.pid = 7, .used_mib = 300}, {.pid = 8, .used_mib = 200}}, 0.5);

@@ -40,7 +40,7 @@ constexpr XidLine kXids[] = {
 
 constexpr std::string_view kXidPrefix = "Xid ";
 constexpr std::string_view kEccPrefix = "new uncorrectable memory errors: ";
-// Reasons that an earlier version stored.
+// How earlier versions began that reason.
 constexpr std::string_view kOldEccPrefix = "new errors of memory beyond repair: ";
 
 std::string_view RecoveryText(RecoveryAction action) {
@@ -48,15 +48,15 @@ std::string_view RecoveryText(RecoveryAction action) {
     case RecoveryAction::kNone:
       return "";
     case RecoveryAction::kGpuReset:
-      return "the driver wants the GPU reset";
+      return "the driver requests a reset of the GPU";
     case RecoveryAction::kNodeReboot:
-      return "the driver wants the machine restarted";
+      return "the driver requests a restart of the machine";
     case RecoveryAction::kDrainP2p:
-      return "the driver wants traffic on the links to other GPUs stopped";
+      return "the driver requests an end of traffic on the links to other GPUs";
     case RecoveryAction::kDrainAndReset:
-      return "the driver wants the GPU drained and reset";
+      return "the driver requests that the GPU be drained and reset";
     case RecoveryAction::kOther:
-      return "the driver wants a recovery action that this version does not know";
+      return "the driver requests a recovery action that this version does not know";
   }
   return "";
 }

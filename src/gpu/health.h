@@ -41,11 +41,11 @@ class Health {
 
   // Why the GPU should take no new tasks after this reading, in one sentence; empty: it may. Valid
   // from the first evidence until the cause is gone: an Xid until the driver was reloaded or the
-  // GPU was reset (Cleared(), or a reading that shows it: the driver no longer wants a reset, or
+  // GPU was reset (Cleared(), or a reading that shows it: the driver no longer requests a reset, or
   // its error count restarted); a condition (rows to be remapped, no spare rows, a recovery action
   // requested by the driver, new uncorrectable memory errors) until it is no longer reported.
-  // Unless the rules resume by themselves: until Acknowledge().
-  // If a value is absent, the last one remains valid.
+  // Unless the rules resume by themselves: until Acknowledge(). If a value is absent, the last one
+  // remains valid.
   const std::string& Take(const Reading& reading);
   // An administrator resumed the GPU: present evidence no longer counts, later evidence does.
   void Acknowledge();

@@ -50,10 +50,10 @@ TEST(Health, OnlyXidsOfTheDeviceStandInTheWay) {
       {"none", {}, {}, ""},
       {"a program's", {31, 43, 45}, {}, ""},
       {"news", {63, 154}, {}, ""},
-      {"the device's among a program's", {43, 79, 45}, {}, "Xid 79: fell off the bus"},
+      {"a device fault among program faults", {43, 79, 45}, {}, "Xid 79: fell off the bus"},
       {"contained", {94}, {}, "Xid 94: contained memory error"},
       {"the first of two", {79, 48}, {}, "Xid 79: fell off the bus"},
-      {"the graver of two", {94, 79, 95}, {}, "Xid 79: fell off the bus"},
+      {"the more serious of two", {94, 79, 95}, {}, "Xid 79: fell off the bus"},
       {"not in the table", {151}, {}, "Xid 151: unknown to this version"},
       {"ignored", {79}, {74, 79}, ""},
       {"another is ignored", {79, 48}, {79}, "Xid 48: uncorrectable memory error"},
@@ -68,7 +68,7 @@ TEST(Health, OnlyXidsOfTheDeviceStandInTheWay) {
   }
 }
 
-TEST(Health, ConditionsHoldUntilTheyAreNoMoreTold) {
+TEST(Health, ConditionsLastUntilTheyAreNoLongerReported) {
   const struct {
     const char* name;
     Condition ill, well;
@@ -82,12 +82,12 @@ TEST(Health, ConditionsHoldUntilTheyAreNoMoreTold) {
       {"a reset is wanted",
        {.recovery = RecoveryAction::kGpuReset},
        {.recovery = RecoveryAction::kNone},
-       "the GPU reset"},
-      {"a restart is wanted",
+       "a reset of the GPU"},
+      {"a requested restart",
        {.recovery = RecoveryAction::kNodeReboot},
        {.recovery = RecoveryAction::kNone},
-       "the machine restarted"},
-      {"an unknown recovery is wanted",
+       "a restart of the machine"},
+      {"an unknown recovery action",
        {.recovery = RecoveryAction::kOther},
        {.recovery = RecoveryAction::kNone},
        "does not know"},
@@ -96,21 +96,21 @@ TEST(Health, ConditionsHoldUntilTheyAreNoMoreTold) {
     SCOPED_TRACE(c.name);
     Health health({});
     EXPECT_THAT(health.Take(Tells(c.ill)), HasSubstr(c.why));
-    EXPECT_THAT(health.Take({}), HasSubstr(c.why)) << "an absent value says nothing";
+    EXPECT_THAT(health.Take({}), HasSubstr(c.why)) << "an absent value changes nothing";
     health.Cleared();
-    EXPECT_THAT(health.why(), HasSubstr(c.why)) << "the driver has not said otherwise";
+    EXPECT_THAT(health.why(), HasSubstr(c.why)) << "the driver has not reported otherwise";
     EXPECT_THAT(health.Take(Tells(c.well)), IsEmpty());
     EXPECT_THAT(health.Take(Tells(c.ill)), HasSubstr(c.why)) << "once more";
     health.Acknowledge();
-    EXPECT_THAT(health.Take(Tells(c.ill)), IsEmpty()) << "a person knows it";
+    EXPECT_THAT(health.Take(Tells(c.ill)), IsEmpty()) << "acknowledged by a person";
     EXPECT_THAT(health.Take(Tells(c.well)), IsEmpty());
-    EXPECT_THAT(health.Take(Tells(c.ill)), HasSubstr(c.why)) << "it came anew";
+    EXPECT_THAT(health.Take(Tells(c.ill)), HasSubstr(c.why)) << "it came back";
   }
 }
 
 TEST(Health, OnlyNewErrorsOfMemoryCount) {
   Health health({});
-  EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 5})), IsEmpty()) << "of before we looked";
+  EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 5})), IsEmpty()) << "from before the start";
   EXPECT_EQ(health.Take(Tells({.ecc_uncorrected = 7})), "new uncorrectable memory errors: 2");
   health.Acknowledge();
   EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 7})), IsEmpty());

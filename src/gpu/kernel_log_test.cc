@@ -38,7 +38,7 @@ TEST(KernelXid, IsReadAsDriversWriteIt) {
   for (const auto& each : kCases) EXPECT_EQ(ParseKernelXid(each.line), each.expect) << each.name;
 }
 
-TEST(KernelXid, OtherLinesAreNone) {
+TEST(KernelXid, IgnoresOtherLines) {
   for (const char* line :
        {"", "NVRM: Xid", "NVRM: Xid (PCI:", "NVRM: Xid (PCI:0000:00:06)", "NVRM: Xid (PCI:0:0): 31",
         "NVRM: Xid (PCI:0000:00:06): pid=3", "NVRM: Xid (PCI:0000:00:06): -4, pid=3",
@@ -64,7 +64,7 @@ class KernelLogTest : public ::testing::Test {
   const std::string path_ = ::testing::TempDir() + "kernel_log." + std::to_string(::getpid());
 };
 
-TEST_F(KernelLogTest, TellsWhatIsWrittenFromNowOn) {
+TEST_F(KernelLogTest, ReturnsOnlyNewLines) {
   Result<KernelLog> log = KernelLog::Open(path_);
   ASSERT_TRUE(log) << log.error().message;
   EXPECT_THAT(log->Read(), IsEmpty());

@@ -17,9 +17,9 @@ struct UnevenMemory {
   friend bool operator==(const UnevenMemory&, const UnevenMemory&) = default;
 };
 
-// CARMA gives tasks total - reserved and assumes that `used` is the memory of processes. By older
-// headers of NVML `used` includes reserved memory, by newer ones it does not; the sum shows which
-// is true. In NVML's order; empty if unsupported. May block; worker only.
+// CARMA gives tasks total - reserved and assumes that `used` is the memory of processes. According
+// to older headers of NVML `used` includes reserved memory, according to newer ones it does not;
+// the sum shows which is true. In NVML's order; empty if unsupported. May block; worker only.
 std::vector<UnevenMemory> AskUnevenMemory(const std::string& library);
 
 }  // namespace carma::gpu

@@ -20,7 +20,7 @@ class MigMode : public ScriptedNvml {
   }
 };
 
-TEST_F(MigMode, OnlyChangesThatWaitForAResetAreTold) {
+TEST_F(MigMode, ReportsOnlyChangesThatWaitForAReset) {
   EXPECT_THAT(AskPendingMigModes(CARMA_FAKE_NVML), IsEmpty());
   nvml_->gpus[0].mig_mode = 1;
   nvml_->gpus[0].mig_pending = 0;
@@ -31,10 +31,10 @@ TEST_F(MigMode, OnlyChangesThatWaitForAResetAreTold) {
                           PendingMigMode{.uuid = "GPU-2", .on = true}));
   EXPECT_EQ(nvml_->users, 0) << "NVML was shut down again";
   nvml_->gpus[2].mig_pending = nvml::kNoValue32;
-  EXPECT_EQ(AskPendingMigModes(CARMA_FAKE_NVML).size(), 1u) << "no mode that there is";
+  EXPECT_EQ(AskPendingMigModes(CARMA_FAKE_NVML).size(), 1u) << "an invalid mode is left out";
 }
 
-TEST_F(MigMode, NothingIsToldWhereNothingCanBeAsked) {
+TEST_F(MigMode, ReportsNothingIfTheDriverCannotBeAsked) {
   nvml_->gpus[0].mig_pending = 1;
   for (const char* function : {"nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetMigMode"}) {
     nvml_->errors = {{function, nvml::kUnknown}};

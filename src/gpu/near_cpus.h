@@ -8,8 +8,8 @@
 
 namespace carma::gpu {
 
-// From the kernel for the PCI device ("00000000:07:00.0" in the driver's form). root: "" for this
-// machine, or a folder with its own sys. Empty: unknown, or all are equally close.
+// Read from the kernel for the PCI device ("00000000:07:00.0" in the driver's form). root: "" for
+// this machine, or a folder with its own sys. Empty: unknown, or all are equally close.
 std::vector<int> NearCpus(const std::string& root, std::string_view pci);
 
 // For GPU `index` of a simulated server with two sockets, each of which has half of the GPUs and

@@ -21,7 +21,7 @@ struct NvmlListing {
   std::function<void(std::uint32_t)> asking;  // called before the first query of each other one
 };
 
-// Where the NVLinks of a GPU lead to.
+// Where the NVLinks of a GPU lead.
 struct NvmlLinks {
   std::vector<std::string> pcis;  // addresses of other GPUs
   bool to_switch = false;         // connected with all others at a switch
@@ -48,7 +48,8 @@ struct NvmlDevice {
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 
-// After the driver was reloaded, when old handles are invalid. Errors: as above.
+// Gets new handles after the driver was reloaded, which makes the old ones invalid. Errors: as
+// above.
 Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices);
 
 struct MemoryUse {

@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What an error in one function means. In the order of severity.
+// The consequence of an error in one function, in the order of severity.
 enum class Role {
   kNothing,    // it is not noticed
   kTells,      // a value is absent, unless the GPU is lost or the driver gone

@@ -61,7 +61,7 @@ TEST_F(NvmlMigTest, InstancesTakeThePlaceOfTheirGpu) {
   EXPECT_FALSE(devices[2].mig);
 }
 
-TEST_F(NvmlMigTest, WhatIsNotToldOfAnInstanceIsLeftOut) {
+TEST_F(NvmlMigTest, LeavesOutUnknownFactsOfAnInstance) {
   Divided().errors = {{"nvmlDeviceGetGpuInstanceById", nvml::kNoPermission},
                       {"nvmlDeviceGetMemoryInfo_v2", nvml::kNoPermission},
                       {"nvmlDeviceGetMemoryInfo", nvml::kNoPermission}};
@@ -69,7 +69,7 @@ TEST_F(NvmlMigTest, WhatIsNotToldOfAnInstanceIsLeftOut) {
   const std::vector<DeviceInfo> devices = MustList();
   ASSERT_EQ(devices.size(), 3u);
   EXPECT_EQ(devices[0].mig->profile, -1);
-  EXPECT_EQ(devices[0].mig->profile_name, "3g.20gb") << "by its own memory";
+  EXPECT_EQ(devices[0].mig->profile_name, "3g.20gb") << "derived from its own memory";
   EXPECT_EQ(devices[1].mig->profile_name, "");
   EXPECT_EQ(devices[1].name, "Fake GPU MIG");
   for (const DeviceInfo& device : devices) EXPECT_THAT(device.trouble.text, IsEmpty());
@@ -91,7 +91,7 @@ TEST_F(NvmlMigTest, AnInstanceIsReadByItsOwnHandle) {
   EXPECT_EQ(first.used_mib, 1'000);
   EXPECT_EQ(first.sm_active, 0.4);
   EXPECT_EQ(first.counters, CounterSource::kGpm);
-  EXPECT_FALSE(first.utilization) << "the driver tells none of instances";
+  EXPECT_FALSE(first.utilization) << "the driver reports none for instances";
   EXPECT_THAT(first.processes, ElementsAre(ProcessUse{.pid = 11, .used_mib = 900}));
   const Reading second = MustRead(1);
   EXPECT_EQ(second.sm_active, 0.05);
@@ -106,7 +106,7 @@ TEST_F(NvmlMigTest, AnInstanceIsReadByItsOwnHandle) {
     EXPECT_EQ(reading.condition.ecc_corrected, 4);
     EXPECT_EQ(reading.condition.mig, true);
   }
-  EXPECT_EQ(nvml_->calls["nvmlDeviceGetRemappedRows"], 1) << "the whole GPU is asked once";
+  EXPECT_EQ(nvml_->calls["nvmlDeviceGetRemappedRows"], 1) << "the whole GPU is queried once";
 }
 
 TEST_F(NvmlMigTest, TheListOfTheWholeGpuServesWhereInstancesHaveNone) {
@@ -126,7 +126,7 @@ TEST_F(NvmlMigTest, XidsReachTheInstanceThatTheyName) {
                    {.gpu = 1, .data = 79},
                    {.gpu = 1, .data = 48, .gpu_instance = 9},
                    {.gpu = 0, .data = 13}};
-  EXPECT_THAT(MustRead(0).xids, ElementsAre(79, 48)) << "one that nobody is concerns all";
+  EXPECT_THAT(MustRead(0).xids, ElementsAre(79, 48)) << "unknown instance: concerns all";
   EXPECT_THAT(MustRead(1).xids, ElementsAre(31, 79, 48));
   EXPECT_THAT(MustRead(2).xids, ElementsAre(13));
 }
@@ -159,7 +159,7 @@ TEST_F(NvmlMigTest, AnInstanceThatCannotBeDescribedSpoilsNoOther) {
     EXPECT_THAT(devices[0].trouble.text, HasSubstr("some error"));
     EXPECT_THAT(devices[0].uuid, HasSubstr("MIG-"));
     EXPECT_EQ(probe_->Read(0, {}).error().code, ErrorCode::kNotFound);
-    EXPECT_TRUE(MustRead(1).energy_j) << "now the first that can be read";
+    EXPECT_TRUE(MustRead(1).energy_j) << "now the first readable instance reports it";
   }
 }
 
@@ -240,18 +240,18 @@ TEST_F(NvmlProcessesTest, KernelTimeIsThatSinceTheLastReading) {
     for (const ProcessUse& use : MustRead(0).processes) times.push_back(use.kernel_time);
     return times;
   };
-  EXPECT_THAT(kernel_times(), ElementsAre(0.5, 0.0)) << "the newest; one without a line rested";
-  EXPECT_THAT(kernel_times(), ElementsAre(0.0, 0.0)) << "nothing new: they rested";
+  EXPECT_THAT(kernel_times(), ElementsAre(0.5, 0.0)) << "newest samples; no sample: idle";
+  EXPECT_THAT(kernel_times(), ElementsAre(0.0, 0.0)) << "no new samples: both were idle";
   gpu.utilization = 30;
   EXPECT_THAT(kernel_times(), ElementsAre(std::nullopt, std::nullopt))
-      << "kernels ran, but the driver names nobody";
+      << "kernels ran, but the driver names no process";
   gpu.samples.push_back({12, 3'000, 30, 0, 0, 0});
   EXPECT_THAT(kernel_times(), ElementsAre(0.0, 0.3));
   gpu.samples.push_back({12, 4'000, 4'000, 0, 0, 0});
   EXPECT_THAT(kernel_times(), ElementsAre(0.0, std::nullopt)) << "4000 % is no share";
   for (std::uint32_t pid = 100; pid < 150; ++pid) gpu.samples.push_back({pid, 5'000, 1, 0, 0, 0});
   gpu.samples.push_back({11, 5'000, 20, 0, 0, 0});
-  EXPECT_THAT(kernel_times(), ElementsAre(0.2, 0.0)) << "a longer list than there was room for";
+  EXPECT_THAT(kernel_times(), ElementsAre(0.2, 0.0)) << "the list was longer than the buffer";
 }
 
 }  // namespace

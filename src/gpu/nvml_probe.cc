@@ -33,7 +33,8 @@ struct DeviceState : NvmlDevice {
   std::size_t gpm_counters = Counters().size();
   Sanity sanity;
   NvmlProcesses processes;
-  // The reading of the whole GPU, kept by its first device, so that its instances ask only once.
+  // The reading of the whole GPU, kept by its first device, so that it is read only once for all
+  // its instances.
   std::size_t keeper = 0;
   Condition condition;
   std::optional<base::Time> condition_taken;
@@ -328,7 +329,7 @@ ReadResult<Unit> LibraryProbe::ReadUtilization(const DeviceState& device, Readin
 }
 
 // Instances have no power of their own: the first one shows that of the whole GPU, so that sums
-// over devices are true.
+// over devices are correct.
 ReadResult<Unit> LibraryProbe::ReadPower(const DeviceState& device, Reading& reading) {
   if (!device.leads) return Unit{};
   if (api_.power) {

@@ -39,7 +39,7 @@ TEST_F(NvmlProbeTest, LinkedGpusAreFoundDirectlyAndThroughSwitches) {
   nvml_->gpus[0].links = {"", nvml_->gpus[1].bus_id, nvml_->gpus[1].bus_id, "00000000:ff:00.0"};
   EXPECT_EQ(linked().at(0).size() + linked().at(1).size(), 1U);
   nvml_->gpus[0].links = {"switch", "switch"};
-  EXPECT_THAT(linked(), ElementsAre(IsEmpty(), IsEmpty())) << "the other is on none";
+  EXPECT_THAT(linked(), ElementsAre(IsEmpty(), IsEmpty())) << "the other GPU is on no switch";
   nvml_->gpus[1].links = {"switch"};
   EXPECT_THAT(linked(), ElementsAre(ElementsAre("GPU-b"), ElementsAre("GPU-a")));
   for (const char* function : {"nvmlDeviceGetNvLinkState", "nvmlDeviceGetNvLinkRemoteDeviceType"}) {
@@ -92,7 +92,7 @@ TEST_F(NvmlProbeTest, AsksAgainWhenProcessesAppearInBetween) {
   EXPECT_EQ(MustRead(0).processes.size(), 41u);
 }
 
-TEST_F(NvmlProbeTest, WhatTheDriverLacksIsAbsent) {
+TEST_F(NvmlProbeTest, LeavesUnsupportedValuesAbsent) {
   nvml_->gpus[1].gpm = false;
   nvml_->errors = {{"nvmlDeviceGetTotalEnergyConsumption", nvml::kNotSupported},
                    {"nvmlDeviceGetUtilizationRates", nvml::kNotSupported},
@@ -112,7 +112,7 @@ TEST_F(NvmlProbeTest, WhatTheDriverLacksIsAbsent) {
   EXPECT_EQ(reading.reserved_mib, 0);
 }
 
-TEST_F(NvmlProbeTest, WhatIsDeprecatedIsAskedInItsNewForm) {
+TEST_F(NvmlProbeTest, UsesTheNewFormOfADeprecatedCall) {
   nvml_->gpus[1].temperature = 61;
   for (const nvml::Return code : {nvml::kDeprecated, nvml::kFunctionNotFound}) {
     nvml_->errors = {{"nvmlDeviceGetTemperature", code}};
@@ -133,16 +133,16 @@ TEST_F(NvmlProbeTest, ValuesThatCannotBeTrueAreCorrupt) {
     std::function<void(FakeNvmlGpu&)> lie;
   };
   const Case cases[] = {
-      {"SM activity that is no number", [](FakeNvmlGpu& g) { g.sm_percent = std::nan(""); }},
+      {"SM activity that is not a number", [](FakeNvmlGpu& g) { g.sm_percent = std::nan(""); }},
       {"SM activity of 4000 %", [](FakeNvmlGpu& g) { g.sm_percent = 4'000; }},
       {"negative SM activity", [](FakeNvmlGpu& g) { g.sm_percent = -1; }},
-      {"more used than there is", [](FakeNvmlGpu& g) { g.memory.used = 50'000 * kMib; }},
+      {"more memory used than exists", [](FakeNvmlGpu& g) { g.memory.used = 50'000 * kMib; }},
       {"used and reserved exceed the total", [](FakeNvmlGpu& g) { g.memory.used = 40'700 * kMib; }},
       {"memory sentinel", [](FakeNvmlGpu& g) { g.memory.used = nvml::kNoValue64; }},
       {"no memory at all", [](FakeNvmlGpu& g) { g.memory = {}; }},
       {"utilization of 4 billion", [](FakeNvmlGpu& g) { g.utilization = nvml::kNoValue32; }},
       {"power sentinel", [](FakeNvmlGpu& g) { g.power_mw = nvml::kNoValue32; }},
-      {"energy that goes back", [](FakeNvmlGpu& g) { g.energy_mj = 1; }},
+      {"a decreasing energy counter", [](FakeNvmlGpu& g) { g.energy_mj = 1; }},
       {"a process larger than the GPU", [](FakeNvmlGpu& g) { g.compute = {Process(11, 41'000)}; }},
   };
   ASSERT_TRUE(probe_->Devices());
@@ -238,7 +238,7 @@ TEST_F(NvmlProbeTest, ALibraryThatKnowsOneMetricIsAskedForOne) {
     EXPECT_FALSE(reading.dram_active);
     const int calls = nvml_->calls["nvmlGpmMetricsGet"];
     EXPECT_EQ(MustRead(0).sm_active, 0.25);
-    EXPECT_EQ(nvml_->calls["nvmlGpmMetricsGet"], calls + 1) << "it is not tried again";
+    EXPECT_EQ(nvml_->calls["nvmlGpmMetricsGet"], calls + 1) << "the full list is not tried again";
   }
 }
 
@@ -265,14 +265,14 @@ TEST_F(NvmlProbeTest, TheConditionIsAskedForNowAndThen) {
                               .recovery = RecoveryAction::kDrainAndReset};
   EXPECT_EQ(reading.condition, expected);
   gpu.recovery_action = 17;
-  EXPECT_EQ(MustRead(0).condition, expected) << "repeated until it is asked again";
+  EXPECT_EQ(MustRead(0).condition, expected) << "repeated until the next query";
   EXPECT_EQ(nvml_->calls["nvmlDeviceGetFieldValues"], 1);
   const auto later = probe_->Read(0, base::FromMs(5) + kConditionSpan);
   ASSERT_TRUE(later);
   EXPECT_EQ(later->condition.recovery, RecoveryAction::kOther);
 }
 
-TEST_F(NvmlProbeTest, WhatOnlyTellsIsAbsentWhateverTheDriverAnswers) {
+TEST_F(NvmlProbeTest, InformativeValuesAreAbsentAfterAnyError) {
   struct Case {
     const char* function;
     std::function<bool(const Reading&)> absent;
@@ -325,7 +325,7 @@ TEST_F(NvmlProbeTest, WhatOnlyTellsIsAbsentWhateverTheDriverAnswers) {
   nvml_->errors.clear();
 }
 
-TEST_F(NvmlProbeTest, WhatDecidesFailsUnlessItIsNotSupported) {
+TEST_F(NvmlProbeTest, DecisiveValuesFailUnlessUnsupported) {
   const char* functions[] = {"nvmlDeviceGetMemoryInfo_v2",
                              "nvmlDeviceGetComputeRunningProcesses_v3",
                              "nvmlDeviceGetGraphicsRunningProcesses_v3",
@@ -367,7 +367,7 @@ TEST_F(NvmlProbeTest, WhatDecidesFailsUnlessItIsNotSupported) {
   }
 }
 
-TEST_F(NvmlProbeTest, NonsenseThatOnlyTellsIsAbsent) {
+TEST_F(NvmlProbeTest, InvalidInformativeValuesAreAbsent) {
   ASSERT_TRUE(probe_->Devices());
   FakeNvmlGpu& gpu = nvml_->gpus[1];
   gpu.gpm_metrics = {{3, std::nan("")}, {10, 4'000}, {20, -1}, {5, 100.4}};
@@ -395,7 +395,7 @@ TEST_F(NvmlProbeTest, XidsReachTheirGpuOnce) {
   EXPECT_EQ(MustRead(1).xids, (std::vector<int>{48}));
   EXPECT_TRUE(MustRead(0).xids.empty());
   for (int i = 0; i < 1'000; ++i) nvml_->events.push_back({1, nvml::kEventXidCritical, 13});
-  EXPECT_EQ(MustRead(0).xids.size(), 64u) << "a storm does not hold up the reading";
+  EXPECT_EQ(MustRead(0).xids.size(), 64u) << "a flood of events does not delay the reading";
   EXPECT_EQ(nvml_->events.size(), 936u);
 }
 
@@ -414,7 +414,7 @@ TEST_F(NvmlProbeTest, StuckCountersAreNoIdleGpu) {
   EXPECT_TRUE(probe_->Read(0, now + std::chrono::seconds(1)));
 }
 
-TEST_F(NvmlProbeTest, VersionsAreTold) {
+TEST_F(NvmlProbeTest, ReportsVersions) {
   const auto versions = AskDriverVersions(CARMA_FAKE_NVML);
   ASSERT_TRUE(versions) << versions.error().message;
   EXPECT_EQ(versions->driver, "550.54.15");

@@ -76,7 +76,8 @@ bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_li
 
 }  // namespace
 
-// New processes may start between the question "how many?" and the answer: leave room, ask again.
+// New processes may start between counting and listing them: leave room, and try again if the list
+// is still too short.
 nvml::Return NvmlProcesses::Ask(nvml::GetProcessesFn* function, nvml::Device handle) {
   count_ = 0;
   nvml::Return code = function(handle, &count_, nullptr);

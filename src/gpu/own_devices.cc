@@ -8,7 +8,7 @@
 namespace carma::gpu {
 namespace {
 
-// For each entry of the list, the number of the whole GPU that it is, or is part of.
+// For each listed device, the number of the whole GPU that it is or belongs to.
 std::vector<std::int64_t> NumbersOfWhole(const std::vector<DeviceInfo>& devices) {
   std::vector<std::int64_t> numbers;
   for (const DeviceInfo& device : devices) {

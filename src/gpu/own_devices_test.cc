@@ -37,7 +37,7 @@ TEST(OwnDevices, AreNamedByNumbersOfWholeGpusOrByUuids) {
   EXPECT_THAT(Uuids({"GPU-aa"}), ElementsAre("GPU-aa11", "GPU-aa22"));
 }
 
-TEST(OwnDevices, NamesThatNoneHasAreTold) {
+TEST(OwnDevices, ReportsNamesWithoutAMatch) {
   const OwnDevices own = OnlyNamed(Server(), std::vector<std::string>{"4", "0", "GPU-dd"});
   EXPECT_EQ(own.devices.size(), 1U);
   EXPECT_THAT(own.unknown, ElementsAre("4", "GPU-dd"));

@@ -1,4 +1,4 @@
-// Reads GPUs. Knows no tasks, only pids.
+// Reads GPUs. Deals with pids, not with tasks.
 #pragma once
 
 #include <sys/types.h>

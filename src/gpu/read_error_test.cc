@@ -5,7 +5,7 @@
 namespace carma::gpu {
 namespace {
 
-TEST(ReadError, NamesTheGpuWhereNobodyElseDoes) {
+TEST(ReadError, NamesTheGpuIfTheMessageDoesNot) {
   const ReadError lost(ErrorCode::kNotFound, "it is lost", "GPU-a");
   EXPECT_EQ(lost.message, "it is lost");
   EXPECT_EQ(lost.Sentence(), "GPU GPU-a: it is lost");

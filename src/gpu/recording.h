@@ -1,8 +1,8 @@
 // Recordings of a driver's answers, for bug reports and tests.
 //
-// JSON lines. The first is the head: {"carma_recording":1,"made_by":…,"driver":…,"devices":[…]}.
-// Each other one is an answer of one device, "at_ms" after the first, in order:
-// {"at_ms":1000,"gpu":0,"reading":{…}} or
+// JSON lines. The first line is the head:
+// {"carma_recording":1,"made_by":…,"driver":…,"devices":[…]}. Every other line is an answer of one
+// device, "at_ms" after the first, in order: {"at_ms":1000,"gpu":0,"reading":{…}} or
 // {"at_ms":1000,"gpu":0,"error":{"code":…,"gpu":…,"message":…}}. Absent values are left out. Units
 // are in the names. For processes only pids are recorded, no users or commands.
 #pragma once

@@ -102,7 +102,7 @@ std::string TextOf(const Recording& recording) {
   return text;
 }
 
-TEST(Recording, SaysTheSameWhenItIsReadAgain) {
+TEST(Recording, IsTheSameWhenItIsReadAgain) {
   const Recording before = TwoGpus();
   const auto after = ParseRecording(TextOf(before));
   ASSERT_TRUE(after) << after.error().message;
@@ -147,21 +147,21 @@ TEST(Recording, MistakesAreNamedByLine) {
        "{\"carma_recording\":1,\"devices\":[{\"uuid\":\"MIG-a\",\"total_mib\":9,"
        "\"mig\":{\"gpu_instance\":-1}}]}\n",
        "/devices/mig/gpu_instance"},
-      {"kernels that run 17 times as long as there is time",
+      {"a kernel time of 17 times the elapsed time",
        head + "{\"at_ms\":0,\"gpu\":0,\"reading\":{\"processes\":[{\"pid\":1,"
               "\"kernel_time\":17}]}}\n",
        "kernel_time"},
       {"broken JSON", head + "{\"at_ms\":\n", "line 2"},
-      {"a GPU that there is not", head + "{\"at_ms\":0,\"gpu\":5,\"reading\":{}}\n", "/gpu"},
+      {"a GPU that does not exist", head + "{\"at_ms\":0,\"gpu\":5,\"reading\":{}}\n", "/gpu"},
       {"no GPU", head + "{\"at_ms\":0,\"reading\":{}}\n", "/gpu"},
       {"neither answer nor error", head + "{\"at_ms\":0,\"gpu\":0}\n", "/error"},
-      {"percent in place of a fraction",
+      {"a percentage instead of a fraction",
        head + "{\"at_ms\":0,\"gpu\":0,\"reading\":{\"sm_active\":57}}\n", "sm_active"},
       {"an unknown source", head + "{\"at_ms\":0,\"gpu\":0,\"reading\":{\"counters\":\"cupti\"}}\n",
        "none, gpm or dcgm"},
       {"a negative pid",
        head + "{\"at_ms\":0,\"gpu\":0,\"reading\":{\"processes\":[{\"pid\":-1}]}}\n", "pid"},
-      {"times that go back",
+      {"decreasing times",
        head + "{\"at_ms\":5,\"gpu\":0,\"reading\":{}}\n{\"at_ms\":4,\"gpu\":0,\"reading\":{}}\n",
        "line 3: /at_ms"},
   };
@@ -250,7 +250,7 @@ TEST(ReplayProbe, ARecordedServerShowsItsInstances) {
   EXPECT_DOUBLE_EQ(power_w, 53.8 + 136.9 + 53.8) << "each GPU once";
 }
 
-// Recorded from an H100 (driver 580) that PyTorch tasks shared by time slices.
+// Recorded from an H100 (driver 580) that PyTorch tasks shared by streams.
 TEST(ReplayProbe, ARealDriversAnswersAddUp) {
   const auto text = base::ReadFile(
       std::string(CARMA_SOURCE_DIR) + "/fuzz/corpus/recording/h100-580.jsonl", 1 << 20);
@@ -265,7 +265,7 @@ TEST(ReplayProbe, ARealDriversAnswersAddUp) {
     std::int64_t of_processes = 0;
     for (const ProcessUse& use : reading->processes) of_processes += use.used_mib.value_or(0);
     EXPECT_LE(of_processes, reading->used_mib);
-    EXPECT_LE(reading->used_mib, of_processes + 16) << "what the driver itself needs";
+    EXPECT_LE(reading->used_mib, of_processes + 16) << "the driver's own memory";
     for (const Counter& counter : Counters())
       EXPECT_TRUE(((*reading).*counter.value).has_value()) << counter.name;
     EXPECT_LE(reading->sm_active.value_or(0), reading->graphics_active.value_or(0) + 0.01);

@@ -24,7 +24,7 @@ class SteadyProbe : public Probe {
 
   // Keeps the driver's first list, or the one given to Keep(). Later lists are returned in that
   // order: a GPU that can be described again has its current description, one that is no longer
-  // listed has a trouble that says so, and new ones are not shown.
+  // listed has a trouble that explains this, and new ones are not shown.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // Uses the numbers of the kept list. kNotFound also for a GPU that the driver does not list. Such
   // GPUs, those in trouble and lost ones (a library that lost a GPU does not see it return) are

@@ -90,8 +90,8 @@ TEST_F(SteadyProbeTest, AGpuThatIsMissingIsLookedForNowAndThen) {
 }
 
 TEST_F(SteadyProbeTest, OneInTroubleIsWholeAgain) {
-  driver_->list[1] = {.uuid = "GPU-b", .trouble = {"its its memory is not reported"}};
-  EXPECT_EQ((*probe_->Devices())[1].trouble.text, "its its memory is not reported");
+  driver_->list[1] = {.uuid = "GPU-b", .trouble = {"its memory is not reported"}};
+  EXPECT_EQ((*probe_->Devices())[1].trouble.text, "its memory is not reported");
   EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
   driver_->list[1] = kB;
   now_ += kLookAgainSpan;
@@ -99,11 +99,11 @@ TEST_F(SteadyProbeTest, OneInTroubleIsWholeAgain) {
   EXPECT_EQ((*probe_->Devices())[1], kB);
   driver_->list[1] = {.uuid = "GPU-b", .trouble = {"lost"}};
   const DeviceInfo later = (*probe_->Devices())[1];
-  EXPECT_EQ(later.total_mib, kB.total_mib) << "what was known is kept";
+  EXPECT_EQ(later.total_mib, kB.total_mib) << "the known facts are kept";
   EXPECT_EQ(later.trouble.text, "lost");
 }
 
-TEST_F(SteadyProbeTest, OneThatWasLostIsSoughtByALibraryThatBeginsAnew) {
+TEST_F(SteadyProbeTest, LooksForALostGpuWithARestartedLibrary) {
   ASSERT_TRUE(probe_->Devices());
   EXPECT_EQ(Mark(1), 2);
   driver_->lost = 1;

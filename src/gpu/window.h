@@ -13,7 +13,7 @@ namespace carma::gpu {
 class Window {
  public:
   explicit Window(base::Duration length) : length_(length) {}
-  // Readings come in order of `taken`; older ones than the last are ignored.
+  // Readings come in order of `taken`; those older than the last one are ignored.
   void Add(const Reading& reading);
   void Clear();
   // Start of the covered span [from(), last taken]; equal to the last taken while there is one

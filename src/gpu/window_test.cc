@@ -22,13 +22,13 @@ struct Case {
 
 TEST(Window, TimeWeightedMeanOverItsLength) {
   const Case cases[] = {
-      {"a single sample stands for itself", {{5, 0.7}}, 5, 0.7},
+      {"a single sample is used directly", {{5, 0.7}}, 5, 0.7},
       {"the first sample only marks the start", {{0, 1.0}, {10, 0.2}}, 0, 0.2},
       {"longer spans weigh more", {{0, {}}, {10, 0.2}, {40, 0.6}}, 0, 0.5},
-      {"what is older than a window is cut off", {{0, 0.0}, {50, 1.0}, {100, 0.5}}, 40, 7.0 / 12},
-      {"a sample that said nothing empties the mean", {{0, 0.1}, {10, {}}, {20, 0.3}}, 0, {}},
-      {"the gap is forgotten when it has left", {{0, 0.1}, {10, {}}, {80, 0.3}}, 20, 0.3},
-      {"old news are ignored", {{10, 0.1}, {20, 0.4}, {15, 0.9}, {20, 0.9}}, 10, 0.4},
+      {"parts older than the window are cut off", {{0, 0.0}, {50, 1.0}, {100, 0.5}}, 40, 7.0 / 12},
+      {"a sample without a value empties the mean", {{0, 0.1}, {10, {}}, {20, 0.3}}, 0, {}},
+      {"a gap outside the window is forgotten", {{0, 0.1}, {10, {}}, {80, 0.3}}, 20, 0.3},
+      {"late samples are ignored", {{10, 0.1}, {20, 0.4}, {15, 0.9}, {20, 0.9}}, 10, 0.4},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
@@ -69,7 +69,7 @@ TEST(Window, NinetyFiveHundredthsOfTheTimeWereNoBusier) {
     std::optional<double> expected;
   } cases[] = {
       {"nothing", {}, {}},
-      {"a single sample stands for itself", {{5, 0.7}}, 0.7},
+      {"a single sample is used directly", {{5, 0.7}}, 0.7},
       {"a short peak does not count", {{0, {}}, {38, 0.2}, {40, 0.9}}, 0.2},
       {"a longer one does", {{0, {}}, {37, 0.2}, {40, 0.9}}, 0.9},
       {"order does not matter", {{0, {}}, {3, 0.9}, {40, 0.2}}, 0.9},

@@ -21,7 +21,7 @@ using base::Json;
 
 constexpr std::size_t kMaxTextBytes = 4096;  // of a name
 
-// What is wrong, and where: a JSON pointer.
+// A fault and its place, a JSON pointer.
 struct Complaint {
   std::string pointer;
   std::string expected;
@@ -113,7 +113,7 @@ Taken TakeAttributes(const Json& value, Layer& layer) {
   return {};
 }
 
-// The cells of a row, in their order; rows end after the fourth or later.
+// The cells of a row, in their order; every row has at least the first four.
 constexpr std::size_t kRequiredCells = 4;
 constexpr std::size_t kMostCells = 9;
 
@@ -179,7 +179,7 @@ Taken TakeLayers(const Json& value, LayerList& list) {
 
 constexpr double kMostBytes = 1e18;
 
-// The parts of an object that make sense only together.
+// The parts of an object that are only valid together.
 struct Draft {
   LayerList list;
   bool params_told = false;
@@ -226,7 +226,7 @@ Taken TakeHeld(const Json& value, LayerList& list) {
   return {};
 }
 
-// The helper's notes, which are texts.
+// The notes of carma_summary.py, which are strings.
 Taken TakeNotes(const Json& value, LayerList& list) {
   constexpr std::size_t kMostNotes = 100;
   if (!value.is_array()) return Expected("/notes", "a list of texts");

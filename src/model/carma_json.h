@@ -8,8 +8,8 @@
 
 namespace carma::model {
 
-// Reads `text`, which must be one object. Errors: kInvalid "place: /layers/3/1: expected …", for
-// broken JSON without the pointer.
+// Reads `text`, which must be one object. Errors: kInvalid "place: /layers/3/1: expected …",
+// without the pointer for broken JSON.
 Result<LayerList> ReadLayerList(std::string_view text, std::string_view place);
 
 }  // namespace carma::model

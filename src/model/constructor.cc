@@ -27,7 +27,7 @@ class Arguments {
     }
   }
 
-  // The value of a keyword, "" if it is not there.
+  // The value of a keyword; "" if it is missing.
   std::string_view Keyword(std::string_view name) const {
     for (const std::string_view piece : pieces_) {
       if (piece.size() > name.size() && piece.starts_with(name) && piece[name.size()] == '=')
@@ -36,12 +36,12 @@ class Arguments {
     return "";
   }
   std::string_view At(std::size_t i) const { return i < pieces_.size() ? pieces_[i] : ""; }
-  // The i-th argument, or the keyword that newer versions print.
+  // The i-th argument, or the value of the keyword that newer versions print.
   Number Width(std::size_t i, std::string_view name) const {
     const std::string_view keyword = Keyword(name);
     return Count(keyword.empty() ? At(i) : keyword);
   }
-  // `usual` if it is not printed.
+  // Returns `usual` if the keyword is not printed.
   bool Flag(std::string_view name, bool usual) const {
     const std::string_view value = Keyword(name);
     return value.empty() ? usual : value != "False" && value != "None";
@@ -49,7 +49,7 @@ class Arguments {
   std::int64_t Whole(std::string_view name, std::int64_t usual) const {
     return Count(Keyword(name)).value_or(usual);
   }
-  // The number of positions in "3" or "(3, 3)"; a single number counts for each side.
+  // The number of positions in "3" or "(3, 3)"; a single number applies to every side.
   Number Positions(std::string_view name, int sides) const {
     const std::string_view value = Keyword(name);
     Shape shape;

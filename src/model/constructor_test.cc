@@ -8,7 +8,7 @@
 namespace carma::model {
 namespace {
 
-// The parameters of PyTorch's modules with these texts: sum(p.numel() for p in
+// The parameters of PyTorch modules that print these texts: sum(p.numel() for p in
 // module.parameters()).
 TEST(Constructor, TellsTheParametersOfAModule) {
   const struct {

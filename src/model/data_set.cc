@@ -1,4 +1,4 @@
-// Data sets: one layer list per line, packed or not.
+// Data sets: one layer list per line, gzipped or not.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@
 namespace carma::model {
 namespace {
 
-// Lines of a file, unpacked on the way if it is packed; zlib passes plain text through.
+// Lines of a file, which zlib unpacks if it is gzipped; zlib passes plain text through.
 class PackedLines {
  public:
   static Result<PackedLines> Open(const std::string& path) {
@@ -75,7 +75,7 @@ class PackedLines {
     unpacked_ += buffer_.size();
     if (unpacked_ > kMaxDataSetBytes)
       return Fail(fmt::format("more than {} bytes unpacked", kMaxDataSetBytes));
-    // A packed file that was cut ends in Z_BUF_ERROR, after all that could be unpacked.
+    // A truncated gzip file ends with Z_BUF_ERROR after everything that could be unpacked.
     if (got < 0 || (got == 0 && code != Z_OK))
       return Fail(fmt::format("cannot be unpacked: {}", base::Printable(text)));
     return got > 0;

@@ -80,7 +80,7 @@ TEST_F(DataSet, ThatIsCutOffIsAnError) {
 }
 
 TEST_F(DataSet, ThatUnpacksWithoutEndIsAnError) {
-  // 72 MiB of blanks in one line, in a file of some 70 KiB.
+  // A line of 72 MiB of blanks, in a file of about 70 KiB.
   const std::string packed = Packed(Write("bomb.jsonl", std::string(72 << 20, ' ')));
   EXPECT_LT(std::filesystem::file_size(packed), 100'000U);
   EXPECT_THAT(Names(packed), ElementsAre(HasSubstr("bomb.jsonl.gz:1: a line of more than")));

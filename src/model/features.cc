@@ -61,7 +61,7 @@ Features Summarize(const LayerList& list) {
     features.activation += op == Op::kActivation;
     features.embedding += op == Op::kEmbedding;
     if (op == Op::kActivation) functions.Add(layer.type);
-    // Position tables and the like are the same for every batch.
+    // Position tables and similar outputs are the same for every batch.
     if (layer.out.ScalesWithBatch())
       features.activations = std::min(features.activations + layer.out.Elements(), kMaxElements);
   }

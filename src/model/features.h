@@ -34,11 +34,11 @@ std::string_view FamilyName(Family family);  // "mlp", "cnn", "transformer"
 Family Classify(const LayerList& list);
 
 // Whether most of the model is below the printed levels (torchinfo prints three by default), so
-// that the rows show too little of it.
+// that the rows show too little of the model.
 bool HidesMost(const LayerList& list);
 
-// The part of the script's batch that its fullest GPU gets. torch.nn.DataParallel splits the batch
-// among the GPUs; other models load a batch per GPU.
+// The largest part of the script's batch that any one GPU gets. torch.nn.DataParallel splits the
+// batch among the GPUs; other models load a batch per GPU.
 std::int64_t BatchOfOneGpu(const LayerList& list, std::int64_t batch, int gpus);
 
 }  // namespace carma::model

@@ -116,7 +116,7 @@ TEST(Features, DataParallelHandsEachGpuAPartOfTheBatch) {
   EXPECT_EQ(BatchOfOneGpu(list, 9, 2), 5) << "the fullest one";
   EXPECT_EQ(BatchOfOneGpu(list, 9, 1), 9);
   list.model = "DistributedDataParallel";
-  EXPECT_EQ(BatchOfOneGpu(list, 9, 2), 9) << "each process loads its own";
+  EXPECT_EQ(BatchOfOneGpu(list, 9, 2), 9) << "each process loads its own batch";
 }
 
 TEST(Features, TellFamiliesApart) {

@@ -1,6 +1,6 @@
 // Keras summary(), of TensorFlow 1 and 2 (columns at fixed places, "====") and of Keras 3 (boxes).
-// Its layers are given the names that PyTorch has for them, and images their channels first, so
-// that one set of rules reads both.
+// Layers get PyTorch's names, and the channels of images come first, so that one set of rules reads
+// both.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,7 +66,7 @@ constexpr Translation kFunctions[] = {
     {"gelu", "GELU"},   {"sigmoid", "Sigmoid"}, {"softmax", "Softmax"}, {"tanh", "Tanh"},
 };
 
-// Layers that PyTorch users write as code, so that its summaries have no row for them.
+// Layers that PyTorch users write as code, so that PyTorch summaries have no row for them.
 constexpr std::string_view kFunctional[] = {
     "Add",    "Subtract",   "Multiply",        "Average",     "Maximum",   "Minimum",       "Dot",
     "Lambda", "TFOpLambda", "SlicingOpLambda", "Concatenate", "Rescaling", "Normalization",
@@ -78,7 +78,7 @@ constexpr std::array<std::string_view, 5> kTitles{"Layer (type)", "Output Shape"
 template <class Text>
 using Cells = std::array<Text, kTitles.size()>;
 
-// The layout of a table: where the cells of a line are.
+// The layout of a table: the positions of a line's cells.
 class Grid {
  public:
   explicit Grid(std::string_view header) {
@@ -241,8 +241,8 @@ bool IsBatchNorm(const Layer& layer) {
   return layer.type.starts_with("BatchNorm");
 }
 
-// A batch norm has four numbers per channel (fewer without scale or shift): its parameters show
-// which dimension holds the channels.
+// A batch norm has four numbers per channel (fewer without scale or shift), so its parameters show
+// which dimension is the channels.
 bool HasChannelsFirst(const std::vector<Layer>& rows) {
   return std::ranges::any_of(rows, [](const Layer& layer) {
     return IsBatchNorm(layer) && layer.out.rank() >= 4 && layer.params == 4 * layer.out[1] &&
@@ -279,7 +279,7 @@ void FindInputs(std::vector<Layer>& layers, const std::vector<Row>& rows, bool c
 }
 
 std::string ModelName(const Lines& lines) {
-  // 'Model: "resnet50"' is a line or two above the header.
+  // 'Model: "resnet50"' is one or two lines above the header.
   for (std::size_t back = 2; back <= 4 && back <= lines.next(); ++back) {
     const std::string_view line = base::Trim(lines.At(lines.next() - back));
     if (!line.starts_with("Model: \"")) continue;

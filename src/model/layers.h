@@ -23,7 +23,8 @@ inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 class Shape {
  public:
   Shape() = default;
-  // False, and unchanged: the rank is full or the dimension is 0 or beyond kMaxDimension.
+  // Returns false without a change if the rank is full, or if the dimension is 0 or beyond
+  // kMaxDimension.
   bool Push(std::int64_t dimension) {
     if (rank_ == kMaxRank || dimension == 0 || dimension > kMaxDimension ||
         dimension < -kMaxDimension) {
@@ -99,7 +100,7 @@ struct SavedBytes {
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
-// Other memory of a training, in the types in which it is stored.
+// Other memory of a training, counted in the types in which it is stored.
 struct HeldBytes {
   double trained = 0;            // weights, without gradients
   double frozen = 0;             // weights that are not trained, quantised ones with their scales

@@ -22,15 +22,15 @@ enum class Op {
   kOther,      // an unknown name
 };
 
-// By class name only: PyTorch's names (Keras names are translated when a summary is read) and
-// variants of libraries. A block with an operation in its name ("ConvNormAct") gets that operation
-// too: call IsOperation first.
+// Judged by class name only: PyTorch's names (Keras names are translated when a summary is read)
+// and variants in libraries. A block with an operation in its name ("ConvNormAct") gets that
+// operation too: call IsOperation first.
 Op OpOf(std::string_view type);
 
 // Whether the row is an operation itself. Leaves are operations, containers are not. A block is one
-// if it is a norm (with an activation inside) or an attention (with its own projections). Of rows
-// of unknown kind (kUnknown), types that never contain others and rows with weights are operations;
-// a "ConvNormAct" with 0 parameters is a container.
+// if it is a norm (with an activation inside) or an attention (with its own projections). Rows of
+// unknown kind (kUnknown) are operations if their type never contains others or if they have
+// weights; a "ConvNormAct" with 0 parameters is a container.
 bool IsOperation(const Layer& layer);
 
 }  // namespace carma::model

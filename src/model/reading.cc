@@ -27,7 +27,7 @@ std::string Names(const std::vector<std::string>& names) {
   return text;
 }
 
-// Distinct names, as many as a note shows and one more.
+// Adds a name if it is new, up to one more than a note shows.
 void AddOnce(std::vector<std::string>& names, const std::string& name) {
   if (names.size() <= kNamesInANote && std::ranges::find(names, name) == names.end())
     names.push_back(name);
@@ -235,7 +235,7 @@ std::vector<std::size_t> FinishingOrder(std::span<const int> depths) {
 }
 
 Result<Unit> Totals::Read(Lines& lines) {
-  // Other lines that torchsummary, torchinfo and Keras print there.
+  // Other lines that torchsummary, torchinfo and Keras print below the table.
   constexpr std::string_view kPassSize = "Forward/backward pass size (MB):";
   constexpr std::string_view kSizes[] = {"Input size",      "Forward/backward pass size",
                                          "Params size",     "Estimated Total Size",

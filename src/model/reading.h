@@ -22,7 +22,7 @@ inline constexpr std::size_t kMaxLines = 1'000'000;
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 
 // The lines of a text summary, with their place for errors: a cursor over lines that are borrowed
-// from the text. Line ends ("\n", "\r\n") are cut off.
+// from the text. Line endings ("\n", "\r\n") are cut off.
 class Lines {
  public:
   // Errors: kInvalid "path:line: …" for a NUL byte, lines beyond kMaxLineBytes, more than
@@ -35,9 +35,9 @@ class Lines {
   std::string_view At(std::size_t line) const { return lines_[line]; }  // counted from 0
   std::string_view Take() { return lines_[next_++]; }                   // not at the end
   std::size_t next() const { return next_; }
-  // kInvalid "path:line: what", the line being the one taken last.
+  // kInvalid "path:line: what", for the line taken last.
   std::unexpected<base::Error> Fail(std::string_view what) const { return FailAt(next_, what); }
-  // The same for a line counted from 1.
+  // The same for a given line, counted from 1.
   std::unexpected<base::Error> FailAt(std::size_t line, std::string_view what) const;
 
  private:
@@ -49,15 +49,16 @@ class Lines {
 // "1,234,567", 0 to kMaxElements; empty for anything else.
 std::optional<std::int64_t> ParseCount(std::string_view text);
 
-// A class or an attribute: letters, digits, '_', '.' and '-', at most kMaxNameBytes.
+// Whether it is a class or an attribute: letters, digits, '_', '.' and '-', at most kMaxNameBytes.
 bool IsName(std::string_view text);
 
-// Parses "[32, 3, 224, 224]" or "(None, 28, 28, 1)"; of a list of shapes the first one. A leading
-// None is the batch (-1). Leaves `shape` empty if the size is unknown: "[]", a None further in, a
-// dimension 0. False: not a shape, or beyond the limits of layers.h.
+// Parses "[32, 3, 224, 224]" or "(None, 28, 28, 1)"; of a list of shapes, only the first. A leading
+// None is the batch (-1). Leaves `shape` empty if the size is unknown: "[]", a None after the first
+// dimension, or a dimension of 0. Returns false if the text is not a shape or exceeds the limits in
+// layers.h.
 bool ParseShape(std::string_view text, Shape& shape);
 
-// "encoder" and "layer" → "encoder.layer"; an empty parent is the model itself.
+// Joins "encoder" and "layer" to "encoder.layer"; an empty parent is the model itself.
 std::string JoinPath(std::string_view parent, std::string_view name);
 
 // The shape of one sample: without its first dimension.
@@ -85,20 +86,21 @@ struct Totals {
   Result<Unit> Read(Lines& lines);
 };
 
-// Adds to a sum of parameters; false, and the sum unchanged, beyond kMaxElements.
+// Adds to a sum of parameters; returns false without a change if the sum would exceed kMaxElements.
 bool AddParams(std::int64_t& sum, std::int64_t params);
 
 // Sets params and trainable of a table from its totals and the sum of its rows. Adds a note if they
 // differ (the larger is used, because tables may omit weights) or are missing.
 void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum);
 
-// Tables of real runs print the batch as a number. Finds it among the most frequent first
-// dimensions as the one that divides most of them (the largest of equals). Replaces its multiples
-// by -1, -2 …, and adds a note on rows that do not fit. Does nothing if the batch is -1 already.
+// Tables of real runs print the batch as a number. Finds the batch among the most frequent first
+// dimensions as the one that divides most of them (the largest if several do). Replaces its
+// multiples by -1, -2 …, and adds a note on rows that do not fit. Does nothing if the batch is -1
+// already.
 void FindBatch(LayerList& list);
 
-// For a row with parameters at the deepest level of a table: whether it looks like a block with
-// hidden contents rather than one operation.
+// Whether a row with parameters at a table's deepest level looks like a block with hidden contents
+// rather than one operation.
 bool LooksCollapsed(const Layer& layer);
 
 void AddNote(LayerList& list, Note::Kind kind, std::string text);
@@ -108,8 +110,8 @@ void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed);
 void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except);
 void NoteMissingShapes(LayerList& list);
 
-// One function per format. `lines` is at the header line (for a tree: its first line) before the
-// call and after the summary afterwards. Errors: kInvalid "path:line: …".
+// One function per format. `lines` is at the header line (for a tree, its first line) before the
+// call, and past the summary afterwards. Errors: kInvalid "path:line: …".
 Result<LayerList> ReadTorchSummary(Lines& lines);
 Result<LayerList> ReadTorchInfo(Lines& lines);
 Result<LayerList> ReadTorchTree(Lines& lines);

@@ -44,7 +44,7 @@ bool IsBranch(std::string_view row) {
   return row.starts_with("├─") || row.starts_with("└─") || row.starts_with("+ ");
 }
 
-// The format whose table begins with this line. `lines` shows what follows it.
+// The format whose table begins with this line. `lines` gives access to the lines after it.
 const Reader* TableAt(const Lines& lines, std::size_t at) {
   const std::string_view line = lines.At(at);
   if (line.find("Layer (type") == std::string_view::npos) return nullptr;
@@ -65,7 +65,7 @@ const Reader* TableAt(const Lines& lines, std::size_t at) {
   return ReaderOf(rows > 0 ? SummaryFormat::kKeras : SummaryFormat::kTorchSummary);
 }
 
-// "ResNet(" at the very left: the first line of a printed module.
+// True for "ResNet(" without indentation: the first line of a printed module.
 bool IsTreeRoot(std::string_view line) {
   line = line.substr(0, line.find_last_not_of(" \t") + 1);
   if (line.size() < 2 || line.size() > kMaxNameBytes || !line.ends_with('(')) return false;
@@ -76,7 +76,7 @@ bool IsTreeRoot(std::string_view line) {
          });
 }
 
-// "Linear(in_features=4, out_features=2, bias=True)": a model of one layer.
+// True for "Linear(in_features=4, out_features=2, bias=True)": a model of one layer.
 bool IsSingleModule(std::string_view line) {
   const std::size_t open = line.find('(');
   return open != std::string_view::npos && line.ends_with(')') && line.front() != '(' &&

@@ -128,7 +128,7 @@ TEST(TorchSummary, TakesThePrintedBatchOut) {
   const LayerList list = Parse(Fixture("torchsummary_batch"));
   EXPECT_EQ(list.batch, 16);
   EXPECT_EQ(list.layers[0].out, S({-1, 64}));
-  EXPECT_EQ(list.layers[2].out, S({-1, 5})) << "of several outputs the first";
+  EXPECT_EQ(list.layers[2].out, S({-1, 5})) << "the first of several outputs";
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("batch of 16"));
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("640 of 965 parameters"));
   EXPECT_THAT(Notes(list, Note::Kind::kOther),
@@ -239,7 +239,8 @@ Layer (type:depth-idx)   Kernel Shape   Output Shape   Param #
 Total params: 134
 ==================================
 )");
-  EXPECT_THAT(Types(list), ElementsAre("Conv1d", "ParameterList")) << "early: without the model";
+  EXPECT_THAT(Types(list), ElementsAre("Conv1d", "ParameterList"))
+      << "early versions omit the model";
   EXPECT_EQ(list.layers[0].kernel, 3) << "the last side of the weight";
   EXPECT_EQ(list.params, 134);
   EXPECT_FALSE(list.collapsed);
@@ -341,7 +342,7 @@ TEST(Keras, ReadsBoxesWithWrappedCells) {
   EXPECT_EQ(list.layers[1].in, S({-1, 64, 7, 7})) << "a model without connections is a chain";
   EXPECT_TRUE(list.collapsed);
   EXPECT_THAT(Notes(list, Note::Kind::kCollapsed), HasSubstr("Functional"));
-  EXPECT_EQ(Notes(list, Note::Kind::kFooter), "") << "the optimizer's numbers are no parameters";
+  EXPECT_EQ(Notes(list, Note::Kind::kFooter), "") << "the optimizer's numbers are not parameters";
 }
 
 TEST(Keras, CompletesTypesThatAreCutOff) {
@@ -423,8 +424,7 @@ TEST(Summary, RefusesWhatItCannotRead) {
       {"nothing", "", "model.txt:1: no model summary found"},
       {"prose", "dear reader\n", "model.txt:1: no model summary found"},
       {"a NUL byte", std::string("a\nb\0c", 5), "model.txt:2: a NUL byte"},
-      {"a module in one line that is none", "Linear(4, 2): 3)\n",
-       "model.txt:1: 'Linear(4, 2): 3)'"},
+      {"a malformed module on one line", "Linear(4, 2): 3)\n", "model.txt:1: 'Linear(4, 2): 3)'"},
       {"a very long line", "x\n" + std::string(70'000, 'y'), "model.txt:2: a line of 70000 bytes"},
       {"two formats", Fixture("torchsummary") + Fixture("tree"),
        "model.txt:21: a second summary (a printed module tree) after one of torchsummary"},
@@ -443,7 +443,7 @@ TEST(Summary, RefusesWhatItCannotRead) {
        "model.txt:5: "},
       {"a negative dimension", Replaced(Fixture("torchsummary"), "[-1, 8, 30, 30]", "[-1, 8, -30]"),
        "model.txt:5: "},
-      {"parameters that overflow together",
+      {"parameters whose sum overflows",
        Replaced(Replaced(Fixture("torchsummary"), "72,010", "281474976710656"), "224",
                 "281474976710656"),
        "more than 2^48 parameters"},
@@ -524,7 +524,8 @@ TEST(Summary, IsBoundedWhateverItsSize) {
   EXPECT_THAT(Error(std::string(kMaxSummaryBytes, '\n')), HasSubstr("more than 1000000 lines"));
 }
 
-// Wherever the text is cut, the answer is a list within its limits or one line that names the file.
+// Wherever the text is cut, the result is a list within its limits or a one-line error with the
+// file's name.
 TEST(Summary, SurvivesEveryTruncation) {
   for (const char* name : kFixtures) {
     SCOPED_TRACE(name);

@@ -90,8 +90,9 @@ std::string_view TakeCell(std::string_view& line) {
 
 enum class Label { kModule, kWeight, kNone };
 
-// "Conv2d (conv1): 2-1" → type and attribute. With verbose=2 torchinfo lists the tensors of a
-// module below it: they have neither, and their numbers are in the module's row.
+// Splits "Conv2d (conv1): 2-1" into type and attribute. With verbose=2, torchinfo lists the tensors
+// of a module below the module: they have neither type nor attribute, and their numbers are in the
+// module's row.
 Label TakeLabel(std::string_view& line, const Header& header, int depth, Layer& layer) {
   const std::size_t end = std::min(line.find_first_of(" :"), line.size());
   if (!IsName(line.substr(0, end))) return Label::kNone;
@@ -122,8 +123,8 @@ struct Row {
   bool repeated = false;  // "(recursive)": its parameters were counted above
 };
 
-// Positions of a convolution's kernel. Some versions print the shape of the whole weight: its last
-// dimensions are the kernel's.
+// The number of positions in a convolution's kernel. Some versions print the shape of the whole
+// weight, whose last dimensions are the kernel's.
 std::optional<std::int64_t> KernelPositions(const Row& row) {
   const std::size_t sides = std::max<std::size_t>(row.layer.out.rank(), 2) - 2;
   if (OpOf(row.layer.type) != Op::kConv || sides == 0 || row.kernel.rank() < sides) return {};
@@ -155,7 +156,7 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
         break;
       }
       case Column::kKernel:
-        // A pool has one number for all its sides; nothing depends on it.
+        // A pool has one number for all its sides; it is not used.
         if (cell.starts_with('[') ? !ParseShape(cell, row.kernel)
                                   : cell != "--" && !ParseCount(cell)) {
           return false;

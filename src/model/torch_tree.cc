@@ -1,5 +1,5 @@
 // print(model) of PyTorch: a tree of constructors. pytorch_model_summary adds ", N params" to the
-// end of each module, those of its children included. There are no shapes.
+// end of each module, including those of its children. There are no shapes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 // are some 40 000.
 constexpr std::size_t kMaxCopiedRows = 50'000;
 
-// The start of a module in one line.
+// The start of a module, parsed from one line.
 struct Opening {
   std::string_view attribute;  // "conv1", "0-11" for twelve equal ones; empty: the model itself
   std::int64_t copies = 1;
@@ -26,7 +26,7 @@ struct Opening {
   std::optional<std::int64_t> params;         // as printed in the line, of a module that ends here
 };
 
-// ", 1,536 params" → 1536; an empty tail is fine, false: something else.
+// ", 1,536 params" → 1536. An empty tail is valid; returns false for anything else.
 bool ParseTail(std::string_view tail, std::optional<std::int64_t>& params) {
   if (tail.empty()) return true;
   if (!tail.starts_with(", ") || !tail.ends_with(" params")) return false;
@@ -196,8 +196,8 @@ class TreeReader {
   }
 
   // Conv1D of transformers has inputs x outputs + outputs parameters and prints neither. It reads
-  // the output of the last layer or, in a new branch, of the last norm: the first of the two by
-  // which the number can be divided.
+  // the output of the last layer or, in a new branch, of the last norm: the first of the two that
+  // divides the number evenly.
   void InferConv1D(Layer& layer) const {
     for (const auto& width : {last_width_, norm_width_}) {
       if (!width || layer.params == 0 || layer.params % (*width + 1) != 0) continue;
@@ -274,7 +274,7 @@ class TreeReader {
     }
     AddNote(list_, Note::Kind::kMissingShapes,
             "a printed module tree has no shapes: it does not show what grows with the batch");
-    // Unknown types are named, their shapes are not asked for twice.
+    // Unknown types are named; their missing shapes are not reported again.
     NoteUnknownTypes(list_, {});
   }
 

@@ -11,7 +11,7 @@ using base::Seconds;
 
 namespace {
 
-// The bounds that hold for every policy.
+// The bounds that are valid for every policy.
 constexpr const char* kLongestTask = "longest task";
 constexpr const char* kSmAreaShared = "SM activity area at 1.05";
 constexpr const char* kMemoryArea = "memory area";
@@ -23,7 +23,7 @@ struct Turn {
   double change = 0;
 };
 
-// Between two turns the bound changes evenly, so that its highest value is at one of them.
+// Between two turning points the bound is linear, so its highest value is at one of them.
 double AreaBound(std::span<const BoundTask> tasks, double capacity,
                  const std::function<double(const BoundTask&)>& work_per_s) {
   std::vector<Turn> turns;

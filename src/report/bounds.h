@@ -31,7 +31,7 @@ struct BoundPool {
 
 // In order:
 //   "longest task"       the latest release + load + run: a task is never faster than alone
-//   "exclusive area"     work = GPUs x run; holds only where every GPU runs one task at a time
+//   "exclusive area"     work = GPUs x run; valid only if every GPU runs one task at a time
 //   "SM activity area"            work = sum of u x run at a capacity of 1 per GPU
 //   "SM activity area at 1.05"    the same at the throughput that MPS was measured to reach
 //   "memory area"        work = memory x run at the GPU's memory
@@ -43,7 +43,7 @@ struct BoundPool {
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool);
 
 // The bound that no policy can beat: the highest of those that are valid for any way of sharing.
-// These exclude the exclusive area, the SM activity area at capacity 1, and the one with a slowdown
+// They exclude the exclusive area, the SM activity area at capacity 1, and the one with a slowdown
 // limit. 0: none.
 double TightestBound(std::span<const Bound> bounds);
 

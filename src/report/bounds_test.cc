@@ -25,21 +25,22 @@ double BoundNamed(const std::vector<Bound>& bounds, const std::string& name) {
 }
 
 TEST(Bounds, AreThoseComputedByHand) {
-  // 2 GPUs of 40 000 MiB. Work from 0 on: 1000, from 300 on: 900 exclusive GPU-seconds.
+  // Two GPUs of 40 000 MiB. The work is 1000 exclusive GPU-seconds from 0 on, of which 900 from 300
+  // on.
   const std::vector<BoundTask> tasks{Released(0, 100), Released(300, 300, 2, 1.2, 24'000),
                                      Released(300, 300)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 2, .usable_mib = 40'000});
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "longest task"), 614);
   // The tasks that arrive at 300 do no work before 314.
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "exclusive area"), 314 + (600 + 300) / 2.0);
-  // Both fit beside each other at full speed, so the longest task decides.
+  // Both run side by side at full speed, so the longest task determines the bound.
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area"), 614);
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "memory area"), 614);
 }
 
-TEST(Bounds, WhatCannotBeDoneByATimeComesAfterIt) {
+TEST(Bounds, AreaBoundAddsTheRemainingWork) {
   // One GPU. When the two others have loaded, the first has done at most 80 of its 160; from then
-  // on all three together want more than the GPU can deliver.
+  // on, all three together need more than the GPU can deliver.
   const std::vector<BoundTask> tasks{Released(0, 200, 1, 0.8), Released(100, 400, 1, 0.8),
                                      Released(100, 400, 1, 0.8)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0});

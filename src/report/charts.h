@@ -19,7 +19,7 @@ struct Bar {
   double error = 0;            // of the whole, to both sides; 0: none
   std::string text;            // the value, at the end
 };
-// A value with which all bars are compared.
+// A value with which all bars are compared, drawn as a mark.
 struct BarMark {
   double value = 0;
   std::string name;

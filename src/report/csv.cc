@@ -13,7 +13,7 @@ namespace carma::report {
 namespace {
 
 // RFC 4180, always quoted. Names come from users: line breaks become blanks, and a leading sign
-// that a spreadsheet would take for a formula is made harmless.
+// that a spreadsheet would read as a formula is made harmless.
 std::string Cell(std::string_view text) {
   std::string cell = "\"";
   if (!text.empty() && std::string_view("=+-@\t").find(text.front()) != std::string_view::npos)

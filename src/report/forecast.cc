@@ -16,13 +16,14 @@ namespace {
 
 constexpr double kLeastSlowdown = 1.01;
 
-// What was known when the task came: measured parameters come only from `carma profile`.
+// The source of what was known when the task was submitted: measured parameters come only from
+// `carma profile`.
 std::string_view ProfiledBy(const core::Profile& profile) {
   return profile.mps ? "carma profile" : "history";
 }
 
-// How many times as long as alone it took: by the forecast for its neighbours, and compared with
-// its run time alone, if that is known. A task without neighbours gives no answer.
+// The slowdown: the one predicted for its neighbours, and the measured one relative to its run time
+// alone, if that is known. A task without neighbours has none.
 std::optional<Forecast> SlowdownOf(const core::TaskRecord& record) {
   const auto& predicted = record.profile->alone;
   const auto& done = record.seen->alone;

@@ -35,7 +35,7 @@ TEST(Forecasts, OfMemoryAreTheLikelyPeakAndThePromise) {
   given.estimate = core::Estimate{.peak_mib = 8'000, .method = "given"};
   EXPECT_EQ(ForecastsOf(given).at(0).predicted, 8'000);
   given.peak_mib = 0;
-  EXPECT_THAT(ForecastsOf(given), IsEmpty()) << "nobody saw its memory";
+  EXPECT_THAT(ForecastsOf(given), IsEmpty()) << "its memory was not measured";
 }
 
 TEST(Forecasts, OfDurationAreThoseOfTasksThatCameToTheirEnd) {
@@ -54,14 +54,14 @@ TEST(Forecasts, OfActivityAreWhatWasKnownBeforeAndWhatTheSamplesTold) {
   core::TaskRecord record = Ended();
   record.estimate.reset();
   record.profile.Edit().sm_active = 0.5;
-  EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "it was never seen alone";
+  EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "it was never measured alone";
   record.seen.Edit().sm_active = 0.6;
   EXPECT_THAT(ForecastsOf(record),
               testing::ElementsAre(Forecast{"sm_active", "history", 0.5, {}, 0.6}));
   record.profile.Edit().mps = core::MpsParameters{1, 0.5};
   EXPECT_EQ(ForecastsOf(record).at(0).by, "carma profile");
   record.profile = {};
-  EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "nobody said anything";
+  EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "nothing was predicted";
 }
 
 TEST(Forecasts, OfSlowdownAreThoseOfTasksThatHadNeighbours) {
@@ -77,7 +77,7 @@ TEST(Forecasts, OfSlowdownAreThoseOfTasksThatHadNeighbours) {
   EXPECT_THAT(ForecastsOf(alone), IsEmpty());
   core::TaskRecord unfollowed = record;
   unfollowed.seen.Edit().alone.reset();
-  EXPECT_THAT(ForecastsOf(unfollowed), IsEmpty()) << "the daemon was restarted meanwhile";
+  EXPECT_THAT(ForecastsOf(unfollowed), IsEmpty()) << "the daemon was restarted in between";
   record.state = core::TaskState::kFailed;
   EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "it may have done half of its work";
 }
@@ -89,7 +89,7 @@ TEST(Forecasts, AreJudgedByQuantityAndMethod) {
                         {"duration_s", "time limit", 600, {}, 300}};
   tasks[2].forecasts = {{"memory_mib", "given", 0, {}, 5}};
   const std::vector<ForecastMetrics> judged = JudgeForecasts(tasks);
-  ASSERT_THAT(judged, SizeIs(2)) << "of nothing there is no ratio";
+  ASSERT_THAT(judged, SizeIs(2)) << "a prediction of 0 has no ratio";
   EXPECT_EQ(judged[0].what, "duration_s");
   EXPECT_EQ(judged[0].promised, 0);
   EXPECT_DOUBLE_EQ(judged[0].ratio.mean, 0.5);

@@ -29,7 +29,7 @@ AttemptEnd EndOf(TaskState state) {
   }
 }
 
-// The next state of a task whose process has ended, according to its event.
+// The end of an attempt, from the state that follows it and the event.
 AttemptEnd EndOf(TaskState state, bool was_stopping, const std::string& text) {
   if (core::ReasonOfLine(text) == core::ReasonCode::kOutOfMemory) return AttemptEnd::kOutOfMemory;
   if (state == TaskState::kQueued && was_stopping) return AttemptEnd::kStopped;
@@ -107,7 +107,7 @@ void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state
   }
 }
 
-// What the events of a task do not say is taken from its row.
+// Takes what a task's events do not contain from its row.
 void StoreRun::Settle(const Life& life) {
   RunTask& task = run_.tasks[life.task];
   const bool lives = task.state == TaskState::kRunning || task.state == TaskState::kStopping;
@@ -124,8 +124,8 @@ void StoreRun::Settle(const Life& life) {
   if (same) last.gpus = life.last_gpus;
 }
 
-// The row counts a task's crashes. The published mode also takes other failures for crashes,
-// because it cannot distinguish them; those have another reason in the event.
+// The row counts a task's crashes. The published mode also counts other failures as crashes,
+// because it cannot distinguish them; in the event, these have another reason.
 void StoreRun::MarkCrashes(const Life& life) {
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   auto marked = std::ranges::count_if(
@@ -143,7 +143,7 @@ void StoreRun::Add(const store::EndedAttempt& attempt) {
   if (life != lives_.end()) life->second.attempts.push_back(attempt);
 }
 
-// An attempt of the events ran while the one of the accounts held its GPUs.
+// An attempt known from events belongs to the account that held its GPUs when it started.
 void StoreRun::TellPromises(const Life& life) {
   for (Attempt& attempt : run_.tasks[life.task].attempts) {
     const auto held = std::ranges::find_if(life.attempts, [&](const store::EndedAttempt& of) {

@@ -26,8 +26,8 @@ class StoreRun {
   // Takes changes of state and ignores other events. An attempt lasts from "running" to the next
   // state that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
-  // Adds all GPUs and the promise of an attempt known from events. Without it only its first GPU is
-  // known, and for the last attempt those in the task's row.
+  // Adds all GPUs and the promise of an attempt known from events. Without this call, only an
+  // attempt's first GPU is known, and for the last attempt the GPUs in the task's row.
   void Add(const store::EndedAttempt& attempt);
   // Spans of one GPU in order of time; time outside the run is ignored, spans without rows are
   // gaps.
@@ -40,7 +40,7 @@ class StoreRun {
 
   std::size_t tasks() const { return run_.tasks.size(); }
   // The span of the run: from the first submission to the last end, or to `now` while a task is not
-  // final. Both `now` without tasks.
+  // final. Without tasks, both are `now`.
   core::Time from() const { return first_.value_or(now_); }
   core::Time to() const { return last_.value_or(now_); }
   // Ends the record; nothing may be added afterwards. The caller sets label and provenance.
@@ -66,7 +66,7 @@ class StoreRun {
   core::Time now_;
   RunRecord run_;
   std::optional<core::Time> first_, last_;
-  // Each life touches its own task only, so the order of the map cannot be seen.
+  // Each life changes only its own task, so the order of the map has no effect.
   std::unordered_map<std::uint64_t, Life> lives_;         // by task id
   std::map<std::string, int> gpus_;                       // by UUID
   std::vector<std::optional<core::Time>> covered_until_;  // of each GPU's points

@@ -74,7 +74,7 @@ TEST(StoreRun, AttemptsFollowTheStates) {
         Step(100, TaskState::kRunning, "A"), Step(200, TaskState::kSucceeded, "A")},
        {{At(10), At(30), AttemptEnd::kOutOfMemory, {0}},
         {At(100), At(200), AttemptEnd::kSucceeded, {0, 1}}}},
-      {"stopped to be queued again is no crash",
+      {"a stop before requeueing is not a crash",
        Task(TaskState::kQueued, 10, {}, {}),
        {Step(10, TaskState::kRunning, "A"), Step(20, TaskState::kStopping, "A"),
         Step(25, TaskState::kQueued)},
@@ -83,12 +83,12 @@ TEST(StoreRun, AttemptsFollowTheStates) {
        Task(TaskState::kRunning, 10, {}, {"A"}),
        {Step(10, TaskState::kRunning, "A")},
        {{At(10), At(1'000), AttemptEnd::kUnfinished, {0}}}},
-      {"the GPUs of a launch to come are not those of the attempt before",
+      {"the GPUs of a future launch do not belong to the attempt before",
        Task(TaskState::kLaunching, 10, {}, {"B"}),
        {Step(10, TaskState::kRunning, "A"), Step(20, TaskState::kQueued, "", "Victim"),
         Step(30, TaskState::kLaunching, "B")},
        {{At(10), At(20), AttemptEnd::kFailed, {1}}}},
-      {"without events the row alone tells the last attempt",
+      {"without events, the last attempt is taken from the row",
        Task(TaskState::kTimedOut, 10, 40, {"A"}),
        {},
        {{At(10), At(40), AttemptEnd::kStopped, {0}}}},
@@ -97,7 +97,7 @@ TEST(StoreRun, AttemptsFollowTheStates) {
   for (const Case& c : cases) EXPECT_EQ(AttemptsOf(c.task, c.events), c.attempts) << c.name;
 }
 
-TEST(StoreRun, WhatAnAttemptHeldAndWasPromisedIsToldByItsAccount) {
+TEST(StoreRun, TakesGpusAndPromiseFromTheAccount) {
   StoreRun books(At(1'000));
   books.Add(Task(TaskState::kSucceeded, 100, 200, {"A"}));
   for (const auto& step :
@@ -177,7 +177,7 @@ TEST(StoreRun, UseOfTheGpusIsCutAtTheRunAndHolesAreHoles) {
   EXPECT_DOUBLE_EQ(*metrics.sm_active, (0.5 * 40 + 0.25 * 30) / 70);
 }
 
-TEST(StoreRun, WhatTheLineWaitedForIsSummedOverTheRun) {
+TEST(StoreRun, SumsHeadOfQueueWaits) {
   using core::ReasonCode;
   StoreRun books(At(1'000));
   books.Add(Task(TaskState::kSucceeded, 10, 100, {"A"}));

@@ -20,7 +20,7 @@
 namespace carma::report {
 
 // style.css. Its colours are from Okabe and Ito's set for all kinds of colour vision, darkened
-// where white text stands on them; lines also differ in their dashes, for paper without colour.
+// where white text stands on them; lines also differ in their dashes, for printing without colour.
 extern const std::string_view kStyle;
 
 namespace {

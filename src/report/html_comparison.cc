@@ -99,7 +99,8 @@ TaskTimes TimesOf(const std::vector<const RunRecord*>& runs) {
 void PutComparison(std::string& out, const std::vector<Case>& cases) {
   out += "<section class=\"whole\"><h2>Side by side</h2><div class=\"grid three\">\n";
   BarFigure total = BarsOf(cases, "trace_total_s", "Trace total time, with the bounds of the load");
-  // The same load has the same bounds; the first case stands for all. Equal bounds are one mark.
+  // The same load has the same bounds, so the first case represents all. Equal bounds share one
+  // mark.
   for (const Bound& bound : cases.front().replays.front()->bounds) {
     const auto same = std::ranges::find_if(total.marks, [&](const BarMark& mark) {
       return SpanText(mark.value) == SpanText(bound.makespan_s);

@@ -34,7 +34,7 @@ void PutLine(std::string& out, const std::vector<Case>& cases, const Line& line)
   if (reported) PutRow(out, "", line.name, cells);
 }
 
-// Equal bounds are one row.
+// Equal bounds share one row.
 void PutBounds(std::string& out, const std::vector<Case>& cases) {
   using Cells = std::vector<std::pair<std::string, std::string>>;
   std::vector<std::pair<std::string, Cells>> rows;

@@ -14,7 +14,7 @@
 
 namespace carma::report {
 
-// Widths of drawings: one, two or three beside each other on the page.
+// Widths of drawings: one, two or three side by side on the page.
 inline constexpr double kWhole = 1190, kHalf = 590, kThird = 385;
 
 // Appends HTML.
@@ -30,7 +30,7 @@ void PutFigure(std::string& out, std::string_view caption, const std::string& dr
 // A symbol of 22 x 11 for a key.
 std::string Swatch(std::string_view shape);
 
-// The records among reports: each case that has records, with these, in order of the cases.
+// The records among reports: each case that has records, with its records, in order of the cases.
 using Recorded = std::vector<std::pair<std::string, std::vector<const RunRecord*>>>;
 // Borrows from the reports. A report without label is a separate case.
 Recorded RecordsOf(std::span<const Report> reports);

@@ -23,7 +23,7 @@ struct Waits {
   double AllS() const { return first_s + after_oom_s + after_stop_s + after_fault_s; }
 };
 
-// The waits of tasks that have ended.
+// The waiting times of tasks that have ended.
 Waits WaitsOf(const RunRecord& run) {
   Waits waits;
   for (const RunTask& task : run.tasks) {

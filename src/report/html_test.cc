@@ -103,7 +103,7 @@ TEST(Html, TellsWhatTheFirstInLineWaitedFor) {
   EXPECT_LT(first, page.find("<td>GpuMemory</td><td>30:00<small>25 %</small></td>"));
 }
 
-TEST(Html, WhatDidNotSucceedSaysWhy) {
+TEST(Html, ShowsReasonsOfFailures) {
   RunRecord run = Make({.label = "", .tasks = 5, .gpus = 1});
   run.tasks[2].state = core::TaskState::kFailed;
   run.tasks[2].reason = "FileNotFoundError: <data>";

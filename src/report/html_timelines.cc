@@ -44,7 +44,7 @@ void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool 
   out += "</div>\n";
 }
 
-// Whether three of them are beside each other.
+// Whether three drawings are side by side.
 bool InThrees(const std::vector<const RunRecord*>& runs) {
   return runs.size() % 3 == 0;
 }

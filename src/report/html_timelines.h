@@ -9,10 +9,10 @@
 
 namespace carma::report {
 
-// Maximum number of runs drawn over time: the first with a record of each case.
+// Maximum number of runs drawn over time: of each case, the first run with a record.
 inline constexpr std::size_t kMaxDrawnRuns = 6;
 
-// clock: of the axes if one run is drawn; empty: they begin at 0.
+// clock: the clock of the axes if one run is drawn; if empty, they begin at 0.
 void PutTimelines(std::string& out, const Recorded& cases, const std::optional<Clock>& clock);
 // Memory, activity and power of the GPUs alone.
 void PutGpus(std::string& out, const RunRecord& run, Clock clock);

@@ -43,7 +43,7 @@ Value Count(std::int64_t count) {
   return static_cast<double>(count);
 }
 
-// The 0 of a run in which no task was executed is no measurement.
+// The 0 of a run in which no task was executed is not a measurement.
 Value Measured(const Metrics& m, double seconds) {
   return m.executed == 0 && seconds == 0 ? std::nullopt : Value(seconds);
 }
@@ -88,7 +88,7 @@ const Line kLines[] = {
     {"tasks", "tasks", [](const Metrics& m) { return Count(m.tasks); }, CountText},
 };
 
-// The value of each replay; empty if one does not report it.
+// The value of each replay; empty if any replay does not report it.
 std::optional<std::vector<double>> ValuesOf(const Case& of, const Line& line) {
   std::vector<double> values;
   for (const Metrics* each : of.replays) {

@@ -1,4 +1,4 @@
-// The metrics shown in tables and files, in order: one list for all.
+// The metrics shown in tables and files, in order: one list for all outputs.
 #pragma once
 
 #include <optional>
@@ -29,17 +29,17 @@ const Line& LineOf(std::string_view key);
 std::optional<Estimated> Over(const Case& of, const Line& line);
 // "1:23:45", "1:23:45 ± 0:12".
 std::string Text(const Line& line, const Estimated& value);
-// How far one policy's mean is from another's; used by every table, figure and sentence. Values at
+// The difference between two policies' means; used by every table, figure and sentence. Values at
 // the same position have the same seed: their common noise cancels.
 struct Change {
   Estimated relative;  // -0.25: a quarter less
-  // Less than twice its own standard error, so not significant. False for single runs, whose noise
-  // is unknown.
+  // The difference is less than twice its own standard error, so not significant. False for single
+  // runs, whose noise is unknown.
   bool within_noise = false;
 };
-// There must be as many values as references, at least one.
+// The numbers of values and references must be equal, and at least one.
 Change ChangeOf(std::span<const double> values, std::span<const double> reference);
-// Empty if one of them does not report the line, or the mean of `base` is 0.
+// Empty if any replay does not report the line, or if the mean of `base` is 0.
 std::optional<Change> ChangeOf(const Line& line, const Case& base, const Case& of);
 // "-25.0 %", "(-0.3 %)" within the noise, "+16.1 points" of a share; empty if unknown.
 std::string Difference(const Line& line, const Case& base, const Case& of);

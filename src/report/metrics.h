@@ -70,7 +70,7 @@ struct UserMetrics {
   friend bool operator==(const UserMetrics&, const UserMetrics&) = default;
 };
 
-// How good the forecasts of one quantity by one method were.
+// The accuracy of one method's forecasts of one quantity.
 struct ForecastMetrics {
   std::string what;
   std::string by;
@@ -100,7 +100,7 @@ struct Metrics {
   std::int64_t executed = 0;
   std::int64_t oom_crashes = 0;  // attempts that ran out of GPU memory, recovered ones included
   std::int64_t attempts = 0;     // launches, all tasks
-  // Tasks that servers sent back to the queue above them; absent: there is no such queue.
+  // Tasks that servers returned to the cluster's queue; absent if there is no such queue.
   std::optional<std::int64_t> requeues;
 
   core::Time first_submitted{};
@@ -133,7 +133,7 @@ struct Metrics {
   double gpu_coverage = 0;                // part of that time for which there are records, 0..1
 
   std::vector<Bound> bounds;
-  // All but tasks_by_state, whose keys are states.
+  // All fields except tasks_by_state, whose keys are states.
   static void VisitFields(auto& field, auto& self) {
     field("label", self.label, "", kNameRule);
     field("provenance", self.provenance, "", kNameRule);

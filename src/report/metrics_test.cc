@@ -103,7 +103,7 @@ TEST(Metrics, AreThoseComputedByHand) {
   // 10 000 MiB x 100 s + 5 000 MiB x 220 s over 440 GPU-seconds.
   EXPECT_DOUBLE_EQ(*m.memory_used_mib, 2'100'000.0 / 440);
   EXPECT_DOUBLE_EQ(*m.sm_active, (0.5 * 100 + 0.25 * 220) / 440);
-  // 120 of the last row's 140 s lie inside the run: 6 000 J of 7 000.
+  // Of the last row's 140 s, 120 are within the run, so 6 000 J of its 7 000 J count.
   EXPECT_DOUBLE_EQ(*m.energy_mj, 0.048);
   EXPECT_NEAR(*m.power_w, 48'000.0 / 220, 1e-9);
 }
@@ -124,18 +124,18 @@ TEST(Metrics, ExecutionOfATaskFollowsItsStates) {
         Step(1, 25, TaskState::kCancelled)},
        1,
        20},
-      {"an end without its event is taken from the record",
+      {"without an end event, the record's end is used",
        Task(1, TaskState::kSucceeded, 0, 5, 25),
        {Step(1, 5, TaskState::kRunning)},
        1,
        20},
-      {"running told twice, as after a restart, counts once",
+      {"a repeated running event, as after a restart, counts once",
        Task(1, TaskState::kSucceeded, 0, 5, 25),
        {Step(1, 5, TaskState::kRunning), Step(1, 9, TaskState::kRunning),
         Step(1, 25, TaskState::kSucceeded)},
        1,
        20},
-      {"a launch that failed is no execution",
+      {"a failed launch is not an execution",
        Task(1, TaskState::kFailed, 0, {}, 25),
        {Step(1, 5, TaskState::kLaunching), Step(1, 25, TaskState::kFailed)},
        0,
@@ -153,7 +153,7 @@ TEST(Metrics, ExecutionOfATaskFollowsItsStates) {
   }
 }
 
-TEST(Metrics, WhatWasNotReportedIsAbsentNotZero) {
+TEST(Metrics, UnreportedValuesAreAbsent) {
   Example example;
   const double nan = std::numeric_limits<double>::quiet_NaN();
   example.usage[0].sm_active = nan;

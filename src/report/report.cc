@@ -51,7 +51,7 @@ void PutList(JsonText& out, const Range& range, PutItem put) {
   out.push_back(']');
 }
 
-// Null for a value that was not reported; no more digits than a reader can use.
+// Writes null for a value that was not reported, and no more digits than a reader can use.
 void PutNumber(JsonText& out, double value) {
   if (std::isfinite(value)) {
     Put(out, "{:.6g}", value);
@@ -129,7 +129,7 @@ std::unexpected<base::Error> Expected(const std::string& pointer, std::string_vi
   return Invalid(pointer + ": expected " + std::string(what));
 }
 
-// A list inside `json`; empty if it is absent. Errors: it is not a list, or too long.
+// A list inside `json`; empty if it is absent. Errors: the value is not a list, or is too long.
 Result<const Json*> ListOf(JsonReader& in, const char* key, std::size_t most,
                            const std::string& pointer) {
   static const Json kNone = Json::array();
@@ -140,7 +140,7 @@ Result<const Json*> ListOf(JsonReader& in, const char* key, std::size_t most,
   return list;
 }
 
-// A time that must be present.
+// Reads a time that must be present.
 core::Time NeedTime(JsonReader& in, const char* key) {
   std::int64_t ms = 0;
   if (!in.Get(key, ms, -kMaxMs, kMaxMs)) in.Complain(key, "a time in ms");

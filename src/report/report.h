@@ -32,10 +32,10 @@ Report MakeReport(RunRecord run);
 // there is one (docs/server/metrics.md). A task takes about 250 bytes.
 std::string ToJsonText(const Report& report);
 // One report, or a list of them. Errors: kInvalid with JSON pointer: a version that is not 1, more
-// than the limits, attempts on GPUs that do not exist, times that go back, equal task ids.
+// than the limits, attempts on GPUs that do not exist, times that go back, or equal task ids.
 Result<std::vector<Report>> ReportsFromJsonText(std::string_view text);
 
-// Replays of one case: reports with the same label, in the order of their first.
+// Replays of one case: reports with the same label. Cases are in the order of their first report.
 struct Case {
   std::string label;
   std::vector<const Metrics*> replays;  // at least one

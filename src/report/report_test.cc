@@ -129,7 +129,7 @@ TEST(Cases, ReplaysAreOneColumnWithTheirNoise) {
   EXPECT_NEAR(base.sd, 2.828, 1e-3);
   EXPECT_EQ(Difference(makespan, cases[0], cases[1]), "-19.6 %");
   EXPECT_EQ(Difference(makespan, cases[0], cases[2]), "(+0.5 %)");
-  // A single run does not show its noise.
+  // A single run does not show how large its noise is.
   EXPECT_FALSE(WithinNoise({.mean = 100, .runs = 1}, {.mean = 100.1, .runs = 1}));
   EXPECT_THAT(Compare(runs), HasSubstr("1:42 ± 2.8 s"));
   EXPECT_THAT(Compare(runs), HasSubstr("within their noise"));
@@ -152,7 +152,7 @@ TEST(Tables, OfGroupsHaveARowForEachRun) {
   EXPECT_THAT(table, HasSubstr("heavy   one"));
   EXPECT_THAT(table, HasSubstr("light   two"));
   EXPECT_EQ(GroupTable(std::vector<Metrics>(1)), "");
-  // A single run without a name and without run times alone needs no columns for these.
+  // A single run without a name and without run times alone has no columns for these.
   Metrics plain{.groups = {{.name = "alice", .tasks = 2, .executed = 2, .jct = {.mean = 30}}}};
   EXPECT_EQ(GroupTable({&plain, 1}),
             "group  tasks  waiting  execution  completion  OOM crashes\n"

@@ -90,7 +90,7 @@ std::string Single(const Metrics& run) {
     text += fmt::format("; the GPUs' SMs were {:.0f} % busy", *run.sm_active * 100);
   const std::int64_t failed = Failed(run);
   if (failed == 0) return text + "; all succeeded.";
-  // Some of them may never have run.
+  // Some of these tasks may never have run.
   const std::string of = run.tasks == run.executed ? "" : fmt::format(" of all {}", run.tasks);
   return text + fmt::format("; {}{} did not succeed.", failed, of);
 }

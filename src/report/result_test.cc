@@ -41,7 +41,7 @@ TEST(Change, LessThanTwiceItsStandardErrorIsNoise) {
   const double less[] = {90, 91, 89};
   EXPECT_FALSE(ChangeOf(less, before).within_noise);
   EXPECT_FALSE(ChangeOf(std::span(around).first(1), std::span(before).first(1)).within_noise)
-      << "the noise of a single run is not known";
+      << "the noise of a single run is unknown";
 }
 
 TEST(Change, IsTheSameInTheHeadlineAndInTheTable) {
@@ -78,14 +78,14 @@ TEST(ResultSentence, SaysHowMuchEarlierTheBestEndsAndAtWhichPrice) {
       {"a small difference has a digit",
        {Ended("exclusive", 6000), Ended("later", 6150)},
        "later ends 2.5 % later than exclusive; a task runs 1.00 times as long as alone."},
-      {"noise is no result",
+      {"noise is not a result",
        {Ended("a", 1000), Ended("a", 1000), Ended("b", 900), Ended("b", 1110)},
        "b ends as early as a; a task runs 1.00 times as long as alone."},
-      {"who does less ends earlier without merit",
+      {"a run with less work is not better",
        {Ended("exclusive", 6000), Ended("loses", 3000, 1000, 1, 4), Ended("CARMA", 4500)},
        "CARMA, best of these, ends 25 % earlier than exclusive; a task runs 1.00 times as long as "
        "alone."},
-      {"what did not succeed is told",
+      {"tasks that did not succeed are reported",
        {Ended("exclusive", 6000), Ended("loses", 3000, 1000, 1, 4)},
        "loses ends 50 % earlier than exclusive; a task runs 1.00 times as long as alone; 4 of its "
        "60 tasks did not succeed."},

@@ -72,9 +72,9 @@ struct RunTask {
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
   std::string reason;  // why it ended so; empty: unknown
-  // Time from launch to end of its last attempt's work alone on its GPUs; empty: unknown.
+  // Time that its last attempt's work takes from launch to end alone on its GPUs; empty: unknown.
   std::optional<double> solo_s;
-  // The same for all its work, if earlier attempts have saved a part; empty: as solo_s.
+  // The same for all its work if earlier attempts saved a part of it; empty: equal to solo_s.
   std::optional<double> whole_solo_s;
   // Time lost to checkpoints and to making room: saving, repeated work, and restarts. Empty:
   // unknown or none.

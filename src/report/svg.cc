@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 12> kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                    "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-// A step with which at most `most` steps reach `high`: 1, 2 or 5 times a power of ten.
+// The step size, 1, 2 or 5 times a power of ten, with which at most `most` steps reach `high`.
 double NiceStep(double high, int most) {
   const double power = std::pow(10, std::floor(std::log10(high / most)));
   for (const double factor : {1, 2, 5}) {

@@ -12,14 +12,14 @@ namespace carma::report {
 // Untrusted text, made safe between tags and inside quotes: one line, cut at max_bytes with "…".
 std::string Escape(std::string_view text, std::size_t max_bytes = 200);
 
-// Coordinates need no more than two decimals: "12.5", "3".
+// A coordinate with at most two decimals: "12.5", "3".
 std::string Coordinate(double value);
 
 // One drawing of width x height units, scaled by the page. Text is escaped here; classes and path
-// data are ours.
+// data are trusted.
 class Svg {
  public:
-  // what: description for readers who cannot see the drawing.
+  // what: a description for readers who cannot see the drawing.
   Svg(double width, double height, std::string_view what);
 
   void Rect(double x, double y, double width, double height, std::string_view css,
@@ -55,7 +55,7 @@ struct Scale {
   double operator()(double value) const;
 };
 
-// Path data of a curve whose values hold until the next point (the last one until end_x).
+// Path data of a curve whose values apply until the next point (the last one until end_x).
 std::string StepPath(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
 // The same curve, closed down to the bottom of y for filling.
 std::string StepArea(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);

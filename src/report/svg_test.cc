@@ -23,7 +23,7 @@ std::vector<std::string> Texts(const std::vector<Tick>& ticks) {
   return texts;
 }
 
-TEST(Svg, WhatOthersNamedIsNeverMarkup) {
+TEST(Svg, EscapesUntrustedNames) {
   EXPECT_EQ(Escape("<b a=\"1\" c='2'>&\n\x01"), "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;??");
   Svg svg(10, 10, "\"><script>");
   svg.Rect(0, 0, 1, 1, "task", "</title><script>");

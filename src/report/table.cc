@@ -19,7 +19,7 @@ std::size_t Width(const std::string& text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-// Lines of cells as columns: the first `left` of them left, the others right aligned.
+// Formats lines of cells as columns: the first `left` are left-aligned, the others right-aligned.
 std::string Align(const std::vector<Cells>& lines, std::size_t left = 1) {
   std::vector<std::size_t> widths(lines.front().size(), 0);
   for (const Cells& cells : lines) {
@@ -39,7 +39,7 @@ std::string Align(const std::vector<Cells>& lines, std::size_t left = 1) {
   return text;
 }
 
-// Columns with nothing below their title.
+// The columns with nothing below their title.
 void DropEmptyColumns(std::vector<Cells>& lines) {
   for (std::size_t column = lines.front().size(); column-- > 0;) {
     const bool empty = std::all_of(lines.begin() + 1, lines.end(),
@@ -105,7 +105,7 @@ void AddStates(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   }
 }
 
-// What a reader must know before trusting the lines above.
+// Notes that a reader needs before trusting the lines above.
 std::string Notes(std::span<const Metrics> runs, const std::vector<Case>& cases) {
   constexpr double kComplete = 0.95;
   std::string notes;

@@ -17,10 +17,10 @@
 
 namespace carma::report {
 
-// Sorts before summing, so that the result does not depend on the order, even in the last bit.
+// Sorts before summing, so that the result does not depend on the order at all.
 Spread SpreadOf(std::vector<double> values);
 
-// (Σx)² / (n · Σx²): 1 if all are equal, 1/n if one has everything; 1 for an empty list.
+// (Σx)² / (n · Σx²): 1 if all values are equal, 1/n if one has everything; 1 for an empty list.
 double JainIndex(std::span<const double> values);
 
 // The outcome of one task.

@@ -40,8 +40,8 @@ TEST(Tally, UsersAreComparedByHowMuchLongerTheirTasksTook) {
     return task;
   };
   tally.Add(of("ada", Ran("", 0, 30, 20, 10.0)));  // three times as long as alone
-  EXPECT_FALSE(tally.Finish().jain) << "one user is no comparison";
-  tally.Add(of("ada", Ran("", 0, 20, 20)));  // of itself, where the time alone is not known
+  EXPECT_FALSE(tally.Finish().jain) << "one user cannot be compared";
+  tally.Add(of("ada", Ran("", 0, 20, 20)));  // its own time, as the time alone is unknown
   TaskOutcome wide = of("bob", Ran("", 10, 110, 50, 50.0));
   wide.gpus = 2;
   tally.Add(wide);
@@ -54,7 +54,7 @@ TEST(Tally, UsersAreComparedByHowMuchLongerTheirTasksTook) {
   EXPECT_EQ(FromJsonText(ToJsonText(m)).value(), m);
 }
 
-TEST(Tally, WhoSavedAndCameBackIsComparedByAllOfHisWork) {
+TEST(Tally, ComparesResumedTasksByTheirWholeWork) {
   Tally tally;
   // 1 000 s alone, of which the last attempt had 400 left: it waited 900 s in total.
   TaskOutcome task = Ran("", 0, 2'000, 1'100, 400.0);
@@ -67,10 +67,10 @@ TEST(Tally, WhoSavedAndCameBackIsComparedByAllOfHisWork) {
   }
   const Metrics m = tally.Finish();
   EXPECT_DOUBLE_EQ(m.users[0].stretch_mean, 2);
-  EXPECT_DOUBLE_EQ(m.slowdown->mean, 1) << "of the attempt that succeeded";
+  EXPECT_DOUBLE_EQ(m.slowdown->mean, 1) << "for the successful attempt only";
 }
 
-TEST(Tally, WhatIsLostIsAShareOfAllExecution) {
+TEST(Tally, LostTimeIsAShareOfAllExecution) {
   Tally tally;
   tally.Add(Ran("", 0, 30, 20));
   EXPECT_FALSE(tally.Finish().lost_share);

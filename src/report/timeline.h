@@ -11,7 +11,7 @@
 
 namespace carma::report {
 
-// Common scales of figures side by side, so that they can be compared.
+// Common scales for figures side by side, so that they can be compared.
 struct TimelineFrame {
   double width = 560;
   double length_s = 0;                         // of the time axis: the longest of the runs
@@ -39,7 +39,7 @@ std::string Gantt(const RunRecord& run, const TimelineFrame& frame);
 std::string QueueChart(const RunRecord& run, const TimelineFrame& frame);
 
 enum class Quantity { kMemory, kSmActive, kPower };
-// One strip per GPU; for many GPUs the mean with the range from lowest to highest. For memory also
+// One strip per GPU; for many GPUs the mean with the range from lowest to highest. For memory, also
 // the promises. A line of text if nothing was reported.
 std::string GpuChart(const RunRecord& run, Quantity quantity, const TimelineFrame& frame);
 

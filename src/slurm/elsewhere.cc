@@ -78,13 +78,14 @@ std::optional<std::string> ExcludedNodes(std::string_view text, std::uint64_t id
 std::string WhyItStays(const Job& job) {
   if (!job.batch) return "Slurm restarts only batch scripts";
   if (!job.requeue) return "it was submitted with --no-requeue";
-  if (job.state != "RUNNING") return "it does not run";
-  if (job.nodes != 1 || job.node_list.empty() || job.name.find('+') != std::string::npos)
+  if (job.state != "RUNNING") return "it is not running";
+  if (job.nodes != 1 || job.node_list.empty() || job.IsComponent())
     return "it has several nodes or parts";
   if (!job.asked_nodes.empty()) return "it asks for certain nodes";
   if (!job.reservation.empty()) return "it belongs to a reservation";
-  if (job.carma_gib == 0 || job.other_gres) return "Slurm counts not only its GPU memory";
+  if (job.carma_gib == 0 || job.other_gres) return "it does not request gres/carma alone";
   if (job.restarts >= kMostRestarts) return "it was restarted before";
+  if (job.on_hold) return "it is held after this run";
   return "";
 }
 

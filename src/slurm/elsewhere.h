@@ -1,5 +1,5 @@
-// Sending a Slurm job that waits on a full node to a node with room. Slurm decides only once where
-// a job runs, so the job is requeued and excludes its node for a while (job_return.h). Pure.
+// Moves a Slurm job that waits on a full node to a node with room. Slurm decides only once where a
+// job runs, so the job is requeued and excludes its node for a while (job_return.h). Pure.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-// Lines of `scontrol --details --oneliner show node`. Other lines are passed over.
+// Lines of `scontrol --details --oneliner show node`. Other lines are skipped.
 std::vector<Node> ReadNodes(std::string_view text);
 // The nodes that a job excludes, from the output of `squeue --format=%A|%x|`; empty: Slurm does not
 // show the job.

@@ -5,7 +5,7 @@
 namespace carma::slurm {
 namespace {
 
-// A line as scontrol of Slurm 22.05 prints it.
+// A line as Slurm 22.05's scontrol prints it.
 std::string Line(const std::string& name, const std::string& state, int used_gib,
                  const std::string& more = "") {
   return "NodeName=" + name +
@@ -58,9 +58,9 @@ TEST(Elsewhere, ANodeWithRoomIsFoundForIt) {
     return NodeFor(job, ReadNodes(here + others)).value_or("");
   };
   const Job job = Waiting();
-  EXPECT_EQ(found("", job), "") << "its own node is no other";
+  EXPECT_EQ(found("", job), "") << "its own node does not count";
   EXPECT_EQ(found(Line("n1", "IDLE", 0), job), "n1");
-  EXPECT_EQ(found(Line("n1", "MIXED", 58), job), "n1") << "half of it is counted then";
+  EXPECT_EQ(found(Line("n1", "MIXED", 58), job), "n1") << "then half of it is allocated";
   EXPECT_EQ(found(Line("n1", "MIXED", 59), job), "");
   EXPECT_EQ(found(Line("n1", "MIXED", 100) + Line("n2", "MIXED", 8), job), "n2");
   for (const char* state :
@@ -68,7 +68,7 @@ TEST(Elsewhere, ANodeWithRoomIsFoundForIt) {
     EXPECT_EQ(found(Line("n1", state, 0), job), "") << state;
   Job large = job;
   large.carma_gib = 156;
-  EXPECT_EQ(found(Line("n1", "IDLE", 0), large), "n1") << "it has the node for itself";
+  EXPECT_EQ(found(Line("n1", "IDLE", 0), large), "n1") << "it is alone on the node";
   EXPECT_EQ(found(Line("n1", "MIXED", 1), large), "");
   Job other = job;
   other.partition = "small";
@@ -93,13 +93,14 @@ TEST(Elsewhere, SomeJobsStay) {
   const Case cases[] = {
       {"batch scripts", [](Job& job) { job.batch = false; }},
       {"--no-requeue", [](Job& job) { job.requeue = false; }},
-      {"does not run", [](Job& job) { job.state = "SUSPENDED"; }},
+      {"is not running", [](Job& job) { job.state = "SUSPENDED"; }},
       {"several nodes", [](Job& job) { job.nodes = 2; }},
       {"several nodes or parts", [](Job& job) { job.name = "10+1"; }},
       {"certain nodes", [](Job& job) { job.asked_nodes = "n0"; }},
       {"reservation", [](Job& job) { job.reservation = "course"; }},
-      {"not only its GPU memory", [](Job& job) { job.other_gres = true; }},
-      {"not only its GPU memory", [](Job& job) { job.carma_gib = 0; }},
+      {"held", [](Job& job) { job.on_hold = true; }},
+      {"gres/carma alone", [](Job& job) { job.other_gres = true; }},
+      {"gres/carma alone", [](Job& job) { job.carma_gib = 0; }},
       {"restarted before", [](Job& job) { job.restarts = 2; }},
   };
   for (const Case& each : cases) {

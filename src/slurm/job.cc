@@ -10,9 +10,9 @@
 namespace carma::slurm {
 namespace {
 
-constexpr std::size_t kColumns = 15;
+constexpr std::size_t kColumns = 16;
 constexpr std::size_t kMostOfWord = 300;
-constexpr std::size_t kMostOfComment = 300;
+constexpr std::string_view kCarma = "carma:";
 // The reasons of jobs that a user or an administrator holds, or that are held until released.
 constexpr std::array<std::string_view, 3> kHeldReasons{"JobHeldAdmin", "JobHeldUser",
                                                        kHeldByRequeue};
@@ -29,15 +29,22 @@ std::string_view ValueIn(std::string_view word) {
   return word == "(null)" || word == "N/A" ? std::string_view() : word;
 }
 
-// "gres:carma:12", "gres:gpu:1,gres:carma:12", "gres/carma:12"; a job that wants other resources
-// has none.
+// "gres:gpu:1", "gres/gpu:1": "gpu:1".
+std::string_view WithoutPrefix(std::string_view each) {
+  return each.starts_with("gres:") || each.starts_with("gres/") ? each.substr(5) : each;
+}
+
+// "gres:carma:12", "gres:gpu:1,gres:carma:12", "gres/carma:12".
 void ReadGres(std::string_view tres, Job& job) {
-  for (const std::string_view each : base::Split(ValueIn(tres), ',')) {
-    const std::size_t at = each.rfind("carma:");
-    if (at == std::string_view::npos || (at > 0 && each[at - 1] != ':' && each[at - 1] != '/')) {
-      job.other_gres = job.other_gres || !each.empty();
+  for (std::string_view each : base::Split(ValueIn(tres), ',')) {
+    each = WithoutPrefix(each);
+    if (each.empty()) continue;
+    job.gres += (job.gres.empty() ? "" : ",") + std::string(each);
+    if (!each.starts_with(kCarma)) {
+      job.other_gres = true;
     } else if (job.carma_gib == 0) {
-      job.carma_gib = NumberIn(each.substr(at + 6), std::numeric_limits<int>::max()).value_or(0);
+      job.carma_gib =
+          NumberIn(each.substr(kCarma.size()), std::numeric_limits<int>::max()).value_or(0);
     }
   }
 }
@@ -56,25 +63,33 @@ bool IsName(std::string_view text) {
   });
 }
 
-Result<Job> ParseLine(std::string_view line) {
+std::unexpected<base::Error> NoJob(std::string_view line) {
+  return Invalid("not a line of squeue: {}", base::Printable(line, 100));
+}
+
+// The id in a job's first line; empty: another line.
+std::optional<std::int64_t> JobBegunBy(std::string_view line) {
   const std::vector<std::string_view> raw = base::Split(line, '|');
-  const auto wrong = [&] {
-    return Invalid("not a line of squeue: {}", base::Printable(line, 100));
-  };
+  if (raw.size() < kColumns) return std::nullopt;
+  return NumberIn(base::Trim(raw[0]), std::numeric_limits<std::int64_t>::max());
+}
+
+Result<Job> ParseJob(std::string_view line) {
+  const std::vector<std::string_view> raw = base::Split(line, '|');
   // A separator ends each column; the last column may itself contain separators.
-  if (raw.size() < kColumns + 1 || !base::Trim(raw.back()).empty()) return wrong();
+  if (raw.size() < kColumns + 1 || !base::Trim(raw.back()).empty()) return NoJob(line);
   std::array<std::string_view, kColumns> words;
   std::transform(raw.begin(), raw.begin() + kColumns, words.begin(), base::Trim);
   const std::string_view comment =
       base::Trim(std::string_view(raw[kColumns - 1].data(), raw.back().data() - 1));
   if (std::ranges::any_of(words, [](auto word) { return word.size() > kMostOfWord; }))
-    return wrong();
+    return NoJob(line);
   constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
   const auto id = NumberIn(words[0], std::numeric_limits<std::int64_t>::max());
   const auto restarts = NumberIn(words[6], kMostInt);
   const auto nodes = NumberIn(words[8], kMostInt);
   if (!id || *id == 0 || !restarts || !nodes || !IsName(words[1]) || words[2].empty())
-    return wrong();
+    return NoJob(line);
   Job job{.id = static_cast<std::uint64_t>(*id),
           .name = std::string(words[1]),
           .state = std::string(words[2]),
@@ -82,12 +97,13 @@ Result<Job> ParseLine(std::string_view line) {
           .batch = words[4] == "1",
           .requeue = words[5] == "1",
           .restarts = static_cast<int>(*restarts),
+          .on_hold = words[14] == "0",
           .nodes = static_cast<int>(*nodes),
           .node_list = std::string(ValueIn(words[9])),
           .asked_nodes = std::string(ValueIn(words[10])),
           .partition = std::string(words[11]),
           .reservation = std::string(ValueIn(words[12])),
-          .admin_comment = base::Printable(ValueIn(comment), kMostOfComment)};
+          .admin_comment = std::string(ValueIn(comment))};
   ReadGres(words[7], job);
   ReadAllocated(words[13], job);
   return job;
@@ -98,7 +114,7 @@ Result<Job> ParseLine(std::string_view line) {
 const char* const kJobColumns =
     "JobID:20|,JobArrayID:60|,State:30|,Reason:80|,BatchFlag:4|,Requeue:4|,RestartCnt:12|,"
     "tres-per-node:250|,NumNodes:12|,NodeList:250|,reqnodes:60|,Partition:120|,Reservation:120|,"
-    "tres-alloc:250|,admin_comment:300|";
+    "tres-alloc:250|,PriorityLong:12|,admin_comment:300|";
 
 bool Job::Held() const {
   return Waits() && std::ranges::find(kHeldReasons, reason) != kHeldReasons.end();
@@ -108,15 +124,34 @@ bool Job::Runs() const {
   return std::ranges::find(kRunningStates, state) != kRunningStates.end();
 }
 
+std::string Job::GresWith(std::int64_t gib) const {
+  std::string all;
+  for (const std::string_view each : base::Split(gres, ',')) {
+    if (!each.starts_with(kCarma)) all += std::string(each) + ",";
+  }
+  return all + std::string(kCarma) + std::to_string(gib);
+}
+
+bool Job::MayGoBack() const {
+  return state == "RUNNING" || state == "SUSPENDED" ||
+         (state == "COMPLETING" && reason == kScriptFailed);
+}
+
 Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id) {
   if (text.size() > kMostOfSqueue) return Invalid("the output of squeue is too long");
+  std::optional<std::string_view> found;
+  bool any = false;
   for (const std::string_view line : base::Split(text, '\n')) {
-    if (base::Trim(line).empty()) continue;
-    Result<Job> job = ParseLine(line);
-    if (!job) return std::unexpected(job.error());
-    if (job->id == id) return *std::move(job);
+    const std::optional<std::int64_t> number = JobBegunBy(line);
+    if (found && number) break;
+    // The comment is the last column and may have several lines.
+    if (found) found = std::string_view(found->data(), line.data() + line.size());
+    if (!number && !any && !base::Trim(line).empty()) return NoJob(line);
+    if (number == static_cast<std::int64_t>(id)) found = line;
+    any = any || number;
   }
-  return std::nullopt;
+  if (!found) return std::nullopt;
+  return ParseJob(base::Trim(*found));
 }
 
 }  // namespace carma::slurm

@@ -14,6 +14,8 @@ namespace carma::slurm {
 
 // The reason of jobs that `scontrol requeuehold` has put back.
 inline constexpr std::string_view kHeldByRequeue = "job requeued in held state";
+// The reason of jobs whose script has ended with an exit code that is not 0.
+inline constexpr std::string_view kScriptFailed = "NonZeroExitCode";
 
 struct Job {
   std::uint64_t id = 0;  // its own, also in an array
@@ -23,7 +25,9 @@ struct Job {
   bool batch = false;    // Slurm has its script, so it can start it again
   bool requeue = false;  // its owner allows that
   int restarts = 0;
+  bool on_hold = false;        // its priority is 0; also while it runs, for its next start
   std::int64_t carma_gib = 0;  // requested GPU memory per node; 0: none
+  std::string gres;            // all that it wants of a node: "nvme:50,carma:12"
   int nodes = 1;
   std::string node_list;    // where it runs: "n0", "n[0-1]"; empty: nowhere yet
   std::string asked_nodes;  // by --nodelist, perhaps cut; empty: any
@@ -32,24 +36,33 @@ struct Job {
   bool other_gres = false;      // wants more of a node than GPU memory, for example Slurm's GPUs
   std::int64_t cpus = 0;        // allocated
   std::int64_t memory_mib = 0;  // allocated
-  std::string admin_comment;    // empty: none
+  std::string admin_comment;    // empty: none; may have several lines
   // The excluded nodes as from ExcludedNodes() (elsewhere.h), only for jobs that are sent
   // elsewhere.
   std::optional<std::string> excluded;
   friend bool operator==(const Job&, const Job&) = default;
 
   bool Waits() const { return state == "PENDING"; }
+  // Whether it is a component of a heterogeneous job ("4711+1"), which Slurm requeues only as a
+  // whole.
+  bool IsComponent() const { return name.find('+') != std::string::npos; }
   // Whether the job is held.
   bool Held() const;
   // Whether the job's processes exist, or their end is not reported yet.
   bool Runs() const;
+  // `gres` with this claim in place of its own.
+  std::string GresWith(std::int64_t gib) const;
+  // Whether its run may be repeated: it runs, or its script has just failed. A job that was
+  // cancelled or reached its time limit completes for another reason.
+  bool MayGoBack() const;
 };
 
 // The columns for -O of `squeue --noheader --array --states=all`.
 extern const char* const kJobColumns;
 inline constexpr std::size_t kMostOfSqueue = 1 << 20;
+inline constexpr std::size_t kMostOfComment = 300;  // longer ones are cut
 
-// The line of that job; empty: there is none. Errors: kInvalid: a line that is not of that shape.
+// That job; empty: there is none. Errors: kInvalid: its line is not of that shape, or no job's.
 Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id);
 
 }  // namespace carma::slurm

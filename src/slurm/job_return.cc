@@ -18,6 +18,7 @@ constexpr int kMostVictimRestarts = 10;
 // wrong.
 constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
+constexpr std::string_view kBeside = " | carma: ";  // kOurs after a comment of other people
 constexpr std::string_view kRetry = ", retry ";
 
 NextStep Run(ReturnStep step, std::vector<std::string> words) {
@@ -27,25 +28,37 @@ NextStep GiveUp(std::string why) {
   return {NextStep::What::kGiveUp, {}, {}, std::move(why)};
 }
 
-NextStep Raise(const JobReturn& back, const Job& job) {
+// Where our part of a comment begins, after that of other people; its size: there is none.
+std::size_t OursIn(std::string_view comment) {
+  return comment.starts_with(kOurs) ? 0 : std::min(comment.rfind(kBeside), comment.size());
+}
+
+// The request that changes the job; empty: there is nothing to change.
+std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
   std::vector<std::string> words{"update", "JobId=" + job.name};
-  if (back.claim_gib > 0 && job.carma_gib > 0)
-    words.push_back(fmt::format("Gres=carma:{}", back.claim_gib));
-  words.push_back("AdminComment=" + back.comment);
-  return Run(ReturnStep::kRaise, std::move(words));
+  // Slurm may refuse the claim, for example if no node has that much: then only the comment.
+  if (back.claim_gib > 0 && job.carma_gib > 0 && back.refusals < kMostRefusals / 2)
+    words.push_back("Gres=" + job.GresWith(back.claim_gib));
+  std::string comment = job.admin_comment.substr(0, OursIn(job.admin_comment));
+  if (!comment.empty()) comment += " | ";
+  comment += back.comment;
+  // Longer ones are cut by squeue, so what others wrote would be lost.
+  if (comment.size() < kMostOfComment) words.push_back("AdminComment=" + comment);
+  return words.size() > 2 ? words : std::vector<std::string>();
 }
 
 // The failed run has not left Slurm yet.
 NextStep SendBack(const JobReturn& back, const Job& job) {
   if (!job.batch) return GiveUp("Slurm restarts only batch scripts");
+  if (job.IsComponent()) return GiveUp("it is part of a heterogeneous job");
   if (!job.requeue) return GiveUp("it was submitted with --no-requeue");
-  if (!job.Runs()) return GiveUp(fmt::format("the job has ended ({})", job.state));
+  if (!job.MayGoBack()) return GiveUp(fmt::format("the job has ended ({})", job.state));
   const bool more = back.claim_gib > 0;
   const int had = more ? RetriesToldIn(job.admin_comment) : job.restarts;
   // A user may have written another comment each time.
   const int most = more ? back.retries + kMostVictimRestarts : back.retries;
   if (had >= back.retries || job.restarts >= most) {
-    return GiveUp(fmt::format("no retry is left, it was restarted {} time{}", job.restarts,
+    return GiveUp(fmt::format("no retry is left after {} restart{}", job.restarts,
                               job.restarts == 1 ? "" : "s"));
   }
   return Run(ReturnStep::kRequeue, {"requeuehold", job.name});
@@ -101,8 +114,9 @@ NextStep NextElsewhere(const JobReturn& back, const Job& job, bool long_in_queue
 }  // namespace
 
 int RetriesToldIn(std::string_view admin_comment) {
+  admin_comment.remove_prefix(OursIn(admin_comment));
   const std::size_t at = admin_comment.rfind(kRetry);
-  if (!admin_comment.starts_with(kOurs) || at == std::string_view::npos) return 0;
+  if (at == std::string_view::npos) return 0;
   const std::vector<std::string_view> words = base::SplitWords(admin_comment.substr(at + 1));
   const auto number = words.size() > 1 ? base::ParseInt(words[1]) : std::nullopt;
   return static_cast<int>(std::clamp<std::int64_t>(number.value_or(0), 0, 1'000'000));
@@ -111,6 +125,7 @@ int RetriesToldIn(std::string_view admin_comment) {
 JobReturn Begun(JobReturn back, const Job& job) {
   if (back.restart) return back;
   back.restart = job.restarts;
+  back.on_hold = job.on_hold;
   back.comment = WithNodeName(std::move(back.comment),
                               job.node_list.empty() ? "its node" : std::string_view(job.node_list));
   const int had = RetriesToldIn(job.admin_comment);
@@ -123,15 +138,20 @@ JobReturn Begun(JobReturn back, const Job& job) {
 }
 
 NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in_queue) {
-  if (back.refusals >= kMostRefusals) return GiveUp("Slurm refuses it");
+  const bool raises = back.step == ReturnStep::kRaise && back.exclude.empty();
+  if (back.refusals >= kMostRefusals && !raises) return GiveUp("Slurm refuses it");
   if (!job && !back.exclude.empty()) return Done();
-  if (!job) return GiveUp("Slurm no longer knows the job");
+  if (!job) return GiveUp("Slurm no longer lists the job");
   if (!back.exclude.empty()) return NextElsewhere(back, *job, long_in_queue);
   const int restart = back.restart.value_or(job->restarts);
   if (job->restarts > restart + 1) return Done();  // it went on without us
   if (job->Waits()) {
-    if (back.step != ReturnStep::kRelease) return Raise(back, *job);
-    return job->Held() ? Run(ReturnStep::kRelease, {"release", job->name}) : Done();
+    // A job that Slurm does not let us change is released all the same.
+    std::vector<std::string> words = Changes(back, *job);
+    if (back.step != ReturnStep::kRelease && back.refusals < kMostRefusals && !words.empty())
+      return Run(ReturnStep::kRaise, std::move(words));
+    return job->Held() && !back.on_hold ? Run(ReturnStep::kRelease, {"release", job->name})
+                                        : Done();
   }
   if (job->restarts == restart) return SendBack(back, *job);
   // Otherwise a person has released it.
@@ -140,8 +160,8 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
 
 JobReturn After(JobReturn back, ReturnStep done) {
   back.refusals = 0;
-  // The claim of the job can be read, its comment cannot: until this is certain, the claim is
-  // raised again.
+  // The job's claim can be read, but its comment cannot: until this step is known to be done, the
+  // claim is raised again.
   if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
   return back;
 }
@@ -159,12 +179,12 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
         fmt::format("carma: ended by a neighbour's or its GPU's fault on {}", kNodePlace);
     return back;
   }
-  if (run.most_retries == 0) return Conflict("it wants no retry");
+  if (run.most_retries == 0) return Conflict("it allows no retries");
   if (run.most_mib > 0 && run.had_mib >= run.most_mib) return Conflict("it had a whole GPU");
   const std::int64_t next_mib =
       run.most_mib > 0 ? std::min(run.wanted_mib, run.most_mib) : run.wanted_mib;
   const std::int64_t all_mib = next_mib * std::max(1, run.gpus);
-  // Rounded down at the most that the GPUs have, otherwise up.
+  // Rounded down if the claim is all of the GPUs' memory, otherwise up.
   back.claim_gib = next_mib == run.most_mib ? std::max<std::int64_t>(1, all_mib / kMibPerGib)
                                             : (all_mib + kMibPerGib - 1) / kMibPerGib;
   back.comment = fmt::format("carma: out of GPU memory on {} ({} to {})", kNodePlace,

@@ -1,6 +1,7 @@
-// Requeueing a Slurm job that ran out of GPU memory, was ended by a neighbour, was asked to leave
-// its GPUs, or waits on a full node, with its new claim. Pure: each step follows from the request
-// and from Slurm's state, so it continues after a crash at any point; every step may be repeated.
+// Requeues a Slurm job, with its new claim, after it ran out of GPU memory, was ended by a
+// neighbour, was asked to leave its GPUs, or had to wait on a full node. Pure: each step follows
+// from the request and from Slurm's state, so it continues after a crash at any point; every step
+// may be repeated.
 #pragma once
 
 #include <chrono>
@@ -42,6 +43,7 @@ struct JobReturn {
   // A job that waits on this node and is sent elsewhere; empty: another return. Slurm cannot change
   // what a running job excludes, so this is removed when the job waits in Slurm's queue again.
   std::string exclude;
+  bool on_hold = false;  // a person held the job while it ran: it is not released
   ReturnStep step = ReturnStep::kAsked;
   int refusals = 0;  // of this step
 
@@ -55,6 +57,7 @@ struct JobReturn {
     field("claim_gib", back.claim_gib, "", {.low = 0});
     field("comment", back.comment, "", {.max_bytes = 400});
     field("exclude", back.exclude, "", {.max_bytes = 300});
+    field("on_hold", back.on_hold, "");
     field("step", back.step, "");
     field("refusals", back.refusals, "", {.low = 0});
   }
@@ -65,7 +68,7 @@ struct JobReturn {
 // (a neighbour, a node, an administrator) do not count.
 int RetriesToldIn(std::string_view admin_comment);
 
-// A step refused this often by Slurm is given up.
+// A step that Slurm has refused this often is given up.
 inline constexpr int kMostRefusals = 20;
 
 struct NextStep {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/fields_json.h"
 #include "base/json.h"
 #include "base/test_fields.h"
@@ -23,7 +25,8 @@ Job Seen(const std::string& state, int restarts, const std::string& reason = "No
           .batch = true,
           .requeue = true,
           .restarts = restarts,
-          .carma_gib = 10};
+          .carma_gib = 10,
+          .gres = "carma:10"};
 }
 
 // A Slurm of one job.
@@ -31,10 +34,14 @@ class OneJob {
  public:
   Job job = Seen("RUNNING", 0);
   std::string comment;
-  bool refuses = false;
+  std::string refuses;  // requests with this word
+
+  std::vector<std::vector<std::string>> asked;
 
   bool Do(const std::vector<std::string>& words) {
-    if (refuses) return false;
+    asked.push_back(words);
+    const auto is_refused = [&](const std::string& word) { return word.starts_with(refuses); };
+    if (!refuses.empty() && std::ranges::any_of(words, is_refused)) return false;
     if (words[0] == "requeuehold") {
       if (job.Waits()) return false;
       job.state = "COMPLETING";
@@ -43,8 +50,8 @@ class OneJob {
     } else if (words[0] == "update") {
       if (!job.Waits()) return false;
       for (const std::string& word : words) {
-        if (word.starts_with("Gres=carma:")) job.carma_gib = std::stoll(word.substr(11));
-        if (word.starts_with("AdminComment=")) comment = word.substr(13);
+        if (word.starts_with("Gres=")) job.carma_gib = std::stoll(word.substr(word.rfind(':') + 1));
+        if (word.starts_with("AdminComment=")) job.admin_comment = comment = word.substr(13);
       }
     } else if (words[0] == "release") {
       job.reason = "BeginTime";
@@ -67,7 +74,7 @@ class Desk {
   // False if it was killed.
   bool Work() {
     JobReturn back = kept;
-    for (int look = 0; look < 20; ++look) {
+    for (int look = 0; look < 60; ++look) {
       back = Begun(back, slurm_.job);
       last = Next(back, slurm_.job);
       if (last->what == What::kDone || last->what == What::kGiveUp) return true;
@@ -75,6 +82,7 @@ class Desk {
         slurm_.TimePasses();
         continue;
       }
+      if (back.step != last->step) back.refusals = 0;
       back.step = last->step;
       if (!Lives()) return false;
       kept = back;
@@ -118,11 +126,56 @@ TEST(JobReturn, IsTheSameAfterADeathAnywhere) {
     second.kept = first.kept;
     EXPECT_TRUE(second.Work());
     EXPECT_EQ(second.last->what, What::kDone) << death;
-    EXPECT_EQ(slurm.job.restarts, 1) << "sent back twice, killed at " << death;
+    EXPECT_EQ(slurm.job.restarts, 1) << "requeued twice, killed at " << death;
     EXPECT_EQ(slurm.job.carma_gib, 15) << death;
     EXPECT_EQ(slurm.comment, "carma: more, retry 1 of 3") << death;
-    EXPECT_FALSE(slurm.job.Held()) << "left behind, killed at " << death;
+    EXPECT_FALSE(slurm.job.Held()) << "still held, killed at " << death;
   }
+}
+
+TEST(JobReturn, AJobThatSlurmDoesNotLetUsChangeIsReleased) {
+  for (const char* refused : {"Gres=", "update"}) {
+    OneJob slurm;
+    slurm.refuses = refused;
+    Desk desk(slurm);
+    EXPECT_TRUE(desk.Work());
+    EXPECT_EQ(desk.last->what, What::kDone) << refused;
+    EXPECT_FALSE(slurm.job.Held()) << refused;
+    EXPECT_EQ(slurm.job.carma_gib, 10) << refused;
+    EXPECT_EQ(slurm.comment.empty(), std::string(refused) == "update");
+  }
+}
+
+TEST(JobReturn, AJobThatAPersonHoldsIsRaisedAndStaysHeld) {
+  OneJob slurm;
+  slurm.job.on_hold = true;
+  Desk desk(slurm);
+  EXPECT_TRUE(desk.Work());
+  EXPECT_EQ(desk.last->what, What::kDone);
+  EXPECT_EQ(slurm.job.carma_gib, 15);
+  EXPECT_TRUE(slurm.job.Held());
+}
+
+TEST(JobReturn, WhatOthersWroteAndAskedForStays) {
+  OneJob slurm;
+  slurm.job.gres = "nvme:50,carma:10,disk:2";
+  slurm.job.admin_comment = "ada: node 7\nis slow";
+  Desk desk(slurm);
+  EXPECT_TRUE(desk.Work());
+  EXPECT_EQ(slurm.asked[1], (std::vector<std::string>{
+                                "update", "JobId=10", "Gres=nvme:50,disk:2,carma:15",
+                                "AdminComment=ada: node 7\nis slow | carma: more, retry 1 of 3"}));
+  EXPECT_EQ(RetriesToldIn(slurm.comment), 1);
+  Job again = slurm.job;
+  again.state = "RUNNING";
+  EXPECT_EQ(Begun(Asked(), again).comment, "carma: more, retry 2 of 3");
+  Job waits = Seen("PENDING", 1, "job requeued in held state");
+  waits.admin_comment = slurm.comment;
+  EXPECT_EQ(Next(Asked(), waits).words.back(), "AdminComment=ada: node 7\nis slow | carma: more");
+  waits.admin_comment = std::string(290, 'x');
+  EXPECT_EQ(Next(Asked(), waits).words.back(), "Gres=carma:15") << "it would be cut";
+  waits.carma_gib = 0;
+  EXPECT_EQ(Next(Asked(), waits).words.front(), "release") << "nothing to change";
 }
 
 TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
@@ -142,6 +195,8 @@ TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
   Job interactive = Seen("RUNNING", 0), fixed = Seen("RUNNING", 0);
   interactive.batch = false;
   fixed.requeue = false;
+  Job component = Seen("RUNNING", 0);
+  component.name = "10+1";
   Job tried = Seen("RUNNING", 5), often = Seen("RUNNING", 13);
   tried.admin_comment = "carma: out of GPU memory on n1 (1.0G to 2.0G), retry 3 of 3";
   Job victim = tried;
@@ -150,28 +205,33 @@ TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
   const std::string held = "job requeued in held state";
   const Case cases[] = {
       {"still runs", asked, Seen("RUNNING", 0), What::kRun, "requeuehold"},
-      {"its script has just ended", asked, Seen("COMPLETING", 0), What::kRun, "requeuehold"},
+      {"suspended", asked, Seen("SUSPENDED", 0), What::kRun, "requeuehold"},
+      {"its script has just failed", asked, Seen("COMPLETING", 0, "NonZeroExitCode"), What::kRun,
+       "requeuehold"},
+      {"is being cancelled", asked, Seen("COMPLETING", 0), What::kGiveUp, ""},
+      {"reached its time limit", asked, Seen("COMPLETING", 0, "TimeLimit"), What::kGiveUp, ""},
       {"its end was told already", asked, Seen("FAILED", 0), What::kGiveUp, ""},
       {"was cancelled", asked, Seen("CANCELLED", 0), What::kGiveUp, ""},
       {"interactive", asked, interactive, What::kGiveUp, ""},
+      {"heterogeneous", asked, component, What::kGiveUp, ""},
       {"--no-requeue", asked, fixed, What::kGiveUp, ""},
       {"not asked for yet", Asked(), Seen("RUNNING", 2), What::kRun, "requeuehold"},
-      {"restarts by other causes are no retries", Asked(), Seen("RUNNING", 4), What::kRun,
+      {"restarts for other causes are not retries", Asked(), Seen("RUNNING", 4), What::kRun,
        "requeuehold"},
       {"no retry is left", Asked(), tried, What::kGiveUp, ""},
-      {"somebody writes other comments", Asked(), often, What::kGiveUp, ""},
-      {"a victim has no retries to lose", innocent, victim, What::kRun, "requeuehold"},
+      {"the comment was overwritten each time", Asked(), often, What::kGiveUp, ""},
+      {"a victim loses no retries", innocent, victim, What::kRun, "requeuehold"},
       {"a victim too often", innocent, often, What::kGiveUp, ""},
       {"forgotten by Slurm", asked, std::nullopt, What::kGiveUp, ""},
       {"refused for ever", refused, Seen("RUNNING", 0), What::kGiveUp, ""},
       {"on its way into the queue", asked, Seen("COMPLETING", 1), What::kWait, ""},
       {"in the queue", asked, Seen("PENDING", 1, held), What::kRun, "update"},
-      {"in the queue, let go by a person", asked, Seen("PENDING", 1, "Priority"), What::kRun,
+      {"in the queue, released by a person", asked, Seen("PENDING", 1, "Priority"), What::kRun,
        "update"},
       {"raised", raised, Seen("PENDING", 1, held), What::kRun, "release"},
       {"let go", raised, Seen("PENDING", 1, "BeginTime"), What::kDone, ""},
       {"runs again", raised, Seen("RUNNING", 1), What::kDone, ""},
-      {"was started again by somebody else", asked, Seen("RUNNING", 2), What::kDone, ""},
+      {"was restarted by someone else", asked, Seen("RUNNING", 2), What::kDone, ""},
   };
   for (const Case& each : cases) {
     const NextStep next = Next(each.back, each.job);
@@ -259,10 +319,10 @@ TEST_F(JobElsewhere, ItExcludesItsNodeAndIsWatchedUntilSlurmForgetsIt) {
   EXPECT_EQ(job.carma_gib, 10);
   EXPECT_EQ(Step(), "release");
   EXPECT_EQ(Step(), "");
-  EXPECT_EQ(last.what, What::kWatch) << "it waits for its credential to expire";
+  EXPECT_EQ(last.what, What::kWatch) << "it waits until its old credential has expired";
   Runs("n1");
   EXPECT_EQ(Step(true), "");
-  EXPECT_EQ(last.what, What::kWatch) << "what a running job excludes cannot be changed";
+  EXPECT_EQ(last.what, What::kWatch) << "the excluded nodes of a running job cannot be changed";
   job.state = "COMPLETED";
   Step();
   EXPECT_EQ(last.what, What::kWatch) << "it may still be requeued";
@@ -316,7 +376,7 @@ TEST_F(JobElsewhere, OtherPeoplesChoicesStand) {
   while (last.what != What::kWatch) Step();
   EXPECT_EQ(job.admin_comment, "ada: mine");
   job.reason = "JobHeldUser";
-  EXPECT_EQ(Step(), "") << "held by its user meanwhile";
+  EXPECT_EQ(Step(), "") << "its user has held it";
   job.excluded = "n0,n7";
   Step();
   EXPECT_EQ(last.what, What::kDone) << "changed by an administrator";
@@ -331,7 +391,7 @@ TEST_F(JobElsewhere, AJobThatSlurmDoesNotLetExcludeItsNodeIsReleased) {
   EXPECT_EQ(last.what, What::kDone);
 }
 
-TEST(JobReturn, SaysWhatARunNeedsNextTime) {
+TEST(JobReturn, GivesTheClaimOfTheNextRun) {
   const FailedRun run{.out_of_memory = true,
                       .gpus = 2,
                       .had_mib = 10'240,
@@ -349,7 +409,7 @@ TEST(JobReturn, SaysWhatARunNeedsNextTime) {
       << "by its name in Slurm";
   FailedRun large = run;
   large.wanted_mib = 60'000;
-  EXPECT_EQ(ReturnOf(large)->claim_gib, 79) << "what there is";
+  EXPECT_EQ(ReturnOf(large)->claim_gib, 79) << "all of the memory";
   FailedRun whole = run;
   whole.had_mib = whole.most_mib;
   EXPECT_FALSE(ReturnOf(whole));
@@ -377,7 +437,7 @@ TEST(JobReturn, IsKeptWhole) {
 
 TEST(JobReturn, OneThatHadToLeaveGoesOnHoweverOftenItWasAsked) {
   const auto back = ReturnOf({.left = true, .most_retries = 0, .job = 12});
-  ASSERT_TRUE(back) << "that it may not be repeated after failures is another matter";
+  ASSERT_TRUE(back) << "retries after failures do not matter here";
   EXPECT_EQ(back->claim_gib, 0);
   EXPECT_EQ(back->comment, "carma: had to leave its GPUs on %n, continues later");
   Job job{.id = 12, .name = "12", .state = "RUNNING", .batch = true, .requeue = true};

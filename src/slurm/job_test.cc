@@ -5,15 +5,15 @@
 namespace carma::slurm {
 namespace {
 
-// Lines as squeue of Slurm 22.05 prints them.
+// Lines as Slurm 22.05's squeue prints them.
 constexpr const char* kArray =
     "2                   |2_2                 |PENDING             |job requeued in held state  "
     "|1   |1   |1     |gres:carma:17          |1     |      |   |main|(null)|"
-    "cpu=2,mem=1.50G,node=1,billing=2|carma: out of GPU memory on n1 (12.0G to "
+    "cpu=2,mem=1.50G,node=1,billing=2|0 |carma: out of GPU memory on n1 (12.0G to "
     "17.0G), retry 1 of 3|\n"
     "3                   |2_1                 |RUNNING             |None                        "
     "|1   |0   |0     |gres:gpu:1,gres:carma:1|2     |n[0-1]|n0 |main|maintenance|"
-    "cpu=1,mem=1000M,node=2|(null)      |\n";
+    "cpu=1,mem=1000M,node=2|4294901759  |(null)      |\n";
 
 TEST(Job, IsReadFromALineOfSqueue) {
   const auto held = FindJob(kArray, 2);
@@ -23,6 +23,7 @@ TEST(Job, IsReadFromALineOfSqueue) {
   EXPECT_EQ((*held)->restarts, 1);
   EXPECT_EQ((*held)->carma_gib, 17);
   EXPECT_EQ((*held)->node_list + (*held)->asked_nodes + (*held)->reservation, "");
+  EXPECT_TRUE((*held)->on_hold);
   EXPECT_FALSE((*held)->other_gres);
   EXPECT_EQ((*held)->cpus, 2);
   EXPECT_EQ((*held)->memory_mib, 1'536);
@@ -39,6 +40,9 @@ TEST(Job, IsReadFromALineOfSqueue) {
   EXPECT_EQ((*runs)->partition, "main");
   EXPECT_EQ((*runs)->reservation, "maintenance");
   EXPECT_TRUE((*runs)->other_gres);
+  EXPECT_FALSE((*runs)->on_hold);
+  EXPECT_EQ((*runs)->gres, "gpu:1,carma:1");
+  EXPECT_EQ((*runs)->GresWith(20), "gpu:1,carma:20");
   EXPECT_EQ((*runs)->admin_comment, "");
 }
 
@@ -49,19 +53,40 @@ TEST(Job, OthersAreNotMeant) {
   EXPECT_FALSE(*FindJob("", 4));
 }
 
+TEST(Job, ACommentMayHaveSeveralLines) {
+  const std::string text =
+      "1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|9|ada | bob\nin two\n\n  lines |\n"
+      "2|2|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|9|x|\n";
+  const auto first = FindJob(text, 1);
+  ASSERT_TRUE(first && *first);
+  EXPECT_TRUE((*first)->admin_comment.ends_with("lines"));
+  const auto second = FindJob(text, 2);
+  ASSERT_TRUE(second && *second);
+  EXPECT_EQ((*second)->admin_comment, "x");
+}
+
+TEST(Job, AnUnreadableLineOfAnotherJobDoesNotMatter) {
+  const std::string text =
+      "1|a b|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|9|(null)|\n"
+      "2|2|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|9|(null)|\n";
+  EXPECT_FALSE(FindJob(text, 1));
+  const auto second = FindJob(text, 2);
+  EXPECT_TRUE(second && *second);
+}
+
 TEST(Job, LinesOfAnotherShapeAreErrors) {
   for (const char* line : {"slurm_load_jobs error: Invalid job id specified",
                            "1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1",
-                           "x|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|(null)|",
-                           "1|1|RUNNING|None|1|1|-1|N/A|1|n0||main|(null)|cpu=1|(null)|",
-                           "1|a b|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|(null)|",
-                           "1|1||None|1|1|0|N/A|1|n0||main|(null)|cpu=1|(null)|",
-                           "1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|a comment|more"}) {
+                           "x|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|9|(null)|",
+                           "1|1|RUNNING|None|1|1|-1|N/A|1|n0||main|(null)|cpu=1|9|(null)|",
+                           "1|a b|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|9|(null)|",
+                           "1|1||None|1|1|0|N/A|1|n0||main|(null)|cpu=1|9|(null)|",
+                           "1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|9|a comment|more"}) {
     EXPECT_FALSE(FindJob(line, 1)) << line;
   }
-  EXPECT_TRUE(FindJob("1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|(null)|", 1));
+  EXPECT_TRUE(FindJob("1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|9|(null)|", 1));
   EXPECT_EQ(
-      (*FindJob("1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1| what | they | write |", 1))
+      (*FindJob("1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|9| what | they | write |", 1))
           ->admin_comment,
       "what | they | write");
   EXPECT_FALSE(FindJob(std::string(kMostOfSqueue + 1, ' '), 1));

@@ -36,7 +36,8 @@ class WaitComments {
     friend bool operator==(const Comment&, const Comment&) = default;
   };
   explicit WaitComments(std::chrono::milliseconds quiet) : quiet_(quiet) {}
-  // waiting: all that wait now. Returns the due comment that was updated longest ago; empty: none.
+  // waiting: all jobs that wait now. Returns the due comment that was updated longest ago; empty:
+  // none.
   std::optional<Comment> Next(Moment now, std::span<const WaitingJob> waiting);
   // Stops commenting on that job.
   void Forget(std::uint64_t job);

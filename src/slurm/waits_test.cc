@@ -33,7 +33,7 @@ TEST(WaitComments, TellWhenThoseWaitNoMore) {
   const WaitComments::Moment start{};
   const std::vector<WaitingJob> waiting{{10, "(WarmUp) a"}}, none;
   comments.Next(start, waiting);
-  EXPECT_FALSE(comments.Next(start + seconds(5), none)) << "nobody was told";
+  EXPECT_FALSE(comments.Next(start + seconds(5), none)) << "there was no comment";
   comments.Next(start + seconds(6), waiting);
   ASSERT_TRUE(comments.Next(start + seconds(16), waiting));
   const auto over = comments.Next(start + seconds(36), none);

@@ -101,7 +101,7 @@ class Building {
 };
 
 // Gives the copy an identity of its own: a daemon that uses it will give out task numbers that this
-// database has used meanwhile.
+// database has used in the meantime.
 void BecomeOtherBooks(SQLite::Database& copy) {
   if (!copy.tableExists("books")) return;  // of an older carmad; the upgrade does it
   copy.exec("INSERT OR REPLACE INTO books SELECT value+1,NULL,1 FROM counter WHERE name='task'");

@@ -63,12 +63,12 @@ TEST_F(BackUpTest, ACopyHoldsWhatWasDurableWhileTheBooksAreWrittenOn) {
   struct stat info {};
   ASSERT_EQ(::stat(Path("copy").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600U);
-  EXPECT_EQ(Files(), 2U) << "the state folder and the copy, nothing beside it";
+  EXPECT_EQ(Files(), 2U) << "the state folder and the copy, and nothing else";
   EXPECT_EQ(TasksIn(Path("copy")), 3U);
   EXPECT_EQ((*store)->Unfinished()->size(), 5U);
 }
 
-TEST_F(BackUpTest, BooksThatNobodyHasOpenAreCopiedAndStayUsable) {
+TEST_F(BackUpTest, CopiesBooksThatAreNotOpenAndLeavesThemUsable) {
   {
     const Result<std::unique_ptr<Store>> store = Store::Open(State());
     ASSERT_TRUE(store);

@@ -35,9 +35,9 @@ std::vector<BatchCase> Cases() {
   };
   add("a task that waits for its first start", Durability::kLater).records[kTask] =
       Row(TaskState::kQueued, 0);
-  add("how a launching task shares", Durability::kLater).records[kTask] =
+  add("the sharing of a launching task", Durability::kLater).records[kTask] =
       Row(TaskState::kLaunching, 1);
-  add("a task that waits again", Durability::kNow).records[kTask] = Row(TaskState::kQueued, 1);
+  add("a requeued task", Durability::kNow).records[kTask] = Row(TaskState::kQueued, 1);
   add("an end", Durability::kNow).records[kTask] = Row(TaskState::kSucceeded, 1);
   add("an event", Durability::kNow).events.emplace_back();
   add("use of a GPU", Durability::kNow).usage.emplace_back();
@@ -45,11 +45,11 @@ std::vector<BatchCase> Cases() {
   add("a forecast", Durability::kLater).forecasts.emplace_back();
   add("a measured peak", Durability::kNow).observations.emplace_back();
   add("what an attempt used", Durability::kNow).attempts.emplace_back();
-  add("a calibration that is forgotten", Durability::kNow).forget_calibration = true;
+  add("a reset calibration", Durability::kNow).forget_calibration = true;
   add("a drain", Durability::kNow).drains[{"GPU-0", false}] = DrainReason{"broken fan"};
   add("its end", Durability::kNow).drains[{"GPU-0", true}] = std::nullopt;
-  add("a server that is closed", Durability::kNow).closings.emplace_back(Closing{"reboot"});
-  add("one that is open again", Durability::kNow).closings.emplace_back();
+  add("a closed server", Durability::kNow).closings.emplace_back(Closing{"reboot"});
+  add("a reopened server", Durability::kNow).closings.emplace_back();
   add("a reservation", Durability::kNow).reservations.emplace_back();
   return cases;
 }
@@ -79,7 +79,7 @@ TEST(Batch, OfTasksThatAPowerFailureEndsNothingWaitsForTheDisk) {
   EXPECT_EQ(beside.Urgency({kTask}), Durability::kNow) << "an event of the server";
   beside = batch;
   beside.job_returns.push_back({kTask, "{}"});
-  EXPECT_EQ(beside.Urgency({kTask}), Durability::kNow) << "what is to be done about it";
+  EXPECT_EQ(beside.Urgency({kTask}), Durability::kNow) << "a job that is to be requeued";
 }
 
 class ApplyTest : public ::testing::Test {
@@ -146,14 +146,14 @@ TEST_F(ApplyTest, OneRowThatFailsTakesTheOthersAlong) {
   batch.descriptions.push_back({core::TaskId{99}, "train", "{}"});
   EXPECT_FALSE(store_->Apply(batch, Durability::kNow)) << "no such task";
   EXPECT_TRUE(store_->Events(kTask, {}, 10)->empty());
-  ASSERT_TRUE(store_->Apply(Batch{}, Durability::kNow)) << "the next one starts afresh";
+  ASSERT_TRUE(store_->Apply(Batch{}, Durability::kNow)) << "the next batch works again";
 }
 
 TEST_F(ApplyTest, ARecordOfATaskThatWasPrunedMeanwhileIsLeftOut) {
   Batch batch;
   batch.events.push_back({.kind = EventKind::kState, .task = kTask, .what = "running"});
   batch.records[core::TaskId{99}] = {};
-  EXPECT_TRUE(store_->Apply(batch, Durability::kNow)) << "or nothing could be written any more";
+  EXPECT_TRUE(store_->Apply(batch, Durability::kNow)) << "else no batch could be stored";
   EXPECT_EQ(store_->Events(kTask, {}, 10)->size(), 1U);
 }
 

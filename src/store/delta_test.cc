@@ -21,7 +21,7 @@ std::string Spec(const std::string& array_index, const std::string& command) {
          ",\"name\":\"train\",\"stdout_path\":\"/home/ada/%j.out\"}";
 }
 
-TEST(Delta, WhatWasTakenApartComesTogether) {
+TEST(Delta, RestoresTheText) {
   const std::string base = Spec("0", "\"python\",\"train.py\"");
   struct Case {
     const char* name;
@@ -67,7 +67,7 @@ TEST(Delta, RandomTextsComeTogether) {
   }
 }
 
-TEST(Delta, WhatIsNoDifferenceIsRefused) {
+TEST(Delta, RefusesInvalidDifferences) {
   for (const char* bad :
        {"x", "c", "c1", "c1,", "c0,5", "c0,11;", "c11,0;", "c-1,2;", "i", "i5;abc",
         "i99999999999999999999;", "c5,18446744073709551615;", "c0,1;?"}) {

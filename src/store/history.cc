@@ -56,7 +56,7 @@ struct History::Impl {
     }
   }
 
-  // The same for whole rows; rest: of the query, after the name of the table.
+  // The same for whole rows; rest: the part of the query after the name of the table.
   template <class Row, class... Values>
   Result<Unit> Each(const char* doing, const std::string& rest, const TakeRow<Row>& take,
                     const Values&... values) {

@@ -97,7 +97,7 @@ TEST_F(HistoryTest, IsAViewOfOneMomentWhichTheWriterDoesNotWaitFor) {
   EXPECT_THAT(Ids(*Open(), {}), ElementsAre(1, 2));
 }
 
-TEST_F(HistoryTest, GivesEventsByTaskAndStopsWhenToldTo) {
+TEST_F(HistoryTest, GivesEventsByTaskAndStopsOnRequest) {
   Put(1);
   Put(2);
   Put(3);

@@ -9,7 +9,7 @@
 namespace carma::store {
 
 // Holds flock() on <state_dir>/lock; the file has the holder's pid for messages. The kernel
-// releases it when the process ends for any cause.
+// releases it when the process ends for any reason.
 class StateLock {
  public:
   // Makes the folder (0700) if there is none. Errors: kConflict with the holder's pid, kDenied (the

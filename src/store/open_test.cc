@@ -161,7 +161,7 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
         << c.name;
   }
   Write(sound);
-  EXPECT_TRUE(Store::Open(dir_)) << "the sound file is still taken";
+  EXPECT_TRUE(Store::Open(dir_)) << "the undamaged file is still accepted";
 }
 
 TEST_F(StoreRefusal, ALinkInPlaceOfTheFile) {
@@ -299,7 +299,7 @@ TEST_F(StoreRefusal, BooksOfSchema2AreUpgradedWithTasksDrainsAndUse) {
   EXPECT_EQ((*store)->ServerClosing().value(), std::nullopt);
 }
 
-TEST(StateLock, ASecondDaemonIsToldThePidOfTheFirst) {
+TEST(StateLock, ASecondDaemonLearnsThePidOfTheFirst) {
   std::string pattern = ::testing::TempDir() + "carma-lock-XXXXXX";
   ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
   const std::string dir = pattern + "/made/by/us";
@@ -314,7 +314,7 @@ TEST(StateLock, ASecondDaemonIsToldThePidOfTheFirst) {
     EXPECT_EQ(second.error().code, ErrorCode::kConflict);
     EXPECT_THAT(second.error().message, HasSubstr("pid " + std::to_string(::getpid())));
   }
-  EXPECT_TRUE(Store::Open(dir)) << "the lock goes with its holder";
+  EXPECT_TRUE(Store::Open(dir)) << "the lock ends with its holder";
   std::filesystem::remove_all(pattern);
 }
 

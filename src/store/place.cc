@@ -19,7 +19,7 @@ Result<Unit> FilePlace::Check() const {
   if (path_.empty()) return Unit{};
   const bool there = ::stat(path_.c_str(), &st) == 0;
   if (there && st.st_dev == device_ && st.st_ino == inode_) return Unit{};
-  return Fail(ErrorCode::kIo, "{} was {} while carmad runs: put the file back, or restart carmad",
+  return Fail(ErrorCode::kIo, "{} was {} while carmad ran: put the file back, or restart carmad",
               path_, there ? "replaced" : "removed");
 }
 

@@ -19,7 +19,7 @@ TEST(FilePlace, AFileThatIsGoneOrAnotherIsNoticed) {
   std::ofstream(path) << "a";
   const FilePlace place(path);
   EXPECT_TRUE(place.Check());
-  std::ofstream(path) << "grown and written anew";
+  std::ofstream(path) << "rewritten and longer";
   EXPECT_TRUE(place.Check());
   ASSERT_EQ(::rename(path.c_str(), (folder + "/away").c_str()), 0);
   EXPECT_NE(place.Check().error().message.find("file was removed while"), std::string::npos);

@@ -9,10 +9,10 @@
 namespace carma::store {
 namespace {
 
-// Tasks that name no class are in the usual one.
+// Tasks that name no class are in the default class.
 const std::string kClass = fmt::format("COALESCE(qos, '{}')", core::kUsualQos);
 
-// Builds one SELECT; conditions that the chosen index does not answer are checked row by row.
+// Builds one SELECT; conditions that the chosen index does not cover are checked row by row.
 class Select {
  public:
   Select(Query& query, const std::string& index) : query_(query) {

@@ -105,7 +105,7 @@ Result<std::optional<core::TaskState>> Store::StateOf(core::TaskId id) {
   });
 }
 
-Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter) {
+Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter, bool* cut) {
   const Query ids = CandidateIds(filter);
   const std::string sql =
       impl_->select_tasks + "WHERE task.id IN (" + ids.sql +
@@ -116,7 +116,14 @@ Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter) {
     for (const auto& argument : ids.arguments)
       std::visit([&](const auto& value) { bind.Bind(value); }, argument);
     bind.Bind(filter.limit);
-    return ReadTasks(rows);
+    std::vector<StoredTask> tasks;
+    std::size_t bytes = 0;
+    while (bytes <= kMostListedBytes && rows.executeStep()) {
+      tasks.push_back(CARMA_TRY(ReadTask(rows)));
+      bytes += tasks.back().spec_json.size();
+    }
+    if (cut != nullptr) *cut = bytes > kMostListedBytes;
+    return tasks;
   });
 }
 

@@ -16,8 +16,8 @@ using base::Json;
 
 namespace {
 
-// Dependencies are stored by these words since the first version, before users had words for them:
-// an older daemon knows no others.
+// Dependencies have been stored by these words since the first version, before users had words for
+// them; an older daemon accepts no others.
 constexpr std::pair<core::DependencyKind, std::string_view> kDependencyWords[] = {
     {core::DependencyKind::kAfterOk, "after_ok"},
     {core::DependencyKind::kAfterAny, "after_any"},

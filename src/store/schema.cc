@@ -7,8 +7,8 @@ namespace {
 
 // Table task holds the changing part of a task, one short row; what never changes after submission
 // and may be long (environment, script) is in table description, so that a change of state rewrites
-// a few hundred bytes. Each index serves one kind of question of Store::List, Unfinished or Prune;
-// the task's id ends every index by itself, so pages come in id order without sorting.
+// a few hundred bytes. Each index serves one kind of query of Store::List, Unfinished or Prune; the
+// task's id ends every index by itself, so pages come in id order without sorting.
 constexpr std::string_view kVersion1 = R"sql(
 CREATE TABLE task (
   id INTEGER PRIMARY KEY,
@@ -326,7 +326,7 @@ ALTER TABLE task ADD COLUMN slot_notice_ms INTEGER;
 ALTER TABLE task ADD COLUMN checkpoints INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// Why a task has to leave its place and by when; when a drained GPU is to be empty.
+// Why a task has to leave its GPUs and by when; when a drained GPU is to be empty.
 constexpr std::string_view kVersion14 = R"sql(
 ALTER TABLE task ADD COLUMN cut_off INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE task ADD COLUMN notice_cause TEXT NOT NULL DEFAULT 'none';
@@ -351,7 +351,7 @@ CREATE TABLE booking (
 ) STRICT;
 )sql";
 
-// Slurm jobs that are being put back into Slurm's queue; each until that is done.
+// Slurm jobs that are being put back into Slurm's queue, each until that is done.
 constexpr std::string_view kVersion17 = R"sql(
 CREATE TABLE job_return (
   task INTEGER PRIMARY KEY,
@@ -386,10 +386,10 @@ constexpr std::string_view kVersion20 = R"sql(
 ALTER TABLE task ADD COLUMN profile_grain REAL;
 )sql";
 
-// The identity of these books: task numbers are unique only within them. Each row holds from a task
-// number on: a copy that is put to use gives out the same numbers again, and so is a different
-// database from there on. id: if NULL, chosen at the next opening; named: files of these tasks have
-// it in their names.
+// The identity of these books: task numbers are unique only within them. Each row applies from a
+// task number on: a copy that is put into use gives out the same numbers again, and so is a
+// different database from that number on. id: if NULL, chosen at the next opening; named: files of
+// these tasks have it in their names.
 constexpr std::string_view kVersion21 = R"sql(
 CREATE TABLE books (
   from_task INTEGER PRIMARY KEY,

@@ -191,6 +191,9 @@ struct TaskFilter {
   std::optional<std::string> qos;  // core::kUsualQos also finds tasks that name no class
 };
 
+// Descriptions may have scripts of megabytes.
+inline constexpr std::size_t kMostListedBytes = 16 << 20;
+
 // The states for which `holds`, for a filter.
 std::vector<core::TaskState> StatesWhere(const std::function<bool(core::TaskState)>& holds);
 
@@ -262,7 +265,7 @@ class Store {
   Result<Unit> PutAttempt(const EndedAttempt& attempt);          // insert or replace
   Result<Unit> PutDescription(const EditedDescription& edited);  // of a known task
   Result<Unit> AddNotice(const Notice& notice);
-  // Updates state, tries, next and text; does nothing if it was pruned meanwhile.
+  // Updates state, tries, next and text; does nothing if it has been pruned.
   Result<Unit> PutNoticeResult(const Notice& notice);
   Result<Unit> PutRequest(const AcceptedRequest& accepted, core::Time when);
   // Deletes requests that were accepted before the time.
@@ -288,7 +291,8 @@ class Store {
   Result<std::vector<core::TaskId>> Arrivals();  // first numbers of incomplete ones
   Result<StoredTask> Get(core::TaskId id);       // kNotFound
   Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
-  Result<std::vector<StoredTask>> List(const TaskFilter& filter);
+  // Stops after descriptions of kMostListedBytes; cut: whether it did.
+  Result<std::vector<StoredTask>> List(const TaskFilter& filter, bool* cut = nullptr);
   Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
   // The tasks of the array of this first number.
   Result<std::vector<std::pair<core::TaskId, core::TaskState>>> StatesOfArray(core::TaskId first);

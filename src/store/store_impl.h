@@ -103,7 +103,7 @@ struct Store::Impl {
       return rows;
     });
   }
-  // The same of whole rows; rest: of the query, after the name of the table.
+  // The same for whole rows; rest: the part of the query after the name of the table.
   template <class Row, class... Values>
   Result<std::vector<Row>> All(std::string_view what, const std::string& rest,
                                const Values&... values) {

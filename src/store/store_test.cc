@@ -256,7 +256,7 @@ TEST_F(StoreTest, ListFiltersAndPages) {
       {"two states",
        {.states = {TaskState::kSucceeded, TaskState::kQueued}, .limit = 4},
        {12, 11, 10, 9}},
-      {"a state nobody has", {.states = {TaskState::kLost}}, {}},
+      {"a state of no task", {.states = {TaskState::kLost}}, {}},
       {"one user", {.user = "ada"}, {6, 5, 4, 3, 2, 1}},
       {"one user, one state, a page",
        {.states = {TaskState::kQueued}, .user = "ada", .limit = 1, .before = TaskId{5}},
@@ -270,7 +270,7 @@ TEST_F(StoreTest, ListFiltersAndPages) {
        {.newest_first = false, .limit = 3, .before = TaskId{5}, .account = "vision"},
        {6, 7, 8}},
       {"one class and name", {.name = "three", .qos = "background"}, {12}},
-      {"the usual class, which few name", {.limit = 2, .qos = "normal"}, {9, 8}},
+      {"the default class, which few tasks name", {.limit = 2, .qos = "normal"}, {9, 8}},
       {"one user, oldest first", {.user = "bob", .newest_first = false}, {7, 8, 9, 10, 11, 12}},
       {"nothing wanted", {.limit = 0}, {}},
       {"everything wanted",
@@ -458,7 +458,7 @@ TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
   EXPECT_EQ(store_->Get(TaskId{7})->spec_json, NewTask(7).spec_json);
 }
 
-TEST_F(StoreTest, PruneTakesNoMoreThanItIsTold) {
+TEST_F(StoreTest, PruneRespectsItsLimit) {
   Batch([&] {
     for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(store_->PutTask(FinishedTask(id, 10)));
   });
@@ -503,7 +503,7 @@ TEST_F(StoreTest, ASubmissionThatWasCutShortIsTakenBackAndItsNumbersAreGone) {
   EXPECT_THAT(Ids({}), IsEmpty());
   EXPECT_TRUE(store_->Counts()->empty());
   EXPECT_EQ(store_->Arrivals().value(), std::vector{TaskId{1}});
-  EXPECT_TRUE(store_->Unfinished()->empty()) << "what is taken back must not begin before";
+  EXPECT_TRUE(store_->Unfinished()->empty()) << "tasks that are taken back must not start";
   Batch([&] { EXPECT_EQ(store_->DropArrival(TaskId{1}, 2), false); });
   EXPECT_THAT(Ids({}), IsEmpty());
   Batch([&] { EXPECT_EQ(store_->DropArrival(TaskId{1}, 2), true); });

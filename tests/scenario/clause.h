@@ -12,12 +12,12 @@
 
 namespace carma::sim {
 
-// "95s", "1500ms", "10m", "2h", "1.5s".
+// Reads a span such as "95s", "1500ms", "10m", "2h" or "1.5s".
 std::optional<base::Duration> ParseScenarioSpan(std::string_view text);
 // "t12" -> 12.
 std::optional<core::TaskId> ParseTaskName(std::string_view text);
 
-// Limits of the values in a scenario.
+// Largest values allowed in a scenario.
 inline constexpr std::int64_t kMaxMib = std::int64_t{1} << 24;
 inline constexpr std::int64_t kMaxCount = 1'000'000'000;
 
@@ -26,7 +26,7 @@ class ClauseReader {
   explicit ClauseReader(const Clause& clause) : clause_(&clause) {}
   bool Flag(std::string_view word) const;  // a plain word of the clause
   bool Has(const std::string& option) const { return clause_->options.contains(option); }
-  // The n-th word that is not an option; empty text if there is none.
+  // Returns the n-th word that is not an option; empty if there is none.
   std::string_view Word(std::size_t n) const;
   core::TaskId Task();                // of the first word
   std::vector<core::TaskId> Tasks();  // of the first word, which may be a range "t1..t9"
@@ -36,7 +36,7 @@ class ClauseReader {
                    std::int64_t absent);
   std::optional<std::int64_t> OptionalInt(const std::string& option, std::int64_t low,
                                           std::int64_t high);
-  // "none" and an absent option are empty, as for a span.
+  // Empty for "none" and for an absent option, as with a span.
   std::optional<double> Fraction(const std::string& option);
   std::optional<base::Duration> Span(const std::string& option);
   bool YesNo(const std::string& option, bool absent);

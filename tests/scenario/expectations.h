@@ -12,15 +12,15 @@
 
 namespace carma::sim {
 
-// What did not meet an expectation; empty if all is as expected.
+// The first difference from an expectation; empty if there is none.
 using Mismatch = std::optional<std::string>;
 
 class Expectations {
  public:
   Expectations(const ScenarioShell& shell, std::size_t gpus) : shell_(shell), gpus_(gpus) {}
 
-  // Marks the matching news as expected. wake: when the core wants to be woken. Mistakes in the
-  // clause are reported.
+  // Marks the matching news as expected. wake: the time at which the core asked to be woken.
+  // Mistakes in the clause are reported.
   Mismatch Compare(const Clause& clause, ClauseReader& in, std::vector<News>& news,
                    const std::optional<core::Time>& wake) const;
 

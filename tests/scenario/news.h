@@ -1,4 +1,4 @@
-// Actions of the core while a scenario was played, as far as a reader would call them news.
+// Actions of the core during a scenario that its lines may expect.
 #pragma once
 
 #include <string>
@@ -19,13 +19,13 @@ struct News {
   bool expected = false;
 };
 
-// "start", "stop" … in the words of a scenario's expectations.
+// The word for this kind in a scenario's expectations: "start", "stop" …
 std::string_view KindName(News::Kind kind);
-// "12.5s", from the beginning of the play.
+// Time since the beginning of the scenario, such as "12.5s".
 std::string TimeText(core::Time time);
-// The news in the words of an expectation.
+// Formats the news like an expectation.
 std::string Describe(const News& news);
-// Starts, stops, warnings and rejects must be expected; other news need not be.
+// True for a start, stop, warning or reject that no line expects. Other news need no line.
 bool Unexpected(const News& news);
 
 }  // namespace carma::sim

@@ -20,8 +20,8 @@ constexpr std::size_t kMaxScenarioBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxGpus = 64;
 constexpr std::int64_t kMaxGpuMib = std::int64_t{1} << 24;
 
-// The language: the words of each verb. A word in `flags` has no value, one in `options` takes a
-// value; "t" among the options stands for any task.
+// The words of each verb. A word in `flags` has no value, a word in `options` takes one; "t" among
+// the options stands for any task.
 struct VerbEntry {
   std::string_view verb;
   std::size_t words;  // besides flags
@@ -229,7 +229,7 @@ const PolicyOption* FindPolicyOption(std::string_view name) {
   return option == PolicyOptions().end() ? nullptr : &*option;
 }
 
-// Words of one line without its comment; ';' is a word of its own.
+// Splits a line without its comment into words; ';' is a separate word.
 std::vector<std::string> Words(std::string_view line) {
   std::string spaced;
   for (const char c : line.substr(0, line.find('#'))) {
@@ -284,7 +284,7 @@ class Parser {
     if (words[0] == "at") return At(words);
     if (words[0] == "expect") {
       if (scenario_.lines.empty()) return Bad("'expect' before the first 'at'");
-      // It has its own line in messages, and the same moment.
+      // The expectation has its own line number in messages, and the time of the line before.
       scenario_.lines.push_back(
           {.number = number_, .at = scenario_.lines.back().at, .continues = true});
       return Clauses(words, 0);
@@ -350,7 +350,7 @@ class Parser {
     return base::Unit{};
   }
 
-  // policy magm margin_mib=1000 [published=thesis]; own_values=yes: those that the mapper brings
+  // policy magm margin_mib=1000 [published=thesis]; own_values=yes: use the mapper's own defaults
   base::Result<base::Unit> Policy(const std::vector<std::string>& words) {
     if (words.size() < 2 || core::FindMapper(words[1]) == nullptr) {
       return Bad("expected 'policy MAPPER [option=value]'");

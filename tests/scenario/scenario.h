@@ -1,6 +1,6 @@
-// Scenario files: what happens to the core, line by line, and what it must answer. One file runs
-// through every shell: the simulator's (tests/scenario/sim_shell.h) and the daemon's with fakes.
-// The tables of verbs in scenario.cc list the whole language:
+// Scenario files: what happens to the core, line by line, and the required answers. Each file runs
+// in every shell: the simulator's (tests/scenario/sim_shell.h) and the daemon's with fakes. The
+// tables of verbs in scenario.cc list the whole language:
 //
 //   gpus 2 x 40000 mib              # further lines add GPUs of other types
 //   gpus 3 x 9856 mib mig           # or instances of divided ones
@@ -10,9 +10,9 @@
 //   at 0s    submit t1 need_mib=12000   expect start t1 gpu=0 claim_mib=12000
 //   at 95s   exit t1 oom                expect queue t1 recovery reason=OutOfMemory
 //
-// Samples of every GPU arrive by themselves once per period (`samples every=1s window=60s`) and say
-// what `use` and `started` told last. Several events between `;` come together; a line that begins
-// with `expect` adds to the line before.
+// Samples of every GPU arrive automatically once per period (`samples every=1s window=60s`) with
+// the values that `use` and `started` set last. Events joined by `;` arrive together; a line that
+// begins with `expect` adds to the line before.
 #pragma once
 
 #include <map>
@@ -32,29 +32,29 @@ struct TimedAction {
   core::Action action;
 };
 
-// A world in which a scenario is played: it drives one core and collects the core's actions.
+// Drives one core through a scenario and collects the core's actions.
 class ScenarioShell {
  public:
   virtual ~ScenarioShell() = default;
-  // Builds the core at time 0 with these GPUs and, unless it is empty, this description of the
-  // machine. Called once, before everything else.
+  // Builds the core at time 0 with these GPUs and, unless `host` is empty, this machine. Called
+  // once, first.
   virtual base::Result<base::Unit> Open(const core::PolicyConfig& policy,
                                         const std::vector<core::GpuInfo>& gpus,
                                         const core::HostInfo& host) = 0;
   virtual core::Time Now() const = 0;
-  // Moves time to `when`, never back; the core gets its WakeUp at each WakeAt until then, including
-  // one at `when`.
+  // Advances time to `when`, never back; until then, and at `when` itself, the core gets a WakeUp
+  // for each WakeAt.
   virtual base::Result<base::Unit> AdvanceTo(core::Time when) = 0;
   // Gives these events to the core at Now(), together (Scheduler::HandleAll). The scenario answers
   // estimates and reports starts and exits itself: a shell must not answer on its own. Task "t7"
   // has id 7.
   virtual base::Result<base::Unit> Inject(const std::vector<core::Event>& events) = 0;
-  // The daemon dies and is started again: a new core gets the GPUs, the machine, every unfinished
-  // task as it was stored (TaskRestored, in order of id), and the drains.
+  // Simulates a restart of the daemon: a new core gets the GPUs, the machine, every unfinished task
+  // as stored (TaskRestored, by id), and the drains.
   virtual base::Result<base::Unit> Restart() = 0;
   // Every action since the last call, in order.
   virtual std::vector<TimedAction> TakeActions() = 0;
-  // The core, for questions only.
+  // Read access to the core.
   virtual const core::Scheduler& scheduler() const = 0;
 };
 
@@ -65,12 +65,12 @@ struct Clause {
   std::map<std::string, std::string> options;
 };
 
-// A machine with this many hardware threads, numbered from 0.
+// Describes a machine with this many hardware threads, numbered from 0.
 core::HostInfo HostOf(int cpus, std::int64_t memory_mib);
 
 class ClauseReader;
-// `at 5s policy lug margin_mib=500`: changes these rules and keeps the others. Impossible values
-// are reported.
+// Applies a line such as `at 5s policy lug margin_mib=500`: changes these rules and keeps the
+// others. Impossible values are reported.
 core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in, const Clause& clause);
 
 struct ScenarioLine {
@@ -94,9 +94,9 @@ struct Scenario {
 // Errors: kInvalid "file:line: what, expected".
 base::Result<Scenario> ParseScenario(std::string_view text, std::string file);
 
-// Plays the scenario. A start, stop or reject that no line expects is an error, and so are books of
-// the core that do not balance after a line. Errors: kConflict "file:line: expected …, got …",
-// kInvalid for an impossible value, and those of the shell.
+// Plays the scenario. It is an error if no line expects a start, stop or reject, or if the core's
+// books do not balance after a line. Errors: kConflict "file:line: expected …, got …", kInvalid for
+// an impossible value, and those of the shell.
 base::Result<base::Unit> RunScenario(const Scenario& scenario, ScenarioShell& shell);
 
 // Reads, parses and plays one file.

@@ -82,9 +82,9 @@ std::vector<core::Event> ScenarioEvents::Of(const Clause& clause, ClauseReader& 
   if (verb == "reserve" || verb == "unreserve") return Reserve(verb, in);
   if (verb == "policy") {
     core::PolicyConfig policy = ChangedPolicy(shell_.scheduler().config(), in, clause);
-    // A mistake ends the scenario; until then it must not reach the core.
+    // A mistake ends the scenario, and the wrong policy must not reach the core before that.
     if (in.error() || core::Shares(policy) != core::Shares(shell_.scheduler().config())) {
-      in.Complain("expected sound rules that share as before");
+      in.Complain("expected valid rules that keep the sharing method");
       return {};
     }
     return {core::PolicyChanged{std::move(policy)}};
@@ -216,7 +216,7 @@ std::vector<core::Event> ScenarioEvents::Edit(TaskId id, ClauseReader& in) {
   return {core::TaskEdited{id, std::move(request)}};
 }
 
-// A shell remembers how tasks ended that the core has dropped.
+// For a task that the core has dropped, uses the end that the shell has recorded.
 core::Dependency ScenarioEvents::Depends(TaskId id, core::DependencyKind kind) const {
   core::Dependency dependency{.task = id, .kind = kind};
   const auto known = seen_.state.find(id);

@@ -1,4 +1,4 @@
-// Makes events for the core from a scenario's lines.
+// Translates a scenario's lines into events for the core.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace carma::sim {
 
-// What the core has reported about tasks so far.
+// The core's reports about tasks so far.
 struct SeenTasks {
   std::map<core::TaskId, int> attempt;
   std::map<core::TaskId, std::vector<core::Placement>> placed;
   std::map<core::TaskId, std::pair<core::TaskState, core::QueueKind>> state;
 };
 
-// How an attempt shares its GPUs, in the words of `sharing`.
+// Reads the words of `sharing`: how an attempt shares its GPUs.
 core::Sharing SharingOf(ClauseReader& in);
 // since=TIME.
 core::Time Since(ClauseReader& in);
@@ -35,7 +35,7 @@ class ScenarioEvents {
 
   // Mistakes are reported.
   std::vector<core::Event> Of(const Clause& clause, ClauseReader& in);
-  // The estimate of a task.
+  // Returns the event with the task's estimate.
   core::EstimateReady Answer(core::TaskId id) const;
   // Whether a later line brings the task's estimate.
   bool AnswersLater(core::TaskId id) const { return later_.contains(id); }
@@ -56,7 +56,7 @@ class ScenarioEvents {
   SeenTasks& seen_;
   std::set<core::TaskId> later_;
   std::map<core::TaskId, std::optional<std::int64_t>> need_mib_;
-  // The most likely need of tasks with a predicted need; other tasks state theirs.
+  // The most likely memory need of tasks with a prediction; other tasks state their need.
   std::map<core::TaskId, std::int64_t> likely_mib_;
   std::map<core::TaskId, core::KindId> kind_;
   std::map<core::TaskId, core::Profile> profile_;

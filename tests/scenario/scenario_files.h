@@ -1,4 +1,4 @@
-// The scenario files of the tree, for every test that plays them.
+// Finds the scenario files, for every test that plays them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace carma::sim {
 
-// Every tests/scenarios/*.scenario, by name.
+// Returns every tests/scenarios/*.scenario, sorted by name.
 inline std::vector<std::string> ScenarioFiles() {
   std::vector<std::string> files;
   const std::string folder = std::string(CARMA_SOURCE_DIR) + "/tests/scenarios";
@@ -24,7 +24,7 @@ inline std::vector<std::string> ScenarioFiles() {
   return files;
 }
 
-// The file's name as GoogleTest can show it.
+// The file's name in a form that GoogleTest accepts.
 inline std::string ScenarioName(const ::testing::TestParamInfo<std::string>& param) {
   std::string name = std::filesystem::path(param.param).stem().string();
   std::replace_if(

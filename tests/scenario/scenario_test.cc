@@ -42,10 +42,10 @@ TEST(ParseScenario, NamesTheLineThatIsWrong) {
   const std::string head = "gpus 1 x 40000 mib\n";
   const Case cases[] = {
       {"nothing", "", "x:1: expected a line 'gpus"},
-      {"a word that is no line", head + "go\n", "x:2: 'go'"},
+      {"an unknown kind of line", head + "go\n", "x:2: 'go'"},
       {"no number of GPUs", "gpus many x 1 mib\n", "x:1: expected 'gpus"},
       {"too many GPUs", "gpus 65 x 1000 mib\n", "x:1: more than 64"},
-      {"more reserved than there is", "gpus 1 x 10 mib reserved 10\n", "x:1: expected 'gpus"},
+      {"all memory reserved", "gpus 1 x 10 mib reserved 10\n", "x:1: expected 'gpus"},
       {"no such mapper", head + "policy magic\n", "x:2: expected 'policy"},
       {"no such option", head + "policy magm luck=1\n", "x:2: 'luck'"},
       {"a bad value", head + "policy magm margin_mib=much\n", "margin_mib=much"},
@@ -57,7 +57,7 @@ TEST(ParseScenario, NamesTheLineThatIsWrong) {
       {"no such verb", head + "at 1s dance t1\n", "x:2: 'dance'"},
       {"no such expectation", head + "at 1s restart expect joy\n", "x:2: 'joy'"},
       {"a word too many", head + "at 1s cancel t1 t2\n", "x:2: 'cancel' takes 1"},
-      {"an option of another verb", head + "at 1s cancel t1 gpu=0\n", "no option 'gpu'"},
+      {"another verb's option", head + "at 1s cancel t1 gpu=0\n", "no option 'gpu'"},
       {"expect without a moment", head + "expect nothing\n", "before the first"},
   };
   for (const Case& c : cases) {

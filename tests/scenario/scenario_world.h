@@ -24,12 +24,12 @@ class ScenarioWorld {
   ScenarioWorld(std::size_t gpus, base::Duration window) : gpus_(gpus), window_(window) {}
   std::size_t size() const { return gpus_.size(); }
   ScenarioGpu& Gpu(core::GpuIndex gpu) { return gpus_[Number(gpu)]; }
-  // The task's processes are gone.
+  // Removes the task's processes.
   void Leave(core::TaskId task);
-  // Windows start again, as after a restart of the monitor.
+  // Restarts the averaging windows, as after a restart of the monitor.
   void StartWindows(core::Time now) { windows_from_ = now; }
   core::GpuSampled Sample(core::GpuIndex gpu, core::Time now) const;
-  // One sample of every GPU that is not silent.
+  // Returns one sample of every GPU that is not silent.
   std::vector<core::Event> Samples(core::Time now) const;
 
  private:

@@ -1,5 +1,5 @@
-// A minimal shell of the simulator: one core, a clock that is moved by hand, and a copy of the
-// durable state.
+// A minimal version of the simulator's shell: one core, a manually advanced clock, and a copy of
+// the durable state.
 #pragma once
 
 #include <map>
@@ -37,7 +37,7 @@ class SimShell : public ScenarioShell {
   std::optional<core::ServerClosed> closed_;
   core::ReservationsChanged booked_;
   std::vector<core::Taken> ended_;  // by attempts
-  // Drains by a person or by a rule; they are durable as well.
+  // Drains by a person or a rule; they are durable too.
   std::map<std::pair<core::GpuIndex, bool>, core::DrainRequested> drains_;
 };
 

@@ -98,6 +98,23 @@ class Plugin(unittest.TestCase):
         self.assertEqual(step, batch)
         self.assertIsNone(self.task_of("n0", job, "0"))
 
+    def test_a_step_from_outside_shares_what_the_script_has(self):
+        job = self.submit(USER, "echo batch=$CUDA_VISIBLE_DEVICES\nsleep 1000\n")
+        slurm.until(lambda: "batch=GPU" in self.bed.output(job), "it runs")
+        ran = self.bed.run_as(USER, "srun", f"--jobid={job}", "--overlap", "--mem=0", "sh", "-c", "echo batch=$CUDA_VISIBLE_DEVICES")
+        self.bed.ask("scancel", str(job))
+        self.assertEqual(ran.stdout, self.bed.output(job), ran.stderr)
+
+    def test_a_job_submitted_by_a_job_does_not_inherit_its_options(self):
+        nested = "sbatch --parsable --mem=100 -o /dev/null --wrap 'env > ~/nested; sleep 0.1; mv ~/nested ~/nested.env'\n"
+        job = self.submit(USER, nested)
+        self.assertEqual(self.bed.ended(job), ("COMPLETED", 0), self.bed.output(job))
+        path = os.path.join(self.bed.home(USER), "nested.env")
+        slurm.until(lambda: os.path.exists(path), "the nested job has run")
+        with open(path, encoding="utf-8") as file:
+            self.assertNotIn("OPTION_carma", file.read())
+        self.assertIsNone(self.task_of("n0", int(self.bed.output(job).split()[-1])))
+
     def test_without_options_nothing_is_asked(self):
         before = len(self.bed.tasks("n1"))
         job = self.bed.sbatch(USER, "srun true && echo [$CUDA_VISIBLE_DEVICES$CARMA_TASK_ID]\n", "--nodelist=n1")

@@ -114,12 +114,30 @@ class Recovery(unittest.TestCase):
     def test_without_a_retry_left_it_fails_and_the_history_says_why(self):
         job = self.submit(9, "--carma-retries=0", node="n1")
         self.assertEqual(self.bed.ended(job), ("FAILED", 1), self.bed.output(job))
-        self.assertIn("it wants no retry", slurm.until(lambda: self.told("n1", job), "its history")[0])
+        self.assertIn("it allows no retries", slurm.until(lambda: self.told("n1", job), "its history")[0])
 
     def test_a_job_that_must_not_be_requeued_is_not(self):
         job = self.submit(9, "--no-requeue", node="n1")
         self.assertEqual(self.bed.ended(job), ("FAILED", 1), self.bed.output(job))
         self.assertIn("--no-requeue", slurm.until(lambda: self.told("n1", job), "its history")[0])
+
+    def test_a_cancelled_job_ends_and_a_held_one_stays_held(self):
+        script = TRAIN.replace("RUNS", "1").replace("exit 1", "touch ~/said-$SLURM_JOB_ID\nuntil [ -e ~/go-on ]; do sleep 0.1; done\nexit 1")
+        jobs = [self.bed.sbatch(USER, script, "--carma-mem=4G", "--gres=carma:4", "--nodelist=n1") for _ in range(2)]
+        for job in jobs:
+            slurm.until(lambda job=job: os.path.exists(os.path.join(self.bed.home(USER), f"said-{job}")), "it runs")
+        cancelled, held = jobs
+        self.bed.ask("scancel", str(cancelled))
+        self.assertEqual(self.bed.ended(cancelled)[0], "CANCELLED", self.told("n1", cancelled))
+        self.bed.ask("scontrol", "update", f"JobId={held}", "AdminComment=ada: of two\nlines")
+        self.bed.ask("scontrol", "hold", str(held))
+        with open(os.path.join(self.bed.home(USER), "go-on"), "w", encoding="utf-8"):
+            pass
+        slurm.until(lambda: any("in Slurm's queue again" in line for line in self.told("n1", held)), "it is put back")
+        found = self.bed.job(held)
+        self.assertEqual((found["Priority"], found["TresPerNode"], found["Restarts"]), ("0", "gres:carma:10", "1"))
+        self.assertIn("lines | carma: out of GPU memory", self.bed.ask("scontrol", "show", "job", str(held)))
+        self.bed.ask("scancel", str(held))
 
     def test_zz_a_neighbours_victim_comes_back_with_its_claim_and_its_retries(self):
         self.assertEqual(self.bed.ended(self.culprit)[0], "FAILED", self.bed.output(self.culprit))

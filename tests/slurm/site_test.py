@@ -77,7 +77,8 @@ class Site(unittest.TestCase):
         self.assertEqual(self.bed.run_as(USER, "scontrol", "update", f"JobId={job}", "Gres=carma:9").returncode, 0)
         self.bed.ask("scancel", str(job))
         refused = {("--carma-mem=6G", "--gres=gpu:1"): "CARMA gives the GPUs here", ("--gpus=1",): "CARMA gives the GPUs here",
-                   ("--carma-mem=6G", "--nodes=2"): "a job of several nodes shares no GPUs",
+                   ("--gpus=1", "--partition=apart,main"): "CARMA gives the GPUs here",
+                   ("--carma-mem=6G", "--nodes=2"): "a job of several nodes cannot share GPUs",
                    ("--carma-mem=90G",): "--carma-mem=90G does not fit on any GPU; the largest has 39G",
                    ("--carma-mem=40960M",): "does not fit on any GPU"}
         for options, sentence in refused.items():
@@ -85,6 +86,13 @@ class Site(unittest.TestCase):
             self.assertNotEqual(ran.returncode, 0, options)
             self.assertIn(sentence, ran.stderr, options)
         self.assertEqual(self.bed.run_as(USER, "srun", "--mem=100", "--partition=apart", "--gres=gpu:1", "true").returncode, 0, "other partitions are as before")
+        job = self.bed.sbatch(USER, "true\n", "--hold", "--partition=apart", "--gres=gpu:1")
+        shared = self.bed.sbatch(USER, "true\n", "--hold", "--carma-mem=6G", "--partition=apart")
+        for update in ((job, "Partition=main"), (job, "Partition=apart,main"), (shared, "Gres=gpu:1,carma:6")):
+            ran = self.bed.run_as(USER, "scontrol", "update", f"JobId={update[0]}", update[1])
+            self.assertNotEqual(ran.returncode, 0, update)
+        self.assertEqual(self.bed.run_as(USER, "scontrol", "update", f"JobId={job}", "Gres=gpu:2").returncode, 0)
+        self.bed.ask("scancel", str(job), str(shared))
         # More than any node has is refused by Slurm itself; as much as a node has goes one after the other.
         self.assertNotEqual(self.bed.run_as(USER, "srun", "--mem=100", "--gres=carma:157", "--carma-mem=39G", "true").returncode, 0)
 

@@ -71,7 +71,7 @@ Requests::Requests(daemon::Engine& engine, store::Store& store, base::Clock& clo
 
 api::Responder Requests::Heard(const std::string& what, bool hostile) {
   return api::Responder([wrong = wrong_, what, hostile](const api::Response& response) {
-    // 500: the disk is full, which has its own error.
+    // A 500 is allowed if the disk is full.
     const bool broken = response.status >= 500 && response.status != 503 &&
                         response.body.find("\"io\"") == std::string::npos;
     const bool taken = hostile && response.status < 300;

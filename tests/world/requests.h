@@ -1,5 +1,5 @@
-// Requests of people and programs to the world's server: lists, reasons, edits, changes,
-// submissions; ordinary and wrong ones.
+// Valid and invalid requests of people and programs to the world's server: lists, reasons, edits,
+// changes, submissions.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace carma::world {
 
-// Made again at each start of the daemon.
+// Rebuilt at each start of the daemon.
 class Requests {
  public:
   Requests(daemon::Engine& engine, store::Store& store, base::Clock& clock);
 
-  // One request, chosen by `a` and `b`.
+  // Makes one request, chosen by `a` and `b`.
   void Ask(std::uint64_t a, std::uint64_t b);
   // The first wrong answer; empty if all were right.
   std::string Wrong() const { return *wrong_; }

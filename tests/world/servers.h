@@ -1,4 +1,4 @@
-// MPS servers of the seeded world.
+// Simulated MPS servers of the seeded world.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,12 +18,12 @@ namespace carma::world {
 
 using Key = std::pair<core::TaskId, int>;  // task and attempt
 
-// MPS servers that start, refuse or keep silent as the steps say.
+// MPS servers that start, refuse or stay silent, as the steps demand.
 class Servers : public daemon::MpsServers {
  public:
   explicit Servers(std::function<void(const std::string&)> note) : note_(std::move(note)) {}
 
-  // Answers the oldest question.
+  // Answers the oldest request.
   void Answer(bool well) {
     if (asked_.empty()) return;
     const auto [key, answer] = std::move(asked_.front());
@@ -36,7 +36,7 @@ class Servers : public daemon::MpsServers {
     while (!asked_.empty()) Answer(true);
     for (const auto& call : std::exchange(terminated_, {})) call();
   }
-  // Clients whose removal was requested and not yet confirmed.
+  // True if the removal of a client was requested and not yet confirmed.
   bool Terminating() const { return !terminated_.empty(); }
   // Attempts that hold a client slot, or ask for one.
   const std::set<Key>& clients() const { return clients_; }

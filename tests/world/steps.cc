@@ -1,4 +1,4 @@
-// Lists of steps: made from a seed, written, read, shrunk.
+// Lists of steps: generated from a seed, written, read and shrunk.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::vector<Step> StepsOf(std::uint64_t seed, std::size_t count) {
   return steps;
 }
 
-// Halves, quarters … are left out as long as what remains still breaks a promise.
+// Removes halves, quarters and so on as long as the remaining steps still break a promise.
 std::vector<Step> Shrunk(std::vector<Step> steps, Plant plant) {
   if (const auto first = Play(steps, plant); first && first->step < steps.size())
     steps.resize(first->step + 1);

@@ -1,4 +1,4 @@
-// The world itself: people, processes, GPUs, disk and time around one engine.
+// The simulated world: people, processes, GPUs, disk and time around one engine.
 #include "tests/world/world.h"
 
 #include <fmt/format.h>
@@ -31,10 +31,10 @@ constexpr std::int64_t kGpuMib = 40'000;
 constexpr int kMostTurns = 200;
 constexpr std::size_t kMostUnfinished = 60;
 constexpr int kLookUpEvery = 200;
-// The number of rounds in which all waiting tasks must have ended.
+// All waiting tasks must end within this many rounds.
 constexpr int kLastRounds = 4'000;
 
-// An attempt of a task, from the view of its processes. They outlive the daemon.
+// The processes of one attempt, which outlive the daemon.
 struct Process {
   enum class State { kOrdered, kRuns, kEnded, kNeverBegan } state = State::kOrdered;
   bool asked_to_end = false;
@@ -102,7 +102,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (!violation_.empty() || engine_->scheduler().Tasks().empty()) return;
     const core::TaskRecord& waits = engine_->scheduler().Tasks().begin()->second;
     const core::Reason why = engine_->scheduler().ReasonFor(waits.id, clock_.Now());
-    Note(fmt::format("task {} is {} for ever: {} {}", waits.id, core::TaskStateName(waits.state),
+    Note(fmt::format("task {} stays {} for ever: {} {}", waits.id, core::TaskStateName(waits.state),
                      core::ReasonName(why.code), *why.text));
   }
 
@@ -116,7 +116,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Begin() {
     base::Result<std::unique_ptr<store::Store>> store = store::Store::Open(state_dir_);
     if (!store) {
-      if (!disk_.space_left) Note("the store does not open: " + store.error().message);
+      if (!disk_.space_left) Note("cannot open the store: " + store.error().message);
       return;
     }
     store_ = *std::move(store);
@@ -166,7 +166,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
       engine_->PollLauncher();
       engine_->Turn();
     }
-    if (turn_ && engine_->store_trouble().empty()) Note("turn follows turn without end");
+    if (turn_ && engine_->store_trouble().empty()) Note("the engine never becomes idle");
   }
 
   // ---- events ----
@@ -198,7 +198,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
       return;
     }
     if (verb == "second") {
-      if (store::Store::Open(state_dir_)) Note("a second daemon opens the same books");
+      if (store::Store::Open(state_dir_)) Note("a second daemon can open the same database");
       return;
     }
     if (verb == "hang") return void(hung_.insert(step.a % kGpus));
@@ -278,7 +278,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     }
   }
 
-  // A driver that hangs at a GPU gives no reading of it.
+  // A driver that hangs on a GPU returns no reading of it.
   void Sample() {
     for (std::uint32_t i = 0; i < kGpus; ++i) {
       if (hung_.contains(i)) continue;
@@ -300,7 +300,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
       call(cuda_broken_ ? "CUDA does not work there: cuInit" : "");
   }
 
-  // Wakes the engine meanwhile, at the times that it requested.
+  // Advances the clock and wakes the engine at the times that it requested.
   void Advance(base::Duration span) {
     const base::Time to = clock_.Now() + span;
     while (wake_ && *wake_ <= to) {
@@ -424,7 +424,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
         if (at->second.state == Process::State::kEnded) TellEnd2(at->first, at->second);
     }
   }
-  // Called while the engine is being made.
+  // Also called while the engine is being constructed.
   void Tell2(task::ShimEvent event) { told_.push_back(std::move(event)); }
   void TellEnd2(const Key& key, const Process& process) {
     Tell2({.kind = task::ShimEventKind::kExited,
@@ -479,14 +479,14 @@ class World : public daemon::Engine::Host, public task::Launcher {
     const core::Scheduler& scheduler = engine_->scheduler();
     if (const auto wrong = scheduler.CheckBooks()) return Note(*wrong);
     CheckStored();
-    // Changes that still wait for the disk have not happened yet.
+    // While changes wait for the disk, the books cannot agree with the processes.
     if (!engine_->store_trouble().empty() || retry_) return;
     for (const auto& [key, process] : processes_) CheckProcess(key, process);
     for (const Key& key : servers_->clients()) CheckClient(key);
     for (const auto& [id, record] : scheduler.Tasks()) CheckTask(record);
   }
-  // A row that is lost never returns. So rows are counted after each step, and looked up by number
-  // every kLookUpEvery steps and at the end.
+  // A lost row never returns, so it suffices to count rows after each step, and to look them up by
+  // number every kLookUpEvery steps and at the end.
   void CheckStored() {
     const auto counts = store_->Counts();
     if (!counts) return Note("the tasks cannot be counted: " + counts.error().message);
@@ -560,7 +560,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::set<std::uint64_t> hung_;  // GPUs at which the driver does not answer
   bool cuda_broken_ = false;
   bool by_mps_ = true;
-  // Made again at each start of the daemon.
+  // Rebuilt at each start of the daemon.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<Servers> servers_;
   std::unique_ptr<daemon::Engine> engine_;

@@ -1,6 +1,6 @@
 // A small server with random events: the real engine and store, on a disk that fails, with
-// simulated processes, GPUs and time. One seed gives a list of steps; after each step the books
-// must agree with what the processes and the users know.
+// simulated processes, GPUs and time. A seed determines a list of steps; after each step the books
+// must agree with the processes and with the answers that users got.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +36,18 @@ enum class Plant {
 
 std::vector<Step> StepsOf(std::uint64_t seed, std::size_t count);
 
-// Plays the steps, and then lets everything end. Empty if nothing was wrong; otherwise what was
-// wrong, and after which step.
+// Plays the steps, then lets all tasks end. Returns the first violation and its step; empty if
+// there is none.
 struct Violation {
   std::string what;
   std::size_t step = 0;  // its place; steps.size(): at the end
 };
 std::optional<Violation> Play(const std::vector<Step>& steps, Plant plant = Plant::kNone);
 
-// The smallest list of steps that still breaks a promise.
+// Returns a much shorter list of steps that still breaks a promise.
 std::vector<Step> Shrunk(std::vector<Step> steps, Plant plant = Plant::kNone);
 
-// The steps as a file, one line for each: "at 12 submit 4711 815".
+// Formats the steps as a file, one line per step: "at 12 submit 4711 815".
 std::string ToText(const std::vector<Step>& steps);
 // Errors: kInvalid.
 base::Result<std::vector<Step>> StepsFromText(std::string_view text);

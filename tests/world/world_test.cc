@@ -1,6 +1,6 @@
 // A minute of the seeded world, and a check that it finds deliberate mistakes. With an argument:
 //   world_test --seeds 1000 [--steps 10000] [--first 1]    before a release
-//   world_test --replay FILE                               a failure that was shrunk
+// world_test --replay FILE                               replays a shrunk failure
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST_P(Planted, IsFoundWithinAMinuteAndShrunk) {
     const std::vector<Step> few = Shrunk(steps, GetParam().first);
     EXPECT_LE(few.size(), 30U) << ToText(few);
     EXPECT_TRUE(Play(few, GetParam().first));
-    EXPECT_FALSE(Play(few)) << "without the fault nothing is wrong";
+    EXPECT_FALSE(Play(few)) << "the same steps without the deliberate mistake must succeed";
     EXPECT_EQ(StepsFromText(ToText(few)).value(), few);
     return;
   }
@@ -74,7 +74,7 @@ int Run(const std::map<std::string, std::string>& arguments) {
     const auto steps = text ? StepsFromText(*text) : std::unexpected(text.error());
     if (!steps) return fmt::print("{}\n", steps.error().message), 2;
     const auto violation = Play(*steps);
-    fmt::print("{}\n", violation ? violation->what : "nothing is wrong");
+    fmt::print("{}\n", violation ? violation->what : "no violation");
     return violation ? 1 : 0;
   }
   const std::uint64_t first = number("--first", 1), seeds = number("--seeds", 100);
@@ -89,7 +89,7 @@ int Run(const std::map<std::string, std::string>& arguments) {
     fmt::print("{} seeds done\n", seed - first + 1);
     std::fflush(stdout);
   }
-  fmt::print("{} seeds of {} steps: nothing is wrong\n", seeds, steps);
+  fmt::print("{} seeds of {} steps: no violation\n", seeds, steps);
   return 0;
 }
 

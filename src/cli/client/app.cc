@@ -22,7 +22,7 @@ bool TakesValue(const CLI::App& app, const CLI::App& verb, const std::string& na
   return option && option->get_items_expected_min() > 0;
 }
 
-// How many words an option with its value takes: "--gpus 2", "--gpus=2", "-G2", "-HG 2".
+// The number of words that an option takes with its value: "--gpus 2", "--gpus=2", "-G2", "-HG 2".
 std::size_t OptionLength(const CLI::App& app, const CLI::App& verb, const std::string& word) {
   if (word.starts_with("--")) {
     const bool has_value = word.find('=') != std::string::npos;
@@ -60,8 +60,8 @@ Result<Unit> NoVerb(CLI::App& app, const std::string& word) {
                  (meant.empty() ? "' (see carma --help)" : "'" + meant));
 }
 
-// Removes from the words that CLI11 reads what `submit`, `run`, `lease` and `pilot` shall run, and
-// what follows "--" or "--run" of `estimate`. Errors: kInvalid: no such verb.
+// Removes the command of `submit`, `run`, `lease` and `pilot`, and the words after "--" or "--run"
+// of `estimate`, from the words that CLI11 reads. Errors: kInvalid if there is no such verb.
 Result<Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words, Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);
   if (verb_at == words.size()) return Unit{};
@@ -124,7 +124,7 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& con
   }
 }
 
-// The verb of these words that carma-lab runs, "" for none. Only carma-lab knows the options of all
+// The verb in these words if carma-lab runs it, else "". Only carma-lab knows the options of all
 // verbs, so it completes for both programs if it is installed.
 std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>& words,
                              const Context& context) {
@@ -153,7 +153,7 @@ constexpr const char* kVerbsOfTheDay =
     "  carma gpus                memory and activity of each GPU\n"
     "All verbs: carma --help. One verb: carma submit --help.\n";
 
-// For an unknown word such as "--tiem": the similar options of the verb.
+// For an unknown word such as "--tiem": suggests similar options of the verb.
 std::string UnknownWord(const CLI::App& app, const CLI::App& verb, const std::string& word) {
   if (!word.starts_with("-")) return fmt::format("unexpected word '{}'", base::Printable(word, 60));
   std::vector<std::string> known;
@@ -167,7 +167,7 @@ std::string UnknownWord(const CLI::App& app, const CLI::App& verb, const std::st
                      base::Suggestion(option, known));
 }
 
-// The first example of its help.
+// The first example in the verb's help.
 std::string ExampleOf(const CLI::App& verb) {
   const std::string footer = verb.get_footer();
   const std::string_view line = base::Trim(std::string_view(footer).substr(0, footer.find('\n')));
@@ -175,7 +175,7 @@ std::string ExampleOf(const CLI::App& verb) {
 }
 
 // "--limit: Value all not in range 1 to 100", or since CLI11 2.4 "[1 - 100]", in our words; empty
-// if the text is another one.
+// if the text has another form.
 std::string OutOfRange(std::string_view text) {
   constexpr std::string_view kValue = ": Value ", kRange = " not in range ";
   const std::size_t value = text.find(kValue), range = text.find(kRange);
@@ -194,7 +194,8 @@ std::string OutOfRange(std::string_view text) {
                      text.substr(begin, range - begin));
 }
 
-// "--limit: 1 required N:UINT in [1 - 10] missing" in our words; empty if the text is another one.
+// "--limit: 1 required N:UINT in [1 - 10] missing" in our words; empty if the text has another
+// form.
 std::string MissingValue(const CLI::App& verb, std::string_view text) {
   constexpr std::string_view kRequired = ": 1 required ", kMissing = " missing";
   const std::size_t at = text.find(kRequired);
@@ -208,7 +209,7 @@ std::string MissingValue(const CLI::App& verb, std::string_view text) {
                      type.substr(0, type.find_first_of(": ")));
 }
 
-// For "carma slurm chek": the verbs below a verb that does nothing by itself.
+// For "carma slurm chek": lists the verbs below a verb that does nothing by itself.
 std::string MissingVerb(CLI::App& app, const CLI::App& verb) {
   std::vector<std::string> known;
   for (const CLI::App* each : verb.get_subcommands({})) known.push_back(each->get_name());
@@ -229,7 +230,7 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const std::string_view text = error.what();
   if (missing) {
-    // The word that the verb lacks may be the value of an option that does not exist.
+    // The missing argument may have been taken for the value of an unknown option.
     for (const std::string& word : app.remaining(true)) {
       if (IsOption(word)) return UnknownWord(app, *verb, word);
     }
@@ -273,10 +274,13 @@ int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   return kExitUsage;
 }
 
-// If not all output could be written, we must fail too: a full disk must not look like success.
+// If not all output could be written, the program must fail: a full disk must not look like
+// success.
 int Finish(Context& context) {
   if (std::fflush(context.out) == 0 && !std::ferror(context.out)) return context.exit_code;
-  if (context.exit_code == 0) context.Fail(FailErrno(errno, "write output").error());
+  const int error = errno;
+  if (error == EPIPE) return context.exit_code != 0 ? context.exit_code : kExitFailure;  // "| head"
+  if (context.exit_code == 0) context.Fail(FailErrno(error, "write output").error());
   return context.exit_code;
 }
 

@@ -70,7 +70,7 @@ TEST_F(App, SubmitSendsTheCommandAsItStands) {
   EXPECT_EQ(spec["memory_mib"], 12'288);
   EXPECT_EQ(spec["held"], true);
   EXPECT_EQ(spec["name"], "my name");
-  EXPECT_FALSE(spec.contains("uid")) << "identity is the kernel's to tell";
+  EXPECT_FALSE(spec.contains("uid")) << "the identity comes from the kernel";
 }
 
 TEST_F(App, MistakesNameWhatWasMeant) {
@@ -518,7 +518,7 @@ TEST_F(App, HeldTasksAreReleasedInTheirOrder) {
   EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/changes {"tasks":[2,3],"verb":"release"})");
   Run({"cancel", "--name", "t"});
   EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/changes {"tasks":[3,2],"verb":"cancel"})")
-      << "waiting ones first, so that no cancelled task makes room for them";
+      << "newest first, so that no cancelled task makes room for another";
 }
 
 TEST_F(App, PriorityMayBeNegative) {
@@ -734,7 +734,7 @@ TEST_F(App, LogsSayWhereTheOutputOfATerminalWent) {
   EXPECT_NE(Run({"logs", "1"}).err.find("task 1 is a lease"), std::string::npos);
 }
 
-// A server of two GPUs whose clock shows the end of its first day.
+// A server with two GPUs whose clock shows the end of the first day.
 void AddGpus(FakeDaemon& daemon) {
   daemon.On("GET /v1/status", [](const api::Request&) {
     return JsonAnswer(ToJson(api::StatusView{.now_ms = 86'400'000}));

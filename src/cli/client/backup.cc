@@ -1,4 +1,4 @@
-// backup: a copy of the books.
+// backup: a copy of the database.
 #include <sys/stat.h>
 #include <unistd.h>
 

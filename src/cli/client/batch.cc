@@ -14,7 +14,7 @@ namespace carma::cli {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
-// The descriptions with their environments are all in memory until the first is sent.
+// All descriptions with their environments are in memory until the first is sent.
 constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
 constexpr std::size_t kMaxBatchTasks = 1'000'000;
 // The size of one request: below the daemon's own limits (task.max_batch, api::kMaxBodyBytes).
@@ -93,7 +93,7 @@ class BatchReader {
     return WithoutCommon(std::move(specs[0]));
   }
 
-  // The environment is most of a description; thousands of copies of it would have to be read.
+  // The environment is the largest part of a description; this avoids thousands of copies of it.
   std::string WithoutCommon(task::TaskSpec spec) const {
     if (spec.environment.empty()) return "{\"environment\":{}," + task::ToJsonText(spec).substr(1);
     if (spec.environment == caller_.environment) spec.environment.clear();
@@ -107,7 +107,7 @@ class BatchReader {
   task::TaskSpec common_;  // to check lines; without the environment, which the daemon checks
 };
 
-// The daemon names a task of a request by its number; for the user the line is clearer.
+// The daemon identifies a task of a request by its number; a line number is clearer for the user.
 base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
                      const std::string& name) {
   const std::optional<std::size_t> index = api::TaskNamedBy(error.message);

@@ -116,7 +116,7 @@ Result<std::string> ChangesOf(Context& context,
   auto caller = CARMA_TRY(CallerContext());
   const auto resolved = CARMA_TRY(WithTasksResolved(context, settings));
   task::Description description;
-  // A description needs a command and a folder; neither is used here.
+  // A description needs a command and a folder, although neither is used here.
   description.SetCommand({"true"});
   CARMA_TRY(description.Set("chdir", "/"));
   for (const auto& [option, value] : resolved) {

@@ -23,7 +23,7 @@ Result<std::string> ChangesOf(Context& context,
 // "qos: …" becomes "--qos: …", "name: …" "--job-name: …", "command/2: …" "argument 2: …".
 base::Error NamedAsTyped(base::Error error);
 
-// A task to repeat, and its dependencies: "afterok:12" …
+// A task to submit again, and its dependencies: "afterok:12" …
 struct DependentTask {
   std::uint64_t id = 0;
   std::vector<std::string> waits_for;
@@ -33,7 +33,8 @@ struct DependentTask {
 // dependencies. Only dependencies on repeated tasks are listed.
 std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
                                           const std::vector<api::TaskView>& tasks);
-// The changes, with dependencies on the new tasks. anew: the new number of each repeated task.
+// The changes, with dependencies that point to the new tasks. anew: the new number of each repeated
+// task.
 std::string WithDependencies(const std::string& changes, const std::vector<std::string>& waits_for,
                              const std::map<std::uint64_t, std::uint64_t>& anew);
 

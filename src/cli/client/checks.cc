@@ -44,7 +44,7 @@ std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::st
   return std::nullopt;
 }
 
-// Refuses text that the kernel would not start. name: as the user knows it.
+// Refuses text that the kernel would not start. name: the name that the user knows it by.
 Result<Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
                               const std::string& name) {
   constexpr std::size_t kMostRead = 256;  // by the kernel
@@ -63,7 +63,7 @@ Result<Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
   return Invalid("{}: no interpreter {}", shown, base::Printable(words[0], 400));
 }
 
-// The command is in the image. On this machine there must be the tool, and the image if it is a
+// The command is in the image. This machine must have the container tool, and the image if it is a
 // file.
 Result<Unit> CheckContainer(const task::TaskSpec& spec) {
   const auto container = CARMA_TRY(task::ParseContainer(*spec.container));
@@ -93,7 +93,7 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
   return meant ? ", did you mean " + *meant + "?" : "";
 }
 
-// "--gpu-mem 12 GB": a blank made a program of a unit.
+// In "--gpu-mem 12 GB", the blank turned the unit into the program.
 bool IsUnit(const std::string& word) {
   constexpr std::array<std::string_view, 17> kUnits{
       "g",   "gb",     "gib",     "m", "mb",  "mib",  "h", "hour", "hours",
@@ -101,7 +101,7 @@ bool IsUnit(const std::string& word) {
   return std::ranges::find(kUnits, base::ToLower(word)) != kUnits.end();
 }
 
-// What to give instead of a word that only a shell understands; empty: it is none.
+// What to use instead of a word that only a shell understands; empty for any other word.
 std::string InsteadOfShellWord(const std::string& program, bool lease) {
   constexpr std::array<std::string_view, 11> kBuiltins{"alias",  "cd",     "eval", "exec",
                                                        "export", "module", "set",  "source",
@@ -139,7 +139,7 @@ bool CanWrite(const std::string& pattern) {
   struct stat st {};
   if (percent == std::string::npos && ::stat(path.c_str(), &st) == 0)
     return ::access(path.c_str(), W_OK) == 0;
-  // Missing folders will be made.
+  // Missing folders will be created.
   std::string folder = path.substr(0, path.rfind('/'));
   while (!folder.empty() && ::stat(folder.c_str(), &st) != 0)
     folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.rfind('/'));
@@ -158,6 +158,17 @@ Result<Unit> CheckNameLength(const std::string& path, const char* option) {
   return Unit{};
 }
 
+// Its output would replace the file that it runs.
+bool IsProgramOf(const task::TaskSpec& spec, const std::string& path) {
+  std::vector<std::string> files{spec.script_path.value_or(""),
+                                 ScriptOf(spec.command).value_or("")};
+  if (!spec.command.empty()) files.push_back(spec.command.front());
+  return std::ranges::any_of(files, [&](const std::string& each) {
+    std::error_code ignored;
+    return !each.empty() && std::filesystem::equivalent(path, Below(spec, each), ignored);
+  });
+}
+
 Result<Unit> CheckOutput(const task::TaskSpec& spec) {
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
@@ -166,6 +177,8 @@ Result<Unit> CheckOutput(const task::TaskSpec& spec) {
       return Invalid("{}: expected a file, not a folder ({})", base::Printable(*path, 400), option);
     if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path))
       return Invalid("{}: you cannot write there ({})", base::Printable(*path, 400), option);
+    if (IsProgramOf(spec, *path))
+      return Invalid("{}: that is the program itself ({})", base::Printable(*path, 400), option);
   }
   return Unit{};
 }
@@ -182,7 +195,8 @@ std::vector<std::string> NamesInBraces(std::string_view word) {
   return names;
 }
 
-// Files that the task does not need itself: without them there is no estimate or no notice.
+// Warnings about files that the task itself does not need: without them there is no estimate or
+// notice.
 std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings;
   const std::string summary = spec.model_summary.value_or("");
@@ -231,7 +245,22 @@ std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
   return {};
 }
 
-// Options without meaning for a task without GPUs, and whether they were given.
+// Options of carma that only it has, behind the script.
+std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
+  constexpr std::array<std::string_view, 4> kOwn{"--gpu-mem", "--time", "--array", "--dependency"};
+  std::vector<std::string> warnings;
+  for (const std::vector<std::string>& words : {spec.script_args, spec.command}) {
+    for (const std::string& word : words) {
+      const std::string_view option = std::string_view(word).substr(0, word.find('='));
+      if (std::ranges::find(kOwn, option) == kOwn.end()) continue;
+      warnings.push_back(fmt::format(
+          "{0} is given to the task as it is: options of CARMA come before the script", option));
+    }
+  }
+  return warnings;
+}
+
+// Options that have no meaning for a task without GPUs, and whether they were given.
 using Spec = const task::TaskSpec&;
 constexpr std::array<std::pair<std::string_view, bool (*)(Spec)>, 10> kGpuOptions{{
     {"gpu-mem", [](Spec spec) { return spec.memory_mib.has_value(); }},
@@ -273,7 +302,7 @@ std::optional<std::string> ScriptOf(const std::vector<std::string>& command) {
   for (std::size_t i = 1; i < command.size(); ++i) {
     const std::string& word = command[i];
     if (!word.starts_with('-')) return word;
-    // A module, a text, or standard input instead of a file.
+    // These run a module, a text or standard input instead of a file.
     if (word == "-" || word == "-s" || word.find_first_of("cm") == 1) return std::nullopt;
     if (!python && word.find('c') != std::string::npos) return std::nullopt;  // bash -lc
     if (python && (word == "-W" || word == "-X")) ++i;
@@ -351,6 +380,7 @@ Result<Unit> CheckParameters(const task::TaskSpec& spec) {
 
 std::vector<std::string> StartWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings = FileWarnings(spec);
+  for (std::string& each : OrderWarnings(spec)) warnings.push_back(std::move(each));
   for (std::string& each : DeviceWarnings(spec)) warnings.push_back(std::move(each));
   for (std::string& each : GpuOptionWarnings(spec)) warnings.push_back(std::move(each));
   return warnings;

@@ -12,12 +12,13 @@
 
 namespace carma::cli {
 
-// Checks that its working folder, program, script (of python3 train.py) and conda environment exist
-// for the caller, and that its output files can be written. lease: the caller itself starts it, and
-// a shell reads scripts without an interpreter line. Errors: kInvalid, one sentence.
+// Checks that the task's working folder, program, script (as in python3 train.py) and conda
+// environment exist for the caller, and that its output files can be written. lease: the caller
+// itself starts the task, and a shell reads scripts without an interpreter line. Errors: kInvalid,
+// one sentence.
 Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease = false);
 
-// For a task of a sweep: checks that each {NAME} in its command, name and output paths is a
+// Checks for a task of a sweep that each {NAME} in its command, name and output paths is a
 // parameter. Errors: kInvalid.
 Result<Unit> CheckParameters(const task::TaskSpec& spec);
 

@@ -16,8 +16,8 @@ std::string QuotedLine(std::string text) {
   return ShellQuote(text);
 }
 
-// The command that lists the tasks, one per line: number, name, state. user: the shell's word for
-// the caller's name.
+// The command that lists the tasks, one per line: number, name, state. user: the shell's expression
+// for the caller's name.
 std::string ListCommand(TaskNames tasks, const std::string& user = "\"$(id -un)\"") {
   return fmt::format("carma list --no-header -o id,name,state -u {} {} 2>/dev/null", user,
                      tasks == TaskNames::kAll ? "--all --limit 50" : "--limit 500");
@@ -58,7 +58,7 @@ std::string BashValueCases(const std::string& place, const std::vector<OptionWor
   return cases;
 }
 
-// The values of its own verbs come first, because their pattern is narrower.
+// The values of its sub-verbs come first, because their pattern is narrower.
 std::string BashValues(const VerbWords& verb) {
   std::string cases;
   for (const std::string& name : verb.names) {
@@ -75,7 +75,7 @@ std::string BashNames(const std::vector<std::string>& names) {
   return names.empty() ? "" : " names=" + ShellQuote(base::Join(names, " "));
 }
 
-// The completion of its arguments, besides names.
+// How the verb's arguments are completed, except for names.
 std::string BashArguments(const VerbWords& verb) {
   if (verb.tasks == TaskNames::kAll) return " tasks=all";
   if (verb.tasks == TaskNames::kOpen) return " tasks=open";
@@ -251,7 +251,7 @@ std::string FishOption(const OptionWords& option) {
   return line + " -d " + QuotedLine(option.help) + "\n";
 }
 
-// where: the condition under which these verbs may follow; takes_files: files too.
+// where: the condition under which these verbs may follow; takes_files: files may follow, too.
 std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& where,
                       const std::string& seen_before, bool takes_files) {
   std::string out;

@@ -1,4 +1,4 @@
-// Completion scripts for shells, made from the verbs and options themselves.
+// Completion scripts for shells, generated from the verbs and options.
 #pragma once
 
 #include <string>

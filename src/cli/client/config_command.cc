@@ -64,7 +64,7 @@ void RunCheck(Context& context, const ConfigFlags& flags) {
   }
 }
 
-// The configuration as a file, so that it may be saved as one.
+// The configuration in the form of a file, so that it can be saved.
 std::string ShowText(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys,
                      bool origin) {
   std::size_t width = 0;
@@ -81,7 +81,8 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
     }
     const config::Origin& value = loaded.origins.at(key.name);
     std::string line = key.name.substr(dot + 1) + " = " + value.value;
-    // A comment, because in a file the value would apply to every mapper and every way of sharing.
+    // Written as a comment, because in a file the value would apply to every mapper and sharing
+    // method.
     if (value.where == "default" && config::FollowsMapper(key.name)) line.insert(0, "# ");
     if (origin) {
       line.resize(std::max(line.size(), width), ' ');
@@ -92,7 +93,7 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
   return text;
 }
 
-// Values are written alike in TOML and JSON.
+// Values are written in the same way in TOML and JSON.
 std::string ShowJson(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys) {
   std::string text;
   for (const config::KeyInfo& key : keys) {

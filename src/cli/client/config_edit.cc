@@ -37,8 +37,7 @@ Span SectionOf(Lines& lines, std::string_view section) {
           static_cast<std::size_t>(next - lines.begin())};
 }
 
-// The line of the key in the span; the span's end if there is none. comment: the key is after a
-// '#'.
+// The key's line in the span; the span's end if there is none. comment: find the key after a '#'.
 std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comment) {
   std::size_t at = span.first;
   for (; at < span.last; ++at) {
@@ -50,8 +49,8 @@ std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comme
   return at;
 }
 
-// The first key of the section that is written with it ("policy.order = …"), above all titles; the
-// number of lines: none. TOML then allows no title of that section.
+// The line of the first key above all titles that is written with its section ("policy.order = …");
+// the number of lines if there is none. TOML then allows no title for that section.
 std::size_t FindDotted(const Lines& lines, std::string_view section) {
   for (std::size_t at = 0; at < lines.size(); ++at) {
     const std::string_view line = base::Trim(lines[at]);
@@ -79,7 +78,7 @@ std::string_view CommentOf(std::string_view line) {
   return "";
 }
 
-// True if a list continues on further lines; we have no other values with several lines.
+// True if a list continues on further lines; no other values have several lines.
 bool EndsElsewhere(std::string_view line) {
   line.remove_suffix(CommentOf(line).size());
   const std::string_view value = base::Trim(line.substr(line.find('=') + 1));

@@ -24,7 +24,7 @@
 namespace carma::cli {
 namespace {
 
-// Only for people at a terminal; a script uses the daemon that it has set up.
+// Shown only at a terminal; a script uses the daemon that it has set up.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
@@ -65,7 +65,7 @@ std::string DefaultSocketPath() {
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const std::string shared = config::kServerSocket;
   if (base::Exists(own)) return own;
-  // If neither listens yet, a user without root rights can only start an own daemon.
+  // If neither listens yet, a user without root rights can only start a daemon of their own.
   return base::Exists(shared) || ::geteuid() == 0 ? shared : own;
 }
 
@@ -129,8 +129,8 @@ std::optional<base::Time> ParseDate(const std::string& text) {
   return std::nullopt;
 }
 
-// A date in local time, or a span before now on the daemon's clock, which is asked for, because a
-// simulated server's differs.
+// Parses a date in local time, or a span before now. For a span the daemon's clock is requested,
+// because a simulated server's clock differs.
 Result<base::Time> ParseMoment(Context& context, const char* option, const std::string& text) {
   if (const std::optional<base::Time> date = ParseDate(text)) return *date;
   const bool has_unit = text.find_first_of("smhd") != std::string::npos;
@@ -219,12 +219,12 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
   return *id;
 }
 
-// In dependencies and in calls of Slurm, the number of an array's first task means the whole array,
-// and so does my last task (`own`).
+// In dependencies and in calls from Slurm, the number of an array's first task means the whole
+// array, and so does the caller's last task (`own`).
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);
-  // The daemon's message names the fault.
+  // On failure, the daemon's later message names the fault.
   if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
   const std::uint64_t first = *task->value.array_id;
   const auto end =
@@ -253,7 +253,7 @@ Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<st
         ListTasks(context.client(),
                   {.states = "all", .user = OwnUserName(), .limit = needed, .newest_first = true}));
     for (const api::TaskView& task : page.tasks) newest.push_back(task.id);
-    // The newest task of an array is its last; the numbers of the others come right before it.
+    // The newest task of an array is its last; the numbers of the others directly precede it.
     const bool array = last == Last::kArray && !newest.empty() && page.tasks[0].array_id;
     for (TaskRange& range : ranges) {
       if (array && range.own && range.back == 0)

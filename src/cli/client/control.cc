@@ -36,7 +36,7 @@ class Told {
     Print(context_, fmt::format("Task {} is {}{}{}\n", task.id, how_,
                                 base::Printable(task.state, 40), reason));
   }
-  // forgiving: tasks that ended meanwhile do not count as a failure.
+  // forgiving: tasks that have ended in the meantime do not count as failures.
   void Refused(const base::Error& why, bool forgiving) {
     if (forgiving && why.code == ErrorCode::kConflict) return;
     if (++refused_ <= kMostLines) context_.Fail(why);
@@ -56,8 +56,8 @@ class Told {
   std::size_t changed_ = 0, refused_ = 0;
 };
 
-// Goes on after a failure, because the other tasks must still be changed. how: before the state,
-// which such a change may leave as it was.
+// Continues after a failure, because the other tasks must still be changed. how: text before the
+// state, for changes that may not affect the state.
 void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const std::string& how,
                 const std::function<Called<api::TaskView>(std::uint64_t id)>& change) {
   Told told(context, how);
@@ -74,7 +74,7 @@ void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const s
   told.End();
 }
 
-// The same with as few requests as possible.
+// Changes all tasks with as few requests as possible.
 void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::string& verb,
                bool forgiving) {
   Told told(context);
@@ -143,13 +143,13 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
     return context.Fail({ErrorCode::kInvalid,
                          verb + ": expected tasks, or --all, --name, --state, --array or --user"});
   }
-  // Waiting ones first, so that no cancelled task makes room for them. Released ones keep their
+  // Newest first, so that no cancelled task makes room for another one. Released tasks keep their
   // order.
   const bool newest_first = verb != "release";
   auto ids = chosen ? ChosenOf(context, flags, newest_first)
                     : ResolveTasks(context, flags.tasks, "", Last::kArray);
   if (!ids) return context.Fail(ids.error());
-  // Tasks of an array may have ended.
+  // Some tasks of an array may already have ended.
   const auto names_array = [](const std::string& word) {
     return word == "@" || word.ends_with("_*");
   };

@@ -26,8 +26,8 @@ namespace {
 
 constexpr std::size_t kMaxRadBytes = 1 << 20;
 
-// Also a file that is missing, or lacks its "#!" line, if it is named like a script: the reader
-// explains what is wrong with it. Any other word is a command.
+// True also for a file that is named like a script but is missing or has no "#!" line: reading it
+// then produces a clear error. Any other word is a command.
 bool IsScript(const std::string& path) {
   for (const char* ending : {".sh", ".bash", ".sbatch", ".slurm"}) {
     if (path.ends_with(ending)) return true;
@@ -52,7 +52,7 @@ Result<Unit> CheckKnown(const task::TaskSpec& spec) {
   return Unit{};
 }
 
-// Warns of processes for more GPUs than the task will get.
+// Warns about processes for more GPUs than the task will get.
 void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& spec,
                    std::vector<std::string>& notes) {
   for (const task::TrainingWord& word : words) {
@@ -62,7 +62,7 @@ void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& s
   }
 }
 
-// Defaults of a task in a terminal; its script and the options have precedence.
+// Defaults of a task that runs in a terminal; its script and the options take precedence.
 Result<Unit> ApplyHere(const SubmitFlags::Here& here, task::Description& description) {
   description.SetAttach(here.name, here.terminal);
   CARMA_TRY(description.Set("output", "/dev/null"));

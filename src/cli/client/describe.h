@@ -27,15 +27,16 @@ struct Described {
 Result<task::SubmitterContext> CallerContext();
 // Sets the options in the order given. Errors: kInvalid "--gpus: …".
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
-// Whether it is a .rad file, or a script in the sense of ApplyWords.
+// Whether the file is a .rad file, or a script as defined at ApplyWords.
 bool DescribesTask(const std::string& path);
-// Interprets the words: with `literal`, or a plain word: a command; "-": a script on standard
-// input; FILE.rad; a file that starts with "#!": its text becomes the task, so later edits do not
-// matter. Errors: kInvalid with the place, kNotFound for a missing .rad file.
+// Interprets the words as a command (with `literal`, or if the first is a plain word), a script on
+// standard input ("-"), a FILE.rad, or a file that starts with "#!". A script's text becomes the
+// task, so later edits do not matter. Errors: kInvalid with the place, kNotFound for a missing .rad
+// file.
 Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                         task::Description& description);
-// Reads plan files; later options override them. Errors: as ReadNamed; kInvalid with the file and
-// the place.
+// Reads plan files; later options override them. Errors: as from ReadNamed; kInvalid with the file
+// and the place.
 Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files);
 
 // Adds to descriptions what their commands, and the files named there, show about a training.
@@ -43,7 +44,8 @@ Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::Pl
 class TrainingFinder {
  public:
   // spec: from the description's Finish(); notes: gets remarks on what could not be read. Does
-  // nothing if the memory is stated. Errors: kInvalid for invalid options, and as ReadPlanFiles.
+  // nothing if the memory is stated. Errors: kInvalid for invalid options, and those of
+  // ReadPlanFiles.
   Result<Unit> Add(const task::Description& description, task::TaskSpec& spec,
                    std::vector<std::string>& notes);
 

@@ -74,7 +74,7 @@ TEST_F(DescribeTest, ABinaryIsACommandAndAScriptWithoutInterpreterIsExplained) {
   const auto missing = Spec({}, {dir_ + "/none.sh"}, false);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kInvalid);
-  EXPECT_TRUE(Spec({}, {dir_ + "/none.sh"}, true)) << "behind -- it is a command like any other";
+  EXPECT_TRUE(Spec({}, {dir_ + "/none.sh"}, true)) << "after -- it is a command like any other";
 }
 
 TEST_F(DescribeTest, OptionsWinOverTheScriptAndTheLastOneWins) {
@@ -133,7 +133,8 @@ TEST_F(DescribeTest, WordsOfATrainingGoWithTheTask) {
       {"method", "lora", path + ":2"},
       {"seq-len", "1024", ""},
       {"amp", "on", ""}};
-  EXPECT_EQ(spec->training, expected) << "files before options, and a later one in its place";
+  EXPECT_EQ(spec->training, expected)
+      << "files come before options, and a later file replaces an earlier one";
 }
 
 TEST_F(DescribeTest, AWordThatMeansNothingIsRefusedWithItsPlace) {
@@ -160,7 +161,7 @@ TEST_F(DescribeTest, AnOptimizerOrAPrecisionThatNobodyKnowsIsRefused) {
     EXPECT_TRUE(Spec({.settings = {setting}}, {"true"}, true)) << setting.second;
 }
 
-TEST_F(DescribeTest, WhatTheScriptSaysOfATrainingIsRead) {
+TEST_F(DescribeTest, ReadsTrainingSettingsFromTheScript) {
   std::filesystem::create_directory(dir_ + "/small");
   File("small/config.json",
        R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":2,)"
@@ -197,7 +198,7 @@ TEST_F(DescribeTest, WhatTheScriptSaysOfATrainingIsRead) {
   }
 }
 
-TEST_F(DescribeTest, WhatCannotStartIsNamedBeforeTheQueue) {
+TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   File("train.py", "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\n");
   const auto spec = [&](std::vector<std::string> command) {
     task::TaskSpec made;
@@ -304,7 +305,7 @@ TEST_F(DescribeTest, OutputThatCannotBeAFileIsNamedBeforeTheQueue) {
       << can.error().message;
   spec.stdout_path = dir_ + "/pipe";
   ASSERT_EQ(::mkfifo(spec.stdout_path.c_str(), 0600), 0);
-  EXPECT_TRUE(CheckItCanStart(spec)) << "a program may read it by then";
+  EXPECT_TRUE(CheckItCanStart(spec)) << "a program may read it then";
   ASSERT_EQ(StartWarnings(spec).size(), 1U);
   EXPECT_TRUE(StartWarnings(spec)[0].ends_with(
       "is a FIFO: the task fails unless a program reads it at its start"));

@@ -20,7 +20,7 @@ namespace carma::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{200};
-// A daemon that does not answer may be restarting, but not for longer than this.
+// A daemon that does not answer may be restarting, which takes no longer than this.
 constexpr std::chrono::seconds kAwayAtMost{15};
 const std::vector<std::string> kAll{"all"};
 constexpr std::int64_t kMostGpus = 1024;  // of a range
@@ -48,7 +48,7 @@ std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
   return " takes tasks again";
 }
 
-// Returns the GPUs in their new state; those that could not be changed were reported.
+// Returns the changed GPUs in their new state; it reports those that could not be changed.
 std::vector<Answer<api::GpuView>> ChangeEach(Context& context, const std::string& verb,
                                              const std::vector<std::string>& names,
                                              const std::string& reason,
@@ -88,7 +88,7 @@ std::string TasksThatRun(std::int64_t count) {
   return fmt::format("{} task{} still run{}", count, count == 1 ? "" : "s", count == 1 ? "s" : "");
 }
 
-// Waits at most until the last of them should be gone. A simulated server's clock runs faster.
+// Waits at most until the last task should have left. A simulated server's clock runs faster.
 Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView& closed) {
   using Clock = std::chrono::steady_clock;
   const double left_ms =

@@ -26,7 +26,7 @@ std::vector<std::string> Names(const std::vector<api::TaskView>& tasks) {
   return names;
 }
 
-TEST(Fold, WhatWaitsOfAnArrayIsOneRow) {
+TEST(Fold, FoldsWaitingTasksOfAnArray) {
   const FoldedTasks folded = FoldArrays(
       {Task(4, "running", 4), Task(5, "running", 4), Task(6, "queued", 4), Task(9, "queued"),
        Task(7, "queued", 4), Task(10, "queued", 10), Task(11, "queued", 4)});

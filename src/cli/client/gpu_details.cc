@@ -63,7 +63,7 @@ std::string ValueText(const GpuView::Metric& metric) {
   return fmt::format("{:g}", metric.value);
 }
 
-// Words joined by ", ", in lines of at most `width` characters.
+// The words joined by ", " and wrapped at `width` characters.
 std::vector<std::string> Wrapped(const std::vector<std::string>& words, std::size_t width) {
   std::vector<std::string> lines;
   for (const std::string& word : words) {

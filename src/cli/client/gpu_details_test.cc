@@ -101,7 +101,7 @@ TEST_F(GpuDetailsTest, GpuDetailsSayWhatDecidesWithoutSmActivity) {
   EXPECT_THAT(text, ::testing::HasSubstr("  SM activity   not reported\n"
                                          "  Rule          one task at a time\n"));
   EXPECT_EQ(text.find("Tasks"), std::string::npos);
-  EXPECT_EQ(text.find("unlisted processes"), std::string::npos) << "that is not known";
+  EXPECT_EQ(text.find("unlisted processes"), std::string::npos) << "nothing is known of it";
 }
 
 }  // namespace

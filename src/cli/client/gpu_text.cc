@@ -67,7 +67,7 @@ std::string CheckedDemand(const CheckedTask& task) {
          base::Printable(task.estimate_method, 40) + ")";
 }
 
-// When a task could start that has GPUs or cores now. Each was tried without the others.
+// Whether a task for which there is room now could start. Each line was tried without the others.
 std::string CheckedNow(std::size_t alike, bool first) {
   if (alike > 1 && first)
     return ": the first could start now, the others follow as soon as there is room";
@@ -75,7 +75,7 @@ std::string CheckedNow(std::size_t alike, bool first) {
   return first ? ": could start now" : ": could start now without the tasks above";
 }
 
-// alike: number of equal tasks that the line stands for. first: whether it is the first line.
+// alike: the number of equal tasks that the line represents. first: whether it is the first line.
 std::string CheckLine(const CheckedTask& task, std::size_t alike, bool first) {
   std::string line = "  " + base::Printable(task.name, 60);
   if (alike > 1) line += fmt::format(" x{}", alike);
@@ -213,7 +213,8 @@ std::string ReservedText(const std::vector<GpuView::Reserved>& reserved) {
 }
 
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
-  // A screen has no room to repeat the same value for each; output for programs keeps its columns.
+  // On a screen, a value that all GPUs share is not repeated; output for programs keeps its
+  // columns.
   const bool alike =
       screen.width > 0 && gpus.size() > 1 && std::ranges::all_of(gpus, [&](const auto& gpu) {
         return ShortName(gpu) == ShortName(gpus[0]) && gpu.total_mib == gpus[0].total_mib;

@@ -26,10 +26,10 @@ std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
 // 2026-03-02 09:00"; empty: none.
 std::string ReservedText(const std::vector<api::GpuView::Reserved>& reserved);
 std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen);
-// Facts of the daemon, with its troubles last. Texts begin at this column.
+// Facts about the daemon, with its problems last. Texts begin at this column.
 inline constexpr std::size_t kStatusIndent = 11;
 std::string StatusText(const api::StatusView& status);
-// One line per task of a dry run, or for several that are equal.
+// One line per task of a dry run, or per group of equal tasks.
 std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count);
 
 // ---- GPUs over time, for `carma gpus --history` ----

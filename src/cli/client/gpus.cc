@@ -41,7 +41,7 @@ Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
   return chosen;
 }
 
-// As many points as requested, or as the screen has room for.
+// As many points as requested, or as fit on the screen.
 int PointsFor(const Context& context, const GpusFlags& flags) {
   const int points = flags.points.value_or(kUsualPoints);
   const int width = ScreenOf(context.out).width;

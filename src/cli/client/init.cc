@@ -85,7 +85,7 @@ Result<Unit> CheckName(const Question& question, const std::string& name) {
   return Unit{};
 }
 
-// The value as the configuration writes it. Errors: kInvalid, kNotFound: no such name.
+// The value as written in the configuration. Errors: kInvalid; kNotFound if there is no such name.
 Result<std::string> ValueOf(const Question& question, const std::string& answer) {
   const bool nothing = answer == question.nothing || answer.empty();
   if (question.form == Form::kWord) return Quoted(answer);
@@ -104,7 +104,7 @@ Result<std::string> ValueOf(const Question& question, const std::string& answer)
   return fmt::format("[{}]", base::Join(names, ", "));
 }
 
-// The value as the configuration writes it, if the configuration would accept it. Errors: also
+// The value as written in the configuration, if the configuration would accept it. Errors: also
 // those of the configuration.
 Result<std::string> CheckedValue(const Question& question, const std::string& answer) {
   std::string value = CARMA_TRY(ValueOf(question, answer));
@@ -117,7 +117,8 @@ Result<std::string> CheckedValue(const Question& question, const std::string& an
   return Invalid(expected == std::string::npos ? message : message.substr(expected));
 }
 
-// Empty at the end of the input. Reads byte by byte, because later input is not for us.
+// Reads a line; empty at the end of the input. Reads byte by byte, because later input is for
+// others.
 std::optional<std::string> ReadLine() {
   std::string line;
   char c = 0;
@@ -128,7 +129,7 @@ std::optional<std::string> ReadLine() {
   return line.empty() ? std::nullopt : std::optional(line);
 }
 
-// The new value, as the configuration writes it; now: the present one. After a wrong answer the
+// The new value, as written in the configuration; now: the present value. After a wrong answer the
 // question is repeated; an empty answer keeps the present value.
 std::string Ask(Context& context, const Question& question, const std::string& now) {
   for (;;) {
@@ -150,7 +151,7 @@ std::string DefaultFile(bool of_root) {
   return base::GetEnv("XDG_CONFIG_HOME", home + "/.config") + "/carma/config.toml";
 }
 
-// The values that differ from the present file. Errors: kInvalid: a given option is wrong.
+// The values that differ from the present file. Errors: kInvalid if a given option is wrong.
 Result<std::vector<ConfigValue>> Answers(Context& context, const Flags& flags,
                                          const config::Loaded& now, bool of_root) {
   std::vector<ConfigValue> changed;
@@ -185,7 +186,7 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
       base::Exists("/run/systemd/system")
           ? (of_root ? "systemctl restart carmad" : "systemctl --user restart carmad")
           : "carmad --background";
-  // Neither program looks for another file by itself.
+  // Neither program looks for a file elsewhere by itself.
   const std::string option = path == DefaultFile(of_root) ? "" : " --config " + path;
   text += fmt::format("Next: {}{}, then carma doctor{}.{}\n",
                       option.empty() ? start : "carmad --background", option, option,

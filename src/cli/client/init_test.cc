@@ -55,7 +55,7 @@ TEST_F(Init, WritesWhatOptionsSayAndAsksNothing) {
 }
 
 TEST_F(Init, TakesAnswersAndAsksAgainWhereOneIsNone) {
-  if (::geteuid() != 0) GTEST_SKIP() << "an ordinary user is asked less";
+  if (::geteuid() != 0) GTEST_SKIP() << "an ordinary user gets fewer questions";
   const Ran ran = Run({}, "\nno-such-user\nroot\nfair\n\neighty\n8081\n");
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("no user 'no-such-user'"));

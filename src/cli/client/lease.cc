@@ -29,7 +29,7 @@ constexpr int kLeasePollS = 30;
 constexpr std::chrono::seconds kAskAgain{1};
 // If the daemon is not back after this time, we must assume that our place in the queue is lost.
 constexpr std::chrono::minutes kPatience{10};
-// A daemon that has not answered yet may be restarting at the moment.
+// At the first call, a daemon that does not answer may be restarting.
 constexpr std::chrono::seconds kFirstPatience{30};
 
 std::string RandomName() {
@@ -41,7 +41,7 @@ class Asker {
  public:
   explicit Asker(Context& context) : context_(context) {}
 
-  // Works across restarts of the daemon. Errors: the daemon's own, or that it is not there.
+  // Survives restarts of the daemon. Errors: the daemon's, or that it does not answer.
   Result<Json> Call(const std::string& method, const std::string& target,
                     const std::string& body = "") {
     std::chrono::steady_clock::duration away_for{};

@@ -45,12 +45,12 @@ Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
                   .newest_first = false};
   if (flags.all && query.states.empty()) query.states = "all";
   const bool queue = query.states.empty();
-  // If ended tasks are included, the newest ones matter.
+  // If ended tasks are included, the newest tasks matter most.
   query.newest_first = !queue;
   return queue ? FetchQueue(client, query) : ListTasks(client, query);
 }
 
-// Whether there is no filter, so that the server's counts are for the same tasks.
+// Whether there is no filter, so that the server's counts refer to the same tasks.
 bool IsWhole(const ListFlags& flags) {
   return flags.states.empty() && flags.user.empty() && flags.name.empty() &&
          flags.account.empty() && flags.qos.empty();
@@ -76,7 +76,7 @@ std::string Totals(Context& context, const api::StatusView& status) {
   return text;
 }
 
-// How much of the list was left out.
+// A note on how much of the list was left out.
 std::string CutText(const ListFlags& flags, std::size_t shown, const api::StatusView& status) {
   std::int64_t all = 0;
   for (const auto& [name, count] : status.task_counts) {
@@ -104,7 +104,7 @@ Result<std::string> RenderList(Context& context, const ListFlags& flags,
     style.ids = std::move(folded.ids);
   }
   std::string text = TaskTable(tasks, style, ScreenOf(context.out));
-  // For people only; programs get a table.
+  // Only for people; programs get just the table.
   const bool at_terminal = ScreenOf(context.out).width > 0;
   if (flags.watch) {
     text = fmt::format("{}   {}\n\n{}", base::FormatTime(base::FromMs(status->value.now_ms)),

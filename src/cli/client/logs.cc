@@ -45,14 +45,14 @@ Result<Unit> AwaitEnd(api::Client& client, std::uint64_t id, const std::atomic<b
     const auto task = AwaitTask(client, id, kOutputPollS);
     if (task && HasEnded(task->value)) break;
     if (task) continue;
-    // Waits for a daemon that restarts, because the task and its output go on meanwhile.
+    // Waits for a daemon that restarts, because the task and its output continue in the meantime.
     if (task.error().code != ErrorCode::kUnavailable) return std::unexpected(task.error());
     std::this_thread::sleep_for(kRetry);
   }
   return Unit{};
 }
 
-// Why a task that has ended without a start has no output; empty: it has started.
+// Why a task that ended before it started has no output; empty if it has started.
 std::string NeverStarted(const api::TaskView& task) {
   if (!HasEnded(task)) return "";
   if (task.reason == "LaunchFailed") {
@@ -84,7 +84,7 @@ base::Error Unreadable(const base::Error& error, const api::TaskView& task,
               path + (started ? " (any more)" : "")};
 }
 
-// Reports a task that has ended without making the file that was waited for.
+// Reports a task that ended without creating the expected file.
 void FailIfNothingCame(Context& context, std::uint64_t id, const std::string& path) {
   const auto task = GetTask(context.client(), id);
   if (task && HasEnded(task->value))

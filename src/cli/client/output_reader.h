@@ -18,11 +18,12 @@ class OutputReader {
   // Errors: kNotFound (not there yet), kDenied, kInvalid (no regular file), kIo.
   Result<Unit> Open();
   bool opened() const { return static_cast<bool>(fd_); }
-  // Skips to the last `lines` lines of the present contents, or to their last `most` bytes.
+  // Skips to the last `lines` lines of the present contents, but to at most their last `most`
+  // bytes.
   Result<Unit> SkipToLast(std::int64_t lines,
                           std::int64_t most = std::numeric_limits<std::int64_t>::max());
   // Copies what was added since the last call, also from a file that has replaced the first one.
-  // False: the reader of `out` has gone. Opens the file if it did not exist before.
+  // Returns false if the reader of `out` has gone. Opens the file if it did not exist before.
   Result<bool> CopyNew(std::FILE* out);
 
  private:

@@ -89,7 +89,7 @@ TEST_F(Output, SkipsToTheLastLines) {
   const Case cases[] = {
       {"two of three", "1\n2\n3\n", 2, "2\n3\n"},
       {"the last one is not ended", "1\n2\n3", 2, "2\n3"},
-      {"more than there are", "1\n2\n", 9, "1\n2\n"},
+      {"more lines than there are", "1\n2\n", 9, "1\n2\n"},
       {"none", "1\n2\n", 0, ""},
       {"an empty last line", "1\n\n", 1, "\n"},
       {"longer than a block", long_line + "\n" + long_line + "\n", 1, long_line + "\n"},

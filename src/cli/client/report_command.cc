@@ -43,7 +43,7 @@ void SetLabel(Report& report, const std::string& label) {
 Result<std::string> Target(Context& context, const ReportFlags& flags) {
   std::string query = CARMA_TRY(TimesQuery(context, flags.since, flags.until));
   if (flags.last > 0) query += fmt::format("&last={}", flags.last);
-  // A table needs only the sums.
+  // The table needs only the totals.
   if (context.json || flags.tasks || !flags.html.empty()) query += "&run=1";
   if (!query.empty()) query.front() = '?';
   return "/v1/report" + query;

@@ -31,12 +31,12 @@ Words Estimators() {
   return NamesOf(estimate::Estimators());
 }
 
-// Memory columns of descriptions and catalogues.
+// Names of the memory columns in descriptions and catalogues.
 Words MemoryColumns() {
   return {"oracle", "horus", "faketensor", "gpumemnet", "none"};
 }
 
-// Each value once, with its first word.
+// Each value of the enum once, with its first word.
 template <base::HasWords Enum>
 Words FirstWordsOf() {
   Words words;

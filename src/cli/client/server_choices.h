@@ -1,4 +1,4 @@
-// Completion of the words of `carma`'s own verbs.
+// Completion of the arguments of `carma`'s own verbs.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@ namespace carma::cli {
 // Program::choices of `carma`.
 Choices ServerChoices(std::string_view verb, std::string_view option);
 
-// Tasks that a verb's arguments complete to.
+// The tasks that completion offers for a verb's arguments.
 enum class TaskNames {
   kNone,
   kOpen,  // the caller's tasks that have not ended

@@ -1,4 +1,4 @@
-// submit and redo: one description becomes tasks.
+// submit and redo: turn one description into tasks.
 #include <map>
 
 #include "base/try.h"
@@ -47,12 +47,12 @@ void Announce(Context& context, const Answer<Submission>& answer, bool parsable)
 void AwaitSubmitted(Context& context, const Submission& submission) {
   std::vector<std::uint64_t> ids;
   for (std::uint64_t i = 0; i < submission.count; ++i) ids.push_back(submission.first + i);
-  // The submission was answered already; a second JSON value would spoil it.
+  // The answer to the submission is already printed; a second JSON value would make it invalid.
   context.json = false;
   AwaitTasks(context, ids, {.quiet = true});
 }
 
-// The daemon's clock where it can differ from ours, because --begin is relative to it.
+// The daemon's clock if it can differ from this machine's, because --begin is relative to it.
 void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller) {
   for (const auto& [option, value] : flags.settings) {
     if (option != "begin" && option != "b") continue;
@@ -81,7 +81,7 @@ Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
   if (!described) return std::unexpected(NamedAsTyped(described.error()));
   if (!flags.no_check) {
     Result<Unit> can = CheckParameters(described->first);
-    // Tasks on which it depends may create what is missing now.
+    // The tasks on which it depends may create what is missing now.
     if (can && described->first.dependencies.empty())
       can = CheckItCanStart(described->first, flags.lease);
     if (!can)

@@ -1,4 +1,4 @@
-// The options that describe a task, as the verbs take them.
+// The options that describe a task, for the verbs that accept them.
 #include "cli/client/verbs.h"
 #include "task/describe/options.h"
 

@@ -24,8 +24,7 @@ namespace {
 
 using api::TaskView;
 
-// "sweep[3]" for the member of an array with index 3; a row for several members already has its
-// name.
+// "sweep[3]" for the task with index 3 of an array; a row for several tasks already has its name.
 std::string NameText(const TaskView& task, std::int64_t) {
   return Line(task.array_index ? fmt::format("{}[{}]", task.name, *task.array_index) : task.name);
 }
@@ -50,7 +49,7 @@ std::string MemoryText(const TaskView& task) {
            (task.claim_mib > 0 ? base::FormatMib(task.claim_mib) : "-");
   }
   if (HasEnded(task)) return task.peak_mib > 0 ? base::FormatMib(task.peak_mib) : "-";
-  // A retry after out of memory has shown more than was predicted.
+  // A retry after out of memory has already used more than was predicted.
   const std::int64_t expected_mib = std::max(task.predicted_mib.value_or(0), task.peak_mib);
   return expected_mib > 0 ? "~" + base::FormatMib(expected_mib) : "-";
 }
@@ -111,7 +110,7 @@ struct ListColumn {
   Colour (*colour)(const TaskView&) = nullptr;  // null: none
 };
 
-// Texts of columns that show one member unchanged.
+// The texts of columns that show one member of TaskView unchanged.
 template <auto kMember>
 std::string Number(const TaskView& task, std::int64_t) {
   return fmt::format("{}", task.*kMember);
@@ -219,7 +218,7 @@ std::optional<std::int64_t> RunTime(const TaskView& task) {
   return (*task.ended_ms - *task.launched_ms) / 1000;
 }
 
-// Adds what another task of the row has: all GPUs, and no time if the times differ.
+// Adds another task to the row: its GPUs, and no time if the times differ.
 void Merge(const TaskView& task, TaskView& row) {
   for (const std::int64_t gpu : task.gpu_indices) {
     if (std::ranges::find(row.gpu_indices, gpu) == row.gpu_indices.end())
@@ -339,7 +338,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
     TaskView& row = folded.tasks.back();
     const bool goes_on = cut && KeyOf(tasks.back()) == key;
     row.name += fmt::format(" x{}{}", ids.size(), goes_on ? "+" : "");
-    // Each task of the row has its own.
+    // These differ between the tasks of the row.
     row.array_index.reset();
     row.parameters.clear();
   }

@@ -38,9 +38,9 @@ struct FoldedTasks {
   std::vector<api::TaskView> tasks;          // the first of each folded group
   std::map<std::uint64_t, std::string> ids;  // its range: "40-51", as verbs take it
 };
-// Tasks of one array without GPUs and with equal state and reason become one row at the place of
-// the first: "train.py x12". cut: the list is incomplete, so the last group may be larger:
-// "train.py x12+".
+// Combines tasks of one array that have no GPUs and equal state and reason into one row at the
+// position of the first: "train.py x12". cut: the list is incomplete, so the last group may be
+// larger: "train.py x12+".
 FoldedTasks FoldArrays(const std::vector<api::TaskView>& tasks, bool cut = false);
 
 // Puts each task below the last of its dependencies that is listed; names are indented by depth.

@@ -45,7 +45,7 @@ TEST_F(TaskTableTest, ColoursOnlyWhereAsked) {
   const ListStyle where{.columns = *ParseColumns("id,where"), .titles = false, .now_ms = kNow};
   EXPECT_EQ(TaskTable({SomeTasks()[0], SomeTasks()[1]}, where, {.width = 80, .colour = true}),
             " 7  \033[33m(GpuMemory)\033[0m\n42  3\n")
-      << "why it waits, and not where it runs";
+      << "shown for a waiting task only";
 }
 
 TEST_F(TaskTableTest, ColumnsAreChosenByName) {
@@ -112,7 +112,7 @@ TEST_F(TaskTableTest, QueueOrderIsTheOrderOfService) {
   EXPECT_EQ(ids, (std::vector<std::uint64_t>{5, 4, 3, 2, 1, 6}));
 }
 
-TEST_F(TaskTableTest, WhoOutgrowsItsPromiseIsMarked) {
+TEST_F(TaskTableTest, MarksTasksAboveTheirPromise) {
   TaskView task = SomeTasks()[1];
   task.over_promise_mib = 3072;
   const ListStyle style{.columns = *ParseColumns("id,where"), .titles = false, .now_ms = kNow};
@@ -123,7 +123,7 @@ TEST_F(TaskTableTest, WhoOutgrowsItsPromiseIsMarked) {
               ::testing::HasSubstr("It uses 3.0G more than its promise and the margin.\n"));
 }
 
-TEST_F(TaskTableTest, WhoWorksOnAGpuThatItWasNotGivenIsMarked) {
+TEST_F(TaskTableTest, MarksTasksOnOtherGpus) {
   TaskView task = SomeTasks()[1];
   task.wrong_gpus = {0, 2};
   const ListStyle style{.columns = *ParseColumns("id,where"), .titles = false, .now_ms = kNow};
@@ -145,7 +145,7 @@ TEST_F(TaskTableTest, AnIdleHolderIsVisibleEverywhere) {
   EXPECT_THAT(Explanation({.task = task}),
               ::testing::HasSubstr("It has not used its GPUs since 2026-03-01 12:50:00.\n"));
   task.state = "succeeded";
-  EXPECT_EQ(TaskTable({task}, style, {}), "42  3\n") << "it holds nothing any more";
+  EXPECT_EQ(TaskTable({task}, style, {}), "42  3\n") << "it no longer holds anything";
 }
 
 TEST(TaskTable, ShowsProgressWhereThereIsSome) {

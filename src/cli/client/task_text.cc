@@ -26,7 +26,7 @@ std::string NoticeText(const api::NoticeView& notice) {
   return base::Printable(text, 600);
 }
 
-// Which GPUs it asks for: " of a100, with at least 40.0G, only 2 or 3, not 0, linked".
+// Which GPUs it requests: " of a100, with at least 40.0G, only 2 or 3, not 0, linked".
 std::string ChoiceText(const TaskView& task) {
   std::string text;
   if (!task.gpu_type.empty()) text += " of " + base::Printable(task.gpu_type, 64);
@@ -101,7 +101,7 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   }
 }
 
-// How its processes share their GPUs, and what holds them back: "MPS, each process may take …".
+// How its processes share their GPUs, and their limits: "MPS, each process may take …".
 std::string MethodText(const TaskView& task) {
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
   if (method == core::SharingMethod::kAlone) return "alone on its GPUs";
@@ -176,7 +176,7 @@ std::string WrongDeviceText(const TaskView& task) {
       fmt::join(task.wrong_gpus, ", "));
 }
 
-// Empty: it is not latency-sensitive.
+// Empty if the task is not latency-sensitive.
 std::string ServesText(const TaskView& task) {
   if (!task.serve) return "";
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
@@ -221,7 +221,7 @@ void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   }
 }
 
-// "Memory: 5.4G predicted (structural), 6.5G at most." and what is doubtful about it.
+// "Memory: 5.4G predicted (structural), 6.5G at most." and remarks on its uncertainty.
 std::string EstimateSentence(const TaskView& task) {
   std::string out;
   if (task.predicted_mib) {
@@ -322,13 +322,13 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
 
 namespace {
 
-// It waits by its owner's wish, or for other tasks, so its place in the queue means nothing.
+// The task waits because its owner wants so or for other tasks, so its position means nothing.
 bool WaitsForNoGpu(const TaskView& task) {
   return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
          task.reason == "DependencyNeverMet";
 }
 
-// It waits for its turn, or for a condition of the server, which `carma status` shows for all
+// The task waits for its turn or for a condition of the server, which `carma status` shows for all
 // tasks.
 bool DependsOnRules(const TaskView& task) {
   return !HasEnded(task) && (task.reason == "Priority" || task.reason == "FairShare" ||
@@ -368,7 +368,7 @@ std::string Explanation(const api::ExplainView& explain) {
   }
   if (!task.placement_reason.empty())
     out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
-  // The reason of a failure already contains it.
+  // The reason of a failure may already contain this detail.
   if (!task.exit_detail.empty() && task.reason_text.find(task.exit_detail) == std::string::npos)
     out += std::string(DetailTitle(task)) + ": " + base::Printable(task.exit_detail, 400) + "\n";
   out += EstimateSentence(task);

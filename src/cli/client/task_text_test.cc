@@ -200,7 +200,7 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
   api::ExplainView behind = explain;
   behind.task.reason = "Priority";
   EXPECT_THAT(Explanation(behind), ::testing::HasSubstr("Rules: magm\n"))
-      << "only where they are the reason";
+      << "shown only if a rule is the reason";
 }
 
 TEST_F(TaskTextTest, MomentsAreThoseOfTheReadersClock) {
@@ -210,7 +210,7 @@ TEST_F(TaskTextTest, MomentsAreThoseOfTheReadersClock) {
             "2026-03-01T13:05 and 2026-03-01T13:05:59.xZ");
 }
 
-TEST_F(TaskTextTest, WhoWaitsByItsOwnersWishStandsInNoQueue) {
+TEST_F(TaskTextTest, HeldTasksHaveNoPlaceInTheQueue) {
   TaskView task = SomeTasks()[0];
   task.reason = "Held";
   const std::string text =

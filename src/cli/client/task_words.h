@@ -1,4 +1,4 @@
-// Words about a task, used in its row, its facts and while waiting for it.
+// Short texts about a task, used in its row, its facts and while waiting for it.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ std::string CommandText(const api::TaskView& task);
 // column.
 std::string StartBrief(const std::optional<std::int64_t>& latest_ms,
                        const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
-// Sentences, each with its basis; empty: unknown.
+// Sentences about the start, each with its basis; empty: unknown.
 std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
                            const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
 // "2026-03-01 14:20".
@@ -60,8 +60,8 @@ std::string MomentBrief(std::int64_t ms, std::int64_t now_ms);
 
 // ---- a task's progress ----
 
-// "42% 1:10:00": done and left of the run. If only a loop is known: "42% of epoch 3", "42% of
-// steps", "1200 steps". "-" for none.
+// "42% 1:10:00": the share done and the time left. If only a loop is known: "42% of epoch 3", "42%
+// of steps", "1200 steps". "-" for none.
 std::string ProgressBrief(const std::optional<task::ProgressReport>& progress, std::int64_t now_ms);
 // "42.0% done, about 1:10:00 left; training, epoch 3, step 120 of 1000, 2.1 per second, loss 0.41".
 std::string ProgressSentence(const task::ProgressReport& progress, std::int64_t now_ms);

@@ -1,4 +1,4 @@
-// usage: what each user has used.
+// usage: how much each user has used.
 #include <fmt/format.h>
 
 #include <memory>

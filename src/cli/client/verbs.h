@@ -18,27 +18,27 @@ namespace carma::cli {
 // Exit code of `wait --timeout` when the time is over, as in timeout(1).
 inline constexpr int kExitTimeout = 124;
 
-// What "@" names: the caller's last task, or the whole array that it is part of.
+// The meaning of "@": the caller's last task, or the whole array that it is part of.
 enum class Last { kTask, kArray };
 // Numbers of the tasks that the words name; asks the daemon for "@". Without words: `fallback`.
 Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<std::string> words,
                                                 const std::string& fallback = "",
                                                 Last last = Last::kTask);
-// The same settings, with "afterok:@" and ranges in dependencies as numbers: "afterok:12:13".
+// The same settings, with "@" and ranges in dependencies replaced by numbers: "afterok:12:13".
 using Settings = std::vector<std::pair<std::string, std::string>>;
 Result<Settings> WithTasksResolved(Context& context, Settings settings);
 // The caller's user name, or number if it has none.
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
-// Prints the JSON of the named tasks: a list if several were named, else the one text, if any.
+// Prints the JSON of the named tasks: a list if several were named, else the only text, if any.
 void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
 // "&after_ms=…&until_ms=…" for --since and --until, empty ones left out: a date like "2026-03-01",
 // "2026-03-01 14:05" or "2026-03-01T14:05:59" in local time, or a span before now: "2h", "7d".
 // Errors: kInvalid naming the option; those of asking the daemon for its clock.
 Result<std::string> TimesQuery(Context& context, const std::string& since,
                                const std::string& until);
-// Ends tokens or reservations. noun: "Token"; verb: "revoke".
+// Revokes tokens or removes reservations. noun: "Token"; verb: "revoke".
 void EndEach(Context& context, const std::vector<std::string>& ids, const std::string& noun,
              const std::string& verb);
 // Warns if this machine has no such user; empty: nothing to check.
@@ -47,9 +47,10 @@ void WarnIfNoUser(const Context& context, const std::string& user);
 std::string VersionText(const Context& context);
 // Turns the error of a file that cannot be opened into kInvalid, for exit code 2.
 base::Error NamedWrongly(base::Error error);
-// The text of a FILE on the command line. Errors: as base::ReadFile, but NamedWrongly().
+// The text of a FILE on the command line. Errors: those of base::ReadFile, converted by
+// NamedWrongly().
 Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
-// As ReadNamed(), but "-" is standard input.
+// Like ReadNamed(), but "-" is standard input.
 Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
 // The input's name in messages: "standard input" or the path.
 std::string InputName(const std::string& path);
@@ -80,7 +81,7 @@ void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr,
 std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
 void RunBatch(Context& context, const SubmitFlags& flags);
-// The options of submit that `carma lease` carries out, by name; it refuses the others.
+// The names of the submit options that `carma lease` supports; it refuses the others.
 bool IsForLease(std::string_view option);
 // Waits for GPUs, then this process becomes the command; returns only on failure.
 void RunLease(Context& context, SubmitFlags flags);
@@ -88,7 +89,7 @@ struct EditFlags {
   std::vector<std::string> tasks;
   std::vector<std::pair<std::string, std::string>> settings;  // as SubmitFlags
 };
-// The options of submit that edit and redo take, by name.
+// The names of the submit options that edit and redo accept.
 bool IsEditable(std::string_view option);
 void RunEdit(Context& context, const EditFlags& flags);
 struct RedoFlags : EditFlags {
@@ -184,8 +185,8 @@ void RunBackup(Context& context, const BackupFlags& flags);
 // wait_s: how long to retry until the daemon answers.
 void RunStatus(Context& context, double wait_s);
 
-// Shows the result of `render`, once or repeatedly until it fails or is interrupted. When it shows
-// the result repeatedly, it waits for a daemon that has answered before and is away.
+// Shows the result of `render`, once or repeatedly until it fails or is interrupted. In repeated
+// mode, it waits for a daemon that has answered before and is now away.
 void Show(Context& context, bool watch, double interval_s,
           const std::function<Result<std::string>()>& render);
 

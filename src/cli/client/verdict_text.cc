@@ -39,7 +39,8 @@ std::string MemoryRange(const std::vector<const api::VerdictView*>& verdicts,
                        : base::FormatMib(least) + " to " + base::FormatMib(most);
 }
 
-// "GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use)". A range of claims would say little.
+// "GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use)". Different claims are left out, because
+// their range would mean little.
 std::string GpusInUse(const std::vector<const api::VerdictView*>& verdicts) {
   const api::VerdictView& first = *verdicts.front();
   const bool even = std::ranges::all_of(verdicts, [&](const api::VerdictView* each) {
@@ -56,7 +57,7 @@ std::string GpusInUse(const std::vector<const api::VerdictView*>& verdicts) {
                      gpus.size() == 1 ? "" : " each");
 }
 
-// The verdict on GPUs that have the same one.
+// The sentence for GPUs with the same verdict.
 std::string Verdict(const std::vector<const api::VerdictView*>& verdicts) {
   const api::VerdictView& verdict = *verdicts.front();
   const std::string gpus = GpusInUse(verdicts) + " ";

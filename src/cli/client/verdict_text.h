@@ -8,7 +8,7 @@
 
 namespace carma::cli {
 
-// One sentence for all GPUs with the same verdict, whatever memory they have in use.
+// One sentence for all GPUs with the same verdict, regardless of their memory in use.
 std::string VerdictsText(const std::vector<api::VerdictView>& verdicts);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// wait: until tasks have ended, across restarts of the daemon.
+// wait: waits until tasks have ended, across restarts of the daemon.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -42,10 +42,11 @@ class Waiter {
     }
   }
 
-  // Empty value: the time is over. Errors: the daemon's, or that it never answered.
+  // Returns an empty value when the time is over. Errors: the daemon's, or that it never answered.
   Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {
-      // The first poll returns at once: a daemon that restarts during a long one has then answered.
+      // The first poll returns at once, so that the daemon has answered before it may restart in a
+      // long poll.
       const auto patience = connected_ ? Left() : std::chrono::seconds(0);
       auto task = AwaitTask(context_.client(), id, static_cast<int>(patience.count()));
       const bool gone = !task && task.error().code == ErrorCode::kUnavailable;

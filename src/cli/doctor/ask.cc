@@ -33,7 +33,7 @@
 namespace carma::cli {
 namespace {
 
-// Real time in which the driver must have answered everything once.
+// The real time within which the driver must have answered every request once.
 constexpr std::chrono::seconds kDriverPatience{20};
 constexpr base::Duration kGpuPatience{5'000};
 // Counters are means between two samples, which must be at least 100 ms apart for NVML.
@@ -76,7 +76,7 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
   for (std::size_t i = 0; i < devices->size(); ++i)
     facts.gpus->push_back({(*devices)[i], loaded.probe->Read(i, clock.Now())});
   if (loaded.dcgm_trouble) facts.dcgm_trouble = loaded.dcgm_trouble();
-  // From here on the driver is asked about all GPUs, which a hanging GPU would block.
+  // From here on, the driver is asked about all GPUs; a hanging GPU would block these calls.
   const auto hangs = [](const gpu::DeviceInfo& each) {
     return each.trouble.cause == gpu::TroubleCause::kHangs;
   };
@@ -134,7 +134,7 @@ Result<DriverFacts> AskRecording(const std::string& path) {
   DriverFacts facts{.versions = gpu::DriverVersions{.driver = recording->driver},
                     .simulated = false};
   for (const gpu::DeviceInfo& info : recording->devices)
-    facts.gpus->push_back({info, Unavailable("no sample of it was recorded")});
+    facts.gpus->push_back({info, Unavailable("no sample of this GPU was recorded")});
   for (const gpu::RecordedAnswer& answer : recording->answers)
     (*facts.gpus)[answer.device].reading = answer.reading;
   return facts;

@@ -16,14 +16,14 @@ namespace carma::cli {
 
 gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings);
 
-// Waits 20 s for a hanging driver; a call that still hangs is left until the process ends.
+// Waits 20 s for a hanging driver; a call that still hangs is abandoned until the process ends.
 DriverFacts AskDriver(const config::Settings& settings);
-// The last answers of a recording from another machine. Errors: as ReadNamed() and
+// The last answers in a recording from another machine. Errors: those of ReadNamed() and
 // ParseRecording().
 Result<DriverFacts> AskRecording(const std::string& path);
 
-// The context that estimates assume on GPUs of a type, from the daemon; if none answers, as
-// shipped.
+// The context that estimates assume on GPUs of a type, from the daemon; the shipped one if no
+// daemon answers.
 AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
                           const config::Settings& settings);
 // Makes a context on an idle GPU of each type, one after the other, and fills in `cost` or
@@ -31,18 +31,18 @@ AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
 void MeasureContexts(const config::Settings& settings, const DriverFacts& driver,
                      std::vector<ContextFacts>& contexts);
 
-// The disk of the folder, or of the nearest existing one above. is_daemon_user: carmad has the
-// rights of this process.
+// The disk of the folder, or of its nearest existing parent. is_daemon_user: carmad has the rights
+// of this process.
 Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
-// Compares the clocks at the moment when the daemon answered: a hanging driver may have delayed
-// this process since then.
+// Compares the clocks as of the daemon's answer, because a hanging driver may have delayed this
+// process since.
 ClockFacts AskClock(const DaemonFacts& daemon);
-// The groups of the daemon, which makes them; without a daemon those of this process.
+// The cgroups that the daemon has created; without a daemon, those of this process.
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);
 DaemonFacts AskDaemon(api::Client& client);
 
-// The configuration of this server, for commands that read its GPUs themselves. file: instead of
-// the usual ones; empty: the usual ones. of_root: for a daemon that runs as root. Sets the
+// The configuration of this server, for commands that read its GPUs themselves. file: read instead
+// of the usual files; empty: the usual ones. of_root: for a daemon that runs as root. Sets the
 // environment variable by which the simulated driver finds its server, as the daemon does. Errors:
 // as config::Load().
 Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root);

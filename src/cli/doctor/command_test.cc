@@ -74,7 +74,7 @@ TEST_F(DoctorCommand, MeasuresAContextInAChild) {
   ::setenv("LD_LIBRARY_PATH", CARMA_FAKE_CUDA_DIR "/whole", 1);
   const Ran ran = Doctor({});
   EXPECT_THAT(ran.out, HasSubstr("the process with the context"))
-      << "the child held one, of which the scripted driver knows nothing";
+      << "the child's context is unknown to the scripted driver";
   ::setenv("CARMA_FAKE_CUDA", "fail=cuInit:802", 1);
   const Ran refused = Doctor({});
   EXPECT_EQ(refused.exit_code, 1);
@@ -103,7 +103,7 @@ TEST_F(DoctorCommand, FailsWhereSomethingIsBad) {
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_THAT(none.out, HasSubstr("no NVML library"));
   EXPECT_THAT(none.out, HasSubstr("install the NVIDIA driver"));
-  EXPECT_THAT(none.out, HasSubstr("cgroups")) << "everything else is looked at all the same";
+  EXPECT_THAT(none.out, HasSubstr("cgroups")) << "everything else is still checked";
 }
 
 TEST_F(DoctorCommand, RecordsAndReplays) {

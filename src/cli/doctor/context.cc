@@ -51,13 +51,13 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
   return "";
 }
 
-// A problem that tasks will have too is bad; one that only spoils the measurement is not.
+// A problem that tasks will also have is bad; one that only affects the measurement is not.
 Level LevelOf(Kind kind) {
   const bool of_driver = kind == Kind::kRefused || kind == Kind::kHung || kind == Kind::kDied;
   return of_driver ? Level::kBad : Level::kWarn;
 }
 
-// The text for a server that does not say why.
+// The text for a server that gives no reason.
 std::string ConstantText(const AssumedContext& assumed) {
   if (assumed.taught_by.empty()) return "as shipped";
   return fmt::format("learned from {} tasks on {}", assumed.tasks,
@@ -77,7 +77,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
                               cost.of_process ? "" : " as growth of the GPU's memory in use",
                               AssumedText(assumed)),
                   ""};
-  // Only finished tasks can show how much the libraries take beyond the context.
+  // Only finished tasks can show how much memory the libraries need beyond the context.
   const std::int64_t libraries_mib = assumed.mib - cost.mib;
   if (libraries_mib >= 0) return finding;
   finding.level = Level::kWarn;
@@ -91,7 +91,8 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   return finding;
 }
 
-// Whether it hangs, is lost or cannot be read, for another reason than a division into instances.
+// Whether the GPU hangs, is lost or cannot be read for a reason other than a division into
+// instances.
 bool IsSilent(const GpuFacts& gpu) {
   const gpu::DeviceTrouble& trouble = gpu.info.trouble;
   if (trouble.empty()) return !gpu.reading;

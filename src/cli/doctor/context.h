@@ -31,9 +31,9 @@ struct ContextFacts {
   AssumedContext assumed;
 };
 
-// For each type a GPU on which a context may be made now, or its first GPU with the obstacle. While
-// one GPU does not answer, none is measured: CUDA starts with all of them, so a healthy GPU would
-// get the blame.
+// For each type, a GPU on which a context may be created now, or its first GPU with the obstacle.
+// While any GPU does not answer, none is measured: CUDA initialises all of them, so a healthy GPU
+// would get the blame.
 struct ContextCandidate {
   std::size_t gpu = 0;
   std::string obstacle;  // as part of a sentence; empty: none

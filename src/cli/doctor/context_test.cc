@@ -41,7 +41,7 @@ TEST(DoctorContext, NothingIsMeasuredWhileAGpuDoesNotAnswer) {
   EXPECT_THAT(ContextCandidates({lost, Gpu("L4", false)})[1].obstacle, HasSubstr("gpu 0"));
   hung.info.trouble.cause = gpu::TroubleCause::kNoInstance;
   EXPECT_EQ(ContextCandidates({Gpu("A100", false), hung})[0].obstacle, "")
-      << "an undivided MIG board keeps nothing else from working";
+      << "an undivided MIG board does not affect other GPUs";
 }
 
 ContextFacts Measured(std::int64_t mib, AssumedContext assumed) {
@@ -70,10 +70,10 @@ TEST(DoctorContext, IsComparedWithWhatEstimatesCount) {
       {"as shipped, less", 1'700, shipped, Level::kWarn, "245 MiB less than the bare context"},
       {"learned: the libraries are in it", 412, learned, Level::kOk,
        "(learned from 12 tasks on A100)"},
-      {"the server says why", 412, why, Level::kOk,
+      {"the server gives the reason", 412, why, Level::kOk,
        "(as shipped: 2 of the finished models are small enough to show the constant, 5 are "
        "needed)"},
-      {"learned, all of it", 700, learned, Level::kOk, "A100: 700 MiB (measured)"},
+      {"everything is learned", 700, learned, Level::kOk, "A100: 700 MiB (measured)"},
       {"learned under another driver", 900, learned, Level::kWarn, "predictions are too low"},
   };
   for (const auto& c : cases) {
@@ -89,7 +89,7 @@ TEST(DoctorContext, IsComparedWithWhatEstimatesCount) {
   EXPECT_THAT(CheckContext(Measured(1'700, deaf)).remedy, HasSubstr("estimate.history = true"));
 }
 
-TEST(DoctorContext, WhatTasksWouldMeetTooIsBad) {
+TEST(DoctorContext, ProblemsOfTasksAreBad) {
   const struct {
     gpu::ContextTrouble trouble;
     Level level;

@@ -78,7 +78,7 @@ std::string Ranges(const std::vector<std::size_t>& numbers) {
   return base::Join(pieces, ",");
 }
 
-// Findings that hold for several GPUs are shown once, after those of single GPUs.
+// Findings that apply to several GPUs are shown once, after those of single GPUs.
 std::vector<Finding> Folded(const std::vector<Finding>& findings) {
   struct Group {
     const Finding* finding;
@@ -178,7 +178,7 @@ std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
   for (const Finding& finding : findings) {
     const std::string level(LevelName(finding.level));
     const std::size_t indent = width + 8;
-    // Wrapped before colours are added, because these take no room.
+    // The text is wrapped before colours are added, because their codes take no space.
     const std::string line =
         WrapTo(fmt::format("{:<6}{:<{}}  {}\n", level, finding.topic, width, finding.text), screen,
                indent);

@@ -107,7 +107,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
        Level::kWarn,
        "no source counts SM activity (dcgmi cannot be started); a task may join others while "
        "kernels ran at most 80 % of the time"},
-      {"nobody counts, and nobody asks",
+      {"not counted, and not required",
        [](gpu::Reading& r, config::Settings& s) {
          r.counters = gpu::CounterSource::kNone;
          s.policy.sm_cap.reset();
@@ -186,7 +186,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
   config::Settings alone;
   alone.collocation = core::SharingMethod::kAlone;
   EXPECT_EQ(Worst(CheckDriver(OneGpu(exclusive), alone)), Level::kOk)
-      << "nobody shares, and what Xid 63 tells is told elsewhere";
+      << "no sharing, and Xid 63 is reported elsewhere";
 }
 
 TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
@@ -227,7 +227,7 @@ TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
 }
 
 TEST(DoctorGpus, OneThatCouldNotBeDescribedIsBad) {
-  DriverFacts facts = OneGpu(NotFound("as its trouble says"));
+  DriverFacts facts = OneGpu(NotFound("as its problem states"));
   (*facts.gpus)[0].info.trouble = {"not divided", gpu::TroubleCause::kNoInstance, "GPU-a"};
   const Finding none = FirstTrouble(CheckDriver(facts, {}));
   EXPECT_EQ(none.level, Level::kBad);
@@ -235,7 +235,7 @@ TEST(DoctorGpus, OneThatCouldNotBeDescribedIsBad) {
   EXPECT_THAT(none.remedy, HasSubstr("nvidia-smi -mig 0"));
   (*facts.gpus)[0].info.trouble = {"only the first is used", gpu::TroubleCause::kSharedMemory};
   EXPECT_EQ(FirstTrouble(CheckDriver(facts, {})).level, Level::kWarn);
-  // The words alone must not decide.
+  // The words alone must not decide the result.
   (*facts.gpus)[0].info.trouble = {"MIG is on but it has no instance"};
   EXPECT_THAT(FirstTrouble(CheckDriver(facts, {})).remedy, HasSubstr("nvidia-smi -q"));
 }
@@ -281,7 +281,7 @@ TEST(Doctor, TheRemedyOfAMissingDriverFollowsItsAnswer) {
               HasSubstr("carma-simgpu create --state /server"));
 }
 
-TEST(Doctor, WhatHoldsForSeveralGpusIsSaidOnce) {
+TEST(Doctor, MergesEqualFindingsOfSeveralGpus) {
   std::vector<Finding> findings;
   for (const std::size_t gpu : {0U, 1U, 2U, 4U}) {
     const std::string topic = "gpu " + std::to_string(gpu);

@@ -19,7 +19,7 @@ using gpu::ComputeMode;
 using gpu::CounterSource;
 using gpu::RecoveryAction;
 
-// Values that are read besides the counters, with names for people.
+// Values that are read in addition to the counters, with names for people.
 struct Value {
   const char* name;
   bool (*told)(const gpu::Reading& reading);
@@ -37,7 +37,7 @@ constexpr Value kValues[] = {
     {"recovery action", [](const gpu::Reading& r) { return r.condition.recovery.has_value(); }},
 };
 
-// The values that were read, or those that were not.
+// The names of the values that were read, or of those that were not.
 std::vector<std::string> Values(const gpu::Reading& reading, bool told) {
   std::vector<std::string> names;
   for (const Value& value : kValues) {
@@ -54,7 +54,8 @@ std::vector<std::string> CounterNames(const gpu::Reading& reading, bool told) {
   return names;
 }
 
-// For people: a source without counters, or with SM activity only, is one message, not twelve.
+// For people, a source without counters, or with SM activity only, is reported in one message, not
+// twelve.
 std::vector<std::string> MissingValues(const gpu::Reading& reading) {
   std::vector<std::string> names = Values(reading, false);
   if (CounterNames(reading, true).size() <= 1) {

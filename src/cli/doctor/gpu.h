@@ -11,11 +11,11 @@
 
 namespace carma::cli {
 
-// Sources of readings, the rule that follows, condition, modes and processes.
+// Findings on the sources of readings, the resulting rule, condition, modes and processes.
 std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
                               const config::Settings& settings);
-// The instances and what they mean for tasks, and modes that need a reset; empty on a server
-// without MIG. Needs a list of GPUs.
+// Findings on the instances and their effect on tasks, and on modes that need a reset; empty on a
+// server without MIG. Needs a list of GPUs.
 std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings& settings);
 
 // Names of the reported activity counters, and of the other reported values.

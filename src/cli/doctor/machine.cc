@@ -44,7 +44,7 @@ std::string ParameterOf(std::string_view text, std::string_view key) {
   return "";
 }
 
-// The option that hides other users' processes, as it stands in /proc/mounts; empty: none.
+// The option in /proc/mounts that hides other users' processes; empty: none.
 std::string HiddenProcesses(std::string_view mounts) {
   for (std::string_view line : base::Split(mounts, '\n')) {
     const std::vector<std::string_view> words = base::SplitWords(line);
@@ -271,7 +271,8 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
   const bool shares = settings.collocation != core::SharingMethod::kStreams;
   if (!shares || settings.kernel_log.empty() || !settings.simgpu_state.empty()) return {};
   const std::string path = root + settings.kernel_log;
-  // Opened as the daemon will do it: the device's mode does not show what the kernel allows.
+  // Opened in the same way as by the daemon: the device's mode does not show what the kernel
+  // allows.
   if (base::UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC))) return {};
   return {{"settings", Level::kWarn,
            fmt::format("monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be "
@@ -282,7 +283,7 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
 
 namespace {
 
-// Closed GPUs are shown with their remedy, those with the same cause together.
+// Shows closed GPUs with their remedy; GPUs with the same cause share a finding.
 struct Closed {
   std::string why;
   bool down;
@@ -302,7 +303,7 @@ std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
   return closed;
 }
 
-// Whether the trouble is already shown with the closed GPUs. A silent driver is the trouble of each
+// Whether the problem is already shown with the closed GPUs. A silent driver is a problem of each
 // of its GPUs.
 bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
   if (trouble == api::TroubleOfDriver(daemon.status->driver)) {
@@ -311,7 +312,7 @@ bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
     });
   }
   return std::ranges::any_of(daemon.gpus, [&](const api::GpuView& gpu) {
-    // A GPU's trouble may be that of a rule and another one.
+    // A GPU's problems may be that of a rule and another one.
     const auto tells = [&](const std::string& begin) {
       return trouble.starts_with(begin) && gpu.trouble.contains(trouble.substr(begin.size()));
     };
@@ -333,7 +334,7 @@ std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFact
 
 namespace {
 
-// A driver without kernel limits is usual: no reason to warn.
+// Most drivers have no kernel limits, so this is no reason to warn.
 Finding MemoryLimitsFinding(const api::StatusView& status) {
   std::string text = "the limits of tasks are not enforced";
   if (status.memory_limits == "kernel") {

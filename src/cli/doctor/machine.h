@@ -1,4 +1,4 @@
-// Checks besides the GPUs: rights, groups, disk, clock, settings, the daemon.
+// Checks other than those of GPUs: rights, groups, disk, clock, settings, the daemon.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ Finding CheckDisk(const Result<DiskFacts>& disk);
 struct ClockFacts {
   std::int64_t now_ms = 0;  // when the daemon was asked
   bool synchronised = true;
-  // The daemon's time when it was asked, if it runs in real time.
+  // The daemon's time at its answer, if it runs in real time.
   std::optional<std::int64_t> daemon_ms;
 };
 Finding CheckClock(const ClockFacts& clock);

@@ -389,7 +389,7 @@ TEST(Doctor, TheSharingMethodIsCarmadsOrThatOfTheTrial) {
 }
 
 TEST(Doctor, WaitingForTheDriverIsNoJumpOfTheClock) {
-  // Both clocks showed the same; the check comes much later.
+  // Both clocks showed the same time; the check comes much later.
   constexpr std::int64_t kAsked = 1'790'000'000'000;
   DaemonFacts daemon{.status = api::StatusView{.now_ms = kAsked}, .gpus = {}, .asked_ms = kAsked};
   EXPECT_THAT(CheckClock(AskClock(daemon)).text, Not(HasSubstr("differs")));
@@ -446,20 +446,20 @@ TEST(Doctor, TheDaemonTellsItsTroublesAndClosedGpus) {
   daemon.gpus[1] = daemon.gpus[2];
   daemon.gpus[1].index = 1;
   daemon.status->troubles = {"GPU 1 takes no new tasks: Xid 79: fell off the bus"};
-  EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "what holds for several is said once";
+  EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "a shared cause is shown once";
   EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).remedy, "once that is fixed: carma resume 1,2");
   daemon.gpus[1].trouble += "; the driver does not answer";
   daemon.status->troubles.emplace_back("GPU 1: the driver does not answer");
-  EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "both troubles are reported with the GPU";
+  EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "both problems are reported with the GPU";
   daemon.gpus[1].trouble = daemon.gpus[2].trouble;
   daemon.status->troubles = {"GPU 1: 4.0 GiB in use by no process"};
-  EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "an alert is told beside what closes the GPU";
+  EXPECT_EQ(CheckDaemon(daemon).size(), 3U) << "an alert is shown beside the cause of the closing";
   daemon.status->driver = "it hangs";
   daemon.status->troubles = {"driver: it hangs"};
   EXPECT_EQ(FirstTrouble(CheckDaemon(daemon)).text, "driver: it hangs");
   daemon.gpus[2].state = "down";
   daemon.gpus[1].trouble = "";
-  EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "a silent driver is told with its GPUs";
+  EXPECT_EQ(CheckDaemon(daemon).size(), 2U) << "a silent driver is reported with its GPUs";
   EXPECT_THAT(FirstTrouble(CheckDaemon(daemon)).remedy, HasSubstr("by itself"));
 }
 

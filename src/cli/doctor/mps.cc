@@ -20,13 +20,13 @@
 namespace carma::cli {
 namespace {
 
-// Where CUDA programs and NVIDIA's control daemon meet by default; the second with protocol 3, as
-// root.
+// Default folders where CUDA programs reach NVIDIA's control daemon; the second is for protocol 3
+// as root.
 constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
 constexpr std::size_t kMaxFolders = 1'000;  // users, and GPUs of one user
 
-// The program as execvp finds it; empty if it is nowhere.
+// The program as execvp finds it; empty if it is not found.
 std::string FindProgram(const std::string& root, const std::string& name,
                         const std::string& search_path) {
   if (name.find('/') != std::string::npos) return base::IsProgram(root + name) ? name : "";
@@ -101,7 +101,7 @@ std::string OwnText(const OwnDaemons& own) {
   return text;
 }
 
-// The nearest folder above that exists.
+// The nearest existing parent folder.
 std::string Existing(const std::string& root, std::string path) {
   while (path.size() > 1 && !base::Exists(root + path))
     path = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
@@ -178,7 +178,7 @@ class MpsCheck {
     return "none above its task's promise and policy.margin";
   }
 
-  // What to do about a trial that failed.
+  // The remedy for a trial that failed.
   std::string TrialRemedy(const base::Error& why) const {
     if (IsShared() && why.code == ErrorCode::kDenied)
       return "set collocation.mps_servers to \"user\": each user then has a server of their own";
@@ -256,7 +256,7 @@ class MpsCheck {
 
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user) {
   if (!MayUseMps(settings)) return std::nullopt;
-  // An ordinary user cannot try what root's carmad can.
+  // An ordinary user cannot test what root's carmad can do.
   const bool shared =
       settings.mps_servers == task::MpsScope::kShared && (::geteuid() == 0 || is_daemon_user);
   return task::TryMps({base::ExecutableDir() + "/carma-shim", settings.mps_control, "", {}}, shared,

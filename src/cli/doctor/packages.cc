@@ -20,7 +20,8 @@ struct Packages {
   std::string_view install;
   std::string_view driver, mps, dcgm, mail, curl;
 };
-// Ubuntu's are before Debian's, which it names in ID_LIKE. DCGM is in NVIDIA's own repository.
+// Ubuntu's entries are before Debian's, because Ubuntu names Debian in ID_LIKE. DCGM is in NVIDIA's
+// own repository.
 constexpr std::array<Packages, 4> kPackages{{
     {"ubuntu", "sudo apt install", "ubuntu-drivers-common && sudo ubuntu-drivers install --gpgpu",
      "nvidia-compute-utils-$(cut -d. -f1 /sys/module/nvidia/version)", "datacenter-gpu-manager",
@@ -64,7 +65,7 @@ std::string_view PackageOf(const Packages& row, Missing what) {
 }  // namespace
 
 std::string InstallCommandFor(std::string_view os_release, Missing what) {
-  // The distribution itself comes before similar ones: RHEL says that it is like Fedora.
+  // The distribution itself comes before similar ones: RHEL names Fedora in ID_LIKE.
   for (const char* key : {"ID", "ID_LIKE"}) {
     const std::vector<std::string> words = WordsOf(os_release, key);
     for (const std::string& word : words) {

@@ -22,7 +22,7 @@ core::Profile ProfileOf(const api::KnowledgeView& known, const ModelWork& model)
   return profile;
 }
 
-// How many times as long as alone the first task takes.
+// The run time of the first task as a multiple of its time alone.
 double SlowdownOf(SharingMethod sharing, const std::vector<Load>& loads) {
   std::vector<double> speeds(loads.size());
   core::Speeds(core::Interference{}, sharing, loads, speeds);

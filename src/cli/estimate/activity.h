@@ -1,4 +1,5 @@
-// What `carma estimate` shows besides memory: how a task computes, and its slowdown beside others.
+// What `carma estimate` shows in addition to memory: how a task computes, and its slowdown beside
+// others.
 #pragma once
 
 #include <optional>

@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(ActivityText, WhatIsKnownAndByWhom) {
+TEST(ActivityText, ShowsTheActivityAndItsSource) {
   const api::KnowledgeView nothing;
   EXPECT_THAT(ActivityText(nothing, {}, {}),
               HasSubstr("SM activity: unknown, assumed to be 60 %\n"));
@@ -28,7 +28,7 @@ TEST(ActivityText, WhatIsKnownAndByWhom) {
   EXPECT_THAT(text, HasSubstr("beside a task like itself: 1.25 times as long under MPS"))
       << "1 + s p";
   EXPECT_THAT(text, HasSubstr("beside 60 % + 30 %: 1.90 times as long under MPS"))
-      << "neighbours of whom nothing else is known press by their activity";
+      << "unknown neighbours slow it down by their activity";
 }
 
 TEST(ActivityText, WithoutAMeasurementBatchAndLayersTellHowItMinds) {

@@ -27,7 +27,8 @@ namespace {
 struct EstimateFlags {
   std::string file;
   TransformerFlags transformer;  // without what is shared, which stands below
-  // Options of task/describe/description.h, for a summary, or to override those of a script.
+  // Options of task/describe/description.h, for use with a summary or to override those of a
+  // script.
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
   std::string estimators;      // comma-separated; empty: all
@@ -152,7 +153,7 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   return chosen;
 }
 
-// The summary of a script that was run; otherwise of the file that was named or found.
+// The summary of a script that was run; otherwise that of the file that was named or found.
 estimate::Summary SummaryOf(const EstimateFlags& flags,
                             const std::optional<Result<std::string>>& ran,
                             const task::TaskSpec& spec) {
@@ -250,7 +251,7 @@ void RunHfConfig(Context& context, const EstimateFlags& flags) {
   RunTransformer(context, asked);
 }
 
-// Replaces a training's configuration or Python script by the command that runs it.
+// Replaces a training's configuration or Python script with the command that runs it.
 Result<Unit> TakeTraining(Context& context, EstimateFlags& flags) {
   if (context.literal || !MayBeTraining(flags.file) || DescribesTask(flags.file)) return Unit{};
   const Result<std::string> text = base::ReadFile(flags.file, estimate::kMaxConfigBytes);

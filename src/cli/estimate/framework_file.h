@@ -10,11 +10,11 @@
 namespace carma::cli {
 
 // The command that trains by a file: "axolotl train FILE", "python3 FILE". Empty: no such file.
-// text: its content. Errors: kInvalid, one line, if the file says how a training runs but not of
-// which model: a configuration of accelerate or DeepSpeed.
+// text: its content. Errors: kInvalid, one line, if the file describes how a training runs but not
+// for which model: a configuration of accelerate or DeepSpeed.
 Result<std::vector<std::string>> CommandOfFile(const std::string& path, std::string_view text);
 
-// Whether the name is one of such files, so that its content is worth reading.
+// Whether such files have this kind of name, so that the content is worth reading.
 bool MayBeTraining(std::string_view path);
 
 }  // namespace carma::cli

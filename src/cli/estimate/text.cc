@@ -125,7 +125,7 @@ std::string CoverageText(const Answer& answer) {
   return answer.coverage > 0 ? fmt::format("{:.4g} %", answer.coverage * 100) : "-";
 }
 
-// The first warning, or why there is no answer; --explain shows the rest.
+// The first warning, or the reason why there is no answer; --explain shows the rest.
 std::string NoteText(const Opinion& opinion) {
   if (!opinion.answer) return base::Printable(opinion.answer.error().message, kShown);
   const std::vector<std::string>& warnings = opinion.answer->warnings;
@@ -134,7 +134,7 @@ std::string NoteText(const Opinion& opinion) {
   return base::Printable(warnings.front(), kShown) + more;
 }
 
-// True for "auto" beside the estimator that it took its answer from.
+// True for "auto" if the estimator that it took its answer from is shown, too.
 bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::string& method) {
   return opinion.estimator != method &&
          std::ranges::any_of(sheet.opinions, [&](const Opinion& each) {
@@ -142,7 +142,7 @@ bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::st
          });
 }
 
-// explain: the warnings of answers follow below the table.
+// explain: the warnings follow below the table.
 std::string OpinionTable(const EstimateSheet& sheet, bool explain, const Screen& screen) {
   Table table({{"ESTIMATOR"},
                {"POINT", true},
@@ -163,7 +163,7 @@ std::string OpinionTable(const EstimateSheet& sheet, bool explain, const Screen&
   return table.Text(screen);
 }
 
-// What the daemon would promise a task like this; empty if it has no answer either.
+// The memory that the daemon would promise to such a task; empty if it has no answer either.
 std::string PromiseLine(const EstimateSheet& sheet) {
   if (!sheet.knowledge) return "";
   for (const Opinion& opinion : sheet.opinions) {

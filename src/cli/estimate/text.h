@@ -22,7 +22,7 @@ struct Opinion {
   Result<estimate::Answer> answer;
 };
 
-// Everything to show. Pointers are borrowed.
+// Everything that is shown. Pointers are borrowed.
 struct EstimateSheet {
   std::string file;
   const model::LayerList* layers = nullptr;  // null: no readable summary
@@ -37,8 +37,8 @@ struct EstimateSheet {
   std::vector<double> beside;  // SM activities of neighbours to show
 };
 
-// A table of all opinions; with explain also the model, the parts of each number, the warnings and
-// the calibration.
+// A table of all opinions; with `explain` also the model, the parts of each number, the warnings
+// and the calibration.
 std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen& screen);
 // One object; docs/use/api.md.
 std::string EstimateJson(const EstimateSheet& sheet);

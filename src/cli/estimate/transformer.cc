@@ -26,7 +26,7 @@ using estimate::TrainingPlan;
 using estimate::TransformerConfig;
 using estimate::TransformerEstimate;
 
-// The parts under their names in JSON and in text.
+// The parts with their names in JSON and in text.
 std::array<std::pair<const char*, double>, 9> NamedParts(const TransformerEstimate& estimate) {
   const MemoryParts& parts = estimate.parts;
   return {{{"weights", parts.weights},
@@ -159,7 +159,7 @@ Result<std::string> ReadConfigFile(const std::string& path) {
   return base::ReadFile(path, estimate::kMaxConfigBytes);
 }
 
-// The file of a model's folder that describes it; any other path itself.
+// The file in a model's folder that describes the model; any other path unchanged.
 std::string FileOf(const std::string& path) {
   std::error_code none;
   if (!std::filesystem::is_directory(path, none)) return path;
@@ -167,8 +167,8 @@ std::string FileOf(const std::string& path) {
   return path + (is_pipeline ? "/model_index.json" : "/config.json");
 }
 
-// In a pipeline of diffusers, the part that is trained; otherwise the file itself. Adds what the
-// files beside it show.
+// In a diffusers pipeline, the part that is trained; otherwise the file itself. Adds words from the
+// files beside it.
 Result<TransformerConfig> ReadModel(const std::string& path, const std::string& text,
                                     std::vector<task::TrainingWord>& words) {
   std::string config_path = path;

@@ -1,4 +1,4 @@
-// mcp: a server of the Model Context Protocol over this process's standard streams.
+// mcp: serves the Model Context Protocol over this process's standard streams.
 #include <chrono>
 #include <filesystem>
 #include <iostream>

@@ -87,7 +87,7 @@ Json OfEstimate() {
                 {"words"});
 }
 
-// A text argument that cannot be taken for an option.
+// Reads a text argument, which must not look like an option.
 Result<std::string> TextOf(const Json& arguments, const char* name) {
   const auto found = arguments.find(name);
   if (found == arguments.end()) return std::string();

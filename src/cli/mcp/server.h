@@ -21,7 +21,8 @@ class McpServer {
   using Run = std::function<McpRan(const std::vector<std::string>& words)>;
   McpServer(Run run, bool changes, std::string version);
 
-  // The answer to one message, a line of JSON-RPC 2.0; empty: a notification, which has none.
+  // The answer to one message, a line of JSON-RPC 2.0; empty for a notification, which has no
+  // answer.
   std::optional<std::string> Answer(std::string_view line) const;
 
  private:

@@ -117,7 +117,7 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
 
 std::optional<base::Time> ParseJobEnd(std::string_view text) {
   const std::string_view word = base::Trim(text);
-  // Other words for a time, like "now", have another meaning for us.
+  // CARMA gives other words for a time, like "now", another meaning.
   if (word.empty() || word[0] < '0' || word[0] > '9') return std::nullopt;
   const Result<base::Time> time = task::ParseBegin(word, base::Time{});
   return time ? std::optional(*time) : std::nullopt;

@@ -15,17 +15,17 @@ namespace carma::cli {
 
 struct Allocation {
   std::string job;  // Slurm's number; empty: not in a job
-  // Names for daemon.gpus; absent: not given; outside a job this means the whole machine.
+  // Names for daemon.gpus; absent if not given, which outside a job means the whole machine.
   std::optional<std::vector<std::string>> gpus;
   std::optional<int> cpus;
   std::optional<std::int64_t> memory_mib;
   std::optional<base::Time> ends;  // by this machine's clock
 };
 
-// The GPUs are those that this process may use (CUDA_VISIBLE_DEVICES, which counts within a device
-// control group), else those that Slurm names for the step or the job. Errors: kInvalid, with what
+// The GPUs are those that this process may use (CUDA_VISIBLE_DEVICES, whose indices count within a
+// device cgroup), else those that Slurm names for the step or the job. Errors: kInvalid, with what
 // to do instead: not on a node of the job, several nodes, no GPU. named_gpus: GPUs are named
-// elsewhere, so none are needed in the environment.
+// elsewhere, so the environment need not name any.
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 
 // ---- when a job of Slurm ends, if its environment does not show it (before Slurm 23.02) ----
@@ -33,7 +33,7 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
 // Parses what `squeue -h -o %e` prints: local time; empty for "NONE", "N/A".
 std::optional<base::Time> ParseJobEnd(std::string_view text);
 
-// Asks squeue, for some seconds at most; empty: no squeue, or unknown.
+// Asks squeue, for some seconds at most; empty if there is no squeue or it does not know.
 std::optional<base::Time> AskJobEnd(const std::string& job);
 
 }  // namespace carma::cli

@@ -37,7 +37,7 @@ TEST(Allocation, ItsGpusAreThoseThatTheProcessMayUse) {
   EXPECT_THAT(Gpus(Job({{"CUDA_VISIBLE_DEVICES", "GPU-3f,MIG-77"}})),
               ElementsAre("GPU-3f", "MIG-77"));
   EXPECT_THAT(Gpus(Job({{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_JOB_GPUS", "3"}})), ElementsAre("0"))
-      << "the group of devices counts its own";
+      << "indices within the device cgroup";
   EXPECT_THAT(Gpus(Job({{"SLURM_JOB_GPUS", "0-2,5"}})), ElementsAre("0", "1", "2", "5"));
   EXPECT_THAT(Gpus(Job({{"SLURM_JOB_GPUS", "0,1"}, {"SLURM_STEP_GPUS", "1"}})), ElementsAre("1"));
   EXPECT_THAT(Gpus({}), ElementsAre("all")) << "outside a job";

@@ -12,14 +12,14 @@ namespace carma::cli {
 
 class PilotBooks {
  public:
-  // Makes the folder if it is missing. whose: one line about this pilot, for the message to others
-  // that come meanwhile. Waits some seconds for a previous pilot that is ending. Errors: kConflict,
-  // with that line of the current user; the system's.
+  // Makes the folder if it is missing. whose: one line about this pilot, for the error message of
+  // other pilots. Waits some seconds for a previous pilot that is ending. Errors: kConflict, with
+  // that line of the current user; the system's.
   static Result<PilotBooks> Take(const std::string& folder, const std::string& whose);
 
   const std::string& folder() const { return folder_; }
-  // A process with a copy of this descriptor holds the lock, so the folder stays locked while our
-  // daemon is still ending.
+  // A process with a copy of this descriptor holds the lock, so the folder stays locked while the
+  // pilot's daemon is still ending.
   int lock_fd() const { return lock_.get(); }
   // Whether the first command (carma pilot --once) has run to its end.
   bool Begun() const;

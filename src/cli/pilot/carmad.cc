@@ -18,7 +18,7 @@ namespace carma::cli {
 namespace {
 
 constexpr std::size_t kLongestSocket = 107;
-// Allocations end again and again, which is not the fault of their tasks.
+// Allocations end regularly, which is not the fault of their tasks.
 constexpr std::int64_t kLostWithAllocations = 1000;
 
 bool MayHold(const std::string& base, const PilotPlace& place) {
@@ -28,8 +28,8 @@ bool MayHold(const std::string& base, const PilotPlace& place) {
   return fits && ::access(base.c_str(), W_OK | X_OK) == 0;
 }
 
-// Sets only variables that are not yet in the environment, and those of `usual` only if they are
-// set nowhere.
+// Sets only variables that are not in the environment yet; those of `usual` also must not be
+// configured.
 class Variables {
  public:
   explicit Variables(const config::Loaded& configured) : configured_(configured) {}

@@ -17,8 +17,8 @@ struct PilotPlace {
   std::string socket;
   std::string mps_dir;
 };
-// Chooses the first base folder with short enough paths (a socket's may have 107 bytes) and makes
-// the folder. Errors: config::CheckPrivate's, and kUnavailable if no base will do.
+// Chooses the first base folder with short enough paths (a socket's may have 107 bytes) and creates
+// the folder. Errors: those of config::CheckPrivate, and kUnavailable if no base is suitable.
 Result<PilotPlace> MakePlace(const config::Environment& environment, const std::string& job,
                              const std::string& name);
 
@@ -36,7 +36,7 @@ class Carmad {
   Result<Unit> Start(const PilotPlace& place, const PilotBooks& books,
                      const std::map<std::string, std::string>& variables);
   bool alive() const { return pid_ > 0; }
-  // A child has been reaped; if it was the daemon, notes its end.
+  // To be called when a child has been reaped; if it was the daemon, its end is noted.
   void Reaped(pid_t pid, int status);
   // How it ended: "exit code 2", "signal 9".
   const std::string& end() const { return end_; }

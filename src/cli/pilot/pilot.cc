@@ -39,7 +39,7 @@ using base::Time;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The reason by which the next pilot recognises drains and reservations of this one.
+// The reason text by which the next pilot recognises this pilot's drains and reservations.
 constexpr char kEndOfAllocation[] = "the allocation ends";
 
 constexpr milliseconds kLook{250};
@@ -47,7 +47,7 @@ constexpr seconds kLongestStart{120};
 constexpr seconds kDriverPatience{15};  // once carmad is there
 constexpr seconds kLongestStop{30};
 constexpr milliseconds kWaitForChild{20};
-// A cluster that ends a job gives it about 30 s (KillWait).
+// A cluster that ends a job gives it about 30 s to stop (KillWait).
 constexpr Duration kLeaveSoon{15'000};
 constexpr Duration kTold{1'000};
 // Time reserved at the end of the allocation, after the last task has been killed.
@@ -55,7 +55,7 @@ constexpr Duration kSpare{5'000};
 // Short allocations get less notice than configured, or nothing would ever start there.
 constexpr int kNoticeShare = 4;
 constexpr int kMostRestarts = 5;
-// A pilot that ends without work ends after this many checks in a row in which nothing could start.
+// A pilot without work ends after this many consecutive checks in which nothing could start.
 constexpr int kStuckLooks = 4;
 constexpr Duration kReserved = std::chrono::hours(24);
 
@@ -63,7 +63,7 @@ class Pilot {
  public:
   Pilot(Context& context, const PilotFlags& flags) : context_(context), flags_(flags) {}
 
-  // Errors: the reason why it cannot serve.
+  // Errors: the reason why the pilot cannot serve.
   Result<Unit> Open() {
     const config::Environment environment = base::OwnEnvironment();
     allocation_ = CARMA_TRY(ReadAllocation(environment, !flags_.gpus.empty()));
@@ -80,7 +80,8 @@ class Pilot {
     books_ = CARMA_TRY(PilotBooks::Take(BooksFolder(environment), Whose()));
     variables_ = DaemonVariables(allocation_, place_, configured, notice_, OwnCpus());
     context_.socket_path = place_.socket;
-    // Processes whose parents end become our children, so that the cluster does not lose them.
+    // Processes whose parents end become children of the pilot, so that the cluster does not lose
+    // them.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     return StartDaemon();
   }
@@ -215,7 +216,7 @@ class Pilot {
     return Unit{};
   }
 
-  // Reserves the GPUs for no user, so that only tasks that end before that moment still start.
+  // Reserves the GPUs for nobody, so that only tasks that end before that moment still start.
   Result<Unit> Reserve(Time from) {
     core::Reservation booking;
     booking.from = from;
@@ -225,8 +226,7 @@ class Pilot {
     return Unit{};
   }
 
-  // The clock of a simulated server differs from ours, and a job without a limit may end beyond its
-  // calendar.
+  // A simulated server has its own clock, and a job without a limit may end beyond its calendar.
   Time OnItsClock(Time when, const api::StatusView& status) const {
     const double ahead = static_cast<double>((when - SystemTime()).count()) * time_scale_;
     const double then = static_cast<double>(status.now_ms) + ahead;
@@ -281,7 +281,7 @@ class Pilot {
     GiveTerminal(command_);
   }
 
-  // The kernel stops a program that reads its terminal from the background.
+  // The kernel stops a program that reads from its terminal in the background.
   static void GiveTerminal(pid_t group) {
     if (::isatty(STDIN_FILENO) == 0) return;
     sigset_t stops, before;
@@ -308,7 +308,7 @@ class Pilot {
     }
   }
 
-  // A second request means: now. But one end of a job sends several signals at the same moment.
+  // A second request means "now". But the end of a job sends several signals at the same moment.
   void TakeTold() {
     if (!told_to_end_) told_to_end_ = SystemTime();
     Leave(SystemTime() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : SystemTime());
@@ -373,21 +373,21 @@ class Pilot {
     if (RunningTasks(status->value) > 0)
       Say("the end is near: tasks are asked to checkpoint and leave by {}", base::FormatTime(by));
     for (const std::string& gpu : gpus_) {
-      // A time that has passed would be refused.
+      // A time in the past would be refused.
       const Time then = std::max(OnItsClock(by, status->value), base::FromMs(status->value.now_ms));
       const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation, then);
       if (!drained) Say("{}", drained.error().message);
     }
   }
 
-  // The daemon's tasks go on meanwhile. A cluster that ends a job also ends the daemon.
+  // The daemon's tasks continue in the meantime. A cluster that ends a job also ends the daemon.
   void TakeDaemonEnd() {
     if (leave_by_ || restarts_++ == kMostRestarts) {
       if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad ended repeatedly"});
       over_ = true;
       return;
     }
-    // A signal for all processes of the job may reach us a moment later.
+    // A signal to all processes of the job may reach this one a moment later.
     TakeSignal(signals_.Wait(kLook));
     if (leave_by_) return;
     Say("carmad ended with {}; it is restarted", carmad_.end());
@@ -410,7 +410,7 @@ class Pilot {
       context_.exit_code = command_code_ != 0 ? command_code_ : tasks_code;
   }
 
-  // If the daemon was killed before us, the same signal may still be ending tasks.
+  // If the daemon was killed first, the same signal may still be ending tasks.
   void AwaitTasks() {
     const auto limit = std::chrono::steady_clock::now() + grace_;
     while (::waitpid(-1, nullptr, WNOHANG) >= 0 && std::chrono::steady_clock::now() < limit)

@@ -13,7 +13,7 @@
 
 namespace carma::cli {
 
-// Exit codes of `carma pilot` besides 1 and 2; the command's own takes precedence.
+// Further exit codes of `carma pilot` after 1 and 2; the command's own code takes precedence.
 inline constexpr int kExitTasksFailed = 3;  // tasks have failed, none waits
 inline constexpr int kExitTasksWait = 75;   // tasks wait for the next pilot (EX_TEMPFAIL)
 

@@ -18,7 +18,7 @@ namespace carma::cli {
 base::Time SystemTime();
 int OwnCpus();
 
-// While it exists, our signals stay pending until they are taken.
+// While it exists, this process's signals stay pending until they are taken.
 class WaitingSignals {
  public:
   WaitingSignals();
@@ -34,7 +34,7 @@ class WaitingSignals {
   base::UniqueFd fd_;
 };
 
-// The number of tasks in these states.
+// Number of tasks in these states.
 std::int64_t CountOf(const api::StatusView& status, std::initializer_list<std::string_view> states);
 std::int64_t RunningTasks(const api::StatusView& status);
 std::int64_t UnfinishedTasks(const api::StatusView& status);

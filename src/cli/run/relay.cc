@@ -68,8 +68,8 @@ class Carrier {
     }
   }
 
-  // A message that the socket does not take now is sent first next time. Signals meanwhile are few,
-  // and lost only if thousands of keys are waiting before them.
+  // A message that the socket does not accept now is sent first next time. Signals in the meantime
+  // are lost only if thousands of keys are waiting before them.
   void Send(AttachMessage message) {
     if (unsent_ || !socket_) return;
     const Result<bool> sent = socket_.Send(message);
@@ -88,7 +88,7 @@ class Carrier {
     std::array<char, kPortion> keys;
     const ssize_t n = ::read(streams_.in, keys.data(), keys.size());
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    // The terminal is gone, and its user with it.
+    // The terminal is gone, and so is its user.
     if (n <= 0) return Leave();
     Send({.kind = Kind::kInput, .data = std::string(keys.data(), static_cast<std::size_t>(n))});
   }

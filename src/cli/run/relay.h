@@ -26,8 +26,8 @@ class RawTerminal {
 
 task::TerminalSize SizeOf(int terminal_fd);
 
-// While it exists, signals that would end us, and that for a changed terminal size, only make a
-// descriptor readable.
+// While it exists, signals that would end this process, and the one for a changed terminal size,
+// only make a descriptor readable.
 class CaughtSignals {
  public:
   CaughtSignals();

@@ -25,13 +25,13 @@ namespace {
 using task::AttachMessage;
 using SteadyClock = std::chrono::steady_clock;
 
-// Pauses between two checks of the task: short once it has ended here, long while it waits.
+// Pauses between two checks of the task: short after its process has ended, long while it waits.
 constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLastLook{1000};
 // How long to wait for the daemon's verdict on a task that has ended.
 constexpr std::chrono::seconds kVerdictPatience{10};
 
-// Input that is not a device can be read only once: a second start of the task would not get it.
+// Input that is not a device can be read only once; a second start of the task would find none.
 bool ComesOnce(int fd) {
   struct stat st {};
   return ::fstat(fd, &st) == 0 && !S_ISCHR(st.st_mode);
@@ -90,7 +90,7 @@ class Runner {
     if (end.ours) Finish(exit_code_);
   }
 
-  // While the task waits in the queue, only we can act on the signal.
+  // While the task waits in the queue, only this process can act on the signal.
   void TakeSignal() {
     const int number = signals_.Take();
     if (number == 0 || number == SIGWINCH) return;
@@ -119,7 +119,7 @@ class Runner {
   }
 
   void TakeVerdict(const api::TaskView& view) {
-    // An exit code needs no explanation, but why a task could not start, or was ended, does.
+    // An exit code needs no explanation, but a task that could not start or was ended does.
     const bool told = view.reason == "NonZeroExit" || view.reason == "Signal";
     const std::string why = told ? "" : base::Printable(LocalTimes(view.reason_text), 1000);
     if (view.state != "succeeded")

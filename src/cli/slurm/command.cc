@@ -1,6 +1,7 @@
 // slurm: the parts of CARMA for a Slurm node: configuration, checks, prolog and epilog.
 #include <fmt/format.h>
 #include <glob.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/slurm/site.h"
+#include "config/settings.h"
 
 extern char** environ;
 
@@ -37,8 +39,7 @@ std::string NodeName() {
   return name.empty() ? base::ShortHostName() : name;
 }
 
-// `asked` if it is given, else the node that this host is in Slurm. Errors: kInvalid: it has
-// several.
+// `asked` if it is given, else this host's node in Slurm. Errors: kInvalid if there are several.
 Result<std::string> NodeHere(const std::string& asked) {
   if (!asked.empty()) return asked;
   if (!base::GetEnv("SLURMD_NODENAME").empty()) return NodeName();
@@ -54,7 +55,7 @@ Result<std::vector<api::GpuView>> GpusOf(Context& context) {
   return std::move(gpus->value);
 }
 
-// Next to the folder of the programs, or where packages install it.
+// A folder next to that of the programs, or the one where packages install it.
 std::string PluginFolder() {
   const std::string bin = base::ExecutableDir();
   const std::string beside = bin.substr(0, bin.rfind('/')) + "/lib/carma/slurm";
@@ -76,19 +77,25 @@ void RunConfig(Context& context, const std::string& asked) {
 
 // ---- check ----
 
+// The texts of the files that match.
+std::string TextsOf(const std::string& pattern) {
+  std::string all;
+  glob_t found{};
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+    for (std::size_t i = 0; i < found.gl_pathc; ++i)
+      all += "\n" + base::ReadFile(found.gl_pathv[i], kMaxText).value_or("");
+  }
+  ::globfree(&found);
+  return all;
+}
+
 // The file, with the files that its lines "include PATTERN" name.
 std::string PlugstackText(const std::string& path) {
   std::string all = base::ReadFile(path, kMaxText).value_or("");
   const std::string text = all;
   for (const std::string_view line : base::Split(text, '\n')) {
     const std::vector<std::string_view> words = base::SplitWords(line);
-    if (words.size() != 2 || words[0] != "include") continue;
-    glob_t found{};
-    if (::glob(std::string(words[1]).c_str(), 0, nullptr, &found) == 0) {
-      for (std::size_t i = 0; i < found.gl_pathc; ++i)
-        all += "\n" + base::ReadFile(found.gl_pathv[i], kMaxText).value_or("");
-    }
-    ::globfree(&found);
+    if (words.size() == 2 && words[0] == "include") all += TextsOf(std::string(words[1]));
   }
   return all;
 }
@@ -107,9 +114,17 @@ SlurmFacts AskSlurm(Context& context, const std::string& node) {
   facts.partitions =
       ReadPartitions(base::OutputOf({"scontrol", "-o", "show", "partition"}, kMaxText));
   facts.release = ReleaseOf(base::OutputOf({"scontrol", "--version"}, kMaxText));
-  const auto plugstack = facts.config.find("PlugStackConfig");
-  facts.plugin = FindPlugin(PlugstackText(
-      plugstack == facts.config.end() ? "/etc/slurm/plugstack.conf" : plugstack->second));
+  const auto value = [&](const char* name, const char* usual) {
+    const auto found = facts.config.find(name);
+    return found == facts.config.end() ? std::string(usual) : found->second;
+  };
+  const std::string conf = value("SLURM_CONF", "/etc/slurm/slurm.conf");
+  facts.prolog = TextsOf(value("Prolog", ""));
+  facts.epilog = TextsOf(value("Epilog", ""));
+  facts.submission = TextsOf(conf.substr(0, conf.rfind('/')) + "/job_submit.lua");
+  const auto loaded = config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0));
+  facts.requeues = !loaded || loaded->settings.slurm_enabled;
+  facts.plugin = FindPlugin(PlugstackText(value("PlugStackConfig", "/etc/slurm/plugstack.conf")));
   if (!facts.plugin) return facts;
   PluginLine& line = *facts.plugin;
   if (!line.path.starts_with('/') && facts.config.contains("PluginDir"))
@@ -147,7 +162,7 @@ bool JobUsesCarma() {
   return false;
 }
 
-// A carmad that accepts the call but does not answer hangs: asking again may not help.
+// A carmad that accepts the call but does not answer hangs, so repeating the request may not help.
 enum class IfItHangs { kAskAgain, kGiveUp };
 
 Result<std::string> AskPatiently(Context& context, const std::string& target, IfItHangs hangs) {
@@ -180,7 +195,7 @@ void RunEpilog(Context& context) {
   const Result<std::string> answer = JobUsesCarma()
                                          ? AskPatiently(context, target, IfItHangs::kGiveUp)
                                          : context.client().Get(target, kGuardS);
-  // The next job's prolog reports a node without carmad.
+  // The next job's prolog reports the missing carmad.
   if (!answer) return;
   const Result<Json> json = base::ParseJson(*answer);
   if (!json || !json->contains("leases")) return;

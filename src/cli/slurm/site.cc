@@ -86,12 +86,24 @@ Finding CheckDevices(const SlurmFacts& facts) {
           "take gpu out of the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
 }
 
+// Of a file that cannot be read nothing is known.
+bool MayCallCarma(const std::string& text) {
+  return base::Trim(text).empty() || text.find("carma") != std::string::npos;
+}
+
+bool IsSet(const std::string& value) {
+  return !value.empty() && value != "(null)";
+}
+
 Finding CheckProlog(const SlurmFacts& facts) {
   const std::string prolog = ValueOf(facts.config, "Prolog");
-  if (prolog.empty() || prolog == "(null)")
+  if (!IsSet(prolog))
     return {"prolog", Level::kWarn,
             "none: while carmad is down, this node takes job after job, and all fail",
             "set Prolog as carma slurm config prints it"};
+  if (!MayCallCarma(facts.prolog))
+    return {"prolog", Level::kWarn, prolog + " does not mention carma",
+            "run carma slurm guard in it"};
   const std::string parameters = ValueOf(facts.config, "SchedulerParameters");
   if (!HasWord(parameters, "nohold_on_prolog_fail"))
     return {"prolog", Level::kWarn, "jobs that find carmad down stay held",
@@ -99,16 +111,31 @@ Finding CheckProlog(const SlurmFacts& facts) {
   return {"prolog", Level::kOk, prolog, ""};
 }
 
+Finding CheckEpilog(const SlurmFacts& facts) {
+  const std::string epilog = ValueOf(facts.config, "Epilog");
+  if (!IsSet(epilog))
+    return {"epilog", Level::kWarn, "none: processes that outlive their job keep its GPUs",
+            "set Epilog as carma slurm config prints it"};
+  if (!MayCallCarma(facts.epilog))
+    return {"epilog", Level::kWarn, epilog + " does not mention carma",
+            "run carma slurm epilog in it"};
+  return {"epilog", Level::kOk, epilog, ""};
+}
+
 Finding CheckSubmission(const SlurmFacts& facts) {
   const std::string plugins = ValueOf(facts.config, "JobSubmitPlugins");
+  if (HasWord(plugins, "lua") && !MayCallCarma(facts.submission))
+    return {"submission", Level::kWarn,
+            "job_submit.lua does not mention carma: --carma-mem counts nothing",
+            "add the lines that carma slurm config prints"};
   if (HasWord(plugins, "lua")) return {"submission", Level::kOk, "JobSubmitPlugins=" + plugins, ""};
   return {"submission", Level::kWarn, "--carma-mem counts nothing without job_submit.lua",
           "JobSubmitPlugins=lua with the file that carma slurm config names, or --gres=carma:N "
           "for each job"};
 }
 
-// By default Slurm fills one node after another, and a job that waits on a full node leaves it late
-// (slurm.enabled) or never.
+// By default, Slurm fills one node after another, and a job that waits on a full node leaves it
+// late (slurm.enabled) or never.
 Finding CheckSpreading(const SlurmFacts& facts) {
   const char* topic = "spreading";
   if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))
@@ -128,6 +155,10 @@ Finding CheckSpreading(const SlurmFacts& facts) {
 }
 
 Finding CheckRetries(const SlurmFacts& facts) {
+  if (!facts.requeues)
+    return {"retries", Level::kWarn,
+            "slurm.enabled is false: jobs that run out of GPU memory are not requeued",
+            "slurm.enabled = true in carma.toml"};
   constexpr std::string_view kName = "cred_expire=";
   constexpr std::int64_t kUsualS = 120, kLongS = 60;
   const std::string info = ValueOf(facts.config, "AuthInfo");
@@ -195,8 +226,8 @@ std::vector<Finding> CheckSlurm(const SlurmFacts& facts) {
                         "run it where scontrol show config works"});
     return findings;
   }
-  for (const auto& check :
-       {CheckCount, CheckSpreading, CheckDevices, CheckProlog, CheckSubmission, CheckRetries})
+  for (const auto& check : {CheckCount, CheckSpreading, CheckDevices, CheckProlog, CheckEpilog,
+                            CheckSubmission, CheckRetries})
     findings.push_back(check(facts));
   return findings;
 }

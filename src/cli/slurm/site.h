@@ -17,7 +17,7 @@ namespace carma::cli {
 
 // GiB of GPU memory for tasks, rounded down per GPU.
 std::int64_t UsableGib(const std::vector<api::GpuView>& gpus);
-// The same for the smallest and the largest GPU of the node; 0: it has none.
+// The same for the smallest and the largest GPU of the node; 0 if the node has none.
 std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus);
 std::int64_t LargestGib(const std::vector<api::GpuView>& gpus);
 
@@ -45,6 +45,9 @@ struct SlurmFacts {
   std::map<std::string, std::string> config, node_config;
   // Output of `scontrol -o show partition` for each partition of the node, by name.
   std::map<std::string, std::map<std::string, std::string>> partitions;
+  // Texts of Prolog, Epilog and job_submit.lua; empty: not readable here.
+  std::string prolog, epilog, submission;
+  bool requeues = true;  // slurm.enabled
   std::optional<PluginLine> plugin;
   std::string release;         // of Slurm: "22.05.8"
   std::string plugin_release;  // built for this release; empty: no such file
@@ -58,7 +61,7 @@ std::map<std::string, std::string> ReadWords(std::string_view text);
 std::map<std::string, std::map<std::string, std::string>> ReadPartitions(std::string_view text);
 std::optional<PluginLine> FindPlugin(std::string_view plugstack);
 // The node of `scontrol show aliases`, which lists those of this host; `host` if it lists none.
-// Errors: kInvalid: several.
+// Errors: kInvalid if there are several.
 Result<std::string> OnlyNode(std::string_view aliases, const std::string& host);
 // carma:158 of "gpu:a100:4,carma:158"; empty: none.
 std::optional<std::int64_t> CarmaCount(std::string_view gres);

@@ -21,6 +21,7 @@ std::vector<api::GpuView> Gpus(int count) {
 SlurmFacts Good() {
   SlurmFacts facts{.node = "n1", .socket = "/run/carma/carmad.sock", .gpus = Gpus(4)};
   facts.config = {{"Prolog", "/usr/lib/carma/slurm/prolog"},
+                  {"Epilog", "/usr/lib/carma/slurm/epilog"},
                   {"SchedulerParameters", "bf_interval=2,nohold_on_prolog_fail"},
                   {"JobSubmitPlugins", "lua"},
                   {"AuthInfo", "socket=/run/munge,cred_expire=30"}};
@@ -53,11 +54,11 @@ TEST(SlurmSite, LinesNameTheCountOfTheNode) {
 
 TEST(SlurmSite, NothingIsBadWhereAllIsRight) {
   const std::vector<Finding> findings = CheckSlurm(Good());
-  EXPECT_EQ(findings.size(), 8U);
+  EXPECT_EQ(findings.size(), 9U);
   for (const Finding& each : findings) EXPECT_EQ(each.level, Level::kOk) << each.topic << each.text;
 }
 
-TEST(SlurmSite, WhatIsNotRightIsSaidWithItsRemedy) {
+TEST(SlurmSite, ReportsProblemsWithTheirRemedies) {
   struct Case {
     const char* topic;
     Level level;
@@ -90,6 +91,15 @@ TEST(SlurmSite, WhatIsNotRightIsSaidWithItsRemedy) {
        [](SlurmFacts& facts) { facts.config["Prolog"] = "(null)"; }},
       {"prolog", Level::kWarn, "held",
        [](SlurmFacts& facts) { facts.config["SchedulerParameters"] = "x"; }},
+      {"prolog", Level::kWarn, "slurm/prolog does not mention carma",
+       [](SlurmFacts& facts) { facts.prolog = "#!/bin/sh\nexit 0\n"; }},
+      {"epilog", Level::kWarn, "none", [](SlurmFacts& facts) { facts.config.erase("Epilog"); }},
+      {"epilog", Level::kWarn, "slurm/epilog does not mention carma",
+       [](SlurmFacts& facts) { facts.epilog = "#!/bin/sh\nexit 0\n"; }},
+      {"submission", Level::kWarn, "job_submit.lua does not mention carma",
+       [](SlurmFacts& facts) { facts.submission = "function slurm_job_submit() end"; }},
+      {"retries", Level::kWarn, "slurm.enabled is false",
+       [](SlurmFacts& facts) { facts.requeues = false; }},
       {"submission", Level::kWarn, "counts nothing",
        [](SlurmFacts& facts) { facts.config["JobSubmitPlugins"] = "(null)"; }},
       {"retries", Level::kWarn, "120 s", [](SlurmFacts& facts) { facts.config["AuthInfo"] = ""; }},
@@ -114,7 +124,7 @@ TEST(SlurmSite, TheNodeIsSlurmsOnThisHost) {
   EXPECT_THAT(several.error().message, HasSubstr("--node (n0, n1, n2)"));
 }
 
-TEST(SlurmSite, WhatSlurmPrintsIsRead) {
+TEST(SlurmSite, ReadsSlurmsOutput) {
   const auto lines = ReadLines("AuthInfo   = cred_expire=6,x\nno line\nProlog  = /p\n");
   EXPECT_EQ(lines.at("AuthInfo"), "cred_expire=6,x");
   EXPECT_EQ(lines.at("Prolog"), "/p");

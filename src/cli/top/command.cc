@@ -1,4 +1,4 @@
-// top: the server on one screen, until it is left.
+// top: shows the server on one screen until the user quits.
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::size_t kMostTasks = 500;
 constexpr std::int64_t kOutputLines = 500;
 
-// The last lines of a task's output, read with the caller's own rights; empty if they do not
+// The last lines of a task's output, read with the caller's own rights; empty if these do not
 // suffice.
 std::string EndOfOutput(const api::TaskView& task, std::int64_t lines) {
   constexpr std::int64_t kMostOfLine = 4096;  // a bar that is drawn again and again is one line

@@ -9,7 +9,7 @@
 
 namespace carma::cli {
 
-// While it exists, it owns the whole terminal; one at a time.
+// While it exists, it owns the whole terminal; only one may exist at a time.
 class CursesScreen {
  public:
   CursesScreen();

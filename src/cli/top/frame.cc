@@ -74,7 +74,7 @@ std::string GpuText(const TaskView& task) {
   return text;
 }
 
-// What a user most likely wants to know next about the task.
+// The fact about the task that a user most likely needs next.
 std::string NoteText(const TaskView& task, const TopData& data) {
   if (HoldsGpus(task)) {
     std::string note;
@@ -210,7 +210,7 @@ TopLine Fitted(const TopLine& line, int columns) {
   return fitted;
 }
 
-// The text without the sequences for colours and moves: ESC [ … letter.
+// The text without escape sequences for colours and cursor moves: ESC [ … letter.
 std::string WithoutEscapes(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -252,7 +252,7 @@ constexpr std::string_view kHelp =
     "SM activity over the last 15 minutes. MEM of a task: used and promised, ~predicted while it\n"
     "waits, the peak at the end.";
 
-// As many GPUs as leave room for tasks; the head line has the totals of all.
+// The number of GPUs shown leaves room for tasks; the first line has the totals of all GPUs.
 std::size_t GpuRows(const TopData& data, const TopState& state, const TopSize& size) {
   if (!state.gpus) return 0;
   return std::min(data.server.gpus.size(),

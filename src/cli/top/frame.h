@@ -1,4 +1,4 @@
-// The screen of `carma top`: its contents, and the effects of keys. Values only; the terminal is
+// The screen of `carma top`: its contents, and the effects of keys. Only values; the terminal is in
 // cli/top/curses.h.
 #pragma once
 
@@ -78,7 +78,7 @@ struct TopSize {
 // The tasks that pass the filter, in the order shown.
 std::vector<const api::TaskView*> ShownTasks(const TopData& data, const TopState& state);
 bool Waits(const api::TaskView& task);
-// Row of the selected task; 0 if it is not among them.
+// Row of the selected task; 0 if it is not in the list.
 std::size_t SelectedRow(const std::vector<const api::TaskView*>& tasks, const TopState& state);
 // Rows left for tasks or a page's lines.
 std::size_t BodyRows(const TopData& data, const TopState& state, const TopSize& size);

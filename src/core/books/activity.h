@@ -1,4 +1,4 @@
-// Derives from a sample of a GPU which SM activity one of its tasks would have alone. Pure.
+// Derives the SM activity that a task would have alone from a sample of its GPU. Pure.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,10 @@ struct SeenActivity {
   std::size_t resident = 0;  // place among them
   double sm_active = 0;      // alone, 0..1, in hundredths
 };
-// Activity of the only task on the GPU. Under MPS also of the only task whose activity is unknown,
-// because the shares of time in which tasks leave an SM idle multiply. Empty: it cannot be derived
-// (no SM activity, foreign processes, several unknown tasks, or a task came, warmed up or left
-// within the window). changed: when the last task came or left.
+// Activity of the only task on the GPU; under MPS also that of the only task whose activity is
+// unknown, because the shares of time in which tasks leave an SM idle multiply. Empty: it cannot be
+// derived (SM activity is not reported, foreign processes are present, several tasks are unknown,
+// or a task came, warmed up or left within the window). changed: when the last task came or left.
 std::optional<SeenActivity> ActivityOf(const GpuSample& sample, std::span<const Resident> residents,
                                        Time changed, SharingMethod sharing);
 

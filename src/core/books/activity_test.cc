@@ -27,17 +27,17 @@ double UnderMps(const std::vector<double>& activities) {
   return 1 - std::pow(quiet, Interference{}.smact_exponent);
 }
 
-TEST(ActivityOf, OfTheOnlyTask) {
+TEST(ActivityOf, IsThatOfTheOnlyTask) {
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1)}, SharingMethod::kStreams)->sm_active, 0.42);
   EXPECT_DOUBLE_EQ(Seen(Sample(UnderMps({0.42})), {Task(1)})->sm_active, 0.42);
-  // It may change, so it is checked again.
+  // A known activity may change, so it is derived again.
   EXPECT_DOUBLE_EQ(Seen(Sample(UnderMps({0.42})), {Task(1, 0.9)})->sm_active, 0.42);
   Resident exclusive = Task(1);
   exclusive.exclusive = true;  // no client of an MPS server
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {exclusive})->sm_active, 0.42);
 }
 
-TEST(ActivityOf, OfTheOneThatIsUnknownBesideKnownOnes) {
+TEST(ActivityOf, IsDerivedForOneUnknownTaskBesideKnownOnes) {
   const auto seen = Seen(Sample(UnderMps({0.3, 0.5, 0.2})), {Task(1, 0.3), Task(2), Task(3, 0.2)});
   ASSERT_TRUE(seen);
   EXPECT_EQ(seen->resident, 1u);
@@ -45,7 +45,7 @@ TEST(ActivityOf, OfTheOneThatIsUnknownBesideKnownOnes) {
   EXPECT_FALSE(Seen(Sample(0.9), {Task(1, 0.3), Task(2)}, SharingMethod::kStreams));
 }
 
-TEST(ActivityOf, SaysNothingWhereTheSampleDoesNot) {
+TEST(ActivityOf, IsUnknownIfTheSampleDoesNotShowIt) {
   EXPECT_FALSE(Seen(Sample(0.5), {}));
   EXPECT_FALSE(Seen(Sample(0.5), {Task(1), Task(2)}));
   EXPECT_FALSE(Seen(Sample(0.5), {Task(1, 0.5), Task(2, 0.5)}));

@@ -33,8 +33,8 @@ struct Taken {
   friend bool operator==(const Taken&, const Taken&) = default;
 };
 
-// The rate of a task that has been placed. usable_mib: of each GPU of the server. alone: no other
-// task may join it.
+// The rate of a task that has been placed. usable_mib: usable memory of each GPU of the server.
+// alone: no other task may join it.
 double RateOf(const TaskRecord& task, std::span<const std::int64_t> usable_mib, bool alone);
 // The expected rate of a waiting task. promised_mib: per GPU.
 double RateOf(const TaskRecord& task, std::int64_t promised_mib, std::int64_t usable_mib,
@@ -69,7 +69,7 @@ class FairShare {
   double WeightOf(const std::string& who) const;  // a user's name, or "@account"
 
   std::size_t taking() const { return taking_.size(); }  // tasks
-  // Changes whenever shares have changed for another reason than time.
+  // Changes whenever shares change for a reason other than time.
   std::uint64_t changes() const { return changes_; }
 
  private:

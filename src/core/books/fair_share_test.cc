@@ -39,7 +39,7 @@ TEST(FairShare, CountsWhatWasTakenAndForgetsItByHalves) {
   EXPECT_EQ(shares.OfHolder({"", 8}, At(1)).seconds, 0);
 }
 
-TEST(FairShare, WhatTakesForLongComesToALifeOfItsRate) {
+TEST(FairShare, ALongConstantRateConverges) {
   FairShare shares(HalvedEvery(kHour));
   shares.Take(Task(1, 7), 0.5, At(0), At(0));
   EXPECT_NEAR(shares.OfHolder({"", 7}, At(1'000)).seconds, 0.5 * 3'600 / std::log(2.0), 1e-6);

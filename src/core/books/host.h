@@ -14,8 +14,8 @@
 
 namespace carma::core {
 
-// What tasks may have, as reported by the shell. Without a description nothing is counted, and no
-// task waits for cores or memory.
+// Cores and memory available to tasks, as reported by the shell. Until they are reported, nothing
+// is counted and no task waits for cores or memory.
 struct HostInfo {
   int cpus = 0;                 // available for promises; 0: not counted
   std::int64_t memory_mib = 0;  // likewise
@@ -38,7 +38,7 @@ struct HostView {
   std::optional<TaskId> kept_for;
 };
 
-// The same as CheckHost, without the text.
+// Whether CheckHost would let the task start; faster, because it makes no text.
 bool FitsHost(const HostNeed& need, const HostView& host);
 // Whether a task with this need may start. kNever if the machine does not have that much. Reasons:
 // kCpus, kHostMemory.
@@ -50,20 +50,20 @@ std::string TextOf(const HostShare& share);
 // Records which task holds which cores and memory.
 class HostBooks {
  public:
-  // Valid from now on; existing promises stay.
+  // Sets what is available from now on; existing promises stay.
   void Open(HostInfo info);
   const HostInfo& info() const { return info_; }
 
   // What a task with this need is promised if CheckHost lets it start. near: the threads close to
-  // its GPUs, which are given first if it wants dedicated ones.
+  // its GPUs, which come first if it asks for dedicated cores.
   HostShare ShareFor(const HostNeed& need, std::span<const int> near) const;
   // Records the promise. Called once per task. A task without a promise is ignored.
   void Take(TaskId task, const HostShare& share);
-  // Releasing twice is harmless.
+  // Releases what the task was promised. Releasing twice is harmless.
   void Release(TaskId task);
 
   HostView View() const;
-  // The view without what is kept for a task (HostView::kept_for).
+  // The view in which `kept` is set aside for a task (HostView::kept_for).
   HostView ViewWithout(TaskId task, const HostNeed& kept) const;
   // Empty: nothing.
   const HostShare* ShareOf(TaskId task) const;

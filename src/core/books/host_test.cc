@@ -12,7 +12,7 @@ HostInfo Eight() {
   return {.cpus = 8, .memory_mib = 64'000, .cores = {0, 4, 1, 5, 2, 6, 3, 7}};
 }
 
-TEST(CheckHost, TellsNeverFromNotNowWithTheNumbers) {
+TEST(CheckHost, DistinguishesNeverFromNotNowWithTheNumbers) {
   const HostView half{.cpus = 8,
                       .free_cpus = 4,
                       .cores = 8,
@@ -32,7 +32,7 @@ TEST(CheckHost, TellsNeverFromNotNowWithTheNumbers) {
       {"nothing", {}, half, Fit::kFits, ReasonCode::kNone, ""},
       {"just fits", {4, 30'000}, half, Fit::kFits, ReasonCode::kNone, ""},
       {"one core short", {5, 0}, half, Fit::kNotNow, ReasonCode::kCpus, "4 of 8"},
-      {"more than there are", {9, 0}, half, Fit::kNever, ReasonCode::kCpus, "has 8"},
+      {"more than the server has", {9, 0}, half, Fit::kNever, ReasonCode::kCpus, "has 8"},
       {"others' own", {3, 0, true}, half, Fit::kNotNow, ReasonCode::kCpus, "2 are unassigned"},
       {"own ones", {2, 0, true}, half, Fit::kFits, ReasonCode::kNone, ""},
       {"memory short", {1, 31'000}, half, Fit::kNotNow, ReasonCode::kHostMemory, "29.3G of 62.5G"},
@@ -91,7 +91,7 @@ TEST(HostBooks, SayWhatPartOfTheMachineThatIs) {
   EXPECT_EQ(books.PartOf(20, 0), 1);
 }
 
-TEST(HostShare, IsToldInWords) {
+TEST(HostShare, IsWrittenInWords) {
   EXPECT_EQ(TextOf(HostShare{}), "");
   EXPECT_EQ(TextOf(HostShare{.cpus = 1}), "1 CPU");
   EXPECT_EQ(TextOf(HostShare{.cpus = 4, .memory_mib = 8'192, .cores = "0-3"}),

@@ -31,7 +31,8 @@ std::map<TaskId, int> LaunchTrouble::Failed(Time now, const TaskRecord& task,
   return innocent;
 }
 
-// Of several starts decided together the first one may still succeed.
+// Of several starts decided together, one may succeed although another fails, so only a later
+// decision proves that starts work again.
 void LaunchTrouble::Works(Time launched) {
   if (!on() || launched <= last_failure_) return;
   users_.clear();

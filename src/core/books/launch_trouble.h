@@ -11,37 +11,38 @@
 
 namespace carma::core {
 
-// When launches of different tasks fail without a fault of their own, the machine may be unable to
+// When launches of different tasks fail through no fault of their own, the machine may be unable to
 // start anything (no processes, descriptors or memory left). Continuing would only use up the
-// retries of one task after the other. So only one task is tried now and then, until such a start
+// retries of one task after another. So only one task is tried now and then, until such a start
 // succeeds.
 class LaunchTrouble {
  public:
-  // Failures of this many different tasks within kWindow prove it. Other tasks may start in
-  // between: on a full machine each end makes room for some task, though not for the one that
-  // failed.
+  // Failures of this many different tasks within kWindow prove that the machine is at fault. Other
+  // tasks may start in between: on a full machine each end makes room for some task, though not for
+  // the one that failed.
   static constexpr std::size_t kFailures = 3;
   static constexpr Duration kWindow{600'000};
   // Between two trials.
   static constexpr Duration kTrialEvery{10'000};
 
-  // A launch failed, perhaps through the machine. Returns the tasks (including this one) whose
-  // failures are now known to be the machine's, with the number counted so far. Empty: the task
-  // itself may still be at fault. certain: the machine is at fault for sure, so one failure is
+  // Reports a failed launch that may be the machine's fault. Returns the tasks (including this one)
+  // whose failures are now known to be the machine's, with the number counted so far. Empty: the
+  // task itself may still be at fault. certain: the machine is at fault for sure, so one failure is
   // enough.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
                                bool certain = false);
   // Reports that an attempt is running. launched: when its start was decided.
   void Works(Time launched);
-  // A trial start was decided.
+  // Reports that a trial start was decided.
   void Tried(Time now) { next_trial_ = now + kTrialEvery; }
 
   bool on() const { return !why_.empty(); }
   // False while there is trouble and the last trial is too recent.
   bool MayTry(Time now) const { return !on() || now >= next_trial_; }
-  // Empty unless there is trouble.
+  // When the next trial may start; empty unless there is trouble.
   std::optional<Time> NextTrial() const { return on() ? std::optional(next_trial_) : std::nullopt; }
-  // Tasks of other users are better trials, because the cause may be this user's files.
+  // Whether a task of this user failed: the cause may be the user's files, so tasks of other users
+  // are better trials.
   bool FailedFor(std::uint32_t uid) const { return users_.contains(uid); }
   // One sentence; empty unless there is trouble.
   std::string Text() const;

@@ -42,7 +42,8 @@ class Ledger {
   // usable_mib of each GPU: total - reserved.
   void Open(const std::vector<std::int64_t>& usable_mib);
 
-  // Books a claim. The task must not be on that GPU yet; nothing has been seen of it there.
+  // Records a claim. The task must not be on that GPU yet, so no memory of it has been observed
+  // there.
   void Claim(GpuIndex gpu, const Resident& newcomer);
   // Frees all claims of the task and forgets its observed memory, since its processes are gone.
   // Releasing twice is harmless.
@@ -58,15 +59,15 @@ class Ledger {
   std::span<const Resident> ResidentsOf(GpuIndex gpu) const;
   // free = usable - foreign - promised, foreign = used - sum of observed. When the last sample
   // could not attribute all memory: usable - max(used, promised + last known foreign).
-  // plateau_from: PromiseOf's; by default no task is on a plateau.
+  // plateau_from: as in PromiseOf; by default no task is on a plateau.
   Account AccountOf(GpuIndex gpu, Time plateau_from = Time::min()) const;
   // Highest peak of the task on any of its GPUs, if its memory has been stable on all of them since
   // plateau_from.
   std::optional<std::int64_t> PlateauOf(TaskId task, Time plateau_from) const;
-  // The highest peak of the task on its GPUs but the first, relative to that on any of them. Empty:
-  // it has one GPU, or nothing has been seen of it.
+  // The task's highest peak on any GPU but its first, relative to its highest peak on any GPU.
+  // Empty: it has one GPU, or no memory of it has been observed.
   std::optional<double> OthersShareOf(TaskId task) const;
-  // Free memory by the last sample alone, without promises; never below 0.
+  // Free memory according to the last sample alone, without promises; never below 0.
   std::int64_t SeenFreeMib(GpuIndex gpu) const;
   // GPUs of the task, none if it holds no claim.
   std::span<const GpuIndex> GpusOf(TaskId task) const;

@@ -43,7 +43,7 @@ TEST_F(LedgerTest, TheLargerOfClaimAndSightCounts) {
   EXPECT_EQ(ledger_.AccountOf(kGpu).foreign_mib, 0);
 }
 
-TEST_F(LedgerTest, WhatNobodyOfOursUsesIsForeign) {
+TEST_F(LedgerTest, MemoryOfNoTaskIsForeign) {
   Claim(kFirst, 10'000);
   ledger_.Observe(kGpu, Sample(9'000, {{kFirst, 4'000}, {TaskId{99}, 3'000}}));
   EXPECT_EQ(ledger_.AccountOf(kGpu).foreign_mib, 5'000);
@@ -122,7 +122,7 @@ TEST_F(LedgerTest, AStandstillNeverPromisesMoreThanBefore) {
   EXPECT_EQ(ledger_.AccountOf(kGpu, seen).promised_mib, 10'100 + 5'000);
 }
 
-TEST_F(LedgerTest, WhatCannotBeAttributedDoesNotStandStill) {
+TEST_F(LedgerTest, UnattributedMemoryIsNoPlateau) {
   Claim(kFirst, 30'000);
   ledger_.Observe(kGpu, Sample(10'000, {{kFirst, 10'000}}));
   GpuSample unclear = Sample(20'000, {{kFirst, 10'000}}, 5'000);
@@ -143,7 +143,7 @@ TEST_F(LedgerTest, ATaskOfSeveralGpusStandsStillOnAllOfThem) {
   EXPECT_EQ(ledger_.PlateauOf(kSecond, base::FromMs(5'000)), std::nullopt);
 }
 
-TEST_F(LedgerTest, WhatATaskOfSeveralGpusNeedsOnTheOthers) {
+TEST_F(LedgerTest, KnowsTheNeedOnFurtherGpus) {
   const GpuIndex other{1};
   Claim(kFirst, 15'000);
   EXPECT_EQ(ledger_.OthersShareOf(kFirst), std::nullopt) << "it has one GPU";

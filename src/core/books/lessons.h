@@ -27,7 +27,7 @@ struct Lesson {
 // estimator's history. Tasks without a known kind are ignored.
 class Lessons {
  public:
-  // The core now holds the task, or no longer holds it.
+  // Called when the core begins to hold a task (Join) and when it drops the task (Leave).
   void Join(const TaskRecord& task);
   void Leave(const TaskRecord& task);
   // The following calls are only for tasks that have joined.
@@ -38,7 +38,7 @@ class Lessons {
   void Alone(const TaskRecord& task, double alone_s);
   void AtLeast(const TaskRecord& task, std::int64_t demand_mib);
 
-  // Null: nothing has been learned.
+  // The lesson of the task's kind; null: nothing has been learned.
   const Lesson* Of(const TaskRecord& task) const;
   std::size_t tasks() const { return tasks_; }  // that have joined
   // Changes whenever a lesson has changed.

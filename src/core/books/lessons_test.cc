@@ -58,7 +58,7 @@ TEST(LessonsTest, AnotherUsersTasksAreAnotherKind) {
   EXPECT_EQ(lessons.Of(theirs), nullptr);
 }
 
-TEST(LessonsTest, WhatIsKnownGoesWithTheLastTask) {
+TEST(LessonsTest, LessonsAreDroppedWithTheLastTask) {
   Lessons lessons;
   const TaskRecord first = Task(1, 7), second = Task(2, 7);
   lessons.Join(first);
@@ -84,7 +84,7 @@ TEST(LessonsTest, TheLastActivityCounts) {
   EXPECT_EQ(lessons.Of(second)->enough_mib, 0);
 }
 
-TEST(LessonsTest, TasksOfNoKnownKindTeachNobody) {
+TEST(LessonsTest, TasksOfUnknownKindTeachNoOthers) {
   Lessons lessons;
   const TaskRecord first = Task(1, 0), second = Task(2, 0);
   lessons.Join(first);

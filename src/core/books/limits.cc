@@ -252,7 +252,7 @@ std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request, cons
       return LimitHit{&rule, LimitHit::What::kQueued, static_cast<double>(tasks),
                       static_cast<double>(wanted)};
     }
-    // Waiting cannot help here.
+    // Waiting cannot help against these limits.
     if (rule.running == 0) return LimitHit{&rule, LimitHit::What::kRunning, 0, 1};
     if (rule.gpus && request.gpus > *rule.gpus)
       return LimitHit{&rule, LimitHit::What::kGpus, 0, static_cast<double>(request.gpus)};
@@ -304,18 +304,18 @@ std::string TextOf(const LimitHit& hit) {
       return fmt::format("{:.0f} of {} allowed {} running {}.", hit.have, *rule.running,
                          *rule.running == 1 ? "task is" : "tasks are", whose);
     case LimitHit::What::kGpus:
-      return fmt::format("{:.0f} of {} allowed {} in use, and it wants {:.0f} {}.", hit.have,
+      return fmt::format("{:.0f} of {} allowed {} in use, and it needs {:.0f} {}.", hit.have,
                          *rule.gpus, *rule.gpus == 1 ? "GPU is" : "GPUs are", hit.wants, whose);
     case LimitHit::What::kMemory:
-      return fmt::format("{} of {} of GPU memory are promised, and it wants {} {}.",
+      return fmt::format("{} of {} of GPU memory are promised, and it needs {} {}.",
                          base::FormatMib(static_cast<std::int64_t>(hit.have)),
                          base::FormatMib(*rule.memory_mib),
                          base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
     case LimitHit::What::kCpus:
-      return fmt::format("{:.0f} of {} allowed {} in use, and it wants {:.0f} {}.", hit.have,
+      return fmt::format("{:.0f} of {} allowed {} in use, and it needs {:.0f} {}.", hit.have,
                          *rule.cpus, *rule.cpus == 1 ? "CPU is" : "CPUs are", hit.wants, whose);
     case LimitHit::What::kHostMemory:
-      return fmt::format("{} of {} of the server's main memory are promised, and it wants {} {}.",
+      return fmt::format("{} of {} of the server's main memory are promised, and it needs {} {}.",
                          base::FormatMib(static_cast<std::int64_t>(hit.have)),
                          base::FormatMib(*rule.host_memory_mib),
                          base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);

@@ -51,13 +51,14 @@ class Limits {
   // ended while such a rule existed. The caller must Join and Start the tasks again.
   void Follow(std::vector<LimitRule> rules, Time now);
 
-  // Forgets ended attempts, before Follow(); Past() gets all that count for the new rules.
+  // Forgets ended attempts. Called before Follow(); all that count under the new rules are then
+  // passed to Past().
   void ForgetEnded() { ended_.clear(); }
-  // The core now holds the task, or no longer holds it.
+  // Called when the core begins to hold a task (Join) and when it drops the task (Leave).
   void Join(const TaskRecord& task);
   void Leave(const TaskRecord& task);
-  // The task takes the GPUs of its attempt, or releases them. Starting twice, or ending a task that
-  // has not started, changes nothing.
+  // Called when the task takes the GPUs of its attempt (Start) or releases them (End). Starting
+  // twice, or ending a task that has not started, changes nothing.
   void Start(const TaskRecord& task);
   void End(const TaskRecord& task);
   void Past(const Taken& taken, Time now);
@@ -70,7 +71,7 @@ class Limits {
   bool CountMemory() const { return count_memory_; }
   // Why the task may not start now though GPUs may be free.
   std::optional<LimitHit> AgainstStart(const TaskRecord& task, const Wants& wants, Time now) const;
-  // The same for a task of the core, given Bound of its request. For frequent calls.
+  // The same for a task held by the core, given Bound(its request). For frequent calls.
   static std::optional<LimitHit> Against(std::span<const BoundBy> rules, const Wants& would_have,
                                          Time now);
   // Whether a start under one set of rules changes what tasks under the other may have.
@@ -79,18 +80,20 @@ class Limits {
   std::span<const BoundBy> Bound(const TaskRequest& request) const;
   // Whether a rule may keep such a request from starting.
   bool MayKeep(const TaskRequest& request) const;
-  // Why `more` such tasks may not be submitted; 0: only limits that waiting cannot meet. counted:
-  // the request of a task that becomes this one, and counts where it does already.
+  // Why `more` such tasks may not be submitted. If `more` is 0, only limits are checked that
+  // waiting cannot satisfy. counted: the former request of a task that is being edited, which
+  // counts already.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more,
                                           const TaskRequest* counted = nullptr) const;
-  // When gpu_hours are next returned, or used up by running tasks; empty: not by time alone.
+  // When time alone next returns gpu_hours, or lets running tasks use them up; empty: never.
   std::optional<Time> NextChange(Time now) const;
-  // The shortest time limit that any rule sets for it.
+  // The longest time limit that the rules allow for it; empty: any.
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // tasks
-  // Changes whenever a task may start that could not before, or no longer may through time alone.
+  // Changes whenever a task may start that could not before, or when time alone stops one from
+  // starting.
   std::uint64_t changes() const { return changes_; }
 
  private:
@@ -137,7 +140,8 @@ class Limits {
 
   std::vector<LimitRule> rules_;
   std::map<Key, Count> counts_;
-  // A cache, because each pass over the queue asks for all of them. For look-up only.
+  // Caches RulesAbout, because each pass over the queue needs the rules of every task. For look-up
+  // only.
   std::unordered_map<Names, std::vector<BoundBy>, HashOfNames> bound_;
   bool count_memory_ = false;
   std::unordered_map<std::uint64_t, Running> running_;  // by task; for look-up only
@@ -147,7 +151,7 @@ class Limits {
   std::uint64_t changes_ = 0;
 };
 
-// One sentence with the numbers, whom the limit applies to, and its configuration key.
+// One sentence with the numbers, the users that the limit applies to, and its configuration key.
 std::string TextOf(const LimitHit& hit);
 
 }  // namespace carma::core

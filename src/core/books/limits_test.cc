@@ -121,7 +121,7 @@ TEST(Limits, CountCoresAndMemoryOfTheServer) {
   second.request.Edit().host_memory_mib = 7'000;
   EXPECT_NE(Why(limits, second).find("host_memory=16G"), std::string::npos);
   second.request.Edit().cpus = 3;
-  EXPECT_NE(Why(limits, second).find("6 of 8 allowed CPUs are in use, and it wants 3"),
+  EXPECT_NE(Why(limits, second).find("6 of 8 allowed CPUs are in use, and it needs 3"),
             std::string::npos);
   limits.End(first);
   EXPECT_EQ(Why(limits, second), "");

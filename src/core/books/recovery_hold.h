@@ -20,7 +20,7 @@ class RecoveryHold {
 
   // The task that GPUs are kept for; empty: none.
   std::optional<TaskId> task() const { return task_; }
-  // Empty if none are kept.
+  // The kept GPUs; empty if none are kept.
   std::span<const GpuIndex> gpus() const {
     return task_ ? std::span<const GpuIndex>(gpus_) : std::span<const GpuIndex>();
   }

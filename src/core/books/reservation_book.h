@@ -24,7 +24,7 @@ struct ReservationStatus {
 
 class ReservationBook {
  public:
-  // State of a GPU, for choosing some of many.
+  // State of a GPU when a reservation must choose among many.
   struct Standing {
     bool open = true;
     int others = 0;  // tasks outside the reservation
@@ -34,9 +34,10 @@ class ReservationBook {
   // Sets all periods. GPUs already chosen for a period that continues stay chosen.
   void Follow(std::vector<ReservedPeriod> periods);
 
-  // Called before each decision: drops past periods and chooses GPUs for reservations by number. At
-  // first those with the highest indexes. `lead` before the beginning those with the fewest tasks
-  // of others; these stay chosen unless one is closed while another is open.
+  // Called before each decision: drops past periods and chooses GPUs for reservations that state
+  // only a number of GPUs. At first it chooses those with the highest indexes; `lead` before the
+  // beginning, those with the fewest tasks of others. The latter stay chosen unless one is closed
+  // while another is open.
   void Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look);
 
   bool empty() const { return slots_.empty(); }

@@ -53,7 +53,7 @@ TEST_F(ReservedPeriodsTest, DaysKeepTheTimeOfDayWhereSummerTimeBegins) {
   EXPECT_EQ(Begins(PeriodsOf(booking, kWednesdayNine + 3 * kDay, kWednesdayNine + 3 * kDay,
                              base::Calendar::Utc())),
             "03-30T08:00")
-      << "the next one at least";
+      << "at least the next one";
 }
 
 TEST_F(ReservedPeriodsTest, WeeksGoOnUntilTheyEnd) {
@@ -66,7 +66,7 @@ TEST_F(ReservedPeriodsTest, WeeksGoOnUntilTheyEnd) {
   EXPECT_TRUE(PeriodsOf(booking, later, later + kDay, base::Calendar::Utc()).empty());
 }
 
-TEST_F(ReservedPeriodsTest, WhatCannotHoldTogetherIsFound) {
+TEST_F(ReservedPeriodsTest, FindsConflicts) {
   const std::vector<GpuInfo> gpus{{.uuid = "GPU-0", .type = "A100", .total_mib = 40'000},
                                   {.uuid = "GPU-1", .type = "A100", .total_mib = 40'000},
                                   {.uuid = "GPU-2", .type = "T4", .total_mib = 15'000}};
@@ -81,7 +81,7 @@ TEST_F(ReservedPeriodsTest, WhatCannotHoldTogetherIsFound) {
   EXPECT_FALSE(WhyNotAll({both, of(2, 2, 4, {.count = 1})}, Time{}, gpus)) << "the other type";
   EXPECT_FALSE(WhyNotAll({both, of(2, 3, 4, {})}, Time{}, gpus)) << "afterwards";
   EXPECT_TRUE(WhyNotAll({both, of(2, 2, 4, {.on_gpus = {"GPU-1"}})}, Time{}, gpus));
-  EXPECT_TRUE(WhyNotAll({of(1, 1, 2, {.count = 4})}, Time{}, gpus)) << "so many there are not";
+  EXPECT_TRUE(WhyNotAll({of(1, 1, 2, {.count = 4})}, Time{}, gpus)) << "too few exist";
   EXPECT_TRUE(WhyNotAll({of(1, 1, 3, {.on_gpus = {"GPU-0"}}), of(2, 2, 4, {})}, Time{}, gpus));
   const ReservedPeriod too_many = of(1, 1, 2, {.count = 4});
   EXPECT_FALSE(WhyNotAll({too_many, of(2, 3, 4, {})}, Time{}, gpus, ReservationId{2}))

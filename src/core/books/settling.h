@@ -1,4 +1,4 @@
-// Decides whether the samples of a GPU already show the task that was placed last.
+// Decides whether the samples of a GPU already include the task that was placed last.
 #pragma once
 
 #include <optional>
@@ -20,8 +20,9 @@ struct Settled {
   std::optional<Time> by;  // at the latest; empty: all have appeared
   double share = 1;        // of the window, since the last appeared
 };
-// A resident has appeared as above, or once its memory has been stable for 15 s. Residents marked
-// in `known` (by position) need not appear. Means over the window must then be divided by `share`.
+// A resident has appeared as defined for HasSettled, or once its memory has been stable for 15 s.
+// Residents marked in `known` (by position) need not appear. Means over the window must then be
+// divided by `share`.
 Settled LookWhetherSettled(const GpuSample& sample, std::span<const Resident> residents,
                            const std::vector<bool>& known, Time now, Duration timeout);
 

@@ -17,8 +17,8 @@ TEST(Settling, TheWindowMustBeginAfterTheTaskWasSeen) {
     bool settled;
   };
   const Case cases[] = {
-      {"the window begins with the first sight", 500, At(500), true},
-      {"part of the window is without the task", 499, At(500), false},
+      {"the window begins when the task was first seen", 500, At(500), true},
+      {"the window begins before that", 499, At(500), false},
       {"not seen yet", 900, std::nullopt, false},
   };
   for (const Case& c : cases) {
@@ -43,15 +43,15 @@ TEST(Settling, MemoryThatStandsStillShowsTheTaskBeforeTheWindowDoes) {
   Resident resident{.launched = At(20'000), .first_seen = At(30'000)};
   resident.memory.See(1'000, At(50'000));
   const Settled rising = LookWhetherSettled(sample, {&resident, 1}, {false}, At(60'000), {});
-  EXPECT_EQ(rising.by, At(90'000)) << "when the window begins with its first sight";
+  EXPECT_EQ(rising.by, At(90'000)) << "a full window after the task was first seen";
   resident.memory = {};
   resident.memory.See(1'000, At(45'000));
   const Settled still = LookWhetherSettled(sample, {&resident, 1}, {false}, At(60'000), {});
   EXPECT_EQ(still.by, std::nullopt);
-  EXPECT_DOUBLE_EQ(still.share, 0.5) << "half of the window is with it";
+  EXPECT_DOUBLE_EQ(still.share, 0.5) << "half of the window includes the task";
 }
 
-TEST(Settling, WhatIsKnownNeedsNotBeSeen) {
+TEST(Settling, KnownTasksNeedNotAppear) {
   const GpuSample sample{.taken = At(60'000), .window_from = At(0)};
   const Resident unseen{.launched = At(59'000)};
   const auto look = [&](bool known) {

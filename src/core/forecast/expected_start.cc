@@ -30,7 +30,8 @@ std::vector<bool> PoolOf(std::span<const ExpectedGpu> gpus, const ExpectedTask& 
   return enough >= task.gpus ? open : task.may;
 }
 
-// The first moment from `start` on at which no reservation excludes the task from any of them.
+// The first moment from `start` on at which no reservation excludes the task from any GPU of the
+// pool.
 Time PastReservations(std::span<const ExpectedGpu> gpus, const std::vector<bool>& pool,
                       const ExpectedTask& task, Time start) {
   for (int i = 0; i < kMostPeriods && start != kNoTime; ++i) {
@@ -122,7 +123,7 @@ class Line {
     return std::min(task.gpus, Both(task.may, pool));
   }
 
-  // Number of GPUs of its pool that are busy while it waits; 0: unknown.
+  // Minimum number of GPUs of its pool that are busy while the task waits; 0: unknown.
   std::size_t BusyWhileItWaits(std::size_t i, const Work& work) const {
     const ExpectedTask& task = tasks_[i];
     const Pool& pool = pools_[pool_of_[i]];

@@ -1,5 +1,5 @@
-// Latest start of waiting tasks, as far as time limits determine it: every task uses its whole time
-// limit, no later task goes before them, and no GPU is closed. Pure.
+// Latest start of waiting tasks, as far as time limits determine it. Assumes that every task uses
+// its whole time limit, that no task submitted later goes first, and that no GPU is closed. Pure.
 #pragma once
 
 #include <optional>
@@ -47,16 +47,15 @@ enum class Pass {
 // kInOrder: each earlier task takes, of the GPUs that it may use, the ones that become free first.
 // If tasks start earlier, share a GPU or end before their limit, no later task starts later than
 // computed (by induction along the queue the sorted times at which GPUs become free are never later
-// than here).
-// kFreely: while a task that wants k of m GPUs waits, fewer than k of them are empty, so at least m
-// - k + 1 are busy. The total work divided by that number is the longest wait. kAnyOrder: the
-// smallest such number over all waiting tasks counts; kOneAtATime: one GPU is busy.
+// than computed). kFreely: while a task that wants k of m GPUs waits, fewer than k of them are
+// empty, so at least m - k + 1 are busy. The total work divided by that number is the longest wait.
+// kAnyOrder: the smallest such number over all waiting tasks counts; kOneAtATime: one GPU is busy.
 //
 // A task that may return is assumed to hold the GPUs that become free first, in each set of GPUs
 // that excludes its current ones.
 //
-// asked_for (kInOrder): GPUs become free because their tasks are asked to leave, each time for the
-// task that is first then. It starts at least this much later than the one before it.
+// asked_for (kInOrder): GPUs become free because tasks are asked to leave for whichever task is
+// then first in the queue. Each start comes at least this long after the one before.
 std::vector<std::optional<Time>> LatestStarts(Time now, std::span<const ExpectedGpu> gpus,
                                               std::span<const ExpectedTask> line, Pass pass,
                                               std::span<const ExpectedReturn> returning = {},

@@ -44,7 +44,7 @@ TEST(ExpectedStart, WithoutALimitBeforeItNothingCanBeSaid) {
   EXPECT_EQ(InMinutes(LatestStarts(At(0), gpus, line, Pass::kFreely)), (std::vector{15, -1}));
 }
 
-TEST(ExpectedStart, WhoMayHaveOnlySomeIsHeldUpByThoseWhoMayHaveThem) {
+TEST(ExpectedStart, TasksLimitedToSomeGpusWaitForTasksThatMayTakeThem) {
   const std::vector<ExpectedGpu> gpus{{.free_at = At(10)}, {.free_at = At(20)}};
   const std::vector<ExpectedTask> line{Task(1, 100, {true, true}), Task(1, 5, {false, true}),
                                        Task(1, 5, {true, false})};
@@ -53,7 +53,7 @@ TEST(ExpectedStart, WhoMayHaveOnlySomeIsHeldUpByThoseWhoMayHaveThem) {
             (std::vector{10, 110, 110}));
 }
 
-TEST(ExpectedStart, WhoMayComeBackToTheLineMayTakeAnyGpuThatHeMayHave) {
+TEST(ExpectedStart, AReturningTaskMayTakeAnyOfItsPossibleGpus) {
   const std::vector<ExpectedGpu> gpus{{}, {.free_at = At(10)}};
   const std::vector<bool> any{true, true};
   const std::vector<ExpectedTask> picky{Task(1, 5, {false, true})}, not_picky{Task(1, 5, any)};
@@ -63,7 +63,7 @@ TEST(ExpectedStart, WhoMayComeBackToTheLineMayTakeAnyGpuThatHeMayHave) {
   };
   EXPECT_EQ(starts(picky, Pass::kInOrder), (std::vector{-1}));
   EXPECT_EQ(starts(picky, Pass::kFreely), (std::vector{-1}));
-  EXPECT_EQ(starts(not_picky, Pass::kInOrder), (std::vector{10})) << "one of both comes free";
+  EXPECT_EQ(starts(not_picky, Pass::kInOrder), (std::vector{10})) << "one of the two becomes free";
 }
 
 TEST(ExpectedStart, ReservedGpusAreNotCountedOnOrTheirEndIsWaitedFor) {
@@ -81,7 +81,7 @@ TEST(ExpectedStart, ReservedGpusAreNotCountedOnOrTheirEndIsWaitedFor) {
             (std::vector{50}));
 }
 
-TEST(ExpectedStart, WhereEverybodyMayGoFirstAllThatThereIsToDoIsCounted) {
+TEST(ExpectedStart, AllWorkCountsIfAnyTaskMayGoFirst) {
   const std::vector<ExpectedGpu> gpus{{.free_at = At(10)}, {.free_at = At(30)}};
   const std::vector<bool> any{true, true};
   const std::vector<ExpectedTask> line{Task(1, 10, any), Task(1, 30, any), Task(2, 10, any)};
@@ -89,7 +89,7 @@ TEST(ExpectedStart, WhereEverybodyMayGoFirstAllThatThereIsToDoIsCounted) {
             (std::vector{(40 + 30 + 20) / 2, (40 + 10 + 20) / 2, 40 + 40}));
 }
 
-TEST(ExpectedStart, WhereTheFirstStopsAllOthersTheWidestOfAllSaysHowMuchIsDone) {
+TEST(ExpectedStart, TheWidestTaskCountsIfTheHeadBlocksOthers) {
   const std::vector<ExpectedGpu> gpus{{.free_at = At(10)}, {.free_at = At(30)}};
   const std::vector<bool> any{true, true};
   const std::vector<ExpectedTask> line{Task(1, 10, any), Task(1, 30, any), Task(2, 10, any)};
@@ -102,7 +102,7 @@ TEST(ExpectedStart, WhereTheFirstStopsAllOthersTheWidestOfAllSaysHowMuchIsDone) 
 
 // No task may start later than promised, however short the tasks really are and on whichever GPUs
 // they run.
-TEST(ExpectedStart, NoStartComesLaterWhoeverEndsEarlier) {
+TEST(ExpectedStart, NoStartComesLaterIfTasksEndEarlier) {
   std::mt19937 random(7);
   const auto upto = [&](int most) {
     return static_cast<int>(random() % static_cast<unsigned>(most));

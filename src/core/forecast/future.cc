@@ -92,7 +92,7 @@ class Course {
   void Join(const Neighbour& load, double left_s, const std::vector<std::size_t>& gpus,
             const std::vector<std::int64_t>& promised_mib) {
     for (const std::size_t gpu : gpus) {
-      // In front of foreign processes, which are not runs.
+      // Tasks come before foreign processes, which are not runs.
       std::vector<Neighbour>& residents = gpus_[gpu].residents;
       residents.insert(residents.begin() + static_cast<std::ptrdiff_t>(gpus_[gpu].runs.size()),
                        OnPart(config_, load, gpus_[gpu].view.compute));
@@ -205,7 +205,7 @@ class Course {
     return sum / static_cast<double>(best.size());
   }
 
-  // Empty: too few can take it.
+  // The GPUs that the task would take; empty: too few can take it.
   std::vector<std::size_t> BestGpus(std::size_t task) const {
     const std::vector<double>& scores = scores_[task];
     const Need& need = line_[task].need;

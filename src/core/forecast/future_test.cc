@@ -37,13 +37,13 @@ class FutureTest : public ::testing::Test {
 
 TEST_F(FutureTest, OneAfterTheOther) {
   line_ = {Task(30'000, 100), Task(30'000, 50)};
-  // The last one ends after 150 s; they take 100 and 150 s, or 50 and 150.
+  // The second task always ends after 150 s; the first ends after 100 or 50 s.
   EXPECT_NEAR(Cost(FutureStart{0, {0}}), 150 + 0.5 * 125, 1e-6);
   EXPECT_NEAR(Cost(FutureStart{1, {0}}), 150 + 0.5 * 100, 1e-6);
   EXPECT_TRUE(std::isinf(Cost({})));  // nothing runs, so nothing ends
 }
 
-TEST_F(FutureTest, WhatIsThereGoesOnAndMakesRoom) {
+TEST_F(FutureTest, RunningTasksContinueAndMakeRoom) {
   views_ = {Gpu(0), Gpu(1)};
   views_[0].free_mib = 10'000;
   views_[0].tasks = 1;
@@ -89,7 +89,7 @@ TEST_F(FutureTest, ASlowTypeOfGpuTakesLonger) {
   EXPECT_NEAR(Cost(FutureStart{0, {0}}), 200 + 0.5 * 200, 1e-6);
 }
 
-TEST_F(FutureTest, SomebodyWhoNeverFitsIsNoFuture) {
+TEST_F(FutureTest, ATaskThatNeverFitsCostsInfinity) {
   line_ = {Task(10'000, 100), Task(50'000, 100)};
   EXPECT_TRUE(std::isinf(Cost(FutureStart{0, {0}})));
 }

@@ -10,7 +10,7 @@ namespace {
 constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 // Remaining work below this is a rounding error.
 constexpr double kRoundingS = 1e-6;
-// Maximum number of checks whether a task fits: some milliseconds.
+// Maximum number of checks whether a task fits; together they take some milliseconds.
 constexpr int kMostLooks = 100'000;
 
 class Play {
@@ -115,7 +115,7 @@ class Play {
   std::vector<Going> going_;
   double now_s_ = 0;
   int looks_ = 0;
-  // The head that blocks others.
+  // The head of the queue, if it blocks others.
   std::optional<std::size_t> first_;
   double first_since_s_ = 0;
   bool passed_ = false;

@@ -29,9 +29,9 @@ struct LikelyLine {
 };
 
 // In how many seconds each task starts, in queue order; empty: unknown. Whenever a task ends, the
-// queue is served from its head, with the rules on backfill and on GPUs kept for a head that was
-// passed for long. Assumes no new or returning tasks and no change of reservations or drains. Stops
-// once the first `most` have started.
+// queue is served from its head, following the rules for backfill and for keeping GPUs for a head
+// that was passed for long. Assumes no new or returning tasks and no change of reservations or
+// drains. Stops once the first `most` have started.
 std::vector<std::optional<double>> LikelyStarts(const PolicyConfig& config, PreemptionPlan room,
                                                 std::span<const LikelyRun> running,
                                                 const LikelyLine& line, std::size_t most);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kMib = 40'000;
 
-// Empty GPUs, on which tasks are placed as they would start. Any task that shares a GPU takes 1.5
-// times as long, whatever its pressure.
+// Begins with empty GPUs, on which tasks are placed as they would start. Any task that shares a GPU
+// takes 1.5 times as long, whatever its pressure.
 class LikelyTest : public ::testing::Test {
  protected:
   LikelyTest() {
@@ -61,22 +61,23 @@ TEST_F(LikelyTest, TasksShareAndSlowEachOtherDown) {
   Waits(20'000, 200);
   Waits(20'000, 100);
   Waits(20'000, 10);
-  // Both take 1.5 times as long: the second ends at 250, the first has 100 s of its work left then.
+  // Both take 1.5 times as long: the second ends at 250 s, when the first has 100 s of its work
+  // left.
   EXPECT_EQ(Starts(), (Seconds{100, 100, 250}));
   EXPECT_EQ(Starts(1), (Seconds{100, 100, -1}));
 }
 
-TEST_F(LikelyTest, NobodyIsPassedWhereOnlyTheFirstIsLookedAt) {
+TEST_F(LikelyTest, NoTaskIsPassedIfOnlyTheHeadIsConsidered) {
   Gpus(1);
   Runs(30'000, 100);
   Waits(20'000, 200);
   Waits(5'000, 100);
   EXPECT_EQ(Starts(), (Seconds{100, 100}));
   config_.backfill = 2;
-  EXPECT_EQ(Starts(), (Seconds{150, 0})) << "and what runs takes longer for it";
+  EXPECT_EQ(Starts(), (Seconds{150, 0})) << "and the running task is slowed down";
 }
 
-TEST_F(LikelyTest, OfWhatNobodyKnowsTheEndNothingIsSaid) {
+TEST_F(LikelyTest, UnknownEndsGiveNoStarts) {
   Gpus(2);
   Runs(40'000, {});
   Runs(40'000, 100);

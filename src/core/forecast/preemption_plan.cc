@@ -37,7 +37,8 @@ void PreemptionPlan::Add(const GpuView& view, std::vector<PlannedTask> tasks) {
   Refresh(gpus_.back());
 }
 
-// Its spans refer to its own copies, because it outlives the data it was built from.
+// Updates the view of a GPU. Its spans refer to copies in `gpu`, because the plan outlives the data
+// it was built from.
 void PreemptionPlan::Refresh(Gpu& gpu) const {
   GpuView& view = gpu.view;
   gpu.residents.clear();
@@ -124,7 +125,7 @@ bool PreemptionPlan::Take(const Need& need) {
   return true;
 }
 
-// The leaving tasks on as many GPUs as it needs, chosen so that the fewest leave.
+// Of the leaving tasks, those on as many GPUs as are needed, chosen so that the fewest leave.
 std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
                                               const std::vector<TaskId>& leaving) const {
   const auto is_there = [](const Gpu& gpu, TaskId task) {

@@ -30,8 +30,8 @@ class PreemptionPlan {
   PreemptionPlan& operator=(const PreemptionPlan&) = delete;
 
   // Adds the next GPU, by index. tasks: those on it, in the order of view.residents (foreign
-  // processes come after them there). Settling is ignored: a task that waits for it needs no other
-  // task to leave.
+  // processes come after them there). Settling is ignored: a task that only waits until a GPU has
+  // settled needs no other task to leave.
   void Add(const GpuView& view, std::vector<PlannedTask> tasks);
 
   void Leave(TaskId task);
@@ -48,8 +48,8 @@ class PreemptionPlan {
   // The slowdown of each placed task: its run time on its slowest GPU, relative to running alone on
   // a GPU of pace 1.
   std::map<TaskId, double> Slowdowns() const;
-  // Keeps the GPUs that RecoveryHold would choose for this need free of other tasks, until KeepFor
-  // is called again or LetGo.
+  // Keeps the GPUs that RecoveryHold would choose for this need free of other tasks until the next
+  // call of KeepFor or LetGo.
   void KeepFor(const Need& need);
   void LetGo(TaskId kept_for);
 

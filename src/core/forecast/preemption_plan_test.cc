@@ -45,12 +45,12 @@ class PreemptionPlanTest : public ::testing::Test {
 };
 using Tasks = std::vector<TaskId>;
 
-TEST_F(PreemptionPlanTest, NobodyLeavesWhereItFits) {
+TEST_F(PreemptionPlanTest, NoTaskLeavesIfTheNewOneFits) {
   Add(0, {{.task = TaskId{1}, .promised_mib = 30'000}});
   EXPECT_EQ(Who(Needs(10'000), {TaskId{1}}), Tasks{});
 }
 
-TEST_F(PreemptionPlanTest, OnlyThoseLeaveWhoMust) {
+TEST_F(PreemptionPlanTest, OnlyTheNecessaryTasksLeave) {
   Add(0,
       {{.task = TaskId{1}, .promised_mib = 10'000}, {.task = TaskId{2}, .promised_mib = 30'000}});
   Add(1, {{.task = TaskId{3}, .promised_mib = 35'000}});
@@ -80,7 +80,7 @@ TEST_F(PreemptionPlanTest, SeveralGpusAreMadeFree) {
             (Tasks{TaskId{2}, TaskId{1}}));
 }
 
-TEST_F(PreemptionPlanTest, WhoIsPutInTakesTheRoom) {
+TEST_F(PreemptionPlanTest, PlacedTasksUseUpTheRoom) {
   Add(0, {{.task = TaskId{1}, .promised_mib = 30'000}});
   EXPECT_FALSE(room_.Take(Needs(20'000)));
   room_.Leave(TaskId{1});

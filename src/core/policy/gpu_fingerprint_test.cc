@@ -7,7 +7,7 @@
 namespace carma::core {
 namespace {
 
-TEST(GpuFingerprint, WhatMayLetSomebodyIn) {
+TEST(GpuFingerprint, ShowsChangesThatMayLetATaskStart) {
   const PolicyConfig config;
   GpuView gpu{.total_mib = 40'000, .free_mib = 10'000, .sm_active = 0.9, .settled = false};
   gpu.exclusive_task = true;
@@ -22,12 +22,12 @@ TEST(GpuFingerprint, WhatMayLetSomebodyIn) {
       {"memory", [](GpuView& g) { ++g.free_mib; }, true},
       {"less memory", [](GpuView& g) { --g.free_mib; }, false},
       {"it has settled", [](GpuView& g) { g.settled = true; }, true},
-      {"quieter, not below the cap", [](GpuView& g) { g.sm_active = 0.85; }, false},
+      {"quieter, but not below the cap", [](GpuView& g) { g.sm_active = 0.85; }, false},
       {"below the cap", [](GpuView& g) { g.sm_active = 0.8; }, true},
-      {"the one that wants it alone idles", [](GpuView& g) { g.exclusive_task = false; }, true},
+      {"the exclusive task idles", [](GpuView& g) { g.exclusive_task = false; }, true},
       {"little used", [](GpuView& g) { g.delivered = 0.3; }, true},
       {"closed", [](GpuView& g) { g.drained = true; }, false},
-      {"kept for somebody", [](GpuView& g) { g.reserved_for = TaskId{3}; }, true},
+      {"kept for a task", [](GpuView& g) { g.reserved_for = TaskId{3}; }, true},
   };
   for (const auto& each : cases) {
     GpuView now = gpu;

@@ -10,14 +10,14 @@ namespace {
 // ones are usually all linked.
 constexpr int kMostSteps = 100'000;
 
-// Equal ones in order of their number, which std::stable_sort would need memory for.
+// Equal scores are ordered by index. std::stable_sort would do that too, but allocate memory.
 void SortByScore(std::vector<GpuLinks::Candidate>& candidates) {
   std::ranges::sort(candidates, [](const auto& a, const auto& b) {
     return a.score != b.score ? a.score > b.score : a.gpu < b.gpu;
   });
 }
 
-// The best of the chosen ones that may be the first.
+// The best chosen GPU that may be the task's first one.
 auto FirstOf(std::vector<GpuIndex>& chosen, std::span<const GpuLinks::Candidate> candidates) {
   return std::ranges::find_if(chosen, [&](GpuIndex gpu) {
     return std::ranges::find(candidates, gpu, &GpuLinks::Candidate::gpu)->may_be_first;
@@ -46,7 +46,7 @@ GpuLinks::GpuLinks(std::span<const GpuInfo> gpus)
     for (std::size_t b = 0; b < gpus.size(); ++b) {
       const std::vector<std::string>& linked = gpus[a].linked_to;
       if (a == b || std::ranges::find(linked, gpus[b].uuid) == linked.end()) continue;
-      // One report is enough.
+      // It is enough that one of the two GPUs reports the link.
       between_[a][b] = between_[b][a] = true;
       any_ = true;
     }
@@ -92,7 +92,7 @@ std::vector<GpuIndex> GpuLinks::MostLinked(std::span<const Candidate> sorted,
     return chosen;
   };
   if (!sure.empty()) return fill(std::move(sure));
-  // No greedy choice is safe, because the first GPU decides which others are linked with it.
+  // Every GPU is tried as the first, because a wrong first GPU may have too few links.
   std::vector<GpuIndex> best;
   std::ptrdiff_t most = -1;
   for (const GpuIndex first : equal) {

@@ -28,13 +28,13 @@ class GpuLinks {
   };
   // The `wanted` best candidates, best first: the highest scores, and among equal last scores those
   // with most links to the others. Equal scores are ordered by index. The best of them that may be
-  // the first comes before all others; if none may, one that may takes the place of the last.
+  // the first comes before all others; if none may, the best candidate that may replaces the last.
   // Empty: too few, or none may be the first.
   std::vector<GpuIndex> Best(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // The best candidates that are all linked with each other, one that may be the first in front.
-  // Empty: there is no such set.
+  // The best candidates that are all linked with each other, starting with one that may be the
+  // first. Empty: there is no such set.
   std::vector<GpuIndex> BestLinked(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // The GPUs that a task takes, of the candidates that may take it.
+  // The GPUs that a task takes, chosen from those that may take it.
   std::vector<GpuIndex> ChooseFor(const Need& need, std::vector<Candidate> candidates) const {
     const auto wanted = static_cast<std::size_t>(need.gpus);
     return need.linked ? BestLinked(std::move(candidates), wanted)

@@ -47,13 +47,13 @@ TEST(GpuLinks, OneOfBothTellingIsEnough) {
 TEST(GpuLinks, AmongEqualsThoseThatAreConnectedAreTaken) {
   const GpuLinks links = Pairs();
   EXPECT_EQ(links.Best(Of({1, 1, 1, 1}), 2), Gpus({0, 2}));
-  EXPECT_EQ(links.Best(Of({1, 3, 2, 2}), 2), Gpus({1, 3})) << "of those that come second";
-  EXPECT_EQ(links.Best(Of({4, 3, 2, 2}), 2), Gpus({0, 1})) << "the score comes first";
+  EXPECT_EQ(links.Best(Of({1, 3, 2, 2}), 2), Gpus({1, 3})) << "links decide among equal scores";
+  EXPECT_EQ(links.Best(Of({4, 3, 2, 2}), 2), Gpus({0, 1})) << "scores go before links";
   EXPECT_EQ(GpuLinks().Best(Of({1, 1, 2, 1}), 3), Gpus({2, 0, 1}));
   EXPECT_THAT(links.Best(Of({1}), 2), IsEmpty());
 }
 
-TEST(GpuLinks, WhereAllMustBeConnectedTheBestSuchOnesAreTaken) {
+TEST(GpuLinks, TakesTheBestSetThatIsFullyConnected) {
   const GpuLinks links = Pairs();
   EXPECT_EQ(links.BestLinked(Of({4, 3, 1, 2}), 2), Gpus({0, 2}));
   EXPECT_EQ(links.BestLinked(Of({4, 5, 1, 2}), 2), Gpus({1, 3}));
@@ -70,7 +70,7 @@ TEST(GpuLinks, OneThatMayBeTheFirstIsTakenAndComesFirst) {
   candidates[1].may_be_first = true;
   EXPECT_EQ(GpuLinks().Best(candidates, 2), Gpus({1, 0}));
   candidates[2].may_be_first = false;
-  EXPECT_EQ(Pairs().BestLinked(candidates, 2), Gpus({1, 3})) << "0 and 2 may both not be the first";
+  EXPECT_EQ(Pairs().BestLinked(candidates, 2), Gpus({1, 3})) << "neither 0 nor 2 may be the first";
   candidates[1].may_be_first = false;
   EXPECT_THAT(Pairs().BestLinked(candidates, 2), IsEmpty());
   EXPECT_THAT(GpuLinks().Best(candidates, 2), IsEmpty());

@@ -28,7 +28,7 @@ constexpr double ToDouble(auto number) {
   return static_cast<double>(number);
 }
 
-// What a rule is asked about.
+// The settings, the task and the GPU for which a rule is evaluated.
 struct Asked {
   const PolicyConfig& config;
   const Need& need;
@@ -71,7 +71,7 @@ constexpr RuleQuantity kQuantities[] = {
      Of<[](const Asked& at) {
        return ToDouble(std::max(at.need.memory_mib.value_or(0), at.need.retry_free_mib));
      }>},
-    {"gpus", "GPUs that the task wants",
+    {"gpus", "GPUs that the task needs",
      Of<[](const Asked& at) { return ToDouble(at.need.gpus); }>},
     {"sm_share", "share of the SMs that it asks for (--sm-share); 0: none",
      Of<[](const Asked& at) { return at.need.sm_share.value_or(0); }>},
@@ -266,7 +266,7 @@ Result<GpuRule> GpuRule::Parse(std::string_view text) {
 
 namespace {
 
-// To up to three operands. Op: GpuRule::Op.
+// Applies an operator to up to three operands. Op: GpuRule::Op.
 template <class Op>
 double Applied(Op op, double a, double b, double c) {
   switch (op) {

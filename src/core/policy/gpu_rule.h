@@ -18,7 +18,7 @@ struct GpuView;
 struct Need;
 struct PolicyConfig;
 
-// A name that a rule may use. docs/server/policies.md lists them; a test compares.
+// A name that a rule may use. docs/server/policies.md lists them; a test compares both lists.
 struct RuleQuantity {
   std::string_view name;
   std::string_view meaning;  // with its unit
@@ -35,14 +35,14 @@ class GpuRule {
   static constexpr std::size_t kMaxBytes = 400;
   static constexpr int kMaxDepth = 32;  // of the value stack and of parentheses
 
-  // Errors: kInvalid with the place ("at letter 12") and what was expected there.
+  // Errors: kInvalid with the position ("at character 12") and what was expected there.
   static Result<GpuRule> Parse(std::string_view text);
 
   double Value(const PolicyConfig& config, const Need& need, const GpuView& gpu) const;
   bool Holds(const PolicyConfig& config, const Need& need, const GpuView& gpu) const {
     return Value(config, need, gpu) != 0;
   }
-  // As it was written.
+  // The rule as it was written.
   const std::string& text() const { return text_; }
   friend bool operator==(const GpuRule& a, const GpuRule& b) { return a.text_ == b.text_; }
 

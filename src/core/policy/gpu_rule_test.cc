@@ -60,7 +60,7 @@ TEST(GpuRule, KnowsTheTaskAndTheGpu) {
   EXPECT_DOUBLE_EQ(ValueOf("own_tasks < 2", need, gpu), 1);
 }
 
-TEST(GpuRule, SaysWhereItIsWrong) {
+TEST(GpuRule, ReportsThePositionOfAMistake) {
   const std::pair<std::string, const char*> cases[] = {
       {"", "at character 1: expected a number, a name or '(', not the end"},
       {"free_mib -", "at character 11: expected a number, a name or '(', not the end"},

@@ -160,7 +160,7 @@ bool CheckExclusivity(const Question& q) {
   if (!q.need.exclusive || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
     return fmt::format(
-        "The task wants GPU {} for itself, but {} there.", q.gpu.index,
+        "The task needs GPU {} for itself, but {} there.", q.gpu.index,
         WhoIsThere(q.gpu) + (q.gpu.tasks + q.gpu.foreign_processes == 1 ? " is" : " are"));
   });
 }
@@ -341,8 +341,8 @@ bool CheckThroughput(const Question& q) {
           "there {:.1f} times, more than a task there allows{}.",
           Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
           with.slowest,
-          with.doubt > 1 ? fmt::format(", and {:.1f} times that much more is possible until the "
-                                       "tasks there were measured",
+          with.doubt > 1 ? fmt::format(", and up to {:.1f} times that delay is possible until "
+                                       "the tasks there are measured",
                                        with.doubt)
                          : "");
     });

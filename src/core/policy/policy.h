@@ -1,5 +1,5 @@
-// Guards say whether a GPU may take a task; a mapper chooses among the eligible. Both are pure and
-// see only values.
+// Guards decide whether a GPU may take a task; a mapper chooses among the eligible GPUs. Both are
+// pure and see only values.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ enum class RecoveryMode {
 // (published_rules.h).
 enum class Pacing { kImmediate, kThesis, kV2 };
 
-// What the SM cap uses on a GPU with tasks that does not report SM activity.
+// What the SM cap is compared with if a GPU with tasks does not report SM activity.
 enum class WithoutActivity {
   kUtilization,  // the share of time in which a kernel ran: an upper bound, so no GPU is too full
   kMemory,       // nothing: only memory decides
@@ -47,18 +47,18 @@ enum class IdleAction {
 // All settings of a policy. docs/server/policies.md has their names in the configuration file.
 struct PolicyConfig {
   std::string mapper = "magm";
-  // Windowed mean SM activity at most this; empty: no condition.
+  // Maximum windowed mean SM activity of a GPU that takes another task; empty: no condition.
   std::optional<double> sm_cap = 0.80;
   WithoutActivity without_activity = WithoutActivity::kUtilization;
   std::int64_t margin_mib = 2048;  // on top of an estimate
-  // Free memory wanted without an estimate; 0: no condition.
+  // Free memory required for a task without an estimate; 0: no condition.
   std::int64_t floor_mib = 5120;
   double floor_share = 0;  // of the GPU's memory, in place of floor_mib; 0: floor_mib holds
-  // A placement that never shows on the GPU stops closing it after this.
+  // A task that never shows on its GPU closes that GPU to others no longer than this.
   Duration settle_timeout{180'000};
   Duration stale_after{5'000};  // a GPU whose last sample is older is closed
   // Once a task's memory has not risen for this long, its promise drops to what it used, and
-  // waiting tasks of its kind ask for that (or for more than a task had that ran out of memory).
+  // waiting tasks of its kind ask for that amount (or for more, if one of them ran out of memory).
   // Empty: claims and estimates stay as they are.
   std::optional<Duration> plateau_after = Duration{600'000};
   // A task of known memory need and activity joins others only if it adds at least this share of
@@ -67,7 +67,7 @@ struct PolicyConfig {
   std::optional<double> min_gain;
   // Maximum predicted slowdown of any task; empty: only the limits that tasks set themselves.
   std::optional<double> max_slowdown;
-  // Site rule: a GPU takes a task only if it holds. Empty: none.
+  // Site rule: a GPU takes a task only if this is true. Empty: none.
   std::optional<GpuRule> require;
   // Expression of the mapper "score", which requires it.
   std::optional<GpuRule> score;
@@ -106,7 +106,7 @@ struct PolicyConfig {
   int cpus_per_gpu = 0;
   std::int64_t host_memory_per_gpu_mib = 0;
   bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
-  // Order among tasks of one priority, and limits.
+  // Order of tasks with the same priority, and limits.
   QueueOrder order = QueueOrder::kFifo;
   FairRules fair;
   std::vector<AccountRule> accounts;  // that tasks may name
@@ -114,7 +114,8 @@ struct PolicyConfig {
   std::vector<QosClass> classes{{"interactive", 1000}, {"normal", 0}, {"background", -1000}};
   std::vector<LimitRule> limits{{.user = "*", .qos = "interactive", .running = 1}};
   SlotRules slots;  // when tasks make room for others
-  // Under MPS each user's tasks have a server of their own, so those of several users take turns.
+  // Under MPS each user's tasks have an MPS server of their own, so tasks of different users take
+  // turns.
   bool users_take_turns = true;
   // With one MPS server per GPU a task of several GPUs cannot be a client: it takes turns with the
   // clients, and with other tasks of several GPUs.
@@ -137,14 +138,14 @@ struct HostNeed {
   bool own_cpus = false;        // threads that no other task may use
   friend bool operator==(const HostNeed&, const HostNeed&) = default;
 };
-// As the task states, else the server's defaults. A task without GPUs that states nothing needs one
-// CPU, because otherwise a thousand of them could start at once.
+// What the task states, else the server's defaults. A task without GPUs that states nothing needs
+// one CPU, because otherwise a thousand of them could start at once.
 HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request);
 
 // What a task needs at this moment: on each of its GPUs, and of the machine.
 struct Need {
   std::optional<std::int64_t> memory_mib;  // expected peak; empty: no estimate
-  // On its GPUs but the first, if that is known to be less.
+  // Expected peak on every GPU but the first, if it is known to be lower.
   std::optional<std::int64_t> others_mib;
   std::int64_t retry_free_mib = 0;  // after an OOM: at least this much free, margin included
   bool idle_gpu = false;            // only empty GPUs
@@ -160,8 +161,8 @@ struct Need {
   bool nobody_behind = false;     // no other task waits for GPUs
   HostNeed host;
   TaskId task{};
-  // The GPUs that the task chose; null: any. Made once per task and shared by the many Needs that a
-  // decision makes of it.
+  // The GPUs that the task chose; null: any. Made once per task and shared by all Needs that a
+  // decision makes for it.
   std::shared_ptr<const GpuChoice> choice;
   bool linked = false;  // all its GPUs are to be connected with each other
   // For reserved GPUs: its time limit, and the reservations that admit it.
@@ -184,17 +185,17 @@ inline Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, doub
 // Whether the site has rules of its own (require, score).
 bool HasOwnRules(const PolicyConfig& config);
 
-// Null if the task chooses none.
+// The GPUs that the task chose; null: any.
 std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
                                           std::span<const GpuInfo> gpus);
 
-// For a task that has not run yet; without its choice of GPUs.
+// The need of a task that has not run yet, without its choice of GPUs.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate);
 // The same for a task that has run: includes what its failures have shown.
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 
-// Which of the task's GPUs is to be found: a further one may need less free memory than the first.
+// Which of the task's GPUs is being chosen: a further one may need less free memory than the first.
 // Each must be large enough to be the first.
 enum class Part { kFirst, kOther };
 enum class Fit { kFits, kNotNow, kNever };
@@ -211,21 +212,21 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
 
 // All guards in order: the task's own choice, health, MIG, drain, reservations, recovery reserve,
 // exclusivity, idle GPUs, tasks per GPU, the machine's cores, settling, memory, SM activity, tasks
-// that take turns, declared shares of SMs, slowdown, gain, the server's own condition. The first
-// that refuses answers; kNever only if waiting cannot help. A GPU without tasks and foreign
-// processes is never too busy, and margin and floor are waived there (without waive_on_idle only
-// where idle_gpu or exclusive is asked for).
+// that take turns, declared shares of SMs, slowdown, gain, the site rule. The first that refuses
+// decides; kNever only if waiting cannot help. A GPU without tasks and foreign processes is never
+// too busy, and margin and floor are waived there (without waive_on_idle only for tasks with
+// idle_gpu or exclusive).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);
-// Like CheckGuards without the text, which is many times faster: for choosing among GPUs.
+// The verdict of CheckGuards without its text: many times faster, for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu,
           Part part = Part::kFirst);
 
-// Tasks take turns if they are of two users under MPS, or of several GPUs where each GPU has an MPS
-// server of its own. Both are slowed down, and little is gained. So a GPU takes a task beside such
-// ones only while less than this share of it is used (UseOf, docs/evidence/policies.md),
+// Tasks take turns if they belong to two users under MPS, or use several GPUs while each GPU has an
+// MPS server of its own. Both are slowed down, and little is gained. So such a task joins others
+// only while less than this share of the GPU is used (UseOf, docs/evidence/policies.md),
 inline constexpr double kTurnsBelow = 0.4;
-// or once the task has waited for this long in its queue.
+// or once it has waited in its queue for this long.
 inline constexpr Duration kTurnsAfter{std::chrono::hours(6)};
 
 // Whether the GPU could take the task once all tasks there have ended. False: waiting cannot help.
@@ -272,7 +273,7 @@ void UseMapperValues(PolicyConfig& config);
 inline constexpr std::string_view kNeverSharing = "exclusive";
 // The mapper that uses PolicyConfig::score.
 inline constexpr std::string_view kScoreMapper = "score";
-// MapperEntry::shares of the mapper named there; true for an unknown one.
+// MapperEntry::shares of the configured mapper; true for an unknown one.
 bool Shares(const PolicyConfig& config);
 
 }  // namespace carma::core

@@ -57,12 +57,12 @@ TEST(Guards, OnAGpuWithATask) {
       Busy(),
       {{"fits", [](C&, Need&, GpuView&) {}},
        {"fits exactly", [](C&, Need& n, GpuView&) { n.memory_mib = 29'000; }},
-       {"half a core is no burden where none is idle",
+       {"half a core does not matter if none is idle",
         [](C&, Need& n, GpuView& g) {
           n.uses_cpus = 0.5;
           g.idle_cpus = -1;
         }},
-       {"more than half a core waits where none is idle",
+       {"more than half a core must wait if none is idle",
         [](C&, Need& n, GpuView& g) {
           n.uses_cpus = 0.6;
           g.idle_cpus = -1;
@@ -74,12 +74,12 @@ TEST(Guards, OnAGpuWithATask) {
         [](C&, Need& n, GpuView&) { n.memory_mib = 40'000; }, Fit::kNotNow, ReasonCode::kGpuMemory},
        {"larger than the GPU never fits", [](C&, Need& n, GpuView&) { n.memory_mib = 40'001; },
         Fit::kNever, ReasonCode::kNeverFits},
-       {"a retry wants what it asks for, margin included",
+       {"a retry needs what it asks for, margin included",
         [](C&, Need& n, GpuView&) { n.retry_free_mib = 30'000; }},
        {"a retry that asks for more waits",
         [](C&, Need& n, GpuView&) { n.retry_free_mib = 30'001; }, Fit::kNotNow,
         ReasonCode::kGpuMemory},
-       {"without estimate the floor decides",
+       {"without an estimate the floor decides",
         [](C&, Need& n, GpuView& g) {
           n.memory_mib.reset();
           g.free_mib = 5'000;
@@ -117,7 +117,7 @@ TEST(Guards, OnAGpuWithATask) {
           g.foreign_processes = 1;
           g.sm_active.reset();
         }},
-       {"unhealthy before everything else",
+       {"unhealthy goes before everything else",
         [](C&, Need& n, GpuView& g) {
           g.healthy = false;
           g.drained = true;
@@ -159,7 +159,7 @@ TEST(Guards, OnAGpuWithATask) {
           g.sm_active = 0.9;
         },
         Fit::kNotNow, ReasonCode::kSmBusy},
-       {"an instance for a part of a task",
+       {"an instance for a task of two GPUs",
         [](C& c, Need& n, GpuView& g) {
           g.mig = true;
           c.share_mig = true;
@@ -183,7 +183,7 @@ TEST(Guards, OnAGpuWithATask) {
         },
         Fit::kNotNow, ReasonCode::kSmBusy},
        {"no share beside others that fill the GPU", [](C&, Need&, GpuView& g) { g.sm_shares = 1; }},
-       {"a share where the cap is off",
+       {"a share without an SM cap",
         [](C& c, Need& n, GpuView& g) {
           c.sm_cap.reset();
           n.sm_share = 1;
@@ -192,18 +192,18 @@ TEST(Guards, OnAGpuWithATask) {
         Fit::kNotNow, ReasonCode::kSmBusy}});
 }
 
-TEST(Guards, OnAGpuWithNobody) {
+TEST(Guards, OnAnEmptyGpu) {
   using C = PolicyConfig;
   CheckCases(
       Empty(),
       {{"the margin is waived", [](C&, Need& n, GpuView&) { n.memory_mib = 40'000; }},
-       {"what the driver keeps is no reason to wait for ever",
+       {"memory kept by the driver does not count",
         [](C&, Need& n, GpuView& g) {
           n.memory_mib = 40'000;
           g.foreign_mib = 512;
           g.free_mib = 39'488;
         }},
-       {"memory that somebody else holds is",
+       {"memory of other processes counts",
         [](C&, Need& n, GpuView& g) {
           n.memory_mib = 40'000;
           g.foreign_mib = 600;
@@ -223,13 +223,13 @@ TEST(Guards, OnAGpuWithNobody) {
           g.foreign_processes = 1;
         },
         Fit::kNotNow, ReasonCode::kExclusive},
-       {"where nothing is waived its conditions hold here too",
+       {"without waive_on_idle all conditions apply",
         [](C& c, Need&, GpuView& g) {
           c.waive_on_idle = false;
           g.sm_active = 1.0;
         },
         Fit::kNotNow, ReasonCode::kSmBusy},
-       {"but not for those who ask for an idle GPU",
+       {"except to tasks that ask for an idle GPU",
         [](C& c, Need& n, GpuView& g) {
           c.waive_on_idle = false;
           n.idle_gpu = true;
@@ -244,7 +244,7 @@ TEST(Guards, OnAGpuWithNobody) {
           g.foreign_processes = 1;
         },
         Fit::kNotNow, ReasonCode::kExclusive},
-       {"the whole of the SMs", [](C&, Need& n, GpuView&) { n.sm_share = 1; }}});
+       {"all SMs", [](C&, Need& n, GpuView&) { n.sm_share = 1; }}});
 }
 
 std::vector<std::uint32_t> Order(std::string_view mapper, const std::vector<GpuView>& eligible) {
@@ -403,13 +403,13 @@ TEST(Guards, TasksThatTakeTurnsShareOnlyWhatIsLittleUsed) {
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits);
   gpu.delivered = 0.9;
   gpu.sm_active = 0.39;
-  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "what it shows says more than a prediction";
+  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "measured use goes before a prediction";
   gpu.sm_active = 0.5;
   need.takes_turns = true;
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "it has waited for long enough";
   need.takes_turns = false;
   there.front().load.user = 7;
-  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "they compute side by side";
+  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "tasks of one user compute side by side";
 }
 
 TEST(Mappers, OneNeverShares) {

@@ -9,7 +9,7 @@ namespace carma::core {
 
 // Whether both tasks get the same verdict on any GPU. Their waiting times may differ.
 bool AskTheSame(const Need& a, const Need& b);
-// Equal for needs that AskTheSame.
+// A hash that is equal for needs that AskTheSame.
 std::size_t HashOf(const Need& need);
 
 }  // namespace carma::core

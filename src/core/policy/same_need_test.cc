@@ -7,9 +7,9 @@
 namespace carma::core {
 namespace {
 
-// Needs with one hash are compared one by one, so a thousand waiting users would cost a pass the
-// square of that.
-TEST(HashOf, TellsUsersUnderMpsApart) {
+// Needs with the same hash are compared one by one: if all had the same, a thousand waiting users
+// would cost a pass a million comparisons.
+TEST(HashOf, DistinguishesUsersUnderMps) {
   std::set<std::size_t> hashes;
   Need need;
   for (need.load.load.user = 1; need.load.load.user <= 100; ++need.load.load.user)

@@ -1,5 +1,6 @@
-// Time slices: when a running task may be asked to leave for others, and how its end is judged
-// then. Pure rules on values; which task leaves for which: core/forecast/preemption_plan.h.
+// Time slices: when a running task may be asked to leave for others, and how its end is then
+// judged. Pure rules on values; core/forecast/preemption_plan.h decides which task leaves for
+// which.
 //
 // A task leaves in two steps. It is asked to checkpoint by its checkpoint signal and has the notice
 // to save and exit; after that it is stopped. Either way it is requeued.
@@ -34,19 +35,19 @@ bool KnowsToSave(const TaskRecord& task);
 bool TakesTurns(const SlotRules& rules, const TaskRecord& task);
 
 // Length of the task's time slice: SlotRules::length, which must be set. For a task not known to
-// checkpoint it doubles with each stop after the first, so that the task finishes some day.
+// checkpoint it doubles with each stop after the first, so that the task finishes eventually.
 Duration TurnOf(const SlotRules& rules, const TaskRecord& task);
 
-// End of the time slice of a running task: if another task waits for its place, it has left by
-// then. Empty: never. Tasks that may not be requeued (TaskRequest::requeue) stay.
+// End of a running task's time slice, by which it has left if another task waits for its place.
+// Empty: never. Tasks that may not be requeued (TaskRequest::requeue) stay.
 std::optional<Time> TurnEnds(const SlotRules& rules, const TaskRecord& task);
 
 // When the task is asked to checkpoint: TurnEnds less the notice.
 std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task);
 
-// Whether a task that was asked to checkpoint has saved and wants to be requeued: it ended with one
-// of the agreed exit codes, or by the checkpoint signal itself. Any other end has its usual
-// meaning: with exit code 0 it has finished.
+// Whether a task that was asked to checkpoint has saved and must be requeued: it ended with one of
+// the agreed exit codes, or by the checkpoint signal itself. Any other end has its usual meaning:
+// with exit code 0 it has finished.
 bool SaysItSaved(const SlotRules& rules, const TaskRequest& request, const ExitInfo& exit);
 
 }  // namespace carma::core

@@ -41,7 +41,7 @@ TEST(Slots, SomeStay) {
   EXPECT_EQ(TurnOver(Rules(), once_only), std::nullopt);
 }
 
-TEST(Slots, WhoIsNotKnownToSaveGoesByTheRule) {
+TEST(Slots, TaskNotKnownToCheckpointFollowsTheRule) {
   TaskRecord silent = Running();
   silent.request.Edit().checkpoint_signal.reset();
   EXPECT_FALSE(TurnOver(Rules(WithoutCheckpoint::kNever), silent));
@@ -54,7 +54,7 @@ TEST(Slots, WhoIsNotKnownToSaveGoesByTheRule) {
   EXPECT_TRUE(TurnOver(Rules(WithoutCheckpoint::kNever), silent));
 }
 
-TEST(Slots, TurnsOfWhoNeverSavesGrow) {
+TEST(Slots, TimeSlicesGrowIfATaskNeverCheckpoints) {
   TaskRecord silent = Running();
   silent.request.Edit().checkpoint_signal.reset();
   const SlotRules rules = Rules(WithoutCheckpoint::kEnd);
@@ -72,16 +72,16 @@ TEST(Slots, TurnsOfWhoNeverSavesGrow) {
   EXPECT_EQ(TurnOf(rules, says_so), 12 * kHour);
 }
 
-TEST(Slots, AnEndSaysWhetherItSaved) {
+TEST(Slots, AnEndShowsWhetherTheTaskSaved) {
   const struct {
     const char* what;
     ExitInfo exit;
     bool saved;
   } cases[] = {
       {"it has finished", {.kind = ExitKind::kSuccess}, false},
-      {"an exit code that says so", {.kind = ExitKind::kFailed, .code = 85}, true},
+      {"an agreed exit code", {.kind = ExitKind::kFailed, .code = 85}, true},
       {"another exit code", {.kind = ExitKind::kFailed, .code = 1}, false},
-      {"the signal that asked it", {.kind = ExitKind::kFailed, .signal = SIGUSR2}, true},
+      {"the checkpoint signal", {.kind = ExitKind::kFailed, .signal = SIGUSR2}, true},
       {"another signal", {.kind = ExitKind::kFailed, .signal = SIGUSR1}, false},
       {"out of memory", {.kind = ExitKind::kOutOfMemory, .code = 85}, false},
   };

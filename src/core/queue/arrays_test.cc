@@ -97,7 +97,7 @@ TaskRecord Member(std::uint64_t id, int limit) {
 TEST(Arrays, APlaceThatIsLeftGoesToTheNextInOrderOfSubmission) {
   Arrays arrays;
   EXPECT_TRUE(arrays.Admit(Member(1, 1)));
-  EXPECT_TRUE(arrays.Admit(Member(1, 1))) << "it has its place already";
+  EXPECT_TRUE(arrays.Admit(Member(1, 1))) << "it already has a place";
   EXPECT_FALSE(arrays.Admit(Member(3, 1)));
   EXPECT_FALSE(arrays.Admit(Member(2, 1)));
   arrays.Leave(Member(3, 1));
@@ -110,7 +110,7 @@ TEST(Arrays, APlaceThatIsLeftGoesToTheNextInOrderOfSubmission) {
   EXPECT_TRUE(arrays.all().empty());
 }
 
-TEST(Arrays, WhoHasNoLimitNeedsNoPlace) {
+TEST(Arrays, ATaskWithoutLimitNeedsNoPlace) {
   Arrays arrays;
   EXPECT_TRUE(arrays.Admit(Member(1, 0)));
   EXPECT_TRUE(arrays.Admit(TaskRecord{}));

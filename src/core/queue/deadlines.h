@@ -21,8 +21,8 @@ class Deadlines {
 
   // The first task whose time is up, by time and id; it is returned until Forget.
   std::optional<TaskId> Expired(Time now) const;
-  // The first task to be warned (TaskRequest::signal_before) that has not been (Attempt::warned);
-  // it is returned until Forget, or until watched again as warned.
+  // The first task whose warning (TaskRequest::signal_before) is due and has not been sent
+  // (Attempt::warned); it is returned until Forget, or until it is watched again as warned.
   std::optional<TaskId> ToWarn(Time now) const;
   std::optional<Time> Next() const;
 

@@ -30,7 +30,7 @@ TEST(Deadlines, TheFirstThatIsUpComesFirst) {
   EXPECT_FALSE(deadlines.Watches(Running(2, 0, 120)));
 }
 
-TEST(Deadlines, WhoHasNoLimitOrDoesNotRunYetIsPassedOver) {
+TEST(Deadlines, IgnoresTasksWithoutLimitOrStart) {
   Deadlines deadlines;
   TaskRecord endless = Running(1, 100, 50);
   endless.request.Edit().time_limit.reset();

@@ -19,17 +19,17 @@ std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords&
 // The first dependency that can never be met: its task ended otherwise, or never existed.
 std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecords& tasks);
 // The same for a task that is not submitted yet: the first dependency whose known_final rules it
-// out. Dependencies without one are skipped, because `TaskRecords` may lack a task that was
-// accepted a moment ago.
+// out. Dependencies without a known_final are skipped, because `TaskRecords` may lack a task that
+// was accepted a moment ago.
 std::optional<Reason> NeverMetByEnds(std::vector<Dependency> dependencies);
 
 // Fills in Dependency::known_final of waiting tasks when a task that they depend on ends.
 class Dependencies {
  public:
-  // A new task; the next Register looks up its dependencies.
+  // Adds a new task, whose dependencies the next Register looks up.
   void Arrive(TaskId id) { arrivals_.push_back(id); }
-  // From here on new tasks are notified of ends. Ends since the last Close count too: a task and
-  // its dependency may arrive and end in one batch of events.
+  // From now on the tasks added are notified of ends. Ends since the last Close count too, because
+  // a task and its dependency may arrive and end in one batch of events.
   void Register(TaskRecords& tasks);
   bool AllRegistered() const { return arrivals_.empty(); }
 

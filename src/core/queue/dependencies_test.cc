@@ -59,7 +59,7 @@ TEST(Dependencies, EachKindIsMetByItsOwnEnds) {
   }
 }
 
-TEST(Dependencies, AnEndIsToldToWhoComesInTheSameMomentOnly) {
+TEST(Dependencies, AnEndReachesTasksOfTheSameMomentOnly) {
   Dependencies dependencies;
   TaskRecords tasks = Pair(DependencyKind::kAfterOk);
   tasks.erase(kFirst);
@@ -79,13 +79,13 @@ TEST(Dependencies, AnEndIsToldToWhoComesInTheSameMomentOnly) {
             "Depends on task 1, which does not exist.");
 }
 
-TEST(Dependencies, NobodyWaitsForItself) {
+TEST(Dependencies, ATaskMustNotDependOnItself) {
   TaskRecords tasks = Pair(DependencyKind::kAfterAny);
   tasks[kSecond].request.Edit().dependencies[0].task = kSecond;
   EXPECT_EQ(NeverMetDependency(tasks[kSecond], tasks)->code, ReasonCode::kDependencyNeverMet);
 }
 
-TEST(Dependencies, OfATaskThatIsNotSubmittedYetOnlyEndsCount) {
+TEST(Dependencies, OnlyKnownEndsCountBeforeSubmission) {
   const TaskId other{7};
   EXPECT_EQ(NeverMetByEnds({{other, DependencyKind::kAfterOk, std::nullopt}}), std::nullopt);
   EXPECT_EQ(NeverMetByEnds({{other, DependencyKind::kAfterAny, TaskState::kFailed}}), std::nullopt);

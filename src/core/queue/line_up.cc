@@ -10,7 +10,7 @@ namespace carma::core {
 
 namespace {
 
-// Replaces the top of a heap with the first element on top.
+// Replaces the top of a heap, whose first element is the smallest.
 template <class T>
 void ReplaceFirst(std::span<T> heap, T with) {
   std::size_t at = 0;

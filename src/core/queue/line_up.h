@@ -1,12 +1,12 @@
-// The order of the main queue: the next task, if all before it had been started. Private to core.
+// The order of the main queue: which task is next if all before it are started. Private to core.
 //
-// In fair order the highest priority goes first; within it the account (a user without account is
-// one) that has used least of the GPUs by its weight, then the user of that account who has used
-// least, then the oldest task. A running task counts as if it ran kRunsOn longer, and each task
-// returned by Pop counts as running, so that users alternate. A line from which nothing has started
-// for the patience of the rules goes before all others, regardless of share and priority; the
-// longest waiting one first. If a limit keeps the first task of a line from starting, the rest of
-// that line is skipped.
+// In fair order the highest priority goes first; within it the account (a user without an account
+// counts as one) that has used least of the GPUs by its weight, then the user of that account who
+// has used least, then the oldest task. A running task counts as if it ran kRunsOn longer, and each
+// task returned by Pop counts as running, so that users alternate. A line from which nothing has
+// started for the configured patience goes before all others, regardless of share and priority; the
+// one that has waited longest goes first. If a limit keeps the first task of a line from starting,
+// the rest of that line is skipped.
 #pragma once
 
 #include <compare>
@@ -36,7 +36,7 @@ class LineUp {
   class Host {
    public:
     virtual ~Host() = default;
-    // Null: not held by the core; then it uses nothing and is not limited.
+    // Null: the core does not hold the task, so it uses nothing and is not limited.
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // The rate at which FairShare would charge it once started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
@@ -60,7 +60,7 @@ class LineUp {
     Duration patience{};
     bool limited = false;  // some task may be (Host::IsLimited)
   };
-  // A task that is not in the queue yet: last of its line and priority.
+  // A task that is not in the queue yet: the last of its line with its priority.
   struct Newcomer {
     LineKey line;
     std::string user;
@@ -73,7 +73,7 @@ class LineUp {
   LineUp(const WaitingLine& main, const FairShare& shares, const Rules& rules, Time now,
          const Host& host, const std::optional<Newcomer>& newcomer = {});
 
-  // Empty: no task is left.
+  // Removes and returns the next task; empty: no task is left.
   std::optional<Next> Pop();
   // Usage of the line's account (without an account: of the user) divided by its weight, in seconds
   // of a whole GPU, as used for its rank.
@@ -113,8 +113,9 @@ class LineUp {
     std::size_t line = 0;
     friend auto operator<=>(const Rank&, const Rank&) = default;
   };
-  // A range of ranks_, the first on top: in fair order the lines of one account, whose relative
-  // order stays when its share grows; else all lines. Ordered once a second task is requested.
+  // A range of ranks_ with its first line on top. In fair order it has the lines of one account,
+  // which keep their relative order when the account's share grows; otherwise all lines. Made a
+  // heap only when a second task is requested.
   struct Heap {
     std::size_t begin = 0;
     std::size_t size = 0;

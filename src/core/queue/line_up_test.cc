@@ -17,7 +17,7 @@ Time At(double hours) {
   return base::FromMs(static_cast<std::int64_t>(hours * 3'600'000));
 }
 
-// A queue of users' tasks; each would take one GPU.
+// A queue of users' tasks, each of which needs one GPU.
 class LineUpTest : public testing::Test, public LineUp::Host {
  protected:
   const TaskRecord* Find(TaskId task) const override {
@@ -79,7 +79,7 @@ TEST_F(LineUpTest, UsersTakeTurnsHoweverManyTheySubmitted) {
   EXPECT_EQ(Order(), "1 6 2 7 3 4 5");
 }
 
-TEST_F(LineUpTest, WhoHasTakenLessGoesFirst) {
+TEST_F(LineUpTest, TheUserWithLessUsageGoesFirst) {
   Queues(Task(1, "ada"));
   Queues(Task(2, "ada"));
   Queues(Task(3, "bob"));
@@ -88,7 +88,7 @@ TEST_F(LineUpTest, WhoHasTakenLessGoesFirst) {
   EXPECT_EQ(Order(), "3 4 1 2");
 }
 
-TEST_F(LineUpTest, WhatRunsCountsAsIfItRanOn) {
+TEST_F(LineUpTest, RunningTasksCountAsIfTheyRanLonger) {
   Queues(Task(1, "ada"));
   Queues(Task(2, "bob"));
   Took(Task(9, "bob"), 0.5);
@@ -127,7 +127,7 @@ TEST_F(LineUpTest, PrioritiesAndClassesGoBeforeShares) {
   EXPECT_EQ(Order(QueueOrder::kFifo), "4 3 1 2");
 }
 
-TEST_F(LineUpTest, WhoHasWaitedThroughHisPatienceGoesFirstOnce) {
+TEST_F(LineUpTest, AUserBeyondThePatienceGoesFirstOnce) {
   TaskRecord nice = Task(1, "ada");
   nice.request.Edit().priority = -5;
   Queues(nice, At(0));
@@ -161,7 +161,7 @@ TEST_F(LineUpTest, ALimitClosesItsLineAndNoOther) {
   EXPECT_EQ(Order(QueueOrder::kFifo), "1 4");
 }
 
-TEST_F(LineUpTest, ANewcomerStandsBehindHisOwn) {
+TEST_F(LineUpTest, ANewTaskStandsBehindItsUsersOthers) {
   for (std::uint64_t id = 1; id <= 4; ++id) Queues(Task(id, "ada"));
   Queues(Task(5, "bob"));
   const auto ahead = [&](const std::string& user) {

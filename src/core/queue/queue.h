@@ -74,11 +74,11 @@ class Queue {
   void UseClasses(const std::vector<QosClass>& classes);
   QueueKey KeyOf(const TaskRecord& task) const;
 
-  // Moves a task to a place. due: for kTimed; waits_since: for the first task of a line.
+  // Moves a task to a place. due is used for kTimed, waits_since for the first task of a line.
   void Put(const TaskRecord& task, Place place, Time due = {}, Time waits_since = {});
-  // A task was started from the line of this task.
+  // Reports that this task was started, and so its line no longer waits for a start.
   void NoteStart(const TaskRecord& task, Time now);
-  // A task that does not wait is ignored.
+  // Removes a task; one that does not wait is ignored.
   void Remove(TaskId task);
 
   std::optional<Place> PlaceOf(TaskId task) const;
@@ -97,7 +97,7 @@ class Queue {
 
  private:
   using Lines = std::map<LineKey, HolderLine>;
-  // A hundred thousand may wait, so it is kept small.
+  // A hundred thousand tasks may wait, so an entry is kept small.
   struct Entry {
     QueueKey key;          // for kTimed only the time and the task
     Lines::iterator line;  // only if eligible and in the main queue

@@ -17,7 +17,8 @@ namespace {
 
 // Maximum number of tasks for look-ahead.
 constexpr std::size_t kLongestLine = 48;
-// For mappers by added work: the cost of exceeding one's due share by the whole server.
+// For mappers that score by added work: the cost of a task whose line has exceeded its fair share
+// by the whole server.
 constexpr double kExcessCosts = 1;
 // Spreads close numbers.
 constexpr std::size_t kScatter = 0x9e3779b97f4a7c15;
@@ -41,7 +42,7 @@ std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   return best;
 }
 
-// Without a list, because this runs for up to a thousand tasks at each start.
+// No list is made for one GPU, because this runs for up to a thousand tasks at each start.
 double ScoreOf(const Group& group, const GpuLinks& links) {
   if (group.need.gpus == 1) return std::ranges::max(group.scores);
   const std::vector<Best> best = BestGpus(group, links);

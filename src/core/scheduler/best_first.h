@@ -1,4 +1,5 @@
-// The main queue under mappers that choose task and GPUs together: the best start first.
+// Serves the main queue with mappers that choose task and GPUs together: the best start comes
+// first.
 #pragma once
 
 #include "core/scheduler/line.h"

@@ -62,8 +62,8 @@ struct HostSampled {
   double used_cpus = 0;
   std::vector<std::pair<TaskId, double>> tasks_cpus;
 };
-// How long running tasks need until their end, as their own output shows it: at the mean speed of
-// this attempt so far. Tasks that show no progress are left out.
+// Remaining time of running tasks according to their own output, at the mean speed of the attempt
+// so far. Tasks that show no progress are left out.
 struct ProgressSeen {
   std::vector<std::pair<TaskId, Duration>> left;
 };
@@ -85,7 +85,8 @@ struct LaunchFailed {
   std::string text;
   // True: the machine's fault (no memory for fork), false: the task's (no such command).
   bool retryable = false;
-  // The daemon ended before the launch began: the task is retried at once, and this does not count.
+  // The daemon ended before the launch began: the task is retried at once, and this does not count
+  // as a failure.
   bool interrupted = false;
   // Certainly the machine's fault: the daemon itself got no descriptor, process or memory.
   bool exhausted = false;
@@ -99,7 +100,7 @@ struct SharingChosen {
   int attempt = 0;
   Sharing sharing;
 };
-// A running task has not used its GPUs since then; empty: it uses them (again).
+// A running task has not used its GPUs since that time; empty: it uses them (again).
 // PolicyConfig::idle_action decides what follows.
 struct TaskIdle {
   TaskId id{};
@@ -140,8 +141,8 @@ struct TaskEdited {
   base::CopyOnWrite<TaskRequest> request;
 };
 // An administrator, or the health rules (by_rule), close a GPU to new tasks. These are two separate
-// drains; the GPU is open when neither is set. empty_by: its tasks are asked to checkpoint the
-// notice of SlotRules before that time, stopped then, and requeued.
+// drains; the GPU is open when neither is set. empty_by: when its tasks are stopped and requeued;
+// they are asked to checkpoint SlotRules::notice earlier.
 struct DrainRequested {
   GpuIndex gpu{};
   std::string why;
@@ -153,9 +154,9 @@ struct ResumeRequested {
   GpuIndex gpu{};
   bool by_rule = false;
 };
-// The machine will go down: no task starts any more, with or without GPUs. Running tasks are asked
-// to checkpoint before `empty_by` (by the longer of shutdown_notice and notice of SlotRules),
-// stopped then, and requeued. Drains of single GPUs are independent of this.
+// The machine will go down: no task starts any more, with or without GPUs. At `empty_by` running
+// tasks are stopped and requeued; they are asked to checkpoint earlier, by the longer of
+// shutdown_notice and notice of SlotRules. Drains of single GPUs are independent of this.
 struct ServerClosed {
   std::string why;  // "The server is ...": by whom, until when
   Time empty_by{};
@@ -167,12 +168,12 @@ struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };
 // The rules from now on, validated; the pacing, and whether the mapper shares, must not change.
-// Running tasks keep their GPUs and claims. If idle holders are now to be ended, the known ones are
-// ended.
+// Running tasks keep their GPUs and claims. If the new rules end tasks that do not use their GPUs,
+// those already reported are ended.
 struct PolicyChanged {
   PolicyConfig policy;
-  // Attempts for limits of gpu_hours over longer periods than before, in order of their ends;
-  // empty: the core knows all that count.
+  // If limits of gpu_hours now cover longer periods: the attempts that count, ordered by their
+  // ends. Empty: the core knows them all.
   std::optional<std::vector<Taken>> ended = {};
 };
 struct WakeUp {};  // the time of a WakeAt has come
@@ -201,11 +202,11 @@ struct StartTask {
   TaskId id{};
   int attempt = 0;
   std::vector<Placement> placement;
-  // No neighbours now or later, so the sharing method does not matter; yet others may have to join
-  // it while it idles (PolicyConfig::idle_action).
+  // It has no neighbours now or later, so the sharing method does not matter, unless others join it
+  // while it idles (PolicyConfig::idle_action).
   bool alone = false;
-  // A memory limit on its first GPU is at least this: the predicted bound, if the claim is less
-  // than that. 0: nothing is promised.
+  // Minimum of a memory limit on its first GPU: the claim or, if higher, the predicted bound. 0:
+  // nothing is promised.
   std::int64_t bound_mib = 0;
   friend bool operator==(const StartTask&, const StartTask&) = default;
 };
@@ -222,8 +223,8 @@ struct WarnTask {
   int attempt = 0;
   friend bool operator==(const WarnTask&, const WarnTask&) = default;
 };
-// It must leave its GPUs soon (Attempt::leaves_by): send its processes the checkpoint signal. Sent
-// again after a restart, because asking twice does no harm.
+// The task must leave its GPUs soon (Attempt::leaves_by): send its processes the checkpoint signal.
+// Sent again after a restart, because asking twice does no harm.
 struct AskToSave {
   TaskId id{};
   int attempt = 0;

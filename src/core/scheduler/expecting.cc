@@ -11,8 +11,8 @@
 namespace carma::core {
 namespace {
 
-// Time from its limit or the end of its time slice until its processes are gone and the GPU has
-// been sampled.
+// Time from a task's limit or the end of its time slice until its processes are gone and the GPU
+// has been sampled.
 constexpr Duration kEnding{60'000};
 
 Duration OfSeconds(double seconds) {
@@ -35,7 +35,7 @@ GpuView EmptyView(const State& state, GpuIndex index) {
           .pace = gpu.pace};
 }
 
-// Whether another task may preempt it. It would return to its old place in the queue.
+// Whether another task may preempt this one, which would then return to its old place in the queue.
 bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine& line) {
   const std::int64_t priority = PriorityOf(state.config, task.request);
   const QosClass* const own = ClassOf(state.config.classes, task.request);
@@ -43,8 +43,8 @@ bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine&
          line.preempting.value_or(priority) > priority;
 }
 
-// A task that returns has its whole time limit again. If the queue is served in order, it goes
-// behind all others of at least its priority.
+// Whether the task may return to the queue, with its whole time limit. After a time slice, if the
+// queue is served in order, it goes behind all others of at least its priority.
 bool MayComeBack(const State& state, const TaskRecord& task, const WholeLine& line) {
   const bool in_order = line.pass == Pass::kInOrder;
   const bool before_some = PriorityOf(state.config, task.request) > line.lowest;
@@ -118,8 +118,8 @@ std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const Who
       latest = std::max(at, from + *task.request->time_limit) + kEnding;
     }
     if (task.state != TaskState::kStopping && MayComeBack(state, task, line)) latest.reset();
-    // A task is asked to leave as soon as that makes room, at the latest when all others have
-    // ended.
+    // A task is asked to leave as soon as its leaving makes room, at the latest when all others
+    // have ended.
     if (line.by_turns && latest) *latest += state.config.slots.notice;
     if (line.by_turns && LeavesByTurn(state, task, line)) {
       const Time over = task.attempt->started.value_or(at) + TurnOf(state.config.slots, task);
@@ -161,9 +161,9 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
   return line;
 }
 
-// Starts at the ends of time slices. Empty if GPUs are shared, because then tasks may leave
-// together with others or for another place; also if GPUs are reserved or linked, or tasks wait for
-// recovery.
+// Starts made possible by the ends of time slices. Empty if GPUs are shared, because then several
+// tasks may have to leave, or leave for a start elsewhere; also if GPUs are reserved or linked, or
+// tasks wait for recovery.
 std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
                                                const std::vector<const TaskRecord*>& in_line,
                                                WholeLine line) {

@@ -1,5 +1,5 @@
 // Compares the expected starts of waiting tasks with their real starts: on a server whose tasks
-// share GPUs, end before their limits or by them, and have all sizes.
+// share GPUs, end before or at their limits, and have all sizes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -210,7 +210,7 @@ std::pair<unsigned, unsigned> Seeds() {
   return seeds;
 }
 
-TEST(ExpectedStarts, NobodyStartsLaterThanHeWasTold) {
+TEST(ExpectedStarts, NoTaskStartsLaterThanPromised) {
   PolicyConfig alone = Rules(QueueOrder::kFifo, 1);
   alone.mapper = "exclusive";
   const Case cases[] = {
@@ -238,7 +238,7 @@ TEST(ExpectedStarts, NobodyStartsLaterThanHeWasTold) {
     }
     EXPECT_GE(all.told, each.least_told) << each.name;
     EXPECT_EQ(all.late, 0) << each.name << ": " << all.late << " of " << all.told;
-    RecordProperty(each.name, fmt::format("{} told, {} late, {:.0f} min early in the mean",
+    RecordProperty(each.name, fmt::format("{} promised, {} late, {:.0f} min early on average",
                                           all.told, all.late, all.slack_s / 60 / all.told));
   }
 }
@@ -271,7 +271,7 @@ class Full {
   std::uint64_t last_ = 0;
 };
 
-TEST(InLine, TellsWhoIsNextAndLeavesOutWhoWaitsForAnythingElse) {
+TEST(InLine, ListsQueuedTasksInOrderWithoutThoseThatWaitForAnythingElse) {
   Full server(Rules(QueueOrder::kFifo, 1));
   server.Submit();  // runs
   const TaskId second = server.Submit();
@@ -298,14 +298,15 @@ TEST(ExpectedStarts, FollowTheProgressOfARunningTask) {
   EXPECT_EQ(starts().at(second).likely, server.now() + 60 * kMinute) << "by its limit";
   server.Tell(10 * kMinute, ProgressSeen{{{running, 20 * kMinute}}});
   EXPECT_EQ(starts().at(second).likely, server.now() + 20 * kMinute);
-  EXPECT_EQ(starts().at(third).likely, server.now() + 50 * kMinute) << "of the same kind";
+  EXPECT_EQ(starts().at(third).likely, server.now() + 50 * kMinute)
+      << "by the progress of its kind";
   server.Tell(5 * kMinute, WakeUp{});
   EXPECT_EQ(starts().at(second).likely, server.now() + 15 * kMinute);
   server.Tell({}, ProgressSeen{{{running, 5 * kMinute}}});
   EXPECT_EQ(starts().at(second).likely, server.now() + 5 * kMinute);
 }
 
-TEST(ExpectedStarts, OfTheFirstInOrderAreTheSameHoweverManyAreAskedFor) {
+TEST(ExpectedStarts, DoNotDependOnTheNumberRequested) {
   for (const QueueOrder order : {QueueOrder::kFifo, QueueOrder::kFair}) {
     Full server(Rules(order, 1));
     for (int i = 0; i < 6; ++i) server.Submit();
@@ -317,7 +318,7 @@ TEST(ExpectedStarts, OfTheFirstInOrderAreTheSameHoweverManyAreAskedFor) {
   }
 }
 
-TEST(ExpectedStarts, WhereThoseBehindMayGoFirstALineTooLongToLookThroughPromisesNothing) {
+TEST(ExpectedStarts, AreNotPromisedInALongQueueThatMayBeReordered) {
   for (const QueueOrder order : {QueueOrder::kFifo, QueueOrder::kFair}) {
     Full server(Rules(order, 1));
     for (std::size_t i = 0; i < kLongestTold + 2; ++i) server.Submit();

@@ -17,7 +17,7 @@
 namespace carma::core {
 namespace {
 
-// More sentences than these do not help a reader.
+// More sentences than this do not help a reader.
 constexpr std::size_t kMaxSentences = 4;
 
 // A GPU that cannot take a task.
@@ -116,7 +116,7 @@ std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& 
       fmt::format("It waits behind task {} of the same user and class. {}", first, TextOf(*hit))};
 }
 
-// Whether the task's place in the main queue is considered.
+// Whether the task is among those of the main queue that are considered (backfill).
 bool IsLookedAt(const State& state, const TaskRecord& task) {
   LineUp line = Line(state, LineKindOf(task.request));
   for (int looks = 0; looks < state.config.backfill; ++looks) {

@@ -52,7 +52,7 @@ class KeptGpus : public ::testing::Test {
   std::unique_ptr<Scheduler> scheduler_;
 };
 
-TEST_F(KeptGpus, TheFirstInLineIsToldFromWhenOnAndThenWhichThoughNobodyHasPassedIt) {
+TEST_F(KeptGpus, AreAnnouncedToTheHeadAndThenNamed) {
   Begin(9);
   EXPECT_THAT(Reason(2, Time{kMinute}),
               EndsWith(" GPUs are kept for it from 1970-01-01T00:11:00.000Z on."));
@@ -63,14 +63,14 @@ TEST_F(KeptGpus, TheFirstInLineIsToldFromWhenOnAndThenWhichThoughNobodyHasPassed
   EXPECT_THAT(Reason(3, Time{12 * kMinute}), Not(HasSubstr("kept for it")));
 }
 
-TEST_F(KeptGpus, WhereNobodyMayPassNoneAreKept) {
+TEST_F(KeptGpus, NoneAreKeptIfNoTaskMayPass) {
   Begin(1);
   EXPECT_THAT(Reason(2, Time{kMinute}), Not(HasSubstr("kept")));
   Look(Time{11 * kMinute});
   EXPECT_THAT(Reason(2, Time{11 * kMinute}), Not(HasSubstr("kept")));
 }
 
-TEST(WarmUp, SaysTheSameOfAllGpusOnce) {
+TEST(WarmUp, IsExplainedOnceForAllGpus) {
   PolicyConfig config;
   config.mapper = "first-fit";
   config.min_gain.reset();

@@ -55,8 +55,8 @@ bool HostTakes(const State& state, TaskId task, const HostNeed& need) {
 
 Choice WithoutGpus(const State& state, const TaskRecord& task) {
   const HostView view = HostFor(state, task.id, state.now);
-  if (view.cpus == 0) return {.why = "It wants no GPU."};
-  return {.why = fmt::format("It wants no GPU: {} of {} CPUs free, {} of {} of memory.",
+  if (view.cpus == 0) return {.why = "It needs no GPU."};
+  return {.why = fmt::format("It needs no GPU: {} of {} CPUs free, {} of {} of memory.",
                              view.free_cpus, view.cpus, base::FormatMib(view.free_memory_mib),
                              base::FormatMib(view.memory_mib))};
 }

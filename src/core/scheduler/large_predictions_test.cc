@@ -1,4 +1,5 @@
-// What a start allows if it was promised less than its bound and a memory limit enforces that.
+// Starts of tasks that are promised less than their predicted bound: memory limits still allow the
+// bound.
 #include <gtest/gtest.h>
 
 #include <variant>
@@ -54,7 +55,7 @@ TEST_F(LargePrediction, IsPromisedItsLikelyValueAndMayHoldItsBound) {
   const StartTask* start = StartIn(actions);
   ASSERT_NE(start, nullptr);
   EXPECT_EQ(start->placement.front().claim_mib, 20'000);
-  EXPECT_EQ(start->bound_mib, 40'000) << "it may hold what was predicted at most";
+  EXPECT_EQ(start->bound_mib, 40'000) << "it may use the predicted bound";
 }
 
 TEST_F(LargePrediction, IsHalfOfTheGpu) {

@@ -11,8 +11,8 @@
 namespace carma::core {
 namespace {
 
-// A prediction whose bound is at least this share of the largest GPU is promised its most likely
-// value (docs/server/policies.md).
+// If a predicted bound is at least this share of the largest GPU, the most likely value is promised
+// instead (docs/server/policies.md).
 constexpr double kMostOfGpu = 0.5;
 
 // After this time a started task shows all the cores that it uses.
@@ -21,7 +21,7 @@ constexpr Duration kSeenWithin{60'000};
 // A task with an activity above this could use more.
 constexpr double kFull = 0.95;
 
-// From now on its speed is that of its slowest GPU.
+// Adds up the progress so far. From now on the task's speed is that of its slowest GPU.
 void NoteProgress(State& state, TaskId id) {
   Life& life = state.EditLife(id);
   life.done_s = DoneS(state, id);
@@ -122,7 +122,8 @@ std::optional<std::int64_t> TaughtMib(const State& state, const TaskRecord& task
   if (lesson == nullptr || (lesson->enough_mib == 0 && lesson->at_least_mib == 0))
     return std::nullopt;
   std::int64_t taught_mib = std::max(lesson->enough_mib, lesson->at_least_mib);
-  // A user's figure may be meant for a later phase; a prediction is replaced.
+  // A lesson replaces a prediction, but not a higher figure from the user, which may be meant for a
+  // later phase.
   const bool predicted = !task.estimate || task.estimate->predicted_mib;
   if (task.estimate && (lesson->enough_mib == 0 || !predicted))
     taught_mib = std::max(taught_mib, task.estimate->peak_mib);
@@ -202,7 +203,7 @@ std::optional<double> LeftS(const State& state, const TaskRecord& task) {
   return std::max(*alone_s - done_s, kLeast * *alone_s);
 }
 
-// The mean over the attempt, because its end, when a program saves results, is not more
+// The mean over the whole attempt: its last minutes, when a program saves results, are no more
 // representative than the hours before.
 Profile SeenOf(const State& state, const TaskRecord& task) {
   Profile seen;
@@ -283,8 +284,8 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
 }
 
 // The first task of a kind would wait for an empty GPU because of a bound that it hardly ever
-// needs, while by-work fills every free place. A lesson of its kind, or a failure, is not a
-// prediction any more.
+// needs, while by-work fills every free place. Once there is a lesson of its kind, or a failure,
+// the prediction no longer counts.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
       !task.estimate || TaughtMib(state, task))
@@ -331,7 +332,7 @@ Need NeedNow(const State& state, const TaskRecord& task) {
   } else if (const std::optional<std::int64_t> likely_mib = LikelyMib(state, task)) {
     need.memory_mib = likely_mib;
   }
-  // A user's figure may be meant for a later phase, in which the others need as much.
+  // A user's figure may be meant for a later phase, in which the other GPUs need as much.
   const bool predicted = task.estimate && task.estimate->predicted_mib;
   const bool usual = task.ooms == 0 && !need.idle_gpu && !need.exclusive;
   if (need.gpus > 1 && need.memory_mib && predicted && usual && state.config.plateau_after &&

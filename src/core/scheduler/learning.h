@@ -16,8 +16,8 @@ void LookAtResidents(State& state, GpuIndex gpu);
 void LearnActivity(State& state, GpuIndex gpu);
 // How much of the task's run time alone is done, in seconds, as predicted.
 double DoneS(const State& state, TaskId task);
-// How much of it is left, by the task's own progress or earlier runs; for a waiting task all of it.
-// Empty: unknown.
+// How much of it is left, according to the task's own progress or earlier runs; all of it if the
+// task waits. Empty: unknown.
 std::optional<double> LeftS(const State& state, const TaskRecord& task);
 // What the attempt that is ending has shown about the task.
 Profile SeenOf(const State& state, const TaskRecord& task);
@@ -29,9 +29,10 @@ void AddWhere(const State& state, const TaskRequest& request,
 void CountIdleCpus(State& state);
 void ShowActivity(const State& state, GpuIndex gpu, Time at, GpuView& view);
 // The most likely value of a large prediction that nothing has confirmed: it is promised instead of
-// the bound, which stays the limit under MPS. Empty: the bound, or what others have taught.
+// the bound, which stays the limit under MPS. Empty: the bound, or a lesson from other tasks, is
+// promised.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task);
-// When the waiting task begins to accept turns with others (kTurnsAfter); empty: it does.
+// When the waiting task begins to accept turns with others (kTurnsAfter); empty: it already does.
 std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
 // Notes what may let a considered task start that cannot start now: Passes::next_turns,
 // cpus_wanted.

@@ -7,13 +7,13 @@ namespace carma::core {
 
 LineUp Line(const State& state, LineKind kind,
             const std::optional<LineUp::Newcomer>& newcomer = {});
-// A queue in order, each task of which is popped once and then kept.
+// The tasks of a queue in order; each is popped once and then kept.
 class Order {
  public:
   explicit Order(LineUp line) : line_(std::move(line)) {}
-  // The task at that place from 0; null: the queue ends before it. Valid until the next call.
+  // The task at that place, counted from 0; null: the queue is shorter. Valid until the next call.
   const LineUp::Next* At(std::size_t place);
-  // Without the tasks that At popped.
+  // The queue without the tasks that At has popped.
   const LineUp& rest() const { return line_; }
 
  private:

@@ -1,4 +1,4 @@
-// No task at the head of the queue is passed for ever, with random loads and every mapper.
+// Checks, under random loads and with every mapper, that no head of the queue is passed for ever.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -106,7 +106,7 @@ class World {
   Duration longest_{};
 };
 
-TEST(Passing, WhoIsFirstStartsAfterTwoLimitsAndTheLongestRunAtTheLatest) {
+TEST(Passing, TheHeadStartsWithinTwoLimitsAndTheLongestRun) {
   Duration longest{};
   for (const std::string mapper : {"by-work", "magm", "best-fit", "round-robin"}) {
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {

@@ -82,7 +82,7 @@ void StartOnReserved(State& state, std::vector<GpuView>& views) {
   }
 }
 
-// The head of each queue.
+// The first tasks of each queue.
 std::vector<TaskId> ForTrial(const State& state) {
   std::vector<TaskId> first;
   for (const QueueKey& key : state.queue.Recovery()) {
@@ -259,7 +259,7 @@ std::optional<Reason> NeverFits(const State& state, const TaskRequest& request,
     if (!need.linked || !state.gpus.links.ChooseFor(need, std::move(could)).empty())
       return std::nullopt;
     return Reason{ReasonCode::kNotLinked,
-                  fmt::format("The task wants {} GPUs that are connected with each other (NVLink); "
+                  fmt::format("The task needs {} GPUs that are connected with each other (NVLink); "
                               "no {} of those that it may use are.",
                               request.gpus, request.gpus)};
   }

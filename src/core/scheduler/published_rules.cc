@@ -135,8 +135,8 @@ class Loop : public Rules {
 
   Duration round_;
   std::optional<Time> due_;  // of the next look; empty before the first events
-  // Crashed tasks that no scan has found. One that has left the queue meanwhile is dropped by the
-  // next scan.
+  // Crashed tasks that no scan has found. One that has since left the queue is dropped by the next
+  // scan.
   std::set<TaskId> unscanned_;
 };
 
@@ -266,7 +266,7 @@ Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) {
     config.pacing = Pacing::kV2;
     config.settle = true;
     config.settle_timeout = kV2SettleTimeout;
-    // Subtracting from free memory equals raising the requirement, if there is one.
+    // If a requirement exists, raising it has the same effect as subtracting from free memory.
     if (config.floor_mib > 0) config.floor_mib += kV2LessFreeMib;
     config.margin_mib += kV2LessFreeMib;
     return config;

@@ -21,7 +21,7 @@ Duration Backoff(Duration first, int ooms) {
   return std::min(backoff, kMaxBackoff);
 }
 
-// Whether the task ran into its own memory limit, not into the end of the GPU's memory.
+// Whether the task ran into its own memory limit rather than out of the GPU's memory.
 bool KeptBelowGpu(const State& state, const TaskRecord& task) {
   const std::int64_t limit_mib = task.attempt->sharing.LimitMib();
   return limit_mib > 0 && std::ranges::any_of(task.attempt->placement, [&](const Placement& each) {
@@ -56,7 +56,7 @@ std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int
 }
 
 void RaiseDemand(State& state, TaskRecord& task, std::int64_t tried_mib) {
-  // As many GPUs as it needs must have that much.
+  // The demand is at most what as many GPUs as the task needs can give.
   const std::int64_t limit_mib = MostFor(state, task.request);
   std::int64_t smallest_mib = limit_mib;
   for (const Placement& placement : task.attempt->placement) {
@@ -120,8 +120,8 @@ bool FailedAloneOnLargest(const State& state, const TaskRecord& task) {
   });
 }
 
-// For a passed head, other GPUs may become the better choice, until it has been the head for
-// pass_limit again.
+// Whether other GPUs may be kept for a passed head if they have become the better choice: only
+// until it has been the head for pass_limit once more.
 bool MayKeepOthers(const State& state, const TaskRecord& task) {
   return task.queue == QueueKind::kMain && state.config.pass_limit &&
          state.now - state.heads.passed.since < 2 * *state.config.pass_limit;

@@ -1,5 +1,5 @@
 // Tasks that are requeued, or submit another task, as soon as they have started: from the second
-// time in a row on there is a pause before the next start. It doubles each time.
+// time in a row there is a pause before the next start, which doubles each time.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

@@ -27,13 +27,13 @@ class Rules {
   // The need of a task that takes an idle GPU without asking the mapper.
   virtual Need OnIdleGpu(Need need) const;
 
-  // A task now waits for recovery.
+  // Called when a task begins to wait for recovery.
   virtual void Crashed(const TaskRecord&) {}
   // Whether the task does not queue yet, for a reason only these rules have.
   virtual bool Overlooks(const TaskRecord&) const { return false; }
   // Whether only the head of that queue may start.
   virtual bool HeadOnly(QueueKind line) const { return line == QueueKind::kMain; }
-  // Why a task waits that is overlooked, or that enough GPUs would take.
+  // Why a task waits although enough GPUs would take it, or because the rules overlook it.
   virtual Reason WhyNotYet(const TaskRecord& task, Time at) const;
 
  protected:

@@ -94,7 +94,7 @@ struct GpuState {
   bool Drained() const { return drained_by_person || drained_by_rule; }
 };
 
-// Id of a task that is only asked about.
+// Id of a hypothetical task, which nobody has submitted.
 inline constexpr TaskId kNewcomer{std::numeric_limits<std::uint64_t>::max()};
 
 inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
@@ -214,7 +214,7 @@ struct Machine {
   std::optional<double> idle_cpus;  // GpuView::idle_cpus, less later starts
 };
 
-// What the events being handled lead to.
+// What the events being handled result in.
 struct Output {
   std::vector<Action> actions;
   std::set<TaskId> moved;    // state changed since last stored

@@ -148,7 +148,7 @@ TEST_F(SchedulerTest, ATaskThatSavesAsSoonAsItHasStartedPauses) {
     Handle(begin + 3, TaskExited{TaskId{1}, attempt, {.kind = ExitKind::kFailed, .code = 85}});
   }
   const TaskRecord* task = scheduler_->Find(TaskId{1});
-  EXPECT_EQ(task->checkpoints, 2) << "the first time it goes on at once";
+  EXPECT_EQ(task->checkpoints, 2) << "the first requeue has no pause";
   EXPECT_EQ(task->state, TaskState::kQueued);
   EXPECT_GT(*task->not_before, At(23));
 }
@@ -211,7 +211,7 @@ TEST_F(SchedulerTest, ThousandsThatWaitForOneEndInSeveralGoes) {
   EXPECT_TRUE(scheduler_->Tasks().empty());
 }
 
-TEST_F(SchedulerTest, NobodyIsPassedByWhosePlaceIsYetToBeFound) {
+TEST_F(SchedulerTest, UnsortedTasksAreNotPassed) {
   Begin();
   std::vector<Event> events;
   for (std::uint64_t id = 1; id <= 1'500; ++id) {
@@ -262,7 +262,7 @@ TEST_F(SchedulerTest, ALongChainOfDependenciesFalls) {
   EXPECT_TRUE(scheduler_->Tasks().empty());
 }
 
-TEST_F(SchedulerTest, AWakeUpIsAskedForOnlyWhenItChanges) {
+TEST_F(SchedulerTest, RequestsAWakeUpOnlyIfItChanges) {
   Begin();
   TaskRequest later;
   later.begin = At(100);
@@ -300,7 +300,7 @@ TEST_F(SchedulerTest, ARestoredTaskThatNoLongerFitsWaitsWithoutStoppingOthers) {
   EXPECT_EQ(Of<StartTask>(Run(2)).size(), 1U);
 }
 
-TEST_F(SchedulerTest, AnEndedTaskThatAPersonSendsBackIsEstimatedAnew) {
+TEST_F(SchedulerTest, ARequeuedFinalTaskIsEstimatedAgain) {
   Begin();
   TaskRecord record;
   record.id = TaskId{1};
@@ -344,7 +344,7 @@ TEST_F(SchedulerTest, SharingIsReportedWhereItChanges) {
   EXPECT_TRUE(Handle(2, SharingChosen{TaskId{1}, 1, mps}).empty());
 }
 
-TEST_F(SchedulerTest, AnIdleTaskOfAnEarlierLifeIsEndedWhereTheRuleIsNew) {
+TEST_F(SchedulerTest, ANewRuleEndsIdleTasksOfAnEarlierRun) {
   PolicyConfig config;
   config.idle_action = IdleAction::kEnd;
   Begin(config);
@@ -404,7 +404,8 @@ TEST_F(SchedulerTest, ATrialGivesTheReasonForWhichTheTaskWouldWait) {
   Handle(2, Submitted(2, {.gpus = 2}));
   Handle(2, Estimated(2, 39'000));
   EXPECT_EQ(scheduler_->ReasonFor(TaskId{2}, At(2)).code, ReasonCode::kGpuMemory);
-  EXPECT_EQ(verdict({}, 1'000).code, ReasonCode::kNone) << "it is looked at beside the first";
+  EXPECT_EQ(verdict({}, 1'000).code, ReasonCode::kNone)
+      << "it is considered together with the first";
   Handle(2, DrainRequested{GpuIndex{0}, "test"});
   EXPECT_EQ(verdict({.on_gpus = {"0"}}, 1'000).code, ReasonCode::kDraining) << "not kGpuChoice";
   EXPECT_EQ(*verdict({.begin = At(100)}, 1'000).text,
@@ -446,7 +447,7 @@ TEST_F(SchedulerTest, AGrantThatIsNotTakenIsGivenAgainLater) {
   }
 }
 
-TEST_F(SchedulerTest, CrashedTasksAreBeforeANewcomerOnlyWhereTheyStopTheQueue) {
+TEST_F(SchedulerTest, CrashedTasksAreAheadOnlyIfTheyBlockTheQueue) {
   for (const bool blocks : {false, true}) {
     PolicyConfig config;
     config.settle = false;
@@ -531,10 +532,10 @@ TEST_F(SchedulerTest, TheActivityThatWasSeenIsTheMeanOfTheAttemptNotOfItsEnd) {
     Handle(s, seen_at(s, sm_active));
   const std::vector<Action> ended = Handle(1'100, TaskExited{TaskId{1}, 1, {}});
   EXPECT_EQ(Of<TaskChanged>(ended).front().record.seen->sm_active, 0.79)
-      << "it saved its work for ten of a thousand seconds";
+      << "only ten of a thousand seconds went into saving";
 }
 
-TEST_F(SchedulerTest, OfAnAttemptThatBeganInAnEarlierLifeTheRunTimeAloneIsNotKnown) {
+TEST_F(SchedulerTest, TheRunTimeAloneIsUnknownAfterARestart) {
   const auto alone = [](const std::vector<Action>& ended) {
     return Of<TaskChanged>(ended).front().record.seen->alone;
   };
@@ -548,7 +549,7 @@ TEST_F(SchedulerTest, OfAnAttemptThatBeganInAnEarlierLifeTheRunTimeAloneIsNotKno
   record.attempt.Edit().placement = {{GpuIndex{0}, 1'000}};
   Handle(100, TaskRestored{record});
   EXPECT_EQ(alone(Handle(160, TaskExited{TaskId{2}, 1, {}})), std::nullopt)
-      << "a minute was followed, the rest was not";
+      << "only its last minute was observed";
 }
 
 TEST(SchedulerDeathTest, TimeThatGoesBackIsABrokenShell) {

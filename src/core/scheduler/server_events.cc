@@ -187,7 +187,7 @@ void State::On(const PolicyChanged& event) {
   UseMapper();
   for (std::uint32_t i = 0; i < gpus.all.size(); ++i) LookAtResidents(*this, GpuIndex{i});
   if (config.idle_action != IdleAction::kEnd) return;
-  // They were reported once, under the old rules.
+  // Tasks that do not use their GPUs were reported only once, under the old rules.
   for (auto& [id, task] : tasks) {
     if (task.state == TaskState::kRunning && task.attempt->idle_since) EndIdle(*this, task);
   }

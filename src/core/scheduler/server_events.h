@@ -5,7 +5,7 @@
 
 namespace carma::core {
 
-// Follows shares, classes and limits of the configuration.
+// Applies the shares, classes and limits of the configuration.
 void FollowEntitlements(State& state);
 
 }  // namespace carma::core

@@ -34,7 +34,7 @@ bool AnyTurns(const State& state) {
           std::ranges::any_of(state.config.classes, &QosClass::preempts));
 }
 
-// The reason for leaving, shown when it waits again.
+// The reason why the task left, shown when it waits again.
 Reason ReasonToLeave(const State& state, const TaskRecord& task) {
   const auto whom = state.preemptions.room_for.find(task.id);
   const std::string other = whom == state.preemptions.room_for.end()
@@ -117,7 +117,8 @@ void EmptyDrained(State& state) {
   }
 }
 
-// Share of its account or user as in LineUp, with this much less current usage.
+// Usage by weight of the request's account or user, as in LineUp, with the current rate reduced by
+// `without`.
 double ShareOf(const State& state, const TaskRequest& request, double without) {
   const std::string user = UserOf(request);
   const FairShare::Use use = request.account ? state.shares.OfAccount(*request.account, state.now)
@@ -126,7 +127,7 @@ double ShareOf(const State& state, const TaskRequest& request, double without) {
   return (use.seconds + std::max(0.0, use.rate - without) * base::Seconds(kRunsOn)) / weight;
 }
 
-// Would the waiting task be ahead of it in the queue, if it were requeued?
+// Whether the waiting task would be ahead of the running one in the queue if that were requeued.
 bool YieldsTo(const State& state, const TaskRecord& running, const TaskRecord& waiting) {
   if (PriorityOf(state.config, running.request) > PriorityOf(state.config, waiting.request))
     return false;
@@ -239,7 +240,7 @@ void MakeRoom(State& state) {
   PlanPreemptions(state);
 }
 
-// While the server is closed, tasks are asked from then on.
+// When tasks are asked to checkpoint before the server shuts down.
 Time AskedBeforeShutdown(const State& state) {
   return state.closing->empty_by -
          std::max(state.config.slots.notice, state.config.slots.shutdown_notice);
@@ -353,7 +354,7 @@ void TakeTurns(State& state) {
     WakeForTurns(state, *task.attempt->leaves_by);
     if (*task.attempt->leaves_by > state.now || task.attempt->notice_cause == StopCause::kDrained)
       continue;
-    // The task it was for may have found another place meanwhile.
+    // The task that needed the room may have found another place.
     if (state.preemptions.room_for.contains(id)) {
       StopAsked(state, task);
     } else {

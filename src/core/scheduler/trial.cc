@@ -25,7 +25,7 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
              fmt::format("May not start before {}.", base::FormatTimeIso(*request.begin))}};
   if (std::optional<Reason> unmet = UnmetDependency({.request = request}, scheduler.Tasks()))
     return {Fit::kNotNow, std::move(*unmet)};
-  // The first of the queue do not stop it where it is looked at beside them.
+  // Tasks ahead of it do not matter if it is considered together with them.
   const PolicyConfig& config = scheduler.config();
   const std::size_t looked_at =
       config.recovery_blocks ? 1 : static_cast<std::size_t>(config.backfill);

@@ -14,7 +14,7 @@ struct Trial {
 
 // Every task that `request` depends on must exist, and known_final must be set for those that have
 // ended. Asks the guards of the machine and of every GPU; if more tasks are ahead of a new one
-// (AheadOf) than the queue looks at (backfill), the answer is "not now".
+// (AheadOf) than are considered (backfill), the answer is "not now".
 Trial Try(const Scheduler& scheduler, const TaskRequest& request,
           const std::optional<Estimate>& estimate, Time now);
 

@@ -18,7 +18,8 @@ Place PlaceFor(const State& state, const TaskRecord& task) {
   return state.rules->Overlooks(task) ? Place::kOverlooked : Place::kEligible;
 }
 
-// Whether the task begins to wait for GPUs: no longer for a release, another task or its time.
+// Whether the task now begins to wait for GPUs, and no longer for a release, another task or its
+// start time.
 bool WaitsForGpusNow(const State& state, const TaskRecord& task, Place place) {
   const auto waits_for_others = [&](Place at) {
     return at == Place::kHeld || at == Place::kDependency ||

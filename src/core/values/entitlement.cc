@@ -38,7 +38,7 @@ std::string SizeText(std::int64_t mib) {
   return mib % 1024 == 0 ? fmt::format("{}G", mib / 1024) : fmt::format("{}M", mib);
 }
 
-// With its unit, as in the rest of the configuration; whole seconds.
+// A time span with its unit, as in the rest of the configuration; in whole seconds.
 std::optional<Duration> SpanOf(std::string_view text) {
   if (text.empty() || std::string_view("smhd").find(text.back()) == text.npos) return std::nullopt;
   const Result<Duration> span = base::ParseSpan(text);

@@ -54,13 +54,13 @@ struct ShareWeight {
 
 struct FairRules {
   Duration half_life{86'400'000};  // usage of this age counts half
-  // A user goes first whose queued tasks have waited this long without any start.
+  // A user whose queued tasks have waited this long without any start goes first.
   Duration patience{43'200'000};
   std::vector<ShareWeight> weights;
 };
 
-// A limit on the tasks that it selects: a name selects one user (account, class), "*" each of them
-// separately, nothing all of them together.
+// A limit on the tasks that it selects: a name selects one user (account, class), "*" selects each
+// of them separately, and no value selects all of them together.
 struct LimitRule {
   std::string user;
   std::string account;
@@ -106,8 +106,8 @@ struct SlotRules {
 };
 
 // "interactive priority=1000 preempts"; "vision: ada bob"; "ada=2"; "user=* qos=interactive
-// running=1 gpu_hours=200/7d memory=80G cpus=32 host_memory=256G length=12h". Each can also be
-// written as text. Errors: kInvalid, with what was expected.
+// running=1 gpu_hours=200/7d memory=80G cpus=32 host_memory=256G length=12h". Parse these texts,
+// and write them again. Errors: kInvalid, with what was expected.
 Result<QosClass> ParseQosClass(std::string_view text);
 Result<AccountRule> ParseAccountRule(std::string_view text);
 Result<ShareWeight> ParseShareWeight(std::string_view text);

@@ -31,7 +31,7 @@ TEST(Entitlement, IsWrittenAsItIsRead) {
     EXPECT_EQ(Again(&ParseLimitRule, text), text);
 }
 
-TEST(Entitlement, SaysWhatWasExpected) {
+TEST(Entitlement, ReportsWhatWasExpected) {
   for (const char* text : {"", "two words", "a priority=x", "a priority=1 more", "bad,name",
                            "a preempts preempts", "a priority=1 priority=2"})
     EXPECT_THAT(Again(&ParseQosClass, text), HasSubstr("no: expected a class")) << text;
@@ -54,7 +54,7 @@ TEST(Entitlement, SaysWhatWasExpected) {
     EXPECT_THAT(Again(&ParseLimitRule, text), HasSubstr(expected)) << text;
 }
 
-TEST(Entitlement, TellsWhomARuleIsAbout) {
+TEST(Entitlement, DescribesTheTasksOfARule) {
   EXPECT_EQ(WhomOf(*ParseLimitRule("user=* qos=interactive running=1")),
             "each user, class interactive");
   EXPECT_EQ(WhomOf(*ParseLimitRule("running=1")), "everybody together");

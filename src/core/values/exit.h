@@ -63,7 +63,7 @@ struct ExitInfo {
 
 }  // namespace carma::core
 
-// What people, the API and the store call them.
+// Their names in messages, the API and the store.
 namespace carma {
 template <>
 inline constexpr base::Words<core::ExitKind> base::kWordsOf<core::ExitKind> = core::kExitWords;

@@ -54,7 +54,7 @@ struct GpuSample {
   friend bool operator==(const GpuSample&, const GpuSample&) = default;
 };
 
-// Beginning of a drain's reason while the installed driver is not the loaded one.
+// How a drain's reason begins while the installed driver is not the loaded one.
 inline constexpr std::string_view kDriverUpgradeText = "driver upgrade: ";
 
 // What guards and mappers see of a GPU at one moment.
@@ -95,7 +95,8 @@ struct GpuView {
   std::span<const ReservedPeriod* const> booked;
   mutable KeptThroughput outlook;  // cache for its residents and a new task
   bool Idle() const { return tasks == 0 && foreign_processes == 0; }
-  // An empty GPU counts as idle, whatever its window contains. Unknown: its upper bound, else 1.
+  // SM activity; 0 on an empty GPU, whatever its window contains. If unknown: its upper bound, else
+  // 1.
   double Activity() const { return Idle() ? 0 : sm_active.value_or(utilization.value_or(1)); }
   // An administrator has drained it and no task is there: it is not sampled, because it may be in
   // any state, for example being reset.

@@ -57,7 +57,7 @@ bool AreAlike(const Run& wanted, const Run& told) {
   return wanted.text == told.text || (IsUnit(wanted.text) && IsUnit(told.text));
 }
 
-// If the word that begins at wanted[from] matches the name at told[at], the position after it.
+// If `wanted` matches the words of the name from told[at] on, the position after the match.
 std::optional<std::size_t> FollowsAt(std::span<const Run> wanted, std::span<const Run> told,
                                      std::size_t at) {
   if (!told[at].begins) return std::nullopt;
@@ -155,7 +155,7 @@ std::string TooFewChosen(const TaskRequest& request, std::span<const GpuInfo> gp
   if (!request.not_on_gpus.empty())
     wishes.push_back("not GPU " + base::Join(request.not_on_gpus, " or "));
   std::string text = fmt::format(
-      "The task wants {} GPU{} ({}); {} of this server's {} {} that", request.gpus,
+      "The task needs {} GPU{} ({}); {} of this server's {} {} that", request.gpus,
       request.gpus == 1 ? "" : "s", base::Join(wishes, ", "),
       chosen == 0 ? "none" : std::to_string(chosen), gpus.size(), chosen > 1 ? "match" : "matches");
   if (request.gpu_memory_min_mib && !gpus.empty()) {

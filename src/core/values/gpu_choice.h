@@ -1,4 +1,4 @@
-// Which GPUs a task may use by its own options: a type, a size, names. Pure.
+// Which GPUs a task may use according to its own options: a type, a size, names. Pure.
 #pragma once
 
 #include <cstdint>

@@ -56,11 +56,11 @@ std::string AllowedBy(const TaskRequest& request) {
   return text;
 }
 
-TEST(GpuChoice, WhatATaskSaysNarrowsItDown) {
+TEST(GpuChoice, OptionsNarrowTheChoice) {
   EXPECT_EQ(AllowedBy({}), "012");
   EXPECT_EQ(AllowedBy({.gpu_type = "a100"}), "01");
   EXPECT_EQ(AllowedBy({.gpu_type = "a100-80"}), "1");
-  EXPECT_EQ(AllowedBy({.gpu_memory_min_mib = 16 * 1024}), "012") << "16 GB, less its ECC";
+  EXPECT_EQ(AllowedBy({.gpu_memory_min_mib = 16 * 1024}), "012") << "16 GB, minus ECC";
   EXPECT_EQ(AllowedBy({.gpu_memory_min_mib = 20 * 1024}), "01");
   EXPECT_EQ(AllowedBy({.on_gpus = {"0", "GPU-CCCC"}}), "02");
   EXPECT_EQ(AllowedBy({.not_on_gpus = {"0"}}), "12");
@@ -68,7 +68,7 @@ TEST(GpuChoice, WhatATaskSaysNarrowsItDown) {
   EXPECT_EQ(AllowedBy({.on_gpus = {"2"}, .not_on_gpus = {"2"}}), "");
 }
 
-TEST(GpuChoice, EachGpuSaysWhyItIsNotChosen) {
+TEST(GpuChoice, ReportsWhyAGpuIsNotChosen) {
   const std::vector<GpuInfo> gpus = MixedServer();
   const GpuChoice choice({.gpu_type = "a100", .gpu_memory_min_mib = 80 * 1024}, gpus);
   EXPECT_EQ(choice.WhyNot(GpuIndex{0}),
@@ -89,15 +89,15 @@ TEST(GpuChoice, AllGpusThatWereNotAskedForSayTheSame) {
 TEST(GpuChoice, NamesTheWishThatTooFewGpusMatch) {
   const std::vector<GpuInfo> gpus = MixedServer();
   EXPECT_EQ(TooFewChosen({.gpus = 1, .gpu_memory_min_mib = 100 * 1024}, gpus, 0),
-            "The task wants 1 GPU (at least 100.0G of memory); none of this server's 3 matches "
+            "The task needs 1 GPU (at least 100.0G of memory); none of this server's 3 matches "
             "that; the largest has 80.0G.");
   EXPECT_EQ(TooFewChosen({.gpus = 1, .on_gpus = {"0"}, .not_on_gpus = {"0"}}, gpus, 0),
-            "The task wants 1 GPU (only GPU 0, not GPU 0); none of this server's 3 matches that.");
+            "The task needs 1 GPU (only GPU 0, not GPU 0); none of this server's 3 matches that.");
   EXPECT_EQ(TooFewChosen({.gpus = 3, .gpu_type = "a100"}, gpus, 2),
-            "The task wants 3 GPUs (type a100); 2 of this server's 3 match that.");
+            "The task needs 3 GPUs (type a100); 2 of this server's 3 match that.");
 }
 
-TEST(GpuChoice, WhatNoGpuIsCalledIsToldWithThoseThatThereAre) {
+TEST(GpuChoice, ReportsUnknownNamesWithTheExistingGpus) {
   const std::vector<GpuInfo> gpus = MixedServer();
   EXPECT_EQ(MisnamedGpus({.gpu_type = "t4", .on_gpus = {"0"}}, gpus), std::nullopt);
   EXPECT_EQ(MisnamedGpus({.gpu_type = "h100"}, gpus),

@@ -51,12 +51,11 @@ inline constexpr double kStreamsSaturation = 1.0;
 // The load with sensitivity and pressure that follow from its SM activity when tasks take turns.
 Load AsTurns(const Interference& model, Load load);
 
-// `sharing` is kMps or kStreams.
-// Speed of each resident of one GPU relative to alone, in (0, 1], written to `speeds` (same length
-// as `loads`). MPS: 1/(1 + s_i * sum of the others' p), scaled down together at saturation.
-// Streams: 1/(1 + a * g_i * sum of the others' g), likewise. MPS with several users: tasks of one
-// user as under MPS, and the users among each other as by streams, each with the activity of its
-// tasks.
+// `sharing` is kMps or kStreams. Speed of each resident of one GPU relative to alone, in (0, 1],
+// written to `speeds` (same length as `loads`). MPS: 1/(1 + s_i * sum of the others' p), scaled
+// down together at saturation. Streams: 1/(1 + a * g_i * sum of the others' g), scaled down in the
+// same way. MPS with several users: tasks of one user as under MPS, and users among each other as
+// with streams, each with the activity of all its tasks.
 void Speeds(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
             std::span<double> speeds);
 

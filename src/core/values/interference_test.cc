@@ -17,7 +17,7 @@ std::vector<double> SpeedsOf(SharingMethod sharing, const std::vector<Load>& loa
 TEST(LoadOf, TakesTheBestThatIsKnown) {
   EXPECT_EQ(LoadOf({}), (Load{0.6, 0.8, 0.6}));
   EXPECT_EQ(LoadOf({.sm_active = 0.4}), (Load{0.4, 0.8, 0.4}));
-  EXPECT_EQ(LoadOf({.grain = 0.25}), LoadOf({})) << "without its activity the grain says nothing";
+  EXPECT_EQ(LoadOf({.grain = 0.25}), LoadOf({})) << "the grain is useless without the activity";
   const MpsParameters guess = GuessByGrain(0.4, 0.25);
   EXPECT_EQ(LoadOf({.sm_active = 0.4, .grain = 0.25}),
             (Load{0.4, guess.sensitivity, guess.pressure}));
@@ -47,7 +47,7 @@ TEST(Speeds, UnderMpsNeverDeliverMoreThanSaturation) {
   EXPECT_NEAR(delivered, 1.05, 1e-12);
 }
 
-TEST(Speeds, OversubscriptionHasItsPriceWhereThereIsOne) {
+TEST(Speeds, OversubscriptionCostsThroughputIfItHasAPrice) {
   const std::vector<Load> loads{{0.9, 0, 0.5}, {0.8, 0, 0.5}, {0.4, 0, 0.5}};
   std::vector<double> speeds(loads.size());
   Speeds({.mps_oversubscription = 0.2}, SharingMethod::kMps, loads, speeds);

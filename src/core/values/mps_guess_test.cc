@@ -25,9 +25,9 @@ TEST(GuessMps, KnowsLessWithoutLayersOrBatch) {
   EXPECT_DOUBLE_EQ(GuessMps(0.9, {.transformer = true}).pressure, 0.649 * 0.9);
 }
 
-TEST(GrainOf, OfConvolutionalNetworksAlone) {
+TEST(GrainOf, IsKnownForConvolutionalNetworksOnly) {
   EXPECT_DOUBLE_EQ(*GrainOf({.batch_size = 32, .layers = 60}), 0.25);
-  EXPECT_DOUBLE_EQ(*GrainOf({.batch_size = 1, .layers = 500}), 0.15) << "no finer than was seen";
+  EXPECT_DOUBLE_EQ(*GrainOf({.batch_size = 1, .layers = 500}), 0.15) << "no finer than in the fit";
   EXPECT_DOUBLE_EQ(*GrainOf({.batch_size = 4096, .layers = 2}), 4) << "nor coarser";
   EXPECT_FALSE(GrainOf({.transformer = true, .batch_size = 32, .layers = 60}));
   EXPECT_FALSE(GrainOf({.batch_size = 32}));

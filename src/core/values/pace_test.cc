@@ -18,7 +18,7 @@ TEST(PacesOf, TellHowFastEachIsAgainstTheFastest) {
               ElementsAre(DoubleEq(0.25), DoubleEq(1), DoubleEq(0.5)));
 }
 
-TEST(PacesOf, WhereOneIsNotKnownAllAreAlike) {
+TEST(PacesOf, AreAllEqualIfOneIsUnknown) {
   EXPECT_THAT(PacesOf(std::vector<GpuInfo>{{.speed = 2}, {}, {.speed = 1}}),
               ElementsAre(DoubleEq(1), DoubleEq(1), DoubleEq(1)));
 }

@@ -20,7 +20,7 @@ TEST(PlateauTest, StandsSinceItsLastRise) {
   Plateau plateau;
   EXPECT_FALSE(plateau.See(0, At(1)));
   EXPECT_TRUE(plateau.See(10'000, At(2)));
-  EXPECT_FALSE(plateau.See(10'100, At(50))) << "one percent is no rise";
+  EXPECT_FALSE(plateau.See(10'100, At(50))) << "one percent does not count as a rise";
   EXPECT_FALSE(plateau.See(4'000, At(60)));
   EXPECT_EQ(plateau.since(), At(2));
   EXPECT_EQ(plateau.peak_mib(), 10'100);
@@ -38,7 +38,7 @@ TEST(PlateauTest, ManySmallStepsAreARise) {
   EXPECT_GE(plateau.since(), At(18));
 }
 
-TEST(PlateauTest, WhatIsNotToldForSureDoesNotStandStill) {
+TEST(PlateauTest, DoubtRestartsThePlateau) {
   Plateau plateau;
   plateau.Doubt(At(1));
   EXPECT_FALSE(plateau.since());
@@ -47,7 +47,7 @@ TEST(PlateauTest, WhatIsNotToldForSureDoesNotStandStill) {
   EXPECT_EQ(plateau.since(), At(500));
 }
 
-TEST(PlateauTest, WhatWasKnownBeforeCountsForThePeakAlone) {
+TEST(PlateauTest, EarlierMemoryCountsOnlyForThePeak) {
   Plateau plateau(20'000);
   EXPECT_TRUE(plateau.See(8'000, At(5)));
   EXPECT_EQ(plateau.since(), At(5));

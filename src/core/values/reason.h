@@ -11,7 +11,7 @@
 
 namespace carma::core {
 
-// Why a task waits, or why it ended where it is. The name is what people see: "(GpuMemory)".
+// Why a task waits, or why it has its final state. The name is what users see: "(GpuMemory)".
 enum class ReasonCode : std::uint8_t {
   kNone,
   kPriority,         // tasks before it in the queue wait
@@ -121,7 +121,7 @@ struct Reason {
 
 }  // namespace carma::core
 
-// What people, the API and the store call it.
+// Its names in messages, the API and the store.
 namespace carma {
 template <>
 inline constexpr base::Words<core::ReasonCode> base::kWordsOf<core::ReasonCode> =

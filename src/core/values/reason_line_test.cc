@@ -7,7 +7,7 @@
 namespace carma::core {
 namespace {
 
-TEST(ReasonLine, TellsTheCodeAgain) {
+TEST(ReasonLine, GivesTheCodeBack) {
   const Reason reasons[] = {{ReasonCode::kOutOfMemory, "it asked for 3: too much"},
                             {ReasonCode::kVictim, ""},
                             {ReasonCode::kNone, "restored"},

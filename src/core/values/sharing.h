@@ -11,8 +11,8 @@
 
 namespace carma::core {
 
-// How the processes of one attempt share their GPUs, and what is enforced on each of them there.
-// Chosen by the shell when it starts the attempt.
+// How the processes of one attempt share their GPUs, and which limits are enforced on each of these
+// GPUs. Chosen by the shell when it starts the attempt.
 enum class SharingMethod {
   kUnknown,  // not started yet, by an older daemon, or without GPUs
   kAlone,    // no neighbours now or later
@@ -29,10 +29,11 @@ struct Sharing {
   SharingMethod method = SharingMethod::kUnknown;
   std::int64_t memory_limit_mib = 0;  // per process, enforced by the MPS server; 0: none
   int thread_percent = 0;             // of the SMs, enforced by the MPS server; 0: no limit
-  // Its SM partition, as CUDA_MPS_SM_PARTITION has it, and the number of SMs; empty, 0: none.
+  // Its SM partition (the value of CUDA_MPS_SM_PARTITION) and the number of its SMs; empty and 0:
+  // none.
   std::string partition = {};
   int partition_sms = 0;
-  // The GPUs that its MPS server serves, as task::MpsServerId::gpus; empty: it is not a client.
+  // The GPUs of its MPS server, in the form of task::MpsServerId::gpus; empty: it is not a client.
   std::string server;
   std::string note;  // why it is not what the configuration asks for, one sentence; or empty
   // Limit on the memory of all its processes together on each of its GPUs, enforced by the kernel;
@@ -49,7 +50,7 @@ struct Sharing {
 
 }  // namespace carma::core
 
-// What people, the API and the store call it.
+// Its names in messages, the API and the store.
 namespace carma {
 template <>
 inline constexpr base::Words<core::SharingMethod> base::kWordsOf<core::SharingMethod> =

@@ -1,4 +1,4 @@
-// A task as the core sees it: what it wants, where it stands, what it was promised. Values only.
+// A task as the core sees it: what it asks for, its state, what it was promised. Values only.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace carma::core {
 
-// One start of a task: where it was put and how that went.
+// One attempt to run a task: where it was placed and how it went.
 struct Attempt {
   int number = 0;  // from 1; 0: never started
   std::vector<Placement> placement;

@@ -103,7 +103,7 @@ struct TaskRequest {
   int array_limit = 0;
 
   static void VisitFields(auto& field, auto& task) {
-    field("gpus", task.gpus, "GPUs wanted, all of one server; 0: cores and memory only.",
+    field("gpus", task.gpus, "GPUs requested, all on one server; 0: cores and memory only.",
           {.low = 0, .high = kMaxGpus});
     field("memory_mib", task.memory_mib,
           "Expected peak of GPU memory per GPU, as the user states it.",
@@ -153,7 +153,7 @@ struct TaskRequest {
           "Restarts after running out of GPU memory; 0: the first time is final.",
           {.low = 0, .high = kMaxRecoveries});
     field("requeue", task.requeue, "Start again when its machine or GPU is lost.");
-    field("no_slots", task.no_slots, "Not ended when its time slot ends.", {.unless_empty = true});
+    field("no_slots", task.no_slots, "Not ended when its time slice ends.", {.unless_empty = true});
     field("checkpoint_signal", task.checkpoint_signal,
           "Signal that asks it to save its work before it is ended, to continue later: USR1 …",
           {.max_bytes = 16,
@@ -168,7 +168,7 @@ struct TaskRequest {
 
 }  // namespace carma::core
 
-// What people, the API and the store call it.
+// Its names in messages, the API and the store.
 namespace carma {
 template <>
 inline constexpr base::Words<core::DependencyKind> base::kWordsOf<core::DependencyKind> =

@@ -33,7 +33,7 @@ class TaskSet {
   void Erase(TaskId task) {
     if (!Contains(task)) return;
     std::size_t gap = PlaceOf(KeptAs(task));
-    // Moves ids into the gap that could not be found beyond it.
+    // Moves ids that could no longer be found beyond the gap into it.
     for (std::size_t at = Next(gap); slots_[at] != kNobody; at = Next(at)) {
       const std::size_t first = FirstFor(slots_[at]);
       if (((at - first) & Mask()) < ((at - gap) & Mask())) continue;

@@ -9,12 +9,12 @@
 namespace carma::core {
 namespace {
 
-TEST(TaskSet, AsASet) {
+TEST(TaskSet, BehavesLikeStdSet) {
   base::Rng rng(1);
   TaskSet tasks;
   std::set<std::uint64_t> expected;
   for (int step = 0; step < 20'000; ++step) {
-    // Many in the same places, with the ends of the block close by.
+    // Few different ids, so that many collide, also across the end of the block.
     const std::uint64_t id = rng.Below(40) * (rng.Below(2) == 0 ? 1 : 64);
     if (rng.Below(2) == 0) {
       tasks.Insert(TaskId{id});

@@ -61,7 +61,7 @@ inline constexpr std::pair<QueueKind, std::string_view> kQueueWords[] = {
 
 }  // namespace carma::core
 
-// What people, the API and the store call them.
+// Their names in messages, the API and the store.
 namespace carma {
 template <>
 inline constexpr base::Words<core::TaskState> base::kWordsOf<core::TaskState> = core::kStateWords;

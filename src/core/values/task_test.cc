@@ -109,7 +109,7 @@ TEST(AsSubmitted, FailuresAreForgottenAndWhatWasLearntIsKept) {
   EXPECT_EQ(AsSubmitted(Troubled(TaskState::kStopping)), expected);
 }
 
-TEST(AsSubmitted, AFinalTaskIsEstimatedAnewAndNotHeld) {
+TEST(AsSubmitted, AFinalTaskIsEstimatedAgainAndNotHeld) {
   const TaskRecord again = AsSubmitted(Troubled(TaskState::kFailed));
   EXPECT_EQ(again.state, TaskState::kSubmitted);
   EXPECT_EQ(again.estimate, std::nullopt);

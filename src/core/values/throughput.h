@@ -40,7 +40,7 @@ double SaturationOf(const Interference& model, SharingMethod sharing);
 void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
                  std::vector<double>& slowdowns);
 
-// newcomer: null: none, then the result's `newcomer` is 1. Same formula as Speeds.
+// newcomer: null if there is none; then the result's `newcomer` is 1. Same formula as Speeds.
 ThroughputEstimate ThroughputOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
                                 double saturation);
 

@@ -70,7 +70,7 @@ TEST(Throughput, ABoundOnSlowdownsCountsWhatIsInDoubt) {
   newcomer.doubt = 2;
   const ThroughputEstimate doubted = ThroughputOf({&there, 1}, &newcomer, 1.05);
   EXPECT_FALSE(doubted.bearable) << "1.5 times as predicted, 2 times at worst";
-  EXPECT_DOUBLE_EQ(doubted.newcomer, 1.5) << "what is expected stays so";
+  EXPECT_DOUBLE_EQ(doubted.newcomer, 1.5) << "the expected value does not change";
 }
 
 TEST(Throughput, NeighboursOfTheSameUserGetMoreDone) {

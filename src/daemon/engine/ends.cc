@@ -60,8 +60,8 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
-// Counted from the launch, because start and end may be reported together. A task that must not be
-// restarted, such as a lease, keeps its own end.
+// The time counts from the launch, because start and end may be reported together. A task that must
+// not be restarted, such as a lease, keeps its own end.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&
          !record.attempt->placement.empty() &&
@@ -92,8 +92,8 @@ void Ends::Take(const task::ShimEvent& event) {
   if (record == nullptr || !IsOpen(event, *record)) return judge({});
   std::function<void()> ask = [judge] { judge({}); };
   if (NeedsMpsEvidence(event, *record)) {
-    // After the reading, because the first task judged may be held responsible for the others'
-    // faults.
+    // The server is asked after the driver's reading, because the first task judged may be held
+    // responsible for the faults of the others.
     ask = [this, judge, id = event.id, attempt = event.attempt] {
       options_.mps->AskEvidence(id, attempt, judge);
     };
@@ -209,7 +209,7 @@ void Ends::NoteEnd(const core::TaskRecord& record,
 
 std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
   const auto attempt = ended_.extract(core::Number(record.id));
-  // The measurement must be reliable.
+  // An attempt teaches something only if its measurement is reliable.
   if (!attempt || unclear_.contains(core::Number(record.id))) return std::nullopt;
   if (!estimate::Teaches(record, attempt.mapped().watched)) return std::nullopt;
   Result<store::StoredTask> stored = store_.Get(record.id);

@@ -29,16 +29,16 @@ class GpuEvidence {
   virtual ~GpuEvidence() = default;
   // Highest share of the GPU's memory in use just before now.
   virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
-  // Xids that this GPU announced just before now, but not before `since` (earlier ones are not the
+  // Xids that this GPU reported just before now, but not before `since` (earlier ones are not the
   // task's fault); newest last.
   virtual std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) = 0;
   // The task whose process caused the last fault on this GPU since then, from the kernel's log;
   // empty: no fault, or cause unknown.
   virtual std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) { return {}; }
-  // Why this GPU cannot be reached any more, by its last reading; empty: it can.
+  // Why this GPU can no longer be reached, according to its last reading; empty: it can.
   virtual std::string LostGpu(core::GpuIndex) { return ""; }
-  // Tries CUDA on these GPUs, then calls with why it does not work on one of them; empty: it works,
-  // or unknown.
+  // Tries CUDA on these GPUs, then calls `call` with the reason why it does not work on one of
+  // them; empty: it works, or that is unknown.
   virtual void TryCuda(const std::vector<core::GpuIndex>&,
                        std::function<void(const std::string& trouble)> call) {
     call("");
@@ -53,15 +53,16 @@ class Ends {
   Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
        base::Clock& clock, GpuEvidence& gpus, PostEvent post);
 
-  // An attempt ended, as its shim reports (kExited). If its output explains the end, or nothing
-  // can, it is posted at once; else the driver's next reading and the MPS server are asked first.
+  // Takes the end of an attempt, as its shim reports it (kExited). If its output explains the end,
+  // or nothing can, the end is posted at once; else the driver's next reading and the MPS server
+  // are asked first.
   void Take(const task::ShimEvent& event);
 
   // Notes tasks whose memory the driver did not report, because their peaks are unreliable.
   void Watch(const core::GpuSampled& sampled);
   // The observation of the attempt that has just left its GPUs, once; empty: none.
   std::optional<task::Observation> Learn(const core::TaskRecord& record);
-  // The task is final and stored as such.
+  // Call it once the task is stored as final.
   void Forget(core::TaskId id);
 
  private:
@@ -77,7 +78,7 @@ class Ends {
   bool NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const;
   // Whether the attempt's output shows, shortly after its start, that it could not initialise CUDA.
   bool CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // Ends an attempt whose GPU is at fault: it does not count as one.
+  // Ends an attempt whose GPU is at fault, so that it does not count as an attempt.
   void GiveBack(core::TaskId id, int attempt, const std::string& trouble);
   void Judge(core::TaskId id, int attempt, const MpsEvidence& mps);
   core::ExitInfo Classify(const task::ShimEvent& event, const MpsEvidence& mps);

@@ -66,7 +66,7 @@ class EndsTest : public ::testing::Test, public GpuEvidence {
   std::vector<std::function<void(const std::string&)>> trials_;
 };
 
-TEST_F(EndsTest, AnEndThatExplainsItselfIsToldAtOnce) {
+TEST_F(EndsTest, AnEndThatExplainsItselfIsPostedAtOnce) {
   ends_.Take(Exit(0, ""));
   ASSERT_EQ(posted_.size(), 1U);
   EXPECT_EQ(Kind(), ExitKind::kSuccess);
@@ -85,7 +85,7 @@ TEST_F(EndsTest, AnErrorOfCudaWaitsForTheDriversNextReading) {
   EXPECT_EQ(posted_.size(), 1U) << "judged once";
 }
 
-TEST_F(EndsTest, WhoMadeAFaultIsAskedOfTheKernelsLog) {
+TEST_F(EndsTest, FindsTheOriginOfAFaultInTheKernelsLog) {
   core::TaskRecord record = *core_.Find(kTask);
   record.id = core::TaskId{2};
   record.attempt.Edit().sharing.method = core::SharingMethod::kMps;
@@ -97,7 +97,7 @@ TEST_F(EndsTest, WhoMadeAFaultIsAskedOfTheKernelsLog) {
   ends_.Take(neighbour);
   ends_.Take(Exit(1, "CUDA error: an illegal memory access was encountered"));
   ASSERT_EQ(posted_.size(), 2U);
-  EXPECT_EQ(Kind(), ExitKind::kVictim) << "though it was heard first";
+  EXPECT_EQ(Kind(), ExitKind::kVictim) << "although its end was reported first";
   EXPECT_EQ(std::get<core::TaskExited>(posted_[1]).exit.kind, ExitKind::kGpuFault);
 }
 
@@ -111,7 +111,7 @@ TEST_F(EndsTest, ATaskThatCouldNotBeginOnABrokenGpuIsGivenBack) {
   EXPECT_EQ(failed.text, "CUDA hangs");
 }
 
-TEST_F(EndsTest, WhereCudaWorksTheTaskHasFailedByItself) {
+TEST_F(EndsTest, TheTaskIsAtFaultIfCudaWorks) {
   ends_.Take(Exit(1, "RuntimeError: No CUDA GPUs are available"));
   ASSERT_EQ(trials_.size(), 1U);
   trials_[0]("");
@@ -149,7 +149,7 @@ TEST_F(EndsTest, LostOutputFollowsTheReasonOfAFailure) {
             "exit code 1: ValueError: no; " + event.text);
 }
 
-TEST_F(EndsTest, WhatTheDriverHasSaidAlreadyNeedsNoFurtherReading) {
+TEST_F(EndsTest, AnXidThatIsAlreadyKnownNeedsNoFurtherReading) {
   xids_ = {31};
   ends_.Take(Exit(1, "CUDA error: an illegal memory access was encountered"));
   ASSERT_EQ(posted_.size(), 1U);

@@ -99,7 +99,8 @@ void Engine::Post(core::Event event, Done done) {
     return;
   }
   if (const auto* sampled = std::get_if<core::GpuSampled>(&event)) ends_.Watch(*sampled);
-  // No turn handles samples while the store refuses: the newest of each kind replaces the others.
+  // While the store refuses writes, no turn handles samples, so the newest of each kind replaces
+  // the older ones.
   const auto older = store_trouble_.empty()
                          ? events_.end()
                          : std::ranges::find_if(events_, std::bind_front(IsNewer, event));
@@ -147,7 +148,7 @@ void Engine::ForgetCalibration(Done done) {
   host_.RequestTurn();
 }
 
-// If gpu_hours cover a longer period than before: the attempts that ended in it.
+// The attempts to be counted if limits of gpu_hours now cover a longer period than before.
 std::optional<std::vector<core::Taken>> Engine::EndedFor(const core::PolicyConfig& policy) {
   const auto longest = [](const core::PolicyConfig& of) {
     core::Duration span{0};
@@ -215,7 +216,7 @@ void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Don
 
 void Engine::Stop() {
   stopped_ = true;
-  // Some continue with a further change, or answer, when they are destroyed.
+  // When destroyed, some callbacks request a further change or answer.
   const std::vector<Done> next = std::exchange(next_.done, {});
   const std::vector<Done> decided = std::exchange(decided_.done, {});
   const auto early = std::exchange(early_, {});
@@ -280,7 +281,7 @@ void Engine::Collect(std::vector<core::Action> actions) {
       next_.rows.attempts.push_back(RowOf(*ended));
     if (const auto* start = std::get_if<core::StartTask>(&action)) {
       if (std::optional<core::Sharing> sharing = starts_.PlainSharing(*start)) {
-        // Durable with the decision itself; the core gets it in the next turn.
+        // The sharing becomes durable with the decision itself; the core gets it in the next turn.
         const auto row = next_.rows.records.find(start->id);
         if (row != next_.rows.records.end()) row->second.record.attempt.Edit().sharing = *sharing;
         Post(core::SharingChosen{start->id, start->attempt, *std::move(sharing)});
@@ -311,7 +312,7 @@ void Engine::NoteChange(const core::TaskChanged& change) {
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
 }
 
-// In one batch with the end, so that a restarted carmad continues.
+// The plan is stored in one batch with the end, so that a restarted carmad continues with it.
 void Engine::NoteJobReturn(const core::TaskRecord& record) {
   if (!options_.job_return || !MayComeBack(record, scheduler_.config().slots)) return;
   JobReturnPlan plan = options_.job_return(record);

@@ -37,7 +37,7 @@ class Engine {
   class Host : public GpuEvidence {
    public:
     virtual void RequestTurn() = 0;  // call Turn() soon, once
-    // Answer with TakeEstimate() or Post(EstimateReady).
+    // The loop answers with TakeEstimate() or Post(EstimateReady).
     virtual void RequestEstimates(std::vector<EstimateJob> jobs) = 0;
     virtual void WakeAt(base::Time when) = 0;  // then Post(WakeUp)
     virtual void RetryTurnLater() = 0;         // the store failed: Turn() again in a second
@@ -56,11 +56,12 @@ class Engine {
 
   // Answers once the tasks are durable. Errors: those of Intake, kIo (nothing was accepted).
   void Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer);
-  // Handled in the next turn; `done` once its effects are durable. kIo: they will be, but later.
+  // The next turn handles the event; `done` is called once its effects are durable. kIo: they will
+  // be, but later.
   void Post(core::Event event, Done done = nullptr);
   // Posts EstimateReady and stores the other results. A turn handles only a share of very many.
   void TakeEstimate(EstimateResult result);
-  // Returns to the shipped calibration; `done` once that is durable.
+  // Returns to the shipped calibration; `done` is called once that is durable.
   void ForgetCalibration(Done done);
   // Requeues a finished task, or stops a running one first.
   void Requeue(core::TaskId id, Done done);
@@ -72,11 +73,11 @@ class Engine {
   // Stores a drain or its end and posts it to the core (core::DrainRequested, ResumeRequested).
   void Drain(const core::DrainRequested& drain, Done done = nullptr);
   void Resume(const core::ResumeRequested& resume, Done done = nullptr);
-  // The machine will go down: stored until it has been restarted (EngineOptions::machine_start) or
-  // Open() is called.
+  // Announces that the machine will go down; this is stored until the machine has been restarted
+  // (EngineOptions::machine_start) or Open() is called.
   void Close(const core::ServerClosed& closing, Done done = nullptr);
   void Open(Done done = nullptr);
-  // Empty: the server is open.
+  // When and why the server closes; empty: it is open.
   const std::optional<core::ServerClosed>& closing() const { return closing_; }
   // Numbers and stores a reservation and passes it to the core. Errors: kInvalid for unknown GPUs,
   // kConflict if another reservation has them at that time.
@@ -88,18 +89,18 @@ class Engine {
   // processes and submissions, default_time_limit, mps_memory_limit. Attempts keep the values of
   // their start.
   void Follow(const EngineOptions& options);
-  // A notice of the server, not of a task's state; stored with the next turn.
+  // Adds a notice about the server, not about a task's state; it is stored with the next turn.
   void AddNotice(store::Notice notice);
-  // The result of a notice; it enters the history once it is final.
+  // Stores the result of a notice, which enters the history once it is final.
   void TakeNoticeResult(store::Notice notice);
-  // Progress of requeueing a job, with a line for the history (empty: none); `done` once that is
-  // durable.
+  // Stores the progress of requeueing a job, with a line for the history (empty: none); `done` is
+  // called once that is durable.
   void KeepJobReturn(store::JobReturnRow row, const std::string& told, Done done);
-  // Rows that need no event; stored with the next turn.
+  // Adds rows that need no event; they are stored with the next turn.
   void AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits);
 
   void Turn();
-  // The last call before destruction: drops what waits for an answer, and takes nothing more.
+  // The last call before destruction: drops requests that wait for an answer, and takes no more.
   void Stop();
   // Handles the launcher's events.
   void PollLauncher();
@@ -123,7 +124,7 @@ class Engine {
   std::optional<core::GpuIndex> GpuByUuid(const std::string& uuid) const;
 
  private:
-  // Decided but not yet durable.
+  // Decisions that are not yet durable.
   struct Decided {
     store::Batch rows;
     std::vector<core::Action> actions;
@@ -158,7 +159,7 @@ class Engine {
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
   void Forget(const core::TaskRecord& record);
   void TakeShimEvent(const task::ShimEvent& event);
-  // The kernel should limit the memory of the task's group but does not.
+  // Reports that the kernel should limit the memory of the task's group but does not.
   void NoteNoLimit(const core::TaskRecord& record, const std::string& why);
   std::vector<std::string> Uuids(const core::TaskRecord& record) const;
 

@@ -69,7 +69,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
     engine_->Turn();
     return id;
   }
-  // The last ordered attempt begins, is seen with this much memory, and runs for this long.
+  // Starts the last attempt, shows it with this much memory, and lets it run for this long.
   void Run(core::TaskId id, std::int64_t seen_mib, base::Duration span, bool attributed = true) {
     ++attempt_;
     ASSERT_EQ(started_, attempt_) << "the task was not started";
@@ -162,7 +162,7 @@ TEST_F(ObservationTest, AFullRunTeachesAllThatIsKnownOfIt) {
   EXPECT_THAT(history_->OfSignature(lesson.signature), ElementsAre(lesson)) << "after a restart";
 }
 
-TEST_F(ObservationTest, WhatProvesNothingTeachesNothing) {
+TEST_F(ObservationTest, UnreliableRunsTeachNothing) {
   const core::TaskId short_one = Submit();
   Run(short_one, 4'800, base::Duration(50'000));
   End(short_one, 0);
@@ -176,7 +176,7 @@ TEST_F(ObservationTest, WhatProvesNothingTeachesNothing) {
   const core::TaskId unclear = Submit();
   Run(unclear, 4'800, base::Duration(600'000), false);
   End(unclear, 0);
-  EXPECT_THAT(Kept(), IsEmpty()) << "the driver did not tell all of its memory";
+  EXPECT_THAT(Kept(), IsEmpty()) << "the driver did not report all of its memory";
   started_ = attempt_ = 0;
   const core::TaskId unseen = Submit();
   Run(unseen, 0, base::Duration(600'000));
@@ -184,13 +184,13 @@ TEST_F(ObservationTest, WhatProvesNothingTeachesNothing) {
   EXPECT_THAT(Kept(), IsEmpty()) << "never seen on the GPU";
 }
 
-TEST_F(ObservationTest, WhatNoDaemonWatchedIsNotKnown) {
+TEST_F(ObservationTest, TimeWithoutADaemonIsUnknown) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(600'000));
   Open();
   End(id, 0);
   EXPECT_EQ(store_->Get(id)->record.state, core::TaskState::kSucceeded);
-  EXPECT_THAT(Kept(), IsEmpty()) << "it may have grown while no daemon lived";
+  EXPECT_THAT(Kept(), IsEmpty()) << "it may have grown while no daemon ran";
 }
 
 TEST_F(ObservationTest, RunningOutTeachesALowerLimitAndTheRetryThePeak) {
@@ -228,7 +228,7 @@ TEST_F(ObservationTest, ARequeuedTaskIsEstimatedWithWhatIsKnownToday) {
   result.estimate = core::Estimate{4'900, "history", 4'800};
   engine_->TakeEstimate(std::move(result));
   engine_->Turn();
-  EXPECT_EQ(started_, 2) << "attempts are counted on";
+  EXPECT_EQ(started_, 2) << "the number of the attempt continues";
   EXPECT_EQ(store_->Get(id)->record.estimate->method, "history");
 }
 

@@ -83,7 +83,7 @@ void Engine::Requeue(core::TaskId id, Done done) {
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
 }
 
-// Also one that no turn has handled yet, or that is not on the disk.
+// A change counts even if no turn has handled it yet, or if it is not yet on the disk.
 bool Engine::IsBeingChanged(core::TaskId id) const {
   const auto is_edit = [&](const store::EditedDescription& edit) { return edit.task == id; };
   const auto changes_priority = [&](const core::Event& event) {

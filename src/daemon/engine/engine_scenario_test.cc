@@ -85,7 +85,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     engine_ = std::make_unique<Engine>(options, *store_, *this, clock_, *this);
     return engine_->Start(gpus_);
   }
-  // With its own numbers: those of a scenario rise from 1.
+  // Makes reservations with the engine's own numbers; those of a scenario rise from 1.
   void Book(const std::vector<core::ReservedPeriod>& periods) {
     const auto wanted = [&](core::ReservationId id) {
       return std::ranges::find(periods, id, [](const core::ReservedPeriod& each) {

@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-// Remembers its requests; the test gives the answers.
+// Records requests; the test gives the answers.
 class FakeServers : public MpsServers {
  public:
   void Attach(const MpsClient& client, Attached answer) override {
@@ -217,7 +217,7 @@ TEST_F(SharingTest, AClientWithAPartitionHasItsSmsInsteadOfALimit) {
   const core::TaskId other = Submit([](task::TaskSpec& spec) { spec.sm_share = 0.3; });
   Answer(MpsPlace{.note = "It has none."});
   sharing = Record(other).attempt->sharing;
-  EXPECT_EQ(sharing.thread_percent, 30) << "what every driver has";
+  EXPECT_EQ(sharing.thread_percent, 30) << "every driver has this limit";
   EXPECT_EQ(sharing.note, "It has none.");
   Submit();
   EXPECT_EQ(servers_.clients.back().sm_share, 0);
@@ -299,7 +299,7 @@ TEST_F(SharingTest, TheLimitFollowsWhatOthersArePromised) {
   sample();
   sample();
   EXPECT_EQ(limit(stands), 32'048);
-  EXPECT_THAT(launcher_.limited, IsEmpty()) << "nobody else is promised it";
+  EXPECT_THAT(launcher_.limited, IsEmpty()) << "no other task is promised that memory";
   const core::TaskId late = Submit(needs(20'000));
   Begin(late);
   sample();
@@ -308,7 +308,7 @@ TEST_F(SharingTest, TheLimitFollowsWhatOthersArePromised) {
   ASSERT_EQ(launcher_.limited.size(), 1U);
   EXPECT_EQ(launcher_.limited[0],
             (std::pair(stands, std::vector<std::string>{"GPU-0", "8540", "20000"})));
-  // It is promised its claim again once it grows, but has not got it.
+  // Once it grows it is promised its claim again, but others still have part of that.
   seen_mib[stands] = 15'000;
   sample();
   EXPECT_EQ(limit(stands), 20'000);
@@ -348,7 +348,7 @@ TEST_F(SharingTest, TheLimitIsNeverMoreThanTheGpuAndNeedsAPromise) {
       launcher_.started.back().extra_environment.contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"));
 }
 
-TEST_F(SharingTest, WithoutAServerItStartsWithStreamsAndSaysWhy) {
+TEST_F(SharingTest, WithoutAServerATaskStartsWithStreamsAndANote) {
   const core::TaskId id = Submit();
   Answer(Unavailable("the control daemon hangs"));
   ASSERT_EQ(launcher_.started.size(), 1U);
@@ -386,7 +386,8 @@ TEST_F(SharingTest, ATaskThatStartsElsewhereAtOnceLeavesNoFolderOfItsLifeBefore)
   End(id, "", 143);
   ASSERT_EQ(Record(id).attempt->number, 2);
   const auto first = ::testing::Field(&task::FakeLauncher::Call::attempt, 1);
-  EXPECT_THAT(launcher_.forgotten, ElementsAre(first)) << "it starts in the turn in which it ended";
+  EXPECT_THAT(launcher_.forgotten, ElementsAre(first))
+      << "it restarts in the turn in which it ended";
 }
 
 TEST_F(SharingTest, TasksOfSeveralGpusShareByStreams) {
@@ -473,7 +474,7 @@ TEST_F(SharingTest, ADrainReachesTheServers) {
 constexpr const char* kIllegal =
     "RuntimeError: CUDA error: an illegal memory access was encountered\n";
 
-TEST_F(SharingTest, OfThoseWithTheSameFaultTheFirstIsCharged) {
+TEST_F(SharingTest, BlamesTheFirstOfSeveralTasksWithTheSameFault) {
   const core::TaskId first = Client();
   const core::TaskId second = Client();
   servers_.evidence.broke = true;
@@ -488,12 +489,12 @@ TEST_F(SharingTest, OfThoseWithTheSameFaultTheFirstIsCharged) {
 
 TEST_F(SharingTest, ASilentEndAtABrokenServerIsAVictims) {
   const core::TaskId id = Client();
-  EXPECT_EQ(End(Client(), "").exit->kind, ExitKind::kFailed) << "the server is well";
+  EXPECT_EQ(End(Client(), "").exit->kind, ExitKind::kFailed) << "the server is healthy";
   servers_.evidence.broke = true;
   EXPECT_EQ(End(id, "").exit->kind, ExitKind::kVictim);
 }
 
-TEST_F(SharingTest, ABrokenServerExcusesNobodyWhoWasNotThere) {
+TEST_F(SharingTest, ABrokenServerExcusesOnlyItsClients) {
   servers_.evidence.broke = true;
   const core::TaskId id = Submit([](task::TaskSpec& spec) { spec.exclusive = true; });
   Begin(id);
@@ -511,7 +512,7 @@ TEST_F(SharingTest, AnEndWithTheWordsOfAFaultWaitsForTheDriversOwn) {
   EXPECT_EQ(readings_, 1) << "an ordinary failure does not wait";
 }
 
-TEST_F(SharingTest, WhatTheDriverAnnouncedBeforeATaskIsNoFaultOfIts) {
+TEST_F(SharingTest, XidsBeforeTheStartAreNotTheTasksFault) {
   xids_ = {31};
   EXPECT_EQ(End(Client(), "").exit->kind, ExitKind::kGpuFault);
   xids_at_ = clock_.Now();
@@ -519,11 +520,11 @@ TEST_F(SharingTest, WhatTheDriverAnnouncedBeforeATaskIsNoFaultOfIts) {
   EXPECT_EQ(End(Client(), "").exit->kind, ExitKind::kFailed);
 }
 
-TEST_F(SharingTest, WhoEndsWithItsLostGpuStartsAgain) {
+TEST_F(SharingTest, RestartsATaskThatEndsWithItsLostGpu) {
   late_lost_ = "GPU is lost";
   const core::TaskId id = Client();
   const core::TaskRecord record = End(id, "RuntimeError: CUDA error: unknown error\n");
-  EXPECT_EQ(readings_, 1) << "the last one may have been before the loss";
+  EXPECT_EQ(readings_, 1) << "the last reading may be older than the loss";
   EXPECT_EQ(record.exit->kind, ExitKind::kDeviceFault);
   EXPECT_EQ(record.exit->detail, "GPU is lost");
   EXPECT_EQ(record.node_failures, 1);
@@ -533,7 +534,7 @@ TEST_F(SharingTest, WhoEndsWithItsLostGpuStartsAgain) {
             ExitKind::kFailed);
 }
 
-TEST_F(SharingTest, AFaultOfTheDeviceIsNobodysFault) {
+TEST_F(SharingTest, ADeviceFaultIsNoTasksFault) {
   const core::TaskId id = Client();
   xids_ = {79};
   const core::TaskRecord record = End(id, "");

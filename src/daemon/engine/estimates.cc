@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// So that the first of thousands does not wait for the last.
+// Estimates come in slices, so that the first of thousands does not wait for the last.
 constexpr std::size_t kMostPerSlice = 2'000;
 
 EstimateResult ResultOf(core::TaskId id, estimate::Appraisal appraisal) {
@@ -139,7 +139,7 @@ void EstimateService::Ask(std::vector<EstimateJob> jobs, Take take) {
   if (!reading_) ReadNext();
 }
 
-// Without a file to read it cannot hang.
+// Needs no time limit, because it reads no file and so cannot hang.
 void EstimateService::Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary) {
   plain_.Ask(
       [slice, summary = std::move(summary), appraiser = appraiser_] {

@@ -45,7 +45,7 @@ class EstimateService {
   using Read = std::function<Result<std::string>(const EstimateJob&)>;
   using Take = std::function<void(std::vector<EstimateResult>)>;
 
-  // take: called on the loop, once for every job. read: gets the text of a job's summary, on a
+  // `take` is called on the loop, once for every job. `read` gets the text of a job's summary, on a
   // thread; it may hang for ever.
   EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
                   estimate::AppraisalRules rules, base::Duration time_limit, Take take,

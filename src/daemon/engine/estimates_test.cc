@@ -168,7 +168,7 @@ TEST_F(EstimateServiceTest, NeighboursShareAnAnswerWhereAllButTheIndexIsAlike) {
   EXPECT_FALSE(results_[3].estimate);
 }
 
-TEST_F(EstimateServiceTest, ASummaryThatTakesAllMemoryIsToldAsTrouble) {
+TEST_F(EstimateServiceTest, ReportsASummaryThatTakesAllMemory) {
   EstimateService& service = Open(base::Duration(30'000));
   service.Ask({Job(1, "/too-much"), Job(2, "/good")});
   Await(2);
@@ -176,7 +176,7 @@ TEST_F(EstimateServiceTest, ASummaryThatTakesAllMemoryIsToldAsTrouble) {
   EXPECT_TRUE(WasRead(results_[2]));
 }
 
-TEST_F(EstimateServiceTest, AFileThatHangsHoldsUpNobody) {
+TEST_F(EstimateServiceTest, AFileThatHangsDelaysNoOthers) {
   EstimateService& service = Open(base::Duration(100));
   service.Ask({Job(1, "/hangs"), Job(2)});
   EstimateJob stated = Job(3, "/hangs");
@@ -212,7 +212,7 @@ TEST_F(EstimateServiceTest, NoMoreThanAFewThreadsAreLeftBehind) {
   EXPECT_TRUE(read_again);
 }
 
-TEST_F(EstimateServiceTest, OtherRulesHoldForWhatIsAskedFromThenOn) {
+TEST_F(EstimateServiceTest, NewRulesApplyToLaterRequests) {
   EstimateService& service = Open(base::Duration(30'000));
   service.Ask({Job(1, "/good")});
   Await(1);

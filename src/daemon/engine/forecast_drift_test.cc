@@ -21,7 +21,7 @@ core::TaskRecord Ended(std::int64_t seen_mib, const std::string& method = "struc
   return record;
 }
 
-TEST(ForecastDrift, IsToldOnceWhenTooManyPromisesAreBroken) {
+TEST(ForecastDrift, IsReportedOnceIfTooManyPromisesAreBroken) {
   ForecastDrift drift;
   int told = 0;
   for (int i = 0; i < 12; ++i) {
@@ -56,7 +56,7 @@ TEST(ForecastDrift, IsAlsoToPredictFarTooMuch) {
               HasSubstr("used less than 30 % of what was predicted"));
 }
 
-TEST(ForecastDrift, OfAFewTasksOrOfWhatUsersStateIsNone) {
+TEST(ForecastDrift, IgnoresFewTasksAndStatedMemory) {
   ForecastDrift drift;
   for (std::size_t i = 0; i + 1 < ForecastDrift::kLeast; ++i) drift.Take(Ended(13'000), 0.9);
   EXPECT_THAT(drift.Sentences(), IsEmpty());
@@ -69,7 +69,7 @@ TEST(ForecastDrift, OfAFewTasksOrOfWhatUsersStateIsNone) {
   EXPECT_THAT(drift.Sentences(), IsEmpty());
 }
 
-TEST(ForecastDrift, OfActivityIsHalfOfTheTasksFarOff) {
+TEST(ForecastDrift, ActivityDriftsIfHalfOfTheTasksAreFarOff) {
   ForecastDrift drift;
   core::TaskRecord record = Ended(13'000);
   record.estimate.reset();
@@ -77,7 +77,7 @@ TEST(ForecastDrift, OfActivityIsHalfOfTheTasksFarOff) {
   record.profile.Edit().sm_active = 0.4;
   record.seen.Edit().sm_active = 0.5;
   for (int i = 0; i < 20; ++i) drift.Take(record, 0.9);
-  EXPECT_THAT(drift.Sentences(), IsEmpty()) << "a quarter more is what such things are";
+  EXPECT_THAT(drift.Sentences(), IsEmpty()) << "a quarter more is within the usual error";
   record.seen.Edit().sm_active = 0.8;
   for (int i = 0; i < 21; ++i) drift.Take(record, 0.9);
   EXPECT_THAT(drift.Sentences(),
@@ -88,7 +88,7 @@ TEST(ForecastDrift, OfActivityIsHalfOfTheTasksFarOff) {
   EXPECT_THAT(drift.Sentences(), IsEmpty());
 }
 
-TEST(ForecastDrift, OfSlowdownIsLikewise) {
+TEST(ForecastDrift, SlowdownDriftsLikeActivity) {
   ForecastDrift drift;
   core::TaskRecord record = Ended(0);
   record.attempt.Edit().launched = base::FromMs(0);

@@ -38,7 +38,7 @@ store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<s
 store::StoredEvent ReserveEvent(const core::Reservation& booking, const std::string& removed_by,
                                 base::Time now);
 
-// "0,2": the GPUs of a task's placement.
+// The GPUs of a task's placement, such as "0,2".
 std::string GpuNumbers(const core::TaskRecord& record);
 
 }  // namespace carma::daemon

@@ -16,7 +16,7 @@ core::TaskRecord Task(core::TaskState state, int attempt) {
   return task;
 }
 
-TEST(HistoryEvents, ASubmissionIsToldOnceWithItsFirstTask) {
+TEST(HistoryEvents, ASubmissionIsOneEventOfItsFirstTask) {
   const store::StoredEvent one = SubmittedEvent(core::TaskId{7}, 1, {.user = "ann"}, kNow);
   EXPECT_EQ(one.kind, store::EventKind::kSubmitted);
   EXPECT_EQ(one.when, kNow);
@@ -33,12 +33,12 @@ TEST(HistoryEvents, StatesThatEverySubmissionPassesThroughAreNotTold) {
   EXPECT_FALSE(StateEvent(Task(kEstimating, 0), {}, kNow));
   EXPECT_FALSE(StateEvent(Task(kQueued, 0), {}, kNow));
   const auto back = StateEvent(Task(kQueued, 1), {}, kNow);
-  ASSERT_TRUE(back) << "it has come back";
+  ASSERT_TRUE(back) << "it was requeued";
   EXPECT_EQ(back->what, "queued");
   EXPECT_EQ(back->text, "OutOfMemory: it wanted more");
 }
 
-TEST(HistoryEvents, ALaunchTellsWhyThere) {
+TEST(HistoryEvents, ALaunchShowsWhyTheGpuWasChosen) {
   core::TaskRecord task = Task(core::TaskState::kLaunching, 1);
   task.attempt.Edit().placement_reason = {core::ReasonCode::kNone, "first that fits"};
   EXPECT_EQ(StateEvent(task, {"GPU-a"}, kNow)->text, "first that fits");

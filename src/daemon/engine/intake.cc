@@ -15,7 +15,7 @@ namespace carma::daemon {
 
 namespace {
 
-// A share is counted in tasks, because dependencies are looked up one by one; a long description
+// A share is counted in tasks and dependencies, which are looked up one by one; a long description
 // counts like several short ones.
 constexpr std::size_t kBytesPerTask = 8192;
 
@@ -49,7 +49,7 @@ bool Intake::IsLarge(const Submission& submission) const {
   return PieceEnd(submission.tasks, 0) < submission.tasks.size();
 }
 
-// At least one task, however large.
+// A piece has at least one task, however large.
 std::size_t Intake::PieceEnd(const TaskList& tasks, std::size_t begin) const {
   std::size_t end = begin;
   std::size_t weight = 0;
@@ -87,8 +87,8 @@ Result<Unit> Intake::AcceptShare(std::vector<core::Event>& events) {
 
 // ---- what fits a share ----
 
-// Invalid submissions are refused before a row is written and do not affect others, which share a
-// commit. If the store fails, none is accepted.
+// Invalid submissions are refused before a row is written, so they do not affect the others, which
+// share a commit. If the store fails, none is accepted.
 Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   std::vector<Submission> submissions;
   std::size_t weight = 0;

@@ -79,7 +79,7 @@ class Intake {
 
   // Shares memory between successive equal requests.
   base::CopyOnWrite<core::TaskRequest> Shared(core::TaskRequest request);
-  // Fills in how dependencies ended that the core has already dropped.
+  // Fills in the final states of dependencies that the core has already dropped.
   Result<Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
 
   // The new request of an unfinished task after an edit. Errors: kInvalid, kDenied: beyond limits
@@ -127,7 +127,7 @@ class Intake {
   Result<Unit> AcceptPiece();
   Result<std::optional<Submitted>> CheckPiece(Arrival& arrival);
   Result<Unit> PutPiece(Arrival& arrival);
-  // Returns the store's error, if that is the cause.
+  // Refuses the submission being stored. Returns the store's error, if that is the cause.
   Result<Unit> GiveUpArrival(const base::Error& why);
   void TakeBack();
   bool WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const;
@@ -155,7 +155,7 @@ class Intake {
                                  std::size_t end) const;
   Result<Unit> RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
                                    std::size_t end) const;
-  // Says which task can never run because of how another one ended; empty: none. A submission is
+  // Which task can never run because of how another one ended; empty: none. A submission is
   // accepted nevertheless: in a script that submits a chain, the first task may fail before the
   // next one is submitted.
   Result<std::string> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);

@@ -186,7 +186,7 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
     std::string never = CARMA_TRY(CheckDependencies(as_new.tasks, 0, 1));
     if (!never.empty()) return Conflict(std::move(never));
     for (core::Dependency& each : request.dependencies) {
-      // So that two tasks cannot wait for each other.
+      // A task may depend only on older ones, so that two cannot wait for each other.
       if (each.task < record.id) continue;
       return NotFound("dependency on task {}: expected a task that is older than task {}",
                       each.task, record.id);

@@ -60,7 +60,7 @@ class IntakeTest : public ::testing::Test {
   std::vector<Result<Submitted>> answers_;
 };
 
-TEST_F(IntakeTest, WhatIsAcceptedIsKeptNumberedAndAnswered) {
+TEST_F(IntakeTest, StoresNumbersAndAnswersAcceptedTasks) {
   Submit({Spec(), Spec()});
   EXPECT_TRUE(answers_.empty()) << "not before it is durable";
   const Result<std::vector<core::Event>> accepted = Accept();
@@ -91,7 +91,7 @@ TEST_F(IntakeTest, EachSubmissionStandsAlone) {
   EXPECT_THAT(answers_[4].error().message, HasSubstr("more than 3 tasks"));
 }
 
-TEST_F(IntakeTest, NobodyFillsTheQueueForAll) {
+TEST_F(IntakeTest, OneUserCannotFillTheQueue) {
   options_.max_queued_tasks = 100;
   options_.max_queued_per_user = 2;
   core_.Handle(clock_.Now(), core::TaskSubmitted{core::TaskId{1}, task::ToRequest(Spec(), 1000)});
@@ -112,7 +112,7 @@ TEST_F(IntakeTest, ASubmissionThatWasNamedIsAcceptedOnce) {
   };
   submit(1000, 1);
   submit(1000, 1);
-  EXPECT_EQ(Accept()->size(), 1U) << "also in one turn";
+  EXPECT_EQ(Accept()->size(), 1U) << "even in the same turn";
   EXPECT_EQ(answers_.at(1)->first, core::TaskId{1});
   EXPECT_EQ(answers_.at(1)->count, 1U);
   Intake later{options_, *store_, core_, clock_};  // of the next daemon
@@ -144,13 +144,13 @@ TEST_F(IntakeTest, EstimatesAreAskedFromMemoryFirstAndThenFromTheBooks) {
   EXPECT_FALSE(intake_.JobForEstimate(core::TaskId{9}));
 }
 
-TEST_F(IntakeTest, OfATaskWithoutGpusNothingIsKeptForAnEstimate) {
+TEST_F(IntakeTest, KeepsNothingForEstimatesOfTasksWithoutGpus) {
   task::TaskSpec spec = Spec();
   spec.gpus = 0;
   Submit({spec});
   ASSERT_TRUE(Accept());
   EXPECT_FALSE(intake_.JobForEstimate(core::TaskId{1})->spec.environment.empty())
-      << "from the books, where an edit of its GPUs is";
+      << "from the store, which has the edit of its GPUs";
 }
 
 // The tasks that reach the core.
@@ -191,7 +191,8 @@ TEST_F(IntakeTest, LimitsAndAccountsAreAskedAtOnce) {
   EXPECT_THAT(answers_[5].error().message, HasSubstr("each user: user=* queued=2"));
   const core::TaskRequest kept = store_->Get(answers_[4]->first)->record.request;
   EXPECT_EQ(kept.account, "vision");
-  EXPECT_EQ(kept.time_limit, core::Duration(3'600'000)) << "who names none gets the longest";
+  EXPECT_EQ(kept.time_limit, core::Duration(3'600'000))
+      << "without a time limit it gets the longest";
 }
 
 class LargeSubmissionTest : public IntakeTest {
@@ -226,7 +227,7 @@ TEST_F(LargeSubmissionTest, ItIsTakenInPiecesAndSeenAsAWhole) {
       EXPECT_THAT(Numbers(told), ElementsAre(1, 2));
     }
   }
-  EXPECT_EQ(shares, 6) << "three to check it, three to put it";
+  EXPECT_EQ(shares, 6) << "three to check it, three to store it";
   EXPECT_EQ(answers_[0]->first, core::TaskId{1});
   EXPECT_EQ(answers_[0]->count, 5U);
   EXPECT_EQ(store_->List({})->size(), 5U);
@@ -250,10 +251,10 @@ TEST_F(LargeSubmissionTest, OthersAreServedInBetween) {
   EXPECT_THAT(Numbers(AcceptUntilNews()), ElementsAre(2, 3));
   EXPECT_EQ(answers_.at(0)->first, core::TaskId{2});
   Submit({Spec()});
-  EXPECT_THAT(Numbers(Accept()), ElementsAre(7, 4, 5)) << "while the core hears of it, too";
+  EXPECT_THAT(Numbers(Accept()), ElementsAre(7, 4, 5)) << "and while the core still gets its tasks";
 }
 
-TEST_F(LargeSubmissionTest, WhatIsRefusedInTheMiddleLeavesNothing) {
+TEST_F(LargeSubmissionTest, ARefusalInTheMiddleLeavesNothing) {
   SubmitFive(Spec(50'000));
   EXPECT_TRUE(AcceptUntilNews()->empty());
   EXPECT_THAT(answers_.at(0).error().message, HasSubstr("can never run here"));
@@ -273,7 +274,7 @@ TEST_F(LargeSubmissionTest, ADaemonThatEndsInTheMiddleHasAcceptedNothing) {
   EXPECT_TRUE(store_->Arrivals()->empty());
   later.Submit({Spec()}, {1000, 100, "ada"},
                [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
-  EXPECT_THAT(Numbers(Accept(later)), ElementsAre(6)) << "numbers are not given twice";
+  EXPECT_THAT(Numbers(Accept(later)), ElementsAre(6)) << "numbers are never reused";
 }
 
 TEST_F(LargeSubmissionTest, AStoreThatFailsInTheMiddleTakesItBack) {
@@ -308,7 +309,7 @@ TEST_F(LargeSubmissionTest, ItsNameIsItsOwnFromTheLastPieceOn) {
   EXPECT_EQ(store_->List({})->size(), 6U);
 }
 
-TEST_F(LargeSubmissionTest, WhoDependsOnAnUntoldTaskIsToldAfterIt) {
+TEST_F(LargeSubmissionTest, DependentTasksReachTheCoreAfterTheirDependency) {
   SubmitFive();
   ASSERT_TRUE(AcceptUntilNews());
   task::TaskSpec after = Spec();
@@ -319,7 +320,7 @@ TEST_F(LargeSubmissionTest, WhoDependsOnAnUntoldTaskIsToldAfterIt) {
   EXPECT_THAT(Numbers(Accept()), ElementsAre(5, 6));
 }
 
-TEST_F(LargeSubmissionTest, WhatIsOnTheWayCountsForTheQueue) {
+TEST_F(LargeSubmissionTest, TasksNotYetInTheCoreCountForTheQueue) {
   options_.max_queued_per_user = 5;
   SubmitFive();
   ASSERT_TRUE(Accept());
@@ -346,7 +347,7 @@ TEST_F(LargeSubmissionTest, LongDescriptionsAndDependenciesWeighMore) {
   }
 }
 
-TEST_F(IntakeTest, WhoWaitsWhileTheDiskIsFullIsRefused) {
+TEST_F(IntakeTest, RefusesWaitingSubmissionsWhileTheDiskIsFull) {
   Submit({Spec()});
   intake_.RefuseAll({ErrorCode::kIo, "disk full"});
   ASSERT_EQ(answers_.size(), 1U);

@@ -30,11 +30,11 @@ TEST(JobReturns, OneThatHadToLeaveItsGpusComesBack) {
   const core::TaskRecord ended = Ended(TaskState::kCancelled, ReasonCode::kDraining);
   EXPECT_TRUE(MayComeBack(ended, slots));
   const auto back = PlanReturn(ended, of, {}, {}, slots);
-  ASSERT_TRUE(back) << "retries are for failures";
+  ASSERT_TRUE(back) << "only failures use up retries";
   EXPECT_EQ(back->claim_gib, 0);
 
   core::TaskRecord saved = Ended(TaskState::kFailed, ReasonCode::kNone, 85);
-  EXPECT_FALSE(MayComeBack(saved, slots)) << "nobody has asked it to";
+  EXPECT_FALSE(MayComeBack(saved, slots)) << "it was not asked to checkpoint";
   saved.attempt.Edit().slot_notice = base::FromMs(1);
   EXPECT_TRUE(MayComeBack(saved, slots));
   core::TaskRecord failed = Ended(TaskState::kFailed, ReasonCode::kNone, 1);

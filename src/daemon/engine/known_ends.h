@@ -1,4 +1,4 @@
-// How the tasks ended that others depend on.
+// The final states of tasks that others depend on.
 #pragma once
 
 #include <vector>

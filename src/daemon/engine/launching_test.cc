@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(OpenLaunching, SaysWhyNothingOfTheMachineIsEnforced) {
+TEST(OpenLaunching, ReportsWhyTheMachinesLimitsAreNotEnforced) {
   config::Settings settings;
   settings.cgroups = false;
   settings.max_processes = 10;

@@ -14,7 +14,7 @@ class LineMeter {
  public:
   // From now on the head waits for this reason; kNone: no task waits.
   void See(core::ReasonCode reason, base::Time now);
-  // The waiting since the last call, a row per reason.
+  // The waiting time since the last call, one row per reason.
   std::vector<store::LineWait> Close(base::Time now);
 
  private:

@@ -12,7 +12,7 @@ using core::ReasonCode;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(LineMeter, TellsHowLongTheFirstWaitedForWhat) {
+TEST(LineMeter, ShowsHowLongTheHeadWaitedForEachReason) {
   LineMeter meter;
   meter.See(ReasonCode::kNone, FromMs(500));
   meter.See(ReasonCode::kGpuMemory, FromMs(1'000));
@@ -28,7 +28,7 @@ TEST(LineMeter, TellsHowLongTheFirstWaitedForWhat) {
   EXPECT_THAT(meter.Close(FromMs(120'000)), IsEmpty()) << "nobody waited";
 }
 
-TEST(LineMeter, WhoStillWaitsIsInBothRows) {
+TEST(LineMeter, AWaitThatContinuesIsInBothRows) {
   LineMeter meter;
   meter.See(ReasonCode::kSmBusy, FromMs(1'000));
   using store::LineWait;

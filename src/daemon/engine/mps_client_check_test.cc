@@ -26,7 +26,7 @@ TEST(MpsClientCheck, AProcessThatTwoListsLackIsOutside) {
   EXPECT_THAT(check.outside(), IsEmpty()) << "it is a client now";
 }
 
-TEST(MpsClientCheck, OneThatHasEndedMeanwhileIsNot) {
+TEST(MpsClientCheck, IgnoresProcessesThatHaveEnded) {
   MpsClientCheck check;
   check.Seen(kTrain, {10});
   const auto before = check.seen();

@@ -1,5 +1,5 @@
 // The attempts that are clients of one user's MPS server, and which of its processes have broken
-// under them. A value: no I/O beside a look whether a process lives.
+// under them. A value: its only I/O is to check whether a process lives.
 #pragma once
 
 #include <chrono>
@@ -32,17 +32,16 @@ class MpsClients {
   // A client whose server process is not known yet.
   void Add(const Key& who, Time now) { clients_[who] = {std::nullopt, now}; }
   void Remove(const Key& who) { clients_.erase(who); }
-  // The server has accepted the client now. False: the client has left meanwhile.
+  // Records that the server has now accepted the client. False: the client has already left.
   bool Seat(const Key& who, const base::ProcessId& server, Time now);
-  // Sets the server that the client has had since it was added. False: the client has left
-  // meanwhile.
+  // Sets the server that the client has had since it was added. False: the client has already left.
   bool Find(const Key& who, const base::ProcessId& server);
 
-  // Records which servers of these clients have died, been replaced or faulted, as a look at the
-  // server has shown. Returns those that are new, each with what happened to it.
+  // Records which servers of these clients have died, been replaced or faulted, as a check of the
+  // server has shown. Returns the new ones, each with what happened to it.
   std::vector<std::pair<base::ProcessId, std::string_view>> NoteServer(
       const std::optional<task::MpsServer>& server, Time now);
-  // This client ended by its own fault, which affected its neighbours.
+  // Reports that this client ended by its own fault, which affected its neighbours.
   void Blame(const Key& who, Time now);
   MpsEvidence EvidenceOf(const Key& who, Time now) const;
 

@@ -22,7 +22,7 @@ TEST(MpsClients, AFaultHitsOnlyClientsFromBeforeIt) {
     ASSERT_TRUE(clients.Seat(who, server.process, start));
   }
   EXPECT_EQ(clients.NoteServer(server, start + seconds(1)).size(), 1U);
-  EXPECT_TRUE(clients.NoteServer(server, start + seconds(1)).empty()) << "it is no news";
+  EXPECT_TRUE(clients.NoteServer(server, start + seconds(1)).empty()) << "it is already known";
   clients.Blame(kFirst, start + seconds(2));
   clients.Add(kLate, start + seconds(3));
   ASSERT_TRUE(clients.Seat(kLate, server.process, start + seconds(3)));

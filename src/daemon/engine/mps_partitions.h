@@ -39,7 +39,7 @@ class MpsPartitions {
                        Deadline deadline);
   // Registers the partition of an attempt of an earlier run of the daemon.
   void Adopt(const Key& who, const std::string& partition);
-  // The attempt has ended.
+  // Call it when the attempt has ended.
   void TakeBack(const task::MpsControl& control, const Key& who, Deadline deadline);
   // Removes partitions that no attempt owns, because a process still used them when their attempt
   // ended.
@@ -47,7 +47,7 @@ class MpsPartitions {
 
  private:
   Result<MpsLook> Look(const task::MpsControl& control, double share, Deadline deadline);
-  // kUnavailable: the GPU has no partitions, or this attempt wants none and no other owns one.
+  // kUnavailable: the GPU has no partitions, or this attempt asks for none and no other owns one.
   Result<MpsPlace> Give(const task::MpsControl& control, const Key& who, double share,
                         Deadline deadline);
   void RemoveUnowned(const task::MpsControl& control, Deadline deadline);

@@ -283,7 +283,7 @@ void RealMpsServers::EndNow(Entry& entry) {
       },
       [this](Entry& its, bool ended) {
         if (!ended && its.clients.empty() && its.worker.waiting() == 0) return EndSoon(its);
-        // A task that came meanwhile has a later job that restarts the server. An entry with a
+        // A task that has come since has a later job that restarts the server. An entry with a
         // back-off is kept.
         if (!its.clients.empty() || its.worker.waiting() > 0) return;
         if (Clock::now() < its.not_before) return EndSoon(its);
@@ -307,7 +307,7 @@ void RealMpsServers::TakeOver(const std::vector<std::string>& gpus) {
               });
 }
 
-// In parallel on their workers, so that no server delays the others or the end of carmad.
+// Servers end in parallel on their workers, so that none delays the others or the end of carmad.
 void RealMpsServers::Close() {
   struct Left {
     std::mutex mutex;
@@ -427,7 +427,7 @@ void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
   const Key who{id, attempt};
   Entry* entry = Find(who);
   if (entry == nullptr) return finder_.Later([answer = std::move(answer)] { answer({}); });
-  // If it is late: the state known so far.
+  // If the server's answer is late, the evidence is the state known so far.
   const auto first = entry->worker.Within(options_.terminate_limit + kSpare, [this, who, answer] {
     const Entry* its = Find(who);
     answer(its == nullptr ? MpsEvidence{} : its->clients.EvidenceOf(who, Clock::now()));

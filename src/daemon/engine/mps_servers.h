@@ -1,6 +1,6 @@
 // MPS servers of tasks: starts a control daemon for a user and a GPU when the first task needs it,
-// ends it when the last has left, and records its failures. Lives on the loop; slow work runs on a
-// worker per server. Rules: docs/server/collocation.md.
+// ends it when the last has left, and records its failures. Used only on the loop's thread; slow
+// work runs on a worker per server. Rules: docs/server/collocation.md.
 #pragma once
 
 #include <functional>
@@ -42,7 +42,7 @@ class MpsServers {
   virtual void Attach(const MpsClient& client, Attached answer) = 0;
   // Registers an attempt of an earlier run of the daemon that is already a client.
   virtual void Adopt(const MpsClient& client) = 0;
-  // The attempt has ended or will not start. Unknown ones are ignored.
+  // Call it when the attempt has ended or will not start. Unknown attempts are ignored.
   virtual void Detach(core::TaskId id, int attempt) = 0;
   // Removes the attempt's processes (selected by `its`) from the server's clients. Then, or after
   // two seconds, or at once if there is nothing to do, calls `done`, once and later.
@@ -51,21 +51,21 @@ class MpsServers {
   // Answers later, once.
   virtual void AskEvidence(core::TaskId id, int attempt,
                            std::function<void(MpsEvidence)> answer) = 0;
-  // This attempt ended by its own GPU fault, which affected its neighbours.
+  // Reports that this attempt ended by its own GPU fault, which affected its neighbours.
   virtual void Blame(core::TaskId id, int attempt) = 0;
-  // The processes of an attempt that the driver now lists on its GPUs. Unknown attempts are
+  // Takes the processes of an attempt that the driver now lists on its GPUs. Unknown attempts are
   // ignored.
   virtual void Seen(core::TaskId id, int attempt, const std::vector<pid_t>& pids) = 0;
   // Servers that last failed to start, and processes that bypass their task's server; a sentence
   // each.
   virtual std::vector<std::string> Troubles() const = 0;
-  // The GPU is closed: servers without tasks end now.
+  // Called when the GPU is closed: servers without tasks end now.
   virtual void Drain(const std::string& gpu_uuid) = 0;
   // Takes over the control daemons that an earlier carmad left on these GPUs (each as
   // task::MpsServerId::gpus); unused ones end after a while.
   virtual void TakeOver(const std::vector<std::string>& gpus) = 0;
-  // carmad ends: servers without tasks end now, those with tasks stay for the next carmad. Blocks,
-  // a few seconds at most.
+  // Called when carmad ends: servers without tasks end now, those with tasks stay for the next
+  // carmad. Blocks for a few seconds at most.
   virtual void Close() = 0;
 };
 

@@ -44,7 +44,7 @@ class MpsServersTest : public ::testing::Test {
     std::optional<Result<MpsPlace>> answer;
     servers_->Attach({id, 1, fake_.id, sm_share},
                      [&](Result<MpsPlace> given) { answer = std::move(given); });
-    EXPECT_FALSE(answer) << "never from within the call";
+    EXPECT_FALSE(answer) << "never from inside the call";
     EXPECT_TRUE(Until([&] { return answer.has_value(); }));
     return answer.value_or(Fail(ErrorCode::kIo, "no answer"));
   }
@@ -83,7 +83,7 @@ TEST_F(MpsServersTest, OneDaemonServesTheTasksOfAServerAndEndsAfterTheLast) {
   EXPECT_TRUE(DaemonRuns());
   servers_->Detach(kSecond, 1);
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
-  ASSERT_TRUE(Attach(kFirst)) << "and starts again for the next";
+  ASSERT_TRUE(Attach(kFirst)) << "it starts again for the next task";
 }
 
 TEST_F(MpsServersTest, ClientsOfAServerWithPartitionsHaveOneEach) {
@@ -103,7 +103,7 @@ TEST_F(MpsServersTest, ClientsOfAServerWithPartitionsHaveOneEach) {
   // Another carmad keeps the partitions of the tasks that it finds, and removes the others.
   Open();
   servers_->Adopt({kFirst, 1, fake_.id, 0, first->partition});
-  EXPECT_TRUE(Attach(core::TaskId{6}, 0.5)) << "task 5 has ended meanwhile";
+  EXPECT_TRUE(Attach(core::TaskId{6}, 0.5)) << "task 5 has ended";
   EXPECT_THAT(fake_.Read("/partitions"), HasSubstr("D1/x"));
   EXPECT_THAT(fake_.Read("/partitions"), ::testing::Not(HasSubstr("D3/x")));
 
@@ -127,7 +127,7 @@ TEST_F(MpsServersTest, AGpuThatHasNoPartitionsGetsAServerWithout) {
   const Result<MpsPlace> place = Attach(kFirst, 0.5);
   ASSERT_TRUE(place) << place.error().message;
   EXPECT_THAT(place->note, HasSubstr("its MPS server runs without SM partitions"));
-  EXPECT_TRUE(Attach(kSecond)) << "it may have clients without a share too";
+  EXPECT_TRUE(Attach(kSecond)) << "clients without a share are allowed too";
   EXPECT_EQ(fake_.Read("/runs").rfind("-d -S"), fake_.Read("/runs").find("-d -S")) << "tried once";
 }
 
@@ -159,7 +159,7 @@ TEST_F(MpsServersTest, ASuccessEndsTheBackOff) {
     servers_->Attach({id, 1, fake_.id},
                      [&](const Result<MpsPlace>& given) { attached.push_back(!!given); });
   ASSERT_TRUE(Until([&] { return attached.size() == 2; }));
-  EXPECT_EQ(attached, (std::vector{false, true})) << "the second was asked for before the refusal";
+  EXPECT_EQ(attached, (std::vector{false, true})) << "the second request came before the refusal";
   EXPECT_TRUE(Attach(core::TaskId{3}));
 }
 
@@ -195,7 +195,7 @@ TEST_F(MpsServersTest, AServerThatIsFullTakesNoFurtherTask) {
   ::testing::internal::CaptureStderr();
   for (int again = 0; again < 2; ++again) {
     EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("already has 2 clients"))
-        << "those that have not connected yet count";
+        << "clients that have not connected yet count";
   }
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find("mps_refused"), std::string::npos);
@@ -229,7 +229,7 @@ TEST_F(MpsServersTest, AStopWaitsForAHangingDaemonOnlySoLong) {
   fake_.Remove("/hang");
 }
 
-TEST_F(MpsServersTest, WhatIsKnownOfThoseAtADeadServer) {
+TEST_F(MpsServersTest, EvidenceAboutClientsOfADeadServer) {
   ASSERT_TRUE(Attach(kFirst));
   EXPECT_FALSE(Evidence(kFirst).broke);
   KillServer();
@@ -251,14 +251,14 @@ TEST_F(MpsServersTest, AServerOutlivesItsControlDaemon) {
   EXPECT_TRUE(DaemonRuns()) << "a new one";
 }
 
-TEST_F(MpsServersTest, WhatIsKnownOfThoseAtAFaultedServer) {
+TEST_F(MpsServersTest, EvidenceAboutClientsOfAFaultedServer) {
   ASSERT_TRUE(Attach(kFirst));
   ASSERT_TRUE(Attach(kSecond));
   fake_.Write("/status", "FAULT\n");
   EXPECT_TRUE(Evidence(kFirst).broke);
   EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("faulted state"));
   fake_.Remove("/status");
-  EXPECT_TRUE(Evidence(kSecond).broke) << "it was there, although the server works again";
+  EXPECT_TRUE(Evidence(kSecond).broke) << "it was a client then, although the server works again";
   EXPECT_FALSE(Evidence(kFirst).blamed);
   servers_->Blame(kFirst, 1);
   EXPECT_FALSE(Evidence(kFirst).blamed) << "not by itself";

@@ -112,7 +112,7 @@ TEST_F(NoticeSenderTest, TriesAgainLaterAndGivesUpInTheEnd) {
   EXPECT_EQ(Next().state, store::NoticeState::kFailed);
 }
 
-TEST_F(NoticeSenderTest, WhatNoTryWouldHelpHasFailed) {
+TEST_F(NoticeSenderTest, PermanentErrorsAreNotRetried) {
   Program("echo 'curl is not installed'; exit 69");
   Add();
   sender_->Look();

@@ -14,7 +14,7 @@ namespace carma::daemon {
 
 class ProgressBoard {
  public:
-  // An attempt whose folder is to be read.
+  // An attempt whose folder must be read.
   struct Place {
     core::TaskId id{};
     int attempt = 0;
@@ -35,7 +35,7 @@ class ProgressBoard {
   // The time until the likely end of each attempt that has reported progress. now_ms: the server's
   // time.
   core::ProgressSeen Left(std::int64_t now_ms) const;
-  // Null: the attempt has reported none.
+  // The last report of the attempt; null: it has reported none.
   const task::ProgressReport* Find(core::TaskId id, int attempt) const;
 
  private:

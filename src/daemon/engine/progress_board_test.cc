@@ -46,10 +46,10 @@ TEST(ProgressBoard, NamesAStalledAttemptOnce) {
   EXPECT_THAT(board.Take({Seen(2, true)}), ElementsAre(kTask)) << "another attempt";
 }
 
-TEST(ProgressBoard, TellsHowLongWhatMovedStillNeeds) {
+TEST(ProgressBoard, ShowsTheRemainingTimeOfTasksThatProgress) {
   ProgressBoard board;
   ProgressBoard::Seen seen = Seen(1, false);
-  EXPECT_THAT((board.Take({seen}), board.Left(kNowMs).left), IsEmpty()) << "no end is known";
+  EXPECT_THAT((board.Take({seen}), board.Left(kNowMs).left), IsEmpty()) << "its end is unknown";
   seen.report.done = 5;
   seen.report.ends_ms = kNowMs + 60'000;
   board.Take({seen});

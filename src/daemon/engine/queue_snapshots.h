@@ -13,7 +13,7 @@
 
 namespace carma::daemon {
 
-// The tasks of the queue with GPUs, then of the one without, in order.
+// All queued tasks in order: first those with GPUs, then those without.
 class ToldLine {
  public:
   ToldLine(std::vector<core::TaskId> tasks, base::Time told);

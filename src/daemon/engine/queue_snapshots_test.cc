@@ -7,7 +7,7 @@ namespace {
 
 using core::TaskId;
 
-TEST(ToldLine, FindsTheTasksOfAnyOrder) {
+TEST(ToldLine, FindsTasksInAnyOrder) {
   const std::vector<TaskId> by_number{TaskId{2}, TaskId{5}, TaskId{9}};
   const std::vector<TaskId> by_priority{TaskId{9}, TaskId{2}, TaskId{5}};
   for (const auto& tasks : {by_number, by_priority}) {
@@ -27,7 +27,8 @@ TEST(QueueSnapshots, ANextPageIsOfTheListWhosePageEndedThere) {
   snapshots.Keep(first, TaskId{1});
   snapshots.Keep(second, TaskId{3});
   EXPECT_EQ(snapshots.Behind(TaskId{1}, base::Time{}), first);
-  EXPECT_EQ(snapshots.Behind(TaskId{2}, base::Time{}), second) << "the latest that has it";
+  EXPECT_EQ(snapshots.Behind(TaskId{2}, base::Time{}), second)
+      << "the latest snapshot that contains it";
   EXPECT_EQ(snapshots.Behind(TaskId{7}, base::Time{}), nullptr);
   EXPECT_EQ(snapshots.Behind(TaskId{1}, base::Time{} + std::chrono::minutes(3)), nullptr);
 }

@@ -9,7 +9,8 @@
 namespace carma::daemon {
 namespace {
 
-// How far ahead the core knows periods: longer than any time limit of a task. Sent again each day.
+// How far ahead periods are sent to the core: longer than any time limit of a task. They are sent
+// again each day.
 constexpr core::Duration kHorizon = std::chrono::hours(24 * 35);
 constexpr core::Duration kTellAgain = std::chrono::hours(24);
 

@@ -35,7 +35,7 @@ class Reservations {
   std::optional<core::ReservedPeriod> NextOf(const core::Reservation& booking,
                                              core::Time now) const;
 
-  // The periods for the core. IsDue says when to send them again.
+  // The periods for the core. IsDue reports when to send them again.
   std::vector<core::ReservedPeriod> Tell(core::Time now);
   bool IsDue(core::Time now) const { return tell_again_ && now >= *tell_again_; }
 

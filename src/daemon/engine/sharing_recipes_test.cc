@@ -136,7 +136,7 @@ TEST(SharingRecipes, ALabOfTen) {
   EXPECT_EQ(server.Running(), (Counts{{"ada", 2}, {"bob", 2}}));
   const std::uint64_t look = server.Submit("ada", "", "interactive");
   const std::uint64_t second = server.Submit("ada", "", "interactive");
-  EXPECT_EQ(server.Why(look), core::ReasonCode::kTasksPerGpu) << "nobody goes before it";
+  EXPECT_EQ(server.Why(look), core::ReasonCode::kTasksPerGpu) << "no task goes before it";
   server.Hour();
   EXPECT_EQ(server.Why(second), core::ReasonCode::kLimit);
 }
@@ -160,9 +160,10 @@ TEST(SharingRecipes, LongTrainingsAndShortTries) {
   server.Pass(core::Duration(13 * 3'600'000LL));
   const std::uint64_t spare = server.Submit("bob", "", "background");
   EXPECT_TRUE(server.Asked().empty());
-  EXPECT_EQ(server.Why(spare), core::ReasonCode::kTasksPerGpu) << "nobody leaves for less priority";
+  EXPECT_EQ(server.Why(spare), core::ReasonCode::kTasksPerGpu)
+      << "no task leaves for a lower priority";
   const std::uint64_t look = server.Submit("bob", "", "interactive");
-  EXPECT_EQ(server.Asked(), (std::vector<std::uint64_t>{1})) << "its turn was over";
+  EXPECT_EQ(server.Asked(), (std::vector<std::uint64_t>{1})) << "its time slice was over";
   EXPECT_EQ(server.Why(1), core::ReasonCode::kTimeSlot);
   server.Save(1);
   EXPECT_EQ(server.Why(1), core::ReasonCode::kTimeSlot);
@@ -191,7 +192,7 @@ TEST(SharingRecipes, AGpuForPeopleAtTheDesk) {
                   .from = server.now() + std::chrono::minutes(210),
                   .length = std::chrono::hours(9)});
   for (int i = 0; i < 4; ++i) server.Submit("ada");
-  EXPECT_EQ(server.Running(), (Counts{{"ada", 4}})) << "it begins later than the lead";
+  EXPECT_EQ(server.Running(), (Counts{{"ada", 4}})) << "the reservation begins after the lead time";
   server.Hour();
   for (int i = 0; i < 3; ++i) server.Submit("ada");
   const std::uint64_t last = server.Submit("ada");

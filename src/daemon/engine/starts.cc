@@ -21,7 +21,7 @@ namespace {
 // the driver.
 constexpr std::int64_t kLimitStepMib = 256;
 
-// No MPS servers on instances, nor on a GPU that was never described.
+// There are no MPS servers on instances, nor on a GPU that was never described.
 std::string AllMpsGpus(const std::vector<core::GpuInfo>& gpus) {
   std::string all;
   for (const core::GpuInfo& gpu : gpus) {
@@ -131,7 +131,7 @@ std::int64_t Starts::GroupLimitMib(const std::vector<core::Placement>& placement
 std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Starts::Rooms(base::Time now) const {
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> rooms;
   // A task that has left its plateau is promised its claim again. Its limit still withholds what
-  // others were promised meanwhile, so only the memory that it has counts.
+  // others have since been promised, so only the memory that it has counts.
   const auto kept = [this](const core::Promise& promise) {
     const std::int64_t limit_mib = core_.Find(promise.task)->attempt->sharing.group_limit_mib;
     const bool ceded = !promise.plateau && limit_mib > 0 && limit_mib < promise.claim_mib;
@@ -211,7 +211,8 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
 // ---- starts ----
 
 void Starts::Launch(const core::StartTask& start) {
-  // A task that restarts in the turn in which it ended has no state without a process in between.
+  // If a task restarts in the turn in which it ended, it never shows a state without a process, so
+  // its last attempt is forgotten here.
   if (start.attempt > 1) Forget(start.id, start.attempt - 1);
   Result<task::LaunchOrder> order = OrderFor(start);
   if (!order)
@@ -246,7 +247,8 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.array = stored.record.request->array;
   for (const core::Placement& at : start.placement) order.gpu_uuids.push_back(Gpu(at).uuid);
   order.extra_environment = options_.task_environment;
-  // With --export=NONE a script's scontrol or sbatch would look for another carmad, or none.
+  // With --export=NONE a script's scontrol or sbatch would otherwise look for another carmad, or
+  // for none.
   if (!options_.socket.empty() && !order.spec.environment.contains("CARMA_SOCKET"))
     order.extra_environment.emplace("CARMA_SOCKET", options_.socket);
   // Frameworks that allocate the whole GPU leave no memory for neighbours. Values set by the user
@@ -273,7 +275,8 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   return order;
 }
 
-// Its dedicated cores, or all that are not dedicated; empty if no task has dedicated cores.
+// The task's dedicated cores, or all cores that are not dedicated; empty if no task has dedicated
+// cores.
 std::string Starts::CoresOf(const core::TaskRecord& record) const {
   const core::HostShare& share = record.attempt->host;
   return share.cores.empty() ? shared_cores_.value_or("") : share.cores;

@@ -50,7 +50,7 @@ class Starts {
   // Called after a reading: the kernel limits of running tasks follow the promises. A task may take
   // its claim and the margin, but nothing that others were promised since it reached its plateau.
   void FollowPromises(base::Time now);
-  // The attempt has ended or never started.
+  // Call it when the attempt has ended or never started.
   void Detach(core::TaskId id, int attempt);
   // Removes what is left of the attempt.
   void Forget(core::TaskId id, int attempt);
@@ -75,10 +75,10 @@ class Starts {
   std::string SharedCores() const;
   void ApplySharing(const core::Sharing& sharing, const core::StartTask& start,
                     task::LaunchOrder& order) const;
-  // The kernel's memory limit for a task on each of these GPUs; 0: none.
+  // The memory limit that the kernel sets for a task on each of these GPUs; 0: none.
   std::int64_t GroupLimitMib(const std::vector<core::Placement>& placement,
                              std::int64_t bound_mib) const;
-  // For each task the limits on its GPUs that leave others what they are promised.
+  // For each task, the limits on its GPUs that leave to others what they are promised.
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Rooms(base::Time now) const;
   // Handles the answer of the MPS servers: the attempt starts once its sharing is durable.
   void TakeAttached(core::TaskId id, int attempt, const Result<MpsPlace>& attached);

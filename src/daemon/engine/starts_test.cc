@@ -79,13 +79,13 @@ TEST_F(StartsTest, ATaskIsLaunchedOnItsGpusWhereNoServerOfAStrangerListens) {
   EXPECT_EQ(order.attempt_dir, options_.state_dir + "/attempts/1/1");
   EXPECT_EQ(order.extra_environment.at("TF_FORCE_GPU_ALLOW_GROWTH"), "true");
   EXPECT_FALSE(order.extra_environment.contains("XLA_PYTHON_CLIENT_PREALLOCATE"))
-      << "its owner said otherwise";
+      << "its owner chose another value";
   EXPECT_EQ(order.extra_environment.at("CARMA_SOCKET"), options_.socket);
   for (const auto& [name, value] : task::WithoutMpsEnvironment())
     EXPECT_EQ(order.extra_environment.at(name), value);
 }
 
-TEST_F(StartsTest, WhatCannotBeReadFailsToLaunch) {
+TEST_F(StartsTest, UnreadableTasksFailToLaunch) {
   starts_.Launch(On({0}));
   EXPECT_TRUE(launcher_.started.empty());
   ASSERT_EQ(posted_.size(), 1U);
@@ -101,7 +101,7 @@ TEST_F(StartsTest, OthersStayOffCoresOfATasksOwn) {
   core_.Handle({}, core::TaskSubmitted{kTask, core::TaskRequest{.gpus = 0}});
   starts_.ShareCores();
   EXPECT_EQ(std::exchange(launcher_.confined, {}), (Confined{{kTask, ""}}))
-      << "what an earlier life of the daemon confined is let go";
+      << "tasks that an earlier daemon confined are released";
   core_.Handle({},
                core::TaskSubmitted{own, core::TaskRequest{.gpus = 0, .cpus = 2, .own_cpus = true}});
   starts_.ShareCores();

@@ -33,7 +33,7 @@ class TaskList {
 
   std::size_t size() const { return indices_.empty() ? specs_.size() : indices_.size(); }
   bool empty() const { return size() == 0; }
-  // The task without its array index and shared environment.
+  // The task without its array index and without the shared environment.
   const task::TaskSpec& Like(std::size_t i) const { return specs_[indices_.empty() ? i : 0]; }
   // Approximate size of its whole description in bytes.
   std::size_t BytesOf(std::size_t i) const;

@@ -152,8 +152,8 @@ void TaskNotices::Join(core::TaskId id, std::optional<core::TaskId> array) {
   if (added && array) ++arrays_[*array].tasks;
 }
 
-// A quick search, because most descriptions have no notifications. A text that only looks like one
-// costs a check at each change, no more.
+// A quick search is enough: most descriptions have no notifications, and a text that only looks
+// like one costs no more than a check at each change.
 void TaskNotices::JoinIfAsked(const store::StoredTask& task) {
   if (task.spec_json.contains("\"notify\":")) Join(task.record.id, task.record.request->array);
 }

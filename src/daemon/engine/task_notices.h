@@ -33,7 +33,7 @@ std::vector<std::string> NoticeWarnings(const NoticeRules& rules,
 
 // Events of a change of state, the most specific first; empty: none.
 std::vector<task::NotifyEvent> EventsOf(const core::TaskRecord& record);
-// One sentence for people.
+// The event as one sentence for people.
 std::string TextOf(const core::TaskRecord& record, const std::string& name, task::NotifyEvent event,
                    const std::string& host);
 
@@ -58,9 +58,9 @@ class TaskNotices {
     std::optional<std::set<std::string>> told;      // event and target; empty: not yet looked up
   };
   bool ToldBefore(core::TaskId array, const std::string& event, const std::string& target);
-  // That all tasks have ended, and how many of them in which way.
+  // A sentence that all tasks have ended, with the number for each final state.
   std::string ArrayText(core::TaskId array, const std::string& name, const std::string& host);
-  // Empty: not yet, or already sent.
+  // The event to report; empty: none yet, or it was already sent.
   std::optional<task::NotifyEvent> Choose(const task::NotifyRule& rule,
                                           const std::vector<task::NotifyEvent>& events,
                                           std::optional<core::TaskId> array, bool last);

@@ -67,7 +67,7 @@ class TaskNoticesTest : public ::testing::Test {
   std::vector<store::Notice> last_;
 };
 
-TEST_F(TaskNoticesTest, EachIsToldOnceOfWhatHeWants) {
+TEST_F(TaskNoticesTest, EachTargetGetsItsEventsOnce) {
   core::TaskRecord task = Put(1, R"([{"target":"me","events":["end","fail"]},
                                      {"target":"mail:bob","events":["start","oom","requeue"]}])");
   EXPECT_THAT(At(task, TaskState::kRunning), ElementsAre("start mail:bob"));
@@ -93,7 +93,7 @@ TEST_F(TaskNoticesTest, ACancelIsAnEndAndNoFailure) {
               ElementsAre("fail me", "end mail:bob"));
 }
 
-TEST_F(TaskNoticesTest, AnArrayIsToldOfOnce) {
+TEST_F(TaskNoticesTest, AnArrayIsReportedOnce) {
   const char* rules = R"([{"target":"me","events":["start","end","fail"]},
                           {"target":"mail:bob","each_task":true}])";
   core::TaskRecord first = Put(1, rules, 1), second = Put(2, rules, 1), third = Put(3, rules, 1);
@@ -107,7 +107,7 @@ TEST_F(TaskNoticesTest, AnArrayIsToldOfOnce) {
   EXPECT_THAT(last_[0].message, HasSubstr(" have ended: 1 succeeded, 2 failed\""));
 }
 
-TEST_F(TaskNoticesTest, WhatWasToldOfAnArrayInAnEarlierLifeIsNotToldAgain) {
+TEST_F(TaskNoticesTest, ANoticeAboutAnArrayIsNotRepeatedAfterARestart) {
   core::TaskRecord task = Put(2, R"([{"target":"me","events":["start"]}])", 1);
   EXPECT_TRUE(store_->Begin());
   EXPECT_TRUE(store_->AddNotice({.task = TaskId{1}, .event = "start", .target = "me"}));
@@ -133,7 +133,7 @@ TEST(NoticeWarnings, SayWhatCannotBeSentHere) {
               ElementsAre("--notify me: notifications are off on this server (notify.enabled)"));
 }
 
-TEST_F(TaskNoticesTest, WhatTheAdministratorDoesNotAllowIsDropped) {
+TEST_F(TaskNoticesTest, DropsNoticesThatTheAdministratorDoesNotAllow) {
   rules_.allowed = {task::NotifyKind::kMail};
   rules_.per_user_and_hour = 2;
   const char* rules = R"([{"target":"me"},{"target":"https://h/x"}])";

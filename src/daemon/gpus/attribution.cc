@@ -44,14 +44,14 @@ bool UsersSeeArguments() {
   return true;
 }
 
-// Not the owner of its /proc folder, which is root for an undumpable process.
+// Not read from the owner of its /proc folder, which is root for an undumpable process.
 std::optional<uid_t> UserOf(pid_t pid) {
   const std::string ids = base::NamedLine(ProcPath(pid, "/status"), "Uid:");
   const auto uid = base::ParseInt(std::string_view(ids).substr(0, ids.find('\t')));
   return uid ? std::optional(static_cast<uid_t>(*uid)) : std::nullopt;
 }
 
-// The parts available without blocking.
+// The parts of a process's description that are available without blocking.
 ProcessFace FaceAtOnce(const base::ProcessStat& stat) {
   const std::optional<uid_t> uid = UserOf(stat.id.pid);
   return {uid ? std::to_string(*uid) : "", base::Printable(stat.command, kMaxCommand)};
@@ -98,7 +98,7 @@ void Attribution::AddRoot(core::TaskId task, const base::ProcessId& process) {
   SearchAgain();
 }
 
-// A pid that was foreign before may belong to a task now.
+// A pid that was foreign before may now belong to a task.
 void Attribution::SearchAgain() {
   for (auto& [pid, known] : known_) known.searched = false;
 }
@@ -138,14 +138,15 @@ std::optional<core::TaskId> Attribution::FindEnded(pid_t pid) {
   return gone ? std::optional(found->second) : std::nullopt;
 }
 
-// False: too many pending requests; try again later.
+// Requests a full description of the process; false: too many requests are pending, try again
+// later.
 bool Attribution::AskWhole(const base::ProcessStat& stat) {
   if (!loop_) return true;
   if (!reader_) reader_.emplace(loop_, BackgroundWorker::AtEnd::kLeave);
   if (reader_->waiting() >= kMostAsked) return false;
   const auto read = [stat] {
     const ProcessFace face = FaceOf(stat);
-    // The pid may have been reused meanwhile.
+    // The pid may have been reused.
     return base::Alive(stat.id) ? face : ProcessFace{};
   };
   reader_->Ask(read, [this, id = stat.id](const ProcessFace& face) {

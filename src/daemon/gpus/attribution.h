@@ -17,8 +17,8 @@
 
 namespace carma::daemon {
 
-// User and command of a process as in `ps`, printable and short. Empty: not visible (another
-// container) or gone.
+// User and command of a process as in `ps`, printable and short. Empty: the process is not visible
+// (another container) or gone.
 struct ProcessFace {
   std::string user;     // name, or number if it has none
   std::string command;  // with arguments, unless /proc hides them
@@ -27,7 +27,7 @@ struct ProcessFace {
 
 class Attribution {
  public:
-  // loop: where faces that are slow to read arrive; null: the first answer of Describe() is final.
+  // loop: receives faces that are slow to read; null: the first answer of Describe() is final.
   explicit Attribution(std::shared_ptr<boost::asio::io_context> loop = nullptr);
 
   // main: the task's first process; its parent, the shim, adopts what double-forks away (it is a
@@ -42,15 +42,16 @@ class Attribution {
   // same process (by its start time) and Retain() keeps it. For a process that has just ended the
   // cached answer is still valid.
   std::optional<core::TaskId> Find(pid_t pid);
-  // The same for a process that may have ended unseen; then only tasks' main processes are known.
+  // The same for a process that may have ended unseen; if it has, only tasks' main processes are
+  // known.
   std::optional<core::TaskId> FindEnded(pid_t pid);
-  // The face of a process, cached in the same way. At first the user id and program name. A thread
-  // reads what may block (the command line of a process that hangs in a driver, names from a
-  // directory service) and updates the face later.
+  // The face of a process, cached in the same way. At first it has only the user id and the program
+  // name. A thread reads what may block (the command line of a process that hangs in a driver,
+  // names from a directory service) and updates the face later.
   const ProcessFace& Describe(pid_t pid);
   // Drops every cached pid that is not in the list.
   void Retain(const std::vector<pid_t>& pids);
-  // Whether that is the control group in which the task was started, or one below.
+  // Whether `cgroup` is the control group in which the task was started, or one below it.
   bool IsGroupOf(core::TaskId task, const std::string& cgroup) const;
   std::optional<pid_t> MainPid(core::TaskId task) const;
   // Tasks that were added and not removed, by id.

@@ -25,7 +25,7 @@ TEST(Attribution, AProcessBelongsToTheTaskWhoseProcessesItDescendsFrom) {
   Attribution attribution;
   attribution.Add(kTask, base::SelfProcess(), "");
   EXPECT_EQ(attribution.Find(::getpid()), kTask);
-  EXPECT_EQ(attribution.Find(::getppid()), kTask) << "the shim is the task's too";
+  EXPECT_EQ(attribution.Find(::getppid()), kTask) << "the shim belongs to the task too";
   EXPECT_EQ(attribution.Tasks(), std::vector<core::TaskId>{kTask});
   attribution.Remove(kTask);
   EXPECT_EQ(attribution.Find(::getpid()), std::nullopt);
@@ -36,12 +36,12 @@ TEST(Attribution, ATaskMayHaveSeveralRoots) {
   Attribution attribution;
   const base::ProcessId elsewhere{kNobodys, 1};
   attribution.AddRoot(kTask, base::SelfProcess());
-  EXPECT_EQ(attribution.Find(::getpid()), std::nullopt) << "of no task that there is";
+  EXPECT_EQ(attribution.Find(::getpid()), std::nullopt) << "the task is unknown";
   attribution.Add(kTask, elsewhere, "");
   EXPECT_EQ(attribution.Find(::getpid()), std::nullopt);
   attribution.AddRoot(kTask, base::SelfProcess());
-  EXPECT_EQ(attribution.Find(::getpid()), kTask) << "though it was foreign before";
-  EXPECT_EQ(attribution.Find(::getppid()), std::nullopt) << "only what lives below a root";
+  EXPECT_EQ(attribution.Find(::getpid()), kTask) << "although it was foreign before";
+  EXPECT_EQ(attribution.Find(::getppid()), std::nullopt) << "only processes below a root";
   attribution.Remove(kTask);
   EXPECT_EQ(attribution.Find(::getpid()), std::nullopt);
 }
@@ -64,7 +64,7 @@ TEST(Attribution, ARememberedAnswerHoldsForThatProcessOnly) {
   EXPECT_EQ(attribution.Find(::getpid()), kTask);
 }
 
-TEST(Attribution, WhoeverWasOneTooManyIsAskedAboutLater) {
+TEST(Attribution, RequestsBeyondTheLimitAreMadeLater) {
   const auto loop = std::make_shared<boost::asio::io_context>(1);
   Attribution attribution(loop);
   std::vector<pid_t> children(100);
@@ -93,7 +93,7 @@ TEST(Attribution, AForeignProcessHasAUserAndACommand) {
   const passwd* entry = ::getpwuid(::getuid());
   const std::string name = entry != nullptr ? entry->pw_name : std::to_string(::getuid());
   EXPECT_EQ(attribution.Describe(::getpid()).user, std::to_string(::getuid()))
-      << "nobody was asked who may keep us waiting";
+      << "no slow source was asked";
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (attribution.Describe(::getpid()).user != name &&
          std::chrono::steady_clock::now() < patience) {

@@ -49,7 +49,7 @@ TEST_F(CoreMeterTest, CountsTheMachineAndTheTreeOfEachTask) {
   Cores(100);
   Process(40, 10, 0, "41 ");
   Process(41, 5, 0, "");
-  EXPECT_EQ(meter.Read(base::FromMs(0), mains), std::nullopt) << "one reading tells no use";
+  EXPECT_EQ(meter.Read(base::FromMs(0), mains), std::nullopt) << "one reading shows no use";
   Cores(106);
   Process(40, 11, 0, "41 ");
   Process(41, 8, 0, "");
@@ -75,7 +75,7 @@ TEST_F(CoreMeterTest, ForgetsWhatIsOlderThanTenSeconds) {
   EXPECT_DOUBLE_EQ(sample->used_cpus, 0);
 }
 
-TEST_F(CoreMeterTest, SaysNothingWhereTheKernelDoesNot) {
+TEST_F(CoreMeterTest, ReportsNothingIfTheKernelDoesNot) {
   CoreMeter meter(proc_.string() + "/nowhere");
   EXPECT_EQ(meter.Read(base::FromMs(0), {}), std::nullopt);
   EXPECT_EQ(meter.Read(base::FromMs(1'000), {}), std::nullopt);

@@ -15,14 +15,15 @@ namespace carma::daemon {
 
 class FaultOrigins {
  public:
-  // path: of the kernel's log; empty: not read. If it cannot be read, the first Look() logs that,
-  // and no origin is known.
+  // path: the kernel's log; empty: not read. If it cannot be read, the first Look() logs that, and
+  // no origin is known.
   explicit FaultOrigins(const std::string& path);
 
   // Reads new lines. Call it before the next list of processes is applied, because a faulty process
   // is usually gone by then.
   void Look(base::Time now, Attribution& attribution);
-  // The task that caused the last fault there since then, within the last hour. pci: as in NVML.
+  // The task that caused the last fault on that GPU after `since`, within the last hour. pci: as in
+  // NVML.
   std::optional<core::TaskId> LastOn(std::string_view pci, base::Time now, base::Time since) const;
 
  private:

@@ -36,7 +36,7 @@ TEST_F(FaultOriginsTest, TheTaskOfTheNamedProcessMadeIt) {
   EXPECT_EQ(origins.LastOn(kPci, base::FromMs(11'000), base::FromMs(0)), kTask);
   EXPECT_EQ(origins.LastOn("00000000:08:00.0", base::FromMs(11'000), base::FromMs(0)), kNobody);
   EXPECT_EQ(origins.LastOn(kPci, base::FromMs(11'000), base::FromMs(10'001)), kNobody)
-      << "what was before an attempt is not of it";
+      << "faults before the attempt do not count";
   EXPECT_EQ(origins.LastOn(kPci, base::FromMs(3'700'000), base::FromMs(0)), kNobody);
 }
 

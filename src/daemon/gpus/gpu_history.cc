@@ -132,8 +132,8 @@ Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::
                                    const std::atomic<bool>& wanted) {
   const std::unique_ptr<store::History> books = CARMA_TRY(store::History::Open(state_dir));
   GpuTimeline timeline(request.from, request.to, request.points, request.readings, request.longest);
-  // Rows are ordered by end, and those of one GPU follow each other: stop at the first that begins
-  // after the span.
+  // Rows are ordered by end, and those of one GPU follow each other, so the first that begins after
+  // the span ends the search.
   CARMA_TRY(books->Usage(request.from, base::Time::max(), [&](const store::GpuUsage& row) {
     if (row.gpu_uuid != request.gpu.uuid) return wanted.load();
     if (row.from >= request.to) return false;

@@ -22,14 +22,14 @@ inline constexpr int kMostHistoryPoints = 2'000;
 // Resamples means over time and maxima of the known values. Pure.
 class GpuTimeline {
  public:
-  // [from, to), from < to, in at most `points` equal spans. readings: of that GPU, oldest first;
-  // each is valid since the one before, but at most for `longest`, so that a silent driver leaves a
-  // gap.
+  // [from, to), from < to, in at most `points` equal spans. readings: those of that GPU, oldest
+  // first; each covers the time since the one before, but at most `longest`, so that a silent
+  // driver leaves a gap.
   GpuTimeline(base::Time from, base::Time to, int points, const std::vector<HistoryPoint>& readings,
               base::Duration longest);
 
-  // Adds a roll-up of that GPU. Where readings exist they are used instead. Its peaks may have been
-  // anywhere in it and count for every span that it touches.
+  // Adds a roll-up of that GPU. Where readings exist they are used instead. Its peaks may lie
+  // anywhere in it, so they count for every span that it touches.
   void Add(const store::GpuUsage& usage);
 
   // Spans without data are left out.
@@ -70,16 +70,17 @@ struct GpuHistoryRequest {
   base::Duration longest{};            // as in GpuTimeline
 };
 
-// Computed immediately from roll-ups of any GPUs.
+// Makes the view at once, from roll-ups of any GPUs.
 api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
                                const std::vector<store::GpuUsage>& rows);
-// The same from the store in this folder, as JSON text. May read for seconds, so only on a worker;
-// stops with kUnavailable soon after `wanted` has become false. Errors: those of store::History.
+// The same from the store in this folder, as JSON text. May read for seconds, so call it only on a
+// worker; stops with kUnavailable soon after `wanted` has become false. Errors: those of
+// store::History.
 Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::string& state_dir,
                                    const std::atomic<bool>& wanted);
 
 // All GPUs over one span as a page of figures (report/html.h), which also needs each GPU's usable
-// memory. Otherwise as GpuHistoryText.
+// memory. Otherwise like GpuHistoryText.
 struct GpuFiguresRequest {
   std::vector<GpuHistoryRequest> gpus;  // of the same span and number of points; at least one
   std::vector<std::int64_t> usable_mib;

@@ -53,12 +53,12 @@ std::vector<Point> Timeline(int points, const std::vector<store::GpuUsage>& rows
 
 TEST(GpuTimeline, AnEmptyOneHasNoPoints) {
   EXPECT_TRUE(Timeline(10, {}).empty());
-  EXPECT_TRUE(Timeline(10, {}, {Reading(5'000, 0.5)}).empty()) << "a single reading holds no time";
+  EXPECT_TRUE(Timeline(10, {}, {Reading(5'000, 0.5)}).empty()) << "a single reading covers no time";
 }
 
 TEST(GpuTimeline, ARollUpBecomesItsSpan) {
   const std::vector<Point> points = Timeline(4, {Row(60'000, 120'000, 0.5)});
-  ASSERT_EQ(points.size(), 1u) << "spans without anything are left out";
+  ASSERT_EQ(points.size(), 1u) << "empty spans are left out";
   EXPECT_EQ(points[0].from_ms, 60'000);
   EXPECT_EQ(points[0].to_ms, 120'000);
   EXPECT_DOUBLE_EQ(points[0].sm_active.value(), 0.5);
@@ -86,7 +86,7 @@ TEST(GpuTimeline, ARollUpCountsInEachSpanForItsPartOfIt) {
   EXPECT_NEAR(*points[1].sm_active, 1.0, 1e-9);
 }
 
-TEST(GpuTimeline, WhatIsBeyondTheEdgesDoesNotCount) {
+TEST(GpuTimeline, DataBeyondTheEdgesDoesNotCount) {
   const std::vector<Point> points =
       Timeline(1, {Row(-60'000, 60'000, 1.0), Row(60'000, 600'000, 0.0), Row(600'000, 660'000, 1)});
   ASSERT_EQ(points.size(), 1u);
@@ -102,7 +102,7 @@ TEST(GpuTimeline, UnknownValuesWeighNothing) {
                alone[0].used_peak_mib);
   EXPECT_EQ(alone[0].used_mib, 1'000);
   silent.energy_j = 0;
-  EXPECT_FALSE(Timeline(1, {silent})[0].power_w) << "an instance has none of its own";
+  EXPECT_FALSE(Timeline(1, {silent})[0].power_w) << "an instance has no power of its own";
   const std::vector<Point> beside = Timeline(1, {Row(0, 60'000, 0.5), silent});
   EXPECT_NEAR(*beside[0].sm_active, 0.5, 1e-9) << "not counted as idle";
 }
@@ -113,7 +113,7 @@ TEST(GpuTimeline, ReadingsTakeOverFromTheRollUps) {
                {Reading(120'000, 0.9), Reading(121'000, 1.0), Reading(122'000, 0.6, 4'000)});
   ASSERT_EQ(points.size(), 2u);
   EXPECT_NEAR(*points[0].sm_active, 0.5, 1e-9);
-  EXPECT_NEAR(*points[1].sm_active, 0.8, 1e-9) << "the row says the same time less exactly";
+  EXPECT_NEAR(*points[1].sm_active, 0.8, 1e-9) << "the roll-up is less exact";
   EXPECT_EQ(points[1].sm_peak, 1.0);
   EXPECT_EQ(points[1].used_peak_mib, 4'000);
   EXPECT_EQ(points[1].power_w, 300);
@@ -123,7 +123,7 @@ TEST(GpuTimeline, ReadingsTakeOverFromTheRollUps) {
 TEST(GpuTimeline, ASilentDriverLeavesAHole) {
   const std::vector<Point> points =
       Timeline(24, {}, {Reading(0, 0.5), Reading(1'000, 0.5), Reading(201'000, 0.5)});
-  ASSERT_EQ(points.size(), 3u) << "the last reading holds for ten seconds at most";
+  ASSERT_EQ(points.size(), 3u) << "the last reading is valid for ten seconds at most";
   EXPECT_EQ(points[0].from_ms, 0);
   EXPECT_EQ(points[1].from_ms, 190'000);
   EXPECT_EQ(points[2].from_ms, 200'000);

@@ -34,7 +34,7 @@ TEST(SpeedOfModel, ByTheBuiltInTables) {
   }
 }
 
-TEST(SpeedOfModel, WhatIsConfiguredGoesFirst) {
+TEST(SpeedOfModel, ConfiguredSpeedsGoFirst) {
   const std::vector<core::TypeSpeed> configured{{"a100", 0.9}, {"p400", 0.02}};
   EXPECT_DOUBLE_EQ(SpeedOfModel("NVIDIA A100-SXM4-40GB", configured), 0.9);
   EXPECT_DOUBLE_EQ(SpeedOfModel("Quadro P400", configured), 0.02);

@@ -51,7 +51,8 @@ void GpuTrials::AskOne(core::GpuIndex index, std::function<void(const std::strin
   if (!gpu.under_way) TryAll(index);
 }
 
-// A driver usually breaks for all GPUs, so tasks started on the others meanwhile would fail too.
+// A driver usually breaks for all GPUs, so tasks started on the others in the meantime would fail
+// too.
 void GpuTrials::TryAll(core::GpuIndex asked) {
   const auto now = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < uuids_.size(); ++i) {

@@ -17,17 +17,18 @@
 
 namespace carma::daemon {
 
-// Lives on the loop.
+// Used only on the loop's thread.
 class GpuTrials {
  public:
-  // Runs on a worker: why CUDA programs do not work there, one line; empty: they do.
+  // Runs on a worker and returns, in one line, why CUDA programs do not work on that GPU; empty:
+  // they do.
   using Try = std::function<std::string(const std::string& uuid)>;
   struct Actions {
     // Called with true when a trial begins (no task may start there), with false when it ends.
     std::function<void(core::GpuIndex, bool held)> hold;
-    // Called with the result: why CUDA does not work there; empty: it works again.
+    // Called with the result: why CUDA does not work on the GPU; empty: it works again.
     std::function<void(core::GpuIndex, const std::string& why)> found;
-    // The result still in force; empty: an administrator has opened the GPU since.
+    // The result that is still in force; empty: an administrator has since opened the GPU.
     std::function<std::string(core::GpuIndex)> known;
   };
 

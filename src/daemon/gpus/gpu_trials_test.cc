@@ -74,7 +74,7 @@ TEST_F(GpuTrialsTest, TheOtherGpusAreTriedBeforeTheirTasksFail) {
   EXPECT_EQ(tries_, 2);
 }
 
-TEST_F(GpuTrialsTest, ABrokenGpuIsToldAndStaysKnownUntilAPersonOpensIt) {
+TEST_F(GpuTrialsTest, ABrokenGpuIsReportedAndRemembered) {
   EXPECT_EQ(Ask({kFirst, kSecond}), "broken");
   EXPECT_THAT(seen_, ::testing::IsSupersetOf({"found 0", "found 1 broken", "release 1"}));
   EXPECT_EQ(Ask({kSecond}), "broken");

@@ -1,4 +1,4 @@
-// Use of one GPU by one reading: tasks, foreign processes, and unattributed memory.
+// Use of one GPU according to one reading: tasks, foreign processes, and unattributed memory.
 #pragma once
 
 #include <sys/types.h>
@@ -38,7 +38,8 @@ struct GpuUse {
   std::map<core::TaskId, TaskUse> tasks;  // those with a process on the GPU
   std::vector<Stranger> strangers;
   bool memory_told = true;  // for all processes except MPS servers
-  // Used memory of no listed process; empty: the memory of some process is not reported.
+  // Memory in use that belongs to no listed process; empty: the memory of some process is not
+  // reported.
   std::optional<std::int64_t> unattributed_mib;
 
   int ForeignProcesses() const;  // without MPS servers

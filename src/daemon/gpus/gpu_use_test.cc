@@ -34,7 +34,7 @@ class WhoUsesTest : public ::testing::Test {
   Attribution attribution_;
 };
 
-TEST_F(WhoUsesTest, MemoryThatNoProcessOwnsUpToIsNobodys) {
+TEST_F(WhoUsesTest, MemoryOfNoListedProcessIsUnattributed) {
   gpu::Reading reading;
   reading.used_mib = 10'000;
   reading.processes = {Process(::getpid(), 6'000), Process(kForeign, 1'000)};
@@ -47,7 +47,7 @@ TEST_F(WhoUsesTest, MemoryThatNoProcessOwnsUpToIsNobodys) {
 
   reading.processes.push_back(Process(kForeign + 1, std::nullopt));
   const GpuUse unclear = WhoUses(reading, attribution_);
-  EXPECT_EQ(unclear.unattributed_mib, std::nullopt) << "it may be all of it";
+  EXPECT_EQ(unclear.unattributed_mib, std::nullopt) << "that process may hold all of it";
   EXPECT_FALSE(unclear.memory_told);
 }
 
@@ -74,7 +74,7 @@ TEST_F(WhoUsesTest, TheMemoryOfATasksGroupIsCountedOnce) {
 
   for (gpu::ProcessUse& each : reading.processes) each.group = "/another";
   const GpuUse other = WhoUses(reading, attribution_);
-  EXPECT_EQ(other.tasks.at(kMine).used_mib, 900) << "that limit holds for more than the task";
+  EXPECT_EQ(other.tasks.at(kMine).used_mib, 900) << "that group has more than the task";
   EXPECT_FALSE(other.memory_told);
 }
 
@@ -85,12 +85,12 @@ TEST_F(WhoUsesTest, AnMpsServerIsNeitherATaskNorWork) {
   reading.processes[1].mps_server = true;  // even one among the task's own processes
   const GpuUse use = WhoUses(reading, attribution_);
   EXPECT_EQ(use.tasks.at(kMine).used_mib, 6'000);
-  ASSERT_EQ(use.strangers.size(), 1U) << "but it is told";
+  ASSERT_EQ(use.strangers.size(), 1U) << "but it is shown";
   EXPECT_EQ(use.ForeignProcesses(), 0);
   EXPECT_EQ(use.unattributed_mib, 0);
 }
 
-TEST_F(WhoUsesTest, KernelTimeIsKnownIfItIsOfAllProcesses) {
+TEST_F(WhoUsesTest, KernelTimeIsKnownOnlyIfAllProcessesReportIt) {
   gpu::Reading reading;
   reading.processes = {Process(::getpid(), 10, 0.75), Process(::getppid(), 10, 0.5)};
   EXPECT_EQ(WhoUses(reading, attribution_).tasks.at(kMine).kernel_time, 1.0) << "at most all";
@@ -120,12 +120,12 @@ TEST(SmShares, SayWhatTheyRestOn) {
   with_stranger.tasks[kMine].kernel_time = 0.2;
   with_stranger.strangers.push_back({kForeign, {}, 30, false, 0.6});
   const Case cases[] = {
-      {"nobody else is there", alone, 0.8, "alone"},
-      {"an MPS server is nobody", with_server, 0.8, "alone"},
-      {"split by the time of the kernels", Two(0.75, 0.25), 0.6, "kernel-time"},
-      {"strangers have their part", with_stranger, 0.2, "kernel-time"},
-      {"one time is not told", Two(0.75, std::nullopt), 0.4, "equal"},
-      {"no time at all", Two(0.0, 0.0), 0.4, "equal"},
+      {"no other process", alone, 0.8, "alone"},
+      {"an MPS server does not count", with_server, 0.8, "alone"},
+      {"split by kernel time", Two(0.75, 0.25), 0.6, "kernel-time"},
+      {"foreign processes get their part", with_stranger, 0.2, "kernel-time"},
+      {"one kernel time is missing", Two(0.75, std::nullopt), 0.4, "equal"},
+      {"no kernel time at all", Two(0.0, 0.0), 0.4, "equal"},
   };
   for (const Case& each : cases) {
     SmShares shares;

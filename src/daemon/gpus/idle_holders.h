@@ -40,8 +40,8 @@ Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, doub
 
 class IdleHolders {
  public:
-  // after: idle time that makes an idle holder. gap: if more time than this lies between two
-  // readings, that time is unknown.
+  // after: idle time that makes an idle holder. gap: if two readings are further apart than this,
+  // the time between them is unknown.
   IdleHolders(base::Duration after, base::Duration gap) : after_(after), gap_(gap) {}
 
   // Processes one reading of all running tasks. Returns TaskIdle for each task that has become an

@@ -36,7 +36,7 @@ class IdleHoldersTest : public ::testing::Test {
   std::optional<base::Time> in_books_;
 };
 
-TEST_F(IdleHoldersTest, WhoIsIdleForLongEnoughIsToldOnceAndSoIsItsEnd) {
+TEST_F(IdleHoldersTest, ReportsTheBeginningAndEndOfIdlenessOnce) {
   EXPECT_EQ(Looks(0, 55, kIdle), 0U);
   const std::vector<core::TaskIdle> told = Look(60, kIdle);
   ASSERT_EQ(told.size(), 1U);
@@ -50,22 +50,22 @@ TEST_F(IdleHoldersTest, WhoIsIdleForLongEnoughIsToldOnceAndSoIsItsEnd) {
   EXPECT_EQ(Looks(210, 300, kBusy), 0U);
 }
 
-TEST_F(IdleHoldersTest, AMomentOfWorkStartsTheTimeAnew) {
+TEST_F(IdleHoldersTest, AMomentOfWorkRestartsTheTime) {
   Looks(0, 55, kIdle);
   Look(58, kBusy);
   EXPECT_EQ(Looks(60, 115, kIdle), 0U);
   EXPECT_EQ(Look(120, kIdle).size(), 1U);
 }
 
-TEST_F(IdleHoldersTest, WhatWasNotSeenNeverCountsAsIdle) {
+TEST_F(IdleHoldersTest, UnwatchedTimeNeverCountsAsIdle) {
   Looks(0, 55, kIdle);
   Look(58, kUnknown);
   EXPECT_EQ(Looks(60, 115, kIdle), 0U) << "a reading failed";
   Looks(200, 255, kIdle);
-  EXPECT_EQ(Look(400, kIdle).size(), 0U) << "nobody looked for a while";
+  EXPECT_EQ(Look(400, kIdle).size(), 0U) << "there was no reading for a while";
 }
 
-TEST_F(IdleHoldersTest, AGapMakesNobodyBusy) {
+TEST_F(IdleHoldersTest, AGapMakesNoTaskBusy) {
   Looks(0, 60, kIdle);
   EXPECT_EQ(Look(70, kUnknown).size() + Looks(500, 600, kIdle), 0U);
   EXPECT_EQ(Look(605, kBusy).size(), 1U);
@@ -73,11 +73,11 @@ TEST_F(IdleHoldersTest, AGapMakesNobodyBusy) {
 
 TEST_F(IdleHoldersTest, ARestartKeepsWhatTheBooksSay) {
   in_books_ = At(-500);
-  EXPECT_EQ(Looks(0, 200, kIdle), 0U) << "told by the daemon before";
+  EXPECT_EQ(Looks(0, 200, kIdle), 0U) << "an earlier daemon reported it";
   EXPECT_EQ(Look(205, kBusy).size(), 1U);
 }
 
-TEST_F(IdleHoldersTest, ANewAttemptStartsAnew) {
+TEST_F(IdleHoldersTest, ANewAttemptRestartsTheTime) {
   Looks(0, 60, kIdle);
   EXPECT_EQ(Look(65, kIdle, 2).size(), 0U);
   EXPECT_EQ(Look(70, kBusy, 2).size(), 0U);
@@ -101,8 +101,8 @@ TEST(LookAtHolder, JudgesByMemoryActivityAndKernels) {
       {"unknown memory on a busy GPU", {}, {}, 0.9, 0.9, kBusy},
       {"only the neighbours work", 500, 0.0, 0.9, 0.9, kIdle},
       {"works beside others", 500, 0.1, 0.9, 0.9, kBusy},
-      {"activity is not counted, something runs", 500, {}, {}, 0.3, kBusy},
-      {"activity is not counted, nothing runs", 500, {}, {}, 0.0, kIdle},
+      {"no SM activity reported, kernels run", 500, {}, {}, 0.3, kBusy},
+      {"no SM activity reported, no kernels run", 500, {}, {}, 0.0, kIdle},
       {"nothing is told", 500, {}, {}, {}, kUnknown},
   };
   for (const SightCase& each : cases) {

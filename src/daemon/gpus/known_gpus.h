@@ -17,8 +17,8 @@ std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir);
 std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
                                         const std::vector<gpu::DeviceInfo>& known);
 // The known GPUs that a list of the driver lacks, as "GPU-a (NVIDIA A100 at 00000000:07:00.0)".
-// None if a listed GPU is in trouble, because it may be the one, or if it was divided into
-// instances.
+// None if a listed GPU is in trouble, because it may be the missing one, or if the GPU was divided
+// into instances.
 std::vector<std::string> NoLongerListed(const std::vector<gpu::DeviceInfo>& known,
                                         const std::vector<gpu::DeviceInfo>& devices);
 // Writes the file only if a description has changed. A GPU in trouble keeps its earlier

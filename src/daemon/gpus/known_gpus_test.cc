@@ -100,7 +100,7 @@ TEST(Recognised, InDoubtNothingIsMadeUp) {
   const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
   const DeviceInfo divided = {
       .uuid = "GPU-b", .pci = "00000000:0F:00.0", .trouble = {"it has no instance"}};
-  // Another number of GPUs, another GPU among them, or a GPU in place of its instances.
+  // Lists with another number of GPUs, with another GPU, and with a GPU in place of its instances.
   const std::vector<DeviceInfo> lists[] = {
       {lost, kServer[1]},
       {lost, kServer[2], kServer[1], kServer[3]},

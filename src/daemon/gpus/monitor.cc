@@ -153,7 +153,8 @@ void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
   const bool anew = device.last && device.last->energy_j && reading.energy_j &&
                     *reading.energy_j < *device.last->energy_j;
   device.rules.Take(reading);
-  // Cleared only now, because Xids announced with the first reading happened before it.
+  // The rules are cleared only now, because Xids reported with the first reading happened before
+  // it.
   if (std::exchange(device.away, false) || anew) device.rules.Cleared();
   TakeVerdict(i, events);
 }
@@ -218,7 +219,7 @@ std::vector<core::Event> Monitor::Take(base::Time now, const gpu::Round& round,
     }
     gpu::Reading reading = **round[i];
     reading.xids = XidsFor(i, round);
-    // Before the sample, which may let a task start.
+    // The verdict comes before the sample, which may let a task start.
     TakeHealth(i, reading, events);
     TakeReading(i, reading, now, attribution);
     for (const gpu::ProcessUse& process : reading.processes) seen.push_back(process.pid);
@@ -347,7 +348,7 @@ std::string Monitor::DriverState() const {
 
 std::vector<std::string> Monitor::Troubles() const {
   std::vector<std::string> troubles;
-  // One sentence for all GPUs.
+  // A driver upgrade takes one sentence for all GPUs.
   if (const std::string upgrade = DriverUpgrade(); !upgrade.empty()) troubles.push_back(upgrade);
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);

@@ -22,7 +22,7 @@
 
 namespace carma::daemon {
 
-// Beginning of the text for NoteCuda(), unless that begins with core::kDriverUpgradeText.
+// How the text for NoteCuda() begins, unless it begins with core::kDriverUpgradeText.
 inline constexpr std::string_view kCudaTrouble = "CUDA does not work there: ";
 
 struct MonitorOptions {
@@ -63,11 +63,12 @@ class Monitor {
   // Xids of the last seconds, but not before `since`, newest last.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;
 
-  // Why the GPU is lost by the last round, even if only for the first time; empty: it is there.
+  // Why the GPU is lost according to the last round, even if that is the first such round; empty:
+  // it is not lost.
   std::string LostNow(core::GpuIndex gpu) const;
 
-  // The readings of the last options.history that were taken in [from, to), oldest first; if very
-  // frequent, only the newest few thousand.
+  // The readings taken in [from, to) and within the last options.history, oldest first; if there
+  // are very many, only the newest few thousand.
   std::vector<HistoryPoint> History(core::GpuIndex gpu, base::Time from, base::Time to) const;
 
   // Called when an administrator resumed the GPU: present evidence no longer closes it.
@@ -89,7 +90,7 @@ class Monitor {
 
   const std::vector<gpu::DeviceInfo>& devices() const { return devices_; }
   const std::optional<gpu::Reading>& LastReading(core::GpuIndex gpu) const { return Of(gpu).last; }
-  // True if the last round has read the GPU.
+  // Whether the last round read the GPU.
   bool Fresh(core::GpuIndex gpu) const { return Of(gpu).fresh; }
   // SM activity over the window: mean, 95th percentile, and a mean that follows faster.
   std::optional<double> WindowMean(core::GpuIndex gpu) const { return Of(gpu).window.SmActive(); }
@@ -98,7 +99,7 @@ class Monitor {
     return Of(gpu).window.SmActiveEwma(options_.ewma);
   }
   std::int64_t ObservedMib(core::GpuIndex gpu, core::TaskId task) const;
-  // Use of the GPU by its last reading.
+  // Use of the GPU according to its last reading.
   const GpuUse& Use(core::GpuIndex gpu) const { return Of(gpu).use; }
   std::optional<SmShare> ShareOf(core::GpuIndex gpu, core::TaskId task) const {
     return Of(gpu).shares.Of(task);
@@ -107,7 +108,7 @@ class Monitor {
   std::vector<std::string> Alerts(core::GpuIndex gpu) const;
   // Why the health rules allow no new tasks; empty: they do.
   const std::string& HealthTrouble(core::GpuIndex gpu) const { return Of(gpu).drain_told; }
-  // Xids announced since the daemon started, by number.
+  // Xids reported since the daemon started, by number.
   const std::map<int, std::uint64_t>& XidCounts(core::GpuIndex gpu) const {
     return Of(gpu).xid_counts;
   }
@@ -141,7 +142,7 @@ class Monitor {
     std::optional<base::Time> unattributed_since;  // above the limit since then
     bool unattributed_alert = false;
   };
-  // Why the answer cannot be used; empty: it is a good reading.
+  // Why the driver's answer cannot be used; empty: it is a good reading.
   std::optional<gpu::ReadError> Objection(std::size_t i,
                                           const gpu::ReadResult<gpu::Reading>& answer) const;
   void TakeError(std::size_t i, const gpu::ReadError& error, std::vector<core::Event>& events);
@@ -161,7 +162,7 @@ class Monitor {
   // As in UsageMeter::Close().
   bool EnergyIsShownByAnother(std::size_t i) const;
   void KeepHistory(Device& device, const gpu::Reading& reading) const;
-  // A device without readings for a GPU that is not there any more.
+  // The device of a GPU; one without readings if the GPU no longer exists.
   const Device& Of(core::GpuIndex gpu) const;
   // Appends GpuHealthChanged if the verdict has changed.
   void Judge(std::size_t i, bool healthy, bool lost, std::string text,

@@ -51,10 +51,10 @@ TEST(Monitor, AGpuIsNamedOnceInItsTrouble) {
   }
   monitor.DriverSilent({ErrorCode::kUnavailable, "no UUID", "GPU-a"});
   EXPECT_EQ(monitor.Troubles(), (Words{"GPU 0: no UUID", "GPU 1: GPU GPU-a: no UUID"}))
-      << "of a list there is one error, which is each GPU's";
+      << "an error of the list is shown for each GPU";
 }
 
-TEST(Monitor, TheVerdictIsToldOnceAndALostGpuAfterThreeReadings) {
+TEST(Monitor, ReportsVerdictsOnceAndALostGpuAfterThreeReadings) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   const auto lost = [&](std::int64_t second) {
     return Take(monitor, second,
@@ -96,7 +96,7 @@ TEST(Monitor, UsageIsTheTimeMeanAndTheEnergySpent) {
   EXPECT_TRUE(monitor.CloseUsage(base::FromMs(3000)).empty());
 }
 
-TEST(Monitor, ACounterOfEnergyThatBeginsAnewTakesNothingBack) {
+TEST(Monitor, ARestartedEnergyCounterSubtractsNothing) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   Take(monitor, 0, At(0, 0, 0.0, 1'000'000));
   Take(monitor, 1, At(1, 0, 0.0, 1'000'060));
@@ -123,23 +123,23 @@ TEST(Monitor, TheEnergyOfADividedGpuCountsOnceAndLeavesNoHoleInSums) {
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[0].energy_j, 100);
   EXPECT_EQ(rows[1].energy_j, 0);
-  EXPECT_TRUE(std::isnan(rows[2].energy_j)) << "of that GPU nobody tells it";
+  EXPECT_TRUE(std::isnan(rows[2].energy_j)) << "no instance reports that GPU's energy";
 }
 
-TEST(Monitor, OfWhoIsLeftAloneNothingIsSaid) {
+TEST(Monitor, GivesNoVerdictOnGpusThatAreLeftAlone) {
   Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
   Attribution attribution;
   monitor.Take(base::FromMs(0), {At(0, 5'000, 0.5, 0), At(0, 5'000, 0.5, 0)}, attribution);
   const std::vector<core::Event> events =
       monitor.Take(base::FromMs(1'000), {std::nullopt, At(1, 5'000, 0.5, 0)}, attribution);
-  ASSERT_EQ(events.size(), 1U) << "no verdict on it";
+  ASSERT_EQ(events.size(), 1U) << "no verdict on GPU 0";
   EXPECT_EQ(std::get<core::GpuSampled>(events[0]).gpu, core::GpuIndex{1});
   EXPECT_FALSE(monitor.Fresh(core::GpuIndex{0}));
   EXPECT_EQ(monitor.WindowMean(core::GpuIndex{0}), std::nullopt);
   EXPECT_EQ(monitor.DriverState(), "ok");
 }
 
-TEST(Monitor, WhatWasNotReadBelongsToNoRowOfUsage) {
+TEST(Monitor, TimeWithoutReadingsBelongsToNoRowOfUsage) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.window = base::Duration(60'000)});
   Take(monitor, 0, At(0, 1'000, 0.2, 0));
   Take(monitor, 10, At(10, 1'000, 0.2, 100));
@@ -157,7 +157,7 @@ TEST(Monitor, WhatWasNotReadBelongsToNoRowOfUsage) {
   EXPECT_DOUBLE_EQ(rows[1].energy_j, 50);
 }
 
-TEST(Monitor, UsageKeepsPeaksAndDramActivityWhereTheyAreTold) {
+TEST(Monitor, UsageKeepsReportedPeaksAndDramActivity) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   const auto busy = [](std::int64_t second, std::int64_t used_mib, double sm,
                        std::optional<double> dram) {
@@ -211,7 +211,7 @@ TEST(Monitor, UnknownProcessMemoryMakesTheAttributionIncomplete) {
   const std::vector<core::Event> events = Take(monitor, 1, reading);
   const core::GpuSample& sample = std::get<core::GpuSampled>(events[0]).sample;
   EXPECT_FALSE(sample.attributed);
-  EXPECT_EQ(sample.foreign_processes, 1) << "an MPS server is not work";
+  EXPECT_EQ(sample.foreign_processes, 1) << "an MPS server is not foreign";
 }
 
 // ---- the rules of health ----
@@ -239,13 +239,14 @@ std::vector<std::string> Drains(const std::vector<core::Event>& events) {
 }
 const core::GpuIndex kFirst{0};
 
-TEST(MonitorHealth, AFaultOfTheDeviceClosesItOnceBeforeItsSampleIsTold) {
+TEST(MonitorHealth, AFaultClosesTheGpuOnceBeforeItsSample) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {31}))), Words{}) << "a program's own fault";
   const std::vector<core::Event> events = Take(monitor, 2, WithXids(2, {79}));
   EXPECT_EQ(Drains(events), Words{"drain 0 Xid 79: fell off the bus"});
   EXPECT_TRUE(std::holds_alternative<core::DrainRequested>(events.front()));
-  EXPECT_EQ(Drains(Take(monitor, 3, WithXids(3, {}))), Words{}) << "it stays, told once";
+  EXPECT_EQ(Drains(Take(monitor, 3, WithXids(3, {}))), Words{})
+      << "it stays closed and is reported once";
   EXPECT_EQ(monitor.HealthTrouble(kFirst), "Xid 79: fell off the bus");
   EXPECT_EQ(monitor.Troubles(), Words{"GPU 0 takes no new tasks: Xid 79: fell off the bus"});
   EXPECT_EQ(monitor.XidCounts(kFirst), (std::map<int, std::uint64_t>{{31, 1}, {79, 1}}));
@@ -268,7 +269,7 @@ TEST(MonitorHealth, ADrainOfAnEarlierDaemonIsGivenUpWhenItsCauseIs) {
   EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {}))), Words{});
   gpu::Reading reloaded = WithXids(2, {});
   reloaded.energy_j = 0;
-  EXPECT_EQ(Drains(Take(monitor, 2, reloaded)), Words{"resume 0"}) << "its counters began anew";
+  EXPECT_EQ(Drains(Take(monitor, 2, reloaded)), Words{"resume 0"}) << "its counters restarted";
 }
 
 TEST(MonitorHealth, AGpuThatWasLostAndCameBackStartsAfresh) {
@@ -276,12 +277,13 @@ TEST(MonitorHealth, AGpuThatWasLostAndCameBackStartsAfresh) {
   Take(monitor, 1, WithXids(1, {79}));
   for (int second = 2; second <= 4; ++second) Take(monitor, second, NotFound("GPU is lost"));
   EXPECT_EQ(Drains(Take(monitor, 5, WithXids(5, {79}))), Words{"resume 0"})
-      << "what is announced with its return was before it";
+      << "Xids reported with its return are older";
   Take(monitor, 6, Unavailable("busy"));
-  EXPECT_EQ(Drains(Take(monitor, 7, WithXids(7, {79}))).size(), 1U) << "one error is no loss";
+  EXPECT_EQ(Drains(Take(monitor, 7, WithXids(7, {79}))).size(), 1U)
+      << "one error does not mean it was lost";
 }
 
-TEST(MonitorHealth, ToldOnlyIsAnAlertAndNoDrain) {
+TEST(MonitorHealth, WithoutDrainAFaultIsOnlyAnAlert) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.health = {.drain = false}});
   EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {79}))), Words{});
   EXPECT_EQ(monitor.Alerts(kFirst),
@@ -300,7 +302,7 @@ TEST(MonitorHealth, OtherRulesHoldFromTheNextReadingOn) {
   EXPECT_EQ(Drains(Take(monitor, 4, WithXids(4, {48}))).size(), 1U);
 }
 
-TEST(MonitorHealth, WhatIsWrongWithADividedGpuConcernsAllItsInstances) {
+TEST(MonitorHealth, FaultsOfADividedGpuConcernAllItsInstances) {
   std::vector<gpu::DeviceInfo> devices;
   for (const char* parent : {"GPU-a", "GPU-a", "GPU-b"}) {
     devices.push_back(Device("MIG-" + std::to_string(devices.size())));
@@ -325,7 +327,7 @@ TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
   const std::vector<core::Event> events =
       monitor.Take(base::FromMs(1'000), {WithXids(1, {}), NotFound("no such GPU")}, attribution);
   ASSERT_EQ(events.size(), 2U);
-  EXPECT_TRUE(std::holds_alternative<core::GpuSampled>(events[0])) << "the other goes on";
+  EXPECT_TRUE(std::holds_alternative<core::GpuSampled>(events[0])) << "the other GPU continues";
   EXPECT_EQ(std::get<core::GpuHealthChanged>(events[1]).text, "it is lost");
   EXPECT_TRUE(monitor.Fresh(core::GpuIndex{0}));
   EXPECT_FALSE(monitor.Fresh(core::GpuIndex{1}));
@@ -350,24 +352,24 @@ TEST(Monitor, ADeviceKnownFromBeforeIsUsedAsSoonAsItAnswers) {
 
 // ---- alerts ----
 
-TEST(MonitorAlerts, MemoryOfNobodyForAWholeWindowIsToldUntilItFalls) {
+TEST(MonitorAlerts, ReportsUnattributedMemoryAfterAWholeWindow) {
   Monitor monitor({Device("GPU-a")},
                   MonitorOptions{.window = base::Duration(10'000), .unattributed_mib = 2'000});
   const auto alerts = [&](std::int64_t second, std::int64_t used_mib) {
     Take(monitor, second, At(second, used_mib, 0, 0));
     return monitor.Alerts(kFirst).size();
   };
-  EXPECT_EQ(alerts(0, 2'001) + alerts(9, 5'000), 0U) << "it may be a context that is just going";
+  EXPECT_EQ(alerts(0, 2'001) + alerts(9, 5'000), 0U) << "it may be a context that is just ending";
   EXPECT_EQ(alerts(10, 5'000), 1U);
   EXPECT_EQ(monitor.Alerts(kFirst)[0].substr(0, 4), "4.9G");
   EXPECT_EQ(monitor.Troubles().size(), 1U);
   EXPECT_EQ(alerts(11, 2'000), 0U);
-  EXPECT_EQ(alerts(12, 5'000), 0U) << "the time begins anew";
+  EXPECT_EQ(alerts(12, 5'000), 0U) << "the time starts again";
   EXPECT_EQ(alerts(22, 5'000), 1U);
   gpu::Reading unclear = At(23, 5'000, 0, 0);
   unclear.processes = {{1'000'000'007, std::nullopt, false}};
   Take(monitor, 23, unclear);
-  EXPECT_TRUE(monitor.Alerts(kFirst).empty()) << "some process does not say what it has";
+  EXPECT_TRUE(monitor.Alerts(kFirst).empty()) << "the memory of a process is not reported";
 }
 
 TEST(MonitorAlerts, AGapIsNoTimeInWhichMemoryWasHeld) {
@@ -379,7 +381,7 @@ TEST(MonitorAlerts, AGapIsNoTimeInWhichMemoryWasHeld) {
   EXPECT_TRUE(monitor.Alerts(kFirst).empty());
 }
 
-TEST(Monitor, TheWindowTellsMeanP95AndAFasterMean) {
+TEST(Monitor, TheWindowHasMeanP95AndAFasterMean) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.ewma = base::Duration(5'000)});
   for (int second = 0; second <= 20; ++second)
     Take(monitor, second, At(second, 0, second > 10 ? 1.0 : 0.0, 0));

@@ -12,7 +12,7 @@ namespace carma::daemon {
 // A probe whose GPUs keep their numbers.
 class NumberedProbe : public gpu::Probe {
  public:
-  // From here on GPUs keep the numbers of this list, whatever the driver lists.
+  // From now on GPUs keep the numbers of this list, whatever the driver lists.
   virtual void Keep(std::vector<gpu::DeviceInfo> devices) = 0;
 };
 

@@ -13,8 +13,8 @@ namespace carma::daemon {
 
 class Monitor;
 
-// By how much a task exceeds its promise and the margin, on the GPU where that is most; 0: it does
-// not, or has no promise.
+// By how much a task exceeds its promise and the margin, on the GPU where it exceeds them most; 0:
+// it does not, or it has no promise.
 std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_mib,
                             const Monitor& monitor);
 
@@ -28,7 +28,7 @@ struct Sighting {
   bool caught = false;  // now
 };
 
-// Violations to report: each attempt once.
+// Selects the violations to report: each attempt once.
 class FirstSightings {
  public:
   // Takes one reading of all running tasks; returns the new violations.

@@ -64,7 +64,7 @@ TEST_F(WrongGpusTest, AreThoseThatItWasNotGiven) {
   EXPECT_THAT(WrongGpus(record_, monitor_), IsEmpty());
 }
 
-TEST_F(WrongGpusTest, WhoWorksElsewhereIsNotIdle) {
+TEST_F(WrongGpusTest, ATaskThatComputesElsewhereIsNotIdle) {
   See(1, false, false);
   EXPECT_EQ(LookAtHolder(record_, monitor_, 0.01).sight, HolderSight::kIdle);
   See(2, false, true);

@@ -60,7 +60,7 @@ gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::Devi
   return std::move(own.devices);
 }
 
-// Not too often, because a missing driver may take long to report that.
+// The driver is not tried too often, because a missing one may take long to report that.
 void Sampler::DiscoverLater() {
   next_.Set(std::min(kDiscoverRetry, 10 * clock_->RealSpan(options_.period)),
             [this] { Discover(); });
@@ -85,13 +85,13 @@ void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices)
 
 void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
   gpus_ = devices.size();
-  // On the reading thread, because it may be in a driver call now.
+  // Runs on the reading thread, because the probe may be in a driver call now.
   worker_.Tell([probe = probe_, devices] { probe->Keep(devices); });
   taker_.TakeGpus(std::move(devices));
 }
 
-// Tasks of an earlier run use GPUs that we know from before: they are taken over while all GPUs are
-// closed.
+// Tasks of an earlier run use GPUs that are known from then: the tasks are taken over while all
+// GPUs are closed.
 void Sampler::Silent(const gpu::ReadError& why) {
   driver_trouble_ = why.Sentence();
   if (gpus_ == 0 && options_.only.empty()) {

@@ -31,9 +31,9 @@ class Sampler {
   class Taker {
    public:
     virtual ~Taker() = default;
-    // Called once, first, with the GPUs that the driver lists. If the driver is silent, with the
-    // stored GPUs, provided that all of them are ours: an earlier carmad on this state folder may
-    // have managed others.
+    // Called once, before the other calls, with the GPUs that the driver lists. If the driver is
+    // silent, it gets the stored GPUs, provided that all of them are ours: an earlier carmad on
+    // this state folder may have managed others.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // GPUs that must not be read.
     virtual std::set<std::size_t> LeftAlone() = 0;
@@ -51,8 +51,8 @@ class Sampler {
   void AfterNextReading(std::function<void()> call);
   // Why the driver as a whole does not answer; empty: it does, or its first answer is pending.
   const std::string& driver_trouble() const { return driver_trouble_; }
-  // Which GPUs of SamplerOptions::only or of the time before the restart the driver did not list,
-  // in a sentence; empty: none.
+  // A sentence about GPUs that the driver did not list, although SamplerOptions::only names them or
+  // they existed before the restart; empty: none are missing.
   const std::string& missing_gpus() const { return missing_gpus_; }
 
  private:
@@ -61,7 +61,7 @@ class Sampler {
   void Discover();
   void DiscoverLater();
   void TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices);
-  // Our GPUs of the driver's first list.
+  // The GPUs of the driver's first list that are ours.
   gpu::ReadResult<std::vector<gpu::DeviceInfo>> Own(std::vector<gpu::DeviceInfo> devices);
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();

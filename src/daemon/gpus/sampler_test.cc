@@ -114,7 +114,7 @@ TEST_F(SamplerTest, TheGpusAreTakenOnceAndThenReadAgainAndAgain) {
   EXPECT_EQ(sampler.driver_trouble(), "");
 }
 
-TEST_F(SamplerTest, ADriverThatComesLateIsFoundAndOneThatGoesIsLookedForAnew) {
+TEST_F(SamplerTest, FindsALateDriverAndLooksAgainForALostOne) {
   driver_->Set(Mood::kGone);
   const Sampler& sampler = Open();
   Until([&] { return !silent_.empty(); });
@@ -152,7 +152,8 @@ TEST_F(SamplerTest, OnlyGpusThatAreNamedAreTaken) {
   EXPECT_EQ(gpus_[0][0].uuid, "GPU-1");
   EXPECT_EQ(gpus_[0][1].uuid, "GPU-2");
   EXPECT_EQ(rounds_[0].size(), 2U);
-  // The next list has another GPU: earlier readings do not belong to it, whatever the driver says.
+  // The next list has another GPU: earlier readings do not belong to it, whatever the driver
+  // reports.
   driver_->Set(Mood::kGone);
   options_.only = {"0"};
   gpus_.clear();
@@ -192,7 +193,7 @@ TEST_F(SamplerTest, AGpuThatIsNotThereIsNotReplacedByAnother) {
   EXPECT_EQ(sampler.driver_trouble(), "daemon.gpus names 7, which the driver does not list");
 }
 
-TEST_F(SamplerTest, ADriverThatHangsIsToldAndGoesOnWhenItComesBack) {
+TEST_F(SamplerTest, ReportsADriverThatHangsAndContinuesWhenItReturns) {
   options_.probe_timeout = base::Duration(20);
   const Sampler& sampler = Open();
   Until([&] { return !rounds_.empty(); });
@@ -205,7 +206,7 @@ TEST_F(SamplerTest, ADriverThatHangsIsToldAndGoesOnWhenItComesBack) {
   EXPECT_EQ(sampler.driver_trouble(), "");
 }
 
-TEST_F(SamplerTest, WhoIsLeftAloneIsNotRead) {
+TEST_F(SamplerTest, DoesNotReadGpusThatAreLeftAlone) {
   alone_ = {0};
   const Sampler& sampler = Open();
   Until([&] { return rounds_.size() >= 3; });
@@ -217,7 +218,7 @@ TEST_F(SamplerTest, WhoIsLeftAloneIsNotRead) {
   EXPECT_EQ(driver_->left_alone(), alone_);
 }
 
-TEST_F(SamplerTest, WhoWaitsForAReadingHearsOfOneThatBeganAfterwards) {
+TEST_F(SamplerTest, WaitersGetAReadingThatBeganAfterTheirRequest) {
   Sampler& sampler = Open();
   Until([&] { return !rounds_.empty(); });
   const base::Time asked = clock_->Now();

@@ -21,9 +21,9 @@ class UsageMeter {
 
   // tasks: number of tasks with processes on the GPU now.
   void Add(const gpu::Reading& reading, int tasks);
-  // Appends the use since the last call: one row, several if there was a gap, none without two
-  // readings. energy_shown_by_another: one instance of a divided GPU reports the energy of the
-  // whole GPU; the others then report 0, not unknown.
+  // Appends the use since the last call: one row, several if there was a gap, or none if there were
+  // not two readings. energy_shown_by_another: one instance of a divided GPU reports the energy of
+  // the whole GPU; the others then report 0, not unknown.
   void Close(base::Time now, bool energy_shown_by_another, std::vector<store::GpuUsage>& rows);
 
  private:

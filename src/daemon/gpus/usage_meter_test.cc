@@ -31,7 +31,7 @@ class UsageMeterTest : public ::testing::Test {
 
 TEST_F(UsageMeterTest, EachReadingHoldsSinceTheOneBefore) {
   meter_.Add(Read(1'000, 10, 0.9, 500), 0);
-  EXPECT_TRUE(Close(1'500).empty()) << "one reading says nothing";
+  EXPECT_TRUE(Close(1'500).empty()) << "one reading gives no row";
   meter_.Add(Read(2'000, 20, 0.5, 600), 1);
   meter_.Add(Read(5'000, 40, 0.1, 650), 2);
   const std::vector<store::GpuUsage> rows = Close(6'000);
@@ -58,7 +58,7 @@ TEST_F(UsageMeterTest, AHoleBelongsToNoRow) {
   EXPECT_EQ(rows[1].from, FromMs(60'000));
 }
 
-TEST_F(UsageMeterTest, WhatIsNotToldIsUnknownAndACounterMayBeginAnew) {
+TEST_F(UsageMeterTest, MissingValuesAreUnknownAndCountersMayRestart) {
   meter_.Add(Read(1'000, 10, 0.5, 900), 0);
   meter_.Add(Read(2'000, 10, std::nullopt, 100), 0);
   meter_.Add(Read(3'000, 10, 0.5, 130), 0);

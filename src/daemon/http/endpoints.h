@@ -46,12 +46,13 @@ struct EngineServices {
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes;
   Routes::AskName ask_name;
   // As LeaseServices::ask_claim.
-  std::function<void(std::uint64_t job, std::function<void(std::optional<std::int64_t>)>)>
+  std::function<void(std::uint64_t job,
+                     std::function<void(const Result<std::optional<std::int64_t>>&)>)>
       ask_claim = nullptr;
   std::function<bool(core::TaskId)> holds_job = nullptr;  // LeaseServices
   std::function<bool(core::TaskId)> leaves = nullptr;     // LeaseServices
   AnswerAside from_snapshot = AnswerAtOnce;
-  // As FairTurns::Ask: for calls that take the loop for milliseconds. Null: they run at once.
+  // Like FairTurns::Ask, for calls that take the loop for milliseconds. Null: they run at once.
   std::function<void(std::optional<std::uint32_t> user, std::function<void()> work)> in_turn =
       nullptr;
 };

@@ -138,6 +138,11 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
       who.groups = known->groups;
       if (!who.groups.empty()) who.gid = known->gid;
     }
+    // Users may have thousands of such numbers (subuid), each with limits of its own.
+    if (known->name == fmt::format("{}", who.uid) && who.uid != 0 && who.uid != options.own_uid) {
+      return reply(
+          Denied("user number {} has no name on this server, and may only look at it", who.uid));
+    }
     const bool admin = who.uid == 0 || who.uid == options.own_uid || Contains(options.admins, name);
     if (!admin && !IsAllowed(options, who, name)) {
       return reply(

@@ -15,7 +15,7 @@
 
 namespace carma::daemon {
 
-// The caller, by the kernel and the user database.
+// The caller, as identified by the kernel and the user database.
 struct Caller {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -67,8 +67,8 @@ class Routes {
     std::uint32_t own_uid = 0;        // the daemon's; 0: serves everybody
     std::vector<std::string> admins;  // names
     AskName ask_name;
-    // Who may do more than read, besides root, the daemon's own user and the admins: these users
-    // and members of these groups. Both empty: everybody.
+    // These users and the members of these groups may do more than read, besides root, the daemon's
+    // own user and the admins. Both empty: everybody may.
     std::vector<std::string> allow_users = {};
     std::vector<std::uint32_t> allow_groups = {};
     // The owner of a token; empty: unknown token.
@@ -81,7 +81,7 @@ class Routes {
       : options_(std::move(options)), table_(std::move(table)), why_not_(std::move(why_not)) {}
 
   void Handle(api::Request request, const api::Responder& reply) const;
-  // False: its endpoint has no `handle` yet.
+  // Whether the request can be handled; false: its endpoint has no `handle` yet.
   bool CanHandle(const api::Request& request) const;
 
  private:

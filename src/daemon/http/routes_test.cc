@@ -51,7 +51,7 @@ class RoutesTest : public ::testing::Test {
         },
         "no GPU yet");
   }
-  // uid: empty over TCP.
+  // uid: empty for a request over TCP.
   api::Response Ask(const std::string& method, const std::string& path,
                     std::optional<std::uint32_t> uid, const std::string& token = "") {
     api::Request request{.method = method, .path = path};
@@ -89,7 +89,7 @@ TEST_F(RoutesTest, TheFirstRowThatMatchesAnswers) {
   EXPECT_THAT(wet.body, HasSubstr("it is wet"));
 }
 
-TEST_F(RoutesTest, WhatIsNotInTheTableIsRefused) {
+TEST_F(RoutesTest, RefusesRequestsOutsideTheTable) {
   Open(0);
   const api::Response none = Ask("GET", "/v1/nothing", 1000);
   EXPECT_EQ(none.status, 404);
@@ -117,7 +117,7 @@ TEST_F(RoutesTest, AnUnknownParameterIsRefused) {
   EXPECT_EQ(ask("/metrics", "foo").status, 200);
 }
 
-TEST_F(RoutesTest, WhoIsNotAllowedMayOnlyLook) {
+TEST_F(RoutesTest, UsersWhoAreNotAllowedMayOnlyRead) {
   Open(0, {"eve"}, {"ada"}, {70});
   names_[1002] = "bob";
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 200) << "ada is named";
@@ -135,7 +135,7 @@ TEST_F(RoutesTest, WhoIsNotAllowedMayOnlyLook) {
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 403);
 }
 
-TEST_F(RoutesTest, WhatIsNotThereYetSaysWhy) {
+TEST_F(RoutesTest, EndpointsThatAreNotReadyAnswerWhy) {
   Open(0);
   const api::Response later = Ask("GET", "/v1/later", std::nullopt);
   EXPECT_EQ(later.status, 503);
@@ -156,15 +156,15 @@ TEST_F(RoutesTest, ATokenLetsItsUserActOnWhatIsHisAndNoMore) {
   names_[1002] = "bob";
   EXPECT_EQ(Ask("POST", "/v1/own/7/move", std::nullopt, "adas").body, "7/move by ada");
   EXPECT_EQ(Ask("POST", "/v1/own/7/move", std::nullopt, "eves").body, "7/move by eve")
-      << "no administrator by a token";
+      << "a token makes no administrator";
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "bobs").body, HasSubstr("may only look"));
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt, "stolen").body,
               HasSubstr("the token is unknown"));
   EXPECT_THAT(Ask("POST", "/v1/own/7/move", std::nullopt).body, HasSubstr("carma token create"));
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", std::nullopt, "adas").status, 403)
-      << "the rest is for the Unix socket";
+      << "other calls need the Unix socket";
   EXPECT_EQ(Ask("POST", "/v1/own/7/move", 1001, "adas").body, "7/move by eve, administrator")
-      << "the kernel knows better";
+      << "the kernel's answer goes first";
 }
 
 TEST_F(RoutesTest, ATokenIsForTheUserWhoMadeItWithTheGroupsOfNow) {
@@ -180,7 +180,7 @@ TEST_F(RoutesTest, ATokenIsForTheUserWhoMadeItWithTheGroupsOfNow) {
               HasSubstr("the token belongs to ada, and user number 1000 now has another name"));
 }
 
-TEST_F(RoutesTest, WhoAsksIsToldWhoHeIs) {
+TEST_F(RoutesTest, ShowsTheCallersIdentity) {
   Open(0);
   tokens_ = {{"adas", {.uid = 1000}}};
   EXPECT_EQ(Ask("GET", "/v1/whoami", std::nullopt).body, "/ by ");
@@ -188,7 +188,7 @@ TEST_F(RoutesTest, WhoAsksIsToldWhoHeIs) {
   EXPECT_EQ(Ask("GET", "/v1/whoami", 1001).body, "/ by eve");
   EXPECT_EQ(Ask("GET", "/v1/whoami", std::nullopt, "stolen").status, 403);
   EXPECT_EQ(Ask("GET", "/v1/things/7", std::nullopt, "stolen").status, 200)
-      << "looking asks for no token";
+      << "reading needs no token";
 }
 
 TEST_F(RoutesTest, AdministratorsAreRootTheDaemonsUserAndThoseNamed) {
@@ -210,7 +210,7 @@ TEST_F(RoutesTest, WithoutRootRightsItServesOneUserAndRoot) {
   EXPECT_THAT(Ask("GET", "/v1/things/7", 1001).body, HasSubstr("serves only user 1000"));
 }
 
-TEST_F(RoutesTest, NothingIsDoneForAUserWhomNobodyCanName) {
+TEST_F(RoutesTest, DoesNothingForUsersWithoutAName) {
   Open(0);
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1002).status, 503);
 }
@@ -219,10 +219,21 @@ TEST_F(RoutesTest, ANameThatComesLateIsNotWaitedForAndFindsItsWay) {
   Open(0);
   names_wait_ = true;
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 0);
-  EXPECT_EQ(Ask("GET", "/v1/things/8", 1000).status, 200) << "reading asks for no name";
+  EXPECT_EQ(Ask("GET", "/v1/things/8", 1000).status, 200) << "reading needs no name";
   routes_.reset();
   waiting_.at(0)(base::KnownUser{"ada"});
   EXPECT_EQ(heard_.body, "7/move by ada");
+}
+
+TEST_F(RoutesTest, LetsAUserWithoutANameOnlyLook) {
+  Open(0);
+  names_[165'540] = "165540";
+  const api::Response refused = Ask("POST", "/v1/things/7/move", 165'540);
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_THAT(refused.body, HasSubstr("user number 165540 has no name on this server"));
+  EXPECT_EQ(Ask("GET", "/v1/things/7", 165'540).status, 200);
+  Open(165'540);
+  EXPECT_EQ(Ask("POST", "/v1/things/7/move", 165'540).status, 200) << "a carmad of its own";
 }
 
 }  // namespace

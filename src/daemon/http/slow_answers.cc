@@ -25,7 +25,7 @@ Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& w
     return Unavailable("{} reports are already being made; try again", reports_.waiting());
   reports_.Ask(
       [make = std::move(make), wanted = reports_.wanted()] {
-        // Lowers only this thread's priority, so that the loop goes first.
+        // Lowers only the priority of this thread, so that the loop goes first.
         ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kReportNice);
         return make(*wanted);
       },
@@ -39,7 +39,7 @@ Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& w
 void SlowAnswers::ReadFile(std::function<Answer()> read, std::function<void(Answer)> then) {
   if (files_.waiting() >= options_.most_files)
     return then(Unavailable("many files are already being read; try again"));
-  // The thread was given up already if another read on it was late first.
+  // If another read on that thread was late first, the thread has already been given up.
   const auto late = [this, then, before = files_.abandoned()] {
     if (files_.abandoned() == before) files_.Abandon();
     then(Unavailable("the disk of the task's output does not answer"));

@@ -60,7 +60,7 @@ TEST_F(SlowAnswersTest, ReportsAreMadeOneAfterAnotherAndNoMoreThanSoManyWait) {
   EXPECT_EQ(kept_.at(1)->body, "second");
 }
 
-TEST_F(SlowAnswersTest, AReportThatNobodyWantsAnyMoreHearsOfIt) {
+TEST_F(SlowAnswersTest, NotifiesAReportThatIsNoLongerWanted) {
   Open({});
   std::promise<void> begun;
   bool ended = false;
@@ -74,7 +74,7 @@ TEST_F(SlowAnswersTest, AReportThatNobodyWantsAnyMoreHearsOfIt) {
       Kept()));
   begun.get_future().wait();
   answers_.reset();
-  EXPECT_TRUE(ended) << "its end is waited for";
+  EXPECT_TRUE(ended) << "destruction waits for it";
   EXPECT_TRUE(kept_.empty());
 }
 

@@ -28,7 +28,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// The loop gets the core if both want one.
+// Niceness of a copy, so that the loop gets the CPU first.
 constexpr int kNice = 10;
 constexpr std::size_t kReadBytes = 64 << 10;
 

@@ -24,7 +24,7 @@ namespace carma::daemon {
 // Runs in the copy, or in this process if there is little data; may only read memory. The copy has
 // no other thread and no descriptors: no store, file or log.
 using MakeAnswer = std::function<Answer()>;
-// Called on the loop when its turn comes; returns the work. An error is the answer.
+// Called on the loop when its turn comes; returns the work. An error becomes the answer.
 using PrepareAnswer = std::function<Result<MakeAnswer>()>;
 // Reads on the loop; the work is to write what was read.
 template <class Read, class Write>
@@ -53,7 +53,8 @@ struct SnapshotAnswersOptions {
   std::chrono::nanoseconds limit = std::chrono::seconds(20);  // of one copy
 };
 
-// Lives on the loop. Requests of one user are answered one after another; users take turns.
+// Used only on the loop's thread. Requests of one user are answered one after another; users take
+// turns.
 class SnapshotAnswers {
  public:
   // is_small: whether there is so little data that a copy would cost more.
@@ -64,8 +65,8 @@ class SnapshotAnswers {
   SnapshotAnswers(const SnapshotAnswers&) = delete;
   SnapshotAnswers& operator=(const SnapshotAnswers&) = delete;
 
-  // As AnswerAside. `send` gets kUnavailable if too many requests of this user wait, no process can
-  // be created, or the answer took too long.
+  // Answers like AnswerAside. `send` gets kUnavailable if too many requests of this user wait, no
+  // process can be created, or the answer took too long.
   void Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
            std::function<void(Answer)> send);
 

@@ -31,7 +31,7 @@ class SnapshotAnswersTest : public ::testing::Test {
     answers_ = std::make_unique<SnapshotAnswers>(
         loop_, [this] { return small_; }, options);
   }
-  // Notes when it runs, and its answer.
+  // Asks for an answer, and records when it is made and what it is.
   void Ask(std::optional<std::uint32_t> uid, const std::string& name, const MakeAnswer& make) {
     answers_->Ask(
         uid,
@@ -95,7 +95,7 @@ TEST_F(SnapshotAnswersTest, AUsersQuestionsAreAnsweredOneAfterAnotherBesideThose
   EXPECT_THAT(begun_, ElementsAre("hangs", "other", "page"));
 }
 
-TEST_F(SnapshotAnswersTest, ACopyThatHangsOrDiesIsToldAndHoldsUpNobody) {
+TEST_F(SnapshotAnswersTest, ACopyThatHangsOrDiesIsReportedAndDelaysNoOthers) {
   Open({.at_once = 1, .waiting = 4, .limit = std::chrono::milliseconds(500)});
   Ask(1, "hangs", Hangs());
   Ask(1, "dies", []() -> Answer {

@@ -46,7 +46,7 @@ class Tokens {
   // now_ms: real time, also on a simulated server, because browsers use real time.
   Tokens(std::string state_dir, std::function<std::int64_t()> now_ms);
 
-  // Reads the file. Errors: kCorrupt, kIo; then no token is valid, and none can be made.
+  // Reads the file. Errors: kCorrupt, kIo; no token is then valid, and none can be made.
   Result<Unit> Load();
 
   struct Made {

@@ -97,7 +97,7 @@ TEST_F(TokensTest, AreSoManyOfOneUser) {
   EXPECT_EQ(tokens.List(kEve.uid).size(), 1U);
 }
 
-TEST_F(TokensTest, OfAFileThatCannotBeReadNobodyIsKnownAndItStays) {
+TEST_F(TokensTest, AnUnreadableFileIsKeptAndGivesNoTokens) {
   ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/tokens.json", "{\"tokens\":[{\"id\":\"x\"}]}"));
   Tokens tokens(folder_, [] { return 0; });
   EXPECT_EQ(tokens.Load().error().code, ErrorCode::kCorrupt);

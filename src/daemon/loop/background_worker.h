@@ -1,4 +1,4 @@
-// Runs jobs on its own thread and delivers results on the loop, with a time limit; not if the
+// Runs jobs on its own thread, with a time limit, and delivers results on the loop unless the
 // caller is gone.
 #pragma once
 
@@ -17,7 +17,7 @@ class io_context;
 
 namespace carma::daemon {
 
-// Lives on the loop; only jobs run on its thread, one after another.
+// Used only on the loop's thread; its own thread runs only jobs, one after another.
 class BackgroundWorker {
  public:
   // What destruction does with a running job.
@@ -26,10 +26,10 @@ class BackgroundWorker {
     kLeave,  // for jobs that may hang: the thread is abandoned; jobs must own
              // (shared) what they touch
   };
-  // If no thread can be created, jobs wait, and it is tried again every second.
+  // If no thread can be created, jobs wait, and carmad tries again every second.
   BackgroundWorker(std::shared_ptr<boost::asio::io_context> loop, AtEnd at_end,
                    Worker::MakeThread make = nullptr);
-  // After this no result is delivered.
+  // After destruction no result is delivered.
   ~BackgroundWorker();
   BackgroundWorker(const BackgroundWorker&) = delete;
   BackgroundWorker& operator=(const BackgroundWorker&) = delete;

@@ -33,7 +33,7 @@ class BackgroundWorkerTest : public ::testing::Test {
       std::make_unique<BackgroundWorker>(loop_, AtEnd::kLeave);
 };
 
-TEST_F(BackgroundWorkerTest, WhatIsAskedWhileTheMachineGivesNoThreadIsAnsweredLater) {
+TEST_F(BackgroundWorkerTest, JobsWaitUntilAThreadCanBeCreated) {
   int refused = 0;
   worker_ = std::make_unique<BackgroundWorker>(
       loop_, AtEnd::kWait, [&refused](std::function<void()> run) {
@@ -46,7 +46,7 @@ TEST_F(BackgroundWorkerTest, WhatIsAskedWhileTheMachineGivesNoThreadIsAnsweredLa
   EXPECT_GT(refused, 3);
 }
 
-TEST(Worker, WithoutAThreadItsEndWaitsForNobody) {
+TEST(Worker, WithoutAThreadDestructionDoesNotWait) {
   Worker worker([](std::function<void()>) -> std::thread {
     throw std::system_error(EAGAIN, std::generic_category());
   });
@@ -97,7 +97,7 @@ TEST_F(BackgroundWorkerTest, ALateAnswerIsKnownToBeLate) {
   EXPECT_FALSE(*in_time);
 }
 
-TEST_F(BackgroundWorkerTest, AStuckJobKeepsNobodyFromEnding) {
+TEST_F(BackgroundWorkerTest, AStuckJobDoesNotKeepTheProcessFromEnding) {
   auto gate = std::make_shared<std::promise<void>>();
   auto left = std::make_shared<std::promise<void>>();
   auto begun = std::make_shared<std::promise<void>>();
@@ -108,7 +108,7 @@ TEST_F(BackgroundWorkerTest, AStuckJobKeepsNobodyFromEnding) {
         left->set_value();
         return 1;
       },
-      [](int) { FAIL() << "the asker is gone"; });
+      [](int) { FAIL() << "the caller is gone"; });
   const std::shared_ptr<const std::atomic<bool>> wanted = worker_->wanted();
   EXPECT_TRUE(*wanted);
   begun->get_future().wait();

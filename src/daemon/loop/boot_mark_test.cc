@@ -13,18 +13,18 @@
 namespace carma::daemon {
 namespace {
 
-TEST(BootMark, ANewStartOfTheMachineIsToldOnce) {
+TEST(BootMark, ReportsANewStartOfTheMachineOnce) {
   std::string dir = ::testing::TempDir() + "carma-boot-XXXXXX";
   ASSERT_NE(::mkdtemp(dir.data()), nullptr);
-  EXPECT_FALSE(MarkBoot(dir, "first")) << "nothing is known of before";
+  EXPECT_FALSE(MarkBoot(dir, "first")) << "there is no earlier mark";
   EXPECT_FALSE(MarkBoot(dir, "first"));
-  EXPECT_FALSE(MarkBoot(dir, "")) << "the kernel does not tell";
+  EXPECT_FALSE(MarkBoot(dir, "")) << "the kernel reports no boot";
   EXPECT_TRUE(MarkBoot(dir, "second"));
   EXPECT_FALSE(MarkBoot(dir, "second"));
   std::filesystem::remove_all(dir);
 }
 
-TEST(MachineStart, ChangesWithWhoManagesServices) {
+TEST(MachineStart, ChangesWithTheServiceManager) {
   const std::string system = MachineStart();
   EXPECT_THAT(system, ::testing::HasSubstr(base::BootId()));
   EXPECT_EQ(MachineStart(), system);
@@ -32,7 +32,7 @@ TEST(MachineStart, ChangesWithWhoManagesServices) {
   const std::string of_user = MachineStart();
   EXPECT_NE(of_user, system);
   EXPECT_THAT(of_user, ::testing::HasSubstr(base::BootId()));
-  // A mark that is gone gives no answer.
+  // A service manager that is gone does not count.
   ASSERT_EQ(::setenv("MANAGERPID", "4194305", 1), 0);
   EXPECT_EQ(MachineStart(), base::BootId());
   ::unsetenv("MANAGERPID");

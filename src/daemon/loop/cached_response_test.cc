@@ -36,7 +36,7 @@ class CachedResponseTest : public ::testing::Test {
   const CachedResponse::Moment start_ = std::chrono::steady_clock::now();
 };
 
-TEST_F(CachedResponseTest, IsMadeOnceForAllWhoAskMeanwhile) {
+TEST_F(CachedResponseTest, IsMadeOnceForAllClientsInThatTime) {
   const api::Response first = At(0);
   EXPECT_EQ(base::ParseJson(first.body).value(), (base::Json{{"tasks", 1}, {"now_ms", 1}}));
   said_["tasks"] = 2;
@@ -45,7 +45,7 @@ TEST_F(CachedResponseTest, IsMadeOnceForAllWhoAskMeanwhile) {
   EXPECT_EQ(base::ParseJson(At(500).body).value(), (base::Json{{"tasks", 2}, {"now_ms", 2}}));
 }
 
-TEST_F(CachedResponseTest, WhoHasItIsToldSoUntilMoreThanTheTimeIsAnother) {
+TEST_F(CachedResponseTest, Answers304UntilMoreThanTheTimeHasChanged) {
   const std::string etag = HeaderOf(At(0), "ETag");
   EXPECT_EQ(At(1000, etag).status, 304);
   EXPECT_TRUE(At(1000, etag).body.empty());

@@ -55,14 +55,14 @@ TEST_F(CompletionWaitersTest, TheLimitCallsOnlyItsOwn) {
   EXPECT_EQ(ends_->waiting(), 0U);
 }
 
-TEST_F(CompletionWaitersTest, ALimitThatStrikesWithTheEndCallsNobodyTwice) {
+TEST_F(CompletionWaitersTest, ALimitThatEndsWithTheTaskDoesNotCallTwice) {
   Await(kTask, kAtOnce, 'a');
   ends_->Ended(kTask);
   RunWhatIsDue();
   EXPECT_EQ(called_, "a");
 }
 
-TEST_F(CompletionWaitersTest, WhoIsCalledMayWaitAnew) {
+TEST_F(CompletionWaitersTest, ACallbackMayWaitAgain) {
   ends_->Await(kTask, kForEver, [this] {
     called_ += 'a';
     Await(kTask, kForEver, 'b');
@@ -77,7 +77,7 @@ TEST_F(CompletionWaitersTest, WhoIsCalledMayWaitAnew) {
   EXPECT_EQ(ends_->waiting(), 2U);
 }
 
-TEST_F(CompletionWaitersTest, NobodyIsCalledWhenItIsGone) {
+TEST_F(CompletionWaitersTest, MakesNoCallbackAfterDestruction) {
   Await(kTask, kAtOnce, 'a');
   ends_.reset();
   RunWhatIsDue();

@@ -15,7 +15,7 @@
 
 namespace carma::daemon {
 
-// A number that no group has.
+// A group id that no group has.
 inline constexpr std::uint32_t kNoGroup = 0xFFFF'FFFF;
 // Group ids of daemon.allow_groups; kNoGroup for one that does not exist, because an empty list
 // would admit everybody. May wait for a name service. Errors: kUnavailable.
@@ -26,7 +26,7 @@ Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& set
 Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
     const config::Settings& settings);
 
-// Lives on the loop. Files and groups are read on a thread, which may hang.
+// Used only on the loop's thread. Files and groups are read on another one, which may hang.
 class Configuration {
  public:
   // The settings in force.
@@ -44,7 +44,7 @@ class Configuration {
                 std::function<config::Sources()> sources, base::Clock& clock, Take take);
 
   // Reads it again soon. Logs each changed key, each key that needs a restart, or each mistake, one
-  // line each. If called again meanwhile, it reads once more afterwards.
+  // line each. If called again while it reads, it reads once more afterwards.
   void ReadAgain();
 
   // Logs, from another thread, the users and groups of the settings in force that this machine does

@@ -86,7 +86,7 @@ TEST_F(ConfigurationTest, ProfilesAreReadAgainWithIt) {
   EXPECT_EQ(taken_[1].profiles, nullptr);
 }
 
-TEST_F(ConfigurationTest, WhatIsReadAgainIsTakenAndTheRestNamed) {
+TEST_F(ConfigurationTest, AppliesReloadableKeysAndNamesTheOthers) {
   const base::Time before = configuration_->read_at();
   Write("task.max_queued = 7\nmonitor.window = '5m'\ndaemon.allow_groups = ['root']\n");
   configuration_->ReadAgain();
@@ -117,7 +117,7 @@ TEST_F(ConfigurationTest, AMistakeChangesNothingUntilItIsMended) {
   EXPECT_EQ(configuration_->trouble(), "");
 }
 
-TEST_F(ConfigurationTest, AGroupThatIsRemovedAdmitsNobody) {
+TEST_F(ConfigurationTest, ARemovedGroupAdmitsNoUser) {
   Write("daemon.allow_groups = ['nogroup_x']\n");
   configuration_->ReadAgain();
   Until([&] { return !configuration_->unknown_groups().empty(); });

@@ -17,11 +17,11 @@ struct Detached {
   int status = 0;  // from waitpid(), if it ended before it served
 };
 
-// Calls `run` in a new process, whose exit code is the result: in a new session, in "/", with
-// standard input and output at /dev/null. Standard error stays open for messages until the process
-// serves. Waits until the process serves (`run` calls the function that it got) or has ended; after
-// `limit` it is killed. Call it before any thread is started. Errors: kIo (no process, no pipe),
-// kUnavailable (the limit).
+// Calls `run` in a new process in a session of its own, in "/", with standard input and output at
+// /dev/null; its result becomes the exit code. Standard error stays open for messages until the
+// process serves. Waits until the process serves (`run` calls the function that it got) or has
+// ended; after `limit` it is killed. Call it before any thread is started. Errors: kIo (no process,
+// no pipe), kUnavailable (the limit).
 Result<Detached> RunDetached(const std::function<int(std::function<void()> serves)>& run,
                              std::chrono::milliseconds limit);
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLong{60'000};
 
-TEST(RunDetached, TellsOfAProcessThatServesInASessionOfItsOwn) {
+TEST(RunDetached, ReportsAProcessThatServesInItsOwnSession) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const Result<Detached> started = RunDetached(
@@ -33,7 +33,7 @@ TEST(RunDetached, TellsOfAProcessThatServesInASessionOfItsOwn) {
   ::close(ends[1]);
 }
 
-TEST(RunDetached, TellsHowOneEndedThatNeverServed) {
+TEST(RunDetached, ReportsHowAProcessEndedThatNeverServed) {
   const auto refuses = [](const std::function<void()>&) { return 3; };
   const Result<Detached> ended = RunDetached(refuses, kLong);
   ASSERT_TRUE(ended);

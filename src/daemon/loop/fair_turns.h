@@ -18,7 +18,7 @@
 
 namespace carma::daemon {
 
-// Lives on the loop.
+// Used only on the loop's thread.
 class FairTurns {
  public:
   using User = std::optional<std::uint32_t>;  // empty: not known by name
@@ -29,7 +29,7 @@ class FairTurns {
                      std::function<Clock::time_point()> now = Clock::now)
       : loop_(loop), now_(std::move(now)), pause_(loop) {}
 
-  // Runs it soon, after earlier work of this user.
+  // Runs the work soon, after earlier work of this user.
   void Ask(User user, std::function<void()> work) {
     std::deque<std::function<void()>>& own = waiting_[user];
     own.push_back(std::move(work));
@@ -45,7 +45,8 @@ class FairTurns {
       if (!alive.expired()) RunOne();
     });
   }
-  // The next piece is posted only afterwards, so that the loop serves its sockets in between.
+  // Runs one piece and posts the next only afterwards, so that the loop serves its sockets in
+  // between.
   void RunOne() {
     const User user = turns_.front();
     turns_.pop_front();

@@ -42,7 +42,7 @@ TEST(FairTurns, AfterALongPieceTheLoopIsLeftToOthers) {
   EXPECT_THAT(ran, testing::ElementsAre("a1", "status", "a2"));
 }
 
-TEST(FairTurns, WhatWaitsAtItsEndIsDropped) {
+TEST(FairTurns, DropsWaitingWorkAtDestruction) {
   boost::asio::io_context loop(1);
   bool ran = false;
   {

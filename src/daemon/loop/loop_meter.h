@@ -20,7 +20,7 @@ class LoopMeter {
   // `seen` gets the lateness of each check.
   LoopMeter(boost::asio::io_context& loop, Seen seen) : alarm_(loop), seen_(std::move(seen)) {}
 
-  // Work begins or continues.
+  // Call it when work begins or continues.
   void Look() {
     if (std::exchange(looking_, true)) return;
     const auto due = std::chrono::steady_clock::now() + kStep;

@@ -27,7 +27,7 @@ TEST(LoopMeter, AHandlerThatTakesLongShows) {
   });
   loop.run();
   EXPECT_GE(longest, 250ms - LoopMeter::kStep - 10ms);
-  EXPECT_EQ(looks, 1) << "and then the loop had nothing to do";
+  EXPECT_EQ(looks, 1) << "the loop was idle afterwards";
 }
 
 }  // namespace

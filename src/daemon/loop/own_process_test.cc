@@ -20,7 +20,7 @@ TEST(OwnProcess, ReadsAStatLineWhateverTheProgramIsCalled) {
   EXPECT_FALSE(ReadStat("4711 (a) S 1", 100, 4096));
 }
 
-TEST(OwnProcess, TellsOfItself) {
+TEST(OwnProcess, WritesMetricsOfThisProcess) {
   api::MetricsText out;
   WriteOwnProcess(out);
   for (const char* name : {"process_cpu_seconds_total", "process_resident_memory_bytes",

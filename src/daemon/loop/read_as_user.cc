@@ -74,7 +74,7 @@ struct OpenFile {
   off_t size = 0;
 };
 
-// Not a pipe or a terminal, where a read could wait for ever.
+// Opens regular files only: a read from a pipe or a terminal could wait for ever.
 Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn())
     return Denied(path + ": the system does not let carmad read it with the user's rights");
@@ -100,8 +100,8 @@ ThreadRights::ThreadRights(const task::UserInfo& user)
   Capabilities own{};
   known_ = Capget(own);
   for (std::size_t i = 0; i < own.size(); ++i) own_effective_[i] = own[i].effective;
-  // The user late, because with some security modules a process without root's file rights cannot
-  // change its groups any more.
+  // The user id comes late, because with some security modules a process without root's file rights
+  // cannot change its groups any more.
   worn_ = known_ && SetThreadGroups(user.groups) && SetFileGroup(user.gid) &&
           SetFileUser(user.uid) && SetEffective({});
 }

@@ -45,7 +45,7 @@ struct FileEnd {
   std::int64_t from = 0;  // where it begins in the file
   std::int64_t size = 0;  // of the file
 };
-// At most max_bytes of it. Blocks and fails as ReadAs, but a large file is no mistake.
+// At most max_bytes of it. Blocks and fails like ReadAs, but a large file is no error.
 Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
                           std::size_t max_bytes);
 

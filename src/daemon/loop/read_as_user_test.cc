@@ -56,7 +56,7 @@ TEST_F(ReadAsTest, OnlyRegularFilesOfBoundedSize) {
   const std::string pipe = dir_ + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0644), 0);
   EXPECT_THAT(ReadAs(own_, pipe, 100).error().message, HasSubstr("expected a regular file"))
-      << "nobody writes to it, and nobody waits";
+      << "the call does not wait for a writer";
   EXPECT_THAT(ReadAs(own_, "/dev/null", 100).error().message, HasSubstr("regular file"));
 }
 

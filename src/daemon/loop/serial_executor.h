@@ -12,7 +12,7 @@ namespace carma::daemon {
 // Used by one thread; created by make_shared.
 class SerialExecutor : public std::enable_shared_from_this<SerialExecutor> {
  public:
-  // A call is in progress while a copy exists.
+  // The call is in progress while a copy of this exists.
   using Hold = std::shared_ptr<const void>;
   using Call = std::function<void(Hold)>;
 

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(SerialExecutor, TheNextBeginsWhenNobodyHoldsTheOneBefore) {
+TEST(SerialExecutor, TheNextCallBeginsWhenNoHoldIsLeft) {
   const auto line = std::make_shared<SerialExecutor>();
   std::vector<int> begun;
   SerialExecutor::Hold held;
@@ -30,14 +30,14 @@ TEST(SerialExecutor, TheNextBeginsWhenNobodyHoldsTheOneBefore) {
   EXPECT_THAT(begun, ElementsAre(1, 2));
 }
 
-TEST(SerialExecutor, WhoIsOverAtOnceHoldsNobodyUp) {
+TEST(SerialExecutor, CallsThatEndAtOnceDelayNoOthers) {
   const auto line = std::make_shared<SerialExecutor>();
   int over = 0;
   for (int i = 0; i < 3; ++i) line->Ask([&](const SerialExecutor::Hold&) { ++over; });
   EXPECT_EQ(over, 3);
 }
 
-TEST(SerialExecutor, WhatIsHeldLongerThanTheLineIsHarmless) {
+TEST(SerialExecutor, AHoldMayOutliveTheExecutor) {
   auto line = std::make_shared<SerialExecutor>();
   SerialExecutor::Hold held;
   line->Ask([&](SerialExecutor::Hold hold) { held = std::move(hold); });

@@ -17,8 +17,8 @@ class Signals {
   static constexpr std::array kHeard{SIGHUP, SIGINT, SIGTERM};
 
   explicit Signals(boost::asio::io_context& loop) : descriptor_(loop) {}
-  // Blocks them until Listen(), for this thread and those that it starts, so call it before there
-  // are others. Processes of base::Spawn have none blocked.
+  // Blocks the signals until Listen(), for this thread and those that it starts, so call it before
+  // other threads exist. Processes of base::Spawn have no signals blocked.
   static void Block();
   // Calls `heard` on the loop with the number of each signal. Errors: kUnavailable, the system's.
   Result<Unit> Listen(std::function<void(int)> heard);

@@ -42,7 +42,7 @@ class UserNamesTest : public ::testing::Test {
   std::unique_ptr<UserNames> names_;
 };
 
-TEST_F(UserNamesTest, ANameIsAskedOnceWhileItIsGood) {
+TEST_F(UserNamesTest, ACachedNameIsNotLookedUpAgain) {
   Open(hours(1), hours(1));
   EXPECT_EQ(Ask(7), "user7");
   EXPECT_EQ(Ask(7), "user7");
@@ -50,7 +50,7 @@ TEST_F(UserNamesTest, ANameIsAskedOnceWhileItIsGood) {
   EXPECT_EQ(asked_, 2);
 }
 
-TEST_F(UserNamesTest, AnOldNameIsAskedAgain) {
+TEST_F(UserNamesTest, AnOldNameIsLookedUpAgain) {
   Open(hours(1), milliseconds(0));
   EXPECT_EQ(Ask(7), "user7");
   EXPECT_EQ(Ask(7), "user7");
@@ -89,7 +89,7 @@ TEST_F(UserNamesTest, AnOldNameCountsWhileTheDatabaseHangs) {
   go_on_.set_value();
 }
 
-TEST_F(UserNamesTest, NobodyIsCalledAfterItsEnd) {
+TEST_F(UserNamesTest, MakesNoCallbackAfterDestruction) {
   hangs_ = true;
   Open(hours(1), hours(1));
   bool called = false;

@@ -63,7 +63,7 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) { return view.healthy ? 1.0 : 0.0; }},
 };
 
-// A value that is absent if unknown.
+// A metric that is absent while its value is unknown.
 struct SometimesGauge {
   const char* name;
   const char* help;
@@ -209,7 +209,7 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   base::Duration oldest{0};
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (record.state != core::TaskState::kQueued) continue;
-    // Older tasks come first, so hardly a reason is computed once one waits for GPUs.
+    // Older tasks come first, so once one waits for GPUs, reasons are rarely computed.
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }
@@ -303,7 +303,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
 
 void Counters::Count(const core::TaskRecord& record) {
   const bool launching = record.state == core::TaskState::kLaunching;
-  // Its sharing is chosen, and reported, once it is launching.
+  // A launching task is reported again once its sharing is chosen; only the first report counts.
   if (launching && record.attempt->sharing.method == core::SharingMethod::kUnknown) {
     ++dispatches;
     wait_seconds.Observe(base::Seconds(*record.attempt->launched - record.queued_since));

@@ -92,7 +92,7 @@ TEST_F(MetricsTextTest, OnlyTasksThatWaitForGpusHaveAWaitingTime) {
   EXPECT_EQ(ValueOf(family), "3600") << "the time before its release does not count";
 }
 
-TEST_F(MetricsTextTest, TellsThatTheServerIsClosed) {
+TEST_F(MetricsTextTest, ShowsThatTheServerIsClosed) {
   EXPECT_EQ(ValueOf("carma_daemon_closed"), "0");
   engine_->Close({"closed by root until the machine boots", clock_.Now()});
   engine_->Turn();

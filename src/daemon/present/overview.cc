@@ -106,7 +106,8 @@ std::vector<api::TaskRow> WaitingRows(const Shown& shown, KeptStarts& kept) {
   const core::TasksInLine line = core.InLine(kMostWaitingRows);
   const auto& starts = kept.At(core, shown.now);
   std::vector<api::TaskRow> rows;
-  // So that the longer queue does not crowd out the shorter one.
+  // Part of the rows is kept for tasks without GPUs, so that the other queue does not crowd them
+  // out.
   const std::size_t without = std::min(line.without_gpus.size(), kMostWaitingRows / 4);
   AddLine(shown, line.with_gpus, kMostWaitingRows - without, starts, rows);
   AddLine(shown, line.without_gpus, kMostWaitingRows - rows.size(), starts, rows);

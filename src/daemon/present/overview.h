@@ -17,14 +17,14 @@ inline constexpr std::size_t kMostRunningRows = 64;
 inline constexpr std::size_t kMostWaitingRows = 40;
 inline constexpr std::size_t kMostEndedRows = 12;
 
-// The part that is known before the GPUs are.
+// The part of the overview that is known before the GPUs are.
 api::OverviewView Overview(const api::StatusView& status, const std::string& host, bool simulated);
 
 // Expected starts of the first queued tasks. For a long queue this takes milliseconds, so it is
 // computed only every few seconds.
 class KeptStarts {
  public:
-  // now: never goes back.
+  // `now` never goes back.
   const std::map<core::TaskId, core::ExpectedStart>& At(const core::Scheduler& core,
                                                         base::Time now);
 

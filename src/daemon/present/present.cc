@@ -103,7 +103,7 @@ void AddActivity(core::GpuIndex gpu, const Engine& engine, const Monitor& monito
 void AddStrangers(const GpuUse& use, api::GpuView& view) {
   view.unattributed_mib = use.unattributed_mib;
   for (const Stranger& stranger : use.strangers) {
-    // It works for tasks, so it does not count as a foreign process.
+    // An MPS server works for tasks, so it does not count as a foreign process.
     const char* role = stranger.mps_server ? "MPS server: " : "";
     view.foreign.push_back(
         {stranger.pid, stranger.face.user, role + stranger.face.command, stranger.used_mib});

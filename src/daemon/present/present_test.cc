@@ -68,7 +68,7 @@ TEST(HostNote, NamesWhatNothingEnforces) {
             "Nothing enforces CPU limits or dedicated cores or memory limits: no cgroups.");
 }
 
-TEST(CollocationLine, SaysWhatLimitsMemory) {
+TEST(CollocationLine, ShowsWhatLimitsMemory) {
   config::Settings settings;
   settings.collocation = core::SharingMethod::kMps;
   EXPECT_THAT(CollocationLine(settings, nullptr), EndsWith("SMs to --sm-share, but not memory"));

@@ -48,7 +48,7 @@ TEST_F(ServerStatusTest, IsStartingUntilTheDriverHasAnswered) {
   EXPECT_THAT(view.troubles, IsEmpty());
   driver_trouble_ = "it does not answer";
   view = PresentStatus(Starting());
-  EXPECT_FALSE(view.starting) << "that is not a matter of time";
+  EXPECT_FALSE(view.starting) << "waiting would not help";
   EXPECT_EQ(view.driver, driver_trouble_);
   EXPECT_THAT(view.troubles, ElementsAre(api::TroubleOfDriver(driver_trouble_)));
 }
@@ -61,14 +61,15 @@ TEST_F(ServerStatusTest, CountsTasks) {
   EXPECT_THAT(view.task_counts, ElementsAre(std::pair<std::string, std::int64_t>("queued", 1)));
 }
 
-TEST_F(ServerStatusTest, OfAClosedServerTellsWhenTasksLeaveAndWhenNoneIsThere) {
+TEST_F(ServerStatusTest, ShowsWhenTheTasksOfAClosedServerLeave) {
   settings_.kill_grace = base::Duration(30'000);
   engine_->Close({"closed by root until the machine boots", clock_.Now() + base::Duration(60'000)});
   engine_->Turn();
   const api::StatusView view = PresentStatus(Serving());
   EXPECT_EQ(view.closed, "closed by root until the machine boots");
   EXPECT_EQ(view.leave_by_ms, base::ToMs(clock_.Now()) + 60'000);
-  EXPECT_GE(view.gone_by_ms, *view.leave_by_ms + 30'000) << "the grace of the last to leave";
+  EXPECT_GE(view.gone_by_ms, *view.leave_by_ms + 30'000)
+      << "plus the grace period of the last task";
   EXPECT_THAT(view.troubles, ElementsAre(api::ServerIsClosed(view.closed)));
 }
 
@@ -77,7 +78,7 @@ TEST_F(ServerStatusTest, AGpuThatIsConfiguredButMissingIsATrouble) {
   EXPECT_THAT(PresentStatus(Serving()).troubles, ElementsAre(missing_gpus_));
 }
 
-TEST_F(ServerStatusTest, ASilentDriverIsToldOnceNotOfEveryGpu) {
+TEST_F(ServerStatusTest, ReportsASilentDriverOnceForAllGpus) {
   monitor_->DriverSilent({ErrorCode::kUnavailable, "it does not answer"});
   EXPECT_EQ(PresentStatus(Serving()).troubles.size(), 2U);
   driver_trouble_ = "it does not answer";

@@ -32,8 +32,8 @@ Result<UsageBy> ParseUsageBy(std::string_view text);
 // so any grouping has the same total.
 class UsageSums {
  public:
-  // Only time in [from, to) counts. Numbers and waiting times are of attempts that begin in a row's
-  // period, crashes and unused memory of attempts with any time in it.
+  // Only time in [from, to) counts. A row's numbers and waiting times include attempts that begin
+  // in its period; crashes and unused memory include attempts with any time in it.
   UsageSums(const UsageBy& by, core::Time from, core::Time to) : by_(by), from_(from), to_(to) {}
 
   // A running attempt is passed with the current time as its end, and no exit.
@@ -62,7 +62,7 @@ class UsageSums {
     core::Time to{};
     Sum* of = nullptr;
   };
-  // One GPU, read in order of time.
+  // The attempts on one GPU, read in order of time.
   struct Gpu {
     std::vector<Piece> pieces;
     std::size_t next = 0;  // 0 until they are sorted

@@ -62,7 +62,7 @@ TEST(UsageSums, AddsUpTheAttemptsOfEach) {
   EXPECT_EQ(rows[1].user, "bob");
 }
 
-TEST(UsageSums, HoweverItIsToldApartItIsTheSameInAll) {
+TEST(UsageSums, AnyGroupingHasTheSameTotal) {
   std::vector<store::EndedAttempt> attempts;
   std::int64_t all_ms = 0;
   for (std::uint64_t i = 0; i < 50; ++i) {
@@ -117,7 +117,7 @@ TEST(UsageSums, EnergyIsDividedAmongThoseWhoAreThere) {
   EXPECT_NEAR(*rows[1].energy_j, 1'500, 1e-6);
 }
 
-TEST(UsageSums, SaysWhatWasExpected) {
+TEST(UsageSums, ReportsWhatWasExpected) {
   for (const char* text : {"", "users", "month,day", "user,"})
     EXPECT_THAT(ParseUsageBy(text).error().message, HasSubstr("by: expected some")) << text;
 }

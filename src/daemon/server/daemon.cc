@@ -47,8 +47,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-// The starter of the daemon, and early requests, wait at most this long for a silent driver or
-// control daemon.
+// How long the starter of the daemon, and early requests, wait for a silent driver or control
+// daemon.
 constexpr std::chrono::seconds kLongestSearch{5};
 constexpr std::chrono::seconds kSocketWatch{2};  // between two looks at the socket file
 // Time limit for a CUDA context on one GPU.
@@ -97,8 +97,8 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   Configuration::InForce in_force_;
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
-  // Shared with the workers' threads like the clock, because one that hangs in a driver may return
-  // when everything else is gone. Its posts are then never run.
+  // Shared with the workers' threads like the clock, because a thread that hangs in a driver may
+  // return when everything else is gone; whatever it then posts is never run.
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;
   Counters counters_;
@@ -222,7 +222,8 @@ Result<Unit> RealDaemon::Listen() {
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   CARMA_TRY(FindGroups());
   TakeMeasuredProfiles();
-  // Before anything else is put into that folder: all users must reach root's socket.
+  // The folder is made before anything else is put into it, because all users must reach root's
+  // socket.
   const config::Settings& settings = in_force_.settings;
   CARMA_TRY(MakeSocketFolder(settings));
   launching_ = CARMA_TRY(OpenLaunching(settings, options_.shim_path));
@@ -443,7 +444,7 @@ void RealDaemon::DriverSilent(const gpu::ReadError& why) {
   TellServing();
 }
 
-// Called before the loop runs. The server starts without them too, because they only improve
+// Called before the loop runs. The server also starts without the profiles, which only improve
 // predictions.
 void RealDaemon::TakeMeasuredProfiles() {
   auto profiles = ReadMeasuredProfiles(in_force_.settings);
@@ -472,12 +473,13 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   Signals::Block();  // until they are heard
   base::RaiseOpenFiles();
   const config::Settings settings = options.configuration.settings;
-  // For root mode 0711, because a task's interpreter opens its own script below it.
+  // If root runs carmad the mode is 0711, because a task's interpreter opens its own script below
+  // this folder.
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(settings.state_dir, mode));
   std::unique_ptr<base::Clock> clock = CARMA_TRY(MakeClock(settings));
   if (!settings.simgpu_state.empty()) {
-    // The simulated driver library and tasks find their server by the environment.
+    // The simulated driver library and tasks find their server through the environment.
     ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
   }
   std::unique_ptr<store::Store> store = CARMA_TRY(store::Store::Open(settings.state_dir));

@@ -40,7 +40,7 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
                        const std::vector<core::GpuInfo>& gpus)
     : around_(std::move(around)),
       monitor_(std::move(devices), MonitorOptionsOf(settings())),
-      // Made also under streams, because an earlier carmad may have used MPS.
+      // It is made even with streams, because an earlier carmad may have used MPS.
       mps_(OpenMpsServers(around_.loop,
                           MpsServersOptionsOf(settings(), around_.clock, around_.shim_path))),
       history_(MakeHistory(settings())),
@@ -204,7 +204,7 @@ void EngineHost::ListenToLeases() {
   around_.launching.launcher->Listen(
       {.gone =
            [this](core::TaskId id) {
-             // The process that requested it has gone before it was granted.
+             // The process that requested the lease ended before it was granted.
              engine_.Post(core::CancelRequested{id, "carmad, because its process has ended"});
            },
        .granted = [this](core::TaskId id) { awaited_grants_.Ended(id); },

@@ -60,7 +60,7 @@ class EngineHost : private Engine::Host {
     std::function<void(std::function<void()> call)> after_next_reading;
     std::string shim_path;
     std::string notify_path;
-    // Called on a worker, as GpuTrials::Try. Null: no trials.
+    // Called on a worker, like GpuTrials::Try. Null: no trials.
     GpuTrials::Try try_cuda = nullptr;
     // Called on a worker. Null: the driver is not watched.
     std::function<gpu::InstalledDriver()> driver_versions = nullptr;
@@ -79,9 +79,9 @@ class EngineHost : private Engine::Host {
   // GPUs that must not be read.
   std::set<std::size_t> LeftAlone() const;
   void TakeRound(const gpu::Round& round);
-  // The driver as a whole does not answer.
+  // Called when the driver as a whole does not answer.
   void DriverSilent(const gpu::ReadError& why);
-  // New settings are in force; before: the previous ones.
+  // Called when new settings are in force. before: the previous ones.
   void Follow(const config::Settings& before);
   // Runs the last turn, after the loop has ended.
   void Stop();

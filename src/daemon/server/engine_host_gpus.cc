@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto kDriverGap = std::chrono::seconds(30);  // real time
 
-// gpu: empty for all of the server.
+// gpu: empty for the whole server.
 std::string HealthMessage(std::optional<core::GpuIndex> gpu, const std::string& why) {
   const std::string host = base::ShortHostName();
   base::Json json{{"event", "health"}, {"host", host}, {"why", why}};

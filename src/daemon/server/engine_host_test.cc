@@ -47,7 +47,7 @@ class EngineHostTest : public ::testing::Test {
     std::filesystem::remove_all(state_dir_);
   }
 
-  // One run of the daemon.
+  // Begins a new run of the daemon.
   void Open() {
     host_.reset();
     loop_meter_.reset();
@@ -98,7 +98,7 @@ class EngineHostTest : public ::testing::Test {
     while (!so() && std::chrono::steady_clock::now() < end) loop_->run_one_until(end);
     ASSERT_TRUE(so());
   }
-  // True if the rules of health closed the GPU.
+  // True if the health rules closed the GPU.
   bool ClosedByRule(core::GpuIndex gpu) {
     return host_->engine().scheduler().Gpus(clock_.Now()).at(core::Number(gpu)).drained_by_rule;
   }
@@ -150,7 +150,7 @@ TEST_F(EngineHostTest, TakesATaskFromItsSubmissionToItsEnd) {
   EXPECT_EQ(store_->Get(*id)->record.state, core::TaskState::kSucceeded);
 }
 
-TEST_F(EngineHostTest, WhatEarlierTasksTaughtCountsForPredictions) {
+TEST_F(EngineHostTest, PredictionsUseEarlierTasks) {
   task::Observation seen;
   seen.task = core::TaskId{1};
   seen.signature = "the same thing";
@@ -198,7 +198,7 @@ TEST_F(EngineHostTest, ADriverThatIsBeingUpgradedClosesTheGpusUntilTheBoot) {
   Until([&] { return !ClosedByRule(kFirst) && !ClosedByRule(kSecond); });
 }
 
-TEST_F(EngineHostTest, WhatTheRulesClosedIsOpenedWhenTheyNoLongerClose) {
+TEST_F(EngineHostTest, ReopensGpusWhenTheRulesNoLongerCloseThem) {
   Open();
   Read({79});
   Until([&] { return ClosedByRule(kFirst); });
@@ -237,7 +237,7 @@ TEST_F(EngineHostTest, UseOfTheGpusIsKeptWhenItStops) {
   host_->Stop();
   const auto usage = store_->Usage(base::FromMs(0), base::FromMs(100'000'000));
   ASSERT_TRUE(usage);
-  EXPECT_EQ(usage->size(), 2U) << "one row of each GPU";
+  EXPECT_EQ(usage->size(), 2U) << "one row for each GPU";
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings, const base::C
       .source = settings.activity_source,
       .period = std::chrono::duration_cast<base::Duration>(clock.RealSpan(settings.sample_period)),
       .patience = settings.probe_timeout};
-  // Our own wait must not look like a hanging driver.
+  // The probe's own wait must not look like a hanging driver.
   probe.first_answer = std::min(probe.first_answer, settings.probe_timeout / 2);
   return probe;
 }

@@ -16,6 +16,14 @@ SlurmPrograms InTime(SlurmPrograms programs) {
   return programs;
 }
 
+Result<std::optional<std::int64_t>> ClaimIn(const Result<std::string>& said, std::uint64_t job) {
+  const auto seen = said ? slurm::FindJob(*said, job) : std::unexpected(said.error());
+  if (!seen)
+    return Unavailable("Slurm does not show what job {} counts: {}", job, seen.error().message);
+  if (!*seen || (*seen)->carma_gib == 0) return std::nullopt;
+  return (*seen)->carma_gib;
+}
+
 }  // namespace
 
 ClaimQuestions::ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop,
@@ -41,11 +49,7 @@ void ClaimQuestions::AskNext() {
   worker_.Ask([programs = programs_, jobs] { return programs.LinesOf(jobs); },
               [this, now = std::move(now)](const Result<std::string>& said) {
                 if (!said) base::LogWarn("jobs_not_asked", {{"why", said.error().message}});
-                for (const auto& [job, call] : now) {
-                  const auto seen = slurm::FindJob(said.value_or(""), job);
-                  const bool counted = seen && *seen && (*seen)->carma_gib > 0;
-                  call(counted ? std::optional((*seen)->carma_gib) : std::nullopt);
-                }
+                for (const auto& [job, call] : now) call(ClaimIn(said, job));
                 AskNext();
               });
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "daemon/loop/background_worker.h"
 #include "daemon/slurm/slurm_programs.h"
 
@@ -17,8 +18,9 @@ class ClaimQuestions {
  public:
   ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs);
 
-  // GiB on each node; empty: unknown. Called on the loop.
-  using Take = std::function<void(std::optional<std::int64_t>)>;
+  // GiB on each node; empty: the job counts none. Errors: kUnavailable: Slurm did not answer in
+  // time, or not readably. Called on the loop.
+  using Take = std::function<void(const Result<std::optional<std::int64_t>>&)>;
   void Ask(std::uint64_t job, Take call);
 
  private:

@@ -1,4 +1,4 @@
-// Finds jobs of Slurm's that wait here for GPUs while another node has room for them
+// Finds jobs of Slurm that wait here for GPUs while another node has room for them
 // (slurm/elsewhere.h), one at a time; ReturningJobs sends them there.
 #pragma once
 
@@ -39,12 +39,12 @@ class LeavingJobs {
   struct Calls {
     // Returns the jobs that wait now, in the order in which they came.
     std::function<std::vector<LeavingJob>()> waiting;
-    // Whether another job is on its way.
+    // Whether another job is on its way to another node.
     std::function<bool()> busy;
-    // Sends it elsewhere; calls `done` once that is durable or has failed.
+    // Sends a job to another node; calls `done` once that is durable or has failed.
     std::function<void(core::TaskId, const slurm::JobReturn&, std::function<void()> done)> send;
   };
-  // Calls come on the loop.
+  // The callbacks run on the loop.
   LeavingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
               LeavingJobsOptions options, Calls calls);
 

@@ -53,7 +53,7 @@ TEST_F(LeavingJobsTest, OneThatWaitsGoesWhereThereIsRoom) {
   ASSERT_TRUE(RunUntil([&] { return !sent_.empty(); }));
   EXPECT_EQ(sent_[0].job, 10U);
   EXPECT_EQ(sent_[0].exclude, "n0");
-  EXPECT_TRUE(watched->Leaves(kTask)) << "until its plan is kept";
+  EXPECT_TRUE(watched->Leaves(kTask)) << "until its plan is stored";
   done_();
   EXPECT_FALSE(watched->Leaves(kTask));
   const int before = looks_;

@@ -72,7 +72,7 @@ void ReturningJobs::Look(core::TaskId task) {
       [this, task](const Result<std::optional<slurm::Job>>& seen) {
         if (seen) return Decide(task, *seen);
         base::LogWarn("slurm_not_asked", {{"task", task}, {"why", seen.error().message}});
-        // A job that waits for GPUs does not wait for Slurm as well.
+        // A job that still waits for GPUs here need not wait for Slurm as well.
         if (returns_.at(task).back.MayBeDropped()) return Leave(task, "");
         LookAgain(task, options_.after_failure);
       });
@@ -111,6 +111,7 @@ void ReturningJobs::Decide(core::TaskId task, const std::optional<slurm::Job>& j
 
 void ReturningJobs::Do(core::TaskId task, const slurm::NextStep& next) {
   slurm::JobReturn& back = returns_.at(task).back;
+  if (back.step != next.step) back.refusals = 0;
   const bool known = back.step == next.step && back.refusals == 0;
   back.step = next.step;
   const auto run = [this, task, next](const Result<Unit>& kept) {

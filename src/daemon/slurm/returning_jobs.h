@@ -40,7 +40,7 @@ class ReturningJobs {
   ReturningJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
                 ReturningJobsOptions options, Keep keep, Runs runs);
 
-  // Takes a stored job, also one of an earlier run.
+  // Takes a stored job, which may be from an earlier run.
   void Take(const store::JobReturnRow& row);
   // Whether the task's job is being requeued: it must not end before Slurm knows that.
   bool Holds(core::TaskId task) const;

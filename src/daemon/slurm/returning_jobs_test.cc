@@ -22,7 +22,7 @@ class ReturningJobsTest : public SlurmProgramsFixture {
     SlurmProgramsFixture::TearDown();
   }
 
-  // One run of the daemon: it knows what the one before has stored.
+  // Begins a new run of the daemon, which knows what the one before has stored.
   void Open() {
     returning_.reset();
     NewLoop();
@@ -63,12 +63,12 @@ TEST_F(ReturningJobsTest, PutsAJobBackStepByStep) {
 }
 
 TEST_F(ReturningJobsTest, HoldsAJobUntilSlurmKnowsThatItGoesBack) {
-  EXPECT_TRUE(returning_->Holds(kTask)) << "of which it has not heard yet";
+  EXPECT_TRUE(returning_->Holds(kTask)) << "even before it gets the row";
   returning_->Take(row_);
   EXPECT_TRUE(returning_->Holds(kTask));
   ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
   ASSERT_TRUE(RunUntil([&] { return !returning_->Holds(kTask); }));
-  EXPECT_GT(returning_->size(), 0u) << "it is not done yet, and the job may end";
+  EXPECT_GT(returning_->size(), 0u) << "there is more to do, but the job may end";
 }
 
 TEST_F(ReturningJobsTest, GoesOnAfterADeathAtAnyStep) {
@@ -86,12 +86,24 @@ TEST_F(ReturningJobsTest, GoesOnAfterADeathAtAnyStep) {
   }
 }
 
-TEST_F(ReturningJobsTest, WhatSlurmRefusesForEverIsGivenUpAndTold) {
+TEST_F(ReturningJobsTest, GivesUpAndReportsPermanentRefusals) {
   WriteProgram("scontrol", "#!/bin/sh\necho no\nexit 1\n");
   returning_->Take(row_);
   ASSERT_TRUE(RunToTheEnd());
   ASSERT_EQ(told_.size(), 2u);
   EXPECT_EQ(told_.back(), "job 10 is not started again: Slurm refuses it");
+}
+
+TEST_F(ReturningJobsTest, AJobWhoseClaimSlurmDoesNotRaiseIsReleasedAllTheSame) {
+  WriteText("job", "PENDING|1|10|job requeued in held state\n");
+  WriteProgram("scontrol",
+               "#!/bin/sh\n[ $1 = release ] || exit 1\n"
+               "echo 'PENDING|1|10|BeginTime' > DIR/job\n");
+  row_ =
+      RowOf(kTask, {.job = 10, .restart = 0, .claim_gib = 15, .step = slurm::ReturnStep::kRaise});
+  returning_->Take(row_);
+  ASSERT_TRUE(RunToTheEnd());
+  EXPECT_EQ(Read("job"), "PENDING|1|10|BeginTime\n");
 }
 
 TEST_F(ReturningJobsTest, AJobThatIsGoneIsLetGo) {
@@ -100,7 +112,7 @@ TEST_F(ReturningJobsTest, AJobThatIsGoneIsLetGo) {
   ASSERT_TRUE(RunToTheEnd());
   EXPECT_EQ(
       told_,
-      (std::vector<std::string>{"job 10 is not started again: Slurm no longer knows the job"}));
+      (std::vector<std::string>{"job 10 is not started again: Slurm no longer lists the job"}));
 }
 
 TEST_F(ReturningJobsTest, WaitsForAControllerThatDoesNotAnswer) {

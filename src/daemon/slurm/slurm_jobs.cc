@@ -17,7 +17,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr std::string_view kScript = "batch";  // the step of a job's script
-// Reasons for waiting that would hold on any node, or that end by themselves.
+// Reasons for waiting that would apply on any node, or that end by themselves.
 constexpr std::array kNotOfTheNode{core::ReasonCode::kHeld,
                                    core::ReasonCode::kBeginTime,
                                    core::ReasonCode::kDependency,

@@ -18,7 +18,7 @@ namespace carma::daemon {
 Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
                                std::chrono::milliseconds limit);
 
-// Errors: as RunOfSlurm(); kInvalid: lines that are no jobs (slurm/job.h).
+// Errors: those of RunOfSlurm(); kInvalid: lines that are no jobs (slurm/job.h).
 struct SlurmPrograms {
   std::string scontrol = "/usr/bin/scontrol";
   std::string squeue = "/usr/bin/squeue";
@@ -30,7 +30,7 @@ struct SlurmPrograms {
   Result<std::string> LinesOf(const std::vector<std::uint64_t>& jobs) const;
   // The job as squeue shows it; empty: Slurm does not know it.
   Result<std::optional<slurm::Job>> Find(std::uint64_t job) const;
-  // As Find(), and fills in Job::excluded.
+  // Like Find(), and fills in Job::excluded.
   Result<std::optional<slurm::Job>> FindWithExcluded(std::uint64_t job) const;
   Result<std::vector<slurm::Node>> Nodes() const;
 };

@@ -24,7 +24,7 @@ class SlurmProgramsFixture : public ::testing::Test {
 [ -e DIR/job ] || { echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1; }
 case $* in *--format=*) echo "10|$(cat DIR/excluded 2>/dev/null)|"; exit ;; esac
 IFS='|' read state restarts gib reason < DIR/job
-echo "10|10|$state|$reason|1|1|$restarts|gres:carma:$gib|1|n0||main|(null)|cpu=1,mem=1000M|(null)|"
+echo "10|10|$state|$reason|1|1|$restarts|gres:carma:$gib|1|n0||main|(null)|cpu=1,mem=1000M|9|(null)|"
 )";
   // The file `asked` has the requests.
   static constexpr const char* kScontrol = R"(#!/bin/sh

@@ -31,7 +31,7 @@ TEST_F(SlurmProgramsTest, AJobThatSlurmDoesNotKnowIsNoError) {
   EXPECT_FALSE(*found);
 }
 
-TEST_F(SlurmProgramsTest, WhatScontrolRefusesIsAnErrorInItsWords) {
+TEST_F(SlurmProgramsTest, ReportsRefusalsInTheWordsOfScontrol) {
   ASSERT_TRUE(Programs().Control({"requeuehold", "10"}));
   const auto again = Programs().Control({"requeuehold", "10"});
   ASSERT_FALSE(again);

@@ -1,4 +1,4 @@
-// Jobs of Slurm's that wait here for GPUs show it in their AdminComment (slurm/waits.h).
+// Jobs of Slurm that wait here for GPUs show that in their AdminComment (slurm/waits.h).
 #pragma once
 
 #include <chrono>

@@ -13,7 +13,8 @@ class WaitingJobsTest : public SlurmProgramsFixture {
     WriteProgram("scontrol", "#!/bin/sh\necho \"$*\" >> DIR/asked\n");
   }
   void WriteComment(const std::string& text) {
-    WriteText("line", "10|10_3|RUNNING|None|1|1|0|N/A|1|gpu07||main|(null)|cpu=1|" + text + "|\n");
+    WriteText("line",
+              "10|10_3|RUNNING|None|1|1|0|N/A|1|gpu07||main|(null)|cpu=1|9|" + text + "|\n");
   }
   std::unique_ptr<WaitingJobs> Watch() {
     return std::make_unique<WaitingJobs>(
@@ -27,7 +28,7 @@ class WaitingJobsTest : public SlurmProgramsFixture {
   int looks_ = 0;
 };
 
-TEST_F(WaitingJobsTest, AreToldWhyAndOnWhichOfSlurmsNodes) {
+TEST_F(WaitingJobsTest, ShowTheReasonAndTheSlurmNode) {
   WriteComment("(null)");
   const auto watched = Watch();
   ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
@@ -35,7 +36,7 @@ TEST_F(WaitingJobsTest, AreToldWhyAndOnWhichOfSlurmsNodes) {
             "update JobId=10_3 AdminComment=carma: waits on gpu07 for GPUs: (WarmUp) a\n");
 }
 
-TEST_F(WaitingJobsTest, WhatAPersonHasWrittenStays) {
+TEST_F(WaitingJobsTest, KeepsCommentsByPeople) {
   WriteComment("ada: mine");
   const auto watched = Watch();
   ASSERT_TRUE(RunUntil([&] { return looks_ > 3; }));

@@ -24,7 +24,7 @@ namespace {
 constexpr int kMaxNesting = 3;  // of scripts that start scripts
 constexpr std::size_t kMaxPathBytes = 4096;
 
-// True for names as on the hub; a name that leads out of the cache is refused.
+// Whether the name has the form used on the hub; a name that leads out of the cache is refused.
 bool IsHubName(std::string_view name) {
   if (name.empty() || name.size() > 200 || name.find("..") != std::string_view::npos) return false;
   if (std::ranges::count(name, '/') > 1 || name.front() == '/' || name.back() == '/') return false;
@@ -62,7 +62,8 @@ class Finder {
   }
 
  private:
-  // Keeps only the valid word of each name; replaced ones need not be shown.
+  // Keeps only the last word of each name, which is the valid one; overridden ones need not be
+  // shown.
   void KeepTheLast() {
     TrainingWords last;
     for (task::TrainingWord& word : best_.words) {
@@ -123,7 +124,7 @@ class Finder {
     Meaning meaning = MeaningOf(settings, framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
-    // Only transformers are known here, so training of other models is left alone.
+    // Only transformers are supported here, so trainings of other models are ignored.
     const bool is_megatron = IsOfMegatron(settings);
     const bool surely =
         framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;
@@ -146,7 +147,7 @@ class Finder {
     Judge(path, std::move(meaning));
   }
 
-  // Adds words that mean something, and a note for each other one.
+  // Adds the valid words, and a note for each of the others.
   void AddValid(TrainingWords more, TrainingWords& words) {
     for (task::TrainingWord& word : more) {
       TrainingWords one = {std::move(word)};
@@ -158,7 +159,8 @@ class Finder {
     }
   }
 
-  // Hydra's file of a script: --config-path FOLDER --config-name NAME, from the script's folder on.
+  // Adds a script's Hydra file: --config-path FOLDER --config-name NAME, relative to the script's
+  // folder.
   void AddHydra(const Launch& launch, const std::string& folder, std::vector<Setting>& settings) {
     const StatedSettings said(launch.options);
     const Setting* name = said.Value({"config_name"});
@@ -170,7 +172,7 @@ class Finder {
     const std::string file = name->value.ends_with(".yaml") ? name->value : name->value + ".yaml";
     const std::string whole =
         Below(beside, path == nullptr ? file : fmt::format("{}/{}", path->value, file));
-    // Other scripts have options of this name.
+    // Scripts without Hydra may have options with these names, too.
     if (Read(whole, kMaxConfigBytes)) AddFile(whole, folder, "", settings);
   }
 
@@ -223,7 +225,7 @@ class Finder {
     }
   }
 
-  // Settings in the script itself have the lowest precedence; a missing script has none.
+  // Settings in the script itself have the lowest precedence; a missing script is ignored.
   void AddProgram(const std::string& program, const std::string& folder,
                   std::vector<Setting>& settings) {
     if (!program.ends_with(".py")) return;
@@ -276,7 +278,7 @@ class Finder {
 
   // ---- the model ----
 
-  // The config.json that the task itself states; empty: it states none.
+  // The config.json that the task itself states; empty if it states none.
   std::string StatedConfig() {
     if (!spec_.model_summary) return "";
     const Result<std::string> text = Read(*spec_.model_summary, kMaxConfigBytes);
@@ -284,7 +286,7 @@ class Finder {
     return *spec_.model_summary;
   }
 
-  // Empty if it is not found, which is reported if the setting names it.
+  // The path of the model's config.json; empty if it is not found, which is noted if `told`.
   std::string ConfigOf(const Meaning& meaning, const std::string& folder, bool told,
                        TrainingWords& words) {
     const std::string& model = meaning.model;
@@ -306,7 +308,7 @@ class Finder {
     return "";
   }
 
-  // The trained part of a pipeline of diffusers; adds what runs beside it.
+  // The trained part of a diffusers pipeline; adds words for the untrained parts beside it.
   std::string PartOf(const std::string& index, TrainingWords& words) {
     const Result<std::string> text = Read(index, kMaxConfigBytes);
     if (!text) return "";
@@ -321,7 +323,7 @@ class Finder {
     return found->config;
   }
 
-  // The cache of Hugging Face's hub: a name, its revision, and the files of that.
+  // The model's folder in the cache of Hugging Face's hub, which has folders by name and revision.
   std::string CachedFolder(const std::string& name) {
     if (!IsHubName(name)) return "";
     std::string escaped = name;

@@ -23,8 +23,8 @@ using FileReader =
 
 // Reads the task's script or command as text; nothing is executed. Files that it names are read
 // with `read`: configurations of the training, the model's config.json in its folder or in Hugging
-// Face's cache. If a script has several trainings, the one that needs most is used. At most
-// kMaxTrainingFiles files of kMaxConfigBytes each.
+// Face's cache. If a script has several trainings, the one that needs the most memory is used. At
+// most kMaxTrainingFiles files of kMaxConfigBytes each.
 inline constexpr int kMaxTrainingFiles = 40;
 TrainingFound FindTraining(const task::TaskSpec& spec, const FileReader& read);
 

@@ -94,7 +94,7 @@ TEST_F(FindTrainingTest, TheTrainersOptionsAreUnderstood) {
       << "only what counts";
 }
 
-TEST_F(FindTrainingTest, WhatIsReadAndWhatIsWrittenHaveLengths) {
+TEST_F(FindTrainingTest, ReadsSourceAndTargetLengths) {
   const TrainingFound found = Script(
       "python train.py --model_name_or_path lab/small --max_source_length 512 \\\n"
       "  --max_target_length 128 --per_device_train_batch_size 8 --learning_rate 1e-4\n");
@@ -154,7 +154,7 @@ TEST_F(FindTrainingTest, ConfigurationsOfFrameworksAreRead) {
       "model_name_or_path: small\nstage: sft\nfinetuning_type: lora\nlora_target: all\n"
       "cutoff_len: 1024\nper_device_train_batch_size: 1\nbf16: true\n";
   plan = Plan(Script("llamafactory-cli train lf.yaml cutoff_len=512\n"));
-  EXPECT_EQ(plan.sequence, 512) << "what stands behind overrides the file";
+  EXPECT_EQ(plan.sequence, 512) << "a later argument overrides the file";
   EXPECT_EQ(plan.lora_rank, 8);
   EXPECT_EQ(plan.checkpointing, Checkpointing::kFull);
   EXPECT_EQ(plan.weights, Dtype::kBf16);
@@ -185,7 +185,7 @@ TEST_F(FindTrainingTest, TheTrainingScriptIsReadAsText) {
       "args = SFTConfig(per_device_train_batch_size=2, max_length=256, bf16=True)\n";
   const TrainingFound found = Script("cd src\npython t.py --max_length 512\n");
   const TrainingPlan plan = Plan(found);
-  EXPECT_EQ(plan.sequence, 512) << "options count before it";
+  EXPECT_EQ(plan.sequence, 512) << "options take precedence over the script";
   EXPECT_EQ(plan.batch, 2);
   EXPECT_EQ(plan.lora_rank, 4);
   EXPECT_TRUE(plan.lora_targets.down && plan.amp);
@@ -244,7 +244,7 @@ TEST_F(FindTrainingTest, TrlsTrainersOfPreferencesAreRead) {
   const TrainingFound found = Script("accelerate launch fit.py\n");
   plan = Plan(found);
   EXPECT_EQ(plan.objective, Objective::kGroups);
-  EXPECT_EQ(plan.sequence, 512 + 1024) << "the prompt as TRL has it, and the answer";
+  EXPECT_EQ(plan.sequence, 512 + 1024) << "TRL's default prompt, and the answer";
   EXPECT_TRUE(plan.reference);
   EXPECT_EQ(plan.rollout_share, 0.25);
   EXPECT_EQ(plan.weights, Dtype::kBf16);
@@ -337,7 +337,7 @@ TEST_F(FindTrainingTest, ScriptsThatStartScriptsAreFollowed) {
   EXPECT_FALSE(Script("bash inner.sh small\n").words.empty());
   EXPECT_FALSE(Script("bash -c 'python t.py --model small --lr 1'\n").words.empty());
   files_["/lab/loop.sh"] = "bash loop.sh\n";
-  EXPECT_THAT(Script("bash loop.sh\n").words, IsEmpty()) << "which comes to an end";
+  EXPECT_THAT(Script("bash loop.sh\n").words, IsEmpty()) << "the recursion ends";
 }
 
 TEST_F(FindTrainingTest, OfSeveralTheOneThatNeedsMostCounts) {
@@ -348,7 +348,7 @@ TEST_F(FindTrainingTest, OfSeveralTheOneThatNeedsMostCounts) {
   EXPECT_EQ(Plan(found).sequence, 8192);
 }
 
-TEST_F(FindTrainingTest, WhatIsNoTrainingOfATransformerIsLeftAlone) {
+TEST_F(FindTrainingTest, IgnoresCommandsWithoutATransformerTraining) {
   for (const char* script :
        {"python train.py --arch resnet50 --epochs 90 --batch-size 256 --lr 0.1\n",
         "python eval.py --model_name_or_path small --max_length 512\n", "echo python t.py --lr 1\n",
@@ -360,7 +360,7 @@ TEST_F(FindTrainingTest, WhatIsNoTrainingOfATransformerIsLeftAlone) {
   }
 }
 
-TEST_F(FindTrainingTest, WhatStandsInTheWayIsSaid) {
+TEST_F(FindTrainingTest, ReportsObstacles) {
   EXPECT_THAT(
       Script("python t.py --model_name_or_path lab/other --lr 1\n").notes,
       ElementsAre("train.sh:2: --model_name_or_path: no config.json of 'lab/other' here nor "
@@ -448,7 +448,7 @@ TEST_F(FindTrainingTest, ScriptsOfDiffusersAreUnderstood) {
   EXPECT_EQ(plan->sequence, 1024 + 333);
   EXPECT_TRUE(plan->encodes_images);
   EXPECT_GT(plan->frozen_parameters, 1'000'000);
-  EXPECT_TRUE(plan->lora_targets.output) << "all four of an attention";
+  EXPECT_TRUE(plan->lora_targets.output) << "all four matrices of an attention";
 }
 
 TEST_F(FindTrainingTest, TheTokenizersLimitBoundsAnUnknownLength) {

@@ -42,7 +42,7 @@ std::string OptionName(std::string_view word) {
   return name;
 }
 
-// Flags of launchers: the word after one of them is not its value.
+// Flags of launchers without a value: the word after one is an argument of its own.
 bool IsLauncherFlag(std::string_view name) {
   return IsOneOf(name, {"standalone",
                         "no_python",
@@ -212,7 +212,7 @@ class CommandReader {
     bool known = true;
     std::vector<std::string> values;
     while (at_ < words_.size() && !IsOption(words_[at_])) {
-      // Overrides of configurations may also follow options.
+      // Overrides of configuration settings may also follow options.
       const std::string& value = words_[at_].text;
       if (!values.empty() && value.find('=') != std::string::npos) break;
       known = known && words_[at_].known;

@@ -22,10 +22,10 @@ struct Launch {
 
 // torchrun, accelerate launch, deepspeed, axolotl, llamafactory-cli, tune, trl, swift, and Python
 // scripts, with anything before them (env, srun, uv run …). place: where the command was found, for
-// the settings' sources; may be empty. Empty: no known training.
+// the settings' sources; may be empty. The result is empty if the command starts no known training.
 std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_view place);
 
-// A script run by a shell, with its arguments: "bash train.sh 4".
+// A script that a shell runs, with its arguments: "bash train.sh 4".
 struct NestedScript {
   std::string path;  // empty: `text` is the script
   std::string text;  // of -c

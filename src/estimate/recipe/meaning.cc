@@ -13,7 +13,7 @@
 namespace carma::estimate {
 namespace {
 
-// Adds words topic by topic; first the defaults of the framework.
+// Adds words topic by topic, beginning with the framework's defaults.
 class Reader {
  public:
   Reader(const std::vector<Setting>& settings, Framework framework)
@@ -149,7 +149,7 @@ class Reader {
 
   // ---- full, or adapters ----
 
-  // The setting that selects training of adapters; null if there is none.
+  // The setting that selects adapter training; null if there is none.
   const Setting* SaysLora() {
     const Setting* kind = said_.Value({"finetuning_type", "adapter", "peft_method", "train_type",
                                        "tuner_type", "sft_type", "peft_type", "peft"});
@@ -226,7 +226,7 @@ class Reader {
     return list;
   }
 
-  // Bits of quantised weights and the setting that states them.
+  // Sets the bits of quantised weights and returns the setting that states them.
   const Setting* Quantised(int& bits) const {
     if (const Setting* yes =
             said_.Yes({"load_in_4bit", "use_4bit", "load_4bit", "use_qlora", "qlora"})) {
@@ -285,7 +285,7 @@ class Reader {
       if (framework_ == Framework::kTorchtune) continue;
       return Add("amp", "on", *setting);
     }
-    // Lightning states it in the precision: bf16-mixed.
+    // Lightning states mixed precision in "precision": bf16-mixed.
     const Setting* precision = said_.Value({"precision"});
     if (precision != nullptr && base::ToLower(precision->value).contains("mixed"))
       return Add("amp", "on", *precision);
@@ -308,7 +308,7 @@ class Reader {
         // from_pretrained of Transformers 4 converts any file to fp32 unless a dtype is given.
         return AddUsual("weights", "fp32");
       case Framework::kLlamaFactory:
-        // It loads in 16 bits, and converts trained weights to fp32.
+        // LLaMA-Factory loads weights in 16 bits, and converts trained ones to fp32.
         return AddUsual("weights", lora_ || amp == nullptr ? "bf16" : "fp32");
       case Framework::kAxolotl:
       case Framework::kTorchtune:
@@ -343,7 +343,7 @@ class Reader {
       if (said_.Yes({"disable_gradient_checkpointing"}) == nullptr)
         AddUsual("gradient-checkpointing", "full");
     }
-    // TRL has done so since its lengths are called max_length.
+    // TRL has checkpointed by default since it renamed its length option to max_length.
     if (framework_ == Framework::kTrl && said_.Any({"max_seq_length"}) == nullptr)
       AddUsual("gradient-checkpointing", "full");
     const Setting* asked = said_.Any(
@@ -358,11 +358,11 @@ class Reader {
     const std::string value = base::ToLower(asked->value);
     if (value == "auto") return;
     if (value.contains("offload")) AddOffload("activations", *asked);
-    // Axolotl and Unsloth give a method instead of true.
+    // Axolotl and Unsloth accept a method in place of true.
     Add("gradient-checkpointing", TruthOf(value) == false ? "none" : "full", *asked);
   }
 
-  // Adds to the parts that are already offloaded.
+  // Adds `what` to the list of offloaded parts.
   void AddOffload(const std::string& what, const Setting& setting) {
     std::string list = what;
     for (const task::TrainingWord& word : meaning_.words) {
@@ -468,7 +468,7 @@ class Reader {
     if (name.contains("deepspeed") && name.contains("offload")) AddOffload("optimizer", *strategy);
   }
 
-  // Settings of accelerate that replace a file of DeepSpeed.
+  // Settings of accelerate that replace a DeepSpeed file.
   void DeepSpeed() {
     const Setting* stage = said_.Value({"deepspeed_config.zero_stage", "zero_stage"});
     if (stage == nullptr) return;

@@ -35,7 +35,8 @@ struct Meaning {
   std::vector<std::string> notes;  // one sentence each: what is not modelled, or not understood
 };
 
-// settings: in increasing precedence; names with '-' or '_', in upper or lower case.
+// settings: in order of increasing precedence; their names may have '-' or '_' and upper or lower
+// case.
 Meaning MeaningOf(const std::vector<Setting>& settings, Framework framework);
 
 }  // namespace carma::estimate

@@ -44,7 +44,7 @@ void GetUnlessAuto(base::JsonReader& in, const char* key, std::int64_t& target, 
   if (!IsAuto(in.Raw(key))) in.Get(key, target, 0, high);
 }
 
-// The device of an offload_* object; "none" without one.
+// The device of an offload_* object; "none" if there is no such object.
 std::string DeviceOf(base::JsonReader& outer, const char* key) {
   std::string device = "none";
   const base::Json* found = outer.Raw(key);
@@ -71,7 +71,7 @@ void GetZero(base::JsonReader& outer, Found& words) {
   if (in.error()) outer.Take(*in.error());
 }
 
-// bf16 and fp16 store the weights in that precision, whatever the model's own is.
+// bf16 and fp16 store the weights in that precision, regardless of the model's own.
 void GetPrecision(base::JsonReader& outer, const char* key, Found& words) {
   const base::Json* found = outer.Raw(key);
   if (found == nullptr) return;
@@ -172,9 +172,10 @@ std::string FolderOf(std::string_view path) {
 
 using TextReader = std::function<Result<std::string>(const std::string& path)>;
 
-// Parameters of an autoencoder by the widths of its levels: two residual blocks for each on the way
-// down, three on the way up, a convolution that changes the resolution, and two blocks with an
-// attention in both middles. Two convolutions of nine taps are a residual block.
+// Parameters of an autoencoder, computed from the widths of its levels. Each level has two residual
+// blocks on the way down, three on the way up, and a convolution that changes the resolution.
+// Encoder and decoder each have two blocks with an attention in the middle. A residual block is two
+// convolutions of nine taps.
 double AutoencoderParameters(const base::Json& json) {
   double parameters = 0;
   double last = 0;
@@ -239,7 +240,7 @@ Result<PipelineFound> ReadPipeline(std::string_view text, const std::string& pat
   double frozen = 0;
   Found words("model_index.json");
   for (const auto& [part, library] : json.items()) {
-    // Parts are written as [library, class]; one that is left out has null twice.
+    // Parts are written as [library, class]; a part that is left out is [null, null].
     if (!library.is_array() || library.size() != 2 || !library.back().is_string()) continue;
     if (part.find('/') != std::string::npos || part.find("..") != std::string::npos) continue;
     const std::string config = FolderOf(path) + part + "/config.json";

@@ -17,39 +17,40 @@ using TrainingWords = std::vector<task::TrainingWord>;
 
 // A DeepSpeed configuration as JSON: zero_optimization.stage, offload_optimizer and offload_param
 // with a device other than "none", gradient_accumulation_steps, train_micro_batch_size_per_gpu,
-// bf16 and fp16; what it leaves to the trainer ("auto") is ignored.
-// Errors: kInvalid, one line with the place.
+// bf16 and fp16; values left to the trainer ("auto") are ignored. Errors: kInvalid, one line with
+// the place.
 Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view where);
 
 // PEFT's adapter_config.json: r, target_modules (a list, or "all-linear"), lora_dropout,
-// modules_to_save. The training is then one of adapters. Errors: as above; another kind of adapter.
+// modules_to_save. The training is then an adapter training. Errors: as above, also for another
+// kind of adapter.
 Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where);
 
 // model.safetensors.index.json beside a config.json: turns metadata.total_size in bytes into
 // parameters of that type; empty for quantised weights. Errors: as above.
 Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view where,
                                       const TransformerConfig& config);
-// The path of that index, beside the configuration at `config_path`.
+// The path of model.safetensors.index.json beside the configuration at `config_path`.
 std::string WeightIndexBeside(std::string_view config_path);
 
-// tokenizer_config.json beside a config.json: model_max_length, at which it cuts texts; empty for
-// the huge number that means no limit. Errors: as above.
+// tokenizer_config.json beside a config.json: model_max_length, the length at which the tokenizer
+// cuts texts; empty for the huge number that means no limit. Errors: as above.
 Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where);
 
-// Words from files beside the configuration at `config_path`, of lower precedence than any that are
-// stated: the size of the weights, and the length at which the tokenizer cuts. read: returns a
+// Words from files beside the configuration at `config_path`, with lower precedence than stated
+// words: the size of the weights, and the length at which the tokenizer cuts. read: returns a
 // file's text; files that are missing or cannot be parsed are ignored.
 TrainingWords ReadBeside(const std::string& config_path, const TransformerConfig& config,
                          const std::function<Result<std::string>(const std::string& path)>& read);
 
-// A pipeline of diffusers: the model that is trained, and what runs beside it untrained: text
-// encoders and an autoencoder.
+// A diffusers pipeline: the model that is trained, and the untrained parts beside it (text encoders
+// and an autoencoder).
 struct PipelineFound {
   std::string config;   // path of the U-Net's or transformer's config.json
   TrainingWords words;  // frozen-parameters, encodes-images
 };
 // text: model_index.json at `path`. Encoders whose config.json is missing or unknown are not
-// counted. Errors: kInvalid: no JSON, or neither a U-Net nor a transformer.
+// counted. Errors: kInvalid for text that is not JSON, or without a U-Net or transformer.
 Result<PipelineFound> ReadPipeline(
     std::string_view text, const std::string& path,
     const std::function<Result<std::string>(const std::string& path)>& read);

@@ -79,7 +79,7 @@ TEST(WeightIndex, TellsTheParametersOfTheWholeModel) {
   config.dtype = Dtype::kFp32;
   EXPECT_EQ(Plan(ReadWeightIndex(text, "index.json", config)).parameters, 3'620'866'048);
   config.quantisation = Quantisation::kGptq4;
-  EXPECT_TRUE(ReadWeightIndex(text, "index.json", config)->empty()) << "packed bits tell nothing";
+  EXPECT_TRUE(ReadWeightIndex(text, "index.json", config)->empty()) << "packed bits hide the count";
   EXPECT_FALSE(ReadWeightIndex("{", "index.json", TransformerConfig{}));
   EXPECT_EQ(WeightIndexBeside("/m/config.json"), "/m/model.safetensors.index.json");
   EXPECT_EQ(WeightIndexBeside("config.json"), "model.safetensors.index.json");

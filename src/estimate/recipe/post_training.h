@@ -1,4 +1,4 @@
-// What only Unsloth, and TRL's trainers by preferences and rewards, say or imply.
+// Settings that only Unsloth and TRL's preference and reward trainers state or imply.
 #pragma once
 
 #include <string_view>
@@ -11,15 +11,15 @@ namespace carma::estimate {
 
 // The key of a setting that names a trainer's kind: its value is dpo, grpo, ppo …
 inline constexpr std::string_view kTrainerKind = "trainer_kind";
-// The key of a setting that says that the model is loaded by Unsloth.
+// The key of a setting that means that Unsloth loads the model.
 inline constexpr std::string_view kUnsloth = "unsloth";
 
 // The kind in the name of a script or class ("train_dpo.py", "GRPOConfig"); empty: none.
 std::string_view TrainerKindOf(std::string_view name);
 
-// Words of higher precedence than those of MeaningOf. Of GRPO the length of prompt and answer
-// together, whether its reference model exists, and the share of an engine in the same process; of
-// Unsloth its kernels, how it stores the weights, and that it offloads the inputs of blocks.
+// Words with higher precedence than those of MeaningOf. For GRPO: the length of prompt and answer
+// together, whether there is a reference model, and the share of an engine in the same process. For
+// Unsloth: its kernels, how it stores the weights, and that it offloads the inputs of blocks.
 TrainingWords WordsOfPostTraining(const std::vector<Setting>& settings);
 
 }  // namespace carma::estimate

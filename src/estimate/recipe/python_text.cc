@@ -96,7 +96,7 @@ class PythonReader {
       if (Is(at + 1, '(')) {
         ReadCall(tokens_[at].text, at + 1);
       } else if (Is(at + 1, '=') && !Is(at + 2, '=')) {
-        // Remembers a name whose value is written out.
+        // Remembers a name whose value is a literal.
         if (auto value = ValueAt(at + 2)) names_[std::string(tokens_[at].text)] = *std::move(value);
       }
     }
@@ -112,8 +112,8 @@ class PythonReader {
     return dotted.substr(dotted.rfind('.') + 1);
   }
 
-  // The literal value at `at`, up to a comma, a bracket or the next line's name; empty if it is an
-  // expression.
+  // The literal value at `at`, which ends at a comma, a bracket or the next line's name; empty if
+  // it is an expression.
   std::optional<std::string> ValueAt(std::size_t at) const {
     const Token& token = tokens_[at];
     if (token.kind == Kind::kText || token.kind == Kind::kNumber) {
@@ -147,7 +147,7 @@ class PythonReader {
     settings_.push_back({std::move(key), std::move(value), fmt::format("{}:{}", where_, line)});
   }
 
-  // Reads a call "name(", from the parenthesis on.
+  // Reads a call "name(…)", starting at the parenthesis.
   void ReadCall(std::string_view dotted, std::size_t open) {
     const std::string_view name = LastName(dotted);
     const int line = tokens_[open].line;
@@ -162,7 +162,7 @@ class PythonReader {
     if (name == "add_argument") return ReadArgument(open);
     if (IsTokenizer(dotted)) return ReadTokenizer(open, name == "from_pretrained");
     if (std::ranges::find(kCalls, name) == kCalls.end()) return;
-    // Tokenizers and processors are also fetched by a function of that name.
+    // Tokenizers and processors also have a function named from_pretrained.
     const bool fetches = name == "from_pretrained";
     if (fetches && dotted.find("Model") == std::string_view::npos && !IsClassifier(dotted)) return;
     if (fetches && dotted.starts_with("Fast")) Emit(std::string(kUnsloth), "true", line);
@@ -205,7 +205,7 @@ class PythonReader {
     for (std::size_t at = open; at < CallEnd(open); ++at) {
       if (Is(at, '(') || Is(at, '[') || Is(at, '{')) ++depth;
       if ((Is(at, ')') || Is(at, ']') || Is(at, '}')) && --depth == 0) return;
-      // TRL passes what loads the model in a dictionary.
+      // TRL passes the arguments for loading the model in a dictionary.
       if (depth == 2 && tokens_[at].kind == Kind::kText && tokens_[at].text.ends_with("dtype") &&
           Is(at + 1, ':')) {
         if (const auto value = ValueAt(at + 2)) Emit("torch_dtype", *value, tokens_[at].line);

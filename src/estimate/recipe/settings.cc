@@ -19,7 +19,7 @@ std::string Below(const std::string& prefix, std::string_view key) {
   return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
 }
 
-// Where a quoted text that begins at `at` ends: after its closing quote, or at the end of the text.
+// The end of the quoted text that begins at `at`: after its closing quote, or at the end of `text`.
 std::size_t SkipQuoted(std::string_view text, std::size_t at) {
   const char quote = text[at];
   for (++at; at < text.size(); ++at) {
@@ -65,7 +65,7 @@ std::string Unquoted(std::string_view text) {
   return plain;
 }
 
-// Counts brackets, text by text, until all are closed again.
+// Counts brackets over several pieces of text until all are closed.
 class Brackets {
  public:
   void Add(std::string_view text) {
@@ -148,7 +148,7 @@ class YamlReader {
 
   static bool IsItem(std::string_view text) { return text == "-" || text.starts_with("- "); }
 
-  // Where the key of "key: value" ends; npos if it is not a mapping.
+  // The end of the key in "key: value"; npos if the text is not a mapping.
   static std::size_t KeyEnd(std::string_view text) {
     if (text.empty() || text[0] == '[' || text[0] == '{') return std::string_view::npos;
     for (std::size_t at = 0; at < text.size(); ++at) {
@@ -252,7 +252,7 @@ class YamlReader {
 
   // ---- in brackets ----
 
-  // value: the text of line `at` from the bracket on. Returns the first line after the value.
+  // value: the text of line `at`, starting at the bracket. Returns the first line after the value.
   std::size_t ReadFlow(const std::string& prefix, std::size_t at, std::string_view value,
                        int depth) {
     const int first = lines_[at].number;

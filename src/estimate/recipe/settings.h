@@ -1,4 +1,4 @@
-// Settings in files and command lines as names and values: YAML, JSON, options.
+// Reads settings from YAML, JSON and command-line options as names and values.
 #pragma once
 
 #include <string>
@@ -16,19 +16,19 @@ struct Setting {
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
-// Maximum settings of one file, and its maximum nesting.
+// Maximum number of settings in one file, and their maximum nesting.
 inline constexpr std::size_t kMaxSettings = 5'000;
 inline constexpr int kMaxSettingDepth = 32;
 
-// The part of YAML that configurations of trainings are written in: mappings and lists, in blocks
-// and in brackets, quotes, comments. Text in blocks (| and >), anchors and aliases are ignored; of
-// several documents only the first is read. where: the file's name for sources and messages.
-// Errors: kInvalid "where:line: …": a tab as indentation, brackets or quotes without an end, more
-// than the limits above.
+// Reads the part of YAML that training configurations use: mappings and lists, in blocks and in
+// brackets, quotes, comments. Text in blocks (| and >), anchors and aliases are ignored; of several
+// documents only the first is read. where: the file's name for sources and messages. Errors:
+// kInvalid "where:line: …": tabs as indentation, brackets or quotes without an end, or more than
+// the limits above.
 Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where);
 
-// Reads a JSON object in the same way; `from` is the file's name. Errors: as base::ParseJson, with
-// the name; kInvalid for something else than an object, and more than the limits.
+// Reads a JSON object in the same way; `from` is the file's name. Errors: as from base::ParseJson,
+// with the name; kInvalid if it is not an object or exceeds the limits.
 Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

@@ -48,7 +48,7 @@ std::optional<Assignment> AssignmentOf(std::string_view word) {
   return Assignment{std::string(word.substr(0, length)), std::string(rest.substr(1)), adds};
 }
 
-// The words that one word of the text becomes: variables may hold several, or none.
+// The words that one word of the text expands to: a variable may contain several, or none.
 class Fields {
  public:
   void Append(std::string_view text, bool known = true) {
@@ -205,7 +205,7 @@ class ShellReader {
     Skip(end + 1 - at_);
   }
 
-  // Reads NAME=( … ), from the parenthesis on.
+  // Reads NAME=( … ), starting at the parenthesis.
   void ReadArray(const Assignment& assignment) {
     Skip(1);
     std::vector<ShellWord> items;
@@ -230,7 +230,7 @@ class ShellReader {
 
   // ---- variables ----
 
-  // Expands a variable, from its '$' on.
+  // Expands a variable, starting at its '$'.
   void Expand(bool quoted, Fields& fields) {
     const char next = Peek(1);
     if (next == '(') {
@@ -258,7 +258,7 @@ class ShellReader {
     }
   }
 
-  // Skips a command or a sum, from "$(" on.
+  // Skips a command or arithmetic substitution, starting at "$(".
   void SkipParentheses() {
     Skip(1);
     int depth = 0;
@@ -329,7 +329,7 @@ class ShellReader {
     return {{args_[number - 1], true}};
   }
 
-  // all: each value becomes a word; otherwise only the first counts, as in a shell.
+  // all: each value becomes a word; otherwise only the first value is used, as in a shell.
   void Put(const std::vector<ShellWord>& values, bool quoted, bool all, Fields& fields) {
     bool first = true;
     for (const ShellWord& value : values) {

@@ -23,9 +23,9 @@ struct ShellCommand {
 };
 
 // Simple commands in the order of the text, ignoring conditions, loops and functions around them.
-// args: of the script; environment: of the task. Variables, arrays, defaults (${NAME:-word}),
-// here-documents and continued lines are understood. At most kMaxShellCommands, and as much text as
-// a few scripts have; the rest is left out.
+// args: the script's arguments; environment: the task's environment. Variables, arrays, defaults
+// (${NAME:-word}), here-documents and continued lines are understood. At most kMaxShellCommands,
+// and about as much text as a few scripts; the rest is left out.
 inline constexpr std::size_t kMaxShellCommands = 2'000;
 std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
                                      const std::map<std::string, std::string>& environment);

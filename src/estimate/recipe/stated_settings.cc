@@ -62,9 +62,9 @@ std::optional<bool> TruthOf(std::string_view value) {
 }
 
 std::string PlaceOf(const Setting& setting) {
-  // Names that no file has.
+  // Names that do not come from a file.
   if (setting.key == kTrainerKind || setting.key == kUnsloth) return setting.from;
-  // The place of an option already contains its name.
+  // An option's place already contains its name.
   return setting.from.contains("--") ? setting.from : setting.from + ": " + setting.key;
 }
 

@@ -1,4 +1,4 @@
-// The settings of a training, looked up by the different names that frameworks give to one setting.
+// Looks up the settings of a training by the different names that frameworks give them.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class StatedSettings {
   const Setting* Any(SettingNames names) const;
   // The stated setting, unless it is empty, "none", or left to another program ("auto").
   const Setting* Value(SettingNames names) const;
-  // The setting that has a value meaning yes; null if none does.
+  // The setting whose value means yes; null if there is none.
   const Setting* Yes(SettingNames names) const;
   bool No(SettingNames names) const;
 

@@ -32,7 +32,7 @@ bool IsQuote(char c) {
   return c == '"' || c == '\'';
 }
 
-// Calls with each character outside quotes and its place, until it returns false.
+// Calls `visit` with each character outside quotes and its position, until `visit` returns false.
 template <class Visit>
 void VisitPlain(std::string_view text, Visit visit) {
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -55,7 +55,7 @@ std::string_view WithoutComment(std::string_view line) {
   return base::Trim(line.substr(0, end));
 }
 
-// Opening brackets less closing ones.
+// The number of opening brackets minus closing ones.
 int Depth(std::string_view text) {
   int depth = 0;
   VisitPlain(text, [&](char c, std::size_t) {
@@ -143,7 +143,7 @@ class TomlReader {
   }
 
  private:
-  // Text in three quotes may span lines; it is no setting of a number or a name.
+  // Text in three quotes may span lines; it is never a number or a name, so it is skipped.
   bool SkipsLongText(std::string_view line) {
     if (long_quote_ != 0) {
       if (line.find(std::string(3, long_quote_)) != std::string_view::npos) long_quote_ = 0;

@@ -74,7 +74,8 @@ class TitanReader {
     const Setting* files = Find({"model.hf_assets_path", "model.tokenizer_path"});
     if (files != nullptr) {
       std::string folder = files->value;
-      // Older versions name the tokenizer's file, which Meta's releases have in a folder.
+      // Older versions name the tokenizer's file, which is in a folder of its own in Meta's
+      // releases.
       if (const std::size_t slash = folder.rfind('/');
           slash != std::string::npos && folder.substr(slash).starts_with("/tokenizer."))
         folder.erase(slash);
@@ -119,7 +120,8 @@ class TitanReader {
       Add("offload", "optimizer,params", moved);
   }
 
-  // "selective" recomputes all but attention and every second product, or every N-th block.
+  // "selective" recomputes either everything except attention and every second product, or every
+  // N-th block.
   void Checkpointing() {
     const Setting* mode = Find({"activation_checkpoint.mode"});
     const std::string name = mode == nullptr ? "selective" : base::ToLower(mode->value);
@@ -133,7 +135,7 @@ class TitanReader {
   }
 
   void Gpus() {
-    // Older versions have them in other sections.
+    // Older versions have these settings in other sections.
     const Keys tensor = {"parallelism.tensor_parallel_degree", "training.tensor_parallel_degree"};
     const Keys stages = {"parallelism.pipeline_parallel_degree",
                          "experimental.pipeline_parallel_degree"};

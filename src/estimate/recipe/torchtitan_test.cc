@@ -48,10 +48,10 @@ TEST(Torchtitan, OptionsOverrideTheFileAndLaunchersTellTheGpus) {
   EXPECT_EQ(plan.pipeline, 4);
   EXPECT_EQ(plan.ranks, 8) << "32 GPUs in stages of 4";
   EXPECT_EQ(plan.schedule, Schedule::kInterleaved);
-  EXPECT_EQ(plan.micro_batches, 8) << "of one sample each";
+  EXPECT_EQ(plan.micro_batches, 8) << "micro-batches of one sample";
 }
 
-TEST(Torchtitan, WhatItLeavesOutIsAsTheProgramHasIt) {
+TEST(Torchtitan, MissingSettingsHaveTorchtitansDefaults) {
   const TrainingPlan plan = Plan("[model]\nflavor = \"8B\"\n");
   EXPECT_EQ(plan.batch, 8);
   EXPECT_EQ(plan.sequence, 2048);
@@ -70,7 +70,7 @@ TEST(Torchtitan, ModelIsTheFolderOfItsFiles) {
     const auto settings = ReadToml(std::string("[model]\n") + each.written, "t.toml");
     const TorchtitanPlan plan = ReadTorchtitan(*settings);
     EXPECT_EQ(plan.model, each.folder);
-    EXPECT_EQ(plan.notes.size(), 1u) << "nothing says how many GPUs there are";
+    EXPECT_EQ(plan.notes.size(), 1u) << "the number of GPUs is unknown";
   }
 }
 

@@ -16,7 +16,7 @@ using model::Op;
 using model::RowKind;
 using model::Shape;
 
-// RoBERTa and the like count positions from two on.
+// RoBERTa and similar models count positions from two.
 constexpr std::int64_t kUnusedPositions = 2;
 
 Shape TextOf(std::int64_t tokens, std::int64_t width) {
@@ -33,7 +33,8 @@ bool NamesPositions(std::string_view path) {
   return name == "wpe" || name.starts_with("position_emb") || name.starts_with("pos_emb");
 }
 
-// Where the activation at `at` runs: after the first of two linear layers that fit together.
+// The position at which the activation at `at` runs: after the first of two linear layers that fit
+// together.
 std::size_t PlaceOf(const std::vector<Layer>& layers, std::size_t at) {
   constexpr std::size_t kReach = 4;
   for (std::size_t i = at - std::min<std::size_t>(at, 1); i >= 1 && at - i < kReach; --i) {

@@ -8,19 +8,19 @@
 
 namespace carma::estimate {
 
-// Length of texts assumed for a list without shapes, unless the model only takes shorter ones.
+// Text length assumed for a list without shapes, unless the model only accepts shorter texts.
 inline constexpr int kAssumedTokens = 512;
 
-// The longest text that the model can take, in tokens: the entries of its table of learned
-// positions. Empty: it has no such table, or none with a recognised name.
+// The longest text that the model accepts, in tokens: the number of entries in its table of learned
+// positions. Empty if it has no such table with a recognised name.
 std::optional<std::int64_t> LongestText(const model::LayerList& list);
 std::int64_t AssumedTokens(const model::LayerList& list);
-// Whether no text can be longer than the assumed one.
+// Whether the model accepts no text longer than the assumed one.
 bool AssumesTheLongest(const model::LayerList& list);
 
 // The same model with shapes [batch, AssumedTokens, width], where the widths are those of its
 // linear layers, norms and tables. A tree lists modules as they were declared; an activation that
-// is listed after two linear layers is put between them. A list of other layers stays without
+// is listed after two linear layers is put between them. A list with other layers stays without
 // shapes.
 model::LayerList WithAssumedTokens(const model::LayerList& list);
 

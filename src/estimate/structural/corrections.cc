@@ -40,7 +40,7 @@ int NormAfterNorm(Graph& graph, Row& row, int input) {
   return source != Tensor::kNobody && trail[source].elements == row.in ? source : input;
 }
 
-// A padded copy, wherever the stride does not divide the size.
+// Adds a padded copy wherever the stride does not divide the size.
 int TensorFlowPadding(Graph& graph, Row& row, int input) {
   const Shape& out = row.layer->out;
   const Shape read = row.layer->in.empty() ? graph.trail[input].shape : row.layer->in;
@@ -51,8 +51,8 @@ int TensorFlowPadding(Graph& graph, Row& row, int input) {
   return graph.trail.AddPrivate({.elements = row.in, .shape = read, .maker = Maker::kFunction});
 }
 
-// Two equally wide linear layers of one input, wider than it, one with an activation: x * act(g).
-// Kept are both factors, the activation's result, and the product, which has no row.
+// Two equally wide linear layers that read the same narrower input, one with an activation: x *
+// act(g). Both factors, the activation's result and the product, which has no row, are kept.
 int GatedForward(Graph& graph, Row& row, int input) {
   Trail& trail = graph.trail;
   // Some models have a norm between the product and the next layer.
@@ -87,9 +87,9 @@ int GatedForward(Graph& graph, Row& row, int input) {
   return trail.AddPrivate({.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
 }
 
-// Convolutions of the slices of one tensor, each added to the next slice before its convolution:
-// as many convolutions as slices but one, then a row that reads all of them side by side. Without
-// the sums, the last slice is pooled.
+// Convolutions of the slices of one tensor, where each result is added to the next slice before its
+// convolution. There is one convolution fewer than slices, then a row that reads all of them side
+// by side. Without the sums, the last slice is pooled.
 int SlicesInSteps(Graph& graph, Row& row, int input) {
   constexpr std::ptrdiff_t kReach = 48;  // rows
   if (!row.rule->convolution || row.in != row.out || input != row.before) return input;
@@ -133,7 +133,7 @@ constexpr ReadingCorrection kReadingCorrections[] = {
      CorrectsReading::kBeforeSizes, &ParallelWays},
     {"norm after norm", "RepGhostNet", "repghostnet_200: 1.20 -> 1.00",
      CorrectsReading::kAfterSizes, &NormAfterNorm},
-    {"padding as TensorFlow does it", "MixNet, PNASNet",
+    {"TensorFlow-style padding", "MixNet, PNASNet",
      "tf_mixnet_l: 0.82 -> 0.96, pnasnet5large: 0.88 -> 1.01", CorrectsReading::kAfterSizes,
      &TensorFlowPadding},
     {"gated feed-forward", "SwiGLU of Llama and similar models",
@@ -145,7 +145,7 @@ constexpr ReadingCorrection kReadingCorrections[] = {
 
 // ---- bytes ----
 
-// True if its products have no rows: query, key and value are not in the summary.
+// True if the attention's products have no rows: query, key and value are not in the summary.
 bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
 }
@@ -166,15 +166,15 @@ void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// If softmax has its own row, there is no fused kernel, and the matrix before it is kept as well.
+// If softmax has its own row, no fused kernel is used, and the matrix before it is kept as well.
 void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   if (row.rule->relative_positions || row.seen.matrix <= 0 || !HidesProducts(row)) return;
   kept.AddElements((row.kind == Kind::kBlock ? 3 : 6) * row.out + row.seen.matrix);
   kept.unfused_attention = true;
 }
 
-// A table with a number for each head and distance in a square is added to the scores, so softmax's
-// result is kept: a matrix for each head.
+// A table with one number per head and distance within a square is added to the scores, so
+// softmax's result is kept: one matrix per head.
 void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -192,9 +192,9 @@ void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Positions are added between the products, so no fused kernel can be used. Kept are query, key and
-// value, the queries with either bias, keys of positions, the result and its copy; also softmax's
-// result, the same after dropout, and its copy in the order of the last product.
+// Positions are added between the products, so no fused kernel can be used. The kept tensors are
+// query, key and value, the queries with each bias, the keys of positions, the result and its copy,
+// softmax's result before and after dropout, and its copy in the order of the last product.
 void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   constexpr double kVectors = 8;
   constexpr double kMatrices = 3;
@@ -210,8 +210,8 @@ void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Query, key and value are [batch, blocks, tokens, width]: fused kernels need four dimensions of
-// which one is the heads, so the matrix of every block is made and kept.
+// Query, key and value are [batch, blocks, tokens, width]: fused kernels need four dimensions, one
+// of them the heads, so the matrix of every block is made and kept.
 void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kHeadWidth = 32;  // NesT's; a summary does not say it
   if (row.rule->role != Role::kMatrix || !row.rule->linear || !row.before_attention) return;
@@ -224,8 +224,8 @@ void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// A dropout of softmax's result, but softmax has no row: its scaled, biased or masked input is also
-// kept.
+// A dropout reads softmax's result, but softmax has no row: its scaled, biased or masked input is
+// also kept.
 void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
   if (!row.given_unseen || row.rule->role != Role::kDropout) return;
   if (!IsAttentionMatrix(row.layer->in)) return;
@@ -234,8 +234,8 @@ void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Two linear layers over the heads of [tokens, tokens, heads], with softmax between them. Its
-// result is kept, and the copy that the second layer reads.
+// Two linear layers over the heads of [tokens, tokens, heads], with softmax between them. Softmax's
+// result and the copy that the second layer reads are kept.
 void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   if (!row.rule->linear || in.rank() != 4 || in[1] != in[2] || in != row.layer->out) return;
@@ -248,8 +248,8 @@ void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
 }
 
 // A linear layer over pairs of tokens makes a second matrix of weights from their distances; both
-// are mixed by a number per head and scaled to a sum of 1 again. Kept are softmax's result for
-// both, the input of the division, and its result.
+// are mixed by a number per head and scaled to a sum of 1 again. Softmax's result for both, the
+// input of the division and its result are kept.
 void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kMatrices = 4;
   const Shape& in = row.layer->in;
@@ -265,9 +265,9 @@ void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
 }
 
 // A module with parameters makes the scores of positions, [..., queries, keys], from the queries,
-// so no fused kernel is used. Kept are softmax's result and two copies of the queries, for the
-// products with keys and with positions. Queries in blocks have copies of their keys and values,
-// which overlap.
+// so no fused kernel is used. Softmax's result and two copies of the queries, for the products with
+// keys and with positions, are kept. Queries in blocks have overlapping copies of their keys and
+// values.
 void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -286,9 +286,8 @@ void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
 }
 
 // Values are an image of one channel, [batch, 1, height, width, values], and a convolution turns
-// them into keys: a matrix for each position, with which the queries of all heads are multiplied.
-// The product copies it for each head. The norm before that of the values is the norm of all heads'
-// queries.
+// them into keys: one matrix per position, by which the queries of all heads are multiplied. The
+// product copies it for each head. The norm before the values' norm is that of all heads' queries.
 void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -302,8 +301,8 @@ void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   }
 }
 
-// A norm of one half of a tensor, then a linear layer whose result is multiplied with the other
-// half: the product is kept.
+// A norm of one half of a tensor, then a linear layer whose result is multiplied by the other half:
+// the product is kept.
 void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
   if (!row.rule->linear || row.read == Tensor::kNobody) return;
   const Tensor& read = graph.trail[row.read];
@@ -312,8 +311,8 @@ void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
 }
 
 // In an attention by matrix products, one learned number per head scales the cosines of queries and
-// keys. Both are kept before and after normalisation, and the values in addition to the tensor from
-// which they were cut.
+// keys. Both are kept before and after normalisation. The values are kept in addition to the tensor
+// from which they were cut.
 void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.seen.heads < 2 || row.layer->params != row.seen.heads) return;
   constexpr int kMostProducts = 3;  // more mix other matrices by that number
@@ -330,8 +329,8 @@ void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
     kept.AddElements(row.in);
 }
 
-// torch.nn.TransformerEncoderLayer: a function between its two linear layers. Its result is kept,
-// and the copy after dropout.
+// torch.nn.TransformerEncoderLayer has a function between its two linear layers. Its result and the
+// copy after dropout are kept.
 void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.dropout <= 0 || row.read == Tensor::kNobody) return;
   const Tensor& read = graph.trail[row.read];
@@ -339,7 +338,7 @@ void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
     kept.AddElements(read.elements);
 }
 
-// Vectors of the channel size that belong to a block itself: x * gamma keeps x.
+// A block's own parameters, as long as its channels: x * gamma keeps x.
 void LayerScale(const Graph&, const Row& row, Kept& kept) {
   const Shape& out = row.layer->out;
   const std::int64_t params = row.layer->params;
@@ -350,14 +349,14 @@ void LayerScale(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// Networks without norms scale the input of a block: the activation keeps its result, the
-// convolution the scaled copy.
+// Networks without norms scale the input of a block: the activation keeps its result, and the
+// convolution keeps the scaled copy.
 void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
   if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);
 }
 
-// Several tensors of one size were stacked, [ways, channels, height, width], and the module makes a
-// weight for each channel of each: the product with them keeps the stack.
+// Several tensors of one size are stacked to [ways, channels, height, width], and the module makes
+// a weight for each channel of each: the product with these weights keeps the stack.
 void StackedWays(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;

@@ -12,18 +12,18 @@ namespace carma::estimate {
 
 enum class CorrectsReading { kBeforeSizes, kAfterSizes };
 
-// Corrects what a row reads, while the graph is made.
+// Corrects which tensor a row reads while the graph is made.
 struct ReadingCorrection {
   std::string_view name;
   std::string_view model;     // the model that needs it
   std::string_view evidence;  // counted over exact bytes without it -> with it, or where it is from
   CorrectsReading when;       // before or after an input was chosen by its size
-  // input: the tensor made last (kBeforeSizes), or the one chosen by size. Returns it if it is
-  // right, and kNobody for kNobody.
+  // input: the tensor made last (kBeforeSizes), or the one chosen by size. Returns `input` if it is
+  // right; kNobody stays kNobody.
   int (*source)(Graph& graph, Row& row, int input);
 };
 std::span<const ReadingCorrection> ReadingCorrections();
-// Applies the corrections for this moment, in order.
+// Applies the corrections for `moment`, in order.
 int CorrectReading(CorrectsReading when, Graph& graph, Row& row, int input);
 
 // Adds bytes kept by code without rows: the third pass of CountKept.

@@ -188,7 +188,7 @@ class ReadingCorrectionTest : public ::testing::TestWithParam<ReadingCorrection>
 TEST_P(ReadingCorrectionTest, FindsWhatItsModelReads) {
   const ReadingCorrection& correction = GetParam();
   // These have their own tests below, because they need more than one example input.
-  if (correction.name == "padding as TensorFlow does it") return;
+  if (correction.name == "TensorFlow-style padding") return;
   if (correction.name == "gated feed-forward") return;
   if (correction.name == "slices in steps") return;
   std::size_t found = 0;
@@ -198,7 +198,7 @@ TEST_P(ReadingCorrectionTest, FindsWhatItsModelReads) {
     const Graph graph = MakeGraph(each.list);
     // Every operation makes one tensor; the model's input is the first.
     EXPECT_EQ(graph.rows()[each.row].read, static_cast<int>(each.source) + 1);
-    EXPECT_NE(graph.rows()[each.row].read, static_cast<int>(each.row)) << "what its size says";
+    EXPECT_NE(graph.rows()[each.row].read, static_cast<int>(each.row)) << "chosen by size";
   }
   EXPECT_EQ(found, 1U) << "add an example of '" << correction.name << "'";
 }
@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(Corrections, ReadingCorrectionTest,
                                              ReadingCorrections().end()),
                          [](const auto& tested) { return AsTestName(tested.param.name); });
 
-TEST(Corrections, PaddingAsTensorFlowDoesItReadsACopyOfItsOwn) {
+TEST(Corrections, TensorFlowStylePaddingReadsACopyOfItsOwn) {
   const Graph graph =
       MakeGraph(List({kConv, kRelu, Module("Conv2dSame", kMaps, Of({-1, 4, 4, 4}), 144)}));
   const Tensor& read = graph.trail[graph.rows().back().read];
@@ -224,7 +224,7 @@ TEST(Corrections, SlicesInStepsAreSumsUnlessTheLastIsPooled) {
       Module("Conv2d", kImage, whole, 324), Module("ReLU", whole, whole), step, kRelu, step, kRelu,
       Module("Conv2d", whole, kMaps, 48)};
   const Graph graph = MakeGraph(List(layers));
-  EXPECT_EQ(graph.trail[graph.rows()[2].read].shape, whole) << "a view of what was split";
+  EXPECT_EQ(graph.trail[graph.rows()[2].read].shape, whole) << "a view of the split tensor";
   const Tensor& sum = graph.trail[graph.rows()[4].read];
   EXPECT_EQ(sum.maker, Tensor::Maker::kFunction);
   EXPECT_TRUE(sum.kept);
@@ -241,11 +241,11 @@ TEST(Corrections, AGateOfLowerResolutionIsEnlargedFirst) {
                            Module("Conv2d", out, out, 144)}))
         .per_sample;
   };
-  // The image, the gate, its copy, what it multiplies, and the product.
+  // The image, the gate, its copy, the other factor, and the product.
   EXPECT_EQ(kept(kMaps), 4 * (192 + 64 + 3 * 256));
 }
 
-// silu(gate(x)) * up(x), read by down: kept are silu's input, both factors, and the product.
+// For silu(gate(x)) * up(x), read by down, silu's input, both factors and the product are kept.
 TEST(Corrections, GatedFeedForwardKeepsBothFactorsAndTheProduct) {
   const Layer up = Module("Linear", kTokens, kHidden, 288);
   const Layer down = Module("Linear", kHidden, kTokens, 264);
@@ -253,8 +253,8 @@ TEST(Corrections, GatedFeedForwardKeepsBothFactorsAndTheProduct) {
   for (const LayerList& list : {List({kNorm, up, silu, up, down}),
                                 List({kNorm, up, up, silu, down}), List({kNorm, up, up, down})}) {
     const Kept kept = CountKept(list);
-    // Also kept are the inputs of the norm and of the linear layers, and the norm's 8 bytes per
-    // row.
+    // The inputs of the norm and of the linear layers, and the norm's 8 bytes per row, are kept
+    // too.
     EXPECT_EQ(kept.per_sample, 4 * (2 * 80 + 4 * 320) + 8 * 10);
   }
   // Query, key and value are as wide as their input.

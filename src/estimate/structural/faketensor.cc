@@ -31,8 +31,8 @@ class FakeTensor : public Estimator {
     answer.terms = {{"parameters", 4 * static_cast<double>(layers.params) / kMib},
                     {"kept for backward", kept / kMib}};
     answer.point_mib = answer.bound_mib = RoundMib(answer.terms[0].mib + answer.terms[1].mib);
-    answer.warnings.emplace_back(layers.saved ? "kept bytes as a dry run counted them"
-                                              : "kept bytes by rule, as no dry run counted them");
+    answer.warnings.emplace_back(layers.saved ? "kept bytes, counted by a dry run"
+                                              : "kept bytes by rule, without a dry run");
     return answer;
   }
 };

@@ -48,7 +48,7 @@ class GraphMaker {
   int ReadElsewhere(const Row& row);
   int Join(const Row& row);
   bool HidesWindows(const Row& row) const;
-  // What the last product before the current tensor has read.
+  // The tensor that the last matrix product before the current tensor read.
   int OriginOfCurrent() const {
     int index = current_;
     while (index != Tensor::kNobody && graph_.trail[index].maker != Maker::kMatrix)
@@ -61,7 +61,7 @@ class GraphMaker {
     split_ = Tensor::kNobody;
     return true;
   }
-  // Whether the row reads the next slice, right after the convolution of one without a norm.
+  // Whether the row reads the next slice, directly after a slice's convolution without a norm.
   bool ReadsNextSlice(const Row& row) const {
     if (split_ == Tensor::kNobody || !row.rule->convolution) return false;
     return Current().maker == Maker::kMatrix && Current().from == split_ &&
@@ -132,7 +132,7 @@ void GraphMaker::Take(Row& row) {
   Operation(row);
 }
 
-// Finds sizes of a row that the summary does not give. False if they do not grow with the batch.
+// Finds sizes of a row that the summary does not show. False if they do not grow with the batch.
 bool GraphMaker::FindSizes(Row& row) {
   if (row.knows_input) return row.layer->out.ScalesWithBatch() || row.layer->in.ScalesWithBatch();
   if (row.kind == Kind::kContainer) return true;
@@ -198,8 +198,9 @@ void GraphMaker::Passing(Row& row) {
 
 // ---- operations ----
 
-// A norm that calls its activation is printed after it, although the activation reads the norm's
-// result: so the norm reads what the activation seems to read, and makes nothing more.
+// A norm that calls its own activation is printed after that activation, although the activation
+// reads the norm's result. So the norm reads what the activation seems to read, and makes no
+// further tensor.
 bool GraphMaker::NormAroundActivation(Row& row) {
   if (row.kind != Kind::kBlock || !row.rule->norm_with_activation || !HasCurrent()) return false;
   if (&row == graph_.rows().data() || Current().from == Tensor::kNobody) return false;
@@ -212,7 +213,7 @@ bool GraphMaker::NormAroundActivation(Row& row) {
   row.before = current_;
   row.read = Current().from;
   row.holds = Holds::kInput;
-  // An activation that keeps its input keeps the norm's result: another tensor.
+  // An activation that keeps its input keeps the norm's result, which is another tensor.
   if (source.kept) row.read = graph_.trail.AddPrivate({.elements = row.in, .shape = row.layer->in});
   Keep(row.read);
   return true;
@@ -244,15 +245,15 @@ int GraphMaker::InputOf(Row& row) {
   return CorrectReading(CorrectsReading::kAfterSizes, graph_, row, input);
 }
 
-// The row does not read the last tensor, but an earlier one, or one that code between the modules
-// made.
+// Finds the tensor for a row that does not read the last one, but an earlier one, or one that code
+// between the modules made.
 int GraphMaker::ReadElsewhere(const Row& row) {
   const Tensor& current = Current();
-  // It reads one half of the last tensor: a view, which keeps the whole.
+  // The row reads one half of the last tensor: a view, which keeps the whole tensor.
   if (row.rule->row_statistics && IsHalf(row.layer->in, current.shape)) return current_;
   if (JoinsSlices(row.in)) return Join(row);
-  // The weights times the values, in the order of tokens: a new tensor, even if others are as
-  // large.
+  // The product of attention weights and values, in the order of the tokens, is a new tensor even
+  // if an older one has the same size.
   if (weighs_values_ && row.rule->linear) return Join(row);
   const int source = graph_.trail.Newest(
       [&](const Tensor& each) { return each.elements == row.in && Trail::IsReadable(each); });
@@ -281,7 +282,7 @@ int GraphMaker::Join(const Row& row) {
   Tensor made{.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction};
   const Shape& out = row.layer->out;
   if (made.shape.empty() && out.rank() == 4) {
-    // Records the channels of a concatenation, so that other rows that read it recognise it.
+    // Records the channels of a concatenation, so that it is recognised when other rows read it.
     const auto positions = static_cast<double>(out[2] * out[3]);
     made.shape.Push(-1);
     made.shape.Push(std::max<std::int64_t>(1, std::llround(row.in / positions)));
@@ -292,7 +293,7 @@ int GraphMaker::Join(const Row& row) {
 }
 
 // The last convolution is the shortcut of a residual block: the next row reads the same input, and
-// its result is later added to another of its size. A sum keeps nothing.
+// its result is later added to another tensor of its size. A sum keeps nothing.
 bool GraphMaker::IsShortcut(const Row& row, int source) const {
   const Tensor& current = Current();
   if (current.maker != Maker::kMatrix || current.linear) return false;

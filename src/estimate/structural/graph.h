@@ -1,7 +1,7 @@
 // Which row reads which tensor: the first of the three passes of CountKept (kept.h).
 //
 // A summary lists modules in the order in which they finish. A row reads the tensor that was made
-// last, if the size fits. If not, it reads an earlier one (a branch, a shortcut), or one that code
+// last if the size fits. If not, it reads an earlier one (a branch, a shortcut), or one that code
 // between the modules made (a sum, a product, a concatenation, attention):
 // docs/inside/estimators.md, "Functional code". If sizes mislead, a named correction replaces them
 // (corrections.h).

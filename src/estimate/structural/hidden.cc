@@ -25,7 +25,7 @@ double KeptOfPass(const model::LayerList& list) {
     batch_norm |= rule.batch_norm;
     layer_norm |= rule.row_statistics;
     keeps_input |= rule.role == Role::kKeepsInput;
-    // A block of convolution, norm and activation has a norm that counts.
+    // In a block of convolution, norm and activation, the norm is in the total.
     activation_in_norm |= rule.norm_with_activation && !rule.convolution;
   }
   if (!batch_norm && !layer_norm && !activation_in_norm) return kNothingSeen;

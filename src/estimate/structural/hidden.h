@@ -1,4 +1,5 @@
-// Summaries that print blocks as one row: the contents are hidden, totals may be known.
+// For summaries that print blocks as one row, so that their contents are hidden; the totals may be
+// known.
 #pragma once
 
 #include <optional>
@@ -9,7 +10,7 @@
 namespace carma::estimate {
 
 // Kept bytes of a model with mostly hidden layers (model::HidesMost), from the total output size
-// below the table; visible rows (convolutions, tables, scores) count as usual. Empty: the size or
+// below the table; visible rows (convolutions, tables, scores) count as usual. Empty if the size or
 // its batch is unknown.
 std::optional<Kept> KeptByTotals(const model::LayerList& list);
 

@@ -14,7 +14,7 @@ bool Is(const Row& row, const Tensor&) {
   return row.rule->role == kRole;
 }
 
-// torchsummary does not show whether an activation works in place; most that can, do.
+// torchsummary does not show whether an activation works in place; most of those that can do so do.
 bool IsLeakyInPlace(const Row& row, const Tensor&) {
   return row.rule->leaky && (row.layer->inplace || row.layer->kind == model::RowKind::kUnknown);
 }
@@ -86,11 +86,11 @@ constexpr BesidesRule kBesidesRules[] = {
      [](const Row& row, Kept& kept) { kept.AddElements(row.out); },
      "relu and pow, one after the other: result of the one, self of the other"},
     {"layers written out in Python: NewGELU, QuickGELU, RMSNorm, EvoNorm …",
-     "4 per element and further operation",
+     "4 per element for each further operation",
      [](const Row& row) { return row.rule->extra_outputs > 0 && row.step == Step::kOperation; },
      [](const Row& row, Kept& kept) { kept.AddElements(row.rule->extra_outputs * row.out); },
      "their source: powers, products and tanh each save their inputs"},
-    {"weight-standardised convolution", "4 per weight, whatever the batch",
+    {"weight-standardised convolution", "4 per weight, independent of the batch",
      [](const Row& row) {
        return row.rule->standardized && row.step != Step::kNone &&
               row.kind != Row::Kind::kContainer;

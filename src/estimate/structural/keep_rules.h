@@ -21,10 +21,10 @@ struct KeepRule {
 };
 // The first rule that fits is used.
 std::span<const KeepRule> KeepRules();
-// kNothing if no rule fits. read: the tensor that the row reads.
+// Returns kNothing if no rule fits. read: the tensor that the row reads.
 Holds HoldsOf(const Row& row, const Tensor& read);
 
-// What an operation keeps besides, as memory of its own. All rules that fit add up.
+// Memory that an operation keeps in addition. All rules that fit add up.
 struct BesidesRule {
   std::string_view pattern;
   std::string_view bytes;
@@ -33,7 +33,7 @@ struct BesidesRule {
   std::string_view evidence;
 };
 std::span<const BesidesRule> BesidesRules();
-// Adds copies that the row holds, and what the BesidesRules give for it.
+// Adds copies that the row holds, and the bytes that the BesidesRules give for it.
 void AddBesides(const Graph& graph, const Row& row, Kept& kept);
 
 }  // namespace carma::estimate

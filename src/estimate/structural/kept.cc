@@ -65,8 +65,8 @@ double LargestInside(const Graph& graph, const Kept& kept) {
   return largest;
 }
 
-// Operations that autocast runs in fp32: inputs of LayerNorm, each counted once, and results of
-// softmax.
+// Tensors of operations that autocast runs in fp32: inputs of LayerNorm, each counted once, and
+// results of softmax.
 void MeasureWide(const Graph& graph, Kept& kept) {
   std::vector<bool> counted(graph.trail.all().size());
   for (const Row& row : graph.rows()) {

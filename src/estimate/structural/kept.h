@@ -1,7 +1,7 @@
 // Computes what autograd keeps for the backward pass from a list of layers, in three passes:
 //   graph.h        which row reads which tensor, and which tensors stay
-//   keep_rules.h   bytes by what each layer does: a table of facts about PyTorch
-//   corrections.h  what the first two miss: a list, each with the model that needs it
+//   keep_rules.h   bytes by kind of layer: a table of facts about PyTorch
+//   corrections.h  exceptions that the first two miss, each with the model that needs it
 // docs/inside/estimators.md, section "Kept bytes", shows how to add to the tables.
 #pragma once
 

@@ -39,10 +39,10 @@ TEST(Kept, CountsWhatEachKindOfLayerNeeds) {
       {"ReLU keeps its output and nothing else",
        {conv, Module("BatchNorm2d", kSmall, kSmall, 8), Module("ReLU", kSmall, kSmall, 0, true)},
        192 + 256 + 256},
-      {"what ReLU keeps serves the next convolution too",
+      {"the next convolution shares the tensor that ReLU keeps",
        {conv, Module("ReLU", kSmall, kSmall), Module("Conv2d", kSmall, kSmall, 144)},
        192 + 256},
-      {"SiLU keeps its input, the next convolution its result",
+      {"SiLU keeps its input, and the next convolution keeps its result",
        {conv, Module("SiLU", kSmall, kSmall), Module("Conv2d", kSmall, kSmall, 144)},
        192 + 256 + 256},
       {"LeakyReLU keeps its input",
@@ -84,7 +84,7 @@ TEST(Kept, TellsWhatCodeBetweenTheModulesDid) {
        {stem, relu, Module("Conv2d", kSmall, kWide, 64), Module("Conv2d", kSmall, kSmall, 144),
         Module("ReLU", kSmall, kSmall), Module("Conv2d", kSmall, kWide, 64)},
        192 + 256 + 256},
-      // x * gate: kept are the factors, and the product, which the last convolution reads.
+      // For x * gate, both factors and the product, which the last convolution reads, are kept.
       {"a gate keeps both factors",
        {stem, Module("BatchNorm2d", kSmall, kSmall, 8),
         Module("Conv2d", Of({-1, 4, 1, 1}), Of({-1, 4, 1, 1}), 16),
@@ -94,20 +94,20 @@ TEST(Kept, TellsWhatCodeBetweenTheModulesDid) {
       {"a concatenation is a new tensor, read by two convolutions but kept once",
        {stem, relu, Module("Conv2d", kWide, kSmall, 64), relu, Module("Conv2d", kWide, kSmall, 64)},
        192 + 256 + 1024 + 256},
-      {"query, key and value are kept, and what the projection reads",
+      {"query, key, value and the projection's input are kept",
        {Module("LayerNorm", kTokens, kTokens, 16), Module("Linear", kTokens, kTriple, 216),
         Module("Linear", kTokens, kTokens, 72),
         Module("Attention", kTokens, kTokens, 0, false, RowKind::kContainer)},
        80 + 2 * 10 + 80 + 240 + 80},
-      {"attention without a row for query, key and value keeps them all the same",
+      {"attention without a row for query, key and value also keeps them",
        {Module("LayerNorm", kTokens, kTokens, 16), Module("Linear", kTokens, kTokens, 72),
         Module("Attention", kTokens, kTokens, 216, false, RowKind::kBlock)},
        80 + 2 * 10 + 80 + 3 * 80},
-      {"layer scale keeps what it multiplies",
+      {"layer scale keeps its input",
        {Module("LayerNorm", kTokens, kTokens, 16),
         Module("Block", kTokens, kTokens, 8, false, RowKind::kBlock)},
        80 + 2 * 10 + 80},
-      {"a norm of a norm is a second branch of what the convolution read",
+      {"a norm of a norm is a second branch of the convolution's input",
        {stem, relu, Module("Conv2d", kSmall, kSmall, 36), Module("BatchNorm2d", kSmall, kSmall, 8),
         Module("BatchNorm2d", kSmall, kSmall, 8)},
        192 + 256 + 256},
@@ -116,13 +116,13 @@ TEST(Kept, TellsWhatCodeBetweenTheModulesDid) {
         Module("Linear", blocks, blocks, 1056),
         Module("Attention", blocks, blocks, 0, false, RowKind::kContainer)},
        320 + 2 * 10 + 320 + 960 + 320 + 2 * 5 * 5},
-      {"a net without norms scales what enters a block",
+      {"a network without norms scales a block's input",
        {Module("ScaledStdConv2d", kImage, kSmall, 116),
         Module("Block", kImage, kSmall, 0, false, RowKind::kContainer), relu,
         Module("ScaledStdConv2d", kSmall, kSmall, 152), relu,
         Module("ScaledStdConv2d", kSmall, kSmall, 152)},
        192 + 256 + 256 + 256},
-      {"padding the TensorFlow way reads a copy",
+      {"TensorFlow-style padding reads a copy",
        {stem, relu, Module("Conv2dSame", kSmall, Of({-1, 4, 4, 4}), 144)},
        192 + 256 + 256},
   };
@@ -149,13 +149,13 @@ TEST(Kept, CountsDropoutMasksAndTheCopyWithHoles) {
   LayerList list =
       List({Module("Linear", kTokens, kHidden, 288), Module("ReLU", kHidden, kHidden),
             Module("Dropout", kHidden, kHidden), Module("Linear", kHidden, kTokens, 264)});
-  EXPECT_EQ(CountKept(list).per_sample, 4 * (80 + 320)) << "no rate: dropout is not there";
+  EXPECT_EQ(CountKept(list).per_sample, 4 * (80 + 320)) << "a dropout without a rate does nothing";
   list.dropout = 0.1;
   EXPECT_EQ(CountKept(list).per_sample, 4 * (80 + 320 + 320) + 320);
   EXPECT_EQ(CountKept(list).masks, 320);
 }
 
-// If the parameters show the input, the text alone should give the same numbers.
+// If the parameters show the input size, the text alone should give the same numbers.
 TEST(Kept, NeedsNoInputShapes) {
   struct Case {
     const char* name;
@@ -204,14 +204,14 @@ TEST(Kept, SeesTheWidestDenseConvolution) {
   EXPECT_TRUE(kept.has_conv);
 }
 
-TEST(Kept, WhatADropoutMakesMayBeTheLargestTensor) {
+TEST(Kept, ADropoutsResultMayBeTheLargestTensor) {
   const Shape matrix = Of({-1, 2, 10, 10});
   Layer dropout = Module("Dropout", matrix, matrix);
   dropout.dropout = 0.1;
   const Layer linear = Module("Linear", kTokens, kTokens, 72);
   EXPECT_EQ(CountKept(List({linear, dropout})).largest, 4 * 200);
   dropout.dropout = 0;
-  EXPECT_EQ(CountKept(List({linear, dropout})).largest, 4 * 80) << "gives on what it was given";
+  EXPECT_EQ(CountKept(List({linear, dropout})).largest, 4 * 80) << "passes its input on";
 }
 
 TEST(Kept, AssumesTokensWhereATreeTellsWidthsOnly) {
@@ -225,7 +225,7 @@ TEST(Kept, AssumesTokensWhereATreeTellsWidthsOnly) {
   list.has_input_shapes = false;
   ASSERT_TRUE(LacksShapes(list));
   const LayerList shaped = WithAssumedTokens(list);
-  EXPECT_EQ(shaped.layers[2].type, "GELU") << "declared last, run between the linear layers";
+  EXPECT_EQ(shaped.layers[2].type, "GELU") << "declared last, but runs between the linear layers";
   EXPECT_EQ(shaped.layers[2].out, Of({-1, kAssumedTokens, 32}));
   EXPECT_EQ(CountKept(list).per_sample, 4.0 * kAssumedTokens * (1 + 8 + 32 + 32));
   list.layers.push_back(leaf("Conv2d", 9, 1, 1));
@@ -249,7 +249,7 @@ TEST(Kept, ATableOfPositionsTellsTheLongestText) {
   EXPECT_EQ(AssumedTokens(with(positions, 128)), 128);
   EXPECT_EQ(WithAssumedTokens(with(positions, 128)).layers[0].out, Of({-1, 128, 8}));
   EXPECT_TRUE(AssumesTheLongest(with(positions, 512)));
-  EXPECT_TRUE(AssumesTheLongest(with(positions, 514))) << "RoBERTa's kind leaves two unused";
+  EXPECT_TRUE(AssumesTheLongest(with(positions, 514))) << "RoBERTa leaves two positions unused";
   EXPECT_EQ(AssumedTokens(with(positions, 514)), kAssumedTokens);
   EXPECT_FALSE(AssumesTheLongest(with("transformer.wpe", 1024))) << "texts may be twice as long";
   EXPECT_FALSE(AssumesTheLongest(with("layer.relative_attention_bias", 32)));

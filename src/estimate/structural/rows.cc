@@ -52,8 +52,9 @@ class Rules {
   std::array<const TypeRule*, kGuesses> last_{};
 };
 
-// The rows of a block come before it. Their names show which they are; without names they are those
-// that can belong to such a block: convolutions, norms, wrappers of these, and a last activation.
+// The rows of a block come before the block itself and are recognised by their names. Without
+// names, they are the rows that can belong to such a block: convolutions, norms, wrappers of these,
+// and a last activation.
 void MarkWays(std::vector<Row>& rows, std::size_t container) {
   const std::string& name = rows[container].layer->name;
   const auto belongs = [&](std::size_t at) {

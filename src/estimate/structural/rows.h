@@ -1,5 +1,5 @@
-// The rows of a layer list, each with what its type means and, once the graph is made (graph.h),
-// what it reads and what it keeps.
+// The rows of a layer list. Each has the rule for its type and, once the graph is made (graph.h),
+// the tensors that it reads and keeps.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace carma::estimate {
 
-// What a row stands for in a training step. kNone: nothing that grows with the batch.
+// The role of a row in a training step. kNone: nothing that grows with the batch.
 enum class Step {
   kNone,
   kContainer,  // the modules inside have rows of their own

@@ -14,17 +14,17 @@ namespace {
 using Factors = CoverageFactors;
 
 // Conformal quantiles of (measured - context) / (predicted - context) over 2976 runs of 39 families
-// of image models, from 0.9 on a little more, because left-out families needed up to that. The last
-// column and kPartial are judgements, because there are too few data for them.
+// of image models, slightly raised from 0.9 on, because left-out families needed up to that much.
+// The last column and kPartial are judgements, because there are too few data for them.
 constexpr Factors kExactBytes{1.00, 1.05, 1.10, 1.18, 1.75, 3.0};
-// The same runs, separated by the number of kinds of modules that no other family has: at most two,
-// or more. Plain lists of layers are in between. (At 0.98 the factor is not lower than for exact
-// bytes.)
+// The same runs, separated by the number of module types that no other family has: at most two
+// (kCompared), or more (below). Plain lists of layers (kShapes) are in between. (At 0.98 the factor
+// is not lower than for exact bytes.)
 constexpr Factors kCompared{1.00, 1.07, 1.12, 1.18, 1.75, 3.0};
 constexpr Factors kShapes{1.00, 1.10, 1.19, 1.32, 1.80, 3.0};
 constexpr Factors kUncompared{1.00, 1.12, 1.23, 1.41, 2.10, 3.0};
-// The runs with more of them, separately for each kind: a custom attention keeps matrices that have
-// no row, a custom block of convolutions keeps nearly nothing.
+// The runs with more than two such types, separated by kind: a custom attention keeps matrices that
+// have no row, but a custom block of convolutions keeps almost nothing.
 constexpr Factors kOwnAttention{1.00, 1.13, 1.28, 1.52, 2.20, 3.0};
 constexpr Factors kOwnBlocks{1.00, 1.10, 1.18, 1.27, 2.00, 3.0};
 constexpr Factors kText{1.00, 1.14, 1.27, 1.50, 1.96, 3.0};

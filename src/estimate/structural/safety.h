@@ -13,8 +13,8 @@ enum class Evidence {
   kCompared,    // the rules, with input shapes, over kinds of modules that several families share
   kShapes,      // the same over layers alone, without the modules that contain them
   kUncompared,  // 16 bits, or bytes counted in them
-  // Several kinds of modules of the model's own, whose code has no rows; one of them is an
-  // attention (kOwnAttention), or none is.
+  // Several module types of the model's own, whose code has no rows. kOwnAttention: one of them is
+  // an attention; kOwnBlocks: none is.
   kOwnAttention,
   kOwnBlocks,
   kText,     // the rules, outputs only (torchsummary)
@@ -22,14 +22,14 @@ enum class Evidence {
   kTotals,   // most of the model is in such rows: from the totals below the summary
 };
 
-// (measured - context) / (predicted - context) is at most this for the share `coverage`
+// The upper limit of (measured - context) / (predicted - context) for the share `coverage`
 // (0.5..0.999) of the runs: docs/inside/estimators.md, section "Bound". At least 1; linear between
 // the coverages in the table.
 double ShippedFactor(Evidence evidence, double coverage);
 
 // ---- modules with which the structural estimator was never compared ----
 
-// Number of kinds of modules in the list (by class name, containers included) that are neither
+// Number of module types in the list (by class name, containers included) that are neither
 // PyTorch's own nor shared by measured families (data/estimators/modules.txt). Such modules may
 // have code of their own besides their rows.
 std::size_t UnfamiliarModules(const model::LayerList& list);

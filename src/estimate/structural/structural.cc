@@ -21,19 +21,20 @@
 namespace carma::estimate {
 namespace {
 
-// The call of torchinfo that prints all layers and their inputs.
+// The torchinfo arguments that print all layers and their inputs.
 constexpr std::string_view kFullDepth =
     "depth=20 and col_names=(\"input_size\", \"output_size\", \"num_params\"), or use "
     "carma_summary.py";
 
 constexpr double kMibBytes = 1024.0 * 1024.0;
 
-// Copies of the parameters while activations exist: weights, gradients (not quite at the same time
-// as all activations), states of the optimizer.
+// Copies of the parameters while activations exist: weights and gradients (which do not quite exist
+// at the same time as all activations). The optimizer's states come on top.
 constexpr double kRunCopies = 1.7;
 // The same if gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
-// At the optimizer's step, with the temporaries of its kernels over all tensors at once.
+// Copies during the optimizer's step, including the temporaries of kernels that process all tensors
+// at once.
 constexpr double kStepCopies = 3.5;
 // The same for a tensor that is larger than the memory that the backward pass has freed: weight,
 // gradient and one temporary each need new memory.
@@ -58,7 +59,8 @@ double SumOf(const std::vector<Term>& terms) {
   return sum_mib;
 }
 
-// The numbers from the question that all terms use. Sizes: 1 for four bytes, 0.5 for two.
+// The numbers from the question that all terms use. Sizes are relative: 1 for four bytes, 0.5 for
+// two.
 struct Numbers {
   double batch = 0;
   double activation_size = 1;
@@ -83,13 +85,13 @@ double SizeOf(Precision precision) {
   return precision == Precision::kFp32 ? 1 : 0.5;
 }
 
-// A dry run counts in the precision of its question; a list without one is in fp32.
+// A dry run counts in the precision that its list states; a list without one is in fp32.
 Precision CountedIn(const model::LayerList& layers) {
   if (!layers.saved || !layers.precision) return Precision::kFp32;
   return ParsePrecision(*layers.precision).value_or(Precision::kFp32);
 }
 
-// If the list does not have this number, all parameters are assumed to be trained.
+// If the list has no such number, all parameters are assumed to be trained.
 std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }
@@ -170,7 +172,7 @@ double LossMib(const model::LayerList& layers, const Kept& kept, const Numbers& 
   return (counted ? 2.0 / 3 : 1) * kept.logits * numbers.batch / kMibBytes;
 }
 
-// All of the formula's `rest`, in the order in which it is shown and summed.
+// All terms of the formula's `rest`, in the order in which they are shown and summed.
 std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   const auto of_batch = [&](double factor, double bytes) {
     return factor * bytes * numbers.batch * numbers.activation_size / kMibBytes;
@@ -185,8 +187,8 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
           {"loss over the vocabulary", LossMib(*question.layers, kept, numbers)}};
 }
 
-// How much more the optimizer's step needs than the rest; not above 0 if it fits. If a dry run has
-// counted its temporaries, these replace one copy of all gradients.
+// How much more the optimizer's step needs than the rest; not above 0 if the step fits. If a dry
+// run has counted the step's temporaries, they replace one copy of all gradients.
 double StepMib(const Numbers& numbers, double rest_mib) {
   const double copy = numbers.step_mib ? 1 : 0;
   return numbers.frozen_mib + numbers.states_mib + numbers.step_mib.value_or(0) +
@@ -194,7 +196,7 @@ double StepMib(const Numbers& numbers, double rest_mib) {
          (kLargeStepCopies - copy) * numbers.large_mib - rest_mib;
 }
 
-// A few custom class names mean little: the model's own class is one of them.
+// One or two custom class names mean little, because the model's own class is one of them.
 bool HasOwnCode(const model::LayerList& layers) {
   constexpr std::size_t kMany = 3;
   return UnfamiliarModules(layers) >= kMany;
@@ -257,7 +259,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   }
   if (!question.layers->saved && HasOwnCode(*question.layers)) {
     warnings.push_back(
-        fmt::format("{} custom module types: what the code between the rows keeps is not known, so "
+        fmt::format("{} custom module types: what code between the rows keeps is unknown, so "
                     "the bound is wider (carma_summary.py counts it)",
                     UnfamiliarModules(*question.layers)));
   }
@@ -275,7 +277,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   return warnings;
 }
 
-// The formula above the context, in the order in which it is shown and summed.
+// The terms of the formula above the context, in the order in which they are shown and summed.
 std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   std::vector<Term> terms = RestOf(question, kept, numbers);
   const double rest_mib = SumOf(terms);
@@ -287,8 +289,8 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
 }
 
 // A tensor of weights stops counting as large at the batch where an activation becomes larger;
-// there the formula falls, but memory does not. This is the most that a smaller batch needs, just
-// below those places.
+// there the formula's result falls, but memory does not. This is the highest need of a smaller
+// batch, found just below those batches.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;

@@ -54,8 +54,8 @@ double TermOf(const Answer& answer, std::string_view name) {
 }
 
 TEST(Structural, OneLargeTensorIsThereOncePerStateAndThreeTimesBesides) {
-  // 381 MiB of weights, larger than any activation: weight, gradient, a temporary, Adam's two
-  // states. The optimizer's step does not count them again.
+  // 381 MiB of weights, larger than any activation, count five times: weight, gradient, a temporary
+  // and Adam's two states. The optimizer's step does not count them again.
   LayerList list;
   list.has_input_shapes = true;
   Layer layer;
@@ -86,7 +86,7 @@ TEST(Structural, TermsAddUpToThePoint) {
   double sum = 0;
   for (const Term& term : answer->terms) sum += term.mib;
   EXPECT_EQ(answer->point_mib, std::llround(sum));
-  // Kept: the image, the convolution's result, and the linear layer's input.
+  // The image, the convolution's result and the linear layer's input are kept.
   const double kept_mib = 256 * 4.0 * (12'288 + 262'144 + 4096) / (1 << 20);
   EXPECT_NEAR(TermOf(*answer, "kept for backward"), WithGaps(kept_mib, list), 0.6);
   EXPECT_GT(answer->bound_mib, answer->point_mib);
@@ -143,7 +143,7 @@ TEST(Structural, ContextTellsTheLibrariesApartAndFollowsTheSite) {
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1612);
   list.layers.erase(list.layers.begin(), list.layers.begin() + 2);
   question.site = nullptr;
-  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1455) << "no cuDNN without one";
+  EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1455) << "no cuDNN code";
 }
 
 TEST(Structural, CountsTheCodeThatAVersionOfPyTorchLoads) {
@@ -221,7 +221,7 @@ TEST(Structural, BytesOfADryRunAreInThePrecisionThatTheyWereCountedIn) {
         std::pair("fp32", Precision::kFp32), std::pair("bf16", Precision::kMixed)}) {
     EXPECT_NEAR(kept_mib(counted, asked), 1013, 1) << counted;
   }
-  EXPECT_NEAR(kept_mib("fp32", Precision::kMixed), 508, 1) << "half of them, a few more gaps";
+  EXPECT_NEAR(kept_mib("fp32", Precision::kMixed), 508, 1) << "half, with a few more gaps";
   EXPECT_NEAR(kept_mib("amp", Precision::kFp32), 2024, 1);
 
   const auto weights_mib = [&](const char* counted) {
@@ -230,7 +230,7 @@ TEST(Structural, BytesOfADryRunAreInThePrecisionThatTheyWereCountedIn) {
     question.precision = Precision::kMixed;
     return TermOf(*structural->Ask(question), "parameters and optimizer");
   };
-  EXPECT_NEAR(weights_mib("fp32") - weights_mib("amp-bf16"), 32, 1) << "the copies, only once";
+  EXPECT_NEAR(weights_mib("fp32") - weights_mib("amp-bf16"), 32, 1) << "copies counted once";
 
   Question question = Ask(list, 1000);
   question.precision = Precision::kMixed;
@@ -275,7 +275,7 @@ TEST(Structural, TotalsSpeakWhereMostIsHidden) {
   list.collapsed = true;
   list.hidden_params = list.params / 4 * 3;
   list.pass_bytes = 512.0 * (1 << 20);
-  EXPECT_FALSE(structural->Ask(Ask(list, 8))) << "of which batch, is not told";
+  EXPECT_FALSE(structural->Ask(Ask(list, 8))) << "the batch of the totals is unknown";
   list.batch = 4;
   const auto answer = structural->Ask(Ask(list, 8));
   ASSERT_TRUE(answer) << answer.error().message;
@@ -287,7 +287,7 @@ TEST(Structural, TotalsSpeakWhereMostIsHidden) {
       << "activations that keep what they read are not in the totals";
   LayerList bare = list;
   std::erase_if(bare.layers, [](const Layer& layer) { return layer.type == "BatchNorm2d"; });
-  EXPECT_GT(structural->Ask(Ask(bare, 8))->point_mib, answer->point_mib) << "no norm is seen";
+  EXPECT_GT(structural->Ask(Ask(bare, 8))->point_mib, answer->point_mib) << "there is no norm";
   EXPECT_EQ(TermOf(*answer, "widest convolution"), 0);
   const double context_mib = TermOf(*answer, kContextTerm);
   EXPECT_NEAR((static_cast<double>(answer->bound_mib) - context_mib) /
@@ -296,12 +296,12 @@ TEST(Structural, TotalsSpeakWhereMostIsHidden) {
       << "at a coverage of 95 %";
   EXPECT_THAT(answer->warnings, ::testing::Contains(::testing::HasSubstr("depth=20")));
 
-  EXPECT_FALSE(SplitFormula(*structural, Ask(list, 8))) << "it teaches nothing";
+  EXPECT_FALSE(SplitFormula(*structural, Ask(list, 8))) << "nothing is learned from it";
   Site site;
   site.ratios.assign(kFullCalibration, 1.0);
   Question here = Ask(list, 8);
   here.site = &site;
-  EXPECT_EQ(structural->Ask(here)->bound_mib, answer->bound_mib) << "nor is it taught";
+  EXPECT_EQ(structural->Ask(here)->bound_mib, answer->bound_mib) << "nor do lessons apply to it";
 }
 
 TEST(Structural, AHeadDoesNotSpeakForTheBlocksBeforeIt) {
@@ -318,7 +318,7 @@ TEST(Structural, AHeadDoesNotSpeakForTheBlocksBeforeIt) {
   head.params = 1'000'000;
   list.layers.push_back(head);
   list.params += head.params + 1000;
-  EXPECT_FALSE(structural->Ask(Ask(list, 8))) << "a thousandth of all, most of the body";
+  EXPECT_FALSE(structural->Ask(Ask(list, 8))) << "few of all parameters, but most of the body";
   list.layers[0].type = "Linear";
   list.layers[0].params = 10'000;
   EXPECT_TRUE(structural->Ask(Ask(list, 8)));
@@ -381,7 +381,7 @@ TEST(Structural, FrozenWeightsAreThereOnce) {
   const double all_mib = weights_mib();
   list.layers[2].trainable = 0;  // 64 MiB
   list.trainable -= list.layers[2].params;
-  EXPECT_NEAR(weights_mib(), 64, 1) << "the rest is small";
+  EXPECT_NEAR(weights_mib(), 64, 1) << "the rest is not large";
   EXPECT_GT(all_mib, 5 * 64);
 }
 
@@ -431,7 +431,7 @@ TEST(Structural, KnowsLessOfCodeThatNobodyCompared) {
   ASSERT_EQ(unfamiliar->warnings.size(), 1U);
   EXPECT_NE(unfamiliar->warnings[0].find("3 custom module types"), std::string::npos);
   list.saved = model::SavedBytes{.per_sample = 1 << 20, .constant = 0};
-  EXPECT_TRUE(structural->Ask(Ask(list, 8))->warnings.empty()) << "counted, whatever the code";
+  EXPECT_TRUE(structural->Ask(Ask(list, 8))->warnings.empty()) << "custom code is counted";
 }
 
 TEST(Safety, RisesWithCoverageAndIgnorance) {

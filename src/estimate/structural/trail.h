@@ -1,4 +1,4 @@
-// The tensors that the graph has met (graph.h), newest last.
+// The tensors that the graph (graph.h) has made so far, newest last.
 #pragma once
 
 #include <algorithm>

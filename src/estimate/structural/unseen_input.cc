@@ -18,7 +18,7 @@ std::optional<std::int64_t> Root(double number) {
   return root;
 }
 
-// The sizes of kernels in use: 1x1, 3x3 …, patches, and 1x3, 1x5, 1x7.
+// The kernel sizes in common use: 1x1, 3x3 …, patches, and 1x3, 1x5, 1x7.
 constexpr std::array<std::int64_t, 14> kKernels{1,  3,  5,  7,  4,   9,   16,
                                                 25, 36, 49, 64, 121, 256, 1024};
 
@@ -58,7 +58,7 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
       const std::int64_t positions_read = weights / channels;
       const auto kernel = Root(static_cast<double>(positions_read));
       if (!kernel) continue;
-      // Even kernels cut patches, large ones step by two.
+      // Even kernels cut patches; large kernels have a stride of two.
       const std::int64_t stride = *kernel % 2 == 0 ? *kernel : *kernel > 3 ? 2 : 1;
       return static_cast<double>(channels * stride * stride) * positions;
     }
@@ -66,9 +66,10 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
   return Elements(layer.out);
 }
 
-// The channels of a concatenation of the last tensor with others, from the weights of its reader; 0
-// if it is none. First choice: channels that an earlier tensor explains; then twice as many
-// channels under a kernel of 3x3 (a skip from far back); then the fewest that divide evenly.
+// The channels of a concatenation of the last tensor with others, from the weights of the layer
+// that reads it; 0 if it is not a concatenation. The first choice is channels that an earlier
+// tensor explains, then twice as many channels with a 3x3 kernel (a skip from far back), then the
+// fewest that divide evenly.
 std::int64_t JoinedChannels(const Candidates& weights, const Tensor& current, const Trail& trail) {
   const std::int64_t channels = Dimension(current.shape, 1);
   const auto explained = [&](std::int64_t joined) {
@@ -198,8 +199,8 @@ UnseenInput::Read UnseenInput::OfElementwise(const model::Layer& layer,
   const bool same_tokens =
       layer.out.rank() == 2 ||
       (before.rank() == layer.out.rank() && before.rank() > 1 && before[1] == layer.out[1]);
-  // It has fewer elements than its input, but the same shape: the first dimension held more than
-  // the batch.
+  // The row seems to have fewer elements than its input, but the same shape: the first dimension
+  // contained more than the batch.
   if (same_width && same_tokens && current.elements > printed &&
       std::fmod(current.elements, printed) == 0) {
     return {.elements = current.elements, .windows = current.elements / printed};

@@ -16,7 +16,7 @@
 namespace carma::estimate {
 namespace {
 
-// The terms add up to what nvidia-smi shows.
+// The terms add up to the memory that nvidia-smi shows.
 std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
   const MemoryParts& parts = estimate.parts;
   std::vector<Term> terms{{std::string(kContextTerm), estimate.context_mib},
@@ -31,7 +31,7 @@ std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
   return terms;
 }
 
-// Uses the context that finished tasks of this server showed.
+// Uses the context that finished tasks on this server showed.
 void SuitSite(const Site& site, TransformerEstimate& estimate) {
   const double shipped_mib = ShippedMib({Loading::kLazy, Libraries::kSequences});
   const double shift_mib = site.ContextMib(shipped_mib) - shipped_mib;

@@ -19,7 +19,7 @@ constexpr double kGibMib = 1024;
 
 // ---- constants; docs/evidence/estimators.md names their sources ----
 
-// CUDA context, libraries and their workspaces of a process that trains.
+// CUDA context, libraries and their workspaces in a training process.
 const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
 // Extra memory of collective operations and their streams on a GPU with sharded weights: this share
 // of the moved bytes, up to a limit.
@@ -38,13 +38,13 @@ constexpr double kSpreadVariable = 2.7;
 constexpr double kSpreadExpandable = 1.1;
 constexpr double kSpreadVariableShared = 1.6;  // frozen weights that are shared: a block decides
 
-// Quantiles of measured / predicted over the runs, from 0.9 on a little more. The last column is a
-// judgement.
+// Quantiles of measured / predicted over the runs, slightly raised from 0.9 on. The last column is
+// a judgement.
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
-// For trainings of a kind that was never measured: twice as far above 1 as the others, by
-// judgement.
+// For kinds of trainings that were never measured: by judgement, twice as far above 1 as the
+// others.
 constexpr CoverageFactors kNeededUnseen{1.00, 1.08, 1.20, 1.32, 1.70, 3.0};
 constexpr CoverageFactors kShownUnseen{1.00, 1.16, 1.32, 1.48, 1.90, 3.0};
 constexpr CoverageFactors kVariableUnseen{1.00, 1.30, 1.54, 1.84, 2.40, 4.0};
@@ -122,7 +122,8 @@ double MovingMib(const Moment& moment) {
 }
 
 // Activations come and go in blocks of many sizes, which stay cached when the optimizer allocates
-// its memory in the first step: so both count, and the gaps between them. moments: the step first.
+// its memory in the first step: so both count, and so do the gaps between them. moments: the step
+// first.
 double ReservedMib(const std::vector<Moment>& moments, const Static& all, double needed,
                    const TrainingPlan& plan) {
   const Moment& busiest = *std::ranges::max_element(
@@ -130,7 +131,8 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
   const double moving = MovingMib(busiest);
   const double spread = SpreadOf(busiest, all.shares_weights, plan);
   double free_running = moments.front().parts.Sum() + busiest.parts.working + spread * moving;
-  // If the activations of all blocks are kept, the step finds nearly enough freed memory.
+  // If the activations of all blocks are kept, the memory freed by them is nearly enough for the
+  // step.
   if (!RunsBlocksAgain(plan) && !all.shares_weights) {
     const MemoryParts& step = moments.front().parts;
     free_running = needed + (spread - 1) * moving + kStepKept * (step.gradients + step.working);
@@ -148,7 +150,7 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
   return std::max(needed, free_running);
 }
 
-// FSDP's mixed precision runs blocks on 16-bit copies, whatever the precision of its shards.
+// FSDP's mixed precision runs blocks on 16-bit copies, regardless of the precision of its shards.
 TrainingPlan AsActivations(const TrainingPlan& plan) {
   TrainingPlan acts = plan;
   if (plan.data_parallel == DataParallel::kFsdp && Shards(plan) > 1 && plan.amp)
@@ -157,7 +159,7 @@ TrainingPlan AsActivations(const TrainingPlan& plan) {
 }
 
 // Bytes per token while an autoencoder reads images: at full resolution, its first block holds its
-// input, a norm's and an activation's result and that of a convolution, of 128 channels.
+// input and the results of a norm, an activation and a convolution, each of 128 channels.
 double EncodingBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!plan.encodes_images) return 0;
   constexpr double kElements = 4 * 128;
@@ -197,7 +199,8 @@ RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const
   return peak;
 }
 
-// Micro-batches that the first stage keeps, in passes through all of its layers.
+// The number of micro-batches that the first stage keeps, counted as passes through all of its
+// layers.
 double InFlight(const TrainingPlan& plan) {
   if (plan.in_flight > 0) return static_cast<double>(plan.in_flight);
   const auto stages = static_cast<double>(plan.pipeline);
@@ -211,7 +214,7 @@ double InFlight(const TrainingPlan& plan) {
   return parts > 0 ? std::min(most, parts) : most;
 }
 
-// The first stage keeps the most micro-batches, the last has the loss.
+// The first stage keeps the most micro-batches; the last has the loss.
 std::vector<Stage> StagesOf(const TransformerConfig& config, const TrainingPlan& plan) {
   const auto layers = static_cast<double>(config.layers);
   if (plan.pipeline == 1) return {{.layers = layers}};
@@ -249,15 +252,15 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   return Unit{};
 }
 
-// Whether something beside the stack is counted by its weights alone. Models with samples of one
+// Whether a part beside the stack is counted by its weights alone. Models with samples of one
 // length, and those with other kinds of blocks, are counted completely.
 bool CountsBeside(const TransformerConfig& config) {
   return config.other_parameters > 0 && !config.one_length && !config.blocks &&
          config.usual_length == 0;
 }
 
-// A property of the training that no measured run had, or only runs of one source that records few
-// details. Empty if its kind was compared.
+// The properties of the training that no measured run had, or only runs from one source that
+// records few details. Empty if such trainings were compared.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
@@ -294,7 +297,7 @@ TransformerConfig WithAllParameters(const TransformerConfig& described, const Tr
   if (plan.parameters == 0) return config;
   const double more = static_cast<double>(plan.parameters) - config.TotalParameters();
   config.stated_parameters = static_cast<double>(plan.parameters);
-  // A difference of a few per cent comes from biases and rounding, not from a further part.
+  // A small difference comes from biases and rounding, not from an additional part.
   if (more > 0.02 * config.TotalParameters() && !config.one_length) config.other_parameters += more;
   return config;
 }
@@ -310,7 +313,7 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
   if (plan.variable_length)
     warnings.emplace_back(
         "lengths vary: the sequence length is taken as the longest, and the memory gaps that "
-        "changing lengths leave are the least certain part");
+        "varying lengths cause are the least certain part");
   if (!config.uncounted.empty() && plan.parameters == 0) {
     warnings.push_back(
         fmt::format("config.json describes parts that are not counted: {} (--parameters states the "
@@ -322,8 +325,7 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
     warnings.emplace_back("DeepSpeed's buckets, up to 3.7G, are counted on one GPU too");
   if (plan.offload_parameters && IsZero(plan.data_parallel))
     warnings.emplace_back(
-        "of the offloaded weights only what ZeRO holds on the GPU at a time is counted, up to "
-        "1.9G");
+        "only the offloaded weights that ZeRO holds on the GPU at a time are counted, up to 1.9G");
   for (const std::string& remark : config.remarks) warnings.push_back(remark);
   if (config.diffuses && plan.frozen_parameters == 0)
     warnings.emplace_back(
@@ -332,7 +334,7 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
   if (CountsBeside(config)) {
     warnings.emplace_back(
         "parts beside the text stack are counted by their weights alone: their tokens belong to "
-        "the sequence length, what they keep is not known (carma_summary.py counts it)");
+        "the sequence length, what they keep is unknown (carma_summary.py counts it)");
   }
   if (config.experts > 1 && plan.method == Method::kLora)
     warnings.emplace_back("adapters of experts are not counted separately");

@@ -46,7 +46,7 @@ struct MemoryBound {
   std::int64_t bound_mib = 0;  // at least the point
 };
 
-// The estimate for the rank that needs most.
+// The estimate for the rank that needs the most memory.
 struct TransformerEstimate {
   TrainingPhase phase = TrainingPhase::kStep;  // in which memory is highest
   MemoryParts parts;                           // at that moment

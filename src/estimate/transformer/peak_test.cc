@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMib = 1024.0 * 1024.0;
 
-// 16 blocks of 12 million parameters, a vocabulary of 32 000.
+// A model of 16 blocks of 12 million parameters, with a vocabulary of 32 000.
 TransformerConfig Model() {
   TransformerConfig config;
   config.family = "llama";
@@ -76,7 +76,7 @@ TEST(TransformerPeak, ManyTokensArePaidAtTheLossByTheVocabulary) {
   const TransformerEstimate few = Asked(LoraPlan(1024, 8));
   const TransformerEstimate many = Asked(LoraPlan(1024, 16));
   EXPECT_EQ(few.phase, TrainingPhase::kLoss);
-  // Inputs of 16 blocks, twelve bytes a score, eight a channel around the loss.
+  // The inputs of 16 blocks, twelve bytes per score, and eight per channel around the loss.
   const double slope = 2.0 * 16 * 1024 + 12.0 * 32'000 + 8.0 * 1024;
   EXPECT_NEAR((many.parts.Sum() - few.parts.Sum()) * kMib / 8192, slope, 1e-6 * slope);
 }
@@ -125,8 +125,8 @@ TEST(TransformerPeak, OperatorsKeptAreAttentionAndEverySecondProduct) {
   const double full = Asked(plan).parts.activations;
   plan.checkpointing = Checkpointing::kOperators;
   const double operators = Asked(plan).parts.activations;
-  // Kept: the results of attention, queries, values, the last product, and one of the feed-forward
-  // part.
+  // The results of attention, queries, values, the last product and one product of the feed-forward
+  // part are kept.
   EXPECT_NEAR(operators - full, 2.0 * (4 * 1024 + 2816) * 16 * 4096 / kMib, 1);
 }
 
@@ -135,7 +135,7 @@ TEST(TransformerPeak, SequenceParallelismSplitsTheStreamTensorParallelismDoesNot
   plan.tensor_parallel = 4;
   const double whole = Asked(plan).parts.activations;
   plan.sequence_parallel = true;
-  EXPECT_LT(Asked(plan).parts.activations, 0.35 * whole) << "a quarter, and what is gathered";
+  EXPECT_LT(Asked(plan).parts.activations, 0.35 * whole) << "a quarter, plus gathered tensors";
 }
 
 TEST(TransformerPeak, APipelineHoldsAsManyMicroBatchesAsItsScheduleMakes) {
@@ -147,10 +147,10 @@ TEST(TransformerPeak, APipelineHoldsAsManyMicroBatchesAsItsScheduleMakes) {
   const double cut = Asked(plan).parts.activations;
   EXPECT_NEAR(cut, uncut / 16, 0.01 * uncut) << "a sixteenth of the samples at a time";
   plan.schedule = Schedule::kGpipe;
-  EXPECT_GT(Asked(plan).parts.activations, 1.5 * cut) << "all sixteen, not four";
+  EXPECT_GT(Asked(plan).parts.activations, 1.5 * cut) << "keeps all sixteen, not four";
   plan.schedule = Schedule::kInterleaved;
   EXPECT_GT(Asked(plan).parts.activations, cut);
-  EXPECT_GT(Asked(plan).parts.gradients, 0) << "they wait for the last micro-batch";
+  EXPECT_GT(Asked(plan).parts.gradients, 0) << "kept until the last micro-batch";
   plan.micro_batches = 17;
   EXPECT_FALSE(EstimateTransformer(Model(), plan, 0.9));
 }
@@ -203,8 +203,8 @@ TEST(TransformerPeak, ZeroMovesGradientsToTheHostWithTheOptimizer) {
   EXPECT_GT(Asked(plan).parts.gradients, 0);
 }
 
-// Without scores the last block's backward pass is the highest moment; BERT's loss reads its scores
-// in 16 bits under autocast (docs/evidence/estimators.md).
+// Without scores, the peak is in the last block's backward pass; BERT's loss reads its scores in 16
+// bits under autocast (docs/evidence/estimators.md).
 TEST(TransformerPeak, EncodersUnderAutocastHaveCopiesForEachMatrixAndASmallerLoss) {
   TransformerConfig bert = Model();
   bert.gated = bert.rms_norm = false;
@@ -247,7 +247,7 @@ TEST(TransformerPeak, EagerAttentionKeepsAMatrixOfTheLengthSquared) {
   const double matrices = 6.0 * 8 * 2048 * 2048 * 16 / kMib;
   EXPECT_NEAR(Asked(plan).parts.Sum() - flash, matrices, 1);
   plan.checkpointing = Checkpointing::kAttention;
-  EXPECT_NEAR(Asked(plan).parts.Sum(), flash, 1) << "attention alone is reckoned again";
+  EXPECT_NEAR(Asked(plan).parts.Sum(), flash, 1) << "only attention is recomputed";
 }
 
 TEST(TransformerPeak, QuantisedBlocksShrinkAndTheRestDoesNot) {
@@ -268,7 +268,7 @@ TEST(TransformerPeak, FsdpSharesEverythingAndGathersWhatItUses) {
   EXPECT_EQ(pure.phase, TrainingPhase::kStep);
   EXPECT_NEAR(BytesPerParameter(pure), 10.0 / 2, 0.01);
   plan.amp = true;
-  EXPECT_NEAR(BytesPerParameter(Asked(plan)), 20.0 / 2, 0.01) << "its shards are fp32";
+  EXPECT_NEAR(BytesPerParameter(Asked(plan)), 20.0 / 2, 0.01) << "the shards are fp32";
   TrainingPlan lora = LoraPlan(1024, 16);
   lora.data_parallel = DataParallel::kFsdp;
   lora.ranks = 4;
@@ -284,7 +284,7 @@ TEST(TransformerPeak, AccumulatedGradientsAreWholeUnderFsdp) {
   const TransformerEstimate estimate = Asked(plan);
   EXPECT_NEAR(estimate.parts.gradients, 2 * estimate.parameters / kMib, 1);
   plan.ranks = 1;
-  EXPECT_NEAR(BytesPerParameter(Asked(plan)), 10, 0.01) << "the step decides on one GPU";
+  EXPECT_NEAR(BytesPerParameter(Asked(plan)), 10, 0.01) << "on one GPU, the step is the peak";
 }
 
 TEST(TransformerPeak, WithoutPaddingOnlyTheLongestSampleCountsInFull) {
@@ -350,7 +350,7 @@ TEST(TransformerPeak, NearTheGpusEndTheAllocatorGivesBack) {
   EXPECT_GE(tight.shown.point_mib, tight.needed.point_mib);
 }
 
-TEST(TransformerPeak, WhatIsNeededIsInWhatIsReservedIsInWhatIsShown) {
+TEST(TransformerPeak, NeededIsBelowReservedIsBelowShown) {
   const TransformerEstimate estimate = Asked(LoraPlan(2048, 4));
   EXPECT_LT(estimate.needed.point_mib, estimate.reserved.point_mib);
   EXPECT_LT(estimate.reserved.point_mib, estimate.shown.point_mib);
@@ -360,7 +360,7 @@ TEST(TransformerPeak, WhatIsNeededIsInWhatIsReservedIsInWhatIsShown) {
   EXPECT_GT(estimate.needed.bound_mib, estimate.needed.point_mib);
 }
 
-TEST(TransformerPeak, WhatNobodyComparedHasAWiderBoundAndSaysSo) {
+TEST(TransformerPeak, UncomparedKindsHaveAWiderBoundAndAWarning) {
   const auto widened = [](const TrainingPlan& plan) {
     const TransformerEstimate estimate = Asked(plan);
     const bool told = !estimate.warnings.empty() &&
@@ -404,11 +404,11 @@ TEST(TransformerPeak, ADecoderKeepsASecondAttentionAndTheEncodersKeys) {
   const double one = Asked(plan, config).parts.activations;
   config.decoder_layers = 8;
   const double both = Asked(plan, config).parts.activations;
-  // In half of the blocks a norm, and query, key, value and result: 16 h per token.
+  // In half of the blocks: a norm, and query, key, value and result, 16 h per token.
   EXPECT_NEAR(both - one, 16.0 * 8 * 1024 * 4096 / kMib, 1);
   plan.target = 256;
   const TransformerEstimate shorter = Asked(plan, config);
-  // A block of the encoder, and one of the decoder whose tokens are a quarter.
+  // A block of the encoder, and one of the decoder, which has a quarter of the tokens.
   const double block = one / 16;
   const double second = (8.0 + 4 + 4 * 4) * 1024 * 1024 / kMib;
   EXPECT_NEAR(shorter.parts.activations, 8 * block + 8 * (block / 4 + second), 1);
@@ -461,7 +461,7 @@ TEST(TransformerPeak, ExpandableSegmentsLeaveFewerGapsAndTheNeedAsItIs) {
   EXPECT_EQ(kept.reserved.point_mib, Asked(plan).reserved.point_mib) << "never worse";
 }
 
-TEST(TransformerPeak, WhatTheWholeModelHasBesidesIsHeldAndUncountedPartsAreNamed) {
+TEST(TransformerPeak, HoldsOtherPartsAndNamesUncountedOnes) {
   TransformerConfig config = Model();
   config.uncounted = {"resampler"};
   TrainingPlan plan = LoraPlan(8, 1);
@@ -487,7 +487,7 @@ TEST(TransformerPeak, PreferencesRunTwoAnswersAndHoldAFrozenModel) {
   EXPECT_NEAR(beside.needed.point_mib - alone.needed.point_mib, beside.parts.beside, 1);
   plan.data_parallel = DataParallel::kFsdp;
   plan.ranks = 4;
-  EXPECT_NEAR(Asked(plan).parts.beside, beside.parts.beside / 4, 1) << "sharded as the model is";
+  EXPECT_NEAR(Asked(plan).parts.beside, beside.parts.beside / 4, 1) << "sharded like the model";
   plan.objective = Objective::kTokens;
   EXPECT_EQ(Asked(plan).parts.beside, 0);
 }
@@ -529,7 +529,7 @@ TEST(TransformerPeak, SequenceParallelismGathersWhatMatricesRead) {
       << "two gathered tensors and their gradients, whole";
 }
 
-// As the code of Transformers makes it: 4 bytes that the norm reads in fp32, 2 of its quotient.
+// As in the code of Transformers: 4 bytes for the norm's input in fp32, 2 for its quotient.
 TEST(TransformerPeak, NormsOfQueriesAndKeysKeepSixBytes) {
   TrainingPlan plan = Plan(8192, 4);
   plan.checkpointing = Checkpointing::kNone;
@@ -553,7 +553,7 @@ TEST(TransformerPeak, ATowerBesideKeepsItsOwnActivations) {
   images.towers.clear();
   const double both = Asked(plan, *clip).parts.activations;
   const double one = Asked(plan, images).parts.activations;
-  // Texts have 77 tokens 512 wide, images 50 that are 768 wide.
+  // Texts have 77 tokens of width 512, images 50 tokens of width 768.
   EXPECT_NEAR((both - one) / one, 77 * 512.0 / (50 * 768.0), 0.05);
   plan.tensor_parallel = 2;
   EXPECT_FALSE(EstimateTransformer(*clip, plan, 0.9));
@@ -571,7 +571,7 @@ TEST(TransformerPeak, StateSpaceBlocksKeepThreeWidthsOrAllStates) {
   EXPECT_NEAR(fused, tokens * (8 * (2 * 3 * 2048 + 8 * 1024) + 2 * 6 * 2048), 0.01 * fused);
   plan.attention = Attention::kEager;
   EXPECT_GT(Asked(plan, *mamba).parts.activations * kMib, 8 * tokens * 14 * 16 * 2048)
-      << "without the kernels each token has its states";
+      << "without the kernels, each token keeps its states";
 }
 
 TEST(TransformerPeak, FrozenModelsBesideAndAnAverageAreHeld) {
@@ -615,7 +615,7 @@ TEST(TransformerPeak, AUNetNeedsWhatWasMeasured) {
   EXPECT_NEAR(static_cast<double>(Asked(plan, *unet).needed.point_mib) / 8'120, 1, 0.06);
   EXPECT_THAT(Asked(plan, *unet).warnings,
               ::testing::Contains(::testing::HasSubstr("few measured runs")))
-      << "only trainings in full were compared in number";
+      << "many full trainings were compared, few others";
 }
 
 TEST(TransformerPeak, BucketsOfZeroHoldWhatIsTrained) {
@@ -626,9 +626,9 @@ TEST(TransformerPeak, BucketsOfZeroHoldWhatIsTrained) {
   EXPECT_NEAR(Asked(plan).parts.working, ddp, 20) << "adapters are small";
 }
 
-// Korthikanti et al., 2022: a block of GPT keeps 34 bytes for each token and element of its width
-// without the matrix of attention; the README of Megatron-LM has 18 bytes for a parameter, and
-// 6 + 12 / d with the distributed optimizer.
+// Korthikanti et al., 2022: a block of GPT keeps 34 bytes per token and element of its width,
+// without the matrix of attention. The README of Megatron-LM states 18 bytes per parameter, and 6 +
+// 12 / d with the distributed optimizer.
 TEST(TransformerPeak, MegatronHasEighteenBytesAParameterAndKeepsThirtyFourAnElement) {
   TransformerConfig gpt = Model();
   gpt.gated = gpt.rms_norm = false;

@@ -6,9 +6,10 @@
 namespace carma::estimate {
 namespace {
 
-// Buckets of DeepSpeed for reducing and gathering, at their usual sizes: 4 GB (Qwen's tables).
+// DeepSpeed's buckets for reducing and gathering, at their default sizes: 4 GB (Qwen's tables).
 constexpr double kDeepSpeedBucketBytes = 4e9;
-// Parameters that its third stage keeps on the GPU although they are offloaded, at its usual limit.
+// Parameters that ZeRO's third stage keeps on the GPU although they are offloaded, at its default
+// limit.
 constexpr double kLiveParameterBytes = 2e9;
 
 // Bytes per parameter of a matrix in the blocks: 4 bits and their scales (nf4: one fp32 scale per
@@ -62,8 +63,8 @@ bool ShardsGradients(const TrainingPlan& plan) {
   return plan.data_parallel == DataParallel::kZero2 || plan.data_parallel == DataParallel::kZero3;
 }
 
-// DeepSpeed in 16 bits: weights and gradients have 16 bits, masters and states 32. held: the
-// parameters that would be on this GPU without sharding.
+// DeepSpeed with 16-bit training: weights and gradients have 16 bits, master copies and states 32.
+// held: the parameters that would be on this GPU without sharding.
 void UseDeepSpeed(const TrainingPlan& plan, double parameters, double held, Static& all) {
   const double ranks = Shards(plan);
   all.weights = plan.data_parallel == DataParallel::kZero3 ? 2 * parameters / ranks : 2 * held;
@@ -85,10 +86,10 @@ bool Pipelines(const TrainingPlan& plan) {
   return plan.pipeline > 1 && plan.in_flight != 1;
 }
 
-// Adds the memory of collective operations and unsharded weights. held: as in UseDeepSpeed.
+// Adds the memory of collective operations and of unsharded weights. held: as for UseDeepSpeed.
 void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
   const double parameters = sizes.matrices + sizes.rest;
-  // The buckets exist even on one GPU and hold what is trained; a small model fills only one.
+  // The buckets exist even on one GPU and contain trained parameters; a small model fills only one.
   if (IsZero(plan.data_parallel) || (plan.deepspeed && plan.method == Method::kFull))
     all.buckets = std::min(kDeepSpeedBucketBytes,
                            8 * (plan.method == Method::kFull ? parameters : all.trained));
@@ -200,7 +201,8 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 namespace {
 
 // A second model is sharded like the first, without gradients and states. The memory of the engine
-// stays reserved. Frozen models are not sharded, and in 16 bits if any part of the training is.
+// stays reserved. Frozen models are not sharded; they are in 16 bits if any part of the training
+// is.
 double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
   constexpr double kBytesPerMib = 1 << 20;
   const bool on_host = plan.offload_parameters;
@@ -257,7 +259,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   } else if (full && (plan.deepspeed || IsZero(plan.data_parallel))) {
     UseDeepSpeed(plan, parameters, held, all);
   }
-  // Autocast makes a 16-bit copy of every matrix, which the backward pass of a trained one needs.
+  // Autocast makes a 16-bit copy of every matrix; the backward pass needs that of a trained one.
   if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
       plan.checkpointing == Checkpointing::kNone)
     all.copies = 2 * sizes.matrices;

@@ -9,12 +9,12 @@ namespace carma::estimate {
 
 bool RunsBlocksAgain(const TrainingPlan& plan);
 bool IsZero(DataParallel kind);
-// Number of GPUs among which sharded memory is divided: those of data parallelism times those that
-// share each sample, as in FSDP's mesh in torchtitan and the distributed optimizers of Megatron and
+// Number of GPUs among which sharded memory is divided: the data-parallel GPUs times those that
+// share each sample, as in torchtitan's FSDP mesh and in the distributed optimizers of Megatron and
 // DeepSpeed.
 double Shards(const TrainingPlan& plan);
 
-// One pipeline stage of one tensor-parallel rank.
+// One pipeline stage on one tensor-parallel rank.
 struct Stage {
   double layers = 0;
   bool first = true;     // holds the embedding
@@ -48,7 +48,7 @@ struct Adapters {
 };
 
 Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);
-// The adapters of a model whose blocks are of other kinds.
+// The adapters of a model with other kinds of blocks.
 Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan);
 
 // Memory that stays from step to step.

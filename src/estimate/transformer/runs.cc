@@ -19,7 +19,8 @@ namespace {
 constexpr std::size_t kMaxTableBytes = std::size_t{64} << 20;
 constexpr double kMibPerGib = 1024;
 
-// Reads the cell's number into `target`; an empty cell does not change it. False: `error` says why.
+// Reads the cell's number into `target`; an empty cell does not change it. False: `error` has the
+// reason.
 bool Take(const base::CsvRow& row, const char* column, double low, double high,
           std::int64_t& target, std::optional<base::Error>& error) {
   const Result<std::optional<double>> number = row.Number(column, low, high);
@@ -54,7 +55,7 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
     config.head_width = std::max<std::int64_t>(1, config.hidden / config.heads);
   if (*parameters) config.stated_parameters = **parameters * 1e9;
   config.family = row.Text("family");
-  // Further properties of a family's code, if the column names a family of Transformers.
+  // Further properties from a family's code, if the column names a family in Transformers.
   if (const TransformerFamily* known = FindFamily(config.family)) {
     config.norms_heads = known->norms_heads;
     config.norms = known->norms;
@@ -129,7 +130,8 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   } else if (method == "qlora") {
     plan.quantisation = Quantisation::kNf4;
   }
-  // Recipes on PEFT quantise the constants again; for LitGPT the row states whether it does.
+  // Recipes that use PEFT quantise the constants again; for LitGPT, the row states whether it does
+  // so.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
     plan.quantisation = Quantisation::kNf4Double;
   if (plan.method == Method::kFull) return Unit{};
@@ -167,8 +169,8 @@ Result<Unit> SetPrecision(const base::CsvRow& row, Library library, TrainingPlan
   plan.weights = *dtype;
   const std::string_view amp = row.Text("amp");
   plan.amp = !amp.empty() && !amp.ends_with("-true");
-  // Recipes on PEFT cast all weights beside those of bitsandbytes to fp32. fms-acceleration casts
-  // only the norms, and with FSDP nothing.
+  // Recipes that use PEFT cast all weights except those of bitsandbytes to fp32. fms-acceleration
+  // casts only the norms, or nothing with FSDP.
   const bool own = Has(row.Text("framework"), "fms-acceleration");
   const bool nf4 =
       plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double;
@@ -277,12 +279,12 @@ Result<Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t 
     plan.pipeline = all;
     return Unit{};
   } else if (splits) {
-    return Unit{};  // the columns tp, pp and cp say it
+    return Unit{};  // the columns tp, pp and cp state it
   } else {
     return TooLittle(fmt::format("parallel '{}' is not modelled", base::Printable(kind, 40)));
   }
   plan.ranks = ranks > 0 ? ranks : copies;
-  // A table that counts all GPUs with a part of the weights has those that share a sample twice.
+  // A table that counts all GPUs with a part of the weights counts those that share a sample twice.
   if (plan.ranks > copies && plan.ranks % plan.context_parallel == 0)
     plan.ranks /= plan.context_parallel;
   return Unit{};
@@ -313,7 +315,7 @@ void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, Train
     plan.micro_batches = std::min(plan.batch, plan.pipeline);
   if (const auto known = base::FromWord<Schedule>(base::ToLower(row.Text("schedule"))))
     plan.schedule = *known;
-  // FSDP without a Trainer's autocast trains in the precision in which the weights were loaded.
+  // Without a Trainer's autocast, FSDP trains in the precision in which the weights were loaded.
   if (plan.data_parallel == DataParallel::kFsdp && plan.weights != Dtype::kFp32 &&
       !IsOfTrainer(framework))
     plan.amp = false;
@@ -340,10 +342,11 @@ std::optional<double> GpuMib(std::string_view name) {
   return 0.99 * static_cast<double>(*size) * kMibPerGib;
 }
 
-// The longest sample of a few hundred steps as a share of the cap, in the source that gives both.
+// The longest sample in a few hundred steps as a share of the cap, from the source that states
+// both.
 constexpr double kLongestOfCap = 0.6;
 
-// Lengths from the note of a row that states none: "variable, mean 445 tokens, cap 4096".
+// Takes lengths from the note if the row states none: "variable, mean 445 tokens, cap 4096".
 bool SetLengths(std::string_view note, TrainingPlan& plan) {
   const std::optional<std::int64_t> cap = NumberAfter(note, "cap ");
   if (!cap) return false;

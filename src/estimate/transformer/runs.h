@@ -14,7 +14,7 @@
 
 namespace carma::estimate {
 
-// What a source means by memory.
+// The quantity that a source reports as memory.
 enum class MemoryKind {
   kAllocated,  // PyTorch's max_memory_allocated
   kReserved,   // max_memory_reserved
@@ -48,14 +48,14 @@ struct TrainingRuns {
 };
 
 // runs, models: one file or several of each; models are the sizes of the runs' models. The columns
-// are those of docs/inside/estimators.md, "Tables of runs". A row that cannot be read gets no
-// answer; the others do. Errors: as base::ReadFile; kInvalid with file and line for a table of
-// models; kInvalid if no row has a model.
+// are those of docs/inside/estimators.md, "Tables of runs". Only rows that cannot be read get no
+// answer. Errors: as base::ReadFile; kInvalid with file and line for a table of models; kInvalid if
+// no row has a model.
 Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                       const std::vector<std::string>& models);
 
 // The value of `field` (source, family, model, method, quantisation, parallel, gpus) for --by;
-// kInvalid for another.
+// kInvalid for any other field.
 Result<std::string> FieldOf(const TrainingRun& run, std::string_view field);
 
 }  // namespace carma::estimate

@@ -132,8 +132,8 @@ TEST_F(RunTables, QuantisedModelsArePreparedWhereTheLibraryDoes) {
     return set->runs[0].plan->fp32_rest && set->runs[0].plan->fp32_residual;
   };
   EXPECT_TRUE(prepared("HF Trainer", "nf4"));
-  EXPECT_FALSE(prepared("HF Trainer", "gptq4")) << "only weights of bitsandbytes are";
-  EXPECT_FALSE(prepared("HF Trainer/fms-acceleration", "nf4")) << "it has its own way";
+  EXPECT_FALSE(prepared("HF Trainer", "gptq4")) << "only bitsandbytes weights are";
+  EXPECT_FALSE(prepared("HF Trainer/fms-acceleration", "nf4")) << "it casts in its own way";
   EXPECT_FALSE(prepared("LitGPT 2024", "nf4"));
 }
 

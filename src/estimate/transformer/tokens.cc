@@ -6,8 +6,8 @@
 namespace carma::estimate {
 namespace {
 
-// Sequence parallelism gathers a norm's result over all tokens before the matrices that read it,
-// and their backward pass makes a gradient as large before that is scattered. Both are in 16 bits.
+// Sequence parallelism gathers a norm's result over all tokens before the matrices that read it.
+// Their backward pass makes an equally large gradient before it is scattered. Both are in 16 bits.
 // Returns the bytes of one of these tensors, less the part that one GPU keeps of the residual
 // stream anyway.
 double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
@@ -15,9 +15,9 @@ double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
 }
 
 // Scores over the vocabulary: log-softmax, its gradient and that of the scores, in fp32 if autocast
-// or the code casts them, as code of causal models does. Without a cast of the code, autocast's
-// log-softmax reads 16 bits, and makes its gradient in 16 bits again. A custom loop may also hold
-// the scores (Trainer does not), which is not known.
+// or the model's code casts them, as it does in causal models. Without a cast in the code,
+// autocast's log-softmax reads 16-bit scores and makes their gradient in 16 bits. Whether a custom
+// loop also holds the scores is unknown (Trainer does not).
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
   const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;
@@ -32,7 +32,7 @@ void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Si
   if (plan.fp32_rest) bytes = 16;  // the head is fp32, and so are its scores
   switch (loss) {
     case Loss::kStock:
-      // The caller holds the scores until the end of the step; with FSDP it does not.
+      // The caller holds the scores until the end of the step, except with FSDP.
       if (!shares_weights) per.held = copy * sizes.vocabulary;
       break;
     case Loss::kInPlace:
@@ -71,15 +71,15 @@ double MatrixGradientBytes(const TransformerConfig& config, const TrainingPlan& 
   return plan.weights == Dtype::kFp32 || wide ? 8 : 4;
 }
 
-// For PEFT's frozen weights without checkpointing, tensors that only their gradients would need are
-// not kept. Adapters of other libraries (in 16 bits) were compared without this rule.
+// Without checkpointing, tensors needed only for the gradients of PEFT's frozen weights are not
+// kept. Adapters of other libraries (in 16 bits) were compared without this rule.
 bool KeepsLess(const TrainingPlan& plan) {
   return plan.method == Method::kLora && !plan.lora_16bit && !RunsBlocksAgain(plan);
 }
 
-// The bytes of both norms, at two bytes an element. RMSNorm in the code of Transformers keeps its
-// input in fp32, the quotient if its weight is trained, and the result; LayerNorm keeps its input
-// and its result. Under autocast the result is fp32, and each matrix keeps a copy of its own.
+// The bytes of both norms. RMSNorm in the code of Transformers keeps its input in fp32, the
+// quotient if its weight is trained, and the result; LayerNorm keeps its input and its result.
+// Under autocast the result is fp32, and each matrix keeps a copy of its own.
 double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool fp32 = plan.weights == Dtype::kFp32;
   if (!config.rms_norm && plan.amp)
@@ -91,8 +91,8 @@ double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return KeepsLess(plan) ? 8 : 16;
 }
 
-// The same of the norm before a decoder's second attention, which only queries read, and of the
-// copies that its keys and values make of an encoder's result.
+// The same for the norm before a decoder's second attention, which only queries read, and for the
+// copies of an encoder's result that its keys and values make.
 double CrossNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.rms_norm && plan.amp) return 6;
   return NormBytes(config, plan) / 2;
@@ -111,9 +111,9 @@ double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return bytes + (frozen && plan.keeps_frozen_inputs ? 2 : 0);
 }
 
-// Bytes that norms of queries and keys keep, per element: what the norm reads in fp32, and its
-// quotient if its weight is trained; in diffusers' code also what it reads in 16 bits. Its result
-// is rotated at once, and only the rotated tensor is kept, which is counted elsewhere.
+// Bytes per element that norms of queries and keys keep: the norm's input in fp32, and its quotient
+// if its weight is trained; in diffusers' code also the input in 16 bits. The norm's result is
+// rotated at once; only the rotated tensor is kept, and it is counted elsewhere.
 double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.norms_heads) return 0;
   const bool fp32 = plan.weights == Dtype::kFp32 && !plan.amp;
@@ -122,10 +122,10 @@ double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) 
   return fp32 ? 8 : 6;
 }
 
-// Scales and gates that depend on the sample, per element of the stream: both norms' results and
-// both parts' results are factors. If what makes them is frozen, nothing is kept. A block whose two
-// parts run side by side has one norm, and one result of both, but joins what its last matrix
-// reads.
+// Scales and gates that depend on the sample, in bytes per element of the stream: both norms'
+// results and both parts' results are factors. If the layers that make the scales are frozen,
+// nothing is kept. A block whose two parts run side by side has one norm and one common result, but
+// concatenates the inputs of its last matrix.
 double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.modulated || plan.method == Method::kLora) return 0;
   const double beside = config.side_by_side;
@@ -133,7 +133,8 @@ double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan
   return plan.weights == Dtype::kFp32 ? 16 - 12 * beside : 8 - 6 * beside;
 }
 
-// Adds what one block keeps: inputs of norms, attention, the feed-forward part and adapters.
+// Adds the bytes that one block keeps: inputs of norms, attention, the feed-forward part and
+// adapters.
 void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
               const Adapters& adapters, const Stack& stack, PerToken& per) {
   const double grown = plan.weights == Dtype::kFp32 && !plan.amp ? 2 : 1;
@@ -155,7 +156,7 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       (config.drops_out ? 2 * sizes.stream : 0) + (config.drops_forward ? sizes.forward : 0);
   const double copied = plan.amp || plan.lora_16bit ? 2 : 4;
   const double adapted = copied + (plan.lora_dropout ? 5 : 0);
-  // Usually a norm for each attention and one for the feed-forward part.
+  // There is usually a norm for each attention and one for the feed-forward part.
   double norms = static_cast<double>(config.norms) / 2 * NormBytes(config, plan);
   if (stack.read > 0) norms += CrossNormBytes(config, plan) + stack.read * CrossCopyBytes(plan);
   per.block =
@@ -163,8 +164,8 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       matrix + masks + adapted * (frozen ? adapters.inputs : 0) +
       HeadNormBytes(config, plan) * (sizes.query + sizes.key) +
       ModulationBytes(config, plan) * sizes.stream;
-  // Gathered for attention and for the feed-forward part; Megatron gathers them once more instead
-  // of keeping them.
+  // The inputs gathered for attention and for the feed-forward part; Megatron gathers them again
+  // instead of keeping them.
   if (!plan.megatron) per.block += 2 * grown * GatheredBytes(plan, sizes);
   // The copy after dropout is kept instead of the one before it.
   per.kept = per.block;
@@ -178,9 +179,9 @@ bool KeepsStream(const TransformerConfig& config, const TrainingPlan& plan) {
   return config.rms_norm && plan.weights != Dtype::kFp32 && !KeepsLess(plan);
 }
 
-// What stays of a block if only its cheap operations are recomputed: the results of attention and
-// of every second matrix product, that is queries, values, one of the feed-forward part and the
-// last one.
+// Bytes kept of a block if only its cheap operations are recomputed: the results of attention and
+// of every second matrix product, that is, queries, values, one product of the feed-forward part
+// and the last product.
 double ProductBytes(const Sizes& sizes, const TrainingPlan& plan) {
   const double size = plan.weights == Dtype::kFp32 && !plan.amp ? 4 : 2;
   return size * (sizes.output + sizes.query + sizes.value + sizes.forward + sizes.stream);
@@ -256,9 +257,9 @@ double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const T
   return bytes;
 }
 
-// Bytes that adapters read: a copy for each in their precision. If the model has the same
-// precision, queries, keys and values read one tensor, and the attention already keeps what the
-// output reads.
+// Bytes that adapters read: a copy for each adapter in its precision. If the model has the same
+// precision, queries, keys and values read one tensor, and the attention already keeps the output's
+// input.
 double AdapterBytes(const TransformerConfig& config, const TrainingPlan& plan,
                     const Adapters& adapters) {
   if (plan.method != Method::kLora) return 0;

@@ -16,7 +16,7 @@ struct PerToken {
   double above = 0;        // around the loss, without the scores
   double stays = 0;        // what FSDP with frozen weights does not free meanwhile
   // In the middle of a U-Net's backward pass: bytes still kept, and the share of all gradients that
-  // exist. 0: not considered.
+  // already exist. 0: not considered.
   double midway = 0;
   double midway_gradients = 0;
   double encodes = 0;  // while an autoencoder makes what the first block reads

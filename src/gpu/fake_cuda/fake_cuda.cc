@@ -1,4 +1,4 @@
-// A CUDA driver for the tests of cuda_context.cc, loaded as the real one is: by its name, in a
+// A CUDA driver for the tests of cuda_context.cc, loaded like the real one: by its name, in a
 // child. CARMA_FAKE_CUDA controls it: "fail=FUNCTION:CODE", "hang=FUNCTION", "crash=FUNCTION", or
 // "@PATH" for a file with one of these. It writes the variables that it sees into the file that
 // CARMA_FAKE_CUDA_LOG names.

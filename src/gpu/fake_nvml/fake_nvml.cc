@@ -67,7 +67,7 @@ Return Check(const char* function, Device device) {
   const FakeNvmlInstance* instance = Instance(device);
   return Listed(instance ? instance->errors : Gpu(device).errors, function);
 }
-// As with real drivers, handles of instances get errors for values that instances do not have.
+// Like real drivers, returns errors for values that instances do not have.
 Return CheckWhole(const char* function, Device device) {
   return Instance(device) ? kInvalidArgument : Check(function, device);
 }

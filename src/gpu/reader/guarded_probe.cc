@@ -91,7 +91,7 @@ void GuardedProbe::Take(ReaderListing listing) {
       places_.push_back({number, i});
       continue;
     }
-    // It has one line here, even if it was divided before.
+    // A GPU that was left out has one entry in the listing, even if it was divided before.
     const auto before = known_.find(number);
     const std::vector<DeviceInfo>& as_known =
         before != known_.end() ? before->second : told[number];
@@ -107,8 +107,8 @@ void GuardedProbe::Take(ReaderListing listing) {
   }
 }
 
-// A reader that replaces another must list the same GPUs as the one before. One that is in trouble
-// has no UUID to compare.
+// A reader that replaces another must list the same GPUs as the one before. A GPU that is in
+// trouble has no UUID to compare.
 ReadResult<Unit> GuardedProbe::OpenAgain() {
   const std::vector<DeviceInfo> before = devices_;
   ReadResult<Unit> open = Open();

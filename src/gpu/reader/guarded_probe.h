@@ -36,7 +36,7 @@ class GuardedProbe : public Probe {
  public:
   explicit GuardedProbe(GuardOptions options) : options_(std::move(options)) {}
 
-  // As the NVML probe; a GPU that is set aside is listed as last known, with the trouble
+  // Like the NVML probe, but a GPU that is set aside is listed as last known, with the trouble
   // TroubleCause::kHangs. Errors: also kUnavailable if the driver as a whole, or each of its GPUs,
   // does not answer.
   ReadResult<std::vector<DeviceInfo>> Devices() override;

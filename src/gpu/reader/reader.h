@@ -11,7 +11,8 @@
 namespace carma::gpu {
 
 // Answers requests (reader_wire.h) until the other side is gone. Loads the library at the first
-// list, and again at the next one if that failed. Errors: kInvalid for a line that is no request.
+// list, and again at the next one if that failed. Errors: kInvalid for a line that is not a
+// request.
 Result<Unit> ServeReader(base::UniqueFd socket, const std::string& nvml_library);
 
 }  // namespace carma::gpu

@@ -26,7 +26,7 @@ struct NoAnswer {
   std::optional<std::uint32_t> asking;  // NVML's number of the GPU in question
 };
 
-// Used by one thread, for one request at a time. After a NoAnswer that is not late it is unusable.
+// Used by one thread, for one request at a time. After a NoAnswer with late = false it is unusable.
 class ReaderProcess {
  public:
   // Errors: the system's.
@@ -37,7 +37,8 @@ class ReaderProcess {
   ReaderProcess& operator=(const ReaderProcess&) = delete;
 
   void Ask(const ReaderRequest& request);
-  // The answer to the last request. patience: maximum silence; in a listing per GPU.
+  // The answer to the last request. patience: maximum silence; in a listing, the maximum for each
+  // GPU.
   std::expected<ReaderAnswer, NoAnswer> Await(std::chrono::milliseconds patience);
 
  private:

@@ -1,7 +1,7 @@
 // The protocol between the daemon and its reader (carma-reader) of the same version: one line each
 // way. "list 3 5" asks for the devices without the GPUs 3 and 5 of NVML's list, "read 2
 // 1700000000000" for a reading of device 2 at that time. Answers are JSON objects: {"asking":4}
-// before the first question about GPU 4, then {"devices":[…],"numbers":[…]}, {"reading":{…}} or
+// before the first driver call for GPU 4, then {"devices":[…],"numbers":[…]}, {"reading":{…}} or
 // {"error":{…}}.
 #pragma once
 

@@ -26,7 +26,7 @@ TEST(ReaderWire, AnswersComeBackAsTheyWere) {
 
   DeviceInfo whole{.uuid = "GPU-a", .name = "A100", .pci = "0:1", .total_mib = 40'000};
   DeviceInfo hung{.uuid = "GPU-unknown-1", .name = "", .pci = ""};
-  hung.trouble = {"it is not asked", TroubleCause::kHangs, "1"};
+  hung.trouble = {"it is not queried", TroubleCause::kHangs, "1"};
   const auto listing = ParseAnswer(FormatAnswer(ReaderListing{{whole, hung}, {0, 1}}));
   ASSERT_TRUE(listing) << listing.error().message;
   EXPECT_THAT(std::get<ReaderListing>(*listing).devices, ElementsAre(whole, hung));
@@ -50,7 +50,7 @@ TEST(ReaderWire, AnswersComeBackAsTheyWere) {
   EXPECT_EQ(std::get<ReadError>(*error).Sentence(), "GPU GPU-a: it is lost");
 }
 
-TEST(ReaderWire, WhatIsNoMessageIsRefusedWithItsPlace) {
+TEST(ReaderWire, RefusesInvalidMessagesWithTheirPlace) {
   for (const char* line : {"", "lost", "read 1", "read x 5", "read -1 5", "list 1 x", "list -3"})
     EXPECT_FALSE(ParseRequest(line)) << line;
   const auto refused = [](const char* line) {

@@ -1,4 +1,4 @@
-// How tasks are distributed to the servers of a simulated cluster: options of the cluster's queue.
+// Options of a simulated cluster's queue, which distributes tasks to servers.
 #pragma once
 
 #include <string_view>
@@ -20,8 +20,8 @@ inline constexpr std::pair<Placing, std::string_view> kPlacingWords[] = {
     {Placing::kAsked, "asked"},
 };
 
-// What Slurm counts (its "gres"). Except for kCarma there is no CARMA on the nodes: a task starts
-// at once on the GPUs that Slurm chose, and fails if it runs out of memory.
+// The resource that Slurm counts (its "gres"). Only with kCarma is there a CARMA on the nodes;
+// otherwise a task starts at once on the GPUs that Slurm chose, and fails if it runs out of memory.
 enum class Gres {
   kCarma,  // GiB of GPU memory of a server; CARMA chooses the GPU
   kGpu,    // GPUs, each for one task
@@ -33,8 +33,8 @@ inline constexpr std::pair<Gres, std::string_view> kGresWords[] = {
     {Gres::kShard, "shard"},
 };
 
-// PolicyConfig::order also orders the queue above the servers. Defaults are those of Slurm and of
-// the plug-in's configuration.
+// Options of the queue above the servers, with defaults from Slurm and the plug-in's configuration.
+// PolicyConfig::order also orders this queue.
 struct Above {
   Placing placing = Placing::kQueue;
 
@@ -43,14 +43,16 @@ struct Above {
   bool spread = false;    // to the least loaded server (LLN=YES); else to the first with room
   bool backfill = false;  // tasks that, by time limits, do not delay the head may pass it
   base::Duration backfill_every{30'000};
-  // Time limits that users state, relative to the run time alone. They end no task.
+  // Time limits that users state, as a multiple of the run time alone. No task is stopped at its
+  // limit.
   double time_limit = 2;
-  // Delay before a task that was sent back may start again: its credential must have expired.
+  // Delay before a task that was sent back may start again, because its credential must expire
+  // first.
   base::Duration requeue_delay{121'000};
 
   // ---- kSlurm with Gres::kCarma, kAsked ----
-  // A task that its server has not started for `wait` is sent to another one; with kSlurm at most
-  // wait_requeues times, then it stays.
+  // A task that its server has not started within `wait` moves to another server; with kSlurm at
+  // most wait_requeues times, after which it stays.
   base::Duration wait{600'000};
   int wait_requeues = 3;
 

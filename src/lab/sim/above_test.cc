@@ -1,4 +1,4 @@
-// Small clusters in which the scheduling above the servers decides, with exact ends.
+// Scheduling above the servers, in small clusters with exact end times.
 #include "lab/sim/above.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ std::vector<int> GpusOf(const RunResult& run) {
   return gpus;
 }
 
-// When each task's last attempt began, in seconds after the first submission.
+// Start of each task's last attempt, in seconds after the first submission.
 std::vector<double> StartsOf(const RunResult& run) {
   std::vector<double> starts;
   for (const report::RunTask& task : run.record->tasks)
@@ -87,7 +87,7 @@ TEST(AboveSlurm, ShardsAreOfTheFirstGpuAndGpusOfOneTask) {
   EXPECT_EQ(GpusOf(Play("2 * 4xA100-40GB", arrivals, gpus)), (std::vector<int>{0, 1, 2, 3, 4, 5}));
 }
 
-TEST(AboveSlurm, WhatTheCountLetsInWaitsOnTheServerAndGoesElsewhere) {
+TEST(AboveSlurm, ACountedTaskThatFitsNoGpuMovesToAnotherServer) {
   // 3 * 26 of 79 GiB, but no GPU takes two of them.
   const trace::Workload large = MakeWorkload("large", 1, 2'000, 26'000);
   const std::vector<Arrival> arrivals(3, {Duration{0}, &large});
@@ -102,13 +102,13 @@ TEST(AboveSlurm, WhatTheCountLetsInWaitsOnTheServerAndGoesElsewhere) {
   const RunResult patient = Play("2 * 2xA100-40GB", arrivals, options);
   EXPECT_EQ(patient.totals.requeues, 0);
   EXPECT_GE(StartsOf(patient)[2], 2'014);
-  // Servers that are asked report it at once.
+  // With kAsked, the servers report at once that they cannot start it.
   const RunResult asked = Play("2 * 2xA100-40GB", arrivals, Placed(Placing::kAsked));
   EXPECT_EQ(StartsOf(asked), (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(asked.totals.requeues, 0);
 }
 
-TEST(AboveSlurm, WhoComesBackIsLookedAtAnew) {
+TEST(AboveSlurm, ARequeuedTaskIsConsideredAgainLater) {
   const trace::Workload stays = MakeWorkload("stays", 1, 5'000, 20'000);
   const trace::Workload brief = MakeWorkload("brief", 1, 100, 19'000);
   const trace::Workload some = MakeWorkload("some", 1, 300, 26'000);
@@ -125,7 +125,7 @@ TEST(AboveSlurm, WhoComesBackIsLookedAtAnew) {
   EXPECT_EQ(StartsOf(run)[6], 114 + 600 + 121);
 }
 
-TEST(AboveSlurm, WhatRunsOutOfMemoryComesBackWithALargerClaim) {
+TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
   const trace::Workload large = MakeWorkload("large", 1, 1'000, 30'000);
   const std::vector<Arrival> arrivals(2, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
@@ -136,7 +136,7 @@ TEST(AboveSlurm, WhatRunsOutOfMemoryComesBackWithALargerClaim) {
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(run.totals.attempts, 3);
   EXPECT_GE(StartsOf(run)[1], 1'014);  // the server knows what the first one holds
-  // It begins again: its first attempt crashed when it allocated.
+  // The first attempt crashed when it allocated memory.
   EXPECT_EQ(run.record->tasks[1].attempts[0].end, report::AttemptEnd::kOutOfMemory);
 
   RunOptions shards = Placed(Placing::kSlurm, Gres::kShard);
@@ -155,13 +155,13 @@ TEST(AboveSlurm, BackfillPassesTheFirstWithoutDelayingIt) {
   const std::vector<Arrival> arrivals{
       {Duration{0}, &one}, {Duration{0}, &two}, {Duration{0}, &endless}, {Duration{0}, &brief}};
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
-  // Whether a GPU that has just become free is empty is known a moment later.
+  // The queue learns a moment later that a freed GPU is empty.
   const std::vector<double> in_order = StartsOf(Play("2xA100-40GB", arrivals, options));
   EXPECT_NEAR(in_order[1], 1'014, 1);
   EXPECT_NEAR(in_order[2], 1'014 + 514, 2);
   EXPECT_NEAR(in_order[3], 1'014 + 514, 2);
-  // By its limit (twice 100 s), the brief task ends before both GPUs must be free; the endless one
-  // does not.
+  // By its time limit (twice 100 s), the brief task ends before both GPUs must be free; the endless
+  // task does not.
   options.above.backfill = true;
   const std::vector<double> backfilled = StartsOf(Play("2xA100-40GB", arrivals, options));
   EXPECT_EQ(backfilled[3], 30);
@@ -173,7 +173,8 @@ TEST(Above, ATaskOfSeveralServersGetsThemWholeAndAtOnce) {
   const trace::Workload one = MakeWorkload("one", 1, 500, 4'000);
   const trace::Workload three = MakeWorkload("three", 3, 1'000, 4'000);
   for (const Placing placing : {Placing::kSlurm, Placing::kAsked}) {
-    // The last task may neither use the fourth GPU of the first nor begin before the first ends.
+    // The last task must not use the fourth GPU of the first large task's servers, nor begin before
+    // that task ends.
     const std::vector<Arrival> arrivals{{Duration{0}, &one},
                                         {Duration{1'000}, &three},
                                         {Duration{2'000}, &one},
@@ -190,7 +191,7 @@ TEST(Above, ATaskOfSeveralServersGetsThemWholeAndAtOnce) {
   }
 }
 
-TEST(AboveAsked, WhoWasPassedForLongGetsAServerKept) {
+TEST(AboveAsked, KeepsAServerForATaskPassedTooLong) {
   const trace::Workload one = MakeWorkload("one", 1, 1'000, 4'000);
   const trace::Workload two = MakeWorkload("two", 2, 500, 4'000);
   std::vector<Arrival> arrivals{{Duration{0}, &one}, {Duration{0}, &one}, {Duration{0}, &two}};
@@ -217,7 +218,7 @@ TEST(Above, SharesOfUsersAreCountedAboveTheServers) {
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
   EXPECT_GT(StartsOf(Play("2 * A100-40GB", arrivals, options))[6], 340);
   options.policy.order = core::QueueOrder::kFair;
-  // The next server that becomes free is for that task.
+  // The new user's task gets the next free server.
   EXPECT_NEAR(StartsOf(Play("2 * A100-40GB", arrivals, options))[6], 114, 1);
 }
 

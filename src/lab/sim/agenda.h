@@ -1,4 +1,4 @@
-// The time of a run, and what will happen next. Private to sim.
+// The clock and the future events of a run. Private to sim.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace carma::sim {
 
 inline constexpr base::Time kDaemonsStart{};
 
-// What a timer is for: one of each kind for the run, for each server, or for each task.
+// The purpose of a timer. There is one of each kind for the run, for each server, or for each task.
 enum class Due : std::uint8_t {
   kArrivals,      // the next tasks are submitted
   kAbove,         // the queue above the servers looks again
@@ -33,7 +33,7 @@ class Agenda {
 
   base::Time now() const { return now_; }
   bool empty() const { return timers_.empty(); }
-  // Moves it if it is set already.
+  // Moves the timer if it is already set.
   void Set(base::Time when, Due due, std::uint32_t index = 0) {
     const bool observes = due == Due::kTick || due == Due::kSamples;
     timers_.Set(IdOf(due, index), when,
@@ -41,7 +41,7 @@ class Agenda {
   }
   void Clear(Due due, std::uint32_t index = 0) { timers_.Clear(IdOf(due, index)); }
   bool IsSet(Due due, std::uint32_t index = 0) const { return timers_.IsSet(IdOf(due, index)); }
-  // Advances to the next event.
+  // Advances the clock to the next event and returns it.
   Event Next() {
     const TimerQueue::Event event = timers_.Pop();
     now_ = event.when;
@@ -55,7 +55,7 @@ class Agenda {
  private:
   static constexpr TimerId kOfRun = 3;
   static constexpr TimerId kOfServer = 3;
-  // The number of tasks is not known in advance, so theirs are the last ones.
+  // The number of tasks is not known in advance, so their timers come last.
   TimerId IdOf(Due due, std::uint32_t index) const {
     const auto kind = static_cast<TimerId>(due);
     if (due == Due::kTask) return kOfRun + kOfServer * servers_ + index;

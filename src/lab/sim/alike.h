@@ -1,5 +1,5 @@
-// Tasks that are equal for placement: the same request, and the same is known of them. A server's
-// answer for one of them is valid for all. Private to sim.
+// Tasks that are equal for placement: they have the same request and the same predictions, so a
+// server's answer for one is valid for all. Private to sim.
 #pragma once
 
 #include <cstddef>
@@ -30,15 +30,15 @@ struct Alike {
   CountAsked asked;                             // of each server
   std::vector<std::optional<bool>> could_take;  // by kind of server, when empty
 
-  // A server's answer (asked.cc): the number of events it had received, and how well the task would
-  // suit it; empty: not now.
+  // A server's answer (asked.cc): the number of event batches it had received, and how well the
+  // task would fit; empty: it cannot start now.
   struct Answer {
     std::uint64_t told = 0;
     std::optional<double> score;
   };
   std::vector<Answer> answers;
   std::vector<std::optional<core::Need>> needs;  // by kind of server
-  // As of this epoch and this many touched servers no server would take such a task.
+  // No server would take such a task, as of this epoch and this number of touched servers.
   std::uint64_t none_epoch = 0;
   std::size_t none_touched = 0;
 };

@@ -22,21 +22,22 @@
 
 namespace carma::sim {
 
-// What the servers of a run predict for its workloads and learn from their ends. A user's tasks of
-// one workload are the same program; those of another workload or user (0: unknown) are not.
+// The servers' predictions for a run's workloads, and the lessons from their ends. A user's tasks
+// of one workload count as the same program; another workload or user (0: unknown) is another
+// program.
 class Appraisals {
  public:
-  // options: must have a method and outlive it. gpus: of all servers.
+  // options: must have a method and outlive this object. gpus: of all servers.
   Appraisals(const EstimateOptions& options, std::span<const core::GpuInfo> gpus);
 
   // The current estimate. Empty: none.
   const std::optional<core::Estimate>& Of(const trace::Workload& workload, std::uint32_t uid);
-  // How its tasks use a GPU, as learned from its runs; may be empty.
+  // GPU use of the workload's tasks, as learned from its runs; may be empty.
   const core::Profile& ProfileOf(const trace::Workload& workload, std::uint32_t uid);
-  // An attempt of a task of the workload has left its GPUs after this run time.
+  // Learns from an attempt that has left its GPUs; watched: its run time.
   void Learn(const trace::Workload& workload, const core::TaskRecord& record,
              const estimate::RanOn& where, base::Duration watched, base::Time now);
-  // All observations, as for EstimateOptions::taught.
+  // All observations so far (EstimateOptions::taught).
   std::vector<task::Observation> Taught() const { return history_->All(); }
 
  private:
@@ -54,12 +55,12 @@ class Appraisals {
   const estimate::Summary no_summary_;
   std::shared_ptr<estimate::History> history_ = std::make_shared<estimate::History>();
   estimate::Appraiser appraiser_;
-  // By user. For look-up only.
+  // By user; never iterated.
   std::map<std::pair<std::uint32_t, const trace::Workload*>, Known> known_;
   std::uint64_t lessons_ = 0;
 };
 
-// Whether an estimate of Of() is a measured peak, not a prediction.
+// Whether an estimate from Of() is a measured peak instead of a prediction.
 bool IsMeasured(const core::Estimate& estimate);
 
 }  // namespace carma::sim

@@ -24,17 +24,17 @@ namespace carma::sim {
 
 class AskedPlacing {
  public:
-  // All arguments must outlive it, and the servers exist.
+  // All arguments must outlive this object; the servers must exist already.
   AskedPlacing(const RunOptions& options, const Layout& layout, const Servers& servers,
                const LinesAbove& lines, const Jobs& jobs, const Candidates& candidates);
 
-  // That server's answers may have changed.
+  // To be called when that server's answers may have changed.
   void Changed(std::uint32_t server) { touched_.push_back(server); }
   // Places tasks until no server would start one. Reports must not be due.
   void Place(base::Time now, const PlaceTask& place);
-  // The task has its servers.
+  // To be called when the task has got its servers.
   void Placed(const Job& job);
-  // When the servers report their samples, at the latest; their decisions are known at once.
+  // Latest time of the servers' next reports of their samples; their decisions are known at once.
   base::Time ReportsBy() const { return reported_ + options_.above.report_every; }
   void Reported(base::Time now) { reported_ = now; }
 

@@ -13,7 +13,7 @@
 namespace carma::sim {
 namespace {
 
-// Whether its kernels take turns with those of the MPS clients on its GPUs.
+// Whether the task is no MPS client, so its kernels take turns with the clients on its GPUs.
 bool IsNoMpsClient(const RunOptions& options, const Job& job) {
   return options.policy.gangs_take_turns && job.workload().gpus > 1;
 }
@@ -46,7 +46,7 @@ void Attempts::Launch(JobIndex index, const core::StartTask& start) {
   attempt.promised_mib = start.placement.empty() ? 0 : start.placement.front().claim_mib;
   attempt.alone = start.alone;
   attempt.limit_mib = MpsLimitOf(job, start);
-  // The amount of work after which it fails by itself.
+  // Work after which the attempt fails by itself.
   double fails_after_s = std::numeric_limits<double>::infinity();
   if (options_.failures.per_hour > 0) {
     base::Rng rng =
@@ -169,7 +169,7 @@ void Attempts::WriteCheckpoint(JobIndex index) {
 void Attempts::Schedule(JobIndex index) {
   Job& job = jobs_[index];
   if (!job.Computes()) return;
-  // A task on several GPUs has no pace until all its GPUs are computed, and then no end yet.
+  // Until the pace on all of a task's GPUs has been calculated, its end is unknown.
   const std::optional<base::Time> ends = job.work.EndsAt(agenda_.now());
   if (!ends) return agenda_.Clear(Due::kTask, index);
   JobAttempt& attempt = job.attempt;
@@ -212,7 +212,7 @@ void Attempts::End(JobIndex index) {
   agenda_.Clear(Due::kTask, index);
 }
 
-// As task/progress/tracker.h estimates the end: by the mean speed of the attempt.
+// Estimates the end by the mean speed of the attempt, like task/progress/tracker.h.
 std::optional<base::Duration> Attempts::LeftOf(const Job& job) const {
   constexpr base::Duration kFirst{60'000};
   constexpr std::uint64_t kOwnSeeds = 1'000'003;  // apart from those of other draws

@@ -19,7 +19,7 @@ namespace carma::sim {
 
 class Attempts {
  public:
-  // What a task's timer has led to.
+  // Result of a task's timer.
   struct Step {
     std::optional<core::ExitKind> exit;  // its process ends so
     bool memory = false;                 // its memory may have changed
@@ -30,16 +30,16 @@ class Attempts {
   Attempts(const RunOptions& options, const Layout& layout, Jobs& jobs, Agenda& agenda,
            Results& results, base::Time from);
 
-  // Launches the task on its GPUs, which are already set.
+  // Launches the task on the GPUs that are already set in its attempt.
   void Launch(JobIndex index, const core::StartTask& start);
-  // Called at a timer of a task whose process lives.
+  // Handles the timer of a task with a running process.
   Step OnTimer(JobIndex index);
-  // Asks the task to save and to end; it does so if it can save.
+  // Asks the task to save and end, which it does if it can save.
   void AskToSave(JobIndex index);
   void Stop(JobIndex index);
-  // Called when the task's process has ended.
+  // To be called when the task's process has ended.
   void End(JobIndex index);
-  // The progress that the tasks of a server print; empty: none.
+  // Progress printed by the tasks of a server; empty if none prints it.
   std::optional<core::ProgressSeen> ProgressOn(std::uint32_t server) const;
 
   Machines& machines() { return machines_; }

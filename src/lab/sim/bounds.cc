@@ -13,8 +13,8 @@
 namespace carma::sim {
 namespace {
 
-// The share of a GPU that a part of a task takes at full speed if no task may be slowed down beyond
-// a limit. Each kind of load is computed once.
+// Computes the share of a GPU that a part of a task takes at full speed if no task may exceed a
+// slowdown limit. Results are cached by kind of load.
 class LimitedShares {
  public:
   LimitedShares(std::span<const Arrival> arrivals, const RunOptions& options) {
@@ -65,7 +65,7 @@ std::vector<report::Bound> BoundsOf(const Cluster& cluster, std::span<const Arri
     }
   }
   std::optional<LimitedShares> limited;
-  // Instances do not slow each other down.
+  // With MIG there is no such bound, because instances do not slow each other down.
   if (options.slowdown_limit > 0 && options.collocation != core::SharingMethod::kMig) {
     limited.emplace(arrivals, options);
     pool.slowdown_limit = options.slowdown_limit;

@@ -35,7 +35,7 @@ TEST(BoundsOf, KnowOneKindOfGpu) {
   EXPECT_TRUE(BoundsOf(*ParseCluster("1xA100-40GB,1xH100-80GB"), arrivals, {}).empty());
 }
 
-// For every load, sharing method and state of memory, no run without noise is shorter.
+// Tries loads, sharing methods and memory models: no run without noise is shorter than the bound.
 TEST(BoundsOf, NoRunWithoutNoiseIsShorter) {
   base::Rng rng(3);
   const Cluster cluster = *ParseCluster("2xA100-40GB");
@@ -78,7 +78,7 @@ TEST(BoundsOf, NoRunWithoutNoiseIsShorter) {
 }
 
 TEST(BoundsOf, ALimitRaisesTheBoundOfThoseWhoKeepIt) {
-  // Two of these on a GPU take 1 + 0.8 * 0.6 times as long.
+  // Two of these tasks on a GPU each take 1 + 0.8 * 0.6 times as long.
   const trace::Workload heavy = Made(0.6, 0.8, 0.6, 4'000);
   const std::vector<Arrival> arrivals(8, {base::Duration{0}, &heavy});
   const Cluster cluster = *ParseCluster("2xA100-40GB");

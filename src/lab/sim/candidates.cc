@@ -6,7 +6,7 @@
 namespace carma::sim {
 namespace {
 
-// If there are more kinds, the table is cleared; tasks keep their own copy.
+// With more groups than this, the table is cleared; tasks keep their own pointers.
 constexpr std::size_t kMostAlikes = 512;
 
 }  // namespace

@@ -21,13 +21,14 @@ class Candidates {
   Candidates(const RunOptions& options, const Layout& layout, const Servers& servers,
              Predictions& predictions);
 
-  // The group of tasks that the servers answer alike.
+  // The group of tasks that get the same answers from servers.
   std::shared_ptr<Alike> AlikeOf(const Job& job);
-  // Whether the server could take such a task if it were empty.
+  // Whether the server could take such a task when empty.
   bool CouldTake(Alike& alike, std::uint32_t server) const;
   bool AnyCould(Alike& alike) const;
   bool AnotherCould(Alike& alike, std::uint32_t than) const;
-  // As many servers of one kind as the task needs, all with `is_free`; empty: there are too few.
+  // Returns as many servers of one kind as the task needs, all with `is_free`; empty if there are
+  // too few.
   using IsFree = std::function<bool(std::uint32_t)>;
   std::vector<std::uint32_t> WholeServersFor(const Job& job, const IsFree& is_free) const;
 

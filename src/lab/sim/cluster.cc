@@ -1,4 +1,4 @@
-// Reads descriptions of servers: by name, by shape, and of several servers.
+// Parses descriptions of one or several servers, by name or shape.
 #include <fmt/format.h>
 
 #include <array>
@@ -30,7 +30,7 @@ Result<ServerShape> ParseServer(std::string_view text) {
   std::vector<std::string> names;
   names.reserve(kServers.size());
   for (const ServerName& known : kServers) names.emplace_back(known.name);
-  return Invalid("server '{}': {}; or one of {}", base::Printable(text, 60), gpus.error().message,
+  return Invalid("server '{}': {}, or one of {}", base::Printable(text, 60), gpus.error().message,
                  base::Join(names, ", "));
 }
 

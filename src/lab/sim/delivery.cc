@@ -6,11 +6,11 @@
 namespace carma::sim {
 namespace {
 
-// How many sets of tasks are tried for one load.
+// Number of sets of tasks tried for one load.
 constexpr int kMostLooks = 20'000;
 
-// A task that joins slows the others down, so a set that breaks the limit is skipped with all sets
-// that contain it.
+// Each further task slows the others down, so if a set breaks the limit, every larger set that
+// contains it does too and is skipped.
 class Search {
  public:
   // by_worth: the order in which neighbours are tried.
@@ -27,7 +27,7 @@ class Search {
   }
 
  private:
-  // The work that the members deliver; below 0 if one of them would be too slow.
+  // Throughput of the members; negative if one of them would be too slow.
   double Delivered() const {
     double pressure = 0, delivered = 0;
     for (const std::size_t each : members_) pressure += loads_[each].pressure;

@@ -65,7 +65,7 @@ Result<GpuType> FindType(std::string_view name) {
                  base::Join(known, ", "));
 }
 
-// The instances of an A100; later GPUs have the same. NVIDIA's MIG user guide.
+// The instances of an A100, which later GPUs have too (NVIDIA's MIG user guide).
 constexpr std::array kMigSlices{
     MigSlices{7, 8, 0},  MigSlices{4, 4, 5},  MigSlices{3, 4, 9},
     MigSlices{2, 2, 14}, MigSlices{1, 2, 15}, MigSlices{1, 1, 19},
@@ -112,7 +112,7 @@ Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view te
   return instances;
 }
 
-// Takes "4x" off the beginning of a group; 1 if there is none.
+// Removes a count such as "4x" from the beginning of a group and returns it; 1 if there is none.
 std::int64_t TakeCount(std::string_view& group) {
   group = base::Trim(group);
   const std::size_t cross = group.find_first_of("xX");
@@ -176,7 +176,7 @@ Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape) {
 }
 
 std::string MigProfileName(const GpuType& type, const MigSlices& slices) {
-  // The whole GPU's size as its type is called: "A100-40GB".
+  // The size of the whole GPU is in its type's name: "A100-40GB".
   const std::size_t dash = type.type.rfind('-');
   const double whole_gb = std::atof(type.type.c_str() + (dash == std::string::npos ? 0 : dash + 1));
   const long gb = std::lround(whole_gb * slices.memory / kMigMemorySlices);

@@ -17,7 +17,7 @@ inline constexpr int kMaxServerGpus = 64;
 inline constexpr std::size_t kMaxTypeBytes = 31;
 inline constexpr std::size_t kMaxNvmlNameBytes = 63;
 
-// One instance of a divided GPU (MIG), by its slices: of seven compute and eight memory slices.
+// One instance of a divided GPU (MIG): its slices out of seven compute and eight memory slices.
 struct MigSlices {
   int compute = 0;
   int memory = 0;
@@ -52,22 +52,22 @@ struct ShapedGpu {
   // Empty optional: MIG is off. An empty list: it is on, but without instances.
   std::optional<std::vector<MigSlices>> mig;
 };
-// The same with divisions, which apply to each GPU of a group:
+// Parses a shape with divisions, which apply to each GPU of a group:
 // "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Errors: as ParseShape;
 // kInvalid: a type that cannot be divided, a profile it does not have, more slices than there are.
 Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
-// "3g.20gb": NVIDIA's name of such an instance of this type.
+// NVIDIA's name for such an instance of this type, such as "3g.20gb".
 std::string MigProfileName(const GpuType& type, const MigSlices& slices);
 
-// Multi-Instance GPU, a GPU divided into equal, independent parts: the equal partitions of an A100
-// (NVIDIA's profiles 7g.40gb, 3g.20gb, 2g.10gb, 1g.5gb): of seven compute and eight memory slices.
+// A division of an A100 into equal instances (NVIDIA's profiles 7g.40gb, 3g.20gb, 2g.10gb or
+// 1g.5gb), out of seven compute and eight memory slices.
 struct MigProfile {
   int instances = 1;
   double compute = 1;  // share of the GPU's SMs, each instance
   double memory = 1;   // share of its memory
 };
 bool CanBeDivided(const GpuType& type);
-// Null: no such partition.
+// Null if there is no such division.
 const MigProfile* FindMigProfile(int instances);
 
 // Speed of a task on an instance with that share of the SMs relative to the whole GPU, with u its

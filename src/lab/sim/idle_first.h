@@ -1,8 +1,7 @@
-// The queue above several servers (Placing::kQueue). It is first in, first out: its first task goes
-// to a server whose main queue is empty, the one with the most idle GPUs, then the one with the
-// fewest tasks, then the lowest number. On the server its own core decides. So a server never
-// hoards tasks that another could start, and each task is considered by one core only. Private to
-// sim.
+// The first-in-first-out queue above several servers (Placing::kQueue). Its first task goes to a
+// server with an empty main queue: the one with the most idle GPUs, then the fewest tasks, then the
+// lowest number. The server's own core then decides. So a server never hoards tasks that another
+// could start, and each task is considered by one core only. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +34,8 @@ class IdleFirst {
   void Add(std::span<const JobIndex> jobs);
   // To be called when the tasks of that server have changed.
   void Changed(std::uint32_t server);
-  // Takes the first task for the server that gets it; empty: it waits, or there is none.
+  // Removes the first task and returns it with its server; empty if it must wait or the queue is
+  // empty.
   std::optional<Placed> Next();
 
  private:

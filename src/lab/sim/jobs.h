@@ -34,7 +34,7 @@ enum class Phase : std::uint8_t {
   kAway,      // sent back by its server, not placed again yet
 };
 
-// The task's state in the cluster's queue, if that places tasks (Placing::kSlurm, kAsked).
+// The task's state in the cluster's queue; used with Placing::kSlurm and kAsked.
 struct PlaceAbove {
   std::shared_ptr<Alike> alike;
   bool placed = false;
@@ -93,14 +93,14 @@ struct Job {
   bool Computes() const { return phase == Phase::kComputing; }
 };
 
-// Whether it wants more GPUs than a server has.
+// Whether the job needs more GPUs than one server has.
 bool IsGang(const Layout& layout, const Job& job);
-// How many of the job's GPUs are on that server.
+// Number of the job's GPUs on that server.
 int GpusOn(const Layout& layout, const Job& job, std::uint32_t server);
-// Cores that its data loading wants, on all its servers.
+// Cores that the job's data loading needs, on all its servers.
 double CoresOf(const RunOptions& options, const Job& job);
-// The request that is submitted to that server; for a task on several servers its part there.
-// Without a server: the request to the whole cluster.
+// The request to this server; for a task on several servers, its part there. Without a server, the
+// request to the whole cluster.
 core::TaskRequest RequestOf(const RunOptions& options, const Layout& layout, const Job& job,
                             std::optional<std::uint32_t> server = std::nullopt);
 
@@ -110,7 +110,7 @@ class Jobs {
   // The arrivals must outlive it.
   Jobs(std::span<const Arrival> arrivals, double noise, std::uint64_t seed);
 
-  // number: of the arrival, from 0; its task id is one higher.
+  // number: position of the arrival, from 0; the task id is one higher.
   JobIndex Add(std::size_t number, base::Time now);
   void Remove(JobIndex index);
   Job& operator[](JobIndex index) { return jobs_[index]; }

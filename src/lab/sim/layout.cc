@@ -1,4 +1,4 @@
-// Numbers the GPUs of a cluster, and answers what each of them is.
+// Numbers the GPUs of a cluster and describes each of them.
 #include "lab/sim/layout.h"
 
 #include <fmt/format.h>

@@ -13,8 +13,8 @@
 
 namespace carma::sim {
 
-// A SimGpu is what the policy calls a GPU: a card, or with MIG an instance of one. They are
-// numbered through the whole cluster, and so are cards.
+// A SimGpu is a GPU from the policy's view: a card, or an instance of one under MIG. SimGpus and
+// cards are numbered across the whole cluster.
 class Layout {
  public:
   struct Server {
@@ -41,7 +41,7 @@ class Layout {
   const std::vector<const GpuType*>& cards() const { return cards_; }
   const GpuType& TypeOf(std::uint32_t gpu) const { return *cards_[CardOf(gpu)]; }
   std::int64_t UsableMib(std::uint32_t gpu) const;
-  // Facts of a server's GPUs for its core.
+  // Descriptions of a server's GPUs for its core.
   std::vector<core::GpuInfo> InfosOf(std::uint32_t server) const;
 
   std::int64_t largest_mib() const { return largest_mib_; }  // usable memory of the largest GPU

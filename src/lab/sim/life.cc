@@ -38,7 +38,7 @@ void Simulation::OnEstimate(JobIndex index) {
   Job& job = jobs_[index];
   job.phase = Phase::kWaiting;
   if (IsPatient(job)) agenda_.Set(now() + options_.above.wait, Due::kTask, index);
-  // The last of several servers that gets the end may remove the task.
+  // The servers are copied, because the task may be removed when the last of them gets its end.
   for (const std::uint32_t each : std::vector(job.Servers().begin(), job.Servers().end())) {
     CatchUp(each);
     events_.emplace_back(predictions_.AnswerFor(job));
@@ -90,7 +90,7 @@ void Simulation::OnChanged(std::uint32_t index, const core::TaskRecord& record) 
   if (!std::exchange(job.recovering, true)) ++servers_[index].queue.recovering;
 }
 
-// Its turn of RunOptions::time_slot is over.
+// Called when the task's slot of RunOptions::time_slot is over.
 void Simulation::EndSlot(Job& job) {
   if (servers_[job.node].queue.waiting == 0) return;
   CatchUp(job.node);
@@ -111,7 +111,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   }
   job.phase = Phase::kWaiting;
   job.untaught = true;
-  // Once the last of several servers has got the end, the task may be gone.
+  // After the last server has got the end, the task may no longer exist.
   const core::TaskExited exited{job.id, job.attempt.number, std::move(exit)};
   for (const std::uint32_t each : std::vector(job.Servers().begin(), job.Servers().end())) {
     --servers_[each].launched;

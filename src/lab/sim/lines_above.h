@@ -23,19 +23,19 @@ class LinesAbove {
   LinesAbove(core::QueueOrder order, const core::FairRules& rules)
       : order_(order), shares_(rules) {}
 
-  // user: the name of the uid, for its weight. A task's place follows its number, also when it
-  // returns.
+  // user: the name for the uid, which determines the weight. A task that returns gets its old
+  // place, by its number.
   void Add(const Waiting& waiting, const std::string& user);
   void Remove(std::uint32_t uid, std::uint64_t number);
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
 
-  // The first `most` of them, in order. Fair order as in a server's own queue
-  // (docs/server/policies.md): the user with the least share goes first; running tasks and those
-  // already returned count as if they ran an hour longer.
+  // The first `most` waiting tasks. Fair order is that of a server's own queue
+  // (docs/server/policies.md): the user with the least share goes first; running tasks, and those
+  // already in the result, count as if they ran an hour longer.
   std::vector<Waiting> First(std::size_t most, core::Time now) const;
 
-  // A task now holds GPUs: charges its user at this rate.
+  // Charges the user at this rate from now on, because the task holds GPUs.
   void Take(const core::TaskRecord& task, double rate, core::Time now);
   void Release(core::TaskId task, core::Time now) { shares_.Release(task, now); }
   std::size_t taking() const { return shares_.taking(); }

@@ -50,7 +50,7 @@ TEST(LinesAbove, UsersTakeTurnsByWhatTheyHaveTaken) {
   EXPECT_EQ(NumbersOf(lines), (std::vector<std::uint64_t>{4, 5, 1, 2, 3}));
   lines.Release(core::TaskId{100}, Time{});
   EXPECT_EQ(lines.taking(), 1u);
-  // Bob is entitled to four times as much.
+  // Bob's weight is 4.
   core::FairRules rules;
   rules.weights = {{"bob", 4}};
   LinesAbove weighted(core::QueueOrder::kFair, rules);

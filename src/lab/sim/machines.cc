@@ -12,7 +12,7 @@ namespace carma::sim {
 namespace {
 
 core::SharingMethod SharingOf(core::SharingMethod collocation) {
-  // Instances do not share; two tasks on one instance alternate in time.
+  // Two tasks on one instance alternate in time, as on streams.
   return collocation == core::SharingMethod::kMps ? core::SharingMethod::kMps
                                                   : core::SharingMethod::kStreams;
 }
@@ -166,7 +166,7 @@ void Machines::SetPace(base::Time now, std::uint32_t job) {
   of.slowest = pace;
   pace_changed_(job, pace);
   if (sharing_ == core::SharingMethod::kMps && !of.resident.alone) return;
-  // With time slices, the task's share follows from its pace, on its other GPUs too.
+  // Without MPS, a task's share of each of its GPUs depends on its pace.
   for (const std::uint32_t gpu : of.resident.gpus) SetActivity(now, gpu);
 }
 
@@ -186,8 +186,8 @@ void Machines::SetActivity(base::Time now, std::uint32_t gpu) {
     loads_.push_back(each.load);
     speeds_.push_back(residents_[each.job].slowest / each.base_speed);
   }
-  // The joint activity under MPS follows from the loads, which are smaller while the server lacks
-  // cores; elsewhere it follows from the speeds.
+  // Under MPS the joint activity is calculated from the loads, which are smaller while the server
+  // lacks cores; otherwise from the speeds.
   const double host_factor = hosts_[layout_.ServerOf(gpu)].factor;
   if (SharingOn(gpu) == core::SharingMethod::kMps && !core::OfSeveralUsers(loads_)) {
     for (core::Load& load : loads_) load.sm_active *= host_factor;

@@ -1,5 +1,5 @@
-// Memory, speed, activity and power of the simulated GPUs, and the cores of their servers: which
-// task holds what, and how fast it computes. Private to sim.
+// Memory, speed, activity and power of the simulated GPUs, and the cores of their servers, as tasks
+// use them. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +39,12 @@ class Machines {
   Machines(const RunOptions& options, const Layout& layout, base::Time from, Recorder* recorder,
            PaceChanged pace_changed);
 
-  // A process of a task lives on that GPU, whether or not it holds memory there.
+  // Counts a task's process on that GPU, whether or not it holds memory there.
   void AddProcess(std::uint32_t gpu);
   void RemoveProcess(std::uint32_t gpu);
   int IdleGpus(std::uint32_t server) const { return hosts_[server].idle_gpus; }
 
-  // Whether there is enough memory for the task's first allocation.
+  // Whether the task's first allocation fits.
   bool HasRoom(const Resident& resident) const;
   // The task allocates its memory and starts to compute.
   void Enter(base::Time now, std::uint32_t job, Resident resident);
@@ -54,12 +54,12 @@ class Machines {
   void Leave(base::Time now, std::uint32_t job);
 
   const SimGpu& gpu(std::uint32_t gpu) const { return gpus_[gpu]; }
-  // Number of processes on the GPU that hold no memory yet or any more.
+  // Number of processes on the GPU that hold no memory: not yet, or no longer.
   int Loading(std::uint32_t gpu) const {
     return processes_[gpu] - static_cast<int>(gpus_[gpu].occupants().size());
   }
   core::TaskId IdOf(const Occupant& occupant) const { return residents_[occupant.job].resident.id; }
-  // How many of the server's cores its tasks keep busy; empty: unchanged since the last call.
+  // Number of the server's cores that its tasks keep busy; empty if unchanged since the last call.
   std::optional<core::HostSampled> TakeHostSample(std::uint32_t server);
 
   std::vector<SimDevice>& cards() { return cards_; }

@@ -13,15 +13,15 @@
 namespace carma::sim {
 
 // Metrics of every run: one row per policy with one entry per seed, beginning with the policy's
-// seed. With EstimateOptions::carries each run of a policy starts with what was learned in its
-// earlier runs. The number of threads does not affect them. The caller sets label and provenance.
+// seed. With EstimateOptions::carries each run of a policy starts with what its earlier runs
+// learned. The number of threads does not affect the results. The caller sets label and provenance.
 // `done` gets the number of finished runs, from any thread. Errors: those of Simulate for the first
 // failed run.
 Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
     const Cluster& cluster, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
     int runs, int threads, const std::function<void(std::size_t)>& done = {});
 
-// One run with its record, for figures.
+// Runs a policy once and returns the report with its record, for figures.
 Result<report::Report> SimulateRecorded(const Cluster& cluster, std::span<const Arrival> arrivals,
                                         RunOptions policy);
 

@@ -46,7 +46,7 @@ TEST_F(MatrixTest, EveryPolicyMeetsTheSameSeedsWhateverTheThreads) {
   EXPECT_EQ(*alone, *together);
   EXPECT_EQ(told, 8u);
   EXPECT_NE(alone->front()[0].trace_total_s, alone->front()[1].trace_total_s);
-  // Three tasks on two GPUs: without sharing, one of them waits for another's end.
+  // Three tasks on two GPUs: without sharing, the third waits for the end of another.
   EXPECT_GT(alone->front()[0].trace_total_s, alone->back()[0].trace_total_s);
 }
 

@@ -9,7 +9,7 @@ namespace {
 constexpr int kRampSteps = 4;
 constexpr base::Duration kGrowthStep{600'000};
 
-// How many steps of the ramp are done after `since`: 0..kRampSteps.
+// Number of ramp steps done after `since`: 0..kRampSteps.
 int RampSteps(const MemoryModel& model, base::Duration since) {
   if (since >= model.ramp) return kRampSteps;
   return static_cast<int>(since * kRampSteps / model.ramp);
@@ -29,7 +29,7 @@ base::Duration NextGrowth(base::Duration since_ramp) {
   return kGrowthStep * (std::max(since_ramp, base::Duration{0}) / kGrowthStep + 1);
 }
 
-// When the next spike begins or ends, counted from the end of the ramp.
+// Time of the next begin or end of a spike, counted from the end of the ramp.
 base::Duration NextSpike(const MemoryModel& model, base::Duration since_ramp) {
   const base::Duration begun = model.spike_every * (since_ramp / model.spike_every);
   if (InSpike(model, since_ramp)) return begun + model.spike_lasts;

@@ -1,4 +1,4 @@
-// How much GPU memory a task holds at any moment of an attempt. Pure functions of values.
+// A task's GPU memory at any moment of an attempt. Pure functions of values.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct MemoryModel {
   // Option: after the ramp the memory grows in steps, by this share of the plateau per hour
   // (caches, leaks).
   double growth_per_hour = 0;
-  // Option: every `spike_every` after the ramp it holds this share of the plateau more for a moment
-  // (an evaluation, a search for algorithms); each spike can fail.
+  // Option: every `spike_every` after the ramp the task briefly holds this additional share of the
+  // plateau (an evaluation, a search for algorithms); each spike can fail.
   double spike_share = 0;
   base::Duration spike_every{3'600'000};
   base::Duration spike_lasts{30'000};

@@ -17,7 +17,7 @@ bool SetMemory(std::int64_t& target_mib, std::string_view value) {
   return mib.has_value();
 }
 
-// Finds an option of the run; for numbers, from 0 to `kMost`.
+// Sets the option of the run that kFind returns; numbers range from 0 to `kMost`.
 template <auto kFind, int kMost = 0>
 bool Sets(RunOptions& options, std::string_view value) {
   auto& target = kFind(options);
@@ -57,7 +57,7 @@ constexpr ModelWord kWords[] = {
     {"crash", kSpan, "time from a failed allocation to the end of the process (8s)",
      Sets<AT(memory.crash_delay)>},
     {"oversubscription", kNumber,
-     "under MPS: loss of a GPU's tasks per GPU of excess SM activity (0)",
+     "under MPS: throughput lost per unit of SM activity beyond 1.05 (0)",
      Sets<AT(interference.mps_oversubscription), 100>},
     {"streams", kNumber, "how much tasks that take turns slow each other down (1.5)",
      Sets<AT(interference.streams_a), 100>},

@@ -9,7 +9,7 @@
 
 namespace carma::sim {
 
-// Set what a word says. False: not such a value, or not from low to high.
+// Parse a word's value into `target`. False if it is invalid or outside low..high.
 bool SetNumber(double& target, std::string_view value, double low, double high);
 bool SetWhole(int& target, std::string_view value, int low, int high);
 bool Set(base::Duration& target, std::string_view value);
@@ -19,7 +19,7 @@ struct ModelWord {
   std::string_view name;     // "memory_ramp"
   std::string_view type;     // "time span": what is expected
   std::string_view meaning;  // with its default
-  // False: not as `type` describes. Simulate checks combinations.
+  // False if the value is not as `type` describes. Simulate checks combinations.
   bool (*set)(RunOptions& options, std::string_view value);
 };
 std::span<const ModelWord> ModelWords();

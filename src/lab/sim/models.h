@@ -26,14 +26,14 @@ double PowerW(const PowerModel& model, double smact);
 
 // Data loaders of all tasks of a server share its CPU cores. An option, off by default: the
 // measured runs hint at it (tasks with a demanding task on another GPU ran 10 to 25 % longer) but
-// do not determine its constants. A task that wants no cores is not slowed down.
+// do not determine its constants. A task that needs no cores is not slowed down.
 struct HostContention {
   double cores = 0;               // 0: not modelled
   double cores_per_gpu_task = 8;  // busy cores per GPU of a task, unless stated
-  // The server promises its cores, so it starts no more tasks than its cores allow.
+  // Whether the server promises its cores, and so starts no more tasks than its cores allow.
   bool promised = false;
 };
-// Factor on the speed of the server's tasks, 0..1], when they want this many cores together.
+// Factor, in (0, 1], on the speed of the server's tasks when together they need this many cores.
 double HostFactor(const HostContention& model, double wanted);
 
 // Failures unrelated to memory: exponential in the computing time of a task.
@@ -41,8 +41,8 @@ struct Failures {
   double per_hour = 0;
 };
 
-// What a task keeps when it is stopped or crashes: its work up to the last checkpoint, from which
-// the next attempt continues. Options; by default there are no checkpoints.
+// A task that is stopped or crashes keeps its work up to the last checkpoint, from which the next
+// attempt continues. Options; by default there are no checkpoints.
 struct Checkpoints {
   base::Duration every{0};  // period after the first allocation; 0: none
   base::Duration cost{0};   // of writing one, while the task makes no progress
@@ -57,7 +57,7 @@ struct ShownProgress {
   base::Duration evaluates{60'000};  // for this long, during which it shows nothing new
 };
 
-// How a stopped task ends: until then it keeps its memory and does no more work.
+// Time that a stopped task needs to end. Until then it keeps its memory and does no more work.
 struct Stopping {
   base::Duration takes{2'000};
 };

@@ -1,4 +1,4 @@
-// Samples as the daemons' monitors take them.
+// Takes samples as the daemons' monitors do.
 #include "lab/sim/monitor.h"
 
 #include <algorithm>
@@ -55,14 +55,15 @@ core::GpuSampled Monitor::Sample(std::uint32_t gpu, base::Time taken) {
 }
 
 bool Monitor::IsMoving(std::uint32_t gpu) const {
-  // A new task is first seen up to a period after it started. The GPU has settled once a whole
-  // window lies after that, and its activity is known after one more such window.
+  // A new task is first seen up to a period after its start. A whole window later the GPU has
+  // settled, and after one more window its activity is known.
   const base::Duration settles = options_.window + options_.period + core::kActivityWarmUp;
   return machines_.Loading(gpu) > 0 ||
          observed_[gpu].sampled < machines_.gpu(gpu).changed() + settles;
 }
 
-// While nothing on the server changes, all samples are the same.
+// Whether further samples could let a waiting task start. While nothing on the server changes, all
+// samples are equal.
 bool Monitor::MayOpen(std::uint32_t index, const Queue& queue) const {
   if (queue.recovering > 0) return true;
   if (queue.waiting == 0) return false;
@@ -83,7 +84,7 @@ void Monitor::CatchUp(std::uint32_t index, base::Time now, const Queue& queue,
   const base::Time taken = TickAtOrBefore(now);
   for (const std::uint32_t gpu : layout_.GpusOf(index)) {
     if (observed_[gpu].sampled >= taken || !IsMoving(gpu)) continue;
-    // Changes after that tick will be seen by the next one.
+    // Changes after that tick are left to the next one.
     events.emplace_back(SampleAsLast(gpu, taken));
     observed_[gpu].sampled = taken;
     ++samples_;

@@ -1,4 +1,4 @@
-// What the daemons' monitors see of the GPUs, and when that can affect a core. Private to sim.
+// The samples of the daemons' monitors, and when they can affect a core. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ class Monitor {
   // All arguments must outlive it.
   Monitor(const MonitorOptions& options, const Layout& layout, const Machines& machines);
 
-  // The first sample of a server's GPUs.
+  // Adds the first sample of each of a server's GPUs.
   void Begin(std::uint32_t server, std::vector<core::Event>& events) const;
-  // What a tick at `now` shows: adds its samples to `events`.
+  // Adds the samples of a tick at `now` to `events`.
   void Tick(std::uint32_t server, base::Time now, const Queue& queue,
             std::vector<core::Event>& events);
   // On demand: adds the samples that a decision at `now` needs.

@@ -27,10 +27,10 @@ void NodeCounts::AddNode(std::span<const std::int64_t> usable_mib) {
 std::int64_t NodeCounts::UnitsOf(const Node& node, std::uint32_t pool,
                                  const CountAsked& asked) const {
   const std::int64_t all = node.all[pool];
-  // A task of several GPUs asks for GPUs, not for shards.
+  // A task on several GPUs requests whole GPUs instead of shards.
   const bool gpus = gres_ != Gres::kCarma && asked.gpus > 1;
   if (asked.whole || gpus) return all;
-  // Not more than its part of the node; rounding may lose some.
+  // A GPU's memory counts at most as its part of the node, which rounding may reduce.
   const std::int64_t most =
       gres_ == Gres::kCarma ? std::max<std::int64_t>(1, all / node.gpus) : all;
   const std::int64_t each = asked.memory_mib / kMibOfUnit >= most
@@ -65,7 +65,7 @@ std::vector<NodeCounts::Part> NodeCounts::PartsFor(const Node& node,
 std::vector<std::uint32_t> NodeCounts::Book(std::uint32_t index, std::uint64_t task,
                                             const CountAsked& asked, base::Time ends) {
   Node& node = nodes_[index];
-  CARMA_CHECK(Fits(node, asked), "a task is booked beyond the capacity");
+  CARMA_CHECK(Fits(node, asked), "a booking exceeds the capacity");
   std::vector<Part> parts = PartsFor(node, asked);
   std::vector<std::uint32_t> gpus;
   for (const Part& part : parts) {

@@ -24,7 +24,7 @@ class NodeCounts {
  public:
   explicit NodeCounts(Gres gres) : gres_(gres) {}
 
-  // usable_mib: of each GPU of the node. Nodes are numbered from 0.
+  // usable_mib: usable memory of each of the node's GPUs. Nodes are numbered from 0.
   void AddNode(std::span<const std::int64_t> usable_mib);
 
   // Memory is booked in whole GiB, at most the count of a GPU (or the node).
@@ -39,7 +39,7 @@ class NodeCounts {
   // node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
                                      base::Time now) const;
-  // Whether `asked` would fit at that time even if another request is booked beyond it.
+  // Whether `asked` would still fit at that time with another request booked that lasts longer.
   bool FitsBeside(std::uint32_t node, const CountAsked& asked, base::Time at,
                   const CountAsked& other) const;
 
@@ -65,7 +65,7 @@ class NodeCounts {
     int gpus = 0;
     int gpus_booked = 0;
   };
-  // Units needed of one pool, and the number of pools.
+  // Units needed of each pool, and the number of pools.
   std::int64_t UnitsOf(const Node& node, std::uint32_t pool, const CountAsked& asked) const;
   int PoolsOf(const Node& node, const CountAsked& asked) const;
   bool Fits(const Node& node, const CountAsked& asked) const;

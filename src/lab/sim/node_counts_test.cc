@@ -25,7 +25,7 @@ NodeCounts TwoBooked(Gres gres) {
   return counts;
 }
 
-TEST(NodeCounts, WhatFits) {
+TEST(NodeCounts, ComparesRequestsWithWhatIsLeft) {
   struct Case {
     std::string_view name;
     Gres gres;
@@ -34,14 +34,14 @@ TEST(NodeCounts, WhatFits) {
   };
   const Case cases[] = {
       {"39 of 79 GiB are left of the node", Gres::kCarma, Asked(39), true},
-      {"a GPU's memory is 39 GiB, whatever is said", Gres::kCarma, Asked(48), true},
-      {"two GPUs are asked for twice", Gres::kCarma, Asked(20, 2), false},
-      {"and fit where the sum does, though no GPU is empty", Gres::kCarma, Asked(19, 2), true},
-      {"what does not say its memory has all of its GPU", Gres::kCarma, {}, true},
+      {"a request beyond a GPU's 39 GiB counts as 39", Gres::kCarma, Asked(48), true},
+      {"two GPUs count twice", Gres::kCarma, Asked(20, 2), false},
+      {"two GPUs fit if the sum does, although no GPU is empty", Gres::kCarma, Asked(19, 2), true},
+      {"without stated memory a task gets all of its GPU", Gres::kCarma, {}, true},
       {"both GPUs are taken", Gres::kGpu, Asked(1), false},
       {"15 are left of one GPU, 23 of the other", Gres::kShard, Asked(23), true},
-      {"24 of none", Gres::kShard, Asked(24), false},
-      {"a task of several GPUs asks for whole ones", Gres::kShard, Asked(1, 2), false},
+      {"no GPU has 24 left", Gres::kShard, Asked(24), false},
+      {"a task on several GPUs requests whole ones", Gres::kShard, Asked(1, 2), false},
       {"the node is not empty", Gres::kCarma, {.gpus = 2, .whole = true}, false},
   };
   for (const Case& c : cases) EXPECT_EQ(TwoBooked(c.gres).Fits(0, c.asked), c.fits) << c.name;
@@ -57,7 +57,7 @@ TEST(NodeCounts, ShardsAreOfTheFirstGpuWithSoMany) {
   EXPECT_EQ(counts.GpusBooked(0), 6);
 }
 
-TEST(NodeCounts, WhatIsReleasedIsLeftAgain) {
+TEST(NodeCounts, ReleasedGpusFitAgain) {
   NodeCounts counts = TwoBooked(Gres::kCarma);
   EXPECT_FALSE(counts.Fits(0, Asked(20, 2)));
   counts.Release(0, 2);

@@ -19,7 +19,7 @@ constexpr double kMostSpeed = 10;
 constexpr double kMostFactor = 20;
 constexpr double kFactorStep = 1e-4;
 
-// The speed of `own` beside `other`.
+// A formula for the speed of `own` beside `other`.
 using Form = std::function<double(const PairedTask& own, const PairedTask& other)>;
 
 double StreamsSpeed(double factor, const PairedTask& own, const PairedTask& other) {
@@ -46,7 +46,7 @@ double MemorySpeed(double factor, const PairedTask& own, const PairedTask& other
 }
 
 // For utilization as nvidia-smi shows it, where any kernel counts: two tasks only slow each other
-// down if together they want more than this. Fitted to Lucid's pairs on an RTX 3090.
+// down if their utilizations together exceed this. Fitted to Lucid's pairs on an RTX 3090.
 constexpr double kUtilizationTogether = 1.14;
 
 double UtilizationSpeed(const PairedTask& own, const PairedTask& other) {

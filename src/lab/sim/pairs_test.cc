@@ -46,7 +46,7 @@ TEST(ParsePairs, RefusesWithTheLine) {
   }
 }
 
-// Pairs that were computed with the form itself.
+// Pairs computed with the formula itself.
 template <class Speed>
 std::vector<MeasuredPair> MadeBy(const Speed& speed) {
   base::Rng rng(2);

@@ -33,7 +33,8 @@ Predictions::Predictions(const RunOptions& options, const Layout& layout)
 std::optional<core::Estimate> Predictions::Unchanged(const Job& job) {
   if (appraisals_) return appraisals_->Of(job.workload(), job.uid);
   const trace::MemoryEstimate told = trace::Estimate(job.workload(), options_.estimates.source);
-  // The original has no exclusive tasks: a task of unknown need asks for all memory of a GPU.
+  // The original system has no exclusive tasks: a task of unknown need requests a GPU's whole
+  // memory.
   const bool asks_for_all = told.whole_gpu && options_.policy.pacing != core::Pacing::kImmediate;
   const std::optional<std::int64_t> mib = asks_for_all ? layout_.largest_mib() : told.mib;
   if (!mib) return std::nullopt;
@@ -68,10 +69,10 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   const double of_duration = wrong(options.duration_sigma);
   core::Profile profile;
   const double fastest_here = layout_.servers()[job.node].fastest;
-  // Without summaries the catalogue takes their place.
+  // The catalogue's traits replace those of a summary.
   profile.grain = core::GrainOf(workload.traits);
   if (appraisals_) profile = appraisals_->ProfileOf(workload, job.uid);
-  // The known time is that on the fastest GPU of all servers.
+  // The known run time applies to the fastest GPU of all servers.
   if (profile.alone) profile.alone = LongerBy(*profile.alone, layout_.fastest() / fastest_here);
   if (options.durations) {
     const base::Duration solo(std::llround(job.work.solo_s() * of_duration * 1000));

@@ -1,5 +1,5 @@
-// What the simulated daemons know of a task when it is submitted, and learn when it ends. Private
-// to sim.
+// The simulated daemons' knowledge of a task at its submission, and their lessons from its end.
+// Private to sim.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@
 
 namespace carma::sim {
 
-// All servers share what is known. Random errors are drawn for each task, so that an answer does
-// not depend on when it is asked for.
+// All servers share their knowledge. Random errors are drawn per task, so that an answer does not
+// depend on the time of the request.
 class Predictions {
  public:
   // The options and the layout must outlive it.
@@ -25,9 +25,9 @@ class Predictions {
   // The task's memory; empty: no estimate.
   std::optional<core::Estimate> EstimateOf(const Job& job);
   core::Profile ProfileOf(const Job& job);
-  // Estimate and profile as the event for the core of the task's server.
+  // The event with estimate and profile for the core of the task's server.
   core::EstimateReady AnswerFor(const Job& job);
-  // An attempt has left its GPUs.
+  // Learns from an attempt that has left its GPUs.
   void Learn(const Job& job, const core::TaskRecord& record, base::Time now);
   // RunResult::taught.
   std::vector<task::Observation> Taught() const;

@@ -85,7 +85,7 @@ class Reserved : public ::testing::Test {
   void Submit(Duration at, std::string user) {
     arrivals_.push_back({.at = at, .workload = &work_, .user = std::move(user)});
   }
-  // When each task started, in seconds after the first submission, and on which GPU.
+  // Start of each task, in seconds after the first submission, and its GPU.
   std::vector<std::pair<double, int>> Play() {
     const auto run = Simulate(*ParseCluster(servers_), arrivals_, options_);
     EXPECT_TRUE(run) << run.error().message;
@@ -128,12 +128,12 @@ TEST_F(Reserved, ItHoldsAgainAndWhoWaitsStartsWhenItIsOver) {
   const std::vector<std::pair<double, int>> starts = Play();
   EXPECT_EQ(starts[0].first, 0);
   EXPECT_EQ(starts[1].first, 20 * 86'400 + 3 * 3'600);
-  // Servers that are asked give the same result.
+  // The result is the same with Placing::kAsked.
   options_.above.placing = Placing::kAsked;
   EXPECT_NEAR(Play()[1].first, 20 * 86'400 + 3 * 3'600, 10);
 }
 
-TEST_F(Reserved, WhatCannotBeIsRefused) {
+TEST_F(Reserved, RefusesReservationsThatConflict) {
   Submit(Duration{0}, "ada");
   Reserve("for=ada gpus=0 from=1h for-time=2h");
   Reserve("for=bob count=2 from=2h for-time=2h");

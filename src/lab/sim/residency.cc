@@ -62,7 +62,7 @@ std::vector<Stretch> PacesOf(const std::vector<Stay>& gpu, std::size_t task,
   return stretches;
 }
 
-// The work done at the pace of the slowest part, while all parts were there.
+// Work done at the pace of the slowest part while all parts were on their GPUs.
 double WorkDone(const std::vector<std::vector<Stretch>>& parts) {
   std::vector<double> cuts;
   for (const std::vector<Stretch>& part : parts) {
@@ -172,7 +172,7 @@ Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
     const Result<const trace::Workload*> workload = catalogue.Find(task.workload_id);
     if (!workload) return base::Wrap(workload.error(), fmt::format("task {}", task.number));
     if (task.parts.size() > (*workload)->sm_active.size()) {
-      return Invalid("task {}: ran on {} GPUs, its workload takes {}", task.number,
+      return Invalid("task {}: ran on {} GPUs, its workload needs {}", task.number,
                      task.parts.size(), (*workload)->sm_active.size());
     }
     for (std::size_t part = 0; part < task.parts.size(); ++part) {

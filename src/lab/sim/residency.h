@@ -34,14 +34,14 @@ struct MeasuredTask {
 // other GPUs. Errors: kInvalid "path: line 7: …".
 Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::string_view path);
 
-// The load of a task on its GPU number `part`. Null if it has no such part.
+// Function that returns a task's load on its GPU number `part`.
 using LoadOfPart = std::function<Load(const trace::Workload& workload, std::size_t part)>;
-// The load with the catalogue's parameters, or guessed ones for a workload without measurements
-// (core::GuessMps).
+// LoadAsListed uses the catalogue's parameters, and guesses for a workload without measurements;
+// LoadAsGuessed always guesses (core::GuessMps).
 Load LoadAsListed(const trace::Workload& workload, std::size_t part);
 Load LoadAsGuessed(const trace::Workload& workload, std::size_t part);
 
-// The time from the task's first memory on any GPU to its last.
+// Time from the task's first memory on any GPU to its last.
 double DurationOf(const MeasuredTask& task);
 
 // How well the model predicts slowdowns, in log slowdown.
@@ -55,10 +55,9 @@ struct Residency {
   Agreement counted;              // of tasks that ran long enough
 };
 
-// least_s: shorter tasks do not count in the agreement, because their slowdown was not measured
-// well enough; they still slow down others.
-// Errors: kInvalid for a workload that the catalogue does not have or cannot replay, or of another
-// number of GPUs.
+// least_s: shorter tasks do not count in the agreement, because their measured slowdown is
+// unreliable; they still slow down others. Errors: kInvalid for a workload that the catalogue does
+// not have or cannot replay, or of another number of GPUs.
 Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
                                   const trace::Catalogue& catalogue, const Interference& model,
                                   const LoadOfPart& load, double least_s = 0);

@@ -51,14 +51,14 @@ TEST(ReplayResidency, AgreesWithItself) {
   EXPECT_LT(guessed->counted.r2, 1);
 }
 
-TEST(ReplayResidency, WhatWasThereTooShortlyDoesNotCount) {
-  // The second task's measured slowdown is far off, because it ran for a minute only.
+TEST(ReplayResidency, IgnoresTasksThatRanTooBriefly) {
+  // The second task's measured slowdown is far off, because it ran for only a minute.
   const auto tasks = Tasks("1,a,0,0,1000,1.03\n2,b,0,500,560,9\n3,a,1,0,900,1\n");
   const auto all = ReplayResidency(tasks, Workloads(), {}, LoadAsListed);
   const auto longer = ReplayResidency(tasks, Workloads(), {}, LoadAsListed, 600);
   EXPECT_EQ(all->counted.tasks, 3u);
   EXPECT_EQ(longer->counted.tasks, 2u);
-  EXPECT_EQ(longer->predicted, all->predicted) << "the others meet it all the same";
+  EXPECT_EQ(longer->predicted, all->predicted) << "it still slows down the others";
   EXPECT_GT(all->counted.mean_error, 0.5);
   EXPECT_LT(longer->counted.mean_error, 0.05);
   EXPECT_EQ(DurationOf(tasks[1]), 60);

@@ -21,7 +21,7 @@ class Results {
   // from: the first submission. All arguments must outlive it.
   Results(const Cluster& cluster, const RunOptions& options, const Layout& layout, base::Time from);
 
-  // Null: nothing is recorded.
+  // Null if nothing is recorded.
   Recorder* recorder() { return recorder_ ? &*recorder_ : nullptr; }
   void CountEvents(std::size_t task_events) {
     totals_.task_events += static_cast<std::int64_t>(task_events);
@@ -32,13 +32,13 @@ class Results {
   void SentBack() { ++totals_.requeues; }
   void WorkSaved() { starts_in_vain_ = 0; }
   void AttemptEnded(Job& job, core::ExitKind kind, base::Time now);
-  // reason: why it did not succeed.
+  // reason: the cause if the task did not succeed.
   void TaskEnded(Job& job, core::TaskState state, const std::string& reason, base::Time now);
 
   const Totals& so_far() const { return totals_; }
-  // Number of attempts that were stopped since any task last ended or saved more of its work.
+  // Number of attempts stopped since a task last ended or saved more of its work.
   std::int64_t starts_in_vain() const { return starts_in_vain_; }
-  // After the last end. `devices`: all cards.
+  // To be called after the last end. `devices`: all cards.
   RunResult Finish(std::vector<SimDevice>& devices, std::int64_t samples);
 
  private:

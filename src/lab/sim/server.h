@@ -1,4 +1,4 @@
-// One simulated server: its core, and the tasks that wait and run there. Private to sim.
+// A simulated server with its core and the state of its tasks. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Server {
   base::Time next_tick{};  // where one is set
   std::deque<Samples> on_the_way;
 };
-// Servers cannot be moved, because cores are large.
+// A deque, because a server's core cannot be moved.
 using Servers = std::deque<Server>;
 
 }  // namespace carma::sim

@@ -68,7 +68,8 @@ double SimGpu::IntegralAt(base::Time at) const {
 
 double SimGpu::MeanActivity(base::Time from, base::Time to) const {
   if (from >= to) return StepAt(to).sm_active;
-  // A difference of long integrals would leave a rounding error where nothing has happened.
+  // If the activity did not change, the difference of two long integrals would only add a rounding
+  // error.
   const Step& first = StepAt(from);
   if (&first == &StepAt(to)) return first.sm_active;
   return std::clamp((IntegralAt(to) - IntegralAt(from)) / Ms(to - from), 0.0, 1.0);

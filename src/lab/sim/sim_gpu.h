@@ -35,7 +35,7 @@ class SimGpu {
   void Remove(std::uint32_t job);
   void Resize(std::uint32_t job, std::int64_t mib);
 
-  // Valid from `now` on; time never goes back. Data older than `keep` may be dropped.
+  // Sets the activity from `now` on; time never goes back. Data older than `keep` may be dropped.
   void SetActivity(base::Time now, double sm_active, base::Duration keep);
   // Exact mean of the activity over [from, to]; the activity at `to` if from == to.
   double MeanActivity(base::Time from, base::Time to) const;
@@ -60,14 +60,14 @@ class SimGpu {
   base::Time changed_{};
 };
 
-// Integrals over the run. Between two changes everything is constant, so they are exact.
+// Integrals over the run, which are exact because all values are constant between two changes.
 class SimDevice {
  public:
   SimDevice(const PowerModel& power, base::Time from);
 
   // Sets the values from `now` on.
   void Set(base::Time now, std::int64_t used_mib, double sm_active);
-  // Adds the time since the last change.
+  // Integrates up to `now`.
   void Advance(base::Time now);
 
   std::int64_t used_mib() const { return used_mib_; }

@@ -25,8 +25,8 @@ using base::Duration;
 constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
 constexpr Duration kCheckedFor = std::chrono::hours(28 * 24);
 constexpr double kMaxSoloS = 10.0 * 366 * 86400;
-// A retry takes at least seconds of simulated time, so even endless retries end with the run, but
-// not soon.
+// Each retry takes at least seconds of simulated time, so this number never ends a task within a
+// run of usual length.
 constexpr int kRetriesWithoutEnd = 10'000;
 
 constexpr std::array<std::pair<std::string_view, core::SharingMethod>, 4> kCollocations{{
@@ -107,14 +107,14 @@ Result<Unit> CheckOptions(const RunOptions& options) {
     return Invalid("no estimator '{}'", base::Printable(method, 60));
   CARMA_TRY(CheckNumbers(options));
   if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
-    return Invalid("servers with the published rules do not answer placement questions");
+    return Invalid("cluster=asked does not work with the published rules");
   if (options.host.promised && options.host.cores < 1)
     return Invalid("CPU cores are promised, but the server has none");
   CARMA_TRY(CheckSpans(options));
   const MemoryModel& memory = options.memory;
   if (memory.spike_lasts >= memory.spike_every)
-    return Invalid("memory spikes last as long as their interval");
-  // A shorter slice would be over before the task has done anything.
+    return Invalid("memory spikes must be shorter than their interval");
+  // A shorter slice would end before the task has done any work.
   if (options.time_slot > Duration{0} && options.time_slot <= memory.load) {
     return Invalid("time slot: {} s is not longer than the load time of {} s",
                    base::Seconds(options.time_slot), base::Seconds(memory.load));
@@ -250,7 +250,7 @@ Result<RunOptions> AsPublished(std::string_view era, RunOptions base) {
   options.max_recoveries = kRetriesWithoutEnd;
   options.monitor.delay = Duration{0};
   if (options.policy.pacing == core::Pacing::kThesis) {
-    // The values of a window are published when the next one begins.
+    // A window's values are published when the next window begins.
     options.monitor.mode = MonitorOptions::Mode::kPeriodic;
     options.monitor.period = Duration{92'000};
     options.monitor.window = Duration{92'000};

@@ -1,7 +1,6 @@
-// The discrete-event simulator: it shows what these servers would have done with that load. It
-// drives carmad's own core (core/scheduler/scheduler.h) and models only the world around it:
-// memory, speed, power, monitor readings, estimates. docs/inside/simulator.md has the models and
-// their evidence.
+// The discrete-event simulator, which runs a load on simulated servers. It drives carmad's own core
+// (core/scheduler/scheduler.h) and models only the world around it: memory, speed, power, monitor
+// readings, estimates. docs/inside/simulator.md describes the models and their evidence.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +37,7 @@ struct ServerShape {
   std::vector<GpuType> gpus;
 };
 // A single server runs as under carmad. Several servers have a common queue (above.h), and so does
-// one server that Slurm places tasks on.
+// a single server under Slurm.
 struct Cluster {
   std::vector<ServerShape> servers;
 };
@@ -77,13 +76,13 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
 
 // ---- how it is run ----
 
-// How a run lets tasks share a GPU: "exclusive" (kAlone: one task per GPU, whatever the policy's
-// mapper), "streams", "mps", "mig" (every GPU is divided into equal instances, which are GPUs for
-// the policy: for tasks of one GPU, one at a time unless PolicyConfig::share_mig).
+// How tasks share a GPU: "exclusive" (kAlone: one task per GPU, whatever the policy's mapper),
+// "streams", "mps", or "mig" (every GPU is divided into equal instances, which the policy treats as
+// GPUs; an instance takes tasks of one GPU, one at a time unless PolicyConfig::share_mig).
 std::optional<core::SharingMethod> ParseCollocation(std::string_view name);
 std::string_view CollocationName(core::SharingMethod method);
 
-// The model summaries that submitters name, by workload.
+// The model summaries that users would submit, by workload.
 using Summaries = std::map<std::string, estimate::Summary>;
 
 // The estimates of tasks' peaks: from an estimator of `carma estimate` as in carmad, or given in
@@ -91,18 +90,19 @@ using Summaries = std::map<std::string, estimate::Summary>;
 struct EstimateOptions {
   std::string_view source = "none";  // trace::ParseEstimateSource; counts without a method
 
-  // One of estimate::Estimators(), used as in carmad: at each submission, with the lessons of
-  // finished tasks of this run (appraisals.h). All servers share what they learn. Empty: `source`.
+  // One of estimate::Estimators(), used as in carmad: at each submission, with the lessons from
+  // this run's finished tasks (appraisals.h). All servers share their lessons. Empty: `source` is
+  // used.
   std::string method;
   double coverage = 0.9;                       // of the bounds that are promised; 0: the point
   std::shared_ptr<const Summaries> summaries;  // null: no summaries
   bool learns = true;                          // learn from finished tasks
-  // Observations from before this run, oldest first (RunResult::taught); null: the servers are new.
+  // Observations from before this run, oldest first (RunResult::taught); null if there are none.
   std::shared_ptr<const std::vector<task::Observation>> taught;
   // In SimulateMatrix: each run starts with what was learned in the runs before it.
   bool carries = false;
 
-  // What is known in advance about tasks' use of GPUs and run times.
+  // Advance knowledge of tasks' GPU use and run times.
   enum class Profiles {
     kNone,      // nothing
     kActivity,  // SM activity and traits; s and p are guessed from them
@@ -121,17 +121,18 @@ struct EstimateOptions {
   double sigma = 0;
   double missing_share = 0;
   base::Duration takes{0};
-  // As in the daemon, a prediction (by a method, or with an error) promises at most the memory of
-  // the largest GPU: only a stated peak can be too large for the server.
+  // As in the daemon, a prediction (by a method, or with an error) promises at most the largest
+  // GPU's memory; only a stated peak can be too large for the server.
 };
 
 // The monitor's samples for the core.
 struct MonitorOptions {
   enum class Mode {
-    // Only samples that can change a decision: the same run as kPeriodic, but faster.
+    // Takes only samples that can change a decision: the results are those of kPeriodic, but the
+    // run is faster.
     kOnDemand,
     kPeriodic,  // every sample of every GPU, as carmad's monitor does
-    // No samples: decisions by claims only. The policy's SM cap and settling do not apply.
+    // Takes no samples: decisions use claims only. The policy's SM cap and settling do not apply.
     kNone,
   };
   Mode mode = Mode::kOnDemand;
@@ -140,7 +141,7 @@ struct MonitorOptions {
   base::Duration delay{0};  // from the reading to its arrival at the core
 };
 
-// When a task started, and when the core had expected it.
+// A task's start, and the start that the core had expected.
 struct ToldStart {
   base::Time submitted{};
   base::Time started{};
@@ -154,8 +155,8 @@ struct RunOptions {
   EstimateOptions estimates;
   MonitorOptions monitor;
   Above above;
-  // Reservations of each server, from the first submission on (reservation_words.h); they are
-  // numbered here.
+  // Reservations on each server (reservation_words.h); times count from the first submission.
+  // Simulate numbers them.
   std::vector<core::Reservation> reservations;
 
   // With kMps: limits each task to its promise plus the policy's margin, like
@@ -189,21 +190,21 @@ struct RunOptions {
   bool record = false;
   std::size_t points_per_gpu =
       4'000;  // maximum number of points of a series, which is thinned by time-weighted means
-  // Called for each task at its end, in order of ends; for streaming accumulators.
+  // Called at the end of each task, in order, so that results need not be stored.
   std::function<void(const report::RunTask&)> on_task;
-  // Called for each task that had to wait, at its first start, with the start expected at
-  // submission. Only for one server, with immediate estimates.
+  // Called at the first start of each task that had to wait, with the start expected at submission.
+  // Only for one server with immediate estimates.
   std::function<void(const ToldStart&)> on_start;
 };
-// The settings of a version of the original: core::AsPublished, its monitor's window (92 s, not
-// overlapping; v2: 30 s, rolling), unlimited retries, a whole GPU for a task without estimate.
-// Errors: those of core::AsPublished.
+// The settings of a published version of the original system: core::AsPublished, its monitor's
+// window (92 s, not overlapping; v2: 30 s, rolling), unlimited retries, a whole GPU for a task
+// without an estimate. Errors: those of core::AsPublished.
 Result<RunOptions> AsPublished(std::string_view era, RunOptions base);
 
 // ---- what came out ----
 
-// Means and sums over the run as defined in docs/server/metrics.md; exact, not sampled. The run
-// lasts from the first submission to the last end.
+// Exact means and sums over the run, as defined in docs/server/metrics.md. The run lasts from the
+// first submission to the last end.
 struct Totals {
   std::int64_t tasks = 0;
   std::int64_t succeeded = 0;
@@ -216,13 +217,14 @@ struct Totals {
   double waiting_s = 0;    // mean over executed tasks, as the next three
   double execution_s = 0;  // launch to end, all attempts
   double jct_s = 0;
-  // For successful attempts: first allocation to end, over the time that their work takes alone.
+  // For successful attempts: time from first allocation to end, divided by the time that the work
+  // takes alone.
   double slowdown = 0;
   double energy_j = 0;    // all GPUs
   double sm_active = 0;   // mean per GPU, 0..1
   double memory_mib = 0;  // mean per GPU
-  // Work of the simulator: events of tasks in the cores and the cluster; and samples, which depend
-  // only on MonitorOptions::mode.
+  // Work of the simulator: task events in the cores and the cluster, and samples, whose number
+  // depends only on MonitorOptions::mode.
   std::int64_t task_events = 0;
   std::int64_t samples = 0;
   friend bool operator==(const Totals&, const Totals&) = default;
@@ -231,8 +233,8 @@ struct Totals {
 struct RunResult {
   Totals totals;
   std::optional<report::RunRecord> record;  // label and provenance are the caller's
-  // All observations of the servers at the end, including earlier ones; only with a method that
-  // learns.
+  // All observations of the servers at the end, including those from earlier runs; empty unless a
+  // method learns.
   std::vector<task::Observation> taught;
 };
 

@@ -1,4 +1,4 @@
-// Loads and servers of simulated runs, for their tests.
+// Loads and servers for tests of simulated runs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ inline RunResult Play(const Cluster& cluster, const std::vector<Arrival>& arriva
   return result ? *std::move(result) : RunResult{};
 }
 
-// The project's own trace with the project's own catalogue.
+// The built-in trace with the built-in catalogue.
 class Demo {
  public:
   Demo() : catalogue_(*trace::Catalogue::BuiltIn()), trace_(*trace::BuiltInDemo60()) {

@@ -1,4 +1,4 @@
-// What later simulated tasks learn from those that have ended.
+// Later simulated tasks profit from the lessons of earlier ones.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -37,7 +37,7 @@ TEST(SimulateLearning, AFinishedTaskTeachesThoseOfItsWorkloadThatComeLater) {
   EXPECT_TRUE(Play(MakeWorld("A100-40GB"), arrivals, forgetful).taught.empty());
 }
 
-TEST(SimulateLearning, WhatRanOutOfMemoryTeachesThatItNeedsMore) {
+TEST(SimulateLearning, LearnsALowerBoundFromRunningOutOfMemory) {
   const trace::Workload large = MakeWorkload("large", 1, 1'000, 0.3, 25'000);
   const std::vector<Arrival> arrivals{
       {Duration{0}, &large}, {Duration{500'000}, &large}, {Duration{4'000'000}, &large}};
@@ -46,7 +46,7 @@ TEST(SimulateLearning, WhatRanOutOfMemoryTeachesThatItNeedsMore) {
   options.memory.ramp = Duration{400'000};
   const RunResult run = Play(MakeWorld("A100-40GB"), arrivals, options);
   EXPECT_GE(run.totals.oom_crashes, 1);
-  EXPECT_TRUE(run.taught[0].ran_out) << "it had grown when it crashed";
+  EXPECT_TRUE(run.taught[0].ran_out) << "it crashed after it had grown";
   EXPECT_LT(run.taught[0].measured_mib, 25'000);
   EXPECT_EQ(run.taught.back().method, "history");
 }
@@ -76,7 +76,7 @@ TEST(SimulateLearning, AUserLearnsFromTheOwnTasksAlone) {
   EXPECT_NE(run.taught[2].method, "history");
 }
 
-TEST(SimulateLearning, WhatWasMeasuredHasNoErrorOfThePrediction) {
+TEST(SimulateLearning, MeasuredMemoryHasNoPredictionError) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
   RunOptions options = Learning();
   options.estimates.sigma = 1;
@@ -85,7 +85,7 @@ TEST(SimulateLearning, WhatWasMeasuredHasNoErrorOfThePrediction) {
   EXPECT_EQ(run.taught[1].promised_mib, 11'000);
 }
 
-TEST(SimulateLearning, WhoRunsOutOfMemoryTeachesThoseOfItsWorkload) {
+TEST(SimulateLearning, TasksLearnFromCrashesOfTheirWorkload) {
   const std::vector<trace::Workload> workloads = Mixed();
   const std::vector<Arrival> arrivals = Crowd(workloads, 120);
   RunOptions options;

@@ -1,4 +1,4 @@
-// Parts of a server that simulated tasks share besides whole GPUs: instances and cores.
+// Simulated tasks on parts of a server other than whole GPUs: instances and cores.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -53,7 +53,7 @@ TEST(SimulateMachine, TasksOfSeveralGpusTakeTurnsBesideAnMpsServerPerGpu) {
   EXPECT_NEAR(makespan_s(two), 14 + 1'150, 1);
   options.policy.gangs_take_turns = true;
   EXPECT_GT(makespan_s(one), 1'250);
-  EXPECT_GT(makespan_s(two), 1'250) << "nor are two of them clients of one server";
+  EXPECT_GT(makespan_s(two), 1'250) << "two tasks on several GPUs take turns too";
 }
 
 TEST(SimulateMachine, DataLoadersShareTheServersCores) {
@@ -62,7 +62,7 @@ TEST(SimulateMachine, DataLoadersShareTheServersCores) {
   options.host = {.cores = 16, .cores_per_gpu_task = 8};
   const std::vector<Arrival> four(4, {Duration{0}, &workload});
   options.policy.mapper = "exclusive";
-  // Four tasks want 32 cores, and there are 16.
+  // Four tasks need 32 cores, and there are 16.
   EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), four, options).totals.makespan_s, 2'014, 0.01);
 }
 
@@ -77,14 +77,14 @@ TEST(SimulateMachine, EachTaskWantsItsOwnCores) {
   options.record = true;
   const std::vector<Arrival> load{
       {Duration{0}, &hungry}, {Duration{0}, &hungry}, {Duration{0}, &frugal}};
-  // Two tasks want 48 cores, and there are 32; a task that needs none is not slowed down.
+  // Two tasks need 48 of 32 cores; a task that needs none is not slowed down.
   const RunResult slow = Play(MakeWorld("4xA100-40GB"), load, options);
   EXPECT_NEAR(slow.totals.makespan_s, 1'514, 0.01);
   for (const report::RunTask& task : slow.record->tasks) {
     const double took_s = base::Seconds(*task.ended - task.submitted);
     EXPECT_NEAR(took_s, task.name == "frugal" ? 1'014 : 1'514, 0.01) << task.name;
   }
-  // The load states the cores for one of them.
+  // Now the load states fewer cores for one of them.
   std::vector<Arrival> told = load;
   told[1].cpus = 8;
   EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), told, options).totals.makespan_s, 1'014, 0.01);

@@ -20,7 +20,7 @@ TEST(SimulateMemory, ANewcomerThatDoesNotFitCrashesAndComesBack) {
   const report::RunTask& second = run.record->tasks[1];
   ASSERT_GE(second.attempts.size(), 2u);
   EXPECT_EQ(second.attempts[0].end, report::AttemptEnd::kOutOfMemory);
-  // 14 s of load, then 8 s until the process has ended.
+  // The task loads for 14 s, and its process ends 8 s after the failed allocation.
   EXPECT_EQ(second.attempts[0].ended - second.attempts[0].started, Duration{22'000});
   EXPECT_EQ(second.attempts.back().end, report::AttemptEnd::kSucceeded);
   EXPECT_EQ(run.totals.succeeded, 2);
@@ -39,12 +39,12 @@ TEST(SimulateMemory, ARampCanFailLate) {
       Play(MakeWorld("A100-40GB"), {{Duration{0}, &small}, {Duration{500'000}, &large}}, options);
   const report::Attempt& late = run.record->tasks[1].attempts[0];
   EXPECT_EQ(late.end, report::AttemptEnd::kOutOfMemory);
-  // 20 000 MiB are used, 20 536 are free: the fourth step of the ramp (21 000 MiB at 3/4) is too
-  // much.
+  // 20 000 MiB are used and 20 536 are free: the fourth step of the ramp (21 000 MiB at 3/4) does
+  // not fit.
   EXPECT_EQ(late.ended - late.started, Duration{14'000 + 300'000 + 8'000});
 }
 
-TEST(SimulateMemory, WhoGrowsOnAFullGpuCrashesNotWhoHoldsWhatItNeeds) {
+TEST(SimulateMemory, OnlyTheGrowingTaskCrashesOnAFullGpu) {
   const trace::Workload steady = MakeWorkload("steady", 1, 3'000, 0.3, 20'000);
   const trace::Workload spiky = MakeWorkload("spiky", 1, 9'000, 0.3, 20'000);
   RunOptions options = Immediate();
@@ -54,7 +54,8 @@ TEST(SimulateMemory, WhoGrowsOnAFullGpuCrashesNotWhoHoldsWhatItNeeds) {
       Play(MakeWorld("A100-40GB"), {{Duration{0}, &steady}, {Duration{0}, &spiky}}, options);
   EXPECT_EQ(run.record->tasks[0].attempts.size(), 1u);
   ASSERT_GE(run.record->tasks[1].attempts.size(), 1u);
-  // Beside the other task a spike does not fit; alone it does, and ends half a minute later.
+  // Beside the other task a spike does not fit; on a GPU alone it does, and ends half a minute
+  // later.
   EXPECT_EQ(run.totals.oom_crashes,
             static_cast<std::int64_t>(run.record->tasks[1].attempts.size()) - 1);
   EXPECT_EQ(run.totals.succeeded, 2);

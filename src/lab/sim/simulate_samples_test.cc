@@ -1,4 +1,4 @@
-// What the monitor of simulated runs sees, and when.
+// The samples that the monitor of simulated runs takes.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -37,7 +37,7 @@ TEST(SimulateSamples, EnergyIsTheIntegralOfThePowerInTheRecord) {
   EXPECT_EQ(run.totals.succeeded, 60);
 }
 
-// Samples that are skipped would have changed nothing: the run is the same, byte for byte.
+// Skipped samples would have changed nothing: the results are byte for byte the same.
 TEST(SimulateSamples, SamplesOnDemandGiveTheRunOfAllSamples) {
   const std::vector<trace::Workload> workloads = Mixed();
   std::vector<Arrival> arrivals = Crowd(workloads, 60);
@@ -104,7 +104,7 @@ TEST(SimulateSamples, SamplesOnDemandGiveTheRunOfAllSamples) {
                   o.estimates.source = "none";
                 }},
        }) {
-    // A window shorter than the load time, and the usual one.
+    // Tests a window shorter than the load time, and the usual window.
     for (const Duration settle_timeout : {Duration{10'000}, Duration{180'000}}) {
       RunOptions options;
       options.policy.settle_timeout = settle_timeout;

@@ -1,5 +1,5 @@
-// Slots, checkpoints and classes of simulated runs: which tasks pause, and how much work that
-// costs.
+// Time slots, checkpoints and classes in simulated runs: which tasks are interrupted, and how much
+// work that costs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,10 +33,11 @@ TEST(SimulateSlots, AStoppedTaskGoesOnFromItsLastCheckpoint) {
   ASSERT_EQ(first.attempts.size(), 3u);
   EXPECT_EQ(first.attempts[0].end, report::AttemptEnd::kStopped);
   EXPECT_EQ(first.attempts[0].ended - first.attempts[0].started, Duration{502'000});
-  // 300 s were saved; of the second slot's 486 s another 300 s are; 400 s are left for the third.
+  // The first slot saves 300 s of work, and the second another 300 of its 486 s; 400 s remain for
+  // the third.
   EXPECT_EQ(first.attempts[1].end, report::AttemptEnd::kStopped);
   EXPECT_EQ(first.attempts[2].ended - first.attempts[2].started, Duration{14'000 + 400'000});
-  EXPECT_NEAR(*first.solo_s, 414, 1e-9) << "of the attempt that succeeded";
+  EXPECT_NEAR(*first.solo_s, 414, 1e-9) << "solo time of the attempt that succeeded";
   EXPECT_NEAR(*first.whole_solo_s, 1'014, 1e-9);
   EXPECT_NEAR(run.totals.slowdown, 1, 1e-9);
   // The tasks alternate.
@@ -74,7 +75,7 @@ TEST(SimulateSlots, AtTheEndOfItsSlotATaskSavesAndMakesRoom) {
   EXPECT_EQ(run.totals.succeeded, 2);
   const report::RunTask& first = run.record->tasks[0];
   ASSERT_EQ(first.attempts.size(), 2u);
-  // Asked 900 s after its start, it saves for 20 s and takes 2 s to end.
+  // The task is asked 900 s after its start, saves for 20 s and takes 2 s to end.
   EXPECT_EQ(first.attempts[0].ended - first.attempts[0].started, Duration{922'000});
   EXPECT_EQ(first.attempts[1].ended - first.attempts[1].started,
             Duration{14'000 + 10'000'000 - (900'000 - 14'000)});
@@ -82,8 +83,8 @@ TEST(SimulateSlots, AtTheEndOfItsSlotATaskSavesAndMakesRoom) {
   EXPECT_EQ(run.record->tasks[1].attempts.size(), 1u);
   EXPECT_FALSE(run.record->tasks[1].lost_s);
 
-  // A task that saves now and then is ended, and repeats the unsaved work; a task that never saves
-  // stays.
+  // A task that saves periodically is stopped, and repeats its unsaved work; a task that never
+  // saves stays.
   options.checkpoints = {.every = Duration{300'000}};
   const RunResult again = Play(MakeWorld("A100-40GB"), two, options);
   EXPECT_EQ(again.record->tasks[0].attempts[0].ended - again.record->tasks[0].attempts[0].started,
@@ -106,7 +107,7 @@ TEST(SimulateSlots, AClassThatPreemptsHasAPlaceAtOnce) {
                                  {.at = Duration{500'000}, .workload = &look, .qos = "urgent"}};
   const RunResult run = Play(MakeWorld("A100-40GB"), two, options);
   EXPECT_EQ(run.record->tasks[0].attempts.size(), 2u);
-  // It saves for 20 s and takes 2 s to end.
+  // The task saves for 20 s and takes 2 s to end.
   EXPECT_EQ(run.record->tasks[1].attempts[0].started,
             run.record->tasks[1].submitted + Duration{22'000});
   options.policy.classes.clear();
@@ -138,7 +139,7 @@ TEST(SimulateSlots, WaitingTasksAreToldAboutWhenTheyStart) {
   }
 }
 
-TEST(SimulateSlots, WhoIsEndedEachTurnAndNeverSavesEndsSomeDay) {
+TEST(SimulateSlots, ATaskThatNeverSavesFinishesInEverLongerSlices) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
   RunOptions options = Immediate();
   options.policy.mapper = "exclusive";

@@ -39,7 +39,7 @@ TEST(Simulate, ATaskThatStaysAloneRunsWithoutMps) {
   options.policy.mapper = "exclusive";
   const RunResult run = Play(MakeWorld("A100-40GB"), {{Duration{0}, &workload}}, options);
   EXPECT_NEAR(run.totals.sm_active, 0.5 * 1'000 / 1'014, 1e-9);
-  // The same as without any sharing, also for tasks with several GPUs.
+  // The results equal those without sharing, also for tasks with several GPUs.
   const std::vector<trace::Workload> workloads = Mixed();
   const std::vector<Arrival> arrivals = Crowd(workloads, 40);
   const Totals by_mapper = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals;
@@ -64,7 +64,8 @@ TEST(Simulate, ATaskOnTwoGpusGoesAtThePaceOfTheSlowerOne) {
   const trace::Workload other = MakeWorkload("other", 1, 5'000, 0.6, 5'000);
   RunOptions options = Immediate();
   options.policy.mapper = "first-fit";
-  // Both on GPU 0; GPU 1 would let the wide one run at full speed.
+  // Both tasks use GPU 0. On GPU 1 the wide one could run at full speed, but the slower GPU sets
+  // its pace.
   const RunResult run =
       Play(MakeWorld("2xA100-40GB"), {{Duration{0}, &wide}, {Duration{0}, &other}}, options);
   EXPECT_NEAR(base::Seconds(*run.record->tasks[0].ended - run.record->from), 14 + 1'000 * 1.3,
@@ -85,7 +86,7 @@ TEST(Simulate, SomeTasksFailByThemselves) {
   options.failures.per_hour = 1;
   const RunResult run =
       Play(MakeWorld("4xA100-40GB"), std::vector<Arrival>(200, {Duration{0}, &workload}), options);
-  // The share 1 - exp(-1) of them.
+  // A share of 1 - exp(-1) of the tasks fails.
   EXPECT_NEAR(static_cast<double>(run.totals.failed) / 200, 0.632, 0.1);
   EXPECT_EQ(run.totals.oom_crashes, 0);
 }
@@ -164,7 +165,7 @@ TEST(Simulate, RefusesWhatMakesNoSense) {
                 [](RunOptions& o) { o.time_slot = Duration{14'000}; }, "time slot: 14 s"},
            Case{"one spike into the next", one,
                 [](RunOptions& o) { o.memory.spike_lasts = o.memory.spike_every; },
-                "memory spikes last"},
+                "memory spikes must be shorter"},
        }) {
     RunOptions options = Immediate();
     c.change(options);
@@ -189,7 +190,7 @@ TEST(Simulate, EqualArgumentsGiveEqualRuns) {
   EXPECT_NE(Play(cluster, demo.arrivals(), options).totals, first.totals);
 }
 
-// A user who floods the queue does not delay others: the next free GPU is for the new user.
+// A user who floods the queue does not delay others: the next free GPU goes to the new user.
 TEST(Simulate, AFloodDelaysAnothersFirstTaskByOneEnd) {
   const trace::Workload workload = MakeWorkload("w", 1, 300, 1.0, 30'000);
   std::vector<Arrival> arrivals;

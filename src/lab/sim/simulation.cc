@@ -1,4 +1,4 @@
-// The loop of a run: what is due, and the events and actions of the servers' cores.
+// The loop of a run: timers, and the events and actions of the servers' cores.
 #include "lab/sim/simulation.h"
 
 #include <algorithm>
@@ -11,16 +11,16 @@
 namespace carma::sim {
 namespace {
 
-// Reservations of this many days ahead are passed on, and again a day later.
+// The cores get the reservations of the next ten days; the list is renewed daily.
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kOneDay = std::chrono::hours(24);
 constexpr int kMostStillDays = 400;
-// In the published system, the rounds of the daemon's loop and its window begin independently of
-// the first submission. The longest round is that of the window.
+// In the published system, the rounds of the daemon's loop and its window start at times
+// independent of the first submission. The longest of these periods is the window.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
-// How often each task may be ended before any of them gets work done. Time slices that grow from a
-// second have reached their longest by then.
+// Number of stops per task, without any task's work being saved, after which the run is given up.
+// By then, time slices that grow from a second have reached their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
 // The time between two readings of what tasks print.
@@ -43,7 +43,8 @@ core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   return policy;
 }
 
-// The policy in the simulated cluster: the driver always answers, so no sample is too old.
+// Adapts the policy to the simulated cluster, where the driver always answers, so no sample is too
+// old.
 core::PolicyConfig PolicyOf(const RunOptions& options) {
   core::PolicyConfig policy = options.policy;
   policy.stale_after = std::chrono::hours(24 * 366);
@@ -114,7 +115,7 @@ void Simulation::BuildServers() {
 Result<RunResult> Simulation::Run() {
   const auto at = [this](std::size_t i) { return first_ + (arrivals_[i].at - arrivals_[0].at); };
   if (!arrivals_.empty()) agenda_.Set(at(0), Due::kArrivals);
-  // There is always another tick; the run is over when no task is left.
+  // The loop cannot wait for an empty agenda, because there is always another tick.
   SendReservations();
   while (next_arrival_ < arrivals_.size() || jobs_.size() > 0) {
     if (still_days_ > kMostStillDays)

@@ -27,7 +27,7 @@ namespace carma::sim {
 
 class Simulation {
  public:
-  // Simulate has checked all arguments; they must outlive the run.
+  // Simulate must have checked all arguments, which must outlive the run.
   Simulation(const Cluster& cluster, std::span<const Arrival> arrivals, const RunOptions& options);
   Result<RunResult> Run();
 
@@ -41,9 +41,9 @@ class Simulation {
   void SendReservations();
   void OnJob(JobIndex index);
   void OnEstimate(JobIndex index);
-  // Passes events_ to the core and performs its actions, repeatedly until nothing follows.
+  // Passes events_ to the core and performs its actions, until these cause no more events.
   void Tell(std::uint32_t node);
-  // Adds to events_ what the core needs to know before a decision.
+  // Adds the samples that the core needs for its next decision to events_.
   void CatchUp(std::uint32_t node);
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);

@@ -1,5 +1,5 @@
-// Chooses servers as Slurm does: by counts, in the order of the queue. If the first task has to
-// wait, later ones start by backfill, which keeps a place for the first task only. Private to sim.
+// Chooses servers as Slurm does: by counts, in queue order. If the first task must wait, later ones
+// may start by backfill, which reserves resources for the first task only. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class SlurmPlacing {
   // Places tasks until the first one has to wait.
   void PlaceInOrder(base::Time now, const PlaceTask& place);
   void Backfill(base::Time now, const PlaceTask& place);
-  // Books the task on that server until its time limit. Returns the GPUs that Slurm has chosen.
+  // Books the task on that server until its time limit and returns the GPUs that Slurm chooses.
   std::vector<std::uint32_t> Book(const Job& job, std::uint32_t server, base::Time now);
   void Release(const Job& job);
   bool Empty(std::uint32_t server) const { return counts_.Empty(server); }
@@ -52,7 +52,8 @@ class SlurmPlacing {
   const Jobs& jobs_;
   const Candidates& candidates_;
   NodeCounts counts_;
-  // Number of the head that fitted nowhere, and servers with more room since then.
+  // Number of the head of the queue that fitted nowhere, and the servers that have gained room
+  // since.
   std::optional<std::uint64_t> blocked_;
   std::vector<std::uint32_t> freed_;
 };

@@ -70,7 +70,7 @@ struct PublishedFigure {
 };
 
 // Makespans of the 60 tasks: the lengths of two runs, read from their published curves. The time
-// scale is the one with which the integral of power is the published energy.
+// scale is chosen so that the integral of power equals the published energy.
 constexpr std::string_view kCurves = "published curves";
 constexpr std::string_view kMarginal = "section 6.4.1: \"only marginal\"";
 
@@ -79,7 +79,7 @@ consteval PublishedFigure Within(PublishedFigure figure, double share) {
   figure.to = figure.value * (1 + share);
   return figure;
 }
-// For a relative change: the makespan itself, not the change, must be within this share.
+// For a relative change, the makespan itself (not the change) must be within this share.
 consteval PublishedFigure ChangeWithin(PublishedFigure figure, double share) {
   figure.from = (1 + figure.value) * (1 - share) - 1;
   figure.to = (1 + figure.value) * (1 + share) - 1;
@@ -112,7 +112,7 @@ constexpr PublishedFigure kFigures[] = {
     Within({kHeavy60, "MAGM + GPUMemNet 80 %", kEnergyMj, 28.50, "table 6.5", kCalibration}, 0.04),
     {kHeavy60, "MAGM + GPUMemNet 80 %", kOomCrashes, 1, "table 6.6", kPrediction, 0, 2},
 
-    // 90 tasks, none of which were used to make the models.
+    // 90 tasks, none of which were used to fit the models.
     {kMix90, "OWF 80 %, MPS", kMakespanChange, -0.3013, "section 6.4.1", kPrediction},
     {kMix90, "OWF 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10, 0.10},
     {kMix90, "OBF 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10, 0.10},
@@ -338,8 +338,7 @@ Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
 
 std::vector<Comparison> ValidateModels() {
   std::vector<Comparison> rows;
-  // A network like ResNet on small images, with SM activity 0.30 alone; 2, 3 and 7 of them at a
-  // time.
+  // 2, 3 and 7 copies of a network like ResNet on small images, with SM activity 0.30 alone.
   const Load small{.sm_active = 0.30, .sensitivity = 0.707, .pressure = 0.30 * 0.959};
   const std::vector<Load> many(7, small);
   const auto mps = [&](std::size_t n) {
@@ -367,7 +366,7 @@ std::vector<Comparison> ValidateModels() {
                           1.136, SlowdownOfFirst(core::SharingMethod::kStreams, pair), 1.05, 1.2));
   rows.push_back(OneValue("ResNet152 beside recommender, streams", kSlowdown, kTable42, kPrediction,
                           1.057, SlowdownOfFirst(core::SharingMethod::kStreams, turned), 1.0, 1.2));
-  // The power of one card of a DGX Station A100 at these activities.
+  // Power of one card of a DGX Station A100 at these activities.
   struct Drawn {
     double sm_active, low_w, high_w;
   };

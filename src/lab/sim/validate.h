@@ -1,5 +1,5 @@
-// The published evaluation of the original system beside the simulator's: every figure with its
-// source, the mean and spread of many perturbed runs, and what counts as agreement.
+// Compares the published evaluation of the original system with simulations: every figure with its
+// source, the mean and spread of many perturbed runs, and the criterion for agreement.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ enum class PublishedTrace {
 // "heavy60", "mix90", "t1".
 std::optional<PublishedTrace> ParsePublishedTrace(std::string_view name);
 std::string_view PublishedTraceName(PublishedTrace trace);
-// By the number of tasks and the last submission; empty: none of them.
+// Recognises a trace by its number of tasks and last submission; empty: none of these traces.
 std::optional<PublishedTrace> RecognisePublished(std::span<const Arrival> arrivals);
 
 enum class Figure {
@@ -54,8 +54,8 @@ struct PublishedPolicy {
 };
 // The policies of the trace that have a published figure, exclusive use first.
 std::vector<PublishedPolicy> PoliciesOf(PublishedTrace trace);
-// The policy's settings, with the control loop of the time of the trace. Errors: none for a policy
-// of PoliciesOf.
+// The policy's settings, with the control loop in use when the trace was run. No errors for a
+// policy of PoliciesOf.
 Result<RunOptions> OptionsOf(PublishedTrace trace, const PublishedPolicy& policy);
 
 struct Comparison {
@@ -68,7 +68,7 @@ struct Comparison {
   double deviation = 0;  // standard deviation of single runs
   double low = 0;        // of single runs
   double high = 0;
-  // Required range of the mean: [from, to]. Empty: none, for information.
+  // Required range of the mean, [from, to]; empty: the figure is only shown.
   std::optional<double> from;
   std::optional<double> to;
   bool Agrees() const;
@@ -94,7 +94,7 @@ struct ValidationOptions {
 Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
                             std::span<const Arrival> arrivals, const ValidationOptions& options);
 
-// Comparison with published small cases that need no trace: only the models and shipped data.
+// Comparison with small published cases that need no trace, only the models and shipped data.
 std::vector<Comparison> ValidateModels();
 
 // For people: one line per figure.

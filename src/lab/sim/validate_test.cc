@@ -47,7 +47,7 @@ TEST(Comparison, AgreementAndNoiseAreTwoThings) {
   EXPECT_FALSE(row.WithinNoise());
 }
 
-// Runs the comparison on a load of our own: figures of another trace need not agree.
+// Runs the comparison on a different load, whose figures need not agree.
 TEST(Validate, ComparesEveryFigureOfTheTrace) {
   const trace::Catalogue catalogue = *trace::Catalogue::BuiltIn();
   const std::vector<Arrival> arrivals = *Arrivals(*trace::BuiltInDemo60(), catalogue, "demo60");

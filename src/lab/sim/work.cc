@@ -8,11 +8,11 @@
 namespace carma::sim {
 namespace {
 
-// A gain of saved work below this is a rounding error.
+// A smaller gain of saved work is a rounding error.
 constexpr double kGainS = 1e-3;
 
 base::Duration RoundUp(double seconds) {
-  // No timer needs to be later than this, and its sum with any time of a run stays in range.
+  // No timer needs to be later than this, and added to any time of a run it does not overflow.
   constexpr double kLongestMs = 1e15;
   return base::Duration(static_cast<std::int64_t>(std::min(std::ceil(seconds * 1000), kLongestMs)));
 }
@@ -58,7 +58,7 @@ bool Work::Save(base::Time now, base::Duration cost) {
   const double saved_s = solo_s_ - attempt_s_ + DoneS();
   const bool gains = saved_s > saved_s_ + kGainS;
   saved_s_ = std::max(saved_s_, saved_s);
-  // Converted at the present pace, so that a slow task does not also save slowly.
+  // The cost is converted at the present pace, so that a slow task does not also save slowly.
   const double cost_s = base::Seconds(cost) * pace_;
   lost_s_ = lost_s_.value_or(0) + base::Seconds(cost);
   left_s_ += cost_s;

@@ -1,5 +1,5 @@
-// The work of a simulated task: how much an attempt has done, and what of it survives the end of
-// the attempt. Private to sim.
+// The work of a simulated task: how much an attempt has done, and how much of it survives the
+// attempt's end. Private to sim.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 namespace carma::sim {
 
 // Work is measured in seconds alone on the reference GPU. An attempt does the work that no earlier
-// attempt has saved. Its pace (work seconds per second) holds until the next change.
+// attempt has saved. Its pace (work seconds per second) stays the same until the next change.
 class Work {
  public:
   Work() = default;
@@ -23,22 +23,22 @@ class Work {
   double LeftS(base::Time now) const { return left_s_ - pace_ * base::Seconds(now - since_); }
   // Whether this attempt has saved anything.
   bool HasSaved() const { return saved_s_ > solo_s_ - attempt_s_; }
-  // Time lost to saving and stops; empty: it was never asked to checkpoint or stop.
+  // Time lost to saving and stops; empty if the task was never asked to checkpoint or stop.
   const std::optional<double>& lost_s() const { return lost_s_; }
 
-  // An attempt is launched. It fails by itself after this much work, which may be infinity.
+  // Starts an attempt, which fails by itself after this much work (may be infinity).
   void Launch(double fails_after_s);
-  // The attempt computes from `now` on; its pace is still 0.
+  // Starts computing at `now`, with a pace of 0 until SetPace.
   void Begin(base::Time now);
   // Advances the work to `now`, at the pace that held since its last change.
   void Advance(base::Time now);
   void SetPace(base::Time now, double pace);
-  // When the attempt ends at the present pace, not before now; empty: it has no pace yet.
+  // End of the attempt at the present pace, at least `now`; empty if it has no pace yet.
   std::optional<base::Time> EndsAt(base::Time now) const;
-  // Writes a checkpoint, which takes `cost`. True: more of the work is saved than before.
+  // Writes a checkpoint, which takes `cost`. Returns whether more work is saved than before.
   bool Save(base::Time now, base::Duration cost);
-  // The attempt is stopped, so another start is needed. computes: it was computing, so the work
-  // since the last checkpoint is lost.
+  // Stops the attempt, so another start is needed. computes: whether it was computing and so loses
+  // the work since the last checkpoint.
   void Stop(base::Time now, base::Duration load, bool computes);
 
  private:

@@ -1,7 +1,7 @@
-// Every function that the simulated driver exports with every fault that it can have, of one GPU
-// and of the whole driver, as the probe meets them: nothing crashes or stays stuck, the other GPUs
-// go on, the outcome is the documented one (docs/server/gpus.md), and everything works again after
-// the fault is healed.
+// Reads through the probe with every fault in every function that the simulated driver exports, on
+// one GPU and on the whole driver: nothing crashes or stays stuck, the other GPUs continue, the
+// outcome is documented (docs/server/gpus.md), and everything works again once the fault is
+// cleared.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,8 +24,7 @@ namespace {
 
 namespace nvml = gpu::nvml;
 
-// What an error in a function means for a reading of a whole GPU; other functions have no effect on
-// it.
+// The effect of an error in a function on a reading of a whole GPU; functions not listed have none.
 enum class Role { kNothing, kTells, kDecides };
 struct RoleOf {
   std::string_view function;
@@ -65,7 +64,7 @@ std::vector<std::string> EveryFunction() {
   return names;
 }
 
-// Faults of one function; errors with every code.
+// All faults of one function, including errors with every code.
 std::vector<Fault> EveryFault(std::int32_t gpu, const std::string& function) {
   std::vector<Fault> faults = {{FaultKind::kLost, gpu, 0, function},
                                {FaultKind::kVanish, gpu, 0, function}};
@@ -80,7 +79,7 @@ nvml::Return CodeOf(const Fault& fault) {
   return fault.kind == FaultKind::kVanish ? nvml::kDriverNotLoaded : fault.code;
 }
 
-// kInvalid stands for success.
+// The code of the reading's error; kInvalid means success.
 ErrorCode Outcome(const gpu::ReadResult<gpu::Reading>& reading) {
   return reading ? ErrorCode::kInvalid : reading.error().code;
 }
@@ -91,7 +90,7 @@ std::vector<ErrorCode> Documented(Role role, nvml::Return code) {
   const bool gone = lost || gpu::MeansDriverGone(code);
   if (role == Role::kNothing || (role == Role::kTells && !gone)) return {ErrorCode::kInvalid};
   if (role == Role::kDecides && gpu::MeansAbsent(code)) return {ErrorCode::kInvalid};
-  // A list of processes that always reports a larger size is not believed.
+  // A process list that keeps asking for a larger buffer is not trusted.
   if (code == nvml::kInsufficientSize) return {fails, ErrorCode::kCorrupt};
   return {fails};
 }
@@ -123,7 +122,7 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
   void TearDown() override { ::unsetenv(kStateVariable); }
 
   bool Divided() const { return shared_->places()[0].mig; }
-  // The time after which the condition of a GPU is read again.
+  // Reads after the time at which the GPU's condition is due again.
   gpu::Reading MustRead(std::size_t device) {
     const auto reading = Read(device);
     EXPECT_TRUE(reading) << reading.error().message;
@@ -133,7 +132,7 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
     now_ += gpu::kConditionSpan;
     return probe_->Read(device, now_);
   }
-  // The last device in the list is the other GPU.
+  // The other GPU is the last device in the list.
   void ExpectTheOtherServes(std::size_t count) {
     const gpu::Reading reading = MustRead(count - 1);
     EXPECT_EQ(reading.used_mib, 1'000);
@@ -223,7 +222,7 @@ TEST_P(DriverFaultsTest, TheWholeDriver) {
   }
 }
 
-TEST_P(DriverFaultsTest, NobodyStaysStuckInAFunctionThatHung) {
+TEST_P(DriverFaultsTest, CallersReturnWhenAHangEnds) {
   for (const std::int32_t gpu : {0, kWholeDriver}) {
     for (const std::string& function : EveryFunction()) {
       SCOPED_TRACE(function);

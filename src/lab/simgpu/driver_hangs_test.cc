@@ -1,4 +1,4 @@
-// One GPU of the simulated driver hangs, or its library crashes, below real carma-readers.
+// One GPU of the simulated driver hangs, or its library crashes, under real carma-readers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -57,8 +57,7 @@ class DriverHangs : public ::testing::Test {
     const auto reading = probe.Read(device, base::FromMs(++now_ms_));
     return reading ? "" : reading.error().message;
   }
-  // Only readings make the probe continue: it tries a GPU again when it is read, and at no other
-  // time.
+  // `so` must read the GPU: the probe retries a hung GPU only when it is read.
   bool Soon(const std::function<bool()>& so) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!so()) {
@@ -67,7 +66,7 @@ class DriverHangs : public ::testing::Test {
     }
     return true;
   }
-  // The children of this process that have this name.
+  // The children of this process named carma-reader.
   static std::vector<pid_t> Readers() {
     std::vector<pid_t> pids;
     for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -99,7 +98,7 @@ TEST_F(DriverHangs, TheOthersAreReadOnAndItComesBackWhenItAnswers) {
     EXPECT_THAT(Trouble(probe, 2), HasSubstr("not answered"));
   }
   EXPECT_LT(std::chrono::steady_clock::now() - before, 20 * kPatience) << "nobody waits for it";
-  EXPECT_EQ(Uuids(probe), uuids) << "it keeps its name in a list that is made without it";
+  EXPECT_EQ(Uuids(probe), uuids) << "the hung GPU keeps its UUID in a new list";
   ASSERT_TRUE(shared_->ClearFaults());
   EXPECT_TRUE(Soon([&] { return Trouble(probe, 2).empty(); }));
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Trouble(probe, i), "");
@@ -169,7 +168,7 @@ TEST_F(DriverHangs, AllGpusThatHangOneByOneAreADriverThatIsSilent) {
   ASSERT_FALSE(devices);
   EXPECT_THAT(devices.error().message, HasSubstr("not answered"));
   ASSERT_TRUE(shared_->ClearFaults());
-  EXPECT_EQ(Uuids(probe).size(), 4U) << "the next list asks them anew";
+  EXPECT_EQ(Uuids(probe).size(), 4U) << "the next list tries the GPUs again";
 }
 
 TEST_F(DriverHangs, AReaderThatIsKilledIsReplaced) {
@@ -177,18 +176,18 @@ TEST_F(DriverHangs, AReaderThatIsKilledIsReplaced) {
   ASSERT_EQ(Uuids(probe).size(), 4U);
   ASSERT_EQ(Readers().size(), 1U);
   ASSERT_EQ(::kill(Readers()[0], SIGKILL), 0);
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Trouble(probe, i), "") << "no GPU suffers for it";
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Trouble(probe, i), "") << "no GPU is affected";
   EXPECT_EQ(Readers().size(), 1U);
 }
 
-TEST_F(DriverHangs, WhoIsLeftAloneIsNotTouched) {
+TEST_F(DriverHangs, DoesNotCallAGpuThatIsLeftAlone) {
   gpu::GuardedProbe probe(Options());
   const std::vector<std::string> uuids = Uuids(probe);
   probe.LeaveAlone({2});
   Hang(2);
   for (const std::size_t other : {0U, 1U, 3U}) EXPECT_EQ(Trouble(probe, other), "");
   EXPECT_EQ(Uuids(probe), uuids);
-  EXPECT_EQ(probe.Devices().value()[2].trouble.text, "") << "nothing is known against it";
+  EXPECT_EQ(probe.Devices().value()[2].trouble.text, "") << "a GPU left alone has no trouble";
   ASSERT_TRUE(shared_->ClearFaults());
   probe.LeaveAlone({});
   EXPECT_EQ(Trouble(probe, 2), "");

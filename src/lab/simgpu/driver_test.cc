@@ -1,4 +1,4 @@
-// The whole way: state file -> libcarma-simgpu.so -> dlopen -> NVML calls -> probe.
+// The complete path: state file -> libcarma-simgpu.so -> dlopen -> NVML calls -> probe.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class DriverTest : public ::testing::Test {
     return reading.value_or(gpu::Reading{});
   }
 
-  // Fast, so that time has passed between any two readings.
+  // The clock is so fast that time passes between any two readings.
   TestServer server_{"2xA100-40GB,1xH100-80GB", {.time_scale = 1000}};
   std::unique_ptr<Server> shared_;
   std::unique_ptr<gpu::Probe> probe_;
@@ -263,7 +263,7 @@ TEST_F(DriverTest, CallsOutOfOrderOrWithNonsenseGetNvmlErrors) {
   EXPECT_EQ(uuid(device, small, sizeof small), nvml::kInsufficientSize);
   EXPECT_EQ(shutdown(), nvml::kSuccess);
   EXPECT_EQ(shutdown(), nvml::kUninitialized);
-  // Nothing but NVML's names may leak into a program that loads the driver.
+  // A program that loads the driver must see no symbols other than NVML's.
   EXPECT_EQ(::dlsym(library, "_ZN5carma6simgpu6Server6AttachERKSs"), nullptr);
   ::dlclose(library);
 }
@@ -421,7 +421,7 @@ TEST(DividedDriver, InstancesAreShownAsNvmlShowsThem) {
 
   std::optional<Shortage> shortage;
   EXPECT_FALSE((*shared)->Join({.pid = ::getpid(), .shares = {{1, 1, 0}}}, shortage))
-      << "nobody lives on a divided GPU itself";
+      << "no process is on the divided GPU itself";
   const auto task =
       (*shared)->Join({.pid = ::getpid(), .work_s = 1e9, .shares = {{3, 5'000, 0.1}}}, shortage);
   ASSERT_TRUE(task && *task);

@@ -17,7 +17,7 @@ std::int64_t Bytes(std::int64_t mib) {
 }
 
 std::string PyTorchText(const FailedAllocation& failed) {
-  // Part of a process's memory is the CUDA context, which PyTorch does not count, and its allocator
+  // PyTorch does not count the CUDA context, which is part of a process's memory, and its allocator
   // keeps a few per cent in reserve.
   const std::int64_t allocated = failed.own_mib * 93 / 100;
   const std::int64_t unallocated = failed.own_mib * 3 / 100;

@@ -11,7 +11,7 @@
 namespace carma::simgpu {
 
 enum class Framework { kPyTorch, kTensorFlow, kJax };
-// "pytorch", "tensorflow", "jax". Errors: kInvalid.
+// Parses "pytorch", "tensorflow" or "jax". Errors: kInvalid.
 Result<Framework> ParseFramework(std::string_view name);
 
 // A failed allocation, as the process sees it.
@@ -22,8 +22,8 @@ struct FailedAllocation {
   std::int64_t usable_mib = 0;
   std::int64_t own_mib = 0;  // what the process holds there already
 };
-// Ends with a newline. The exit code that follows is kOomExitCode for all of them: an uncaught
-// exception.
+// The text ends with a newline. Every framework then exits with kOomExitCode, because the exception
+// is not caught.
 std::string OomText(Framework framework, const FailedAllocation& failed);
 inline constexpr int kOomExitCode = 1;
 
@@ -34,7 +34,7 @@ struct CudaError {
 };
 inline constexpr CudaError kIllegalAddress{"CUDA_ERROR_ILLEGAL_ADDRESS",
                                            "an illegal memory access was encountered"};
-// Ends with a newline. The exit code that follows is kCudaExitCode.
+// The text ends with a newline. The program then exits with kCudaExitCode.
 std::string CudaErrorText(Framework framework, const CudaError& error);
 inline constexpr int kCudaExitCode = 1;
 

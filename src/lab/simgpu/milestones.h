@@ -1,4 +1,4 @@
-// What happens to a simulated training on its way: epochs, growth, accidents, the end.
+// The events of a simulated training: epochs, growth, accidents, the end.
 #pragma once
 
 #include <vector>

@@ -14,11 +14,11 @@ using namespace std::chrono_literals;
 
 constexpr auto kForEver = std::chrono::hours(24 * 365);
 
-// Reads "error 807"; if the text is neither that nor the expected one, the peer is not an MPS
-// server.
-// On an H100 (driver 580), the program that caused the fault ended after its neighbours.
+// On an H100 (driver 580), the program that caused a fault ended after its neighbours.
 constexpr auto kUnloading = 300ms;
 
+// Reads "error 807". If the text is neither an error nor the expected answer, the peer is not an
+// MPS server.
 MpsError ErrorOf(const Result<std::string>& line) {
   if (!line || !line->starts_with("error ")) return MpsError::kConnectionFailed;
   const MpsError error = MpsErrorFromNumber(base::ParseInt(line->substr(6)).value_or(0));

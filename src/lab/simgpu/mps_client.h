@@ -10,25 +10,26 @@ namespace carma::simgpu {
 
 class MpsClient {
  public:
-  // Makes the calling process a client of this folder's server, which is started if necessary.
-  // Null: no daemon answers, and the program silently runs without MPS, as real ones do. Null too,
-  // with `refused` set, if a daemon or server refuses it. Blocks as long as the daemon does.
-  // partition: CUDA_MPS_SM_PARTITION; or empty.
+  // Makes the calling process a client of this folder's server, which is started if necessary. Null
+  // if no daemon answers; the program then silently runs without MPS, as real ones do. Null with
+  // `refused` set if a daemon or server refuses the client. Blocks as long as the daemon does.
+  // partition: CUDA_MPS_SM_PARTITION, or empty.
   static std::unique_ptr<MpsClient> Join(const std::string& pipes, const std::string& partition,
                                          MpsError& refused);
-  // Leaves in order.
+  // Disconnects from the server in the regular way.
   ~MpsClient();
   MpsClient(const MpsClient&) = delete;
   MpsClient& operator=(const MpsClient&) = delete;
 
   const MpsWelcome& welcome() const { return welcome_; }
-  // Tells the server on which place of which simulated server this client computes.
+  // Reports to the MPS server the GPU or instance, and its simulated server, that this client
+  // computes on.
   void Uses(int place, const std::string& state_path) const;
   // Raises this signal in this process when the server sends something or ends.
   void RaiseOnNews(int signal) const;
   // The client's error; permanent once it is not kNone. Never blocks.
   MpsError Trouble();
-  // The client's own kernels broke the context of all clients.
+  // Reports that this client's kernels have broken the context of all clients.
   void AnnounceFault() const;
 
  private:

@@ -1,4 +1,4 @@
-// The side of carma-simmps that asks the control daemon, and how both misbehave.
+// The side of carma-simmps that sends commands to the control daemon, and the misbehaviour of both.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -13,8 +13,8 @@
 namespace carma::simgpu {
 namespace {
 
-// Held as long as the daemon lives; the kernel releases it however the daemon ends. Children do not
-// inherit it.
+// The lock is held while the daemon lives; the kernel releases it however the daemon ends. Children
+// do not inherit it.
 Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {
   const std::string path = folders.Lock();
   base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
@@ -26,7 +26,7 @@ Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {
   return Conflict("An instance of this daemon is already running");
 }
 
-// The daemon's own process; it calls `ready` when it starts to answer.
+// Runs the daemon in this process; calls `ready` once it answers.
 int RunDaemon(const MpsFolders& folders, const MpsDaemonOptions& options,
               const std::function<void()>& ready) {
   ::prctl(PR_SET_NAME, "nvidia-cuda-mps-control");

@@ -9,30 +9,30 @@
 
 namespace carma::simgpu {
 
-// Names the words that make the daemon misbehave, which may also be in the file `simmps` in the
-// pipe directory. They are read again at every step: refuse-start, hang-start, hang, crash,
+// This variable contains words that make the daemon misbehave; so may the file `simmps` in the pipe
+// directory. They are read again at every step: refuse-start, hang-start, hang, crash,
 // server-fails, fault, full, tolerant, resident, vague-error, no-partitions, r535, r580, r590.
 inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
-// Whether the word is set. r535, r580, r590: behaves like this branch of the driver, else like 550.
-// Unknown words have no effect.
+// Whether the word is set. With r535, r580 or r590 the daemon behaves like that branch of the
+// driver, otherwise like 550. Unknown words have no effect.
 bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 
 // Prints one line on stderr and returns the exit code for it, 1.
 int FailWith(const std::string& text);
 
-// `-d`: starts the control daemon in the background; returns 0 once it answers, 1 with a line on
-// stderr if it cannot start or one is running. `-f`: runs it in this process until it ends.
-// multi_user: its server accepts clients of all users; for root only. partitions: it divides the
-// SMs.
+// `-d` starts the control daemon in the background; returns 0 once it answers, or 1 with a line on
+// stderr if it cannot start or one is already running. `-f` runs it in this process until it ends.
+// multi_user: its server accepts clients of all users (root only). partitions: the daemon divides
+// the SMs.
 struct MpsDaemonOptions {
   bool multi_user = false;
   bool partitions = false;
 };
 int StartMpsDaemon(const MpsFolders& folders, bool foreground, const MpsDaemonOptions& options);
 
-// No option: every line of stdin is a command for the daemon of this pipe directory, all its
-// answers go to stdout. Returns 1 if there is no daemon, if it disappears, or if a server that a
-// `quit` has ended did not end well.
+// Without an option, sends every line of stdin as a command to the daemon of this pipe directory
+// and prints its answers on stdout. Returns 1 if there is no daemon, if it disappears, or if a
+// server ended by `quit` failed.
 int RunMpsCommands(const MpsFolders& folders);
 // Sends one command; in protocol 3 commands are arguments.
 int RunMpsCommand(const MpsFolders& folders, const std::string& command);
@@ -41,7 +41,7 @@ int RunMpsCommand(const MpsFolders& folders, const std::string& command);
 inline constexpr std::string_view kMpsAnswerEnd = ".";
 inline constexpr std::string_view kMpsFailed = ".failed";
 
-// Set for the control daemon: "3" selects protocol 3 of branch 615, as in its manual.
+// In the control daemon's environment, "3" selects protocol 3 of branch 615, as in its manual.
 inline constexpr const char* kMpsProtocolVariable = "CUDA_MPS_PROTOCOL_VERSION";
 
 }  // namespace carma::simgpu

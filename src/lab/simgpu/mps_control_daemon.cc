@@ -26,13 +26,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a silent peer is waited for.
+// Time limit for a silent peer.
 constexpr auto kPatience = 2000ms;
 
 sigset_t ServedSignals() {
   sigset_t set;
   sigemptyset(&set);
-  // Other signals end it at once and leave all its files behind, as with NVIDIA's.
+  // Other signals end the daemon at once and leave all its files behind, as with NVIDIA's.
   sigaddset(&set, SIGCHLD);
   return set;
 }
@@ -82,7 +82,7 @@ ControlDaemon::ControlDaemon(MpsFolders folders, base::UniqueFd lock,
 }
 
 Result<Unit> ControlDaemon::Open() {
-  // Anything of that name stays: the FIFO of an earlier daemon, or a file that prevents a FIFO.
+  // An existing FIFO of an earlier daemon is reused; another file of that name prevents the FIFO.
   ::mkfifo(folders_.LogFifo().c_str(), 0777);
   privileged_ = CARMA_TRY(ListenAnew(folders_.Privileged()));
   listener_ = CARMA_TRY(ListenAnew(folders_.Control()));
@@ -102,7 +102,8 @@ int ControlDaemon::Run() {
   while (!(quitting_ && (Idle() || (quit_at_ns_ && base::BootTimeNs() >= *quit_at_ns_)))) {
     pollfd watched[3] = {
         {listener_.get(), POLLIN, 0}, {privileged_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
-    // No message announces that a server's last client has gone, so the daemon asks while it quits.
+    // No message announces that a server's last client has gone, so a quitting daemon polls its
+    // servers.
     if (::poll(watched, 3, quitting_ ? 20 : -1) < 0 && errno != EINTR) return 1;
     if (watched[2].revents != 0) ServeSignals();
     if (watched[0].revents != 0) ServePeer(listener_);
@@ -121,7 +122,7 @@ bool ControlDaemon::Idle() {
 
 void ControlDaemon::Shutdown() {
   for (Server& server : servers_) {
-    // A server that does not listen is not asked twice.
+    // A server that does not answer the request to quit is killed.
     if (Ask(server, "quit") != "bye") failed_ = ::kill(server.pid, SIGKILL) == 0;
     ::waitpid(server.pid, nullptr, 0);
     ::unlink(server.path.c_str());
@@ -177,7 +178,8 @@ void ControlDaemon::ServeClient(base::LineSocket& peer, uid_t uid, std::string_v
   const auto refuse = [&peer](MpsError error) {
     peer.Send(fmt::format("error {}", static_cast<int>(error)));
   };
-  // One user at a time, as with NVIDIA's; there the second user waits, here it is refused.
+  // Serves one user at a time, like NVIDIA's daemon; but here the second user is refused instead of
+  // waiting.
   const bool others = !options_.multi_user && !servers_.empty() && servers_.front().uid != uid;
   if (quitting_ || others) return refuse(MpsError::kConnectionFailed);
   const std::optional<double> percent = PartitionPercent(partition);

@@ -25,7 +25,7 @@ class ControlDaemon {
  public:
   ControlDaemon(MpsFolders folders, base::UniqueFd lock, const MpsDaemonOptions& options);
 
-  // Makes the daemon's sockets and files; from then on clients wait for it.
+  // Creates the daemon's sockets and files; from then on, clients wait to be served.
   Result<Unit> Open();
   // Serves until it is asked to quit; returns the exit code of the process.
   int Run();
@@ -54,7 +54,7 @@ class ControlDaemon {
   void ServeClient(base::LineSocket& peer, uid_t uid, std::string_view partition);
   Result<Server*> StartServer(uid_t uid);
   Server* FindServer(std::string_view pid);
-  // The server's answer in one line; empty if it gives none: then its process is treated as ended.
+  // The server's answer in one line; empty if it gives none, so that its process counts as ended.
   std::optional<std::string> Ask(Server& server, const std::string& request);
   bool Idle();
   void Shutdown();
@@ -77,14 +77,15 @@ class ControlDaemon {
   std::string Quit(const Words& words);
 
   // ---- mps_control_partitions.cc: static SM partitions ----
-  // A GPU that the daemon sees. The beginning of a UUID names it too.
+  // A GPU that the daemon sees. It may be named by the beginning of its UUID.
   struct Gpu {
     std::string uuid;
     std::map<std::string, int> partitions;  // chunks by id
     int UsedChunks() const;
   };
   Gpu* FindGpu(std::string_view uuid);
-  // Percent of the SMs of a partition, as in CUDA_MPS_SM_PARTITION; empty: there is none.
+  // Percentage of the SMs in the partition with this name (as in CUDA_MPS_SM_PARTITION); empty if
+  // there is none.
   std::optional<double> PartitionPercent(std::string_view name);
   std::set<std::string> UsedPartitions();
   std::string ChangePartitions(const Words& words);
@@ -109,7 +110,7 @@ class ControlDaemon {
   std::optional<std::int64_t> quit_at_ns_;    // when to end at the latest
 };
 
-// For a fresh child: closes all descriptors but these two, which may be the same, and the
+// For a new child process: closes all descriptors except these two, which may be equal, and the
 // standard ones.
 void CloseAllBut(int a, int b);
 

@@ -1,5 +1,5 @@
-// Static SM partitions of a simulated MPS: syntax and limits after NVIDIA's manual and reports of
-// users of CUDA 13.1 and newer. Every GPU is an A100 here: 108 SMs in chunks of 4.
+// Static SM partitions of a simulated MPS, with syntax and limits from NVIDIA's manual and users'
+// reports on CUDA 13.1 and newer. Every GPU is an A100 here: 108 SMs in chunks of 4.
 #include <fmt/format.h>
 
 #include "base/text.h"

@@ -42,7 +42,7 @@ void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view w
   if (!fd) return;
   const std::string line = fmt::format(
       "[{} {} {}] {}\n", base::FormatTime(base::SystemClock().Now()), who, ::getpid(), text);
-  // On a full disk only this line is lost.
+  // A failed write, as on a full disk, only loses this line.
   (void)!::write(fd.get(), line.data(), line.size());
 }
 
@@ -75,7 +75,7 @@ int MpsServer::Run() {
       Lose(clients_[i]);
       clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    // Served last, so that the answer takes clients that have just gone into account.
+    // The daemon is served last, so that the answer no longer counts clients that have just gone.
     if (watched[0].revents != 0) daemon_lives = ServeDaemon();
   }
   Note("Server is shutting down");
@@ -188,7 +188,7 @@ void MpsServer::ShowItself(std::string_view place_and_path) {
   if (joined && *joined) residencies_[key] = std::move(*joined);
 }
 
-// The clients on a GPU share one context there: what breaks it breaks them all.
+// The clients on a GPU share one context, so a fault that breaks it affects them all.
 void MpsServer::FaultOf(const Client& culprit) {
   Note(fmt::format("Client {} caused a fatal fault", culprit.pid));
   const MpsError error =
@@ -208,8 +208,8 @@ void MpsServer::Lose(const Client& client) {
   if (!client.joined) return;
   Note(fmt::format("Client {} disconnected", client.pid));
   if (client.terminated || client.affected || MpsBehaves(folders_, "tolerant")) return;
-  // The client was killed while its kernels ran. NVIDIA does not document what happens to the
-  // server then; this one assumes the worst.
+  // The client was killed while its kernels ran. NVIDIA does not document the effect on the server,
+  // so this one assumes the worst.
   Note(fmt::format("Client {} died with work in flight, the server ends", client.pid));
   ::_exit(1);
 }

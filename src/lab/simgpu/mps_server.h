@@ -17,7 +17,7 @@
 
 namespace carma::simgpu {
 
-// As in NVIDIA's MPS: 48 clients of a GPU since Volta.
+// Clients per GPU, as in NVIDIA's MPS since Volta.
 inline constexpr int kMaxMpsClients = 48;
 
 // Memory of the server's own context on a GPU, similar to real ones.
@@ -55,11 +55,11 @@ class MpsServer {
   void Note(const std::string& text) const;
   bool Faulted() const;
   void Accept();
-  // False: the daemon is gone.
+  // False if the daemon is gone.
   bool ServeDaemon();
   std::string Answer(const std::string& request);
   std::string Terminate(pid_t pid);
-  // False: the client is gone.
+  // False if the client is gone.
   bool ServeClient(Client& client);
   void Admit(Client& client, std::string_view partition);
   void ShowItself(std::string_view place_and_path);
@@ -73,7 +73,7 @@ class MpsServer {
   MpsWelcome terms_;
   std::vector<Client> clients_;
   std::map<std::string, double, std::less<>> partitions_;  // percent of the SMs, where divided
-  // The server's own places on its clients' GPUs, so that it is listed there.
+  // The server's own residencies on its clients' GPUs, so that it is listed there.
   std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;
   std::map<std::string, std::unique_ptr<Residency>> residencies_;
   bool quit_ = false;

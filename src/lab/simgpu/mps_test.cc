@@ -82,7 +82,7 @@ class MpsTest : public ::testing::Test {
     const bool held = fd && ::fcntl(fd.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     return held ? lock.l_pid : 0;
   }
-  // The answer to "quit" comes before the process has ended.
+  // Waits for the end of the daemon's process, which comes after its answer to "quit".
   void AwaitDaemonsEnd() {
     const base::UniqueFd fd(::open(folders_.Lock().c_str(), O_RDONLY | O_CLOEXEC));
     struct flock lock {};
@@ -108,11 +108,11 @@ class MpsTest : public ::testing::Test {
     options.crash_s = 0;
     return options;
   }
-  // True if the task runs and computes.
+  // Waits until the task computes.
   static void AwaitWork(Process& task) { ASSERT_TRUE(task.ReadUntil("epoch 1/")); }
 
   MpsDaemonOptions options_;
-  // Fast enough for an epoch of a thousand simulated seconds.
+  // The clock is fast enough for epochs of a thousand simulated seconds.
   TestServer server_{"2xA100-40GB", {.time_scale = 100'000}};
   std::unique_ptr<Server> shared_;
   MpsFolders folders_;
@@ -177,7 +177,7 @@ TEST_F(MpsTest, AsBranch535ItHasNoPidFileAndTellsNoState) {
   EXPECT_FALSE(base::Exists(folders_.PidFile()));
   EXPECT_EQ(Do("start_server -uid " + std::to_string(::geteuid())).out, "");
   EXPECT_EQ(Do("get_server_status " + ServerPid()).out, "Unknown command \"get_server_status\"\n");
-  EXPECT_EQ(StartDaemon().code, 1) << "the lock tells that one is there";
+  EXPECT_EQ(StartDaemon().code, 1) << "the lock shows that a daemon is running";
   EXPECT_EQ(Do("quit").code, 0);
 }
 
@@ -204,7 +204,7 @@ TEST_F(MpsTest, ATaskIsAClientWhereADaemonAnswersAndRunsWithoutMpsElsewhere) {
   client.Kill(SIGTERM);
   EXPECT_EQ(client.Wait(), 143);
   EXPECT_EQ(Do("get_client_list " + server).out, "");
-  EXPECT_EQ(ServerPid(), server) << "a client that leaves in order hurts nobody";
+  EXPECT_EQ(ServerPid(), server) << "a regular exit of a client affects no other";
 }
 
 TEST_F(MpsTest, AServerThatIsToldToShowsItselfOnTheGpu) {
@@ -492,7 +492,8 @@ TEST_F(MpsTest, ItMisbehavesAsItIsTold) {
   Behave("hang");
   Process hangs([this] { return Command("get_server_list"); });
   MpsError refused = MpsError::kNone;
-  // The daemon serves its peers one after the other: after this answer it has served the first.
+  // The daemon serves its peers one after the other, so its next answer shows that it has served
+  // this one.
   Process waits([&] { return MpsClient::Join(folders_.pipes, "", refused) ? 0 : 1; });
   waits.Kill(SIGKILL);
   waits.Wait();

@@ -65,7 +65,7 @@ Result<base::UniqueFd> NewSocket() {
 MpsFolders MpsFoldersFromEnvironment() {
   const auto folder = [](const char* variable, const char* fallback) {
     const std::string value = base::GetEnv(variable);
-    // The daemon leaves the folder in which it was started.
+    // Paths are made absolute, because the daemon changes its working directory.
     return std::filesystem::absolute(value.empty() ? fallback : value).string();
   };
   return {folder("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"),
@@ -123,7 +123,7 @@ Result<double> ParseMpsPercentage(std::string_view text) {
 std::string FormatMpsWelcome(const MpsWelcome& welcome) {
   std::string line = fmt::format("{}threads={} limits={}", kWelcome, welcome.thread_percentage,
                                  FormatMpsMemoryLimits(welcome.memory_limits));
-  // Written last, because it may contain anything but line ends.
+  // This field comes last, because it may contain anything except line ends.
   if (welcome.visible_devices) line += std::string(kVisible) + *welcome.visible_devices;
   return line;
 }

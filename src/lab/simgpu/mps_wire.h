@@ -24,7 +24,8 @@ struct MpsFolders {
   std::string Control() const { return pipes + "/control"; }                // for clients
   std::string Privileged() const { return pipes + "/control_privileged"; }  // for commands
   std::string Lock() const { return pipes + "/control_lock"; }
-  // A FIFO that gets all lines of the logs; if another file has its name, nothing is logged.
+  // A FIFO that receives all lines of the logs; if a file other than a FIFO has this name, nothing
+  // is logged.
   std::string LogFifo() const { return pipes + "/log"; }
   std::string PidFile() const { return pipes + "/nvidia-cuda-mps-control.pid"; }
   // Words that make the daemon misbehave (mps_control.h).
@@ -48,10 +49,10 @@ enum class MpsError {
 std::string_view MpsErrorName(MpsError error);
 // CUDA's text for the error.
 std::string_view MpsErrorText(MpsError error);
-// The error with this number; kNone: not one of these errors.
+// The error with this number; kNone for any other number.
 MpsError MpsErrorFromNumber(std::int64_t number);
 
-// Sizes by the number of a device in the server's view, "0=6144M,1=2G". Errors: kInvalid.
+// Sizes by device number as the server numbers them: "0=6144M,1=2G". Errors: kInvalid.
 using MpsMemoryLimits = std::map<int, std::int64_t>;  // MiB
 Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text);
 std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits);

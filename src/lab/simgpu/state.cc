@@ -24,7 +24,7 @@
 namespace carma::simgpu {
 namespace {
 
-// The death of a process is not announced: a waiter checks for it at least this often.
+// No message announces the death of a process, so a waiting process checks at least this often.
 constexpr double kLongestWaitS = 0.2;
 
 void InitRobustMutex(pthread_mutex_t& mutex) {
@@ -82,7 +82,7 @@ Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu>
   return Unit{};
 }
 
-// The bytes that do not change while a server lives.
+// Checks the bytes that do not change while a server exists.
 Result<Unit> CheckHeader(const StateFile& state, const std::string& path) {
   Result<Unit> head = base::CheckServerHead(state.head, sizeof(StateFile), path);
   if (head && !Plausible(state.world)) return Fail(ErrorCode::kCorrupt, path + ": broken");
@@ -187,14 +187,14 @@ std::string ShapeOf(const Server& server) {
   return ShapeText(gpus);
 }
 
-// The world is then up to date and without dead residents.
+// Takes the lock and brings the world up to date, without dead residents.
 Result<Server::Lock> Server::Lock::Take(Server& server) {
   CARMA_TRY(server.CheckFile());
   StateFile& state = *server.mapping_->state;
   const int error = ::pthread_mutex_lock(&state.lock);
   if (error == EOWNERDEAD) {
-    // Its owner died while it held the mutex. The residents are complete (see Motion); only
-    // values that are derived from them may be half written.
+    // A process died while it held the mutex. The residents are complete (see Motion), but values
+    // derived from them may be half written.
     Recompute(state.world);
     ::pthread_mutex_consistent(&state.lock);
     server.Changed();
@@ -357,7 +357,7 @@ Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
   const int slot = FreeSlot(state.world);
   if (slot < 0) return Unavailable("the simulated server has no room for another process");
   InitRobustMutex(state.lives[slot]);
-  // The mutex is new and not yet known to others: locking can neither fail nor wait.
+  // No other process knows the new mutex yet, so locking can neither fail nor wait.
   CARMA_CHECK(::pthread_mutex_trylock(&state.lives[slot]) == 0, "a new mutex is free");
   Place(state.world, slot, arrival);
   Changed();
@@ -368,7 +368,7 @@ Residency::Residency(Server& server, int slot)
     : server_(server), slot_(slot), thread_(::gettid()) {}
 
 Residency::~Residency() {
-  // A forked child has a copy of this object, but the place is its parent's.
+  // A forked child has a copy of this object, but the residency belongs to the parent.
   if (thread_ != ::gettid()) return;
   const Result<Server::Lock> lock = Server::Lock::Take(server_);
   // A removed file stays mapped unless it was truncated; the mutex must be released before the

@@ -21,7 +21,7 @@
 
 namespace carma::simgpu {
 
-// How long a removed or torn server may go unnoticed, in real time: checking the file at every
+// Real time for which a removed or truncated server may go unnoticed: checking the file at every
 // access would cost more than the access.
 inline constexpr std::int64_t kFileCheckNs = 1'000'000;
 
@@ -37,17 +37,18 @@ struct ServerOptions {
   bool memory_limits = false;
 };
 
-// Makes an idle server of this shape (gpu_types.h) whose time starts now. All users may read and
+// Creates an idle server of this shape (gpu_types.h) whose time starts now. All users may read and
 // write the file, as with a real driver's device nodes. Replaces an older server's file, whose
 // processes then lose their GPUs. Errors: kInvalid: shape or scale; kConflict: a server with
 // residents is there; kIo.
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options);
 
-// A shape in one notation: "2xA100-40GB,1xA100-80GB:mig=1g.10gb+3g.40gb". Errors: kInvalid.
+// Converts a shape to its normal form: "2xA100-40GB,1xA100-80GB:mig=1g.10gb+3g.40gb". Errors:
+// kInvalid.
 Result<std::string> NormalShape(const std::string& shape);
 class Server;
-// The shape of an existing server, in the same notation.
+// The shape of an existing server, in normal form.
 std::string ShapeOf(const Server& server);
 
 // The state of one place.
@@ -127,14 +128,14 @@ class Server {
   // Every access advances the world to the present and frees the memory of dead processes.
   // Errors of these: kNotFound: the file was removed or replaced; kCorrupt: it was torn.
   Result<GpuLook> Look(int gpu);
-  // Replaces `lines` by the processes on one GPU, including its instances, that use this sharing
+  // Fills `lines` with the processes on one GPU, including its instances, that use this sharing
   // method.
   Result<Unit> Processes(int gpu, core::SharingMethod sharing, std::vector<ProcessLook>& lines);
   Result<std::vector<ResidentLook>> Residents();
 
-  // Joins the calling process at places that are not divided, with all of its shares or, if they do
-  // not fit, with none: then `shortage` shows why. The joining thread must outlive the residency.
-  // Errors: kInvalid: shares; kUnavailable: table full.
+  // Adds the calling process to GPUs or instances that are not divided further, with all of its
+  // shares. If they do not fit, adds none; `shortage` then shows why. The joining thread must
+  // outlive the residency. Errors: kInvalid: shares; kUnavailable: table full.
   Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
                                           std::optional<Shortage>& shortage);
 
@@ -145,15 +146,15 @@ class Server {
   // Ends Wait() in all processes. Async-signal-safe.
   void Poke();
 
-  // A critical error of a GPU or of one instance, as the driver announces it. Errors: kInvalid.
+  // Announces a critical error of a GPU or instance, as the driver would. Errors: kInvalid.
   Result<Unit> AnnounceXid(int gpu, int xid);
-  // The total number, and those from number `from` on that are still stored.
+  // The total number of events, and those from number `from` on that are still stored.
   struct Xids {
     std::uint64_t count = 0;
     std::vector<XidEvent> events;
   };
   Result<Xids> XidsFrom(std::uint64_t from);
-  // The following calls are about whole GPUs.
+  // From here on, parameters `gpu` are whole GPUs.
   Result<Condition> ConditionOf(int gpu);
 
   // Limits of control groups. Errors: kInvalid: this server has none, a divided GPU, an instance;
@@ -170,8 +171,8 @@ class Server {
   Result<MemoryView> MemoryOf(int gpu, const std::string& group);
 
   Result<Unit> SetCondition(int gpu, const Condition& condition);
-  // Resets it: removes its faults and repairable conditions. Errors: kConflict: processes are on
-  // it.
+  // Resets the GPU: removes its faults and repairable conditions. Errors: kConflict if processes
+  // use it.
   Result<Unit> ResetGpu(int gpu);
 
   Result<Unit> SetFault(const Fault& fault);
@@ -203,18 +204,18 @@ class Server {
   std::vector<int> parents_;  // whole GPU of each place
 };
 
-// A process's place on its GPUs. The destructor frees its memory. Use it on the joining thread and
-// destroy it before its Server. After a fork it belongs only to the parent.
+// A process's presence on its GPUs. The destructor frees its memory. Use it on the joining thread
+// and destroy it before its Server. After a fork it belongs only to the parent.
 class Residency {
  public:
   ~Residency();
   Residency(const Residency&) = delete;
   Residency& operator=(const Residency&) = delete;
 
-  // More memory on its GPUs, all or nothing. An MPS client within its soft limit may cost others
-  // their place (EvictFor).
+  // Allocates more memory on its GPUs, all or nothing. An MPS client within its soft limit may
+  // evict others (EvictFor).
   Result<std::optional<Shortage>> Grow(std::span<const Share> more);
-  // Stops computing; its work stays unfinished and its memory in use.
+  // Stops computing; the work stays unfinished and the memory in use.
   Result<Unit> Stop();
   Result<Progress> Look();
 

@@ -116,7 +116,7 @@ Result<Fault> Server::FaultOn(std::int32_t gpu, const char* function) {
   CARMA_TRY(CheckFile());
   const std::vector<Fault> faults = CARMA_TRY(Faults());
   Fault worst;
-  // A missing driver hides all other faults, then a hanging one; wrong readings come last.
+  // A missing driver hides all other faults, a hanging one all but that; wrong readings come last.
   const auto rank = [](FaultKind kind) {
     switch (kind) {
       case FaultKind::kVanish:

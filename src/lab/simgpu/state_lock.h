@@ -41,14 +41,13 @@ struct StateFile {
       generation;  // of the world: changes whenever a pace may have changed; a futex
   std::atomic<std::uint32_t> fault_count;
   FaultEntry faults[kMaxFaults];
-  // Mutexes that joined threads hold as long as they live: the kernel marks them when the process
-  // dies.
+  // Each joined thread holds one of these mutexes; the kernel marks it when the thread dies.
   pthread_mutex_t lives[kMaxResidents];
   World world;
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-// Text in the file, which another process may have left without its closing NUL.
+// Reads text from the file, which another process may have left without its final NUL.
 template <std::size_t N>
 std::string Text(const char (&bytes)[N]) {
   return std::string(bytes, strnlen(bytes, N));
@@ -64,7 +63,7 @@ struct Server::Mapping {
   }
 };
 
-// Holds the server's mutex. Meanwhile the world is up to date and without dead residents.
+// Holds the server's mutex. While it exists, the world is up to date and has no dead residents.
 class Server::Lock {
  public:
   static Result<Lock> Take(Server& server);

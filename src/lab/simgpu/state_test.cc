@@ -135,7 +135,7 @@ TEST_F(LimitTest, HoldForAllProcessesOfAGroupTogether) {
   EXPECT_TRUE(stranger) << "a group of a similar name";
   EXPECT_FALSE(Join(In("/g/a", 501)));
   EXPECT_EQ(shortage_->free_mib, 500);
-  EXPECT_EQ(shortage_->usable_mib, 6'000) << "the limit is all there is";
+  EXPECT_EQ(shortage_->usable_mib, 6'000) << "the limit counts as the GPU's memory";
   const std::vector<Share> more = {{0, 501, 0}};
   EXPECT_TRUE(*first->Grow(more)) << "growing counts as well";
   EXPECT_EQ(server_->LookAtGroup(0, "/g/a")->used_mib, 5'500);
@@ -143,8 +143,8 @@ TEST_F(LimitTest, HoldForAllProcessesOfAGroupTogether) {
   EXPECT_EQ(server_->MemoryOf(0, "/g/a")->total_mib, 6'000);
   EXPECT_EQ(server_->MemoryOf(0, "/g/a")->free_mib, 500);
   EXPECT_EQ(server_->MemoryOf(0, "/g/a/worker")->total_mib, 40'960) << "a limit above is not shown";
-  EXPECT_EQ(server_->MemoryOf(0, "/g/a/worker")->free_mib, 500) << "and holds all the same";
-  EXPECT_EQ(server_->MemoryOf(1, "/g/a")->total_mib, 40'960) << "of one GPU alone";
+  EXPECT_EQ(server_->MemoryOf(0, "/g/a/worker")->free_mib, 500) << "but it still applies";
+  EXPECT_EQ(server_->MemoryOf(1, "/g/a")->total_mib, 40'960) << "the limit applies to one GPU only";
 }
 
 TEST_F(LimitTest, CanBeRaisedLoweredAndRemoved) {
@@ -155,7 +155,7 @@ TEST_F(LimitTest, CanBeRaisedLoweredAndRemoved) {
   Limit("/g/a", 1'000, 3'000);
   EXPECT_FALSE(*task->Grow(more));
   Limit("/g/a", 500, 1'000);
-  EXPECT_EQ(server_->MemoryOf(0, "/g/a")->free_mib, 0) << "what it has it keeps";
+  EXPECT_EQ(server_->MemoryOf(0, "/g/a")->free_mib, 0) << "memory in use is kept";
   EXPECT_EQ(server_->LookAtGroup(0, "/g/a")->used_mib, 3'000);
   Limit("/g/a", 0, kNoLimitMib);
   EXPECT_FALSE(*task->Grow(more));
@@ -168,8 +168,8 @@ TEST_F(LimitTest, UnderMpsThoseAboveTheirSoftLimitGiveWay) {
   Limit("/g/b", 20'000, 30'000);
   const auto borrower = Join(In("/g/a", 30'000, kMps));
   ASSERT_TRUE(borrower);
-  EXPECT_FALSE(Join(In("/g/b", 21'000, kMps))) << "who borrows itself costs nobody its place";
-  EXPECT_FALSE(Join(In("/g/b", 15'000))) << "without MPS nobody is ended";
+  EXPECT_FALSE(Join(In("/g/b", 21'000, kMps))) << "a borrower cannot evict others";
+  EXPECT_FALSE(Join(In("/g/b", 15'000))) << "without MPS no process is ended";
   EXPECT_FALSE(borrower->Look()->evicted);
   const auto owner = Join(In("/g/b", 15'000, kMps));
   EXPECT_TRUE(owner);
@@ -223,7 +223,7 @@ class Child {
     EXPECT_EQ(::read(ends[0], &ready, 1), 1);
     ::close(ends[0]);
   }
-  // Waits until it is a zombie, but does not reap it.
+  // Waits until the child is a zombie, but does not reap it.
   void KillAndLeaveUnreaped() {
     ::kill(pid_, SIGKILL);
     siginfo_t info{};

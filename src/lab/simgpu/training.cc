@@ -41,14 +41,13 @@ std::atomic<Server*> waiting_server = nullptr;
 
 void NoteSignal(std::atomic<bool>& note) {
   note = true;
-  // A signal between the last check of the flags and the sleep must not wait for the end of the
-  // sleep.
+  // Wakes the sleep even if the signal arrives between the last check of the flags and the sleep.
   if (Server* server = waiting_server) server->Poke();
 }
 void OnTerm(int) {
   NoteSignal(stop_asked);
 }
-// The MPS server has news; the loops check for it.
+// Only wakes the sleep; the loops then check for news of the MPS server.
 void OnMpsNews(int) {
   if (Server* server = waiting_server) server->Poke();
 }
@@ -77,8 +76,7 @@ T PerGpu(const std::vector<T>& values, std::size_t i) {
   return values[std::min(i, values.size() - 1)];
 }
 
-// One run on its GPUs. Every step returns the exit code with which the process has to end, or
-// nothing.
+// One run on its GPUs. Every step returns the exit code if the process must end, or nothing.
 class Run {
  public:
   Run(const TrainingOptions& options, Server& server, std::vector<int> gpus)
@@ -138,7 +136,7 @@ Run::Ending Run::ServeMps() {
   const MpsError trouble = mps_->Trouble();
   if (trouble == MpsError::kNone) return std::nullopt;
   if (hanging_) {
-    // Its context is gone, but a program that makes no CUDA call does not notice.
+    // The context is gone, but a program that makes no CUDA calls does not notice.
     residency_.reset();
     return std::nullopt;
   }
@@ -179,7 +177,7 @@ std::vector<Share> Run::Shares(double share_of_memory) const {
   return shares;
 }
 
-// The interpreter unwinds, the allocator prints its statistics: a crash takes its time.
+// A crash takes time: the interpreter unwinds, and the allocator prints its statistics.
 Run::Ending Run::Unwind() {
   unwinding_ = true;
   if (residency_) {
@@ -216,8 +214,8 @@ Run::Ending Run::Fault() {
   return CudaFailure(kIllegalAddress);
 }
 
-// What the CUDA driver does at the first call. An MPS client has the GPUs of its server, from which
-// CUDA_VISIBLE_DEVICES chooses.
+// Does what the CUDA driver does at the first call. CUDA_VISIBLE_DEVICES of an MPS client chooses
+// from its server's GPUs.
 Run::Ending Run::JoinMps() {
   limits_mib_.resize(gpus_.size());
   if (options_.mps_pipes.empty()) return std::nullopt;
@@ -241,7 +239,7 @@ Run::Ending Run::JoinMps() {
   return std::nullopt;
 }
 
-// Parameters and states come first, the activations with the first batch: two steps, both may fail.
+// Parameters and states are allocated first, activations with the first batch; both steps may fail.
 Run::Ending Run::Allocate() {
   Arrival arrival;
   const base::ProcessId self = base::SelfProcess();
@@ -249,10 +247,10 @@ Run::Ending Run::Allocate() {
   arrival.start_ticks = self.start_ticks;
   arrival.sharing = mps_ ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (mps_) {
-    // The folder of its pipes identifies the server while it is used.
+    // The folder of the pipes identifies the server while the client uses it.
     arrival.mps_server =
         static_cast<std::uint32_t>(std::hash<std::string>{}(options_.mps_pipes)) | 1;
-    // Where the SMs are divided, the variable has no effect.
+    // If the SMs are partitioned, the thread percentage has no effect.
     const double asked = options_.mps_partition.empty() ? options_.mps_thread_percentage : 100;
     arrival.sm_cap = std::min(asked, mps_->welcome().thread_percentage) / 100;
   }
@@ -314,7 +312,7 @@ Run::Ending Run::Reach(const Milestone& milestone) {
       ::raise(options_.signal);
       return 128 + options_.signal;
     case Milestone::kHang:
-      // A deadlocked task computes nothing and keeps its memory.
+      // A deadlocked task computes nothing, but keeps its memory.
       hanging_ = true;
       if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
       return WaitUntil(std::numeric_limits<double>::infinity());
@@ -380,8 +378,7 @@ int Run::ToTheEnd(double started_s) {
   Flood();
   const double done = options_.solo_s > 0 ? 1 - work_s_ / options_.solo_s : 0;
   for (const Milestone& milestone : PlanMilestones(options_)) {
-    // A resumed run has printed its epochs and survived its accident, but it needs all of its
-    // memory.
+    // A resumed run skips epochs and accidents of the past, but allocates all of its memory.
     const bool past = milestone.at < done;
     if (past && milestone.event != Milestone::kGrow) continue;
     if (const Ending ending = WaitForWork(options_.solo_s * (1 - milestone.at))) return *ending;

@@ -1,4 +1,4 @@
-// A process that behaves like a training task on simulated GPUs (carma-simtask).
+// Makes a process behave like a training task on simulated GPUs (carma-simtask).
 #pragma once
 
 #include <cstdint>

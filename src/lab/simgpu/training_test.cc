@@ -91,9 +91,9 @@ TEST_F(TrainingTest, EveryLifeEndsAsItsOptionsSay) {
        "torch.OutOfMemoryError"},
       {"growth that fits", [](auto& o) { o.grow_at = 0.5, o.grow_mib = 4'000; }, 0,
        "training finished", ""},
-      {"a crash that is no OOM", [](auto& o) { o.fail_at = 0.5, o.exit_code = 7; }, 7,
+      {"a crash unrelated to memory", [](auto& o) { o.fail_at = 0.5, o.exit_code = 7; }, 7,
        "epoch 2/4 done", "KeyError: 'label'"},
-      {"a signal of its own", [](auto& o) { o.kill_self_at = 0.25, o.signal = SIGABRT; }, -SIGABRT,
+      {"a signal to itself", [](auto& o) { o.kill_self_at = 0.25, o.signal = SIGABRT; }, -SIGABRT,
        "epoch 1/4 done", ""},
       {"TensorFlow's harmless warning", [](auto& o) { o.warn_oom = true; }, 0, "training finished",
        "The caller indicates that this is not a failure"},
@@ -101,7 +101,7 @@ TEST_F(TrainingTest, EveryLifeEndsAsItsOptionsSay) {
        "No CUDA GPUs are available"},
       {"a GPU twice", [](auto& o) { o.visible_devices = "0,0"; }, 2, "", "twice"},
       {"no server", [](auto& o) { o.state_path += ".none"; }, 2, "", "No such file"},
-      {"no name of a server", [](auto& o) { o.state_path.clear(); }, 2, "", "CARMA_SIMGPU_STATE"},
+      {"no server named", [](auto& o) { o.state_path.clear(); }, 2, "", "CARMA_SIMGPU_STATE"},
   };
   const auto neighbour = Hold(1'000);
   for (const Case& c : cases) {

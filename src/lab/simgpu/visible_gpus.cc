@@ -12,7 +12,7 @@
 namespace carma::simgpu {
 namespace {
 
-// The place in the list's own numbering, in which instances of a listed GPU do not count.
+// Finds the place with this number; instances of a listed GPU are not numbered.
 std::optional<int> NumberedPlace(const std::vector<GpuIdentity>& places, std::int64_t number) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     const bool part = std::ranges::any_of(
@@ -22,7 +22,7 @@ std::optional<int> NumberedPlace(const std::vector<GpuIdentity>& places, std::in
   return std::nullopt;
 }
 
-// Found by its UUID, or by a beginning that only one UUID has.
+// Finds a place by its UUID or an unambiguous beginning of it.
 std::optional<int> NamedPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
   if (!name.starts_with("GPU-") && !name.starts_with("MIG-")) return std::nullopt;
   std::optional<int> found;
@@ -83,7 +83,7 @@ Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsW
   const auto chosen = VisibleGpus(identities, visible_devices);
   if (!chosen) return std::unexpected(chosen.error());
   MpsView view;
-  // As CUDA does it: a limit for a device that the process does not see drops all of them.
+  // Like CUDA, drops all limits if one is for a device that the process does not see.
   const bool dropped =
       !limits.empty() && limits.rbegin()->first >= static_cast<int>(chosen->size());
   for (const int device : *chosen) {
@@ -95,7 +95,8 @@ Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsW
   return view;
 }
 
-// The kernel writes both files by itself: a line "0::/path", and one with the v2 tree's mount.
+// Both files come from the kernel: one has a line "0::/path", the other a line with the mount of
+// the v2 tree.
 std::string OwnGroup() {
   const std::string self = base::ReadFile("/proc/self/cgroup", 65'536).value_or("");
   const std::string mounts = base::ReadFile("/proc/self/mountinfo", 1 << 20).value_or("");

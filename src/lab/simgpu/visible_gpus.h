@@ -25,8 +25,8 @@ struct MpsView {
   std::vector<std::optional<std::int64_t>> limits_mib;
 };
 
-// Both CUDA_VISIBLE_DEVICES count: the server's makes a list, from which the client's chooses.
-// limits: the client's own. Errors: as VisibleGpus.
+// Applies both values of CUDA_VISIBLE_DEVICES: the server's makes a list, from which the client's
+// chooses. limits: the client's own. Errors: as VisibleGpus.
 Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsWelcome& welcome,
                               std::string_view visible_devices, const MpsMemoryLimits& limits);
 

@@ -12,7 +12,7 @@
 namespace carma::simgpu {
 namespace {
 
-// Less work than this many seconds is a rounding error: it counts as done.
+// Less work than this many seconds is a rounding error and counts as done.
 constexpr double kDoneS = 1e-9;
 
 template <std::size_t N>
@@ -22,7 +22,7 @@ void CopyText(const std::string& text, char (&target)[N]) {
   std::memset(target + n, 0, N - n);
 }
 
-// The group itself, or one below it.
+// Whether `group` is `above` or a group below it.
 bool Within(std::string_view group, std::string_view above) {
   return !above.empty() && group.starts_with(above) &&
          (group.size() == above.size() || group[above.size()] == '/');
@@ -48,7 +48,7 @@ std::string MakeUuid(const char* kind, std::uint64_t seed, int index) {
   return text;
 }
 
-// The residents that compute on one GPU, with their loads and the speeds they get there.
+// The residents that compute on one GPU, with their loads and resulting speeds.
 struct Crowd {
   int count = 0;
   core::SharingMethod sharing = core::SharingMethod::kMps;
@@ -58,16 +58,16 @@ struct Crowd {
   std::array<double, kMaxResidents> speeds;
 };
 
-// A task that would keep more SMs busy than it may use takes longer in proportion. This is the rule
-// of the simulator's MIG instances (sim/gpu_types.h), applied to a thread percentage under MPS as
-// well.
+// A task that would keep more SMs busy than it may use takes proportionally longer. This is the
+// simulator's rule for MIG instances (sim/gpu_types.h), also applied to a thread percentage under
+// MPS.
 double BaseSpeed(const World& world, const Resident& resident, const Share& share) {
   const double allowed = resident.sm_cap * world.gpus[share.gpu].compute;
   return share.sm_active <= allowed ? 1 : allowed / share.sm_active;
 }
 
-// Its effect on neighbours there: its activity as a share of that place's SMs, and its pressure in
-// proportion to its speed.
+// A resident's effect on neighbours at a place: its activity as a share of the place's SMs, and its
+// pressure in proportion to its speed.
 sim::Load LoadThere(const World& world, const Resident& resident, const Share& share, double base) {
   return {.sm_active = std::min(1.0, share.sm_active * base / world.gpus[share.gpu].compute),
           .sensitivity = resident.sensitivity,
@@ -86,7 +86,7 @@ void Gather(const World& world, int gpu, Crowd& crowd) {
       crowd.slots[place] = slot;
       crowd.bases[place] = BaseSpeed(world, resident, resident.shares[i]);
       crowd.loads[place] = LoadThere(world, resident, resident.shares[i], crowd.bases[place]);
-      // The driver switches between MPS servers and processes that use the GPU without them.
+      // The driver switches between MPS servers and processes outside MPS.
       const bool client = resident.sharing == core::SharingMethod::kMps;
       if (client) crowd.sharing = core::SharingMethod::kMps;
       crowd.loads[place].user = client ? resident.mps_server & ~core::kNoMpsClient
@@ -144,7 +144,7 @@ void RecomputeActivity(World& world, Crowd& crowd) {
   }
 }
 
-// Activity and memory of instances are added up for their GPU; only the whole GPU draws power.
+// Adds up activity and memory of instances for their GPU; only the whole GPU draws power.
 void AddUpInstances(World& world) {
   for (int g = world.gpu_count; g < world.place_count; ++g) {
     const Gpu& instance = world.gpus[g];
@@ -158,7 +158,7 @@ void AddUpInstances(World& world) {
     world.gpus[g].power_w = sim::PowerW(world.gpus[g].power, world.gpus[g].sm_active);
 }
 
-// Advances over one stretch in which nothing changes.
+// Advances over one period in which nothing changes.
 void Step(World& world, double to_s) {
   const std::uint32_t current = world.current.load(std::memory_order_relaxed) & 1;
   const Motion& from = world.motions[current];
@@ -179,7 +179,7 @@ void Step(World& world, double to_s) {
   world.current.store(1 - current, std::memory_order_release);
 }
 
-// The earliest moment at which a resident is done at the present paces.
+// The earliest moment at which a resident finishes at the present paces.
 double NextFinish(const World& world) {
   const Motion& motion = world.motion();
   double next = INFINITY;
@@ -196,7 +196,7 @@ void InitGpu(Gpu& gpu, const GpuType& type, std::uint64_t seed, int number) {
   CopyText(type.type, gpu.type);
   CopyText(type.nvml_name, gpu.nvml_name);
   CopyText(MakeUuid("GPU", seed, number), gpu.uuid);
-  // Buses are spread as on real boards; the order of the list is the order of the bus.
+  // Bus numbers are spread as on real boards, in the order of the list.
   std::snprintf(gpu.pci, sizeof gpu.pci, "00000000:%02X:00.0",
                 static_cast<unsigned>(3 + 3 * number) & 0xff);
   gpu.total_mib = type.total_mib;
@@ -208,7 +208,7 @@ void InitGpu(Gpu& gpu, const GpuType& type, std::uint64_t seed, int number) {
   gpu.parent = -1;
 }
 
-// An instance has the part of everything that its slices make up. NVIDIA's are a little smaller.
+// An instance gets its slices' share of everything. NVIDIA's instances are slightly smaller.
 void InitInstance(World& world, int place, int parent, const GpuType& type,
                   const sim::MigSlices& slices, std::uint64_t seed) {
   const Gpu& whole = world.gpus[parent];
@@ -357,7 +357,8 @@ std::int64_t SoftLimit(const World& world, int gpu, const std::string& group) {
   return limit == nullptr ? 0 : limit->soft_mib;
 }
 
-// A client of another group that holds memory of this GPU and is above its soft limit; -1 if none.
+// Finds a client of another group that holds memory of this GPU and is above its soft limit; -1 if
+// none.
 int FindVictim(const World& world, int gpu, const std::string& group) {
   for (int slot = 0; slot < world.slots; ++slot) {
     const Resident& resident = world.residents[slot];

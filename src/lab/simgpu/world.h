@@ -21,13 +21,13 @@ namespace carma::simgpu {
 using sim::GpuType;
 
 inline constexpr int kMaxGpus = sim::kMaxServerGpus;
-// GPUs and the instances of divided ones: places where processes live, numbered GPUs first.
+// A place is a GPU or an instance of a divided one; GPUs are numbered first.
 inline constexpr int kMaxPlaces = 2 * kMaxGpus;
 inline constexpr int kMaxResidents = 512;
 inline constexpr std::size_t kTypeBytes = sim::kMaxTypeBytes + 1;
 inline constexpr std::size_t kNameBytes = sim::kMaxNvmlNameBytes + 1;
 
-// One process's part of one GPU, or of one instance.
+// One process's share of one GPU or instance.
 struct Share {
   std::int32_t gpu = 0;  // the place's number
   std::int64_t memory_mib = 0;
@@ -76,7 +76,7 @@ struct XidEvent {
   std::int32_t xid = 0;
   friend bool operator==(const XidEvent&, const XidEvent&) = default;
 };
-// Only the last ones are stored; a slow reader misses some, as with the real driver.
+// Only this many recent events are stored, so a slow reader misses some, as with the real driver.
 inline constexpr int kMaxXids = 64;
 
 // A GPU, or an instance of one. Power and condition of an instance are those of its GPU.
@@ -157,13 +157,14 @@ struct World {
 };
 static_assert(std::is_standard_layout_v<World>);
 
-// The server has more instances than a world holds.
+// Whether the server has more instances than a world can hold.
 bool TooManyInstances(std::span<const sim::ShapedGpu> gpus);
-// An empty server at time 0. UUIDs depend only on the seed and the place's number.
+// Initialises an empty server at time 0. UUIDs depend only on the seed and the place's number.
 void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t seed);
 
 // Advances the world to now_s, stopping at each moment when a resident finishes its work (from then
-// on it only holds memory). Going back does nothing. True: some resident finished.
+// on it only holds memory). Does nothing if now_s is earlier. Returns whether some resident
+// finished.
 bool Advance(World& world, double now_s);
 
 // Computes memory, speeds, activity and power from the residents. Called after every change of
@@ -177,7 +178,7 @@ struct Shortage {
   std::int64_t free_mib = 0;
   std::int64_t usable_mib = 0;
 };
-// The GPU on which the shares do not fit; empty: all fit, also within the limits of the group
+// The GPU on which the shares do not fit; empty if all fit, also within the limits of the group
 // (Arrival::group).
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
                                      const std::string& group = {});
@@ -189,9 +190,9 @@ struct MemoryView {
 };
 MemoryView MemoryFor(const World& world, int gpu, const std::string& group);
 std::int64_t GroupUsed(const World& world, int gpu, const std::string& group);
-// Null: the group has no limit of its own.
+// Null if the group has no limit of its own.
 const GroupLimit* FindLimit(const World& world, int gpu, const std::string& group);
-// A soft limit of 0 without a hard one removes the entry. False: no entry is free, or the path is
+// A soft limit of 0 without a hard one removes the entry. False if no entry is free or the path is
 // too long.
 bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft_mib,
               std::int64_t hard_mib);
@@ -199,9 +200,9 @@ bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft
 // their soft limits until `wanted` fits, like NVIDIA's server. Does nothing if that is impossible.
 void EvictFor(World& world, std::span<const Share> wanted, const std::string& group);
 
-// The slot of a free resident, -1 when the table is full.
+// A free slot; -1 if the table is full.
 int FreeSlot(const World& world);
-// Writes the arrival into a free slot and recomputes. The caller has checked that it fits.
+// Writes the arrival into a free slot and recomputes. The caller must have checked that it fits.
 void Place(World& world, int slot, const Arrival& arrival);
 void Remove(World& world, int slot);
 // Adds the memory in `more` on its GPUs.
@@ -216,13 +217,13 @@ double KernelShare(const World& world, int slot, int place);
 // Seconds until `left_s` of the resident's work remain at the present pace; empty: never.
 std::optional<double> SecondsUntil(const World& world, int slot, double left_s);
 
-// The driver announces a critical error of this GPU.
+// Announces a critical error of this GPU.
 void Announce(World& world, XidEvent event);
 
-// A reset: errors since the driver was loaded are forgotten, rows that wait for it are replaced.
+// Resets a GPU: clears errors since the driver was loaded, and replaces rows that wait for a reset.
 void ResetCondition(Condition& condition);
 
-// False: bytes not written by CARMA (counts out of range, unknown GPUs).
+// False if the bytes cannot be from CARMA (counts out of range, unknown GPUs).
 bool Plausible(const World& world);
 
 }  // namespace carma::simgpu

@@ -88,7 +88,7 @@ TEST(World, TwoTasksSlowEachOtherByTheFormulas) {
       {"both through MPS", core::SharingMethod::kMps, core::SharingMethod::kMps, 1 / 1.2, 1 / 1.06},
       {"both without", core::SharingMethod::kStreams, core::SharingMethod::kStreams, switched,
        switched},
-      {"one around the MPS server", core::SharingMethod::kMps, core::SharingMethod::kStreams,
+      {"one outside the MPS server", core::SharingMethod::kMps, core::SharingMethod::kStreams,
        beside_server, beside_server},
   };
   for (const Case& c : cases) {
@@ -127,7 +127,7 @@ TEST(World, ClientsOfAServerStaySideBySideBesideOthers) {
 }
 
 TEST(World, OneLongAdvanceEqualsManyShortOnes) {
-  // The second task ends between two readings; the first must be alone from then on.
+  // The second task ends between two readings; from then on the first must run alone.
   auto once = MakeWorld("2xA100-40GB"), often = MakeWorld("2xA100-40GB");
   for (World* world : {once.get(), often.get()}) {
     Put(*world, {.u = 0.7, .work_s = 300});
@@ -227,7 +227,7 @@ TEST(World, InstancesDoNotDisturbEachOtherAndAddUpToTheirGpu) {
   EXPECT_EQ(world->gpus[3].total_mib, 20'480);
   const int big = Put(*world, {.u = 0.9, .gpus = {2}, .memory_mib = 30'000});
   const int small = Put(*world, {.u = 0.2, .gpus = {3}, .memory_mib = 10'000});
-  // Each is alone on its instance: with the instance's SMs, at the speed of such a GPU.
+  // Each task is alone on its instance, with the instance's SMs and the GPU type's speed.
   EXPECT_NEAR(world->residents[big].pace, 1.15 * 3 / 7 / 0.9, kTiny);
   EXPECT_NEAR(world->residents[small].pace, 1.15, kTiny);
   EXPECT_EQ(world->gpus[1].used_mib, 40'000);

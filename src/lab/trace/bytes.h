@@ -1,5 +1,4 @@
-// Sources of a trace's bytes, and reading them as lines: in pieces, so that files larger than
-// memory can be read.
+// Reads a trace's bytes and lines in pieces, so that files may be larger than memory.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +44,7 @@ class FileSource : public ByteSource {
   std::string path_;
 };
 
-// Longer lines are skipped; no trace has them.
+// Longer lines, which no known trace has, are skipped.
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 
 struct Line {
@@ -59,11 +58,12 @@ class LineReader {
  public:
   explicit LineReader(ByteSource& source);
 
-  // The next bytes, at least `size` unless the source ends before; at most kMaxLineBytes.
+  // Returns the next bytes without taking them: at least `size` (at most kMaxLineBytes) unless the
+  // source ends earlier.
   Result<std::string_view> Peek(std::size_t size);
-  // Nothing at the end. A missing end of the last line and CRLF are accepted.
+  // Empty at the end. CRLF and a missing newline after the last line are accepted.
   Result<std::optional<Line>> Next();
-  // Takes the next buffered bytes; empty at the end. For formats without lines.
+  // Takes the next buffered bytes, for formats without lines; empty at the end.
   Result<std::string_view> TakeBytes();
   // Hash of all bytes taken, in hexadecimal; ends the reading.
   std::string Sha256Hex() { return hash_.FinishHex(); }

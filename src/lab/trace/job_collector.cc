@@ -17,7 +17,7 @@ constexpr std::string_view kStartComment = "start: ";
 
 bool CsvCells::Split(std::string_view line) {
   cells_.clear();
-  // Each row needs at most as much room as before, so the cells in this buffer never move.
+  // The unquoted cells need at most the line's size, so this buffer never moves.
   unquoted_.clear();
   unquoted_.reserve(line.size());
   for (;;) {

@@ -1,4 +1,4 @@
-// Common parts of the format readers: cells of a line, and collecting the trace.
+// Common parts of the format readers: splitting a line into cells, and collecting the trace.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,11 @@
 
 namespace carma::trace {
 
-// Cuts a line of CSV into cells: double quotes as in RFC 4180, but no line ends inside them.
+// Splits a line of CSV into cells. Double quotes are as in RFC 4180, but without line ends inside.
 class CsvCells {
  public:
-  // False: a quote is not closed. The cells live until the next call, and no longer than the line.
+  // False if a quote is not closed. The cells are valid until the next call, and no longer than the
+  // line.
   bool Split(std::string_view line);
   std::size_t size() const { return cells_.size(); }
   std::string_view operator[](std::size_t i) const { return cells_[i]; }
@@ -34,7 +35,7 @@ class JobCollector {
   // Records a mistake in a line.
   void Complain(Complaint complaint, std::int64_t line, std::string_view value);
   void CountCpuJob() { ++trace_.cpu_jobs; }
-  // word: the format's status; empty: none.
+  // word: the format's word for the status; empty if there is none.
   void SetStatus(Job& job, std::string_view word);
   void SetUser(Job& job, std::string_view name) { job.user = NumberOf(trace_.users, name); }
   void SetVc(Job& job, std::string_view name) { job.vc = NumberOf(trace_.vcs, name); }
@@ -52,13 +53,13 @@ class JobCollector {
   // The job that Add() stored at this position, for changes.
   Job& At(std::size_t place) { return trace_.jobs[place]; }
   std::size_t jobs() const { return trace_.jobs.size(); }
-  // text: a line that starts with '#', without the '#': provenance, or the date of the start.
+  // text: a comment line without its '#', which contains provenance or the start date.
   void Comment(std::string_view text);
-  // For traces whose lines must be in order of time.
+  // To be called if the format promises lines in order of time.
   void CheckOrder(const Job& job, std::string_view text);
 
   const ReadOptions& options() const { return options_; }
-  // The error that ends the reading: a limit, or with strict the first complaint.
+  // The error that stops the reading: an exceeded limit or, with strict, the first complaint.
   const std::optional<base::Error>& error() const { return error_; }
 
   // Sorts and returns the trace. dated: submissions are ms since 1970 and are shifted to start at
@@ -77,7 +78,8 @@ class JobCollector {
   std::optional<base::Error> error_;
 };
 
-// Philly's cluster_job_log: a JSON array of jobs, or one after the other. where: for messages.
+// Reads Philly's cluster_job_log: a JSON array of jobs, or jobs one after the other. where: the
+// path for messages.
 Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string& where);
 
 }  // namespace carma::trace

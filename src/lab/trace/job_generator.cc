@@ -33,12 +33,12 @@ JobGenerator::JobGenerator(const GeneratorOptions& options)
 
 Result<JobGenerator> JobGenerator::Fit(const JobTrace& trace, const GeneratorOptions& options) {
   JobGenerator generator(options);
-  Duration before = trace.jobs.empty() ? Duration(0) : trace.jobs.front().submit;
+  Duration before{0};
   double sum_ms = 0;
   for (const Job& job : trace.jobs) {
     if (!job.duration || WholeGpus(job) > options.max_gpus) continue;
     Job copy = job;
-    copy.submit = job.submit - before;
+    copy.submit = generator.pool_.empty() ? Duration(0) : job.submit - before;
     before = job.submit;
     sum_ms += static_cast<double>(copy.submit.count());
     generator.pool_.push_back(copy);
@@ -48,7 +48,7 @@ Result<JobGenerator> JobGenerator::Fit(const JobTrace& trace, const GeneratorOpt
     return Invalid("nothing to fit: fewer than two jobs have a duration and at most " +
                    std::to_string(options.max_gpus) + " GPUs");
   }
-  // The first job has no gap before it; the mean one keeps the rate.
+  // The first job has no gap before it, so it gets the mean gap, which keeps the rate.
   const double mean_ms = sum_ms / static_cast<double>(jobs - 1);
   generator.pool_.front().submit = Duration(std::llround(mean_ms));
   generator.stretch_ = 1;

@@ -18,7 +18,7 @@ struct GeneratorOptions {
   int max_gpus = kMaxJobGpus;        // jobs of more GPUs are not made
 };
 
-// Generates one job after the other, the first at 0; equal seeds give equal jobs on every machine.
+// Generates job after job, the first at time 0; equal seeds give equal jobs on every machine.
 //
 // Fitted: a stationary bootstrap (Politis and Romano 1994) of the trace's jobs. Runs of consecutive
 // jobs are copied, each with the gap before it, its GPUs, duration, user, cluster and status; a run

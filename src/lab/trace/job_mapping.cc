@@ -15,7 +15,7 @@ using base::Duration;
 
 namespace {
 
-// Workloads that want the same number of GPUs, by class of the mix.
+// Workloads with the same number of GPUs, by class of the mix.
 using Shelf = std::vector<std::vector<const Workload*>>;
 
 std::map<int, Shelf> Shelves(const Catalogue& catalogue, const std::vector<ClassShare>& mix) {
@@ -31,7 +31,7 @@ std::map<int, Shelf> Shelves(const Catalogue& catalogue, const std::vector<Class
   return shelves;
 }
 
-// The shares as whole numbers of tasks; what is left over goes to the largest remainders.
+// Converts the shares to whole numbers of tasks; the rest goes to the largest remainders.
 std::vector<std::size_t> Quotas(const std::vector<ClassShare>& mix, std::size_t tasks) {
   std::vector<std::size_t> quotas;
   std::vector<std::pair<double, std::size_t>> remainders;
@@ -47,14 +47,14 @@ std::vector<std::size_t> Quotas(const std::vector<ClassShare>& mix, std::size_t 
   return quotas;
 }
 
-// Deals the classes, the job of the shortest duration first.
+// Assigns classes to jobs, which come in order of duration, the shortest first.
 class Dealer {
  public:
   Dealer(const std::vector<ClassShare>& mix, std::size_t tasks)
       : left_(Quotas(mix, tasks)), dealt_(mix.size()) {}
 
-  // The first class on the shelf that still has a share; if there is none, the last one on the
-  // shelf.
+  // Returns the shelf's first class with some of its share left; if none has, the shelf's last
+  // class.
   std::size_t Deal(const Shelf& shelf) {
     std::size_t chosen = shelf.size();
     for (std::size_t i = 0; i < shelf.size(); ++i) {
@@ -77,7 +77,7 @@ bool HasOneClass(const Shelf& shelf) {
   return std::ranges::count_if(shelf, [](const auto& each) { return !each.empty(); }) == 1;
 }
 
-// The jobs' durations, the median in place of those that are not known.
+// The jobs' durations; the median replaces unknown ones.
 std::vector<Duration> Durations(const std::vector<Job>& jobs, std::size_t& unknown) {
   std::vector<Duration> known;
   for (const Job& job : jobs) {
@@ -96,7 +96,7 @@ std::vector<Duration> Durations(const std::vector<Job>& jobs, std::size_t& unkno
   return durations;
 }
 
-// Their indices, the shortest first.
+// The jobs' indices by duration, the shortest first.
 std::vector<std::size_t> ByDuration(const std::vector<Job>& jobs, std::size_t& unknown) {
   const std::vector<Duration> durations = Durations(jobs, unknown);
   std::vector<std::size_t> order(jobs.size());
@@ -175,7 +175,7 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
     mapped.other_gpus += shelf->first * 1000 != jobs[i].gpu_milli ? 1 : 0;
   }
   const std::vector<std::size_t> by_duration = ByDuration(jobs, mapped.no_duration);
-  // Jobs without a choice take their class's share before the others choose.
+  // Jobs with only one possible class use up its share before the others choose.
   Dealer dealer(options.mix, tasks - mapped.kept);
   std::vector<std::size_t> classes(tasks);
   for (const bool without_choice : {true, false}) {

@@ -14,18 +14,18 @@
 
 namespace carma::trace {
 
-// Shares of the weight classes among the tasks, the class of the shortest jobs first.
+// Share of a weight class among the tasks; a mix begins with the class of the shortest jobs.
 struct ClassShare {
   std::string weight_class;
   double share = 0;  // all together 1
 };
-// "light=65,medium=27,heavy=8": any positive numbers. Errors: kInvalid.
+// Parses a mix such as "light=65,medium=27,heavy=8", with any positive numbers. Errors: kInvalid.
 Result<std::vector<ClassShare>> ParseMix(std::string_view text);
 
 struct MapOptions {
   std::vector<ClassShare> mix;
   bool keep_durations = false;  // tasks last as long as their jobs (Submission::solo_s)
-  // Each virtual cluster is a user, for traces with groups but without users.
+  // Makes each virtual cluster a user, for traces with groups but without users.
   bool groups_as_users = false;
   std::uint64_t seed = 1;
 };
@@ -43,10 +43,10 @@ struct MappedTasks {
 // never ran is left out. Any other gets a workload with its number of GPUs (a share counts as
 // one) or, if there is none, with the next lower or else the lowest number. Its class follows its
 // duration: the shortest jobs get the first class of the mix until that class has its share, and so
-// on. If only some classes have a number of GPUs, these get its jobs, and the other classes
-// compensate if possible. The seed chooses among workloads of equal class and number of GPUs.
-// Errors: kInvalid: a class without workloads, more than kMaxTraceTasks jobs, submissions later
-// than a year.
+// on. If only some classes have workloads with a certain number of GPUs, these get all such jobs,
+// and the other classes compensate if possible. The seed chooses among workloads of equal class and
+// number of GPUs. Errors: kInvalid: a class without workloads, more than kMaxTraceTasks jobs,
+// submissions later than a year.
 Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                             const MapOptions& options);
 

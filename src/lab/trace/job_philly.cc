@@ -11,11 +11,11 @@ using base::Json;
 
 constexpr std::size_t kMaxObjectBytes = 1 << 20;
 
-// Cuts the text of the jobs out of the array that holds them, so that only one is in memory. What
-// stands between the objects does not matter.
+// Cuts single jobs out of the array, so that only one is in memory. Text between the objects is
+// ignored.
 class ObjectCutter {
  public:
-  // Takes the next byte; true when it ends an object.
+  // Takes the next byte; true if it ends an object.
   bool Take(char c) {
     if (depth_ > 0) object_ += c;
     if (c == '\n') ++line_;
@@ -61,7 +61,8 @@ const Json& ItemsOf(const Json& json, const char* key) {
   return found != json.end() && found->is_array() ? *found : kNone;
 }
 
-// Times and GPUs of a job's attempts. A job that was started again held its GPUs in each attempt.
+// Adds up times and GPUs of a job's attempts, because a restarted job held its GPUs in each
+// attempt.
 struct Attempts {
   std::size_t gpus = 0;           // of the largest
   std::optional<double> seconds;  // of all that have ended, together
@@ -98,7 +99,7 @@ void TakeJob(const std::string& text, std::int64_t line, JobCollector& out) {
   const std::string_view submitted = TextOf(json, "submitted_time");
   if (!out.SetSubmit(job, ParseLocalTime(submitted), submitted)) return;
   const Attempts attempts = Sum(json);
-  // Without an attempt, the number of GPUs that it wanted is not recorded.
+  // The trace does not record the requested number of GPUs of a job without attempts.
   if (attempts.gpus == 0) return out.Complain(Complaint::kGpusMissing, line, {});
   if (!out.SetGpus(job, static_cast<double>(attempts.gpus), "")) return;
   out.SetStatus(job, TextOf(json, "status"));

@@ -14,10 +14,10 @@
 namespace carma::trace {
 namespace {
 
-// Alibaba's zero is a made-up day; only its hour is real: seconds count as Unix time in UTC+8.
+// Alibaba's times count from an invented day, but the time of day is real: Unix time in UTC+8.
 constexpr std::int64_t kPaiClockMs = std::int64_t{8} * 3'600'000;
 
-// One line of a table: its cells by the number of the column in the format's own list.
+// One row of a table. Columns are numbered as in the format's own list.
 class Row {
  public:
   Row(const CsvCells& cells, const std::vector<int>& places, std::int64_t line)
@@ -40,7 +40,7 @@ class Row {
   std::int64_t line_;
 };
 
-// Reads the rows of one table; may remember what it saw.
+// Reads the rows of one table and may keep state between them.
 class TableReader {
  public:
   virtual ~TableReader() = default;
@@ -54,7 +54,7 @@ bool SetSubmit(Job& job, const Row& row, int column, JobCollector& out) {
                        row.Text(column));
 }
 
-// The time from a start that SetSubmit has accepted to an end, if that is known.
+// Time from a start that SetSubmit has accepted to the end, if known.
 void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
   const std::optional<double> to = row.Number(end);
   out.SetDuration(job, to ? std::optional(*to - *row.Number(start)) : std::nullopt, row.Text(end));
@@ -73,7 +73,7 @@ class JobsTable : public TableReader {
     Job job = row.NewJob();
     if (!SetSubmit(job, row, kSubmit, out)) return;
     std::optional<double> gpus = row.Number(kGpus);
-    // A share of one GPU; several GPUs are whole ones.
+    // A pod has a share of one GPU, or several whole GPUs.
     if (gpus && row.Has(kGpuMilli) && *gpus == 1) gpus = ShareOf(row.Number(kGpuMilli));
     if (!out.SetGpus(job, gpus, row.Text(kGpus))) return;
     out.CheckOrder(job, row.Text(kSubmit));
@@ -298,7 +298,7 @@ const std::vector<Layout>& Layouts() {
   return kLayouts;
 }
 
-// Where the layout's columns stand in the header; -1: nowhere. Nothing if a required one is
+// Positions of the layout's columns in the header, -1 for a missing one; empty if a required one is
 // missing.
 std::optional<std::vector<int>> PlacesIn(const CsvCells& header, const Layout& layout) {
   std::vector<int> places(layout.columns.size(), -1);
@@ -311,10 +311,10 @@ std::optional<std::vector<int>> PlacesIn(const CsvCells& header, const Layout& l
   return places;
 }
 
-// The places of the columns in a table without a header, if this line can be its first.
+// Positions of the columns in a table without a header; empty if this cannot be its first line.
 std::optional<std::vector<int>> PlacesWithout(const CsvCells& cells, const Layout& layout) {
   if (layout.headerless == 0 || cells.size() != layout.headerless) return std::nullopt;
-  // Both of PAI's tables have the times in the fifth and sixth column.
+  // Both PAI tables have times in the fifth and sixth columns.
   for (const std::size_t time : {std::size_t{4}, std::size_t{5}}) {
     if (!cells[time].empty() && !base::ParseDouble(cells[time])) return std::nullopt;
   }

@@ -27,7 +27,7 @@ struct ReadOptions {
   std::size_t max_jobs = kMaxJobs;
 };
 
-// Reads to the end; memory is that of the jobs and names. Bad lines are counted, reported, and left
+// Reads to the end, with memory for jobs and names only. Bad lines are counted, reported, and left
 // out or corrected as in Describe(Complaint). Errors: kInvalid "path: …" for a format that is
 // unknown or not recognised, no job at all, more than max_jobs, more than kMaxNames names, and with
 // strict "path:17: …"; kIo.

@@ -133,7 +133,7 @@ TEST(ReadJobs, TakesEveryFormatByItsContent) {
     EXPECT_EQ(trace->start_ms ? FormatLocalTime(*trace->start_ms) : "", each.start);
     EXPECT_EQ(trace->cpu_jobs, each.cpu_jobs);
     EXPECT_EQ(trace->complaints.total(), each.complaints);
-    EXPECT_TRUE(Read(each.text, {.format = each.format})) << "asked for by its name";
+    EXPECT_TRUE(Read(each.text, {.format = each.format})) << "format named explicitly";
   }
 }
 
@@ -153,7 +153,7 @@ TEST(ReadJobs, TellsWhatIsWrongWithALine) {
       {"3,1,,", "f:3: no duration; kept without one"},
       {"3,1,-5,", "f:3: an impossible duration: '-5'; kept without one"},
       {"3,1,1e12,", "f:3: an impossible duration: '1e12'; kept without one"},
-      {"1,1,5,", "f:3: submitted before the line above it: '1'; put into its place"},
+      {"1,1,5,", "f:3: submitted before the line above it: '1'; sorted into place"},
       {"3,1,5,sleepy", "f:3: an unknown status: 'sleepy'; kept without one"},
       {std::string(70'000, '1') + ",1,5,",
        "f:3: a line of more than 64 KiB: '" + std::string(40, '1') + "'; left out"},

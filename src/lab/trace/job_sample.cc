@@ -67,8 +67,8 @@ class Measure {
     return draw;
   }
 
-  // A small value means that they are similar. wanted_share: share of the whole GPU time, or of the
-  // jobs with by_jobs.
+  // A distance, small for similar draws. wanted_share: share of the whole GPU time or, with
+  // by_jobs, of the jobs.
   double Difference(const Draw& draw, double wanted_share, bool by_jobs) const {
     const double share =
         by_jobs ? static_cast<double>(draw.kept.size()) / static_cast<double>(whole_.kept.size())
@@ -102,7 +102,7 @@ class Measure {
   Draw whole_;
 };
 
-// The largest gaps between jobs of one burst.
+// Candidates for the largest gap between jobs of one burst.
 std::vector<Duration> BurstGaps(const std::vector<Job>& jobs) {
   std::vector<double> gaps;
   gaps.reserve(jobs.size());
@@ -155,7 +155,7 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
   return *std::move(best);
 }
 
-// Multiplies all times so that the jobs cause this load. Errors: kInvalid: all jobs arrive at once,
+// Scales all times so that the jobs produce this load. Errors: kInvalid: all jobs arrive at once,
 // or would arrive later than kMaxJobSubmit.
 Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus) {
   const double span_s = base::Seconds(trace.jobs.back().submit);

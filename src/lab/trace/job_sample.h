@@ -11,8 +11,8 @@
 
 namespace carma::trace {
 
-// Keeps the jobs for which `wanted` is true; the trace starts at the first of them. Errors:
-// kInvalid: none.
+// Keeps the jobs for which `wanted` is true; the trace then starts at the first of them. Errors:
+// kInvalid if none is left.
 Result<Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted);
 
 struct SampleOptions {

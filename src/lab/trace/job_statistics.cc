@@ -30,7 +30,7 @@ MeanAndDeviation Moments(const std::vector<double>& numbers) {
   return {mean, std::sqrt(squares / count)};
 }
 
-// The correlation of each number with the next one.
+// Correlation of each number with the next one.
 double Memory(const std::vector<double>& numbers) {
   if (numbers.size() < 3) return 0;
   const std::size_t pairs = numbers.size() - 1;

@@ -1,5 +1,5 @@
-// Statistics of a cluster trace: number, sizes, durations and arrivals of jobs, and GPUs wanted at
-// once.
+// Statistics of a cluster trace: number, sizes, durations and arrivals of jobs, and concurrent
+// demand for GPUs.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct Spread {
   double deviation = 0;  // standard, of the population
   double min = 0, p05 = 0, p25 = 0, p50 = 0, p75 = 0, p95 = 0, p99 = 0, max = 0;
 };
-// Quantiles by linear interpolation between the two nearest of the sorted numbers. Reorders.
+// Quantiles interpolate linearly between the two nearest sorted numbers. Reorders `numbers`.
 Spread SpreadOf(std::vector<double>& numbers);
 
 struct Arrivals {
@@ -28,12 +28,13 @@ struct Arrivals {
   double cv = 0;          // deviation / mean of the gaps; 1 for a Poisson process
   double burstiness = 0;  // (cv - 1) / (cv + 1), Goh and Barabási 2008: -1 regular … 1 bursty
   double memory = 0;      // correlation of a gap with the next one (same source)
-  // Variance / mean of the arrivals per hour; 1 for a Poisson process. Absent: less than a day.
+  // Variance / mean of the arrivals per hour; 1 for a Poisson process. Empty if the trace is
+  // shorter than a day.
   std::optional<double> dispersion;
   std::size_t together = 0;  // arrivals in the same millisecond as the one before
 };
 
-// GPUs wanted if every job had started at its submission, alone on its GPUs.
+// Demand for GPUs if every job had started at its submission, alone on its GPUs.
 struct Concurrency {
   double span_s = 0;  // from the first submission to the last end
   double mean_gpus = 0;

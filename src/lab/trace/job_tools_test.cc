@@ -23,7 +23,7 @@ Job MakeJob(Duration submit, int gpus, Duration duration) {
   return {.submit = submit, .duration = duration, .gpu_milli = gpus * 1000};
 }
 
-// Bursts of ten jobs 20 s apart, in the day hours of `days` days: far from a Poisson process.
+// Bursts of ten jobs 20 s apart, during the daytime of `days` days, far from a Poisson process.
 JobTrace BurstyTrace(int days, std::uint64_t seed = 5) {
   base::Rng rng(seed);
   JobTrace trace;
@@ -116,7 +116,7 @@ TEST(Sample, FitsTheServerAndKeepsTheArrivals) {
     const JobStatistics sample = Describe(trace, 1);
     for (std::size_t hour = 0; hour < 24; ++hour) {
       if (hour >= 8 && hour <= 18) continue;
-      EXPECT_EQ(sample.by_hour[hour], 0u) << "nobody works at night";
+      EXPECT_EQ(sample.by_hour[hour], 0u) << "no jobs arrive at night";
     }
     EXPECT_EQ(trace.jobs.front().submit, Duration(0));
   }
@@ -197,8 +197,8 @@ TEST(MapJobs, FollowsGpusDurationAndMix) {
   const auto catalogue = Catalogue::BuiltIn();
   JobTrace trace;
   for (int i = 0; i < 100; ++i) {
-    // Every tenth on two GPUs, which only heavy workloads use; every fiftieth on eight, as none
-    // does.
+    // Every tenth job has two GPUs, which only heavy workloads use; every fiftieth has eight, which
+    // no workload uses.
     const int gpus = i % 50 == 49 ? 8 : i % 10 == 3 ? 2 : 1;
     trace.jobs.push_back(MakeJob(seconds(i), gpus, seconds(10 + (i * 37) % 100)));
   }

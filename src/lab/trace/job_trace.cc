@@ -17,7 +17,7 @@ constexpr std::array<ComplaintText, kComplaintKinds> kComplaintTexts{{
     {"gpus", "an impossible number of GPUs", "left out"},
     {"duration_missing", "no duration", "kept without one"},
     {"duration", "an impossible duration", "kept without one"},
-    {"order", "submitted before the line above it", "put into its place"},
+    {"order", "submitted before the line above it", "sorted into place"},
     {"status", "an unknown status", "kept without one"},
     {"workload", "an unknown or unusable workload", "left out"},
 }};

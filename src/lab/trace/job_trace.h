@@ -19,17 +19,17 @@ inline constexpr std::size_t kMaxJobs = 10'000'000;  // of one trace; each takes
 inline constexpr int kMaxJobGpus = 4096;
 inline constexpr std::size_t kMaxNames = 1'000'000;  // different users, clusters or workloads
 inline constexpr std::size_t kMaxNameBytes = 256;
-// Latest submission, counted from the trace's zero or from 1970; a date in 2101.
+// Latest submission, counted from the trace's start or from 1970; then it is in 2101.
 inline constexpr base::Duration kMaxJobSubmit = std::chrono::hours(131 * 366 * 24);
 inline constexpr base::Duration kMaxJobDuration = std::chrono::hours(10 * 366 * 24);
 
 enum class JobStatus : std::uint8_t { kUnknown, kPassed, kFailed, kKilled, kRunning, kPending };
 std::string_view JobStatusName(JobStatus status);  // "passed" …, "" for kUnknown
-// The words of all formats, case ignored: "Pass", "COMPLETED", "Terminated", "TIMEOUT" … Empty for
-// an unknown word.
+// Parses the words of all formats, ignoring case: "Pass", "COMPLETED", "Terminated", "TIMEOUT" …
+// Empty for an unknown word.
 std::optional<JobStatus> ParseJobStatus(std::string_view word);
 
-// Maps texts shared by many jobs to small numbers. Number 0 is the empty text.
+// Numbers texts that many jobs share. The empty text has number 0.
 class Names {
  public:
   Names() { Number({}); }
@@ -82,7 +82,7 @@ enum class Complaint {
   kWorkload
 };
 inline constexpr std::size_t kComplaintKinds = 10;
-// "torn" … for JSON; "a torn line"; "left out".
+// A key for JSON ("torn"), the problem ("a torn line") and the remedy ("left out").
 struct ComplaintText {
   std::string_view key;
   std::string_view what;
@@ -90,17 +90,18 @@ struct ComplaintText {
 };
 const ComplaintText& Describe(Complaint complaint);
 
-// The mistakes found: all are counted, the first ones stored as text.
+// The mistakes found in a trace. All are counted; the first ones of each kind are stored as text.
 class Complaints {
  public:
   static constexpr std::size_t kToldOfEach = 5;
 
   explicit Complaints(std::string path = {}) : path_(std::move(path)) {}
-  // value: the text found there.
+  // value: the wrong text.
   void Add(Complaint complaint, std::int64_t line, std::string_view value);
   std::size_t total() const { return total_; }
   std::size_t count(Complaint complaint) const { return counts_[static_cast<int>(complaint)]; }
-  // "philly.csv:17: a negative or absurd duration: '-3'; kept without a duration", as they came.
+  // In order of appearance: "philly.csv:17: a negative or absurd duration: '-3'; kept without a
+  // duration".
   const std::vector<std::string>& told() const { return told_; }
 
  private:
@@ -117,7 +118,7 @@ struct JobTrace {
   Names workloads;
   std::size_t cpu_jobs = 0;  // without GPUs, not among the jobs
   // The cluster's local time at the trace's start, as milliseconds since 1970 without a time zone;
-  // absent: unknown. Gives the time of day.
+  // empty if unknown. Used for the time of day.
   std::optional<std::int64_t> start_ms;
   std::string format;                   // name of a TraceFormat, or of the tool that made it
   std::vector<std::string> provenance;  // comment lines at the head, without "# "
@@ -126,8 +127,8 @@ struct JobTrace {
   Complaints complaints;
 };
 
-// "2017-10-07 01:12:09" or with a T, or followed by a fraction or a Z -> milliseconds since 1970,
-// no time zone applied. Empty for anything else.
+// Parses "2017-10-07 01:12:09", also with a T, a fraction or a Z, to milliseconds since 1970
+// without applying a time zone. Empty for anything else.
 std::optional<std::int64_t> ParseLocalTime(std::string_view text);
 std::string FormatLocalTime(std::int64_t ms);  // "2017-10-07T01:12:09"
 

@@ -21,7 +21,7 @@ void AppendMilli(std::string& text, std::int64_t milli) {
   while (text.back() == '0') text.pop_back();
 }
 
-// Always one line: bytes that are not text become '?'.
+// Keeps the comment on one line: bytes that are not text become '?'.
 void AppendCell(std::string& text, std::string_view name) {
   text += ',';
   text += base::CsvCell(base::Printable(name, kMaxNameBytes));

@@ -14,19 +14,19 @@
 
 namespace carma::trace {
 
-// Takes the next piece of a text.
+// A function that takes the next piece of a text.
 using Sink = std::function<Result<Unit>(std::string_view)>;
 
 // Comment lines at the head of a trace, with its origin.
 std::string ProvenanceText(const std::vector<std::string>& provenance,
                            std::optional<std::int64_t> start_ms);
 
-// CSV of submit_s,gpus,duration_s and those of vc,user,status,workload_id that the trace knows;
-// shares of a GPU as 0.25. Written job by job, so that a generated trace needs no memory.
+// Writes CSV with submit_s,gpus,duration_s and, if the trace has them, vc,user,status,workload_id;
+// a share of a GPU is written as 0.25. Works job by job, so that a generated trace needs no memory.
 class JobWriter {
  public:
-  // names: has the texts of the jobs' numbers, the provenance and the start; its own jobs are not
-  // written. Both must outlive the writer.
+  // names: a trace with the texts for the jobs' numbers, the provenance and the start; its own jobs
+  // are not written. Both arguments must outlive the writer.
   JobWriter(const JobTrace& names, Sink sink) : names_(names), sink_(std::move(sink)) {}
   Result<Unit> Begin();
   Result<Unit> Add(const Job& job);
@@ -42,11 +42,11 @@ class JobWriter {
 };
 Result<Unit> WriteJobs(const JobTrace& trace, const Sink& sink);
 
-// CSV of submit_s,workload_id, and solo_s if a submission has one.
+// Writes CSV with submit_s,workload_id and, if a submission has one, solo_s.
 Result<Unit> WriteTasks(const TaskTrace& trace, const std::vector<std::string>& provenance,
                         std::optional<std::int64_t> start_ms, const Sink& sink);
 
-// "73", "0.5", "73.042": milliseconds in seconds, no more digits than needed.
+// Formats seconds with no more digits than needed: "73", "0.5", "73.042".
 std::string SecondsText(base::Duration duration);
 
 }  // namespace carma::trace

@@ -36,15 +36,15 @@ struct TaskTrace {
 // workload's), user, account, qos, cpus (cores for data loading), and gpu_type (only GPUs of that
 // model).
 // Errors: kInvalid "path: line 7: …": no tasks, a time before the one above it, negative, or later
-// than a year; a solo_s of nothing or of more than ten years.
+// than a year; a solo_s of 0 or of more than ten years.
 Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
 // The project's own trace of 60 tasks (data/traces/demo60.csv) for the built-in catalogue, parsed
 // and as text.
 Result<TaskTrace> BuiltInDemo60();
 std::string_view Demo60Csv();
 
-// The workload of every submission, in order; pointers into the catalogue.
-// Errors: kInvalid "path: line 7: …" for the first that is unknown or not usable.
+// The workload of every submission, in order, as pointers into the catalogue. Errors: kInvalid
+// "path: line 7: …" for the first that is unknown or not usable.
 Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
                                                     const Catalogue& catalogue,
                                                     std::string_view path);

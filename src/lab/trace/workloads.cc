@@ -52,7 +52,7 @@ constexpr std::array kMemoryColumns{"memory_mib", "memory_mib_run60", "memory_mi
                                     "memory_mib_rad2"};
 constexpr std::array kSecondMemoryColumns{"memory_mib_gpu2", "memory_mib_run60_gpu2"};
 
-// Reads the cells of one row and keeps the first mistake.
+// Reads the cells of one row and remembers the first mistake.
 class RowReader {
  public:
   explicit RowReader(const CsvRow& row) : row_(row) {}
@@ -63,7 +63,7 @@ class RowReader {
     if (!error_) error_ = number.error();
     return std::nullopt;
   }
-  // The first of the columns that holds something, rounded up.
+  // The first column with a value, rounded up.
   template <class Columns>
   std::optional<std::int64_t> Mib(const Columns& columns) {
     for (const std::string_view column : columns) {
@@ -113,7 +113,7 @@ void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Worklo
   workload.mps_pressure = pressure.value_or(guess.pressure);
 }
 
-// The row as a workload; `missing` names what a replay would need but the row lacks.
+// Converts the row to a workload; `missing` lists values that a replay needs but the row lacks.
 Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
   Workload workload;
   workload.id = base::Trim(row.Text("workload_id"));

@@ -16,7 +16,7 @@
 namespace carma::trace {
 
 inline constexpr std::size_t kMaxWorkloads = 100'000;
-// Shortest and longest task that a catalogue or a trace may contain; the maximum is ten years.
+// Shortest and longest duration in a catalogue or trace; the maximum is ten years.
 inline constexpr double kMinSoloS = 0.001;
 inline constexpr double kMaxWorkloadCpus = 10'000;
 inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
@@ -24,8 +24,9 @@ inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 // Published estimators whose figures a catalogue may have, each in a column NAME_mib.
 inline constexpr std::array<std::string_view, 3> kEstimateColumns{"horus", "faketensor",
                                                                   "gpumemnet"};
-// The source of a replayed task's memory figure: "none", "oracle" or one of kEstimateColumns. The
-// answer lives as long as the program. Errors: kInvalid "expected none, oracle, …, not 'x'".
+// Parses the source of a replayed task's memory figure: "none", "oracle" or one of
+// kEstimateColumns. The result is valid for the program's lifetime. Errors: kInvalid "expected
+// none, oracle, …, not 'x'".
 Result<std::string_view> ParseEstimateSource(std::string_view name);
 
 struct Workload {
@@ -53,8 +54,8 @@ struct MemoryEstimate {
   friend bool operator==(const MemoryEstimate&, const MemoryEstimate&) = default;
 };
 
-// source: from ParseEstimateSource. "oracle": the true peak on the GPU that needs most. In the
-// columns 40000 means "no estimate".
+// source: from ParseEstimateSource. "oracle" is the true peak on the GPU that needs most. In the
+// columns, 40000 means "no estimate".
 MemoryEstimate Estimate(const Workload& workload, std::string_view source);
 
 // The arguments with which carma-simtask runs the workload, without the program name.
@@ -63,9 +64,9 @@ std::vector<std::string> SimTaskArguments(const Workload& workload);
 class Catalogue {
  public:
   // CSV with at least workload_id, gpus, solo_seconds, solo_smact, mps_sensitivity, mps_pressure
-  // and a memory column. Memory is the first given of memory_mib, memory_mib_run60,
-  // memory_mib_thesis, memory_mib_rad2; the second GPU's, and its solo_smact_gpu2, are the first's
-  // where they are not given. batch_size, layers (or a model that LayersOf knows) and domain
+  // and a memory column. Memory is the first value among memory_mib, memory_mib_run60,
+  // memory_mib_thesis and memory_mib_rad2; the second GPU's memory and solo_smact_gpu2 default to
+  // the first GPU's values. batch_size, layers (or a model that LayersOf knows) and domain
   // ("transformer") are optional; with one of them a row may leave sensitivity and pressure empty
   // (GuessMps). summary_file, optimizer and cpus are optional too. A row without time, activity or
   // memory is accepted but not usable. Errors: kInvalid "path: line 7: …".
@@ -85,8 +86,8 @@ class Catalogue {
   std::map<std::string, std::string> unusable_;  // id -> what is missing
 };
 
-// Layers with weights of well-known convolutional networks, whatever their case and separators
-// ("resnet50", "EfficientNet-B0"). Empty: not one of them.
+// Number of layers with weights in a well-known convolutional network; case and separators of the
+// name are ignored ("resnet50", "EfficientNet-B0"). Empty for other models.
 std::optional<int> LayersOf(std::string_view model);
 
 }  // namespace carma::trace

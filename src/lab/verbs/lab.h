@@ -5,8 +5,8 @@
 
 namespace carma::cli {
 
-// The program carma-lab: the verbs of `carma` and those of the laboratory, for which `carma` starts
-// it.
+// The program carma-lab: the verbs of `carma` plus those of the laboratory, for which `carma`
+// starts this program.
 Program LabProgram();
 
 void AddDemoCommand(Syntax app, Context& context);

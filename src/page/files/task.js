@@ -38,6 +38,12 @@ function fact(title, ...value) {
   return shown.length === 0 ? null : [h('dt', {}, title), h('dd', {}, shown)];
 }
 
+// A single text is a line for the shell.
+function asTyped(words) {
+  const quoted = (word) => (/^[\w@%+=:,./~-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
+  return words.length === 1 ? words[0] : words.map(quoted).join(' ');
+}
+
 function promiseText(task) {
   if (!task.claim_mib) return 'what it asks for';
   return task.others_claim_mib ? `reserved for it on its first GPU; ${memory(task.others_claim_mib)} on the others` : 'reserved for it on each GPU';
@@ -52,7 +58,7 @@ function memoryFigures(task) {
     ['Used now', isRunning(task.state) ? task.observed_mib : null, 'on its fullest GPU'],
     ['Peak', task.peak_mib || null, 'highest on any GPU in any start'],
   ].filter(([, value]) => value !== null && value !== undefined && value !== 0);
-  if (rows.length === 0) return h('p', {class: 'hint'}, 'Nothing is known about its memory yet.');
+  if (rows.length === 0) return h('p', {class: 'hint'}, task.gpus === 0 ? 'It uses no GPU.' : 'Nothing is known about its memory yet.');
   const total = Math.max(...rows.map(([, value]) => value));
   return h('table', {class: 'bars'}, h('caption', {class: 'unseen'}, 'Memory of each GPU'),
     h('tbody', {}, rows.map(([title, value, text]) => {
@@ -64,7 +70,7 @@ function memoryFigures(task) {
 }
 
 function neighbours(task, view) {
-  if (!isRunning(task.state)) return null;
+  if (!isRunning(task.state) || task.gpus === 0) return null;
   const gpus = view.gpus.filter((gpu) => task.gpu_indices.includes(gpu.index));
   const others = gpus.flatMap((gpu) => gpu.tasks.filter((other) => other.id !== task.id).map((other) => ({gpu, other})));
   const foreign = gpus.flatMap((gpu) => gpu.foreign.map((process) => ({gpu, process})));
@@ -165,7 +171,7 @@ function facts(task) {
   const times = runTimes(task);
   return h('dl', {class: 'facts', 'data-key': 'facts'},
     fact('User', task.user),
-    fact('Command', h('code', {}, task.command.join(' '))),
+    fact('Command', h('code', {}, asTyped(task.command))),
     fact('Folder', h('code', {}, task.workdir)),
     fact('GPUs', task.gpu_indices.length > 0 ? `${task.gpu_indices.join(', ')} (${plural(task.gpus, 'GPU')} wanted${task.exclusive ? ', alone' : ''})`
       : task.gpus === 0 ? 'none' : `${plural(task.gpus, 'GPU')} wanted${task.exclusive ? ', alone' : ''}`),

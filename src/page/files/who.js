@@ -34,6 +34,8 @@ function askFor(title, content, buttons) {
     });
     document.body.append(box);
     box.showModal();
+    // Enter must not end a task.
+    (box.querySelector('input') || box.querySelector('button[value=""]'))?.focus();
   });
 }
 

@@ -1,11 +1,12 @@
 // spank_carma.so: the GPUs of a Slurm job step are those that the node's carmad gives it.
 //
 //   srun, sbatch, salloc   the options are read and checked
-//   slurmstepd, as root    asks for a lease, once for each step; says at the end how it went
+//   slurmstepd, as root    asks for a lease, once for each step; reports at the end how it went
 //   a task, as the user    waits for the lease, where scancel reaches it, and adopts it
 //
 // A step without options is left alone, except in a job whose script has a lease: such steps share
-// that. A step that asked and got none fails, with the reason on its standard error.
+// that lease. A step that asked for a lease and got none fails, with the reason on its standard
+// error.
 extern "C" {
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
@@ -42,8 +43,8 @@ namespace {
 
 constexpr int kQuietS = 5;  // then the user is shown why it waits
 constexpr int kPollS = 30;
-constexpr int kVerdictS = 10;  // so long a failed script waits to be put back into the queue
-constexpr int kAwayS = 600;    // so long a carmad that has gone may take to come back
+constexpr int kVerdictS = 10;  // how long a failed script waits to be requeued
+constexpr int kAwayS = 600;    // how long carmad may be away
 constexpr int kFailed = -1;    // Slurm passes over errors above 0, those of spank.h among them
 constexpr std::uint32_t kMaxFiles = 64;
 // This variable shows a step that the script of its job has a lease: "4711".
@@ -159,6 +160,18 @@ spank_option options[] = {
              "number of restarts after running out of GPU memory (default 3)"),
 };
 
+// A job's options are in the environment of its processes, for the steps of srun. sbatch and salloc
+// must not hand them on to another job.
+void ForgetInherited() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view name =
+        std::string_view(*variable).substr(0, std::strcspn(*variable, "="));
+    if (name.find("SLURM_SPANK_OPTION_carma_") != name.npos) names.emplace_back(name);
+  }
+  for (const std::string& name : names) ::unsetenv(name.c_str());
+}
+
 // ---- the step ----
 
 std::string Variable(spank_t spank, const char* name) {
@@ -198,6 +211,10 @@ Step ReadStep(spank_t spank, std::uint32_t number) {
   spank_get_item(spank, S_JOB_UID, &step.uid);
   spank_get_item(spank, S_JOB_GID, &step.gid);
   spank_get_item(spank, S_JOB_NODEID, &step.rank);
+  gid_t* groups = nullptr;
+  int group_count = 0;
+  if (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &group_count) == ESPANK_SUCCESS)
+    step.groups.assign(groups, groups + std::max(group_count, 0));
   step.restart = RestartOf(spank);
   step.keeper = ::getpid();
   step.job_name = Variable(spank, "SLURM_JOB_NAME");
@@ -234,7 +251,7 @@ void AskForLease(spank_t spank) {
   if (!state->trouble.empty()) return;
   if (NodesOf(spank, state->step) > 1 && !wanted.exclusive) {
     state->trouble =
-        "a job of several nodes shares no GPUs: use --carma-exclusive, or one node (--nodes=1)";
+        "a job of several nodes cannot share GPUs: use --carma-exclusive, or one node (--nodes=1)";
     return;
   }
   if (!wanted.summary.empty())
@@ -253,8 +270,8 @@ int Refuse(const std::string& why) {
   return kFailed;
 }
 
-// First the last lines of files that its processes wrote to, which carmad saw: `prog > log 2>&1` in
-// a script, `srun --error=file prog`. Then those of its own output and error file.
+// First the last lines of the files to which carmad saw its processes write (`prog > log 2>&1` in a
+// script, `srun --error=file prog`), then those of its own output and error file.
 std::string LastWords(std::uint32_t task) {
   constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
   std::vector<OpenFile> files;
@@ -271,7 +288,7 @@ std::string LastWords(std::uint32_t task) {
       return std::strcmp(other.path, file->path) == 0;
     };
     if (std::any_of(file + 1, files.end(), is_same)) continue;
-    const std::string tail = TailOf(*file, state->step.uid, state->step.gid);
+    const std::string tail = TailOf(*file, state->step.uid, state->step.gid, state->step.groups);
     const bool last = file + 1 == files.end();
     words += tail.substr(last || tail.size() < kMostOfFile ? 0 : tail.size() - kMostOfFile);
   }
@@ -279,7 +296,7 @@ std::string LastWords(std::uint32_t task) {
 }
 
 // Since 24.11 slurmstepd handles signals, and its child keeps these handlers until it starts its
-// program: scancel would not end one that waits, and scontrol suspend not stop it.
+// program: scancel would not end a child that waits, and scontrol suspend would not stop it.
 void RestoreSignals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGTSTP})
     ::signal(number, SIG_DFL);
@@ -306,7 +323,8 @@ std::string AwaitGrant(const Carmad& carmad) {
       return now.trouble;
     } else {
       ::poll(nullptr, 0, 1000);
-      // The time of a job that was suspended meanwhile does not count.
+      // At most one polling period counts, because the job may have been suspended since the
+      // request.
       away_ms += std::min<std::int64_t>(MonotonicMs() - asked, kPollS * 1000);
     }
     if (arguments.wait_min > 0 && MonotonicMs() - started >= arguments.wait_min * 60'000)
@@ -355,6 +373,7 @@ CARMA_EXPORT int slurm_spank_init(spank_t spank, int count, char** texts) {
   for (int i = 0; i < count; ++i) {
     if (!TakeArgument(texts[i])) return kFailed;
   }
+  if (context == S_CTX_ALLOCATOR) ForgetInherited();
   for (spank_option& option : options) {
     if (spank_option_register(spank, &option) != ESPANK_SUCCESS) return kFailed;
   }
@@ -366,7 +385,9 @@ CARMA_EXPORT int slurm_spank_init_post_opt(spank_t spank, int, char**) {
   std::uint32_t number = 0;
   if (spank_get_item(spank, S_JOB_STEPID, &number) != ESPANK_SUCCESS || number == SLURM_EXTERN_CONT)
     return ESPANK_SUCCESS;
-  if (!used && Variable(spank, "CARMA_TASK_ID").empty()) return ESPANK_SUCCESS;
+  // Steps of a job with a lease share it, also those that were started outside of the job.
+  const bool script = number == SLURM_BATCH_SCRIPT || number == SLURM_INTERACTIVE_STEP;
+  if (!used && script && Variable(spank, "CARMA_TASK_ID").empty()) return ESPANK_SUCCESS;
   state = new State;
   state->node = NodeName(spank);
   state->socket = WithNode(arguments.socket, state->node);

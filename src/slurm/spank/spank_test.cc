@@ -60,7 +60,7 @@ TEST(SpankJson, ReadsWhatCarmadAnswers) {
   EXPECT_FALSE(document.Text("none"));
 }
 
-TEST(SpankJson, WhatIsNoneIsRefused) {
+TEST(SpankJson, RefusesInvalidJson) {
   Document document;
   for (const char* text : {"", "{", "{\"a\"}", "{\"a\":1,}", "[1,2", "\"a", "{\"a\":\"\\u12\"}",
                            "{} {}", "{\"a\":\"\\q\"}", "[\"a\nb\"]"})
@@ -83,7 +83,7 @@ TEST(SpankHttp, ReadsAnAnswer) {
     EXPECT_EQ(ParseReply(text).status, 0) << text;
 }
 
-TEST(SpankHttp, NobodyThereIsSaidAtOnce) {
+TEST(SpankHttp, ReportsMissingListener) {
   const Reply reply = CallCarmad("/nowhere/carmad.sock", "GET", "/v1/status", "", 5);
   EXPECT_EQ(reply.status, 0);
   EXPECT_EQ(reply.trouble, "connecting to /nowhere/carmad.sock: No such file or directory");
@@ -111,7 +111,7 @@ TEST(SpankLease, AsksForAStep) {
   EXPECT_EQ(document.Number("spec/memory_mib"), 12'288);
   step.command.clear();
   ASSERT_TRUE(document.Parse(AskText(step, {})));
-  EXPECT_EQ(document.Text("spec/command/0"), "a\"b") << "a script is known by the job's name";
+  EXPECT_EQ(document.Text("spec/command/0"), "a\"b") << "a script has the job's name";
 }
 
 TEST(SpankTail, OfTheFileThatTheTaskHadAndOfNoOther) {
@@ -130,13 +130,18 @@ TEST(SpankTail, OfTheFileThatTheTaskHadAndOfNoOther) {
     EXPECT_TRUE(tail.ends_with("CUDA out of memory"));
     ::chmod(path.c_str(), 0600);
     EXPECT_EQ(TailOf(file, 65'534, 65'534), "") << "not the user's to read";
+    ASSERT_EQ(::chown(path.c_str(), 0, 4'321), 0);
+    ::chmod(path.c_str(), 0640);
+    EXPECT_EQ(TailOf(file, 65'534, 65'534), "");
+    EXPECT_TRUE(TailOf(file, 65'534, 65'534, {4'321}).ends_with("CUDA out of memory"))
+        << "a supplementary group may read it";
     EXPECT_TRUE(TailOf(FileOf(std::to_string(info.st_ino) + " " + path), 0, 0)
                     .ends_with("CUDA out of memory"));
   }
   EXPECT_EQ(FileOf(std::to_string(info.st_ino) + " " + path).inode, info.st_ino);
   for (const char* text : {"", "7", "x /a", "0 /a"}) EXPECT_EQ(FileOf(text).inode, 0U) << text;
   ++file.inode;
-  EXPECT_EQ(TailOf(file, ::getuid(), ::getgid()), "") << "another one took its place";
+  EXPECT_EQ(TailOf(file, ::getuid(), ::getgid()), "") << "another file has replaced it";
   ::unlink(path.c_str());
   ::rmdir(folder.c_str());
 }

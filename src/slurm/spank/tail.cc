@@ -21,16 +21,17 @@ namespace {
 constexpr off_t kTailBytes = 16 << 10;
 constexpr std::size_t kMostTailBytes = 2 * kTailBytes;
 constexpr int kLimitMs = 3'000;
-constexpr int kReapMs =
-    1'000;  // the kernel takes so long at most to end what is killed, else it hangs
+constexpr int kReapMs = 1'000;  // a killed process that takes longer to end is hung
 
 // Runs in the child: writes to the pipe and ends. If it hangs, it keeps no descriptor of slurmstepd
 // open.
-[[noreturn]] void SendTail(const OpenFile& file, uid_t uid, gid_t gid, int pipe) {
+[[noreturn]] void SendTail(const OpenFile& file, uid_t uid, gid_t gid,
+                           const std::vector<gid_t>& groups, int pipe) {
   constexpr int kOut = 3;
   const int out = pipe == kOut ? kOut : ::dup2(pipe, kOut);
   ::syscall(SYS_close_range, kOut + 1, ~0U, 0U);
-  if (::setgroups(0, nullptr) != 0 || ::setgid(gid) != 0 || ::setuid(uid) != 0) ::_exit(1);
+  if (::setgroups(groups.size(), groups.data()) != 0 || ::setgid(gid) != 0 || ::setuid(uid) != 0)
+    ::_exit(1);
   const int fd = ::open(file.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   struct stat now {};
   if (fd < 0 || ::fstat(fd, &now) != 0 || !S_ISREG(now.st_mode) || now.st_ino != file.inode ||
@@ -90,11 +91,11 @@ std::string ReadOfChild(pid_t child, int from, int limit_ms) {
   return text;
 }
 
-std::string TailOf(const OpenFile& file, uid_t uid, gid_t gid) {
+std::string TailOf(const OpenFile& file, uid_t uid, gid_t gid, const std::vector<gid_t>& groups) {
   int ends[2];
   if (file.path[0] != '/' || ::pipe2(ends, O_CLOEXEC) != 0) return "";
   const pid_t child = ::fork();
-  if (child == 0) SendTail(file, uid, gid, ends[1]);
+  if (child == 0) SendTail(file, uid, gid, groups, ends[1]);
   ::close(ends[1]);
   std::string tail;
   if (child > 0) tail = ReadOfChild(child, ends[0], kLimitMs);

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 namespace carma::slurm {
 
@@ -18,10 +19,11 @@ struct OpenFile {
 void NoteOpenFile(int fd, OpenFile& file);
 // Parses "INODE PATH"; empty for other texts.
 OpenFile FileOf(const std::string& text);
-// The file's last bytes, read by a child with that user's rights; a file that has replaced it is
-// not read. Gives up after three seconds, because the user may stop the child, and the file system
-// may hang.
-std::string TailOf(const OpenFile& file, uid_t uid, gid_t gid);
+// The file's last bytes, read by a child with the rights of that user and these groups; a file that
+// has replaced it is not read. Gives up after three seconds, because the user may stop the child,
+// and the file system may hang.
+std::string TailOf(const OpenFile& file, uid_t uid, gid_t gid,
+                   const std::vector<gid_t>& groups = {});
 // Reads what a child writes there until its end. After the limit it is killed, and abandoned if the
 // kernel does not release it.
 std::string ReadOfChild(pid_t child, int from, int limit_ms);

@@ -42,7 +42,7 @@ struct AttachMessage {
   int signal = 0;     // kEnded: the signal that ended it; 0: it exited
   friend bool operator==(const AttachMessage&, const AttachMessage&) = default;
 };
-// Maximum data of one message.
+// Maximum bytes of data in one message.
 inline constexpr std::size_t kMaxAttachBytes = 32'768;
 
 std::string ToBytes(const AttachMessage& message);

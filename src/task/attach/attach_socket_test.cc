@@ -54,7 +54,7 @@ TEST(AttachSockets, CarryMessagesAndADescriptor) {
   Result<AttachListener> listener = AttachListener::Open();
   ASSERT_TRUE(listener) << listener.error().message;
   EXPECT_TRUE(IsAttachName(listener->name()));
-  EXPECT_FALSE(listener->Accept()) << "nobody has come yet";
+  EXPECT_FALSE(listener->Accept()) << "no shim has connected yet";
   Result<AttachSocket> shim = ConnectAttach(listener->name(), ::geteuid());
   ASSERT_TRUE(shim) << shim.error().message;
   std::optional<AttachSocket> person = listener->Accept();
@@ -68,7 +68,7 @@ TEST(AttachSockets, CarryMessagesAndADescriptor) {
   ASSERT_TRUE(base::WriteAll(pipe->write.get(), "typed"));
   pipe->write.reset();
   EXPECT_EQ(base::ReadAll((*hello)->descriptor.get(), 100), "typed");
-  // No more has arrived; then the peer is gone.
+  // No further message has arrived yet; then the peer is gone.
   EXPECT_FALSE(shim->Receive().value());
   person->Close();
   EXPECT_EQ(shim->Receive().error().code, ErrorCode::kNotFound);
@@ -99,10 +99,10 @@ TEST(AttachSockets, TheListenerMustBeTheOwners) {
 }
 
 TEST(AttachSockets, AStrangerIsSentAway) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+  if (::getuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   Result<AttachListener> listener = AttachListener::Open();
   ASSERT_TRUE(listener);
-  ASSERT_EQ(::seteuid(65'533), 0);  // the one who listens is an ordinary user
+  ASSERT_EQ(::seteuid(65'533), 0);  // the listener is an ordinary user
   const pid_t stranger = ::fork();
   if (stranger == 0) {
     if (::seteuid(0) != 0 || ::seteuid(65'532) != 0) ::_exit(1);

@@ -18,10 +18,10 @@ using base::UniqueFd;
 using Kind = AttachMessage::Kind;
 using SteadyClock = std::chrono::steady_clock;
 
-// The user's `carma run` knows that its task is starting, and has nothing else to do.
+// The user's `carma run` has nothing to do but wait for its task to start.
 constexpr std::chrono::milliseconds kHelloPatience{10'000};
 
-// False if it did not happen before the deadline.
+// False if the descriptor was not ready before the deadline.
 bool WaitFor(int fd, short events, SteadyClock::time_point deadline) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());

@@ -19,16 +19,16 @@ struct ContainerImage {
   std::string image;                  // in the tool's syntax
   friend bool operator==(const ContainerImage&, const ContainerImage&) = default;
 };
-// "IMAGE" or "TOOL:IMAGE" ("podman:debian:12"). "docker://…" is Apptainer's, not Docker's prefix.
-// Errors: kInvalid.
+// "IMAGE" or "TOOL:IMAGE" ("podman:debian:12"). "docker://…" is a prefix of Apptainer, not of
+// Docker. Errors: kInvalid.
 Result<ContainerImage> ParseContainer(std::string_view text);
 std::string ContainerText(const ContainerImage& container);
 
 // A file or folder (it begins with '/', "./", "../" or "~/", or ends with ".sif").
 bool IsImageFile(std::string_view image);
 
-// The tools that can run it, best first. Files and "docker://…" are Apptainer's. Names of a
-// registry go to Podman, which needs no rights, then Docker, then Apptainer.
+// The tools that can run it, best first. Files and "docker://…" are for Apptainer. Names in a
+// registry are for Podman, which needs no privileges, then Docker, then Apptainer.
 std::span<const ContainerTool> ToolsFor(const ContainerImage& container);
 
 struct ContainerMount {

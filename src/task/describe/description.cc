@@ -11,8 +11,8 @@
 namespace carma::task {
 namespace {
 
-// "~/x" is below home, a relative path below base. An empty path stays empty; without a base a
-// relative one stays relative.
+// Makes a path absolute: "~/x" is below home, and a relative path below base. An empty path stays
+// empty; without a base a relative one stays relative.
 std::string Absolute(std::string_view path, const std::string& base, const std::string& home) {
   if (path.empty() || path.starts_with('/')) return std::string(path);
   if (path == "~") return home;
@@ -48,7 +48,7 @@ void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {
   }
 }
 
-// --mail-type and --mail-user together are one more target of notifications.
+// --mail-type and --mail-user together add one more target of notifications.
 void AddMail(const Draft& draft, TaskSpec& spec) {
   if (!draft.mail_types || draft.mail_types->events.empty()) return;
   spec.notify.push_back({.target = draft.mail_user.empty() ? "me" : draft.mail_user,
@@ -70,7 +70,7 @@ Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
   if (draft.wrap && file_or_command) return Invalid("--wrap is a command itself: give no other");
   if (!draft.wrap && !file_or_command)
     return Invalid("nothing to run: give a script, -- COMMAND, or --wrap");
-  // The task would be named after it.
+  // The task would have an empty name.
   if (!spec.command.empty() && spec.command.front().empty())
     return Invalid("nothing to run: the first word of the command is empty");
   if (draft.wrap) {

@@ -139,7 +139,7 @@ TEST(Description, LetsTheLastSettingWin) {
   EXPECT_EQ(One({{"time", "5"}, {"time", "unlimited"}}).time_limit, std::nullopt);
 }
 
-TEST(Description, SaysWhatIsWrongAndWhere) {
+TEST(Description, ReportsWhatIsWrongAndWhere) {
   const std::vector<std::pair<std::vector<Setting>, const char*>> cases{
       {{{"gpuz", "1"}}, "--gpuz: unknown option 'gpuz'"},
       {{{"gpu", "first"}}, "--gpu: expected indices or UUIDs of GPUs such as 2,3, not 'first'"},
@@ -278,10 +278,10 @@ TEST(Description, GpusAreChosenByTypeSizeAndName) {
   EXPECT_EQ(typed.gpu_memory_min_mib, 40 * 1024);
   EXPECT_EQ(typed.not_on_gpus, std::vector<std::string>{"0"});
   EXPECT_EQ(One({{"gpus", "a100:2"}, {"gpus", "4"}}).gpu_type, std::nullopt)
-      << "the later word is all of it";
+      << "the later value replaces all of the earlier one";
   EXPECT_EQ(One({{"gpu-type", "a100"}, {"gpus", "4"}}).gpu_type, "a100");
   EXPECT_EQ(One({{"gpu-type", "a100"}, {"gpu-type", "any"}}).gpu_type, std::nullopt);
-  EXPECT_EQ(One({{"gpu", "2,3,2"}}).gpus, 2) << "all that are named";
+  EXPECT_EQ(One({{"gpu", "2,3,2"}}).gpus, 2) << "as many as are named";
   EXPECT_EQ(One({{"gpu", "2,3"}, {"gpus", "1"}}).gpus, 1) << "one of them";
   EXPECT_TRUE(One({{"linked", ""}, {"gpus", "2"}}).linked_gpus);
 }

@@ -18,7 +18,7 @@ struct LeaseProcess {
   friend bool operator==(const LeaseProcess&, const LeaseProcess&) = default;
 };
 
-// "4711 88213 0f6c…", as in TaskSpec::lease. Empty: not such a text.
+// "4711 88213 0f6c…", as in TaskSpec::lease. Empty: not a text of this form.
 std::string TextOf(const LeaseProcess& process);
 std::optional<LeaseProcess> ParseLeaseProcess(std::string_view text);
 bool IsLeaseProcess(std::string_view text);
@@ -46,7 +46,7 @@ struct LeaseKey {
   friend bool operator==(const LeaseKey&, const LeaseKey&) = default;
 };
 
-// "bed 4711 batch 0 0", as in TaskSpec::lease_key. Empty: not such a text.
+// "bed 4711 batch 0 0", as in TaskSpec::lease_key. Empty: not a text of this form.
 std::string TextOf(const LeaseKey& key);
 std::optional<LeaseKey> ParseLeaseKey(std::string_view text);
 bool IsLeaseKey(std::string_view text);

@@ -18,8 +18,8 @@ std::unexpected<base::Error> BadTarget(std::string_view text) {
   return Invalid("expected {}, not '{}'", kForms, base::Printable(text, 80));
 }
 
-// Printable ASCII, without blanks and without signs by which a mailer would read more than one
-// address.
+// Printable ASCII, without blanks and other characters with which a mailer would read several
+// addresses.
 bool IsAddress(std::string_view text) {
   constexpr std::string_view kMarks = "!#$%&'*+-/=?^_`{|}~.@";
   const auto good = [&](char c) {

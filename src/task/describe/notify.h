@@ -97,7 +97,7 @@ bool Wants(const NotifyRule& rule, NotifyEvent event);
 // "me: end, fail", without secrets.
 std::string ShownRule(const NotifyRule& rule);
 
-// Slurm's --mail-type: the events, and words without meaning here.
+// Slurm's --mail-type: the events, and the words that have no effect here.
 struct MailTypes {
   std::vector<std::string> events;
   bool each_task = false;

@@ -50,7 +50,7 @@ Time FromTm(std::tm parts, bool utc) {
   return base::FromMs(static_cast<std::int64_t>(seconds) * 1000);
 }
 
-// The given time of the local day `days` after now's.
+// The given local time, `days` days after today.
 Time LocalDayTime(Time now, const ClockTime& clock, int days) {
   const std::time_t seconds = static_cast<std::time_t>(base::ToMs(now) / 1000);
   std::tm parts{};

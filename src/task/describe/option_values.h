@@ -14,8 +14,8 @@
 
 namespace carma::task {
 
-// All errors are kInvalid and say what was expected, without naming the option:
-// "expected a date, not 'x'".
+// All errors are kInvalid and name the expected value, but not the option: "expected a date, not
+// 'x'".
 std::unexpected<base::Error> Expected(std::string_view expected, std::string_view text);
 
 // When a task may start; relative to `now`:
@@ -28,7 +28,7 @@ struct ArrayPlan {
   std::vector<std::int64_t> indices;  // ascending, each once
   std::optional<std::int64_t> limit;  // "%n"
 };
-// "0-15", "1,3,7-9", "0-15:4", each with "%n" at the end.
+// "0-15", "1,3,7-9", "0-15:4", each optionally followed by "%n".
 Result<ArrayPlan> ParseArray(std::string_view text);
 
 // "afterok:1:2,afterany:3,afternotok:4".
@@ -55,7 +55,7 @@ struct Constraint {
   std::optional<std::string> gpu_type;
   std::vector<std::string> others;  // words that name no known GPU type
 };
-// Slurm's node features, of which only GPU types mean something on one server: "a100", "a100&ib".
+// Slurm's node features, of which only GPU types have a meaning on one server: "a100", "a100&ib".
 Constraint ParseConstraint(std::string_view text);
 
 // "30%" or "0.3" -> 0.3; from 0.01 to 1.

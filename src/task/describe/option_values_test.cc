@@ -16,7 +16,7 @@ TEST(ParseShare, TakesPercentAndFractions) {
   EXPECT_EQ(ParseShare("0.25"), 0.25);
   EXPECT_EQ(ParseShare("100%"), 1);
   EXPECT_EQ(ParseShare("1"), 1);
-  EXPECT_FALSE(ParseShare("0.5%")) << "less than MPS can tell apart";
+  EXPECT_FALSE(ParseShare("0.5%")) << "finer than MPS can distinguish";
   EXPECT_FALSE(ParseShare("%"));
   EXPECT_FALSE(ParseShare("-30%"));
 }

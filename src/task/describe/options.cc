@@ -16,7 +16,8 @@
 namespace carma::task {
 namespace {
 
-// Stores one value; on error the draft stays as it was. Errors say what was expected, not where.
+// Stores one value; on error the draft stays as it was. Errors name the expected value, but not the
+// option.
 using Setter = Result<Unit> (*)(Draft&, std::string_view value);
 
 // A member of the specification or of the draft itself.
@@ -74,7 +75,7 @@ Result<Unit> SetGpuCount(Draft& draft, Result<GpuCount> count) {
   if (!count->counted) return Unit{};
   draft.spec.gpus = count->gpus;
   draft.gpus_counted = true;
-  // A new "2" replaces all of an earlier "a100:1", the type too.
+  // A later "2" replaces all of an earlier "a100:1", including the type.
   if (count->type || draft.type_with_count) draft.spec.gpu_type = count->type;
   draft.type_with_count = count->type.has_value();
   return Unit{};
@@ -119,18 +120,22 @@ Result<Unit> SetGpuNames(Draft& draft, std::string_view value) {
   return Unit{};
 }
 constexpr std::int64_t kLeastPlausible = 128;  // MiB; a CUDA context alone takes more
+void DoubtSize(Draft& draft, std::string_view value) {
+  const std::optional<std::int64_t> bare = base::ParseInt(value);
+  if (bare && *bare > 0 && *bare < kLeastPlausible)
+    draft.remarks.push_back(fmt::format("{0} is {0} MiB; did you mean {0}G?", *bare));
+}
 Result<Unit> SetMemory(Draft& draft, std::string_view value) {
   Result<Unit> set = SetSize(draft.spec.memory_mib, core::kMaxMemoryMib,
                              "a memory size per GPU such as 800M or 12G", value);
   if (!set) return set;
   draft.spec.memory_source = "given";
-  if (const std::optional<std::int64_t> bare = base::ParseInt(value);
-      bare && *bare < kLeastPlausible)
-    draft.remarks.push_back(fmt::format("{0} is {0} MiB; did you mean {0}G?", *bare));
+  DoubtSize(draft, value);
   return set;
 }
 
 Result<Unit> SetHostMemory(Draft& draft, std::string_view value) {
+  DoubtSize(draft, value);
   return SetSize(draft.spec.host_memory_mib, core::kMaxHostMemoryMib,
                  "a memory size such as 800M or 64G", value);
 }
@@ -168,7 +173,7 @@ Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   draft.parameters.push_back(CARMA_TRY(ParseParameter(value)));
   return Unit{};
 }
-// The current time is only known in Finish(); here any time shows whether the form is right.
+// The current time is only known in Finish(); here any time serves to check the form.
 Result<base::Time> BeginAtAnyTime(std::string_view value) {
   return ParseBegin(value, base::FromMs(0));
 }
@@ -331,7 +336,7 @@ constexpr std::array kRows{
          "run in a container: IMAGE by podman, docker or apptainer, or TOOL:IMAGE", false},
         SetReadable<&TaskSpec::container, ParseContainer>},
     Row{{"container-mount", 0, "DIR",
-         "also mount DIR[:DIR_THERE][:ro], beside home and working directory; repeatable", false},
+         "mount DIR[:DIR_THERE][:ro] as well as home and working directory; repeatable", false},
         AddContainerMount},
     Row{{"dependency", 'd', "LIST", "afterok:ID[:ID…], afterany:ID, afternotok:ID", true},
         SetParsed<&TaskSpec::dependencies, ParseDependencies>},
@@ -405,7 +410,7 @@ constexpr std::array kRows{
         SetFlag<&Draft::reads_training, false>},
 };
 
-// The rows above, and those of the settings of a training.
+// The rows above, and those of the settings of a training run.
 const std::vector<Row>& AllRows() {
   static const std::vector<Row> kAll = [] {
     std::vector<Row> rows(kRows.begin(), kRows.end());
@@ -441,7 +446,7 @@ Result<Unit> StoreOption(const OptionInfo& option, std::string_view value, std::
                          Draft& draft) {
   const auto row = static_cast<std::size_t>(&option - SubmitOptions().data());
   if (const Setter set = AllRows()[row].set) return set(draft, value);
-  // A setting of the training replaces an earlier one of the same name.
+  // A training setting replaces an earlier one of the same name.
   std::vector<TrainingWord>& training = draft.spec.training;
   std::erase_if(training, [&](const TrainingWord& word) { return word.name == option.name; });
   training.push_back(

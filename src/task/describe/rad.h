@@ -43,7 +43,7 @@ struct RadFile {
   std::optional<std::string> model;  // as written
   std::optional<std::int64_t> batch_size;
   std::optional<bool> exclusive;  // the policy word of the named form; the positional one's was
-                                  // never read by the original and says "exclusive" everywhere
+                                  // never read by the original and is always "exclusive"
   int gpus = 1;
   RadMemory memory;
 };

@@ -21,7 +21,7 @@ std::string Dashed(std::string_view option) {
   return (option.size() == 1 ? "-" : "--") + base::Printable(option, 60);
 }
 
-// Other functions (FillHost, GpusOf) read these options from the words of Slurm.
+// True for options that other functions (FillHost, GpusOf) read from Slurm's words.
 bool MeansSomething(std::string_view option) {
   constexpr std::array<std::string_view, 10> kOptions{
       "ntasks",      "ntasks-per-node", "ntasks-per-gpu", "gpus-per-task",
@@ -228,14 +228,14 @@ Result<Directives> ReadDirectives(std::string_view text, std::string_view path) 
 
 namespace {
 
-// sbatch: the directives come from a script or command line written for Slurm. place: "train.sh";
+// directives.sbatch: they come from a script or command line written for Slurm. place: "train.sh";
 // messages add the line where it is known.
 Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
                              Description& description) {
   for (std::string& warning : directives.warnings) description.Warn(std::move(warning));
   if (directives.sbatch) {
     description.AddSlurm(directives.slurm);
-    // This comes before all settings, because those have precedence.
+    // Set before the settings below, which have precedence.
     if (const std::optional<int> gpus = GpusOf(*description.slurm()))
       CARMA_TRY(description.Set("gpus", std::to_string(*gpus), place));
   }

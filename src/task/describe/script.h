@@ -28,7 +28,7 @@ struct Directives {
 
 // Reads the comment lines up to the first command (a line that is neither blank nor a comment).
 //   #CARMA --gpus=2 --time 12h -J "my name"     several options per line, = or blank, '…' and "…"
-//   #SBATCH --mem=8G                            known to mean nothing here: a warning
+//   #SBATCH --partition=gpu                     known, but without effect here: a warning
 // Lines starting with "##" or "# " are plain comments; a blank and '#' end a directive line.
 // Errors: kInvalid "path:line: …": unknown #CARMA option, missing or surplus value, unclosed
 // quote, a directive line longer than 8 KiB, NUL bytes, more than kMaxScriptBytes, no "#!" line.

@@ -1,4 +1,5 @@
-// Looks for calls in a batch script that mean something else here than where it was written.
+// Looks for calls in a batch script that behave differently here than on the system it was written
+// for.
 #include "task/describe/script_body.h"
 
 #include <fmt/format.h>
@@ -26,8 +27,8 @@ bool Has(const List& list, std::string_view word) {
   return std::ranges::find(list, word) != list.end();
 }
 
-// The words of one line, as precise as this search needs: without quotes, and each sign that a
-// shell acts on is its own word.
+// The words of one line, as precise as this search needs: quotes are removed, and each special
+// character of the shell is a word of its own.
 std::vector<std::string> WordsOf(std::string_view line) {
   std::vector<std::string> words;
   std::string word;
@@ -95,6 +96,8 @@ std::string Mistake(const std::vector<std::string>& words, std::size_t at) {
   if (word == "sbatch" && std::ranges::any_of(words, singleton))
     return "sbatch does not accept --dependency=singleton here";
   if (word == "scontrol") return ScontrolMistake(words, at);
+  if (word == "dirname" && at + 1 < words.size() && (words[at + 1] == "$0" || words[at + 1] == "$"))
+    return "$0 is a copy of the script in another folder: use $PWD, its working directory";
   if (Has(kMissing, word))
     return fmt::format(
         "CARMA has no {} (tasks have {})", word,

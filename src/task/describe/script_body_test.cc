@@ -32,6 +32,14 @@ TEST(BodyWarnings, NamesWhatWouldFail) {
     EXPECT_THAT(Warned(script), ::testing::StartsWith(expected)) << script;
 }
 
+TEST(BodyWarnings, NameScriptsThatLookForTheirOwnFolder) {
+  EXPECT_EQ(Warnings("#!/bin/bash\ncd \"$(dirname \"$0\")\"\n"),
+            "job.sh:2: $0 is a copy of the script in another folder: use $PWD, its working "
+            "directory");
+  EXPECT_NE(Warnings("#!/bin/bash\ncd $(dirname \"${BASH_SOURCE[0]}\")\n"), "");
+  EXPECT_EQ(Warnings("#!/bin/bash\ncd $(dirname \"$1\")\n"), "");
+}
+
 TEST(BodyWarnings, AreSilentAboutWhatWorks) {
   for (const char* script : {"#!/bin/bash\nexport MASTER_ADDR=$(scontrol show hostnames "
                              "$SLURM_JOB_NODELIST | head -n1)\n",

@@ -1,4 +1,4 @@
-// Splits a line into words as a POSIX shell would, without being one.
+// Splits a line into words as a POSIX shell would, but expands nothing.
 #pragma once
 
 #include <string>

@@ -133,7 +133,7 @@ std::optional<std::int64_t> CountIn(const SlurmWords& words, std::string_view op
   return count && *count > 0 ? count : std::nullopt;
 }
 
-// Passed on as they are.
+// Options whose values become variables unchanged.
 constexpr std::array kPassedOn{
     std::pair{"account", "SLURM_JOB_ACCOUNT"},
     std::pair{"cpus-per-gpu", "SLURM_CPUS_PER_GPU"},

@@ -40,8 +40,8 @@ std::optional<OptionWord> TakeApart(const std::string& word);
 std::optional<std::int64_t> ProcessesOf(const SlurmWords& words, int gpus);
 
 // The variables that follow from the script's lines: SLURM_CPUS_PER_TASK from --cpus-per-task, and
-// so on. Unreadable values (an amount of memory with an unknown unit) are left out. gpus: of the
-// job.
+// so on. Unreadable values (an amount of memory with an unknown unit) are left out. gpus: the job's
+// number of GPUs.
 SlurmVariables VariablesOf(const SlurmWords& words, int gpus);
 
 // Total GPUs of its processes, if the options state GPUs per process, or processes per GPU, but no

@@ -20,7 +20,7 @@ std::unexpected<base::Error> Bad(std::string_view field, std::string_view expect
   return Invalid(std::string(field) + ": expected " + std::string(expected));
 }
 
-// Text that may hold line breaks but must survive JSON and execve.
+// Text that may contain line breaks but must survive JSON and execve.
 bool IsPlain(std::string_view text, std::size_t max_bytes) {
   return text.size() <= max_bytes && HasNoNul(text) && base::IsUtf8(text);
 }
@@ -159,7 +159,7 @@ bool IsInterpreter(std::string_view program) {
                       program.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
   return python || IsOneOf(program, kNames);
 }
-// Programs that run a training in several processes; their options are too many to know.
+// Programs that run one training job in several processes; they have too many options to list here.
 bool IsTrainingLauncher(std::string_view program) {
   constexpr std::array<std::string_view, 6> kNames{"torchrun",   "accelerate", "deepspeed",
                                                    "horovodrun", "mpirun",     "mpiexec"};

@@ -23,7 +23,7 @@
 
 namespace carma::task {
 
-// Limits on what a description may hold; every reader enforces them.
+// Limits on what a description may contain; all code that reads descriptions enforces them.
 inline constexpr std::size_t kMaxNameBytes = 256;
 inline constexpr std::size_t kMaxPathBytes = 4096;
 inline constexpr std::size_t kMaxArgBytes = 131'072;      // one argument or variable
@@ -35,9 +35,10 @@ inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::size_t kMaxParameters = 32;  // names of one sweep
 inline constexpr std::size_t kMaxMounts = 64;
-// max_slowdown of a task with serve that does not state one. On an H100 a loading neighbour slowed
-// short steps by 8 and 21 % under MPS and by 17 to 50 % on streams (docs/evidence/simulator.md), so
-// neighbours as light as the measured ones may join under MPS, and few on streams.
+// max_slowdown of a task with serve that does not state one. On an H100 a neighbour that was still
+// loading slowed short steps by 8 and 21 % under MPS and by 17 to 50 % on streams
+// (docs/evidence/simulator.md), so the limit admits such light neighbours under MPS, and few on
+// streams.
 inline constexpr double kServeSlowdown = 1.25;
 
 // Allowed texts.
@@ -257,10 +258,9 @@ struct PathWords {
 // Six letters and digits that identify the database of a carmad (from store::BooksId::id), for file
 // names; empty for an id that is no hexadecimal number.
 std::string BooksWord(std::string_view id);
-// "%j" and friends in an output path, as sbatch has them: %j %J task, %A array, %a index (0 outside
-// an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the books
-// of its carmad; "%3a" with zeros in front. A '/'
-// in name or user becomes '_', unknown letters stay as they are.
+// "%j" and the like in an output path, as in sbatch: %j %J task, %A array, %a index (0 outside an
+// array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the books of its carmad; "%3a"
+// with zeros in front. A '/' in name or user becomes '_'; unknown letters stay as they are.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
 // Whether all tasks of an array would write into one file.
 bool IsOnePathForAll(std::string_view pattern);

@@ -22,7 +22,7 @@ Result<TaskSpec> CommonFromJson(const nlohmann::json& json, const std::string& p
 
 // A stored description without its environment, which is most of it.
 Result<TaskSpec> SpecButEnvironment(std::string_view spec_json);
-// The stored description if it is a lease's; others are not parsed.
+// The stored description, if it is that of a lease; no other description is parsed.
 std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json);
 
 }  // namespace carma::task

@@ -39,12 +39,12 @@ TEST(Validate, HoldsEveryRule) {
       {"a name of 1 MiB", [](TaskSpec& s) { s.name.assign(1 << 20, 'x'); }, "name: "},
       {"a name in Latin-1", [](TaskSpec& s) { s.name = "caf\xe9"; }, "name: "},
       {"a name with a line break", [](TaskSpec& s) { s.name = "a\nb"; }, "name: "},
-      {"a name that turns the reading", [](TaskSpec& s) { s.name = "a\u202eb"; }, "name: "},
-      {"a comment that steers old terminals", [](TaskSpec& s) { s.comment = "\u009b2J"; },
-       "comment: "},
-      {"a path of two lines", [](TaskSpec& s) { s.workdir = "/a\u2028b"; }, "workdir: "},
-      {"an output that steers a terminal", [](TaskSpec& s) { s.stdout_path = "/a\x1b[2J"; },
-       "stdout_path: "},
+      {"a name that reverses the text", [](TaskSpec& s) { s.name = "a\u202eb"; }, "name: "},
+      {"a comment with a control code of old terminals",
+       [](TaskSpec& s) { s.comment = "\u009b2J"; }, "comment: "},
+      {"a path with a line separator", [](TaskSpec& s) { s.workdir = "/a\u2028b"; }, "workdir: "},
+      {"an output path with a terminal's escape sequence",
+       [](TaskSpec& s) { s.stdout_path = "/a\x1b[2J"; }, "stdout_path: "},
       {"an argument of several lines", [](TaskSpec& s) { s.command.emplace_back("a\nb\u202e"); },
        ""},
       {"nothing to run", [](TaskSpec& s) { s.command.clear(); }, "command: "},
@@ -54,7 +54,7 @@ TEST(Validate, HoldsEveryRule) {
        "command/2: "},
       {"an argument that is not UTF-8", [](TaskSpec& s) { s.command.emplace_back("\xff"); },
        "command/2: "},
-      {"an argument larger than the kernel takes",
+      {"an argument too large for the kernel",
        [](TaskSpec& s) { s.command.emplace_back(kMaxArgBytes, 'x'); }, "command/2: "},
       {"too many arguments", [](TaskSpec& s) { s.command.resize(kMaxArgs + 1, "x"); },
        "command: expected at most 10000"},
@@ -69,7 +69,7 @@ TEST(Validate, HoldsEveryRule) {
        "script: "},
       {"a script's path without a script", [](TaskSpec& s) { s.script_path = "/x.sh"; },
        "script_path: "},
-      {"a relative path of the script",
+      {"a relative script path",
        [](TaskSpec& s) { s.command.clear(), s.script = "#!/bin/sh\n", s.script_path = "x.sh"; },
        "script_path: "},
       {"script arguments without a script", [](TaskSpec& s) { s.script_args = {"x"}; },
@@ -90,23 +90,23 @@ TEST(Validate, HoldsEveryRule) {
        "environment/A: "},
       {"a shell function as bash exports it",
        [](TaskSpec& s) { s.environment["BASH_FUNC_f%%"] = "() {\n true\n}"; }, ""},
-      {"more environment than the kernel takes",
+      {"an environment too large for the kernel",
        [](TaskSpec& s) {
          for (int i = 0; i < 20; ++i) s.environment["V" + std::to_string(i)].assign(100'000, 'x');
        },
        "environment: expected at most"},
-      {"fewer than no GPU", [](TaskSpec& s) { s.gpus = -1; }, "gpus: "},
+      {"a negative number of GPUs", [](TaskSpec& s) { s.gpus = -1; }, "gpus: "},
       {"a million GPUs", [](TaskSpec& s) { s.gpus = 1'000'000; }, "gpus: "},
       {"no memory", [](TaskSpec& s) { s.memory_mib = 0; }, "memory_mib: "},
       {"absurd memory", [](TaskSpec& s) { s.memory_mib = INT64_MAX; }, "memory_mib: "},
-      {"no share of the SMs", [](TaskSpec& s) { s.sm_share = 0; }, "sm_share: "},
-      {"more than all SMs", [](TaskSpec& s) { s.sm_share = 1.5; }, "sm_share: "},
-      {"no number of SMs", [](TaskSpec& s) { s.sm_share = NAN; }, "sm_share: "},
+      {"an SM share of zero", [](TaskSpec& s) { s.sm_share = 0; }, "sm_share: "},
+      {"an SM share above 1", [](TaskSpec& s) { s.sm_share = 1.5; }, "sm_share: "},
+      {"an SM share of NaN", [](TaskSpec& s) { s.sm_share = NAN; }, "sm_share: "},
       {"all SMs", [](TaskSpec& s) { s.sm_share = 1; }, ""},
       {"faster than alone", [](TaskSpec& s) { s.max_slowdown = 0.5; }, "max_slowdown: "},
       {"no core", [](TaskSpec& s) { s.cpus = 0; }, "cpus: "},
-      {"no memory of the server", [](TaskSpec& s) { s.host_memory_mib = 0; }, "host_memory_mib: "},
-      {"no name of a GPU",
+      {"no host memory", [](TaskSpec& s) { s.host_memory_mib = 0; }, "host_memory_mib: "},
+      {"an invalid name of a GPU",
        [](TaskSpec& s) {
          s.on_gpus = {"1", "GPU 2"};
        },
@@ -114,8 +114,8 @@ TEST(Validate, HoldsEveryRule) {
       {"no GPU", [](TaskSpec& s) { s.not_on_gpus = {"-1"}; }, "not_on_gpus"},
       {"no type", [](TaskSpec& s) { s.gpu_type = "a100;"; }, "gpu_type: "},
       {"no signal", [](TaskSpec& s) { s.checkpoint_signal = "SIGUSR1"; }, "checkpoint_signal: "},
-      {"no number of times", [](TaskSpec& s) { s.max_slowdown = NAN; }, "max_slowdown: "},
-      {"not slowed down at all", [](TaskSpec& s) { s.max_slowdown = 1; }, ""},
+      {"a slowdown of NaN", [](TaskSpec& s) { s.max_slowdown = NAN; }, "max_slowdown: "},
+      {"no slowdown allowed", [](TaskSpec& s) { s.max_slowdown = 1; }, ""},
       {"absurd priority", [](TaskSpec& s) { s.priority = INT64_MIN; }, "priority: "},
       {"no time", [](TaskSpec& s) { s.time_limit = base::Duration(0); }, "time_limit_s: "},
       {"a thousand years", [](TaskSpec& s) { s.time_limit = base::Duration(INT64_MAX); }, "time_"},
@@ -240,7 +240,7 @@ TEST(SpecJson, ComesBackAsItWent) {
   }
 }
 
-TEST(SpecJson, AWriterOfManySaysTheSame) {
+TEST(SpecJson, AWriterOfManyWritesTheSame) {
   base::Rng rng(8);
   SpecWriter writer;
   TaskSpec before;
@@ -313,7 +313,7 @@ TEST(Spec, NamesACommandByWhatItRuns) {
   for (const auto& [command, name] : cases) EXPECT_EQ(NameOfCommand(command), name) << command[0];
 }
 
-TEST(SpecJson, KeepsWhomToTellAndTheSignal) {
+TEST(SpecJson, KeepsNotificationsAndTheSignal) {
   const auto spec = SpecFromJsonText(
       R"({"command":["x"],"workdir":"/w","signal":"USR1","signal_before_s":90,"signal_main":true,
           "append_output":true,"parameters":{"lr":"0.1"},
@@ -396,13 +396,13 @@ TEST(ExpandPath, PutsInTheTask) {
       << "a name must not lead out of the folder";
   EXPECT_EQ(ExpandPath("%A_%a %3a %05j %J %N %n %t %s", spec, words),
             "40_7 007 00042 42 gpu1 0 0 batch");
-  EXPECT_EQ(ExpandPath("%99a %3", spec, words), "0000000007 %3") << "ten digits at most";
+  EXPECT_EQ(ExpandPath("%99a %3", spec, words), "0000000007 %3") << "at most ten digits";
   spec.array_index.reset();
   EXPECT_EQ(ExpandPath("%a", spec, words), "0");
-  EXPECT_EQ(ExpandPath("%B", spec, words), "%B") << "outside of any books";
+  EXPECT_EQ(ExpandPath("%B", spec, words), "%B") << "no database is known";
 }
 
-TEST(ExpandPath, TellsBooksApart) {
+TEST(ExpandPath, DistinguishesBooks) {
   const TaskSpec spec = Good();
   const std::string word = BooksWord("0f1e2d3c4b5a69788796a5b4c3d2e1f0");
   EXPECT_EQ(word, "w9bwh7");

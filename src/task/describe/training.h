@@ -12,7 +12,8 @@
 
 namespace carma::task {
 
-// One such word. Lists are in increasing precedence: the last word of a name is used.
+// One such word. Lists are in increasing precedence: of several words with one name the last is
+// used.
 struct TrainingWord {
   std::string name;   // of TrainingOptions()
   std::string value;  // "on" for a switch

@@ -1,4 +1,4 @@
-// The leases of a launcher: which wait, are granted or adopted, and which processes have them.
+// The leases of a launcher, their states (waiting, granted, adopted) and their processes.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@
 
 namespace carma::task {
 
-// Queries mean the same as those of LeaseLauncher with the same names.
+// Queries have the same meaning as those of LeaseLauncher with the same names.
 class LeaseBook {
  public:
   // daemon: this process and its ancestors cannot have a lease.
@@ -48,7 +48,7 @@ class LeaseBook {
 };
 
 // Writes the new member to disk with earlier ones; a waiting lease keeps its keeper, if any.
-// Errors: kConflict: it has ended, too many; those of the disk.
+// Errors: kConflict: it has ended, or the lease has too many processes; errors of the disk.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
 // The environment variables for the process of a granted lease.

@@ -31,12 +31,13 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kKillAgain{1};
-// How often a process is checked for which no descriptor is left.
+// How often a process is checked if no descriptor was left for it.
 constexpr std::chrono::milliseconds kLook{200};
-// The command's start is first checked after this, then after twice as long, up to kLook.
+// Time until the first check whether the command has started; it doubles with each check, up to
+// kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
-// In LauncherPoll the key of the others; a lease's processes have its number.
+// LauncherPoll's key for the tasks that are not leases; the processes of a lease have its number.
 constexpr std::uint64_t kOthers = 0;
 
 ShimEvent EventOf(ShimEventKind kind, core::TaskId id, int attempt) {
@@ -271,7 +272,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return !each.keeper && HasBegun(each.process) == true;
     };
     if (std::ranges::any_of(lease.members, has_begun)) return Begin(id, lease);
-    // This holds for any program name: Slurm's own prolog of a task may take long, and a process
+    // This applies to any program name: Slurm's own prolog of a task may take long, and a process
     // with that name must not hold GPUs without a limit.
     if (lease.begin_by && SteadyClock::now() >= *lease.begin_by) return Begin(id, lease);
     lease.look_at = SteadyClock::now() + lease.look_in;
@@ -346,7 +347,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (book_.Find(id) == nullptr) return;
     Lease& lease = *book_.Find(id);
     NoteGone(id, lease);
-    // Each is looked at once: one that ends between two looks would be missed for ever.
+    // Each is checked only once: one that ended between two checks would be missed for ever.
     const auto gone = std::ranges::stable_partition(
         lease.members, [](const LeaseMember& each) { return Alive(each.process); });
     if (gone.begin() != lease.members.begin()) {

@@ -1,6 +1,7 @@
 // Attempts whose process another launcher starts. When the core starts such a task, its GPUs are
 // granted: the order is kept until the intended process takes it (adopts the lease). From then on
-// that process is the task; when it is gone for any cause, the attempt has ended, without a report.
+// that process is the task; when it is gone for any reason, the attempt has ended, without a
+// report.
 //
 // A lease with a key (LeaseKey) is for a step of a workload manager's job, and the process that
 // asked for it is the step's keeper. One or more processes below the keeper may adopt the lease; it
@@ -43,7 +44,7 @@ class LeaseLauncher : public Launcher {
   struct Options {
     // Real time after which a grant is withdrawn, and an adopted lease counts as started.
     std::chrono::milliseconds adoption_limit{30'000};
-    // Real time after KILL when a lease counts as ended even if its process still lives.
+    // Real time after KILL after which a lease counts as ended even if its process is still alive.
     std::chrono::milliseconds kill_limit{10'000};
     // This process and its ancestors cannot have a lease (lease_processes.h).
     pid_t daemon = ::getpid();
@@ -59,7 +60,7 @@ class LeaseLauncher : public Launcher {
     std::function<void(core::TaskId, const base::ProcessId&)> joined = nullptr;
   };
 
-  // others: starts all tasks that are no leases. Errors: the system's.
+  // others: starts all tasks that are not leases. Errors: the system's.
   static Result<std::unique_ptr<LeaseLauncher>> Make(std::unique_ptr<Launcher> others,
                                                      Options options);
   virtual void Listen(Listener listener) = 0;

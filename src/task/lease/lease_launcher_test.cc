@@ -220,14 +220,14 @@ TEST_F(LeaseLauncherTest, IsGrantedAdoptedAndEndsWithItsProcess) {
 TEST_F(LeaseLauncherTest, OneProcessAloneAdoptsIt) {
   Stranger first, second;
   launcher_->Start(Order(first.process()));
-  ASSERT_TRUE(launcher_->AdoptLease(kTask, second.process())) << "another of the owner's may";
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, second.process())) << "it has the same owner";
   const auto refused = launcher_->AdoptLease(kTask, first.process());
   EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
   EXPECT_THAT(refused.error().message, HasSubstr("was adopted by process"));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
   first.End();
   Poll();
-  EXPECT_THAT(events_, IsEmpty()) << "the one that asked is not the one that has it";
+  EXPECT_THAT(events_, IsEmpty()) << "the requester is not the holder";
 }
 
 // A lease for a step of a job; this process is its keeper.
@@ -251,11 +251,11 @@ TEST_F(LeaseLauncherTest, OfAStepAllThatLivesBelowItsKeeperMayHaveIt) {
   launcher_->Adopt({.id = kTask, .number = 1, .dir = Dir(), .started = true});
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
   EXPECT_EQ(*launcher_->AdoptLease(kTask, second.process()), *environment);
-  EXPECT_EQ(launcher_->LeasesOfJob(12).size(), 1U) << "known again by its key";
+  EXPECT_EQ(launcher_->LeasesOfJob(12).size(), 1U) << "found again by its key";
   launcher_->Stop(kTask, 1);
-  EXPECT_EQ(WTERMSIG(second.End(0)), SIGTERM) << "and this test, its keeper, lives";
+  EXPECT_EQ(WTERMSIG(second.End(0)), SIGTERM) << "and this test, its keeper, is still alive";
   Poll();
-  EXPECT_THAT(events_, IsEmpty()) << "its keeper may have more to start";
+  EXPECT_THAT(events_, IsEmpty()) << "its keeper may start more processes";
   ASSERT_TRUE(launcher_->EndLease(kTask, {.exit_code = 2}));
   EXPECT_EQ(Next().exit_code, 2);
 }
@@ -278,7 +278,7 @@ TEST_F(LeaseLauncherTest, AnotherStepJoinsAndKeepsItAlive) {
   LaunchOrder order = Order(keeper.process());
   order.spec.lease_key = TextOf(LeaseKey{.cluster = "bed", .job = 12, .step = "batch"});
   launcher_->Start(order);
-  EXPECT_FALSE(launcher_->JoinLease(kTask, other.process())) << "nobody has it yet";
+  EXPECT_FALSE(launcher_->JoinLease(kTask, other.process())) << "not adopted yet";
   ASSERT_TRUE(launcher_->AdoptLease(kTask, keeper.process()));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
   ASSERT_TRUE(launcher_->JoinLease(kTask, other.process()));
@@ -310,7 +310,7 @@ TEST_F(LeaseLauncherTest, AProcessThatIsGoneGivesItUp) {
   EXPECT_THAT(failed.text, HasSubstr("has ended"));
 }
 
-// The kernel removes a process step by step, so two looks at it may differ.
+// The kernel removes a process step by step, so two checks of it may differ.
 TEST_F(LeaseLauncherTest, ManyThatEndWhileTheyAreLookedAtAreAllMissed) {
   constexpr int kProcesses = 600;
   std::deque<Stranger> strangers(kProcesses);
@@ -329,7 +329,7 @@ TEST_F(LeaseLauncherTest, ManyThatEndWhileTheyAreLookedAtAreAllMissed) {
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
-TEST_F(LeaseLauncherTest, AGrantThatNobodyTakesIsWithdrawn) {
+TEST_F(LeaseLauncherTest, AGrantThatIsNotAdoptedIsWithdrawn) {
   options_.adoption_limit = std::chrono::milliseconds(20);
   Restart();
   Stranger stranger;
@@ -358,10 +358,10 @@ TEST_F(LeaseLauncherTest, ARestartedDaemonFindsItWhereItStood) {
   stranger.End();
   launcher_->Adopt(Known(true));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
-  EXPECT_EQ(Next().kind, ShimEventKind::kExited) << "it ended while no daemon lived";
+  EXPECT_EQ(Next().kind, ShimEventKind::kExited) << "it ended while no daemon was running";
 }
 
-TEST_F(LeaseLauncherTest, WhatIsSaidOfItsEndCountsOnceAndSurvives) {
+TEST_F(LeaseLauncherTest, TheReportOfItsEndCountsOnceAndSurvives) {
   Stranger stranger;
   launcher_->Start(Order(stranger.process()));
   EXPECT_FALSE(launcher_->EndLease(kTask, {.exit_code = 3})) << "not adopted";
@@ -393,7 +393,7 @@ TEST_F(LeaseLauncherTest, AStopEndsItsProcess) {
   EXPECT_TRUE(Alive(waits.process())) << "it was not the task";
 }
 
-TEST_F(LeaseLauncherTest, AProcessOfSomebodyElseIsNotSignalled) {
+TEST_F(LeaseLauncherTest, AnotherUsersProcessIsNotSignalled) {
   Stranger stranger;
   LaunchOrder order = Order(stranger.process());
   order.uid = ::getuid() + 1;
@@ -430,7 +430,7 @@ TEST_F(LeaseLauncherTest, AProcessThatBecameAnotherUsersGivesItsGpusBack) {
   const ShimEvent ended = Next();
   EXPECT_EQ(ended.kind, ShimEventKind::kExited);
   EXPECT_TRUE(ended.untold);
-  EXPECT_TRUE(Alive(other.process())) << "it is not ours to end";
+  EXPECT_TRUE(Alive(other.process())) << "it belongs to another user";
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
@@ -489,7 +489,7 @@ TEST_F(LeaseLauncherTest, AWaitingNameCountsAsBegunAfterAWhile) {
   Waiter waiter("exec sleep 10000");
   launcher_->Start(Order(waiter.process()));
   ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
-  EXPECT_EQ(Next().kind, ShimEventKind::kStarted) << "and limits hold from now on";
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted) << "and limits apply from now on";
 }
 
 TEST_F(LeaseLauncherTest, AStoppedProcessWaitsAgainAndKeepsNoGpus) {
@@ -535,17 +535,17 @@ TEST_F(LeaseLauncherTest, AStepThatDoesNotTakeItsGrantWaitsAgain) {
   EXPECT_FALSE(launcher_->Granted(kTask));
 }
 
-TEST_F(LeaseLauncherTest, WhoWaitsHasBegunWhenItHasAnotherName) {
+TEST_F(LeaseLauncherTest, AWaiterHasStartedWhenItsNameChanges) {
   Waiter waiter("exec sleep 10000");
   launcher_->Start(Order(waiter.process()));
   ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
   EXPECT_TRUE(launcher_->Adopted(kTask));
   Poll();
-  EXPECT_THAT(events_, IsEmpty()) << "it waits still";
+  EXPECT_THAT(events_, IsEmpty()) << "it is still waiting";
   Restart();
   launcher_->Adopt(Known(false));
   Poll();
-  EXPECT_THAT(events_, IsEmpty()) << "for another daemon too";
+  EXPECT_THAT(events_, IsEmpty()) << "also under another daemon";
   waiter.GoOn();
   const ShimEvent started = Next();
   EXPECT_EQ(started.kind, ShimEventKind::kStarted);
@@ -554,7 +554,7 @@ TEST_F(LeaseLauncherTest, WhoWaitsHasBegunWhenItHasAnotherName) {
   EXPECT_EQ(Next().kind, ShimEventKind::kExited);
 }
 
-TEST_F(LeaseLauncherTest, UnderWhomNothingBeganHasNotRun) {
+TEST_F(LeaseLauncherTest, AWaiterThatEndsBeforeItsStartHasNotRun) {
   Waiter waiter("exec sleep 10000");
   launcher_->Start(Order(waiter.process()));
   ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
@@ -566,7 +566,7 @@ TEST_F(LeaseLauncherTest, UnderWhomNothingBeganHasNotRun) {
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
-TEST_F(LeaseLauncherTest, ItsKeeperTellsWhetherWhatNobodySawHasRun) {
+TEST_F(LeaseLauncherTest, ItsKeeperReportsWhetherAnUnobservedProcessRan) {
   for (const LeaseEnd& end : {LeaseEnd{.exit_code = 3}, LeaseEnd{.signal = SIGKILL}}) {
     Stranger keeper;
     Waiter waiter("exit 3");
@@ -585,7 +585,7 @@ TEST_F(LeaseLauncherTest, ItsKeeperTellsWhetherWhatNobodySawHasRun) {
   }
 }
 
-TEST_F(LeaseLauncherTest, HowItEndedTheKernelTells) {
+TEST_F(LeaseLauncherTest, ReadsItsExitStatusFromTheKernel) {
   Waiter waiter("exec sh -c 'exit 5'");
   launcher_->Start(Order(waiter.process()));
   ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
@@ -605,7 +605,7 @@ TEST_F(LeaseLauncherTest, HowItEndedTheKernelTells) {
   gone.End();
   launcher_->Adopt(Known(true));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
-  EXPECT_TRUE(Next().untold) << "nobody was there to look";
+  EXPECT_TRUE(Next().untold) << "no daemon was watching";
 }
 
 TEST_F(LeaseLauncherTest, AKeeperThatFoundNoDaemonHasLeftWord) {
@@ -627,7 +627,7 @@ TEST_F(LeaseLauncherTest, AKeeperThatFoundNoDaemonHasLeftWord) {
   launcher_->Adopt(Known(true));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
   Poll();
-  EXPECT_THAT(events_, IsEmpty()) << "of another one's keeper";
+  EXPECT_THAT(events_, IsEmpty()) << "the report is not from its keeper";
   leave(keeper.process().process.pid);
   keeper.End();
   const ShimEvent exited = Next();
@@ -636,7 +636,7 @@ TEST_F(LeaseLauncherTest, AKeeperThatFoundNoDaemonHasLeftWord) {
   EXPECT_FALSE(std::filesystem::exists(options_.ends_dir + "/7"));
 }
 
-TEST_F(LeaseLauncherTest, OtherTasksAreNoneOfItsBusiness) {
+TEST_F(LeaseLauncherTest, PassesOtherTasksOn) {
   LaunchOrder order = Order({});
   order.spec.lease.reset();
   launcher_->Start(order);

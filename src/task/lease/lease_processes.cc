@@ -1,4 +1,4 @@
-// Finds the processes of a lease, and those of them that may be sent a signal.
+// Finds the processes of a lease, and which of them may be sent a signal.
 #include "task/lease/lease_processes.h"
 
 #include <fcntl.h>

@@ -21,13 +21,13 @@ std::optional<std::string> WhyNoLease(pid_t pid, pid_t daemon);
 // Whether `process` is `above` or a descendant of it.
 bool IsBelow(const base::ProcessId& process, const base::ProcessId& above);
 
-// The processes of a lease without its keepers: its members and their descendants. Never carmad and
-// its helpers, and nothing of a member that cannot have a lease.
+// The processes of a lease without its keepers: its members and their descendants. Never carmad or
+// its helpers, and no processes of a member that cannot have a lease.
 std::vector<base::ProcessStat> ProcessesOf(const Lease& lease, pid_t daemon);
 // Sends a signal to those of these processes that run as the lease's owner; others (for example
 // started with su) belong to another user.
 void SignalProcesses(const Lease& lease, int number, pid_t daemon);
-// The same for processes that have a handler for that signal only.
+// The same, but only for processes that have a handler for that signal.
 void SignalThatCatch(const Lease& lease, int number, pid_t daemon);
 
 // "INODE PATH" of the files that its processes have open for writing, from links in /proc: no file

@@ -17,14 +17,13 @@
 
 namespace carma::task {
 
-// help: what -h prints. refuse, refuse-once: -d fails. ends: -d succeeds, but no daemon stays.
-// late: -d hangs, its daemon comes when that is over. hang: commands hang. no-server: start_server
-// does nothing. status: what get_server_status prints. ready: the line in control.log on a new
-// server. reason: the line in server.log on one that does not start. clients: the list of clients.
-// no-partitions: sm_partition fails. partitions: those there are, of 27 chunks of 4 SMs.
-// terminate: what terminate_client prints. terminated, asked, variables: what it received, for the
-// test to read. The daemon is a Python that holds the lock and nothing else; -d returns when it has
-// it.
+// help: the output of -h. refuse, refuse-once: -d fails. ends: -d succeeds, but its daemon ends at
+// once. late: the daemon runs, but -d hangs. hang: commands hang. no-server: start_server does
+// nothing. status: the output of get_server_status. ready: the line in control.log about a new
+// server. reason: the line in server.log about a server that does not start. clients: the list of
+// clients. no-partitions: sm_partition fails. partitions: the existing ones, of 27 chunks of 4 SMs.
+// terminate: the output of terminate_client. terminated, asked, variables: its input, for the test
+// to read. The daemon is a Python process that only holds the lock; -d returns once it does.
 inline constexpr char kFakeMpsScript[] = R"sh(#!/bin/sh
 P=$CUDA_MPS_PIPE_DIRECTORY
 L=$CUDA_MPS_LOG_DIRECTORY

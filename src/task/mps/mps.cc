@@ -92,7 +92,7 @@ std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
   std::map<std::string, std::string> environment{
       {"CUDA_MPS_PIPE_DIRECTORY", MpsPipeDir(dir, id)},
       {"CUDA_MPS_LOG_DIRECTORY", MpsLogDir(dir, id)},
-      // 0 is normal and 1 below normal; there is none above.
+      // 0 is normal and 1 below normal; nothing is above normal.
       {"CUDA_MPS_CLIENT_PRIORITY", serves ? "0" : "1"}};
   if (sharing.memory_limit_mib > 0) {
     environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] =
@@ -155,7 +155,7 @@ Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text) {
   return rows;
 }
 
-// NVIDIA's manual puts "-" into columns without a value, its programs leave them out.
+// NVIDIA's manual puts "-" into columns without a value; its programs leave such columns out.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu) {
   MpsPartitions found;
   bool listed = false;
@@ -187,7 +187,7 @@ Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::strin
                      base::Printable(FirstLine(text), 100) + "'");
 }
 
-// NVIDIA's manual shows the name alone, its programs answer "Partition GPU-…/… created". The id is
+// NVIDIA's manual shows only the name; its programs answer "Partition GPU-…/… created". The id is
 // Base64, which may have further slashes.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu) {
   const std::string start = gpu + "/";

@@ -42,7 +42,7 @@ MpsServerId MpsServerNamed(std::uint32_t uid, std::uint32_t gid, const std::stri
 
 // Last part of the path of a server's folder: the last letters of the (last) UUID, and the number
 // of GPUs if there are several. It is short because the folder has a Unix socket, whose path may
-// have 107 bytes in all.
+// have at most 107 bytes.
 std::string MpsFolderName(const std::string& gpus);
 // First part of the path: the user's id, or this name for the shared server.
 inline constexpr char kSharedMpsFolder[] = "shared";
@@ -105,8 +105,8 @@ struct MpsPartitions {
   int used_chunks = 0;
   std::vector<MpsPartition> partitions;
 };
-// gpu: its UUID; the answer has only the beginning. Errors: kInvalid with the wrong line,
-// kUnavailable with the answer if it has no line for this GPU.
+// gpu: its UUID, of which the answer contains only the beginning. Errors: kInvalid with the wrong
+// line, kUnavailable with the answer if it has no line for this GPU.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
 // Its id from the answer of `sm_partition add`. Errors: kUnavailable with the answer.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu);

@@ -26,9 +26,9 @@ using base::UniqueFd;
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
-// Opens a folder in which only we can replace a file by another.
+// Opens a folder in which only we can replace files.
 Result<UniqueFd> OpenBase(const std::string& dir) {
-  // Every user must be able to reach the own folder below it.
+  // Every user must be able to reach their own folder below it.
   const bool root = ::geteuid() == 0;
   CARMA_TRY(base::MakeDirs(dir, root ? 0755 : 0700));
   UniqueFd fd(::open(dir.c_str(), kFolderFlags));
@@ -89,7 +89,8 @@ Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
 
 std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user) {
   std::map<std::string, std::string> environment = order.environment;
-  // The control daemon looks on PATH for the server. The one in its own folder has its version.
+  // The control daemon looks for the server on PATH. The server in its own folder has the same
+  // version.
   const std::string& program = order.argv.front();
   environment["PATH"] = program.substr(0, program.rfind('/')) +
                         ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -97,7 +98,7 @@ std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user
   if (!user.name.empty()) environment["USER"] = environment["LOGNAME"] = user.name;
   environment["CUDA_MPS_PIPE_DIRECTORY"] = MpsPipeDir(order.dir, order.id);
   environment["CUDA_MPS_LOG_DIRECTORY"] = MpsLogDir(order.dir, order.id);
-  // Driver branch 615 also has a protocol 3; older branches ignore this variable.
+  // Driver branch 615 also has protocol 3; older branches ignore this variable.
   environment.try_emplace("CUDA_MPS_PROTOCOL_VERSION", "2");
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   environment["CUDA_VISIBLE_DEVICES"] = order.id.gpus;

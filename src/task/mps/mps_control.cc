@@ -36,13 +36,14 @@ constexpr const char* kCsv = "--format=csv,noheader";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
-// How long after its start a control daemon may take to lock. A caller past its deadline does not
+// How long a control daemon may take to lock after its start. A caller past its deadline does not
 // wait long (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
-// Time between two questions, because each takes a process and some lines in the control daemon's
+// Time between two queries, because each starts a process and adds lines to the control daemon's
 // log.
 constexpr int kAskAgainMs = 100;
-// The control daemon passes on what a server printed when it ended.
+// How long to wait for the control daemon to log that a server has ended; the server's own log is
+// then complete.
 constexpr milliseconds kLastWords{300};
 // The time that a control daemon gets to end when it no longer answers.
 constexpr milliseconds kUnaskedEnd{2'000};
@@ -83,7 +84,7 @@ Result<MpsServer> NotActive(const MpsServer& server) {
   return Unavailable("the MPS server did not start in time");
 }
 
-// Waits until these processes are gone, also if they are not our children. False: not in time.
+// Waits until these processes are gone, even if they are not our children. False: not in time.
 bool AwaitEnds(const std::vector<base::ProcessId>& processes, Deadline deadline) {
   for (const base::ProcessId& process : processes) {
     const UniqueFd fd = base::OpenPidfd(process.pid);
@@ -137,8 +138,8 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
   return Run({}, command + "\n", deadline);
 }
 
-// A control daemon that did not answer may have left its session before that was killed, and take
-// its lock only later.
+// A control daemon that did not answer in time may have left its starter's session before the
+// starter was killed, and take its lock only afterwards.
 void MpsControl::EndLate() const {
   const Deadline patience = Clock::now() + kLockTaken;
   while (!Daemon() && MsUntil(patience) > 0) ::poll(nullptr, 0, kLookAgainMs);
@@ -166,7 +167,7 @@ Result<Unit> MpsControl::Start(Deadline deadline, bool partitions) const {
   if (partitions && OffersPartitions(deadline)) words.emplace_back("-S");
   if (id_.shared) words.push_back(CARMA_TRY(MultiUserOption(deadline)));
   const Result<std::string> said = Run(words, "", deadline);
-  // It takes its lock before it listens, and -d returns once it listens.
+  // The daemon takes its lock before it listens, and -d returns once it listens.
   if (said && Daemon()) return Unit{};
   if (!said) {
     if (MsUntil(deadline) == 0) EndLate();

@@ -48,13 +48,14 @@ class MpsControl {
   // is that user's process. Does not send it anything.
   std::optional<base::ProcessId> Daemon() const;
 
-  // Starts daemon and server if they do not run, and waits until the server takes clients. A server
-  // that ends during its start is noticed at once; the error has the cause from its log. Errors,
-  // each a sentence: kNotFound (no such program), kUnavailable (refused, ended, did not answer in
-  // time, the server is in a faulted state), kDenied, kIo. A server that does not get ready is
-  // ended. partitions: a daemon started by this call divides the SMs if the driver can do that.
+  // Starts daemon and server if they are not running, and waits until the server takes clients. A
+  // server that ends during its start is noticed at once; the error contains the cause from its
+  // log. Errors, each a sentence: kNotFound (no such program), kUnavailable (refused, ended, did
+  // not answer in time, the server is in a faulted state), kDenied, kIo. A server that does not
+  // become ready is ended. partitions: a daemon started by this call divides the SMs if the driver
+  // can do that.
   Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
-  // Starts the daemon, asks it, and ends it again, without a server. The folder must be unused.
+  // Starts the daemon, queries it, and ends it again, without a server. The folder must be unused.
   // Errors: as Ready().
   Result<MpsAbilities> Try(Deadline deadline) const;
   // The running server; empty: no server or no daemon. Errors: kUnavailable.
@@ -73,8 +74,8 @@ class MpsControl {
   // Errors: kUnavailable.
   Result<Unit> RemovePartition(const std::string& partition, Deadline deadline) const;
 
-  // Ends daemon and server, kills those left at the deadline, and removes the files in the pipe
-  // directory. For a server without clients.
+  // Ends daemon and server, kills what is left of them at the deadline, and removes the files in
+  // the pipe directory. For a server without clients.
   void Quit(Deadline deadline) const;
 
   const MpsServerId& id() const { return id_; }

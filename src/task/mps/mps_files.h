@@ -23,8 +23,8 @@ namespace carma::task {
 // The process that holds the lock of this pipe directory. Never blocks.
 std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 
-// Whether a control daemon speaks protocol 3 (branch 615 and newer), by its environment, else by
-// its options.
+// Whether a control daemon speaks protocol 3 (branch 615 and newer), judged by its environment,
+// else by its options.
 bool MpsSpeaksThree(pid_t daemon);
 
 // Whether a control daemon was started with static SM partitions, judged by its options. This
@@ -55,7 +55,7 @@ class MpsLogs {
 };
 
 // Removes the pipe directory of a server whose daemon has ended, with the daemon's files but
-// without the logs. If it has other files, these and the folder stay.
+// without the logs. If it contains other files, they and the folder stay.
 void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id);
 
 }  // namespace carma::task

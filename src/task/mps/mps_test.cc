@@ -44,13 +44,13 @@ TEST(MpsServers, OfAllUsersHaveANameAndAFolderOfTheirOwn) {
   const MpsServerId one{1000, 100, "GPU-0"}, shared = SharedMpsServer("GPU-0");
   EXPECT_EQ(MpsServerName(one), "GPU-0");
   EXPECT_EQ(MpsServerNamed(1000, 100, "GPU-0"), one);
-  EXPECT_EQ(MpsServerNamed(1000, 100, MpsServerName(shared)), shared) << "root's, not the user's";
+  EXPECT_EQ(MpsServerNamed(1000, 100, MpsServerName(shared)), shared) << "it is root's";
   EXPECT_EQ(shared.uid, 0U);
   EXPECT_EQ(MpsPipeDir("/m", shared), "/m/shared/GPU0");
   EXPECT_NE(MpsPipeDir("/m", shared), MpsPipeDir("/m", {0, 0, "GPU-0"}));
 }
 
-TEST(MpsEnvironment, SaysTheFoldersAndOnlyTheLimitsThatThereAre) {
+TEST(MpsEnvironment, HasTheFoldersAndOnlyTheExistingLimits) {
   const MpsServerId id{1000, 1000, "GPU-0"};
   core::Sharing sharing{.method = core::SharingMethod::kMps};
   EXPECT_THAT(MpsClientEnvironment("/m", id, sharing, false),
@@ -64,9 +64,9 @@ TEST(MpsEnvironment, SaysTheFoldersAndOnlyTheLimitsThatThereAre) {
   EXPECT_EQ(environment.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), "0=6144M");
   EXPECT_EQ(environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "30");
   EXPECT_EQ(environment.at("CUDA_MPS_SM_PARTITION"), "GPU-0/Dx4");
-  EXPECT_EQ(environment.at("CUDA_MPS_CLIENT_PRIORITY"), "0") << "normal, the highest there is";
+  EXPECT_EQ(environment.at("CUDA_MPS_CLIENT_PRIORITY"), "0") << "normal is the highest priority";
   EXPECT_TRUE(MpsLimitHolds("GPU-0"));
-  EXPECT_FALSE(MpsLimitHolds("GPU-0,GPU-1")) << "CUDA drops a list in a process that sees one GPU";
+  EXPECT_FALSE(MpsLimitHolds("GPU-0,GPU-1")) << "CUDA ignores a list if only one GPU is visible";
   EXPECT_THAT(WithoutMpsEnvironment(), ElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/dev/null")));
 }
 
@@ -111,7 +111,8 @@ TEST(MpsAnswers, OfAServersStateAreUnderstoodOrAnError) {
   EXPECT_THAT(ParseMpsServerState("on fire").error().message, HasSubstr("'on fire'"));
 }
 
-// Both tables were seen: the first in NVIDIA's manual, the second in the output of its programs.
+// Both forms of the table exist: the first in NVIDIA's manual, the second in the output of its
+// programs.
 TEST(MpsAnswers, OfSmPartitionsAreUnderstoodOrAnError) {
   const std::string gpu = "GPU-74d43ed3-cdf7-e667-3644-bf5b4f46ed65";
   for (const char* text : {"GPU           Partition  free   used   free  used  clients\n"
@@ -272,7 +273,7 @@ TEST_F(MpsControlTest, EndsClients) {
               HasSubstr("Invalid process 4713!"));
 }
 
-TEST_F(MpsControlTest, WhateverItDoesThereIsASentence) {
+TEST_F(MpsControlTest, ReportsEveryFailureInASentence) {
   MpsControl missing({fake_.setup.shim_path, "/no/such/control", fake_.setup.dir, {}}, fake_.id);
   EXPECT_THAT(missing.Ready(Soon()).error().message, HasSubstr("no program /no/such/control"));
   MpsControl nowhere({fake_.setup.shim_path, "no-such-control", fake_.setup.dir, {}}, fake_.id);
@@ -314,7 +315,7 @@ TEST_F(MpsControlTest, ADaemonIsTriedAndGone) {
   EXPECT_THAT(Control().Try(Soon()).error().message, HasSubstr("no MPS on this device"));
 }
 
-TEST_F(MpsControlTest, AServerThatDoesNotStartIsToldAtOnceWithItsReason) {
+TEST_F(MpsControlTest, ReportsAFailedServerAtOnceWithItsReason) {
   fake_.Write("/no-server");
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("see " + fake_.Logs()));
   fake_.Write("/reason", "Failed to start : no device");
@@ -323,12 +324,12 @@ TEST_F(MpsControlTest, AServerThatDoesNotStartIsToldAtOnceWithItsReason) {
 }
 
 // Answers of branches before 550.
-TEST_F(MpsControlTest, AServerWhoseStateCannotBeAskedIsReadyWhenTheLogSaysSo) {
+TEST_F(MpsControlTest, AServerWithoutAStateQueryIsReadyAccordingToItsLog) {
   fake_.Write("/status", "Unknown command \"get_server_status\"\n");
   const auto server = Control().Ready(Soon());
   ASSERT_TRUE(server) << server.error().message;
   EXPECT_EQ(server->state, MpsServerState::kUnknown);
-  EXPECT_TRUE(Control().Ready(Soon())) << "one that runs already";
+  EXPECT_TRUE(Control().Ready(Soon())) << "the server is already running";
   Control().Quit(Soon());
   fake_.Write("/ready", "Startup");
   constexpr auto kLimit = std::chrono::seconds(1);
@@ -357,7 +358,7 @@ TEST_F(MpsControlTest, ADaemonThatComesAfterItWasGivenUpIsKilled) {
   EXPECT_FALSE(Control().Daemon());
 }
 
-TEST_F(MpsControlTest, FilesOfADeadDaemonAreNone) {
+TEST_F(MpsControlTest, IgnoresFilesOfADeadDaemon) {
   fake_.Write("/nvidia-cuda-mps-control.pid", std::to_string(::getpid()) + "\n");
   fake_.Write("/control_lock");
   EXPECT_FALSE(Control().Daemon());
@@ -379,7 +380,7 @@ TEST_F(MpsControlTest, ALockOfAnotherUserIsNoDaemonOfThisOne) {
   EXPECT_EQ(MpsLogs(fake_.setup.dir, other).Mark().control, 0) << "no link is followed";
 }
 
-// A daemon logs several lines for each question.
+// A daemon logs several lines for each query.
 TEST_F(MpsControlTest, TheLogsDoNotGrowForEver) {
   ASSERT_TRUE(Control().Ready(Soon()));
   const std::string log = fake_.Logs() + "/control.log";

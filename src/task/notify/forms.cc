@@ -45,7 +45,7 @@ std::string MatrixUrl(const std::string& url, const std::string& key) {
   return url.substr(0, query) + "/" + key + url.substr(query);
 }
 
-// RFC 2047, in words of at most 45 bytes that cut no letter in two.
+// RFC 2047, in words of at most 45 bytes, cut only between characters.
 std::string HeaderText(std::string_view text) {
   const bool plain = text.find_first_not_of(
                          " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`"
@@ -108,7 +108,7 @@ std::string MomentIn(const Json& message, const char* name) {
   return ms == 0 ? "" : base::FormatTime(base::FromMs(ms));
 }
 
-// What a person wants to know about the task; unknown facts are left out.
+// Facts about the task for the reader; unknown ones are left out.
 std::string Facts(const Json& message) {
   const std::int64_t peak_mib = NumberIn(message, "peak_mib");
   const std::int64_t attempt = NumberIn(message, "attempt");
@@ -151,7 +151,7 @@ std::string LastLines(std::string_view output) {
   return text.empty() ? text : "\nThe last lines of its output:\n" + text;
 }
 
-// Short enough to be shown whole, and not encoded.
+// Shortened, so that mailers show all of it and need not encode it.
 std::string Subject(const std::string& text) {
   constexpr std::size_t kMost = 70;
   if (text.size() <= kMost) return text;

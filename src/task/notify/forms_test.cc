@@ -31,7 +31,7 @@ TEST(NoticeForms, EachServerGetsWhatItTakes) {
   EXPECT_EQ(For("matrix+https://h/hook").method, "POST");
 }
 
-TEST(NoticeForms, AMatrixRoomIsToldOnceHoweverOftenItIsSent) {
+TEST(NoticeForms, AMatrixRoomGetsARepeatedNoticeOnce) {
   const WebhookRequest request =
       For("https://m.org/_matrix/client/v3/rooms/!r:m.org/send/m.room.message?access_token=t");
   EXPECT_EQ(request.method, "PUT");
@@ -41,13 +41,13 @@ TEST(NoticeForms, AMatrixRoomIsToldOnceHoweverOftenItIsSent) {
   EXPECT_THAT(request.body, HasSubstr(R"("msgtype":"m.text")"));
 }
 
-TEST(NoticeForms, AMailSaysWhatHappenedInItsSubject) {
+TEST(NoticeForms, AMailsSubjectNamesTheEvent) {
   NoticeOrder order = Order("me");
   const std::string mail = MailOf(order, "ada", "gpu1", base::FromMs(0));
   EXPECT_THAT(mail, HasSubstr("To: ada\nSubject: Task 7 (a<b) failed: \"x\"\n"
                               "Date: Thu, 01 Jan 1970 00:00:00 +0000\n"));
   EXPECT_TRUE(mail.ends_with("\n\nTask 7 (a<b) failed: \"x\"\n\n"))
-      << "nothing stands there without a value";
+      << "facts without a value are left out";
   order.message =
       R"({"ended_ms":1795394611139,"command":["python3","t.py"],"parameters":{"lr":"0.1"},)"
       R"("peak_mib":2048,"started_ms":null,"output":"/w/o"})";

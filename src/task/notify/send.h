@@ -12,7 +12,7 @@ struct SendResult {
   std::string text;        // what went wrong, one line
 };
 // Sends with the rights of this process. Mail goes through order.sendmail, webhooks through curl
-// (which uses the system's certificates and proxies), programs are run without a shell.
+// (which uses the system's certificates and proxies), and programs are run without a shell.
 SendResult Send(const NoticeOrder& order);
 
 // Reads the order from standard input, switches to its user's rights (root's webhooks are sent as

@@ -55,7 +55,7 @@ class SendTest : public ::testing::Test {
   std::string dir_;
 };
 
-// Answers one request with this status; `heard` has the request.
+// Answers one request with this status; `heard` receives the request.
 class OneAnswer {
  public:
   explicit OneAnswer(const std::string& status) {

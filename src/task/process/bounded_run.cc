@@ -18,7 +18,7 @@
 namespace carma::task {
 namespace {
 
-// The time for a killed program to end.
+// The time that a killed program gets to end.
 constexpr int kAfterKillMs = 500;
 
 std::string Beginning(const base::UniqueFd& file, std::size_t most) {
@@ -28,7 +28,7 @@ std::string Beginning(const base::UniqueFd& file, std::size_t most) {
   return text;
 }
 
-// The memory of outputs is charged to no process, so a program that writes more is ended.
+// The memory of outputs is charged to no process, so a program that writes more than this is ended.
 constexpr std::int64_t kMaxOutputBytes = 64 << 20;
 constexpr int kLookAtOutputMs = 200;
 

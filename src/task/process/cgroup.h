@@ -25,14 +25,14 @@ struct CgroupBase {
 // a machine with both versions only the v2 tree ("unified") counts. Reads /proc and checks the
 // rights; changes nothing.
 CgroupBase FindCgroupBase();
-// The place alone, from the texts of /proc/self/cgroup and /proc/self/mountinfo.
+// Only finds the place, from the texts of /proc/self/cgroup and /proc/self/mountinfo.
 CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo);
 // The place itself, or no place and a reason if this process may not make groups there.
 CgroupBase IfWritable(CgroupBase base);
 
 // The subgroup in which the service manager puts carmad, if it can (DelegateSubgroup= of systemd
 // 254). Only then may the service's group control its children: such a group takes no processes
-// itself, and carmad could not be started again beside running tasks.
+// itself, so carmad could not be restarted in it while tasks run.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // The unit whose group is only for tasks, used with older systemd. Its one process keeps the group
 // while no task runs, and moves to the group kKeeperGroup below it.
@@ -52,7 +52,7 @@ struct CgroupControls {
   friend bool operator==(const CgroupControls&, const CgroupControls&) = default;
 };
 // Enables all available controllers of that place. This is impossible in a group with processes;
-// the one of kTasksUnit is moved away first.
+// the process of kTasksUnit is moved away first.
 CgroupControls EnableControls(const CgroupBase& base);
 
 // One task's group.

@@ -48,7 +48,7 @@ TEST(Cgroup, ThePlaceFollowsFromTheKernelsTables) {
        kContainer,
        {"", "", "our cgroup /other lies outside the mounted /docker/ab"}},
       {"version 1 only", "4:memory:/x\n", "", {"", "", "no cgroup v2 tree is mounted"}},
-      {"no line of ours",
+      {"no line about version 2",
        "4:memory:/x\n",
        kBoth,
        {"", "", "this process is in no cgroup v2 group"}},
@@ -56,7 +56,7 @@ TEST(Cgroup, ThePlaceFollowsFromTheKernelsTables) {
   for (const Case& c : cases) EXPECT_EQ(ParseCgroupPlace(c.self, c.mounts), c.expect) << c.name;
 }
 
-TEST(Cgroup, APlaceThatIsNotOursIsNone) {
+TEST(Cgroup, RefusesAPlaceWithoutRights) {
   EXPECT_THAT(IfWritable({.root = "/sys/fs/cgroup", .path = "/proc/1/fdinfo"}).reason,
               ::testing::HasSubstr("is not writable for carmad"));
   const CgroupBase none{.reason = "no cgroup v2 tree is mounted"};
@@ -143,11 +143,11 @@ TEST_F(FakeTree, ControlsAreSwitchedOnWhereTheGroupHasNoProcessItself) {
   EXPECT_THAT(beside.why_not, ::testing::HasSubstr("carmad-tasks.service does not run"));
   EXPECT_EQ(Control(), "");
   std::ofstream(base_.path + "/cgroup.subtree_control") << "memory pids\n";
-  EXPECT_TRUE(EnableControls(base_).processes) << "somebody else has switched it on";
+  EXPECT_TRUE(EnableControls(base_).processes) << "another process has enabled them";
   EXPECT_EQ(EnableControls({.reason = "none is mounted"}).why_not, "none is mounted");
 }
 
-TEST_F(FakeTree, WhatIsNotGivenIsTold) {
+TEST_F(FakeTree, ReportsMissingControllers) {
   std::ofstream(base_.path + "/cgroup.controllers") << "memory pids\n";
   const CgroupControls controls = EnableControls(base_);
   EXPECT_TRUE(controls.memory);
@@ -156,13 +156,13 @@ TEST_F(FakeTree, WhatIsNotGivenIsTold) {
   std::ofstream(base_.path + "/cgroup.subtree_control") << "";
   std::ofstream(base_.path + "/cgroup.procs") << "7\n";
   EXPECT_THAT(EnableControls(base_).why_not, ::testing::HasSubstr("does not run"))
-      << "what can be mended comes first";
+      << "the fixable cause comes first";
 }
 
 TEST_F(FakeTree, LimitsAreWrittenAsTheKernelReadsThem) {
   const Result<TaskCgroup> group = TaskCgroup::Create(base_.path, "task");
   ASSERT_TRUE(group);
-  EXPECT_FALSE(group->LimitMemory(512)) << "without the controller there is no such file";
+  EXPECT_FALSE(group->LimitMemory(512)) << "the file exists only with the controller";
   for (const char* file : {"memory.max", "memory.oom.group", "memory.swap.max", "cpu.weight",
                            "cpu.max", "cpuset.cpus"})
     std::ofstream(group->path() + "/" + file) << "";

@@ -20,7 +20,7 @@ TEST(GroupLimiter, GetsTheGroupAndTheLimitsBehindItsFirstWords) {
   EXPECT_EQ(NoLimitWords(words), (Words{"GPU-1", "0", "0", "GPU-2", "0", "0"}));
 }
 
-TEST(GroupLimiter, TellsWhatWentWrong) {
+TEST(GroupLimiter, ReportsErrors) {
   const auto failed = [](const Words& limiter, std::chrono::milliseconds patience) {
     const auto limited = LimitGpuMemory(limiter, "/g", {}, patience);
     return limited ? "" : limited.error().message;

@@ -1,4 +1,4 @@
-// Cores and memory of this machine by the kernel, and how much of them is for tasks.
+// Cores and memory of this machine as the kernel reports them, and how much of them is for tasks.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ TEST(HostFacts, OfThisMachineAreThere) {
   EXPECT_GT(facts.memory_mib, 0);
 }
 
-TEST(ForTasks, LeavesTheSystemAReserveUnlessItIsSaid) {
+TEST(ForTasks, LeavesTheSystemAReserveUnlessConfigured) {
   const HostFacts small{{0, 1}, 8'000};
   EXPECT_EQ(ForTasks(small, {}, {}), (core::HostInfo{2, 7'200, {0, 1}}));
   HostFacts large{{}, 1'000'000};

@@ -8,7 +8,7 @@
 namespace carma::task {
 namespace {
 
-TEST(MemoryProtection, WhatIsInheritedEndsAndWhatMakesAVictimStays) {
+TEST(MemoryProtection, ResetsInheritedProtectionButKeepsPositiveValues) {
   const std::string file = ::testing::TempDir() + "/carma-oom-score-adj";
   for (const auto& [before, after] : {std::pair("-100\n", "0"), std::pair("-1000\n", "0"),
                                       std::pair("0\n", "0\n"), std::pair("300\n", "300\n")}) {

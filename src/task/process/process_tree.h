@@ -18,7 +18,7 @@ std::vector<base::ProcessStat> Descendants(pid_t root);
 // Only processes of the task's user can be affected, whatever they claim about themselves.
 bool BelongsTo(pid_t pid, uid_t uid);
 
-// Processes of that user whose environment at their start held exactly `assignment`
+// Processes of that user whose environment at their start contained exactly `assignment`
 // ("NAME=value"). Finds the orphans of an attempt whose shim is gone.
 std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string& assignment);
 

@@ -37,10 +37,10 @@ bool CanSwitchUser();
 // about to exec. Errors: the system's.
 Result<Unit> BecomeUser(const UserInfo& user);
 
-// Also only in such a child. A fork bomb must not use up the processes that the daemon and other
+// Also only for such a child. A fork bomb must not use up the processes that the daemon and other
 // users need; 0: no limit.
 void LimitProcesses(std::int64_t most);
-// All signals have their default actions, and none is blocked.
+// Gives all signals their default actions and blocks none.
 void ResetSignals();
 
 // Accesses files with the user's rights instead of root's, in a process with a single thread. Only

@@ -254,7 +254,7 @@ std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
   const std::optional<CounterBefore> counter = CounterAtEnd(line.substr(0, bracket));
   if (!counter || !counter->counter.total) return std::nullopt;
   Reading bar{.loop = counter->counter, .bar = true};
-  // Before 2.0, a training from arrays counted samples.
+  // Versions before 2.0 counted samples when they trained from arrays.
   const double total = *bar.loop.total;
   const auto done = static_cast<std::int64_t>(bar.loop.done);
   bar.unit = total > 2000 && done > 0 && (done % 32 == 0 || done == total) ? "sample" : "step";
@@ -321,7 +321,8 @@ std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
   // pip and other programs that count bytes print "12.3/45.6 MB".
   scan.SkipAny(" ");
   if (IsLetter(scan.peek()) || scan.peek() == '.') return std::nullopt;
-  // pip prints "2/3 [torch]"; a training "30,720/102,400  [ 0:00:20 < 0:00:47 , 1540 it/s ]".
+  // pip prints "2/3 [torch]"; a training run prints "30,720/102,400 [ 0:00:20 < 0:00:47 , 1540 it/s
+  // ]".
   if (scan.Skip("[")) scan.SkipAny(" ");
   if (IsLetter(scan.peek())) return std::nullopt;
   Reading bar{.loop = *behind};

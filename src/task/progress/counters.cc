@@ -130,8 +130,8 @@ bool Trains(string_view line) {
          HasWord(line, "expectation iteration");
 }
 
-// True for lines of reinforcement learning, which shows no loss, and of TensorFlow's object
-// detection.
+// True for lines of reinforcement-learning programs, which print no loss, and of TensorFlow's
+// object detection.
 bool HasReward(string_view line) {
   return HasWord(line, "episodic_return") || HasWord(line, "reward") ||
          HasWord(line, "per-step time");
@@ -141,7 +141,7 @@ bool HasRate(string_view line) {
   return HasWord(line, "lr") || HasWord(line, "learning_rate") || HasWord(line, "learning rate");
 }
 
-// True for ",000" that no further digit follows.
+// True for ",000" if no further digit follows.
 bool ThousandsAt(string_view text, std::size_t at) {
   if (at + 4 > text.size() || text[at] != ',') return false;
   const bool digits = IsDigit(text[at + 1]) && IsDigit(text[at + 2]) && IsDigit(text[at + 3]);
@@ -166,7 +166,7 @@ void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
   }
 }
 
-// True for " done" and "] finished in 12 s" behind the counter of an epoch.
+// True for " done" and "] finished in 12 s" after the counter of an epoch.
 bool SaysFinished(string_view line, std::size_t at) {
   Scan scan{line, at};
   scan.SkipAny(" :,|->])[");

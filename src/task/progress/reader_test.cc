@@ -45,7 +45,7 @@ TEST(ProgressReader, KeepsTheRunsFractionDuringAnEvaluation) {
   EXPECT_EQ(during.run_left_s, before.run_left_s);
 }
 
-TEST(ProgressReader, CountsAnEpochThatIsSaidToBeFinished) {
+TEST(ProgressReader, CountsAnEpochReportedAsFinished) {
   for (const char* end : {"done", "finished", "[completed in 12 s]", "- complete."}) {
     const auto run = [&](const std::string& epoch) {
       return Read("epoch " + epoch + " " + end + "\n").run_fraction;

@@ -16,7 +16,7 @@ struct Scan {
   char peek() const { return done() ? '\0' : text[at]; }
   bool Skip(std::string_view word);  // exactly this
   void SkipAny(std::string_view these, std::size_t most = 1024);
-  // The characters from here on of which this is true.
+  // The characters from here on up to the first for which this is false.
   std::string_view While(bool (*holds)(char));
   // "12", "0.5", "1.07E+01", "-0.4"; no "nan", no "inf".
   std::optional<double> Number();

@@ -61,7 +61,7 @@ TEST(ProgressTracker, CountsOnAfterACheckpoint) {
   tracker.Take(1, Bar(61, 100));
   const auto report = tracker.Look(kStart + 110'000);
   EXPECT_EQ(report->fraction, 0.61);
-  EXPECT_EQ(report->ends_ms, kStart + 500'000) << "by the speed since this start";
+  EXPECT_EQ(report->ends_ms, kStart + 500'000) << "estimated from the speed since this start";
 }
 
 TEST(ProgressTracker, ReadsTheEndOfAGigabyteWithoutALine) {
@@ -92,7 +92,7 @@ TEST(ProgressTracker, LooksRarelyHoweverMuchIsPrinted) {
     ++looks;
     EXPECT_FALSE(tracker.Look(now_ms));
   }
-  EXPECT_LT(looks, 500) << "nearly all in the first minutes and then each ten seconds";
+  EXPECT_LT(looks, 500) << "mostly in the first minutes, then every ten seconds";
 }
 
 TEST(ProgressTracker, ReportsNothingOfTheTextItReads) {

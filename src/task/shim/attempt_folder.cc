@@ -64,7 +64,7 @@ Result<ShimOwner> ReadOwner(const std::string& dir) {
   return owner ? *owner : ShimOwner{};
 }
 
-// The shim's last error message, which says why an attempt did not begin.
+// The shim's last error message, which explains why an attempt did not begin.
 std::string LastComplaint(const std::string& dir) {
   const Result<std::string> text = base::ReadFile(dir + "/" + kShimLogFile, kMaxLogBytes);
   const std::string_view log = text ? base::Trim(*text) : std::string_view();
@@ -121,15 +121,15 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   if (!group.empty()) TaskCgroup::KillCgroup(group);
   KillLeftovers(order->uid, started, attempt.dir);
   if (!group.empty() && !order->limiter.empty()) {
-    // Kills take a moment, but the limits may go now: no process of the task can take memory any
-    // more.
+    // Killing takes a moment, but the limits can be removed now: no process of the task can
+    // allocate memory any more.
     (void)LimitGpuMemory(order->limiter, group, NoLimitWords(order->memory_limits), kLostPatience);
   }
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
 }
 
-// The attempt ran, or still runs, and its folder cannot say how it ended: none of its processes may
-// go on.
+// The attempt ran, or still runs, and its folder does not show how it ended: none of its processes
+// may go on.
 Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
                  const std::vector<base::ProcessId>& shims) {
   Outcome outcome{.kind = OutcomeKind::kLost, .text = "its folder " + attempt.dir + " was removed"};
@@ -171,8 +171,8 @@ std::optional<Outcome> Abandon(const std::string& dir) {
 Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) {
   const std::string& dir = order.attempt_dir;
   const std::string text = CARMA_TRY(ToText(ToShimOrder(order, cgroup)));
-  // As root the folder can be entered but not listed, so that the user's interpreter reaches its
-  // script.
+  // If we are root, users can enter the folder but not list it, so that their interpreter reaches
+  // its script.
   const mode_t mode = CanSwitchUser() ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(dir, mode));
   if (base::Exists(dir + "/" + kOwnerFile))

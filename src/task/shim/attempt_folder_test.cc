@@ -20,7 +20,7 @@ class AttemptFolderTest : public ShimLauncherTest {
   }
 };
 
-TEST_F(AttemptFolderTest, WhatEndedAttemptsLeftIsSweptAndNothingElse) {
+TEST_F(AttemptFolderTest, SweepsOnlyTheFoldersOfEndedAttempts) {
   launcher_->Start(Order("exec sleep 1000"));  // attempt 1 of task 5
   NextStarted();
   const std::string kept = Make("7/2"), old = Make("7/1"), unknown = Make("9/1");

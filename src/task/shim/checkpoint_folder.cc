@@ -29,7 +29,7 @@ UniqueFd OpenFolder(const std::string& path) {
   return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-// Null if the folder names no owner, or nothing that can be read.
+// Null if the folder names no owner, or the name cannot be read.
 Json OwnerIn(const UniqueFd& folder) {
   const UniqueFd file(
       ::openat(folder.get(), kCheckpointOwnerFile, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));

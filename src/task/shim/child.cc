@@ -31,7 +31,7 @@ namespace {
 using base::UniqueFd;
 
 constexpr std::size_t kMaxAnswerBytes = 8192;
-// True for a passing problem of the machine, false for a mistake in the task.
+// True for a temporary problem of the machine, false for a mistake in the task.
 bool Passing(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
          error == ETXTBSY || error == EIO || error == EINTR || error == ESTALE;
@@ -136,7 +136,8 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   std::vector<std::string> arguments = plan.argv;
   if (plan.script_fd >= 0 && ::access(arguments[plan.script_argument].c_str(), R_OK) != 0) {
     ::fcntl(plan.script_fd, F_SETFD, 0);
-    // Not /dev/fd: processes of the task that do not inherit the descriptor may open this one too.
+    // Not /dev/fd, because processes of the task that do not inherit the descriptor can open this
+    // path too.
     arguments[plan.script_argument] = fmt::format("/proc/{}/fd/{}", ::getpid(), plan.script_fd);
   }
   ResetSignals();

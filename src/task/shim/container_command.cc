@@ -35,7 +35,7 @@ Words Mounts(const ContainerRun& run) {
 }
 
 // The options that Podman and Docker have in common. Network and shared memory are those of the
-// server, as without a container: the processes of a training use them to communicate, and MPS
+// server, as without a container: the processes of a training run use them to communicate, and MPS
 // needs them.
 Words Common(const ContainerRun& run) {
   Words words{"--rm",

@@ -1,6 +1,6 @@
-// Ends a task's container when its shim ends for any cause: Docker's containers are children of its
-// daemon, and Podman keeps records of ended containers. The guard is a separate process (carma-shim
-// --guard), so that the container ends even if the shim is killed.
+// Ends a task's container when its shim ends for any reason: Docker's containers are children of
+// its daemon, and Podman keeps records of ended containers. The guard is a separate process
+// (carma-shim --guard), so that the container ends even if the shim is killed.
 #pragma once
 
 #include <string>

@@ -33,14 +33,14 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
 // for a script written for it, CARMA's own (CUDA_VISIBLE_DEVICES by UUID, CUDA_DEVICE_ORDER,
 // CARMA_TASK_ID, CARMA_ATTEMPT, CARMA_TASK_NAME, CARMA_ARRAY_INDEX, NVIDIA_VISIBLE_DEVICES,
 // CARMA_CONTAINER_GROUP, CARMA_RESTARTS, CARMA_CHECKPOINT_*, CARMA_ATTEMPT_DIR, PWD), the order's
-// extra ones. conda: null without.
+// extra ones. conda: null if there is none.
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir);
 
 // The variable's value; empty: there is no such variable.
 std::string Lookup(const Environment& environment, const std::string& name);
 
-// "NAME=value" each, as execve() wants them.
+// "NAME=value" each, as execve() expects them.
 std::vector<std::string> ToBlock(const Environment& environment);
 
 // Folder of the srun, sbatch, scancel and scontrol that a script written for Slurm finds.

@@ -21,7 +21,7 @@ ShimOrder SmallOrder() {
 const UserInfo kAda{
     .uid = 1000, .gid = 1000, .name = "ada", .home = "/home/ada", .shell = "/bin/zsh"};
 
-TEST(Environment, CarmaTellsTheTaskWhatItIsAndWhichGpusItHas) {
+TEST(Environment, DescribesTheTaskAndItsGpus) {
   ShimOrder order = SmallOrder();
   order.spec.array_index = 5;
   order.checkpoint_signal = "USR1";
@@ -88,7 +88,7 @@ TEST(Environment, AScriptForSlurmFindsWhatSlurmSets) {
       {"SLURM_CPUS_ON_NODE", "1"},
       {"SLURM_JOB_GPUS", env.at("CUDA_VISIBLE_DEVICES")}};
   for (const auto& [name, value] : expect) EXPECT_EQ(env.at(name), value) << name;
-  EXPECT_FALSE(env.contains("SLURM_NTASKS")) << "as in Slurm only where it was asked for";
+  EXPECT_FALSE(env.contains("SLURM_NTASKS")) << "set only if requested, as in Slurm";
   EXPECT_TRUE(env.at("PATH").ends_with(":/opt/slurm/bin:/bin"));
   EXPECT_NE(env.at("PATH"), "/opt/slurm/bin:/bin") << "its srun comes first";
   order.spec.slurm = false;
@@ -135,7 +135,7 @@ TEST(Environment, CondaEnvironmentsAreFoundWhereCondaPutsThem) {
   };
   const Case cases[] = {
       {"by path", "/srv/envs/t", {}, "/srv/envs/t/bin", "/srv/envs/t"},
-      {"by path with a slash too many", "/srv/envs/t/", {}, "/srv/envs/t/bin", "/srv/envs/t"},
+      {"by path with a trailing slash", "/srv/envs/t/", {}, "/srv/envs/t/bin", "/srv/envs/t"},
       {"in the home", "t", {}, "/home/ada/miniconda3/envs/t/bin", "/home/ada/miniconda3/envs/t"},
       {"in the user's own list", "t", {}, "/home/ada/.conda/envs/t/bin", "/home/ada/.conda/envs/t"},
       {"system wide", "t", {}, "/opt/conda/envs/t/bin", "/opt/conda/envs/t"},
@@ -148,7 +148,7 @@ TEST(Environment, CondaEnvironmentsAreFoundWhereCondaPutsThem) {
       {"in CONDA_ENVS_PATH", "t", {{"CONDA_ENVS_PATH", "/x:/y"}}, "/y/t/bin", "/y/t"},
       {"the base", "base", {}, "/home/ada/miniforge3/bin", "/home/ada/miniforge3"},
       {"nowhere", "t", {}, "/elsewhere/bin", ""},
-      {"climbing out is refused", "../t", {}, "/home/ada/miniconda3/envs/../t/bin", ""},
+      {"a path out of the folder is refused", "../t", {}, "/home/ada/miniconda3/envs/../t/bin", ""},
       {"no name", "", {}, "/bin", ""},
   };
   for (const Case& c : cases) {
@@ -159,7 +159,7 @@ TEST(Environment, CondaEnvironmentsAreFoundWhereCondaPutsThem) {
   }
 }
 
-TEST(Environment, AMissingCondaEnvironmentSaysWhereWeLooked) {
+TEST(Environment, ReportsWhereACondaEnvironmentWasSearched) {
   const Result<CondaEnv> found =
       FindCondaEnv("torch", {}, "/home/ada", [](const std::string&) { return false; });
   ASSERT_FALSE(found);
@@ -178,8 +178,8 @@ TEST(Shebang, IsReadAsTheKernelReadsIt) {
       {"plain", "#!/bin/sh\necho\n", "/bin/sh", ""},
       {"with blanks", "#! /bin/bash  -e \n", "/bin/bash", "-e"},
       {"env with a program", "#!/usr/bin/env python3\n", "/usr/bin/env", "python3"},
-      {"many words are one argument", "#!/usr/bin/env -S uv run\n", "/usr/bin/env", "-S uv run"},
-      {"no line end", "#!/bin/sh", "/bin/sh", ""},
+      {"several words are one argument", "#!/usr/bin/env -S uv run\n", "/usr/bin/env", "-S uv run"},
+      {"no newline", "#!/bin/sh", "/bin/sh", ""},
       {"no first line", "echo hi\n", "", ""},
       {"empty script", "", "", ""},
       {"an empty line first", "\n#!/bin/sh\n", "", ""},

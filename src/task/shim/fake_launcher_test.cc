@@ -33,7 +33,7 @@ TEST(FakeLauncher, HandsOutEventsOnceAndInOrder) {
     events.push_back(std::move(event));
   };
   launcher.Poll(keep);
-  ASSERT_EQ(events.size(), 3U) << "what the sink brings about waits for the next call";
+  ASSERT_EQ(events.size(), 3U) << "events caused by the sink wait for the next call";
   EXPECT_EQ(events[0].process.pid, 42);
   EXPECT_EQ(events[1].exit_code, 5);
   EXPECT_EQ(events[1].stderr_tail, "tail");

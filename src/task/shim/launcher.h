@@ -117,7 +117,7 @@ class Launcher {
   // handler for it. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt) = 0;
   // Finds the attempt of an earlier run by its folder and reports as if carmad had never stopped:
-  // kStarted and later kExited, kExited at once if it ended meanwhile, kLaunchFailed{retryable} if
+  // kStarted and later kExited, kExited at once if it has ended by now, kLaunchFailed{retryable} if
   // it never began (and now never will), kExited{lost} if the shim or the folder is gone without a
   // report.
   virtual void Adopt(const KnownAttempt& attempt) = 0;

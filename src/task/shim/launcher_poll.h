@@ -55,7 +55,7 @@ class LauncherPoll {
     base::SetTimer(timer_.get(), wait);
   }
 
-  // Calls it with each key that is ready; what it wakes meanwhile is taken too.
+  // Calls on_key with each key that is ready. Wake() calls made by on_key are consumed as well.
   template <class OnKey>
   void Take(OnKey&& on_key) {
     std::array<epoll_event, 256> ready{};

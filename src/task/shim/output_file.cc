@@ -107,7 +107,8 @@ void OutputFile::Rotate() {
       return;
     }
   }
-  // The user may not change the folder, or wants no older files. The limit still holds.
+  // The user may not write to the folder, or no older files are to be kept. The limit still
+  // applies.
   if (::ftruncate(fd_.get(), 0) != 0) limits_.max_bytes = 0;
 }
 

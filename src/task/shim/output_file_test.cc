@@ -60,7 +60,7 @@ TEST(OutputFile, ALineLongerThanAFileIsCut) {
   EXPECT_EQ(Read(path + ".2") + Read(path + ".1") + Read(path), "abcdefghij");
 }
 
-TEST(OutputFile, WithoutRotationsTheFileStartsAnew) {
+TEST(OutputFile, WithoutRotationsTheFileIsEmptied) {
   const std::string path = TempDir() + "/out";
   OutputFile file = OutputFile::Open(path, false, {.max_bytes = 8, .rotations = 0}).value();
   for (int i = 0; i < 100; ++i) file.Write("line\n");
@@ -82,7 +82,7 @@ TEST(OutputFile, MissingFoldersAreMade) {
   EXPECT_EQ(base::ReadFile(path, 100).value_or(""), "here\n");
 }
 
-TEST(OutputFile, WhatCannotBeOpenedSaysWhichAndWhy) {
+TEST(OutputFile, ReportsWhichFileCannotBeOpenedAndWhy) {
   const std::string path = "/proc/none/out";
   const Result<OutputFile> file = OutputFile::Open(path, false, {});
   ASSERT_FALSE(file);

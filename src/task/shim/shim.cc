@@ -78,7 +78,7 @@ class Shim {
   std::expected<Unit, LaunchError> OpenUserFiles();
   Result<OutputPump> OpenOutput();
   std::expected<Unit, LaunchError> PlanScript();
-  // Called after the script is written: the command becomes one of the container tool.
+  // Called after the script is written: the command becomes a command of the container tool.
   std::expected<Unit, LaunchError> EnterContainer();
   void EndContainer(const ShimReport* report);
   void LeaveCheckpoints();

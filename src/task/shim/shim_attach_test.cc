@@ -59,7 +59,7 @@ class ShimAttachTest : public ShimLauncherTest {
   std::optional<AttachMessage> end_;
 };
 
-TEST_F(ShimAttachTest, PipesAreItsOwnAndTheEndIsTold) {
+TEST_F(ShimAttachTest, HasItsOwnPipesAndReportsTheEnd) {
   Result<base::Pipe> input = base::MakePipe(false);
   ASSERT_TRUE(base::WriteAll(input->write.get(), "typed\n"));
   input->write.reset();
@@ -72,7 +72,7 @@ TEST_F(ShimAttachTest, PipesAreItsOwnAndTheEndIsTold) {
   NextStarted();
   const ShimEvent exited = NextExited();
   EXPECT_EQ(exited.exit_code, 7);
-  EXPECT_EQ(exited.stderr_tail, "bad\n") << "what tells of an OOM must not be missed";
+  EXPECT_EQ(exited.stderr_tail, "bad\n") << "the output that shows an OOM must be kept";
   EXPECT_EQ(Out(), "got typed\n");
 }
 
@@ -125,9 +125,9 @@ TEST_F(ShimAttachTest, SignalsArePassedOn) {
   EXPECT_EQ(NextExited().exit_code, 3);
 }
 
-TEST_F(ShimAttachTest, WhoLeavesHangsUp) {
-  // The child reports that it runs. Before it has begun its own program it has the shell's handler,
-  // which ignores the signal, so it would live until the grace period is over.
+TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
+  // The child reports that it runs. Until it has started its own program it has the shell's
+  // handler, which ignores the signal, so it would live until the end of the grace period.
   LaunchOrder order = Attached(
       "trap 'echo bye > $TELL; exit 4' HUP; sh -c 'echo up; exec sleep 1000' & wait", true);
   order.kill_grace = base::Duration(kPatienceMs);
@@ -153,7 +153,7 @@ TEST_F(ShimAttachTest, OneWhoDoesNotMindTheHangupIsKilled) {
   EXPECT_EQ(NextExited().signal, SIGKILL);
 }
 
-TEST_F(ShimAttachTest, WhereNobodyWaitsNothingRuns) {
+TEST_F(ShimAttachTest, RunsNothingWithoutAWaitingClient) {
   LaunchOrder order = Attached("echo up > $TELL", false);
   listener_ = AttachListener::Open().value();
   launcher_->Start(std::move(order));
@@ -162,7 +162,7 @@ TEST_F(ShimAttachTest, WhereNobodyWaitsNothingRuns) {
   EXPECT_FALSE(failed.retryable);
 }
 
-TEST_F(ShimAttachTest, WhatCannotStartIsTold) {
+TEST_F(ShimAttachTest, ReportsAFailedStartToTheClient) {
   LaunchOrder order = Attached("", true);
   order.spec.command = {"/no/such/program"};
   launcher_->Start(std::move(order));

@@ -49,7 +49,7 @@ class ShimLauncherTest : public ::testing::Test {
     (void)!::system(("rm -rf " + root_).c_str());
   }
 
-  // As if carmad was killed and started again: the old launcher's memory is lost.
+  // As if carmad were killed and started again: the old launcher's memory is lost.
   void Restart() {
     launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase()}).value();
     events_.clear();

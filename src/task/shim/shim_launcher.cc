@@ -32,8 +32,8 @@ using base::Field;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
-// How often an attempt is checked that gives no event: it was adopted before its shim reported, or
-// no descriptor was left for its shim.
+// How often an attempt that produces no events is checked: it was adopted before its shim reported,
+// or no descriptor was left for its shim.
 constexpr std::chrono::milliseconds kLook{20};
 
 // A shim that survives a kill (because a disk does not answer) is killed again after this time.
@@ -89,7 +89,7 @@ class ShimLauncher final : public Launcher {
   void OnShimGone(std::uint64_t serial);
   void OnTimer();
   void KillHung(Attempt& attempt);
-  // True for attempts of which no descriptor reports events.
+  // True for attempts whose events no descriptor reports.
   static bool NeedsLooking(const Attempt& attempt);
   static bool ShimHasEnded(const Attempt& attempt);
   void SetTimer();

@@ -55,7 +55,7 @@ TEST_F(ShimLauncherTest, ReportsExitCodesAndSignals) {
   }
 }
 
-TEST_F(ShimLauncherTest, SaysThatOutputIsLostOnAFullDisk) {
+TEST_F(ShimLauncherTest, ReportsOutputLostOnAFullDisk) {
   LaunchOrder order = Order("echo 1234567");
   order.spec.stdout_path = "/dev/full";
   const ShimEvent exit = Run(order);
@@ -63,7 +63,7 @@ TEST_F(ShimLauncherTest, SaysThatOutputIsLostOnAFullDisk) {
   EXPECT_EQ(exit.text, "8 bytes of its output could not be written: No space left on device");
 }
 
-TEST_F(ShimLauncherTest, TellsTheProcessThatRunsAndItsGroup) {
+TEST_F(ShimLauncherTest, ReportsTheProcessAndItsGroup) {
   launcher_->Start(Order("echo $$ > $TELL; exec cat $GO"));
   const ShimEvent started = NextStarted();
   EXPECT_EQ(Told(), std::to_string(started.process.pid));
@@ -120,7 +120,7 @@ TEST_F(ShimLauncherTest, TheTaskFindsACleanWorld) {
   EXPECT_THAT(text, ContainsRegex("SigIgn:\t0000000[01][08]0000000\n"));
 }
 
-TEST_F(ShimLauncherTest, WhatCannotRunSaysWhy) {
+TEST_F(ShimLauncherTest, ReportsWhyAProgramCannotRun) {
   const auto write = [this](const std::string& name, std::string_view text, mode_t mode) {
     EXPECT_TRUE(base::WriteFileAtomic(root_ + "/" + name, text, mode));
   };
@@ -137,7 +137,7 @@ TEST_F(ShimLauncherTest, WhatCannotRunSaysWhy) {
   };
   const std::string out = root_ + "/out";
   const Case cases[] = {
-      {"a command nobody has", {"no-such-cmd"}, root_, out, {}, "command 'no-such-cmd' not found"},
+      {"an unknown command", {"no-such-cmd"}, root_, out, {}, "command 'no-such-cmd' not found"},
       {"a missing program", {root_ + "/none"}, root_, out, {}, "none': No such file"},
       {"no program", {root_ + "/plain"}, root_, out, {}, "neither a program nor a script"},
       {"not executable", {root_ + "/closed"}, root_, out, {}, "closed': Permission denied"},
@@ -269,7 +269,7 @@ TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitGoesToTheShellOrToItsPrograms) {
   }
 }
 
-// `python train.py | tee log`: a tee that died would take the training with it, before it saved.
+// `python train.py | tee log`: if tee died, the training would die too, before it has saved.
 TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitSparesProgramsWithoutAHandler) {
   LaunchOrder order = Order("");
   order.spec.command.clear();
@@ -334,7 +334,7 @@ TEST_F(ShimLauncherTest, LimitsOfGpuMemoryCanBeChangedAndGoInTheEnd) {
   EXPECT_EQ(base::ReadFile(said, 1'000), "GPU-1 100 200\nGPU-1 50 150\nGPU-1 0 0\n");
 }
 
-TEST_F(ShimLauncherTest, WhoHasAHandlerIsAskedToSave) {
+TEST_F(ShimLauncherTest, AsksAProcessWithAHandlerToSave) {
   LaunchOrder order = Order(
       "sleep 1000 & trap 'echo kept > $CARMA_CHECKPOINT_DIR/state; kill $!; exit 85' USR1; "
       "echo up > $TELL; while :; do read x < $GO; done");
@@ -405,7 +405,7 @@ TEST_F(ShimLauncherTest, AnotherUserWithTheNumberOfTheSubmitterDoesNotGetTheTask
   EXPECT_EQ(Run(order).exit_code, 0);
 }
 
-TEST_F(ShimLauncherTest, WhoListensLaterIsAskedThen) {
+TEST_F(ShimLauncherTest, AsksOnceAHandlerIsInstalled) {
   LaunchOrder order = Order(
       "echo up > $TELL; read word < $GO; trap 'exit 85' USR1; sleep 1000 & while :; do wait; done");
   order.checkpoint_signal = "USR1";
@@ -418,7 +418,7 @@ TEST_F(ShimLauncherTest, WhoListensLaterIsAskedThen) {
   EXPECT_EQ(NextExited().exit_code, 85);
 }
 
-TEST_F(ShimLauncherTest, WhoHasNoHandlerIsNotEndedByTheQuestion) {
+TEST_F(ShimLauncherTest, DoesNotKillATaskWithoutAHandler) {
   LaunchOrder order = Order("echo up > $TELL; read word < $GO; exit 3");
   order.checkpoint_signal = "USR1";
   order.saves = true;
@@ -429,10 +429,10 @@ TEST_F(ShimLauncherTest, WhoHasNoHandlerIsNotEndedByTheQuestion) {
   while (Err().find("asked to checkpoint by USR1") == std::string::npos) ::sched_yield();
   Go();
   EXPECT_EQ(NextExited().exit_code, 3);
-  EXPECT_FALSE(base::Exists(root_ + "/carma-5.ckpt")) << "an empty folder does not stay";
+  EXPECT_FALSE(base::Exists(root_ + "/carma-5.ckpt")) << "an empty folder is removed";
 }
 
-TEST_F(ShimLauncherTest, WhoIgnoresTermIsKilledAfterTheGrace) {
+TEST_F(ShimLauncherTest, KillsATaskThatIgnoresTermAfterTheGrace) {
   launcher_->Start(Order("trap '' TERM; sleep 1000 & echo $! > $TELL; wait"));
   NextStarted();
   const std::string child = Told();
@@ -475,7 +475,7 @@ TEST_F(ShimLauncherTest, NothingOutlivesTheMainProcess) {
     const std::string pid = Told();
     Go();
     const ShimEvent exit = NextExited();
-    EXPECT_EQ(exit.exit_code, 4) << c.name << ": the main process's own";
+    EXPECT_EQ(exit.exit_code, 4) << c.name << ": that of the main process";
     EXPECT_FALSE(base::Exists("/proc/" + pid)) << c.name << ": gone and reaped before the report";
   }
 }

@@ -74,7 +74,7 @@ TEST_F(ShimMachineTest, RootsRightsOpenNoFileForAUser) {
   EXPECT_FALSE(base::Exists(root_ + "/roots/out"));
 }
 
-TEST_F(ShimMachineTest, NewFilesAreAsPrivateAsTheUmaskSays) {
+TEST_F(ShimMachineTest, NewFilesFollowTheUmask) {
   LaunchOrder order = Order("umask; touch made; yes | head -c 30000");
   order.spec.umask = "077";
   order.max_output_bytes = 10'000;
@@ -197,7 +197,7 @@ TEST_F(FullDiskTest, CarmasDiskFillsUpAndTheReportIsStillWritten) {
   ::umount((root_ + "/attempts").c_str());
 }
 
-TEST_F(FullDiskTest, AReportThatCannotBeWrittenIsToldAndKeptUntilItCan) {
+TEST_F(FullDiskTest, AReportThatCannotBeWrittenIsSentAndKept) {
   if (!MountDisk(root_ + "/attempts", "size=1m")) GTEST_SKIP() << "needs root and namespaces";
   launcher_->Start(Order("echo up > $TELL; read x < $GO; exit 5"));
   NextStarted();
@@ -206,8 +206,8 @@ TEST_F(FullDiskTest, AReportThatCannotBeWrittenIsToldAndKeptUntilItCan) {
   ASSERT_EQ(::unlink((Dir() + "/exit.json.reserve").c_str()), 0);  // the reserve itself fails
   Fill(root_ + "/attempts/filler");
   Go();
-  EXPECT_EQ(NextExited().exit_code, 5) << "told through the pipe";
-  EXPECT_TRUE(base::Alive(shim)) << "it keeps the report for a daemon that did not hear it";
+  EXPECT_EQ(NextExited().exit_code, 5) << "reported through the pipe";
+  EXPECT_TRUE(base::Alive(shim)) << "it keeps the report for a daemon that missed it";
   ASSERT_EQ(::unlink((root_ + "/attempts/filler").c_str()), 0);
   ASSERT_TRUE(Gone(shim));
   Restart();

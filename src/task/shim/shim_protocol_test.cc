@@ -157,7 +157,7 @@ TEST(ShimProtocol, AnOwnerOfAnotherBootOrStartIsDead) {
   other_start.process.start_ticks += 1;
   abandoned.abandoned = true;
   EXPECT_FALSE(OwnerLives(other_boot));
-  EXPECT_FALSE(OwnerLives(other_start)) << "the pid was given to somebody else";
+  EXPECT_FALSE(OwnerLives(other_start)) << "the pid was given to another process";
   EXPECT_FALSE(OwnerLives(abandoned));
 }
 
@@ -168,7 +168,7 @@ TEST(ReservedFile, AppearsOnlyWhenComplete) {
   EXPECT_FALSE(base::Exists(dir + "/" + kExitFile));
   ASSERT_TRUE(file.Commit("hello\n", /*durable=*/true));
   EXPECT_EQ(base::ReadFile(dir + "/" + kExitFile, 100).value(), "hello\n");
-  EXPECT_FALSE(file.Commit("again", false)) << "there is no reserve any more";
+  EXPECT_FALSE(file.Commit("again", false)) << "the reserve is used up";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The daemon ends, the task continues; and what happens when the shim ends.
+// Tasks continue when the daemon ends, and attempts end correctly when the shim ends.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -94,7 +94,7 @@ TEST_F(ShimRestartTest, AStartedAttemptWithoutFolderIsLostAndNothingOfItGoesOn) 
   EXPECT_TRUE(Gone(orphan));
 }
 
-TEST_F(ShimRestartTest, AStartedAttemptThatNobodyOwnsAnyMoreIsLost) {
+TEST_F(ShimRestartTest, AStartedAttemptWithoutAnOwnerIsLost) {
   Run(Order("true"));
   Restart();
   for (const char* name : {kOwnerFile, kExitFile})
@@ -103,7 +103,7 @@ TEST_F(ShimRestartTest, AStartedAttemptThatNobodyOwnsAnyMoreIsLost) {
   EXPECT_TRUE(NextExited().lost);
 }
 
-TEST_F(ShimRestartTest, AShimWithoutFolderIsFoundAlthoughNobodySawItStart) {
+TEST_F(ShimRestartTest, AShimWithoutFolderIsFoundEvenIfItsStartWasMissed) {
   launcher_->Start(Order("echo up > $TELL; exec sleep 1000"));
   EXPECT_EQ(Told(), "up");
   const base::ProcessId shim = ShimProcess();
@@ -217,7 +217,7 @@ TEST_F(ShimRestartTest, AKilledShimTakesItsTaskAlongAndTheAttemptIsLost) {
 
 TEST_F(ShimRestartTest, LeftoversAreFoundWithoutCgroups) {
   launcher_ = MakeShimLauncher({ShimPath(), {}}).value();
-  // One process has left the session, one has cleared its environment.
+  // One process has left the session, another has cleared its environment.
   launcher_->Start(
       Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & wait; "
             "env -i sh -c \"echo \\$\\$ > $TELL; exec sleep 1000\" & sleep 1000"));
@@ -243,7 +243,7 @@ TEST_F(ShimRestartTest, AShimKilledWhileTheDaemonWasAwayIsLost) {
   EXPECT_TRUE(Gone(started.process));
 }
 
-TEST_F(ShimRestartTest, AfterARebootTheAttemptIsLostAndNobodyIsKilled) {
+TEST_F(ShimRestartTest, AfterARebootTheAttemptIsLostAndNothingIsKilled) {
   launcher_->Start(Order("exec sleep 1000"));
   const ShimEvent started = NextStarted();
   Restart();
@@ -255,7 +255,7 @@ TEST_F(ShimRestartTest, AfterARebootTheAttemptIsLostAndNobodyIsKilled) {
   launcher_->Adopt({kTask, 1, Dir()});
   NextStarted();
   EXPECT_TRUE(NextExited().lost);
-  EXPECT_TRUE(base::Alive(started.process)) << "in this boot, that number is somebody else's";
+  EXPECT_TRUE(base::Alive(started.process)) << "that number is now another process's";
   ::kill(shim.pid, SIGTERM);
   EXPECT_TRUE(Gone(shim));
 }
@@ -280,7 +280,7 @@ TEST_F(ShimRestartTest, AnEndOfTheSystemIsLostNotFailed) {
   EXPECT_EQ(exit.signal, SIGTERM);
 }
 
-// As a cluster ends a job: each process gets its own signal, the shim last.
+// The way a cluster ends a job: each process gets its own signal, the shim last.
 TEST_F(ShimRestartTest, AnEndOfTheSystemThatMeetsTheTaskFirstIsTheSame) {
   launcher_->Start(Order("exec sleep 1000"));
   const ShimEvent started = NextStarted();
@@ -309,7 +309,7 @@ TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
     order.attempt = attempt;
     order.attempt_dir = root_ + "/attempts/5/" + std::to_string(attempt);
     launcher_->Start(order);
-    // A busy loop, because this is no wait for an event: the moment is the test's random input.
+    // A busy loop, because this does not wait for an event: the moment is the test's random input.
     const auto moment = Clock::now() + std::chrono::microseconds(rng.Below(6000));
     while (Clock::now() < moment) {
     }
@@ -330,7 +330,7 @@ TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
     const std::string ran = base::ReadFile(mark, 100).value_or("");
     if (last.kind == ShimEventKind::kLaunchFailed) {
       EXPECT_TRUE(last.retryable) << last.text;
-      EXPECT_EQ(ran, "") << "attempt " << attempt << ": said to have never begun";
+      EXPECT_EQ(ran, "") << "attempt " << attempt << ": reported as never begun";
     } else if (last.lost) {
       EXPECT_TRUE(ran.empty() || ran == "x\n") << "attempt " << attempt << ": " << ran;
     } else {

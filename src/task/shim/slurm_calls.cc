@@ -1,4 +1,4 @@
-// What scontrol, sbatch and scancel mean inside a task.
+// Implements scontrol, sbatch and scancel inside a task.
 #include "task/shim/slurm_calls.h"
 
 #include <fcntl.h>
@@ -64,7 +64,8 @@ Result<CarmaCall> Each(const char* verb, const Words& words, std::size_t at,
   for (; at < words.size(); ++at) {
     for (const std::string_view piece : base::Split(words[at], ',')) {
       const std::string task = CARMA_TRY(TaskNumber(piece, environment));
-      // As in Slurm an array's number means all of it; a task's own number only itself.
+      // As in Slurm, an array's number means the whole array, and a task's own number only that
+      // task.
       const bool one = piece.contains('_') || task == Lookup(environment, "SLURM_JOB_ID");
       call.words.push_back(one ? task : task + "_*");
     }
@@ -347,7 +348,7 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
     }
   }
   const std::string script = at < arguments.size() ? arguments[at] : wraps ? "" : "-";
-  // The script of this task itself: its file is called "script" or a number.
+  // The task submits its own script, whose file is called "script" or a number.
   const std::string own = Lookup(environment, "CARMA_ATTEMPT_DIR");
   const bool again =
       (!own.empty() && script.starts_with(own + "/")) || script.starts_with("/proc/");

@@ -82,7 +82,7 @@ TEST(Sbatch, HandsOnItsOptionsAndTheScript) {
   EXPECT_TRUE(PlanSbatch({"--parsable", "job.sh"}, kTask)->parsable);
   EXPECT_THAT(PlanSbatch({"--wrap", "echo a b"}, kTask)->words,
               ElementsAre("submit", "--parsable", "--wrap=echo a b", "--sbatch=--quiet"));
-  // A script that submits itself again keeps its name.
+  // A script that resubmits itself keeps its name.
   EXPECT_THAT(PlanSbatch({"-d", "afterany:12", "/state/12/1/script"}, kTask)->words,
               ElementsAre("submit", "--parsable", "--sbatch=--job-name=train",
                           "--sbatch=--dependency=afterany:12", "/state/12/1/script"));

@@ -252,7 +252,8 @@ void EmptyFiles(const SrunPlan& plan, const Variables& environment) {
   ::_exit(kCannotRun);
 }
 
-// A name that only one process of this machine has at a time, until it ends. Empty: another has it.
+// Takes a name that only one process of this machine can have until it ends. Empty: another process
+// has it.
 base::UniqueFd TakeName(std::string_view name) {
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -276,7 +277,7 @@ Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments, const Varia
   if (!visible.empty()) {
     for (const std::string_view gpu : base::Split(visible, ',')) plan.gpus.emplace_back(gpu);
   }
-  // --ntasks has precedence over --ntasks-per-node, as everywhere.
+  // --ntasks has precedence over --ntasks-per-node, as in Slurm.
   for (const char* name : {"SLURM_NTASKS_PER_NODE", "SLURM_NTASKS"}) {
     const std::string ntasks = Lookup(environment, name);
     if (ntasks.empty()) continue;

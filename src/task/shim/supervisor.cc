@@ -23,9 +23,11 @@
 namespace carma::task {
 namespace {
 
-// Between two rounds of KILL: a process that was being forked may have escaped the round before.
+// Time between two rounds of KILL: a process that was being forked may have escaped the previous
+// one.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
-// At most, if processes do not end: each round reads every process of the machine.
+// The longest time between two rounds if processes do not end: each round reads every process of
+// the machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 // When a machine or an allocation ends, each process gets a signal, in any order. So a task that
 // died of such a signal may not have ended by itself.
@@ -151,7 +153,8 @@ void Supervisor::ReadSignals() {
     } else if (number == LimitSignal()) {
       ChangeLimits();
     } else {
-      // A task that had ended by itself keeps its own exit status, although the system ends us now.
+      // A task that had ended by itself keeps its own exit status, even if the system is now ending
+      // us.
       if (number != StopSignal() && (!status_ || SteadyNs() < same_signal_until_ns_))
         report_.lost = true;
       same_signal_until_ns_ = 0;
@@ -212,7 +215,7 @@ void Supervisor::BeginStop(int number) {
 }
 
 // Sends it only to the script's shell, or to all others that handle it. A process without a handler
-// would die of it: a `tee` of the output, or a training that has not saved.
+// would die of it: a `tee` of the output, or a training process that has not saved.
 void Supervisor::Warn() {
   if (warning_.number == 0 || stopping_ || status_) {
     warn_again_ns_ = 0;
@@ -261,8 +264,8 @@ void Supervisor::ChangeLimits() {
   if (!trouble.empty()) pump_.Note("the limit of its GPU memory could not be changed: " + trouble);
 }
 
-// A signal that ends processes also ends what srun has started, with a handler or without, as in
-// Slurm: the script wants to go on after its steps.
+// A signal that ends processes also ends what srun has started, with or without a handler, as in
+// Slurm: the script continues after its steps.
 int Supervisor::SignalHandlers(int number, bool spares_main) {
   const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
   rights_.DropPrivileges();

@@ -22,8 +22,8 @@
 
 namespace carma::task {
 
-// carmad sends it to a shim to stop its task. Only the daemon's user can send it, also after a
-// restart of carmad. Signals sent before the shim listens are pending, because it starts with all
+// carmad sends it to a shim to stop its task. Only the daemon's user can send it, even after a
+// restart of carmad. Signals sent before the shim listens stay pending, because it starts with all
 // of them blocked.
 int StopSignal();
 // The signal by which carmad makes the shim send the task its warning before the time limit. Older

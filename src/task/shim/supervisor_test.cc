@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kPatienceMs = 20'000;
 
-// In a child of the test, because supervisors reap every child of their process.
+// Runs in a child of the test, because supervisors reap every child of their process.
 class SupervisorTest : public ::testing::Test {
  protected:
   SupervisorTest() {

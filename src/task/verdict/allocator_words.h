@@ -1,5 +1,5 @@
 // Memory figures of PyTorch's allocator in the task's output: from out-of-memory errors, and at the
-// end of a training with carma_summary.py.
+// end of a training run with carma_summary.py.
 #pragma once
 
 #include <cstdint>

@@ -28,12 +28,12 @@ TEST(AllocatorWords, OfEveryVersionAndOfTheHelper) {
        "capacity; 14.00 GiB already allocated; 35.75 MiB free; 14.50 GiB reserved in total by "
        "PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb\n",
        AllocatorWords{14'336, 14'848}},
-      {"the helper's last line, of several",
+      {"the last of several lines of the helper",
        "carma_summary: allocated 1000 MiB, reserved 1200 MiB\nstep 7\n"
        "carma_summary: allocated 1500 MiB, reserved 1700 MiB\n",
        AllocatorWords{1'500, 1'700}},
       {"nothing about memory", "Traceback (most recent call last):\nKeyError: 'x'\n", std::nullopt},
-      {"less reserved than allocated cannot be",
+      {"less reserved than allocated is impossible",
        "carma_summary: allocated 1500 MiB, reserved 200 MiB\n", std::nullopt},
       {"not numbers", "carma_summary: allocated much, reserved more\n", std::nullopt},
       {"no size before the words",

@@ -27,7 +27,7 @@ struct Observation {
   std::uint32_t uid = 0;
   std::string signature;  // equal for the same training (estimate/signature.h)
   std::string kin;        // equal for one user's program with any arguments
-  // Equal for the same training with another batch or length; empty: neither is known.
+  // Equal for the same training with another batch size or length; empty: neither is known.
   std::string relation;
   std::optional<std::int64_t> batch, length;  // samples per GPU and step, tokens of a sample
   std::string gpu_type;                       // as the driver names it: "NVIDIA A100-SXM4-40GB"

@@ -33,7 +33,7 @@ struct Signature {
 };
 
 constexpr std::array kSignatures{
-    // PyTorch, since 2.1 and before
+    // PyTorch from 2.1 on, and older versions
     Signature{{"torch.OutOfMemoryError", ""}, Strength::kCertain},
     Signature{{"torch.cuda.OutOfMemoryError", ""}, Strength::kCertain},
     Signature{{"CUDA out of memory", ""}, Strength::kCertain},
@@ -212,8 +212,8 @@ bool IsPointer(std::string_view line) {
   return line.starts_with("Search for `cuda");
 }
 
-// The last line that says so. A line that only points to an explanation counts if there is no
-// other.
+// The last line for which `says` is true. A line that only points to an explanation counts if there
+// is no other.
 template <class Says>
 std::optional<std::size_t> LastThat(const std::vector<std::string_view>& lines, Says says) {
   std::optional<std::size_t> pointer;

@@ -37,7 +37,7 @@ struct ExitEvidence {
   bool neighbour_blamed = false;  // another task of that server was held responsible
 };
 
-// The last line that says "out of GPU memory", printable, or empty: PyTorch, TensorFlow, JAX, CUDA,
+// The last line about a lack of GPU memory, printable, or empty: PyTorch, TensorFlow, JAX, CUDA,
 // cuBLAS/cuDNN forms of docs/use/tasks.md. Only the last 16 KiB and 200 lines are read: the program
 // survived anything earlier. TensorFlow's harmless warnings are returned too; ClassifyExit weighs
 // them.
@@ -59,8 +59,8 @@ std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 
 // The verdict, with the deciding line or number. For an abnormal end that was neither a stop by us
 // nor for host memory, the first of these that fits:
-//   kOutOfMemory: a text that says so. A log line of TensorFlow counts only if no Python exception
-//     of another kind and no text of a broken MPS server follows; a failed allocation of cuBLAS or
+//   kOutOfMemory: a text about it. A log line of TensorFlow counts only if no Python exception of
+//     another kind and no text of a broken MPS server follows; a failed allocation of cuBLAS or
 //     cuDNN only if the device was at least 90 % full (or this is unknown).
 //   kDeviceFault: device_fault.
 //   kVictim: never if made_fault. A text about an MPS server fault; or server_broke, unless the
@@ -70,8 +70,7 @@ std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 //   kGpuFault: its output names a fault that only a program can cause, or any fault together with
 //     program_fault; without such a text, made_fault, or program_fault if it had no neighbours.
 //   kOutOfMemory: the device was at least 98 % full, unless the last line names another error or
-//   the
-//     task was ended from outside (HUP, INT, QUIT, KILL, TERM).
+//     the task was ended from outside (HUP, INT, QUIT, KILL, TERM).
 //   kFailed.
 // An exit code of 128 + n counts as abnormal like any other non-zero code.
 core::ExitInfo ClassifyExit(const ExitEvidence& evidence);

@@ -18,8 +18,8 @@ struct ClosingServices {
   std::function<api::StatusView()> status;
 };
 
-// Both are for administrators and answer with the daemon's state once it is durable.
-// Body, which may be absent: {"reason": text, "by_ms": time}. Without a time tasks have
+// Both are for administrators and answer with the daemon's state once the change is durable. Body,
+// which may be absent: {"reason": text, "by_ms": time}. Without a time tasks have
 // slots.shutdown_notice from now.
 Result<Unit> CloseServer(const ClosingServices& services, const Call& call,
                          const api::Responder& reply);

@@ -34,12 +34,12 @@ TEST_F(ClosingTest, AnAdministratorClosesTheServerAndOpensIt) {
             1'800'000'000'000);
   EXPECT_EQ(Ask(Services(), &CloseServer, By(kRoot, "")).body.at("closed"),
             "closed by root until the machine boots");
-  EXPECT_EQ(store_->Drains()->size(), 0U) << "GPUs are what they were";
+  EXPECT_EQ(store_->Drains()->size(), 0U) << "drains of GPUs do not change";
   EXPECT_EQ(Ask(Services(), &OpenServer, By(kRoot, "")).body.at("closed"), "");
   EXPECT_FALSE(store_->ServerClosing().value());
 }
 
-TEST_F(ClosingTest, WhoMayNotOrAsksForAnythingElseIsRefused) {
+TEST_F(ClosingTest, RefusesUnauthorisedUsersAndInvalidRequests) {
   EXPECT_EQ(Ask(Services(), &CloseServer, By(kAda, "")).Message(),
             "only an administrator may close and open the server");
   EXPECT_EQ(Ask(Services(), &OpenServer, By(kAda, "")).status, 403);

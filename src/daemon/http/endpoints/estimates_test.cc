@@ -17,7 +17,7 @@ class KnowledgeTest : public EndpointTest {
   estimate::AppraisalRules rules_;
 };
 
-TEST_F(KnowledgeTest, AServerThatDoesNotLearnSaysSo) {
+TEST_F(KnowledgeTest, ShowsThatAServerDoesNotLearn) {
   const Heard heard = Ask(Services(), &ShowKnowledge, Asking({}));
   EXPECT_EQ(heard.status, 200);
   EXPECT_EQ(heard.body.at("learns"), false);

@@ -67,8 +67,8 @@ std::string UntilText(std::optional<base::Time> empty_by) {
   return empty_by ? ", has to be empty by " + base::FormatTimeIso(*empty_by) : "";
 }
 
-// The drain that replaces an administrator's earlier one: it keeps the reason or the deadline that
-// the request does not name.
+// The drain that replaces an administrator's earlier one: it keeps the earlier reason or deadline
+// if the request names none.
 Result<core::DrainRequested> NextDrain(const GpuServices& services, core::GpuIndex gpu,
                                        const DrainAsked& asked, const std::string& user) {
   const std::string& uuid = services.engine.scheduler().GpuInfos().at(core::Number(gpu)).uuid;

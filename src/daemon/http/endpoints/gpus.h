@@ -31,7 +31,7 @@ Result<Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
 Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
                             const api::Responder& reply);
 // Both answer with the changed GPU once the change is durable; for administrators. Optional body of
-// a drain: {"reason": text}.
+// a drain: {"reason": text, "by_ms": time}.
 Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::Responder& reply);
 Result<Unit> ResumeGpu(const GpuServices& services, const Call& call, const api::Responder& reply);
 

@@ -64,10 +64,10 @@ TEST_F(GpusTest, ADeadlineThatHasLongPassedIsRefused) {
   EXPECT_EQ(store_->Drains()->size(), 0U);
   const std::string just_now = fmt::format(R"({{"by_ms":{}}})", base::ToMs(clock_.Now()) - 1'000);
   EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "0", "", just_now)).status, 200)
-      << "the caller's clock may be late";
+      << "the caller's clock may be slow";
 }
 
-TEST_F(GpusTest, TheLogSaysUntilWhenOneMustBeEmptyAndWhyTasksAreAsked) {
+TEST_F(GpusTest, LogsDeadlinesAndWhyTasksAreAsked) {
   Start(Submit());
   const std::string soon = fmt::format(R"({{"by_ms":{}}})", base::ToMs(clock_.Now()) + 60'000);
   ::testing::internal::CaptureStderr();
@@ -77,7 +77,7 @@ TEST_F(GpusTest, TheLogSaysUntilWhenOneMustBeEmptyAndWhyTasksAreAsked) {
   EXPECT_THAT(log, HasSubstr("event=asked_to_save task=1 attempt=1 why=Draining"));
 }
 
-TEST_F(GpusTest, WhoMayNotOrNamesNoneIsRefused) {
+TEST_F(GpusTest, RefusesUnauthorisedUsersAndUnknownGpus) {
   EXPECT_EQ(Ask(Services(), &DrainGpu, By(kAda, "0")).Message(),
             "only an administrator may close and open GPUs");
   EXPECT_EQ(Ask(Services(), &ResumeGpu, By(kAda, "0")).status, 403);
@@ -98,7 +98,7 @@ TEST_F(GpusTest, TheLastHoursAreShownAtOnce) {
   EXPECT_FALSE(work_);
 }
 
-TEST_F(GpusTest, WhatIsLongAgoIsReadByAWorker) {
+TEST_F(GpusTest, OldDataIsReadByAWorker) {
   const Call call = Asking({{"from_ms", "0"}, {"to_ms", "5000"}}, "0");
   clock_.Advance(std::chrono::hours(24));
   EXPECT_EQ(Ask(Services(), &ShowGpuHistory, call).status, 0);

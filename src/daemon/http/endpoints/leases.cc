@@ -119,7 +119,7 @@ struct LeaseAsked {
   std::optional<task::LeaseKey> key;
 };
 
-// Reads fields that only launchers of all users' processes may send.
+// Reads fields that only root and the daemon's user may send, for processes of other users.
 Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& asked) {
   const Json* key = in.Raw("key");
   const Json* owner = in.Raw("owner");
@@ -184,7 +184,7 @@ Result<LeaseAsked> ReadAsked(const LeaseServices& services, const Call& call) {
   return asked;
 }
 
-// The existing lease of the key or of the job's script. Empty: none.
+// The existing lease with this key, or that of the job's script. Empty: none.
 Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services,
                                               const LeaseAsked& asked, const Caller& caller) {
   const task::LeaseKey& key = *asked.key;
@@ -204,7 +204,7 @@ Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services,
   return std::nullopt;
 }
 
-// A restarted job has its original options; its present need is in Slurm's count.
+// A restarted job has its original options; Slurm's count shows its present need.
 void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
   if (!gib || spec.gpus < 1) return;
   const std::int64_t counted_mib = *gib * 1'024 / spec.gpus;
@@ -232,7 +232,7 @@ Result<Unit> Submit(const LeaseServices& services, const LeaseAsked& asked, cons
   return Unit{};
 }
 
-// Leases of the launcher, and those it has dropped while their end is still being judged.
+// Leases that the launcher has, and those that it has dropped but whose end is still being judged.
 std::vector<core::TaskId> Unfinished(const LeaseServices& services) {
   std::vector<core::TaskId> ids = services.leases.Leases();
   const std::set<core::TaskId> known(ids.begin(), ids.end());
@@ -266,9 +266,10 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
     };
     // Batch steps do not get the restart count of their job from Slurm.
     if (!services.ask_claim || !asked.key->IsBase()) return submit(asked);
-    services.ask_claim(asked.key->job, [asked, submit](std::optional<std::int64_t> gib) {
+    services.ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
+      if (!gib) return reply(std::unexpected(gib.error()));
       LeaseAsked raised = asked;
-      RaiseClaim(raised.spec, gib);
+      RaiseClaim(raised.spec, *gib);
       submit(raised);
     });
   });

@@ -18,10 +18,10 @@ struct LeaseServices {
   // Calls back once the lease is granted or has ended, or after `seconds` of real time.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_changed;
   Routes::AskName ask_name;
-  // Slurm's count for a job, GiB on each node; empty: none, or Slurm does not answer. Null: Slurm
-  // is never asked.
-  std::function<void(std::uint64_t job, std::function<void(std::optional<std::int64_t>)>)>
-      ask_claim = nullptr;
+  // Slurm's count for a job, GiB on each node; empty: none. Errors: kUnavailable. Null: Slurm is
+  // never asked.
+  using TakeClaim = std::function<void(const Result<std::optional<std::int64_t>>&)>;
+  std::function<void(std::uint64_t job, TakeClaim)> ask_claim = nullptr;
   // Whether the task's job is being requeued in Slurm and must not end yet; null: never.
   std::function<bool(core::TaskId)> holds_job = nullptr;
   // Whether its job is being sent to another node, so that it must not start here; null: never.
@@ -30,9 +30,9 @@ struct LeaseServices {
 
 // Takes {"spec": description, "request": a unique name, "pid": N}, like a submission of one task;
 // without pid: the calling process. Answers 201 once it is durable; if repeated within a day, the
-// same with 200. Root and the daemon's user may add "owner" and "key" (task::LeaseKey): then pid is
-// the step's keeper (task/lease), the same key and pid give the same lease, and a step shares the
-// lease of its job's script.
+// same answer with 200. Root and the daemon's user may add "owner" and "key" (task::LeaseKey): then
+// pid is the step's keeper (task/lease), the same key and pid give the same lease, and a step
+// shares the lease of its job's script.
 Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
                        const api::Responder& reply);
 // Unfinished leases. ?job=: for steps of that job.

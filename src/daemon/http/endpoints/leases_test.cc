@@ -28,7 +28,7 @@ class LeasesTest : public EndpointTest {
     leases_.reset();
   }
   LeaseServices Services() {
-    return {
+    LeaseServices services{
         *engine_,
         *store_,
         clock_,
@@ -37,6 +37,8 @@ class LeasesTest : public EndpointTest {
         [](std::uint32_t uid, const std::function<void(Result<base::KnownUser>)>& call) {
           call(base::KnownUser{"user-" + std::to_string(uid)});
         }};
+    if (counted_) services.ask_claim = [this](std::uint64_t, const auto& call) { call(*counted_); };
+    return services;
   }
   // A request from this process and its user.
   Call Mine(const std::string& id, const std::string& body) const {
@@ -64,6 +66,7 @@ class LeasesTest : public EndpointTest {
   Caller me_{::getuid(), ::getgid(), "me", false};
   std::unique_ptr<task::LeaseLauncher> leases_;
   std::function<void()> waiting_;
+  std::optional<Result<std::optional<std::int64_t>>> counted_;  // by Slurm; empty: it is not asked
 };
 
 TEST_F(LeasesTest, WaitIsGrantedIsAdoptedAndEnds) {
@@ -79,7 +82,7 @@ TEST_F(LeasesTest, WaitIsGrantedIsAdoptedAndEnds) {
   const Heard adopted = Ask(Services(), &AdoptLease, Mine("1", ""));
   ASSERT_EQ(adopted.status, 200) << adopted.body.dump();
   EXPECT_THAT(adopted.body.at("environment").at("CUDA_VISIBLE_DEVICES"), HasSubstr("GPU-"));
-  EXPECT_EQ(Show("1").body.at("state"), "adopted") << "before the books say so";
+  EXPECT_EQ(Show("1").body.at("state"), "adopted") << "even before the store has it";
   EXPECT_EQ(Ask(Services(), &ListLeases, Asking({})).body.at("leases").size(), 1U);
   engine_->PollLauncher();
   engine_->Turn();
@@ -87,7 +90,7 @@ TEST_F(LeasesTest, WaitIsGrantedIsAdoptedAndEnds) {
   EXPECT_EQ(Ask(Services(), &EndLease, Mine("1", R"({"exit_code":3})")).status, 200);
   ASSERT_TRUE(leases_->Leases().empty());
   EXPECT_EQ(Ask(Services(), &ListLeases, Asking({})).body.at("leases").size(), 1U)
-      << "not before the books tell its end";
+      << "listed until its end is stored";
   engine_->PollLauncher();
   engine_->Turn();
   EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kFailed);
@@ -126,8 +129,8 @@ std::string StepOf(std::uint32_t uid, const std::string& step = "batch") {
   return text;
 }
 
-TEST_F(LeasesTest, RootAsksForAStepOfSomebodysJob) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs root to play a user";
+TEST_F(LeasesTest, RootMayRequestALeaseForAnotherUsersStep) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root to act as a user";
   me_ = {::getuid(), ::getgid(), "root", true};
   const Heard made = Make(StepOf(54'321));
   ASSERT_EQ(made.status, 201) << made.body.dump();
@@ -159,6 +162,16 @@ TEST_F(LeasesTest, RootAsksForAStepOfSomebodysJob) {
   EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kOutOfMemory);
 }
 
+TEST_F(LeasesTest, AJobWaitsForASlurmThatDoesNotSayWhatItCounts) {
+  me_ = {::getuid(), ::getgid(), "root", true};
+  counted_ = Unavailable("no answer");
+  EXPECT_EQ(Make(StepOf(::getuid()), R"(,"memory_mib":4096)").status, 503)
+      << "the plug-in asks again";
+  counted_ = std::optional<std::int64_t>(10);
+  ASSERT_EQ(Make(StepOf(::getuid()), R"(,"memory_mib":4096)").status, 201);
+  EXPECT_THAT(store_->Get(core::TaskId{1})->spec_json, HasSubstr("10240"));
+}
+
 TEST_F(LeasesTest, AStepOfAJobSharesWhatItsScriptHas) {
   me_ = {::getuid(), ::getgid(), "root", true};
   ASSERT_EQ(Make(StepOf(::getuid())).status, 201);
@@ -173,14 +186,14 @@ TEST_F(LeasesTest, AStepOfAJobSharesWhatItsScriptHas) {
 TEST_F(LeasesTest, OnlyRootAsksForOthers) {
   me_ = {54'321, 54'321, "stranger", false};
   EXPECT_EQ(Make(StepOf(::getuid())).status, 403) << "forged";
-  EXPECT_EQ(Make(StepOf(54'321)).status, 403) << "for himself as well";
+  EXPECT_EQ(Make(StepOf(54'321)).status, 403) << "even for the caller's own user";
   me_ = {::getuid(), ::getgid(), "root", true};
   EXPECT_EQ(Make(R"(,"owner":{"uid":1,"gid":1})").status, 400) << "without a key";
   EXPECT_EQ(Make(StepOf(1, "a b")).status, 400);
   EXPECT_EQ(Make("", R"(,"lease_key":"bed 1 0 0 0")").status, 400);
 }
 
-TEST_F(LeasesTest, WhoWaitsIsAnsweredOnceItIsGranted) {
+TEST_F(LeasesTest, AnswersWaitingCallersOnceTheLeaseIsGranted) {
   ASSERT_EQ(Make("", R"(,"held":true)").status, 201);
   Settle();
   const auto answered = std::make_shared<bool>(false);
@@ -194,7 +207,7 @@ TEST_F(LeasesTest, WhoWaitsIsAnsweredOnceItIsGranted) {
   EXPECT_TRUE(*answered);
 }
 
-TEST_F(LeasesTest, WhatIsNobodysBusinessOrMakesNoSenseIsRefused) {
+TEST_F(LeasesTest, RefusesStrangersAndInvalidRequests) {
   ASSERT_EQ(Make().status, 201);
   const Caller stranger{54'321, 54'321, "stranger", false};
   EXPECT_EQ(Ask(Services(), &AdoptLease, By(stranger, "1")).status, 403);
@@ -204,7 +217,7 @@ TEST_F(LeasesTest, WhatIsNobodysBusinessOrMakesNoSenseIsRefused) {
   EXPECT_EQ(Make(R"(,"pid":4194000)").status, 409);
   EXPECT_EQ(Make(R"(,"pid":0)").status, 400);
   if (::getuid() == 0) {
-    EXPECT_EQ(Make(R"(,"pid":1)").status, 409) << "everything lives below it";
+    EXPECT_EQ(Make(R"(,"pid":1)").status, 409) << "every process is below it";
   }
   EXPECT_EQ(Make("", R"(,"array_index":3)").status, 400);
   EXPECT_EQ(Make(R"(,"other":1)").status, 400);

@@ -42,7 +42,7 @@ TEST_F(OutputTest, OthersDoNot) {
   EXPECT_THAT(heard.Message(), HasSubstr("belongs to ada"));
 }
 
-TEST_F(OutputTest, WhatIsNoFileIsSaidSo) {
+TEST_F(OutputTest, ReportsThatPathIsNotAFile) {
   const core::TaskId id = SubmitWriting("x");
   EXPECT_EQ(Asked(kRoot, id, {{"stream", "stdin"}}).status, 400);
   EXPECT_EQ(Asked(kRoot, id, {{"bytes", "0"}}).status, 400);

@@ -11,7 +11,8 @@ namespace {
 
 using base::Json;
 
-// Pages request it once a second at different moments; about one rendering per second serves all.
+// Pages request the overview once a second at different moments; about one rendering per second
+// serves all.
 constexpr std::chrono::milliseconds kOverviewKept{900};
 // Counting 100 000 tasks takes milliseconds.
 constexpr std::chrono::seconds kUsersKept{5};

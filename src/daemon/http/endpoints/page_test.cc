@@ -104,7 +104,7 @@ TEST_F(PageTest, WaitingTasksStandAsTheyWillStartWithTheirTurnAndByWhenAtTheLate
   EXPECT_TRUE(waiting[2].at("latest_start_ms").is_null());
 }
 
-TEST_F(PageTest, BeforeTheGpusAreKnownTheOverviewSaysWhatIsKnown) {
+TEST_F(PageTest, TheOverviewIsPartialBeforeTheGpusAreKnown) {
   const Heard heard = Ask(PageServices(&Status, std::nullopt), &ShowOverview, {});
   EXPECT_EQ(heard.body.at("version"), "1.2.3");
   EXPECT_TRUE(heard.body.at("gpus").empty());

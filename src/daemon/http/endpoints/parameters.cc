@@ -43,7 +43,26 @@ report::Clock QueryReader::Clock(base::Time at) {
   return {std::chrono::minutes(Number("utc_offset_min", here.count(), -kDayMin, kDayMin))};
 }
 
-Result<Json> ReadBody(const Call& call) {
+std::size_t AboutSoManyValues(std::string_view json) {
+  std::size_t values = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_text) {
+      if (c == '\\') ++i;
+      if (c == '"') in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == ',' || c == '[' || c == '{') {
+      ++values;
+    }
+  }
+  return values;
+}
+
+Result<Json> ReadBody(const Call& call, std::size_t most_values) {
+  if (AboutSoManyValues(call.request.body) > most_values)
+    return Invalid("body: expected at most about {} values", most_values);
   Result<Json> json = base::ParseJson(call.request.body);
   if (!json) return base::Wrap(json.error(), "body");
   return json;

@@ -30,7 +30,8 @@ class QueryReader {
   // Returns the fallback if it is missing or wrong.
   std::int64_t Number(std::string_view key, std::int64_t fallback, std::int64_t low,
                       std::int64_t high);
-  // The reader's clock: ?utc_offset_min= minutes ahead of UTC; else the server's at that moment.
+  // The reader's clock: ?utc_offset_min= minutes ahead of UTC; by default the server's offset at
+  // that moment.
   report::Clock Clock(base::Time at);
   const std::optional<base::Error>& error() const { return error_; }
 
@@ -39,7 +40,10 @@ class QueryReader {
   std::optional<base::Error> error_;
 };
 
-Result<nlohmann::json> ReadBody(const Call& call);
+// Counts separators and opening brackets outside of texts.
+std::size_t AboutSoManyValues(std::string_view json);
+// Bodies are parsed on the loop, and many small values take seconds and gigabytes.
+Result<nlohmann::json> ReadBody(const Call& call, std::size_t most_values = 100'000);
 // Reads the fields of the body, an object, unless it is empty. Errors: kInvalid, also for other
 // fields.
 Result<Unit> ReadFields(const Call& call, const std::function<void(base::JsonReader&)>& read);
@@ -65,7 +69,7 @@ void LogAsked(std::string_view event, std::vector<base::Field> fields, const Cal
               const Result<Unit>& done);
 
 api::Response JsonAnswer(const nlohmann::json& json, int status = 200);
-// A page of figures without scripts. An error becomes a page too, because a person reads it.
+// A page of figures without scripts. An error becomes a page too, because a user reads it.
 Answer ReportPage(Result<std::string> html);
 // An answer from text that is already JSON.
 Answer TextAnswer(Result<std::string> text);

@@ -25,7 +25,7 @@ struct PastServices {
   std::function<std::vector<store::EndedAttempt>()> running_attempts;
 };
 
-// ?task= &after= &limit=; the newest hundred by default.
+// Events: ?task= &after= &limit=; the newest hundred by default.
 Answer ListEvents(const PastServices& services, const Call& call);
 // A report on the tasks submitted in the period, their events, and the use of the GPUs. ?after_ms=
 // &until_ms= &last=; &run=1: with every task and the GPUs over time. Made on a worker, because the

@@ -76,7 +76,7 @@ TEST_F(PastTest, AReportIsMadeByAWorkerFromBooksThatAreUpToDate) {
   EXPECT_THAT(last_heard_->body.dump(), HasSubstr("carmad 1: magm"));
 }
 
-TEST_F(PastTest, AReportThatIsAskedForWronglyOrTooOftenIsRefused) {
+TEST_F(PastTest, RefusesInvalidOrTooManyReports) {
   EXPECT_THAT(Ask(Services(), &MakeReport, Asking({{"run", "2"}})).Message(),
               HasSubstr("?run: expected a whole number from 0 to 1"));
   EXPECT_EQ(Ask(Services(), &MakeReport, Asking({{"last", "-1"}})).status, 400);
@@ -114,7 +114,7 @@ TEST_F(PastTest, UsageIsTheSumOfWhatHasEndedAndOfWhatRuns) {
   EXPECT_EQ(Ask(Services(), &TellUsage, Asking({{"by", "colour"}})).status, 400);
 }
 
-TEST_F(PastTest, AReportTellsWhatEachStartWasPromised) {
+TEST_F(PastTest, AReportShowsWhatEachStartWasPromised) {
   const core::TaskId id = Submit();
   Start(id);
   End(id);

@@ -17,8 +17,8 @@ struct ReservationServices {
 };
 
 Answer ListReservations(const ReservationServices& services, const Call& call);
-// Body: core::Reservation. For administrators and reserve.makers. 201 with the reservation once it
-// is durable.
+// Body: core::Reservation. For administrators and reserve.makers. Answers 201 with the reservation
+// once it is durable.
 Result<Unit> MakeReservation(const ReservationServices& services, const Call& call,
                              const api::Responder& reply);
 // {id}: users remove their own, administrators any. Answers {} once that is durable.

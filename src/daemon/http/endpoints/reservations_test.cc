@@ -26,7 +26,7 @@ TEST_F(ReservationsTest, AnAdministratorMakesOneAndItIsDurable) {
   EXPECT_EQ(made.status, 201);
   EXPECT_EQ(made.body.at("id"), 1);
   EXPECT_EQ(made.body.at("made_by"), "root");
-  EXPECT_EQ(made.body.at("gpus"), base::Json({"GPU-b"})) << "whatever number it has later";
+  EXPECT_EQ(made.body.at("gpus"), base::Json({"GPU-b"})) << "whatever its index is later";
   EXPECT_EQ(made.body.at("gpu_indices"), base::Json({1}));
   EXPECT_EQ(made.body.at("holds"), false);
   ASSERT_EQ(List().body.at("reservations").size(), 1U);
@@ -62,7 +62,7 @@ TEST_F(ReservationsTest, ARestartFindsThemAndGivesNoNumberTwice) {
   EXPECT_EQ(Make(kRoot, 30, R"(,"gpus":["1"])").body.at("id"), 3);
 }
 
-TEST_F(ReservationsTest, WhoMayNotOrAsksForWhatIsNotThereIsRefused) {
+TEST_F(ReservationsTest, RefusesUnauthorisedUsersAndInvalidReservations) {
   EXPECT_THAT(Make(kAda, 10, R"(,"gpus":["1"])").Message(), HasSubstr("only an administrator"));
   EXPECT_EQ(Make(kEve, 10, R"(,"gpus":["1"])").status, 201) << "the configuration names her";
   EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["1"])").Message(), HasSubstr("would not get its GPUs"));

@@ -25,8 +25,8 @@ namespace {
 using base::Json;
 
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Limit on all descriptions of one submission, because a small body may expand to very much. Once
-// for memory (common parts counted once) and once as written (each with all parts).
+// Limits on all descriptions of one submission, because a small body may expand to very much: in
+// memory (common parts counted once) and as written (each with all parts).
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostWritten = std::size_t{4} << 30;
 // Smaller bodies are read on the loop; larger ones, or more tasks, would delay other calls.
@@ -37,6 +37,8 @@ constexpr std::size_t kMostValues = 2'000'000;
 // Limit on waiting large bodies: their clients may have hung up, so no other limit applies.
 constexpr std::size_t kMostWaiting = 4;
 constexpr std::size_t kMostChecked = 100;  // of one dry run
+// Dependencies of all tasks of a submission together: each is stored, and watched until its end.
+constexpr std::size_t kMostDependencies = 1'000'000;
 // With many waiting tasks, simulating the server takes a good part of a second. A dry run predicts
 // as many of its tasks as possible within this time.
 constexpr auto kCheckTime = std::chrono::milliseconds(1500);
@@ -50,15 +52,21 @@ Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each, std::size_t s
       count, count == 1 ? "" : "s", bytes_each, count == 1 ? "" : " each");
 }
 
+Result<Unit> CheckDependencies(std::size_t in_all) {
+  if (in_all <= kMostDependencies) return Unit{};
+  return Invalid("body: {} dependencies, expected at most {} of all tasks together", in_all,
+                 kMostDependencies);
+}
+
 Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
   Result<task::TaskSpec> shared;
   if (common != nullptr) shared = task::CommonFromJson(*common, "/common");
   if (!shared) return std::unexpected(shared.error());
-  // Stored once; checked with the first task that uses it.
+  // The common environment is stored once and checked with the first task that uses it.
   TaskList::Environment environment;
   std::vector<task::TaskSpec> specs;
   std::vector<bool> shares;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0, dependencies = 0;
   for (const Json& json : tasks) {
     const bool own = json.is_object() && json.contains("environment");
     task::TaskSpec each =
@@ -69,6 +77,8 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
       shared->environment.clear();
     }
     bytes += DescriptionBytes(each);
+    dependencies += each.dependencies.size();
+    CARMA_TRY(CheckDependencies(dependencies));
     specs.push_back(std::move(each));
     shares.push_back(!own);
     if (bytes > kMostBytes)
@@ -80,10 +90,11 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
 Result<TaskList> ReadArray(const Json& spec, const Json* array) {
   task::TaskSpec each = CARMA_TRY(task::SpecFromJson(spec, "/spec"));
   if (array == nullptr) return TaskList({std::move(each)});
-  // Each becomes a separate task, all with one environment.
+  // Each index becomes a separate task; all share one environment.
   task::TaskSpec bare = each;
   bare.environment.clear();
   CARMA_TRY(CheckBytes(array->size(), DescriptionBytes(bare), DescriptionBytes(each)));
+  CARMA_TRY(CheckDependencies(array->size() * each.dependencies.size()));
   std::vector<std::int64_t> indices;
   std::set<std::int64_t> seen;
   for (const Json& index : *array) {
@@ -96,33 +107,13 @@ Result<TaskList> ReadArray(const Json& spec, const Json* array) {
   return TaskList::Array(std::move(each), std::move(indices));
 }
 
-// Counts separators and opening brackets outside of texts.
-std::size_t AboutSoManyValues(std::string_view json) {
-  std::size_t values = 0;
-  bool in_text = false;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (in_text) {
-      if (c == '\\') ++i;
-      if (c == '"') in_text = false;
-    } else if (c == '"') {
-      in_text = true;
-    } else if (c == ',' || c == '[' || c == '{') {
-      ++values;
-    }
-  }
-  return values;
-}
-
 struct Described {
   TaskList tasks;
   std::string request;  // its name; may be empty
 };
 
 Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
-  if (AboutSoManyValues(call.request.body) > kMostValues)
-    return Invalid("body: expected at most about {} values", kMostValues);
-  const Json json = CARMA_TRY(ReadBody(call));
+  const Json json = CARMA_TRY(ReadBody(call, kMostValues));
   base::JsonReader in(json, "");
   const Json* tasks = in.Raw("tasks");
   const Json* spec = in.Raw("spec");
@@ -258,7 +249,7 @@ Answer Checked(const Check& check) {
 
 void CheckTasks(const SubmitServices& services, const Caller& caller, const TaskList& tasks,
                 const api::Responder& reply) {
-  // Shared by the parts in which the estimates come.
+  // Shared by the callbacks, because the estimates arrive in parts.
   auto check =
       std::make_shared<Check>(Check{services, {}, tasks.size(), caller.uid, caller.user, {}, 0});
   for (std::size_t i = 0; i < std::min(tasks.size(), kMostChecked); ++i)
@@ -278,7 +269,7 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
     check->services.from_snapshot(
         check->uid,
         [check]() -> Result<MakeAnswer> {
-          // The copy has no store.
+          // A forked copy has no store.
           for (task::TaskSpec& spec : check->specs)
             CARMA_TRY(FillKnownEnds(check->services.engine.store(), spec.dependencies));
           return [check] { return Checked(*check); };
@@ -287,7 +278,7 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
   });
 }
 
-// owner: the tasks' owner, if not the caller.
+// owner: the tasks' owner, if that is not the caller.
 Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
                                  std::vector<std::string> warnings, const api::Responder& reply) {
   return [caller, owner, warnings = std::move(warnings), reply](const Result<Submitted>& done) {
@@ -316,7 +307,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   spec.dependencies.clear();
   spec.begin.reset();
   spec.held = false;
-  // This time there is no `carma run` client.
+  // The new task has no `carma run` client.
   if (spec.attach && spec.stdout_path == "/dev/null") spec.stdout_path.clear();
   spec.attach.reset();
   spec.terminal = false;
@@ -396,7 +387,7 @@ std::vector<std::string> SubmitWarnings(const Engine& engine, const TaskList& ta
   if (serve && engine.scheduler().config().sharing != core::SharingMethod::kMps) {
     warnings.emplace_back(
         "--serve: this server does not use MPS, so the task has no priority over its neighbours; "
-        "its --max-slowdown holds");
+        "its --max-slowdown applies");
   }
   return warnings;
 }

@@ -94,10 +94,10 @@ TEST_F(SubmitTest, ServingWithoutMpsIsSaidToHaveNoPriority) {
   ASSERT_TRUE(heard.body.contains("warnings")) << heard.body;
   EXPECT_EQ(heard.body["warnings"][0],
             "--serve: this server does not use MPS, so the task has no priority over its "
-            "neighbours; its --max-slowdown holds");
+            "neighbours; its --max-slowdown applies");
 }
 
-TEST_F(SubmitTest, WhatTheTasksShareIsSaidOnce) {
+TEST_F(SubmitTest, CommonFieldsAreStatedOnce) {
   Json common = SpecJson();
   common.erase("name");
   EXPECT_EQ(Submit({{"tasks", {{{"name", "a"}}, {{"name", "b"}}}}, {"common", common}}).status,
@@ -111,7 +111,7 @@ TEST_F(SubmitTest, AnArrayIsOneDescriptionAndItsIndices) {
   EXPECT_EQ(Submit({{"spec", SpecJson()}}).body.at("count"), 1);
 }
 
-TEST_F(SubmitTest, WhatIsNoSubmissionIsRefusedAsAWhole) {
+TEST_F(SubmitTest, RefusesInvalidSubmissionsAsAWhole) {
   Json kill_signal = SpecJson();
   kill_signal["checkpoint_signal"] = "KILL";
   const struct {
@@ -139,7 +139,7 @@ TEST_F(SubmitTest, WhatIsNoSubmissionIsRefusedAsAWhole) {
   EXPECT_FALSE(store_->Get(core::TaskId{1}));
 }
 
-TEST_F(SubmitTest, WhatHasANameMayBeRepeated) {
+TEST_F(SubmitTest, ANamedSubmissionMayBeRepeated) {
   const Json named = {{"spec", SpecJson()}, {"request", "0b9c-1"}};
   EXPECT_EQ(Submit(named).body, Json({{"first", 1}, {"count", 1}}));
   EXPECT_EQ(Submit(named).body, Json({{"first", 1}, {"count", 1}}));
@@ -205,7 +205,7 @@ TEST_F(SubmitTest, OnlySomeAreExceptedFromSlots) {
   stays["no_slots"] = true;
   const Heard heard = Submit({{"spec", stays}});
   EXPECT_EQ(heard.status, 403);
-  EXPECT_THAT(heard.Message(), HasSubstr("exempt a task from time slots"));
+  EXPECT_THAT(heard.Message(), HasSubstr("exempt a task from time slices"));
   EXPECT_EQ(Submit({{"spec", stays}}, kRoot).status, 201);
 }
 
@@ -215,7 +215,7 @@ TEST_F(SubmitTest, ATaskThatCanNeverFitIsRefused) {
   EXPECT_EQ(Submit({{"spec", wide}}).status, 409);
 }
 
-TEST_F(SubmitTest, WhoeverAsksATaskIsDoneAgainForItsOwner) {
+TEST_F(SubmitTest, ARepeatedTaskBelongsToItsOwner) {
   task::TaskSpec first = Spec();
   first.held = true;
   first.begin = clock_.Now();
@@ -229,7 +229,7 @@ TEST_F(SubmitTest, WhoeverAsksATaskIsDoneAgainForItsOwner) {
   EXPECT_EQ(again.gid, kAda.gid);
   EXPECT_EQ(again.user, "ada");
   EXPECT_EQ(task::SpecFromJsonText(again.spec_json).value(), Spec())
-      << "without what is over, else as it was";
+      << "as it was, without outdated fields";
   const std::vector<store::StoredEvent> events =
       store_->Events(core::TaskId{3}, std::nullopt, 100).value();
   EXPECT_EQ(events.at(0).text, "by ada, task 2 again, asked by root");
@@ -294,14 +294,14 @@ TEST_F(SubmitTest, ACheckAnswersWhenAllEstimatesAreThereAndChangesNothing) {
   EXPECT_FALSE(store_->Get(core::TaskId{1}));
 }
 
-TEST_F(SubmitTest, ACheckSaysWhatCanNeverRun) {
+TEST_F(SubmitTest, ADryRunReportsTasksThatCanNeverRun) {
   Check({{"spec", SpecJson()}});
   take_({Found(0, core::Estimate{99'000, "given", std::nullopt})});
   EXPECT_EQ(last_heard_->status, 409);
   EXPECT_THAT(last_heard_->Message(), HasSubstr("task 'train' can never run here: "));
 }
 
-TEST_F(SubmitTest, ACheckLooksAtDependencies) {
+TEST_F(SubmitTest, ADryRunChecksDependencies) {
   const core::TaskId waiting = SubmitHeld();
   const core::TaskId failed = EndpointTest::Submit();
   Start(failed);
@@ -348,7 +348,7 @@ TEST_F(SubmitTest, WarnsAboutADependencyThatCanNeverBeMet) {
   EXPECT_FALSE(Submit({{"spec", spec}}).body.contains("warnings"));
 }
 
-TEST_F(SubmitTest, ACheckSaysThatAPredictionIsLargerThanEveryGpu) {
+TEST_F(SubmitTest, ADryRunWarnsOfAPredictionLargerThanEveryGpu) {
   Check({{"spec", SpecJson()}});
   take_({Found(0, core::Estimate{6'000, "transformer", 99'000})});
   EXPECT_EQ(last_heard_->status, 200) << "a prediction may be wrong";
@@ -358,6 +358,20 @@ TEST_F(SubmitTest, ACheckSaysThatAPredictionIsLargerThanEveryGpu) {
   Check({{"spec", SpecJson()}});
   take_({Found(0, core::Estimate{6'000, "transformer", 5'000})});
   EXPECT_EQ(last_heard_->body.at("tasks")[0].at("estimate_remarks"), Json::array());
+}
+
+TEST_F(SubmitTest, RefusesTooManyDependencies) {
+  Json indices = Json::array();
+  for (int i = 0; i < 2'000; ++i) indices.push_back(i);
+  Json spec = SpecJson();
+  spec["dependencies"] = Json::array();
+  for (int i = 1; i <= 600; ++i) spec["dependencies"].push_back(fmt::format("afterany:{}", i));
+  SubmitServices services = Services();
+  services.max_batch = 5'000;
+  Ask(services, &SubmitTasks,
+      By(kAda, "", "", base::DumpJson({{"spec", spec}, {"array", indices}})));
+  if (work_) std::exchange(work_, nullptr)();
+  EXPECT_THAT(last_heard_->Message(), HasSubstr("1200000 dependencies, expected at most 1000000"));
 }
 
 }  // namespace

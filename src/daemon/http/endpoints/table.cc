@@ -25,7 +25,7 @@ using Now = Answer (*)(const Services&, const Call&);
 template <class Services>
 using Later = Result<Unit> (*)(const Services&, const Call&, const api::Responder&);
 
-// services: empty until they exist.
+// The endpoint has no handler while `services` is empty.
 template <class Services>
 Endpoint::Handle With(const std::optional<Services>& services, Now<Services> answer) {
   if (!services) return nullptr;
@@ -43,7 +43,7 @@ Endpoint::Handle With(const std::optional<Services>& services, Later<Services> a
   };
 }
 
-// So that one user's many calls do not delay others.
+// Calls of one user run one after another, so that many of them do not delay others.
 Endpoint::Handle InTurn(const EngineServices* engine, Endpoint::Handle handle) {
   if (engine == nullptr || !engine->in_turn || !handle) return handle;
   return [in_turn = engine->in_turn, handle = std::move(handle)](const Call& call,

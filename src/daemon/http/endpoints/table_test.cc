@@ -59,7 +59,7 @@ TEST(Endpoints, BeforeTheGpusAreKnownTheDaemonTellsOfItself) {
                                                  "/v1/openapi.json", "/metrics"}));
 }
 
-TEST(Endpoints, WhatChangesAnythingIsForUsersWhoAreKnown) {
+TEST(Endpoints, ChangesNeedAKnownUser) {
   // A token allows what a user does with existing tasks, but never new tasks, which would run new
   // programs.
   const std::set<std::string_view> by_token{"/v1/changes", "/v1/tasks/{id}/{verb}",

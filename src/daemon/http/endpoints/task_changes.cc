@@ -48,7 +48,7 @@ Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id, const
   };
 }
 
-// The same, and logs who changed the task, once that is durable: "task_cancel".
+// Answers in the same way, and logs who changed the task once that is durable: "task_cancel".
 Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask& stored,
                           std::string_view verb, const Caller& caller, const api::Responder& reply,
                           std::vector<base::Field> more = {}) {
@@ -203,7 +203,7 @@ base::Error EndedAlready(core::TaskId id, core::TaskState state) {
   return {ErrorCode::kConflict, fmt::format("task {} has already {}", id, said())};
 }
 
-// Why this change is not possible.
+// Why a task in this state cannot be changed so; empty: it can.
 std::optional<std::string_view> Objection(std::string_view verb, core::TaskState state) {
   const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
   if (verb == "hold" && !waits) return "only a waiting task can be held";
@@ -212,7 +212,7 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
   return std::nullopt;
 }
 
-// lease: null for other tasks. Only the owner of a lease can start its process again.
+// lease: null if the task is no lease. Only the owner of a lease can start its process again.
 std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* lease) {
   if (lease == nullptr)
     return fmt::format("task {0} has --no-requeue: carma redo {0} submits it again", record.id);
@@ -236,7 +236,8 @@ Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::st
   }
   if (verb == "requeue") {
     const auto lease = task::LeaseSpecIn(stored.spec_json);
-    if (lease || (core::HoldsGpus(record.state) && !record.request->requeue))
+    const bool started = core::HoldsGpus(record.state) || core::IsFinal(record.state);
+    if (lease || (started && !record.request->requeue))
       return Conflict(WhyNoRequeue(record, lease ? &*lease : nullptr));
   }
   if (verb == "cancel")
@@ -275,7 +276,7 @@ Result<ManyChanges> ReadChanges(const Call& call) {
   return changes;
 }
 
-// Answers once all tasks have a result: when its last holder is destroyed.
+// Answers once all tasks have a result, which is when the last holder of this object is destroyed.
 class ChangesTold {
  public:
   ChangesTold(const TaskServices& services, const Caller& caller, api::Responder reply)
@@ -313,7 +314,7 @@ class ChangesTold {
   std::vector<api::RefusedChange> refused_;
 };
 
-// Changes a share of them, and the next share once that is durable, because a thousand at once
+// Changes a share of the tasks, and the next share once that is durable, because a thousand at once
 // would delay other calls.
 void ChangeShare(const TaskServices& services, const std::shared_ptr<const ManyChanges>& changes,
                  std::size_t from, const Caller& caller, const std::shared_ptr<ChangesTold>& told) {
@@ -449,7 +450,7 @@ Result<Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules&
                         const Caller& caller) {
   if (!request.no_slots) return Unit{};
   if (std::ranges::find(rules.exempt, core::QosOf(request)) != rules.exempt.end()) return Unit{};
-  return OnlyAdministrators(caller, "exempt a task from time slots (slots.exempt)");
+  return OnlyAdministrators(caller, "exempt a task from time slices (slots.exempt)");
 }
 
 }  // namespace carma::daemon

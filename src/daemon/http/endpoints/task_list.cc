@@ -21,11 +21,13 @@ namespace {
 
 using base::Json;
 
+constexpr std::size_t kShownBytes = 1'000;
 // Rows per answer; more would delay other calls.
 constexpr std::size_t kMostRows = 1'000;
 // Tasks checked per answer in queue order; a page with few rows may still have a next one.
 constexpr std::size_t kMostLooks = 1'000;
-// Less work than a copy of the process: rows without an expected start, and tasks of a queue.
+// Up to these numbers a list is less work than a copy of the process: rows without an expected
+// start, and tasks of a queue.
 constexpr std::size_t kFewRows = 100;
 constexpr std::size_t kShortQueue = 20'000;
 
@@ -80,8 +82,8 @@ Result<ListAsked> QueryFilter(const Call& call) {
   return asked;
 }
 
-// The part of the filter that can be checked without the store. user: the task's, which the request
-// does not have.
+// The part of the filter that can be checked without the store. user: the name of the task's user,
+// which the request does not contain.
 bool IsWanted(const store::TaskFilter& filter, const core::TaskRequest& request,
               const std::string& user) {
   return (!filter.user || user == *filter.user) &&
@@ -114,8 +116,10 @@ class PageFiller {
       return;
     }
     const core::TaskId id = stored.record.id;
+    bytes_ += stored.spec_json.size();
     page_.rows.push_back(std::move(stored));
     Pass(id);
+    if (bytes_ > store::kMostListedBytes) page_.next = id;
   }
   void Pass(core::TaskId id) {
     last_ = id;
@@ -126,10 +130,11 @@ class PageFiller {
   const store::TaskFilter& filter_;
   Page& page_;
   std::optional<core::TaskId> last_;
+  std::size_t bytes_ = 0;
   std::size_t looks_ = 0;
 };
 
-// Requested states of tasks that only the store has: finished ones and those being accepted.
+// The requested states whose tasks only the store has: finished ones and those being accepted.
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
   return store::StatesWhere([&](core::TaskState state) {
     const bool wanted =
@@ -152,9 +157,10 @@ Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& fi
   while (!filler.Full()) {
     while (at != live.end() && line.PlaceOf(at->first)) ++at;
     if (row == rows.size() && more) {
-      rows = CARMA_TRY(services.store.List(kept));
+      bool cut = false;
+      rows = CARMA_TRY(services.store.List(kept, &cut));
       row = 0;
-      more = rows.size() == kept.limit;
+      more = cut || rows.size() == kept.limit;
       if (more) kept.before = rows.back().record.id;
     }
     const bool has_row = row < rows.size();
@@ -173,7 +179,7 @@ Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& fi
   return Unit{};
 }
 
-// Queued tasks in the order when the list was begun, then all others by number.
+// Queued tasks in the order of the time when the list was begun, then all others by number.
 Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
                         std::shared_ptr<const ToldLine> line) {
   const core::Scheduler& scheduler = services.engine.scheduler();
@@ -199,13 +205,29 @@ Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
 // The requested tasks in the order of their numbers.
 Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter) {
   const std::size_t wanted = filter.limit++;  // one more tells whether there is a next page
-  std::vector<store::StoredTask> rows = CARMA_TRY(services.store.List(filter));
+  bool cut = false;
+  std::vector<store::StoredTask> rows = CARMA_TRY(services.store.List(filter, &cut));
+  const bool more = cut || rows.size() > wanted;
   Page page{.rows = std::move(rows), .next = {}};
-  if (page.rows.size() > wanted) {
-    page.rows.resize(wanted);
-    page.next = page.rows.back().record.id;
-  }
+  if (page.rows.size() > wanted) page.rows.resize(wanted);
+  if (more) page.next = page.rows.back().record.id;
   return page;
+}
+
+// A row has only the beginning of a long command; the task's own answer has all of it.
+void Shorten(std::vector<std::string>& command) {
+  std::size_t left = kShownBytes;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    std::string& word = command[i];
+    if (word.size() < left) {
+      left -= word.size();
+      continue;
+    }
+    while (left > 0 && !base::IsUtf8(word.substr(0, left))) --left;
+    word.resize(left);
+    word += "…";
+    command.resize(i + 1);
+  }
 }
 
 // From memory.
@@ -214,6 +236,7 @@ Answer ListOf(const TaskServices& services, const Page& page) {
   std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
   for (const store::StoredTask& stored : page.rows) {
     api::TaskView view = View(services, stored);
+    Shorten(view.command);
     if (view.waiting_since_ms) {
       if (!starts) starts = services.engine.scheduler().ExpectedStarts(services.clock.Now());
       AddStart(*starts, view);
@@ -225,7 +248,7 @@ Answer ListOf(const TaskServices& services, const Page& page) {
   return JsonAnswer({{"tasks", std::move(tasks)}, {"next", std::move(next)}});
 }
 
-// read: the rows, on the loop.
+// read: returns the rows; called on the loop.
 void AnswerWithList(const TaskServices& services, std::optional<std::uint32_t> uid,
                     const store::TaskFilter& filter, const std::function<Result<Page>()>& read,
                     const api::Responder& reply) {
@@ -237,7 +260,7 @@ void AnswerWithList(const TaskServices& services, std::optional<std::uint32_t> u
   few ? AnswerAtOnce(uid, prepare, reply) : services.from_snapshot(uid, prepare, reply);
 }
 
-// Tasks without GPUs are last.
+// All queued tasks in order; those without GPUs come last.
 std::vector<core::TaskId> LineNow(const core::Scheduler& scheduler) {
   core::TasksInLine line = scheduler.InLine(SIZE_MAX);
   line.with_gpus.insert(line.with_gpus.end(), line.without_gpus.begin(), line.without_gpus.end());

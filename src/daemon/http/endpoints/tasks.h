@@ -50,8 +50,9 @@ Result<Unit> SetPriority(const TaskServices& services, const Call& call,
 Result<Unit> ChangeTasks(const TaskServices& services, const Call& call,
                          const api::Responder& reply);
 
-// Takes fields of a description, {"time_limit_s": 7200, …}; null removes one. Answers with the task
-// once that is durable. For the owner and administrators; only the owner may change notifications.
+// Takes fields of a description, {"time_limit_s": 7200, …}; null removes a field. Answers with the
+// task once the change is durable. For the owner and administrators; only the owner may change
+// notifications.
 Result<Unit> EditTask(const TaskServices& services, const Call& call, const api::Responder& reply);
 
 // Checks that EditTask and RedoTask accept these fields from this caller. Errors: kInvalid;

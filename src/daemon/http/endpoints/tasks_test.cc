@@ -37,7 +37,7 @@ class TasksTest : public EndpointTest {
     spec.exclusive = true;
     return spec;
   }
-  // Submits this many tasks, each of which wants all GPUs, and waits until they are in the queue.
+  // Submits this many tasks, each of which needs all GPUs, and waits until they are in the queue.
   void SubmitArray(int count, const Caller& caller) {
     std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
     std::iota(indices.begin(), indices.end(), 0);
@@ -117,7 +117,7 @@ TEST_F(TasksTest, AListHasOneClassOrAccount) {
   }
 }
 
-TEST_F(TasksTest, PagesInTheOrderOfTurnsHoldEverybodyOnceThoughTheLineMoves) {
+TEST_F(TasksTest, PagesInQueueOrderContainEachTaskOnce) {
   Submit(OnAllGpus());  // has them
   SubmitHeld();
   constexpr int kWaiting = 2'500;
@@ -149,7 +149,7 @@ TEST_F(TasksTest, PagesInTheOrderOfTurnsHoldEverybodyOnceThoughTheLineMoves) {
   EXPECT_EQ(std::set<int>(ids.begin(), ids.end()).size(), ids.size());
 }
 
-TEST_F(TasksTest, OfManyInLineThoseOfAUserAreFoundAtOnce) {
+TEST_F(TasksTest, FindsAUsersTasksInALongQueueAtOnce) {
   SubmitArray(4'500, kAda);
   SubmitArray(2, kEve);
   const Heard found = Ask(Services(), &ListTasks,
@@ -159,7 +159,7 @@ TEST_F(TasksTest, OfManyInLineThoseOfAUserAreFoundAtOnce) {
 }
 
 // Each name needs a query of the books, so a page ends after this many names.
-TEST_F(TasksTest, OfManyInLineANameIsFoundPageByPage) {
+TEST_F(TasksTest, FindsANameInALongQueuePageByPage) {
   SubmitHeld();
   SubmitArray(2'500, kAda);
   Query query{{"order", "turn"}, {"state", "queued"}, {"name", "no such"}};
@@ -189,7 +189,7 @@ TEST_F(TasksTest, APageIsNoLongerThanOthersCanWaitFor) {
   EXPECT_EQ(page.body.at("next"), 6);
 }
 
-TEST_F(TasksTest, WhatIsAskedOfATaskThatTheCoreHasNotHeardOfIsDone) {
+TEST_F(TasksTest, ChangesTasksThatTheCoreDoesNotKnowYet) {
   std::vector<std::int64_t> indices;
   for (int i = 0; i < 1'005; ++i) indices.push_back(i);
   bool accepted = false;
@@ -214,7 +214,7 @@ TEST_F(TasksTest, AListShowsWhatHasNotEndedUnlessAsked) {
             1U);
 }
 
-TEST_F(TasksTest, AListThatIsAskedForWronglySaysWhatWasExpected) {
+TEST_F(TasksTest, AnInvalidListReportsWhatWasExpected) {
   const struct {
     Query query;
     const char* message;
@@ -239,14 +239,14 @@ TEST_F(TasksTest, OneTaskIsShownWithTheRemarksOfItsEstimate) {
   EXPECT_EQ(heard.body.at("estimate_remarks"), base::Json({"assumed Adam"}));
 }
 
-TEST_F(TasksTest, WhatIsNoTaskIsNotShown) {
+TEST_F(TasksTest, DoesNotShowUnknownTasks) {
   EXPECT_EQ(Ask(Services(), &ShowTask, Asking({}, "7")).status, 404);
   EXPECT_EQ(Ask(Services(), &ShowTask, Asking({}, "-1")).status, 400);
   EXPECT_EQ(Ask(Services(), &ExplainTask, Asking({}, "7")).status, 404);
   EXPECT_EQ(Ask(Services(), &ExplainTask, Asking({}, "x")).status, 400);
 }
 
-TEST_F(TasksTest, WhoWaitsForTheEndIsAnsweredThen) {
+TEST_F(TasksTest, AnswersWaitingCallersAtTheEnd) {
   const core::TaskId id = Submit();
   Start(id);
   EXPECT_EQ(Ask(Services(), &ShowTask, Asking({{"wait_s", "9999"}}, "1")).status, 400);
@@ -380,13 +380,13 @@ TEST_F(TasksTest, ManyAreChangedAtOnceEachForItself) {
     EXPECT_EQ(task.at("state"), "cancelled");
     changed.push_back(task.at("id"));
   }
-  EXPECT_THAT(changed, ::testing::ElementsAre(3, 1, 1)) << "asked twice in one turn: told twice";
+  EXPECT_THAT(changed, ::testing::ElementsAre(3, 1, 1)) << "requested twice, so reported twice";
   ASSERT_EQ(heard.body.at("refused").size(), 2U);
   EXPECT_EQ(heard.body.at("refused")[0].at("message"), "task 2 has already been cancelled");
   EXPECT_EQ(heard.body.at("refused")[1].at("code"), "not_found");
 }
 
-TEST_F(TasksTest, AChangeOfManyThatIsAskedForWronglyChangesNothing) {
+TEST_F(TasksTest, AnInvalidChangeOfManyTasksChangesNothing) {
   SubmitHeld();
   std::string too_many = R"({"verb":"cancel","tasks":[1)";
   for (std::size_t i = 0; i < api::kMostChanges; ++i) too_many += ",1";
@@ -453,13 +453,13 @@ TEST_F(TasksTest, AWaitingTaskIsChangedInAllThatItAsks) {
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(events.back().what, "edited");
   for (const char* change : {"--gpus 1 -> 2", "--time none -> 2:00:00", " -> 8.8G", " -> again"})
-    EXPECT_THAT(events.back().text, HasSubstr(change)) << "as carma edit takes it";
+    EXPECT_THAT(events.back().text, HasSubstr(change)) << "in the form of carma edit";
   EXPECT_THAT(events.back().text, HasSubstr("by ada"));
   EXPECT_THAT(events.back().text, testing::Not(HasSubstr("secret")));
   EXPECT_EQ(edit(kAda, R"({"time_limit_s":null})").body.at("time_limit_s"), base::Json(nullptr));
 }
 
-TEST_F(TasksTest, OfTwoChangesAtOnceNoneIsLostWithoutAWord) {
+TEST_F(TasksTest, ReportsAChangeThatCollidesWithAnother) {
   const core::TaskId id = SubmitHeld();
   int first = 0;
   ASSERT_TRUE(EditTask(Services(), By(kAda, "1", "", R"({"time_limit_s":60})"),
@@ -567,7 +567,7 @@ TEST_F(TasksTest, AnEditToADependencyThatCanNeverBeMetIsRefused) {
   EXPECT_EQ(edit("afternotok").status, 200);
 }
 
-TEST_F(TasksTest, ARunningTaskSaysWhenItsTurnEnds) {
+TEST_F(TasksTest, ShowsWhenTheTimeSliceOfARunningTaskEnds) {
   EngineOptions options;
   options.state_dir = state_dir_;
   options.policy.slots.length = std::chrono::hours(12);
@@ -575,13 +575,13 @@ TEST_F(TasksTest, ARunningTaskSaysWhenItsTurnEnds) {
   engine_->Follow(options);
   const core::TaskId id = Submit();
   const auto shown = [&] { return Ask(Services(), &ShowTask, Asking({}, "1")).body; };
-  EXPECT_TRUE(shown().at("turn_ends_ms").is_null()) << "it does not run";
+  EXPECT_TRUE(shown().at("turn_ends_ms").is_null()) << "it is not running";
   const base::Time started = clock_.Now();
   Start(id);
   EXPECT_EQ(shown().at("turn_ends_ms"), base::ToMs(started + std::chrono::hours(12)));
 }
 
-TEST_F(TasksTest, TheLogSaysWhyATaskWasEndedAndThatARunningOneWasFound) {
+TEST_F(TasksTest, LogsWhyATaskWasEndedAndThatARunningOneWasFound) {
   const core::TaskId id = Submit();
   ::testing::internal::CaptureStderr();
   Start(id);
@@ -631,6 +631,32 @@ TEST_F(FullDiskTest, ItIsLoggedAlsoIfASubmissionFindsItFirst) {
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(refused);
   EXPECT_THAT(log, HasSubstr("event=store_failed"));
+}
+
+TEST_F(TasksTest, ListsShortenLongCommands) {
+  task::TaskSpec spec = Spec();
+  spec.command = {"python3", std::string(100'000, 'x'), "--last"};
+  Submit(spec);
+  const Heard list = Ask(Services(), &ListTasks, Asking({{"state", "all"}}));
+  const base::Json& command = list.body.at("tasks").at(0).at("command");
+  ASSERT_EQ(command.size(), 2u);
+  EXPECT_LT(command.at(1).get<std::string>().size(), 1'100u);
+}
+
+TEST_F(TasksTest, ListsEndBeforeTheyFillMemory) {
+  task::TaskSpec spec = Spec();
+  spec.command.clear();
+  spec.script = "#!/bin/sh\n" + std::string(3 << 20, 'x');
+  for (int i = 0; i < 8; ++i) Submit(spec);
+  std::size_t seen = 0;
+  Query next = {{"state", "all"}};
+  for (int pages = 1; pages <= 3; ++pages) {
+    const Heard list = Ask(Services(), &ListTasks, Asking(next));
+    seen += list.body.at("tasks").size();
+    if (list.body.at("next").is_null()) break;
+    next = {{"state", "all"}, {"before", list.body.at("next").dump()}};
+  }
+  EXPECT_EQ(seen, 8u);
 }
 
 }  // namespace

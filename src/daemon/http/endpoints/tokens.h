@@ -10,12 +10,12 @@ struct TokenServices {
   Tokens& tokens;
 };
 
-// For everybody; an unknown caller gets an answer too.
+// Shows the caller's identity; an unknown caller gets an answer too.
 Answer ShowWho(const TokenServices& services, const Call& call);
 // Tokens are made, listed and revoked only over the Unix socket, so that a token cannot make
-// others. Body: {"name": text, "expires_s": seconds}, both optional. 201 with the token.
+// others. Body: {"name": text, "expires_s": seconds}, both optional. Answers 201 with the token.
 Answer MakeToken(const TokenServices& services, const Call& call);
-// The caller's own; ?all=1: all users', for administrators.
+// Lists the caller's own tokens; with ?all=1, for administrators, those of all users.
 Answer ListTokens(const TokenServices& services, const Call& call);
 // {id}: users revoke their own, administrators any. Answers {}.
 Answer RevokeToken(const TokenServices& services, const Call& call);

@@ -39,14 +39,14 @@ TEST_F(TokensEndpointTest, AreMadeShownAndRevokedByTheirUser) {
   EXPECT_FALSE(tokens_->Find(text));
 }
 
-TEST_F(TokensEndpointTest, AnAdministratorSeesAndRevokesEverybodys) {
+TEST_F(TokensEndpointTest, AdministratorsSeeAndRevokeAllTokens) {
   const Heard made = Asked(&MakeToken, kAda);
   EXPECT_EQ(Asked(&ListTokens, kEve, "", "", {{"all", "1"}}).status, 403);
   EXPECT_EQ(Asked(&ListTokens, kRoot, "", "", {{"all", "1"}}).body.at("tokens").size(), 1U);
   EXPECT_EQ(Asked(&RevokeToken, kRoot, made.body.at("id").dump()).status, 200);
 }
 
-TEST_F(TokensEndpointTest, WhatIsAskedWronglyIsRefused) {
+TEST_F(TokensEndpointTest, RefusesInvalidRequests) {
   for (const char* body : {"[]", R"({"name":1})", R"({"expires_s":1})", R"({"expires_s":1e12})",
                            R"({"user":"root"})"}) {
     EXPECT_EQ(Asked(&MakeToken, kAda, "", body).status, 400) << body;

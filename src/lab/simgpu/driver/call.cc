@@ -10,8 +10,8 @@ namespace {
 
 constexpr auto kHangPoll = std::chrono::milliseconds(20);
 
-// A handle is the address of its GPU's entry here, so that any other pointer is recognised as
-// wrong.
+// A GPU's handle is the address of its element of this array, so that any other pointer is
+// recognised as wrong.
 char handles[simgpu::kMaxPlaces];
 
 std::shared_ptr<Server> TheServer() {

@@ -1,5 +1,5 @@
-// Common parts of the simulated driver's functions: finding the server, handles of its places,
-// faults that affect a call.
+// Common parts of the simulated driver's functions: finding the server, handles of its GPUs and
+// instances, faults that affect a call.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ using namespace gpu::nvml;
 inline constexpr std::uint32_t kOnlyComputeInstance = 0;
 inline constexpr std::uint32_t kMaxInstances = 7;
 
-// The process's state of the driver between nvmlInit and nvmlShutdown.
+// The driver's state in this process between nvmlInit and nvmlShutdown.
 struct Driver {
   std::mutex mutex;
   int users = 0;
@@ -31,7 +31,7 @@ Driver& TheDriver();
 
 Return FromError(const base::Error& error);
 // The error that this function must return for this whole GPU; kSuccess: none. Blocks while the
-// function hangs. Faults of single values are applied where these are read.
+// function hangs. Faults of single values are applied where those values are read.
 Return FaultReturn(Server& server, std::int32_t gpu, const char* function);
 
 struct Call {
@@ -45,25 +45,25 @@ struct Call {
   bool IsInstance() const { return !Identity().parent_uuid.empty(); }
 };
 
-// Which handles a function takes.
+// The kinds of handles that a function accepts.
 enum class Takes { kGpus, kInstances, kBoth };
 
-// Entry of every call that is not about one GPU …
+// Begins every call that concerns no single GPU.
 Call Enter(const char* function);
-// … and of those that are. arguments: none is null. Inline, so that analysers of callers see that
-// null arguments are rejected.
+// Begins every call on one GPU or instance. arguments: whether none is null. Inline, so that static
+// analysers see that null arguments are rejected.
 Call EnterPlace(const char* function, Device device, Takes takes);
 inline Call Enter(const char* function, Device device, bool arguments, Takes takes = Takes::kGpus) {
   return arguments ? EnterPlace(function, device, takes) : Call{.code = kInvalidArgument};
 }
 
 Device HandleOf(int place);
-// The place of an instance of the call's GPU.
+// Finds the place of an instance of the call's GPU.
 std::optional<int> FindInstance(const Call& call, std::uint32_t gpu_instance);
 
 bool Lies(const Call& call, FaultKind kind);
 Return CopyText(const std::string& text, char* target, std::uint32_t size);
-// The following functions return the call's error if it failed.
+// Look and LookCondition return the call's error if it has failed.
 Return LookNow(const Call& call, GpuLook& look);
 inline Return Look(const Call& call, GpuLook& look) {
   return call.code != kSuccess ? call.code : LookNow(call, look);

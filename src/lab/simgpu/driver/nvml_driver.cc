@@ -37,7 +37,7 @@ Return LookMemory(const Call& call, MemoryV2& memory) {
   return kSuccess;
 }
 
-// Not a thermal model: a straight line that resembles an air-cooled A100, for display only.
+// Not a thermal model, but a straight line that resembles an air-cooled A100, for display only.
 std::uint32_t Celsius(const GpuLook& look) {
   return static_cast<std::uint32_t>(28 + 0.15 * look.power_w);
 }
@@ -327,7 +327,8 @@ NVML_EXPORT Return nvmlDeviceGetClockInfo(Device device, std::uint32_t, std::uin
   return call.code == kSuccess ? kNotSupported : call.code;  // no model of clocks
 }
 
-// A simulated GPU never breaks by itself: `carma-simgpu damage` sets the values of these calls.
+// A simulated GPU never breaks by itself; `carma-simgpu damage` sets the values that these calls
+// return.
 NVML_EXPORT Return nvmlDeviceGetTotalEccErrors(Device device, std::uint32_t error,
                                                std::uint32_t counter, std::uint64_t* errors) {
   const Call call = Enter("nvmlDeviceGetTotalEccErrors", device,
@@ -374,7 +375,7 @@ NVML_EXPORT Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtiliza
   GpuLook look;
   if (const Return code = Look(call, look); code != kSuccess) return code;
   if (call.Identity().mig) return kNotSupported;
-  // Work that comes through MPS belongs to its server and is listed for no process.
+  // Work of MPS clients is attributed to their server and listed for no process.
   thread_local std::vector<simgpu::ProcessLook> found;
   const auto listed = call.server->Processes(call.gpu, core::SharingMethod::kStreams, found);
   if (!listed) return FromError(listed.error());

@@ -1,4 +1,4 @@
-// Events that the driver reports by itself: Xids.
+// Events that the driver reports unasked: Xids.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -31,7 +31,7 @@ EventData EventOf(const Server& server, const simgpu::XidEvent& xid) {
           part ? static_cast<std::uint32_t>(place.gpu_instance) : kNoValue32, kNoValue32};
 }
 
-// The next event that concerns the set; kTimeout if there is none yet.
+// Finds the next event that concerns the set; kTimeout if there is none yet.
 Return NextEvent(Server& server, Events& events, EventData& event) {
   const auto xids = server.XidsFrom(events.next_xid);
   if (!xids) return FromError(xids.error());
@@ -53,7 +53,7 @@ NVML_EXPORT Return nvmlEventSetCreate(EventSet* set) {
   const Call call = Enter("nvmlEventSetCreate");
   if (call.code != kSuccess) return call.code;
   if (!set) return kInvalidArgument;
-  // Events from before the set was made are not reported to it.
+  // The set gets no events from before its creation.
   const auto xids = call.server->XidsFrom(std::numeric_limits<std::uint64_t>::max());
   if (!xids) return FromError(xids.error());
   *set = reinterpret_cast<EventSet>(new Events{{}, xids->count});

@@ -30,7 +30,7 @@ Sample& SampleOf(GpmSample sample) {
 double SmPercent(const Sample& first, const Sample& second) {
   if (second.nan) return std::numeric_limits<double>::quiet_NaN();
   const double span_s = second.now_s - first.now_s;
-  // Without time between the samples (or with a reading that stands still): the present activity.
+  // If no time passed between the samples (or readings are frozen), uses the present activity.
   const double active = span_s > 0 ? (second.sm_s - first.sm_s) / span_s : second.sm_active;
   return 100 * std::clamp(active, 0.0, 1.0);
 }

@@ -8,7 +8,7 @@ using namespace carma::simgpu::driver;
 
 namespace {
 
-// A handle is the address of its place's entry here.
+// An instance's handle is the address of its place's element of this array.
 char instance_handles[simgpu::kMaxPlaces];
 
 }  // namespace

@@ -35,8 +35,9 @@ constexpr double kSpeed = 480;       // one task per GPU takes about 12.5 simula
 constexpr milliseconds kLook{500};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::size_t kMostNews = 100;
-// The user of this task states half of the memory that it needs, as happens, and the shared GPU has
-// less than that left. It is the first task of its kind: for later ones CARMA knows better.
+// This task's user states half of the memory it needs, as happens in practice, and the shared GPU
+// has less left than it needs. It is the first task of its kind; for later ones CARMA would have
+// learned the need.
 constexpr std::uint64_t kUnderstated = 14;
 constexpr std::int64_t kStatedMib = 10 * 1024;
 
@@ -47,7 +48,7 @@ struct DemoFlags {
 
 volatile sig_atomic_t g_interrupted = 0;
 
-// While it lives, these signals only leave a note, so that the servers are ended.
+// While this object exists, these signals only set a flag, so that the demo can end its servers.
 class NotedSignals {
  public:
   NotedSignals() {
@@ -194,7 +195,7 @@ class Demo {
     return Unit{};
   }
 
-  // A sentence about the end of the task whose user stated too little memory.
+  // A sentence about the outcome of the task with too little stated memory.
   std::string CrashSentence() {
     const auto task = GetTask(servers_[1]->client(), kUnderstated);
     if (!task || task->value.ooms == 0) return "";

@@ -38,10 +38,11 @@ std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size);
 // The state in one line, for output that is not a terminal.
 std::string DemoLine(const DemoData& data);
 
-// Finds what happened between two states of a server.
+// Finds events between two states of a server.
 class DemoNews {
  public:
-  // Sentences about tasks that ran out of GPU memory, were retried, or ended after that.
+  // Returns sentences about tasks that have since run out of GPU memory, been retried, or ended
+  // after a retry.
   std::vector<std::string> Look(const api::OverviewView& server, std::int64_t began_ms);
 
  private:
@@ -53,7 +54,7 @@ class DemoNews {
   std::map<std::uint64_t, Seen> seen_;
 };
 
-// A bar for each run and quantity: how long all tasks took, a task's completion and waiting, GPU
+// A bar chart of both runs: time for all tasks, completion and waiting time of a task, GPU
 // activity.
 std::string DemoChart(const report::Metrics& exclusive, const report::Metrics& carma,
                       const Screen& screen);

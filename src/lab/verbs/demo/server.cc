@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kMaxLog = 1 << 20;
 constexpr std::size_t kToldOfLog = 300;
 
-// Our environment without variables that would configure another CARMA.
+// Our environment without the variables that configure CARMA.
 std::vector<std::string> PlainEnvironment() {
   std::vector<std::string> variables;
   for (char** each = environ; each != nullptr && *each != nullptr; ++each) {

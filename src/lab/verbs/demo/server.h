@@ -15,8 +15,8 @@ namespace carma::cli {
 
 class DemoServer {
  public:
-  // folder: absolute and short, because it has sockets; must not exist. configuration: additional
-  // lines. Errors: the programs' output.
+  // folder: an absolute path, short because it contains sockets; must not exist. configuration:
+  // additional lines. Errors contain the programs' output.
   static Result<std::unique_ptr<DemoServer>> Start(const std::string& folder, double speed,
                                                    const std::string& configuration);
   // Cancels running tasks and ends the daemon.
@@ -26,7 +26,7 @@ class DemoServer {
 
   // Submits the tasks of the trace at their times, in the background.
   Result<Unit> Replay(const std::vector<std::string>& options);
-  // False once all tasks of the trace have ended. Errors: the replay's output.
+  // False once all tasks of the trace have ended. Errors contain the replay's output.
   Result<bool> Replays();
   Result<report::Report> Report(const std::string& label);
   api::Client& client() { return context_.client(); }

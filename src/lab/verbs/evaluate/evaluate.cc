@@ -1,4 +1,4 @@
-// estimate evaluate: how good the estimators are on a data set.
+// estimate evaluate: measures the accuracy of the estimators on a data set.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ Result<DataSet> Read(const EvaluateFlags& flags) {
   estimate::ReadOptions options{
       .summary_only = flags.summary_only, .torchinfo = flags.torchinfo, .exact = flags.exact};
   const bool catalogue = !flags.catalogue.empty();
-  // The optimizer of published data that have no column for it (docs/inside/estimators.md).
+  // The default optimizer for published data without such a column (docs/inside/estimators.md).
   const std::string usual = catalogue ? "adam" : "sgd-momentum";
   options.optimizer = estimate::ParseOptimizer(flags.optimizer.empty() ? usual : flags.optimizer);
   if (!options.optimizer) {
@@ -114,7 +114,7 @@ std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
   return evaluated;
 }
 
-// Scores of guesses by multiply-adds, where the data set has measured values.
+// Scores guesses of SM activity by multiply-adds, if the data set has measured values.
 struct ActivityScore {
   std::size_t runs = 0;
   double mean_error = 0;
@@ -355,7 +355,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "  carma estimate evaluate --runs runs.csv --models models.csv --by source,method\n"
       "Layer lists: one model per line (docs/use/layer-lists.md), gzip or plain. Measurements: CSV "
       "with\n"
-      "model, batch, measured_mib and, where there, censored, optimizer, precision, family.\n"
+      "model, batch, measured_mib and optionally censored, optimizer, precision, family.\n"
       "Catalogue: CSV with batch_size, gpus, summary_file and memory_mib_run60, _thesis or _rad2.\n"
       "Runs of transformers: CSV with the columns of docs/inside/estimators.md, \"Tables of "
       "runs\"; they "
@@ -388,7 +388,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "parallel, gpus",
       "LIST");
   add("--leave-out", flags->leave_out,
-      "leave out each of these groups in turn and predict it with what the others teach", "LIST");
+      "leave out each of these groups in turn and predict it from the others", "LIST");
   verb.AddFlag("--summary-only", flags->summary_only,
                "as torchsummary would print the models: no input shapes");
   verb.AddFlag("--torchinfo", flags->torchinfo,

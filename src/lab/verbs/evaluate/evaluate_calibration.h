@@ -1,5 +1,5 @@
-// estimate evaluate --calibrate: what a server would learn from a family, and its effect on
-// predictions for other families.
+// estimate evaluate --calibrate: a server's lessons from one family, and their effect on
+// predictions for the others.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@
 
 namespace carma::cli {
 
-// The word for calibrating by each family in turn.
+// The argument for calibrating with each family in turn.
 inline constexpr const char* kEachFamily = "each";
 
-// The estimator's answers for all runs. site: null: as shipped.
+// The estimator's answers for all runs. site: learned constants; null: the shipped ones.
 std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
                                          const estimate::DataSet& set, double coverage,
                                          const estimate::Site* site);
 
-// Learns from the runs of that family, each batch as a separate task. Errors: kInvalid: it has no
+// Learns from the runs of that family, each batch as a separate task. Errors: kInvalid if it has no
 // run.
 Result<estimate::Site> LearnFrom(const estimate::DataSet& set, const std::string& family);
 

@@ -24,7 +24,7 @@ using estimate::TrainingRun;
 using estimate::TrainingRuns;
 using estimate::TransformerEstimate;
 
-// One definition of memory, one group of runs.
+// A definition of memory and the name of a group of runs.
 using Group = std::pair<MemoryKind, std::string>;
 
 struct Scored {
@@ -42,7 +42,7 @@ Result<TransformerEstimate> Ask(const TrainingRuns& runs, const TrainingRun& run
   return estimate::EstimateTransformer(runs.configs[run.config], *run.plan, coverage);
 }
 
-// The runs of one definition of memory, and how they are grouped.
+// The runs with one definition of memory, and their groups.
 struct Compared {
   std::vector<Outcome> outcomes;
   std::vector<std::string> groups;      // of --by
@@ -61,8 +61,8 @@ Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const
   return base::Join(values, ",");
 }
 
-// Every number except allocated memory includes the allocator's gaps; those of some sources are
-// used to predict the gaps of another.
+// Every figure except allocated memory includes the allocator's gaps; the gaps of other sources
+// predict those of the source left out.
 void LeaveOut(std::map<MemoryKind, Compared>& compared, double coverage) {
   const auto leave = [&](bool allocated) {
     std::vector<Outcome> outcomes;

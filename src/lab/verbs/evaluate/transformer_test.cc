@@ -131,7 +131,7 @@ TEST_F(Transformers, AreFoundBehindACommandAndInAScript) {
     const auto json = base::ParseJson(asked.out);
     return json ? (*json)["estimates"][0]["point_mib"].get<std::int64_t>() : 0;
   };
-  EXPECT_LT(point({"--method", "lora"}), point({})) << "options override what was found";
+  EXPECT_LT(point({"--method", "lora"}), point({})) << "options override settings that were read";
 }
 
 TEST_F(Transformers, AMistakeIsOneLineAndExitCodeTwo) {

@@ -47,8 +47,8 @@ void OnInterrupt(int) {
   interrupted = true;
 }
 
-// While it exists, signals that end programs only set a flag, so that started programs are ended in
-// order.
+// While this object exists, signals that end programs only set a flag, so that started programs can
+// be ended first.
 class InterruptsAsk {
  public:
   InterruptsAsk() {
@@ -205,7 +205,8 @@ Result<Unit> ProfileCall::FindGpus() {
   return flags_.beside_others ? Result<Unit>(Unit{}) : RefuseSharedGpus(context_, lanes_);
 }
 
-// One name must mean one workload in the whole folder, or its runs could not be compared.
+// In a folder, each name must always mean the same workload; otherwise its runs could not be
+// compared.
 Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
   const std::string text = CARMA_TRY(folder_.Read(kWorkloadsFile));
   if (!text.empty())
@@ -237,7 +238,7 @@ Measurement::Options ProfileCall::MeasurementOptions() const {
           .interrupted = &interrupted};
 }
 
-// Each workload's number of steps is found once in a folder.
+// Each workload's number of steps is determined once per folder.
 Result<Unit> ProfileCall::Calibrate() {
   const std::string text = CARMA_TRY(folder_.Read(kCalibratedFile));
   std::vector<ProfiledWorkload> known;
@@ -302,7 +303,7 @@ void ProfileCall::MakePlan(const PlanOptions& options) {
   }
 }
 
-// Empty if some workload was never run yet.
+// Empty if some workload has not been run yet.
 std::optional<double> ProfileCall::LeftS() const {
   std::map<std::string, double> by_type;
   std::map<std::pair<std::string, std::string>, std::optional<KnownTime>> known;
@@ -346,7 +347,7 @@ void ProfileCall::PrintPlan() const {
                     planned_ - plan_.size(), left_s ? fmt::format("{:.0f}", *left_s) : "null"));
 }
 
-// Each was measured alone, so their memory together is known before.
+// All members have been measured alone, so their memory together is known in advance.
 std::string ProfileCall::Refusal(const PlannedRun& run) const {
   if (run.members.size() == 1 || run.method == ProfileMethod::kMig) return "";
   std::int64_t wanted_mib = 0;
@@ -388,7 +389,7 @@ Result<Unit> ProfileCall::Measure() {
   return measured;
 }
 
-// Empty if it cannot be found out; that is no reason to lose the rest.
+// Empty if the signature cannot be determined, which must not fail the whole profile.
 std::string ProfileCall::Signature(const std::string& name) const {
   const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);
   const Result<std::string> here = Absolute(".");

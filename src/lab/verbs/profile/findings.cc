@@ -10,7 +10,7 @@
 namespace carma::cli {
 namespace {
 
-// A process must have run beside others for at least this share of its time.
+// Least share of its time that a process must have run beside others.
 constexpr double kLeastOverlap = 0.2;
 constexpr double kLeastSlowdown = 0.25, kMostSlowdown = 1e3;
 
@@ -20,7 +20,7 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Element n is the time within `own` during which n of the others computed at once.
+// Element n of the result is the time within `own` during which n others computed at once.
 std::vector<double> TimeBeside(const Interval& own, std::span<const Interval> others) {
   std::vector<std::pair<double, int>> steps;
   for (const Interval& each : others) {
@@ -111,7 +111,7 @@ class TypeWork {
                                    .runs = spread.count,
                                    .time_spread = spread.sd / spread.mean};
     if (!values.activities.empty()) found.sm_active = Median(values.activities);
-    // A client of MPS starts on its GPU in another way, which takes another time.
+    // An MPS client initialises its GPU differently, so its load time differs.
     const AloneValues client = AloneOf(workload, findings_.gpu_type, ProfileMethod::kMps, runs);
     for (const auto& [method, word] : kProfileMethodWords) {
       const bool told = method == ProfileMethod::kMps && !client.times.empty();
@@ -170,9 +170,9 @@ class TypeWork {
     return u;
   }
 
-  // The meeting with workloads as numbers, which the fits use: their positions among the profiles.
+  // Converts a meeting for the fits, which use workload numbers: positions among the profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
-    // One run during a busy moment of the host must not change the parameters.
+    // The median is used, so that one run on a busy host does not change the parameters.
     SeenSlowdown seen{.slowdown = meeting.slowdown.median};
     for (const std::string& member : meeting.members) {
       const auto* found = ProfileOf(member);
@@ -257,7 +257,7 @@ class TypeWork {
 
   std::vector<const MeasuredRun*> runs_;
   TypeFindings findings_;
-  // Load and unload in s, by workload and method.
+  // Load and unload times in s, by workload and method.
   std::map<std::pair<std::string, ProfileMethod>, std::pair<double, double>> ends_;
   std::map<Key, std::map<std::string, std::vector<double>>> seen_;
 };
@@ -310,7 +310,7 @@ std::optional<double> SlowdownOf(double time_s, const Interval& own,
     }
     return sum_s;
   };
-  // A higher slowdown means less work done; this finds the one at which all work was done.
+  // Searches the slowdown at which exactly all work was done; a higher one means less work done.
   double low = kLeastSlowdown, high = kMostSlowdown;
   if (done_s(low) < time_s || done_s(high) > time_s) return std::nullopt;
   for (int i = 0; i < 100; ++i) {

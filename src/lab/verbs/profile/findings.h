@@ -52,14 +52,14 @@ struct TypeFindings {
 std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads,
                                      std::span<const MeasuredRun> runs);
 
-// Time alone and load of a workload, medians over the runs so far; empty: none was measured.
+// Medians of a workload's time alone and load time over the runs so far; empty if there are none.
 std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std::string& gpu_type,
                                      std::span<const MeasuredRun> runs);
 
-// The slowdown of a process while others computed, from the times when each of them computed; at
-// other times it ran as if alone. If there are more than two members, the slowdown beside some of
-// them is assumed to be in proportion. time_s: computing time alone; intervals: of the others, in
-// any order. Empty: too little time beside others.
+// The slowdown of a process while others computed; at other times it is assumed to have run as if
+// alone. With more than two members, the slowdown beside only some of them is assumed to be
+// proportional. time_s: computing time alone; others: their computing intervals, in any order.
+// Empty if there was too little time beside others.
 struct Interval {
   double from_s = 0;
   double to_s = 0;

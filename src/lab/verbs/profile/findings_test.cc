@@ -125,7 +125,7 @@ TEST(Findings, CompareWatchedRunsWithTheUnwatchedOnesBesideThem) {
   ASSERT_THAT(findings[0].watching, SizeIs(1));
   EXPECT_EQ(findings[0].watching[0].watcher, Watcher::kCarma);
   EXPECT_NEAR(findings[0].watching[0].share.mean, 0.02, 1e-9);
-  EXPECT_EQ(findings[0].profiles[0].runs, 1) << "what is watched on purpose tells nothing else";
+  EXPECT_EQ(findings[0].profiles[0].runs, 1) << "watched runs do not count here";
   EXPECT_THAT(WatchingCsv(findings), HasSubstr("NVIDIA T4,carma,a,0.02"));
 }
 

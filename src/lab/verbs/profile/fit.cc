@@ -16,7 +16,7 @@ constexpr double kLeast = 1e-4, kMost = 1e3;
 constexpr int kMostSweeps = 2'000;
 constexpr double kSettled = 1e-7;
 constexpr double kLongestStep = 0.5;
-// Weight of the first guess: it keeps parameters that no slowdown determines, and is too weak to
+// Weight of the first guess, which keeps parameters that no slowdown determines and is too weak to
 // change the others.
 constexpr double kTie = 1e-7;
 
@@ -30,11 +30,11 @@ double Slowdown(const sim::Interference& model, core::SharingMethod sharing,
   return 1 / speeds[of.who];
 }
 
-// The errors that depend on a parameter, at its present value.
+// Returns the errors that depend on a parameter, at its present value.
 using Errors = std::function<std::vector<double>()>;
 
-// Moves the parameter's logarithm to its least-squares value, with the others fixed. Returns how
-// far.
+// Moves the parameter's logarithm to its least-squares value, with the others fixed. Returns the
+// distance.
 double MoveToLeast(double& parameter, double first, const Errors& errors) {
   constexpr double kProbe = 1e-4;
   const std::vector<double> here = errors();

@@ -23,7 +23,7 @@ struct MpsFit {
 // 1.05 of sum u_i / slowdown_i. u: SM activity alone by workload; 0: unknown, never saturates. Only
 // products s_i * p_j are determined; profile::kPressurePerActivity sets the scale.
 MpsFit FitMps(std::span<const double> u, std::span<const SeenSlowdown> seen);
-// The slowdown of `of.who` predicted by those parameters.
+// The slowdown of `of.who` predicted by the fitted parameters.
 double PredictMps(std::span<const double> u, const MpsFit& fit, const SeenSlowdown& of);
 
 struct StreamsFit {

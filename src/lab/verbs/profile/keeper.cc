@@ -83,7 +83,7 @@ void EndDescendants() {
   }
 }
 
-// Exit code, or 128 and the signal.
+// The exit code, or 128 plus the signal.
 int CodeOf(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -100,7 +100,7 @@ int KeepProgram(const std::vector<std::string>& arguments) {
   }
   pollfd entries[2] = {{STDIN_FILENO, POLLIN, 0}, {spawned->process.get(), POLLIN, 0}};
   while (true) {
-    // Without a pidfd (no descriptor was left) the process must be checked again and again.
+    // Without a pidfd (no descriptor was left) the process must be polled.
     const int seen = ::poll(entries, 2, spawned->process ? -1 : kLookAgainMs);
     const std::int64_t now_ns = base::BootTimeNs();
     int status = 0;
@@ -190,7 +190,7 @@ int RunKeeper(const std::vector<std::string>& arguments) {
 }
 
 Result<KeptProgram> KeptProgram::Start(const Order& order) {
-  // The output of an earlier try must not be taken for that of this one.
+  // The output of an earlier try must not be mistaken for this one's.
   if (::unlink(order.output.c_str()) != 0 && errno != ENOENT && order.output != "/dev/null")
     return FailErrno(errno, order.output);
   std::vector<std::string> arguments{std::string(kProgramWord), order.workdir, order.output};
@@ -228,7 +228,8 @@ void KeptProgram::Listen() {
     Take(std::string_view(pending_).substr(0, end));
     pending_.erase(0, end + 1);
   }
-  // The program has ended when the keeper has: until then some of its processes may live.
+  // The program counts as ended only when its keeper has, because until then some of its processes
+  // may be alive.
   if (n == 0) ended_ = true;
 }
 

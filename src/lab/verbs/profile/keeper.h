@@ -31,7 +31,8 @@ struct KeptRun {
   int code = 0;  // exit code, or 128 and the signal that ended it
 };
 
-// A program below a keeper. The destructor ends the program and waits until nothing of it is left.
+// A program below a keeper. The destructor ends the program and waits until none of its processes
+// is left.
 class KeptProgram {
  public:
   struct Order {
@@ -46,17 +47,17 @@ class KeptProgram {
   KeptProgram& operator=(KeptProgram&&) = delete;
   ~KeptProgram();
 
-  // Readable when there is news.
+  // A descriptor that is readable when there is news.
   int fd() const { return words_.get(); }
   // Takes the news; never blocks.
   void Listen();
   bool ended() const { return ended_; }
-  // The result, once it has ended. Errors: kInvalid: the command cannot be run; kIo: its keeper was
-  // killed.
+  // The result, once the program has ended. Errors: kInvalid: the command cannot be run; kIo: its
+  // keeper was killed.
   Result<KeptRun> Outcome() const;
-  // Start by CLOCK_BOOTTIME; empty: not reported yet.
+  // Start time by CLOCK_BOOTTIME; empty if not reported yet.
   std::optional<std::int64_t> began_ns() const { return began_ns_; }
-  // Ends it: SIGTERM to all its processes, SIGKILL after five seconds.
+  // Ends the program: SIGTERM to all its processes, SIGKILL after five seconds.
   void Stop() { lifeline_.reset(); }
 
  private:
@@ -82,7 +83,7 @@ class KeptMps {
     std::string simgpu_state;
     std::chrono::milliseconds timeout{10'000};
   };
-  // Blocks until its server takes clients. Errors: why it failed.
+  // Blocks until the server accepts clients.
   static Result<KeptMps> Start(const Order& order);
   KeptMps(KeptMps&& other) noexcept;
   KeptMps& operator=(KeptMps&&) = delete;

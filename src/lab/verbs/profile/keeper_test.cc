@@ -35,7 +35,7 @@ class Keeper : public ::testing::Test {
   static void AwaitEnd(KeptProgram& program) {
     while (!program.ended()) {
       pollfd entry{program.fd(), POLLIN, 0};
-      ASSERT_EQ(::poll(&entry, 1, 60'000), 1) << "it does not end";
+      ASSERT_EQ(::poll(&entry, 1, 60'000), 1) << "the program does not end";
       program.Listen();
     }
   }

@@ -17,9 +17,10 @@ namespace carma::cli {
 namespace {
 
 constexpr double kNsPerS = 1e9;
-// Real time between two readings of the GPUs, however fast a simulated server's clock runs.
+// Time between two readings of the GPUs: real time, whatever the speed of a simulated server's
+// clock.
 constexpr std::int64_t kLeastLookNs = 20'000'000;
-// The driver may list a process for a moment after its end.
+// The driver may still list a process for a moment after its end.
 constexpr std::int64_t kOthersPatienceNs = 5'000'000'000;
 constexpr std::size_t kMaxOutput = std::size_t{256} << 20;
 
@@ -45,7 +46,7 @@ std::vector<std::string> WatcherCommand(Watcher watcher) {
           "-d",    "1000"};
 }
 
-// The last line of a file, for a message.
+// Returns the last line of a file, for a message.
 std::string LastLine(const std::string& path) {
   const std::string text = base::ReadFile(path, kMaxOutput).value_or("");
   std::string_view last;
@@ -94,7 +95,7 @@ class Measurement::ActiveRun {
   bool over() const {
     return std::ranges::none_of(slots_, [](const Slot& slot) { return slot.program.has_value(); });
   }
-  // True if all has ended, and the activity was read to the end.
+  // True if all members have ended and the activity was read to the end.
   bool complete() const { return over() && (!WantsSamples() || read_after_); }
   const PlannedRun& planned() const { return run_; }
 
@@ -104,7 +105,7 @@ class Measurement::ActiveRun {
     }
   }
 
-  // Errors: the system's, if a member cannot be started again.
+  // Errors: the system's, if a member cannot be restarted.
   Result<Unit> TakeNews() {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       Slot& slot = slots_[i];
@@ -133,7 +134,7 @@ class Measurement::ActiveRun {
     samples_.push_back(sample);
   }
 
-  // A driver that is silent at the end is not waited for.
+  // Does not wait for a last reading if the driver does not answer.
   void NotAnswered() { read_after_ = over(); }
 
   MeasuredRun Measured() const {
@@ -248,7 +249,7 @@ class Measurement::Place {
   std::unique_ptr<ActiveRun>& run() { return run_; }
   const ActiveRun* run() const { return run_.get(); }
 
-  // What is in use there before the run; empty if another process uses the GPU. Errors: the
+  // Samples the lane before the run; empty if another process (`by`) uses the GPU. Errors: the
   // driver's.
   Result<std::optional<ProfileSample>> LookBefore(const Options& options, std::string& by) const {
     std::optional<ProfileSample> first;
@@ -260,7 +261,7 @@ class Measurement::Place {
         by = fmt::format("process {}", use.pid);
         return std::nullopt;
       }
-      // In many containers the driver lists no processes.
+      // In many containers the driver lists no processes, so memory in use counts too.
       if (reading->used_mib > options.settings.unattributed_mib && !options.beside_others) {
         by = fmt::format("a process that holds {}", base::FormatMib(reading->used_mib));
         return std::nullopt;
@@ -270,7 +271,7 @@ class Measurement::Place {
     return first;
   }
 
-  // Empty if the driver did not answer this time.
+  // Takes a sample; empty if the driver did not answer this time.
   std::optional<ProfileSample> Look() const {
     const auto reading =
         probe_.Read(lane_.devices[0], base::FromMs(base::BootTimeNs() / 1'000'000));
@@ -278,7 +279,7 @@ class Measurement::Place {
     return SampleOf(*reading);
   }
 
-  // For how long another process has used it, in ns.
+  // Time, in ns, for which another process has used the lane.
   std::int64_t BusyFor(std::int64_t now_ns) {
     if (busy_since_ns_ == 0) busy_since_ns_ = now_ns;
     return now_ns - busy_since_ns_;
@@ -313,7 +314,8 @@ bool Measurement::Interrupted() const {
   return options_.interrupted != nullptr && options_.interrupted->load();
 }
 
-// One run at a time on a board; the cost of watching is measured on a quiet machine.
+// Only one run at a time uses a board, and the cost of watching is measured with no other run on
+// the machine.
 bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   if (run.gpu_type != place.lane().gpu_type) return false;
   if (run.method == ProfileMethod::kMig && run.members.size() > place.lane().devices.size())
@@ -325,7 +327,7 @@ bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   });
 }
 
-// Workloads whose runs alone are not finished.
+// Workloads with unfinished runs alone.
 std::set<std::string> Measurement::StillAlone(const std::string& gpu_type,
                                               const std::deque<PlannedRun>& plan) const {
   std::set<std::string> names;
@@ -341,7 +343,7 @@ std::set<std::string> Measurement::StillAlone(const std::string& gpu_type,
 
 Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
                                   const Listener& listener) {
-  // The memory of the members alone shows whether they fit together at all.
+  // Runs alone must come first, because they show whether the members fit together.
   const std::set<std::string> alone = StillAlone(place.lane().gpu_type, plan);
   const auto next = std::ranges::find_if(plan, [&](const PlannedRun& run) {
     return MayStart(place, run) &&

@@ -1,5 +1,5 @@
-// Runs the plan on this machine's GPUs: starts the members of each run below keepers, reads the
-// GPUs meanwhile, and reports each result.
+// Runs the plan on this machine's GPUs: starts the members of each run below keepers, samples the
+// GPUs, and reports each result.
 #pragma once
 
 #include <atomic>
@@ -34,9 +34,9 @@ class Measurement {
     const std::atomic<bool>* interrupted = nullptr;
   };
   struct Listener {
-    // A run has ended. Errors end the measurement.
+    // Called when a run has ended. An error ends the measurement.
     std::function<Result<Unit>(MeasuredRun)> take;
-    // Why a run cannot be tried (it is then reported as failed); empty: it can.
+    // Returns why a run cannot be tried, so that it is reported as failed; empty if it can.
     std::function<std::string(const PlannedRun&)> refuse;
     // Called repeatedly with the current runs.
     std::function<void(const std::vector<std::string>& under_way)> show;
@@ -47,10 +47,10 @@ class Measurement {
 
   // Blocks until all runs have ended, several at once if there are several lanes of a type. A run
   // in which a member fails beside others is reported as failed. Errors: kConflict: a GPU is in
-  // use, or interrupted; kInvalid: a workload fails alone; those of the driver. No started process
-  // is left then either.
+  // use, or interrupted; kInvalid: a workload fails alone; those of the driver. After an error,
+  // too, no started process is left.
   Result<Unit> Run(std::deque<PlannedRun> plan, const Listener& listener);
-  // The output of a workload's calibration on the first lane. Errors: as Run().
+  // Runs a workload's calibration on the first lane and returns its output. Errors: as Run().
   Result<std::string> Calibrate(const ProfiledWorkload& workload);
 
  private:

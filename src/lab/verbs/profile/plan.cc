@@ -14,7 +14,7 @@ bool Wants(const PlanOptions& options, ProfileMethod method) {
   return std::ranges::find(options.methods, method) != options.methods.end();
 }
 
-// Instances of one type serve one process each; whole GPUs the other two methods.
+// An instance runs one process (MIG); whole GPUs are used for streams and MPS.
 std::vector<ProfileMethod> MethodsFor(const ProfiledType& type, const PlanOptions& options) {
   std::vector<ProfileMethod> methods;
   for (const auto& [method, word] : kProfileMethodWords) {
@@ -63,7 +63,8 @@ class Planner {
     }
   }
 
-  // First without a watcher, then beside each of them: runs close in time are compared.
+  // Each repeat runs without a watcher and then with each of them, so that runs close in time are
+  // compared.
   void Watchers(const ProfiledType& type) {
     if (options_.watchers.empty()) return;
     for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
@@ -95,7 +96,7 @@ std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
   Planner planner(workloads, options);
   for (const ProfiledType& type : types) planner.Alone(type, ProfileMethod::kStreams);
   for (const ProfiledType& type : types) {
-    // Being the only client of MPS has a cost, mostly while loading.
+    // Even a single MPS client has a cost, mostly while loading.
     const bool mps = type.instances == 0 && Wants(options, ProfileMethod::kMps);
     if (mps && (options.pairs || !options.degrees.empty()))
       planner.Alone(type, ProfileMethod::kMps);
@@ -119,7 +120,7 @@ std::optional<double> ExpectedS(
     load_s = std::max(load_s, time->load_s);
     activity += time->sm_active;
   }
-  // Neighbours cost more than their activity suggests; those under MIG do not disturb.
+  // Neighbours cost more time than their activity suggests, but not under MIG.
   constexpr double kEachNeighbour = 0.15;
   const auto others = static_cast<double>(run.members.size() - 1);
   const double slowdown =

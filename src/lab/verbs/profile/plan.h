@@ -53,7 +53,7 @@ struct PlannedRun {
   friend bool operator==(const PlannedRun&, const PlannedRun&) = default;
 };
 
-// "streams: a + b, run 2 on NVIDIA A100"; two runs are the same if their keys are.
+// Identifies a run: "streams: a + b, run 2 on NVIDIA A100".
 std::string KeyOf(const PlannedRun& run);
 
 // An available type of GPU.
@@ -70,13 +70,13 @@ struct PlanOptions {
   std::vector<Watcher> watchers;  // whose cost is measured
 };
 
-// Runs alone come first, because the rest is compared with them. Repeats are spread over a part of
-// the plan, so that a warming machine affects all equally.
+// Runs alone come first, because the rest is compared with them. Within each part of the plan,
+// repeats are spread out, so that a warming machine affects all runs equally.
 std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
                                std::span<const ProfiledType> types, const PlanOptions& options);
 
-// Expected duration of a run in s: from the load and computing times of its members alone, with a
-// GPU's total activity conserved; empty: one of them is unknown.
+// Expected duration of a run in s, from the load and computing times of its members alone, assuming
+// that a GPU's total activity is conserved; empty if a member's times are unknown.
 struct KnownTime {
   double load_s = 0;
   double time_s = 0;
@@ -88,7 +88,7 @@ std::optional<double> ExpectedS(
 
 // ---- the GPUs that workloads are measured on ----
 
-// Where a run takes place: a whole GPU, or the instances of one type on a divided GPU.
+// The GPU for a run: a whole GPU, or the instances of one type on a divided GPU.
 struct Lane {
   std::string gpu_type;
   std::string board;                 // UUID of the whole GPU; lanes of one take turns
@@ -96,11 +96,11 @@ struct Lane {
   std::vector<std::string> uuids;    // of these
   bool mig = false;
 };
-// chosen: numbers in the list; empty: all usable ones. Errors: kNotFound: no such GPU, or one in
-// trouble.
+// chosen: GPU numbers in the list; empty: all usable ones. Errors: kNotFound: no such GPU, or it is
+// unusable.
 Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
                                   std::span<const std::size_t> chosen);
-// The types of the lanes, each once, with the largest number of instances of a lane.
+// The types of the lanes, each once, with the largest number of instances in a lane.
 std::vector<ProfiledType> TypesOf(std::span<const Lane> lanes);
 
 }  // namespace carma::cli

@@ -65,10 +65,10 @@ struct MeasuredRun {
 };
 
 std::string MeasuredRunJson(const MeasuredRun& run);
-// Errors: kInvalid with the place.
+// Errors: kInvalid with the position.
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
-// All lines of such a file. An incomplete last line is left out; it begins at `whole_bytes`.
-// Errors: kInvalid with the line.
+// Parses all lines of a results file. An incomplete last line, which begins at `whole_bytes`, is
+// left out. Errors: kInvalid with the line.
 struct KeptRuns {
   std::vector<MeasuredRun> runs;
   std::size_t whole_bytes = 0;
@@ -78,18 +78,18 @@ Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where
 // The folder of results, held by one `carma profile` at a time.
 class ResultFolder {
  public:
-  // Makes it if necessary. Errors: kConflict: another process uses it; kInvalid: not a file of
-  // runs.
+  // Creates the folder if necessary. Errors: kConflict: another process uses it; kInvalid: its file
+  // is not a list of runs.
   static Result<ResultFolder> Open(const std::string& path);
-  // Opens the folder for reading only: makes and locks nothing, so Add and Write are not allowed. A
+  // Opens the folder for reading: creates and locks nothing, so Add and Write are not allowed. A
   // missing folder has no runs.
   static Result<ResultFolder> Look(const std::string& path);
   const std::string& path() const { return path_; }
   const std::vector<MeasuredRun>& runs() const { return runs_; }
-  // Durable when it returns.
+  // The run is durable when Add returns.
   Result<Unit> Add(MeasuredRun run);
   Result<Unit> Write(const std::string& name, std::string_view text) const;
-  // Empty: no such file.
+  // Empty if there is no such file.
   Result<std::string> Read(const std::string& name) const;
 
  private:

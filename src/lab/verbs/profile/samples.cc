@@ -1,4 +1,4 @@
-// What the GPUs did during a run.
+// Load, activity and end of a run, from samples of its GPUs.
 #include "lab/verbs/profile/samples.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace carma::cli {
 namespace {
 
-// A share of the usual activity; below it a program is still loading.
+// Below this share of its usual activity, a program is still loading.
 constexpr double kActiveShare = 0.1;
 
 std::optional<double> ActivityOf(const ProfileSample& sample) {

@@ -15,15 +15,15 @@ struct ProfileSample {
   std::int64_t used_mib = 0;
   std::optional<double> energy_j;
 };
-// When a GPU became active for the rest of the run, interpolated: the activity of the first active
-// span divided by the usual activity gives the active time in it. Uses the coarse utilisation if
-// there is no SM activity. Empty: neither is known, or it was never active. Samples are in order of
-// time; the first one only marks the beginning of the second one's span.
+// The time at which a GPU became active for the rest of the run. Interpolates: the activity of the
+// first active span divided by the usual activity gives the active time in that span. Uses the
+// coarse utilisation if there is no SM activity. Empty if neither is known or the GPU was never
+// active. Samples are in order of time; the first one only marks the beginning of the second one's
+// span.
 std::optional<double> ActiveFrom(std::span<const ProfileSample> samples);
 // The same for the end of activity; the last sample should be later.
 std::optional<double> ActiveUntil(std::span<const ProfileSample> samples);
-// Mean SM activity between these moments; activity outside them is included in the sum.
-// Empty: unknown.
+// Mean SM activity between these moments; the sum includes activity outside them. Empty if unknown.
 std::optional<double> MeanSmActive(std::span<const ProfileSample> samples, double from_s,
                                    double to_s);
 

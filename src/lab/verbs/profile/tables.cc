@@ -79,7 +79,7 @@ std::vector<std::string> MeetingCells(const Meeting& each) {
           std::to_string(each.slowdown.count)};
 }
 
-// How good the parameters are.
+// A sentence on the accuracy of the parameters.
 std::vector<std::string> ModelLines(const TypeFindings& type) {
   std::vector<std::string> lines;
   if (type.mps_error) {
@@ -214,14 +214,14 @@ std::string_view ColourOf(ProfileMethod method) {
   return method == ProfileMethod::kMps ? "c1" : method == ProfileMethod::kStreams ? "c2" : "c0";
 }
 
-// "a / b": labels of bars are short.
+// Formats a pair as "a / b", because labels of bars must be short.
 std::string PairText(const Meeting& meeting) {
   const bool first = meeting.members.front() == meeting.workload;
   return meeting.workload + " / " + (first ? meeting.members.back() : meeting.members.front());
 }
 
-// For copies of one workload, the slowdown by their number; beside it, pairs of different
-// workloads.
+// One figure shows the slowdown by number of copies of a workload, the other shows pairs of
+// different workloads.
 void PutMeetingFigures(std::string& out, const TypeFindings& type) {
   out += "<div class=\"grid\">\n";
   for (const auto& [method, word] : kProfileMethodWords) {
@@ -269,7 +269,8 @@ struct Failure {
   std::string why;
 };
 
-// Each kind of run once, with its first reason; methods that fail in the same way are merged.
+// Lists each kind of failed run once, with its first reason; methods that fail in the same way are
+// merged.
 std::vector<Failure> Failures(std::span<const MeasuredRun> runs) {
   std::map<std::pair<std::string, ProfileMethod>, std::string> first;
   for (const MeasuredRun& run : runs) {

@@ -44,9 +44,9 @@ std::string ProfiledWorkloadJson(const ProfiledWorkload& workload);
 Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::string> names,
                                                          const std::string& simtask,
                                                          double seconds);
-// Networks of the proof on real hardware (bench/gpu/train_task.py, which needs PyTorch), each for
-// about `seconds`. names: if empty, a light one, two medium ones and a heavy one. Errors:
-// kNotFound, kInvalid (not NETWORK-bBATCH).
+// Networks of the proof on real hardware (bench/gpu/train_task.py, which needs PyTorch), each
+// trained for about `seconds`. names: if empty, a light one, two medium ones and a heavy one.
+// Errors: kNotFound, kInvalid (not NETWORK-bBATCH).
 Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::string> names,
                                                        const std::string& python,
                                                        const std::string& script, double seconds);
@@ -57,9 +57,11 @@ Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::stri
 Result<std::string> SignatureOf(const ProfiledWorkload& workload, const std::string& folder,
                                 std::uint32_t uid);
 
-// The steps in a calibration's output. Errors: kInvalid: none, or impossible.
+// Reads the number of steps from a calibration's output. Errors: kInvalid if it is missing or
+// impossible.
 Result<double> StepsTold(std::string_view output);
-// The workload with the steps inserted in the command and used as iterations, without calibration.
+// A copy of the workload without calibration, with the steps inserted in the command and used as
+// iterations.
 ProfiledWorkload WithSteps(const ProfiledWorkload& workload, double steps);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// simulate: how these servers would have run that load under other policies.
+// simulate: runs a load on simulated servers under several policies.
 #include <fmt/format.h>
 #include <cstdint>
 
@@ -106,7 +106,7 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   return std::move(loaded.settings);
 }
 
-// The sharing method that the words name; otherwise both from which a daemon chooses by itself.
+// The sharing method named by the words; otherwise both methods between which a daemon chooses.
 std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
   std::vector<std::string> methods{"mps", "streams"};
   for (const PolicyWord& word : words) {
@@ -128,7 +128,7 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   std::vector<SimPolicy> policies;
   for (const std::vector<PolicyWord>& own : all) {
     std::vector<PolicyWord> words = first;
-    // MIG does not divide the GPUs of the baseline.
+    // The baseline uses whole GPUs even if the configuration says MIG.
     if (experiment.policies.empty() && &own == &all.front())
       std::erase_if(words, [](const PolicyWord& word) {
         return word.key == "collocation" && word.value == "mig";
@@ -141,9 +141,9 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
       if (!booking) return base::Wrap(booking.error(), "reserve");
       policy.options.reservations.push_back(*std::move(booking));
     }
-    // Reports join the runs of one name.
+    // Names must differ, because reports merge runs of the same name.
     if (std::ranges::count(policies, policy.label, &SimPolicy::label) > 0) {
-      return Invalid("{}: another policy is called '{}', too; give one of them a label=",
+      return Invalid("{}: two policies are called '{}'; give one of them a label=",
                      words.back().where, base::Printable(policy.label, 80));
     }
     policies.push_back(std::move(policy));
@@ -357,7 +357,7 @@ std::string Footer() {
 }  // namespace
 
 void AddSimulateCommand(Syntax app, Context& context) {
-  // shared_ptr: std::function wants to be copied.
+  // shared_ptr, because std::function must be copyable.
   auto flags = std::make_shared<SimulateFlags>();
   const Syntax verb =
       app.AddVerb("simulate", "Simulate this load under other policies, in seconds");

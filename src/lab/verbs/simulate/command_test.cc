@@ -179,7 +179,7 @@ TEST_F(SimulateCommand, MistakesAreUsageErrors) {
     const char* message;
   } cases[] = {
       {{"--policy", "magm,sm_cap=2"}, "--policy: sm_cap: expected"},
-      {{"--policy", "magm,label=a", "--policy", "lug,label=a"}, "another policy is called 'a'"},
+      {{"--policy", "magm,label=a", "--policy", "lug,label=a"}, "two policies are called 'a'"},
       {{"--model", "memory_ramp=soon"}, "--model: memory_ramp: expected time span"},
       {{"--model", "time_slot=5s"}, "time slot: 5 s is not longer than the load time"},
       {{"--server", "4xABACUS"}, "unknown GPU type 'ABACUS'"},

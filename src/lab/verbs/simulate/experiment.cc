@@ -65,7 +65,7 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
       where, base::Printable(entry.name, 80));
 }
 
-// The key below the section: "monitor.window" for [run.x.monitor] window.
+// The key without its first parts: "monitor.window" for [run.x.monitor] window.
 std::string KeyBelow(const config::Entry& entry, std::size_t depth) {
   return base::Join({entry.path.begin() + static_cast<std::ptrdiff_t>(depth), entry.path.end()},
                     ".");
@@ -89,7 +89,7 @@ Result<std::vector<std::vector<PolicyWord>>> Combinations(
   return all;
 }
 
-// The words of a policy, with its label if that was given and can be written as a word.
+// The words of a policy, plus its label if one was given and can be written as a word.
 std::string WordsOf(const SimPolicy& policy) {
   if (policy.label.empty() || policy.label == policy.spec ||
       policy.label.find(',') != std::string::npos)

@@ -1,5 +1,5 @@
-// What `carma simulate` shall run: a load, a cluster, and policies to compare. Read from flags or
-// an experiment file, and written as the command that repeats it; this file does not simulate.
+// The plan of `carma simulate`: a load, a cluster, and policies to compare. It is read from flags
+// or an experiment file, and written as the command that repeats it. Nothing is simulated here.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct SimLoad {
   double slowdown_limit = 0;  // for the bound with a slowdown limit; 0: none
 };
 
-// The experiment as written; the words of policies are not yet checked.
+// An experiment whose policy words are not yet checked.
 struct Experiment {
   SimLoad load;
   std::vector<PolicyWord> common;                 // for every policy, before its own

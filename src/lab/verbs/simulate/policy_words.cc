@@ -47,7 +47,7 @@ bool Set(Enum& target, std::string_view value) {
   return word.has_value();
 }
 
-// Finds an option of the run, for numbers between two limits.
+// Sets the option of the run that kFind returns; numbers must be within limits.
 template <auto kFind>
 bool Sets(Draft& draft, const std::string& value) {
   return Set(kFind(draft.policy.options), value);
@@ -79,8 +79,8 @@ bool SetHistory(Draft& draft, const std::string& value) {
   return true;
 }
 
-// If no word names an estimator, the simulated daemon has that of its configuration; in the
-// published system, tasks state their need.
+// If no word names an estimator, the simulated daemon uses the configured one; in the published
+// system, tasks state their need.
 void ChooseEstimator(Draft& draft) {
   const config::Settings& settings = draft.settings;
   if (draft.estimator.empty())
@@ -210,10 +210,10 @@ constexpr Word kWords[] = {
     {{"spread", "true or false", "Slurm chooses the server with the fewest tasks, not the first"},
      Sets<AT(above.spread)>},
     {{"slurm_backfill", "true or false",
-      "tasks may pass the first in line if they do not delay it"},
+      "tasks may pass the head of the queue if they do not delay it"},
      Sets<AT(above.backfill)>},
     {{"time_limit", "number from 0.01 to 1e6",
-      "time limit as a multiple of the run time alone, for slurm_backfill; it ends no task"},
+      "time limit as a multiple of the run time alone, for slurm_backfill; not enforced"},
      [](Draft& draft, const std::string& value) {
        return SetNumber(draft.policy.options.above.time_limit, value, 0.01, 1e6);
      }},
@@ -223,7 +223,7 @@ constexpr Word kWords[] = {
     {{"wait_requeues", "whole number from 0 to 1000",
       "with slurm: at most this many such requeues"},
      Sets<AT(above.wait_requeues), 0, 1000>},
-    {{"requeue_delay", "time span", "delay before Slurm restarts a task that came back"},
+    {{"requeue_delay", "time span", "delay before Slurm restarts a requeued task"},
      Sets<AT(above.requeue_delay)>},
     {{"report_every", "time span", "with asked: maximum age of the servers' answers"},
      Sets<AT(above.report_every)>},
@@ -285,7 +285,7 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   return Unit{};
 }
 
-// A word about the cap or the tasks on a GPU applies to the sharing method that is named with it.
+// Words about the SM cap or the tasks per GPU apply to the sharing method in the same list.
 bool HoldsForAnySharing(const PolicyWord& word) {
   const config::Key* key = FindWord(word.key) ? nullptr : FindPolicyKey(word.key);
   return key && (key->name == "policy.sm_cap" || key->name == "policy.max_tasks_per_gpu");
@@ -322,7 +322,7 @@ std::string SpecOf(const std::vector<PolicyWord>& words, const std::string& defa
   return mapper + rest;
 }
 
-// Without the parentheses around the whole of a list: "(ada=2, bob=3)".
+// Removes the parentheses around a list such as "(ada=2, bob=3)".
 std::string_view WithoutParentheses(std::string_view value) {
   if (!value.starts_with('(') || !value.ends_with(')')) return value;
   int open = 0;

@@ -54,7 +54,8 @@ Result<Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy)
 // "where: key: expected …, not 'value'", kInvalid.
 std::unexpected<base::Error> Unexpected(const PolicyWord& word, std::string_view expected);
 
-// The words in force, in order of their first use: a later word replaces an earlier one.
+// The words in force, in order of first use; a later word replaces an earlier one with the same
+// key.
 std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<PolicyWord>& words);
 
 }  // namespace carma::cli

@@ -91,7 +91,7 @@ TEST(SimPolicy, AWordMeansWhatTheDaemonDoesWithIt) {
     EXPECT_EQ(options.policy.pass_limit, daemons.pass_limit) << word;
     EXPECT_EQ(options.policy.sm_cap, daemons.sm_cap) << word;
   }
-  EXPECT_EQ(Policy("by-work,backfill=4").options.policy.backfill, 4) << "a word that is said wins";
+  EXPECT_EQ(Policy("by-work,backfill=4").options.policy.backfill, 4) << "an explicit word wins";
   EXPECT_EQ(Policy("auto,collocation=streams").options.policy.mapper, "magm");
   EXPECT_EQ(Policy("auto,collocation=mig").options.policy.mapper, "magm");
 }
@@ -106,7 +106,7 @@ TEST(SimPolicy, TheLimitOfAnMpsServerIsThereAsInTheDaemon) {
 TEST(SimPolicy, MpsServersAreThoseOfTheDaemon) {
   EXPECT_FALSE(Policy("auto").options.policy.gangs_take_turns);
   EXPECT_FALSE(Policy("auto").options.mps_memory_limit)
-      << "it holds for no client of several GPUs' server";
+      << "the limit does not apply to clients of a server for several GPUs";
   const sim::RunOptions each = Policy("auto,mps_servers=gpu").options;
   EXPECT_TRUE(each.policy.gangs_take_turns);
   EXPECT_TRUE(each.mps_memory_limit);
@@ -130,7 +130,7 @@ TEST(SimPolicy, InstancesAreSharedOnlyWhereItSaysSo) {
   EXPECT_EQ(Policy("magm,collocation=streams").options.policy.max_tasks_per_gpu, 3);
   EXPECT_EQ(Policy("magm,collocation=streams,streams_tasks=2").options.policy.max_tasks_per_gpu, 2);
   EXPECT_EQ(Policy("magm,sm_cap=0.7,collocation=streams").options.policy.sm_cap, 0.7)
-      << "what a word says holds";
+      << "an explicit word applies";
   EXPECT_EQ(Policy("magm,collocation=mps").options.policy.sm_cap, 0.8);
   EXPECT_EQ(Policy("rr,published=v2,collocation=streams").options.policy.max_tasks_per_gpu,
             Policy("rr,published=v2").options.policy.max_tasks_per_gpu);
@@ -138,7 +138,7 @@ TEST(SimPolicy, InstancesAreSharedOnlyWhereItSaysSo) {
   EXPECT_TRUE(Policy("magm,collocation=mig,share_mig=true").options.policy.share_mig);
 }
 
-TEST(SimPolicy, WhatStandsAboveTheServers) {
+TEST(SimPolicy, ReadsTheWordsOfACluster) {
   EXPECT_EQ(Policy("magm").options.above, sim::Above{});
   const sim::Above slurm =
       Policy("magm,cluster=slurm,spread=true,slurm_backfill=true,wait=5m,wait_requeues=1")
@@ -155,7 +155,7 @@ TEST(SimPolicy, WhatStandsAboveTheServers) {
             core::SharingMethod::kMps);
   EXPECT_THAT(Complaint("magm,cluster=flux"), HasSubstr("expected queue, slurm or asked"));
   EXPECT_THAT(Complaint("magm,gres=mps"), HasSubstr("expected carma, gpu or shard"));
-  // The patience of recovery keeps its name.
+  // recovery.patience keeps its name.
   EXPECT_EQ(Policy("magm,recovery.patience=5m").options.above.wait, sim::Above{}.wait);
 }
 

@@ -45,7 +45,7 @@ std::string PercentText(double relative) {
   return fmt::format("{:+.1f}", std::round(relative * 1000) / 10 + 0.0);
 }
 
-// "-25.4 ±1.4", "~" before what is within the noise.
+// Formats a change as "-25.4 ±1.4", with "~" before a value within the noise.
 std::string ChangeText(const Change& change) {
   std::string text = (change.within_noise ? "~" : "") + PercentText(change.relative.mean);
   if (change.relative.runs > 1) text += fmt::format(" ±{:.1f}", change.relative.sd * 100);
@@ -60,7 +60,7 @@ std::string OomText(const SimOutcome& outcome) {
   return fmt::format("{:.1f} ({:.0f}-{:.0f})", report::EstimatedOf(ooms).mean, *low, *high);
 }
 
-// The mean of all runs. Failed tasks shorten a makespan, which is no merit.
+// The mean of all runs. Failed tasks shorten the makespan, which must not count as a gain.
 double Failed(const SimOutcome& outcome) {
   return MeanOf(outcome,
                 [](const Metrics& run) { return static_cast<double>(report::Failed(run)); });
@@ -70,8 +70,8 @@ double Failed(const SimOutcome& outcome) {
 
 namespace {
 
-// A quantity of the table: its title, and its cell for each policy. `detail`: a narrow screen shows
-// it in a second table.
+// A column of the table: its title, and its cell for each policy. `detail`: a narrow screen shows
+// the column in a second table.
 struct Quantity {
   std::string title;
   std::function<std::string(const SimOutcome&)> cell;

@@ -18,8 +18,8 @@ struct SimOutcome {
   std::vector<report::Metrics> runs;  // at least one
 };
 
-// The others are compared with the first policy; the runs contain the bounds of the load. On a
-// narrow screen the columns are split into two tables.
+// Compares the other policies with the first one. The runs contain the load's bounds. On a narrow
+// screen the columns are split into two tables.
 std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen);
 
 }  // namespace carma::cli

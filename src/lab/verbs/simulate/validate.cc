@@ -46,7 +46,7 @@ struct Part {
   std::vector<sim::Comparison> comparisons;
 };
 
-// One measured run, task by task.
+// Compares one measured run, task by task.
 struct Replayed {
   std::string path;
   std::vector<sim::MeasuredTask> tasks;
@@ -55,7 +55,7 @@ struct Replayed {
   double least_s = 0;      // tasks that were there for less do not count
 };
 
-// Pairs of tasks of one file that shared a GPU by one method.
+// Compares the pairs of one file that shared a GPU by one method.
 struct Paired {
   std::string path;
   core::SharingMethod method{};
@@ -259,7 +259,7 @@ void RunValidate(Context& context, const ValidateFlags& flags) {
 }  // namespace
 
 void AddSimulateValidate(Syntax simulate, Context& context) {
-  // shared_ptr: std::function wants to be copied.
+  // shared_ptr, because std::function must be copyable.
   auto flags = std::make_shared<ValidateFlags>();
   const Syntax verb =
       simulate.AddVerb("validate", "Compare the simulator with published and measured figures");

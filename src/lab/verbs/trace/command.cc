@@ -13,8 +13,8 @@ namespace {
 constexpr const char* kDefaultMix = "light=65,medium=27,heavy=8";
 constexpr std::size_t kMostGenerated = trace::kMaxJobs;
 
-// A sub-verb whose flags live as long as its callback. shared_ptr: std::function wants to be
-// copied.
+// Adds a sub-verb whose flags live as long as its callback. shared_ptr, because std::function must
+// be copyable.
 template <class Flags>
 Syntax AddSubVerb(Syntax trace, Context& context, const char* name, const char* help,
                   std::shared_ptr<Flags>& flags, void (*run)(Context&, const Flags&)) {
@@ -62,7 +62,7 @@ void AddReplay(Syntax trace, Context& context) {
       "--estimate", "NAME", flags->estimate,
       "memory estimate given to CARMA: oracle (default), horus, faketensor, gpumemnet, none");
   verb.AddOption("--memory", "N=SIZE", flags->memory,
-                 "let the N-th task ask for SIZE, as people do, instead of the estimate");
+                 "let the N-th task request SIZE, as users would, instead of the estimate");
   verb.AddOption("--simtask", "PATH", flags->simtask, "carma-simtask (default: beside carma)");
   verb.AddOption("--output-dir", "DIR", flags->output_dir,
                  "folder for outputs (default: ./carma-replay)");
@@ -115,7 +115,7 @@ void AddSample(Syntax trace, Context& context) {
   verb.AddOption("--gpus", "N", flags->gpus, "GPUs of the server (default: 4)")
       .Range(1, trace::kMaxJobGpus);
   verb.AddOption("--load", "SHARE", flags->load,
-                 "GPU time submitted, as a share of what the server has (default: 1)")
+                 "GPU time submitted, relative to the server's capacity (default: 1)")
       .Range(1e-6, 1e3);
   verb.AddOption("--tasks", "N", flags->tasks, "approximate number of jobs, instead of a load")
       .Range(std::size_t{1}, trace::kMaxJobs);
@@ -197,7 +197,7 @@ void AddTraceCommand(Syntax app, Context& context) {
   const Syntax trace = app.AddVerb("trace", "Inspect, cut, generate, replay and export traces");
   trace.NeedsVerb();
   trace.Footer(
-      "Made traces go to standard output and say in their first lines where they come from:\n"
+      "New traces go to standard output; their first lines describe their origin:\n"
       "  carma trace window cluster_job_log --from 2017-10-09 --to 2017-10-16 |\n"
       "    carma trace sample - --gpus 4 | carma trace map - > tasks.csv\n"
       "Every verb also takes --json and --socket PATH.");

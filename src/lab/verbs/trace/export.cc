@@ -63,8 +63,8 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                    .gpu_milli = task.gpus * 1000,
                    .line = static_cast<std::int32_t>(trace.jobs.size()) + 1,
                    .status = StatusOf(task)};
-    // Only the last attempt counts: time lost in a crash before it belongs to the scheduler, not
-    // the job.
+    // Only the last attempt counts, because time lost in earlier crashes is due to the scheduler,
+    // not the job.
     if (task.launched_ms && task.ended_ms)
       job.duration = Duration(std::max<std::int64_t>(0, *task.ended_ms - *task.launched_ms));
     job.user = trace.users.Number(task.user).value_or(0);
@@ -97,7 +97,7 @@ void Replace(std::string& text, std::string_view what, const std::string& with) 
   }
 }
 
-// Writes one `carma submit` line after the other, with the `sleep` between them.
+// Writes a `carma submit` line for each task, with `sleep` in between.
 class Script {
  public:
   Script(const LoadedJobs& loaded, std::string_view estimate, std::string command)

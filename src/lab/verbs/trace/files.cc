@@ -50,7 +50,7 @@ void WarnOf(Context& context, const trace::Complaints& complaints, const std::st
   Warn(context, fmt::format("{}: {} complaints: {}", path, complaints.total(), counts));
 }
 
-// Paths of the folder's files by their lower-case names.
+// Paths of the folder's files, by lower-case name.
 Result<std::map<std::string, std::string>> FilesOf(const std::string& folder) {
   std::map<std::string, std::string> files;
   std::error_code error;

@@ -15,8 +15,8 @@
 
 namespace carma::cli {
 
-// "demo60" is the built-in trace unless there is a file of that name. Errors: as trace::ParseTrace,
-// and those of reading a file.
+// "demo60" means the built-in trace unless a file has that name. Errors: as trace::ParseTrace, and
+// those of reading a file.
 Result<trace::TaskTrace> LoadTaskTrace(const std::string& path);
 // path: empty for the built-in catalogue.
 Result<trace::Catalogue> LoadCatalogue(const std::string& path);
@@ -32,17 +32,18 @@ struct LoadedJobs {
   trace::JobTrace trace;
   trace::Catalogue catalogue;
 };
-// Warns about bad lines: the first ones of each kind, then their number.
+// Warns about the first bad lines of each kind, then about the number of all.
 Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source);
 
-// A provenance line: what made a trace, and from which bytes.
+// A provenance line with the command that made a trace, and its input:
 //   made by carma 0.1.0: trace sample --gpus 4, of philly.json (philly, sha256 …)
 std::string MadeBy(const Context& context, std::string_view command, const JobSource& source,
                    const trace::JobTrace& trace);
 
 // A sink that writes to the command's output.
 trace::Sink OutputOf(Context& context);
-// The jobs as submissions of their workloads. Errors: kInvalid: a job with unknown workload.
+// Converts the jobs to submissions of their workloads. Errors: kInvalid: a job with an unknown
+// workload.
 Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded);
 Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded);
 

@@ -20,7 +20,7 @@ using trace::JobStatistics;
 constexpr std::size_t kSlices = 48;
 constexpr std::size_t kShownGroups = 5;
 
-// What the catalogue adds for a trace whose workloads are known.
+// Facts from the catalogue, for a trace that names its workloads.
 struct WorkloadFacts {
   std::map<std::string, std::size_t> classes;
   std::int64_t highest_mib = 0;  // on one GPU
@@ -39,7 +39,7 @@ WorkloadFacts FactsOf(const LoadedJobs& loaded) {
   return facts;
 }
 
-// Numbers of jobs by their GPUs; shares of one GPU count as 0.
+// Number of jobs by number of GPUs; shares of one GPU count as 0.
 std::map<int, std::size_t> ByGpus(const JobStatistics& facts) {
   std::map<int, std::size_t> jobs;
   for (const auto& [milli, count] : facts.gpu_milli)

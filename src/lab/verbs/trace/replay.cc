@@ -143,7 +143,7 @@ Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
       server_.Pause(std::min(left, kLook));
       continue;
     }
-    // Not tried again: if only the answer was lost, the tasks may have been accepted.
+    // Failed submissions are not retried: if only the answer was lost, the tasks were accepted.
     const std::vector<std::uint64_t> ids = CARMA_TRY(server_.Submit(due));
     progress_.submitted.insert(progress_.submitted.end(), ids.begin(), ids.end());
     unfinished_.insert(ids.begin(), ids.end());
@@ -153,8 +153,7 @@ Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
 
 Result<Unit> Replay::AwaitAll() {
   while (!unfinished_.empty()) {
-    // Each request waits for the end of the oldest task, so that the end of the last one is seen at
-    // once.
+    // Each request waits for the end of the oldest task, so that the last end is noticed at once.
     const std::uint64_t oldest = *unfinished_.begin();
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kLook);
     CARMA_TRY(Patiently([&] { return server_.Await(oldest, seconds); }));
@@ -163,7 +162,7 @@ Result<Unit> Replay::AwaitAll() {
   return Unit{};
 }
 
-// Finds out which tasks wait, run, or have ended since the last time.
+// Determines which tasks wait, run, or have ended since the last call.
 Result<Unit> Replay::Look() {
   const std::vector<api::TaskView> tasks =
       CARMA_TRY(Patiently([&] { return server_.Unfinished(); }));

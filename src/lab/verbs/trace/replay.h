@@ -19,10 +19,10 @@
 
 namespace carma::cli {
 
-// How the trace's tasks are run.
+// Options for running a trace's tasks.
 struct ReplayOptions {
   std::string_view estimate = "oracle";  // trace::ParseEstimateSource
-  // Memory stated by tasks of the trace (numbered from 1) instead of the estimate.
+  // Memory that these tasks of the trace (numbered from 1) state instead of the estimate.
   std::map<std::size_t, std::int64_t> said_mib;
   std::string simtask;     // absolute path of carma-simtask
   std::string output_dir;  // absolute; working directory and place of the outputs
@@ -34,14 +34,14 @@ struct ReplayStep {
   std::string spec;     // JSON text of a task::TaskSpec
 };
 
-// One step per submission: carma-simtask running its workload, named after it. A workload without
-// possible estimate gets whole GPUs. Errors: kInvalid (an invalid output folder; stated memory for
-// a task beyond the last).
+// Makes one step per submission: carma-simtask runs the workload, whose name the task gets. A
+// workload that cannot be estimated gets whole GPUs. Errors: kInvalid (an invalid output folder;
+// stated memory for a task beyond the last).
 Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
                                            const std::vector<const trace::Workload*>& workloads,
                                            const ReplayOptions& options);
 
-// The daemon as a replay sees it: a client of the real one, or a script in tests.
+// The daemon's interface for a replay: a client of the real daemon, or a script in tests.
 class ReplayServer {
  public:
   virtual ~ReplayServer() = default;
@@ -50,7 +50,7 @@ class ReplayServer {
   virtual Result<std::vector<std::uint64_t>> Submit(const std::vector<std::string>& specs) = 0;
   // All unfinished tasks.
   virtual Result<std::vector<api::TaskView>> Unfinished() = 0;
-  // Returns as soon as the task has ended, or after `wait`; at once with 0.
+  // Returns as soon as the task has ended, or after `wait` (0: at once).
   virtual Result<api::TaskView> Await(std::uint64_t id, std::chrono::seconds wait) = 0;
   virtual void Pause(std::chrono::milliseconds real_time) = 0;
 };
@@ -66,16 +66,17 @@ struct ReplayProgress {
   base::Duration elapsed{};  // since the replay's start, daemon's clock
   double time_scale = 1;
 };
-// "12 to come, 5 queued, 6 running, 36 done, 1 failed, 2 OOM, 3:12:40 simulated (x400)".
+// Formats the progress: "12 to come, 5 queued, 6 running, 36 done, 1 failed, 2 OOM, 3:12:40
+// simulated (x400)".
 std::string ProgressText(const ReplayProgress& progress);
 
 class Replay {
  public:
   using Show = std::function<void(const ReplayProgress&)>;
-  // show: called about once a second; it may be empty. wait: until all tasks have ended.
+  // show: called about once a second; may be empty.
   Replay(ReplayServer& server, Show show) : server_(server), show_(std::move(show)) {}
-  // Blocks. If the daemon is restarted meanwhile, waits for it up to a minute. Errors: the
-  // daemon's; the message says how many tasks were submitted.
+  // Blocks until all tasks are submitted or, with `wait`, until all have ended. Waits up to a
+  // minute for a restarting daemon. Errors: the daemon's, with the number of submitted tasks.
   Result<ReplayProgress> Run(const std::vector<ReplayStep>& steps, bool wait);
 
  private:

@@ -1,4 +1,4 @@
-// trace replay: replay.h makes and follows the plan; this file connects it with the daemon.
+// trace replay: replay.h makes and executes the plan; this file connects it with the daemon.
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace carma::cli {
 namespace {
 
-// How often progress is printed if the output is not a terminal.
+// Interval between progress lines if the output is not a terminal.
 constexpr std::chrono::seconds kLogEvery{30};
 
 // The trace and the workload of each submission.

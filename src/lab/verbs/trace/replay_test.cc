@@ -91,13 +91,13 @@ TEST(Replay, SubmitsEachTaskAtItsTimeOnTheDaemonsClock) {
   const auto result = Replay(server, {}).Run(Steps({0, 0, 5, 73}), /*wait=*/false);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->submitted, (std::vector<std::uint64_t>{40, 41, 42, 43}));
-  EXPECT_EQ(server.submissions, 3) << "what is due together goes together";
+  EXPECT_EQ(server.submissions, 3) << "tasks due together are submitted together";
   std::vector<std::int64_t> after_ms;
   for (const auto& [id, task] : server.tasks) after_ms.push_back(task.submitted_ms - 1'000'000);
   ASSERT_EQ(after_ms.size(), 4u);
   EXPECT_EQ(after_ms[0], 0);
   EXPECT_EQ(after_ms[1], 0);
-  EXPECT_NEAR(static_cast<double>(after_ms[2]), 5'000, 10) << "a real millisecond late at most";
+  EXPECT_NEAR(static_cast<double>(after_ms[2]), 5'000, 10) << "at most a real millisecond late";
   EXPECT_NEAR(static_cast<double>(after_ms[3]), 73'000, 10);
   EXPECT_EQ(server.tasks[43].spec, "spec3");
 }
@@ -117,7 +117,7 @@ TEST(Replay, WaitsUntilAllHaveEnded) {
   EXPECT_GE(result->elapsed, std::chrono::seconds(90));
   EXPECT_LT(result->elapsed, std::chrono::seconds(120));
   ASSERT_GE(shown.size(), 3u);
-  EXPECT_EQ(shown.front().running, 1u) << "strangers do not count";
+  EXPECT_EQ(shown.front().running, 1u) << "other tasks do not count";
 }
 
 TEST(Replay, OutlastsARestartOfTheDaemon) {

@@ -14,8 +14,8 @@ namespace {
 
 using base::Duration;
 
-// "36h" or "0" since the start, or "2017-10-09", "2017-10-09 12:00", "2017-10-09T12:00:30" in the
-// trace's own time.
+// Parses a span since the start ("36h", "0") or a date in the trace's own time ("2017-10-09",
+// "2017-10-09 12:00", "2017-10-09T12:00:30").
 Result<Duration> ParseMoment(const char* option, const std::string& text,
                              const trace::JobTrace& trace) {
   constexpr std::string_view kMidnight = "0000-00-00 00:00:00";
@@ -75,7 +75,7 @@ Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
   });
 }
 
-// Jobs made from a task trace are written as one; other jobs are written as they are.
+// Jobs read from a task trace are written as a task trace; other jobs are written as jobs.
 Result<Unit> WriteGenerated(Context& context, LoadedJobs& made, trace::JobGenerator& generator,
                             std::size_t count) {
   if (made.trace.format == kTaskFormat) {

@@ -174,7 +174,7 @@ TEST_F(TraceTools, ExportWritesAScriptThatAShellTakes) {
   const Ran ran = Run({"export", tasks, "--workloads", catalogue, "--as", "script", "--command",
                        "run {workload} {gpus} {n} {duration_s}"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  // The script, with stand-ins for `carma` and `sleep` that print their arguments, word by word.
+  // Runs the script with stand-ins for `carma` and `sleep` that print their arguments word by word.
   const std::string script = File("s.sh",
                                   "carma() { printf '<%s>' carma \"$@\"; echo; }\n"
                                   "sleep() { echo \"sleep $1\"; }\n" +
