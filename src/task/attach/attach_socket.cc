@@ -22,7 +22,6 @@ using base::UniqueFd;
 
 using Kind = AttachMessage::Kind;
 
-constexpr int kBacklog = 4;
 constexpr std::size_t kNameBytes = 16;
 constexpr int kMostRows = 65'535;  // of the kernel's winsize
 constexpr std::array kSignals = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -196,6 +195,7 @@ Result<std::optional<AttachSocket::Received>> AttachSocket::Receive() {
   return received;
 }
 
+// Anybody may connect, so there is room for more than one user can open at once.
 Result<AttachListener> AttachListener::Open() {
   std::array<unsigned char, kNameBytes> chance{};
   if (::getrandom(chance.data(), chance.size(), 0) != static_cast<ssize_t>(chance.size()))
@@ -206,7 +206,7 @@ Result<AttachListener> AttachListener::Open() {
   const Address at = AddressOf(listener.name_);
   if (!listener.fd_ ||
       ::bind(listener.fd_.get(), reinterpret_cast<const sockaddr*>(&at.address), at.length) != 0 ||
-      ::listen(listener.fd_.get(), kBacklog) != 0)
+      ::listen(listener.fd_.get(), SOMAXCONN) != 0)
     return FailErrno(errno, "socket for the task's terminal");
   return listener;
 }

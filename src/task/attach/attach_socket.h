@@ -91,7 +91,7 @@ class AttachListener {
 };
 
 // The shim's side. The listener must belong to `owner`. Errors: kNotFound: no listener any more;
-// kDenied: the listener is another user's.
+// kDenied: the listener is another user's; kUnavailable: too many connections wait there.
 Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner);
 
 }  // namespace carma::task

@@ -1,16 +1,24 @@
 #include "task/attach/attach_socket.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/file.h"
 #include "base/spawn.h"
+#include "base/unique_fd.h"
+#include "task/attach/attachment.h"
 #include "task/describe/spec.h"
 
 namespace carma::task {
@@ -96,6 +104,45 @@ TEST(AttachSockets, TheListenerMustBeTheOwners) {
   const std::string name = listener->name();
   *listener = AttachListener::Open().value();
   EXPECT_EQ(ConnectAttach(name, ::geteuid()).error().code, ErrorCode::kNotFound);
+}
+
+TEST(AttachSockets, StrangersDoNotFillTheQueue) {
+  const Result<AttachListener> listener = AttachListener::Open();
+  ASSERT_TRUE(listener);
+  std::vector<AttachSocket> strangers;
+  for (int i = 0; i < 100; ++i) {
+    Result<AttachSocket> came = ConnectAttach(listener->name(), ::geteuid());
+    ASSERT_TRUE(came) << i << ": " << came.error().message;
+    strangers.push_back(*std::move(came));
+  }
+}
+
+TEST(AttachSockets, AFullQueueIsWaitedFor) {
+  const std::string name = "test-" + std::to_string(::getpid());
+  const std::string path = "carma-run-" + name;
+  const base::UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path + 1, path.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  const timeval limit{.tv_sec = 10, .tv_usec = 0};  // of an accept
+  ASSERT_EQ(::setsockopt(listener.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+  const Result<AttachSocket> first = ConnectAttach(name, ::geteuid());
+  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_EQ(ConnectAttach(name, ::geteuid()).error().code, ErrorCode::kUnavailable);
+  std::thread runner([&] {
+    ::usleep(200'000);
+    const base::UniqueFd stranger(::accept(listener.get(), nullptr, nullptr));
+    AttachSocket shim(base::UniqueFd(::accept(listener.get(), nullptr, nullptr)));
+    const base::UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(shim.Send({.kind = Kind::kHello}, null.get()), true);
+    ::usleep(200'000);
+  });
+  const Result<Attachment> attachment = Attachment::Open(name, false, ::geteuid());
+  EXPECT_TRUE(attachment) << attachment.error().message;
+  runner.join();
 }
 
 TEST(AttachSockets, AStrangerIsSentAway) {

@@ -43,10 +43,22 @@ Result<AttachSocket::Received> HearHello(AttachSocket& socket) {
   return Unavailable("the 'carma run' that waited for it does not answer");
 }
 
+// Connections of strangers may fill the listener's queue until it has sent them away.
+Result<AttachSocket> Reach(const std::string& name, uid_t owner) {
+  constexpr int kPauseMs = 20;
+  const auto deadline = SteadyClock::now() + kHelloPatience;
+  while (true) {
+    Result<AttachSocket> socket = ConnectAttach(name, owner);
+    const bool full = !socket && socket.error().code == ErrorCode::kUnavailable;
+    if (!full || SteadyClock::now() >= deadline) return socket;
+    ::poll(nullptr, 0, kPauseMs);
+  }
+}
+
 }  // namespace
 
 Result<Attachment> Attachment::Open(const std::string& name, bool terminal, uid_t owner) {
-  AttachSocket socket = CARMA_TRY(ConnectAttach(name, owner));
+  AttachSocket socket = CARMA_TRY(Reach(name, owner));
   AttachSocket::Received hello = CARMA_TRY(HearHello(socket));
   Attachment attachment;
   attachment.socket_ = std::move(socket);

@@ -26,8 +26,8 @@ struct ChildPlan {
   int stdout_fd = -1;
   int stderr_fd = -1;
   bool terminal = false;  // stdin_fd is a terminal, which becomes its own
-  // Set for container tools: Podman's newuidmap and Apptainer's starter may be setuid programs. The
-  // tools set no_new_privs for the programs that they run.
+  // Set for container tools that only root can change: Podman's newuidmap and Apptainer's starter
+  // may be setuid programs. The tools set no_new_privs for the programs that they run.
   bool keeps_setuid = false;
   int cgroup_fd = -1;              // folder of its group; -1: none
   const UserInfo* user = nullptr;  // rights to switch to; null: keep ours

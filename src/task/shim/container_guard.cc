@@ -43,6 +43,7 @@ void CleanUpAsUser(const GuardOrder& order, bool removes) {
   if (order.switches_user && !BecomeUser(order.user)) return;
   if (!order.script.empty()) ::unlink(order.script.c_str());
   if (!removes || order.removal.empty()) return;
+  if (!order.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return;
   ResetSignals();
   (void)!::chdir("/");
   const std::vector<char*> argv = base::Argv(order.removal), block = base::Argv(order.block);

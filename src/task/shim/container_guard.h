@@ -18,6 +18,7 @@ namespace carma::task {
 struct GuardOrder {
   UserInfo user;
   bool switches_user = false;
+  bool keeps_setuid = false;         // as in ChildPlan
   std::vector<std::string> removal;  // ContainerRemoval; empty: only the script is removed
   std::vector<std::string> block;    // environment of that command
   std::string group;                 // ContainerGroup
@@ -29,6 +30,7 @@ struct GuardOrder {
     field("gid", order.user.gid, "", {.required = true});
     field("groups", order.user.groups);
     field("switches_user", order.switches_user);
+    field("keeps_setuid", order.keeps_setuid);
     field("removal", order.removal);
     field("block", order.block);
     field("group", order.group);

@@ -9,6 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -24,13 +26,36 @@ namespace {
 constexpr std::array kInits{"/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",
                             "/usr/bin/catatonit", "/usr/bin/tini", "/usr/bin/dumb-init"};
 
+bool IsRoots(const std::filesystem::path& path, bool may_be_sticky) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0 || st.st_uid != 0) return false;
+  const bool others =
+      (st.st_mode & S_IWOTH) != 0 || ((st.st_mode & S_IWGRP) != 0 && st.st_gid != 0);
+  return !others || (may_be_sticky && (st.st_mode & S_ISVTX) != 0);
+}
+bool IsRootsFolder(std::filesystem::path folder) {
+  if (!IsRoots(folder, false)) return false;
+  while (folder.has_relative_path()) {
+    folder = folder.parent_path();
+    if (!IsRoots(folder, true)) return false;
+  }
+  return true;
+}
+
 Result<ContainerRun> ChooseTool(const ContainerImage& container, const std::string& search) {
   ContainerRun run;
   std::vector<std::string> names;
   for (const ContainerTool tool : ToolsFor(container)) {
     run.tool = tool;
     run.program = base::FindOnPath(search, ToolName(tool));
-    if (!run.program.empty()) return run;
+    if (!run.program.empty()) {
+      // The folder may be a link that its owner could change before the program is run.
+      const std::filesystem::path path = run.program;
+      std::error_code error;
+      const auto folder = std::filesystem::canonical(path.parent_path(), error);
+      if (!error) run.program = folder / path.filename();
+      return run;
+    }
     names.emplace_back(ToolName(tool));
   }
   return NotFound("container {}: no {} on the task's PATH {}",
@@ -82,6 +107,16 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
   if (!base::IsFolder(Lookup(environment, "XDG_RUNTIME_DIR"))) environment.erase("XDG_RUNTIME_DIR");
   run.variables = ContainerVariables(environment);
   return run;
+}
+
+bool OnlyRootChanges(const std::string& program) {
+  std::error_code error;
+  const auto real = std::filesystem::canonical(program, error);
+  if (error) return false;
+  const auto folder =
+      std::filesystem::canonical(std::filesystem::path(program).parent_path(), error);
+  return !error && IsRoots(real, false) && IsRootsFolder(real.parent_path()) &&
+         IsRootsFolder(folder);
 }
 
 Result<std::string> CopyScript(const ShimOrder& order, const std::string& text) {

@@ -19,6 +19,10 @@ namespace carma::task {
 Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
                                    Environment& environment);
 
+// Whether only root can change which program runs here: it, its folder and those above belong to
+// root and are not writable for others (`/tmp` may be above, because it is sticky).
+bool OnlyRootChanges(const std::string& program);
+
 // Copies the script to /tmp, readable for the task's user, because the shim's folder is closed to
 // users and so to Podman. Called with the user's rights. Errors: the system's.
 Result<std::string> CopyScript(const ShimOrder& order, const std::string& text);

@@ -320,8 +320,12 @@ std::expected<Unit, LaunchError> Shim::PlanScript() {
 
 std::expected<Unit, LaunchError> Shim::EnterContainer() {
   if (!container_) return Unit{};
+  // Without root's rights the user could run the tool as well.
+  plan_.keeps_setuid = container_->tool != ContainerTool::kDocker &&
+                       (!CanSwitchUser() || OnlyRootChanges(container_->program));
   GuardOrder guard{.user = user_,
                    .switches_user = CanSwitchUser() && order_.uid != ::getuid(),
+                   .keeps_setuid = plan_.keeps_setuid,
                    .removal = ContainerRemoval(*container_),
                    .block = plan_.block,
                    .group = container_->group,
@@ -341,7 +345,6 @@ std::expected<Unit, LaunchError> Shim::EnterContainer() {
   guard_ = std::move(*started);
   container_->command = std::move(plan_.argv);
   plan_.argv = ContainerCommand(*container_);
-  plan_.keeps_setuid = container_->tool != ContainerTool::kDocker;
   return Unit{};
 }
 

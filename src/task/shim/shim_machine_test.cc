@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/unique_fd.h"
 #include "task/process/user.h"
+#include "task/shim/container_plan.h"
 #include "task/shim/shim_fixture.h"
 
 namespace carma::task {
@@ -85,6 +86,47 @@ TEST_F(ShimMachineTest, NewFilesFollowTheUmask) {
     ASSERT_EQ(::stat((root_ + name).c_str(), &st), 0) << name;
     EXPECT_EQ(st.st_mode & 0777U, 0600U) << name;
   }
+}
+
+TEST_F(ShimMachineTest, AsRootAProgramNamedPodmanGainsNoPrivileges) {
+  if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
+  const std::string fake = root_ + "/podman";
+  ASSERT_TRUE(base::WriteFileAtomic(fake, "#!/bin/sh\ngrep NoNewPrivs /proc/self/status\n", 0755));
+  ASSERT_EQ(::chmod(fake.c_str(), 0755), 0);
+  LaunchOrder order = Order("true");
+  order.uid = order.gid = kNobody;
+  order.spec.container = "podman:lab";
+  order.spec.environment["PATH"] = root_ + ":/usr/bin:/bin";
+  EXPECT_EQ(Run(order).exit_code, 0) << Err();
+  EXPECT_EQ(Out(), "NoNewPrivs:\t1\n");
+}
+
+TEST_F(ShimMachineTest, AsRootOnlyAProgramOfRootInFoldersOfRootIsTrusted) {
+  if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
+  const auto mode = [](const std::string& path, mode_t bits) {
+    EXPECT_EQ(::chmod(path.c_str(), bits), 0) << path;
+  };
+  const std::string bin = root_ + "/bin", tool = bin + "/tool", link = root_ + "/link";
+  mode(root_, 0755);
+  ASSERT_TRUE(base::MakeDirs(bin, 0755));
+  ASSERT_TRUE(base::WriteFileAtomic(tool, "#!/bin/sh\n", 0755));
+  mode(tool, 0755);
+  mode(bin, 0755);
+  EXPECT_TRUE(OnlyRootChanges(tool)) << "/tmp above is sticky";
+  EXPECT_FALSE(OnlyRootChanges(bin + "/none"));
+  mode(tool, 0757);
+  EXPECT_FALSE(OnlyRootChanges(tool));
+  mode(tool, 0755);
+  mode(bin, 01777);
+  EXPECT_FALSE(OnlyRootChanges(tool)) << "others may put a link there";
+  mode(bin, 0755);
+  mode(root_, 0777);
+  EXPECT_FALSE(OnlyRootChanges(tool)) << "others may put another folder there";
+  ASSERT_EQ(::symlink(tool.c_str(), link.c_str()), 0);
+  mode(root_, 0755);
+  EXPECT_TRUE(OnlyRootChanges(link));
+  ASSERT_EQ(::chown(tool.c_str(), kNobody, kNobody), 0);
+  EXPECT_FALSE(OnlyRootChanges(link));
 }
 
 TEST_F(ShimMachineTest, AUserCannotSignalTheShim) {
