@@ -33,11 +33,11 @@ TEST(BodyWarnings, NamesWhatWouldFail) {
 }
 
 TEST(BodyWarnings, NameScriptsThatLookForTheirOwnFolder) {
-  EXPECT_EQ(Warnings("#!/bin/bash\ncd \"$(dirname \"$0\")\"\n"),
+  EXPECT_EQ(Warned("#!/bin/bash\ncd \"$(dirname \"$0\")\"\n"),
             "job.sh:2: $0 is a copy of the script in another folder: use $PWD, its working "
             "directory");
-  EXPECT_NE(Warnings("#!/bin/bash\ncd $(dirname \"${BASH_SOURCE[0]}\")\n"), "");
-  EXPECT_EQ(Warnings("#!/bin/bash\ncd $(dirname \"$1\")\n"), "");
+  EXPECT_NE(Warned("#!/bin/bash\ncd $(dirname \"${BASH_SOURCE[0]}\")\n"), "");
+  EXPECT_EQ(Warned("#!/bin/bash\ncd $(dirname \"$1\")\n"), "");
 }
 
 TEST(BodyWarnings, AreSilentAboutWhatWorks) {
