@@ -141,7 +141,8 @@ TEST(Health, APersonsResumeHoldsUntilSomethingNew) {
   health.Take(Tells({.recovery = RecoveryAction::kGpuReset}));
   health.Acknowledge();
   EXPECT_THAT(health.Take(Tells({.recovery = RecoveryAction::kGpuReset})), IsEmpty());
-  EXPECT_THAT(health.Take(Tells({.recovery = RecoveryAction::kNodeReboot})), HasSubstr("restarted"))
+  EXPECT_THAT(health.Take(Tells({.recovery = RecoveryAction::kNodeReboot})),
+              HasSubstr("restart of the machine"))
       << "another wish";
 }
 

@@ -142,7 +142,7 @@ TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
   EXPECT_EQ(refused({.user = "ada"}, 1), "");
   EXPECT_THAT(refused({.user = "ada"}, 2),
               HasSubstr("1 of 2 allowed tasks are waiting or running, and 2"));
-  EXPECT_THAT(refused({.gpus = 5, .user = "bob"}, 1), HasSubstr("it wants 5"));
+  EXPECT_THAT(refused({.gpus = 5, .user = "bob"}, 1), HasSubstr("it needs 5"));
   EXPECT_THAT(refused({.user = "bob", .time_limit = Duration{7'201'000}}, 1),
               HasSubstr("asks for 2:00:01, and a task may take at most 2:00:00"));
   EXPECT_THAT(refused({.user = "bob", .qos = "closed"}, 1), HasSubstr("class closed"));

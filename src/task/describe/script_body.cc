@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <ranges>
 
 #include "base/text.h"
 #include "task/describe/slurm.h"
@@ -96,7 +97,11 @@ std::string Mistake(const std::vector<std::string>& words, std::size_t at) {
   if (word == "sbatch" && std::ranges::any_of(words, singleton))
     return "sbatch does not accept --dependency=singleton here";
   if (word == "scontrol") return ScontrolMistake(words, at);
-  if (word == "dirname" && at + 1 < words.size() && (words[at + 1] == "$0" || words[at + 1] == "$"))
+  const auto itself = [](const std::string& each) {
+    return each == "$0" || each.find("BASH_SOURCE") != std::string::npos;
+  };
+  if (word == "dirname" &&
+      std::ranges::any_of(words | std::views::drop(at) | std::views::take(4), itself))
     return "$0 is a copy of the script in another folder: use $PWD, its working directory";
   if (Has(kMissing, word))
     return fmt::format(

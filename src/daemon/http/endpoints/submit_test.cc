@@ -365,7 +365,8 @@ TEST_F(SubmitTest, RefusesTooManyDependencies) {
   for (int i = 0; i < 2'000; ++i) indices.push_back(i);
   Json spec = SpecJson();
   spec["dependencies"] = Json::array();
-  for (int i = 1; i <= 600; ++i) spec["dependencies"].push_back(fmt::format("afterany:{}", i));
+  for (int i = 1; i <= 600; ++i)
+    spec["dependencies"].push_back({{"task", i}, {"kind", "afterany"}});
   SubmitServices services = Services();
   services.max_batch = 5'000;
   Ask(services, &SubmitTasks,

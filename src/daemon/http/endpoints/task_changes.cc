@@ -236,8 +236,10 @@ Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::st
   }
   if (verb == "requeue") {
     const auto lease = task::LeaseSpecIn(stored.spec_json);
-    const bool started = core::HoldsGpus(record.state) || core::IsFinal(record.state);
-    if (lease || (started && !record.request->requeue))
+    const Result<task::TaskSpec> spec = task::SpecButEnvironment(stored.spec_json);
+    if (core::IsFinal(record.state) && spec && spec->attach)
+      return Conflict("task {} was a 'carma run' that has ended: run it again", record.id);
+    if (lease || (core::HoldsGpus(record.state) && !record.request->requeue))
       return Conflict(WhyNoRequeue(record, lease ? &*lease : nullptr));
   }
   if (verb == "cancel")

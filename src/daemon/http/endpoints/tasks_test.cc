@@ -633,6 +633,14 @@ TEST_F(FullDiskTest, ItIsLoggedAlsoIfASubmissionFindsItFirst) {
   EXPECT_THAT(log, HasSubstr("event=store_failed"));
 }
 
+TEST_F(TasksTest, RefusesToRequeueWhatCarmaRunWaitedFor) {
+  task::TaskSpec spec = Spec();
+  spec.attach = "carma-run-0123456789abcdef0123456789abcdef";
+  Start(Submit(spec));
+  End(core::TaskId{1});
+  EXPECT_THAT(Change(kAda, "requeue").Message(), HasSubstr("task 1 was a 'carma run'"));
+}
+
 TEST_F(TasksTest, ListsShortenLongCommands) {
   task::TaskSpec spec = Spec();
   spec.command = {"python3", std::string(100'000, 'x'), "--last"};
