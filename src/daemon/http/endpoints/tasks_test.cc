@@ -635,7 +635,7 @@ TEST_F(FullDiskTest, ItIsLoggedAlsoIfASubmissionFindsItFirst) {
 
 TEST_F(TasksTest, RefusesToRequeueWhatCarmaRunWaitedFor) {
   task::TaskSpec spec = Spec();
-  spec.attach = "carma-run-0123456789abcdef0123456789abcdef";
+  spec.attach = "0123456789abcdef0123456789abcdef";
   Start(Submit(spec));
   End(core::TaskId{1});
   EXPECT_THAT(Change(kAda, "requeue").Message(), HasSubstr("task 1 was a 'carma run'"));
