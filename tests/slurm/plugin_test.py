@@ -106,7 +106,7 @@ class Plugin(unittest.TestCase):
         self.assertEqual(ran.stdout, self.bed.output(job), ran.stderr)
 
     def test_a_job_submitted_by_a_job_does_not_inherit_its_options(self):
-        nested = "sbatch --parsable --mem=100 -o /dev/null --wrap 'env > ~/nested; sleep 0.1; mv ~/nested ~/nested.env'\n"
+        nested = "sbatch --parsable --mem=100 -o /dev/null --wrap 'env > ~/nested; mv ~/nested ~/nested.env'\n"
         job = self.submit(USER, nested)
         self.assertEqual(self.bed.ended(job), ("COMPLETED", 0), self.bed.output(job))
         path = os.path.join(self.bed.home(USER), "nested.env")

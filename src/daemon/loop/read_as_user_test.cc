@@ -1,5 +1,6 @@
 #include "daemon/loop/read_as_user.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
@@ -17,6 +18,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/unique_fd.h"
 
 namespace carma::daemon {
 namespace {
@@ -121,17 +123,18 @@ TEST_F(ReadAsTest, AsRootAnothersFolderStaysClosed) {
   Write("inner/open", "all", 0644);
   ASSERT_EQ(::chmod(inner.c_str(), 0755), 0);
   ASSERT_EQ(::chmod(dir_.c_str(), 0700), 0);
+  int ready[2];
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  const base::UniqueFd from(ready[0]), to(ready[1]);
   const pid_t other = ::fork();
   if (other == 0) {
     ::alarm(60);
-    if (::chdir(inner.c_str()) != 0) ::_exit(1);
+    if (::chdir(inner.c_str()) != 0 || ::write(to.get(), "x", 1) != 1) ::_exit(1);
     while (true) ::pause();
   }
+  char arrived = 0;
+  EXPECT_EQ(::read(from.get(), &arrived, 1), 1);
   const std::string cwd = "/proc/" + std::to_string(other) + "/cwd";
-  std::error_code ignored;
-  const auto arrived = [&] { return std::filesystem::equivalent(cwd, inner, ignored); };
-  for (int i = 0; i < 5000 && !arrived(); ++i) ::usleep(1000);
-  EXPECT_TRUE(arrived());
   EXPECT_FALSE(ReadAs(Nobody(), cwd + "/open", 100));
   {
     const ThreadRights rights(Nobody());

@@ -1,8 +1,10 @@
 #include "task/attach/attach_socket.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -11,6 +13,7 @@
 
 #include <csignal>
 #include <cstddef>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -132,15 +135,20 @@ TEST(AttachSockets, AFullQueueIsWaitedFor) {
   const Result<AttachSocket> first = ConnectAttach(name, ::geteuid());
   ASSERT_TRUE(first) << first.error().message;
   ASSERT_EQ(ConnectAttach(name, ::geteuid()).error().code, ErrorCode::kUnavailable);
+  const std::string stat = fmt::format("/proc/self/task/{}/stat", ::gettid());
+  std::latch opened(1);
   std::thread runner([&] {
-    ::usleep(200'000);
+    // Room is made once the first try has failed, after which the other thread sleeps.
+    while (base::ReadFile(stat, 4096).value_or("").find(") S ") == std::string::npos)
+      ::sched_yield();
     const base::UniqueFd stranger(::accept(listener.get(), nullptr, nullptr));
     AttachSocket shim(base::UniqueFd(::accept(listener.get(), nullptr, nullptr)));
     const base::UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     EXPECT_EQ(shim.Send({.kind = Kind::kHello}, null.get()), true);
-    ::usleep(200'000);
+    opened.wait();
   });
   const Result<Attachment> attachment = Attachment::Open(name, false, ::geteuid());
+  opened.count_down();
   EXPECT_TRUE(attachment) << attachment.error().message;
   runner.join();
 }
