@@ -219,7 +219,7 @@ void Shorten(std::vector<std::string>& command) {
   std::size_t left = kShownBytes;
   for (std::size_t i = 0; i < command.size(); ++i) {
     std::string& word = command[i];
-    if (word.size() < left) {
+    if (word.size() <= left) {
       left -= word.size();
       continue;
     }
