@@ -40,7 +40,7 @@ constexpr std::chrono::seconds kBodyTimeout{60};
 constexpr std::chrono::seconds kWriteTimeout{60};
 // Limited so that one user cannot take all connections.
 constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
-// For root and the daemon's user, whom others must not shut out.
+// Kept for root and the daemon's user, so that others cannot shut them out.
 constexpr std::size_t kReservedConnections = 64;
 // Limits on memory: announced bodies without an answer yet, and answers that are not yet taken.
 // Small ones are not counted.
@@ -141,7 +141,7 @@ Response ParseFailure(const beast::error_code& error) {
 // One connection: reads a request, hands it to the handler, writes the answer, and repeats.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // counted_as: the user whose connections it counts for (Hub::per_user).
+  // counted_as: the user to whom the connection and its bytes count.
   Session(Protocol::socket socket, Hub* hub, std::optional<Peer> peer,
           std::optional<std::uint32_t> counted_as)
       : stream_(std::move(socket)), hub_(hub), peer_(peer), counted_as_(counted_as) {}

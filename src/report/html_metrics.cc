@@ -91,9 +91,8 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
   if (!BoundNames(cases).empty()) {
     out +=
         "<p>Bounds: lower limits on the trace total time; the line below each shows how far the "
-        "run "
-        "is above it. The exclusive area holds only without collocation, the SM activity area only "
-        "without MPS.</p>";
+        "run is above it. The exclusive area holds only without collocation, the SM activity area "
+        "only without MPS.</p>";
   }
   if (cases.size() > 1) {
     out += "<p>Differences are relative to the first column.";

@@ -245,7 +245,7 @@ std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
   return {};
 }
 
-// Options of carma that only it has, behind the script.
+// Words behind the program that probably were meant as options of carma submit.
 std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
   constexpr std::array<std::string_view, 4> kOwn{"--gpu-mem", "--time", "--array", "--dependency"};
   std::vector<std::string> warnings;

@@ -29,7 +29,7 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
   return "";
 }
 
-// A minute's, because a task may load much data for a moment.
+// About a minute of readings in a sliding mean, because a task may load much data for a moment.
 constexpr double kReadingsOfUsualCpus = 60;
 
 // Marks waiting tasks that can never fit.
