@@ -435,10 +435,10 @@ TEST_F(MpsTest, AKilledServerIsReplacedAndAKilledDaemonCanBeStartedAgain) {
   ::kill(static_cast<pid_t>(base::ParseInt(server).value_or(0)), SIGKILL);
   EXPECT_EQ(first.Wait(), 1);
   EXPECT_THAT(first.err(), HasSubstr("MPS server and the MPS client failed"));
+  while (ServerPid() == server) {  // the daemon takes a moment to see its end
+  }
   Process second(Task());
   AwaitWork(second);
-  while (ServerPid() == server) {  // it takes a moment to end
-  }
   const pid_t daemon = DaemonPid();
   ::kill(daemon, SIGKILL);
   AwaitEnd(daemon);
