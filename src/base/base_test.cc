@@ -1,4 +1,11 @@
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iterator>
+#include <string>
 
 #include "base/clock.h"
 #include "base/csv.h"
@@ -139,6 +146,64 @@ TEST(File, AtomicWriteReplacesAndBoundedReadRefuses) {
   EXPECT_EQ(ReadFile(path, 5).error().code, ErrorCode::kInvalid);
   EXPECT_EQ(ReadFile(path + ".missing", 5).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(ReadFile("/proc", 5).error().code, ErrorCode::kInvalid);
+}
+
+class FolderForAll : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = ::testing::TempDir() + "/carma-file-XXXXXX";
+    ASSERT_NE(::mkdtemp(dir_.data()), nullptr);
+    ASSERT_TRUE(WriteFileAtomic(dir_ + "/own", "old"));
+    shared_ = dir_ + "/shared";
+    ASSERT_TRUE(MakeDirs(shared_));
+    ASSERT_EQ(::chmod(shared_.c_str(), 01777), 0);
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+  std::string Link(const std::string& name, const std::string& to, bool anothers) {
+    const std::string path = shared_ + "/" + name;
+    EXPECT_EQ(::symlink(to.c_str(), path.c_str()), 0);
+    EXPECT_TRUE(!anothers || ::lchown(path.c_str(), 65'534, 65'534) == 0);
+    return path;
+  }
+
+  std::string dir_, shared_;
+};
+
+TEST_F(FolderForAll, OurOwnLinkIsFollowed) {
+  const std::string link = Link("link", "../own", false);
+  ASSERT_TRUE(WriteFileAtomic(link, "new"));
+  EXPECT_EQ(*ReadFile(dir_ + "/own", 100), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  ASSERT_TRUE(RewriteFileAtomic(link, "newer"));
+  EXPECT_EQ(*ReadFile(dir_ + "/own", 100), "newer");
+  EXPECT_FALSE(RewriteFileAtomic(Link("round", "round", false), "x"));
+}
+
+TEST_F(FolderForAll, AnotherUsersLinkIsNotFollowed) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root, to give a link away";
+  const std::string link = Link("link", dir_ + "/own", true);
+  const std::string folder = Link("folder", dir_, true), null = Link("null", "/dev/null", true);
+  const std::string ours = dir_ + "/ours";
+  ASSERT_EQ(::symlink(link.c_str(), ours.c_str()), 0);
+  for (const std::string& path : {link, folder + "/own", null, ours})
+    EXPECT_EQ(WriteFileAtomic(path, "new").error().code, ErrorCode::kDenied) << path;
+  EXPECT_EQ(RewriteFileAtomic(link, "new").error().code, ErrorCode::kDenied);
+  EXPECT_EQ(*ReadFile(dir_ + "/own", 100), "old");
+  ASSERT_EQ(::chmod(shared_.c_str(), 0755), 0);
+  EXPECT_TRUE(WriteFileAtomic(link, "new")) << "its owner could not put it there any more";
+  EXPECT_EQ(*ReadFile(dir_ + "/own", 100), "new");
+}
+
+TEST_F(FolderForAll, ALinkInPlaceOfTheDraftLeadsNowhere) {
+  Link("file.tmp." + std::to_string(::getpid()), "../own", false);
+  const std::string file = shared_ + "/file";
+  ASSERT_TRUE(WriteFileAtomic(file, "new"));
+  EXPECT_EQ(*ReadFile(dir_ + "/own", 100), "old");
+  EXPECT_EQ(*ReadFile(file, 100), "new");
+  EXPECT_FALSE(std::filesystem::is_symlink(file));
+  ASSERT_TRUE(WriteFileAtomic(file, "newer"));
+  const std::filesystem::directory_iterator left(shared_);
+  EXPECT_EQ(std::distance(begin(left), end(left)), 1) << "no draft is left";
 }
 
 TEST(Clock, AScaledClockRunsFasterAndWaitsShorter) {

@@ -65,10 +65,50 @@ Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   return Unit{};
 }
 
+// In a folder for all, another user's link may lead anywhere (as with fs.protected_symlinks).
+Result<Unit> MayFollow(const std::string& link, uid_t owner) {
+  const std::string parent = std::filesystem::path(link).parent_path().string();
+  struct stat folder {};
+  if (::stat(parent.empty() ? "." : parent.c_str(), &folder) != 0) return FailErrno(errno, link);
+  constexpr mode_t kShared = S_ISVTX | S_IWOTH;
+  if ((folder.st_mode & kShared) != kShared || owner == ::geteuid() || owner == folder.st_uid)
+    return Unit{};
+  return Denied("{}: a symbolic link of user {} in a folder for all is not followed", link, owner);
+}
+
+// The path with its links replaced by where they lead. What does not exist stays as it is.
+Result<std::string> WithoutLinks(const std::string& path, int most = 40) {
+  for (std::size_t end = 0; end != std::string::npos;) {
+    end = path.find('/', end + 1);
+    const std::string part = path.substr(0, end);
+    struct stat st {};
+    if (::lstat(part.c_str(), &st) != 0) return path;
+    if (!S_ISLNK(st.st_mode)) continue;
+    CARMA_TRY(MayFollow(part, st.st_uid));
+    std::error_code error;
+    const std::filesystem::path to = std::filesystem::read_symlink(part, error);
+    if (error || most == 0) return FailErrno(error ? error.value() : ELOOP, path);
+    const std::string rest = end == std::string::npos ? "" : path.substr(end);
+    // An absolute target replaces the folder.
+    return WithoutLinks((std::filesystem::path(part).parent_path() / to).string() + rest, most - 1);
+  }
+  return path;
+}
+
+// Another user may have put a link there, or a process with our number have left the file.
+UniqueFd OpenDraft(std::string& name, unsigned mode) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  UniqueFd fd(::open(name.c_str(), kFlags, mode));
+  if (fd || errno != EEXIST) return fd;
+  ::unlink(name.c_str());
+  name += ".again";
+  return UniqueFd(::open(name.c_str(), kFlags, mode));
+}
+
 Result<Unit> Replace(const std::string& path, std::string_view data, unsigned mode,
                      const struct stat* like) {
-  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  std::string temporary = path + ".tmp." + std::to_string(::getpid());
+  UniqueFd fd = OpenDraft(temporary, mode);
   if (!fd) return FailErrno(errno, path);
   Result<Unit> written = Fill(fd.get(), data, like);
   if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
@@ -86,22 +126,22 @@ Result<Unit> Replace(const std::string& path, std::string_view data, unsigned mo
 }  // namespace
 
 Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, unsigned mode) {
-  std::error_code error;
-  const std::string file = std::filesystem::canonical(path, error).string();
+  const std::string file = CARMA_TRY(WithoutLinks(path));
   struct stat before {};
   if (::stat(path.c_str(), &before) != 0) return Replace(path, data, mode, nullptr);
-  if (!error && S_ISREG(before.st_mode)) return Replace(file, data, mode, nullptr);
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  // /dev/stdout may lead to what has no path.
+  const bool there = ::lstat(file.c_str(), &before) == 0;
+  if (there && S_ISREG(before.st_mode)) return Replace(file, data, mode, nullptr);
+  const UniqueFd fd(there ? ::open(file.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
+                          : ::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   const Result<Unit> written = fd ? WriteAll(fd.get(), data) : FailErrno(errno, "open");
   return written ? written : Wrap(written.error(), path);
 }
 
 Result<Unit> RewriteFileAtomic(const std::string& path, std::string_view data) {
-  std::error_code error;
-  const std::string file = std::filesystem::canonical(path, error).string();
+  const std::string file = CARMA_TRY(WithoutLinks(path));
   struct stat before {};
-  if (error || ::stat(file.c_str(), &before) != 0)
-    return FailErrno(error ? error.value() : errno, path);
+  if (::lstat(file.c_str(), &before) != 0) return FailErrno(errno, path);
   return Replace(file, data, 0600, &before);
 }
 
