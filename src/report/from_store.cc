@@ -15,6 +15,12 @@ using core::Time;
 
 namespace {
 
+// Reports are for everybody.
+std::string ReasonOf(const core::TaskRecord& record) {
+  std::string detail = core::PublicDetail(record.exit->detail);
+  return detail.empty() ? core::PublicText(record.reason.code, *record.reason.text) : detail;
+}
+
 AttemptEnd EndOf(TaskState state) {
   switch (state) {
     case TaskState::kSucceeded:
@@ -71,8 +77,7 @@ void StoreRun::Add(const store::StoredTask& stored) {
   if (core::IsFinal(record.state)) {
     task.ended = record.ended;
     task.forecasts = ForecastsOf(record);
-    if (record.state != TaskState::kSucceeded)
-      task.reason = record.exit->detail.empty() ? *record.reason.text : record.exit->detail;
+    if (record.state != TaskState::kSucceeded) task.reason = ReasonOf(record);
   }
   first_ = std::min(first_.value_or(task.submitted), task.submitted);
   last_ = std::max(last_.value_or(task.submitted), task.ended.value_or(now_));

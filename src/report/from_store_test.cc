@@ -127,7 +127,7 @@ TEST(StoreRun, TakesGpusAndPromiseFromTheAccount) {
   EXPECT_EQ(attempts[1].promised_mib, std::nullopt);
 }
 
-TEST(StoreRun, WhyATaskEndedIsItsLastWordsOrElseTheReason) {
+TEST(StoreRun, WhyATaskEndedIsItsExitCodeOrElseTheReason) {
   const auto reason = [](TaskState state, const char* detail) {
     store::StoredTask task = Task(state, 10, 40, {"A"});
     task.record.reason = {core::ReasonCode::kNonZeroExit, "exit code 3"};
@@ -137,7 +137,9 @@ TEST(StoreRun, WhyATaskEndedIsItsLastWordsOrElseTheReason) {
     return books.Finish().tasks.at(0).reason;
   };
   EXPECT_EQ(reason(TaskState::kFailed, ""), "exit code 3");
-  EXPECT_EQ(reason(TaskState::kFailed, "KeyError: 7"), "KeyError: 7");
+  EXPECT_EQ(reason(TaskState::kFailed, "exit code 1: KeyError: 7"), "exit code 1")
+      << "everybody reads the report";
+  EXPECT_EQ(reason(TaskState::kFailed, "KeyError: 7"), "exit code 3");
   EXPECT_EQ(reason(TaskState::kSucceeded, "bye"), "");
 }
 

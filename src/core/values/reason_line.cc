@@ -41,4 +41,29 @@ ReasonCode ReasonOfLine(std::string_view line) {
   return code.value_or(ReasonCode::kNone);
 }
 
+std::string PublicText(ReasonCode code, std::string_view text) {
+  const bool ended = code == ReasonCode::kNonZeroExit || code == ReasonCode::kSignal ||
+                     code == ReasonCode::kGpuFault;
+  if (const std::size_t at = text.find(kEndOfName); ended && at != std::string_view::npos)
+    return std::string(text.substr(0, at)) + ".";
+  const std::size_t from = text.find(" ("), to = text.rfind(')');
+  if (code != ReasonCode::kOutOfMemory || from == std::string_view::npos) return std::string(text);
+  // A long line is cut before its parenthesis ends.
+  const bool closed = to != std::string_view::npos && to > from;
+  return std::string(text.substr(0, from)).append(closed ? text.substr(to + 1) : ".");
+}
+
+std::string PublicLine(std::string_view line) {
+  const ReasonCode code = ReasonOfLine(line);
+  const std::size_t begin = line.find(kEndOfName);
+  if (code == ReasonCode::kNone || begin == std::string_view::npos) return std::string(line);
+  const std::size_t at = begin + kEndOfName.size();
+  return std::string(line.substr(0, at)) + PublicText(code, line.substr(at));
+}
+
+std::string PublicDetail(std::string_view detail) {
+  if (!detail.starts_with("exit code ") && !detail.starts_with("killed by signal ")) return "";
+  return std::string(detail.substr(0, detail.find_first_of(":;")));
+}
+
 }  // namespace carma::core

@@ -17,5 +17,10 @@ std::string AsSentence(std::string_view clause);  // the reverse
 std::string CanNeverRun(std::string_view name, std::string_view reason);
 // The code at the beginning of such a line; kNone: none.
 ReasonCode ReasonOfLine(std::string_view line);
+// What everybody may read: a reason's sentence, such a line and ExitInfo::detail without what the
+// task wrote to its error stream.
+std::string PublicText(ReasonCode code, std::string_view text);
+std::string PublicLine(std::string_view line);
+std::string PublicDetail(std::string_view detail);
 
 }  // namespace carma::core

@@ -30,5 +30,24 @@ TEST(ReasonLine, BehindAColonItBeginsSmall) {
   EXPECT_EQ(AsSentence("exit code 1: ValueError"), "Exit code 1: ValueError.");
 }
 
+TEST(ReasonLine, EverybodyReadsItWithoutTheTasksErrors) {
+  using enum ReasonCode;
+  EXPECT_EQ(PublicText(kNonZeroExit, "Exit code 1: KeyError: 'secret'."), "Exit code 1.");
+  EXPECT_EQ(PublicText(kNonZeroExit, "Exited with status 1."), "Exited with status 1.");
+  EXPECT_EQ(PublicText(kGpuFault, "Failed because of a fault on its GPU: secret."),
+            "Failed because of a fault on its GPU.");
+  EXPECT_EQ(PublicText(kOutOfMemory, "Ran out of GPU memory 3 times, no retry is left (a (b) c)."),
+            "Ran out of GPU memory 3 times, no retry is left.");
+  EXPECT_EQ(PublicText(kOutOfMemory, "Ran out of GPU memory (a line that is cu"),
+            "Ran out of GPU memory.");
+  EXPECT_EQ(PublicText(kNodeFail, "Its GPU failed: GPU is lost."), "Its GPU failed: GPU is lost.");
+  EXPECT_EQ(PublicLine("NonZeroExit: Exit code 1: secret."), "NonZeroExit: Exit code 1.");
+  EXPECT_EQ(PublicLine("by ada, task 2 again: x"), "by ada, task 2 again: x");
+  EXPECT_EQ(PublicDetail("exit code 1: KeyError: 'secret'"), "exit code 1");
+  EXPECT_EQ(PublicDetail("killed by signal 9 (SIGKILL); 3M of its output could not be written"),
+            "killed by signal 9 (SIGKILL)");
+  EXPECT_EQ(PublicDetail("torch.OutOfMemoryError: secret"), "");
+}
+
 }  // namespace
 }  // namespace carma::core

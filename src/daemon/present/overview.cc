@@ -69,7 +69,9 @@ struct Shown {
   base::Time now;
 
   api::TaskRow RowOf(const store::StoredTask& stored) const {
-    return {Present(stored, engine, monitor, engine.attribution(), now), {}};
+    api::TaskRow row{Present(stored, engine, monitor, engine.attribution(), now), {}};
+    HideErrors(row);  // one text for all
+    return row;
   }
   // If the store cannot be read the list is empty; the page shows that in `troubles`.
   std::vector<api::TaskRow> List(bool (*holds)(core::TaskState), std::size_t limit,

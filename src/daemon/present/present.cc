@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "config/activity_rule.h"
 #include "core/policy/slots.h"
+#include "core/values/reason_line.h"
 #include "daemon/gpus/policy_violations.h"
 #include "gpu/counters.h"
 #include "task/describe/shown_command.h"
@@ -257,6 +258,11 @@ api::TaskView Present(const store::StoredTask& stored) {
   if (record.request->array) view.array_id = core::Number(*record.request->array);
   AddSpec(stored, view);
   return view;
+}
+
+void HideErrors(api::TaskView& view) {
+  view.reason_text = core::PublicText(core::ReasonOfLine(view.reason), view.reason_text);
+  view.exit_detail = core::PublicDetail(view.exit_detail);
 }
 
 api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,

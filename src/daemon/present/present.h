@@ -17,6 +17,8 @@ namespace carma::daemon {
 
 // The task as its row in the store shows it.
 api::TaskView Present(const store::StoredTask& stored);
+// Removes what the task wrote to its error stream, for other users.
+void HideErrors(api::TaskView& view);
 // The same with live values of the running daemon: current reason, measured memory, pid.
 api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
                       Attribution& attribution, base::Time now);

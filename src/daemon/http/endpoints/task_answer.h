@@ -1,7 +1,9 @@
 // A task as the endpoints of tasks answer with it.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 
 #include "api/task_view.h"
 #include "core/forecast/expected_start.h"
@@ -9,8 +11,11 @@
 
 namespace carma::daemon {
 
-// The task as a row of a list.
-api::TaskView View(const TaskServices& services, const store::StoredTask& stored);
+// Whether this user may read what the task wrote; viewer: by the kernel, empty: unknown.
+bool SeesErrors(std::optional<std::uint32_t> viewer, const store::StoredTask& stored);
+// The task as a row of a list, for this user.
+api::TaskView View(const TaskServices& services, const store::StoredTask& stored,
+                   std::optional<std::uint32_t> viewer);
 void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::TaskView& view);
 
 }  // namespace carma::daemon

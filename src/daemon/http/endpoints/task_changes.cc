@@ -42,7 +42,7 @@ Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id, const
     if (!done) return reply(std::unexpected(done.error()));
     const auto read = [services, id] { return services.store.Get(id); };
     const auto write = [services](const store::StoredTask& stored) {
-      return JsonAnswer(ToJson(View(services, stored)));
+      return JsonAnswer(ToJson(View(services, stored, stored.record.request->uid)));
     };
     services.from_snapshot(uid, ReadThenWrite(read, write), reply);
   };
@@ -295,7 +295,8 @@ class ChangesTold {
       }
       return [services, rows = std::move(rows), refused] {
         api::ChangesView view{.tasks = {}, .refused = refused};
-        for (const store::StoredTask& stored : rows) view.tasks.push_back(View(services, stored));
+        for (const store::StoredTask& stored : rows)
+          view.tasks.push_back(View(services, stored, stored.record.request->uid));
         return JsonAnswer(ToJson(view));
       };
     };

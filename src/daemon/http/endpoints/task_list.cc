@@ -231,11 +231,11 @@ void Shorten(std::vector<std::string>& command) {
 }
 
 // From memory.
-Answer ListOf(const TaskServices& services, const Page& page) {
+Answer ListOf(const TaskServices& services, const Page& page, std::optional<std::uint32_t> uid) {
   Json tasks = Json::array();
   std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
   for (const store::StoredTask& stored : page.rows) {
-    api::TaskView view = View(services, stored);
+    api::TaskView view = View(services, stored, uid);
     Shorten(view.command);
     if (view.waiting_since_ms) {
       if (!starts) starts = services.engine.scheduler().ExpectedStarts(services.clock.Now());
@@ -252,7 +252,7 @@ Answer ListOf(const TaskServices& services, const Page& page) {
 void AnswerWithList(const TaskServices& services, std::optional<std::uint32_t> uid,
                     const store::TaskFilter& filter, const std::function<Result<Page>()>& read,
                     const api::Responder& reply) {
-  const auto write = [services](const Page& page) { return ListOf(services, page); };
+  const auto write = [services, uid](const Page& page) { return ListOf(services, page, uid); };
   const PrepareAnswer prepare = ReadThenWrite(read, write);
   // Only waiting tasks have an expected start.
   const bool few = filter.limit <= kFewRows && !filter.states.empty() &&

@@ -1,6 +1,8 @@
 // One task: its state, and why it waits.
 #include "daemon/http/endpoints/tasks.h"
 
+#include <unistd.h>
+
 #include <functional>
 #include <utility>
 
@@ -34,8 +36,9 @@ Result<Known> LookUp(store::Store& store, core::TaskId id) {
 }
 
 // The task with details that its row in a list does not have. Reads only memory.
-api::TaskView FullView(const TaskServices& services, const Known& known) {
-  api::TaskView view = View(services, known.stored);
+api::TaskView FullView(const TaskServices& services, const Known& known,
+                       std::optional<std::uint32_t> viewer) {
+  api::TaskView view = View(services, known.stored, viewer);
   view.estimate_remarks = known.remarks;
   for (const store::Notice& each : known.notices) view.notices.push_back(Present(each));
   if (view.waiting_since_ms)
@@ -44,9 +47,10 @@ api::TaskView FullView(const TaskServices& services, const Known& known) {
 }
 
 // From memory.
-Answer Explained(const TaskServices& services, const Known& known) {
+Answer Explained(const TaskServices& services, const Known& known,
+                 std::optional<std::uint32_t> viewer) {
   api::ExplainView view;
-  view.task = FullView(services, known);
+  view.task = FullView(services, known, viewer);
   view.now_ms = base::ToMs(services.clock.Now());
   view.policy = PolicyLine(services.settings);
   view.collocation = CollocationLine(services.settings, &services.monitor);
@@ -63,9 +67,17 @@ Answer Explained(const TaskServices& services, const Known& known) {
 
 }  // namespace
 
-api::TaskView View(const TaskServices& services, const store::StoredTask& stored) {
-  return Present(stored, services.engine, services.monitor, services.engine.attribution(),
-                 services.clock.Now());
+bool SeesErrors(std::optional<std::uint32_t> viewer, const store::StoredTask& stored) {
+  return viewer &&
+         (*viewer == 0 || *viewer == ::geteuid() || *viewer == stored.record.request->uid);
+}
+
+api::TaskView View(const TaskServices& services, const store::StoredTask& stored,
+                   std::optional<std::uint32_t> viewer) {
+  api::TaskView view = Present(stored, services.engine, services.monitor,
+                               services.engine.attribution(), services.clock.Now());
+  if (!SeesErrors(viewer, stored)) HideErrors(view);
+  return view;
 }
 
 void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::TaskView& view) {
@@ -85,8 +97,8 @@ Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api:
   if (!state) return std::unexpected(services.store.Get(*id).error());
   const auto answer = [services, id = *id, uid = AskerOf(call), reply] {
     const auto read = [services, id] { return LookUp(services.store, id); };
-    const auto write = [services](const Known& known) {
-      return JsonAnswer(ToJson(FullView(services, known)));
+    const auto write = [services, uid](const Known& known) {
+      return JsonAnswer(ToJson(FullView(services, known, uid)));
     };
     const PrepareAnswer prepare = ReadThenWrite(read, write);
     // Only waiting tasks have an expected start.
@@ -107,7 +119,9 @@ Result<Unit> ExplainTask(const TaskServices& services, const Call& call,
   const Result<core::TaskId> id = TaskIdOf(call.id);
   if (!id) return std::unexpected(id.error());
   const auto read = [services, id = *id] { return LookUp(services.store, id); };
-  const auto write = [services](const Known& known) { return Explained(services, known); };
+  const auto write = [services, uid = AskerOf(call)](const Known& known) {
+    return Explained(services, known, uid);
+  };
   services.from_snapshot(AskerOf(call), ReadThenWrite(read, write), reply);
   return Unit{};
 }

@@ -318,6 +318,28 @@ TEST_F(TasksTest, AChangeThatIsNotForTheCallerOrTheStateIsRefused) {
     EXPECT_EQ(Change(kAda, verb).Message(), "task 1 has already succeeded");
 }
 
+TEST_F(TasksTest, OnlyItsOwnerReadsWhatATaskWroteToStderr) {
+  const core::TaskId id = Submit();
+  Start(id);
+  launcher_.EmitExited(id, 1, 1, "KeyError: 'secret'\n");
+  engine_->PollLauncher();
+  engine_->Turn();
+  ASSERT_THAT(store_->Get(id)->record.exit->detail, HasSubstr("secret"));
+  const std::pair<std::optional<std::uint32_t>, bool> cases[] = {
+      {kAda.uid, true}, {kRoot.uid, true}, {kEve.uid, ::geteuid() == kEve.uid}, {{}, false}};
+  for (const auto& [uid, sees] : cases) {
+    Call call = Asking({{"state", "all"}}, "1");
+    if (uid) call.request.peer = api::Peer{.uid = *uid};
+    const auto list = Ask(Services(), &ListTasks, call).body.at("tasks").at(0);
+    call.request.query = {};
+    const auto one = Ask(Services(), &ShowTask, call).body;
+    const auto why = Ask(Services(), &ExplainTask, call).body;
+    for (const base::Json& body : {list, one, why})
+      EXPECT_EQ(body.dump().contains("secret"), sees) << uid.value_or(9) << body.dump();
+    EXPECT_THAT(one.at("reason_text").get<std::string>(), HasSubstr("Exit code 1"));
+  }
+}
+
 TEST_F(TasksTest, ANumberThatAnotherUserGotDoesNotOwnTheTask) {
   SubmitHeld();
   const Caller bob{kAda.uid, kAda.gid, "bob", false};
