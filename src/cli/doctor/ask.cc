@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "base/try.h"
 #include "cli/client/verbs.h"
+#include "config/simulated.h"
 #include "estimate/calibration.h"
 #include "estimate/loaded_code.h"
 #include "gpu/cuda_context.h"
@@ -222,12 +223,19 @@ DaemonFacts AskDaemon(api::Client& client) {
   daemon.status = std::move(status->value);
   if (Called<std::vector<api::GpuView>> gpus = ListGpus(client))
     daemon.gpus = std::move(gpus->value);
+  const std::string state = daemon.status->state_dir + "/gpus";
+  const Called<api::OverviewView> overview = GetOverview(client);
+  if (overview && overview->value.simulated && base::Exists(state)) daemon.simulated_state = state;
   return daemon;
 }
 
-Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root) {
+Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root,
+                                            const std::string& simulated_state) {
   const std::optional<std::string> named = file.empty() ? std::nullopt : std::optional(file);
-  config::Loaded loaded = CARMA_TRY(config::Load(config::StandardSources(named, of_root)));
+  config::Sources sources = config::StandardSources(named, of_root);
+  if (!simulated_state.empty())
+    sources.overrides = config::SimulatedServer(base::ExecutableDir(), simulated_state);
+  config::Loaded loaded = CARMA_TRY(config::Load(sources));
   const std::string& simulated = loaded.settings.simgpu_state;
   if (!simulated.empty()) ::setenv("CARMA_SIMGPU_STATE", simulated.c_str(), 1);
   return std::move(loaded.settings);

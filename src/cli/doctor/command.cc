@@ -81,7 +81,7 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
   if (is_root) Append(CheckKernelLog("", settings), findings);
   if (!settings.estimate_profiles.empty())
     findings.push_back(CheckProfiles(settings, TypesOf(driver)));
-  Append(CheckDaemon(daemon), findings);
+  Append(CheckDaemon(daemon, findings), findings);
   return findings;
 }
 
@@ -103,7 +103,8 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
   const DaemonFacts daemon = AskDaemon(context.client());
   // A daemon for all users runs as root, no matter which user runs the doctor.
   const bool of_root = daemon.status ? daemon.status->uid == 0 : ::geteuid() == 0;
-  const Result<config::Settings> settings = LoadServerSettings(flags.config, of_root);
+  const Result<config::Settings> settings =
+      LoadServerSettings(flags.config, of_root, daemon.simulated_state);
   if (!settings) return context.Fail(settings.error());
   const Result<DriverFacts> driver =
       flags.replay.empty() ? AskDriver(*settings) : AskRecording(flags.replay);

@@ -6,6 +6,9 @@
 
 #include <filesystem>
 
+#include "api/overview.h"
+#include "api/status_view.h"
+#include "api/views.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/fake_daemon.h"
@@ -104,6 +107,27 @@ TEST_F(DoctorCommand, FailsWhereSomethingIsBad) {
   EXPECT_THAT(none.out, HasSubstr("no NVML library"));
   EXPECT_THAT(none.out, HasSubstr("install the NVIDIA driver"));
   EXPECT_THAT(none.out, HasSubstr("cgroups")) << "everything else is still checked";
+}
+
+TEST_F(DoctorCommand, LooksAtTheSimulatedGpusOfTheDaemon) {
+  Configure("/nonexistent/libnvidia-ml.so.1");
+  ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/gpus", "no simulated server"));
+  FakeDaemon daemon;
+  daemon.On("GET /v1/status", [&](const api::Request&) {
+    const api::StatusView status{.driver = "ok", .state_dir = folder_};
+    return api::Response{.body = base::DumpJson(ToJson(status))};
+  });
+  bool simulated = true;
+  daemon.On("GET /v1/overview", [&](const api::Request&) {
+    return api::Response{.body = base::DumpJson(ToJson(api::OverviewView{.simulated = simulated}))};
+  });
+  const Ran ran = Doctor({"--socket", daemon.socket_path()});
+  EXPECT_THAT(ran.out, HasSubstr("simulated"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("install the NVIDIA driver")));
+  ::unsetenv("CARMA_SIMGPU_STATE");
+  simulated = false;
+  EXPECT_THAT(Doctor({"--socket", daemon.socket_path()}).out,
+              HasSubstr("install the NVIDIA driver"));
 }
 
 TEST_F(DoctorCommand, RecordsAndReplays) {

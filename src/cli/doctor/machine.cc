@@ -351,7 +351,7 @@ Finding MemoryLimitsFinding(const api::StatusView& status) {
 
 }  // namespace
 
-std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
+std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Finding>& told) {
   const Result<api::StatusView>& status = daemon.status;
   if (!status) {
     return {{"daemon", Level::kWarn, base::Printable(status.error().message),
@@ -374,7 +374,10 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon) {
   }
   if (!status->memory_limits.empty()) findings.push_back(MemoryLimitsFinding(*status));
   for (const std::string& trouble : status->troubles) {
-    if (!ToldByGpus(trouble, daemon))
+    const auto tells = [&](const Finding& each) {
+      return each.topic == "settings" && trouble.contains(each.text);
+    };
+    if (!ToldByGpus(trouble, daemon) && std::ranges::none_of(told, tells))
       warn(base::Printable(trouble), "see carma status and the daemon's log");
   }
   for (const Closed& each : ClosedGpus(daemon.gpus)) {

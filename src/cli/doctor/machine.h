@@ -57,8 +57,11 @@ struct DaemonFacts {
   Result<api::StatusView> status;
   std::vector<api::GpuView> gpus;  // from the daemon; empty: no answer
   std::int64_t asked_ms = 0;       // this process's time when `status` came
+  // The simulated GPUs of carmad --simulate, which no configuration names; empty: others.
+  std::string simulated_state = {};
 };
-std::vector<Finding> CheckDaemon(const DaemonFacts& daemon);
+// told: earlier findings; what those about settings say is not repeated.
+std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Finding>& told = {});
 // A warning if the daemon reads GPUs that this command does not find with its settings.
 std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver);
 

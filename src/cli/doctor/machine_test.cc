@@ -10,6 +10,7 @@
 
 #include <filesystem>
 
+#include "api/troubles.h"
 #include "base/file.h"
 #include "base/spawn.h"
 #include "cli/doctor/ask.h"
@@ -423,6 +424,15 @@ TEST(Doctor, MemoryThatMpsDoesNotLimitHasARemedy) {
             "\"gpu\")");
   daemon.status->collocation = "streams: at most 4 tasks";
   EXPECT_EQ(text(), "the limits of tasks are not enforced");
+}
+
+TEST(Doctor, AnUnknownGroupIsReportedOnce) {
+  DaemonFacts daemon{.status = api::StatusView{}, .gpus = {}};
+  daemon.status->troubles = {api::UnknownGroup("no group 'x'")};
+  const Finding same{"settings", Level::kWarn, "daemon.allow_groups: no group 'x'", ""};
+  const Finding other{"settings", Level::kWarn, "daemon.allow_groups: no group 'y'", ""};
+  EXPECT_EQ(Worst(CheckDaemon(daemon, {same})), Level::kOk);
+  EXPECT_EQ(Worst(CheckDaemon(daemon, {other})), Level::kWarn);
 }
 
 TEST(Doctor, ReportsTheDaemonsProblemsAndClosedGpus) {
