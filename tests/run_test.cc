@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,6 +88,21 @@ TEST_F(Run, AListAtATerminalEndsWithTotalsAndAsATableDoesNot) {
   EXPECT_EQ(mine.ExitCode(), 0);
   EXPECT_THAT(mine.screen(), Not(HasSubstr("0 running")));
   EXPECT_THAT(site.Carma({"list"}).out, Not(HasSubstr("0 running")));
+}
+
+TEST_F(Run, SubmitThatWaitsSaysSoAtATerminalAndWhenTheTaskRuns) {
+  site.Start();
+  const std::string gate = site.out_dir() + "/gate";
+  ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
+  AtTerminal person(site, {"submit", "--hold", "-W", "--", "cat", gate});
+  EXPECT_TRUE(person.Shows("carma: waiting for the end of task 1")) << person.screen();
+  ASSERT_TRUE(site.Carma({"release", "1"}).Ok());
+  EXPECT_TRUE(person.Shows("carma: task 1 runs")) << person.screen();
+  ASSERT_TRUE(site.Carma({"cancel", "1"}).Ok());
+  EXPECT_NE(person.ExitCode(), 0);
+  const Ran script = site.Carma({"submit", "-W", "true"});
+  EXPECT_TRUE(script.Ok());
+  EXPECT_THAT(script.err, Not(HasSubstr("waiting")));
 }
 
 TEST_F(Run, StreamsAndExitCodeAreTheTasks) {

@@ -1,5 +1,6 @@
 #include "cli/terminal.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -21,9 +22,22 @@ Screen ScreenOf(std::FILE* out) {
   if (fd < 0 || ::isatty(fd) != 1) return {};
   Screen screen{.width = 80};
   winsize size{};
-  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) screen.width = size.ws_col;
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    screen.width = size.ws_col;
+    screen.height = size.ws_row;
+  }
   screen.colour = base::GetEnv("NO_COLOR").empty() && base::GetEnv("TERM", "dumb") != "dumb";
   return screen;
+}
+
+std::string Redrawn(std::string_view text, const Screen& screen) {
+  std::size_t end = 0;
+  // The cursor needs the last line, and what is left out the one before.
+  for (int line = 2; line < screen.height && end < text.size(); ++line)
+    end = std::min(text.find('\n', end), text.size() - 1) + 1;
+  const auto more = std::ranges::count(text.substr(end), '\n');
+  if (screen.height < 3 || more < 2) return "\033[H\033[J" + std::string(text);
+  return fmt::format("\033[H\033[J{}… {} more lines\n", text.substr(0, end), more);
 }
 
 std::string Paint(std::string_view text, Colour colour, const Screen& screen) {

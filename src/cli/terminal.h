@@ -11,6 +11,7 @@ namespace carma::cli {
 struct Screen {
   int width = 0;  // characters in a line; 0: no terminal, nothing is cut
   bool colour = false;
+  int height = 0;  // lines; 0: not known
 };
 // Colour only on a terminal, and not if NO_COLOR is set or TERM is "dumb".
 Screen ScreenOf(std::FILE* out);
@@ -20,6 +21,9 @@ std::string Paint(std::string_view text, Colour colour, const Screen& screen);
 
 // Width of UTF-8 text on a terminal, counted in code points, which is enough for tables.
 std::size_t ShownWidth(std::string_view text);
+// The text that replaces what the screen shows. Lines that have no room are left out, because they
+// would scroll the first ones away. No line of `text` may be longer than the screen.
+std::string Redrawn(std::string_view text, const Screen& screen);
 // Number of bytes in the first `characters` characters.
 std::size_t BytesOf(std::string_view text, std::size_t characters);
 // Wraps lines that are longer than the screen, between words if possible, with continuation lines

@@ -18,6 +18,15 @@ TEST(Screen, LongLinesGoOnBelow) {
   EXPECT_EQ(WrapTo("", screen), "");
 }
 
+TEST(Screen, WhatIsRedrawnNeverScrolls) {
+  const std::string clear = "\033[H\033[J";
+  const Screen screen{.width = 20, .height = 4};
+  EXPECT_EQ(Redrawn("a\nb\nc\n", screen), clear + "a\nb\nc\n");
+  EXPECT_EQ(Redrawn("a\nb\nc\nd\n", screen), clear + "a\nb\n… 2 more lines\n");
+  EXPECT_EQ(Redrawn("", screen), clear);
+  EXPECT_EQ(Redrawn("a\nb\nc\nd\n", {.width = 20}), clear + "a\nb\nc\nd\n") << "unknown height";
+}
+
 TEST(Screen, TextIsCutByCharacters) {
   EXPECT_EQ(CutTo("héllo", 5), "héllo");
   EXPECT_EQ(CutTo("héllo", 3), "hé…");

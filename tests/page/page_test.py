@@ -329,6 +329,19 @@ class PageTest(unittest.TestCase):
         self.tab.click("#who button[data-do=out]")
         self.tab.until("document.querySelectorAll('main button').length === 0")
 
+    def test_a_revoked_token_is_dropped_and_said_so(self):
+        token = self.site.carma("token", "create", "short").strip()
+        self.open_task(self.site.address, 1)
+        self.sign_in(token)
+        self.tab.until(f"document.getElementById('who').innerText.startsWith('{USER}')")
+        listed = json.loads(self.site.carma("token", "list", "--json"))
+        number = max(each["id"] for each in listed["tokens"])
+        self.site.carma("token", "revoke", str(number))
+        self.tab.until("document.getElementById('told').innerText.includes('sign in again')")
+        self.tab.until("document.querySelector('#who button[data-do=in]') !== null")
+        self.assertEqual(self.tab.run("sessionStorage.getItem('carma-token')"), None)
+        self.tab.until("document.querySelector('#live .dot.good') !== null")
+
     def test_a_token_submits_nothing_and_makes_no_token(self):
         token = self.site.carma("token", "create").strip()
         self.open("server")

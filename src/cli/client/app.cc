@@ -52,7 +52,17 @@ CLI::App* FindVerb(CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
+// Verbs that people know from other programs.
+constexpr std::pair<std::string_view, std::string_view> kForeignVerbs[] = {
+    {"kill", "cancel"},    {"stop", "cancel"}, {"rm", "cancel"},
+    {"scancel", "cancel"}, {"ps", "list"},     {"squeue", "list"},
+    {"sbatch", "submit"},  {"srun", "run"},    {"tail", "logs -f"}};
+
 Result<Unit> NoVerb(CLI::App& app, const std::string& word) {
+  const auto foreign =
+      std::ranges::find(kForeignVerbs, word, [](const auto& each) { return each.first; });
+  if (foreign != std::end(kForeignVerbs))
+    return Invalid("no verb '{}', did you mean carma {}?", word, foreign->second);
   std::vector<std::string> known;
   for (const CLI::App* verb : app.get_subcommands({})) known.push_back(verb->get_name());
   const std::string meant = base::Suggestion(word, known);

@@ -79,6 +79,9 @@ TEST_F(App, MistakesNameWhatWasMeant) {
       {{"list", "--stat=all"}, "carma: unknown option --stat, did you mean --state?"},
       {{"drain"}, "carma: expected gpus, for example: carma drain 0,2 --reason"},
       {{"sbmit"}, "carma: no verb 'sbmit', did you mean submit?"},
+      {{"kill", "7"}, "carma: no verb 'kill', did you mean carma cancel?"},
+      {{"squeue"}, "carma: no verb 'squeue', did you mean carma list?"},
+      {{"tail", "7"}, "carma: no verb 'tail', did you mean carma logs -f?"},
       {{"edit", "--bogus"}, "carma: unknown option --bogus"},
       {{"priority", "--bogus", "3"}, "carma: unknown option --bogus"},
       {{"drain", "--reson"}, "carma: unknown option --reson, did you mean --reason?"},
@@ -448,7 +451,7 @@ TEST_F(App, ChangesSeveralInOneRequestAndReportsRefusals) {
   });
   const Ran ran = Run({"cancel", "2,3"});
   EXPECT_EQ(ran.exit_code, 1);
-  EXPECT_EQ(ran.out, "Task 3 is stopping\n");
+  EXPECT_EQ(ran.out, "Task 3 of u is stopping\n") << "an administrator sees the owner";
   EXPECT_EQ(ran.err, "carma: task 2 is bob's\n");
   EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/changes {"tasks":[2,3],"verb":"cancel"})");
   EXPECT_EQ(Run({"cancel"}).exit_code, 2);
@@ -499,7 +502,7 @@ TEST_F(App, CancelAllTakesMyOwnTasks) {
   });
   daemon_.On("POST /v1/changes", [](const api::Request&) {
     return JsonAnswer(
-        {{"tasks", {TaskJson(3, "cancelled")}},
+        {{"tasks", {ToJson(api::TaskView{.id = 3, .user = OwnUserName(), .state = "cancelled"})}},
          {"refused", {{{"task", 2}, {"code", "conflict"}, {"message", "has ended"}}}}});
   });
   const Ran ran = Run({"cancel", "--all"});

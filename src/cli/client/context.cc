@@ -303,10 +303,10 @@ void Show(Context& context, bool watch, double interval_s,
     const bool away = !text && last && text.error().code == ErrorCode::kUnavailable;
     if (!text && !away) return context.Fail(text.error());
     if (text) last = *std::move(text);
-    if (clear) Print(context, "\033[H\033[2J");
-    if (clear || !away) Print(context, *last);
     const std::string note = away ? text.error().message + "; waiting for it" : "";
-    if (away && clear) Print(context, "\n" + base::Printable(note, 4096) + "\n");
+    const std::string before = away ? base::Printable(note, 4096) + "\n\n" : "";
+    if (clear) Print(context, Redrawn(before + *last, ScreenOf(context.out)));
+    if (!clear && !away) Print(context, *last);
     if (away && !clear && !told) Warn(context, note);
     told = away;
     if (!watch) return;

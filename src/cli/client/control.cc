@@ -33,7 +33,9 @@ class Told {
     if (++changed_ > kMostLines) return;
     const std::string reason =
         task.reason.empty() ? "" : fmt::format(" ({})", base::Printable(task.reason, 40));
-    Print(context_, fmt::format("Task {} is {}{}{}\n", task.id, how_,
+    const bool own = task.user.empty() || task.user == OwnUserName();
+    const std::string owner = own ? "" : " of " + base::Printable(task.user, 40);
+    Print(context_, fmt::format("Task {}{} is {}{}{}\n", task.id, owner, how_,
                                 base::Printable(task.state, 40), reason));
   }
   // forgiving: tasks that have ended in the meantime do not count as failures.

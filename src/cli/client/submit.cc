@@ -1,4 +1,6 @@
 // submit and redo: turn one description into tasks.
+#include <unistd.h>
+
 #include <map>
 
 #include "base/try.h"
@@ -47,9 +49,14 @@ void Announce(Context& context, const Answer<Submission>& answer, bool parsable)
 void AwaitSubmitted(Context& context, const Submission& submission) {
   std::vector<std::uint64_t> ids;
   for (std::uint64_t i = 0; i < submission.count; ++i) ids.push_back(submission.first + i);
+  const bool seen = !context.json && ::isatty(::fileno(context.err)) == 1;
+  if (seen)
+    std::fprintf(context.err, "carma: waiting for the end of task%s %s\n",
+                 submission.count == 1 ? "" : "s",
+                 RangeText(submission.first, submission.count).c_str());
   // The answer to the submission is already printed; a second JSON value would make it invalid.
   context.json = false;
-  AwaitTasks(context, ids, {.quiet = true});
+  AwaitTasks(context, ids, {.quiet = true, .tell_start = seen && submission.count == 1});
 }
 
 // The daemon's clock if it can differ from this machine's, because --begin is relative to it.

@@ -141,6 +141,7 @@ struct WaitFlags {
   bool any = false;  // wait only for the first that ends
   std::optional<base::Duration> timeout;
   bool quiet = false;
+  bool tell_start = false;  // print on standard error that the (only) task runs
 };
 void RunWait(Context& context, const WaitFlags& flags);
 // Waits for these tasks; exit_code becomes the highest of theirs.

@@ -19,7 +19,8 @@ constexpr std::chrono::seconds kLongestCall{2};
 
 class Waiter {
  public:
-  Waiter(Context& context, std::optional<base::Duration> timeout) : context_(context) {
+  Waiter(Context& context, std::optional<base::Duration> timeout, bool tell_start = false)
+      : context_(context), tell_start_(tell_start) {
     if (timeout) deadline_ = SteadyClock::now() + *timeout;
   }
 
@@ -34,6 +35,11 @@ class Waiter {
         if (!task) break;
         connected_ = true;
         if (HasEnded(task->value)) return std::optional(std::move(*task));
+        if (tell_start_ && task->value.state == "running") {
+          std::fprintf(context_.err, "carma: task %llu runs\n",
+                       static_cast<unsigned long long>(id));
+          tell_start_ = false;
+        }
       }
       if (deadline_ && SteadyClock::now() >= *deadline_) return std::nullopt;
       const auto patience = std::min(Left(), kLongestCall);
@@ -47,7 +53,8 @@ class Waiter {
     for (;;) {
       // The first poll returns at once, so that the daemon has answered before it may restart in a
       // long poll.
-      const auto patience = connected_ ? Left() : std::chrono::seconds(0);
+      const auto most = tell_start_ ? std::min(Left(), kLongestCall) : Left();
+      const auto patience = connected_ ? most : std::chrono::seconds(0);
       auto task = AwaitTask(context_.client(), id, static_cast<int>(patience.count()));
       const bool gone = !task && task.error().code == ErrorCode::kUnavailable;
       if (!task && !(gone && connected_)) return std::unexpected(task.error());
@@ -79,6 +86,7 @@ class Waiter {
 
   Context& context_;
   std::optional<SteadyClock::time_point> deadline_;
+  bool tell_start_;
   bool connected_ = false;
   bool told_ = false;
 };
@@ -86,7 +94,7 @@ class Waiter {
 }  // namespace
 
 void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const WaitFlags& flags) {
-  Waiter waiter(context, flags.timeout);
+  Waiter waiter(context, flags.timeout, flags.tell_start);
   int highest = 0;
   std::vector<std::string> texts;
   const bool any = flags.any && !tasks.empty();
