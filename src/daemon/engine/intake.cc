@@ -1,6 +1,9 @@
 #include "daemon/engine/intake.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -18,6 +21,7 @@ namespace {
 // A share is counted in tasks and dependencies, which are looked up one by one; a long description
 // counts like several short ones.
 constexpr std::size_t kBytesPerTask = 8192;
+constexpr std::size_t kMostOutputs = 200'000;  // known files; then all are forgotten
 
 std::size_t Weight(const TaskList& tasks, std::size_t i) {
   return 1 + tasks.Like(i).dependencies.size() + tasks.BytesOf(i) / kBytesPerTask;
@@ -162,7 +166,7 @@ Result<Submitted> Intake::Accept(const Submission& submission,
   const base::Time now = clock_.Now();
   task::SpecWriter writer;
   for (std::size_t i = 0; i < count; ++i) {
-    core::TaskSubmitted put = CARMA_TRY(Put(submission, i, first, now, writer));
+    core::TaskSubmitted put = CARMA_TRY(Put(submission, i, first, now, writer, warning));
     CARMA_TRY(FillDependencies(put.request));
     news.push_back(std::move(put));
   }
@@ -229,7 +233,8 @@ Result<Unit> Intake::PutPiece(Arrival& arrival) {
   task::SpecWriter writer;
   std::vector<core::TaskSubmitted> news;
   for (std::size_t i = arrival.put; ok && i < end; ++i) {
-    Result<core::TaskSubmitted> put = Put(submission, i, arrival.first, arrival.submitted, writer);
+    Result<core::TaskSubmitted> put =
+        Put(submission, i, arrival.first, arrival.submitted, writer, arrival.warning);
     if (put) {
       news.push_back(*std::move(put));
     } else {
@@ -318,7 +323,7 @@ std::size_t Intake::OnTheWay(std::optional<std::uint32_t> uid) const {
 
 Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_t index,
                                         core::TaskId first, base::Time submitted,
-                                        task::SpecWriter& writer) {
+                                        task::SpecWriter& writer, std::string& warning) {
   const task::TaskSpec spec = submission.tasks.At(index);
   const Submitter& submitter = submission.submitter;
   store::StoredTask stored;
@@ -344,9 +349,32 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
   stored.stdout_path = task::ExpandPath(spec.stdout_path, spec, words);
   stored.stderr_path = spec.stderr_path.empty() ? stored.stdout_path
                                                 : task::ExpandPath(spec.stderr_path, spec, words);
+  WarnOfSharedOutput(stored, spec, first, warning);
   CARMA_TRY(store_.PutTask(stored));
   if (!spec.notify.empty() && wants_notices_) wants_notices_(record.id, record.request->array);
   return core::TaskSubmitted{record.id, std::move(record.request), submitter.task};
+}
+
+void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
+                                core::TaskId first, std::string& warning) {
+  if (spec.append_output) return;
+  if (outputs_.size() > kMostOutputs) outputs_.clear();
+  for (const auto& [pattern, path] : {std::pair(&spec.stdout_path, &task.stdout_path),
+                                      std::pair(&spec.stderr_path, &task.stderr_path)}) {
+    // Most tasks have a file of their own, so this costs them nothing.
+    if (pattern->empty() || pattern->contains("%j") || pattern->starts_with("/dev/")) continue;
+    const auto [at, added] = outputs_.try_emplace(std::hash<std::string>{}(*path), task.record.id);
+    const core::TaskId other = std::exchange(at->second, task.record.id);
+    if (added || other >= first || !warning.empty()) continue;
+    const auto state = store_.StateOf(other);
+    if (!state || !*state || core::IsFinal(**state)) continue;
+    const auto stored = store_.Get(other);
+    if (!stored || stored->user != task.user) continue;
+    if (stored->stdout_path == *path || stored->stderr_path == *path)
+      warning =
+          fmt::format("tasks {} and {} both write to {}: use %j in its name", core::Number(other),
+                      core::Number(task.record.id), base::Printable(*path, 400));
+  }
 }
 
 Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first,

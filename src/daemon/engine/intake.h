@@ -38,7 +38,8 @@ struct Submitted {
   core::TaskId first{};
   std::size_t count = 0;
   bool repeated = false;     // accepted before under this name
-  std::string warning = {};  // for its user: a task can never run; empty: none
+  // For its user: a task can never run, or loses its output; empty: none.
+  std::string warning = {};
 };
 
 // A turn takes only a share (EngineOptions::turn_share) of the submissions, so that other calls do
@@ -134,7 +135,11 @@ class Intake {
   Result<Unit> Tell(std::vector<core::Event>& events);
   Result<core::TaskSubmitted> Put(const Submission& submission, std::size_t index,
                                   core::TaskId first, base::Time submitted,
-                                  task::SpecWriter& writer);
+                                  task::SpecWriter& writer, std::string& warning);
+  // Warns, unless there is a warning, of an unfinished task of the user that writes to a file of
+  // this one. first: of the same submission, whose tasks are not compared.
+  void WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
+                          core::TaskId first, std::string& warning);
   // Stores the rows that concern the whole submission.
   Result<Unit> PutAsWhole(const Submission& submission, core::TaskId first, base::Time submitted);
   // The earlier submission of that name; empty: it is new.
@@ -178,6 +183,8 @@ class Intake {
       queued_of_;                       // by user, once counted for this share
   std::vector<core::TaskId> given_up_;  // first numbers of tasks to delete
   bool cannot_take_back_ = false;       // the store refused the last time
+  // The last task accepted for each output file, by a hash of the path.
+  std::unordered_map<std::size_t, core::TaskId> outputs_;
   // Accepted tasks, without their environments, until their estimates are requested.
   std::unordered_map<std::uint64_t, EstimateJob> new_jobs_;
 };

@@ -91,6 +91,38 @@ TEST_F(IntakeTest, EachSubmissionStandsAlone) {
   EXPECT_THAT(answers_[4].error().message, HasSubstr("more than 3 tasks"));
 }
 
+TEST_F(IntakeTest, WarnsOfAnOutputFileThatAnotherUnfinishedTaskWrites) {
+  options_.max_queued_tasks = 100;
+  task::TaskSpec log = Spec();
+  log.stdout_path = "/out/log";
+  const auto warning = [&](const std::vector<task::TaskSpec>& specs) {
+    Submit(specs);
+    EXPECT_TRUE(Accept());
+    return answers_.back() ? answers_.back()->warning : answers_.back().error().message;
+  };
+  EXPECT_EQ(warning({log, log}), "") << "carma submit warns of an array";
+  EXPECT_EQ(warning({log}), "tasks 2 and 3 both write to /out/log: use %j in its name");
+  task::TaskSpec errors = Spec();
+  errors.stderr_path = "/out/log";
+  EXPECT_THAT(warning({errors}), HasSubstr("tasks 3 and 4 both write"));
+  EXPECT_EQ(warning({Spec()}) + warning({Spec()}), "");
+  task::TaskSpec appends = log;
+  appends.append_output = true;
+  EXPECT_EQ(warning({appends}), "");
+  intake_.Submit({log}, {1001, 100, "eve"},
+                 [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
+  EXPECT_TRUE(Accept());
+  EXPECT_EQ(answers_.back()->warning, "") << "another user's file";
+  EXPECT_EQ(warning({log}), "") << "the last task for it was another user's";
+  store::StoredTask ended = store_->Get(core::TaskId{9}).value();
+  ASSERT_EQ(ended.stdout_path, "/out/log");
+  ended.record.state = core::TaskState::kSucceeded;
+  ASSERT_TRUE(store_->Begin());
+  ASSERT_TRUE(store_->PutRecord(ended.record, {}));
+  ASSERT_TRUE(store_->Commit());
+  EXPECT_EQ(warning({log}), "");
+}
+
 TEST_F(IntakeTest, OneUserCannotFillTheQueue) {
   options_.max_queued_tasks = 100;
   options_.max_queued_per_user = 2;
