@@ -70,6 +70,11 @@ class AtTerminal {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
   void CloseTerminal() { master_.reset(); }
+  bool Stops() const {
+    int status = 0;
+    return ::waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status);
+  }
+  void Continue() const { ::kill(pid_, SIGCONT); }
   const std::string& screen() const { return screen_; }
 
  private:
@@ -201,6 +206,20 @@ TEST_F(Run, ItComesBackHereAfterRunningOutOfMemory) {
   AtTerminal person(site, {"run", "--", "sh", "-c", "rm -f tried2; " + fails});
   ASSERT_TRUE(person.Shows("again")) << person.screen();
   EXPECT_EQ(person.ExitCode(), 0) << person.screen();
+}
+
+TEST_F(Run, CtrlZHoldsTheWaitingTaskUntilTheCommandContinues) {
+  site.Start();
+  ASSERT_TRUE(site.Carma({"drain", "all"}).Ok());
+  AtTerminal person(site, {"run", "--", "echo", "it ran"});
+  ASSERT_TRUE(person.Shows("task 1 waits (Draining)")) << person.screen();
+  person.Type("\x1a");
+  ASSERT_TRUE(person.Stops());
+  EXPECT_EQ(site.Task(1).reason, "Held");
+  ASSERT_TRUE(site.Carma({"resume", "all"}).Ok());
+  person.Continue();
+  EXPECT_TRUE(person.Shows("it ran")) << person.screen();
+  EXPECT_EQ(person.ExitCode(), 0);
 }
 
 TEST_F(Run, ATerminalIsATerminal) {

@@ -33,9 +33,10 @@ bool IsScript(const std::string& path) {
     if (path.ends_with(ending)) return true;
   }
   const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  char start[2] = {};
-  return fd && ::read(fd.get(), start, sizeof start) == sizeof start && start[0] == '#' &&
-         start[1] == '!';
+  char start[5] = {};
+  const ssize_t n = fd ? ::read(fd.get(), start, sizeof start) : 0;
+  const std::string_view text(start, n > 0 ? static_cast<std::size_t>(n) : 0);
+  return text.starts_with("#!") || text == "\xEF\xBB\xBF#!";  // the reader refuses the latter
 }
 
 // Reports settings of the training that every estimator would ignore.

@@ -71,6 +71,9 @@ TEST_F(DescribeTest, ABinaryIsACommandAndAScriptWithoutInterpreterIsExplained) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
   EXPECT_NE(refused.error().message.find("#!"), std::string::npos) << refused.error().message;
+  const auto marked = Spec({}, {File("marked", "\xEF\xBB\xBF#!/bin/sh\n")}, false);
+  ASSERT_FALSE(marked);
+  EXPECT_NE(marked.error().message.find("byte order mark"), std::string::npos);
   const auto missing = Spec({}, {dir_ + "/none.sh"}, false);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kInvalid);

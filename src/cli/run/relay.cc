@@ -141,7 +141,7 @@ class Carrier {
 sigset_t Caught() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH})
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP})
     ::sigaddset(&set, number);
   return set;
 }
@@ -176,10 +176,13 @@ CaughtSignals::~CaughtSignals() {
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-int CaughtSignals::Take() {
+int CaughtSignals::Take(bool stops) {
   signalfd_siginfo info{};
   if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return 0;
-  return static_cast<int>(info.ssi_signo);
+  const int number = static_cast<int>(info.ssi_signo);
+  if (number != SIGTSTP || !stops) return number;
+  ::raise(SIGSTOP);
+  return SIGWINCH;
 }
 
 RelayEnd Relay(AttachSocket socket, const Streams& streams, CaughtSignals& signals) {

@@ -26,8 +26,8 @@ class RawTerminal {
 
 task::TerminalSize SizeOf(int terminal_fd);
 
-// While it exists, signals that would end this process, and the one for a changed terminal size,
-// only make a descriptor readable.
+// While it exists, signals that would end or stop this process, and the one for a changed terminal
+// size, only make a descriptor readable.
 class CaughtSignals {
  public:
   CaughtSignals();
@@ -35,8 +35,9 @@ class CaughtSignals {
   CaughtSignals(const CaughtSignals&) = delete;
   CaughtSignals& operator=(const CaughtSignals&) = delete;
   int fd() const { return fd_.get(); }
-  // The next signal; 0: none.
-  int Take();
+  // The next signal; 0: none. stops: Ctrl-Z stops this process here; when it continues, SIGWINCH is
+  // the answer, because the terminal may have another size by then.
+  int Take(bool stops = true);
 
  private:
   sigset_t before_{};

@@ -92,14 +92,26 @@ class Runner {
 
   // While the task waits in the queue, only this process can act on the signal.
   void TakeSignal() {
-    const int number = signals_.Take();
+    const int number = signals_.Take(false);
     if (number == 0 || number == SIGWINCH) return;
+    if (number == SIGTSTP) return Pause();
     const auto cancelled = ChangeTask(context_.client(), id_, "cancel");
     if (!cancelled && cancelled.error().code != ErrorCode::kConflict)
       context_.Fail(cancelled.error());
     else
       Tell("task {} is cancelled", id_);
     Finish(128 + number);
+  }
+
+  // A stopped process could not answer when its task starts, and the start would fail. A held task
+  // keeps its place.
+  void Pause() {
+    const auto held = ChangeTask(context_.client(), id_, "hold");
+    if (!held) return Tell("not stopped: {}", held.error().message);
+    Tell("task {} is held until this command continues (fg)", id_);
+    ::raise(SIGSTOP);
+    const auto released = ChangeTask(context_.client(), id_, "release");
+    if (!released) Tell("{}", released.error().message);
   }
 
   void Look() {

@@ -19,7 +19,7 @@ struct ReservationStatus {
   Time from{};
   Time to{};
   std::vector<GpuIndex> gpus;  // reserved now or later
-  std::vector<TaskId> others;  // tasks of others that run there now
+  std::vector<TaskId> others;  // tasks of others that run there now, and perhaps still at `from`
 };
 
 class ReservationBook {

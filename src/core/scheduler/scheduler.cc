@@ -165,6 +165,10 @@ std::vector<ReservationStatus> Scheduler::ReservationsNow() const {
     const Reservation* booking = state_->reservations.Find(each.id);
     for (const GpuIndex gpu : each.gpus) {
       for (const TaskId task : core::ConflictingTasks(*state_, *booking, gpu)) {
+        const TaskRecord& record = state_->tasks.at(task);
+        const std::optional<Duration> limit = record.request->time_limit;
+        if (limit && record.attempt->started && *record.attempt->started + *limit <= each.from)
+          continue;  // it has left by then
         if (std::ranges::find(each.others, task) == each.others.end()) each.others.push_back(task);
       }
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -20,6 +21,21 @@ std::string Absolute(std::string_view path, const std::string& base, const std::
   if (base.empty()) return std::string(path);
   while (path.starts_with("./")) path.remove_prefix(2);
   return base + (base.ends_with('/') ? "" : "/") + std::string(path);
+}
+
+// No shell reads the options in a script, so nothing else replaces variables there.
+Result<Unit> ReplaceHome(const std::string& home, std::string& path) {
+  for (const std::string_view word : {"$HOME", "${HOME}"}) {
+    if (path == word || path.starts_with(std::string(word) + "/"))
+      path.replace(0, word.size(), home);
+  }
+  const std::size_t at = path.find('$');
+  const std::string_view name = std::string_view(path).substr(at == path.npos ? path.size() : at);
+  if (name.size() < 2 ||
+      !(name[1] == '{' || name[1] == '_' || std::isalpha(static_cast<unsigned char>(name[1])) != 0))
+    return Unit{};
+  return Invalid("{}: of all variables only $HOME is replaced here: expected the path itself",
+                 base::Printable(path, 200));
 }
 
 void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {
@@ -212,6 +228,8 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   if (spec.signal && !spec.time_limit)
     Warn("--signal: needs --time, because it is sent before the time limit");
   if (spec.script && !draft_.wrap) spec.script_path = ShownScriptPath(draft_.script_path, context);
+  for (std::string* path : {&spec.workdir, &spec.stdout_path, &spec.stderr_path})
+    CARMA_TRY(ReplaceHome(context.home, *path));
   ResolvePaths(context, spec);
   if (context.cwd.empty() && !IsAbsolutePath(spec.workdir))
     return Invalid("the current folder was removed: cd elsewhere, or give -D FOLDER");

@@ -51,6 +51,18 @@ TEST(Description, FillsInDefaults) {
   EXPECT_EQ(spec.environment.size(), 3u);
 }
 
+TEST(Description, OnlyHomeIsReplacedInPaths) {
+  const TaskSpec spec = One({{"output", "$HOME/log/a"}, {"chdir", "${HOME}"}, {"error", "$5"}});
+  EXPECT_EQ(spec.stdout_path, "/home/eve/log/a");
+  EXPECT_EQ(spec.workdir, "/home/eve");
+  EXPECT_EQ(spec.stderr_path, "/home/eve/$5");
+  for (const char* path : {"$SCRATCH/a", "/x/${USER}", "$HOMER/a"}) {
+    EXPECT_EQ(ErrorOf({{"output", path}}),
+              std::string(path) +
+                  ": of all variables only $HOME is replaced here: expected the path itself");
+  }
+}
+
 TEST(Description, NeedsAFolderOfItsOwnWhereTheCurrentOneWasRemoved) {
   Description description;
   description.SetCommand({"true"});

@@ -66,6 +66,8 @@ class Reader {
       return Invalid(path_ + ": larger than " + std::to_string(kMaxScriptBytes) +
                      " bytes, the limit of a script");
     }
+    if (text_.starts_with("\xEF\xBB\xBF"))
+      return Invalid(path_ + ":1: begins with a byte order mark (BOM), save it without one");
     if (!text_.starts_with("#!"))
       return Invalid(path_ + ":1: expected an interpreter line such as #!/bin/bash");
     CARMA_TRY(CheckBytes());

@@ -101,6 +101,7 @@ TEST(ReadDirectives, RefusesWithThePlace) {
   const std::vector<std::pair<std::string, const char*>> cases{
       {"", "x.sh:1: expected an interpreter line"},
       {"true\n", "x.sh:1: expected an interpreter line"},
+      {"\xEF\xBB\xBF#!/bin/sh\n", "x.sh:1: begins with a byte order mark (BOM)"},
       {"#!/bin/sh\n#CARMA --gpux=2\n", "x.sh:2: unknown option --gpux"},
       {"#!/bin/sh\n\n#CARMA gpus=2\n", "x.sh:3: 'gpus=2' is not an option"},
       {"#!/bin/sh\n#CARMA --gpus\n", "x.sh:2: --gpus: expected a value"},
