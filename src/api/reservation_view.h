@@ -52,7 +52,8 @@ struct ReservationView {
     field("holds", reservation.holds, "It is in force now.");
     field("gpu_indices", reservation.gpu_indices, "The GPUs that are reserved in that period.");
     field("others", reservation.others,
-          "Tasks of other users that run there and may not have ended at its start; they may finish.");
+          "Tasks of other users that run there and may not have ended at its start; they may "
+          "finish.");
   }
 };
 

@@ -37,7 +37,7 @@ struct Submitter {
 struct Submitted {
   core::TaskId first{};
   std::size_t count = 0;
-  bool repeated = false;     // accepted before under this name
+  bool repeated = false;  // accepted before under this name
   // For its user: a task can never run, or loses its output; empty: none.
   std::string warning = {};
 };

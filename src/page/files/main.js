@@ -1,7 +1,7 @@
 // Which view is shown, when it is asked for again, and the keyboard.
 
 import {h, match} from './dom.js';
-import {Changing, Refused, setClock, Silent, token} from './link.js';
+import {Changing, Refused, setClock, Silent} from './link.js';
 import * as server from './server.js';
 import {exactClock, span} from './words.js';
 
@@ -81,16 +81,6 @@ async function drawView() {
   return module.draw(known, overview.value);
 }
 
-// True: the page has dropped a token that was revoked or has expired; everybody may read without one.
-async function dropsToken() {
-  if (!token()) return false;
-  who ||= await import('./who.js');
-  await who.learn();
-  if (token()) return false;
-  who.tell('Your token was revoked or has expired. The page is read-only until you sign in again.');
-  return true;
-}
-
 async function ask() {
   const mine = ++round;
   clearTimeout(timer);
@@ -119,7 +109,6 @@ async function ask() {
     drawn_ms = Date.now();
   } catch (error) {
     if (mine !== round) return;
-    if (error instanceof Refused && await dropsToken()) return ask();
     failures += 1;
     if (!(error instanceof Silent || error instanceof Refused)) console.error(error);
   }

@@ -3,7 +3,7 @@
 import {h} from './dom.js';
 import {ending, exactClock, hasEnded, isRunning, isWaiting, kSharing, localTimes, memory, moment, percent, plural, span} from './words.js';
 import {get, now, Refused} from './link.js';
-import {mayAct, mayRaise} from './who.js';
+import {learn, mayAct, mayRaise} from './who.js';
 import {chip, memoryBar, parameterWords, progressOf, runTimes, stateChip, taskLink, waits, warnings, when} from './parts.js';
 
 const kMostEvents = 200;
@@ -17,7 +17,8 @@ async function output(task, known) {
   if (task.attempt === 0) return {asked: performance.now(), ends: []};
   const streams = task.stderr_path === task.stdout_path ? ['stdout'] : ['stdout', 'stderr'];
   const ends = await Promise.all(streams.map((stream) => get(`/v1/tasks/${task.id}/output?stream=${stream}`)
-    .then((end) => ({stream, ...end}), (error) => ({stream, trouble: error.message}))));
+    .then((end) => ({stream, ...end}), (error) => ({stream, trouble: error.message, status: error.status}))));
+  if (ends.some((end) => end.status === 403)) await learn();
   return {asked: performance.now(), ends};
 }
 

@@ -49,7 +49,7 @@ export async function signIn() {
   if (answer !== 'in' || !form.get('token').trim()) return;
   keepToken(form.get('token').trim());
   await learn();
-  if (who.by !== 'token') tell(who.user ? `The socket identifies you as ${who.user}; no token is needed.` : 'This token is unknown here, or it has expired.');
+  if (who.by === 'socket') tell(`The socket identifies you as ${who.user}; no token is needed.`);
 }
 
 export async function signOut() {
@@ -57,7 +57,7 @@ export async function signOut() {
   await learn();
 }
 
-// Asks the server, and shows the answer in the head of the page.
+// Asks the server, and shows the answer in the head of the page. Also after a refusal: the token may have been revoked.
 export async function learn() {
   try {
     who = await get('/v1/whoami');
@@ -66,6 +66,7 @@ export async function learn() {
     // A token that the server does not take is of no use any more.
     if (error instanceof Refused && token()) {
       keepToken('');
+      tell('Your token is unknown here, was revoked or has expired. Sign in again to act on your tasks.');
       who = await get('/v1/whoami').catch(() => who);
     }
   }
@@ -95,6 +96,7 @@ export async function act(verb, id, name, body) {
     return true;
   } catch (error) {
     tell(error.message);
+    if (error.status === 403) await learn();
     return false;
   }
 }

@@ -34,8 +34,10 @@ Result<Unit> ReplaceHome(const std::string& home, std::string& path) {
   if (name.size() < 2 ||
       !(name[1] == '{' || name[1] == '_' || std::isalpha(static_cast<unsigned char>(name[1])) != 0))
     return Unit{};
-  return Invalid("{}: of all variables only $HOME is replaced here: expected the path itself",
-                 base::Printable(path, 200));
+  return Invalid(
+      "{}: of all variables only $HOME is replaced here: write the path, with %j for the task "
+      "number",
+      base::Printable(path, 200));
 }
 
 void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {

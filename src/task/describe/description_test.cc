@@ -57,9 +57,9 @@ TEST(Description, OnlyHomeIsReplacedInPaths) {
   EXPECT_EQ(spec.workdir, "/home/eve");
   EXPECT_EQ(spec.stderr_path, "/home/eve/$5");
   for (const char* path : {"$SCRATCH/a", "/x/${USER}", "$HOMER/a"}) {
-    EXPECT_EQ(ErrorOf({{"output", path}}),
-              std::string(path) +
-                  ": of all variables only $HOME is replaced here: expected the path itself");
+    EXPECT_EQ(ErrorOf({{"output", path}}), std::string(path) +
+                                               ": of all variables only $HOME is replaced here: "
+                                               "write the path, with %j for the task number");
   }
 }
 
