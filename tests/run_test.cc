@@ -26,11 +26,14 @@ class Run : public ::testing::Test {
   Site site{{.shape = "1xA100-40GB"}};
 };
 
-// Runs `carma …` in a terminal of its own.
+// Runs `carma …` in a terminal of its own; with `then`, as a job of a shell that does this as soon
+// as the job has stopped.
 class AtTerminal {
  public:
-  AtTerminal(const Site& site, Words words) {
+  AtTerminal(const Site& site, Words words, const std::string& then = "") {
     words.insert(words.begin(), {Program("carma"), "--socket", site.socket()});
+    if (!then.empty())
+      words.insert(words.begin(), {"/bin/bash", "-c", "set -m; \"$@\"; " + then, "bash"});
     winsize size{};
     size.ws_row = 31;
     size.ws_col = 97;
@@ -70,11 +73,6 @@ class AtTerminal {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
   void CloseTerminal() { master_.reset(); }
-  bool Stops() const {
-    int status = 0;
-    return ::waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status);
-  }
-  void Continue() const { ::kill(pid_, SIGCONT); }
   const std::string& screen() const { return screen_; }
 
  private:
@@ -211,13 +209,13 @@ TEST_F(Run, ItComesBackHereAfterRunningOutOfMemory) {
 TEST_F(Run, CtrlZHoldsTheWaitingTaskUntilTheCommandContinues) {
   site.Start();
   ASSERT_TRUE(site.Carma({"drain", "all"}).Ok());
-  AtTerminal person(site, {"run", "--", "echo", "it ran"});
+  AtTerminal person(site, {"run", "--", "echo", "it ran"}, "echo 'has stopped'; read line; fg");
   ASSERT_TRUE(person.Shows("task 1 waits (Draining)")) << person.screen();
   person.Type("\x1a");
-  ASSERT_TRUE(person.Stops());
+  ASSERT_TRUE(person.Shows("has stopped")) << person.screen();
   EXPECT_EQ(site.Task(1).reason, "Held");
   ASSERT_TRUE(site.Carma({"resume", "all"}).Ok());
-  person.Continue();
+  person.Type("\n");
   EXPECT_TRUE(person.Shows("it ran")) << person.screen();
   EXPECT_EQ(person.ExitCode(), 0);
 }

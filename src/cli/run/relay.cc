@@ -181,8 +181,17 @@ int CaughtSignals::Take(bool stops) {
   if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return 0;
   const int number = static_cast<int>(info.ssi_signo);
   if (number != SIGTSTP || !stops) return number;
-  ::raise(SIGSTOP);
+  Stop();
   return SIGWINCH;
+}
+
+void CaughtSignals::Stop() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGTSTP);
+  ::raise(SIGTSTP);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);  // it takes effect here
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
 RelayEnd Relay(AttachSocket socket, const Streams& streams, CaughtSignals& signals) {

@@ -38,6 +38,8 @@ class CaughtSignals {
   // The next signal; 0: none. stops: Ctrl-Z stops this process here; when it continues, SIGWINCH is
   // the answer, because the terminal may have another size by then.
   int Take(bool stops = true);
+  // As Ctrl-Z does without this. Does nothing if no shell could continue the process.
+  static void Stop();
 
  private:
   sigset_t before_{};

@@ -109,7 +109,7 @@ class Runner {
     const auto held = ChangeTask(context_.client(), id_, "hold");
     if (!held) return Tell("not stopped: {}", held.error().message);
     Tell("task {} is held until this command continues (fg)", id_);
-    ::raise(SIGSTOP);
+    CaughtSignals::Stop();
     const auto released = ChangeTask(context_.client(), id_, "release");
     if (!released) Tell("{}", released.error().message);
   }
