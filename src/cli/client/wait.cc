@@ -35,11 +35,6 @@ class Waiter {
         if (!task) break;
         connected_ = true;
         if (HasEnded(task->value)) return std::optional(std::move(*task));
-        if (tell_start_ && task->value.state == "running") {
-          std::fprintf(context_.err, "carma: task %llu runs\n",
-                       static_cast<unsigned long long>(id));
-          tell_start_ = false;
-        }
       }
       if (deadline_ && SteadyClock::now() >= *deadline_) return std::nullopt;
       const auto patience = std::min(Left(), kLongestCall);
@@ -64,6 +59,11 @@ class Waiter {
         connected_ = true;
         told_ = false;
         if (HasEnded(task->value)) return std::optional(std::move(*task));
+        if (tell_start_ && task->value.state == "running") {
+          std::fprintf(context_.err, "carma: task %llu runs\n",
+                       static_cast<unsigned long long>(id));
+          tell_start_ = false;
+        }
       }
       if (deadline_ && SteadyClock::now() >= *deadline_) return std::nullopt;
     }
