@@ -167,8 +167,9 @@ std::vector<ReservationStatus> Scheduler::ReservationsNow() const {
       for (const TaskId task : core::ConflictingTasks(*state_, *booking, gpu)) {
         const TaskRecord& record = state_->tasks.at(task);
         const std::optional<Duration> limit = record.request->time_limit;
-        if (limit && record.attempt->started && *record.attempt->started + *limit <= each.from)
-          continue;  // it has left by then
+        // A task whose time limit ends it before the reservation is not in its way.
+        const bool limited = limit && record.attempt->started && state_->now < each.from;
+        if (limited && *record.attempt->started + *limit <= each.from) continue;
         if (std::ranges::find(each.others, task) == each.others.end()) each.others.push_back(task);
       }
     }
