@@ -135,10 +135,9 @@ struct TaskView {
           "Only GPUs that are connected with each other (NVLink).");
     field("gpu_indices", task.gpu_indices, "Current or last GPUs, as shown on screen.");
     field("gpu_uuids", task.gpu_uuids, "Current or last GPUs.");
-    field("claim_mib", task.claim_mib,
-          "Promised: GPU memory booked per GPU; 0 without an estimate.");
+    field("claim_mib", task.claim_mib, "GPU memory promised per GPU; 0 without an estimate.");
     field("others_claim_mib", task.others_claim_mib,
-          "The same on every GPU but the first; null: as much.");
+          "The same on every GPU but the first; null: as on the first.");
     field("predicted_mib", task.predicted_mib,
           "Predicted: most likely peak per GPU; null: no estimate.");
     field("bound_mib", task.bound_mib,
@@ -189,7 +188,7 @@ struct TaskView {
     field("comment", task.comment, "A one-line note.");
     field("container", task.container, "Image in which it runs; empty: none.");
     field("origin", task.origin,
-          "Who starts its process: empty: the daemon; lease: another program (/v1/leases); slurm: "
+          "What starts its process. Empty: the daemon; lease: another program (/v1/leases); slurm: "
           "a Slurm job.",
           {.words = ",lease,slurm"});
     field("account", task.account, "Account for its use of the GPUs, or empty.");

@@ -174,7 +174,7 @@ const std::vector<ListColumn>& ListColumns() {
       {"attempt", {"TRY", kRight}, "number of starts", &Number<&T::attempt>},
       {"ooms", {"OOMS", kRight}, "how often it ran out of GPU memory", &Number<&T::ooms>},
       {"predicted", {"PREDICTED", kRight}, "predicted peak per GPU", &Mib<&T::predicted_mib>},
-      {"promised", {"PROMISED", kRight}, "memory booked per GPU", &Mib<&T::claim_mib>},
+      {"promised", {"PROMISED", kRight}, "memory promised per GPU", &Mib<&T::claim_mib>},
       {"used", {"USED", kRight}, "used now, on its fullest GPU", &Mib<&T::observed_mib>},
       {"peak", {"PEAK", kRight}, "measured peak", &Mib<&T::peak_mib>},
       {"waits", {"WAITS", kRight}, "how long it has waited", &WaitsText},

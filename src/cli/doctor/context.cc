@@ -11,7 +11,7 @@ namespace {
 
 using Kind = gpu::ContextTrouble::Kind;
 
-// Errors of cuInit, and of making a context, that an administrator can fix.
+// Errors of cuInit and of creating a context that an administrator can fix.
 struct KnownCode {
   int code;
   const char* remedy;

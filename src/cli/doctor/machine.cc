@@ -278,7 +278,7 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
            fmt::format("monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be "
                        "held responsible",
                        base::Printable(settings.kernel_log), std::strerror(errno)),
-           "give carmad the device and CAP_SYSLOG, in a container too"}};
+           "let carmad open the device, with CAP_SYSLOG (also in a container)"}};
 }
 
 namespace {

@@ -133,7 +133,7 @@ class MpsCheck {
   void NotUsed() {
     if (own_.living.empty()) return Add(Level::kOk, "not used (collocation.method)");
     Add(Level::kWarn, "collocation.method is not \"mps\", but " + OwnText(own_),
-        "older tasks keep them; otherwise end each: echo quit | CUDA_MPS_PIPE_DIRECTORY=" +
+        "older tasks keep them running; otherwise end each: echo quit | CUDA_MPS_PIPE_DIRECTORY=" +
             base::Printable(settings_.mps_dir) + "/UID/GPU nvidia-cuda-mps-control");
   }
 

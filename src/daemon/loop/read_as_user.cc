@@ -39,7 +39,7 @@ bool SetFileGroup(gid_t gid) {
 
 using Capabilities = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
 
-// Of the calling thread alone.
+// Reads the capabilities of the calling thread only.
 bool Capget(Capabilities& found) {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   return ::syscall(SYS_capget, &header, found.data()) == 0;

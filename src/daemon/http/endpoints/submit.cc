@@ -140,8 +140,8 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   TaskList list = CARMA_TRY(listed ? ReadListed(*tasks, common) : ReadArray(*spec, array));
   if (list.BytesOfAll() > kMostWritten) {
     return Invalid(
-        "body: {} tasks take {} MiB with all that they share, expected at most 4 GiB; send fewer "
-        "at once, or less environment",
+        "body: {} tasks take {} MiB including what they share, expected at most 4 GiB; send fewer "
+        "at once, or smaller environments",
         count, list.BytesOfAll() >> 20);
   }
   described.tasks = std::move(list);

@@ -60,8 +60,8 @@ TEST(Endpoints, BeforeTheGpusAreKnownTheDaemonTellsOfItself) {
 }
 
 TEST(Endpoints, ChangesNeedAKnownUser) {
-  // A token allows what a user does with existing tasks, but never new tasks, which would run new
-  // programs.
+  // A token may do what a user does with existing tasks, but never submit tasks, because those
+  // would run new programs.
   const std::set<std::string_view> by_token{"/v1/changes", "/v1/tasks/{id}/{verb}",
                                             "/v1/tasks/{id}/priority"};
   for (const Endpoint& endpoint : Endpoints(Server())) {
