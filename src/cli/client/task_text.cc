@@ -322,7 +322,7 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
 
 namespace {
 
-// The task waits because its owner wants so or for other tasks, so its position means nothing.
+// The task waits for its owner or for other tasks, so its position means nothing.
 bool WaitsForNoGpu(const TaskView& task) {
   return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
          task.reason == "DependencyNeverMet";

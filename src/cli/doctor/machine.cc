@@ -312,7 +312,7 @@ bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
     });
   }
   return std::ranges::any_of(daemon.gpus, [&](const api::GpuView& gpu) {
-    // A GPU's problems may be that of a rule and another one.
+    // A GPU's trouble may combine that of a rule with another one.
     const auto tells = [&](const std::string& begin) {
       return trouble.starts_with(begin) && gpu.trouble.contains(trouble.substr(begin.size()));
     };

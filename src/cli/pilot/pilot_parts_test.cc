@@ -1,4 +1,4 @@
-// The parts of a pilot: its books, its folder, its daemon's settings, the end of its job.
+// The parts of a pilot: its database, its folder, its daemon's settings, the end of its job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

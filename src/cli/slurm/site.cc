@@ -86,7 +86,7 @@ Finding CheckDevices(const SlurmFacts& facts) {
           "take gpu out of the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
 }
 
-// Of a file that cannot be read nothing is known.
+// Nothing is known about a file that cannot be read.
 bool MayCallCarma(const std::string& text) {
   return base::Trim(text).empty() || text.find("carma") != std::string::npos;
 }

@@ -47,7 +47,7 @@ class NoticeSenderTest : public ::testing::Test {
         {.uid = uid, .event = "end", .target = "mail:ada", .message = R"({"text":"it ended"})"}));
     ASSERT_TRUE(store_->Commit());
   }
-  // The result of the next notice, kept in the books.
+  // The result of the next notice, as stored.
   store::Notice Next() {
     while (results_.empty() && loop_.run_one() > 0) {
     }

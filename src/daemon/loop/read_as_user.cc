@@ -49,7 +49,7 @@ bool Capset(const Capabilities& wanted) {
   return ::syscall(SYS_capset, &header, wanted.data()) == 0;
 }
 
-// Capabilities would open what belongs to others: CAP_SYS_PTRACE the links in /proc/PID, for
+// Capabilities would open files of other users: CAP_SYS_PTRACE opens the links in /proc/PID, for
 // example.
 bool SetEffective(const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3>& effective) {
   Capabilities all{};
@@ -58,7 +58,8 @@ bool SetEffective(const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3>& eff
   return Capset(all);
 }
 
-// Links such as /proc/PID/cwd lead to what the path's folders may hide, so they are not followed.
+// Links such as /proc/PID/cwd lead past folders that the user may not enter, so they are not
+// followed.
 int OpenPath(const std::string& path) {
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;

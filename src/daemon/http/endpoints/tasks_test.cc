@@ -158,7 +158,7 @@ TEST_F(TasksTest, FindsAUsersTasksInALongQueueAtOnce) {
   EXPECT_TRUE(found.body.at("next").is_null());
 }
 
-// Each name needs a query of the books, so a page ends after this many names.
+// Each name needs a query of the store, so a page ends after this many names.
 TEST_F(TasksTest, FindsANameInALongQueuePageByPage) {
   SubmitHeld();
   SubmitArray(2'500, kAda);
