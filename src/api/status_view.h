@@ -40,10 +40,9 @@ struct HostView {
 
   static void VisitFields(auto& field, auto& host) {
     field("cpus", host.cpus, "Cores that tasks may be promised; 0: not counted.");
-    field("free_cpus", host.free_cpus, "Those of them that are not promised to any task.");
+    field("free_cpus", host.free_cpus, "Cores that are not promised to any task.");
     field("memory_mib", host.memory_mib, "Memory that tasks may be promised; 0: not counted.");
-    field("free_memory_mib", host.free_memory_mib,
-          "The part of it that is not promised to any task.");
+    field("free_memory_mib", host.free_memory_mib, "Memory that is not promised to any task.");
     field("enforced", host.enforced, "What the kernel enforces, in words; empty: nothing.");
     field("not_enforced", host.not_enforced, "What it does not enforce, and why; empty: nothing.");
   }

@@ -214,7 +214,7 @@ struct TaskView {
           "Why it does not share as configured, or that its MPS server is shared by all users.");
     field("sm_share", task.sm_share, "At most this share of the SMs, as its submitter asked.");
     field("max_slowdown", task.max_slowdown,
-          "Its longest run time, as a multiple of that alone, that its submitter accepts.");
+          "Highest slowdown, relative to running alone, that its submitter accepts.");
     field("serve", task.serve,
           "It is latency-sensitive: under MPS its kernels go before those of its user's other "
           "tasks.");
@@ -231,7 +231,7 @@ struct TaskView {
     field("checkpoint_signal", task.checkpoint_signal,
           "Signal that asks it to save before it has to make room, chosen by its submitter; empty: "
           "the server's.");
-    field("no_slots", task.no_slots, "Not ended at the end of its time slice.");
+    field("no_slots", task.no_slots, "It is not ended at the end of its time slice.");
     field("checkpoints", task.checkpoints,
           "How often it saved on request and ended, to continue later.", {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,

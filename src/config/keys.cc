@@ -506,7 +506,7 @@ std::vector<Key> MakeKeys() {
       Of("task.max_queued_per_user", "Maximum number of unfinished tasks of one user.",
          Count(1, 10'000'000), AT(max_queued_per_user)),
       Of("task.max_processes",
-         "Maximum processes and threads of a task (without cgroups of its user); 0: no limit.",
+         "Maximum processes and threads of a task (without cgroups: of its user); 0: no limit.",
          Count(0, 4'194'304), AT(max_processes)),
       Of("task.max_batch", "Maximum number of tasks in one submission.", Count(1, 10'000'000),
          AT(max_batch)),

@@ -151,7 +151,7 @@ const std::vector<ListColumn>& ListColumns() {
       {"array", {"ARRAY", kRight}, "first task of its array", &Timeless<&ArrayText>},
       {"index", {"INDEX", kRight}, "index in its array", &Timeless<&IndexText>},
       {"user", {"USER", false, 6}, "submitter", &Word<&T::user>},
-      {"account", {"ACCOUNT", false, 6}, "account that it counts for", &AccountText},
+      {"account", {"ACCOUNT", false, 6}, "account that it is charged to", &AccountText},
       {"class", {"CLASS"}, "class (--qos)", &Word<&T::qos>},
       {"st", {"ST"}, "state, short", &Timeless<&StateCode>, &StateColour},
       {"time", {"TIME", kRight}, "run time of the current or last attempt", &TimeText},

@@ -116,7 +116,8 @@ Finding CheckDisk(const Result<DiskFacts>& disk) {
   }
   if (!disk->writable) {
     return {"disk", Level::kBad,
-            base::Printable(disk->path) + " is not writable, and daemon.state_dir belongs there",
+            base::Printable(disk->path) +
+                " is not writable, so daemon.state_dir cannot be created there",
             "set daemon.state_dir to a folder that carmad can create and write"};
   }
   std::string text = fmt::format(
@@ -327,7 +328,7 @@ std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFact
   if (!daemon.status || daemon.gpus.empty() || driver.versions || driver.hangs) return {};
   if (daemon.status->driver != api::kDriverIsWell) return {};
   return {{"settings", Level::kWarn,
-           fmt::format("carmad reads {} GPU{}, this command none: they have different settings",
+           fmt::format("carmad reads {} GPU{}, but this command finds none: their settings differ",
                        daemon.gpus.size(), daemon.gpus.size() == 1 ? "" : "s"),
            "give this command carmad's settings: --config, or the CARMA_ variables"}};
 }

@@ -367,7 +367,7 @@ TEST(Doctor, CgroupsDiskClockAndDaemon) {
   const Finding closed = CheckDisk(
       DiskFacts{.path = "/s", .free_bytes = 1ULL << 40, .free_files = 5'000, .writable = false});
   EXPECT_EQ(closed.level, Level::kBad);
-  EXPECT_EQ(closed.text, "/s is not writable, and daemon.state_dir belongs there");
+  EXPECT_EQ(closed.text, "/s is not writable, so daemon.state_dir cannot be created there");
 
   constexpr std::int64_t kNow = 1'790'000'000'000;
   EXPECT_EQ(CheckClock({.now_ms = kNow, .daemon_ms = kNow - 4'000}).level, Level::kOk);
