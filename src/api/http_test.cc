@@ -175,7 +175,7 @@ TEST_F(ServerFixture, ErrorAnswersBecomeErrorsOfTheClient) {
   EXPECT_EQ(dropped.error().code, ErrorCode::kIo);
 }
 
-TEST_F(ServerFixture, KnowsThePeerAndItsToken) {
+TEST_F(ServerFixture, IdentifiesThePeerAndItsToken) {
   Listen();
   Client client(path_);
   EXPECT_EQ(client.Get("/who").value_or(""), std::to_string(::geteuid()) + " -");

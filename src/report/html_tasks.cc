@@ -95,9 +95,8 @@ void PutLineWaits(std::string& out, const Recorded& cases) {
   }
   if (rows.empty()) return;
   Put(out,
-      "<section><h2>What the head of the queue waited for</h2><div "
-      "class=\"scroll\"><table><thead><tr>"
-      "<th class=\"run\">run</th><th>reason</th><th>for</th></tr></thead>"
+      "<section><h2>What the head of the queue waited for</h2><div class=\"scroll\">"
+      "<table><thead><tr><th class=\"run\">run</th><th>reason</th><th>for</th></tr></thead>"
       "<tbody>\n{}</tbody></table></div></section>\n",
       rows);
 }

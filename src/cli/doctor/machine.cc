@@ -116,8 +116,7 @@ Finding CheckDisk(const Result<DiskFacts>& disk) {
   }
   if (!disk->writable) {
     return {"disk", Level::kBad,
-            base::Printable(disk->path) +
-                " is not writable, so daemon.state_dir cannot be created there",
+            base::Printable(disk->path) + " is not writable, but must contain daemon.state_dir",
             "set daemon.state_dir to a folder that carmad can create and write"};
   }
   std::string text = fmt::format(

@@ -29,7 +29,7 @@ class PilotParts : public ::testing::Test {
   std::string folder_;
 };
 
-TEST_F(PilotParts, BooksHaveOnePilotAtATime) {
+TEST_F(PilotParts, ADatabaseHasOnePilotAtATime) {
   const std::string books = folder_ + "/a/default";
   {
     const auto first = PilotBooks::Take(books, "the pilot of job 11");

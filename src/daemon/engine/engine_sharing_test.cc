@@ -318,7 +318,7 @@ TEST_F(SharingTest, TheLimitFollowsWhatOthersArePromised) {
   EXPECT_EQ(limit(stands), 32'048);
 }
 
-TEST_F(SharingTest, AKernelThatDoesNotLimitATaskAfterAllIsSaid) {
+TEST_F(SharingTest, ReportsAKernelThatDoesNotLimitATask) {
   options_.limiter = {"/bin/limiter"};
   options_.share_by_mps = false;
   Open();

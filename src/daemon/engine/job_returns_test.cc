@@ -23,7 +23,7 @@ core::TaskRecord Ended(TaskState state, ReasonCode why, int code = 0) {
   return record;
 }
 
-TEST(JobReturns, OneThatHadToLeaveItsGpusComesBack) {
+TEST(JobReturns, RequeuesAJobThatHadToLeaveItsGpus) {
   core::SlotRules slots;
   slots.exit_codes = {85};
   const JobOfTask of{.job = 12, .retries = 0};

@@ -68,7 +68,7 @@ class NoticeSenderTest : public ::testing::Test {
   std::vector<store::Notice> results_;
 };
 
-TEST_F(NoticeSenderTest, SendsWhatTheBooksHold) {
+TEST_F(NoticeSenderTest, SendsStoredNotices) {
   Add();
   sender_->Look();
   EXPECT_EQ(Next().state, store::NoticeState::kSent);

@@ -50,7 +50,7 @@ TEST(Endpoints, EachIsDescribedForPrograms) {
   EXPECT_THAT(Described(), IsSupersetOf(rows));
 }
 
-TEST(Endpoints, BeforeTheGpusAreKnownTheDaemonTellsOfItself) {
+TEST(Endpoints, TheDaemonIsShownBeforeTheGpusAreKnown) {
   std::set<std::string_view> handled;
   for (const Endpoint& endpoint : Endpoints(Server())) {
     if (endpoint.handle) handled.insert(endpoint.path);
@@ -71,7 +71,7 @@ TEST(Endpoints, ChangesNeedAKnownUser) {
   }
 }
 
-TEST(ServerEndpoints, TellHowItIsAndWhatCanBeAsked) {
+TEST(ServerEndpoints, ServeStatusMetricsAndDescription) {
   const Answer status = ShowStatus(Server(), {});
   EXPECT_EQ(base::ParseJson(status->body)->at("version"), "1.2.3");
   const Answer metrics = ShowMetrics(Server(), {});
