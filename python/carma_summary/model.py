@@ -28,7 +28,7 @@ def plain_model(model: nn.Module) -> nn.Module:
 
 
 def optimizer_name(optimizer: Any) -> Optional[str]:
-    """As `carma submit --optimizer` knows it; None: not known."""
+    """The name for `carma submit --optimizer`; None: unknown."""
     if optimizer is None or isinstance(optimizer, str):
         return optimizer
     optimizer = innermost(optimizer)

@@ -113,7 +113,7 @@ def replacing(path: str) -> Iterator[str]:
 
 def leave(code: int = SAVED) -> NoReturn:
     """Call it when everything is saved: the process ends, and the task resumes later."""
-    # torchrun takes any exit code but 0 for a failure, so it is not the workers who end.
+    # torchrun treats any exit code but 0 as a failure, so the workers are not the ones to end.
     if "TORCHELASTIC_RUN_ID" in os.environ and "CARMA_TASK_ID" in os.environ:
         if os.environ.get("LOCAL_RANK", "0") == "0":
             with contextlib.suppress(OSError):

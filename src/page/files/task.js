@@ -83,7 +83,7 @@ function neighbours(task, view) {
         `GPU ${gpu.index}: ${process.command || 'a hidden process'} of ${process.user || 'an unknown user'}, not a CARMA task`))));
 }
 
-// What it wants of the server beside GPUs, and what of that is left.
+// The cores and memory of the server that it requests, and how much of them is free.
 function hostWords({fit, wants_cpus: cpus, wants_memory_mib: mib, ...left}) {
   const words = [cpus > 0 && `${plural(cpus, 'CPU')} (${left.free_cpus} of ${left.cpus} free)`,
     mib > 0 && `${memory(mib)} of memory (${memory(left.free_memory_mib)} of ${memory(left.memory_mib)} free)`].filter(Boolean);
