@@ -31,7 +31,7 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
   switch (trouble.kind) {
     case Kind::kNoLibrary:
       return "install the driver's CUDA library; in a container NVIDIA_DRIVER_CAPABILITIES must "
-             "hold compute";
+             "include compute";
     case Kind::kRefused: {
       const auto* const known = std::ranges::find(kCodes, trouble.cuda_code, &KnownCode::code);
       return known != std::end(kCodes) ? known->remedy
