@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any, Callable, Iterator, NoReturn, Optional, Union
 
-# The exit code that means: saved, to go on later (slots.exit_codes of the configuration).
+# The exit code that means: checkpoint saved, requeue the task (slots.exit_codes of the configuration).
 SAVED = 85
 _REPORT_EVERY_S = 5.0
 
@@ -20,7 +20,7 @@ _Handler = Union[Callable[[int, Any], Any], int, None]
 
 
 class _Turn:
-    """What is known of the turn of this process."""
+    """What is known about the time slice of this process."""
 
     def __init__(self) -> None:
         self.listening = False

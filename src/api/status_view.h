@@ -95,7 +95,7 @@ struct StatusView {
           "Who closed the server until the next boot of its machine, and why; empty: it is open.");
     field("leave_by_ms", status.leave_by_ms,
           "Deadline of its tasks, which were asked to checkpoint; ms since the epoch.");
-    field("gone_by_ms", status.gone_by_ms, "By when the last of them will be gone.");
+    field("gone_by_ms", status.gone_by_ms, "When the last of them will have left.");
     field("task_counts", status.task_counts, "Tasks by state.");
     field("longest_turn_s", status.longest_turn_s,
           "The longest time since its start that it was too busy to take the next request; real "

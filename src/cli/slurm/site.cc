@@ -126,10 +126,10 @@ Finding CheckSubmission(const SlurmFacts& facts) {
   const std::string plugins = ValueOf(facts.config, "JobSubmitPlugins");
   if (HasWord(plugins, "lua") && !MayCallCarma(facts.submission))
     return {"submission", Level::kWarn,
-            "job_submit.lua does not mention carma: --carma-mem counts nothing",
+            "job_submit.lua does not mention carma: --carma-mem is not counted",
             "add the lines that carma slurm config prints"};
   if (HasWord(plugins, "lua")) return {"submission", Level::kOk, "JobSubmitPlugins=" + plugins, ""};
-  return {"submission", Level::kWarn, "--carma-mem counts nothing without job_submit.lua",
+  return {"submission", Level::kWarn, "--carma-mem is not counted without job_submit.lua",
           "JobSubmitPlugins=lua with the file that carma slurm config names, or --gres=carma:N "
           "for each job"};
 }

@@ -1,4 +1,4 @@
-// Who has what now, and what everybody's tasks came to over a span of time.
+// What each user holds now, and the totals of all users' tasks over a span of time.
 
 import {h} from './dom.js';
 import {Changing, get, now} from './link.js';
