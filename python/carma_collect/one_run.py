@@ -16,7 +16,7 @@ from .units import MIB
 from .watch import Watch
 
 POLL_S = 0.05
-# At the edge of the card the allocator takes what there is: the value is no need.
+# On a nearly full card the allocator takes what is left: the value does not show the need.
 SATURATED = 0.95
 ENDINGS = {"done", "oom", "too_large"}  # the process has reported everything
 

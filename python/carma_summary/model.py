@@ -1,4 +1,4 @@
-"""What is read off a model and its optimizer without running them."""
+"""What can be read from a model and its optimizer without running them."""
 
 from __future__ import annotations
 

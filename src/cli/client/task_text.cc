@@ -182,7 +182,7 @@ std::string ServesText(const TaskView& task) {
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
   const bool other = HoldsGpus(task) && method != core::SharingMethod::kMps;
   return other ? "latency-sensitive, but without MPS its kernels have no priority"
-               : "latency-sensitive: MPS runs its kernels before those of its user's other tasks";
+               : "latency-sensitive: under MPS its kernels go before its user's other tasks";
 }
 
 void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
