@@ -31,7 +31,7 @@ core::TaskId Behind(core::TaskId first, std::size_t tasks) {
 
 Result<Unit> Intake::Open() {
   next_id_ = CARMA_TRY(store_.NextId());
-  // Submissions are not accepted if carmad was killed before it had stored their last piece.
+  // A submission was not accepted if carmad was killed before its last piece was stored.
   given_up_ = CARMA_TRY(store_.Arrivals());
   return Unit{};
 }
