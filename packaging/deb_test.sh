@@ -155,7 +155,7 @@ grep -qE "(^| )stop carmad-shutdown.service$" "$root/tmp/systemctl.log" || fail 
 asked stop
 [ ! -e "$root/usr/bin/carma" ] || fail "/usr/bin/carma stays after the removal"
 [ -e "$root/etc/carma/carma.toml" ] || fail "the configuration went with the removal"
-[ -e "$root/var/lib/carma/carma.db" ] || fail "the books went with the removal"
+[ -e "$root/var/lib/carma/carma.db" ] || fail "the removal deleted the database"
 apt purge carma carma-doc python3-carma # carma-slurm has nothing more to purge
 enter rm -rf "$data"
 files >"$work/after"

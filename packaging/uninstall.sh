@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Removes what install.sh installed. The configuration and the books stay; tasks that run go on to their end.
+# Removes what install.sh installed. The configuration and the database stay; running tasks continue to their end.
 # usage: uninstall.sh [PREFIX]   (default: the one that this script is installed in)
 set -euo pipefail
 usage="usage: uninstall.sh [PREFIX]   (default: the one that this script is installed in)"

@@ -75,7 +75,7 @@ TEST_F(Reports, TellWhatTheFirstInLineWaitedFor) {
   EXPECT_THAT(Ask().run->line_waits_s, Contains(Pair("Exclusive", Gt(30))));
   const std::string page = site.out_dir() + "/page.html";
   EXPECT_EQ(site.Carma({"report", "--html", page}).code, 0);
-  EXPECT_THAT(ReadText(page), AllOf(HasSubstr("What the first in line waited for"),
+  EXPECT_THAT(ReadText(page), AllOf(HasSubstr("What the head of the queue waited for"),
                                     HasSubstr("<td>Exclusive</td>")));
 }
 

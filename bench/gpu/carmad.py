@@ -1,4 +1,4 @@
-"""A daemon of CARMA with books of its own, for one part of the proof."""
+"""A daemon of CARMA with a separate database, for one part of the proof."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def python_script(command: List[str]) -> Optional[str]:
-    """The file that an interpreter is to run: of `python3 -u train.py` train.py; None: none is named."""
+    """The file that an interpreter will run: train.py for `python3 -u train.py`; None: none is named."""
     if not command or not PYTHON.match(command[0]):
         return None
     words = iter(command[1:])
@@ -38,7 +38,7 @@ def python_script(command: List[str]) -> Optional[str]:
 
 
 def _writable(path: str) -> bool:
-    """A file can be made there, its folder too."""
+    """Whether a file, and its folder, can be made there."""
     if os.path.exists(path) and not os.path.isdir(path):
         return os.access(path, os.W_OK)
     folder = os.path.dirname(path)

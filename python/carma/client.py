@@ -31,7 +31,7 @@ RETRY_S = 0.2
 PAGE = 1000  # of a list, and of changes
 NAMED = 10  # refused tasks in a message
 NAME_WITHIN = 4096  # letters
-# Of a description, besides those that description() itself takes.
+# Fields of a description in addition to the arguments of description().
 FIELDS = frozenset((
     "account", "append_output", "array_index", "array_limit", "batch_size", "begin_ms", "checkpoint_signal", "comment", "conda_env",
     "container", "container_mounts", "cpus", "gpu_memory_min_mib", "gpu_type", "linked_gpus", "max_slowdown", "model_summary", "no_progress", "no_slots", "not_on_gpus",
@@ -96,7 +96,7 @@ def _environment(given: Optional[Mapping[str, str]]) -> Dict[str, str]:
 
 
 def _name_of(text: str) -> str:
-    """The first program in text for the shell: python3 of "A=1 python3 t.py"."""
+    """The first program in text for the shell: python3 in "A=1 python3 t.py"."""
     for line in text[:NAME_WITHIN].splitlines():  # shlex takes 20 s for a line of 1 MB
         try:
             words = shlex.split(line, comments=True)
@@ -175,7 +175,7 @@ class Client:
         (cpus, priority, qos, comment …)."""
         for field in fields:
             near = suggestion(field, FIELDS | OPTIONS)
-            if field not in FIELDS and near:  # another daemon may know more
+            if field not in FIELDS and near:  # another daemon may have more fields
                 raise InvalidError(f"unknown option {field!r}{near}", "invalid")
         folder = os.path.abspath(_path("cwd", cwd or os.getcwd()))
         spec: Dict[str, Any] = {"workdir": folder, "umask": _umask(), "gpus": gpus, **fields}
@@ -228,7 +228,7 @@ class Client:
         return [Task(answer["first"] + i, name=tasks[i].get("name", ""), gpus=tasks[i]["gpus"]) for i in range(answer["count"])]
 
     def _again(self, body: Dict[str, Any]) -> Any:
-        """Submits; the request's own name keeps a repetition from being a second submission."""
+        """Submits; the request has a unique name, so that a repetition is not a second submission."""
         give_up = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -278,7 +278,7 @@ class Client:
             raise CarmaError(f"{path}: {error.strerror}") from error
 
     def wait(self, tasks: Union[TaskOrId, Iterable[TaskOrId]], timeout: Optional[float] = None) -> List[Task]:
-        """Waits until the tasks have ended and returns them in the order given. Waits for a daemon that restarts meanwhile. Raises TimeoutError."""
+        """Waits until the tasks have ended and returns them in the order given. If the daemon restarts, waits for it. Raises TimeoutError."""
         end = None if timeout is None else time.monotonic() + timeout
         return [self._wait_for(number, end) for number in _numbers(tasks)]
 

@@ -29,7 +29,7 @@ class _UnixConnection(http.client.HTTPConnection):
         try:
             self.sock.settimeout(self.timeout)
             self.sock.connect(self._path)
-            # Another user's socket in the place of the daemon's would receive our environment.
+            # Another user's socket in place of the daemon's would receive our environment.
             _, uid, _ = struct.unpack("3i", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
             if uid not in (0, os.geteuid()):
                 raise DeniedError(f"{self._path}: it belongs to user {uid}, neither root nor you", "denied")
@@ -52,7 +52,7 @@ class Connection:
         for connection in (kept, _UnixConnection(self.path, timeout)):
             if connection is None:
                 continue
-            connection.timeout = timeout  # of a new socket
+            connection.timeout = timeout  # for a new socket
             try:
                 if connection.sock is None:
                     connection.connect()
@@ -81,7 +81,7 @@ class Connection:
         raise AssertionError("a new connection answers or fails")
 
     def close(self) -> None:
-        """That of this thread."""
+        """The connection of this thread."""
         connection = self._kept()
         if connection is not None:
             connection.close()

@@ -22,7 +22,7 @@ from .task import Task
 RESULT = ".result"  # appended to the path of a call
 POLL_S = 1
 LAST_WORDS = 2000
-RAISED = ("failed", "out_of_memory")  # how a call ends that raises an exception
+RAISED = ("failed", "out_of_memory")  # states of a call that raised an exception
 
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class TaskFuture(_Future):
 
     def __init__(self, client: Client, path: str) -> None:
         super().__init__()
-        self.task = Task(0)  # as it was last seen
-        self.path = path  # of the call; its result lies beside it
+        self.task = Task(0)  # in its last known state
+        self.path = path  # of the call; its result is beside it
         self._client = client
 
     @property
@@ -64,7 +64,7 @@ class TaskFuture(_Future):
         return self._client.output(self.task, stderr=True)
 
     def cancel(self) -> bool:
-        """Cancels a task that does not run yet, like any future. To cancel a running one: carma.cancel(future.task)."""
+        """Cancels a task that is not running yet, like any future. To cancel a running one: carma.cancel(future.task)."""
         if self.done():
             return self.cancelled()
         try:
@@ -80,7 +80,7 @@ class TaskFuture(_Future):
         return True
 
 
-# Parameters of submitit and what they are here. None: one server has no such thing.
+# Parameters of submitit and the options that they become. None: without meaning on one server.
 SAME: Dict[str, Optional[Tuple[str, Callable[[Any], Any]]]] = {
     "timeout_min": ("time", lambda minutes: 60 * minutes), "gpus_per_node": ("gpus", int), "cpus_per_task": ("cpus", int),
     "mem_gb": ("mem", lambda gb: f"{gb}G"), "job_name": ("name", str), "array_parallelism": ("array_limit", int),
@@ -132,7 +132,7 @@ class _ByName(pickle.Pickler):
 
 
 def pickled(value: Any) -> bytes:
-    """By name where the reader finds all names, else by cloudpickle."""
+    """Pickles by name if the reader can find all names, else with cloudpickle."""
     try:
         if _main() is not None:
             return pickle.dumps(value)
@@ -234,7 +234,7 @@ class Executor(concurrent.futures.Executor):
         return futures
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """With cancel_futures, calls that do not run yet are cancelled; the others run to their end, even without this program."""
+        """With cancel_futures, calls that are not running yet are cancelled; the others run to their end, even without this program."""
         with self._lock:
             self._closed = True
             futures = list(self._waiting.values())
@@ -246,7 +246,7 @@ class Executor(concurrent.futures.Executor):
             watcher.join()
         self.client.close()
 
-    # ---- the thread that looks how the tasks are ----
+    # ---- the thread that checks the tasks ----
 
     def _watch(self) -> None:
         try:
@@ -276,7 +276,7 @@ class Executor(concurrent.futures.Executor):
                 return
 
     def _look(self, numbers: List[int]) -> None:
-        """Waits a moment for the first, then looks for all that have ended meanwhile."""
+        """Waits a moment for the first, then finds all that have ended by then."""
         first = Task.of(self.client.get(f"/v1/tasks/{numbers[0]}?wait_s={POLL_S}", timeout=POLL_S + 60))
         if len(numbers) == 1:
             return self._settle(first)

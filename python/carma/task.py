@@ -32,7 +32,7 @@ class Task:
     ended: Optional[float] = None
     stdout_path: str = ""
     stderr_path: str = ""
-    details: Dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # all that GET /v1/tasks/{id} has
+    details: Dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # the whole answer of GET /v1/tasks/{id}
 
     @property
     def done(self) -> bool:

@@ -45,11 +45,11 @@ def call(path: str) -> Tuple[bool, Any, str]:
 
 
 def leave(path: str, outcome: Tuple[bool, Any, str]) -> None:
-    """All of it or nothing: a reader never sees half."""
+    """Writes the file as a whole, so that a reader never sees a part of it."""
     try:
         text = pickled(outcome)
         if not outcome[0]:
-            pickle.loads(text)  # fails for many classes with a constructor of their own
+            pickle.loads(text)  # fails for many classes with their own constructor
     except Exception as error:  # pylint: disable=broad-except
         what = "result" if outcome[0] else "exception"
         said = outcome[2] or "".join(traceback.format_exception_only(type(error), error))

@@ -58,7 +58,7 @@ def _gpu_mib() -> float:
 
 
 def _estimated_need_mib(layers: Dict[str, Any], batch: int) -> float:
-    """Weights, gradients and kept tensors: less than the training can do with."""
+    """Weights, gradients and kept tensors: less than the training needs."""
     saved = layers["saved_bytes"]
     return (8 * layers["params"] + saved["constant"] + batch * saved["per_sample"]) / MIB
 

@@ -17,7 +17,7 @@ def die_with_parent() -> None:
 
 
 def train(device: str, steady_limit_s: float, measure_s: float) -> int:
-    """The child's main: 0 if it said how it ended."""
+    """The child's main: 0 if it reported how it ended."""
     die_with_parent()
     config = json.loads(sys.stdin.readline())
     from .answers import answer  # brings PyTorch, whose import takes a second

@@ -1,4 +1,4 @@
-"""One training process after the other, and a journal of what came of them."""
+"""Runs one training process after the other, and keeps a journal of the results."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .plan import Plan
 
 # What is run again to train: the folder of this package, or the program of one file made of it.
 PROGRAM = os.path.dirname(os.path.abspath(__file__))
-# A run without a result for the third time takes the machine down with it, or hangs it.
+# A run that has no result for the third time probably crashes or hangs the machine.
 MOST_STARTS = 2
-# So many crashes in a row are not the networks' fault: a full disk, a GPU that fell off the bus.
+# This many crashes in a row are not the networks' fault: a full disk, a GPU that fell off the bus.
 MOST_CRASHES = 5
 
 
@@ -34,7 +34,7 @@ class Limits:
 
 
 class Collector:
-    """Trains the networks of a plan, one process each, and journals what came of them."""
+    """Trains the networks of a plan, one process each, and records the results in a journal."""
 
     def __init__(
         self,

@@ -16,13 +16,13 @@ COLUMNS = (
     "model batch measured_mib censored optimizer smact"  # as in the published data
     " family precision reason source allocated_mib reserved_mib utilisation step_ms device torch"
 ).split()
-# Censored by the size of the card: a lower bound, worth a row. Other failures say nothing.
+# Censored by the size of the card: a lower bound, worth a row. Other failures show nothing.
 LOWER_BOUNDS = ("oom", "saturated")
 
 
 def clean(folder: str, retry_censored: bool) -> Tuple[int, int]:
     """Results kept, and lines dropped: torn ones, runs that never ended, repetitions. With
-    retry_censored also censored results: the next `run` makes them anew."""
+    retry_censored also censored results: the next `run` repeats them."""
     journal = Journal(folder)
     if journal.plan is None and not journal.results:
         raise CollectError(f"{folder}: no journal, nothing to clean")

@@ -1,4 +1,4 @@
-"""The journal of a folder, the only thing that a collection needs to go on."""
+"""The journal of a folder, all that a collection needs to continue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Journal:
         self.plan: Optional[Dict[str, Any]] = None
         self.starts: Dict[int, int] = {}  # of runs without a result
         self.results: Dict[int, Dict[str, Any]] = {}
-        self.dropped = 0  # lines that say nothing: torn, repeated
+        self.dropped = 0  # lines without information: torn, repeated
         for entry in self._entries():
             self._take(entry)
 

@@ -16,9 +16,9 @@ from .units import MIB
 from .watch import Watch
 
 POLL_S = 0.05
-# At the edge of the card the allocator takes what there is: the value is no need.
+# On a nearly full card the allocator takes what is left: the value does not show the need.
 SATURATED = 0.95
-ENDINGS = {"done", "oom", "too_large"}  # the process has said all
+ENDINGS = {"done", "oom", "too_large"}  # the process has reported everything
 
 
 class OneRun:
@@ -77,7 +77,7 @@ class OneRun:
                 self._take_event(line, watch)
         watch.poll()  # it still holds what it had at its peak
         process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # has said all: end it
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it has reported everything: end it
             process.wait(timeout=max(1.0, deadline - time.monotonic()))
 
     def _take_event(self, line: bytes, watch: Watch) -> None:

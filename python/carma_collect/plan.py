@@ -97,7 +97,7 @@ def _draw_cnn(draw: _Draw) -> Dict[str, Any]:
 
 def _draw_encoder(draw: _Draw) -> Dict[str, Any]:
     heads = draw.choice((2, 4, 8, 16))
-    # Rows of a head are whole: its width is a multiple of 4, as fused attention wants it.
+    # Rows of a head are whole: its width is a multiple of 4, as fused attention requires.
     per_head = max(1, draw.size(128, 2048) // (4 * heads)) * 4
     width = heads * per_head
     return {

@@ -82,7 +82,7 @@ class Training:
 
 
 def train_until_steady(training: Training, limit_s: float) -> Tuple[int, bool]:
-    """Steps made, and whether the memory has come to rest."""
+    """Steps made, and whether the memory no longer grows."""
     deadline = time.monotonic() + limit_s
     steps, last_change, seen = 0, 0, None
     while time.monotonic() < deadline:

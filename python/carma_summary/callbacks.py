@@ -33,7 +33,7 @@ def trainer_callback(path: str, **options: Any) -> Any:
 
 
 def _most_of(module: nn.Module) -> nn.Module:
-    """The child that a LightningModule's steps call, or itself: they seldom go by its forward()."""
+    """The child that a LightningModule's steps call, or itself: they seldom call its own forward()."""
 
     def size(each: nn.Module) -> int:
         return sum(p.numel() for p in each.parameters())
@@ -45,7 +45,7 @@ def _most_of(module: nn.Module) -> nn.Module:
 
 def lightning_callback(path: str, **options: Any) -> Any:
     """Trainer(..., callbacks=[carma_summary.lightning_callback("model.json")]), of Lightning: as
-    above, of the child that holds most of the parameters."""
+    above, for the child that holds most of the parameters."""
     base = None
     for name in ("lightning.pytorch", "pytorch_lightning"):
         try:

@@ -19,7 +19,7 @@ from .summary import PRECISIONS, describe, to_json
 
 @contextlib.contextmanager
 def _answer_within(seconds: float) -> Iterator[None]:
-    """Ends the program from outside: the model's code may never come back."""
+    """Ends the program from outside: the model's code may never return."""
 
     def end() -> None:
         print(f"carma_summary: no answer within {seconds:g} s (--time-limit)", file=sys.stderr)

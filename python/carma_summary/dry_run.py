@@ -20,7 +20,7 @@ def dry_run(
     model: nn.Module, inputs: Inputs, batch: Optional[int], options: Options, notes: List[str]
 ) -> Tuple[str, List[Pass]]:
     """The first way that works, and its device: without memory, on the CPU, and both at the real
-    batch size only, for models that take no other. Raises SummaryError."""
+    batch size only, for models that accept no other. Raises SummaryError."""
     attempts = [("meta", SMALL_BATCHES), ("cpu", SMALL_BATCHES)]
     if batch is not None:
         attempts += [("meta", (batch,)), ("cpu", (batch,))]
@@ -33,7 +33,7 @@ def dry_run(
                 passes.append(forward_pass(copied, inputs, batch, device, options, notes))
             layers_of(passes)
             return device, passes
-        except Exception as error:  # the model's own code: anything can come out of it
+        except Exception as error:  # the model's own code may raise anything
             errors.setdefault(device, error)
     error = errors["cpu"]  # shows what is wrong with the model, not with the meta device
     if isinstance(error, TooLarge):

@@ -40,7 +40,7 @@ def _shape_of_one(shape: Shape, batch: int) -> List[int]:
 
 
 def _own_parameters(module: nn.Module) -> List[nn.Parameter]:
-    """Its own, with those in its lists of parameters, but not those of its children."""
+    """Its own parameters, with those in its lists of parameters, but not those of its children."""
     own = [p for p in module._parameters.values() if p is not None]
     for child in module.children():
         if isinstance(child, (nn.ParameterList, nn.ParameterDict)):
@@ -111,12 +111,12 @@ def output_shape(passes: Sequence[Pass]) -> List[int]:
 
 
 def _whole(number: float) -> float:
-    """As an integer, if it is one: so it is written without a point."""
+    """As an integer, if it is one, so that it is written without a decimal point."""
     return int(number) if number == int(number) else number
 
 
 def saved_bytes(passes: Sequence[Pass], notes: List[str]) -> dict:
-    """The line through two batch sizes; a pass at the real batch size has the last word."""
+    """The line through two batch sizes; a pass at the real batch size takes precedence."""
     if len(passes) == 1:
         only = passes[0]
         notes.append(

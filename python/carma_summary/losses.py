@@ -1,4 +1,4 @@
-"""What stands for the loss of the training."""
+"""What is used as the loss of the training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tensors import tensors_in
 
 
 def own_loss(output: Any) -> Optional[torch.Tensor]:
-    """The loss that the model has reckoned itself, if any."""
+    """The loss that the model has computed itself, if any."""
     loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     return loss if isinstance(loss, torch.Tensor) else None
 

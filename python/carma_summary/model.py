@@ -1,4 +1,4 @@
-"""What is read off a model and its optimizer without running them."""
+"""What can be read from a model and its optimizer without running them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plain_model(model: nn.Module) -> nn.Module:
 
 
 def optimizer_name(optimizer: Any) -> Optional[str]:
-    """As `carma submit --optimizer` knows it; None: not known."""
+    """The name for `carma submit --optimizer`; None: unknown."""
     if optimizer is None or isinstance(optimizer, str):
         return optimizer
     optimizer = innermost(optimizer)

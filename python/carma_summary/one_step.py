@@ -64,7 +64,7 @@ def _to_meta(optimizers: List[Any]) -> None:
 
 
 class OneStep:
-    """Looks at the script while it runs. `done` is called with the layer list, after the step."""
+    """Watches the script while it runs. `done` is called with the layer list, after the step."""
 
     def __init__(self, gpu: PretendGpu, done: Callable[[dict], None]) -> None:
         self._gpu, self._done = gpu, done
@@ -187,7 +187,7 @@ class OneStep:
         return backward
 
     def _backward(self) -> None:
-        """What is kept now is the most; a backward pass gives it back and leaves gradients."""
+        """What is kept now is the peak; a backward pass frees it and leaves gradients."""
         self._peak_bytes = max(self._peak_bytes, self._kept.total() + self._segments.bytes)
         self._kept.forget()
         self._passes += 1
@@ -233,7 +233,7 @@ class OneStep:
         return self._model is not None
 
     def finish(self, trouble: str = "") -> None:
-        """Hands the layer list over. trouble: why the script did not get to the end of the step."""
+        """Passes the layer list on. trouble: why the script did not reach the end of the step."""
         summary = self._base
         with self._gpu.paused():
             if summary is None and self._passes > 0:
@@ -251,7 +251,7 @@ class OneStep:
         self._done({key: value for key, value in summary.items() if value not in (None, [], {})})
 
     def _from_step(self) -> dict:
-        """Where the model does not run by itself: the rows of the step, for one batch size."""
+        """For a model that does not run by itself: the rows of the step, for one batch size."""
         parameters = list(self._model.parameters())
         only = Pass(self._batch, self._recorder.rows, self._peak_bytes, (), "own")
         return {

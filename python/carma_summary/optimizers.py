@@ -1,4 +1,4 @@
-"""What an optimizer holds: its states, and what its step takes for a moment."""
+"""The memory of an optimizer: its states, and the temporaries of its step."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _state_bytes(optimizer: Any, group: Dict[str, Any], parameter: torch.Tensor)
 
 def optimizer_bytes(optimizer: Any) -> Optional[Dict[str, int]]:
     """States, as they will be from the second step on, and temporaries of the step. None for a
-    name: what it stands for is CARMA's to say."""
+    name, because CARMA decides what it means."""
     if optimizer is None or isinstance(optimizer, str):
         return None
     optimizer = innermost(optimizer)

@@ -18,7 +18,7 @@ from .replaced import replaced
 from .tensors import map_tensors, tensors_in
 
 GIB = 2**30
-MOST_VALUES = 1 << 24  # of a tensor that the script wants to see: zeros, on the host
+MOST_VALUES = 1 << 24  # of a tensor whose values the script reads: zeros, on the host
 
 
 class PlainScaler:

@@ -1,4 +1,4 @@
-"""Functions that are others for a while."""
+"""Replaces functions for a while."""
 
 from __future__ import annotations
 

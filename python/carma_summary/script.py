@@ -20,7 +20,7 @@ from .one_step import OneStep
 from .pretend_gpu import pretended_gpu
 from .summary import available_bytes, to_json
 
-# Of PyTorch: what stands in for a GPU replaces functions, which other versions may call otherwise.
+# Of PyTorch: the pretended GPU replaces functions, which other versions may call in another way.
 OLDEST, NEWEST = (1, 13), (2, 11)
 
 
@@ -82,7 +82,7 @@ class _Streams:
 
 
 def _leave(code: int) -> None:
-    """Exits at once: nothing of the script runs after this, and none of its processes stays."""
+    """Exits at once: no code of the script runs after this, and none of its processes remains."""
     for child in multiprocessing.active_children():
         child.kill()
     os._exit(code)

@@ -15,7 +15,7 @@ from .tensors import map_tensors, tensors_in
 
 
 def own_parameters(implementation: Any) -> int:
-    """How many parameters of a checkpoint's implementation stand before its segment's arguments."""
+    """How many parameters of a checkpoint's implementation come before its segment's arguments."""
     if implementation is None:  # another version of PyTorch
         return 0
     kinds = [p.kind for p in inspect.signature(implementation).parameters.values()]
@@ -24,7 +24,7 @@ def own_parameters(implementation: Any) -> int:
 
 class LargestSegment:
     """Runs segments once more, as the backward pass does, and keeps the largest number of bytes
-    beside their arguments, which are kept anyway. Nobody else sees these runs."""
+    beside their arguments, which are kept anyway. No hook of others sees these runs."""
 
     def __init__(self, model: nn.Module, recorder: RowRecorder, limit_bytes: float) -> None:
         self.bytes = 0

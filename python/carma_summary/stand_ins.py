@@ -56,7 +56,7 @@ def fused_attention(
     matrix is made again from a seed. `original` would choose by the CPU's rules."""
     aligned = query.dim() == 4 and (query.shape[-1] * query.element_size()) % 16 == 0
     learned = attn_mask is not None and attn_mask.requires_grad
-    if not aligned or learned:  # what the kernels do not take
+    if not aligned or learned:  # not supported by the kernels
         return plain_attention(
             original, query, key, value, attn_mask, dropout_p, is_causal, scale=scale
         )
@@ -70,7 +70,7 @@ def fused_attention(
         strides = (length * heads * width, width, heads * width, 1)
         shape = (batch, heads, length, width)
         result = torch.empty_strided(shape, strides, dtype=q.dtype, device=q.device).zero_()
-        # In 32 bits only the memory-efficient kernel serves; it rounds the rows up to 32.
+        # In 32 bits only the memory-efficient kernel can be used; it rounds the rows up to 32.
         rows = -(-length // 32) * 32 if q.element_size() == 4 else length
         log_sum_exp = torch.zeros((batch, heads, rows), dtype=torch.float32, device=q.device)
         return result, (q, k, v, *mask, result, log_sum_exp)
@@ -99,7 +99,7 @@ def plain_attention(
 class RecurrentKind:
     gates: int  # rows of a weight matrix per hidden unit
     # Floats per hidden unit, time step and sample that a layer keeps: gates, states and result. An
-    # estimate: cuDNN does not say what its reserve space holds.
+    # estimate: cuDNN does not report what its reserve space holds.
     keeps: int
 
 

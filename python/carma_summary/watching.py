@@ -1,4 +1,4 @@
-"""A summary from a training's own first step: nothing to say about inputs."""
+"""A summary from a training's own first step: inputs need not be described."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def by_name(forward: Callable, arguments: tuple, named: Dict[str, Any]) -> Any:
 
 def watch(path: str, model: nn.Module, **options: Any) -> None:
     """Writes the summary when the model first runs in training mode, with that batch, and then
-    leaves it alone. options: of describe(). Never raises on its account."""
+    leaves it alone. options: of describe(). Never raises an error of its own."""
     inner = plain_model(model)
     own = vars(inner).get("forward")
     forward = inner.forward

@@ -71,7 +71,7 @@ def trainer_callback() -> Any:
     turn.listen()
 
     class CarmaTurn(base):  # type: ignore[misc]
-        """Has it saved, and leaves."""
+        """Lets the Trainer save, then leaves."""
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
             """After each step."""
@@ -81,7 +81,7 @@ def trainer_callback() -> Any:
             return control
 
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            """All of it is written."""
+            """Called once the checkpoint is written completely."""
             if turn.should_save():
                 turn.leave()
 

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any, Callable, Iterator, NoReturn, Optional, Union
 
-# The exit code that means: saved, to go on later (slots.exit_codes of the configuration).
+# The exit code that means: checkpoint saved, requeue the task (slots.exit_codes of the configuration).
 SAVED = 85
 _REPORT_EVERY_S = 5.0
 
@@ -20,7 +20,7 @@ _Handler = Union[Callable[[int, Any], Any], int, None]
 
 
 class _Turn:
-    """What is known of the turn of this process."""
+    """What is known about the time slice of this process."""
 
     def __init__(self) -> None:
         self.listening = False
@@ -113,7 +113,7 @@ def replacing(path: str) -> Iterator[str]:
 
 def leave(code: int = SAVED) -> NoReturn:
     """Call it when everything is saved: the process ends, and the task resumes later."""
-    # torchrun takes any exit code but 0 for a failure, so it is not the workers who end.
+    # torchrun treats any exit code but 0 as a failure, so the workers are not the ones to end.
     if "TORCHELASTIC_RUN_ID" in os.environ and "CARMA_TASK_ID" in os.environ:
         if os.environ.get("LOCAL_RANK", "0") == "0":
             with contextlib.suppress(OSError):

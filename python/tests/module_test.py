@@ -58,7 +58,7 @@ def fails(key):
 
 
 class OwnError(Exception):
-    """Its pickle cannot be read: the constructor wants two values and the exception has one."""
+    """Its pickle cannot be read: the constructor needs two values and the exception has one."""
 
     def __init__(self, code, why):
         super().__init__(f"{why} ({code})")

@@ -25,7 +25,7 @@ struct VerdictView {
     field("fit", verdict.fit, "May the task start there?", {.words = "fits,not_now,never"});
     field("reason", verdict.reason, "A word such as GpuMemory; empty when it fits.");
     field("reason_text", verdict.reason_text, "One sentence with numbers.");
-    field("claimed_mib", verdict.claimed_mib, "Booked by its tasks when they were placed.");
+    field("claimed_mib", verdict.claimed_mib, "Claimed by its tasks when they were placed.");
     field("promised_mib", verdict.promised_mib, "Kept for its tasks now.");
     field("used_mib", verdict.used_mib, "Measured: used by all processes in the last sample.");
   }
@@ -50,10 +50,9 @@ struct HostVerdictView {
     field("wants_cpus", verdict.wants_cpus, "Cores that it would be promised; 0: none.");
     field("wants_memory_mib", verdict.wants_memory_mib, "Memory it would be promised; 0: none.");
     field("cpus", verdict.cpus, "Cores that tasks may be promised; 0: not counted.");
-    field("free_cpus", verdict.free_cpus, "Those of them that are not promised to any task.");
+    field("free_cpus", verdict.free_cpus, "Cores that are not promised to any task.");
     field("memory_mib", verdict.memory_mib, "Memory that tasks may be promised; 0: not counted.");
-    field("free_memory_mib", verdict.free_memory_mib,
-          "The part of it that is not promised to any task.");
+    field("free_memory_mib", verdict.free_memory_mib, "Memory that is not promised to any task.");
   }
 };
 struct ExplainView {

@@ -29,7 +29,7 @@ struct GpuTaskView {
     field("id", task.id, "Task number.");
     field("user", task.user, "Owner.");
     field("name", task.name, "Name.");
-    field("claim_mib", task.claim_mib, "Booked on this GPU when it was placed.");
+    field("claim_mib", task.claim_mib, "Claimed on this GPU when it was placed.");
     field("promised_mib", task.promised_mib,
           "Kept for it now: the larger of its claim and its measured memory, or its measured need "
           "once its memory no longer grows (policy.plateau_after).");
@@ -147,7 +147,7 @@ struct GpuView {
     field("total_mib", gpu.total_mib, "Memory of the device.");
     field("reserved_mib", gpu.reserved_mib, "Held by the driver.");
     field("used_mib", gpu.used_mib, "Measured: used by all processes.");
-    field("claimed_mib", gpu.claimed_mib, "Booked by its tasks when they were placed.");
+    field("claimed_mib", gpu.claimed_mib, "Claimed by its tasks when they were placed.");
     field("promised_mib", gpu.promised_mib, "Kept for its tasks now (their promised_mib).");
     field("foreign_mib", gpu.foreign_mib, "Measured: used by processes that CARMA did not start.");
     field("free_mib", gpu.free_mib, "Free for a new claim.");

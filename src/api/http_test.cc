@@ -175,7 +175,7 @@ TEST_F(ServerFixture, ErrorAnswersBecomeErrorsOfTheClient) {
   EXPECT_EQ(dropped.error().code, ErrorCode::kIo);
 }
 
-TEST_F(ServerFixture, KnowsThePeerAndItsToken) {
+TEST_F(ServerFixture, IdentifiesThePeerAndItsToken) {
   Listen();
   Client client(path_);
   EXPECT_EQ(client.Get("/who").value_or(""), std::to_string(::geteuid()) + " -");
@@ -492,8 +492,8 @@ TEST_F(ServerFixture, ASocketOfAForeignOwnerIsLeftAlone) {
 TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as two users";
   Listen();
-  // The kernel reports the user who called listen(): root here, so a plain user may talk to it. In
-  // turn, root may not talk to a plain user's daemon.
+  // The kernel reports the user who called listen(): root here, so a plain user may talk to it.
+  // Conversely, root may not talk to a plain user's daemon.
   ASSERT_EQ(ExitCodeOfUser(
                 [this] { return Client(path_).Get("/who").value_or("") == "12345 -" ? 0 : 1; }),
             0);

@@ -73,7 +73,7 @@ struct KnowledgeView {
     field("gpu_mib", knowledge.gpu_mib, "Memory for processes on the largest GPU.", {.low = 0});
     field("learns", knowledge.learns, "It learns from finished tasks (estimate.history).");
     field("taught_by", knowledge.taught_by, "GPU type of the calibration; empty: built-in values.");
-    field("tasks", knowledge.tasks, "Different tasks behind the calibration.", {.low = 0});
+    field("tasks", knowledge.tasks, "Number of tasks in the calibration.", {.low = 0});
     field("context_shift_mib", knowledge.context_shift_mib,
           "Added to the built-in constant of the structural formula.");
     field("ratios", knowledge.ratios,

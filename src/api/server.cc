@@ -1,4 +1,4 @@
-// The server side of http.h; the only file that knows Boost.Beast.
+// The server side of http.h; the only file that uses Boost.Beast.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -289,7 +289,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_ || writing_) return;
     writing_ = true;
     Release(*hub_);
-    // As bodies: a client may take its answer slowly.
+    // Answers are limited like bodies, because a client may take its answer slowly.
     if (!Reserve(response.body.size())) response = TooMuchAtOnce();
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer

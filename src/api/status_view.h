@@ -40,10 +40,9 @@ struct HostView {
 
   static void VisitFields(auto& field, auto& host) {
     field("cpus", host.cpus, "Cores that tasks may be promised; 0: not counted.");
-    field("free_cpus", host.free_cpus, "Those of them that are not promised to any task.");
+    field("free_cpus", host.free_cpus, "Cores that are not promised to any task.");
     field("memory_mib", host.memory_mib, "Memory that tasks may be promised; 0: not counted.");
-    field("free_memory_mib", host.free_memory_mib,
-          "The part of it that is not promised to any task.");
+    field("free_memory_mib", host.free_memory_mib, "Memory that is not promised to any task.");
     field("enforced", host.enforced, "What the kernel enforces, in words; empty: nothing.");
     field("not_enforced", host.not_enforced, "What it does not enforce, and why; empty: nothing.");
   }
@@ -96,7 +95,7 @@ struct StatusView {
           "Who closed the server until the next boot of its machine, and why; empty: it is open.");
     field("leave_by_ms", status.leave_by_ms,
           "Deadline of its tasks, which were asked to checkpoint; ms since the epoch.");
-    field("gone_by_ms", status.gone_by_ms, "By when the last of them will be gone.");
+    field("gone_by_ms", status.gone_by_ms, "When the last of them will have left.");
     field("task_counts", status.task_counts, "Tasks by state.");
     field("longest_turn_s", status.longest_turn_s,
           "The longest time since its start that it was too busy to take the next request; real "

@@ -135,10 +135,9 @@ struct TaskView {
           "Only GPUs that are connected with each other (NVLink).");
     field("gpu_indices", task.gpu_indices, "Current or last GPUs, as shown on screen.");
     field("gpu_uuids", task.gpu_uuids, "Current or last GPUs.");
-    field("claim_mib", task.claim_mib,
-          "Promised: GPU memory booked per GPU; 0 without an estimate.");
+    field("claim_mib", task.claim_mib, "GPU memory promised per GPU; 0 without an estimate.");
     field("others_claim_mib", task.others_claim_mib,
-          "The same on every GPU but the first; null: as much.");
+          "The same on every GPU but the first; null: as on the first.");
     field("predicted_mib", task.predicted_mib,
           "Predicted: most likely peak per GPU; null: no estimate.");
     field("bound_mib", task.bound_mib,
@@ -189,7 +188,7 @@ struct TaskView {
     field("comment", task.comment, "A one-line note.");
     field("container", task.container, "Image in which it runs; empty: none.");
     field("origin", task.origin,
-          "Who starts its process: empty: the daemon; lease: another program (/v1/leases); slurm: "
+          "What starts its process. Empty: the daemon; lease: another program (/v1/leases); slurm: "
           "a Slurm job.",
           {.words = ",lease,slurm"});
     field("account", task.account, "Account for its use of the GPUs, or empty.");
@@ -215,7 +214,7 @@ struct TaskView {
           "Why it does not share as configured, or that its MPS server is shared by all users.");
     field("sm_share", task.sm_share, "At most this share of the SMs, as its submitter asked.");
     field("max_slowdown", task.max_slowdown,
-          "Its longest run time, as a multiple of that alone, that its submitter accepts.");
+          "Highest slowdown, relative to running alone, that its submitter accepts.");
     field("serve", task.serve,
           "It is latency-sensitive: under MPS its kernels go before those of its user's other "
           "tasks.");
@@ -232,7 +231,7 @@ struct TaskView {
     field("checkpoint_signal", task.checkpoint_signal,
           "Signal that asks it to save before it has to make room, chosen by its submitter; empty: "
           "the server's.");
-    field("no_slots", task.no_slots, "Not ended at the end of its time slice.");
+    field("no_slots", task.no_slots, "It is not ended at the end of its time slice.");
     field("checkpoints", task.checkpoints,
           "How often it saved on request and ended, to continue later.", {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,

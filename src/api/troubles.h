@@ -23,7 +23,7 @@ std::string TroubleOfEstimates(std::string_view why);
 std::string ServerIsClosed(std::string_view why);
 // What is wrong with one GPU. why: GpuView::trouble, or one of its alerts.
 std::string TroubleOfGpu(std::int64_t index, std::string_view why);
-// The health rules have closed it.
+// The health rules have closed the GPU.
 std::string ClosedByRule(std::int64_t index, std::string_view why);
 
 }  // namespace carma::api

@@ -28,7 +28,7 @@ TEST(ParseTarget, SplitsAndDecodes) {
   }
 }
 
-TEST(ParseTarget, RefusesWhatCannotBeMeant) {
+TEST(ParseTarget, RefusesInvalidTargets) {
   for (const char* target :
        {"", "v1", "*", "http://x/", "/a%", "/a%2", "/a%zz", "/%00", "/?a=%00"}) {
     EXPECT_FALSE(ParseTarget(target)) << target;

@@ -87,7 +87,7 @@ int RunSimgpu(std::vector<std::string> words, int said) {
   return status;
 }
 
-// Its books are separate from those of the real GPUs. An existing simulated server is kept, with
+// Its database is separate from that of the real GPUs. An existing simulated server is kept, with
 // the tasks that run on it.
 Result<Unit> MakeSimulated(Flags& flags) {
   if (flags.state_dir.empty()) {

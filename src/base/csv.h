@@ -39,9 +39,9 @@ class CsvRow {
 // is accepted.
 class CsvTable {
  public:
-  // where: the file's name for messages, which then begin "tasks.csv:7: "; without one "line 7: ".
-  // Errors: kInvalid with the line: no header, a required column missing, ragged rows, unclosed
-  // quotes, more than max_rows.
+  // where: the file's name for messages, which then begin with "tasks.csv:7: "; if empty, with
+  // "line 7: ". Errors: kInvalid with the line: no header, a required column missing, ragged rows,
+  // unclosed quotes, more than max_rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
                                 std::size_t max_rows = kMaxCsvRows, std::string_view where = {});
   // Reads a file; messages name its path. Errors: also those of ReadFile().

@@ -47,7 +47,7 @@ struct Child {
   ProcessId id;
 };
 
-TEST(ExitStatus, OfAProcessThatIsNotReaped) {
+TEST(ExitStatus, IsReportedForAProcessThatIsNotReaped) {
   Child child([] { ::_exit(7); });
   EXPECT_EQ(ExitStatusOf(child.id, child.pidfd), std::nullopt) << "it runs";
   child.End();
@@ -58,14 +58,14 @@ TEST(ExitStatus, OfAProcessThatIsNotReaped) {
   child.Reap();
 }
 
-TEST(ExitStatus, OfASignal) {
+TEST(ExitStatus, IsReportedForASignal) {
   Child child([] { ::raise(SIGKILL); });
   child.End();
   EXPECT_EQ(ExitStatusOf(child.id, child.pidfd), SIGKILL);
   child.Reap();
 }
 
-TEST(ExitStatus, AfterItsParentHasAskedOnlyTheKernelKnows) {
+TEST(ExitStatus, IsReportedByTheKernelAfterReaping) {
   Child child([] { ::_exit(3); });
   child.End();
   const int status = child.Reap();

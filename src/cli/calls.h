@@ -25,7 +25,7 @@
 namespace carma::cli {
 
 constexpr int kAnswerS = 60;        // how long a call waits for its answer
-constexpr int kBooksAnswerS = 600;  // the same if it is made from the books of a year
+constexpr int kBooksAnswerS = 600;  // the same if the daemon must read the records of a year
 
 // The answer to a call: the value, and its original text (for --json).
 template <class T>
@@ -68,8 +68,8 @@ Called<std::vector<api::GpuView>> ListGpus(api::Client& client);
 // From `from_ms` to `to_ms` on the daemon's clock, in at most `points` equal spans.
 Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
                                           std::int64_t from_ms, std::int64_t to_ms, int points);
-// gpu: index or UUID; verb: "drain" with a reason and perhaps a time by which its tasks must leave,
-// or "resume".
+// gpu: index or UUID; verb: "drain" with a reason and an optional time by which its tasks must
+// leave, or "resume".
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
 

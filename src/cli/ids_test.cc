@@ -21,7 +21,7 @@ TEST(Ids, ReadEveryForm) {
   EXPECT_EQ(BackNeeded(*ParseTaskRanges({"42"})), 0u);
 }
 
-TEST(Ids, RefuseWhatCannotBeMeant) {
+TEST(Ids, RefuseInvalidForms) {
   for (const char* word : {"", "x", "0", "-1", "4-3", "1-", "-", "1,,2", "@1", "@~", "@~x",
                            "1-99999999999", "99999999999999999999", "1-1000000,1"}) {
     const auto ranges = ParseTaskRanges({word});

@@ -5,7 +5,7 @@
 namespace carma::cli {
 namespace {
 
-TEST(Screen, LongLinesGoOnBelow) {
+TEST(Screen, WrapsLongLines) {
   const Screen screen{.width = 20};
   EXPECT_EQ(WrapTo("one two three four five six\nshort\n", screen),
             "one two three four\n  five six\nshort\n");

@@ -116,7 +116,7 @@ Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
   return OrNone(kind, kText, {"auto"}, "\"auto\"");
 }
 
-// A value that `parse` reads from a text and `write` turns into one.
+// A value that `parse` reads from text and `write` turns back into text.
 template <class T, class Write>
 Kind<T> Parsed(const char* type, Result<T> (*parse)(std::string_view), Write write) {
   return {type, kText,

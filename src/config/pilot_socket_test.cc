@@ -49,7 +49,7 @@ TEST_F(PilotSocket, IsLookedForInAJobOnly) {
   EXPECT_EQ(Found(), "");
 }
 
-TEST_F(PilotSocket, OfAFolderThatOthersMayWriteToIsNotTaken) {
+TEST_F(PilotSocket, RefusesAFolderThatOthersMayWriteTo) {
   Make("sweep.sock", 0777);
   EXPECT_EQ(Found(), "");
   Make("sweep.sock", 0700);

@@ -62,7 +62,7 @@ std::optional<std::string> NearestKey(const std::string& name) {
   return base::DidYouMean(name, KeyNames(), 3);
 }
 
-// The keys whose values a mapper brings along (core::MapperValues).
+// The keys whose defaults a mapper sets (core::MapperValues).
 constexpr std::array<std::string_view, 6> kKeysOfMapper{"policy.sm_cap",   "policy.margin",
                                                         "policy.floor",    "policy.min_gain",
                                                         "policy.backfill", "policy.pass_limit"};

@@ -51,7 +51,7 @@ struct Settings {
   std::vector<std::string> admins;              // user names besides root and the daemon's own
   std::vector<std::string> gpus;                // only these (gpu/own_devices.h); empty: all
   // [policy], [recovery]: core::PolicyConfig; "published" = "thesis" | "v2" replaces the rules by
-  // the original's
+  // those of the published system
   std::optional<std::string> published;
   std::string mapper{kAutoMapper};  // as configured; `policy` has the one in force
   core::PolicyConfig policy;

@@ -226,7 +226,7 @@ TEST(Settings, EveryKeyIsReadFromAFileAndShownAsItWasWritten) {
   EXPECT_EQ(tested, known) << "a key lacks its case here";
 }
 
-TEST(Settings, EveryKeyRefusesWhatItDoesNotMean) {
+TEST(Settings, EveryKeyRefusesInvalidValues) {
   for (const KeyCase& c : kKeyCases) {
     const std::string error = ErrorOf("# a comment\n" + std::string(c.name) + " = " + c.bad);
     EXPECT_THAT(error, HasSubstr("f.toml:2: " + std::string(c.name) + ": expected ")) << c.bad;
@@ -248,7 +248,7 @@ TEST(Settings, EveryKeyIsReadFromItsVariableAndFromAnOverride) {
   }
 }
 
-TEST(Settings, MistakesNameThePlaceAndWhatWasExpected) {
+TEST(Settings, MistakesNameThePlaceAndTheExpectedValue) {
   struct Case {
     const char* name;
     const char* text;
@@ -626,7 +626,7 @@ TEST_F(SettingsAgain, UnchangedKeysKeepTheirValueAndOrigin) {
   EXPECT_THAT(loaded.origins.at("policy.sm_cap").where, HasSubstr("f.toml:4"));
 }
 
-TEST_F(SettingsAgain, MistakesAndWhatContradictsTheKeysThatStayAreRefused) {
+TEST_F(SettingsAgain, RefusesMistakesAndContradictionsWithKeptKeys) {
   EXPECT_THAT(Again("", "\npolicy.sm_cap = 80").error().message,
               HasSubstr("f.toml:2: policy.sm_cap: "));
   // The value is valid by itself, but the period is still the old one.

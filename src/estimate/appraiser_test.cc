@@ -209,7 +209,7 @@ TEST(Appraiser, RunsWithOtherBatchesAnswerForThisOne) {
   ASSERT_TRUE(elsewhere.estimate);
   EXPECT_EQ(elsewhere.estimate->method, "amounts");
   EXPECT_EQ(elsewhere.estimate->predicted_mib, 5'000);
-  EXPECT_THAT(elsewhere.remarks.back(), HasSubstr("measured on H100, this is for A100"));
+  EXPECT_THAT(elsewhere.remarks.back(), HasSubstr("measured on H100, applied to A100"));
   ran(8, 2'000, "A100");
   const Appraisal alone = appraiser.Appraise(spec, kAda, {});
   EXPECT_NE(alone.estimate->method, "amounts") << "runs on this GPU type take precedence";

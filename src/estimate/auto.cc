@@ -126,7 +126,7 @@ class OfAmounts {
                     found.between ? "interpolated from" : "extrapolated from", found.runs));
     if (!own_type_ && !runs_.empty()) {
       answer.warnings.push_back(
-          fmt::format("measured on {}, this is for {}", runs_.front().gpu_type,
+          fmt::format("measured on {}, applied to {}", runs_.front().gpu_type,
                       question_.gpu_type.empty() ? "another GPU" : question_.gpu_type));
     }
     return answer;

@@ -266,7 +266,7 @@ double Site::Factor(double coverage, double shipped) const {
 
 std::string Site::Remark() const {
   if (taught_by.empty() || taught_by == gpu_type) return "";
-  return fmt::format("the calibration was learned on {}, this is for {}", taught_by,
+  return fmt::format("the calibration was learned on {}, applied to {}", taught_by,
                      gpu_type.empty() ? "an unknown GPU" : gpu_type);
 }
 

@@ -119,7 +119,7 @@ Recollection Recollect(std::span<const task::Observation> runs, const std::strin
   if (!gpu_type.empty() && runs.front().gpu_type != gpu_type && answer.runs > 0 &&
       std::ranges::none_of(runs, [&](const auto& each) { return each.gpu_type == gpu_type; })) {
     answer.remarks.push_back(
-        fmt::format("measured on {}, this is for {}", runs.front().gpu_type, gpu_type));
+        fmt::format("measured on {}, applied to {}", runs.front().gpu_type, gpu_type));
   }
   return answer;
 }

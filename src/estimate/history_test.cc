@@ -80,7 +80,7 @@ TEST(Recollect, PredictsTheNextRun) {
 TEST(Recollect, ReportsDoubts) {
   const task::Observation elsewhere[] = {Peaked(1000, false, "s", "H100")};
   EXPECT_THAT(Recollect(elsewhere, "A100").remarks,
-              ElementsAre(HasSubstr("measured on H100, this is for A100")));
+              ElementsAre(HasSubstr("measured on H100, applied to A100")));
   EXPECT_THAT(Recollect(elsewhere, "").remarks, IsEmpty());
   const task::Observation too_little[] = {Peaked(1000, true)};
   EXPECT_THAT(Recollect(too_little, "A100").remarks, ElementsAre(HasSubstr("needs more")));

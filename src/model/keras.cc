@@ -346,7 +346,7 @@ Result<Table> ReadRows(const Lines& lines, const std::vector<Row>& rows) {
 void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, bool connected) {
   if (table.any_cut) {
     AddNote(list, Note::Kind::kInferred,
-            "names of layer types are cut off; completed from their beginnings");
+            "names of layer types were cut off and have been completed");
   }
   if (!HasChannelsFirst(table.layers)) {
     for (Layer& layer : table.layers) layer.out = ChannelsFirst(layer.out);

@@ -24,7 +24,7 @@ struct BarMark {
   double value = 0;
   std::string name;
 };
-// Horizontal bars that begin at 0. ticks: for an axis that ends at `high`.
+// Horizontal bars that begin at 0. ticks: the marks of the axis, which ends at `high`.
 std::string BarChart(std::string_view what, std::span<const Bar> bars,
                      std::span<const BarMark> marks, double high, std::span<const Tick> ticks,
                      double width);

@@ -15,7 +15,7 @@ using core::Time;
 
 namespace {
 
-// Reports are for everybody.
+// The reason without the task's own output, because everybody may read reports.
 std::string ReasonOf(const core::TaskRecord& record) {
   std::string detail = core::PublicDetail(record.exit->detail);
   return detail.empty() ? core::PublicText(record.reason.code, *record.reason.text) : detail;
@@ -112,7 +112,7 @@ void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state
   }
 }
 
-// Takes what a task's events do not contain from its row.
+// Takes from the task's row what its events do not contain.
 void StoreRun::Settle(const Life& life) {
   RunTask& task = run_.tasks[life.task];
   const bool lives = task.state == TaskState::kRunning || task.state == TaskState::kStopping;

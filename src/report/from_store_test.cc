@@ -127,7 +127,7 @@ TEST(StoreRun, TakesGpusAndPromiseFromTheAccount) {
   EXPECT_EQ(attempts[1].promised_mib, std::nullopt);
 }
 
-TEST(StoreRun, WhyATaskEndedIsItsExitCodeOrElseTheReason) {
+TEST(StoreRun, NamesTheExitCodeOrElseTheReason) {
   const auto reason = [](TaskState state, const char* detail) {
     store::StoredTask task = Task(state, 10, 40, {"A"});
     task.record.reason = {core::ReasonCode::kNonZeroExit, "exit code 3"};

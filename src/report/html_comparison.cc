@@ -116,7 +116,7 @@ void PutComparison(std::string& out, const std::vector<Case>& cases) {
   PutBars(out, Completion(cases));
   PutBars(out, BarsOf(cases, "energy_mj", "GPU energy, MJ"));
   PutBars(out, BarsOf(cases, "sm_active", "SM activity, mean, %"));
-  PutBars(out, BarsOf(cases, "slowdown_mean", "Slowdown against running alone, mean"));
+  PutBars(out, BarsOf(cases, "slowdown_mean", "Slowdown relative to running alone, mean"));
   PutBars(out, BarsOf(cases, "oom_crashes", "OOM crashes"));
   out += "</div>";
   if (cases.size() > kMaxBars) Put(out, "<p>The first {} of {} runs.</p>", kMaxBars, cases.size());

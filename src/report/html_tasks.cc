@@ -70,8 +70,8 @@ void PutWaits(std::string& out, const Recorded& cases) {
   if (rows.empty()) return;
   Put(out,
       "<section><h2>What tasks waited for</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th class=\"run\">run</th><th>their first start</th><th>another, out of memory</th>"
-      "<th>another, sent back</th><th>another, after a fault</th><th>all tasks</th></tr></thead>"
+      "<th class=\"run\">run</th><th>first start</th><th>restart after out of memory</th>"
+      "<th>restart after a stop</th><th>restart after a fault</th><th>all tasks</th></tr></thead>"
       "<tbody>\n{}</tbody></table></div></section>\n",
       rows);
 }
@@ -95,8 +95,8 @@ void PutLineWaits(std::string& out, const Recorded& cases) {
   }
   if (rows.empty()) return;
   Put(out,
-      "<section><h2>What the first in line waited for</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th class=\"run\">run</th><th>reason</th><th>for</th></tr></thead>"
+      "<section><h2>What the head of the queue waited for</h2><div class=\"scroll\">"
+      "<table><thead><tr><th class=\"run\">run</th><th>reason</th><th>for</th></tr></thead>"
       "<tbody>\n{}</tbody></table></div></section>\n",
       rows);
 }

@@ -78,7 +78,7 @@ TEST(Html, OneRunThatHappenedIsDrawnByTheReadersClock) {
   EXPECT_THAT(GpusHtml(*reports.front().run, "GPUs", Clock{}), HasSubstr(">15:00</text>"));
 }
 
-TEST(Html, WaitingIsSplitByWhatCameBefore) {
+TEST(Html, WaitingIsSplitByCause) {
   const auto at = [](std::int64_t h) { return base::FromMs(h * 3'600'000); };
   RunRecord run{.label = "", .to = at(20), .gpus = {{.name = "GPU 0"}}};
   RunTask task{.id = 1, .submitted = at(0), .ended = at(10)};

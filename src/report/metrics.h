@@ -119,7 +119,7 @@ struct Metrics {
   std::vector<ForecastMetrics> forecasts;  // by quantity and method
 
   // With two users or more: each by name, Jain's index of their mean stretches (1: equal for all),
-  // and the longest mean waiting of a user.
+  // and the longest mean wait of a user.
   std::vector<UserMetrics> users;
   std::optional<double> jain;
   std::optional<double> worst_user_waiting_s;

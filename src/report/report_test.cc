@@ -140,7 +140,7 @@ TEST(Cases, RunsWithoutALabelAreNeverReplays) {
   EXPECT_THAT(CasesOf(runs), SizeIs(3));
 }
 
-TEST(Tables, SayHowFarTheRunsAreAboveTheBounds) {
+TEST(Tables, ShowTheDistanceToTheBounds) {
   Metrics run{.label = "magm", .trace_total_s = 3'000, .bounds = {{"longest task", 2'400}}};
   EXPECT_THAT(Table(run), HasSubstr("above bound: longest task"));
   EXPECT_THAT(Table(run), HasSubstr("40:00 +25.0 %"));

@@ -112,7 +112,7 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
   EXPECT_EQ(ResultSentence({}), "");
 }
 
-TEST(Headlines, AreThoseOfTheRunThatTheSentenceIsAbout) {
+TEST(Headlines, AreForTheRunOfTheSentence) {
   const std::vector<Metrics> runs{Ended("exclusive", 6000), Ended("CARMA", 4500)};
   const std::vector<Headline> headlines = Headlines(runs);
   ASSERT_EQ(headlines.size(), 4u) << "no energy was reported";

@@ -82,7 +82,7 @@ std::string TextOf(const std::vector<Tick>& ticks) {
   return text;
 }
 
-TEST(Ticks, OfAClockStandAtRoundTimesOfItsDays) {
+TEST(Ticks, OnAClockAreRoundTimesOfDay) {
   constexpr double kTwoOClock = 1'795'442'400;  // 2026-11-23 14:00:00
   struct Case {
     const char* name;

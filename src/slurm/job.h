@@ -48,7 +48,7 @@ struct Job {
   bool IsComponent() const { return name.find('+') != std::string::npos; }
   // Whether the job is held.
   bool Held() const;
-  // Whether the job's processes exist, or their end is not reported yet.
+  // Whether the job's processes exist, or existed until now and their end is not yet reported.
   bool Runs() const;
   // `gres` with this claim in place of its own.
   std::string GresWith(std::int64_t gib) const;

@@ -381,7 +381,7 @@ CREATE TABLE closing (
 ) STRICT;
 )sql";
 
-// How large the kernels of a task are.
+// The grain of a task's profile: how large its kernels are.
 constexpr std::string_view kVersion20 = R"sql(
 ALTER TABLE task ADD COLUMN profile_grain REAL;
 )sql";

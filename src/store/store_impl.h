@@ -152,7 +152,7 @@ struct Store::Impl {
     }
   }
 
-  // The same for a part that fails only with SQLite.
+  // Like Change(), for a body that returns nothing and fails only by an exception of SQLite.
   template <class Body>
   Result<Unit> Do(std::string_view doing, Body body) {
     return Change(doing, [&]() -> Result<Unit> {

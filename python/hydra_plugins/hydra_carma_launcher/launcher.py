@@ -1,4 +1,4 @@
-"""The launcher. What it does is Hydra's own BasicLauncher, but that each job runs in a task of carma.Executor."""
+"""The launcher: works like Hydra's own BasicLauncher, but runs each job in a task of carma.Executor."""
 
 from __future__ import annotations
 

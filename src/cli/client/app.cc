@@ -322,7 +322,7 @@ int RunCarma(int argc, const char* const* argv, Context& context, const Program&
     context.Fail(split.error());
     return context.exit_code;
   }
-  std::ranges::reverse(words);  // as CLI11 wants it
+  std::ranges::reverse(words);  // as CLI11 expects
   try {
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {

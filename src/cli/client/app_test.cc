@@ -57,7 +57,7 @@ class App : public ::testing::Test {
   Json body_;  // of the last submission
 };
 
-TEST_F(App, SubmitSendsTheCommandAsItStands) {
+TEST_F(App, SubmitSendsTheCommandUnchanged) {
   AcceptTasks();
   const Ran ran = Run({"submit", "--no-check", "-G2", "--memory=12G", "-HJ", "my name", "python",
                        "t.py", "--json", "-G", "7", "--", "x"});
@@ -73,7 +73,7 @@ TEST_F(App, SubmitSendsTheCommandAsItStands) {
   EXPECT_FALSE(spec.contains("uid")) << "the identity comes from the kernel";
 }
 
-TEST_F(App, MistakesNameWhatWasMeant) {
+TEST_F(App, MistakesSuggestTheNearestWord) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"submit", "--tiem", "2h", "true"}, "carma: unknown option --tiem, did you mean --time?"},
       {{"list", "--stat=all"}, "carma: unknown option --stat, did you mean --state?"},
@@ -163,7 +163,7 @@ TEST_F(App, SubmitTakesWordsThatLookLikeVerbsOrOptions) {
   EXPECT_EQ(body_["tasks"][0]["command"], Json({"--odd"}));
 }
 
-TEST_F(App, LeaseRefusesWhatItCannotCarryOut) {
+TEST_F(App, LeaseRefusesUnsupportedOptions) {
   for (const std::vector<std::string>& option :
        {std::vector<std::string>{"--container", "ubuntu:22.04"},
         {"--conda-env", "x"},
@@ -350,7 +350,7 @@ TEST_F(App, RedoIsLeftToTheDaemon) {
   EXPECT_EQ(daemon_.requests(), std::vector<std::string>{"POST /v1/tasks/7/redo"});
 }
 
-TEST_F(App, RedoAndEditSendWhatIsToBeOtherwise) {
+TEST_F(App, RedoAndEditSendOnlyTheChanges) {
   std::vector<std::string> bodies;
   const auto keep = [&bodies](const api::Request& request) {
     bodies.push_back(request.body);
@@ -485,7 +485,7 @@ TEST_F(App, ALongRangeDoesNotFloodTheTerminal) {
   EXPECT_TRUE(ran.err.ends_with("10 more tasks were not changed\n")) << ran.err;
 }
 
-TEST_F(App, OneThatIsNamedMustBeThere) {
+TEST_F(App, CancellingANamedTaskThatHasEndedFails) {
   daemon_.On("POST /v1/tasks/2/cancel", [](const api::Request&) {
     return api::ErrorResponse({ErrorCode::kConflict, "task 2 has already failed"});
   });
@@ -624,7 +624,7 @@ TEST_F(App, LogsFollowThroughRotationUntilTheEnd) {
   EXPECT_EQ(ran.out, "a\nb\nc\nd\n");
 }
 
-TEST_F(App, LogsSayWhereTheFileIs) {
+TEST_F(App, LogsShowThePathOfTheFile) {
   daemon_.On("GET /v1/tasks/1", [this](const api::Request&) {
     Json task = TaskJson(1, "succeeded");
     task["stdout_path"] = daemon_.dir();  // not a file
@@ -724,7 +724,7 @@ TEST_F(App, SeveralTasksAreOneJsonList) {
   EXPECT_EQ(Run({"show", "9", "--json"}).out, "");
 }
 
-TEST_F(App, LogsSayWhereTheOutputOfATerminalWent) {
+TEST_F(App, LogsExplainTheMissingOutputOfATerminal) {
   std::string origin;
   daemon_.On("GET /v1/tasks/1", [&](const api::Request&) {
     Json task = TaskJson(1, "succeeded");

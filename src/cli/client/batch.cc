@@ -39,7 +39,7 @@ class BatchReader {
   Result<Batch> Read(std::string_view text) {
     const std::vector<Line> lines = TaskLines(text);
     if (lines.empty()) return Invalid(name_ + ": contains no tasks");
-    // Reported at once, because describing that many takes long.
+    // Reported before the tasks are described, because describing that many takes long.
     if (lines.size() > kMaxBatchTasks) {
       return Invalid("{}: {} tasks, expected at most {} in one batch", name_, lines.size(),
                      kMaxBatchTasks);

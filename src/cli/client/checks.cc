@@ -27,7 +27,7 @@ std::string Below(const task::TaskSpec& spec, const std::string& path) {
   return path.starts_with('/') ? path : spec.workdir + "/" + path;
 }
 
-// Where the task will find the program: in its own PATH, from its own folder.
+// Finds the program as the task will, in the task's own PATH and relative to its own folder.
 std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::string& program) {
   if (program.find('/') != std::string::npos) {
     const std::string path = Below(spec, program);
@@ -44,7 +44,7 @@ std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::st
   return std::nullopt;
 }
 
-// Refuses text that the kernel would not start. name: the name that the user knows it by.
+// Refuses text that the kernel would not start. name: what messages call the text.
 Result<Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
                               const std::string& name) {
   constexpr std::size_t kMostRead = 256;  // by the kernel
@@ -116,7 +116,7 @@ std::string InsteadOfShellWord(const std::string& program, bool lease) {
                      lease ? "" : fmt::format(", or --export ALL,{}", program));
 }
 
-// "; did you mean: python3 cpu.py?" where that would be a command.
+// "; did you mean: python3 cpu.py?" if that would be a command.
 std::string OtherProgram(const task::TaskSpec& spec, const std::string& program, bool lease) {
   if (std::string instead = InsteadOfShellWord(program, lease); !instead.empty()) return instead;
   const std::string path = Below(spec, program);
@@ -245,7 +245,7 @@ std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
   return {};
 }
 
-// Words behind the program that probably were meant as options of carma submit.
+// Words after the program that were probably meant as options of carma submit.
 std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
   constexpr std::array<std::string_view, 4> kOwn{"--gpu-mem", "--time", "--array", "--dependency"};
   std::vector<std::string> warnings;

@@ -51,7 +51,7 @@ TEST(Completion, NamesVerbsAndOptionsInEveryShell) {
   EXPECT_FALSE(CompletionScript("csh", kSomeVerbs, {}));
 }
 
-// What bash offers for the last word of a line; the script itself finds it.
+// What bash offers after this line, as completions of its last word.
 std::string Offered(const std::string& script, const std::string& line) {
   const std::string path = ::testing::TempDir() + "/completion.bash";
   std::ofstream(path) << script << "COMP_WORDS=(" << line

@@ -127,7 +127,7 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
   return ids;
 }
 
-// As submit warns.
+// Prints the warnings that submit would print.
 void WarnOfGpuOptions(const Context& context, const api::TaskView& task, const Settings& settings) {
   if (task.gpus > 0) return;
   for (const auto& [option, value] : settings) {

@@ -65,7 +65,7 @@ TEST(Fold, ARowOfEndedTasksHasAllGpusAndOnlyACommonTime) {
   EXPECT_EQ(TimeText(folded.tasks[1], 0), "1:00");
 }
 
-TEST(Fold, TasksStandBelowWhatTheyWaitFor) {
+TEST(Fold, TasksAreBelowTheirDependencies) {
   api::TaskView second = Task(2, "queued"), third = Task(3, "queued"), fourth = Task(4, "queued");
   second.dependencies = {"afterok:1"};
   third.dependencies = {"afterok:1", "afterany:2"};

@@ -82,7 +82,7 @@ GPU 0 H100 MIG 3g.40gb: drng
 )" + 1);
 }
 
-TEST_F(GpuDetailsTest, GpuDetailsTellASlowType) {
+TEST_F(GpuDetailsTest, ShowTheSpeedOfASlowType) {
   api::GpuView gpu = SomeGpu();
   EXPECT_THAT(GpuDetails(gpu, kNow, {}), ::testing::Not(::testing::HasSubstr("fastest")));
   gpu.pace = 0.184;
@@ -90,7 +90,7 @@ TEST_F(GpuDetailsTest, GpuDetailsTellASlowType) {
               ::testing::HasSubstr("0.18 of the speed of the server's fastest GPU"));
 }
 
-TEST_F(GpuDetailsTest, GpuDetailsSayWhatDecidesWithoutSmActivity) {
+TEST_F(GpuDetailsTest, ShowTheRuleUsedWithoutSmActivity) {
   const api::GpuView gpu{.index = 3,
                          .uuid = "GPU-3",
                          .name = "T4",

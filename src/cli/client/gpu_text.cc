@@ -67,7 +67,8 @@ std::string CheckedDemand(const CheckedTask& task) {
          base::Printable(task.estimate_method, 40) + ")";
 }
 
-// Whether a task for which there is room now could start. Each line was tried without the others.
+// Whether a task for which there is room now could start. Each line was checked as if the others
+// did not exist.
 std::string CheckedNow(std::size_t alike, bool first) {
   if (alike > 1 && first)
     return ": the first could start now, the others follow as soon as there is room";

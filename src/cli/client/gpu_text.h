@@ -16,7 +16,7 @@ namespace carma::cli {
 std::string GpuName(const api::GpuView& gpu);
 // Why the GPU is closed or down, and whether a rule closed it; empty: it is open.
 std::string TroubleText(const api::GpuView& gpu);
-// Cannot be used.
+// Whether the GPU cannot be used.
 bool IsDown(const api::GpuView& gpu);
 // Whether the GPU takes no tasks even if it has free memory.
 bool IsClosed(const api::GpuView& gpu);
@@ -26,8 +26,9 @@ std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
 // 2026-03-02 09:00"; empty: none.
 std::string ReservedText(const std::vector<api::GpuView::Reserved>& reserved);
 std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen);
-// Facts about the daemon, with its problems last. Texts begin at this column.
+// The column at which the texts of StatusText() begin.
 inline constexpr std::size_t kStatusIndent = 11;
+// Facts about the daemon, with its problems last.
 std::string StatusText(const api::StatusView& status);
 // One line per task of a dry run, or per group of equal tasks.
 std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count);

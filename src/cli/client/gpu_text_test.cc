@@ -10,7 +10,7 @@ namespace {
 
 class GpuTextTest : public InUtc {};
 
-TEST_F(GpuTextTest, ADryRunFoldsEqualTasksOfWhichTheFirstCouldStart) {
+TEST_F(GpuTextTest, ADryRunMergesEqualTasks) {
   const CheckedTask now{.name = "true", .gpus = 4, .now = true};
   const CheckedTask other{.name = "other", .gpus = 0, .now = true};
   EXPECT_EQ(

@@ -117,8 +117,8 @@ Result<std::string> CheckedValue(const Question& question, const std::string& an
   return Invalid(expected == std::string::npos ? message : message.substr(expected));
 }
 
-// Reads a line; empty at the end of the input. Reads byte by byte, because later input is for
-// others.
+// Reads a line; empty at the end of the input. Reads byte by byte, because later input belongs to
+// other programs.
 std::optional<std::string> ReadLine() {
   std::string line;
   char c = 0;
@@ -186,7 +186,7 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
       base::Exists("/run/systemd/system")
           ? (of_root ? "systemctl restart carmad" : "systemctl --user restart carmad")
           : "carmad --background";
-  // Neither program looks for a file elsewhere by itself.
+  // carmad and carma doctor find a file in another place only if the option names it.
   const std::string option = path == DefaultFile(of_root) ? "" : " --config " + path;
   text += fmt::format("Next: {}{}, then carma doctor{}.{}\n",
                       option.empty() ? start : "carmad --background", option, option,

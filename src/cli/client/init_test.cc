@@ -37,7 +37,7 @@ class Init : public ::testing::Test {
   const std::string path_ = ::testing::TempDir() + "/init/carma.toml";
 };
 
-TEST_F(Init, WritesWhatOptionsSayAndAsksNothing) {
+TEST_F(Init, WritesGivenOptionsWithoutQuestions) {
   const Ran ran = Run({"--yes", "--order", "fair", "--http-port", "8080", "--sharing", "streams",
                        "--admins", "root", "--users", "root"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -54,7 +54,7 @@ TEST_F(Init, WritesWhatOptionsSayAndAsksNothing) {
   EXPECT_THAT(Text(), HasSubstr("\n#keep_finished_days = 90\n"));  // every other key, as a comment
 }
 
-TEST_F(Init, TakesAnswersAndAsksAgainWhereOneIsNone) {
+TEST_F(Init, AsksAgainAfterAnInvalidAnswer) {
   if (::geteuid() != 0) GTEST_SKIP() << "an ordinary user gets fewer questions";
   const Ran ran = Run({}, "\nno-such-user\nroot\nfair\n\neighty\n8081\n");
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -64,7 +64,7 @@ TEST_F(Init, TakesAnswersAndAsksAgainWhereOneIsNone) {
   EXPECT_EQ(Settings().admins, std::vector<std::string>{"root"});
 }
 
-TEST_F(Init, KeepsWhatAFileHasAndWhatIsNotAnswered) {
+TEST_F(Init, KeepsValuesThatAreNotAnswered) {
   ASSERT_EQ(Run({"--yes", "--http-port", "8080"}).exit_code, 0);
   std::ofstream(path_, std::ios::app) << "# mine\n";
   const std::string before = Text();

@@ -61,7 +61,7 @@ TEST_F(TaskTableTest, ColumnsAreChosenByName) {
             "running          -     12.0G  9.1G    0M     -\n");
 }
 
-TEST_F(TaskTableTest, ARetryIsExpectedToNeedWhatItHasUsed) {
+TEST_F(TaskTableTest, ARetryIsExpectedToNeedItsPeak) {
   TaskView task = SomeTasks()[0];
   const ListStyle style{.columns = *ParseColumns("mem"), .titles = false, .now_ms = kNow};
   EXPECT_EQ(TaskTable({task}, style, {}), "~29.3G\n");

@@ -182,7 +182,7 @@ std::string ServesText(const TaskView& task) {
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
   const bool other = HoldsGpus(task) && method != core::SharingMethod::kMps;
   return other ? "latency-sensitive, but without MPS its kernels have no priority"
-               : "latency-sensitive: under MPS its kernels go before those of its user's others";
+               : "latency-sensitive: under MPS its kernels go before its user's other tasks";
 }
 
 void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
@@ -322,7 +322,7 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
 
 namespace {
 
-// The task waits because its owner wants so or for other tasks, so its position means nothing.
+// The task waits for its owner or for other tasks, so its position means nothing.
 bool WaitsForNoGpu(const TaskView& task) {
   return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
          task.reason == "DependencyNeverMet";
@@ -342,7 +342,7 @@ std::string Explanation(const api::ExplainView& explain) {
   std::string out;
   if (!explain.store_trouble.empty() && !HasEnded(task)) {
     out = "carmad cannot write its database (" + base::Printable(explain.store_trouble, 400) +
-          "): nothing starts, and what follows has not happened yet.\n";
+          "): nothing starts, and the following has not taken effect yet.\n";
   }
   out += "Task " + std::to_string(task.id) + " " + Line(task.name) + " ";
   if (HasEnded(task)) {

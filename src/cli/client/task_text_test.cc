@@ -15,7 +15,7 @@ using api::TaskView;
 
 class TaskTextTest : public InUtc {};
 
-TEST_F(TaskTextTest, FactsSayWhenTheTurnOfARunningTaskEnds) {
+TEST_F(TaskTextTest, FactsShowTheEndOfTheTimeSlice) {
   TaskView task = SomeTasks()[1];
   task.turn_ends_ms = kNow + 5'400'000;
   EXPECT_THAT(TaskFacts(task, kNow),
@@ -88,7 +88,7 @@ TEST_F(TaskTextTest, TheFurtherGpusMayBePromisedLess) {
               ::testing::HasSubstr("Promised      26.0G on its first GPU, 16.0G on the other\n"));
 }
 
-TEST_F(TaskTextTest, DoubtsAboutThePredictionStandBesideIt) {
+TEST_F(TaskTextTest, ShowsDoubtsAboutThePrediction) {
   TaskView task;
   task.state = "queued";
   task.gpus = 1;
@@ -112,7 +112,7 @@ TEST_F(TaskTextTest, DoubtsAboutThePredictionStandBesideIt) {
               ::testing::HasSubstr("Memory: no estimate: m.txt:3: expected a layer\n"));
 }
 
-TEST_F(TaskTextTest, HowTheAttemptBeforeEndedIsNamedAsSuch) {
+TEST_F(TaskTextTest, LabelsTheEndOfThePreviousAttempt) {
   TaskView task = {.id = 7, .name = "a", .state = "running", .exit_detail = "CUDA out of memory"};
   EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("  Last end      CUDA out of memory"));
   task.state = "failed";

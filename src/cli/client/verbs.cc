@@ -314,7 +314,7 @@ void AddGpus(Syntax app, Context& context) {
   auto flags = NewFlags<Flags>();
   const Syntax verb = AddVerb(
       app, "gpus", "List GPUs with their memory, activity and tasks",
-      "USED is measured, PROMISED is booked for tasks, FREE is left for a new one.\n"
+      "USED is measured, PROMISED is kept for tasks, FREE is left for a new one.\n"
       "  carma gpus -w\n"
       "  carma gpus -v 0           everything known about it, with sources\n"
       "  carma gpus --history 6h   activity, memory and power; each line ends with its mean,\n"

@@ -77,7 +77,7 @@ std::string VerdictsText(const std::vector<api::VerdictView>& verdicts) {
   using Said = std::tuple<std::string, std::string, std::string>;
   std::vector<std::pair<Said, std::vector<const api::VerdictView*>>> groups;
   for (const api::VerdictView& verdict : verdicts) {
-    // Compared as shown: the daemon's times may differ by milliseconds.
+    // Compares the texts as shown, because the daemon's times may differ by milliseconds.
     Said said{verdict.fit, verdict.reason, LocalTimes(OfAnyGpu(verdict, "each GPU"))};
     const auto same =
         std::ranges::find(groups, said, [](const auto& group) { return group.first; });

@@ -64,7 +64,7 @@ std::vector<std::string> TypesOf(const DriverFacts& driver) {
   return types;
 }
 
-// Everything that is not part of the driver.
+// All checks except those of the driver.
 std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFacts& daemon,
                                 const DriverFacts& driver, const MpsTrial& trial, bool of_root) {
   const bool is_root = ::geteuid() == 0;

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = gpu::ContextTrouble::Kind;
 
-// Errors of cuInit, and of making a context, that an administrator can fix.
+// Errors of cuInit and of creating a context that an administrator can fix.
 struct KnownCode {
   int code;
   const char* remedy;
@@ -31,7 +31,7 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
   switch (trouble.kind) {
     case Kind::kNoLibrary:
       return "install the driver's CUDA library; in a container NVIDIA_DRIVER_CAPABILITIES must "
-             "hold compute";
+             "include compute";
     case Kind::kRefused: {
       const auto* const known = std::ranges::find(kCodes, trouble.cuda_code, &KnownCode::code);
       return known != std::end(kCodes) ? known->remedy
@@ -74,20 +74,20 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
                 const AssumedContext& assumed) {
   Finding finding{"context", Level::kOk,
                   fmt::format("{}: {} MiB (measured{}); {}", type, cost.mib,
-                              cost.of_process ? "" : " as growth of the GPU's memory in use",
+                              cost.of_process ? "" : " by the increase of the GPU's memory in use",
                               AssumedText(assumed)),
                   ""};
   // Only finished tasks can show how much memory the libraries need beyond the context.
   const std::int64_t libraries_mib = assumed.mib - cost.mib;
   if (libraries_mib >= 0) return finding;
   finding.level = Level::kWarn;
-  finding.text += fmt::format(
-      ": {} MiB less than the bare context, so that predictions are too low", -libraries_mib);
+  finding.text += fmt::format(": {} MiB less than the bare context, so predictions are too low",
+                              -libraries_mib);
   finding.remedy = assumed.learns
-                       ? "run tasks with a summary: after five have finished, CARMA knows this "
+                       ? "run tasks with a summary: after five have finished, CARMA uses this "
                          "server's value (docs/inside/estimators.md)"
                        : "set estimate.history = true: after five tasks with a summary have "
-                         "finished, CARMA knows this server's value (docs/inside/estimators.md)";
+                         "finished, CARMA uses this server's value (docs/inside/estimators.md)";
   return finding;
 }
 

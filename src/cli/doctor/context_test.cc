@@ -52,7 +52,7 @@ ContextFacts Measured(std::int64_t mib, AssumedContext assumed) {
           .assumed = std::move(assumed)};
 }
 
-TEST(DoctorContext, IsComparedWithWhatEstimatesCount) {
+TEST(DoctorContext, IsComparedWithTheEstimators) {
   const AssumedContext shipped{.mib = 1'455, .taught_by = "", .tasks = 0};
   const AssumedContext learned{.mib = 700, .taught_by = "A100", .tasks = 12};
   AssumedContext why = shipped;

@@ -226,7 +226,7 @@ TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
   EXPECT_NE(divided.remedy, "");
 }
 
-TEST(DoctorGpus, OneThatCouldNotBeDescribedIsBad) {
+TEST(DoctorGpus, AnUndescribedGpuIsBad) {
   DriverFacts facts = OneGpu(NotFound("as its problem states"));
   (*facts.gpus)[0].info.trouble = {"not divided", gpu::TroubleCause::kNoInstance, "GPU-a"};
   const Finding none = FirstTrouble(CheckDriver(facts, {}));
@@ -303,7 +303,7 @@ TEST(Doctor, MergesEqualFindingsOfSeveralGpus) {
             "2 to look at.\n");
 }
 
-TEST(Doctor, LongLinesGoOnBelowTheirText) {
+TEST(Doctor, WrapsLongLinesBelowTheirText) {
   const std::vector<Finding> findings = {
       {"disk", Level::kWarn, "only a little is left of it", "make room there, or move it"}};
   EXPECT_EQ(DoctorText(findings, {.width = 31}),

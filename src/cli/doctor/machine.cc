@@ -116,7 +116,7 @@ Finding CheckDisk(const Result<DiskFacts>& disk) {
   }
   if (!disk->writable) {
     return {"disk", Level::kBad,
-            base::Printable(disk->path) + " is not writable, and daemon.state_dir belongs there",
+            base::Printable(disk->path) + " is not writable, but must contain daemon.state_dir",
             "set daemon.state_dir to a folder that carmad can create and write"};
   }
   std::string text = fmt::format(
@@ -278,7 +278,7 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
            fmt::format("monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be "
                        "held responsible",
                        base::Printable(settings.kernel_log), std::strerror(errno)),
-           "give carmad the device and CAP_SYSLOG, in a container too"}};
+           "let carmad open the device, with CAP_SYSLOG (also in a container)"}};
 }
 
 namespace {
@@ -312,7 +312,7 @@ bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
     });
   }
   return std::ranges::any_of(daemon.gpus, [&](const api::GpuView& gpu) {
-    // A GPU's problems may be that of a rule and another one.
+    // A GPU's trouble may combine that of a rule with another one.
     const auto tells = [&](const std::string& begin) {
       return trouble.starts_with(begin) && gpu.trouble.contains(trouble.substr(begin.size()));
     };
@@ -327,7 +327,7 @@ std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFact
   if (!daemon.status || daemon.gpus.empty() || driver.versions || driver.hangs) return {};
   if (daemon.status->driver != api::kDriverIsWell) return {};
   return {{"settings", Level::kWarn,
-           fmt::format("carmad reads {} GPU{}, this command none: they have different settings",
+           fmt::format("carmad reads {} GPU{}, but this command finds none: their settings differ",
                        daemon.gpus.size(), daemon.gpus.size() == 1 ? "" : "s"),
            "give this command carmad's settings: --config, or the CARMA_ variables"}};
 }

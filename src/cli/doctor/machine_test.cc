@@ -159,7 +159,7 @@ TEST_F(DoctorMps, WarnsThatASharedServerIsolatesNothing) {
   EXPECT_THAT(FirstTrouble(Check()).remedy, HasSubstr("-d -M"));
 }
 
-TEST_F(DoctorMps, ThatThereIsNoneIsNoFaultWhereItIsLeftOpen) {
+TEST_F(DoctorMps, AutoDoesNotNeedAControlDaemon) {
   settings_.collocation.reset();
   trial_ = Unavailable("it ended with exit code 100");
   EXPECT_EQ(Worst(Check()), Level::kWarn);
@@ -173,7 +173,7 @@ TEST_F(DoctorMps, ThatThereIsNoneIsNoFaultWhereItIsLeftOpen) {
 TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
   EXPECT_EQ(Worst(Check()), Level::kOk) << FirstTrouble(Check()).text;
   EXPECT_THAT(Check()[0].text, HasSubstr("/usr/bin/nvidia-cuda-mps-control; 48 processes at most"));
-  EXPECT_THAT(Check()[0].text, HasSubstr("memory is limited where there is one GPU"));
+  EXPECT_THAT(Check()[0].text, HasSubstr("memory is limited for tasks on one GPU"));
   settings_.mps_servers = task::MpsScope::kGpu;
   EXPECT_THAT(Check()[0].text, HasSubstr("none above its task's promise and policy.margin"));
   settings_.mps_memory_limit = false;
@@ -225,7 +225,7 @@ TEST_F(DoctorMps, ListsTheControlDaemonsOfCarma) {
   EXPECT_EQ(Check()[0].text, "not used (collocation.method)");
 }
 
-TEST_F(DoctorMps, WarnsOfSomebodyElses) {
+TEST_F(DoctorMps, WarnsAboutForeignControlDaemons) {
   Put("/tmp/nvidia-mps/control_lock", "");
   EXPECT_EQ(Worst(Check()), Level::kOk) << "it has ended";
   const LockOf daemon(root_ + "/tmp/nvidia-mps/control_lock");
@@ -236,7 +236,7 @@ TEST_F(DoctorMps, WarnsOfSomebodyElses) {
   EXPECT_EQ(FirstTrouble(Check()).level, Level::kWarn);
 }
 
-TEST_F(DoctorMps, WarnsOfRootsDaemonOfProtocol3) {
+TEST_F(DoctorMps, WarnsAboutRootsDaemonOfProtocol3) {
   Put("/run/nvidia-mps/control_lock", "");
   const LockOf daemon(root_ + "/run/nvidia-mps/control_lock");
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("serves /run/nvidia-mps"));
@@ -294,7 +294,7 @@ TEST_F(DoctorMachine, SettingsThatAreUnlikelyToBeMeant) {
   EXPECT_THAT(findings[0].text, HasSubstr("daemon.admins: no user 'nobodyhere'"));
 }
 
-TEST_F(DoctorMachine, ProgramsThatTellPeople) {
+TEST_F(DoctorMachine, ChecksNotificationPrograms) {
   config::Settings settings;
   std::vector<Finding> findings = CheckNotices(root_, settings);
   ASSERT_EQ(findings.size(), 2u);
@@ -368,7 +368,7 @@ TEST(Doctor, CgroupsDiskClockAndDaemon) {
   const Finding closed = CheckDisk(
       DiskFacts{.path = "/s", .free_bytes = 1ULL << 40, .free_files = 5'000, .writable = false});
   EXPECT_EQ(closed.level, Level::kBad);
-  EXPECT_EQ(closed.text, "/s is not writable, and daemon.state_dir belongs there");
+  EXPECT_EQ(closed.text, "/s is not writable, but must contain daemon.state_dir");
 
   constexpr std::int64_t kNow = 1'790'000'000'000;
   EXPECT_EQ(CheckClock({.now_ms = kNow, .daemon_ms = kNow - 4'000}).level, Level::kOk);

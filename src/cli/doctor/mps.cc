@@ -133,7 +133,7 @@ class MpsCheck {
   void NotUsed() {
     if (own_.living.empty()) return Add(Level::kOk, "not used (collocation.method)");
     Add(Level::kWarn, "collocation.method is not \"mps\", but " + OwnText(own_),
-        "older tasks keep them; otherwise end each: echo quit | CUDA_MPS_PIPE_DIRECTORY=" +
+        "older tasks keep them running; otherwise end each: echo quit | CUDA_MPS_PIPE_DIRECTORY=" +
             base::Printable(settings_.mps_dir) + "/UID/GPU nvidia-cuda-mps-control");
   }
 
@@ -174,7 +174,7 @@ class MpsCheck {
   std::string_view MemoryText() const {
     if (!settings_.mps_memory_limit) return "memory is not limited (collocation.mps_memory_limit)";
     if (settings_.mps_servers != task::MpsScope::kGpu)
-      return "memory is limited where there is one GPU (collocation.mps_servers)";
+      return "memory is limited for tasks on one GPU (collocation.mps_servers)";
     return "none above its task's promise and policy.margin";
   }
 

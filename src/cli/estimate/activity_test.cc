@@ -31,7 +31,7 @@ TEST(ActivityText, ShowsTheActivityAndItsSource) {
       << "unknown neighbours slow it down by their activity";
 }
 
-TEST(ActivityText, WithoutAMeasurementBatchAndLayersTellHowItMinds) {
+TEST(ActivityText, UsesBatchAndLayersWithoutAMeasurement) {
   const api::KnowledgeView seen{.sm_active = 0.5, .profile_by = "runs"};
   const std::string text = ActivityText(seen, {.grain = 0.25, .guess = {}}, {});
   EXPECT_THAT(text, HasSubstr("50 % alone (by runs), s 1.08, p 0.348 (by batch and layers)"));

@@ -26,7 +26,7 @@ namespace {
 
 struct EstimateFlags {
   std::string file;
-  TransformerFlags transformer;  // without what is shared, which stands below
+  TransformerFlags transformer;  // without the options that both kinds share, which are below
   // Options of task/describe/description.h, for use with a summary or to override those of a
   // script.
   std::string batch, optimizer, precision, gpus, memory;
@@ -109,7 +109,7 @@ task::Observation FromView(const api::RunView& view, std::string signature, std:
   return run;
 }
 
-// The views are in the order newest first; a history needs the oldest first.
+// The views are sorted newest first, but a history needs the oldest first.
 void Remember(const api::KnowledgeView& view, const estimate::Question& question,
               estimate::History& history) {
   for (auto run = view.runs.rbegin(); run != view.runs.rend(); ++run)
@@ -163,7 +163,7 @@ estimate::Summary SummaryOf(const EstimateFlags& flags,
   return estimate::ReadSummary(ReadInput(path, model::kMaxSummaryBytes), InputName(path));
 }
 
-// Adds what the daemon knows: its calibration, and earlier runs of the task.
+// Adds what the daemon has learned: its calibration, and earlier runs of the task.
 void AddKnowledge(Context& context, estimate::Question& question, estimate::History& history,
                   EstimateSheet& sheet) {
   const Called<api::KnowledgeView> known =

@@ -1,4 +1,4 @@
-// Configurations of trainings that are named without the command that reads them.
+// Configurations of trainings, given without the command that reads them.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace carma::cli {
 
-// The command that trains by a file: "axolotl train FILE", "python3 FILE". Empty: no such file.
-// text: its content. Errors: kInvalid, one line, if the file describes how a training runs but not
-// for which model: a configuration of accelerate or DeepSpeed.
+// The command that trains with this file: "axolotl train FILE", "python3 FILE". Empty: not such a
+// file. text: its content. Errors: kInvalid, one line, if the file describes how a training runs
+// but not for which model: a configuration of accelerate or DeepSpeed.
 Result<std::vector<std::string>> CommandOfFile(const std::string& path, std::string_view text);
 
 // Whether such files have this kind of name, so that the content is worth reading.

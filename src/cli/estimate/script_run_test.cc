@@ -32,7 +32,7 @@ TEST(ScriptRun, PutsTheHelperBeforeTheScript) {
   }
 }
 
-TEST(ScriptRun, RefusesWhatNamesNoScript) {
+TEST(ScriptRun, RefusesACommandWithoutAScript) {
   struct Case {
     std::vector<std::string> command;
     const char* why;

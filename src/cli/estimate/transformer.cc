@@ -94,7 +94,7 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
            "PEFT's adapter_config.json; implies lora");
   add_file("--deepspeed", task::PlanFile::Kind::kDeepSpeed, "DeepSpeed's configuration, JSON");
   verb.AddOption("--gpu-memory", "MIB", flags.gpu_mib,
-                 "memory of the GPU: close to it the allocator frees cached memory")
+                 "memory of the GPU; when it is almost full, the allocator frees cached memory")
       .Group(group)
       .Positive();
 }
@@ -121,7 +121,7 @@ std::string TransformerText(const std::string& file, const TransformerConfig& co
   };
   add("needed", estimate.needed, "allocated by PyTorch");
   add("reserved", estimate.reserved, "including the cache of its allocator");
-  add("shown", estimate.shown, "as nvidia-smi shows it: what to book on each GPU");
+  add("shown", estimate.shown, "as nvidia-smi shows it: what to request per GPU");
   text += sums.Text(Screen{});
   text += fmt::format("\nFor the GPU that needs most; BOUND covers {:g} % of such runs.\n",
                       100 * estimate.coverage);

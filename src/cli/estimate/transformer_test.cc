@@ -41,7 +41,7 @@ class TransformerVerbTest : public ::testing::Test {
   std::string dir_;
 };
 
-TEST_F(TransformerVerbTest, FolderOfAPipelineNamesWhatIsTrainedAndWhatRunsBeside) {
+TEST_F(TransformerVerbTest, ReadsTrainedAndFrozenPartsFromAPipelineFolder) {
   File("model_index.json",
        R"({"_class_name":"SomePipeline","transformer":["diffusers","SD3Transformer2DModel"],)"
        R"("vae":["diffusers","AutoencoderKL"]})");

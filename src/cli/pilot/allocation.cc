@@ -77,7 +77,7 @@ Result<Unit> CheckPlace(const config::Environment& environment, const std::strin
   const std::int64_t nodes = NumberOf(environment, "SLURM_JOB_NUM_NODES").value_or(1);
   if (step || nodes <= 1) return Unit{};
   return Invalid(
-      "job {} has {} nodes, but a pilot serves one: start one on each, with books of its own: srun "
+      "job {} has {} nodes, but a pilot serves one: start one on each, under its own name: srun "
       "--ntasks-per-node=1 sh -c 'carma pilot --name NAME-$SLURM_NODEID'",
       job, nodes);
 }

@@ -33,7 +33,7 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
 // Parses what `squeue -h -o %e` prints: local time; empty for "NONE", "N/A".
 std::optional<base::Time> ParseJobEnd(std::string_view text);
 
-// Asks squeue, for some seconds at most; empty if there is no squeue or it does not know.
+// Asks squeue, for some seconds at most; empty if there is no squeue or it gives no time.
 std::optional<base::Time> AskJobEnd(const std::string& job);
 
 }  // namespace carma::cli

@@ -45,7 +45,7 @@ Result<PilotBooks> PilotBooks::Take(const std::string& folder, const std::string
   if (!locked) {
     const std::string other = base::ReadFile(path, kMaxWhose).value_or("");
     return Conflict(
-        "{} is in use by {}: give another --name, for books of its own, or wait until that pilot "
+        "{} is in use by {}: give another --name, for a new database, or wait until that pilot "
         "ends",
         folder, base::Printable(base::Trim(other), 400));
   }

@@ -28,8 +28,7 @@ bool MayHold(const std::string& base, const PilotPlace& place) {
   return fits && ::access(base.c_str(), W_OK | X_OK) == 0;
 }
 
-// Sets only variables that are not in the environment yet; those of `usual` also must not be
-// configured.
+// Sets variables that the environment does not set yet. Usual() also leaves configured keys alone.
 class Variables {
  public:
   explicit Variables(const config::Loaded& configured) : configured_(configured) {}

@@ -38,9 +38,9 @@ void AddPilotCommand(Syntax app, Context& context) {
       "tasks have failed, 0 if all is done; 1 or 2 if it could not serve.\n"
       "Every verb also takes --json.");
   verb.AddOption("--name", "NAME", flags->name,
-                 "name of its books; pilots that run at the same time need different names");
+                 "name of its database; pilots that run at the same time need different ones");
   verb.AddOption("--books", "DIR", flags->books,
-                 "folder with the books of all names (default: ~/.local/state/carma/pilot)");
+                 "folder of the databases of all names (default: ~/.local/state/carma/pilot)");
   verb.AddOption("--gpus", "LIST", flags->gpus,
                  "numbers or UUIDs of GPUs, instead of those the job was given");
   const Option until = verb.AddOption("--until", "TIME", flags->until,
@@ -53,7 +53,7 @@ void AddPilotCommand(Syntax app, Context& context) {
   verb.AddFlag("--until-empty", flags->until_empty,
                "end as soon as nothing runs and no waiting task could start");
   verb.AddFlag("--once", flags->once,
-               "run the command only with new books; later pilots of the name skip it");
+               "run the command only with a new database; later pilots of the name skip it");
   verb.AddFlag("--beside", flags->beside,
                "outside a job: start even if root's carmad manages the GPUs");
   verb.OnRun([&context, flags] { RunPilot(context, *flags); });

@@ -364,7 +364,7 @@ class Pilot {
     return stuck_ >= kStuckLooks;
   }
 
-  // Running tasks are asked to checkpoint and have ended by then; nothing starts from now on.
+  // Asks running tasks to checkpoint and to end by then; from now on nothing starts.
   void Leave(Time by) {
     if (leave_by_ && *leave_by_ <= by) return;
     leave_by_ = by;

@@ -1,4 +1,4 @@
-// The parts of a pilot: its books, its folder, its daemon's settings, the end of its job.
+// The parts of a pilot: its database, its folder, its daemon's settings, the end of its job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -29,7 +29,7 @@ class PilotParts : public ::testing::Test {
   std::string folder_;
 };
 
-TEST_F(PilotParts, BooksHaveOnePilotAtATime) {
+TEST_F(PilotParts, ADatabaseHasOnePilotAtATime) {
   const std::string books = folder_ + "/a/default";
   {
     const auto first = PilotBooks::Take(books, "the pilot of job 11");

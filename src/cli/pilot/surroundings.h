@@ -38,7 +38,7 @@ class WaitingSignals {
 std::int64_t CountOf(const api::StatusView& status, std::initializer_list<std::string_view> states);
 std::int64_t RunningTasks(const api::StatusView& status);
 std::int64_t UnfinishedTasks(const api::StatusView& status);
-// Whether a task, while none runs, waits for a reason that will last until the end of this
+// For when nothing runs: whether this task waits for a reason that will last until the end of this
 // allocation.
 bool WaitsInVain(const api::TaskView& task);
 

@@ -43,7 +43,7 @@ std::string NodeName() {
 Result<std::string> NodeHere(const std::string& asked) {
   if (!asked.empty()) return asked;
   if (!base::GetEnv("SLURMD_NODENAME").empty()) return NodeName();
-  // Without a slurm.conf scontrol would try for a minute.
+  // Without a slurm.conf, scontrol would try for a minute.
   const std::string aliases =
       base::OutputOf({"scontrol", "show", "aliases"}, kMaxText, std::chrono::seconds(3));
   return OnlyNode(aliases, base::ShortHostName());

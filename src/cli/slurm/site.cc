@@ -86,7 +86,7 @@ Finding CheckDevices(const SlurmFacts& facts) {
           "take gpu out of the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
 }
 
-// Of a file that cannot be read nothing is known.
+// Nothing is known about a file that cannot be read.
 bool MayCallCarma(const std::string& text) {
   return base::Trim(text).empty() || text.find("carma") != std::string::npos;
 }
@@ -126,10 +126,10 @@ Finding CheckSubmission(const SlurmFacts& facts) {
   const std::string plugins = ValueOf(facts.config, "JobSubmitPlugins");
   if (HasWord(plugins, "lua") && !MayCallCarma(facts.submission))
     return {"submission", Level::kWarn,
-            "job_submit.lua does not mention carma: --carma-mem counts nothing",
+            "job_submit.lua does not mention carma: --carma-mem is not counted",
             "add the lines that carma slurm config prints"};
   if (HasWord(plugins, "lua")) return {"submission", Level::kOk, "JobSubmitPlugins=" + plugins, ""};
-  return {"submission", Level::kWarn, "--carma-mem counts nothing without job_submit.lua",
+  return {"submission", Level::kWarn, "--carma-mem is not counted without job_submit.lua",
           "JobSubmitPlugins=lua with the file that carma slurm config names, or --gres=carma:N "
           "for each job"};
 }

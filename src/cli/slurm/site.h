@@ -21,7 +21,7 @@ std::int64_t UsableGib(const std::vector<api::GpuView>& gpus);
 std::int64_t SmallestGib(const std::vector<api::GpuView>& gpus);
 std::int64_t LargestGib(const std::vector<api::GpuView>& gpus);
 
-// Folder of the files of the package carma-slurm.
+// Names for the lines of the configuration. folder: where the package carma-slurm has its files.
 struct SiteLines {
   std::string node;
   std::string folder;

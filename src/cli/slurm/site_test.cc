@@ -100,7 +100,7 @@ TEST(SlurmSite, ReportsProblemsWithTheirRemedies) {
        [](SlurmFacts& facts) { facts.submission = "function slurm_job_submit() end"; }},
       {"retries", Level::kWarn, "slurm.enabled is false",
        [](SlurmFacts& facts) { facts.requeues = false; }},
-      {"submission", Level::kWarn, "counts nothing",
+      {"submission", Level::kWarn, "is not counted",
        [](SlurmFacts& facts) { facts.config["JobSubmitPlugins"] = "(null)"; }},
       {"retries", Level::kWarn, "120 s", [](SlurmFacts& facts) { facts.config["AuthInfo"] = ""; }},
       {"slurm", Level::kBad, "scontrol", [](SlurmFacts& facts) { facts.config.clear(); }},

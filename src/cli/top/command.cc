@@ -148,8 +148,8 @@ void RunTop(Context& context, double interval_s) {
     return Print(context, server->text + "\n");
   }
   if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) {
-    return context.Fail({ErrorCode::kInvalid,
-                         "top: expected a terminal (carma list and carma gpus do without one)"});
+    return context.Fail(
+        {ErrorCode::kInvalid, "top: expected a terminal (carma list and carma gpus need none)"});
   }
   Top(context, interval_s).Run();
 }

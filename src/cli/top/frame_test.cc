@@ -160,7 +160,7 @@ TEST_F(Top, KeysMoveTheSelectionAndItStaysOnTheScreen) {
   EXPECT_EQ(state.selected, 30U);
 }
 
-TEST_F(Top, OnlyWhatIsLookedForIsShown) {
+TEST_F(Top, FilterShowsOnlyMatchingTasks) {
   EXPECT_THAT(Ids(ShownTasks(data, state)), ElementsAre(1, 2, 3));
   Press(Letter('/'));
   for (const char letter : std::string("TRAIN")) Press(Letter(letter));
@@ -197,7 +197,7 @@ TEST_F(Top, NothingIsCancelledWithoutAYes) {
   EXPECT_EQ(wish.task, 1U);
 }
 
-TEST_F(Top, HoldIsForThoseThatWait) {
+TEST_F(Top, HoldIsForWaitingTasks) {
   Lines();
   EXPECT_EQ(Press(Letter('h')).kind, Kind::kNothing) << "it runs";
   state.selected = 2;

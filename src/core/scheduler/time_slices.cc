@@ -78,7 +78,7 @@ std::string WhatItCost(const State& state, const TaskRecord& task) {
   if (task.request->checkpoint_signal) {
     if (task.cut_off == 1) return "";
     return fmt::format(
-        " {} times it did not end when {} asked it to save; it repeats what it has not saved.",
+        " {} times {} asked it to save, but it did not end; it repeats what it has not saved.",
         task.cut_off, CheckpointSignal(state.config.slots, task.request));
   }
   if (!state.config.slots.length || !TakesTurns(state.config.slots, task))

@@ -48,7 +48,8 @@ struct Interference {
 // Tasks that take turns never exceed the throughput of the whole GPU.
 inline constexpr double kStreamsSaturation = 1.0;
 
-// The load with sensitivity and pressure that follow from its SM activity when tasks take turns.
+// Returns the load with the sensitivity and pressure that its SM activity implies when tasks take
+// turns.
 Load AsTurns(const Interference& model, Load load);
 
 // `sharing` is kMps or kStreams. Speed of each resident of one GPU relative to alone, in (0, 1],

@@ -24,7 +24,7 @@ struct TypeSpeed {
 // "a6000=0.5". Errors: kInvalid.
 Result<TypeSpeed> ParseTypeSpeed(std::string_view text);
 std::string TextOf(const TypeSpeed& speed);
-// Speed of the first type that names the model; 0: none.
+// Speed of the first entry whose type names this model; 0: none.
 double SpeedOf(std::span<const TypeSpeed> known, std::string_view model);
 
 }  // namespace carma::core

@@ -75,7 +75,7 @@ struct TaskRecord {
 
 // The task as it is when it starts from the beginning: what its attempts showed is kept (their
 // number, the peak, the last exit), but their failures no longer count. For a final task the
-// estimate and a hold are dropped too. The caller sets why and since when it waits.
+// estimate and a hold are dropped too. The caller sets the reason for waiting and its time.
 TaskRecord AsSubmitted(TaskRecord task);
 
 }  // namespace carma::core

@@ -37,8 +37,8 @@ class GpuEvidence {
   virtual std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) { return {}; }
   // Why this GPU can no longer be reached, according to its last reading; empty: it can.
   virtual std::string LostGpu(core::GpuIndex) { return ""; }
-  // Tries CUDA on these GPUs, then calls `call` with the reason why it does not work on one of
-  // them; empty: it works, or that is unknown.
+  // Tries CUDA on these GPUs, then calls `call` with the reason if it does not work on one of them;
+  // empty: it works, or the result is unclear.
   virtual void TryCuda(const std::vector<core::GpuIndex>&,
                        std::function<void(const std::string& trouble)> call) {
     call("");

@@ -307,7 +307,7 @@ void Engine::NoteChange(const core::TaskChanged& change) {
     if (seen) next_.rows.observations.push_back(*std::move(seen));
     NoteJobReturn(record);
   }
-  // Until the estimate is known a restart asks for it again, so nothing is stored.
+  // Until the estimate is known, a restart asks for it again, so nothing is stored.
   if (record.state == core::TaskState::kEstimating) return;
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
 }

@@ -308,7 +308,7 @@ TEST_F(SharingTest, TheLimitFollowsWhatOthersArePromised) {
   ASSERT_EQ(launcher_.limited.size(), 1U);
   EXPECT_EQ(launcher_.limited[0],
             (std::pair(stands, std::vector<std::string>{"GPU-0", "8540", "20000"})));
-  // Once it grows it is promised its claim again, but others still have part of that.
+  // Once it grows, it is promised its claim again, but others still have part of that.
   seen_mib[stands] = 15'000;
   sample();
   EXPECT_EQ(limit(stands), 20'000);
@@ -318,7 +318,7 @@ TEST_F(SharingTest, TheLimitFollowsWhatOthersArePromised) {
   EXPECT_EQ(limit(stands), 32'048);
 }
 
-TEST_F(SharingTest, AKernelThatDoesNotLimitATaskAfterAllIsSaid) {
+TEST_F(SharingTest, ReportsAKernelThatDoesNotLimitATask) {
   options_.limiter = {"/bin/limiter"};
   options_.share_by_mps = false;
   Open();

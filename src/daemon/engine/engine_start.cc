@@ -1,4 +1,4 @@
-// After a restart of carmad the engine reads the books and takes over the tasks of the earlier run.
+// After a restart of carmad the engine reads the store and takes over the tasks of the earlier run.
 #include <algorithm>
 #include <set>
 #include <utility>

@@ -42,13 +42,13 @@ TEST(ForecastDrift, EndsWhenPromisesAreKeptAgain) {
   EXPECT_THAT(drift.Sentences(), IsEmpty());
 }
 
-TEST(ForecastDrift, OneInTenIsWhatWasAskedFor) {
+TEST(ForecastDrift, AllowsTheConfiguredShareOfBrokenPromises) {
   ForecastDrift drift;
   for (int i = 0; i < 40; ++i) drift.Take(Ended(i % 10 == 0 ? 13'000 : 9'000), 0.9);
   EXPECT_THAT(drift.Sentences(), IsEmpty());
 }
 
-TEST(ForecastDrift, IsAlsoToPredictFarTooMuch) {
+TEST(ForecastDrift, AlsoReportsFarTooHighPredictions) {
   ForecastDrift drift;
   for (int i = 0; i < 19; ++i) drift.Take(Ended(3'000), 0.9);
   EXPECT_THAT(drift.Sentences(), IsEmpty()) << "too few for a median";

@@ -27,7 +27,7 @@ TEST(HistoryEvents, ASubmissionIsOneEventOfItsFirstTask) {
             "by ann, again, 3 tasks starting with this one");
 }
 
-TEST(HistoryEvents, StatesThatEverySubmissionPassesThroughAreNotTold) {
+TEST(HistoryEvents, OmitsStatesOfEverySubmission) {
   using enum core::TaskState;
   EXPECT_FALSE(StateEvent(Task(kSubmitted, 0), {}, kNow));
   EXPECT_FALSE(StateEvent(Task(kEstimating, 0), {}, kNow));
@@ -45,7 +45,7 @@ TEST(HistoryEvents, ALaunchShowsWhyTheGpuWasChosen) {
   EXPECT_EQ(StateEvent(task, {"GPU-a"}, kNow)->gpu_uuid, "GPU-a");
 }
 
-TEST(HistoryEvents, SeveralGpusAreNamedWhereNothingElseIsSaid) {
+TEST(HistoryEvents, NamesSeveralGpusIfThereIsNoOtherText) {
   core::TaskRecord task = Task(core::TaskState::kRunning, 1);
   task.reason = {};
   task.attempt.Edit().placement = {{core::GpuIndex{0}, 100}, {core::GpuIndex{2}, 100}};

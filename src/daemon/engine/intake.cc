@@ -35,7 +35,7 @@ core::TaskId Behind(core::TaskId first, std::size_t tasks) {
 
 Result<Unit> Intake::Open() {
   next_id_ = CARMA_TRY(store_.NextId());
-  // Submissions of which carmad was killed before the last piece were not accepted.
+  // A submission was not accepted if carmad was killed before its last piece was stored.
   given_up_ = CARMA_TRY(store_.Arrivals());
   return Unit{};
 }

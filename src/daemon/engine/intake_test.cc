@@ -165,7 +165,7 @@ TEST_F(IntakeTest, ASubmissionThatWasNamedIsAcceptedOnce) {
   EXPECT_EQ(Accept()->size(), 1U);
 }
 
-TEST_F(IntakeTest, EstimatesAreAskedFromMemoryFirstAndThenFromTheBooks) {
+TEST_F(IntakeTest, ReadsEstimateJobsFromMemoryThenFromTheStore) {
   Submit({Spec()});
   ASSERT_TRUE(Accept());
   EXPECT_TRUE(intake_.JobForEstimate(core::TaskId{1})->spec.environment.empty()) << "from memory";

@@ -17,8 +17,7 @@ struct JobOfTask {
   int retries = 3;  // after running out of memory
 };
 
-// Whether another start may help, judged by how the last attempt ended or because the task had to
-// make room.
+// Whether another start may help: the last attempt ended for such a reason, or had to make room.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
 // step_mib: recovery.step. Errors: kConflict: it is not requeued, with the reason.
 Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,

@@ -1,4 +1,4 @@
-// Which Slurm jobs come back after the end of their task.
+// Which Slurm jobs are requeued after the end of their task.
 #include "daemon/engine/job_returns.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ core::TaskRecord Ended(TaskState state, ReasonCode why, int code = 0) {
   return record;
 }
 
-TEST(JobReturns, OneThatHadToLeaveItsGpusComesBack) {
+TEST(JobReturns, RequeuesAJobThatHadToLeaveItsGpus) {
   core::SlotRules slots;
   slots.exit_codes = {85};
   const JobOfTask of{.job = 12, .retries = 0};

@@ -214,7 +214,7 @@ TEST_F(MpsServersTest, ClientsAreTakenOffByTheirProcesses) {
   EXPECT_EQ(fake_.Read("/terminated"), server + " 11\n" + server + " 13\n");
 }
 
-TEST_F(MpsServersTest, AStopWaitsForAHangingDaemonOnlySoLong) {
+TEST_F(MpsServersTest, AStopWaitsBrieflyForAHangingDaemon) {
   ASSERT_TRUE(Attach(kFirst));
   options_.terminate_limit = milliseconds(100);
   Open();

@@ -47,7 +47,7 @@ class NoticeSenderTest : public ::testing::Test {
         {.uid = uid, .event = "end", .target = "mail:ada", .message = R"({"text":"it ended"})"}));
     ASSERT_TRUE(store_->Commit());
   }
-  // The result of the next notice, kept in the books.
+  // The result of the next notice, as stored.
   store::Notice Next() {
     while (results_.empty() && loop_.run_one() > 0) {
     }
@@ -68,7 +68,7 @@ class NoticeSenderTest : public ::testing::Test {
   std::vector<store::Notice> results_;
 };
 
-TEST_F(NoticeSenderTest, SendsWhatTheBooksHold) {
+TEST_F(NoticeSenderTest, SendsStoredNotices) {
   Add();
   sender_->Look();
   EXPECT_EQ(Next().state, store::NoticeState::kSent);

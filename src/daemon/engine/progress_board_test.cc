@@ -58,7 +58,7 @@ TEST(ProgressBoard, ShowsTheRemainingTimeOfTasksThatProgress) {
   EXPECT_THAT(board.Left(kNowMs).left, IsEmpty()) << "as before";
 }
 
-TEST(ProgressBoard, ForgetsWhatRunsNoMore) {
+TEST(ProgressBoard, ForgetsTasksThatHaveEnded) {
   ProgressBoard board;
   board.Take({Seen(1, false)});
   EXPECT_NE(board.Find(kTask, 1), nullptr);

@@ -69,7 +69,7 @@ void Starts::Sweep(const std::function<bool(core::TaskId, int)>& kept) const {
 
 std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) const {
   using core::SharingMethod;
-  if (start.placement.empty()) return core::Sharing{};  // it wants no GPU
+  if (start.placement.empty()) return core::Sharing{};  // it needs no GPU
   const core::TaskRecord* record = core_.Find(start.id);
   const bool mig =
       std::ranges::any_of(start.placement, [&](const auto& at) { return Gpu(at).mig; });

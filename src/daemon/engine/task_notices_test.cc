@@ -115,7 +115,7 @@ TEST_F(TaskNoticesTest, ANoticeAboutAnArrayIsNotRepeatedAfterARestart) {
   EXPECT_THAT(At(task, TaskState::kRunning), IsEmpty());
 }
 
-TEST(NoticeWarnings, SayWhatCannotBeSentHere) {
+TEST(NoticeWarnings, NameTargetsThatCannotBeReached) {
   const std::set<std::string> wanted{"me", "https://h/secret"};
   NoticeRules rules{.sendmail = "/bin/true"};
   EXPECT_THAT(NoticeWarnings(rules, wanted), IsEmpty());

@@ -42,8 +42,8 @@ class Attribution {
   // same process (by its start time) and Retain() keeps it. For a process that has just ended the
   // cached answer is still valid.
   std::optional<core::TaskId> Find(pid_t pid);
-  // The same for a process that may have ended unseen; if it has, only tasks' main processes are
-  // known.
+  // The same for a process that may have ended unseen; if it has, only main processes of tasks are
+  // still found.
   std::optional<core::TaskId> FindEnded(pid_t pid);
   // The face of a process, cached in the same way. At first it has only the user id and the program
   // name. A thread reads what may block (the command line of a process that hangs in a driver,

@@ -20,7 +20,7 @@ class FaultOrigins {
   explicit FaultOrigins(const std::string& path);
 
   // Reads new lines. Call it before the next list of processes is applied, because a faulty process
-  // is usually gone by then.
+  // is usually missing from that list.
   void Look(base::Time now, Attribution& attribution);
   // The task that caused the last fault on that GPU after `since`, within the last hour. pci: as in
   // NVML.

@@ -167,7 +167,7 @@ TEST(GpuHistory, PassesOverOtherGpus) {
   EXPECT_EQ(view.points[1].from_ms, 180'000);
 }
 
-TEST(GpuHistory, TheBooksAndTheRowsSayTheSame) {
+TEST(GpuHistory, TheStoreAndTheRowsAgree) {
   std::string folder = ::testing::TempDir() + "/carma-history-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   std::vector<store::GpuUsage> rows;

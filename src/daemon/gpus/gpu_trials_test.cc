@@ -55,7 +55,7 @@ class GpuTrialsTest : public ::testing::Test {
   std::unique_ptr<GpuTrials> trials_;
 };
 
-TEST_F(GpuTrialsTest, AGpuOnWhichCudaWorksIsNotToBlameAndNotTriedForEveryScript) {
+TEST_F(GpuTrialsTest, AWorkingGpuIsNotRetriedForEveryScript) {
   broken_ = false;
   EXPECT_EQ(Ask({kFirst}), "");
   while (seen_.size() < 6) loop_->run_one_for(std::chrono::seconds(30));

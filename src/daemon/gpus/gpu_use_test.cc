@@ -28,13 +28,13 @@ gpu::Reading At(std::int64_t second, double sm_active) {
   return reading;
 }
 
-class WhoUsesTest : public ::testing::Test {
+class GpuUseTest : public ::testing::Test {
  protected:
-  WhoUsesTest() { attribution_.Add(kMine, base::SelfProcess(), ""); }
+  GpuUseTest() { attribution_.Add(kMine, base::SelfProcess(), ""); }
   Attribution attribution_;
 };
 
-TEST_F(WhoUsesTest, MemoryOfNoListedProcessIsUnattributed) {
+TEST_F(GpuUseTest, MemoryOfNoListedProcessIsUnattributed) {
   gpu::Reading reading;
   reading.used_mib = 10'000;
   reading.processes = {Process(::getpid(), 6'000), Process(kForeign, 1'000)};
@@ -53,7 +53,7 @@ TEST_F(WhoUsesTest, MemoryOfNoListedProcessIsUnattributed) {
 
 // The driver counts the memory of a group that has a limit, even if it reports single processes
 // differently.
-TEST_F(WhoUsesTest, TheMemoryOfATasksGroupIsCountedOnce) {
+TEST_F(GpuUseTest, TheMemoryOfATasksGroupIsCountedOnce) {
   attribution_.Add(kMine, base::SelfProcess(), "/carma-7");
   gpu::Reading reading;
   reading.used_mib = 10'000;
@@ -78,7 +78,7 @@ TEST_F(WhoUsesTest, TheMemoryOfATasksGroupIsCountedOnce) {
   EXPECT_FALSE(other.memory_told);
 }
 
-TEST_F(WhoUsesTest, AnMpsServerIsNeitherATaskNorWork) {
+TEST_F(GpuUseTest, AnMpsServerIsNeitherATaskNorWork) {
   gpu::Reading reading;
   reading.used_mib = 6'030;
   reading.processes = {Process(::getpid(), 6'000), Process(::getppid(), 30)};
@@ -90,7 +90,7 @@ TEST_F(WhoUsesTest, AnMpsServerIsNeitherATaskNorWork) {
   EXPECT_EQ(use.unattributed_mib, 0);
 }
 
-TEST_F(WhoUsesTest, KernelTimeIsKnownOnlyIfAllProcessesReportIt) {
+TEST_F(GpuUseTest, KernelTimeIsKnownOnlyIfAllProcessesReportIt) {
   gpu::Reading reading;
   reading.processes = {Process(::getpid(), 10, 0.75), Process(::getppid(), 10, 0.5)};
   EXPECT_EQ(WhoUses(reading, attribution_).tasks.at(kMine).kernel_time, 1.0) << "at most all";
@@ -105,7 +105,7 @@ GpuUse Two(std::optional<double> mine, std::optional<double> other) {
   return use;
 }
 
-TEST(SmShares, SayWhatTheyRestOn) {
+TEST(SmShares, NameTheirMethod) {
   struct Case {
     const char* name;
     GpuUse use;
@@ -136,7 +136,7 @@ TEST(SmShares, SayWhatTheyRestOn) {
   }
 }
 
-TEST(SmShares, FollowSlowlyUnlessTheyRestOnSomethingElse) {
+TEST(SmShares, AreSmoothedWithinOneMethod) {
   SmShares shares;
   shares.Take(At(0, 0.8), Two(1.0, 0.0), kTau);
   shares.Take(At(10, 0.8), Two(0.0, 1.0), kTau);

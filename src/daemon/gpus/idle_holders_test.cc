@@ -71,7 +71,7 @@ TEST_F(IdleHoldersTest, AGapMakesNoTaskBusy) {
   EXPECT_EQ(Look(605, kBusy).size(), 1U);
 }
 
-TEST_F(IdleHoldersTest, ARestartKeepsWhatTheBooksSay) {
+TEST_F(IdleHoldersTest, ARestartKeepsTheStoredState) {
   in_books_ = At(-500);
   EXPECT_EQ(Looks(0, 200, kIdle), 0U) << "an earlier daemon reported it";
   EXPECT_EQ(Look(205, kBusy).size(), 1U);

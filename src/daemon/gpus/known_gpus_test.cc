@@ -69,7 +69,7 @@ TEST_F(KnownGpusTest, ADamagedFileIsNoFile) {
   }
 }
 
-TEST(Recognised, GpusInTroubleAreThoseOfBefore) {
+TEST(Recognised, GpusInTroubleKeepTheirIdentity) {
   const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
   const struct {
     const char* name;

@@ -55,7 +55,7 @@ class WrongGpusTest : public ::testing::Test {
                    {}};
 };
 
-TEST_F(WrongGpusTest, AreThoseThatItWasNotGiven) {
+TEST_F(WrongGpusTest, ListsGpusThatWereNotAssigned) {
   See(1, true, false);
   EXPECT_THAT(WrongGpus(record_, monitor_), IsEmpty());
   See(2, true, true);

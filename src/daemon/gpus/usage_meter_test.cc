@@ -29,7 +29,7 @@ class UsageMeterTest : public ::testing::Test {
   UsageMeter meter_{"GPU-0", base::Duration(10'000)};
 };
 
-TEST_F(UsageMeterTest, EachReadingHoldsSinceTheOneBefore) {
+TEST_F(UsageMeterTest, EachReadingCoversTheTimeSinceTheLast) {
   meter_.Add(Read(1'000, 10, 0.9, 500), 0);
   EXPECT_TRUE(Close(1'500).empty()) << "one reading gives no row";
   meter_.Add(Read(2'000, 20, 0.5, 600), 1);
@@ -69,7 +69,7 @@ TEST_F(UsageMeterTest, MissingValuesAreUnknownAndCountersMayRestart) {
   EXPECT_DOUBLE_EQ(rows[0].energy_j, 30);
 }
 
-TEST_F(UsageMeterTest, EnergyThatAnotherInstanceShowsIsNoneOfThisOne) {
+TEST_F(UsageMeterTest, EnergyShownByAnotherInstanceIsZeroHere) {
   meter_.Add(Read(1'000, 10, 0.5), 0);
   meter_.Add(Read(2'000, 10, 0.5), 0);
   EXPECT_TRUE(std::isnan(Close(2'000).at(0).energy_j));

@@ -32,7 +32,7 @@ bool Contains(const auto& list, const auto& value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-// Pages and metrics ignore what others add to their addresses.
+// Pages and metrics ignore unknown parameters, which others may add to their addresses.
 Result<Unit> CheckQuery(const Endpoint& endpoint, const api::Request& request) {
   if (!request.path.starts_with("/v1/")) return Unit{};
   std::vector<std::string> known;

@@ -72,7 +72,7 @@ class RoutesTest : public ::testing::Test {
   api::Response heard_{.status = 0};
 };
 
-TEST_F(RoutesTest, KnowsWhatItCannotHandleYet) {
+TEST_F(RoutesTest, RecognisesEndpointsThatAreNotReady) {
   Open(0);
   EXPECT_FALSE(routes_->CanHandle({.method = "GET", .path = "/v1/later"}));
   for (const std::string path : {"/v1/whoami", "/v1/nowhere"})
@@ -150,7 +150,7 @@ TEST_F(RoutesTest, OverTcpThereIsOnlyReading) {
   EXPECT_THAT(denied.body, HasSubstr("over TCP everything is read-only"));
 }
 
-TEST_F(RoutesTest, ATokenLetsItsUserActOnWhatIsHisAndNoMore) {
+TEST_F(RoutesTest, ATokenAllowsActionsOnItsUsersTasksOnly) {
   Open(0, {"eve"}, {"ada"});
   tokens_ = {{"adas", {.uid = 1000}}, {"eves", {.uid = 1001}}, {"bobs", {.uid = 1002}}};
   names_[1002] = "bob";
@@ -167,7 +167,7 @@ TEST_F(RoutesTest, ATokenLetsItsUserActOnWhatIsHisAndNoMore) {
       << "the kernel's answer goes first";
 }
 
-TEST_F(RoutesTest, ATokenIsForTheUserWhoMadeItWithTheGroupsOfNow) {
+TEST_F(RoutesTest, ATokenActsWithItsUsersCurrentGroups) {
   Open(0, {}, {}, {100});
   tokens_ = {{"adas", {.uid = 1000, .token_of = "ada"}}};
   groups_ = {100};

@@ -42,7 +42,7 @@ class SlowAnswersTest : public ::testing::Test {
   std::unique_ptr<SlowAnswers> answers_;
 };
 
-TEST_F(SlowAnswersTest, ReportsAreMadeOneAfterAnotherAndNoMoreThanSoManyWait) {
+TEST_F(SlowAnswersTest, LimitsWaitingReports) {
   Open({.most_reports = 2});
   std::promise<void> go;
   const auto first = [wait = go.get_future().share()](const std::atomic<bool>&) {
@@ -111,7 +111,7 @@ TEST_F(SlowAnswersTest, ReadsThatWereDroppedWithAHungDiskTakeNoPlace) {
   go->set_value();
 }
 
-TEST_F(SlowAnswersTest, OnlySoManyFilesAreReadAtOnce) {
+TEST_F(SlowAnswersTest, LimitsConcurrentReads) {
   Open({.most_files = 1});
   answers_->ReadFile([] { return Text("a"); }, Kept());
   answers_->ReadFile([] { return Text("b"); }, Kept());

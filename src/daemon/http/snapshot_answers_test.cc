@@ -60,7 +60,7 @@ MakeAnswer Hangs() {
   };
 }
 
-TEST_F(SnapshotAnswersTest, ACopyAnswersByWhatStoodWhenItWasMade) {
+TEST_F(SnapshotAnswersTest, ACopyAnswersWithTheStateAtItsFork) {
   Open();
   std::string state = "before";
   Ask(1, "a", [&state, daemon = ::getpid()] {
@@ -125,7 +125,7 @@ TEST_F(SnapshotAnswersTest, ACopyHoldsNothingOpenAndEndsWithTheDaemon) {
   EXPECT_EQ(ended_.size(), 1U);
 }
 
-TEST_F(SnapshotAnswersTest, WithLittleToGoThroughThereIsNoCopy) {
+TEST_F(SnapshotAnswersTest, AnswersSmallRequestsWithoutACopy) {
   small_ = true;
   Open();
   Ask(1, "a", [daemon = ::getpid()] {

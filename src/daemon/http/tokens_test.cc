@@ -88,7 +88,7 @@ TEST_F(TokensTest, AreRevokedByTheirUserOrAnAdministrator) {
       << "never reused";
 }
 
-TEST_F(TokensTest, AreSoManyOfOneUser) {
+TEST_F(TokensTest, AreLimitedPerUser) {
   Tokens tokens = Open();
   for (std::size_t i = 0; i < Tokens::kMostOfOneUser; ++i)
     ASSERT_TRUE(tokens.Make(kAda, "ada", "", hours(1)));

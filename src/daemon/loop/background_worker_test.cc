@@ -140,7 +140,7 @@ TEST_F(BackgroundWorkerTest, BesideAnAbandonedJobOthersGoOn) {
   EXPECT_EQ(answers, (std::vector<int>{2, 1}));
 }
 
-TEST_F(BackgroundWorkerTest, NothingIsCalledForAnAskerThatIsGone) {
+TEST_F(BackgroundWorkerTest, MakesNoCallbackForACallerThatIsGone) {
   worker_->Later([] { FAIL() << "later"; });
   (void)worker_->Within(0ms, [] { FAIL() << "late"; });
   worker_->Ask([] { return 1; }, [](int) { FAIL() << "answered"; });

@@ -56,7 +56,7 @@ TEST_F(CachedResponseTest, Answers304UntilMoreThanTheTimeHasChanged) {
   EXPECT_NE(HeaderOf(changed, "ETag"), etag);
 }
 
-TEST_F(CachedResponseTest, IsPackedForThoseWhoTakeIt) {
+TEST_F(CachedResponseTest, IsCompressedIfTheClientAcceptsIt) {
   const api::Response packed = At(0, "", true);
   EXPECT_EQ(HeaderOf(packed, "Content-Encoding"), "gzip");
   EXPECT_TRUE(packed.body.starts_with("\x1f\x8b"));

@@ -30,7 +30,7 @@ class CompletionWaitersTest : public ::testing::Test {
   std::string called_;
 };
 
-TEST_F(CompletionWaitersTest, AnEndCallsAllWhoWaitForThatTaskInOrder) {
+TEST_F(CompletionWaitersTest, AnEndCallsItsWaitersInOrder) {
   Await(kTask, kForEver, 'a');
   Await(kOther, kForEver, 'x');
   Await(kTask, kForEver, 'b');

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxStatBytes = 4096;
 
-// Positions after the program's name, which may contain blanks (proc(5), from "state").
+// Positions of fields after the program's name, which may contain blanks; "state" in proc(5) is 0.
 constexpr std::size_t kUserTicks = 11;
 constexpr std::size_t kSystemTicks = 12;
 constexpr std::size_t kThreads = 17;

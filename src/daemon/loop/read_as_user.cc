@@ -39,7 +39,7 @@ bool SetFileGroup(gid_t gid) {
 
 using Capabilities = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
 
-// Of the calling thread alone.
+// Reads the capabilities of the calling thread only.
 bool Capget(Capabilities& found) {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   return ::syscall(SYS_capget, &header, found.data()) == 0;
@@ -49,7 +49,7 @@ bool Capset(const Capabilities& wanted) {
   return ::syscall(SYS_capset, &header, wanted.data()) == 0;
 }
 
-// Capabilities would open what belongs to others: CAP_SYS_PTRACE the links in /proc/PID, for
+// Capabilities would open files of other users: CAP_SYS_PTRACE opens the links in /proc/PID, for
 // example.
 bool SetEffective(const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3>& effective) {
   Capabilities all{};
@@ -58,7 +58,8 @@ bool SetEffective(const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3>& eff
   return Capset(all);
 }
 
-// Links such as /proc/PID/cwd lead to what the path's folders may hide, so they are not followed.
+// Links such as /proc/PID/cwd lead past folders that the user may not enter, so they are not
+// followed.
 int OpenPath(const std::string& path) {
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;

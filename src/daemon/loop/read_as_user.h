@@ -33,9 +33,10 @@ class ThreadRights {
   std::array<std::uint32_t, 2> own_effective_{};  // capabilities
 };
 
-// The whole regular file, at most max_bytes; none of /proc, whose links are not followed either.
-// May block as long as the file system does, but not on a pipe or a terminal. Errors: kNotFound,
-// kDenied, kInvalid ("path: expected …") for what is no regular file or too large, kIo.
+// Reads a whole regular file of at most max_bytes, but none of /proc, whose links are not followed
+// either. May block as long as the file system does, but not on a pipe or a terminal. Errors:
+// kNotFound, kDenied, kInvalid ("path: expected …") if it is not a regular file or is too large,
+// kIo.
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes);
 

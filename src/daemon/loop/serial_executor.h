@@ -1,4 +1,4 @@
-// Runs calls one at a time that are too expensive to overlap.
+// Runs calls one at a time, because they are too expensive to overlap.
 #pragma once
 
 #include <cstddef>

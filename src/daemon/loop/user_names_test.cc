@@ -57,7 +57,7 @@ TEST_F(UserNamesTest, AnOldNameIsLookedUpAgain) {
   EXPECT_EQ(asked_, 2);
 }
 
-TEST_F(UserNamesTest, AllWhoWaitGetTheOneAnswer) {
+TEST_F(UserNamesTest, AllWaitersGetOneAnswer) {
   Open(hours(1), hours(1));
   int answers = 0;
   names_->Ask(7, [&](const Result<base::KnownUser>& known) { answers += known->name == "user7"; });

@@ -231,7 +231,7 @@ constexpr UserGauge kUserGauges[] = {
      [](const api::UserView& user) { return static_cast<double>(user.waiting); }},
     {"carma_user_gpus", "GPUs that hold at least one of the user's tasks.",
      [](const api::UserView& user) { return static_cast<double>(user.gpus); }},
-    {"carma_user_memory_promised_bytes", "GPU memory booked for the user's tasks.",
+    {"carma_user_memory_promised_bytes", "GPU memory promised to the user's tasks.",
      [](const api::UserView& user) { return static_cast<double>(user.promised_mib) * kMib; }},
 };
 

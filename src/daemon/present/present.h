@@ -1,4 +1,4 @@
-// The daemon's books as the API shows them.
+// The daemon's state as the API shows it.
 #pragma once
 
 #include <string>

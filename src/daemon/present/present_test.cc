@@ -36,7 +36,7 @@ TEST(Present, FillsEveryField) {
                           "progress", "turn_ends_ms", "waiting_since_ms", "wrong_gpus"));
 }
 
-TEST(PolicyLine, IsTheWordAndWhatWasSetToAnotherValue) {
+TEST(PolicyLine, ShowsThePolicyAndChangedValues) {
   config::Settings settings;
   EXPECT_EQ(PolicyLine(settings), settings.policy.mapper);
   settings.policy.order = core::QueueOrder::kFair;
@@ -63,7 +63,7 @@ TEST(PolicyLine, ShowsTheLimitOfStreams) {
   EXPECT_EQ(PolicyLine(settings), "by-work");
 }
 
-TEST(HostNote, NamesWhatNothingEnforces) {
+TEST(HostNote, NamesUnenforcedPromises) {
   EXPECT_EQ(HostNote({1, 1, "0"}, {.why_not = "no cgroups"}),
             "Nothing enforces CPU limits or dedicated cores or memory limits: no cgroups.");
 }

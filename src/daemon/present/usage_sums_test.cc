@@ -84,7 +84,7 @@ TEST(UsageSums, AnyGroupingHasTheSameTotal) {
   }
 }
 
-TEST(UsageSums, IsCutAtTheEndsOfMonthsAndOfTheQuestion) {
+TEST(UsageSums, IsCutAtMonthsAndAtTheRequestedPeriod) {
   const std::vector<store::EndedAttempt> attempts{Attempt(1, "ada", -10, 5)};
   const auto rows = Sum("month", attempts);
   ASSERT_EQ(rows.size(), 2u);
@@ -100,7 +100,7 @@ TEST(UsageSums, IsCutAtTheEndsOfMonthsAndOfTheQuestion) {
   EXPECT_TRUE(Sum("user", attempts, At(6), At(7)).empty());
 }
 
-TEST(UsageSums, EnergyIsDividedAmongThoseWhoAreThere) {
+TEST(UsageSums, DividesEnergyAmongTheTasksPresent) {
   UsageSums sums(*ParseUsageBy("user"), Time::min(), Time::max());
   sums.Add(Attempt(1, "ada", 0, 1));
   sums.Add(Attempt(2, "bob", 0.5, 1));

@@ -314,7 +314,8 @@ void EngineHost::WatchCores() {
   if (const auto sample = core_meter_.Read(around_.clock.Now(), mains)) engine_.Post(*sample);
 }
 
-// Tells MPS servers, which check their clients, and leases, which record output files.
+// Passes on the processes seen on GPUs: to MPS servers, which check their clients, and to leases,
+// which record output files.
 void EngineHost::TellWhoComputes() {
   std::map<core::TaskId, std::vector<pid_t>> seen;
   for (std::uint32_t i = 0; i < engine_.scheduler().GpuInfos().size(); ++i) {

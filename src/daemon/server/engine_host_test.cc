@@ -209,7 +209,7 @@ TEST_F(EngineHostTest, ReopensGpusWhenTheRulesNoLongerCloseThem) {
   EXPECT_THAT(store_->Drains().value(), IsEmpty());
 }
 
-TEST_F(EngineHostTest, TheRulesOfAnEarlierDaemonHoldOn) {
+TEST_F(EngineHostTest, KeepsDrainsByRuleOfAnEarlierDaemon) {
   Open();
   Read({79});
   Until([&] { return ClosedByRule(kFirst); });

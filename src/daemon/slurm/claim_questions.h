@@ -18,8 +18,8 @@ class ClaimQuestions {
  public:
   ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs);
 
-  // GiB on each node; empty: the job counts none. Errors: kUnavailable: Slurm did not answer in
-  // time, or not readably. Called on the loop.
+  // GiB on each node; empty: the job counts none. Errors: kUnavailable: no answer from Slurm in
+  // time, or one that cannot be read. Called on the loop.
   using Take = std::function<void(const Result<std::optional<std::int64_t>>&)>;
   void Ask(std::uint64_t job, Take call);
 

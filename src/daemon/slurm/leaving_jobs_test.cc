@@ -47,7 +47,7 @@ class LeavingJobsTest : public SlurmProgramsFixture {
   std::function<void()> done_;
 };
 
-TEST_F(LeavingJobsTest, OneThatWaitsGoesWhereThereIsRoom) {
+TEST_F(LeavingJobsTest, SendsAWaitingJobToANodeWithRoom) {
   const auto watched = Watch(Fast());
   EXPECT_FALSE(watched->Leaves(kTask));
   ASSERT_TRUE(RunUntil([&] { return !sent_.empty(); }));
@@ -69,7 +69,7 @@ TEST_F(LeavingJobsTest, SlurmIsAskedOnlyForThoseThatWaitLong) {
   EXPECT_EQ(Read("looks"), "");
 }
 
-TEST_F(LeavingJobsTest, OneThatStartsSoonOrHasNowhereToGoStays) {
+TEST_F(LeavingJobsTest, KeepsAJobThatStartsSoonOrHasNoOtherNode) {
   waiting_[0].soon = true;
   {
     const auto watched = Watch(Fast());

@@ -18,7 +18,7 @@ namespace carma::daemon {
 Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
                                std::chrono::milliseconds limit);
 
-// Errors: those of RunOfSlurm(); kInvalid: lines that are no jobs (slurm/job.h).
+// Errors: those of RunOfSlurm(); kInvalid: lines that do not describe jobs (slurm/job.h).
 struct SlurmPrograms {
   std::string scontrol = "/usr/bin/scontrol";
   std::string squeue = "/usr/bin/squeue";

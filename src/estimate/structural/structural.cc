@@ -250,7 +250,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   if (evidence == Evidence::kTotals) {
     warnings.push_back(
         fmt::format("blocks printed as one row hold most of the parameters: estimated from the "
-                    "totals below the table, with twice the margin; print all with {}",
+                    "totals below the table, with a doubled margin; print all with {}",
                     kFullDepth));
   } else if (question.layers->collapsed) {
     warnings.emplace_back(

@@ -7,10 +7,10 @@
 
 namespace carma::estimate {
 
-// torchsummary prints outputs only, and the batch in place of their first dimension. So what a row
-// reads follows from its parameters (a 1x1 convolution with 64 weights per output reads 64
-// channels), and windows that were folded into the first dimension show up as fewer tokens than in
-// the output of the row before. One object per model, because it remembers the windows.
+// torchsummary prints only outputs, with the batch size in place of their first dimension. So the
+// size of a row's input follows from its parameters (a 1x1 convolution with 64 weights per output
+// reads 64 channels), and windows that were folded into the first dimension show up as fewer tokens
+// than in the output of the row before. One object per model, because it remembers the windows.
 class UnseenInput {
  public:
   struct Read {

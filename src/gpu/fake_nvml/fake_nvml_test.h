@@ -1,4 +1,4 @@
-// A scripted NVML, and the probe on one with two GPUs.
+// Fixtures with a scripted NVML: the library alone, and a probe that reads two of its GPUs.
 #pragma once
 
 #include <dlfcn.h>

@@ -37,8 +37,8 @@ class ReaderProcess {
   ReaderProcess& operator=(const ReaderProcess&) = delete;
 
   void Ask(const ReaderRequest& request);
-  // The answer to the last request. patience: maximum silence; in a listing, the maximum for each
-  // GPU.
+  // Waits for the answer to the last request. patience: how long the reader may be silent; while it
+  // lists GPUs, how long for each GPU.
   std::expected<ReaderAnswer, NoAnswer> Await(std::chrono::milliseconds patience);
 
  private:

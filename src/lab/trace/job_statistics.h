@@ -65,7 +65,7 @@ struct JobStatistics {
   std::vector<GroupFacts> vcs;
 };
 
-// slices: of Concurrency::mean_slices, at least 1. jobs is not empty.
+// slices: the number of Concurrency::mean_slices, at least 1. The trace must have at least one job.
 JobStatistics Describe(const JobTrace& trace, std::size_t slices);
 // Statistics of a trace's submissions only.
 Arrivals DescribeArrivals(const std::vector<Job>& jobs);

@@ -1,4 +1,4 @@
-// Elements, and keeping what is on the screen in step with what should be there.
+// Makes elements, and updates those on the screen to what should be there.
 
 const kSvg = 'http://www.w3.org/2000/svg';
 

@@ -1,8 +1,8 @@
-// What is asked of the server. Identity is never a cookie: it is the connection's (a forwarded Unix socket), or a token that
+// Requests to the server. Identity is never a cookie: it is the connection's (a forwarded Unix socket), or a token that
 // the reader has given this page, kept for as long as the tab is open and sent in the header Authorization.
 
 const kTokenKey = 'carma-token';
-const kAnswerMs = 5000;  // a daemon that hangs, or a tunnel that stalls, is no answer
+const kAnswerMs = 5000;  // a hanging daemon or a stalled tunnel counts as no answer
 
 export class Refused extends Error {
   constructor(status, code, message) {
@@ -41,7 +41,7 @@ async function refusal(response) {
   try {
     error = (await response.json()).error;
   } catch {
-    // Not the server's own words.
+    // The text is not the server's own.
   }
   return new Refused(response.status, error.code, error.message);
 }
@@ -64,7 +64,7 @@ export async function post(path, body) {
   return valueOf(await send('POST', path, {}, body));
 }
 
-// Something that is asked for again and again and often is what it was. ask() gives the value, or null: as before.
+// Something that is requested repeatedly and often has not changed. ask() gives the value, or null: unchanged.
 export class Changing {
   constructor(path) {
     this.path = path;

@@ -1,4 +1,4 @@
-// Which view is shown, when it is asked for again, and the keyboard.
+// Which view is shown, when its data is requested again, and the keyboard.
 
 import {h, match} from './dom.js';
 import {Changing, Refused, setClock, Silent} from './link.js';
@@ -28,7 +28,7 @@ let heard_ms = 0;     // when the server last answered
 let drawn_ms = 0;     // the same by the reader's clock: 0: nothing was shown yet
 let timer = 0;
 const shownTails = new WeakSet();
-let round = 0;        // of asking; an answer of an earlier one is too late
+let round = 0;        // of requests; an answer to an earlier round is too late
 
 function readPlace() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
@@ -54,11 +54,11 @@ function showHead() {
   document.title = `${what} – ${view.host || 'CARMA'}`;
 }
 
-// A report is as tall as it is, not a window into itself.
+// A report is shown in full height, without scrolling inside its frame.
 function fitFrames() {
   for (const frame of main.querySelectorAll('iframe[data-tall]')) {
     const page = frame.contentDocument && frame.contentDocument.documentElement;
-    // Its body knows: the document is never lower than the frame.
+    // Measures the body, because the document is never lower than the frame.
     if (page && frame.contentDocument.body) frame.height = frame.contentDocument.body.scrollHeight + 8;
   }
 }
@@ -90,7 +90,7 @@ async function ask() {
     const nodes = await drawView();
     if (mine !== round) return;
     showHead();
-    // Who reads the end of a text goes on reading its end.
+    // A reader at the end of a text stays at its end.
     const ends = [...main.querySelectorAll('[data-tail]')].filter((box) => box.scrollHeight - box.scrollTop - box.clientHeight < 8);
     match(main, nodes);
     for (const box of main.querySelectorAll('[data-tail]')) {

@@ -16,13 +16,13 @@ export function taskLink(task, ...more) {
   return h('a', {href: `#/task/${task.id}`}, String(task.id), ...more);
 }
 
-// A time with its distance from now: "14:02", shown in full to a reader who asks for it.
+// A time: "14:02"; the tooltip shows it in full.
 export function when(ms) {
   return h('time', {datetime: new Date(ms).toISOString(), title: moment(ms)}, clock(ms, now()));
 }
 
 // A bar of `total`: what is used now is filled, what is promised beyond that is pale, red is what
-// is over its promise. Said in words, too.
+// is over its promise. The same in words for screen readers.
 export function memoryBar({used, promised, foreign, total, over}, words) {
   const at = (mib) => `${Math.max(0, Math.min(100, (mib / Math.max(1, total)) * 100)).toFixed(2)}%`;
   const own = Math.max(0, used - (foreign || 0));
@@ -83,13 +83,13 @@ export function runTimes(task) {
   return {since: ran, until, share: until ? Math.min(1, ran / (task.time_limit_s * 1000)) : null};
 }
 
-// Since when it waits: "12 min", the moment in full to a reader who asks for it.
+// How long it has waited: "12 min"; the tooltip shows since when.
 export function waits(task) {
   const since = task.waiting_since_ms || task.submitted_ms;
   return h('time', {datetime: new Date(since).toISOString(), title: `since ${moment(since)}`}, span(now() - since));
 }
 
-// By when it starts, as far as that is known: "by 14:20", "about 14:20", and what that rests on.
+// When it will start, if known: "by 14:20", "about 14:20", and the basis of that time.
 export function starts(task) {
   const at = task.latest_start_ms || task.likely_start_ms;
   if (!at) return null;
@@ -114,7 +114,7 @@ export function warnings(task) {
   return list;
 }
 
-// How far the run is, else the loop that its output shows: {share, text}.
+// The progress of the run, or else of the loop that its output shows: {share, text}.
 export function progressOf({fraction, done, total, unit, epoch, ends_ms: end}) {
   const whole = (share) => `${Math.floor(share * 100)} %`;
   if (fraction !== null) return {share: fraction, text: `${whole(fraction)}${end ? `, ${span(Math.max(0, end - now()))} left` : ''}`};
@@ -242,7 +242,7 @@ export function waitingRows(tasks) {
   return groupsOf(tasks).map((group) => waitingRow(group[0], group.at(-1)));
 }
 
-// Rising or falling numbers.
+// Whether the numbers rise or fall.
 export function groupsOf(tasks) {
   const groups = [];
   for (const task of tasks) {

@@ -43,7 +43,7 @@ function resident(task, gpu, rows) {
     task.idle_since_ms && chip('warn', `idle for ${span(now() - task.idle_since_ms)}`));
 }
 
-// Without its folder: the name is what one knows it by.
+// Without its folder, because people know a program by its name.
 function programOf({command}) {
   return command ? command.replace(/^(MPS server: )?\S*\//, '$1') : 'a hidden process';
 }
@@ -129,7 +129,7 @@ export function draw(view) {
   ].filter(Boolean);
 }
 
-// A line for the title and for people who listen.
+// A line for the title and for screen readers.
 export function summary(view) {
   return `${plural(counted(view, kRunning), 'task')} running, ${counted(view, kWaiting)} waiting`;
 }

@@ -1,4 +1,4 @@
-// One task: its life, what was promised and what was seen, who is beside it, why it waits, its last lines.
+// One task: its history, promised and measured memory, its neighbours, why it waits, its last lines.
 
 import {h} from './dom.js';
 import {ending, exactClock, hasEnded, isRunning, isWaiting, kSharing, localTimes, memory, moment, percent, plural, span} from './words.js';
@@ -9,7 +9,7 @@ import {chip, memoryBar, parameterWords, progressOf, runTimes, stateChip, taskLi
 const kMostEvents = 200;
 const kOutputEveryMs = 3000;
 
-// The ends of its output, where the reader may see them.
+// The ends of its output, if the reader may see them.
 async function output(task, known) {
   if (!mayAct(task)) return null;
   const fresh = known && known.output && performance.now() - known.output.asked < kOutputEveryMs;
@@ -22,9 +22,9 @@ async function output(task, known) {
   return {asked: performance.now(), ends};
 }
 
-// Everything about the task that does not come with the overview. Asked for again while it lives.
+// Everything about the task that is not in the overview. Requested again until the task has ended.
 export async function load(id, known) {
-  // What has ended stays as it is, once its last lines are there too.
+  // An ended task no longer changes once its last lines have been read.
   if (known && known.settled && (known.output || !mayAct(known.task))) return known;
   const explained = await get(`/v1/tasks/${id}/explain`);
   const changed = !known || known.task.state !== explained.task.state || known.task.attempt !== explained.task.attempt ||
@@ -84,14 +84,14 @@ function neighbours(task, view) {
         `GPU ${gpu.index}: ${process.command || 'a hidden process'} of ${process.user || 'an unknown user'}, not a CARMA task`))));
 }
 
-// What it wants of the server beside GPUs, and what of that is left.
+// The cores and memory of the server that it requests, and how much of them is free.
 function hostWords({fit, wants_cpus: cpus, wants_memory_mib: mib, ...left}) {
   const words = [cpus > 0 && `${plural(cpus, 'CPU')} (${left.free_cpus} of ${left.cpus} free)`,
     mib > 0 && `${memory(mib)} of memory (${memory(left.free_memory_mib)} of ${memory(left.memory_mib)} free)`].filter(Boolean);
   return fit === '' || words.length === 0 ? null : words.join(' and ');
 }
 
-// Each sentence with what it rests on; nothing where nothing is known.
+// Each sentence with its basis; nothing if nothing is known.
 function startWords(task) {
   const {latest_start_ms: latest, likely_start_ms: likely} = task;
   const about = likely && (!latest || likely + 60_000 < latest);

@@ -52,7 +52,7 @@ function notes(task) {
   return text || marks.length > 0 ? because(marks, text) : null;
 }
 
-// Of a group of an array the first and the last, which the list shows newest first.
+// The first and the last task of a group of an array; the list shows the newest first.
 function row(group) {
   const [task, last] = [group.at(-1), group[0]].sort((a, b) => a.id - b.id);
   const many = last.id !== task.id;
@@ -90,7 +90,7 @@ export function draw({show, page, query}) {
   ];
 }
 
-// What the form of this view asks for, as an address.
+// The filter in the form of this view, as an address.
 export function addressOf(form, query) {
   return withQuery(query, {user: form.get('user').trim(), name: form.get('name').trim(), before: ''});
 }

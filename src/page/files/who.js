@@ -1,11 +1,11 @@
-// Who the reader is to the server, and the actions on the reader's tasks.
+// The reader's identity, and the actions on the reader's tasks.
 
 import {h, match} from './dom.js';
 import {get, keepToken, post, Refused, token} from './link.js';
 
 let who = {user: '', admin: false, by: ''};
 
-// A token never makes an administrator; the server says who is one.
+// A token never makes an administrator; the server decides who is one.
 export function mayAct(task) {
   return who.user !== '' && (who.admin || who.user === task.user);
 }
@@ -14,7 +14,7 @@ export function mayRaise() {
   return who.admin;
 }
 
-// Some words at the foot of the page that go by themselves, read out to who listens.
+// A short message at the foot of the page that disappears by itself; screen readers read it out.
 export function tell(text) {
   const line = h('p', {}, text);
   document.getElementById('told').append(line);
@@ -63,7 +63,7 @@ export async function learn() {
     who = await get('/v1/whoami');
   } catch (error) {
     who = {user: '', admin: false, by: ''};
-    // A token that the server does not take is of no use any more.
+    // A token that the server refuses is of no further use.
     if (error instanceof Refused && token()) {
       keepToken('');
       tell('Your token is unknown here, was revoked or has expired. Sign in again to act on your tasks.');

@@ -25,7 +25,7 @@ const kTime = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digi
 const kDay = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short'});
 const kWhole = new Intl.DateTimeFormat('en-GB', {dateStyle: 'medium', timeStyle: 'medium'});
 
-// 14:02, or with the day where that is another than today's.
+// 14:02, with the day if it is not today.
 export function clock(ms, now) {
   const when = new Date(ms);
   const time = kTime.format(when);
@@ -50,7 +50,7 @@ export function moment(ms) {
   return kWhole.format(new Date(ms));
 }
 
-// What a person calls the state, and how it is coloured.
+// The state in words for people, and its colour.
 const kStates = {
   submitted: ['submitted', 'waits'],
   estimating: ['estimating', 'waits'],

@@ -81,7 +81,7 @@ Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::stri
     Parameters& parameters = rows.emplace_back();
     for (const std::string& name : names) parameters.emplace(name, row.Text(name));
   }
-  if (rows.empty()) return Invalid(std::string(where) + ": no lines of values");
+  if (rows.empty()) return Invalid(std::string(where) + ": expected at least one line of values");
   return rows;
 }
 

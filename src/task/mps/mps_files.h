@@ -1,13 +1,14 @@
 // Files of MPS control daemons: finds the daemon that serves a folder, reads its logs, and removes
-// files that it leaves. The folders belong to users, who may put anything into them, while carmad
-// may be root: below mps_dir no link is followed, no read blocks, and only that user's files are
-// read or truncated.
+// files that it leaves behind. The folders belong to users, who may put anything into them, while
+// carmad may be root: below mps_dir no link is followed, no read blocks, and only that user's files
+// are read or truncated.
 //
-// The files were observed with NVIDIA's programs (docs/server/collocation.md, "What NVIDIA's
-// programs do"). A daemon is identified only by its lock: all branches hold it from before they
-// listen until they end, the kernel names the holder, and it releases the lock however the daemon
-// ends. The pid file exists only from branch 550 on and outlives a killed daemon; connecting to its
-// socket would name the process too, but fails while it is busy, and is logged each time.
+// What the files contain was observed with NVIDIA's programs (docs/server/collocation.md, "What
+// NVIDIA's programs do"). A daemon is identified only by its lock: daemons of all branches hold it
+// from before they listen until they end, the kernel names the holder, and the kernel releases it
+// however the daemon ends. The pid file exists only from branch 550 on and outlives a killed
+// daemon. Connecting to the daemon's socket would identify its process too, but fails while the
+// daemon is busy, and the daemon logs each attempt.
 #pragma once
 
 #include <sys/types.h>

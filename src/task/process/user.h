@@ -20,10 +20,10 @@ struct UserInfo {
   std::vector<gid_t> groups;  // supplementary ones, `gid` among them
 };
 
-// Asks the system's user database, which may be on the network: blocks; shim only. gid: wanted as
-// the group; if the user is not in it any more, the user's first group is taken.
-// An unknown uid gives a user without name and with the one group.
-// Errors: kUnavailable if the database cannot answer.
+// Asks the system's user database. That may be on the network, so this blocks and is only for the
+// shim. gid: the group to use; if the user is no longer in it, the user's first group is used. An
+// unknown uid gives a user without a name and with that one group. Errors: kUnavailable if the
+// database cannot answer.
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
 // A deleted user's number may have been given to another person. Empty: it is still the user who

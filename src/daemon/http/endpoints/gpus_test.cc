@@ -110,7 +110,7 @@ TEST_F(GpusTest, OldDataIsReadByAWorker) {
   EXPECT_EQ(Ask(Services(), &ShowGpuHistory, call).status, 503);
 }
 
-TEST_F(GpusTest, AllOverASpanAreDrawnByAWorker) {
+TEST_F(GpusTest, AWorkerDrawsAllGpus) {
   for (int i = 0; i < 5; ++i) Settle();
   std::optional<api::Response> page;
   const auto reply = [&] {
@@ -137,7 +137,7 @@ TEST_F(GpusTest, AllOverASpanAreDrawnByAWorker) {
       ErrorCode::kInvalid);
 }
 
-TEST_F(GpusTest, ASpanThatIsNoneIsRefused) {
+TEST_F(GpusTest, RefusesAnInvalidSpan) {
   const auto ask = [&](Query query, const char* gpu = "0") {
     return Ask(Services(), &ShowGpuHistory, Asking(std::move(query), gpu));
   };

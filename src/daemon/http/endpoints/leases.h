@@ -37,7 +37,7 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
                        const api::Responder& reply);
 // Unfinished leases. ?job=: for steps of that job.
 Answer ListLeases(const LeaseServices& services, const Call& call);
-// ?wait_s=: if the lease waits, answers when it no longer does, or after this long.
+// ?wait_s=: while the lease waits, delays the answer by at most this long.
 Result<Unit> ShowLease(const LeaseServices& services, const Call& call,
                        const api::Responder& reply);
 // Takes {"pid": N}, by default the calling process. Answers {"environment": {…}}. Errors: kConflict

@@ -107,7 +107,7 @@ TEST_F(LeasesTest, TheSameRequestIsTheSameLease) {
   EXPECT_EQ(again.body.at("id"), 1);
 }
 
-TEST_F(LeasesTest, ANotificationThatCannotBeSentIsSaid) {
+TEST_F(LeasesTest, WarnsAboutANotificationThatCannotBeSent) {
   EngineOptions options;
   options.state_dir = state_dir_;
   options.notices.sendmail = "/no/sendmail";
@@ -162,7 +162,7 @@ TEST_F(LeasesTest, RootMayRequestALeaseForAnotherUsersStep) {
   EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kOutOfMemory);
 }
 
-TEST_F(LeasesTest, AJobWaitsForASlurmThatDoesNotSayWhatItCounts) {
+TEST_F(LeasesTest, AJobWaitsUntilSlurmReportsItsClaim) {
   me_ = {::getuid(), ::getgid(), "root", true};
   counted_ = Unavailable("no answer");
   EXPECT_EQ(Make(StepOf(::getuid()), R"(,"memory_mib":4096)").status, 503)
@@ -172,7 +172,7 @@ TEST_F(LeasesTest, AJobWaitsForASlurmThatDoesNotSayWhatItCounts) {
   EXPECT_THAT(store_->Get(core::TaskId{1})->spec_json, HasSubstr("10240"));
 }
 
-TEST_F(LeasesTest, AStepOfAJobSharesWhatItsScriptHas) {
+TEST_F(LeasesTest, AStepSharesTheLeaseOfItsScript) {
   me_ = {::getuid(), ::getgid(), "root", true};
   ASSERT_EQ(Make(StepOf(::getuid())).status, 201);
   Settle();
@@ -183,7 +183,7 @@ TEST_F(LeasesTest, AStepOfAJobSharesWhatItsScriptHas) {
   EXPECT_EQ(other.body.at("id"), 2);
 }
 
-TEST_F(LeasesTest, OnlyRootAsksForOthers) {
+TEST_F(LeasesTest, OnlyRootRequestsLeasesForOthers) {
   me_ = {54'321, 54'321, "stranger", false};
   EXPECT_EQ(Make(StepOf(::getuid())).status, 403) << "forged";
   EXPECT_EQ(Make(StepOf(54'321)).status, 403) << "even for the caller's own user";

@@ -72,7 +72,7 @@ TEST_F(PageTest, TheOverviewHasTheServerAndTheFirstRowsOfEachList) {
   EXPECT_EQ(view.at("ended")[0].at("exit_code"), 3);
 }
 
-TEST_F(PageTest, WaitingTasksStandAsTheyWillStartWithTheirTurnAndByWhenAtTheLatest) {
+TEST_F(PageTest, WaitingTasksAreInQueueOrderWithTheirLatestStart) {
   task::TaskSpec spec = Spec();
   spec.exclusive = true;
   spec.gpus = 2;
@@ -110,7 +110,7 @@ TEST_F(PageTest, TheOverviewIsPartialBeforeTheGpusAreKnown) {
   EXPECT_TRUE(heard.body.at("gpus").empty());
 }
 
-TEST_F(PageTest, UsersAreCountedByWhatTheyHaveAndHold) {
+TEST_F(PageTest, CountsTasksAndGpusOfUsers) {
   Start(Submit());
   SubmitHeld();
   const Heard heard = Ask(Services(), &ListUsers, {});

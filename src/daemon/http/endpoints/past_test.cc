@@ -57,14 +57,14 @@ TEST_F(PastTest, AMemberOfAnArrayHasItsSubmission) {
   EXPECT_EQ(member.body.at("events")[0].at("task"), 1);
 }
 
-TEST_F(PastTest, EventsThatAreAskedForWronglyAreRefused) {
+TEST_F(PastTest, RefusesInvalidEventRequests) {
   for (const auto& [key, value] :
        Query{{"task", "x"}, {"task", "0"}, {"after", "-1"}, {"limit", "0"}}) {
     EXPECT_EQ(Ask(Services(), &ListEvents, Asking({{key, value}})).status, 400) << key;
   }
 }
 
-TEST_F(PastTest, AReportIsMadeByAWorkerFromBooksThatAreUpToDate) {
+TEST_F(PastTest, AWorkerMakesReportsFromCurrentRecords) {
   const core::TaskId id = Submit();
   Start(id);
   End(id);
@@ -85,7 +85,7 @@ TEST_F(PastTest, RefusesInvalidOrTooManyReports) {
   EXPECT_EQ(Ask(Services(), &MakeReport, Asking({})).status, 503);
 }
 
-TEST_F(PastTest, UsageIsTheSumOfWhatHasEndedAndOfWhatRuns) {
+TEST_F(PastTest, UsageIncludesEndedAndRunningTasks) {
   const core::TaskId id = Submit();
   Start(id);
   clock_.Advance(core::Duration(90'500));

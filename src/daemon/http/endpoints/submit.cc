@@ -25,8 +25,8 @@ namespace {
 using base::Json;
 
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Limits on all descriptions of one submission, because a small body may expand to very much: in
-// memory (common parts counted once) and as written (each with all parts).
+// Limits on all descriptions of one submission, because a small body may expand to a very large
+// one: in memory (common parts counted once) and as written (each with all parts).
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostWritten = std::size_t{4} << 30;
 // Smaller bodies are read on the loop; larger ones, or more tasks, would delay other calls.
@@ -140,8 +140,8 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
   TaskList list = CARMA_TRY(listed ? ReadListed(*tasks, common) : ReadArray(*spec, array));
   if (list.BytesOfAll() > kMostWritten) {
     return Invalid(
-        "body: {} tasks take {} MiB with all that they share, expected at most 4 GiB; send fewer "
-        "at once, or less environment",
+        "body: {} tasks take {} MiB including what they share, expected at most 4 GiB; send fewer "
+        "at once, or smaller environments",
         count, list.BytesOfAll() >> 20);
   }
   described.tasks = std::move(list);

@@ -68,7 +68,7 @@ TEST_F(SubmitTest, TasksAreTheCallersOnceTheyAreDurable) {
   EXPECT_EQ(stored.record.request->uid, kAda.uid);
 }
 
-TEST_F(SubmitTest, ANotificationThatCannotBeSentIsSaid) {
+TEST_F(SubmitTest, WarnsAboutANotificationThatCannotBeSent) {
   Json notifies = SpecJson();
   notifies["notify"] = {{{"target", "me"}}};
   EngineOptions options;
@@ -80,7 +80,7 @@ TEST_F(SubmitTest, ANotificationThatCannotBeSentIsSaid) {
   EXPECT_THAT(heard.body.at("warnings").at(0), HasSubstr("there is no program /no/sendmail"));
 }
 
-TEST_F(SubmitTest, ServingWithoutMpsIsSaidToHaveNoPriority) {
+TEST_F(SubmitTest, WarnsThatServingNeedsMps) {
   Json serves = SpecJson();
   serves["serve"] = true;
   EXPECT_FALSE(Submit({{"spec", serves}}).body.contains("warnings"));
@@ -235,7 +235,7 @@ TEST_F(SubmitTest, ARepeatedTaskBelongsToItsOwner) {
   EXPECT_EQ(events.at(0).text, "by ada, task 2 again, asked by root");
 }
 
-TEST_F(SubmitTest, ATaskIsDoneAgainAsItWasOrNotAtAll) {
+TEST_F(SubmitTest, RedoKeepsTheDescriptionOrFails) {
   const std::string id = fmt::format("{}", EndpointTest::Submit());
   EXPECT_EQ(Ask(Services(), &RedoTask, By(kAda, id)).status, 201);
   EXPECT_EQ(store_->Events(core::TaskId{2}, std::nullopt, 100)->at(0).text, "by ada, task 1 again");
@@ -253,7 +253,7 @@ TEST_F(SubmitTest, ATaskIsDoneAgainAsItWasOrNotAtAll) {
   EXPECT_FALSE(store_->Get(core::TaskId{3}));
 }
 
-TEST_F(SubmitTest, ATaskOfADeletedUserIsNotDoneAgainByTheNextOneWithTheNumber) {
+TEST_F(SubmitTest, RedoRefusesTheNextUserWithTheNumber) {
   const std::string id = fmt::format("{}", EndpointTest::Submit());
   const Caller bob{kAda.uid, kAda.gid, "bob", false};
   EXPECT_EQ(Ask(Services(), &RedoTask, By(bob, id)).status, 403);
@@ -262,7 +262,7 @@ TEST_F(SubmitTest, ATaskOfADeletedUserIsNotDoneAgainByTheNextOneWithTheNumber) {
   EXPECT_EQ(store_->Get(core::TaskId{2})->user, "ada") << "not the administrator's";
 }
 
-TEST_F(SubmitTest, ATaskIsDoneAgainWithWhatIsSaidOtherwise) {
+TEST_F(SubmitTest, RedoAppliesChanges) {
   const std::string id = fmt::format("{}", EndpointTest::Submit());
   const Heard again =
       Ask(Services(), &RedoTask,

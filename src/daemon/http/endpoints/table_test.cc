@@ -50,7 +50,7 @@ TEST(Endpoints, EachIsDescribedForPrograms) {
   EXPECT_THAT(Described(), IsSupersetOf(rows));
 }
 
-TEST(Endpoints, BeforeTheGpusAreKnownTheDaemonTellsOfItself) {
+TEST(Endpoints, TheDaemonIsShownBeforeTheGpusAreKnown) {
   std::set<std::string_view> handled;
   for (const Endpoint& endpoint : Endpoints(Server())) {
     if (endpoint.handle) handled.insert(endpoint.path);
@@ -60,8 +60,8 @@ TEST(Endpoints, BeforeTheGpusAreKnownTheDaemonTellsOfItself) {
 }
 
 TEST(Endpoints, ChangesNeedAKnownUser) {
-  // A token allows what a user does with existing tasks, but never new tasks, which would run new
-  // programs.
+  // A token may do what a user does with existing tasks, but never submit tasks, because those
+  // would run new programs.
   const std::set<std::string_view> by_token{"/v1/changes", "/v1/tasks/{id}/{verb}",
                                             "/v1/tasks/{id}/priority"};
   for (const Endpoint& endpoint : Endpoints(Server())) {
@@ -71,7 +71,7 @@ TEST(Endpoints, ChangesNeedAKnownUser) {
   }
 }
 
-TEST(ServerEndpoints, TellHowItIsAndWhatCanBeAsked) {
+TEST(ServerEndpoints, ServeStatusMetricsAndDescription) {
   const Answer status = ShowStatus(Server(), {});
   EXPECT_EQ(base::ParseJson(status->body)->at("version"), "1.2.3");
   const Answer metrics = ShowMetrics(Server(), {});

@@ -1,4 +1,4 @@
-// A task as the endpoints of tasks answer with it.
+// A task as the endpoints for tasks show it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace carma::daemon {
 
-// Whether this user may read what the task wrote; viewer: by the kernel, empty: unknown.
+// Whether this user may read what the task wrote. viewer: as identified by the kernel; empty:
+// unknown.
 bool SeesErrors(std::optional<std::uint32_t> viewer, const store::StoredTask& stored);
 // The task as a row of a list, for this user.
 api::TaskView View(const TaskServices& services, const store::StoredTask& stored,

@@ -106,7 +106,7 @@ const EditableField* FindEditable(std::string_view name) {
   return nullptr;
 }
 
-// Its current description, with the core's part from the core.
+// Its current description: the stored one with the fields of the core, which may have changed.
 Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {
   task::TaskSpec now = spec;
   static_cast<core::TaskRequest&>(now) = record.request;
@@ -124,8 +124,8 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   return Unit{};
 }
 
-// A new limit that is over already would end the task at once, and "12" is twelve minutes.
-// Errors: kConflict.
+// A limit that has already passed would end the task at once; "12" may be meant as hours, but is
+// twelve minutes. Errors: kConflict.
 Result<Unit> CheckTimeLeft(const task::TaskSpec& wanted, const core::TaskRecord& record,
                            base::Time now) {
   const std::optional<base::Time> from = record.attempt->started;
@@ -203,7 +203,7 @@ base::Error EndedAlready(core::TaskId id, core::TaskState state) {
   return {ErrorCode::kConflict, fmt::format("task {} has already {}", id, said())};
 }
 
-// Why a task in this state cannot be changed so; empty: it can.
+// Why a task in this state cannot be changed in this way; empty: it can.
 std::optional<std::string_view> Objection(std::string_view verb, core::TaskState state) {
   const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
   if (verb == "hold" && !waits) return "only a waiting task can be held";

@@ -32,7 +32,7 @@ struct TaskServices {
 // ?state=queued,running or all, &user= &name= &limit= &before= &order=desc, asc or turn. By default
 // the newest hundred unfinished ones.
 Result<Unit> ListTasks(const TaskServices& services, const Call& call, const api::Responder& reply);
-// ?wait_s=: answers when the task has ended, or after this long.
+// ?wait_s=: delays the answer until the task has ended, at most this long.
 Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api::Responder& reply);
 Result<Unit> ExplainTask(const TaskServices& services, const Call& call,
                          const api::Responder& reply);
@@ -61,7 +61,8 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
 Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
                            const store::StoredTask& stored);
 
-// Whether the caller submitted the task. The number alone may have been another person's then.
+// Whether the caller submitted the task. The user number alone may have belonged to another person
+// then.
 bool Owns(const Caller& caller, const store::StoredTask& stored);
 
 // The task of {id}, if this caller may change it. Errors: kInvalid, kNotFound, kDenied.

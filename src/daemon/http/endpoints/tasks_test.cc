@@ -158,7 +158,7 @@ TEST_F(TasksTest, FindsAUsersTasksInALongQueueAtOnce) {
   EXPECT_TRUE(found.body.at("next").is_null());
 }
 
-// Each name needs a query of the books, so a page ends after this many names.
+// Each name needs a query of the store, so a page ends after this many names.
 TEST_F(TasksTest, FindsANameInALongQueuePageByPage) {
   SubmitHeld();
   SubmitArray(2'500, kAda);
@@ -174,7 +174,7 @@ TEST_F(TasksTest, FindsANameInALongQueuePageByPage) {
   EXPECT_EQ(pages, 3);
 }
 
-TEST_F(TasksTest, APageIsNoLongerThanOthersCanWaitFor) {
+TEST_F(TasksTest, LimitsTheLengthOfAPage) {
   std::vector<std::int64_t> indices;
   for (int i = 0; i < 1'005; ++i) indices.push_back(i);
   task::TaskSpec spec = Spec();
@@ -214,7 +214,7 @@ TEST_F(TasksTest, AListShowsWhatHasNotEndedUnlessAsked) {
             1U);
 }
 
-TEST_F(TasksTest, AnInvalidListReportsWhatWasExpected) {
+TEST_F(TasksTest, AnInvalidListReportsTheExpectedValues) {
   const struct {
     Query query;
     const char* message;
@@ -513,7 +513,7 @@ TEST_F(TasksTest, TheHistoryOfAnEditHasTheWordsOfTheHelp) {
   EXPECT_THAT(text, testing::Not(HasSubstr("_")));
 }
 
-TEST_F(TasksTest, ARunningTaskKeepsWhatItsGpusWereChosenBy) {
+TEST_F(TasksTest, ARunningTaskKeepsItsPlacementOptions) {
   const core::TaskId id = Submit();
   Start(id);
   const auto edit = [&](const std::string& body) {
@@ -655,7 +655,7 @@ TEST_F(FullDiskTest, ItIsLoggedAlsoIfASubmissionFindsItFirst) {
   EXPECT_THAT(log, HasSubstr("event=store_failed"));
 }
 
-TEST_F(TasksTest, RefusesToRequeueWhatCarmaRunWaitedFor) {
+TEST_F(TasksTest, RefusesToRequeueATaskOfCarmaRun) {
   task::TaskSpec spec = Spec();
   spec.attach = "0123456789abcdef0123456789abcdef";
   Start(Submit(spec));

@@ -55,7 +55,7 @@ TEST_F(TokensEndpointTest, RefusesInvalidRequests) {
   EXPECT_EQ(Asked(&RevokeToken, kAda, "7").status, 404);
 }
 
-TEST_F(TokensEndpointTest, TellWhoAsks) {
+TEST_F(TokensEndpointTest, ShowTheCallersIdentity) {
   EXPECT_EQ(Asked(&ShowWho, kRoot).body.at("by"), "socket");
   EXPECT_EQ(Asked(&ShowWho, kRoot).body.at("admin"), true);
   Caller ada = kAda;

@@ -310,7 +310,8 @@ std::optional<double> SlowdownOf(double time_s, const Interval& own,
     }
     return sum_s;
   };
-  // Searches the slowdown at which exactly all work was done; a higher one means less work done.
+  // Searches for the slowdown at which exactly all work was done; a higher one means less work
+  // done.
   double low = kLeastSlowdown, high = kMostSlowdown;
   if (done_s(low) < time_s || done_s(high) > time_s) return std::nullopt;
   for (int i = 0; i < 100; ++i) {

@@ -16,7 +16,7 @@ constexpr double kLeast = 1e-4, kMost = 1e3;
 constexpr int kMostSweeps = 2'000;
 constexpr double kSettled = 1e-7;
 constexpr double kLongestStep = 0.5;
-// Weight of the first guess, which keeps parameters that no slowdown determines and is too weak to
+// Weight of the first guess. It fixes parameters on which no slowdown depends, and is too small to
 // change the others.
 constexpr double kTie = 1e-7;
 

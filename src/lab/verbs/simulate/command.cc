@@ -361,7 +361,7 @@ void AddSimulateCommand(Syntax app, Context& context) {
   auto flags = std::make_shared<SimulateFlags>();
   const Syntax verb =
       app.AddVerb("simulate", "Simulate this load under other policies, in seconds");
-  verb.AddOption("experiment", "FILE", flags->experiment, "TOML file of load and policies");
+  verb.AddOption("experiment", "FILE", flags->experiment, "TOML file with load and policies");
   SimLoad& load = flags->load;
   verb.AddOption("--trace", "FILE", load.trace,
                  "tasks and their times (default: demo60, built in)");
