@@ -104,7 +104,7 @@ std::size_t ModelsIn(const Taught& taught) {
 struct Base {
   double mib = 0;
   double disagreement = 0;
-  bool loads_so = false;  // it is of the size that this way of loading takes
+  bool loads_so = false;  // the size fits this way of loading
 };
 
 Base LearnBase(const Taught& taught, Loading loading) {
@@ -171,7 +171,7 @@ Shift ShiftOf(const Taught& small) {
   std::ranges::sort(rests);
   const Base base = ShownBase(small);
   Shift shift;
-  // Relative to the value assumed for these tasks, some of which may have given their version of
+  // Relative to the constant assumed for these tasks, which differs if a task stated its version of
   // PyTorch.
   shift.shown_mib = base.mib - assumed_mib / static_cast<double>(small.size());
   shift.doubt_mib = std::max(kFormulaError * std::max(rests[rests.size() / 2], kBareRestMib),

@@ -104,11 +104,11 @@ std::unique_ptr<Estimator> MakeGiven();
 std::unique_ptr<Estimator> MakeHorus();
 // Parameters plus tensors kept for backward.
 std::unique_ptr<Estimator> MakeFakeTensor();
-// docs/inside/estimators.md.
+// The structural formula of docs/inside/estimators.md.
 std::unique_ptr<Estimator> MakeStructural();
 // The closed form for transformers (estimate/transformer/peak.h), from a config.json.
 std::unique_ptr<Estimator> MakeTransformer();
-// Shipped weights (data/estimators).
+// GPUMemNet with its shipped weights (data/estimators).
 std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 // Measured peaks of earlier runs of the same training.

@@ -42,8 +42,8 @@ std::optional<AlikeClass> ClassAmongAlike(const Question& question);
 // the shipped ones. All three families must be there (WeightsFileName).
 // Errors: kNotFound and kInvalid with the file's name, as from Network::Load.
 Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder);
-// Makes the estimator of an entry. Those two use the weights in `folder`, or the shipped ones if it
-// is "". Errors: as above.
+// Makes the estimator of an entry. GPUMemNet's two estimators use the weights in `folder`, or the
+// shipped ones if it is "". Errors: as above.
 Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
                                                    const std::string& folder);
 

@@ -84,7 +84,7 @@ TEST(TransformerConfig, ReadsTheKeysOfOtherFamilies) {
 // model cards.
 struct PublicModel {
   const char* name;
-  const char* what;  // is peculiar
+  const char* what;  // what is special about it
   const char* text;
   double parameters;
 };

@@ -30,7 +30,7 @@ struct HostView {
   int cpus = 0;
   int free_cpus = 0;
   int cores = 0;       // free to be dedicated
-  int free_cores = 0;  // that none has
+  int free_cores = 0;  // not held by any task
   std::int64_t memory_mib = 0;
   std::int64_t free_memory_mib = 0;
   // The task that cores and memory are kept for because it has waited long; they do not count as

@@ -75,7 +75,7 @@ TEST(HostBooks, CountWhatIsPromisedUntilItIsReleased) {
   EXPECT_EQ(kept.free_cpus, 1);
   EXPECT_EQ(kept.free_memory_mib, 0);
   books.Open({.cpus = 2, .memory_mib = 1'000});
-  EXPECT_EQ(books.View().free_cpus, 0);  // what was promised before stays so
+  EXPECT_EQ(books.View().free_cpus, 0);  // existing promises stay
   books.Release(TaskId{1});
   books.Release(TaskId{1});
   EXPECT_EQ(books.View().free_cpus, 2);

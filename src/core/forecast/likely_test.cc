@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kMib = 40'000;
 
-// Begins with empty GPUs, on which tasks are placed as they would start. Any task that shares a GPU
-// takes 1.5 times as long, whatever its pressure.
+// Places tasks on empty GPUs by the usual rules. Two of these tasks on one GPU each take 1.5 times
+// as long.
 class LikelyTest : public ::testing::Test {
  protected:
   LikelyTest() {

@@ -104,7 +104,7 @@ bool CheckMig(const Question& q) {
   });
 }
 
-// Before health, because with such a driver no call may work any more.
+// Checked before health, because with such a driver every call may fail.
 bool CheckDriver(const Question& q) {
   if (!q.gpu.DriverUpgrade()) return true;
   return NotNow(q, ReasonCode::kDriverUpgrade,

@@ -283,7 +283,7 @@ TEST(Mappers, TheRingGoesOnBehindTheLastPlacement) {
                   }).index);
   };
   EXPECT_EQ(first(), 0U);
-  EXPECT_EQ(first(), 0U);  // looking moves nothing
+  EXPECT_EQ(first(), 0U);  // scoring does not advance it
   ring->Placed(std::vector<Placement>{{GpuIndex{0}, 0}, {GpuIndex{1}, 0}});
   EXPECT_EQ(first(), 3U);
   ring->Placed(std::vector<Placement>{{GpuIndex{3}, 0}});
@@ -316,7 +316,7 @@ TEST(Mappers, ByWorkPrefersWhatAddsMoreAndCostsLess) {
   brief.alone = Duration{60'000};
   EXPECT_GT(score(need, with_quiet), score(small, with_quiet));  // large ones first
   EXPECT_GT(score(old, with_quiet), score(need, with_quiet));
-  EXPECT_GT(score(brief, with_loud), score(need, with_loud));  // minds being slowed down less
+  EXPECT_GT(score(brief, with_loud), score(need, with_loud));  // shorter tasks mind a slowdown less
   GpuView tight = with_quiet;
   tight.free_mib = 10'000;
   EXPECT_GT(score(need, tight), score(need, with_quiet));

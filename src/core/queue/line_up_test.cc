@@ -141,7 +141,7 @@ TEST_F(LineUpTest, AUserBeyondThePatienceGoesFirstOnce) {
   queue_.NoteStart(nice, At(12));
   queue_.Remove(nice.id);
   EXPECT_EQ(Order(QueueOrder::kFair, At(13)), "3 2");
-  EXPECT_EQ(Order(QueueOrder::kFair, At(24)), "3 2");  // both wait: longer since bob
+  EXPECT_EQ(Order(QueueOrder::kFair, At(24)), "3 2");  // both wait, bob for longer
 }
 
 TEST_F(LineUpTest, ChangingOnesPlaceIsNoNewBeginning) {

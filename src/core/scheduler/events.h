@@ -191,7 +191,7 @@ using Event =
 // The task's record changed: store it. Comes before the action that follows from the change.
 struct TaskChanged {
   TaskRecord record;
-  bool moved = false;  // its state is another than when it was last kept
+  bool moved = false;  // its state has changed since it was last stored
   friend bool operator==(const TaskChanged&, const TaskChanged&) = default;
 };
 struct RequestEstimate {
@@ -245,7 +245,7 @@ struct AttemptEnded {
   std::optional<Time> started;    // its process ran
   Duration waited{};              // before it, since it was submitted or sent back
   std::int64_t promised_mib = 0;  // on each of its GPUs
-  std::int64_t peak_mib = 0;      // highest memory seen on one of them, by now
+  std::int64_t peak_mib = 0;      // highest memory seen on one of them so far
   std::optional<ExitKind> exit;   // empty: it could not be launched
   friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
 };

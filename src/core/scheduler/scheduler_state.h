@@ -180,7 +180,7 @@ struct Passes {
   bool waiting_pays = false;  // look-ahead starts none, though some fit
   // When one of the considered tasks next accepts turns (TakesTurnsAt).
   std::optional<Time> next_turns;
-  // With so many idle cores, one of the considered tasks would no longer wait for them.
+  // With this many idle cores, one of the considered tasks would no longer wait for them.
   std::optional<double> cpus_wanted;
   LineLook memory;
 
@@ -196,7 +196,7 @@ struct Passes {
 struct Preemptions {
   std::set<TaskId> leaving;           // asked to checkpoint, still running
   std::map<TaskId, TaskId> room_for;  // leaving task to waiting task
-  std::optional<Time> planned;        // the last look
+  std::optional<Time> planned;        // when the plan was last made
   std::optional<Time> next_turn;      // when a task may next have to leave
 };
 

@@ -115,7 +115,7 @@ void State::On(const TaskRestored& event) {
   } else {
     TakeGpus(task, task.peak_mib);
     arrays.Admit(task);
-    EditLife(task.id).shared = true;  // whom it met in the earlier life is not known
+    EditLife(task.id).shared = true;  // its neighbours before the restart are unknown
   }
   if (task.state == TaskState::kRunning) deadlines.Watch(task);
   if (task.state == TaskState::kRunning && task.attempt->leaves_by) {

@@ -158,7 +158,7 @@ StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRec
 // and least run time first; then those whose time slice began first.
 std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   struct Leaver {
-    Time leaves_by = Time::max();  // where it knows
+    Time leaves_by = Time::max();  // if it has been asked
     bool turn = false;
     std::int64_t priority = 0;
     Duration behind{};

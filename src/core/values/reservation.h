@@ -103,7 +103,7 @@ std::string WhichOf(const Reservation& booking);
 // A query about the periods of one GPU.
 struct BookedStart {
   Time from{};
-  Time to{};                           // by when the task has ended, or is kept away
+  Time to{};                           // latest end of the task
   std::span<const ReservationId> own;  // that admit it
 };
 // The first period for others that the task would run into; null: none.

@@ -155,7 +155,7 @@ TEST(Structural, CountsTheCodeThatAVersionOfPyTorchLoads) {
   list.torch = "1.12.1+cu113";
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1712);
   Site site;
-  site.context_shift_mib = -755;  // what tasks showed counts before the constant of a version
+  site.context_shift_mib = -755;  // a shift learned from tasks overrides the constant of a version
   question.site = &site;
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 700 + 20);
   list.torch = "2.11.0+cu130";
@@ -267,7 +267,7 @@ TEST(Structural, DeclinesWhereMostIsHidden) {
   EXPECT_NE(answer.error().message.find("depth=20"), std::string::npos) << answer.error().message;
 }
 
-// If the totals give the size of all outputs, they are used for the hidden ones.
+// If the totals give the size of all outputs, the outputs of hidden layers are taken from them.
 TEST(Structural, TotalsSpeakWhereMostIsHidden) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();

@@ -368,7 +368,8 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& describ
   estimate.coverage = coverage;
   estimate.context_mib = kContextMib;
   const bool plain_ddp = plan.data_parallel == DataParallel::kDdp && plan.ranks > 1;
-  if (plain_ddp) estimate.context_mib += kCollectivesMib;  // of the others the 2.5 GiB speak
+  if (plain_ddp)
+    estimate.context_mib += kCollectivesMib;  // kContextMib includes this for other methods
   double highest = -1;
   for (const Stage& stage : StagesOf(config, plan)) {
     const RankPeak peak = PeakOf(config, plan, stage);

@@ -16,7 +16,7 @@ enum class Due : std::uint8_t {
   kArrivals,      // the next tasks are submitted
   kAbove,         // the queue above the servers looks again
   kReservations,  // the servers learn of the next reservations
-  kWake,          // of a server: its core wanted it
+  kWake,          // of a server: requested by its core
   kTick,          // of a server: its monitor may take samples
   kSamples,       // of a server: samples arrive at its core
   kTask,          // of a task: the next step of its life

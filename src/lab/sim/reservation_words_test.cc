@@ -123,7 +123,7 @@ TEST_F(Reserved, ItsGpusAreForThoseItIsFor) {
 TEST_F(Reserved, ItHoldsAgainAndWhoWaitsStartsWhenItIsOver) {
   Reserve("for=nobody gpus=all from=1h for-time=2h repeat=daily");
   Submit(Duration{0}, "ada");
-  Submit(hours(24 * 20) + minutes(90), "ada");  // beyond what is sent at once
+  Submit(hours(24 * 20) + minutes(90), "ada");  // beyond the periods sent at first
   options_.policy.booking_lead = Duration{0};
   const std::vector<std::pair<double, int>> starts = Play();
   EXPECT_EQ(starts[0].first, 0);

@@ -214,7 +214,7 @@ struct Totals {
   std::int64_t oom_crashes = 0;
   std::int64_t requeues = 0;  // tasks sent back above the servers
   double makespan_s = 0;
-  double waiting_s = 0;    // mean over executed tasks, as the next three
+  double waiting_s = 0;    // mean over executed tasks, like the next three
   double execution_s = 0;  // launch to end, all attempts
   double jct_s = 0;
   // For successful attempts: time from first allocation to end, divided by the time that the work

@@ -175,7 +175,7 @@ TEST_F(DriverTest, EveryFaultReachesTheProbeAsItsKindOfError) {
     EXPECT_EQ(reading.error().code, c.expected) << reading.error().message;
     EXPECT_THAT(reading.error().message, ::testing::HasSubstr(c.text));
     if (c.fault.gpu == 0) {
-      MustRead(1);  // the others serve on
+      MustRead(1);  // the others still work
     }
     ASSERT_TRUE(shared_->ClearFaults());
     MustRead(0);

@@ -219,7 +219,7 @@ TEST_F(MpsTest, AServerThatIsToldToShowsItselfOnTheGpu) {
   Process client(Task());
   AwaitWork(client);
   const std::string server = ServerPid();
-  EXPECT_EQ(Status(), "ACTIVE");  // it hears its clients before it answers
+  EXPECT_EQ(Status(), "ACTIVE");  // it serves its clients before it answers
   std::vector<ProcessLook> others, clients;
   ASSERT_TRUE(shared_->Processes(0, core::SharingMethod::kStreams, others));
   ASSERT_TRUE(shared_->Processes(0, core::SharingMethod::kMps, clients));
@@ -244,7 +244,7 @@ TEST_F(MpsTest, AClientGetsNoMoreMemoryThanItsLimit) {
   AwaitWork(neighbour);
   TrainingOptions greedy = Task();
   greedy.visible_devices = shared_->places()[0].uuid;
-  greedy.mps_memory_limits = {{0, 100}, {1, 100}};  // dropped: it sees one GPU
+  greedy.mps_memory_limits = {{0, 100}, {1, 100}};  // ignored: it sees one GPU
   greedy.memory_mib = {10'000};
   Process over(greedy);
   EXPECT_EQ(over.Wait(), 1);
@@ -404,7 +404,7 @@ TEST_F(MpsTest, ATerminatedClientHurtsNobodyAndAKilledOneEverybody) {
          !std::ranges::any_of(*shared_->Residents(), hangs)) {
   }
   terminate(hanging);
-  while (shared_->Look(0)->used_mib > 8'000) {  // its context ends though it hears nothing
+  while (shared_->Look(0)->used_mib > 8'000) {  // its context ends although it gets no message
   }
   EXPECT_TRUE(hanging.Runs());
   hanging.Kill(SIGKILL);

@@ -51,7 +51,7 @@ class Server;
 // The shape of an existing server, in normal form.
 std::string ShapeOf(const Server& server);
 
-// The state of one place.
+// The state of one GPU or instance.
 struct GpuLook {
   double now_s = 0;
   std::int64_t total_mib = 0;

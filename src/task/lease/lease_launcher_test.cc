@@ -466,7 +466,7 @@ TEST_F(LeaseLauncherTest, NoLeaseIsForTheFirstProcessNorForTheDaemonAndThoseAbov
   ::kill(served, SIGKILL);
 }
 
-// The books of an older daemon may contain such a lease.
+// The database of an older daemon may contain such a lease.
 TEST_F(LeaseLauncherTest, AnOldLeaseForAProcessAboveTheDaemonSignalsNothing) {
   Stranger above({"sh", "-c", "sleep 10000 & wait"});
   const pid_t shell = above.process().process.pid;

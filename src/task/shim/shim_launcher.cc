@@ -47,15 +47,15 @@ constexpr std::uint64_t kSources = 2;
 
 struct Attempt : KnownAttempt {
   base::ProcessId shim;
-  UniqueFd shim_fd;           // pidfd: readable when the shim is gone; empty: none could be had
+  UniqueFd shim_fd;           // pidfd: readable when the shim is gone; empty: none was free
   UniqueFd answers;           // the early answers of a shim of our own
   std::string unread;         // of the answers: an unfinished line
   bool adopted = false;       // of an earlier life of the daemon
   bool told_started = false;  // kStarted was reported
   bool reported = false;      // kExited was reported early: only to be reaped
-  bool unsettled = false;     // its shim is gone, or never was: the folder is to be read again
+  bool unsettled = false;     // its shim is gone, or never was: the folder must be read again
   std::optional<base::Duration> grace;             // empty: as in its order
-  std::optional<SteadyClock::time_point> kill_at;  // it was told to stop
+  std::optional<SteadyClock::time_point> kill_at;  // it was asked to stop
 };
 
 class ShimLauncher final : public Launcher {

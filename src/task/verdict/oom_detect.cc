@@ -59,7 +59,7 @@ constexpr std::array kSignatures{
     Signature{{"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", ""}, Strength::kSuspected},
 };
 
-// Faults of the MPS server that hit its clients because a neighbour broke it or it was told to end
+// Faults of the MPS server that hit its clients because a neighbour broke it or it was asked to end
 // them (CUDA run-time errors 806, 807, 810). Being refused a connection or a client slot (805, 808,
 // 809) is not a neighbour's fault, and 719 alone is the task's own.
 constexpr std::array<std::string_view, 9> kMpsFaults{

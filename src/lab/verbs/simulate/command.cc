@@ -34,7 +34,7 @@ constexpr int kMaxThreads = 1024;
 
 struct SimulateFlags {
   std::string experiment;  // empty: none
-  SimLoad load;            // of the flags; those not given are the file's, or the defaults
+  SimLoad load;            // from the flags, else from the file, else the defaults
   std::vector<std::string> policies;
   std::string model;                                       // words between commas; empty: none
   std::string estimator, history, collocation, published;  // for every policy; empty: not given
@@ -213,7 +213,7 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
   std::size_t most = 0;
   const auto done = [&](std::size_t finished) {
     const std::lock_guard lock(mutex);
-    if (finished < most) return;  // another thread reported first
+    if (finished < most) return;  // another thread has reported more
     most = finished;
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - start);

@@ -52,7 +52,7 @@ struct Replayed {
   std::vector<sim::MeasuredTask> tasks;
   sim::Residency listed;   // with the catalogue's parameters
   sim::Residency guessed;  // as if the workloads were not measured
-  double least_s = 0;      // tasks that were there for less do not count
+  double least_s = 0;      // shorter tasks do not count
 };
 
 // Compares the pairs of one file that shared a GPU by one method.

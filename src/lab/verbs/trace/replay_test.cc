@@ -43,7 +43,7 @@ class FakeServer : public ReplayServer {
     return ids;
   }
   Result<std::vector<api::TaskView>> Unfinished() override {
-    std::vector<api::TaskView> views{View(7)};  // a stranger's
+    std::vector<api::TaskView> views{View(7)};  // another user's
     views.front().state = "running";
     for (const auto& [id, task] : tasks) {
       if (View(id).state == "running") views.push_back(View(id));
