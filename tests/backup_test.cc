@@ -1,4 +1,4 @@
-// The books are copied while the daemon runs, and a server continues from the copy.
+// The database is copied while the daemon runs, and a server continues from the copy.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Task numbers repeat: two daemons use one working directory, or an old one gets new books.
+// Task numbers repeat: two daemons use one working directory, or an old one gets a new database.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// Many users on one server: limits apply whatever is killed, the books add up, and users cannot
+// Many users on one server: limits apply whatever is killed, the accounts add up, and users cannot
 // reach each other's data.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

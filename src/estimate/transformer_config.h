@@ -43,13 +43,12 @@ struct TransformerConfig {
   std::int64_t value_width = 0;   // of a head's values; 0: as wide as its keys
   std::int64_t feed_forward = 0;  // inner width of one feed-forward part, or of one expert
   std::int64_t vocabulary = 0;
-  std::int64_t table_width = 0;  // of the table of tokens; 0: hidden
-  std::int64_t positions = 0;    // rows of a learned table of positions; 0: none
-  std::int64_t decoder_positions =
-      0;                           // the same for a decoder with another number; 0: it has the same
-  bool gated = true;               // three matrices in a feed-forward part instead of two
-  bool rms_norm = true;            // false: LayerNorm
-  bool tied = false;               // one matrix is embedding and head
+  std::int64_t table_width = 0;        // of the table of tokens; 0: hidden
+  std::int64_t positions = 0;          // rows of a learned table of positions; 0: none
+  std::int64_t decoder_positions = 0;  // a decoder's, if they differ; 0: the same
+  bool gated = true;                   // three matrices in a feed-forward part instead of two
+  bool rms_norm = true;                // false: LayerNorm
+  bool tied = false;                   // one matrix is embedding and head
   bool classifies = false;         // a head of a few classes in place of one over the vocabulary
   bool sees_images = false;        // its tokens are patches
   bool one_length = false;         // each sample has as many tokens as there are positions

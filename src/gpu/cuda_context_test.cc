@@ -48,7 +48,7 @@ class ChildrenProbe : public Probe {
   Reading idle;
   bool lists = true;                           // the child's process
   std::optional<std::int64_t> told_mib = 410;  // its memory
-  bool stranger = false;                       // comes while the child is there
+  bool stranger = false;                       // another process appears with the child
   int seen = 0;
 };
 

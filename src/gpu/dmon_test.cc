@@ -143,7 +143,7 @@ TEST(DmonParser, ColumnsGoByTitleAndNewTitlesByPlace) {
   const auto rows =
       renamed.Feed(Line("#Entity", titles) + Line("GPU 0", Row("0000:07:00.0", "0.5")));
   EXPECT_EQ(rows[0].values.sm_active, 0.5);
-  titles.push_back("EXTRA");  // the places mean nothing now
+  titles.push_back("EXTRA");  // positions mean nothing now
   row = Row("0000:07:00.0", "0.5");
   row.push_back("7");
   DmonParser extended;
@@ -437,7 +437,7 @@ TEST_F(CombinedProbeTest, RejectsImpossibleValues) {
   ASSERT_FALSE(percent);
   EXPECT_EQ(percent.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(percent.error().message, HasSubstr("SMACT is 57.0"));
-  now_ += std::chrono::seconds(4);  // the row is too old to be believed or doubted
+  now_ += std::chrono::seconds(4);  // the row is too old to count
   EXPECT_EQ(MustRead(0).xids, (std::vector<int>{48, 48})) << "a failed reading loses no Xid";
 }
 

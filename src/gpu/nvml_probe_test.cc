@@ -338,7 +338,7 @@ TEST_F(NvmlProbeTest, DecisiveValuesFailUnlessUnsupported) {
                              "nvmlDeviceGetTemperature"};
   struct Case {
     nvml::Return code;
-    std::optional<ErrorCode> expected;  // empty: the reading does without
+    std::optional<ErrorCode> expected;  // empty: the reading succeeds without it
   };
   const Case cases[] = {{nvml::kNotSupported, {}},
                         {nvml::kNoPermission, {}},

@@ -62,7 +62,8 @@ extern const char* const kJobColumns;
 inline constexpr std::size_t kMostOfSqueue = 1 << 20;
 inline constexpr std::size_t kMostOfComment = 300;  // longer ones are cut
 
-// That job; empty: there is none. Errors: kInvalid: its line is not of that shape, or no job's.
+// The job with this id; empty: there is none. Errors: kInvalid: its line is not of that shape, or
+// no job's.
 Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id);
 
 }  // namespace carma::slurm

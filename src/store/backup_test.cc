@@ -81,7 +81,7 @@ TEST_F(BackUpTest, CopiesBooksThatAreNotOpenAndLeavesThemUsable) {
   EXPECT_EQ((*again)->Unfinished()->size(), 1U);
 }
 
-// It gives out numbers that the first books have given to other tasks.
+// It gives out numbers that the first database has given to other tasks.
 TEST_F(BackUpTest, ACopyThatIsPutToUseIsOtherBooksFromThereOn) {
   const Result<std::unique_ptr<Store>> store = Store::Open(State());
   ASSERT_TRUE(store);

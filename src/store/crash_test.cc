@@ -1,4 +1,4 @@
-// What the books guarantee when the machine fails: power cuts, torn logs, kills, full disks.
+// What the database guarantees when the machine fails: power cuts, torn logs, kills, full disks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ Result<Unit> WriteBatch(Store& store, std::uint64_t n) {
   return ok;
 }
 
-// The number of batches in the books; fails the test if one of them is incomplete.
+// The number of batches in the database; fails the test if one of them is incomplete.
 std::uint64_t WholeBatches(Store& store) {
   const Result<std::vector<StoredTask>> tasks =
       store.List({.newest_first = false, .limit = 1'000'000});

@@ -1,4 +1,4 @@
-// Books that the store refuses to open, without changing the folder.
+// Databases that the store refuses to open, without changing the folder.
 #include "store/open.h"
 
 #include <fcntl.h>
@@ -51,7 +51,7 @@ class StoreRefusal : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
-  // Books with some content, closed properly.
+  // A database with some content, closed properly.
   void Fill() {
     Result<std::unique_ptr<Store>> store = Store::Open(dir_);
     ASSERT_TRUE(store) << store.error().message;

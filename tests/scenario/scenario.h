@@ -95,7 +95,7 @@ struct Scenario {
 base::Result<Scenario> ParseScenario(std::string_view text, std::string file);
 
 // Plays the scenario. It is an error if no line expects a start, stop or reject, or if the core's
-// books do not balance after a line. Errors: kConflict "file:line: expected …, got …", kInvalid for
+// records do not agree after a line. Errors: kConflict "file:line: expected …, got …", kInvalid for
 // an impossible value, and those of the shell.
 base::Result<base::Unit> RunScenario(const Scenario& scenario, ScenarioShell& shell);
 

@@ -26,8 +26,7 @@ namespace carma::core {
 
 enum class RecoveryMode {
   kExclusive,  // retry on idle GPUs only (as published)
-  kEscalate,   // retry where at least the last claim + step is free, growing; finally only on idle
-               // GPUs
+  kEscalate,   // retry where at least the last claim + step is free, growing; finally idle GPUs
 };
 // When decisions are made: at every event, or in the loops of a published system, for comparison
 // (published_rules.h).

@@ -9,11 +9,10 @@ namespace {
 // Memory besides weights and states, as a multiple of torchinfo's total (twice the outputs of all
 // modules with parameters and without children), without the allocator's share. The kinds of
 // printed rows show what that total leaves out; docs/inside/estimators.md, "Bound".
-constexpr double kKeptOfPass = 0.91;   // batch norms, and activations that keep their output
-constexpr double kNothingSeen = 1.18;  // no norm is printed: the median of all
-constexpr double kLayerNormsOnly =
-    0.93;                             // norms without a result of their own; matrices of attention
-constexpr double kKeepsInput = 1.14;  // GELU, SiLU …: they also keep what they read
+constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
+constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
+constexpr double kLayerNormsOnly = 0.93;    // norms with no separate result; attention matrices
+constexpr double kKeepsInput = 1.14;        // GELU, SiLU …: they also keep what they read
 constexpr double kActivationInNorm = 1.68;  // norms with children are not in the total
 
 double KeptOfPass(const model::LayerList& list) {

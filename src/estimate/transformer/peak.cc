@@ -368,8 +368,7 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& describ
   estimate.coverage = coverage;
   estimate.context_mib = kContextMib;
   const bool plain_ddp = plan.data_parallel == DataParallel::kDdp && plan.ranks > 1;
-  if (plain_ddp)
-    estimate.context_mib += kCollectivesMib;  // kContextMib includes this for other methods
+  if (plain_ddp) estimate.context_mib += kCollectivesMib;  // sharding has a term of its own
   double highest = -1;
   for (const Stage& stage : StagesOf(config, plan)) {
     const RankPeak peak = PeakOf(config, plan, stage);

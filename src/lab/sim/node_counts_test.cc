@@ -84,8 +84,7 @@ TEST(NodeCounts, BesideOneWhoStays) {
   // At 100 s the first task has ended: then 55 of 79 GiB are free.
   EXPECT_TRUE(counts.FitsBeside(0, Asked(25, 2), At(100), Asked(5)));
   EXPECT_FALSE(counts.FitsBeside(0, Asked(25, 2), At(100), Asked(6)));
-  EXPECT_FALSE(
-      counts.FitsBeside(0, Asked(1), At(100), Asked(30, 2)));  // the first one does not fit now
+  EXPECT_FALSE(counts.FitsBeside(0, Asked(1), At(100), Asked(30, 2)));  // it does not fit now
 }
 
 }  // namespace

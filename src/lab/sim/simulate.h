@@ -239,7 +239,7 @@ struct RunResult {
 };
 
 // A pure function: equal arguments give the same bytes on any machine and thread. At the end the
-// books must balance (every task ended once, no claim left, the energy is that of the GPUs); if
+// accounts must balance (every task ended once, no claim left, the energy is that of the GPUs); if
 // they do not, the simulator itself is wrong and it aborts. Errors: kInvalid: options out of range;
 // a task that wants more GPUs than any server has ("line 7 (bert-8gpu): wants 8 GPUs, the largest
 // server has 4") or, if whole servers can be combined (not Placing::kQueue), than all servers of

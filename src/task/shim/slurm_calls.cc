@@ -354,8 +354,7 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
       (!own.empty() && script.starts_with(own + "/")) || script.starts_with("/proc/");
   if (again)
     options.insert(options.begin(), "--job-name=" + Lookup(environment, "CARMA_TASK_NAME"));
-  if (options.empty())
-    options.emplace_back("--quiet");  // even without options it is written for Slurm
+  if (options.empty()) options.emplace_back("--quiet");  // it is still written for Slurm
   for (const std::string& option : options) call.words.push_back("--sbatch=" + option);
   if (!script.empty()) call.words.push_back(script);
   if (at < arguments.size())
