@@ -355,7 +355,7 @@ std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& r
   const ComputeMode mode = condition.compute_mode.value_or(ComputeMode::kDefault);
   if (mode == ComputeMode::kProhibited) return "its compute mode is PROHIBITED";
   if (mode != ComputeMode::kDefault)
-    return "its compute mode is EXCLUSIVE: a task that starts meanwhile would fail";
+    return "its compute mode is EXCLUSIVE: a task that starts in the meantime would fail";
   if (condition.recovery.value_or(RecoveryAction::kNone) != RecoveryAction::kNone)
     return "the driver requests a recovery of this GPU";
   if (!reading->processes.empty()) return "it is in use";

@@ -31,8 +31,8 @@ Result<Unit> CheckReadable(const std::string& books) {
   if (errno == ENOENT) return NotFound("no {}", books);
   if (errno == EACCES || errno == EPERM) {
     return Denied(
-        "{} may only be read by root and the user that carmad runs as: it holds the environments "
-        "of all tasks",
+        "{} may only be read by root and the user that carmad runs as: it contains the "
+        "environments of all tasks",
         books);
   }
   return FailErrno(errno, "open " + books);

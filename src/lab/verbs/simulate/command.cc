@@ -338,7 +338,7 @@ void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
 std::string Footer() {
   std::string text =
       "A policy is a list of words: the mapper and keys of the configuration's sections policy,\n"
-      "fair, limits, slots, reserve, recovery and monitor. Besides:\n";
+      "fair, limits, slots, reserve, recovery and monitor. Also:\n";
   for (const PolicyWordInfo& word : PolicyWords())
     text += fmt::format("  {:<18}{} ({})\n", word.name, word.meaning, word.type);
   text += "Words of --model, with their defaults:\n";
