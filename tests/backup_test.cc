@@ -75,7 +75,7 @@ TEST_F(Backup, AServerGoesOnFromItsCopyAndNoAttemptRunsTwice) {
   EXPECT_EQ(site.Submit({"--hold", "--", "/bin/true"}), later) << "numbers continue from the copy";
 }
 
-TEST_F(Backup, ItIsForWhoMayReadTheBooksAndReplacesNothingUnasked) {
+TEST_F(Backup, NeedsReadAccessAndReplacesFilesOnlyOnRequest) {
   const std::string copy = site.folder() / "copy.db";
   const Ran made = site.Carma({"backup", "--json", copy});
   const auto json = base::ParseJson(made.out);

@@ -23,7 +23,7 @@ std::uint64_t Start(const Site& site, const Folder& work, const std::string& mod
   return site.Submit({"-D", work.path(), "--", "/bin/sh", "-c", kModel, model});
 }
 
-TEST(Checkpoints, OfTwoDaemonsInOneFolderAreNeverMixedUp) {
+TEST(Checkpoints, AreNotMixedUpBetweenTwoDaemons) {
   const Folder work;
   Site one, two;
   for (Site* site : {&one, &two}) site->Start();

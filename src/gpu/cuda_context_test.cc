@@ -176,7 +176,7 @@ TEST_F(CudaContext, ReportsMissingLibrariesAndFunctions) {
   EXPECT_THAT(broken.error().text, HasSubstr("libcuda.so.1"));
 }
 
-TEST_F(CudaContext, ThatOfAnotherGpuDoesNotCount) {
+TEST_F(CudaContext, RefusesAContextOnAnotherGpu) {
   info_.pci = "00000000:0A:00.0";
   EXPECT_THAT(Measure().error().text, HasSubstr("CUDA used the GPU at 0000:07:00.0"));
   info_.pci = "0:07:00.0";

@@ -265,7 +265,7 @@ TEST_F(DmonChildTest, AChildThatEndsIsStartedAgainAfterLongerAndLongerPauses) {
   }
 }
 
-TEST_F(DmonChildTest, OneThatServedAndDiedIsBackAfterAShortPause) {
+TEST_F(DmonChildTest, RestartsAWorkingChildAfterAShortPause) {
   DmonReader reader(Script("cat rows; exit 0"));
   base::Time now = base::FromMs(1'000'000);
   for (std::size_t starts = 1; starts < 5; ++starts) {
@@ -306,7 +306,7 @@ TEST_F(DmonChildTest, DiscardsOutputWrittenWhileNoOneRead) {
   EXPECT_TRUE(reader.running());
 }
 
-TEST_F(DmonChildTest, AProgramThatIsNotThereIsNamed) {
+TEST_F(DmonChildTest, NamesAMissingProgram) {
   DmonOptions options;
   options.program = folder_ + "/nothing";
   DmonReader reader(options);
@@ -415,7 +415,7 @@ TEST_F(CombinedProbeTest, InstancesHaveNoCountersOfDcgm) {
   EXPECT_EQ(MustRead(2).sm_active, 0.25);
 }
 
-TEST_F(CombinedProbeTest, WithoutDcgmThereIsTheCoarseUtilisation) {
+TEST_F(CombinedProbeTest, UsesTheCoarseUtilisationWithoutDcgm) {
   Make("echo Error: unable to connect; exit 1", {false, false});
   const auto devices = probe_->Devices();
   ASSERT_TRUE(devices);

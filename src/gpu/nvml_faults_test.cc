@@ -165,7 +165,7 @@ TEST_F(NvmlFaultsTest, TheTableNamesEveryFunction) {
   EXPECT_EQ(named, known);
 }
 
-TEST_F(NvmlFaultsTest, OneGpuThatFailsWhileItIsRead) {
+TEST_F(NvmlFaultsTest, AGpuFailsWhileItIsRead) {
   for (const Function& function : kFunctions) {
     if (!function.of_a_gpu) continue;
     for (const nvml::Return code : EveryError()) {
@@ -185,7 +185,7 @@ TEST_F(NvmlFaultsTest, OneGpuThatFailsWhileItIsRead) {
   }
 }
 
-TEST_F(NvmlFaultsTest, OneGpuThatFailsWhileItIsListed) {
+TEST_F(NvmlFaultsTest, AGpuFailsWhileItIsListed) {
   for (const Function& function : kFunctions) {
     if (!function.of_a_gpu) continue;
     for (const nvml::Return code : EveryError()) {

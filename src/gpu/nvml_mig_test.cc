@@ -188,7 +188,7 @@ TEST_F(NvmlMigTest, InstancesAreFoundAgainWhenTheDriverCameBack) {
   EXPECT_EQ(MustRead(2).total_mib, 40'960);
 }
 
-TEST(MigProfileName, IsTheOneThatToolsShow) {
+TEST(MigProfileName, MatchesNvidiasTools) {
   const struct {
     std::uint32_t gpu_slices, compute_slices;
     std::uint64_t memory_mib;

@@ -124,7 +124,7 @@ TEST_F(StoreCrash, APowerCutAtAnyMomentLosesNoCommittedBatchAndKeepsNoHalfOne) {
   RecordProperty("in_flight_survived", static_cast<int>(in_flight_survived));
 }
 
-TEST_F(StoreCrash, APowerCutTakesBackAtMostWhatMayBecomeDurableLater) {
+TEST_F(StoreCrash, APowerCutLosesOnlyDeferredBatches) {
   base::Rng rng(7);
   std::vector<PowerCut> cuts;
   {

@@ -27,7 +27,7 @@ FairRules HalvedEvery(Duration half_life) {
   return rules;
 }
 
-TEST(FairShare, CountsWhatWasTakenAndForgetsItByHalves) {
+TEST(FairShare, CountsUsageThatDecaysByHalfLives) {
   FairShare shares(HalvedEvery(1'000 * kHour));  // hardly decays within an hour
   shares.Take(Task(1, 7), 2, At(0), At(0));
   EXPECT_NEAR(shares.OfHolder({"", 7}, At(1)).seconds, 7'200, 5);

@@ -60,7 +60,7 @@ TEST(HostBooks, GiveOwnCoresBesideTheGpuFirstThenInTheirOrder) {
   EXPECT_EQ(books.View().free_cores, 5);
 }
 
-TEST(HostBooks, CountWhatIsPromisedUntilItIsReleased) {
+TEST(HostBooks, CountPromisesUntilTheyAreReleased) {
   HostBooks books;
   books.Open(Eight());
   const std::uint64_t before = books.changes();
@@ -82,7 +82,7 @@ TEST(HostBooks, CountWhatIsPromisedUntilItIsReleased) {
   EXPECT_GT(books.changes(), before);
 }
 
-TEST(HostBooks, SayWhatPartOfTheMachineThatIs) {
+TEST(HostBooks, GiveTheShareOfTheMachine) {
   HostBooks books;
   EXPECT_EQ(books.PartOf(4, 10'000), 0);
   books.Open(Eight());

@@ -88,7 +88,7 @@ TEST_F(LikelyTest, UnknownEndsGiveNoStarts) {
   EXPECT_EQ(Starts(), (Seconds{100, 300})) << "a time limit";
 }
 
-TEST_F(LikelyTest, GpusAreKeptForWhoHasBeenPassedForLong) {
+TEST_F(LikelyTest, KeepsGpusForATaskPassedForLong) {
   Gpus(2);
   config_.backfill = 10;
   Runs(40'000, 1'000);

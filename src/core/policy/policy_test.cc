@@ -290,7 +290,7 @@ TEST(Mappers, TheRingGoesOnBehindTheLastPlacement) {
   EXPECT_EQ(first(), 0U);
 }
 
-TEST(Mappers, ByWorkPrefersWhatAddsMoreAndCostsLess) {
+TEST(Mappers, ByWorkPrefersMoreWorkAtLowerCost) {
   const std::unique_ptr<Mapper> by_work = FindMapper("by-work")->make({});
   const auto score = [&](const Need& need, const GpuView& gpu) {
     return by_work->Score(need, gpu);
@@ -334,7 +334,7 @@ TEST(Mappers, AreFoundByNameAndAlias) {
   EXPECT_EQ(FindMapper("best"), nullptr);
 }
 
-TEST(Validate, NamesTheFieldThatIsWrong) {
+TEST(Validate, NamesTheWrongField) {
   EXPECT_TRUE(Validate({}));
   struct Bad {
     std::string field;
@@ -364,7 +364,7 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
   }
 }
 
-TEST(NeedOf, ATaskThatHasRunAsksForWhatItsFailuresTaught) {
+TEST(NeedOf, ARetriedTaskAsksForMore) {
   TaskRecord task;
   task.id = TaskId{7};
   task.request = TaskRequest{.gpus = 2, .exclusive = true, .sm_share = 0.5};
@@ -384,7 +384,7 @@ TEST(NeedOf, ATaskThatHasRunAsksForWhatItsFailuresTaught) {
   EXPECT_EQ(again.task, TaskId{7});
 }
 
-TEST(Guards, TasksThatTakeTurnsShareOnlyWhatIsLittleUsed) {
+TEST(Guards, TasksThatTakeTurnsShareOnlyLittleUsedGpus) {
   PolicyConfig config = Rules();
   config.sm_cap.reset();
   Need need{.memory_mib = 1'000, .load = {.load = {0.5, 0.5, 0.4, 7}}, .task = TaskId{7}};

@@ -260,7 +260,7 @@ TEST(Above, EverythingEndsOnceAndEqualArgumentsGiveEqualRuns) {
   }
 }
 
-TEST(Above, RefusesWhatNoServersTogetherCouldRun) {
+TEST(Above, RefusesTasksThatAllServersTogetherCannotRun) {
   const trace::Workload gang = MakeWorkload("gang", 6, 100, 4'000);
   struct Case {
     std::string_view servers;

@@ -40,7 +40,7 @@ TEST(LinesAbove, FirstInFirstOut) {
   EXPECT_TRUE(lines.empty());
 }
 
-TEST(LinesAbove, UsersTakeTurnsByWhatTheyHaveTaken) {
+TEST(LinesAbove, UsersTakeTurnsByTheirUsage) {
   LinesAbove lines(core::QueueOrder::kFair, {});
   Fill(lines);
   EXPECT_EQ(NumbersOf(lines), (std::vector<std::uint64_t>{1, 4, 2, 5, 3}));

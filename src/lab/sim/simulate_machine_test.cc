@@ -66,7 +66,7 @@ TEST(SimulateMachine, DataLoadersShareTheServersCores) {
   EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), four, options).totals.makespan_s, 2'014, 0.01);
 }
 
-TEST(SimulateMachine, EachTaskWantsItsOwnCores) {
+TEST(SimulateMachine, EachTaskNeedsItsOwnCores) {
   trace::Workload hungry = MakeWorkload("hungry", 1, 1'000, 0.3, 4'000);
   hungry.cpus = 24;
   trace::Workload frugal = MakeWorkload("frugal", 1, 1'000, 0.3, 4'000);

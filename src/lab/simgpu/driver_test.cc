@@ -306,7 +306,7 @@ TEST_F(DriverTest, XidsDamageAndResetReachTheProbe) {
   EXPECT_EQ(healed.recovery, gpu::RecoveryAction::kNone);
 }
 
-TEST_F(DriverTest, EventsAreWaitedForAndOnlyThoseOfTheirGpus) {
+TEST_F(DriverTest, WaitsForEventsOfTheChosenGpus) {
   const auto library = gpu::LoadNvml(CARMA_SIMGPU_DRIVER);
   ASSERT_TRUE(library);
   const gpu::NvmlApi& api = library->api;
@@ -334,7 +334,7 @@ TEST_F(DriverTest, EventsAreWaitedForAndOnlyThoseOfTheirGpus) {
   EXPECT_EQ(api.shutdown(), nvml::kSuccess);
 }
 
-TEST_F(DriverTest, UseOfEachProcessIsToldButNotUnderMps) {
+TEST_F(DriverTest, ReportsUseByProcessExceptUnderMps) {
   const auto library = gpu::LoadNvml(CARMA_SIMGPU_DRIVER);
   ASSERT_TRUE(library);
   const gpu::NvmlApi& api = library->api;

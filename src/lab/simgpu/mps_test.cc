@@ -177,7 +177,7 @@ TEST_F(MpsTest, TheControlDaemonAnswersItsCommands) {
                     HasSubstr("NEW SERVER " + server + ": Ready")));
 }
 
-TEST_F(MpsTest, AsBranch535ItHasNoPidFileAndTellsNoState) {
+TEST_F(MpsTest, Branch535HasNoPidFileAndNoState) {
   Behave("r535");
   ASSERT_EQ(StartDaemon().code, 0);
   EXPECT_FALSE(base::Exists(folders_.PidFile()));
@@ -213,7 +213,7 @@ TEST_F(MpsTest, ATaskIsAClientWhereADaemonAnswersAndRunsWithoutMpsElsewhere) {
   EXPECT_EQ(ServerPid(), server) << "a regular exit of a client affects no other";
 }
 
-TEST_F(MpsTest, AServerThatIsToldToShowsItselfOnTheGpu) {
+TEST_F(MpsTest, AResidentServerShowsItselfOnTheGpu) {
   Behave("resident");
   ASSERT_EQ(StartDaemon().code, 0);
   Process client(Task());
@@ -382,7 +382,7 @@ TEST_F(MpsTest, AFaultSparesTheClientsOnOtherGpusOfItsServer) {
   EXPECT_EQ(spared.Wait(), 143);
 }
 
-TEST_F(MpsTest, ATerminatedClientHurtsNobodyAndAKilledOneEverybody) {
+TEST_F(MpsTest, TerminatingAClientIsSafeKillingOneIsNot) {
   ASSERT_EQ(StartDaemon().code, 0);
   Process neighbour(Task());
   AwaitWork(neighbour);
@@ -468,7 +468,7 @@ TEST_F(MpsTest, QuitWaitsForClientsButNotForEver) {
   EXPECT_EQ(task.Wait(), 1);
 }
 
-TEST_F(MpsTest, ItMisbehavesAsItIsTold) {
+TEST_F(MpsTest, MisbehavesOnRequest) {
   Behave("refuse-start");
   EXPECT_EQ(StartDaemon().code, 1);
   const MpsFolders other = {server_.folder() + "/other", server_.folder() + "/log"};

@@ -352,7 +352,7 @@ TEST_F(StateTest, BrokenFilesAreRefusedAndLeftAlone) {
   EXPECT_EQ(Server::Attach(server_.path() + ".none").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(StateTest, AServerThatIsRemovedOrTornUnderOurFeetIsAnError) {
+TEST_F(StateTest, ReportsARemovedOrTornServer) {
   auto server = Attach();
   ASSERT_EQ(::truncate(server_.path().c_str(), 100), 0);
   LetFileCheckExpire();

@@ -13,7 +13,7 @@ std::string Bar(int done, int total, const std::string& label = "") {
   return fmt::format("\r{} 10%|#    | {}/{} [00:10<00:50,  2.00it/s]", label, done, total);
 }
 
-TEST(ProgressTracker, ReportsWhatHasChanged) {
+TEST(ProgressTracker, ReportsChanges) {
   ProgressTracker tracker;
   EXPECT_FALSE(tracker.NextLookMs());
   tracker.Take(1, Bar(10, 110));

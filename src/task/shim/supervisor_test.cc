@@ -112,7 +112,7 @@ TEST_F(SupervisorTest, AStrangerWithTheNumberOfAnEndedLeaderIsLeftAlone) {
   ::waitpid(stranger, nullptr, 0);
 }
 
-TEST_F(SupervisorTest, WithoutTheUsersRightsNothingIsDoneInTheirPlace) {
+TEST_F(SupervisorTest, AbortsIfItCannotTakeTheUsersRights) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
   // Root without root's capabilities: it may not take the rights of "nobody".
   const auto lose_powers = [] { CARMA_CHECK(::seteuid(65'533) == 0, "seteuid"); };
