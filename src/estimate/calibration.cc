@@ -23,8 +23,7 @@ constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
 
-// The limit for how far above 1 a site's factor may be, as a multiple of the built-in factor's
-// distance.
+// A site's factor may exceed 1 by at most this many times as much as the built-in factor does.
 constexpr double kMostWider = 2;
 
 // The newest observation of every signature, by GPU type.

@@ -1,5 +1,5 @@
 // Every function of NVML with every error that it may return, on one GPU and on the whole driver,
-// and every function missing: the other GPUs go on, and the outcome is as documented
+// and every function missing: the other GPUs continue, and the outcome is as documented
 // (docs/server/gpus.md).
 #include <dlfcn.h>
 #include <gmock/gmock.h>

@@ -73,7 +73,7 @@ inline constexpr int kMostRefusals = 20;
 
 struct NextStep {
   enum class What {
-    kRun,    // words after scontrol's own path; `step` is to be durable before
+    kRun,    // words after scontrol's own path; `step` must be durable first
     kWait,   // look again
     kWatch,  // the same, rarely: it has left this node
     kDone,   // it waits or runs again

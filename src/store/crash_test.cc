@@ -118,7 +118,7 @@ TEST_F(StoreCrash, APowerCutAtAnyMomentLosesNoCommittedBatchAndKeepsNoHalfOne) {
     EXPECT_GE(found, cut.committed);
     EXPECT_LE(found, cut.committed + 1);
     in_flight_survived += found - cut.committed;
-    ASSERT_TRUE(WriteBatch(*store, found));  // and work goes on
+    ASSERT_TRUE(WriteBatch(*store, found));  // and work continues
   }
   RecordProperty("cuts", static_cast<int>(cuts.size()));
   RecordProperty("in_flight_survived", static_cast<int>(in_flight_survived));

@@ -326,7 +326,7 @@ ALTER TABLE task ADD COLUMN slot_notice_ms INTEGER;
 ALTER TABLE task ADD COLUMN checkpoints INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// Why a task has to leave its GPUs and by when; when a drained GPU is to be empty.
+// Why a task has to leave its GPUs and by when; when a drained GPU must be empty.
 constexpr std::string_view kVersion14 = R"sql(
 ALTER TABLE task ADD COLUMN cut_off INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE task ADD COLUMN notice_cause TEXT NOT NULL DEFAULT 'none';

@@ -235,7 +235,8 @@ class Store {
   // stat calls; every batch begins with it.
   Result<Unit> InPlace() const;
 
-  // A batch: everything between Begin and Commit becomes durable together, as `durability` says.
+  // A batch: everything between Begin and Commit becomes durable together, as `durability`
+  // requires.
   // Errors: kIo (disk full …), from Commit or any call between; then the batch is rolled back at
   // once, later calls of the batch also return kIo, and the next Begin starts a new one. Rollback
   // without an open batch does nothing.

@@ -67,7 +67,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Do(const Step& step) {
     Happen(step);
     Turns();
-    if (engine_) Advance(base::Duration{0});  // a full disk delays what became due meanwhile
+    if (engine_) Advance(base::Duration{0});  // a full disk delays what became due in the meantime
     Check();
   }
 

@@ -58,7 +58,7 @@ struct Explanation {
   TaskId id{};
   TaskState state{};
   Reason reason;                     // of the task as a whole
-  std::vector<GpuVerdict> gpus;      // only while it is queued and wants GPUs
+  std::vector<GpuVerdict> gpus;      // only while it is queued and needs GPUs
   std::optional<HostVerdict> host;   // only while it is queued and the machine is described
   std::optional<std::size_t> ahead;  // tasks that go before it in its queue, while queued
   // What a queued task asks for instead of its estimate because of lessons of its kind.

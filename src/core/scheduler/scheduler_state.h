@@ -1,11 +1,11 @@
-// State of the scheduler; private to core. Its members are the books, what happens (On) and the
+// State of the scheduler; private to core. Its members are the records, what happens (On) and the
 // steps of a task's life. What follows from them is decided by functions of the state, one subject
-// per header: waiting.h (where waiting tasks stand), line.h, best_first.h (which starts next),
+// per header: waiting.h (the places of waiting tasks), line.h, best_first.h (which starts next),
 // placement.h (on which GPUs), host_line.h (cores and memory of the machine), recovery.h (out of
-// memory), time_slices.h (time slices, preemption, shutdown of the server), learning.h
-// (lessons of running tasks), repeats.h (tasks that start again and again), expecting.h (expected
-// starts), explain.h (reasons), books.h (consistency). Independent parts have classes of their own:
-// Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
+// memory), time_slices.h (time slices, preemption, shutdown of the server), learning.h (lessons of
+// running tasks), repeats.h (tasks that start again and again), expecting.h (expected starts),
+// explain.h (reasons), books.h (consistency). Independent parts have classes of their own: Queue,
+// LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
 // ReservationBook, LaunchTrouble, PreemptionPlan.
 #pragma once
 
@@ -86,7 +86,7 @@ struct GpuState {
   std::optional<Time> empty_by;  // of the person's drain
   std::optional<KeptPlace> kept_place;
   std::vector<Neighbour> residents;  // what GpuView shows
-  std::vector<std::uint32_t> users;  // likewise
+  std::vector<std::uint32_t> users;  // as above
   double delivered = 0;
   double slowest = 1;
   std::uint64_t crowd = 0;  // counts changes of its residents

@@ -185,7 +185,7 @@ void State::On(const LaunchFailed& event) {
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
   if (event.interrupted) {
-    // A text means that the task ended at once through no fault of its own; it says why.
+    // A text means that the task ended at once through no fault of its own, and gives the reason.
     const std::string why = event.text.empty() ? "The daemon ended before it was started."
                                                : Told("Its GPU could not be used", event.text);
     return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});

@@ -110,7 +110,7 @@ void EmptyDrained(State& state) {
     const std::span<const GpuIndex> held = state.ledger.GpusOf(id);
     if (!MustAllLeave(state) &&
         std::ranges::none_of(held, [&](GpuIndex gpu) { return MustBeEmpty(state, gpu); })) {
-      CancelPreemption(state, task);  // it was opened again, or is to be empty later
+      CancelPreemption(state, task);  // it was opened again, or must be empty later
     } else if (*task.attempt->leaves_by <= state.now) {
       StopAsked(state, task);
     }

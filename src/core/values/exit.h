@@ -18,7 +18,7 @@ enum class StopCause {
   kIdle,
   kTimeSlot,   // its time slice was over, others waited
   kPreempted,  // a task of a preempting class needed the place
-  kDrained,    // its GPU was to be empty by then
+  kDrained,    // its GPU had to be empty
 };
 inline constexpr std::pair<StopCause, std::string_view> kStopWords[] = {
     {StopCause::kNone, "none"},

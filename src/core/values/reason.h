@@ -20,12 +20,12 @@ enum class ReasonCode : std::uint8_t {
   kSmBusy,           // SM activity above the cap
   kWarmUp,           // the GPU's samples do not yet show the last placement
   kHostBusy,         // the machine's cores are in use, so the tasks there would starve
-  kExclusive,        // wants an idle GPU, or an exclusive task holds it
+  kExclusive,        // needs an idle GPU, or an exclusive task holds it
   kDraining,         // closed by the administrator
   kDriverUpgrade,    // closed until the installed driver is the loaded one
   kGpuHealth,        // driver lost, stale or contradictory samples
   kTasksPerGpu,      // as many tasks as allowed
-  kRecoveryReserve,  // kept free for a task that is to be recovered
+  kRecoveryReserve,  // kept free for a task in recovery
   kHeld,             // by its owner or an administrator
   kBeginTime,
   kDependency,

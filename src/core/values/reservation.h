@@ -41,7 +41,7 @@ inline constexpr std::size_t kMaxReservations = 1000;
 
 struct Reservation {
   ReservationId id{};   // set by the daemon, no field
-  std::string made_by;  // likewise
+  std::string made_by;  // as above
   // Users, accounts and classes whose tasks may run there. All empty: no tasks at all.
   std::vector<std::string> users;
   std::vector<std::string> accounts;

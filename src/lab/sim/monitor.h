@@ -49,7 +49,7 @@ class Monitor {
     std::int64_t used_mib = 0;
     std::vector<std::pair<core::TaskId, std::int64_t>> tasks_mib;
     base::Time sampled{};
-    std::uint64_t changes = 0;  // of the GPU by then
+    std::uint64_t changes = 0;  // of the GPU at that time
   };
 
   bool OnDemand() const { return options_.mode == MonitorOptions::Mode::kOnDemand; }

@@ -106,7 +106,7 @@ TEST_F(DriverTest, AGpuIsInGoodConditionUnlessAFaultHidesIt) {
         "nvmlDeviceGetMigMode", "nvmlDeviceGetFieldValues"}) {
     SCOPED_TRACE(function);
     ASSERT_TRUE(shared_->SetFault({FaultKind::kError, 1, nvml::kUnknown, function}));
-    ASSERT_TRUE(probe_->Devices());  // the condition is asked for anew
+    ASSERT_TRUE(probe_->Devices());  // the condition is read again
     EXPECT_NE(MustRead(1).condition, good);
     ASSERT_TRUE(shared_->ClearFaults());
   }
@@ -290,7 +290,7 @@ TEST_F(DriverTest, XidsDamageAndResetReachTheProbe) {
     EXPECT_EQ(shared_->ResetGpu(1).error().code, ErrorCode::kConflict);
   }
   ASSERT_TRUE(shared_->ClearFaults());
-  ASSERT_TRUE(probe_->Devices());  // the condition is asked for anew
+  ASSERT_TRUE(probe_->Devices());  // the condition is read again
   const gpu::Condition broken = MustRead(1).condition;
   EXPECT_EQ(broken.ecc_corrected, 7);
   EXPECT_EQ(broken.ecc_uncorrected, 2);

@@ -20,9 +20,9 @@ struct UserInfo {
   std::vector<gid_t> groups;  // supplementary ones, `gid` among them
 };
 
-// Asks the system's user database, which may be on the network: blocks; shim only. gid: wanted as
-// the group; if the user is not in it any more, the user's first group is taken.
-// An unknown uid gives a user without name and with the one group.
+// Asks the system's user database, which may be on the network: blocks; shim only. gid: the
+// requested group; if the user is not in it any more, the user's first group is taken. An unknown
+// uid gives a user without name and with the one group.
 // Errors: kUnavailable if the database cannot answer.
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 

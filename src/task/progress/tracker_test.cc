@@ -33,7 +33,7 @@ TEST(ProgressTracker, ExpectsTheEndBySpeedOfTheWholeRun) {
   std::optional<ProgressReport> report;
   for (int i = 0; i <= 30; ++i) {
     tracker.Take(1, Bar(i, 100));
-    report = tracker.Look(kStart + i * 10'000);  // 0.1 steps per second, whatever the bar says
+    report = tracker.Look(kStart + i * 10'000);  // 0.1 steps per second, whatever the bar shows
   }
   EXPECT_EQ(report->ends_ms, kStart + 100 * 10'000);
 }

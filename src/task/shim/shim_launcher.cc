@@ -230,7 +230,7 @@ void ShimLauncher::Adopt(const KnownAttempt& attempt) {
   Settle(std::move(adopted));
 }
 
-// Ends the attempt or, while its shim lives, goes on watching it.
+// Ends the attempt or, while its shim lives, keeps watching it.
 void ShimLauncher::Settle(Attempt attempt) {
   while (true) {
     // An attempt of our own had a folder. If the folder is gone, the attempt may have run.

@@ -57,8 +57,8 @@ inline constexpr int kShimNotOwner = 3;
 inline constexpr char kAttemptVariable[] = "CARMA_ATTEMPT_DIR";
 
 // The part of a LaunchOrder for the shim, without attempt_dir and user. The command is empty if the
-// folder's script is to be run. stderr_path is never empty: if it equals stdout_path, both share
-// one file.
+// folder's script is run. stderr_path is never empty: if it equals stdout_path, both share one
+// file.
 struct ShimOrder : LaunchOrder {
   std::string cgroup_base;  // folder in which the task's group is made; empty: no groups
   std::string cgroup_root;  // mount point of the cgroup v2 tree

@@ -71,7 +71,7 @@ pid_t ForkAs(pid_t pid) {
   return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
-// Leaves a process behind that reports TERM and goes on, then ends.
+// Leaves a process behind that reports TERM and continues, then ends.
 void LeaveAStubbornOne(int tell) {
   const pid_t self = ::getpid();
   if (::fork() != 0) return;

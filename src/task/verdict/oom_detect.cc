@@ -135,7 +135,7 @@ std::vector<std::string_view> LastLines(std::string_view text) {
 }
 
 std::optional<Strength> Match(std::string_view line) {
-  // TensorFlow prints this when it goes on with less memory.
+  // TensorFlow prints this when it continues with less memory.
   if (Has(line, "this is not a failure")) return std::nullopt;
   // The same message about host memory.
   if (Has(line, "device:CPU") || Has(line, "allocator cpu")) return std::nullopt;
@@ -169,7 +169,7 @@ bool IsExceptionLine(std::string_view line) {
 }
 
 // A log line of TensorFlow or XLA, "2026-03-01 14:05:59.123456: W tensorflow/…": such lines are
-// also printed by tasks that go on.
+// also printed by tasks that continue.
 bool IsLogLine(std::string_view line) {
   return Has(line, ": W ") || Has(line, ": E ") || Has(line, ": I ") || line.starts_with("W0") ||
          line.starts_with("E0") || line.starts_with("I0");

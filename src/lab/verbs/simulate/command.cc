@@ -128,7 +128,7 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   std::vector<SimPolicy> policies;
   for (const std::vector<PolicyWord>& own : all) {
     std::vector<PolicyWord> words = first;
-    // The baseline uses whole GPUs even if the configuration says MIG.
+    // The baseline uses whole GPUs even if the configuration sets MIG.
     if (experiment.policies.empty() && &own == &all.front())
       std::erase_if(words, [](const PolicyWord& word) {
         return word.key == "collocation" && word.value == "mig";
