@@ -154,7 +154,7 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
                                         : Done();
   }
   if (job->restarts == restart) return SendBack(back, *job);
-  // Otherwise a person has released it.
+  // Otherwise a user has released it.
   return IsUnderway(*job) ? NextStep{} : Done();
 }
 

@@ -233,7 +233,7 @@ class Course {
   std::vector<Run> runs_;
   std::size_t active_ = 0;
   std::vector<bool> waits_;
-  std::vector<std::vector<double>> scores_;  // of each task on each GPU, as it was when looked at
+  std::vector<std::vector<double>> scores_;      // of each task on each GPU, as of the last check
   std::vector<std::vector<bool>> may_be_first_;  // the same; if Need::others_mib is set
   std::vector<double> slowdowns_;                // of one GPU, for a moment
   std::vector<bool> stale_;                      // GPUs that have changed since

@@ -58,7 +58,7 @@ struct GpuSampled {
 // How busy the machine's cores are, as means over the last seconds: in total, and by each task with
 // GPUs. If it never comes, busy cores do not matter.
 struct HostSampled {
-  double cpus = 0;  // hardware threads that there are
+  double cpus = 0;  // existing hardware threads
   double used_cpus = 0;
   std::vector<std::pair<TaskId, double>> tasks_cpus;
 };

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Duration kStep{30'000};
 constexpr Duration kMinute{60'000};
-constexpr int kFirst = 60;  // tasks that are there at the beginning
+constexpr int kFirst = 60;  // tasks at the beginning
 
 struct Figures {
   int told = 0;        // promises that were made

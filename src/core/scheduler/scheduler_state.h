@@ -83,7 +83,7 @@ struct GpuState {
   std::string trouble;
   std::optional<std::string> drained_by_person;  // why
   std::optional<std::string> drained_by_rule;
-  std::optional<Time> empty_by;  // of the person's drain
+  std::optional<Time> empty_by;  // of the administrator's drain
   std::optional<KeptPlace> kept_place;
   std::vector<Neighbour> residents;  // what GpuView shows
   std::vector<std::uint32_t> users;  // as above

@@ -143,7 +143,7 @@ void State::On(const EstimateReady& event) {
   lessons.Join(*task);
   if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate))
     return Finish(*task, TaskState::kRejected, *std::move(never));
-  Enqueue(*task, QueueKind::kMain, task->reason);  // a person may have sent it back
+  Enqueue(*task, QueueKind::kMain, task->reason);  // a user may have requeued it
 }
 
 void State::On(const TaskStarted& event) {

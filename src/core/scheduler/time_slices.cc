@@ -428,7 +428,7 @@ void EmptyServer(State& state) {
   }
 }
 
-// A task that is not requeued is lost with the machine, as without a notice.
+// A task that is not requeued is lost with the machine, as if it had no notice.
 Reason ReasonOfShutdown(const State& state, const TaskRecord& task) {
   return {task.request->requeue ? ReasonCode::kDraining : ReasonCode::kNodeFail,
           fmt::format("It had to leave by {} because the server is {}.",

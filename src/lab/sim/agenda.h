@@ -14,7 +14,7 @@ inline constexpr base::Time kDaemonsStart{};
 // The purpose of a timer. There is one of each kind for the run, for each server, or for each task.
 enum class Due : std::uint8_t {
   kArrivals,      // the next tasks are submitted
-  kAbove,         // the queue above the servers looks again
+  kAbove,         // the queue above the servers is checked again
   kReservations,  // the servers learn of the next reservations
   kWake,          // of a server: requested by its core
   kTick,          // of a server: its monitor may take samples

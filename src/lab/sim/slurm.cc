@@ -125,7 +125,7 @@ void SlurmPlacing::Backfill(base::Time now, const PlaceTask& place) {
   std::optional<Kept> kept;
   for (const LinesAbove::Waiting& each : lines_.First(kBackfillLooks, now)) {
     const Job& job = jobs_[each.job];
-    if (!kept) {  // the first, which has just been looked at
+    if (!kept) {  // the first task, which has just been checked
       kept = KeptFor(job, now);
       if (!kept) return;
       continue;

@@ -40,7 +40,7 @@ struct ServerOptions {
 // Creates an idle server of this shape (gpu_types.h) whose time starts now. All users may read and
 // write the file, as with a real driver's device nodes. Replaces an older server's file, whose
 // processes then lose their GPUs. Errors: kInvalid: shape or scale; kConflict: a server with
-// residents is there; kIo.
+// residents exists; kIo.
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options);
 

@@ -246,7 +246,7 @@ void ShimLauncher::Settle(Attempt attempt) {
         // The descriptor is used only if the process is still the shim after the descriptor was
         // made.
         if (MayLive(outcome.shim)) return Track(std::move(attempt));
-        break;  // gone between two looks: the next one finds what it left
+        break;  // gone between two checks: the next one finds what it left
       }
       case OutcomeKind::kUnknown:
         attempt.unsettled = true;

@@ -250,7 +250,7 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
   return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
-// Whether the signal comes from a person or the kernel and not from the task's own fault. A lack of
+// Whether the signal comes from a user or the kernel and not from the task's own fault. A lack of
 // GPU memory never causes such a signal.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
