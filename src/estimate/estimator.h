@@ -113,9 +113,9 @@ std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 // Measured peaks of earlier runs of the same training.
 std::unique_ptr<Estimator> MakeFromHistory();
-// History, else runs of the same training with other amounts, else the closed form if a config.json
-// is named, else the structural formula with the best information there is, else what the same
-// program of this user needed with other settings; kNotFound if there are no such runs.
+// The first of these that has an answer: history; runs of the same training with other amounts; the
+// closed form if a config.json is named; the structural formula with the best available
+// information; this user's runs of the same program with other settings. kNotFound if none has.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {
