@@ -9,8 +9,8 @@
 //   started.json  the task's main process; written when its exec has succeeded
 //   exit.json     how it ended, or why it could not start; durable. Present: nothing of it runs.
 //   progress      shim -> daemon: the task's progress as its output shows it (ProgressReport)
-//   *.reserve     blocks set aside at the start for the last two, so that a full disk cannot lose
-//                 them
+//   *.reserve     blocks set aside at the start for started.json and exit.json, so that a full disk
+//                 cannot lose them
 //   shim.log      the shim's own error messages
 #pragma once
 
