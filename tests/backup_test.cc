@@ -1,4 +1,4 @@
-// The books are copied while the daemon runs, and a server continues from the copy.
+// The database is copied while the daemon runs, and a server continues from the copy.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ TEST_F(Backup, AServerGoesOnFromItsCopyAndNoAttemptRunsTwice) {
   EXPECT_EQ(site.Submit({"--hold", "--", "/bin/true"}), later) << "numbers continue from the copy";
 }
 
-TEST_F(Backup, ItIsForWhoMayReadTheBooksAndReplacesNothingUnasked) {
+TEST_F(Backup, NeedsReadAccessAndReplacesFilesOnlyOnRequest) {
   const std::string copy = site.folder() / "copy.db";
   const Ran made = site.Carma({"backup", "--json", copy});
   const auto json = base::ParseJson(made.out);

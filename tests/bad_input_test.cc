@@ -88,7 +88,7 @@ TEST_F(BadSubmission, OptionsThatCannotBeMeantAreRefusedByName) {
   }
 }
 
-TEST_F(BadSubmission, CommandLinesThatSayNothingAreWrongUsage) {
+TEST_F(BadSubmission, EmptyCommandLinesAreWrongUsage) {
   EXPECT_EQ(site.Carma({"submit"}).code, 2);
   EXPECT_EQ(site.Carma({"submit", "--frobnicate", "--", "/bin/true"}).code, 2);
   EXPECT_EQ(site.Carma({"frobnicate"}).code, 2);
@@ -142,7 +142,7 @@ TEST_F(BadSubmission, RadFilesAreRefusedWithFileAndLine) {
   ExpectRefusal(site.Carma({"submit", "missing.rad"}), 2, {"missing.rad"}, "a missing file");
 }
 
-TEST_F(BadSubmission, TheDaemonItselfRefusesWhatOtherClientsSend) {
+TEST_F(BadSubmission, TheDaemonChecksRequestsOfOtherClients) {
   const std::string spec = R"({"command":["/bin/true"],"workdir":"/tmp")";
   const auto quoted = [](const std::string& text) { return "\"" + text + "\""; };
   std::string two_million = "{\"spec\":" + spec + "},\"array\":[0";
@@ -258,7 +258,7 @@ TEST_F(BadSubmission, BytesThatAreNoRequestAreAnsweredOrDropped) {
   }
 }
 
-TEST_F(BadSubmission, ConnectionsThatSayNothingDoNotShutOthersOut) {
+TEST_F(BadSubmission, SilentConnectionsDoNotBlockOthers) {
   std::vector<Raw> silent;
   for (int i = 0; i < 200; ++i) {
     silent.emplace_back(site.socket());
@@ -347,17 +347,17 @@ class BadStore : public ::testing::Test {
   Site site;
 };
 
-TEST_F(BadStore, OfANewerVersionIsRefused) {
+TEST_F(BadStore, RefusesANewerVersion) {
   Patch(60, {"\0\0\3\xe7", 4});  // user_version in SQLite's header
   ExpectRefusedUntouched({"carma.db", "999"}, "newer");
 }
 
-TEST_F(BadStore, OfAnotherApplicationIsRefused) {
+TEST_F(BadStore, RefusesAnotherApplication) {
   Patch(68, {"\1\2\3\4", 4});  // application_id
   ExpectRefusedUntouched({"carma.db"}, "another application's");
 }
 
-TEST_F(BadStore, ThatIsNoDatabaseIsRefused) {
+TEST_F(BadStore, RefusesAFileThatIsNotADatabase) {
   WriteText(site.state_dir() + "/carma.db", "these are my holiday pictures\n", 0600);
   ExpectRefusedUntouched({"carma.db"}, "no database");
 }
@@ -376,7 +376,7 @@ TEST_F(BadStore, CutShortIsRefused) {
   ExpectRefusedUntouched({"carma.db"}, "cut short");
 }
 
-TEST_F(BadStore, OfAnotherUserIsRefused) {
+TEST_F(BadStore, RefusesAnotherUser) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   ASSERT_EQ(::chown(site.state_dir().c_str(), OtherUser(), OtherUser()), 0);
   ExpectRefusedUntouched({site.state_dir()}, "another user's");
@@ -477,7 +477,7 @@ TEST_F(FullDisk, SubmissionsAreRefusedAndEverythingGoesOnAfterwards) {
   EXPECT_EQ(all->tasks.size(), 4U + static_cast<std::size_t>(accepted));
 }
 
-TEST(LimitedFiles, ADaemonThatMayNotWriteMoreRefusesAndKeepsWhatItHas) {
+TEST(LimitedFiles, AFullQuotaRefusesSubmissionsAndLosesNothing) {
   Site site;
   constexpr rlim_t kMaxFile = 400'000;
   site.Start(true, {.max_file_bytes = kMaxFile});

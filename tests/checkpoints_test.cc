@@ -1,4 +1,4 @@
-// Task numbers repeat: two daemons use one working directory, or an old one gets new books.
+// Task numbers repeat: two daemons use one working directory, or an old one gets a new database.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ std::uint64_t Start(const Site& site, const Folder& work, const std::string& mod
   return site.Submit({"-D", work.path(), "--", "/bin/sh", "-c", kModel, model});
 }
 
-TEST(Checkpoints, OfTwoDaemonsInOneFolderAreNeverMixedUp) {
+TEST(Checkpoints, AreNotMixedUpBetweenTwoDaemons) {
   const Folder work;
   Site one, two;
   for (Site* site : {&one, &two}) site->Start();

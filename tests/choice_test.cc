@@ -62,7 +62,7 @@ TEST_F(Choice, AReservationKeepsOthersAwayAlsoAfterAKill) {
   EXPECT_EQ(site.Carma({"reserve", "remove", "1"}).code, 1);
 }
 
-TEST_F(Choice, AWaitingTaskTellsByWhenItStarts) {
+TEST_F(Choice, AWaitingTaskShowsItsExpectedStart) {
   const std::uint64_t first =
       site.Train({"--gpu", "0", "--exclusive", "--time", "1h"}, {.solo_s = 1e6});
   site.AwaitState(first, "running");

@@ -61,7 +61,7 @@ class DailyLife : public ::testing::Test {
   Site site{{.shape = "1xA100-40GB"}};
 };
 
-TEST_F(DailyLife, ChangedRulesHoldForWhoWaitsAndDisturbNobody) {
+TEST_F(DailyLife, ChangedRulesApplyToWaitingTasksOnly) {
   site.Start();
   Gated first(site, "first"), second(site, "second");
   const std::uint64_t runs = first.Submit(site, "exit 3", {"--memory", "20G"});
@@ -115,7 +115,7 @@ TEST_F(DailyLife, LimitsNamesAndTheLevelOfTheLogFollowTheConfiguration) {
   EXPECT_THAT(LogLine("event=config_changed key=task.max_queued from=1 "), "") << "not logged";
 }
 
-TEST_F(DailyLife, AMistakeInTheFileChangesNothingAndIsToldUntilItIsMended) {
+TEST_F(DailyLife, AMistakeInTheFileIsReportedUntilItIsFixed) {
   site.Start();
   site.Set("policy.margin", "\"100M\"");
   site.Set("policy.sm_cap", "80");
@@ -138,7 +138,7 @@ TEST_F(DailyLife, AMistakeInTheFileChangesNothingAndIsToldUntilItIsMended) {
 }
 
 // The group may have been removed: carmad starts, and still admits no other user.
-TEST_F(DailyLife, AGroupThatDoesNotExistAdmitsNobodyAndIsATrouble) {
+TEST_F(DailyLife, AMissingGroupAdmitsNoUserAndIsReported) {
   site.Set("daemon.allow_groups", "[\"nogroup_x\"]");
   site.Start();
   EXPECT_TRUE(Logs("event=unknown_name key=daemon.allow_groups"));
@@ -208,7 +208,7 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
 }
 
 // The network between a terminal and its window breaks: there is no reader, and no hangup.
-TEST_F(DailyLife, ATerminalThatNobodyReadsHoldsUpNobody) {
+TEST_F(DailyLife, AnUnreadTerminalDelaysNoOtherTask) {
   Terminal terminal("exec " + Program("carmad") + " --config " + site.config_file());
   ASSERT_TRUE(Eventually([&] { return cli::ListGpus(site.client()).has_value(); }));
   const auto pid = static_cast<pid_t>(site.Status().pid);
@@ -325,7 +325,7 @@ TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {
   EXPECT_THAT(site.daemon().Err(), StartsWith("2")) << "standard error is something else";
 }
 
-TEST_F(DailyLife, TheLogSaysWhoAskedForWhat) {
+TEST_F(DailyLife, TheLogRecordsWhichUserRequestedWhat) {
   site.Start();
   const RunOptions as = IsRoot() ? RunOptions{.uid = OtherUser()} : RunOptions{};
   const uid_t uid = IsRoot() ? OtherUser() : ::getuid();

@@ -25,7 +25,7 @@ class Dcgm : public ::testing::Test {
   Site site;
 };
 
-TEST_F(Dcgm, ItsActivityIsWhatTheDaemonShows) {
+TEST_F(Dcgm, TheDaemonShowsItsActivity) {
   Start(
       "echo '#Entity PCBID SMACT'; while :; do echo GPU 0 N/A 0.625; echo GPU 1 N/A 0.125; "
       "sleep 0.1; done");
@@ -48,7 +48,7 @@ TEST_F(Dcgm, APercentageClosesItsGpu) {
   EXPECT_NE(site.Gpus()[0].state, "down");
 }
 
-TEST_F(Dcgm, WithoutItGpusServeWithoutActivity) {
+TEST_F(Dcgm, GpusWorkWithoutDcgm) {
   Start("echo Error: no host engine; exit 1");
   EXPECT_FALSE(site.Gpus()[0].sm_active);
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");

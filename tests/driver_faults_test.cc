@@ -75,7 +75,7 @@ TEST_F(DriverFaults, ADaemonStopsThoughTheDriverHangs) {
   EXPECT_EQ(stopped.code, 0) << stopped.Text();
 }
 
-TEST_F(DriverFaults, ADaemonStartsThoughTheDriverHangsAndKnowsItsTasks) {
+TEST_F(DriverFaults, ADaemonStartsWithItsTasksThoughTheDriverHangs) {
   Gated gated(site, "gated");
   const std::uint64_t runs = gated.Submit(site, "exit 3");
   ASSERT_EQ(gated.Hear(), "1");
@@ -90,7 +90,7 @@ TEST_F(DriverFaults, ADaemonStartsThoughTheDriverHangsAndKnowsItsTasks) {
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
 }
 
-TEST_F(DriverFaults, AGpuThatHangsIsClosedAloneUntilItAnswersAgain) {
+TEST_F(DriverFaults, ClosesOnlyTheHangingGpuUntilItAnswers) {
   Gated gated(site, "gated");
   const std::uint64_t runs = gated.Submit(site, "exit 3");
   ASSERT_EQ(gated.Hear(), "1");
@@ -210,7 +210,7 @@ TEST_F(DriverFaults, ACallThatFailsClosesItsGpuAlone) {
   }
 }
 
-TEST_F(DriverFaults, AValueThatIsNotToldClosesNothing) {
+TEST_F(DriverFaults, AMissingValueClosesNoGpu) {
   Fault({"error", "--code", "UNKNOWN", "--function", "nvmlDeviceGetTotalEccErrors", "--gpu", "0"});
   for (const char* function : {"nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV"})
     Fault({"error", "--code", "NOT_SUPPORTED", "--function", function, "--gpu", "0"});
@@ -220,7 +220,7 @@ TEST_F(DriverFaults, AValueThatIsNotToldClosesNothing) {
   EXPECT_TRUE(site.Gpus()[1].temperature_c);
 }
 
-TEST_F(DriverFaults, AGpuThatCannotBeDescribedIsListedAndTheOthersServe) {
+TEST_F(DriverFaults, ListsAnUnreadableGpuAndUsesTheOthers) {
   site.Stop(SIGTERM);
   Fault({"error", "--code", "UNKNOWN", "--function", "nvmlDeviceGetUUID", "--gpu", "0"});
   site.Start();
@@ -233,7 +233,7 @@ TEST_F(DriverFaults, AGpuThatCannotBeDescribedIsListedAndTheOthersServe) {
   EXPECT_TRUE(Eventually([&] { return AllAre("idle"); }));
 }
 
-TEST(NoDriver, TheDaemonServesStatusAndSaysWhy) {
+TEST(NoDriver, TheDaemonServesStatusWithTheReason) {
   Site site({.settings = {{"monitor.nvml_library", "\"/no/such/libnvidia-ml.so.1\""}}});
   site.Start(false);
   ASSERT_TRUE(Eventually([&] { return !site.Status().starting; }));

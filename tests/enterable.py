@@ -1,4 +1,4 @@
-"""Programs of a build for tests whose other users must start them, wherever the checkout lies."""
+"""Makes the programs of a build accessible to other users, wherever the checkout is."""
 
 import os
 import pathlib

@@ -137,7 +137,7 @@ TEST_F(Estimates, ATaskIsPredictedMeasuredAndKnownTheNextTime) {
   EXPECT_THAT(metrics, HasSubstr("carma_estimates_total{method=\"history\"} 1"));
 }
 
-TEST_F(Estimates, ADryRunTellsWhatWouldBePredicted) {
+TEST_F(Estimates, ADryRunShowsThePrediction) {
   Ran check;
   EXPECT_TRUE(Eventually([&] {  // it could not before the first sample of a GPU
     check = site.Carma({"submit", "--check", "--model-summary", summary_, "--batch-size", "32",
@@ -254,7 +254,7 @@ TEST_F(Estimates, PromisesThatDoNotHoldAreATrouble) {
                           "they were promised, about 1 were expected"));
 }
 
-TEST_F(Estimates, ABadSummaryIsToldAndHoldsUpNothing) {
+TEST_F(Estimates, ABadSummaryIsReportedWithoutDelay) {
   const std::string pipe = site.out_dir() + "/pipe", huge = site.out_dir() + "/huge";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0666), 0);
   ASSERT_EQ(::truncate(Write("huge", "", 0644).c_str(), (64 << 20) + 1), 0);

@@ -114,7 +114,7 @@ TEST_F(FailingCalls, ManyCallsThatFailCostNoTask) {
   }
 }
 
-TEST_F(FailingCalls, AStartThatFailsSaysSoAndTheNextOneWorks) {
+TEST_F(FailingCalls, AFailedStartIsReportedAndTheNextOneWorks) {
   Fail(0, 0);
   site_.Start(true, {.environment = Environment()});
   const std::int64_t made = orders_->calls;

@@ -47,7 +47,7 @@ std::optional<double> HighestSm(const api::GpuHistoryView& gpu) {
   return highest;
 }
 
-TEST_F(Gpus, TellWhatTheyDidOverTimeAndAfterARestart) {
+TEST_F(Gpus, ShowTheirHistoryAfterARestart) {
   const std::uint64_t id = site.Train({}, {.memory_mib = 4000, .solo_s = 1e6, .sm_active = 0.5});
   // Waits until one reading shows only the task, with all its memory; on a busy machine, readings
   // may be rare.
@@ -110,7 +110,7 @@ TEST_F(Gpus, RefuseOddQuestionsAboutThePast) {
   }
 }
 
-TEST_F(Gpus, TellWhoToldEachMetricAndWhatEachTaskTakes) {
+TEST_F(Gpus, ShowTheSourceOfMetricsAndTheUseOfTasks) {
   Gated gated(site, "g");
   const std::uint64_t id = gated.Submit(site, "exit 0", {"--memory", "3G"});
   ASSERT_TRUE(gated.Hear());

@@ -131,7 +131,7 @@ TEST_F(Health, AFaultOfTheDeviceDrainsItUntilAPersonResumesIt) {
   EXPECT_EQ(site.Await(id).state, "succeeded");
 }
 
-TEST_F(Health, OtherRulesOpenWhatTheOldOnesClosed) {
+TEST_F(Health, NewRulesOpenGpusThatOldRulesClosed) {
   site.Start();
   Sim({"xid", "1", "79"});
   ASSERT_TRUE(Comes(1, "drain"));
@@ -229,7 +229,7 @@ TEST_F(Health, AForeignProcessIsShownWithItsUserAndCommand) {
   EXPECT_TRUE(Eventually([&] { return Gpu(1).foreign.empty(); }));
 }
 
-TEST_F(Health, EverythingThatIsReadIsShown) {
+TEST_F(Health, ShowsAllValues) {
   site.Start();
   const std::uint64_t id =
       site.Train({}, {.memory_mib = 4'000, .solo_s = 100'000, .sm_active = 0.4});
@@ -331,7 +331,7 @@ class IdleHolders : public Health {
   }
 };
 
-TEST_F(IdleHolders, AreToldUntilTheyWork) {
+TEST_F(IdleHolders, AreReportedUntilTheyWork) {
   site.Start();
   Gated gated(site, "gated");
   const std::uint64_t id = Holds(gated);

@@ -151,7 +151,7 @@ TEST_F(Host, TheKernelWeighsAndCapsCores) {
 }
 
 // The directives of a script request resources, as on a cluster.
-TEST_F(Host, ABatchScriptIsPromisedWhatItSays) {
+TEST_F(Host, ABatchScriptGetsItsRequest) {
   site.Start();
   WriteText(site.out_dir() + "/job.sh",
             "#!/bin/sh\n#SBATCH --gpus=0 -c 2\n#SBATCH --mem-per-cpu=512M\n"

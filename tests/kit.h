@@ -123,7 +123,8 @@ class Site {
   Ran SimGpu(std::vector<std::string> args) const;
   // The running programs of this name that belong to this server.
   std::vector<pid_t> Processes(const std::string& name) const;
-  // Expects that no task holds GPU memory, neither on the simulated GPUs nor in the daemon's books.
+  // Expects that no task holds GPU memory, neither on the simulated GPUs nor in the daemon's
+  // records.
   void ExpectIdle();
 
  private:

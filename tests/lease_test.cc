@@ -135,7 +135,7 @@ TEST_F(Lease, IsAskedForAgainWhileTheDaemonRestarts) {
   EXPECT_THAT(ran.out, HasSubstr("GPU-"));
 }
 
-TEST_F(Lease, OneThatIsStoppedWhileItWaitsTakesItsGpusWhenItGoesOn) {
+TEST_F(Lease, AStoppedProcessTakesItsGpusWhenItContinues) {
   Bell up(site.out_dir() + "/up"), gate(site.out_dir() + "/gate");
   Child running = Ask(fmt::format("echo up > {}; read x < {}", up.path(), gate.path()),
                       {"--exclusive", "-G", "2"});

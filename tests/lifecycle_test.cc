@@ -455,7 +455,7 @@ TEST_F(SeveralUsers, UsersWithoutPermissionMayOnlyLook) {
   EXPECT_EQ(socket.st_gid, ::getgrnam("tty")->gr_gid);
 }
 
-TEST_F(SeveralUsers, AForkBombTakesNobodyElsesProcesses) {
+TEST_F(SeveralUsers, AForkBombLeavesOtherUsersTheirProcesses) {
   site.Stop(SIGTERM);
   site.Set("task.max_processes", "40");
   site.Start();

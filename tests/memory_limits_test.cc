@@ -63,7 +63,7 @@ class MemoryLimits : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(By, MemoryLimits, ::testing::Values("streams", "mps"),
                          [](const auto& method) { return std::string(method.param); });
 
-TEST_P(MemoryLimits, EightProcessesTogetherAboveThePromiseAreStoppedAndNobodyElse) {
+TEST_P(MemoryLimits, StopOnlyTheTaskAboveItsPromise) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   const std::uint64_t neighbour =
       site.Train({"--gpu-mem", "12G"}, {.memory_mib = 11'000, .solo_s = kLong});
@@ -104,7 +104,7 @@ TEST_P(MemoryLimits, ATaskSeesItsLimitAsTheWholeGpu) {
                         std::to_string(task.group_limit_mib) + " MiB free"));
 }
 
-TEST_P(MemoryLimits, TellWhatATaskUsesWhereTheDriverDoesNotTellOfProcesses) {
+TEST_P(MemoryLimits, ShowUseThatTheDriverDoesNotReport) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   ASSERT_EQ(site.SimGpu({"fault", "--gpu", "0", "--kind", "no-process-memory"}).code, 0);
   const std::uint64_t id = site.Train({"--gpu-mem", "4G"}, {.memory_mib = 3'000, .solo_s = kLong});

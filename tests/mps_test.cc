@@ -192,7 +192,7 @@ TEST_F(Mps, OneServerOfAUserForAllGpusTakesTasksOfSeveralToo) {
   control.Quit(std::chrono::steady_clock::now());
 }
 
-TEST_F(Mps, AServingTaskHasPriorityAndSaysSo) {
+TEST_F(Mps, AServingTaskHasAndShowsPriority) {
   site.Start();
   const auto run = [&](Words options) {
     options.insert(options.end(), {"--gpu-mem", "1G", "--", "/bin/sh", "-c",

@@ -40,7 +40,7 @@ class Notify : public ::testing::Test {
   Site site{{.shape = "1xA100-40GB"}};
 };
 
-TEST_F(Notify, AMailSaysHowTheTaskEndedAndTheHistoryThatItWasSent) {
+TEST_F(Notify, AMailReportsTheEndAndIsRecorded) {
   site.Start();
   const std::uint64_t id = site.Submit({"--notify", "ada@example.org:fail", "-J", "sad", "--",
                                         "/bin/sh", "-c", "echo sorry; exit 3"});
@@ -123,7 +123,7 @@ TEST_F(Notify, HidesThePathOfAWebhook) {
   EXPECT_THAT(shown, AllOf(HasSubstr("http://127.0.0.1:9/"), Not(HasSubstr("secret"))));
 }
 
-TEST_F(Notify, AHangingMailerHoldsNobodyUp) {
+TEST_F(Notify, AHangingMailerDelaysNoTask) {
   WriteText(mailer(), "#!/bin/sh\nexec sleep 1000\n", 0755);
   site.Set("notify.time_limit", "\"1s\"");
   site.Start();
@@ -182,7 +182,7 @@ TEST(Edit, TasksAreChosenByNameStateAndArray) {
   EXPECT_EQ(site.Carma({"wait", "--any", "--timeout", "30s", "6", "7"}).code, 1);
 }
 
-TEST(Edit, ChangesWaitingAndRunningTasksAndTheHistoryTells) {
+TEST(Edit, ChangesWaitingAndRunningTasksAndLogsIt) {
   Site site{{.shape = "1xA100-40GB"}};
   site.Start();
   Gated gated(site, "gated");

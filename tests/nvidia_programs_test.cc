@@ -187,12 +187,12 @@ TEST_P(NvidiaMps, ADaemonThatHangsIsGivenUpAndKilledInTheEnd) {
   ExpectNothingLeft();
 }
 
-TEST_P(NvidiaMps, WithoutCudasLibraryAServerEndsWithoutAWord) {
+TEST_P(NvidiaMps, AServerWithoutCudasLibraryEndsSilently) {
   setup_.environment = {};
   StartWithoutServer();
 }
 
-TEST_P(NvidiaMps, ItIsTheUsers) {
+TEST_P(NvidiaMps, TheDaemonRunsAsTheUser) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   id_.uid = id_.gid = OtherUser();
   if (!RunProgram({"/bin/ls", folder_}, {.uid = id_.uid}).Ok())
@@ -289,7 +289,7 @@ TEST_P(NvidiaNvml, HasAllFunctionsThatAreLookedUp) {
   });
 }
 
-TEST_P(NvidiaNvml, SaysThatThereIsNoDriver) {
+TEST_P(NvidiaNvml, ReportsThatThereIsNoDriver) {
   if (DriverHere()) GTEST_SKIP() << "there is a driver";
   auto probe = gpu::LoadNvmlProbe(Library("libnvidia-ml.so.1"));
   ASSERT_TRUE(probe) << probe.error().message;

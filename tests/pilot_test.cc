@@ -220,7 +220,7 @@ TEST_F(Pilot, AtTheEndNothingIsLeftRunningAndNothingIsLost) {
   EXPECT_EQ(Task(2, Job("12", "")).attempt, 1);
 }
 
-TEST_F(Pilot, ItsExitCodeSaysWhatIsLeft) {
+TEST_F(Pilot, ItsExitCodeShowsUnfinishedWork) {
   const RunOptions job = Job("11", "0,1");
   EXPECT_EQ(Run({"--until-empty"}, job).code, 0);
   const std::string fails = Script("fails.sh", "carma submit -o /dev/null -- /bin/false\n");
@@ -233,7 +233,7 @@ TEST_F(Pilot, ItsExitCodeSaysWhatIsLeft) {
   EXPECT_EQ(Run({"--", "/bin/sh", "-c", "exit 9"}, job).code, 9);
 }
 
-TEST_F(Pilot, SaysWhatToDoWhereItCannotServe) {
+TEST_F(Pilot, ExplainsWhyItCannotServe) {
   RunOptions without = Job("11", "");
   EXPECT_EQ(Run({}, without).code, 2);
   EXPECT_THAT(Run({}, without).err, HasSubstr("--gres=gpu:2"));

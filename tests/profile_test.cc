@@ -147,7 +147,7 @@ TEST_F(Profile, FindsTheFactorOfStreams) {
   EXPECT_NEAR((*json)["types"][0]["streams_a"].get<double>() / 1.5, 1, 0.05) << ran.out;
 }
 
-TEST_F(Profile, MeasuresCopiesAndWatchingAndLeavesOutWhatDoesNotFit) {
+TEST_F(Profile, MeasuresCopiesAndMonitorsThatFit) {
   Describe({{"wide", 0.2, 0.5, 0.3, 15'000}}, 40);
   const Ran ran = Run({"--repeat", "1", "--no-pairs", "--degrees", "2,3", "--json"});
   ASSERT_EQ(ran.code, 0) << ran.Text();
@@ -163,7 +163,7 @@ TEST_F(Profile, MeasuresCopiesAndWatchingAndLeavesOutWhatDoesNotFit) {
               HasSubstr("they need 43.9G of 39.6G"));
 }
 
-TEST_F(Profile, TellsBeforehandWhatItWouldDo) {
+TEST_F(Profile, ShowsItsPlanInAdvance) {
   WriteText(Workloads(), "{\"name\":\"a\",\"command\":\"exit\",\"seconds\":50}\n");
   const Words what{"--dry-run",  "--methods", "streams", "--degrees",    "2",
                    "--no-pairs", "--repeat",  "2",       "--no-watching"};
@@ -217,7 +217,7 @@ TEST_F(Profile, LeavesNothingBehindWhenItIsKilled) {
   }
 }
 
-TEST_F(Profile, RefusesGpusThatOthersUse) {
+TEST_F(Profile, RefusesUsedGpus) {
   Describe({{"one", 0.3, 0.6, 0.2, 3000}}, 10);
   const Words what{"--repeat",  "1",    "--methods",     "streams", "--no-pairs",
                    "--degrees", "none", "--no-watching", "--gpus",  "1"};
@@ -258,7 +258,7 @@ TEST_F(Profile, NamesTheThingAsTheDaemonDoes) {
   EXPECT_THAT(known->value.runs, SizeIs(1));
 }
 
-TEST_F(Profile, TellsWhyAWorkloadCannotBeMeasured) {
+TEST_F(Profile, ExplainsWhyAWorkloadCannotBeMeasured) {
   WriteText(Workloads(), "{\"name\":\"bad\",\"command\":\"echo no such data; exit 3\"}\n");
   const Ran failed = Run({"--methods", "streams"});
   EXPECT_EQ(failed.code, 2);

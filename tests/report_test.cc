@@ -33,7 +33,7 @@ class Reports : public ::testing::Test {
   Site site;
 };
 
-TEST_F(Reports, TellWhoRanWhereAndWhatItCost) {
+TEST_F(Reports, ShowUsersGpusAndCosts) {
   const std::uint64_t first =
       site.Train({"--job-name", "one"}, {.memory_mib = 4000, .solo_s = 60, .sm_active = 0.5});
   const std::uint64_t both = site.Train({"--job-name", "both", "--gpus", "2"},
@@ -67,7 +67,7 @@ TEST_F(Reports, TellWhoRanWhereAndWhatItCost) {
   EXPECT_THAT(ReadText(page), AllOf(HasSubstr("task 2 both"), HasSubstr("SM activity over time")));
 }
 
-TEST_F(Reports, TellWhatTheFirstInLineWaitedFor) {
+TEST_F(Reports, ShowWaitsOfTheQueueHead) {
   site.Train({"--gpus", "2", "--exclusive"}, {.memory_mib = 4000, .solo_s = 60});
   const std::uint64_t second =
       site.Train({"--gpus", "2", "--exclusive"}, {.memory_mib = 4000, .solo_s = 5});
@@ -79,7 +79,7 @@ TEST_F(Reports, TellWhatTheFirstInLineWaitedFor) {
                                     HasSubstr("<td>Exclusive</td>")));
 }
 
-TEST_F(Reports, SetWhatWasSeenBesideWhatWasPredicted) {
+TEST_F(Reports, ComparePredictionsWithMeasurements) {
   const std::uint64_t id = site.Train({"--gpu-mem", "5G", "--time", "10m"},
                                       {.memory_mib = 4000, .solo_s = 60, .sm_active = 0.5});
   ASSERT_EQ(site.Await(id).state, "succeeded");
@@ -96,7 +96,7 @@ TEST_F(Reports, SetWhatWasSeenBesideWhatWasPredicted) {
               HasSubstr("carma_promises_total{what=\"memory_mib\",by=\"given\",kept=\"true\"} 1"));
 }
 
-TEST_F(Reports, OfEachRunningTaskAreReadByPrometheusWhereItWantsThem) {
+TEST_F(Reports, PrometheusReadsMetricsOfRunningTasks) {
   const std::uint64_t id = site.Train({"--gpu-mem", "5G", "-J", "bert"},
                                       {.memory_mib = 4000, .solo_s = 100'000, .sm_active = 0.5});
   const std::string series = fmt::format("{{task=\"{}\",name=\"bert\",user=", id);
@@ -108,7 +108,7 @@ TEST_F(Reports, OfEachRunningTaskAreReadByPrometheusWhereItWantsThem) {
   EXPECT_THAT(site.client().Get("/metrics").value_or(""), Not(HasSubstr("carma_task_memory")));
 }
 
-TEST_F(Reports, SetTheActivityOfTheSameThingBesideWhatEarlierRunsTold) {
+TEST_F(Reports, CompareActivityWithEarlierRuns) {
   for (int run = 0; run < 2; ++run) {
     const std::uint64_t id = site.Train({"--gpu-mem", "5G", "--time", "60m"},
                                         {.memory_mib = 4000, .solo_s = 400, .sm_active = 0.5});
@@ -133,7 +133,7 @@ TEST_F(Reports, SetTheActivityOfTheSameThingBesideWhatEarlierRunsTold) {
   EXPECT_THAT(site.Carma({"report"}).out, HasSubstr("sm_active"));
 }
 
-TEST_F(Reports, OfNothingAreEmptyAndOddQuestionsAreRefused) {
+TEST_F(Reports, AreEmptyWithoutTasksAndRefuseBadQueries) {
   EXPECT_EQ(Ask().metrics.tasks, 0);
   for (const char* query : {"?last=x", "?last=-1", "?run=2", "?after_ms=-1", "?until_ms=never"}) {
     const auto answer = site.client().Get(std::string("/v1/report") + query);

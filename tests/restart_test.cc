@@ -245,7 +245,7 @@ TEST_F(Restart, ASubmissionThatIsRepeatedAfterAKillIsTheSame) {
 }
 
 // The submission is stored in pieces, and each kill interrupts a different piece.
-TEST_F(Restart, ALargeSubmissionThatIsCutShortIsThereWholeOrNotAtAll) {
+TEST_F(Restart, AnInterruptedLargeSubmissionIsAllOrNothing) {
   constexpr std::int64_t kTasks = 6'000;
   std::string indices = "0";
   for (std::int64_t i = 1; i < kTasks; ++i) indices += fmt::format(",{}", i);
@@ -281,7 +281,7 @@ TEST_F(Restart, ALargeSubmissionThatIsCutShortIsThereWholeOrNotAtAll) {
   site.Stop(SIGTERM);  // cancelling thirty thousand tasks one by one takes too long
 }
 
-TEST_F(Restart, RemovesWhatAKilledDaemonLeftOfEndedAttempts) {
+TEST_F(Restart, RemovesRemainsOfEndedAttemptsAfterAKill) {
   Gated gated(site, "gated");
   const std::uint64_t runs = Submit(gated, "exit 4");
   ASSERT_EQ(gated.Hear(), "1");

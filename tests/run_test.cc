@@ -166,7 +166,7 @@ TEST_F(Run, SignalsGoToTheTask) {
   EXPECT_EQ(ran.out, "saved\n");
 }
 
-TEST_F(Run, ALostDaemonDisturbsNobody) {
+TEST_F(Run, ALostDaemonDisturbsNoTask) {
   site.Start();
   Gated gate(site, "gate");
   Bell bell(site.folder() / "run-bell");
@@ -192,7 +192,7 @@ TEST_F(Run, WithoutADaemonTheTasksOwnExitCodeIsOurs) {
   EXPECT_EQ(ran.code, 6) << ran.Text();
 }
 
-TEST_F(Run, ItComesBackHereAfterRunningOutOfMemory) {
+TEST_F(Run, RetriesInTheTerminalAfterRunningOutOfMemory) {
   site.Start();
   // The first start states too little memory, and fails like PyTorch.
   const std::string fails =
@@ -267,7 +267,7 @@ TEST_F(Run, ReportsWhyAProgramCannotStart) {
   EXPECT_EQ(site.Carma({"run"}).code, 2);
 }
 
-TEST_F(Run, DoneAgainItIsATaskLikeOthers) {
+TEST_F(Run, RedoneItIsAnOrdinaryTask) {
   site.Start();
   EXPECT_EQ(site.Carma({"run", "--", "echo", "hello"}).code, 0);
   EXPECT_EQ(site.Carma({"redo", "1"}).code, 0);
@@ -275,7 +275,7 @@ TEST_F(Run, DoneAgainItIsATaskLikeOthers) {
   EXPECT_EQ(site.Output(2), "hello\n");
 }
 
-TEST_F(Run, AsAnotherUserThroughARootDaemon) {
+TEST_F(Run, RunsAsAnotherUserThroughARootDaemon) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   site.Start();
   const Ran ran = site.Carma({"run", "--", "id", "-u"}, {.uid = OtherUser()});

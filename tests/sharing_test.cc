@@ -1,4 +1,4 @@
-// Many users on one server: limits apply whatever is killed, the books add up, and users cannot
+// Many users on one server: limits apply whatever is killed, the accounts add up, and users cannot
 // reach each other's data.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -54,7 +54,7 @@ class Sharing : public ::testing::Test {
 
 // Tasks are short compared with the time between kills, so that kills happen during starts and
 // ends.
-TEST_F(Sharing, LimitsHoldAndTheBooksAddUpThroughFortyKills) {
+TEST_F(Sharing, LimitsAndAccountsAreRightAfterFortyKills) {
   constexpr int kKills = 40, kTasks = 120;
   site.Set("limits.rules", R"(["user=* running=3 gpus=4"])");
   site.Start();
@@ -176,7 +176,7 @@ TEST_F(TwoUsers, ALimitOfOneIsNotTheOthersAndCannotBeGoneAround) {
   EXPECT_EQ(MostGpusAtOnce(adas), 1);
 }
 
-TEST_F(TwoUsers, NeitherReadsWhatTheOtherDescribedOrWrote) {
+TEST_F(TwoUsers, NeitherReadsTheOthersDescriptionsOrOutput) {
   RunOptions secret = Ada();
   secret.environment = {{"TOKEN", "hers-alone"}};
   const mode_t before = ::umask(077);
@@ -197,7 +197,7 @@ TEST_F(TwoUsers, NeitherReadsWhatTheOtherDescribedOrWrote) {
               HasSubstr("belongs to nobody"));
 }
 
-TEST_F(TwoUsers, NeitherChangesWhatIsTheOthersAndAnAdministratorMay) {
+TEST_F(TwoUsers, OnlyAdministratorsChangeOtherUsersTasks) {
   ASSERT_TRUE(site.Carma({"drain", "all"}, Admin()).Ok());
   const std::uint64_t hers = site.Submit({"--", "/bin/true"}, Ada());
   const std::uint64_t second = site.Submit({"--", "/bin/true"}, Ada());

@@ -31,7 +31,7 @@ TEST(Shells, EveryVerbExplainsItself) {
   }
 }
 
-TEST(Shells, ASimulatedServerIsMadeWhereTheOptionSaysWhateverTheVariableSays) {
+TEST(Shells, TheOptionOverridesTheVariableForASimulatedServer) {
   Folder folder;
   const Ran made = RunProgram({"/usr/bin/env", "CARMA_SIMGPU_STATE=" + (folder / "exported"),
                                Program("carma-simgpu"), "create", "--shape", "1xA100-40GB",

@@ -122,7 +122,7 @@ TEST_F(Stress, EveryTaskEndsOnceThoughTheDaemonIsKilled) {
     const std::chrono::milliseconds life(rng_.Below(i % 5 == 0 ? 20 : 700));
     ASSERT_FALSE(WaitReadable(site_.daemon().end_fd(), life)) << site_.daemon().Err();
     site_.Stop(SIGKILL);
-    site_.Start(i % 5 != 4 || i + 1 == kills);  // tasks are known only where GPUs are
+    site_.Start(i % 5 != 4 || i + 1 == kills);  // tasks are known once the GPUs are
     ASSERT_FALSE(HasFatalFailure());
   }
   for (std::int64_t i = 0; i < tasks; ++i) {

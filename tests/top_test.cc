@@ -98,7 +98,7 @@ TEST_F(TopSystem, ShowsGpusAndTasksAndActsOnThem) {
   first.Open();
 }
 
-TEST_F(TopSystem, AWideScreenShowsWhatATaskWroteLast) {
+TEST_F(TopSystem, AWideScreenShowsATasksLastOutput) {
   Bell bell(site.folder() / "bell");
   const std::uint64_t id = site.Submit({"-J", "noisy", "--", "sh", "-c",
                                         "printf 'epoch 1\\n 10%%\\r 20%% of epoch 2'; echo up > " +
@@ -114,7 +114,7 @@ TEST_F(TopSystem, AWideScreenShowsWhatATaskWroteLast) {
   ASSERT_TRUE(screen.Shows("epoch 1")) << screen.Text();
 }
 
-TEST_F(TopSystem, ALostDaemonIsToldAndComesBack) {
+TEST_F(TopSystem, ALostDaemonIsReportedUntilItReturns) {
   TopScreen screen(site, 80);
   ASSERT_TRUE(screen.Shows("0 running, 0 waiting")) << screen.Text();
   site.Stop(SIGKILL);
@@ -124,7 +124,7 @@ TEST_F(TopSystem, ALostDaemonIsToldAndComesBack) {
       Eventually([&] { return screen.Text().find("carmad is not running") == std::string::npos; }));
 }
 
-TEST_F(TopSystem, WithoutATerminalItSaysWhatElseThereIs) {
+TEST_F(TopSystem, SuggestsOtherCommandsWithoutATerminal) {
   const Ran ran = site.Carma({"top"});
   EXPECT_EQ(ran.code, 2) << ran.Text();
   EXPECT_THAT(ran.err, HasSubstr("top: expected a terminal"));

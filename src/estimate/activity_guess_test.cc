@@ -33,7 +33,7 @@ TEST(ActivityGuess, RisesWithTheWorkOfASample) {
   EXPECT_LT(large->sm_active, 1);
 }
 
-TEST(ActivityGuess, OfLinearLayersAloneFewerMultiplyAddsAreEnough) {
+TEST(ActivityGuess, LinearLayersNeedFewerMultiplyAdds) {
   const auto linear = [](std::int64_t width) {
     return GuessActivity(List({Module("Linear", Of({-1, width}), Of({-1, width}), width * width),
                                Module("Linear", Of({-1, width}), Of({-1, width}), width * width)}));

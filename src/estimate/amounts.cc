@@ -10,7 +10,7 @@ namespace {
 
 using Needs = std::map<double, double>;  // by amount, never falling; MiB
 
-constexpr double kFarthest = 4;  // times the largest, or of the least, amount that was seen
+constexpr double kFarthest = 4;  // factor beyond the smallest and largest amounts seen
 // Margins as shares of the prediction (larger if fewer amounts were seen) and of the growth beyond
 // these amounts. In sweeps over batches on one GPU, 95 of 100 values lie within these margins
 // (docs/evidence/estimators.md).

@@ -70,7 +70,7 @@ TEST(Auto, KeepsNetworksLikeTheGeneratedOnesWithinTheirClass) {
   }
 }
 
-TEST(Auto, LikenessIsWhatTheClassifierHasSeen) {
+TEST(Auto, SimilarityIsJudgedByTheTrainingData) {
   LayerList list = Generated();
   Question momentum = Ask(list, 16);
   momentum.optimizer = Optimizer::kMomentum;

@@ -23,8 +23,7 @@ constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
 
-// The limit for how far above 1 a site's factor may be, as a multiple of the built-in factor's
-// distance.
+// A site's factor may exceed 1 by at most this many times as much as the built-in factor does.
 constexpr double kMostWider = 2;
 
 // The newest observation of every signature, by GPU type.
@@ -104,7 +103,7 @@ std::size_t ModelsIn(const Taught& taught) {
 struct Base {
   double mib = 0;
   double disagreement = 0;
-  bool loads_so = false;  // it is of the size that this way of loading takes
+  bool loads_so = false;  // the size fits this way of loading
 };
 
 Base LearnBase(const Taught& taught, Loading loading) {
@@ -171,7 +170,7 @@ Shift ShiftOf(const Taught& small) {
   std::ranges::sort(rests);
   const Base base = ShownBase(small);
   Shift shift;
-  // Relative to the value assumed for these tasks, some of which may have given their version of
+  // Relative to the constant assumed for these tasks, which differs if a task stated its version of
   // PyTorch.
   shift.shown_mib = base.mib - assumed_mib / static_cast<double>(small.size());
   shift.doubt_mib = std::max(kFormulaError * std::max(rests[rests.size() / 2], kBareRestMib),

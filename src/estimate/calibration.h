@@ -55,10 +55,9 @@ struct Site {
 // counts once. The constant is the median of (measured - rest - libraries) over the small models,
 // one value for each model. Of the two ways of loading libraries the one that agrees better is
 // assumed. The constant is used only if it differs by more than the formula's own error divided by
-// the root of the number of models, and if it predicts models that are left out in turn better than
-// the shipped constant does. If `gpu_type` has fewer than kLeastCalibration tasks, the type with
-// the most tasks is used; if that has too few as well, nothing is learned. An empty gpu_type means
-// unknown.
+// the root of the number of models, and if it predicts held-out models better than the shipped
+// constant does. If `gpu_type` has fewer than kLeastCalibration tasks, the type with the most tasks
+// is used; if that has too few as well, nothing is learned. An empty gpu_type means unknown.
 Site Calibrate(std::span<const task::Observation> observations, const std::string& gpu_type);
 
 }  // namespace carma::estimate

@@ -47,7 +47,7 @@ TEST(Calibration, LearnsTheConstantFromFiveTasks) {
 
 // Half of the tasks have convolutions, the others none. All loaded their kernels at first use, but
 // this was known only for one half.
-TEST(Calibration, TasksSayHowKernelsAreLoaded) {
+TEST(Calibration, TasksShowHowKernelsAreLoaded) {
   const double plain = ShippedMib({Loading::kLazy, Libraries::kPlain});
   const double cudnn = ShippedMib({Loading::kLazy, Libraries::kConvolutions});
   std::vector<task::Observation> runs;
@@ -75,7 +75,7 @@ TEST(Calibration, LightTasksDecideTheConstant) {
 }
 
 // A large model shows the formula's error: 10 % of 20 GiB is more than any constant.
-TEST(Calibration, LargeTasksSayNothingAboutTheConstant) {
+TEST(Calibration, LargeTasksDoNotChangeTheConstant) {
   std::vector<task::Observation> runs;
   for (int i = 0; i < 20; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));
   const Site site = Calibrate(runs, "A100");
@@ -83,7 +83,7 @@ TEST(Calibration, LargeTasksSayNothingAboutTheConstant) {
   EXPECT_THAT(site.reason, HasSubstr("as shipped: 0 of the finished models are small enough"));
 }
 
-TEST(Calibration, OneModelWithManyBatchesIsOneVoice) {
+TEST(Calibration, ManyBatchesOfOneModelCountOnce) {
   std::vector<task::Observation> runs;
   for (int i = 0; i < 20; ++i) {
     runs.push_back(Taught(i, 200 + 10 * i, 600));

@@ -17,12 +17,12 @@ constexpr std::int64_t kLatentPixels = 8;
 // Taken from the models of diffusers 0.30 to 0.35. Parameters per block, in squares of the width.
 struct PatchModel {
   std::string_view name;
-  double squares = 12;  // 4 of attention, 8 of a plain feed-forward part, and what comes besides
-  double single = 0;    // of the later blocks, where image and text share all matrices
+  double squares = 12;       // 4 of attention, 8 of a plain feed-forward part, and other parts
+  double single = 0;         // of the later blocks, where image and text share all matrices
   bool reads_text = false;   // a second attention, to the text
-  bool norms_heads = false;  // queries and keys pass norms
+  bool norms_heads = false;  // queries and keys have norms
   std::int64_t text = 0;     // tokens of the text in the sequence
-  std::int64_t side = 128;   // of a latent, unless the file says so
+  std::int64_t side = 128;   // of a latent, unless the file states it
   std::int64_t patch = 2;
   std::int64_t frames = 1;  // of a latent video
   double vectors = 0;       // for each block, made of an embedding of the time (time_embed_dim)

@@ -104,18 +104,18 @@ std::unique_ptr<Estimator> MakeGiven();
 std::unique_ptr<Estimator> MakeHorus();
 // Parameters plus tensors kept for backward.
 std::unique_ptr<Estimator> MakeFakeTensor();
-// docs/inside/estimators.md.
+// The structural formula of docs/inside/estimators.md.
 std::unique_ptr<Estimator> MakeStructural();
 // The closed form for transformers (estimate/transformer/peak.h), from a config.json.
 std::unique_ptr<Estimator> MakeTransformer();
-// Shipped weights (data/estimators).
+// GPUMemNet with its shipped weights (data/estimators).
 std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 // Measured peaks of earlier runs of the same training.
 std::unique_ptr<Estimator> MakeFromHistory();
-// History, else runs of the same training with other amounts, else the closed form if a config.json
-// is named, else the structural formula with the best information there is, else what the same
-// program of this user needed with other settings; kNotFound if there are no such runs.
+// The first of these that has an answer: history; runs of the same training with other amounts; the
+// closed form if a config.json is named; the structural formula with the best available
+// information; this user's runs of the same program with other settings. kNotFound if none has.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {

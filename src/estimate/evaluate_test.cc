@@ -112,7 +112,7 @@ TEST_F(DataSetTest, JoinsModelsAndMeasurements) {
   EXPECT_EQ(exact->models[0].saved->per_sample, 750);
 }
 
-TEST_F(DataSetTest, ReducesToWhatTorchsummaryPrints) {
+TEST_F(DataSetTest, ReducesToTorchsummarysOutput) {
   const auto set = ReadDataSet(Path("layers.jsonl"), Path("measured.csv"), {.summary_only = true});
   ASSERT_TRUE(set);
   const model::LayerList& list = set->models[0];
@@ -202,7 +202,7 @@ TEST(LeaveOut, TheBoundOfAKindIsTaughtByItsOwn) {
 }
 
 // An image model made of blocks: its rows in torchinfo's usual three levels.
-TEST(DataSet, TorchInfoHidesWhatIsDeep) {
+TEST(DataSet, TorchInfoHidesDeepLayers) {
   const std::string layers = ::testing::TempDir() + "/deep.jsonl";
   const std::string measured = ::testing::TempDir() + "/deep.csv";
   ASSERT_TRUE(base::WriteFileAtomic(

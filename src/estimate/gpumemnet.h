@@ -15,14 +15,12 @@
 namespace carma::estimate {
 
 // Converts probabilities of classes to MiB; without method and warnings.
-//   classes  the most probable one; for MLPs also of the twice as wide classes, which are pairs of
-//            the narrow ones
+//   classes  the most probable one; for MLPs also the most probable class of twice the width
 //   point    each class counts as the median need of the training runs in it; their mean by
 //            probability, kept within the most probable class
-//   bound    upper edge of the smallest number of classes from below that reach `coverage`. The
-//   last
-//            class is open: a bound at its edge, probabilities.size() * class_mib, means no more
-//            than that the need is large.
+//   bound    upper edge of the lowest classes that together reach `coverage`. The last class is
+//            open: a bound at its edge, probabilities.size() * class_mib, only means that the need
+//            is large.
 // The inputs are one probability and one point (MiB, inside its class) per class, for at least one
 // class.
 Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,
@@ -42,8 +40,8 @@ std::optional<AlikeClass> ClassAmongAlike(const Question& question);
 // the shipped ones. All three families must be there (WeightsFileName).
 // Errors: kNotFound and kInvalid with the file's name, as from Network::Load.
 Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder);
-// Makes the estimator of an entry. Those two use the weights in `folder`, or the shipped ones if it
-// is "". Errors: as above.
+// Makes the estimator of an entry. GPUMemNet's two estimators use the weights in `folder`, or the
+// shipped ones if it is "". Errors: as above.
 Result<std::unique_ptr<Estimator>> MakeWithWeights(const EstimatorEntry& entry,
                                                    const std::string& folder);
 

@@ -349,7 +349,7 @@ Result<Network> LoadShipped(NetworkKind kind, Family family) {
 }
 
 // Loading compares the answers to the examples in each file, which are libtorch's, within 1e-4.
-TEST(ShippedWeights, AnswerAsTheLibraryThatTrainedThem) {
+TEST(ShippedWeights, AgreeWithTheTrainersLibrary) {
   for (const NetworkKind kind : kKinds) {
     for (const Family family : kFamilies) {
       const auto network = LoadShipped(kind, family);
@@ -468,7 +468,7 @@ TEST_P(GpuMemNetTest, ReportsWhyItHasNoAnswer) {
   }
 }
 
-TEST_P(GpuMemNetTest, WarnsOfWhatTheNetworksCannotKnow) {
+TEST_P(GpuMemNetTest, WarnsAboutModelsOutsideTheTrainingData) {
   const model::LayerList list = Convolutions(10, 64, 64);
   EXPECT_TRUE(estimator_->Ask(Ask(list, 16))->warnings.empty());
 

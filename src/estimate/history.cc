@@ -14,7 +14,7 @@
 namespace carma::estimate {
 namespace {
 
-constexpr double kLaterRunWeighs = 0.70710678;  // of the run before it, half of the one before that
+constexpr double kLaterRunWeighs = 0.70710678;  // weight of a run relative to the next newer one
 constexpr double kPointShare = 0.75;
 constexpr double kStillCounts = 0.05;
 constexpr double kLoneAllowance = 0.10, kLeastAllowance = 0.03;

@@ -30,9 +30,9 @@ struct Recollection {
 // much as the second run after it, so that a rise counts at once and a fall after four runs. bound:
 // the highest peak that weighs at least a twentieth of the newest, widened by 10 % for a lone run
 // down to 3 % from four runs on (what a reading once a second may miss, and what cuDNN's search for
-// algorithms adds now and then; chosen, not fitted). A run that ended for lack of memory and was
-// not followed by one that succeeded shows that the need is higher than what it had: point and
-// bound are then at least a tenth above that.
+// algorithms adds now and then; chosen, not fitted). If no run has succeeded since one ran out of
+// memory, the need is higher than what that run had: point and bound are then at least a tenth
+// above that.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
 // GPU types of a server, and how fast each is relative to the fastest of them (core::PacesOf).

@@ -33,9 +33,9 @@ inline constexpr double kCollectivesMib = 566;
 // The code whose shipped value is nearest to this one. The values of all codes differ.
 LoadedCode CodeOf(double shipped_mib);
 
-// The way of loading whose base (kPlain) is nearer to this one.
+// The way of loading whose shipped base (kPlain) is closer to base_mib.
 Loading LoadingOfBase(double base_mib);
-// This base plus the libraries, loaded in the way that LoadingOfBase() returns.
+// base_mib plus the libraries, loaded in the way that LoadingOfBase() returns.
 double OnBaseMib(double base_mib, Libraries libraries);
 
 }  // namespace carma::estimate

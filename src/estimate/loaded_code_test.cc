@@ -13,7 +13,7 @@ TEST(LoadedCode, TheVersionDeterminesTheLoading) {
     EXPECT_EQ(LoadingOf(eager), Loading::kEager) << eager;
 }
 
-TEST(LoadedCode, IsFoundAgainByWhatItTakes) {
+TEST(LoadedCode, IsRecognisedByItsMemory) {
   for (const Loading loading : {Loading::kEager, Loading::kLazy}) {
     for (const Libraries libraries :
          {Libraries::kPlain, Libraries::kSequences, Libraries::kConvolutions}) {

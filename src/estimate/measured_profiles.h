@@ -28,7 +28,7 @@ class MeasuredProfiles {
 
  private:
   std::vector<profile::WorkloadProfile> profiles_;
-  std::multimap<std::string, std::size_t> by_signature_;  // of equal ones in the order of lines
+  std::multimap<std::string, std::size_t> by_signature_;  // equal ones in the order of the lines
 };
 
 // Completes what is known of a task from earlier runs with the profile measured for the same

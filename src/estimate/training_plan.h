@@ -138,7 +138,7 @@ struct TrainingPlan {
   std::int64_t sequence = 2048;        // tokens of one sample; the longest where lengths vary
   std::int64_t batch = 1;              // samples per GPU and step
   std::int64_t parameters = 0;         // of the whole model; 0: as config.json describes it
-  std::int64_t frozen_parameters = 0;  // of models beside that only run forward
+  std::int64_t frozen_parameters = 0;  // of additional models that only run forward
   bool averages = false;               // a second copy of the trained weights (EMA)
   bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU
   // Tokens of a decoder that reads an encoder; empty: as many as the encoder has.
@@ -149,7 +149,7 @@ struct TrainingPlan {
   bool accumulates = false;      // gradients live through the next pass (gradient accumulation)
   bool variable_length = false;  // padded or packed to changing lengths
   Objective objective = Objective::kTokens;
-  bool reference = false;    // a frozen copy of the model beside
+  bool reference = false;    // a frozen copy of the model is also on the GPU
   double rollout_share = 0;  // share of the GPU's memory for an engine that writes answers
   Method method = Method::kFull;
   Quantisation quantisation = Quantisation::kNone;

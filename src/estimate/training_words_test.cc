@@ -138,7 +138,7 @@ TEST(TrainingWords, ReportsQuantisedWeightsOnce) {
   EXPECT_TRUE(Assumptions(words, packed, *PlanOf(words, packed)).empty());
 }
 
-TEST(TrainingWords, AnImagesSideAndATokenizerSayHowLongSamplesAre) {
+TEST(TrainingWords, AnImagesSideAndATokenizerSetTheLength) {
   TransformerConfig images;
   images.sees_images = images.one_length = true;
   images.token_pixels = 16;

@@ -45,7 +45,7 @@ struct TransformerConfig {
   std::int64_t vocabulary = 0;
   std::int64_t table_width = 0;        // of the table of tokens; 0: hidden
   std::int64_t positions = 0;          // rows of a learned table of positions; 0: none
-  std::int64_t decoder_positions = 0;  // the same of a decoder, if they are others; 0: they are not
+  std::int64_t decoder_positions = 0;  // a decoder's, if they differ; 0: the same
   bool gated = true;                   // three matrices in a feed-forward part instead of two
   bool rms_norm = true;                // false: LayerNorm
   bool tied = false;                   // one matrix is embedding and head
@@ -66,12 +66,12 @@ struct TransformerConfig {
   double latent_parameters = 0;    // of an attention part with factored matrices; 0: it has none
   std::int64_t experts = 1;
   std::int64_t active_experts = 1;  // that each token passes through
-  std::int64_t shared_forward = 0;  // inner width of the part that all tokens pass besides
+  std::int64_t shared_forward = 0;  // inner width of the additional part that all tokens pass
   std::int64_t dense_layers = 0;    // of `layers`: blocks without experts
   std::int64_t dense_forward = 0;   // their inner width
   double block_parameters = 0;      // of a block that has more than attention and feed-forward part
   bool reads_text = false;          // each block has a second attention, to a few tokens of a text
-  bool norms_heads = false;         // queries and keys pass norms of their own
+  bool norms_heads = false;         // queries and keys have norms of their own
   std::int64_t norms = 2;           // of a block
   bool modulated = false;           // scales, shifts and gates in each block depend on the sample
   bool encodes_only = false;        // only the encoder of a family with encoder and decoder
@@ -79,12 +79,12 @@ struct TransformerConfig {
   bool diffuses = false;            // a diffusion model
   std::int64_t token_pixels = 0;    // height and width of what a token stands for; 0: no image
   std::int64_t frames = 1;          // of a video, in tokens
-  std::int64_t text_tokens = 0;     // of the sequence, beside those of the image
+  std::int64_t text_tokens = 0;     // in the sequence, in addition to those of the image
   std::int64_t usual_length = 0;    // in tokens, where no length is stated; 0: 2048
   std::optional<BlockList> blocks;  // blocks of other kinds; then the sizes above have no meaning
   std::vector<TransformerConfig> towers;     // stacks for the sample's other inputs (CLIP's text)
   std::vector<std::string> remarks;          // one sentence each: what is assumed
-  double other_parameters = 0;               // of encoders of images beside the stack
+  double other_parameters = 0;               // of image encoders outside the stack
   std::vector<std::string> uncounted;        // parts with sizes that are not counted here, by key
   std::optional<double> stated_parameters;   // if a source gives them; else they are computed
   std::optional<Dtype> dtype;                // torch_dtype
@@ -95,8 +95,8 @@ struct TransformerConfig {
   double ValueWidth() const;
   double OutputWidth() const;  // of the weighted values
   double TableWidth() const;
-  double Attentions() const;     // of a block, on the average
-  double ActiveForward() const;  // inner width that a token passes in a block, on the average
+  double Attentions() const;     // per block, on average
+  double ActiveForward() const;  // inner width that a token passes in a block, on average
   // Parameters of the matrices in one block, in all blocks, and in the whole model. Biases are left
   // out, because they are less than 0.2 % of any model.
   double BlockParameters() const;

@@ -84,7 +84,7 @@ TEST(TransformerConfig, ReadsTheKeysOfOtherFamilies) {
 // model cards.
 struct PublicModel {
   const char* name;
-  const char* what;  // is peculiar
+  const char* what;  // what is special about it
   const char* text;
   double parameters;
 };
@@ -341,7 +341,7 @@ TEST(TransformerConfig, BlocksOfADecoderThatReadsAnEncoderAreCounted) {
   EXPECT_TRUE(config.unfused_attention && config.rms_norm && config.tied && config.drops_out);
 }
 
-TEST(TransformerConfig, ASoundHasItsPiecesAndWhatIsWrittenABound) {
+TEST(TransformerConfig, ASoundHasPiecesAndItsTextABound) {
   const auto config = Parsed(
       R"({"model_type":"whisper","d_model":768,"encoder_layers":12,"decoder_layers":12,
           "encoder_attention_heads":12,"encoder_ffn_dim":3072,"vocab_size":51865,
@@ -389,7 +389,7 @@ TEST(TransformerConfig, ReadsHowTheWeightsAreStored) {
   }
 }
 
-TEST(TransformerConfig, NamesWhatIsMissing) {
+TEST(TransformerConfig, NamesMissingKeys) {
   struct Case {
     const char* text;
     const char* expected;

@@ -31,7 +31,7 @@ double Kept(const BlockList& list, bool frozen) {
 
 // The bytes are those that autograd saves per pixel of the latent for the same modules in PyTorch,
 // in fp32 with fused attention.
-TEST(UNetConfig, CountsWhatAutogradKeeps) {
+TEST(UNetConfig, CountsTheBytesThatAutogradKeeps) {
   const TransformerConfig config = Parsed(kStableDiffusion);
   ASSERT_TRUE(config.blocks);
   EXPECT_NEAR(config.TotalParameters(), 859.5e6, 1e6);

@@ -43,7 +43,7 @@ constexpr std::chrono::milliseconds kKillTime{1'000};
 // The child's output is one line, which begins with one of these words.
 constexpr std::string_view kMade = "made ";             // PCI address, or "-"
 constexpr std::string_view kNoLibrary = "no-library ";  // why
-constexpr std::string_view kRefused = "refused ";       // CUresult, then what it answers
+constexpr std::string_view kRefused = "refused ";       // CUresult, then its text
 
 std::unexpected<ContextTrouble> Trouble(Kind kind, std::string text, int code = 0) {
   return std::unexpected(ContextTrouble{.kind = kind, .text = std::move(text), .cuda_code = code});
@@ -288,7 +288,7 @@ class Holder {
   EmptyFolder folder_;
   base::UniqueFd input_;   // its end makes the child release the context
   base::UniqueFd output_;  // one line
-  bool holds_ = false;     // a context, which is to be released in turn
+  bool holds_ = false;     // a context, which must be released
   base::Spawned child_;    // pid 0: none, or reaped
 };
 
@@ -355,7 +355,7 @@ std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& r
   const ComputeMode mode = condition.compute_mode.value_or(ComputeMode::kDefault);
   if (mode == ComputeMode::kProhibited) return "its compute mode is PROHIBITED";
   if (mode != ComputeMode::kDefault)
-    return "its compute mode is EXCLUSIVE: a task that starts meanwhile would fail";
+    return "its compute mode is EXCLUSIVE: a task that starts in the meantime would fail";
   if (condition.recovery.value_or(RecoveryAction::kNone) != RecoveryAction::kNone)
     return "the driver requests a recovery of this GPU";
   if (!reading->processes.empty()) return "it is in use";

@@ -32,7 +32,7 @@ std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& r
 
 struct ContextOptions {
   std::vector<std::string> holder;             // words of a program that calls HoldContext()
-  std::chrono::milliseconds patience{20'000};  // real time until the context is there
+  std::chrono::milliseconds patience{20'000};  // real time until the context exists
   std::chrono::milliseconds settling{200};     // between two readings of the new process
 };
 

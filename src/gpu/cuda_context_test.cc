@@ -48,7 +48,7 @@ class ChildrenProbe : public Probe {
   Reading idle;
   bool lists = true;                           // the child's process
   std::optional<std::int64_t> told_mib = 410;  // its memory
-  bool stranger = false;                       // comes while the child is there
+  bool stranger = false;                       // another process appears with the child
   int seen = 0;
 };
 
@@ -176,7 +176,7 @@ TEST_F(CudaContext, ReportsMissingLibrariesAndFunctions) {
   EXPECT_THAT(broken.error().text, HasSubstr("libcuda.so.1"));
 }
 
-TEST_F(CudaContext, ThatOfAnotherGpuDoesNotCount) {
+TEST_F(CudaContext, RefusesAContextOnAnotherGpu) {
   info_.pci = "00000000:0A:00.0";
   EXPECT_THAT(Measure().error().text, HasSubstr("CUDA used the GPU at 0000:07:00.0"));
   info_.pci = "0:07:00.0";

@@ -143,7 +143,7 @@ TEST(DmonParser, ColumnsGoByTitleAndNewTitlesByPlace) {
   const auto rows =
       renamed.Feed(Line("#Entity", titles) + Line("GPU 0", Row("0000:07:00.0", "0.5")));
   EXPECT_EQ(rows[0].values.sm_active, 0.5);
-  titles.push_back("EXTRA");  // the places mean nothing now
+  titles.push_back("EXTRA");  // positions mean nothing now
   row = Row("0000:07:00.0", "0.5");
   row.push_back("7");
   DmonParser extended;
@@ -265,7 +265,7 @@ TEST_F(DmonChildTest, AChildThatEndsIsStartedAgainAfterLongerAndLongerPauses) {
   }
 }
 
-TEST_F(DmonChildTest, OneThatServedAndDiedIsBackAfterAShortPause) {
+TEST_F(DmonChildTest, RestartsAWorkingChildAfterAShortPause) {
   DmonReader reader(Script("cat rows; exit 0"));
   base::Time now = base::FromMs(1'000'000);
   for (std::size_t starts = 1; starts < 5; ++starts) {
@@ -306,7 +306,7 @@ TEST_F(DmonChildTest, DiscardsOutputWrittenWhileNoOneRead) {
   EXPECT_TRUE(reader.running());
 }
 
-TEST_F(DmonChildTest, AProgramThatIsNotThereIsNamed) {
+TEST_F(DmonChildTest, NamesAMissingProgram) {
   DmonOptions options;
   options.program = folder_ + "/nothing";
   DmonReader reader(options);
@@ -415,7 +415,7 @@ TEST_F(CombinedProbeTest, InstancesHaveNoCountersOfDcgm) {
   EXPECT_EQ(MustRead(2).sm_active, 0.25);
 }
 
-TEST_F(CombinedProbeTest, WithoutDcgmThereIsTheCoarseUtilisation) {
+TEST_F(CombinedProbeTest, UsesTheCoarseUtilisationWithoutDcgm) {
   Make("echo Error: unable to connect; exit 1", {false, false});
   const auto devices = probe_->Devices();
   ASSERT_TRUE(devices);
@@ -437,7 +437,7 @@ TEST_F(CombinedProbeTest, RejectsImpossibleValues) {
   ASSERT_FALSE(percent);
   EXPECT_EQ(percent.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(percent.error().message, HasSubstr("SMACT is 57.0"));
-  now_ += std::chrono::seconds(4);  // the row is too old to be believed or doubted
+  now_ += std::chrono::seconds(4);  // the row is too old to count
   EXPECT_EQ(MustRead(0).xids, (std::vector<int>{48, 48})) << "a failed reading loses no Xid";
 }
 

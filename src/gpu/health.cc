@@ -40,7 +40,7 @@ constexpr XidLine kXids[] = {
 
 constexpr std::string_view kXidPrefix = "Xid ";
 constexpr std::string_view kEccPrefix = "new uncorrectable memory errors: ";
-// How earlier versions began that reason.
+// The beginning of that reason in earlier versions.
 constexpr std::string_view kOldEccPrefix = "new errors of memory beyond repair: ";
 
 std::string_view RecoveryText(RecoveryAction action) {

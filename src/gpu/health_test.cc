@@ -41,7 +41,7 @@ TEST(Xids, AreTheTasksOrTheDevices) {
   EXPECT_EQ(DescribeXid(79).text, "fell off the bus");
 }
 
-TEST(Health, OnlyXidsOfTheDeviceStandInTheWay) {
+TEST(Health, OnlyXidsOfTheDeviceCloseAGpu) {
   const struct {
     const char* name;
     std::vector<int> xids, ignored;
@@ -158,7 +158,7 @@ TEST(Health, RulesMayLeaveResumingToAPerson) {
   EXPECT_THAT(health.Take(Tells({.remap_pending = false})), IsEmpty());
 }
 
-TEST(Health, ARestartedDaemonGoesOnWithWhatWasKnown) {
+TEST(Health, ARestartedDaemonKeepsItsVerdicts) {
   const struct {
     const char* name;
     std::string why;

@@ -77,7 +77,7 @@ TEST_F(KernelLogTest, ReturnsOnlyNewLines) {
   EXPECT_THAT(log->Read(), ElementsAre(KernelXid{"0000:00:06", 43, 9})) << "after an endless line";
 }
 
-TEST_F(KernelLogTest, OneThatCannotBeReadIsAnError) {
+TEST_F(KernelLogTest, AnUnreadableLogIsAnError) {
   EXPECT_FALSE(KernelLog::Open(path_ + "/no"));
 }
 

@@ -31,7 +31,7 @@ TEST_F(MemorySum, ReportsGpusWhoseAmountsDoNotAddUp) {
   EXPECT_THAT(AskUnevenMemory(CARMA_FAKE_NVML), IsEmpty());
   nvml_->gpus[0].memory.total += kMib;
   EXPECT_THAT(AskUnevenMemory(CARMA_FAKE_NVML), IsEmpty()) << "rounded";
-  nvml_->gpus[1].memory = Memory(40'960, 424, 30'000, 10'960);  // what is reserved in `used`, too
+  nvml_->gpus[1].memory = Memory(40'960, 424, 30'000, 10'960);  // `used` includes reserved memory
   EXPECT_THAT(AskUnevenMemory(CARMA_FAKE_NVML),
               ElementsAre(UnevenMemory{"GPU-1", 40'960, 424, 30'000, 10'960}));
   EXPECT_EQ(nvml_->users, 0) << "NVML was shut down again";

@@ -22,7 +22,7 @@ TEST(NearCpus, AreReadOfThePciDevice) {
   EXPECT_EQ(NearCpus(root, "00000000:0F:00.0"), std::vector<int>{});
 }
 
-TEST(NearCpus, OfASimulatedServerAreThoseOfItsSocket) {
+TEST(NearCpus, SimulatedGpusGetTheCoresOfTheirSocket) {
   const std::vector<int> cpus{0, 2, 1, 3};
   EXPECT_EQ(NearCpusSimulated(cpus, 0, 4), (std::vector<int>{0, 1}));
   EXPECT_EQ(NearCpusSimulated(cpus, 3, 4), (std::vector<int>{2, 3}));

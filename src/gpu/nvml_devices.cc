@@ -256,7 +256,7 @@ ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& 
   for (std::uint32_t i = 0; i < std::min(count, kMaxInstances); ++i) {
     NvmlDevice device = BlankInstance(board, i);
     const nvml::Return code = calls.api.mig_handle(board.handle, i, &device.handle);
-    if (code == nvml::kNotFound || code == nvml::kInvalidArgument) continue;  // none of this number
+    if (code == nvml::kNotFound || code == nvml::kInvalidArgument) continue;  // no such instance
     ReadResult<Unit> step;
     if (code != nvml::kSuccess) {
       step = calls.FailureOf(device.info.uuid, code);

@@ -1,5 +1,5 @@
 // Every function of NVML with every error that it may return, on one GPU and on the whole driver,
-// and every function missing: the other GPUs go on, and the outcome is as documented
+// and every function missing: the other GPUs continue, and the outcome is as documented
 // (docs/server/gpus.md).
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -21,9 +21,9 @@ using ::testing::IsEmpty;
 // The consequence of an error in one function, in the order of severity.
 enum class Role {
   kNothing,    // it is not noticed
-  kTells,      // a value is absent, unless the GPU is lost or the driver gone
+  kTells,      // a value is absent, unless the GPU or the driver is lost
   kDecides,    // the reading fails unless the error means "there is none"
-  kMemory,     // the reading fails, or the function of before R510 serves
+  kMemory,     // the reading fails, or the function from before R510 is used
   kIdentity,   // the GPU cannot be described
   kFoundation  // no GPU can be listed
 };
@@ -103,7 +103,7 @@ std::vector<nvml::Return> EveryError() {
   std::vector<nvml::Return> codes;
   for (nvml::Return code = 1; code <= 27; ++code) codes.push_back(code);
   codes.push_back(nvml::kUnknown);
-  codes.push_back(4'711);  // of a driver to come
+  codes.push_back(4'711);  // of a future driver
   codes.push_back(-1);
   return codes;
 }
@@ -165,7 +165,7 @@ TEST_F(NvmlFaultsTest, TheTableNamesEveryFunction) {
   EXPECT_EQ(named, known);
 }
 
-TEST_F(NvmlFaultsTest, OneGpuThatFailsWhileItIsRead) {
+TEST_F(NvmlFaultsTest, AGpuFailsWhileItIsRead) {
   for (const Function& function : kFunctions) {
     if (!function.of_a_gpu) continue;
     for (const nvml::Return code : EveryError()) {
@@ -185,7 +185,7 @@ TEST_F(NvmlFaultsTest, OneGpuThatFailsWhileItIsRead) {
   }
 }
 
-TEST_F(NvmlFaultsTest, OneGpuThatFailsWhileItIsListed) {
+TEST_F(NvmlFaultsTest, AGpuFailsWhileItIsListed) {
   for (const Function& function : kFunctions) {
     if (!function.of_a_gpu) continue;
     for (const nvml::Return code : EveryError()) {

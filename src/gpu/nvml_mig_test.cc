@@ -182,13 +182,13 @@ TEST_F(NvmlMigTest, InstancesAreFoundAgainWhenTheDriverCameBack) {
   EXPECT_EQ(MustRead(1).total_mib, 19'968);
   nvml_->initialised = false;
   EXPECT_FALSE(probe_->Read(0, {}));
-  Divided().instances.pop_back();  // and one of them is not there any more
+  Divided().instances.pop_back();  // and one of them has disappeared
   EXPECT_EQ(MustRead(0).total_mib, 19'968);
   EXPECT_EQ(probe_->Read(1, {}).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(MustRead(2).total_mib, 40'960);
 }
 
-TEST(MigProfileName, IsTheOneThatToolsShow) {
+TEST(MigProfileName, MatchesNvidiasTools) {
   const struct {
     std::uint32_t gpu_slices, compute_slices;
     std::uint64_t memory_mib;

@@ -176,7 +176,7 @@ void LibraryProbe::FreeEvents() {
   events_ = nullptr;
 }
 
-// Waits for nothing.
+// Takes the pending events without waiting.
 void LibraryProbe::TakeEvents() {
   if (!events_) return;
   for (int taken = 0; taken < kMaxEvents; ++taken) {

@@ -68,7 +68,7 @@ TEST_F(NvmlProbeTest, ReadsEveryValueInCarmasUnits) {
   EXPECT_DOUBLE_EQ(reading.temperature_c.value(), 40);
 }
 
-TEST_F(NvmlProbeTest, OneLinePerPidWhateverTheListsSay) {
+TEST_F(NvmlProbeTest, MergesTheListsToOneEntryPerPid) {
   ASSERT_TRUE(probe_->Devices());
   FakeNvmlGpu& gpu = nvml_->gpus[1];
   gpu.compute = {Process(11, 4'000), Process(12, 100), Process(12, 50)};
@@ -226,7 +226,7 @@ TEST_F(NvmlProbeTest, CountersComeInFractionsAndBytes) {
   EXPECT_EQ(reading.nvlink_tx_bytes_s, 3'000.0 * kMib);
 }
 
-TEST_F(NvmlProbeTest, ALibraryThatKnowsOneMetricIsAskedForOne) {
+TEST_F(NvmlProbeTest, RequestsOnlyKnownMetrics) {
   nvml_->gpus[1].gpm_metrics = {{10, 30}};
   for (const nvml::Return code : {nvml::kInvalidArgument, nvml::kNotSupported, nvml::kUnknown}) {
     SCOPED_TRACE(code);
@@ -338,7 +338,7 @@ TEST_F(NvmlProbeTest, DecisiveValuesFailUnlessUnsupported) {
                              "nvmlDeviceGetTemperature"};
   struct Case {
     nvml::Return code;
-    std::optional<ErrorCode> expected;  // empty: the reading does without
+    std::optional<ErrorCode> expected;  // empty: the reading succeeds without it
   };
   const Case cases[] = {{nvml::kNotSupported, {}},
                         {nvml::kNoPermission, {}},
@@ -431,7 +431,7 @@ TEST_F(NvmlProbeTest, NoDriverMeansUnavailable) {
   EXPECT_EQ(devices.error().code, ErrorCode::kUnavailable);
 }
 
-TEST(NvmlProbeLoad, ALibraryThatIsNotThereOrNoNvmlIsNamed) {
+TEST(NvmlProbeLoad, NamesAMissingOrForeignLibrary) {
   const auto none = LoadNvmlProbe("/nonexistent/libnvidia-ml.so.1");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::kUnavailable);

@@ -102,7 +102,7 @@ struct DeviceInfo {
 
 struct ProcessUse {
   pid_t pid = 0;
-  std::optional<std::int64_t> used_mib;  // empty: the driver does not say
+  std::optional<std::int64_t> used_mib;  // empty: the driver does not report it
   bool mps_server = false;               // never counted as work
   bool mps_client = false;               // computes through an MPS server
   // Recent share of time in which its kernels ran, 0..1, as coarse as Reading::utilization; empty:

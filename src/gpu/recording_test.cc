@@ -176,7 +176,7 @@ TEST(Recording, MistakesAreNamedByLine) {
 }
 
 // Values for which an older recorder had no word are absent.
-TEST(Recording, OfAnEarlierProgramIsReadAsEver) {
+TEST(Recording, ReadsRecordingsOfEarlierVersions) {
   const auto recording =
       ParseRecording(R"({"carma_recording":1,"devices":[{"uuid":"GPU-a","total_mib":40960}]})"
                      "\n"

@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kRoundingMib = 3;
 
 bool Within(const std::optional<double>& value, double high) {
-  return !value || (*value >= 0 && *value <= high);  // not a number fails both
+  return !value || (*value >= 0 && *value <= high);  // NaN fails both
 }
 
 std::string MemoryObjection(const Reading& reading) {

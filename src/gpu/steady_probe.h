@@ -45,7 +45,7 @@ class SteadyProbe : public Probe {
   std::vector<DeviceInfo> kept_;
   std::vector<DeviceInfo> driver_list_;
   std::vector<std::optional<std::size_t>> numbers_;  // the driver's, of each kept one
-  std::vector<bool> lost_;                           // its last reading said so
+  std::vector<bool> lost_;                           // according to its last reading
   bool listed_ = false;                              // by the driver, and still valid
   std::optional<base::Time> looked_;
 };

@@ -71,7 +71,7 @@ TEST_F(SteadyProbeTest, NumbersStayWithTheirGpus) {
   EXPECT_EQ(Refusal(3), ErrorCode::kNotFound);
 }
 
-TEST_F(SteadyProbeTest, AGpuThatIsMissingIsLookedForNowAndThen) {
+TEST_F(SteadyProbeTest, LooksForAMissingGpuFromTimeToTime) {
   ASSERT_TRUE(probe_->Devices());
   driver_->list = {kA, kC};
   ASSERT_TRUE(probe_->Devices());
@@ -89,7 +89,7 @@ TEST_F(SteadyProbeTest, AGpuThatIsMissingIsLookedForNowAndThen) {
   EXPECT_EQ(driver_->lists, 3) << "nothing is missing";
 }
 
-TEST_F(SteadyProbeTest, OneInTroubleIsWholeAgain) {
+TEST_F(SteadyProbeTest, RecognisesAGpuAfterItsTrouble) {
   driver_->list[1] = {.uuid = "GPU-b", .trouble = {"its memory is not reported"}};
   EXPECT_EQ((*probe_->Devices())[1].trouble.text, "its memory is not reported");
   EXPECT_EQ(Refusal(1), ErrorCode::kNotFound);
@@ -139,7 +139,7 @@ TEST_F(SteadyProbeTest, AListOfBeforeIsKept) {
   EXPECT_EQ(Mark(1), 1);
 }
 
-TEST_F(SteadyProbeTest, OneThatWasRecognisedIsWholeAgain) {
+TEST_F(SteadyProbeTest, KeepsARecognisedGpu) {
   driver_->list[1] = {.uuid = "GPU-unknown-1", .trouble = {"lost"}};
   ASSERT_TRUE(probe_->Devices());
   DeviceInfo recognised = kB;

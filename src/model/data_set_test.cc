@@ -73,13 +73,13 @@ TEST_F(DataSet, NamesTheLineOfAMistake) {
   EXPECT_THAT(names[3], HasSubstr("bad.jsonl:5: /layers/0/3: expected a whole number"));
 }
 
-TEST_F(DataSet, ThatIsCutOffIsAnError) {
+TEST_F(DataSet, ATruncatedFileIsAnError) {
   const std::string packed = Packed(Write("cut.jsonl", kThree));
   std::filesystem::resize_file(packed, std::filesystem::file_size(packed) - 12);
   EXPECT_THAT(Names(packed).back(), HasSubstr("cannot be unpacked"));
 }
 
-TEST_F(DataSet, ThatUnpacksWithoutEndIsAnError) {
+TEST_F(DataSet, AFileThatUnpacksEndlesslyIsAnError) {
   // A line of 72 MiB of blanks, in a file of about 70 KiB.
   const std::string packed = Packed(Write("bomb.jsonl", std::string(72 << 20, ' ')));
   EXPECT_LT(std::filesystem::file_size(packed), 100'000U);

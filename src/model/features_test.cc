@@ -87,7 +87,7 @@ LayerList List(const std::vector<std::string>& types, RowKind kind = RowKind::kL
   return list;
 }
 
-TEST(Features, CountLayersByWhatTheyDo) {
+TEST(Features, CountLayersByOperation) {
   LayerList list = List({"Conv2d", "BatchNorm2d", "GELU", "ReLU", "ReLU", "MaxPool2d", "Identity",
                          "Dropout", "Flatten", "Linear", "LayerNorm", "Embedding"});
   list.params = 77;

@@ -135,7 +135,7 @@ struct LayerList {
   std::optional<std::string> torch;      // PyTorch that will train it: "2.11.0+cu130"
   std::optional<std::string> loss;  // that `saved` was counted with: "sum", "cross-entropy" …
   std::optional<SavedBytes> saved;  // in `precision`, if that is known
-  std::optional<HeldBytes> held;    // as well
+  std::optional<HeldBytes> held;    // also in `precision`
   std::vector<Note> notes;
   friend bool operator==(const LayerList&, const LayerList&) = default;
 };

@@ -288,7 +288,7 @@ void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum) {
   for (const Layer& layer : list.layers) trained_rows += layer.trainable;
   if (totals.trainable && list.trainable < std::min(trained_rows, list.params)) {
     AddNote(list, Note::Kind::kInferred,
-            fmt::format("{} of {} parameters are not trained; the rows do not say which",
+            fmt::format("{} of {} parameters are not trained; the rows do not show which",
                         list.params - list.trainable, list.params));
   }
 }

@@ -415,7 +415,7 @@ TEST(CarmaJson, SumsUnstatedParameters) {
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("no 'params'"));
 }
 
-TEST(Summary, RefusesWhatItCannotRead) {
+TEST(Summary, RefusesUnreadableText) {
   const struct {
     const char* name;
     std::string text;

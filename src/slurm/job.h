@@ -27,13 +27,13 @@ struct Job {
   int restarts = 0;
   bool on_hold = false;        // its priority is 0; also while it runs, for its next start
   std::int64_t carma_gib = 0;  // requested GPU memory per node; 0: none
-  std::string gres;            // all that it wants of a node: "nvme:50,carma:12"
+  std::string gres;            // all that it requests of a node: "nvme:50,carma:12"
   int nodes = 1;
   std::string node_list;    // where it runs: "n0", "n[0-1]"; empty: nowhere yet
   std::string asked_nodes;  // by --nodelist, perhaps cut; empty: any
   std::string partition;
   std::string reservation;      // empty: none
-  bool other_gres = false;      // wants more of a node than GPU memory, for example Slurm's GPUs
+  bool other_gres = false;      // requests more of a node than GPU memory, for example Slurm's GPUs
   std::int64_t cpus = 0;        // allocated
   std::int64_t memory_mib = 0;  // allocated
   std::string admin_comment;    // empty: none; may have several lines
@@ -62,7 +62,8 @@ extern const char* const kJobColumns;
 inline constexpr std::size_t kMostOfSqueue = 1 << 20;
 inline constexpr std::size_t kMostOfComment = 300;  // longer ones are cut
 
-// That job; empty: there is none. Errors: kInvalid: its line is not of that shape, or no job's.
+// The job with this id; empty: there is none. Errors: kInvalid: its line is not of that shape, or
+// no job's.
 Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id);
 
 }  // namespace carma::slurm

@@ -131,7 +131,7 @@ JobReturn Begun(JobReturn back, const Job& job) {
   const int had = RetriesToldIn(job.admin_comment);
   if (back.claim_gib > 0) {
     back.comment += fmt::format("{}{} of {}", kRetry, had + 1, back.retries);
-  } else if (had > 0) {  // the count goes on from there
+  } else if (had > 0) {  // counting continues from there
     back.comment += job.admin_comment.substr(job.admin_comment.rfind(kRetry));
   }
   return back;
@@ -146,7 +146,7 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
   const int restart = back.restart.value_or(job->restarts);
   if (job->restarts > restart + 1) return Done();  // it went on without us
   if (job->Waits()) {
-    // A job that Slurm does not let us change is released all the same.
+    // A job that Slurm does not let us change is released anyway.
     std::vector<std::string> words = Changes(back, *job);
     if (back.step != ReturnStep::kRelease && back.refusals < kMostRefusals && !words.empty())
       return Run(ReturnStep::kRaise, std::move(words));
@@ -154,7 +154,7 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
                                         : Done();
   }
   if (job->restarts == restart) return SendBack(back, *job);
-  // Otherwise a person has released it.
+  // Otherwise a user has released it.
   return IsUnderway(*job) ? NextStep{} : Done();
 }
 

@@ -43,7 +43,7 @@ struct JobReturn {
   // A job that waits on this node and is sent elsewhere; empty: another return. Slurm cannot change
   // what a running job excludes, so this is removed when the job waits in Slurm's queue again.
   std::string exclude;
-  bool on_hold = false;  // a person held the job while it ran: it is not released
+  bool on_hold = false;  // a user held the job while it ran: it is not released
   ReturnStep step = ReturnStep::kAsked;
   int refusals = 0;  // of this step
 
@@ -73,8 +73,8 @@ inline constexpr int kMostRefusals = 20;
 
 struct NextStep {
   enum class What {
-    kRun,    // words after scontrol's own path; `step` is to be durable before
-    kWait,   // look again
+    kRun,    // words after scontrol's own path; `step` must be durable first
+    kWait,   // check again
     kWatch,  // the same, rarely: it has left this node
     kDone,   // it waits or runs again
     kGiveUp,

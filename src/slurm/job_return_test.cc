@@ -104,7 +104,7 @@ class Desk {
   OneJob& slurm_;
 };
 
-TEST(JobReturn, GoesBackWithWhatItNeedsAndIsLetGo) {
+TEST(JobReturn, IsRequeuedWithItsNeedAndReleased) {
   OneJob slurm;
   Desk desk(slurm);
   EXPECT_TRUE(desk.Work());
@@ -156,7 +156,7 @@ TEST(JobReturn, AJobThatAPersonHoldsIsRaisedAndStaysHeld) {
   EXPECT_TRUE(slurm.job.Held());
 }
 
-TEST(JobReturn, WhatOthersWroteAndAskedForStays) {
+TEST(JobReturn, KeepsCommentsAndRequestsOfOthers) {
   OneJob slurm;
   slurm.job.gres = "nvme:50,carma:10,disk:2";
   slurm.job.admin_comment = "ada: node 7\nis slow";
@@ -178,7 +178,7 @@ TEST(JobReturn, WhatOthersWroteAndAskedForStays) {
   EXPECT_EQ(Next(Asked(), waits).words.front(), "release") << "nothing to change";
 }
 
-TEST(JobReturn, NextStepFollowsFromWhatSlurmShows) {
+TEST(JobReturn, NextStepFollowsFromSlurmsState) {
   struct Case {
     const char* name;
     JobReturn back;
@@ -309,7 +309,7 @@ class JobElsewhere : public ::testing::Test {
   NextStep last;
 };
 
-TEST_F(JobElsewhere, ItExcludesItsNodeAndIsWatchedUntilSlurmForgetsIt) {
+TEST_F(JobElsewhere, ExcludesItsNodeAndIsWatchedToItsEnd) {
   EXPECT_TRUE(back.MayBeDropped());
   EXPECT_EQ(Step(), "requeuehold");
   EXPECT_FALSE(back.MayBeDropped());
@@ -329,7 +329,7 @@ TEST_F(JobElsewhere, ItExcludesItsNodeAndIsWatchedUntilSlurmForgetsIt) {
   EXPECT_EQ(Next(back, std::nullopt).what, What::kDone);
 }
 
-TEST_F(JobElsewhere, ItsNodeIsOpenToItAgainWhenItIsBackInTheQueue) {
+TEST_F(JobElsewhere, MayUseItsNodeAgainOnceRequeued) {
   while (last.what != What::kWatch) Step();
   EXPECT_EQ(Step(true), "update") << "nothing was free elsewhere";
   EXPECT_EQ(job.excluded, "");
@@ -346,7 +346,7 @@ TEST_F(JobElsewhere, ItsNodeIsOpenToItAgainWhenItIsBackInTheQueue) {
   EXPECT_EQ(job.excluded, "");
 }
 
-TEST_F(JobElsewhere, ItIsTheSameAfterADeathAtAnyStep) {
+TEST_F(JobElsewhere, AKillAtAnyStepChangesNothing) {
   for (const int steps : {0, 1, 2, 3}) {
     job = Seen("RUNNING", 0);
     job.node_list = "n0";
@@ -435,7 +435,7 @@ TEST(JobReturn, IsKeptWhole) {
   EXPECT_EQ(*again, back);
 }
 
-TEST(JobReturn, OneThatHadToLeaveGoesOnHoweverOftenItWasAsked) {
+TEST(JobReturn, AJobThatHadToLeaveContinuesEachTime) {
   const auto back = ReturnOf({.left = true, .most_retries = 0, .job = 12});
   ASSERT_TRUE(back) << "retries after failures do not matter here";
   EXPECT_EQ(back->claim_gib, 0);

@@ -46,7 +46,7 @@ TEST(Job, IsReadFromALineOfSqueue) {
   EXPECT_EQ((*runs)->admin_comment, "");
 }
 
-TEST(Job, OthersAreNotMeant) {
+TEST(Job, IgnoresOtherJobs) {
   const auto none = FindJob(kArray, 4);
   ASSERT_TRUE(none);
   EXPECT_FALSE(*none);

@@ -50,7 +50,7 @@ TEST(WaitComments, NameTheNodeOnce) {
   EXPECT_EQ(WithNodeName("of an older version", "n1"), "of an older version");
 }
 
-TEST(WaitComments, OfOthersAreLeftAlone) {
+TEST(WaitComments, LeavesOtherCommentsAlone) {
   EXPECT_FALSE(IsOfWaits("carma: out of GPU memory on n1 (1.0G to 2.0G), retry 1 of 3"));
   EXPECT_FALSE(IsOfWaits("ada: please leave"));
 }

@@ -31,8 +31,8 @@ Result<Unit> CheckReadable(const std::string& books) {
   if (errno == ENOENT) return NotFound("no {}", books);
   if (errno == EACCES || errno == EPERM) {
     return Denied(
-        "{} may only be read by root and the user that carmad runs as: it holds the environments "
-        "of all tasks",
+        "{} may only be read by root and the user that carmad runs as: it contains the "
+        "environments of all tasks",
         books);
   }
   return FailErrno(errno, "open " + books);
@@ -85,8 +85,8 @@ class Building {
   }
 
  private:
-  // Without `replace`, a file that has appeared meanwhile stays, because a link never replaces a
-  // file.
+  // Without `replace`, a file that has appeared in the meantime stays, because a link never
+  // replaces a file.
   Result<Unit> Rename(bool replace) {
     const int done =
         replace ? ::rename(path_.c_str(), target_.c_str()) : ::link(path_.c_str(), target_.c_str());
@@ -107,8 +107,8 @@ void BecomeOtherBooks(SQLite::Database& copy) {
   copy.exec("INSERT OR REPLACE INTO books SELECT value+1,NULL,1 FROM counter WHERE name='task'");
 }
 
-// One step copies all pages from one snapshot of the books: the daemon can write to its log
-// meanwhile, and no page is copied twice.
+// One step copies all pages from one snapshot of the database: the daemon can write to its log at
+// the same time, and no page is copied twice.
 Result<Unit> Copy(const std::string& books, const std::string& path, const std::string& target) {
   try {
     SQLite::Database from(books, SQLite::OPEN_READONLY, kBusyTimeoutMs);

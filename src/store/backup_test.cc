@@ -49,7 +49,7 @@ class BackUpTest : public ::testing::Test {
   std::string dir_;
 };
 
-TEST_F(BackUpTest, ACopyHoldsWhatWasDurableWhileTheBooksAreWrittenOn) {
+TEST_F(BackUpTest, CopiesDurableDataWhileTheDatabaseIsWritten) {
   const Result<std::unique_ptr<Store>> store = Store::Open(State());
   ASSERT_TRUE(store) << store.error().message;
   for (std::uint64_t id = 1; id <= 3; ++id) Put(**store, id);
@@ -68,7 +68,7 @@ TEST_F(BackUpTest, ACopyHoldsWhatWasDurableWhileTheBooksAreWrittenOn) {
   EXPECT_EQ((*store)->Unfinished()->size(), 5U);
 }
 
-TEST_F(BackUpTest, CopiesBooksThatAreNotOpenAndLeavesThemUsable) {
+TEST_F(BackUpTest, CopiesAClosedDatabaseAndLeavesItUsable) {
   {
     const Result<std::unique_ptr<Store>> store = Store::Open(State());
     ASSERT_TRUE(store);
@@ -81,8 +81,8 @@ TEST_F(BackUpTest, CopiesBooksThatAreNotOpenAndLeavesThemUsable) {
   EXPECT_EQ((*again)->Unfinished()->size(), 1U);
 }
 
-// It gives out numbers that the first books have given to other tasks.
-TEST_F(BackUpTest, ACopyThatIsPutToUseIsOtherBooksFromThereOn) {
+// It gives out numbers that the first database has given to other tasks.
+TEST_F(BackUpTest, ACopyThatIsUsedBecomesAnotherDatabase) {
   const Result<std::unique_ptr<Store>> store = Store::Open(State());
   ASSERT_TRUE(store);
   Put(**store, 1);
@@ -95,7 +95,7 @@ TEST_F(BackUpTest, ACopyThatIsPutToUseIsOtherBooksFromThereOn) {
   EXPECT_NE((*restored)->BooksOf(next).id, (*store)->BooksOf(next).id);
 }
 
-TEST_F(BackUpTest, AFileIsReplacedOnlyOnDemandAndTheBooksNever) {
+TEST_F(BackUpTest, ReplacesFilesOnlyOnRequestAndNeverTheDatabase) {
   const Result<std::unique_ptr<Store>> store = Store::Open(State());
   ASSERT_TRUE(store);
   Put(**store, 1);
@@ -130,14 +130,14 @@ TEST_F(BackUpTest, AFullDiskOfTheCopyIsNamed) {
   EXPECT_THAT(copied.error().message, HasSubstr("(no space left for the copy)"));
 }
 
-TEST_F(BackUpTest, ALinkInPlaceOfTheBooksIsRefused) {
+TEST_F(BackUpTest, RefusesALinkInPlaceOfTheDatabase) {
   ASSERT_EQ(::mkdir(State().c_str(), 0700), 0);
   std::filesystem::create_symlink("elsewhere", State() + "/carma.db");
   EXPECT_THAT(BackUp(State(), Path("copy"), false).error().message,
               HasSubstr("is a symbolic link, expected a regular file"));
 }
 
-TEST_F(BackUpTest, DamagedBooksLeaveNoCopy) {
+TEST_F(BackUpTest, ADamagedDatabaseLeavesNoCopy) {
   ASSERT_EQ(::mkdir(State().c_str(), 0700), 0);
   ASSERT_TRUE(base::WriteFileAtomic(State() + "/carma.db", std::string(8'192, 'x')));
   const Result<std::int64_t> copied = BackUp(State(), Path("copy"), false);

@@ -38,7 +38,7 @@ struct Batch {
   bool forget_calibration = false;
   // (GPU's UUID, by rule) -> the drain; empty: open again.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
-  std::vector<std::optional<Closing>> closings;  // the last one holds; empty: the server is open
+  std::vector<std::optional<Closing>> closings;  // the last one applies; empty: the server is open
   std::vector<ReservationRow> reservations;
   std::vector<JobReturnRow> job_returns;
 

@@ -54,7 +54,7 @@ std::vector<BatchCase> Cases() {
   return cases;
 }
 
-TEST(Batch, ItWaitsForTheDiskUnlessARestartFindsItOutAgain) {
+TEST(Batch, WaitsForTheDiskUnlessARestartRecoversTheChange) {
   EXPECT_TRUE(Batch{}.Empty());
   for (const BatchCase& each : Cases()) {
     EXPECT_FALSE(each.batch.Empty()) << each.name;
@@ -62,7 +62,7 @@ TEST(Batch, ItWaitsForTheDiskUnlessARestartFindsItOutAgain) {
   }
 }
 
-TEST(Batch, OfTasksThatAPowerFailureEndsNothingWaitsForTheDisk) {
+TEST(Batch, DoesNotWaitForTasksThatAPowerFailureEnds) {
   Batch batch;
   batch.records[kTask] = Row(core::TaskState::kRunning, 1);
   batch.events.push_back({.kind = EventKind::kState, .task = kTask, .what = "running"});
@@ -140,7 +140,7 @@ TEST_F(ApplyTest, EveryKindOfRowIsKept) {
   EXPECT_FALSE(store_->Observations()->front().formula);
 }
 
-TEST_F(ApplyTest, OneRowThatFailsTakesTheOthersAlong) {
+TEST_F(ApplyTest, AFailingRowRollsBackTheWholeBatch) {
   Batch batch;
   batch.events.push_back({.kind = EventKind::kState, .task = kTask, .what = "running"});
   batch.descriptions.push_back({core::TaskId{99}, "train", "{}"});
@@ -149,7 +149,7 @@ TEST_F(ApplyTest, OneRowThatFailsTakesTheOthersAlong) {
   ASSERT_TRUE(store_->Apply(Batch{}, Durability::kNow)) << "the next batch works again";
 }
 
-TEST_F(ApplyTest, ARecordOfATaskThatWasPrunedMeanwhileIsLeftOut) {
+TEST_F(ApplyTest, SkipsRecordsOfPrunedTasks) {
   Batch batch;
   batch.events.push_back({.kind = EventKind::kState, .task = kTask, .what = "running"});
   batch.records[core::TaskId{99}] = {};

@@ -1,4 +1,4 @@
-// What the books guarantee when the machine fails: power cuts, torn logs, kills, full disks.
+// What the database guarantees when the machine fails: power cuts, torn logs, kills, full disks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ Result<Unit> WriteBatch(Store& store, std::uint64_t n) {
   return ok;
 }
 
-// The number of batches in the books; fails the test if one of them is incomplete.
+// The number of batches in the database; fails the test if one of them is incomplete.
 std::uint64_t WholeBatches(Store& store) {
   const Result<std::vector<StoredTask>> tasks =
       store.List({.newest_first = false, .limit = 1'000'000});
@@ -118,13 +118,13 @@ TEST_F(StoreCrash, APowerCutAtAnyMomentLosesNoCommittedBatchAndKeepsNoHalfOne) {
     EXPECT_GE(found, cut.committed);
     EXPECT_LE(found, cut.committed + 1);
     in_flight_survived += found - cut.committed;
-    ASSERT_TRUE(WriteBatch(*store, found));  // and work goes on
+    ASSERT_TRUE(WriteBatch(*store, found));  // and work continues
   }
   RecordProperty("cuts", static_cast<int>(cuts.size()));
   RecordProperty("in_flight_survived", static_cast<int>(in_flight_survived));
 }
 
-TEST_F(StoreCrash, APowerCutTakesBackAtMostWhatMayBecomeDurableLater) {
+TEST_F(StoreCrash, APowerCutLosesOnlyDeferredBatches) {
   base::Rng rng(7);
   std::vector<PowerCut> cuts;
   {

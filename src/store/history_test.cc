@@ -129,7 +129,7 @@ TEST_F(HistoryTest, GivesTheUseOfTheGpusThatTouchesASpan) {
   EXPECT_THAT(residents, ElementsAre(1, 2));
 }
 
-TEST_F(HistoryTest, GivesWhatTheLineWaitedForInASpan) {
+TEST_F(HistoryTest, ReadsTheWaitsOfTheQueueHead) {
   std::vector<LineWait> rows;
   for (int minute = 0; minute < 4; ++minute) {
     const core::Time from = base::FromMs(minute * 60'000);
@@ -157,7 +157,7 @@ TEST_F(HistoryTest, IsReadOnAnotherThread) {
   EXPECT_GE(seen.size(), 50u);
 }
 
-TEST_F(HistoryTest, WithoutBooksThereIsNone) {
+TEST_F(HistoryTest, FailsWithoutADatabase) {
   EXPECT_FALSE(History::Open(dir_ + "/nowhere"));
 }
 

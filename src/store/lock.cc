@@ -18,7 +18,7 @@ namespace carma::store {
 
 namespace {
 
-// The books hold the environments of all users, and any user who can write to the folder can
+// The database contains the environments of all users, and any user who can write to the folder can
 // replace them.
 Result<Unit> CheckFolder(const std::string& state_dir) {
   struct stat info {};

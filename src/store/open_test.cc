@@ -1,4 +1,4 @@
-// Books that the store refuses to open, without changing the folder.
+// Databases that the store refuses to open, without changing the folder.
 #include "store/open.h"
 
 #include <fcntl.h>
@@ -51,7 +51,7 @@ class StoreRefusal : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
-  // Books with some content, closed properly.
+  // A database with some content, closed properly.
   void Fill() {
     Result<std::unique_ptr<Store>> store = Store::Open(dir_);
     ASSERT_TRUE(store) << store.error().message;
@@ -102,7 +102,7 @@ class StoreRefusal : public ::testing::Test {
   std::string dir_, path_;
 };
 
-TEST_F(StoreRefusal, EveryNewSetOfBooksHasAnIdThatStays) {
+TEST_F(StoreRefusal, EveryNewDatabaseKeepsItsOwnId) {
   const auto id = [](const std::string& dir) {
     return Store::Open(dir).value()->BooksOf(core::TaskId{1});
   };
@@ -174,7 +174,7 @@ TEST_F(StoreRefusal, ALinkInPlaceOfTheFile) {
   EXPECT_THAT(dangling.error().message, HasSubstr("is a symbolic link"));
 }
 
-TEST_F(StoreRefusal, ANewerSchemaThatStandsInTheLogOnly) {
+TEST_F(StoreRefusal, RefusesANewerSchemaInTheLog) {
   const std::string newer = std::to_string(SchemaVersion() + 1);
   LeaveInLog("PRAGMA user_version=" + newer);
   ExpectRefused("newer in the log", ErrorCode::kConflict, "schema " + newer + " of a newer CARMA");
@@ -210,7 +210,7 @@ TEST_F(StoreRefusal, ALogLeftByAKilledDaemonIsTaken) {
   EXPECT_EQ((*store)->Get(core::TaskId{1})->record.ooms, 7);
 }
 
-TEST_F(StoreRefusal, InspectingAloneTakesALogAndKnowsAMissingFile) {
+TEST_F(StoreRefusal, InspectsALogAndReportsAMissingFile) {
   LeaveInLog("UPDATE task SET ooms=7 WHERE id=1");
   EXPECT_TRUE(Inspect(path_));
   EXPECT_EQ(Inspect(dir_ + "/none.db").error().code, ErrorCode::kNotFound);
@@ -246,7 +246,7 @@ TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
   EXPECT_EQ(version, SchemaVersion());
 }
 
-TEST_F(StoreRefusal, BooksOfSchema1AreUpgradedWithTheirTasks) {
+TEST_F(StoreRefusal, UpgradesSchema1WithItsTasks) {
   MakeOldBooks(1,
                "INSERT INTO task VALUES(7,'queued','ada','train',1000,1,NULL,0,0,NULL,NULL,NULL,3,"
                "1,0,NULL,0,'main',0,'','',12000,'given',0,0,0,0,NULL,0,NULL,NULL,NULL,'','','none',"
@@ -264,7 +264,7 @@ TEST_F(StoreRefusal, BooksOfSchema1AreUpgradedWithTheirTasks) {
 }
 
 // A daemon is replaced while a task runs and a GPU is drained.
-TEST_F(StoreRefusal, BooksOfSchema2AreUpgradedWithTasksDrainsAndUse) {
+TEST_F(StoreRefusal, UpgradesSchema2WithTasksDrainsAndUse) {
   MakeOldBooks(2,
                "INSERT INTO task VALUES(7,'running','ada','train',1000,1,NULL,0,0,NULL,NULL,NULL,"
                "3,1,0,NULL,0,'main',0,'','',12000,'given',1,0,0,2,NULL,0,NULL,'[[0,12000]]',"
@@ -318,7 +318,7 @@ TEST(StateLock, ASecondDaemonLearnsThePidOfTheFirst) {
   std::filesystem::remove_all(pattern);
 }
 
-TEST(StateLock, AFolderThatOthersMayChangeIsRefused) {
+TEST(StateLock, RefusesAFolderThatOthersMayChange) {
   std::string dir = ::testing::TempDir() + "carma-lock-XXXXXX";
   ASSERT_NE(::mkdtemp(dir.data()), nullptr);
   ASSERT_EQ(::chmod(dir.c_str(), 0777), 0);

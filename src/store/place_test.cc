@@ -11,7 +11,7 @@
 namespace carma::store {
 namespace {
 
-TEST(FilePlace, AFileThatIsGoneOrAnotherIsNoticed) {
+TEST(FilePlace, NoticesARemovedOrReplacedFile) {
   std::string folder = ::testing::TempDir() + "/carma-place-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string path = folder + "/file";

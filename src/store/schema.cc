@@ -326,7 +326,7 @@ ALTER TABLE task ADD COLUMN slot_notice_ms INTEGER;
 ALTER TABLE task ADD COLUMN checkpoints INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// Why a task has to leave its GPUs and by when; when a drained GPU is to be empty.
+// Why a task has to leave its GPUs and by when; when a drained GPU must be empty.
 constexpr std::string_view kVersion14 = R"sql(
 ALTER TABLE task ADD COLUMN cut_off INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE task ADD COLUMN notice_cause TEXT NOT NULL DEFAULT 'none';
@@ -386,7 +386,7 @@ constexpr std::string_view kVersion20 = R"sql(
 ALTER TABLE task ADD COLUMN profile_grain REAL;
 )sql";
 
-// The identity of these books: task numbers are unique only within them. Each row applies from a
+// The identity of this database: task numbers are unique only within it. Each row applies from a
 // task number on: a copy that is put into use gives out the same numbers again, and so is a
 // different database from that number on. id: if NULL, chosen at the next opening; named: files of
 // these tasks have it in their names.

@@ -164,7 +164,8 @@ struct JobReturnRow {
   friend bool operator==(const JobReturnRow&, const JobReturnRow&) = default;
 };
 
-// A finished attempt, for accounts, limits and shares. Stored for a year, longer than its task.
+// A finished attempt, for accounts, limits and shares. Stored for kAttemptsKept longer than its
+// task.
 struct EndedAttempt {
   core::TaskId task{};
   int number = 0;
@@ -235,7 +236,8 @@ class Store {
   // stat calls; every batch begins with it.
   Result<Unit> InPlace() const;
 
-  // A batch: everything between Begin and Commit becomes durable together, as `durability` says.
+  // A batch: everything between Begin and Commit becomes durable together, as `durability`
+  // requires.
   // Errors: kIo (disk full …), from Commit or any call between; then the batch is rolled back at
   // once, later calls of the batch also return kIo, and the next Begin starts a new one. Rollback
   // without an open batch does nothing.
@@ -273,8 +275,8 @@ class Store {
   // Deletes the comparison of observed peaks with the formula, but keeps the peaks.
   Result<Unit> ForgetCalibration();
   // Deletes tasks that ended before the time, at most `most`, with their events; once none is left,
-  // also usage, line waits and events of that age, and attempts older than kAttemptsKept. Returns
-  // the number of tasks. A task that an unfinished one depends on stays.
+  // also usage, line waits and events of that age, and attempts that ended kAttemptsKept before it.
+  // Returns the number of tasks. A task that an unfinished one depends on stays.
   Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
   // A submission stored in several batches gets its numbers with the first one: `tasks` numbers
   // from `first`. Until FinishArrival its tasks are in no answer and no count, also after a

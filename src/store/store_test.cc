@@ -280,7 +280,7 @@ TEST_F(StoreTest, ListFiltersAndPages) {
   for (const Case& c : cases) EXPECT_EQ(Ids(c.filter), c.ids) << c.name;
 }
 
-TEST_F(StoreTest, LikeDescriptionsShareWhatIsLike) {
+TEST_F(StoreTest, SimilarDescriptionsShareTheirCommonPart) {
   Batch([&] {
     for (std::uint64_t id = 1; id <= 1'000; ++id) {
       StoredTask task = NewTask(id, 20'000);
@@ -348,7 +348,7 @@ TEST_F(StoreTest, EventsKeepTheirOrderAndNumbers) {
   EXPECT_EQ(newest[1].sequence, all.back().sequence);
 }
 
-TEST_F(StoreTest, UsageKnowsWhatWasNotReported) {
+TEST_F(StoreTest, UsageKeepsAbsentValues) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Batch([&] {
     ASSERT_TRUE(store_->AddUsage({base::FromMs(0), base::FromMs(1000), "GPU-1", 0.5, 1024.5, 53.8,
@@ -426,7 +426,7 @@ TEST_F(StoreTest, AttemptsAreKeptOnceAndOutliveTheirTasks) {
   EXPECT_THAT(*store_->Attempts(core::Time{}), ElementsAre(never, second));
 }
 
-TEST_F(StoreTest, PruneTakesOldFinishedTasksAndWhatBelongsToThem) {
+TEST_F(StoreTest, PruneRemovesOldTasksWithTheirRows) {
   const core::Time now = *FinishedTask(3).record.ended;
   Batch([&] {
     for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_TRUE(store_->PutTask(FinishedTask(id)));

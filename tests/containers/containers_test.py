@@ -24,7 +24,7 @@ PROGRAMS = None
 PATIENCE_S = 25
 USER, NAME = 64711, "carma-ada"
 GPU_WORDS = 'gpus=$CUDA_VISIBLE_DEVICES; seen=${SEEN_GPU:-$NVIDIA_VISIBLE_DEVICES}'
-# Podman 4.3 cannot remove a container whose processes are all gone, which is what a task's control group leaves when its shim is killed.
+# Podman 4.3 cannot remove a container without processes, and killing a task's control group leaves such a container.
 SLOTS = """
 [task]
 cgroups = false
@@ -52,7 +52,7 @@ exec "$@"
 
 
 def until(condition, what):
-    """Waits for something that another process does."""
+    """Waits for an action of another process."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
@@ -61,7 +61,7 @@ def until(condition, what):
 
 
 def enter_own_view():
-    """This process's mounts become its own: one control group tree of version 2, which crun wants, and a user whom newuidmap knows."""
+    """Gives this process its own mounts: one control group tree of version 2, which crun needs, and a user that newuidmap accepts."""
     if os.environ.get("CARMA_CONTAINERS_TEST") is None:
         os.environ["CARMA_CONTAINERS_TEST"] = "1"
         os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
@@ -70,7 +70,7 @@ def enter_own_view():
     subprocess.run(["umount", "--recursive", "--lazy", "/sys/fs/cgroup"], check=False, stderr=subprocess.DEVNULL)
     subprocess.run(["mount", "-t", "cgroup2", "none", "/sys/fs/cgroup"], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
-    subprocess.run(["mount", "--make-rshared", "/"], check=True)  # among ourselves; Podman warns of anything else
+    subprocess.run(["mount", "--make-rshared", "/"], check=True)  # shared mounts, because Podman warns about others
     os.makedirs("/run/cdi")
     os.makedirs("/dev/mqueue", exist_ok=True)
     lines = {"passwd": f"{NAME}:x:{USER}:{USER}::{folder}/home:/bin/sh", "group": f"{NAME}:x:{USER}:", "subuid": f"{NAME}:5000000:65536",
@@ -87,7 +87,7 @@ def enter_own_view():
 
 
 def write(path, text, mode=0o644):
-    """A file for everybody."""
+    """Writes a file that all users may read."""
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     os.chmod(path, mode)
@@ -103,7 +103,7 @@ class World:
         os.mkdir(self.bin)
         shutil.copy(os.path.join(PROGRAMS, "carma"), self.bin)
         write(f"{self.bin}/apptainer", STAND_IN, 0o755)
-        # Docker adds GPUs where it finds this program of NVIDIA's; it puts their names into the container's environment itself.
+        # Docker adds GPUs if it finds this program of NVIDIA's; it puts their names into the container's environment itself.
         write(f"{self.bin}/nvidia-container-runtime-hook", "#!/bin/sh\nexit 0\n", 0o755)
         write(f"{folder}/containers.conf", '[engine]\ncgroup_manager="cgroupfs"\nevents_logger="file"\n[containers]\n'
               'default_ulimits=["nofile=1024:1024","nproc=1024:1024"]\n')
@@ -112,7 +112,7 @@ class World:
         self.dockerd = self.site = None
 
     def start(self):
-        """Everything; whatever of it has begun, close() ends."""
+        """Starts everything; close() ends whatever was started."""
         folder = self.folder
         with open(f"{folder}/dockerd.log", "wb") as log:
             self.dockerd = subprocess.Popen(  # pylint: disable=consider-using-with
@@ -130,7 +130,7 @@ class World:
         write("/run/cdi/nvidia.json", json.dumps({"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": devices}))
 
     def gpus(self):
-        """Of the simulated server."""
+        """The state of the simulated server."""
         return json.loads(self.site.carma("gpus", "--json"))["gpus"]
 
     def make_image(self):
@@ -149,16 +149,16 @@ class World:
         self.end_pause()
 
     def as_user(self, *words, check=True):
-        """What it prints."""
+        """Runs a command and returns its output."""
         return subprocess.run(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", *words], check=check, timeout=LIMIT_S,
                               cwd=self.home, env=self.environment, capture_output=True, text=True)
 
     def carma(self, *words):
-        """As that user."""
+        """Runs a command as that user."""
         return self.as_user("carma", "--socket", self.site.socket, *words).stdout
 
     def submit(self, *words):
-        """The task's number."""
+        """Submits a task and returns its number."""
         return int(self.carma("submit", "--parsable", *words))
 
     def ended(self, number):
@@ -167,7 +167,7 @@ class World:
         return self.site.task(number), self.output(number)
 
     def output(self, number):
-        """So far."""
+        """The output of the task so far."""
         try:
             with open(self.site.task(number)["stdout_path"], encoding="utf-8") as file:
                 return file.read()
@@ -179,12 +179,12 @@ class World:
         until(lambda: words in self.output(number), f"'{words}': {self.site.task(number)['reason_text']} {self.output(number)}")
 
     def processes(self):
-        """Of the user, as pid and command; the helper that the test's own Podman leaves apart."""
+        """Processes of the user, as pid and command, without the helper that the test's own Podman leaves."""
         listed = subprocess.run(["ps", "-o", "pid=,args=", "-u", str(USER)], check=False, capture_output=True, text=True).stdout
         return [line.strip() for line in listed.splitlines() if "<defunct>" not in line]
 
     def end_pause(self):
-        """Podman leaves a process that keeps the user's namespaces, which may only begin then. Tasks start without it."""
+        """Ends the process that Podman leaves to keep the user's namespaces, so that tasks start without it."""
         def gone():
             left = self.processes()
             for line in left:
@@ -195,7 +195,7 @@ class World:
         until(gone, "no process of the user")
 
     def containers(self):
-        """Of both tools, whether they run or not."""
+        """Containers of both tools, running or not."""
         found = self.as_user("docker", "ps", "--all", "--format", "{{.Names}}").stdout + \
             self.as_user("podman", "ps", "--all", "--format", "{{.Names}}").stdout
         self.end_pause()
@@ -203,7 +203,7 @@ class World:
 
     @contextlib.contextmanager
     def limits(self):
-        """Another server meanwhile: its tasks have control groups, and its driver limits their GPU memory."""
+        """Switches to a server whose tasks have control groups and whose driver limits their GPU memory."""
         before = self.site
         with Site(PROGRAMS, "1xA100-40GB", policy="settle = false", memory_limits=True) as self.site:
             try:
@@ -222,7 +222,7 @@ class World:
         return [line[-1] for line in words if line[-1].endswith(f"-{number}.slice")]
 
     def close(self):
-        """Nothing is left."""
+        """Leaves no process and no file."""
         try:
             if self.site:
                 self.site.close()
@@ -263,7 +263,7 @@ class ContainersTest(unittest.TestCase):
             self.assertEqual((task["state"], task["exit_code"]), ("failed", 7), output)
             self.assertIn("oh\n", output)
             lines = [line for line in output.split("\n") if line != "oh" and not line.startswith("WARNING: ")]
-            # Standard error may come in between, and Docker's warnings about the machine with it.
+            # Standard error, with Docker's warnings about the machine, may come in between.
             self.assertEqual(lines[:4], [str(USER), str(USER), self.world.home, "42 a"])
             self.assertIn(lines[4], uuids)
             self.assertEqual(lines[5], lines[4], "the tool gave the container this GPU")

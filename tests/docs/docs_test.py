@@ -3,7 +3,7 @@
 
 Each page is read from its first block to its last in one shell, on a machine of its own with a simulated server (reader.py), after
 what before/PAGE.sh says has happened there. A command must end with 0 and print no error. Blocks that nobody can type here are marked
-in the page, with the reason: <!-- not run: needs a real GPU -->. Exit status 77: this user may not, or this machine has no namespaces."""
+in the page, with the reason: <!-- not run: needs a real GPU -->. Exit status 77: namespaces are not allowed or do not exist."""
 
 import concurrent.futures
 import json
@@ -20,11 +20,11 @@ import page_blocks
 import reader
 import terminal
 
-# What is pressed while a program waits for its reader.
+# Keys that the reader presses while a program waits.
 KEYS = {"carma top": "q", "carma shell": "exit\r", "carma list -w": "\x03", "carma gpus -w": "\x03"}
-# What has happened before a page that has no file in before/.
+# Commands that precede a page without a file in before/.
 DAEMON = "carmad --background"
-# Programs that a machine may lack: what is typed with them is counted as not run.
+# Programs that a machine may lack: their commands count as not run.
 OTHERS = ("curl", "jq")
 ERROR = re.compile(r"^(carma[\w-]*|bash|python3|curl|jq|cat|sed): (?!warning|task \d+ (is|waits) )|^Traceback \(|: line \d+: |^error: ",
                    re.MULTILINE)
@@ -41,12 +41,12 @@ def read(page):
 
 
 def keys(command):
-    """What the reader presses."""
+    """The keys that the reader presses."""
     return next((pressed for start, pressed in KEYS.items() if command.startswith(start)), None)
 
 
 def mistakes(block_line, step):
-    """What is wrong with a command that was typed."""
+    """The mistake of a typed command."""
     if step.code is None:
         return [f"{block_line}: not ended after {terminal.LIMIT_S} s: {step.command}\n{step.output}"]
     if step.code != 0:
@@ -57,7 +57,7 @@ def mistakes(block_line, step):
 
 
 def type_page(page, programs):
-    """Inside a machine of its own: (commands that were typed, commands that were not, mistakes)."""
+    """Runs in separate namespaces and returns (commands that were typed, commands that were not, mistakes)."""
     reader.settle(programs)
     commands, places, left_out = [], [], 0
     before = reader.HERE / "before" / (pathlib.Path(page).stem + ".sh")
@@ -83,7 +83,7 @@ def type_page(page, programs):
 
 
 def on_its_own_machine(page, programs):
-    """type_page() in a process of its own."""
+    """Runs type_page() in a separate process."""
     started = time.monotonic()
     ran = subprocess.run([*reader.own_machine(), sys.executable, __file__, str(programs), "--here", page], stdout=subprocess.PIPE, text=True,
                          check=False)

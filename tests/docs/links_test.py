@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Links between the documents lead to files and headings that exist."""
+"""Checks that links between the documents lead to existing files and headings."""
 
 import pathlib
 import re
@@ -19,7 +19,7 @@ def lines(path):
 
 
 def anchor(heading):
-    """What a heading is called in links, as on GitHub."""
+    """The name of a heading in links, as on GitHub."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
 

@@ -14,14 +14,14 @@ LEAST = 60
 
 
 def complaint(command, text, environment):
-    """What is wrong with the answer to one mistake; empty: nothing."""
+    """Why the answer to one mistake is wrong; empty if it is right."""
     code, output = shown.typed(command, environment)
     right = (code in (1, 2) or "warning: " in output) and output.count("\n") == 1 and text in output
     return "" if right and output.startswith(("carma: ", "carmad: ")) else f"exit code {code}: {command}\n  expected {text}\n  printed  {output}"
 
 
 def type_all(programs):
-    """Inside a machine of its own: the exit status."""
+    """Runs in separate namespaces and returns the exit status."""
     reader.settle(programs)
     environment = reader.environment(programs) | {"COLUMNS": "200"}
     mistakes = [(command, text) for command, _, text in shown.commands(FILE)]

@@ -4,7 +4,7 @@ import dataclasses
 import re
 import subprocess
 
-COMMANDS = ("", "sh")  # what a block is called whose lines are typed
+COMMANDS = ("", "sh")  # language words of blocks whose lines are typed
 PROMPT = "$ "
 MARK = re.compile(r"^<!-- not run\b(?P<rest>.*?)-->$")
 REASON = re.compile(r"^: (?P<reason>\S.*\S) $")
@@ -27,7 +27,7 @@ class Block:
         return f"{self.page}:{self.line}"
 
     def commands(self):
-        """[(line, command)]: every line, or what follows "$ " where there is such a line. One command may take several lines."""
+        """[(line, command)]: every line or, if a line begins with "$ ", only such lines. One command may take several lines."""
         prompted = any(line.startswith(PROMPT) for line in self.lines)
         if not prompted and self.language not in COMMANDS:
             return []
@@ -57,7 +57,7 @@ def is_whole(text):
 
 
 def blocks(page, text):
-    """Those of a page. Raises SyntaxError for a mark without a reason, and for commands that are printed without a fence."""
+    """The blocks of a page. Raises SyntaxError for a mark without a reason, and for commands that are printed without a fence."""
     found, open_block, mark, fence = [], None, None, ""
     for number, line in enumerate(text.split("\n"), 1):
         if open_block is not None:

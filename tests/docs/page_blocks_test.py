@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the test of the documents takes for a command, and what it allows no page to leave out."""
+"""Checks which lines of the documents count as commands, and which omissions are refused."""
 
 import textwrap
 import unittest

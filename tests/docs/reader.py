@@ -1,5 +1,5 @@
-"""What a reader of a page has: a machine of their own (namespaces: nothing that happens there is seen outside), a simulated server, a
-home with a checkout of CARMA in it, and the files that the pages speak of."""
+"""The surroundings of a reader of a page: a machine of their own (namespaces: nothing that happens there is seen outside), a simulated server, a
+home with a checkout of CARMA in it, and the files that the pages mention."""
 
 import fcntl
 import os
@@ -23,7 +23,7 @@ OWN_MACHINE = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount
 
 
 def own_machine():
-    """The command that gives a child a machine of its own; raises OSError where this machine allows none."""
+    """The command that gives a child its own namespaces; raises OSError if this machine does not allow that."""
     if os.geteuid() != 0:
         raise OSError("only root may write over /etc and /run, if only for itself")
     tried = subprocess.run([*OWN_MACHINE, "true"], capture_output=True, text=True, check=False)
@@ -33,12 +33,12 @@ def own_machine():
 
 
 def run(*command):
-    """A command that must succeed."""
+    """Runs a command that must succeed."""
     subprocess.run([str(word) for word in command], check=True)
 
 
 def make_private():
-    """From here on nothing that is written is seen outside, and is gone with the last process. Of networks there is loopback."""
+    """From now on no written file is visible outside, and all are gone with the last process. The only network is loopback."""
     run("mount", "--make-rprivate", "/")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         flags = struct.pack("16sH", b"lo", IFF_UP)
@@ -87,7 +87,7 @@ def make_server(programs):
 
 
 def environment(programs):
-    """Of the reader's shell."""
+    """The environment of the reader's shell."""
     return {"HOME": str(HOME), "USER": "root", "LOGNAME": "root", "LANG": "C.UTF-8", "TERM": "xterm-256color", "SHELL": "/bin/bash",
             "PATH": f"{programs}:{HOME}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 

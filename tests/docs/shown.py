@@ -25,7 +25,7 @@ def commands(path):
 
 
 def typed(command, environment):
-    """(exit code, output) of a command in the home of the reader; what it leaves in the background goes on."""
+    """(exit code, output) of a command in the home of the reader; processes that it leaves in the background continue."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
         ran = subprocess.run(["bash", "-c", command], cwd=reader.HOME, env=environment, stdin=subprocess.DEVNULL, stdout=output,
                              stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False)
@@ -34,7 +34,7 @@ def typed(command, environment):
 
 
 def mistake(command, how, text, environment):
-    """What is wrong with a command; empty: it did what it should."""
+    """Why a command failed its expectation; empty if it did not."""
     end = time.monotonic() + LIMIT_S
     while True:
         code, output = typed(command, environment)
@@ -46,14 +46,14 @@ def mistake(command, how, text, environment):
 
 
 def type_file(path, programs):
-    """Inside a machine of its own: what was wrong with the first command that did not do what it should; empty: nothing."""
+    """Runs in separate namespaces and returns the first failed expectation; empty if there is none."""
     reader.settle(programs)
     environment = reader.environment(programs) | {"CARMA_SIMGPU_STATE": reader.SERVER, "COLUMNS": "200"}
     return next((wrong for each in commands(path) if (wrong := mistake(*each, environment))), "")
 
 
 def on_its_own_machine(path, programs):
-    """type_file() in a process of its own; raises OSError where this machine allows none."""
+    """Runs type_file() in separate namespaces; raises OSError if this machine does not allow them."""
     ran = subprocess.run([*reader.own_machine(), sys.executable, "-B", __file__, str(programs), str(path)], stdout=subprocess.DEVNULL,
                          stderr=subprocess.PIPE, text=True, check=False)
     return "" if ran.returncode == 0 else ran.stderr

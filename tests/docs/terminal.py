@@ -19,7 +19,7 @@ ESCAPES = re.compile(r"\x1b\][^\x07]*\x07|\x1b\[[0-9;?]*[A-Za-z]|\x1b[()=>][A-Z0
 
 @dataclasses.dataclass
 class Step:
-    """One command. `code` is None where it did not end in time."""
+    """One command. `code` is None if it did not end in time."""
 
     command: str
     code: int | None = None

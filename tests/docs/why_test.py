@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/start/why.md names exists, and is seen: why_test.py BIN_DIR. In the last column of its table stand tests (Suite.Test),
+"""Checks that everything named in docs/start/why.md exists: why_test.py BIN_DIR. The last column of its table names tests (Suite.Test),
 scenarios (name.scenario) and commands (carma verb --option). The commands of why.sh are typed (shown.py), and each row has one."""
 
 import pathlib

@@ -24,7 +24,7 @@ action = "{action}"
 [notify]
 admin = ["{program}"]
 """
-# What a person does in the first cell: IPython runs it when a kernel starts.
+# The content of the first cell, which IPython runs when a kernel starts.
 FIRST_CELL = """
 import os, subprocess
 training = subprocess.Popen(["{simtask}", "--memory-mib", "9000", "--solo-s", "1000000", "--sm-active", "0.4", "--load-s", "0"])
@@ -35,7 +35,7 @@ class JupyterTest(unittest.TestCase):
     """A notebook as a task."""
 
     def serve(self, action):
-        """A server with an idle rule of that action, and a bell that rings with what administrators are sent."""
+        """A server with that idle action, and a bell that rings for each message to administrators."""
         self.site = Site(PROGRAMS, "1xA100-40GB")
         self.addCleanup(self.site.close)
         bell = os.path.join(self.site.folder, "told")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Boots a Linux of its own, as one process, whose cgroup v2 has the controllers that enforce cores and memory, and runs the tests
-# there that skip where a machine's has none.
+# Boots a separate Linux, as one process, whose cgroup v2 has the controllers that enforce cores and memory, and runs the tests
+# there that are skipped on machines without them.
 # Exit status 77, skipped: needs Debian's package user-mode-linux.
 # usage: kernel_test.sh BIN_DIR
 set -euo pipefail
@@ -22,7 +22,7 @@ mount -t devpts devpts /dev/pts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 mount -t tmpfs tmpfs /run
 cd $bin
-# As a service manager does with Delegate=yes: all controllers, and this process in a leaf.
+# Like a service manager with Delegate=yes: all controllers, and this process in a leaf.
 for group in /sys/fs/cgroup /sys/fs/cgroup/carmad.service; do
   mkdir -p \$group
   echo "+cpu +memory +pids" >\$group/cgroup.subtree_control

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What systemd_test.sh runs in the system that it boots. Each step waits for what it is about.
+# The steps that systemd_test.sh runs in the system that it boots. Each step waits for its result.
 # usage: systemd_steps.sh FOLDER   FOLDER: its bin/ has CARMA's programs
 export PATH=$1/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/run TERM=dumb
 fail() {
@@ -17,7 +17,7 @@ systemctl --version | head -n 1
 submit() { carma submit --json --output "/run/out.%j" -G 0 "$@" | grep -oE '"first": ?[0-9]+' | grep -oE '[0-9]+$'; }
 state() { carma show "$1" --json | grep -oE '"state": ?"[a-z_]+"' | head -n 1 | grep -oE '[a-z_]+"$' | tr -d '"'; }
 is() { [ "$(state "$1")" = "$2" ]; }
-# eventually COMMAND...: until it holds, at most a minute.
+# eventually COMMAND...: repeats it until it succeeds, at most for a minute.
 eventually() {
   local end=$((SECONDS + 60))
   until "$@"; do
@@ -62,7 +62,7 @@ limited grows 150
 limited stays 150
 place=$(group stays)
 
-# again COMMAND...: after it another carmad runs, and the tasks run on with their limits.
+# again COMMAND...: checks that afterwards another carmad runs and the tasks continue with their limits.
 again() {
   local old
   old=$(main)
@@ -89,7 +89,7 @@ stop_and_start() {
 again stop_and_start
 systemctl reload carmad
 
-# What a task took before the restarts counts.
+# Memory that a task took before the restarts counts.
 touch /run/go.grows
 ! carma wait -q "$grows" || fail "80 MiB before the restarts and 120 after them were not more than 150"
 carma show "$grows" | grep -i 'memory' || fail "$(carma show "$grows")"
@@ -100,7 +100,7 @@ eventually test -e /run/pid.later
 touch /run/go.later
 ! carma wait -q "$later" || fail "a task that began after the restarts has no limit"
 
-# No task runs: the group is there for the next one.
+# No task runs, but the group still exists for the next one.
 again() { "$@"; carma status --wait >/dev/null; }
 again systemctl restart carmad
 last=$(submit --cpus 2 --mem 60M -- perl /run/take last 10 10)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Boots a Linux of its own, as one process, with a systemd that runs the packaged units, and looks whether cores and memory of tasks
+# Boots a separate Linux, as one process, with a systemd that runs the packaged units, and checks that cores and memory of tasks
 # stay limited while carmad is killed, restarted, stopped and started.
 # Exit status 77, skipped: needs Debian's packages user-mode-linux and systemd.
 # usage: systemd_test.sh BIN_DIR [ROOT]   ROOT: the root folder of another system, whose systemd runs (default: this one's)

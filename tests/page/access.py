@@ -1,6 +1,6 @@
-"""Can everybody read and use what the page shows? Questions to the page itself, answered by computed styles."""
+"""Checks with computed styles that all users can read and operate the page."""
 
-# Texts whose colour does not stand out from what is behind them, as [ratio, text, selector]; limits of WCAG 2.1 AA.
+# Texts whose colour has too little contrast with the background, as [ratio, text, selector]; limits of WCAG 2.1 AA.
 FAINT = r"""(() => {
   const parse = (text) => { const m = text.match(/[\d.]+/g).map(Number); return {r: m[0], g: m[1], b: m[2], a: m.length > 3 ? m[3] : 1}; };
   const over = (top, below) => ({r: top.r * top.a + below.r * (1 - top.a), g: top.g * top.a + below.g * (1 - top.a),
@@ -30,7 +30,7 @@ FAINT = r"""(() => {
   return faint;
 })()"""
 
-# What has no name for those who listen, stands in no order, or cannot be reached.
+# Elements without a name for screen readers, out of order, or unreachable.
 NAMELESS = r"""(() => {
   const found = [];
   const note = (what, element) => found.push(`${what}: ${element.outerHTML.slice(0, 120)}`);

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over a pipe by the DevTools protocol; the standard library is all it takes."""
+"""A headless Chromium, driven over a pipe by the DevTools protocol; needs only the standard library."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ def find():
 
 
 class Failure(Exception):
-    """The browser refused, ended, or did not come to what was waited for."""
+    """The browser refused, ended, or did not reach the expected state."""
 
 
 class Browser:
@@ -30,7 +30,7 @@ class Browser:
         self._in, from_browser = os.pipe()
 
         def take_pipes():
-            # The protocol's: commands are read from 3, answers written to 4. Out of each other's way first.
+            # The protocol reads commands from 3 and writes answers to 4. Both are moved out of the way first.
             read, write = os.dup(to_browser), os.dup(from_browser)
             first, second = (os.dup(read), os.dup(write))
             os.dup2(first, 3)
@@ -78,7 +78,7 @@ class Browser:
     # ---- the protocol ----
 
     def _read(self, until):
-        """One message, or None when the time has come."""
+        """One message, or None at the deadline."""
         while b"\0" not in self._buffer:
             left = until - time.monotonic()
             if left <= 0 or not select.select([self._in], [], [], left)[0]:
@@ -121,7 +121,7 @@ class Browser:
             else:
                 return message["result"]
 
-    # ---- what tests ask for ----
+    # ---- used by tests ----
 
     def show(self, width, height=900, dark=False, scale=1):
         """The size of the window and the colours that its user prefers."""
@@ -148,7 +148,7 @@ class Browser:
         return answer["result"].get("value")
 
     def until(self, expression, limit_s=LIMIT_S):
-        """Asks until the expression is true; its value."""
+        """Repeats until the expression is true; returns its value."""
         end = time.monotonic() + limit_s
         while True:
             try:
@@ -175,14 +175,14 @@ class Browser:
             self._command("Input.dispatchMouseEvent", type=kind, x=at["x"], y=at["y"], button="left", clickCount=1)
 
     def key(self, key, text=None):
-        """Presses and lets go of a key; one character is typed."""
+        """Presses and releases a key; a single character is typed."""
         code = {"Enter": 13, "Escape": 27, "Tab": 9}.get(key, ord(key[0].upper()))
         typed = text if text is not None else (key if len(key) == 1 else "\r" if key == "Enter" else "")
         self._command("Input.dispatchKeyEvent", type="keyDown", key=key, text=typed, windowsVirtualKeyCode=code)
         self._command("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def write(self, text):
-        """Types into what has the focus."""
+        """Types into the focused element."""
         self._command("Input.insertText", text=text)
 
     def received_bytes(self):

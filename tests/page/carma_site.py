@@ -57,14 +57,14 @@ mps_servers = "gpu"
         return os.path.join(self.bin, name)
 
     def start(self):
-        """Returns once tasks can be submitted."""
+        """Starts the daemon; returns once tasks can be submitted."""
         with open(os.path.join(self.folder, "log"), "ab") as log:
             self._daemon = subprocess.Popen(  # pylint: disable=consider-using-with
                 [self.program("carmad"), "--config", os.path.join(self.folder, "carma.toml")], stderr=log)
         self.carma("status", "--wait")
 
     def stop(self, how=signal.SIGTERM):
-        """Ends the daemon alone; tasks run on."""
+        """Ends only the daemon; tasks continue."""
         if self._daemon:
             self._daemon.send_signal(how)
             self._daemon.wait(LIMIT_S)
@@ -75,16 +75,16 @@ mps_servers = "gpu"
         self._daemon.send_signal(signal.SIGSTOP)
 
     def thaw(self):
-        """Goes on."""
+        """Lets the daemon continue."""
         self._daemon.send_signal(signal.SIGCONT)
 
     @property
     def pid(self):
-        """Of the daemon."""
+        """The process of the daemon."""
         return self._daemon.pid
 
     def close(self):
-        """Nothing is left: no task, no daemon, no folder."""
+        """Leaves no task, no daemon and no folder."""
         if self._daemon:
             tasks = ",".join(str(task["id"]) for task in json.loads(self.carma("list", "--json"))["tasks"])
             for verb in (["cancel"], ["wait", "--quiet", "--timeout", "1m"]) if tasks else ():
@@ -104,7 +104,7 @@ mps_servers = "gpu"
         self.close()
 
     def carma(self, *words, user=None):
-        """What `carma WORDS…` prints."""
+        """The output of `carma WORDS…`."""
         before = []
         if user is not None:
             before = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
@@ -125,12 +125,12 @@ mps_servers = "gpu"
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def task(self, number):
-        """As `carma show --json` has it."""
+        """The task as in `carma show --json`."""
         return json.loads(self.carma("show", "--json", str(number)))
 
 
 class Forward:
-    """What `ssh -L PORT:SOCKET` does: a port of this machine whose connections go on to a Unix socket as this user."""
+    """Like `ssh -L PORT:SOCKET`: a port of this machine whose connections are forwarded to a Unix socket as this user."""
 
     def __init__(self, path):
         self.path = path
@@ -161,8 +161,8 @@ class Forward:
                 sink.sendall(piece)
             sink.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # one of the two has gone
+            pass  # one side has closed
 
     def close(self):
-        """No more connections."""
+        """Accepts no more connections."""
         self._server.close()

@@ -21,7 +21,7 @@ VIEWS = {"server": "#/", "tasks": "#/tasks?show=all", "users": "#/users", "histo
 
 
 class PageTest(unittest.TestCase):
-    """One server with a running, a waiting and a held task, a stranger's process and a closed GPU."""
+    """One server with a running, a waiting and a held task, a foreign process and a closed GPU."""
 
     @classmethod
     def setUpClass(cls):
@@ -54,7 +54,7 @@ class PageTest(unittest.TestCase):
         self.tab.until("document.querySelector('main').dataset.shown")
 
     def text(self):
-        """What a reader reads."""
+        """The visible text."""
         return self.tab.run("document.querySelector('main').innerText")
 
     def until_text(self, text):
@@ -212,7 +212,7 @@ class PageTest(unittest.TestCase):
         self.tab.key("Enter")
         self.tab.until("document.querySelectorAll('tbody tr').length === 1 && document.querySelector('tbody').innerText.includes('big')")
 
-    # ---- what it asks for ----
+    # ---- requests of the page ----
 
     def asked(self):
         """Requests for the overview."""
@@ -225,7 +225,7 @@ class PageTest(unittest.TestCase):
         self.tab.until("document.getElementById('live').innerText === 'paused'")
         self.tab.received_bytes()
         before = len(self.asked())
-        end = time.monotonic() + 2.5  # two periods and more: what does not happen can only be watched
+        end = time.monotonic() + 2.5  # more than two periods: the absence of an event can only be watched
         while time.monotonic() < end:
             self.tab.received_bytes()
         self.assertEqual(len(self.asked()), before)
@@ -286,7 +286,7 @@ class PageTest(unittest.TestCase):
         self.tab.until("document.getElementById('who').innerText !== ''")
 
     def sign_in(self, token):
-        """By hand."""
+        """Logs in by hand."""
         self.tab.click("#who button[data-do=in]")
         self.tab.until("document.querySelector('dialog[open]') !== null")
         self.tab.click("dialog input")
@@ -368,7 +368,7 @@ class PageTest(unittest.TestCase):
         forward = Forward(self.site.socket)
 
         class Evil(http.server.BaseHTTPRequestHandler):
-            """Says nothing good."""
+            """A malicious server."""
 
             def do_GET(self):  # pylint: disable=invalid-name
                 """A page that posts to a server that is not its own."""
@@ -380,7 +380,7 @@ class PageTest(unittest.TestCase):
                       .finally(() => {{ document.title = 'tried'; }})</script>""".encode())
 
             def log_message(self, *_):  # pylint: disable=arguments-differ
-                """Quietly."""
+                """Logs nothing."""
 
         evil = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Evil)
         threading.Thread(target=evil.serve_forever, daemon=True).start()
@@ -397,7 +397,7 @@ class PageTest(unittest.TestCase):
             forward.close()
             self.site.carma("cancel", str(number))
 
-    # ---- for whom ----
+    # ---- readers ----
 
     def test_everybody_can_read_it(self):
         for dark in (False, True):

@@ -13,7 +13,7 @@ LEAST = {"fraction": 0.95, "phase": 0.90, "negatives": 0.98}
 
 
 def read(carma, text):
-    """What `carma progress` prints of the text."""
+    """The output of `carma progress` for the text."""
     ran = subprocess.run([carma, "progress", "-", "--json"], input=text.encode(), capture_output=True, check=True)
     return json.loads(ran.stdout)
 

@@ -25,20 +25,20 @@ LIMIT_S = 60
 
 
 def get(address):
-    """What an HTTP server answers, as text."""
+    """The answer of an HTTP server, as text."""
     with urllib.request.urlopen(address, timeout=LIMIT_S) as answer:
         return answer.read().decode()
 
 
 class Prometheus:
-    """One that scrapes one carmad every second, with our rules, in a folder of its own."""
+    """A Prometheus that scrapes one carmad every second, with our rules, in its own folder."""
 
     def __init__(self, target_port):
         self.folder = tempfile.mkdtemp(prefix="carma-prometheus.", dir="/tmp")
         self.address = f"http://127.0.0.1:{free_port()}"
         config = os.path.join(self.folder, "prometheus.yml")
         with open(config, "w", encoding="utf-8") as file:
-            json.dump({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},  # YAML is a wider JSON
+            json.dump({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},  # JSON is valid YAML
                        "rule_files": [os.path.join(FILES, "carma.rules.yml")],
                        "scrape_configs": [{"job_name": "carma", "static_configs": [{"targets": [f"localhost:{target_port}"]}]}]}, file)
         subprocess.run(["promtool", "check", "config", config], check=True, capture_output=True, timeout=LIMIT_S)
@@ -48,7 +48,7 @@ class Prometheus:
                  f"--web.listen-address={self.address.removeprefix('http://')}"], stdout=log, stderr=log)
 
     def close(self):
-        """Ends it; nothing is left."""
+        """Ends it and removes its files."""
         self._process.terminate()
         self._process.wait(LIMIT_S)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -89,7 +89,7 @@ class PrometheusTest(unittest.TestCase):
         cls.addClassCleanup(cls.prometheus.close)
 
     def until(self, expression, holds=lambda values: values):
-        """The values of an expression, once there are such."""
+        """The values of an expression, once there are any."""
         deadline = time.monotonic() + LIMIT_S
         while True:
             values = self.prometheus.values(expression)
@@ -157,7 +157,7 @@ class PrometheusTest(unittest.TestCase):
         empty = []
         for expression in self.board():
             if "rate(" in expression or "increase(" in expression:
-                self.prometheus.values(expression)  # of two scrapes and more: that it is understood is enough
+                self.prometheus.values(expression)  # it may need several scrapes: only its syntax is checked
             elif not self.until(expression, lambda _: True):
                 empty.append(expression)
         self.assertEqual(empty, [])

@@ -24,7 +24,7 @@ constexpr std::int64_t kMaxGpuMib = std::int64_t{1} << 24;
 // the options stands for any task.
 struct VerbEntry {
   std::string_view verb;
-  std::size_t words;  // besides flags
+  std::size_t words;  // not counting flags
   std::string_view flags;
   std::string_view options;
 };

@@ -33,7 +33,7 @@ TEST(ParseScenario, ReadsGpusPolicyAndLines) {
   EXPECT_TRUE(scenario->lines[1].continues);
 }
 
-TEST(ParseScenario, NamesTheLineThatIsWrong) {
+TEST(ParseScenario, NamesTheWrongLine) {
   struct Case {
     std::string name;
     std::string text;
@@ -69,7 +69,7 @@ TEST(ParseScenario, NamesTheLineThatIsWrong) {
   }
 }
 
-TEST(RunScenario, SaysWhatWasExpectedAndWhatCame) {
+TEST(RunScenario, ReportsExpectedAndActualNews) {
   struct Case {
     std::string name;
     std::string lines;

@@ -37,7 +37,7 @@ class SimShell : public ScenarioShell {
   std::optional<core::ServerClosed> closed_;
   core::ReservationsChanged booked_;
   std::vector<core::Taken> ended_;  // by attempts
-  // Drains by a person or a rule; they are durable too.
+  // Drains by an administrator or a rule; they are durable too.
   std::map<std::pair<core::GpuIndex, bool>, core::DrainRequested> drains_;
 };
 

@@ -8,8 +8,8 @@ import bed as slurm
 
 # Debian 13 has other names than Debian 12.
 SQL = "/usr/share/mariadb/mariadb" if os.path.isdir("/usr/share/mariadb") else "/usr/share/mysql/mysql"
-CARMA_GIB = 158  # of a node: what its GPUs have for tasks
-# Clients of slurmdbd ask munge at AccountingStoragePass; AuthInfo is for Slurm's own daemons alone.
+CARMA_GIB = 158  # of a node: memory of its GPUs for tasks
+# Clients of slurmdbd ask munge at AccountingStoragePass; AuthInfo is only for Slurm's own daemons.
 ACCOUNTING = """\
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
@@ -41,7 +41,7 @@ StorageLoc=accounts
 
 
 def missing():
-    """Why there can be no such bed here; empty: there can."""
+    """Why such a bed is impossible here; empty if it is possible."""
     why = slurm.missing()
     without = [name for name in ("slurmdbd", "mariadbd", "sacctmgr") if not shutil.which(name)]
     return why or ("needs Debian's packages slurmdbd, mariadb-server" if without else "")
@@ -73,7 +73,7 @@ class AccountsBed(slurm.Bed):
         slurm.until(lambda: self.ask("sacctmgr", "-n", "list", "tres"), "slurmdbd answers")
         self.manage("add", "cluster", "bed")
         self.manage("add", "account", ",".join(self.accounts))
-        for account, users in self.accounts.items():  # not at once: slurmdbd of 22.05 mixes up whose they are
+        for account, users in self.accounts.items():  # one after the other: slurmdbd of 22.05 confuses their accounts
             self.manage("add", "user", ",".join(users), f"account={account}")
 
     def _start_database(self):
@@ -93,12 +93,12 @@ class AccountsBed(slurm.Bed):
         slurm.until(lambda: self.ask("mariadb-admin", "--no-defaults", f"--socket={self.path('database/sock')}", "ping"), "the database answers")
 
     def manage(self, *words):
-        """sacctmgr, as root."""
+        """Runs sacctmgr as root."""
         ran = subprocess.run(["sacctmgr", "-i", *words], env=self.environment, capture_output=True, text=True, timeout=slurm.LIMIT_S, check=False)
         if ran.returncode != 0:
             raise AssertionError(ran.stdout + ran.stderr)
 
     def booked(self, job, *columns):
-        """What sacct shows of that job, not of its steps: a value for each column; empty while it knows nothing."""
+        """The values that sacct shows for that job, without its steps; empty while it shows none."""
         lines = self.ask("sacct", "-n", "-P", "-X", "-D", "-a", "-j", str(job), "--format", ",".join(columns)).splitlines()
         return lines[-1].split("|") if lines else []

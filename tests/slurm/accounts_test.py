@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Slurm's accounting around leases, with slurmdbd and MariaDB on this machine: accounts_test.py BIN_DIR.
-Exit status 77: there is no slurmdbd or mariadbd (Debian's packages slurmdbd, mariadb-server), or what slurm_test.py wants."""
+Exit status 77: there is no slurmdbd or mariadbd (Debian's packages slurmdbd, mariadb-server), or something that slurm_test.py needs."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ USER, OTHER, HOLDER = "nobody", "games", "mail"
 
 
 class Accounts(unittest.TestCase):
-    """What Slurm counts of the memory of GPUs that jobs ask for."""
+    """Slurm's accounting of requested GPU memory."""
 
     bed = None
 
@@ -25,16 +25,16 @@ class Accounts(unittest.TestCase):
         cls.addClassCleanup(cls.bed.close)
         took = time.monotonic() - started
         print(f"four nodes with accounts up after {took:.1f} s")
-        # What is held is counted once a minute, so this one runs beside all others. The partition bills GPU memory.
+        # Held memory is counted once a minute, so this job runs in parallel with all tests. The partition bills GPU memory.
         cls.bed.ask("scontrol", "update", "PartitionName=main", "TRESBillingWeights=GRES/carma=1")
         cls.holds = cls.bed.sbatch(HOLDER, "sleep 1000\n", f"--gres=carma:{accounts.CARMA_GIB}")
 
     def runs(self, job):
-        """Waits until it does."""
+        """Waits until the job runs."""
         slurm.until(lambda: self.bed.job(job).get("JobState") == "RUNNING", f"job {job} runs: {self.bed.job(job)}")
 
     def cancel(self, *jobs):
-        """Of any user."""
+        """Cancels jobs of any user."""
         self.bed.ask("scancel", *[str(job) for job in jobs])
         for job in jobs:
             self.bed.ended(job)

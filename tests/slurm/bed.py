@@ -63,7 +63,7 @@ export CARMA_COLLOCATION_METHOD=streams CARMA_POLICY_STALE_AFTER=1d CARMA_MONITO
 
 
 def missing():
-    """Why there can be no bed here; empty: there can."""
+    """Why a bed is impossible here; empty if it is possible."""
     if os.geteuid() != 0:
         return "needs root, which slurmd wants"
     without = [name for name in ("slurmctld", "slurmd", "munged", "sbatch", "srun") if not shutil.which(name)]
@@ -71,7 +71,7 @@ def missing():
 
 
 def release():
-    """Slurm's: (24, 11)."""
+    """The version of Slurm: (24, 11)."""
     text = subprocess.run(["slurmctld", "-V"], capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout
     return tuple(int(number) for number in text.split()[-1].split(".")[:2])
 
@@ -89,7 +89,7 @@ def free_ports(count):
 
 
 def until(condition, what, limit_s=LIMIT_S):
-    """Asks again and again; the value that it found."""
+    """Repeats a question until it has a value, and returns the value."""
     end = time.monotonic() + limit_s
     while True:
         value = condition()
@@ -101,9 +101,9 @@ def until(condition, what, limit_s=LIMIT_S):
 
 
 class Bed:
-    """Up when it is made; close() leaves no process and no file."""
+    """Ready once constructed; close() leaves no process and no file."""
 
-    TIME_SCALE = 400  # simulated seconds in a real one
+    TIME_SCALE = 400  # simulated seconds per real second
 
     def __init__(self, programs, nodes=4):
         self.nodes = nodes
@@ -136,7 +136,7 @@ class Bed:
         with open(self.path("etc/gres.conf"), "w", encoding="utf-8") as file:
             for node in self.node_names():
                 os.mkdir(self.path(f"spool/{node}"))
-                for gpu in range(GPUS):  # Slurm wants devices; it does not matter which
+                for gpu in range(GPUS):  # Slurm needs devices; any will do
                     os.symlink("/dev/null", self.path(f"dev/{node}.gpu{gpu}"))
                 file.write(f"NodeName={node} Name=gpu Type=a100 File={self.folder}/dev/{node}.gpu[0-{GPUS - 1}]\n")
         with open(self.path("munge/key"), "wb") as file:
@@ -150,11 +150,11 @@ class Bed:
             os.chmod(self.path(f"nodes/{node}"), 0o666)
 
     def _configuration(self, text):  # pylint: disable=no-self-use
-        """slurm.conf for a bed of another kind."""
+        """slurm.conf, to be changed by subclasses."""
         return text
 
     def _start_before_slurm(self):
-        """What a bed of another kind needs before slurmctld."""
+        """Starts the programs that a subclass needs before slurmctld."""
 
     def _start(self):
         munge = self.path("munge")
@@ -175,15 +175,15 @@ class Bed:
         return self._processes[-1]
 
     def children(self):
-        """What was started and not waited for."""
+        """Processes that were started and not awaited."""
         return self._processes
 
     def restart_slurmd(self, node):
-        """After its end."""
+        """Starts the node's slurmd again after its end."""
         self._run(node, "slurmd", "-D", "-N", node)
 
     def start_daemons(self):
-        """A carmad of root's on each node, for leases: its socket is socket(node)."""
+        """Starts root's carmad on each node, for leases; its socket is socket(node)."""
         for node in self.node_names():
             environment = {**self.environment, "CARMA_SIMULATION_STATE": self.path(f"nodes/{node}"), "CARMA_COLLOCATION_METHOD": "streams",
                            "CARMA_MONITOR_NVML_LIBRARY": f"{self.programs}/libcarma-simgpu.so", "CARMA_POLICY_STALE_AFTER": "1d",
@@ -195,11 +195,11 @@ class Bed:
                            timeout=LIMIT_S)
 
     def socket(self, node):
-        """Of the carmad of that node."""
+        """The socket of that node's carmad."""
         return self.path(f"nodes/{node}.sock")
 
     def carma(self, node, *words):
-        """What `carma --json …` prints there, as root; None if it fails."""
+        """The output of `carma --json …` there, as root; None if it fails."""
         ran = subprocess.run([f"{self.programs}/carma", "--socket", self.socket(node), "--json", *words], env=self.environment,
                              capture_output=True, text=True, timeout=LIMIT_S, check=False)
         return json.loads(ran.stdout) if ran.returncode == 0 else None
@@ -209,7 +209,7 @@ class Bed:
         return [f"n{number}" for number in range(self.nodes)]
 
     def ask(self, *words):
-        """What a command of Slurm prints; empty while it fails."""
+        """The output of a command of Slurm; empty while it fails."""
         ran = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         return ran.stdout if ran.returncode == 0 else ""
 
@@ -226,7 +226,7 @@ class Bed:
         if not script.startswith("#!"):
             script = "#!/bin/bash\n" + script
         first, rest = script.split("\n", 1)
-        # Directives stand before the first command.
+        # Directives come before the first command.
         directives = [line for line in rest.split("\n") if line.startswith("#SBATCH")]
         lines = [line for line in rest.split("\n") if not line.startswith("#SBATCH")]
         text = "\n".join([first, *directives, f". {self.folder}/job-environment", *lines])
@@ -239,12 +239,12 @@ class Bed:
         return int(ran.stdout)
 
     def job(self, number):
-        """What slurmctld knows of it: {"JobState": "RUNNING", …}. Slurm 23.11 and newer write gres/carma, not gres:carma."""
+        """The data of slurmctld about the job: {"JobState": "RUNNING", …}. Slurm 23.11 and newer write gres/carma, not gres:carma."""
         words = self.ask("scontrol", "-o", "show", "job", str(number)).replace("gres/carma:", "gres:carma:").split()
         return dict(word.split("=", 1) for word in words if "=" in word)
 
     def output(self, number):
-        """What it has printed so far."""
+        """The output of the job so far."""
         try:
             with open(self.path(f"jobs/{number}.out"), encoding="utf-8") as file:
                 return file.read()
@@ -252,7 +252,7 @@ class Bed:
             return ""
 
     def ended(self, number, limit_s=LIMIT_S):
-        """Waits for its end: (state, exit code)."""
+        """Waits for its end and returns (state, exit code)."""
         def end():
             job = self.job(number)
             return job if job.get("JobState") not in (None, "PENDING", "CONFIGURING", "RUNNING", "COMPLETING") else None
@@ -260,7 +260,7 @@ class Bed:
         return job["JobState"], int(job["ExitCode"].split(":")[0])
 
     def processes(self):
-        """Numbers of all processes of this bed but Slurm's own daemons."""
+        """Pids of all processes of this bed except Slurm's own daemons."""
         own = {process.pid for process in self._processes}
         found = []
         for entry in os.listdir("/proc"):
@@ -275,7 +275,7 @@ class Bed:
         return found
 
     def close(self):
-        """Ends all of it."""
+        """Ends everything."""
         if self._processes:
             self.ask("scancel", "--full", *[f"--user={user}" for user in os.listdir(self.path("home"))])
         for process in reversed(self._processes):

@@ -10,7 +10,7 @@ import bed as slurm
 import spank_bed
 
 USER = "nobody"
-LIMIT_S = 200  # two minutes of waiting, and what Slurm needs to start it again
+LIMIT_S = 200  # two minutes of waiting, and the time that Slurm needs for a restart
 SCRIPT = "touch ~/$SLURM_JOB_NAME-on-$SLURMD_NODENAME\nuntil [ -e ~/stop ]; do sleep 0.2; done\n"
 
 
@@ -35,7 +35,7 @@ class Elsewhere(unittest.TestCase):
         return job
 
     def ran(self, name):
-        """The nodes on which its script has begun."""
+        """The nodes on which its script has started."""
         beginning = f"{name}-on-"
         return [file[len(beginning):] for file in os.listdir(self.bed.home(USER)) if file.startswith(beginning)]
 
@@ -51,7 +51,7 @@ class Elsewhere(unittest.TestCase):
             self.assertEqual((found["JobState"], found["NodeList"], found["Restarts"], self.ran(name)), ("RUNNING", "n0", "0", []), name)
         told = [event["text"] for event in self.bed.carma("n0", "history")["events"] if event["what"] == "slurm"]
         self.assertEqual(told, ["carma: waited on n0 for GPUs, goes to another node"] * 2)
-        # Back in the queue for another cause it may run on any node again.
+        # After a requeue for another reason it may run on any node again.
         self.bed.ask("scontrol", "requeuehold", str(go["first"]))
         slurm.until(lambda: self.bed.job(go["first"])["ExcNodeList"] == "(null)", "it excludes nothing")
         with open(os.path.join(self.bed.home(USER), "stop"), "w", encoding="utf-8"):

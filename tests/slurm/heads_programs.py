@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the scripts of heads.txt call, by the name under which it is called: a training that notes what it sees, and stand-ins for
+"""The programs that the scripts of heads.txt call, chosen by name: a training that records its environment, and stand-ins for
 torchrun, accelerate, conda, module, nvidia-smi and apptainer."""
 
 import json
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-LONG_EPOCHS = 100  # a training of as many ends by a signal
+LONG_EPOCHS = 100  # a training of this many is ended by a signal
 LONG_S = 150
 TORCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR")
 
@@ -31,7 +31,7 @@ def visible():
 
 
 class Training:
-    """Notes its environment in the folder seen beside this file, and handles signals as --save-on and --requeue-on say."""
+    """Records its environment in the folder `seen` beside this file, and handles signals according to --save-on and --requeue-on."""
 
     def __init__(self, words):
         self.words, self.saved = words, False
@@ -53,13 +53,13 @@ class Training:
             subprocess.run(["scontrol", "requeue", os.environ["SLURM_JOB_ID"]], check=True)
 
     def write(self):
-        """What is known so far, at once whole."""
+        """Writes the facts so far in one step."""
         with open(self.path + ".new", "w", encoding="utf-8") as file:
             json.dump(self.note, file)
         os.rename(self.path + ".new", self.path)
 
     def run(self):
-        """Its exit code."""
+        """Runs and returns the exit code."""
         for name in value_of("--save-on", self.words, "").split(","):
             if name:
                 signal.signal(getattr(signal, "SIG" + name), self.handle)
@@ -85,13 +85,13 @@ def launch(count, first, world, words):
 
 
 def program_of(words):
-    """Its options, with dashes in their names, and the Python script with its arguments."""
+    """The options of a launcher, with dashes in their names, and the Python script with its arguments."""
     at = next(number for number, word in enumerate(words) if word.endswith(".py"))
     return [re.sub(r"^--[^=]*", lambda name: name[0].replace("_", "-"), word) for word in words[:at]], words[at:]
 
 
 def torchrun(words):
-    """As torch has it, on one node."""
+    """torchrun, on one node."""
     options, program = program_of(words)
     asked = value_of("--nproc-per-node", options, "1")
     count = len(visible()) if asked in ("gpu", "auto") else int(asked)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Scripts written for Slurm (heads.txt) under a real Slurm and under CARMA, side by side: heads_test.py BIN_DIR [NAME …].
-Each process sees the same, or carma submit says what differs. Exit status 77: as slurm_test.py."""
+Each process sees the same, or carma submit reports the difference. Exit status 77: as slurm_test.py."""
 
 import collections
 import json
@@ -19,10 +19,10 @@ import bed as slurm
 HERE = os.path.dirname(os.path.abspath(__file__))
 USER = "nobody"
 LIMIT_S = 250
-SLACK_S = 30  # Slurm looks at time limits twice a minute
+SLACK_S = 30  # Slurm checks time limits twice a minute
 NOTICE_S = 8  # under CARMA, from the start to the notice of the limit
 CALLED = ("python", "torchrun", "accelerate", "conda", "module", "ml", "nvidia-smi", "apptainer")
-# What a script reads and both set; the others are listed in docs/use/environment.md.
+# Variables that scripts read and both set; docs/use/environment.md lists the others.
 SAME = ("SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP",
         "SLURM_CPUS_ON_NODE", "SLURM_CPUS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE",
         "SLURM_GPUS_PER_TASK", "SLURM_JOB_ACCOUNT", "SLURM_JOB_CPUS_PER_NODE", "SLURM_JOB_NAME", "SLURM_JOB_NUM_NODES",
@@ -30,7 +30,7 @@ SAME = ("SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MAX",
         "SLURM_NNODES", "SLURM_NODEID", "SLURM_NPROCS", "SLURM_NTASKS", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_NODE", "SLURM_PROCID",
         "SLURM_RESTART_COUNT", "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE",
         "RANK", "LOCAL_RANK", "WORLD_SIZE")
-# Slurm 23.11 and newer no longer set the second, and the first is that of the step; under CARMA both are as in older releases.
+# Slurm 23.11 and newer no longer set the second, and the first is the step's; under CARMA both are as in older releases.
 OLDER = ("SLURM_GPUS", "SLURM_GPUS_PER_TASK")
 SET = ("SLURM_CLUSTER_NAME", "SLURM_JOB_PARTITION", "SLURM_SUBMIT_HOST", "SLURM_LAUNCH_NODE_IPADDR")  # to something
 HOSTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME", "SLURM_STEP_NODELIST", "MASTER_ADDR")
@@ -44,7 +44,7 @@ Job = collections.namedtuple("Job", "number array index state code restarts fold
 
 
 def heads():
-    """Those of the file."""
+    """The scripts of the file."""
     with open(os.path.join(HERE, "heads.txt"), encoding="utf-8") as file:
         for part in file.read().split("\n===== ")[1:]:
             name, rest = part.split("\n", 1)
@@ -63,11 +63,11 @@ class HeadsBed(slurm.Bed):
         return text + "FirstJobId=70001\n"
 
     def folder_of(self, side, number):
-        """Where a script is submitted."""
+        """The folder from which a script is submitted."""
         return self.path(f"jobs/{side}/{number:03}")
 
     def lay_out(self, side, number, head):
-        """The script, and what it calls."""
+        """Writes the script and the programs that it calls."""
         folder = self.folder_of(side, number)
         for name in ("seen", "out", "venv/bin"):
             os.makedirs(os.path.join(folder, name))
@@ -93,7 +93,7 @@ class HeadsBed(slurm.Bed):
                 self.lay_out(side, number, head)
 
     def start_carmad(self):
-        """With as many GPUs as all nodes."""
+        """Starts a carmad with as many GPUs as all nodes."""
         gpus = self.nodes * slurm.GPUS
         state = self.path("nodes/all")
         subprocess.run([f"{self.programs}/carma-simgpu", "create", "--shape", f"{gpus}xA100-40GB", "--state", state], check=True, capture_output=True)
@@ -105,7 +105,7 @@ class HeadsBed(slurm.Bed):
         subprocess.run([f"{self.programs}/carma", "--socket", self.socket("all"), "status", "--wait"], check=True, capture_output=True, timeout=60)
 
     def as_user(self, side, number, *words):
-        """The finished process of a command typed beside the script."""
+        """Runs a command in the script's folder and returns the finished process."""
         entry = pwd.getpwnam(USER)
         environment = {"PATH": f"{self.path('called')}:/usr/bin:/bin", "HOME": self.home(USER), "USER": USER, "LOGNAME": USER, "SHELL": "/bin/bash", "LANG": "C.UTF-8",
                        **({"SLURM_CONF": self.path("etc/slurm.conf")} if side == "slurm" else {"CARMA_SOCKET": self.socket("all")})}
@@ -113,11 +113,11 @@ class HeadsBed(slurm.Bed):
                               capture_output=True, text=True, timeout=60, check=False)
 
     def submit(self, number, head):
-        """To both: (whether Slurm took it, whether CARMA did, what CARMA printed)."""
+        """Submits to both: (whether Slurm accepted it, whether CARMA did, CARMA's output)."""
         notice = re.search(r"--signal=\S*@(\d+)", head.script)
         before_s = int(notice.group(1)) if notice else 0
         minutes = [f"--time={math.ceil((before_s + SLACK_S + 25) / 60)}"] if notice else []
-        # Else a job may get processes or GPUs on several nodes.
+        # Otherwise a job may get processes or GPUs on several nodes.
         nodes = [] if re.search(r"SBATCH .*(--nodes|-N|hetjob)", head.script) else ["--nodes=1"]
         by_slurm = self.as_user("slurm", number, "sbatch", *minutes, *nodes, "job.sh", *head.args)
         seconds = ["--time", f"{before_s + NOTICE_S}s"] if notice else []
@@ -125,7 +125,7 @@ class HeadsBed(slurm.Bed):
         return by_slurm.returncode == 0, by_carma.returncode == 0, by_carma.stderr, by_slurm.stderr
 
     def slurm_jobs(self):
-        """All that slurmctld knows."""
+        """All jobs of slurmctld."""
         jobs = []
         for line in self.ask("scontrol", "-o", "show", "job").splitlines():
             job = dict(word.split("=", 1) for word in line.split() if "=" in word)
@@ -151,7 +151,7 @@ def hosts_of(text):
 
 
 class Seen:
-    """What a script did on one side, with numbers of jobs and names of hosts replaced."""
+    """The actions of a script on one side, with numbers of jobs and names of hosts replaced."""
 
     def __init__(self, folder, jobs):
         self.folder = folder
@@ -168,13 +168,13 @@ class Seen:
                 records.append(json.load(file))
         self.twice = any(len(set(record["signals"])) < len(record["signals"]) for record in records)
         self.processes = sorted((self.process(record) for record in records), key=lambda fields: fields["place"])
-        named = collections.defaultdict(dict)  # of a start of a job: its GPUs, in the order of its processes
+        named = collections.defaultdict(dict)  # for each start of a job: its GPUs, in the order of its processes
         for fields in self.processes:
             numbers = named[tuple(fields["place"][:2])]
             fields["gpu-names"] = [numbers.setdefault(gpu, len(numbers)) for gpu in fields["gpu-names"]]
 
     def outputs(self):
-        """Files that it has left."""
+        """Files that the script has left."""
         for folder, _, names in os.walk(self.folder):
             for name in names:
                 path = os.path.relpath(os.path.join(folder, name), self.folder)
@@ -182,17 +182,17 @@ class Seen:
                     yield path
 
     def plain(self, text):
-        """Without what differs by nature."""
+        """The text without parts that always differ."""
         text = re.sub(r"(?<!\w)(n\d|" + re.escape(socket.gethostname().split(".")[0]) + r")(?!\w)", "HOST", text)
         return re.sub(r"\d+", lambda number: self.names.get(number[0], number[0]), text.replace(self.folder, "FOLDER"))
 
     def text(self, name):
-        """Its lines, in order of the alphabet: processes write in any."""
+        """Its lines, sorted, because processes write in any order."""
         with open(os.path.join(self.folder, name), encoding="utf-8") as file:
             return sorted(self.plain(line) for line in file.read().splitlines() if not REMARKS.match(line))
 
     def process(self, record):
-        """{field: value}; its place is that among the others."""
+        """{field: value}; place: its position among the others."""
         environment = record["environment"]
         fields = {name: environment.get(name) for name in SAME}
         fields.update({name: name in environment for name in SET})
@@ -212,7 +212,7 @@ class Seen:
         return fields
 
     def differences(self, other):
-        """{what: (here, there)}"""
+        """The differences: {what: (here, there)}."""
         found = {}
         if self.jobs != other.jobs:
             found["jobs"] = (self.jobs, other.jobs)
@@ -231,7 +231,7 @@ class Seen:
 
 
 class Heads:
-    """All of them, at once."""
+    """Runs all scripts at once."""
 
     def __init__(self, programs, names):
         self.shown = [(number, head) for number, head in enumerate(heads()) if not names or head.name in names]
@@ -242,10 +242,10 @@ class Heads:
         self.end = time.monotonic() + LIMIT_S
 
     def run(self):
-        """Submits each, waits for all, and compares; whether all is as expected in the file."""
+        """Submits each, waits for all, and compares; True if all is as expected in the file."""
         self.bed.prepare(self.shown)
         self.bed.start_carmad()
-        # So that no task number is also another number in its output.
+        # This keeps task numbers different from other numbers in the output.
         self.bed.carma("all", "submit", "--hold", "--array", "1-900", "-o", "/dev/null", "true")
         self.bed.carma("all", "cancel", "--all")
         answers = {number: self.bed.submit(number, head) for number, head in self.shown}
@@ -267,7 +267,7 @@ class Heads:
             time.sleep(3)
 
     def judge(self, head, answer, seen):
-        """Prints what differs from the file."""
+        """Prints the differences from the file."""
         by_slurm, by_carma, printed, why_not = answer
         found = {"refused": (why_not, printed)}
         if by_slurm == by_carma:

@@ -19,7 +19,7 @@ OVER = {"COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT"}
 
 
 class Kills(unittest.TestCase):
-    """Who is killed takes no GPU along and no job runs without one."""
+    """A killed process keeps no GPU, and no job runs without one."""
 
     def setUp(self):
         self.bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]), settings="BatchStartTimeout=2")
@@ -29,7 +29,7 @@ class Kills(unittest.TestCase):
         self.next_try, self.running = 0, set()
 
     def kill_carmad(self, node):
-        """It is there again at once."""
+        """Kills a carmad and restarts it at once."""
         self.bed.daemons[node].kill()
         self.bed.daemons[node].wait(slurm.LIMIT_S)
         self.bed.daemons[node] = self.bed.start_daemon(node)
@@ -37,7 +37,7 @@ class Kills(unittest.TestCase):
         self.killed["carmad"] += 1
 
     def kill_slurmd(self, node):
-        """The same."""
+        """Kills the node's slurmd and restarts it."""
         for process in self.bed.children():
             if process.poll() is None and process.args == ("slurmd", "-D", "-N", node):
                 process.kill()
@@ -46,7 +46,7 @@ class Kills(unittest.TestCase):
         self.killed["slurmd"] += 1
 
     def steps(self):
-        """The slurmstepd that live."""
+        """The living slurmstepd processes."""
         found = []
         for number in self.bed.processes():
             try:
@@ -58,7 +58,7 @@ class Kills(unittest.TestCase):
         return found
 
     def kill_slurmstepd(self, _node):
-        """One of any node, if there is one; those that wait in its tasks for their lease are called the same until they begin."""
+        """Kills one on any node, if there is one; processes that wait in its tasks for their lease have the same name until they start."""
         steps = self.steps()
         if not steps:
             return
@@ -66,7 +66,7 @@ class Kills(unittest.TestCase):
         try:
             os.kill(chosen, signal.SIGSTOP)
             slurm.until(lambda: self.is_stopped(chosen), "it is stopped")
-            # It may have begun meanwhile, and what has begun is none of those that are killed here.
+            # It may have started in the meantime, and a started one must not be killed here.
             meant = chosen in self.steps()
             os.kill(chosen, signal.SIGKILL if meant else signal.SIGCONT)
             self.killed["slurmstepd"] += meant
@@ -75,12 +75,12 @@ class Kills(unittest.TestCase):
 
     @staticmethod
     def is_stopped(number):
-        """Or dead."""
+        """Whether the process is stopped or dead."""
         with open(f"/proc/{number}/stat", encoding="utf-8") as file:
             return file.read().rsplit(")", 1)[1].split()[0] in "TZX"
 
     def states(self):
-        """Of all jobs that slurmctld knows."""
+        """States of all jobs of slurmctld."""
         return self.bed.ask("squeue", "-h", "-a", "-r", "--states=all", "-o", "%T").split()
 
     def all_are_over(self):
@@ -88,13 +88,13 @@ class Kills(unittest.TestCase):
         states = self.states()
         if states and all(state in OVER for state in states):
             return True
-        # Not too often: nodes have to report meanwhile.
+        # Not too often, because nodes must report in between.
         if "PENDING" not in states and not self.steps() and time.monotonic() > self.next_try:
             self.next_try = time.monotonic() + 10
             if slurm.release() < (23, 11):
                 self.bed.ask("scontrol", "reconfigure")
                 return False
-            # Newer ones miss nothing then. A job takes less than a second, so one that still runs at the next look is lost.
+            # Newer versions miss nothing then. A job takes less than a second, so one that still runs at the next check is lost.
             running = set(self.bed.ask("squeue", "-h", "-r", "-t", "RUNNING", "-o", "%i").split())
             if running & self.running:
                 self.bed.ask("scontrol", "requeue", ",".join(running & self.running))

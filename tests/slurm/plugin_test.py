@@ -14,7 +14,7 @@ import bed as slurm
 import spank_bed
 
 SUMMARY = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "data", "examples", "resnet50.json")
-USER, OTHER = "nobody", "games"  # two who are no administrators
+USER, OTHER = "nobody", "games"  # neither is an administrator
 
 
 class Plugin(unittest.TestCase):
@@ -28,7 +28,7 @@ class Plugin(unittest.TestCase):
         cls.bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]))
         cls.addClassCleanup(cls.bed.close)
         print(f"four nodes with carmad up after {time.monotonic() - started:.1f} s")
-        # Slurm looks at limits every half minute, so this one runs beside all others, on a node that is full.
+        # Slurm checks limits every half minute, so this job runs in parallel with all tests, on a full node.
         cls.full = cls.bed.sbatch(OTHER, "sleep 1000\n", "--carma-exclusive", "--carma-gpus=4", "--nodelist=n3")
         slurm.until(lambda: cls.bed.tasks("n3", "running"), "n3 is full")
         cls.limited = cls.bed.sbatch(USER, "touch ~/limited\n", "--carma-mem=2G", "--nodelist=n3", "--time=1")
@@ -45,7 +45,7 @@ class Plugin(unittest.TestCase):
         return found[0] if found else None
 
     def left(self, node):
-        """Leases that have not ended there."""
+        """Unfinished leases there."""
         return self.bed.get(node, "/v1/leases")[1]["leases"]
 
     def nothing_left(self, node):
@@ -275,7 +275,7 @@ class Plugin(unittest.TestCase):
 
 
 class PluginLine(unittest.TestCase):
-    """What plugstack.conf may say."""
+    """Arguments in plugstack.conf."""
 
     def test_an_argument_that_nobody_knows_is_told_to_whoever_submits(self):
         bed = spank_bed.SpankBed(os.path.abspath(sys.argv[1]), nodes=1, arguments="colour=red", daemons=False)

@@ -17,7 +17,7 @@ echo run ${SLURM_RESTART_COUNT:-0}
 echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB' >&2
 exit 1
 """
-# Slurm's program, but for a carmad that dies before or after a step.
+# Slurm's program, for a carmad that dies before or after a step.
 SCONTROL = """\
 #!/bin/sh
 if [ -e FOLDER/jobs/before-$1 ]; then rm FOLDER/jobs/before-$1; kill -9 $PPID; exit 1; fi
@@ -44,7 +44,7 @@ exec carma-simtask --memory-mib 3000 --sm-active 0.2 --load-s 0 --solo-s 400 --f
 
 
 class RecoveryBed(spank_bed.SpankBed):
-    """Its carmads put jobs back; on n2 they share by MPS."""
+    """A bed whose carmads requeue jobs; on n2 tasks share by MPS."""
 
     def __init__(self, programs):
         super().__init__(programs, nodes=3, daemons=False, files={"scontrol": SCONTROL})
@@ -62,7 +62,7 @@ class RecoveryBed(spank_bed.SpankBed):
 
 
 class Recovery(unittest.TestCase):
-    """What becomes of batch jobs after their GPU memory ran out."""
+    """Batch jobs after they ran out of GPU memory."""
 
     bed = None
 
@@ -70,11 +70,11 @@ class Recovery(unittest.TestCase):
     def setUpClass(cls):
         cls.bed = RecoveryBed(os.path.abspath(sys.argv[1]))
         cls.addClassCleanup(cls.bed.close)
-        # Beside all others.
+        # In parallel with all tests.
         everywhere = ("--carma-mem=4G", "--carma-gpus=4", "--gres=carma:16", "--nodelist=n2", "--carma-retries=1")
         gate = os.path.join(cls.bed.home(USER), "culprit-ended")
         os.mkfifo(gate, 0o644)
-        opener = os.open(gate, os.O_RDWR)  # waits for no reader, and keeps what is written for one
+        opener = os.open(gate, os.O_RDWR)  # does not wait for a reader, and keeps written data
         cls.addClassCleanup(os.close, opener)
         cls.victim = cls.bed.sbatch(USER, VICTIM, *everywhere)
         slurm.until(lambda: cls.bed.tasks("n2", "running"), f"it runs: {cls.bed.output(cls.victim)}")
@@ -83,11 +83,11 @@ class Recovery(unittest.TestCase):
         os.write(opener, b"ended\n")
 
     def submit(self, runs, *options, node="n0"):
-        """A job that runs out of memory so often."""
+        """A job that runs out of memory this often."""
         return self.bed.sbatch(USER, TRAIN.replace("RUNS", str(runs)), "--carma-mem=4G", "--gres=carma:4", f"--nodelist={node}", *options)
 
     def told(self, node, job):
-        """By the history of the node's carmad, of that job."""
+        """The job's history at the node's carmad."""
         lines = [event["text"] for event in self.bed.carma(node, "history")["events"] if event["what"] == "slurm"]
         return [line for line in lines if f"job {job} " in line]
 
@@ -101,7 +101,7 @@ class Recovery(unittest.TestCase):
         self.assertIn("AdminComment=carma: out of GPU memory on n0 ", self.bed.ask("scontrol", "-o", "show", "job", str(job)))
         self.assertIn("retry 2 of 3", self.bed.ask("scontrol", "-o", "show", "job", str(job)))
         self.assertEqual(self.bed.output(job).count("run "), 3)
-        # The claim of each start is that of Slurm's count.
+        # The claim of each start equals Slurm's count.
         claims = [self.bed.carma("n0", "show", str(task["id"]))["claim_mib"] for task in sorted(self.bed.tasks("n0"), key=lambda task: task["id"])
                   if task["comment"].startswith(f"job {job} ")]
         self.assertEqual(claims, [4 * 1024, 10 * 1024, 16 * 1024])

@@ -32,7 +32,7 @@ class Restarts(unittest.TestCase):
 
         for number in range(RESTARTS):
             slurm.until(lambda number=number: sum(state in OVER for state in states()) >= JOBS * number // (RESTARTS + 1), "jobs have run", 240)
-            for node in bed.node_names():  # every second one without a farewell
+            for node in bed.node_names():  # every second one is killed
                 bed.daemons[node].send_signal(signal.SIGKILL if number % 2 else signal.SIGTERM)
                 bed.daemons[node].wait(slurm.LIMIT_S)
             for node in bed.node_names():

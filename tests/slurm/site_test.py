@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an administrator sets up for CARMA in a real Slurm of three nodes: job_submit.lua, prolog, epilog, `carma slurm`: site_test.py BIN_DIR.
+"""The setup of CARMA by an administrator in a real Slurm of three nodes: job_submit.lua, prolog, epilog, `carma slurm`: site_test.py BIN_DIR.
 Exit status 77: as plugin_test.py, or there is no job_submit_lua.so."""
 
 import glob
@@ -25,7 +25,7 @@ SETTINGS = ("JobSubmitPlugins=lua\nProlog=FOLDER/etc/prolog\nEpilog=FOLDER/etc/e
 
 
 class SiteBed(spank_bed.SpankBed):
-    """Slurm knows its nodes by this machine's name, as `scontrol show aliases` wants it."""
+    """Slurm has its nodes under this machine's name, as `scontrol show aliases` expects."""
 
     def _configuration(self, text):
         return text.replace("NodeHostname=localhost", "NodeHostname=" + socket.gethostname().split(".")[0])
@@ -42,23 +42,23 @@ class Site(unittest.TestCase):
             files = {**FILES, "carma.lua": file.read()}
         cls.bed = SiteBed(os.path.abspath(sys.argv[1]), nodes=3, arguments="wait=1", settings=SETTINGS, files=files)
         cls.addClassCleanup(cls.bed.close)
-        # Beside all others, on a node that they do not use: wait= is in minutes.
-        cls.bed.carma("n2", "submit", "--exclusive", "-G", "4", "-o", "/dev/null", "--", "sleep", "1000")  # Slurm knows nothing of it
+        # In parallel with all tests, on a node that they do not use: wait= is in minutes.
+        cls.bed.carma("n2", "submit", "--exclusive", "-G", "4", "-o", "/dev/null", "--", "sleep", "1000")  # unknown to Slurm
         slurm.until(lambda: cls.bed.tasks("n2", "running"), "n2 is full")
         cls.waits = cls.bed.sbatch(USER, "touch ~/waited\n", "--carma-mem=1G", "--nodelist=n2")
 
     def carma(self, node, *words):
-        """What `carma slurm …` prints for that node."""
+        """The output of `carma slurm …` for that node."""
         return self.bed.run_as("root", f"{self.bed.programs}/carma", "--socket", self.bed.socket(node), "slurm", *words, "--node", node)
 
     def kill(self, node):
-        """Its carmad."""
+        """Kills the node's carmad."""
         self.bed.daemons[node].send_signal(signal.SIGKILL)
         self.bed.daemons[node].wait()
         self.addCleanup(self.start_again, node)
 
     def start_again(self, node):
-        """The same; the node takes jobs."""
+        """Starts the node's carmad again and makes the node take jobs."""
         self.bed.daemons[node] = self.bed.start_daemon(node)
         self.bed.serves(node)
         self.bed.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
@@ -93,7 +93,7 @@ class Site(unittest.TestCase):
             self.assertNotEqual(ran.returncode, 0, update)
         self.assertEqual(self.bed.run_as(USER, "scontrol", "update", f"JobId={job}", "Gres=gpu:2").returncode, 0)
         self.bed.ask("scancel", str(job), str(shared))
-        # More than any node has is refused by Slurm itself; as much as a node has goes one after the other.
+        # Slurm itself refuses more than any node has; jobs that need a whole node run one after the other.
         self.assertNotEqual(self.bed.run_as(USER, "srun", "--mem=100", "--gres=carma:157", "--carma-mem=39G", "true").returncode, 0)
 
     def test_a_node_without_carmad_drains_and_its_job_runs_elsewhere(self):

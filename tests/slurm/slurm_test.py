@@ -12,11 +12,11 @@ import bed as slurm
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs", "server", "slurm.md")
-USER, OTHER = "nobody", "games"  # two who are no administrators
+USER, OTHER = "nobody", "games"  # neither is an administrator
 
 
 def job_script_of_the_page():
-    """The one that docs/server/slurm.md prints first."""
+    """The first script of docs/server/slurm.md."""
     with open(PAGE, encoding="utf-8") as file:
         return re.search(r"```sh\n(#!/bin/bash\n.*?)```", file.read(), re.DOTALL).group(1)
 
@@ -31,7 +31,7 @@ class PilotInSlurm(unittest.TestCase):
         started = time.monotonic()
         cls.bed = slurm.Bed(os.path.abspath(sys.argv[1]))
         print(f"four nodes up after {time.monotonic() - started:.1f} s")
-        # Limits are whole minutes, so this one runs beside all others.
+        # Limits are whole minutes, so this job runs in parallel with all tests.
         cls.short = cls.bed.sbatch(USER, cls.pilot(cls.saving("short"), "short", "--notice 1h"), "--gres=gpu:1", "--time=1", "--nodelist=n3")
 
     @classmethod
@@ -48,18 +48,18 @@ class PilotInSlurm(unittest.TestCase):
         return path
 
     def lines(self, name, user=USER):
-        """Of a file there."""
+        """The text of a file there."""
         with open(os.path.join(self.bed.home(user), name), encoding="utf-8") as file:
             return file.read().split()
 
     @classmethod
     def submitting(cls, name, task, user=USER):
-        """A script that submits what takes the GPUs for itself, six times."""
+        """A script that submits six tasks with exclusive GPUs."""
         return cls.file(f"{name}.sh", f"for i in 1 2 3 4 5 6; do carma submit --exclusive -o /dev/null -- {task} || exit 1; done\n", user)
 
     @classmethod
     def saving(cls, name):
-        """A script that submits a task which can save, and ends when it has saved before."""
+        """A script that submits a task which can checkpoint, and ends if it has already saved."""
         train = cls.file(f"{name}-train.sh", f"cd ~; if [ -e {name}.saved ]; then touch {name}.done; exit 0; fi\n"
                          f"sleep 1000 &\ntrap 'touch {name}.saved; kill $!; exit 85' USR1\ntouch {name}.up\nwait\n")
         return cls.file(f"{name}.sh", f"carma submit -o /dev/null --checkpoint-signal USR1 {train}\n")
@@ -75,7 +75,7 @@ class PilotInSlurm(unittest.TestCase):
         self.assertIn("serves 2 GPUs", self.bed.output(job))
         self.assertEqual(len(self.lines("used")), 6)
         self.assertEqual(len(set(self.lines("used"))), 2)
-        # The next of the chain has nothing to do: the script is not run again.
+        # The next job of the chain has nothing to do: the script is not run again.
         job = self.bed.sbatch(USER, job_script_of_the_page(), "--gres=gpu:2", "--cpus-per-task=4", "--mem=1000", "--nodelist=n0")
         self.assertEqual(self.bed.ended(job), ("COMPLETED", 0), self.bed.output(job))
         self.assertEqual(len(self.lines("used")), 6)
@@ -107,7 +107,7 @@ class PilotInSlurm(unittest.TestCase):
         self.assertEqual(self.lines("cancelled"), ["up", "up", "after"])
 
     def commands(self, node):
-        """Of the processes of jobs on that node."""
+        """Processes of jobs on that node."""
         found = []
         for number in self.bed.processes():
             try:
@@ -142,7 +142,7 @@ class PilotInSlurm(unittest.TestCase):
 
 
 class LeaseInSlurm(unittest.TestCase):
-    """`carma lease` in jobs of ordinary users, of a carmad on each node."""
+    """`carma lease` in jobs of ordinary users, with a carmad on each node."""
 
     bed = None
 
@@ -156,11 +156,11 @@ class LeaseInSlurm(unittest.TestCase):
         cls.bed.close()
 
     def lease(self, options, command):
-        """A job that asks for one."""
+        """A job that asks for a lease."""
         return self.bed.sbatch(USER, f"export CARMA_SOCKET={self.bed.socket('n0')}\nexec carma lease {options} -- {command}\n")
 
     def tasks(self, states):
-        """Of the node's carmad."""
+        """Tasks of the node's carmad."""
         return self.bed.carma("n0", "list", "--state", states)["tasks"]
 
     def test_a_job_has_the_gpus_of_its_lease_until_it_ends(self):

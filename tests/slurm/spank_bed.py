@@ -1,4 +1,4 @@
-"""A bed whose Slurm loads CARMA's plug-in: nodes have a count of GPU memory and a carmad of root's, no GPUs of Slurm's."""
+"""A bed whose Slurm loads CARMA's plug-in: nodes have a count of GPU memory and root's carmad, but no GPUs known to Slurm."""
 
 import http.client
 import json
@@ -10,11 +10,11 @@ import subprocess
 
 import bed
 
-CARMA_GIB = 156  # of a node: 4 x 39 GiB that are usable
+CARMA_GIB = 156  # of a node: 4 x 39 usable GiB
 
 
 def missing(programs):
-    """Why there can be no such bed here; empty: there can."""
+    """Why such a bed is impossible here; empty if it is possible."""
     why_not = bed.missing()
     if not why_not and not os.path.exists(os.path.join(programs, "spank_carma.so")):
         why_not = "needs Debian's package libslurm-dev"
@@ -24,10 +24,10 @@ def missing(programs):
 
 
 class SpankBed(bed.Bed):
-    """Up when it is made, with a carmad on each node unless daemons=False; plug-in arguments besides its socket may be given."""
+    """Ready once constructed, with a carmad on each node unless daemons=False; may have further plug-in arguments."""
 
     def __init__(self, programs, nodes=4, arguments="", settings="", daemons=True, files=(), books=None):
-        self._books = books  # a folder for the carmads' books in place of the bed's own
+        self._books = books  # a folder for the carmads' databases instead of the bed's own
         self._arguments, self._settings, self._files = arguments, settings, dict(files)
         super().__init__(programs, nodes)
         try:
@@ -57,19 +57,19 @@ class SpankBed(bed.Bed):
             os.chmod(self.path(f"etc/{name}"), 0o755)
 
     def daemon_settings(self, node):
-        """Of that node's carmad, by its environment."""
+        """Settings of that node's carmad, as environment variables."""
         return {"CARMA_SIMULATION_STATE": self.path(f"nodes/{node}"), "CARMA_COLLOCATION_METHOD": "streams",
                 "CARMA_MONITOR_NVML_LIBRARY": f"{self.programs}/libcarma-simgpu.so", "CARMA_POLICY_STALE_AFTER": "1d",
                 "CARMA_MONITOR_SAMPLE_PERIOD": "5s", "CARMA_MONITOR_WINDOW": "20s", "CARMA_POLICY_SETTLE": "false"}
 
     def start_daemon(self, node):
-        """That node's carmad; serves() waits for it."""
+        """Starts that node's carmad; serves() waits for it."""
         environment = {**self.environment, **self.daemon_settings(node)}
         self._run(f"carmad-{node}", f"{self.programs}/carmad", "--socket", self.socket(node), "--state-dir", self.state(node), environment=environment)
         return self._processes[-1]
 
     def state(self, node):
-        """Its books."""
+        """The state folder of that carmad."""
         return os.path.join(self._books, f"{node}.state") if self._books else self.path(f"nodes/{node}.state")
 
     def start_daemons(self):
@@ -78,19 +78,19 @@ class SpankBed(bed.Bed):
             self.serves(node)
 
     def serves(self, node):
-        """Waits for it."""
+        """Waits until it serves."""
         subprocess.run([f"{self.programs}/carma", "--socket", self.socket(node), "status", "--wait"], check=True, capture_output=True,
                        timeout=bed.LIMIT_S)
 
     def run_as(self, user, *words, check=False, **more):
-        """A command of Slurm's by that user: the finished process."""
+        """Runs a command of Slurm as that user and returns the finished process."""
         entry = pwd.getpwnam(user)
         environment = {**self.environment, "HOME": self.home(user), "USER": user}
         return subprocess.run(words, env=environment, cwd=self.home(user), user=entry.pw_uid, group=entry.pw_gid, extra_groups=[],
                               capture_output=True, text=True, timeout=bed.LIMIT_S, check=check, **more)
 
     def tasks(self, node, states="all"):
-        """Of the node's carmad."""
+        """Tasks of the node's carmad."""
         return self.carma(node, "list", "--state", states)["tasks"]
 
     def get(self, node, target):

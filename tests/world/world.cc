@@ -67,7 +67,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Do(const Step& step) {
     Happen(step);
     Turns();
-    if (engine_) Advance(base::Duration{0});  // a full disk delays what became due meanwhile
+    if (engine_) Advance(base::Duration{0});  // a full disk delays what became due in the meantime
     Check();
   }
 
@@ -398,7 +398,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Adopt(const task::KnownAttempt& known) override {
     const auto at = processes_.find({known.id, known.number});
     if (at == processes_.end()) {
-      started_.insert({known.id, known.number});  // and now never will be
+      started_.insert({known.id, known.number});  // it must never start now
       return Tell2({.kind = task::ShimEventKind::kLaunchFailed,
                     .id = known.id,
                     .attempt = known.number,
@@ -479,7 +479,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     const core::Scheduler& scheduler = engine_->scheduler();
     if (const auto wrong = scheduler.CheckBooks()) return Note(*wrong);
     CheckStored();
-    // While changes wait for the disk, the books cannot agree with the processes.
+    // While changes wait for the disk, the records cannot agree with the processes.
     if (!engine_->store_trouble().empty() || retry_) return;
     for (const auto& [key, process] : processes_) CheckProcess(key, process);
     for (const Key& key : servers_->clients()) CheckClient(key);

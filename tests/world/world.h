@@ -1,6 +1,6 @@
 // A small server with random events: the real engine and store, on a disk that fails, with
-// simulated processes, GPUs and time. A seed determines a list of steps; after each step the books
-// must agree with the processes and with the answers that users got.
+// simulated processes, GPUs and time. A seed determines a list of steps; after each step the
+// records must agree with the processes and with the answers that users got.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ FairRules HalvedEvery(Duration half_life) {
   return rules;
 }
 
-TEST(FairShare, CountsWhatWasTakenAndForgetsItByHalves) {
-  FairShare shares(HalvedEvery(1'000 * kHour));  // hardly within an hour
+TEST(FairShare, CountsUsageThatDecaysByHalfLives) {
+  FairShare shares(HalvedEvery(1'000 * kHour));  // hardly decays within an hour
   shares.Take(Task(1, 7), 2, At(0), At(0));
   EXPECT_NEAR(shares.OfHolder({"", 7}, At(1)).seconds, 7'200, 5);
   EXPECT_EQ(shares.OfHolder({"", 7}, At(1)).rate, 2);
@@ -66,7 +66,7 @@ TEST(FairShare, AccountsAreTheSumOfTheirUsers) {
   FairShare shares(HalvedEvery(kHour));
   shares.Take(Task(1, 7, "vision"), 1, At(0), At(0));
   shares.Take(Task(2, 8, "vision"), 2, At(0), At(0));
-  shares.Take(Task(3, 8), 4, At(0), At(0));  // for himself
+  shares.Take(Task(3, 8), 4, At(0), At(0));  // without an account
   EXPECT_EQ(shares.OfAccount("vision", At(2)).rate, 3);
   EXPECT_NEAR(
       shares.OfAccount("vision", At(2)).seconds,
@@ -96,10 +96,10 @@ TEST(FairShare, TheLargerOfMemoryAndActivityIsTaken) {
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, true), 2);
   EXPECT_DOUBLE_EQ(RateOf(task, 10'000, 80'000, false), 1);
   task.profile.Edit().sm_active.reset();
-  EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.6);  // as is usual
+  EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.6);  // the assumed activity
   task.request.Edit().sm_share = 0.3;
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.375);
-  task.request.Edit().max_slowdown = 2;  // keeps half of each for itself
+  task.request.Edit().max_slowdown = 2;  // reserves half of each GPU
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.5);
 }
 

@@ -18,7 +18,7 @@ namespace carma::core {
 // is counted and no task waits for cores or memory.
 struct HostInfo {
   int cpus = 0;                 // available for promises; 0: not counted
-  std::int64_t memory_mib = 0;  // likewise
+  std::int64_t memory_mib = 0;  // as above
   // Numbers of the hardware threads that can be dedicated to tasks, in the order in which they are
   // given out (threads of one core are adjacent).
   std::vector<int> cores;
@@ -30,7 +30,7 @@ struct HostView {
   int cpus = 0;
   int free_cpus = 0;
   int cores = 0;       // free to be dedicated
-  int free_cores = 0;  // that none has
+  int free_cores = 0;  // not held by any task
   std::int64_t memory_mib = 0;
   std::int64_t free_memory_mib = 0;
   // The task that cores and memory are kept for because it has waited long; they do not count as
@@ -79,7 +79,7 @@ class HostBooks {
   HostInfo info_;
   std::map<TaskId, HostShare> shares_;
   int cpus_ = 0;                  // promised
-  std::int64_t memory_mib_ = 0;   // likewise
+  std::int64_t memory_mib_ = 0;   // as above
   std::map<int, TaskId> owners_;  // of threads
   std::uint64_t changes_ = 0;
 };

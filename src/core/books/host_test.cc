@@ -60,7 +60,7 @@ TEST(HostBooks, GiveOwnCoresBesideTheGpuFirstThenInTheirOrder) {
   EXPECT_EQ(books.View().free_cores, 5);
 }
 
-TEST(HostBooks, CountWhatIsPromisedUntilItIsReleased) {
+TEST(HostBooks, CountPromisesUntilTheyAreReleased) {
   HostBooks books;
   books.Open(Eight());
   const std::uint64_t before = books.changes();
@@ -75,14 +75,14 @@ TEST(HostBooks, CountWhatIsPromisedUntilItIsReleased) {
   EXPECT_EQ(kept.free_cpus, 1);
   EXPECT_EQ(kept.free_memory_mib, 0);
   books.Open({.cpus = 2, .memory_mib = 1'000});
-  EXPECT_EQ(books.View().free_cpus, 0);  // what was promised before stays so
+  EXPECT_EQ(books.View().free_cpus, 0);  // existing promises stay
   books.Release(TaskId{1});
   books.Release(TaskId{1});
   EXPECT_EQ(books.View().free_cpus, 2);
   EXPECT_GT(books.changes(), before);
 }
 
-TEST(HostBooks, SayWhatPartOfTheMachineThatIs) {
+TEST(HostBooks, GiveTheShareOfTheMachine) {
   HostBooks books;
   EXPECT_EQ(books.PartOf(4, 10'000), 0);
   books.Open(Eight());

@@ -18,7 +18,7 @@ TaskRecord Task(std::uint64_t id, std::uint32_t uid = 1) {
   return task;
 }
 
-TEST(LaunchTrouble, OneTaskThatFailsAgainAndAgainIsNotTheMachine) {
+TEST(LaunchTrouble, RepeatedFailuresOfOneTaskAreNotTheMachines) {
   LaunchTrouble trouble;
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(trouble.Failed(At(i), Task(1), "fork").empty());
   EXPECT_TRUE(trouble.Failed(At(20), Task(2), "fork").empty());
@@ -28,7 +28,7 @@ TEST(LaunchTrouble, OneTaskThatFailsAgainAndAgainIsNotTheMachine) {
   EXPECT_EQ(trouble.Text(), "");
 }
 
-TEST(LaunchTrouble, OneFailureThatIsCertainlyTheMachinesIsEnough) {
+TEST(LaunchTrouble, OneCertainMachineFailureIsEnough) {
   LaunchTrouble trouble;
   trouble.Failed(At(1), Task(1), "fork");
   EXPECT_EQ(trouble.Failed(At(2), Task(2), "no descriptors", /*certain=*/true),
@@ -54,7 +54,7 @@ TEST(LaunchTrouble, DifferentTasksAreAndGetTheirTriesBack) {
   EXPECT_EQ(trouble.NextTrial(), At(24));
 }
 
-TEST(LaunchTrouble, OnlyAStartThatWasMadeSinceShowsThatStartingWorks) {
+TEST(LaunchTrouble, OnlyALaterStartEndsTheTrouble) {
   LaunchTrouble trouble;
   for (std::uint64_t id = 1; id <= 3; ++id) trouble.Failed(At(5), Task(id, 7), "fork");
   trouble.Works(At(5));
@@ -67,7 +67,7 @@ TEST(LaunchTrouble, OnlyAStartThatWasMadeSinceShowsThatStartingWorks) {
   EXPECT_TRUE(trouble.Failed(At(16), Task(1), "fork").empty()) << "it begins anew";
 }
 
-TEST(LaunchTrouble, ShowsAlsoWhereOthersStartInBetweenButNotAfterALongTime) {
+TEST(LaunchTrouble, AllowsOtherStartsInBetweenWithinTheWindow) {
   LaunchTrouble trouble;
   trouble.Failed(At(1), Task(1), "fork");
   trouble.Failed(At(2), Task(2), "fork");

@@ -88,7 +88,7 @@ TEST_F(LedgerTest, ForeignMemoryOnceKnownCountsWhileItCannotBeAttributed) {
   EXPECT_EQ(Free(), 40'000 - 11'000);
 }
 
-TEST_F(LedgerTest, ReleaseForgetsWhatWasSeenAndTwiceIsHarmless) {
+TEST_F(LedgerTest, ReleaseForgetsSamplesAndMayBeRepeated) {
   Claim(kFirst, 12'000);
   Claim(kFirst, 12'000, GpuIndex{1});
   ledger_.Observe(kGpu, Sample(14'000, {{kFirst, 14'000}}));
@@ -143,7 +143,7 @@ TEST_F(LedgerTest, ATaskOfSeveralGpusStandsStillOnAllOfThem) {
   EXPECT_EQ(ledger_.PlateauOf(kSecond, base::FromMs(5'000)), std::nullopt);
 }
 
-TEST_F(LedgerTest, KnowsTheNeedOnFurtherGpus) {
+TEST_F(LedgerTest, TracksTheNeedOnFurtherGpus) {
   const GpuIndex other{1};
   Claim(kFirst, 15'000);
   EXPECT_EQ(ledger_.OthersShareOf(kFirst), std::nullopt) << "it has one GPU";

@@ -28,7 +28,7 @@ struct LimitHit {
   const LimitRule* rule = nullptr;
   What what{};
   double have = 0;   // current use
-  double wants = 0;  // this task, more
+  double wants = 0;  // what this task would add
 };
 
 class Limits {

@@ -165,7 +165,7 @@ TEST(Limits, AChangedTaskCountsWhereItDidNotCountBefore) {
   EXPECT_THAT(TextOf(*hit), HasSubstr("account course"));
 }
 
-TEST(Limits, ConcernOnlyThoseWhoAreThere) {
+TEST(Limits, ConcernOnlyExistingTasks) {
   Limits limits;
   limits.Follow(Rules({"user=* qos=interactive running=1", "user=* queued=9"}), At(0));
   const TaskRecord usual = Task(1, "ada");

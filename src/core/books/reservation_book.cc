@@ -91,7 +91,7 @@ void ReservationBook::Settle(Time now, Duration lead, std::span<const GpuInfo> g
     Choose(slot, keep, gpus, look);
   }
   if (by_gpu_.size() != gpus.size()) List(gpus.size());
-  // From now on its own tasks may start there, and no others.
+  // When a period begins, only tasks of its reservation may start on its GPUs.
   const auto in_force = static_cast<std::size_t>(
       std::ranges::count_if(slots_, [now](const Slot& each) { return each.period.from <= now; }));
   if (std::exchange(in_force_, in_force) != in_force) ++changes_;

@@ -69,7 +69,7 @@ class ReservationBook {
     bool near = false;  // chosen within `lead` of the beginning
   };
   void Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus, const Look& look);
-  // By another reservation of the first `among` slots.
+  // Whether another reservation among the first `among` slots has the GPU.
   bool IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const;
   void List(std::size_t gpus);
 

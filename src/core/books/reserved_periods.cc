@@ -9,7 +9,7 @@ namespace carma::core {
 namespace {
 
 constexpr Duration kDay = std::chrono::hours(24);
-// Of one reservation.
+// Maximum number of periods of one reservation.
 constexpr std::size_t kMostPeriods = 100;
 // Every week has days that count, so this is never reached.
 constexpr int kMostSkipped = 14;

@@ -20,7 +20,7 @@ bool IsKeptFrom(const ExpectedGpu& gpu, const ExpectedTask& task) {
   return RunsInto(gpu.booked, {.to = kNoTime, .own = task.own_reservations}) != nullptr;
 }
 
-// The GPUs that the task may use; without those ever reserved for others, if enough are left.
+// The GPUs that the task may use, without those ever reserved for others if enough are left.
 std::vector<bool> PoolOf(std::span<const ExpectedGpu> gpus, const ExpectedTask& task) {
   std::vector<bool> open = task.may;
   for (std::size_t i = 0; i < gpus.size(); ++i) {

@@ -47,7 +47,7 @@ enum class Pass {
 // kInOrder: each earlier task takes, of the GPUs that it may use, the ones that become free first.
 // If tasks start earlier, share a GPU or end before their limit, no later task starts later than
 // computed (by induction along the queue the sorted times at which GPUs become free are never later
-// than computed). kFreely: while a task that wants k of m GPUs waits, fewer than k of them are
+// than computed). kFreely: while a task that needs k of m GPUs waits, fewer than k of them are
 // empty, so at least m - k + 1 are busy. The total work divided by that number is the longest wait.
 // kAnyOrder: the smallest such number over all waiting tasks counts; kOneAtATime: one GPU is busy.
 //

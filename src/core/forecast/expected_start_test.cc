@@ -36,7 +36,7 @@ TEST(ExpectedStart, EachTakesTheGpuThatComesFreeFirst) {
             (std::vector{10, 15, 75, 85}));
 }
 
-TEST(ExpectedStart, WithoutALimitBeforeItNothingCanBeSaid) {
+TEST(ExpectedStart, UnknownAfterATaskWithoutLimit) {
   const std::vector<ExpectedGpu> gpus{{.free_at = At(10)}, {}};
   const std::vector<bool> any{true, true};
   const std::vector<ExpectedTask> line{Task(1, {}, any), Task(1, 5, any)};
@@ -102,7 +102,7 @@ TEST(ExpectedStart, TheWidestTaskCountsIfTheHeadBlocksOthers) {
 
 // No task may start later than promised, however short the tasks really are and on whichever GPUs
 // they run.
-TEST(ExpectedStart, NoStartComesLaterIfTasksEndEarlier) {
+TEST(ExpectedStart, NoStartIsLaterIfTasksEndEarlier) {
   std::mt19937 random(7);
   const auto upto = [&](int most) {
     return static_cast<int>(random() % static_cast<unsigned>(most));

@@ -46,7 +46,7 @@ class Course {
     for (const FutureRun& each : running)
       Join(each.load, each.left_s, each.gpus, each.promised_mib);
     for (std::size_t i = 0; i < gpus_.size(); ++i) {
-      // Strangers stay.
+      // Foreign processes stay.
       for (std::size_t at = gpus_[i].residents.size(); at < views[i].residents.size(); ++at)
         gpus_[i].residents.push_back(views[i].residents[at]);
       Refresh(i);
@@ -233,8 +233,8 @@ class Course {
   std::vector<Run> runs_;
   std::size_t active_ = 0;
   std::vector<bool> waits_;
-  std::vector<std::vector<double>> scores_;  // of each task on each GPU, as it was when looked at
-  std::vector<std::vector<bool>> may_be_first_;  // likewise; if Need::others_mib
+  std::vector<std::vector<double>> scores_;      // of each task on each GPU, as of the last check
+  std::vector<std::vector<bool>> may_be_first_;  // the same; if Need::others_mib is set
   std::vector<double> slowdowns_;                // of one GPU, for a moment
   std::vector<bool> stale_;                      // GPUs that have changed since
 };

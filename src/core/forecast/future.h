@@ -26,13 +26,13 @@ struct FutureTask {
 };
 // A possible start of a waiting task.
 struct FutureStart {
-  std::size_t task = 0;           // its place among those in line
-  std::vector<std::size_t> gpus;  // places among the views
+  std::size_t task = 0;           // its index among the waiting tasks
+  std::vector<std::size_t> gpus;  // indices of views
 };
 
 class Future {
  public:
-  // Begins with the present state. All arguments must outlive it.
+  // Starts from the present state. All arguments must outlive it.
   Future(const PolicyConfig& config, const Mapper& mapper, std::span<const GpuView> views,
          std::span<const FutureRun> running, std::span<const FutureTask> line);
 

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kMib = 40'000;
 
-// Begins with empty GPUs, on which tasks are placed as they would start. Any task that shares a GPU
-// takes 1.5 times as long, whatever its pressure.
+// Places tasks on empty GPUs by the usual rules. Two of these tasks on one GPU each take 1.5 times
+// as long.
 class LikelyTest : public ::testing::Test {
  protected:
   LikelyTest() {
@@ -88,7 +88,7 @@ TEST_F(LikelyTest, UnknownEndsGiveNoStarts) {
   EXPECT_EQ(Starts(), (Seconds{100, 300})) << "a time limit";
 }
 
-TEST_F(LikelyTest, GpusAreKeptForWhoHasBeenPassedForLong) {
+TEST_F(LikelyTest, KeepsGpusForATaskPassedForLong) {
   Gpus(2);
   config_.backfill = 10;
   Runs(40'000, 1'000);

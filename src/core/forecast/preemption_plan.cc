@@ -125,7 +125,8 @@ bool PreemptionPlan::Take(const Need& need) {
   return true;
 }
 
-// Of the leaving tasks, those on as many GPUs as are needed, chosen so that the fewest leave.
+// The leaving tasks on as many GPUs as are needed, with the GPUs chosen so that the fewest tasks
+// leave.
 std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
                                               const std::vector<TaskId>& leaving) const {
   const auto is_there = [](const Gpu& gpu, TaskId task) {

@@ -25,7 +25,7 @@ struct PlannedTask {
 
 class PreemptionPlan {
  public:
-  explicit PreemptionPlan(const PolicyConfig& config) : config_(config) {}  // which outlives it
+  explicit PreemptionPlan(const PolicyConfig& config) : config_(config) {}  // must outlive the plan
   PreemptionPlan(const PreemptionPlan& other);
   PreemptionPlan& operator=(const PreemptionPlan&) = delete;
 

@@ -33,7 +33,7 @@ std::vector<GpuLinks::Candidate> Of(std::initializer_list<double> scores) {
   return candidates;
 }
 
-TEST(GpuLinks, OneOfBothTellingIsEnough) {
+TEST(GpuLinks, OneReportingGpuIsEnoughForALink) {
   const GpuLinks links = Pairs();
   EXPECT_TRUE(links.any());
   EXPECT_TRUE(links.Between(GpuIndex{0}, GpuIndex{2}));
@@ -61,7 +61,7 @@ TEST(GpuLinks, TakesTheBestSetThatIsFullyConnected) {
   EXPECT_EQ(links.BestLinked(Of({1, 2}), 1), Gpus({1}));
 }
 
-TEST(GpuLinks, OneThatMayBeTheFirstIsTakenAndComesFirst) {
+TEST(GpuLinks, PutsAPossibleFirstGpuFirst) {
   std::vector<GpuLinks::Candidate> candidates = Of({4, 3, 2, 1});
   for (const std::size_t each : {0, 1, 3}) candidates[each].may_be_first = false;
   EXPECT_EQ(GpuLinks().Best(candidates, 3), Gpus({2, 0, 1}));

@@ -43,7 +43,7 @@ TEST(GpuRule, Calculates) {
   for (const auto& [text, value] : cases) EXPECT_DOUBLE_EQ(ValueOf(text), value) << text;
 }
 
-TEST(GpuRule, KnowsTheTaskAndTheGpu) {
+TEST(GpuRule, ReadsTheTaskAndTheGpu) {
   const std::uint32_t users[] = {7, 8, 7};
   const GpuView gpu{.index = GpuIndex{3},
                     .total_mib = 40'000,

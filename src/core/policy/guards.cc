@@ -104,7 +104,7 @@ bool CheckMig(const Question& q) {
   });
 }
 
-// Before health, because with such a driver no call may work any more.
+// Checked before health, because with such a driver every call may fail.
 bool CheckDriver(const Question& q) {
   if (!q.gpu.DriverUpgrade()) return true;
   return NotNow(q, ReasonCode::kDriverUpgrade,
@@ -337,8 +337,8 @@ bool CheckThroughput(const Question& q) {
             gpu.index, with.newcomer);
       }
       return fmt::format(
-          "Beside the {} of GPU {} it would take {:.1f} times as long as alone, and the slowest "
-          "there {:.1f} times, more than a task there allows{}.",
+          "Beside the {} on GPU {} it would take {:.1f} times as long as alone, and the slowest "
+          "task there {:.1f} times, more than a task there allows{}.",
           Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
           with.slowest,
           with.doubt > 1 ? fmt::format(", and up to {:.1f} times that delay is possible until "
@@ -353,7 +353,7 @@ bool CheckThroughput(const Question& q) {
   if (gain >= *q.config.min_gain * own) return true;
   return NotNow(q, ReasonCode::kGain, [&] {
     return fmt::format(
-        "Beside the {} of GPU {} it would add {} % of its own activity, at least {} % is required.",
+        "Beside the {} on GPU {} it would add {} % of its own activity, at least {} % is required.",
         Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index,
         Percent(own > 0 ? gain / own : 0), Percent(*q.config.min_gain));
   });

@@ -72,7 +72,7 @@ class ByWork : public Mapper {
   static constexpr double kOfMemory = 0.3;
   static constexpr double kOfMemoryLeft = 0.2;
   static constexpr double kPerHour = 0.056;
-  static constexpr double kLongS = 2000;  // who is shorter minds less
+  static constexpr double kLongS = 2000;  // shorter tasks mind a slowdown less
   static double ShareOf(std::int64_t mib, const GpuView& gpu) {
     return static_cast<double>(mib) / static_cast<double>(std::max<std::int64_t>(1, gpu.total_mib));
   }

@@ -26,7 +26,7 @@ namespace carma::core {
 
 enum class RecoveryMode {
   kExclusive,  // retry on idle GPUs only (as published)
-  kEscalate,   // retry where at least the last claim + step is free, growing; idle GPUs at last
+  kEscalate,   // retry where at least the last claim + step is free, growing; finally idle GPUs
 };
 // When decisions are made: at every event, or in the loops of a published system, for comparison
 // (published_rules.h).
@@ -53,7 +53,7 @@ struct PolicyConfig {
   std::int64_t margin_mib = 2048;  // on top of an estimate
   // Free memory required for a task without an estimate; 0: no condition.
   std::int64_t floor_mib = 5120;
-  double floor_share = 0;  // of the GPU's memory, in place of floor_mib; 0: floor_mib holds
+  double floor_share = 0;  // of the GPU's memory, in place of floor_mib; 0: floor_mib applies
   // A task that never shows on its GPU closes that GPU to others no longer than this.
   Duration settle_timeout{180'000};
   Duration stale_after{5'000};  // a GPU whose last sample is older is closed
@@ -164,7 +164,7 @@ struct Need {
   // The GPUs that the task chose; null: any. Made once per task and shared by all Needs that a
   // decision makes for it.
   std::shared_ptr<const GpuChoice> choice;
-  bool linked = false;  // all its GPUs are to be connected with each other
+  bool linked = false;  // all its GPUs must be connected with each other
   // For reserved GPUs: its time limit, and the reservations that admit it.
   std::optional<Duration> runs_at_most;
   std::vector<ReservationId> own_reservations;

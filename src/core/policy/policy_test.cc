@@ -283,14 +283,14 @@ TEST(Mappers, TheRingGoesOnBehindTheLastPlacement) {
                   }).index);
   };
   EXPECT_EQ(first(), 0U);
-  EXPECT_EQ(first(), 0U);  // looking moves nothing
+  EXPECT_EQ(first(), 0U);  // scoring does not advance it
   ring->Placed(std::vector<Placement>{{GpuIndex{0}, 0}, {GpuIndex{1}, 0}});
   EXPECT_EQ(first(), 3U);
   ring->Placed(std::vector<Placement>{{GpuIndex{3}, 0}});
   EXPECT_EQ(first(), 0U);
 }
 
-TEST(Mappers, ByWorkPrefersWhatAddsMoreAndCostsLess) {
+TEST(Mappers, ByWorkPrefersMoreWorkAtLowerCost) {
   const std::unique_ptr<Mapper> by_work = FindMapper("by-work")->make({});
   const auto score = [&](const Need& need, const GpuView& gpu) {
     return by_work->Score(need, gpu);
@@ -316,7 +316,7 @@ TEST(Mappers, ByWorkPrefersWhatAddsMoreAndCostsLess) {
   brief.alone = Duration{60'000};
   EXPECT_GT(score(need, with_quiet), score(small, with_quiet));  // large ones first
   EXPECT_GT(score(old, with_quiet), score(need, with_quiet));
-  EXPECT_GT(score(brief, with_loud), score(need, with_loud));  // minds being slowed down less
+  EXPECT_GT(score(brief, with_loud), score(need, with_loud));  // shorter tasks mind a slowdown less
   GpuView tight = with_quiet;
   tight.free_mib = 10'000;
   EXPECT_GT(score(need, tight), score(need, with_quiet));
@@ -334,7 +334,7 @@ TEST(Mappers, AreFoundByNameAndAlias) {
   EXPECT_EQ(FindMapper("best"), nullptr);
 }
 
-TEST(Validate, NamesTheFieldThatIsWrong) {
+TEST(Validate, NamesTheWrongField) {
   EXPECT_TRUE(Validate({}));
   struct Bad {
     std::string field;
@@ -364,7 +364,7 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
   }
 }
 
-TEST(NeedOf, ATaskThatHasRunAsksForWhatItsFailuresTaught) {
+TEST(NeedOf, ARetriedTaskAsksForMore) {
   TaskRecord task;
   task.id = TaskId{7};
   task.request = TaskRequest{.gpus = 2, .exclusive = true, .sm_share = 0.5};
@@ -384,7 +384,7 @@ TEST(NeedOf, ATaskThatHasRunAsksForWhatItsFailuresTaught) {
   EXPECT_EQ(again.task, TaskId{7});
 }
 
-TEST(Guards, TasksThatTakeTurnsShareOnlyWhatIsLittleUsed) {
+TEST(Guards, TasksThatTakeTurnsShareOnlyLittleUsedGpus) {
   PolicyConfig config = Rules();
   config.sm_cap.reset();
   Need need{.memory_mib = 1'000, .load = {.load = {0.5, 0.5, 0.4, 7}}, .task = TaskId{7}};

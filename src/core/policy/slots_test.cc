@@ -32,7 +32,7 @@ TEST(Slots, ATurnIsOverANoticeBeforeItsLength) {
   EXPECT_EQ(TurnOver(Rules(), launching), std::nullopt);
 }
 
-TEST(Slots, SomeStay) {
+TEST(Slots, SomeTasksKeepTheirGpus) {
   TaskRecord excepted = Running();
   excepted.request.Edit().no_slots = true;
   EXPECT_EQ(TurnOver(Rules(), excepted), std::nullopt);

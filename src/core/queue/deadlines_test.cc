@@ -15,7 +15,7 @@ TaskRecord Running(std::uint64_t id, std::int64_t started_ms, std::int64_t limit
   return task;
 }
 
-TEST(Deadlines, TheFirstThatIsUpComesFirst) {
+TEST(Deadlines, TheEarliestDeadlineComesFirst) {
   Deadlines deadlines;
   EXPECT_EQ(deadlines.Next(), std::nullopt);
   deadlines.Watch(Running(1, 100, 50));

@@ -96,7 +96,7 @@ TEST_F(LineUpTest, RunningTasksCountAsIfTheyRanLonger) {
   EXPECT_EQ(Order(), "2 1");
 }
 
-TEST_F(LineUpTest, WeightsMultiplyWhatIsDue) {
+TEST_F(LineUpTest, WeightsMultiplyTheFairShare) {
   for (std::uint64_t id = 1; id <= 4; ++id) Queues(Task(id, "ada"));
   for (std::uint64_t id = 5; id <= 8; ++id) Queues(Task(id, "rich"));
   EXPECT_EQ(Order(), "1 5 6 7 2 8 3 4");
@@ -141,7 +141,7 @@ TEST_F(LineUpTest, AUserBeyondThePatienceGoesFirstOnce) {
   queue_.NoteStart(nice, At(12));
   queue_.Remove(nice.id);
   EXPECT_EQ(Order(QueueOrder::kFair, At(13)), "3 2");
-  EXPECT_EQ(Order(QueueOrder::kFair, At(24)), "3 2");  // both wait: longer since bob
+  EXPECT_EQ(Order(QueueOrder::kFair, At(24)), "3 2");  // both wait, bob for longer
 }
 
 TEST_F(LineUpTest, ChangingOnesPlaceIsNoNewBeginning) {
@@ -161,7 +161,7 @@ TEST_F(LineUpTest, ALimitClosesItsLineAndNoOther) {
   EXPECT_EQ(Order(QueueOrder::kFifo), "1 4");
 }
 
-TEST_F(LineUpTest, ANewTaskStandsBehindItsUsersOthers) {
+TEST_F(LineUpTest, ANewTaskGoesBehindItsUsersOtherTasks) {
   for (std::uint64_t id = 1; id <= 4; ++id) Queues(Task(id, "ada"));
   Queues(Task(5, "bob"));
   const auto ahead = [&](const std::string& user) {
@@ -177,7 +177,7 @@ TEST_F(LineUpTest, ANewTaskStandsBehindItsUsersOthers) {
   EXPECT_EQ(ahead("eve"), 2);
 }
 
-TEST_F(LineUpTest, ExcessIsWhatIsHadBeyondItsDue) {
+TEST_F(LineUpTest, ExcessIsUsageBeyondTheFairShare) {
   Queues(Task(1, "ada"));
   Queues(Task(2, "bob"));
   Took(Task(9, "ada"), 3);

@@ -297,7 +297,7 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
   }
 }
 
-// How many.
+// Returns the number of started tasks.
 std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<GpuView>& views,
                         const std::vector<bool>& opened) {
   std::vector<Group>& groups = look.groups;
@@ -348,7 +348,7 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   LineUp line = pass.Now().rest();
   LineUp passed_on = line;
   state.passes.memory.Clear();
-  bool some_wait = false;  // who could start
+  bool some_wait = false;  // tasks that could start
   // A start lets tasks further back in the queue be considered.
   for (std::size_t places = static_cast<std::size_t>(state.config.backfill); places > 0;) {
     FindGroups(state, passed_on, places, state.passes.memory);

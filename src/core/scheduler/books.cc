@@ -103,8 +103,7 @@ std::optional<std::string> CheckHostShares(const State& state) {
                          TaskStateName(task.state));
     }
     if (booked == nullptr || *booked != task.attempt->host) {
-      return fmt::format("task {} and the books of the server disagree about its cores or memory",
-                         id);
+      return fmt::format("task {} and the record of the server differ in its cores or memory", id);
     }
     ++promised;
   }
@@ -118,7 +117,7 @@ std::optional<std::string> CheckQueue(const State& state) {
   std::size_t in_line = 0;
   for (const auto& [id, task] : state.tasks) {
     if (IsFinal(task.state))
-      return fmt::format("task {} is {} but still in the books", id, TaskStateName(task.state));
+      return fmt::format("task {} is {} but still recorded", id, TaskStateName(task.state));
     const std::optional<Place> place = state.queue.PlaceOf(id);
     if (state.unsorted.contains(id)) {
       if (place) ++queued;
@@ -145,7 +144,7 @@ std::optional<std::string> CheckQueue(const State& state) {
     if (auto wrong = CheckHolderLines(state, kind)) return wrong;
     lines += state.queue.Main(kind).size;
   }
-  if (lines != in_line) return fmt::format("{} tasks should be in line, {} are", in_line, lines);
+  if (lines != in_line) return fmt::format("{} tasks should be queued, {} are", in_line, lines);
   std::size_t noted = 0;
   for (const auto& [id, task] : state.tasks) noted += state.lives.count(Number(id));
   if (noted != state.lives.size())

@@ -5,7 +5,7 @@
 
 namespace carma::core {
 
-// Compares every book with every other. Empty: all balance.
+// Compares all records of the core with each other. Empty: they agree.
 std::optional<std::string> CheckBooks(const State& state);
 
 }  // namespace carma::core

@@ -58,7 +58,7 @@ struct GpuSampled {
 // How busy the machine's cores are, as means over the last seconds: in total, and by each task with
 // GPUs. If it never comes, busy cores do not matter.
 struct HostSampled {
-  double cpus = 0;  // hardware threads that there are
+  double cpus = 0;  // existing hardware threads
   double used_cpus = 0;
   std::vector<std::pair<TaskId, double>> tasks_cpus;
 };
@@ -191,7 +191,7 @@ using Event =
 // The task's record changed: store it. Comes before the action that follows from the change.
 struct TaskChanged {
   TaskRecord record;
-  bool moved = false;  // its state is another than when it was last kept
+  bool moved = false;  // its state has changed since it was last stored
   friend bool operator==(const TaskChanged&, const TaskChanged&) = default;
 };
 struct RequestEstimate {
@@ -245,7 +245,7 @@ struct AttemptEnded {
   std::optional<Time> started;    // its process ran
   Duration waited{};              // before it, since it was submitted or sent back
   std::int64_t promised_mib = 0;  // on each of its GPUs
-  std::int64_t peak_mib = 0;      // highest memory seen on one of them, by now
+  std::int64_t peak_mib = 0;      // highest memory seen on one of them so far
   std::optional<ExitKind> exit;   // empty: it could not be launched
   friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
 };

@@ -17,11 +17,11 @@ namespace {
 
 constexpr Duration kStep{30'000};
 constexpr Duration kMinute{60'000};
-constexpr int kFirst = 60;  // tasks that are there at the beginning
+constexpr int kFirst = 60;  // tasks at the beginning
 
 struct Figures {
   int told = 0;        // promises that were made
-  int late = 0;        // of them those that were not kept
+  int late = 0;        // how many of them were not kept
   double slack_s = 0;  // from the start to what was predicted, in total
 };
 
@@ -71,7 +71,7 @@ class Play {
     int attempt = 0;
     Time started{};
     Time ends{};
-    std::optional<Time> saved_at;  // it was asked, and ends by itself then
+    std::optional<Time> saved_at;  // when it ends by itself after being asked
     std::vector<GpuIndex> gpus;
     std::int64_t uses_mib = 0;
     Time seen{};  // its memory and activity show from then on

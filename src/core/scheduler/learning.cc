@@ -235,7 +235,7 @@ Profile ProfileNow(const State& state, const TaskRecord& task) {
 void AddWhere(const State& state, const TaskRequest& request,
               std::shared_ptr<const GpuChoice> choice, Need& need) {
   need.choice = std::move(choice);
-  if (state.reservations.empty()) return;  // tasks of different limits ask for the same
+  if (state.reservations.empty()) return;  // time limits make no difference
   need.runs_at_most = request.time_limit;
   need.own_reservations = state.reservations.Of(request);
 }

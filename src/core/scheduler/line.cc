@@ -164,7 +164,7 @@ bool SameLineSince(const State& state, const NoStartSnapshot& look) {
 
 void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
   Order& line = pass.Now();
-  std::unordered_multimap<std::size_t, Need> wanted;  // in vain: what follows takes GPUs
+  std::unordered_multimap<std::size_t, Need> wanted;  // needs that no GPU could meet in this pass
   TaskSet looked_at;
   int waiting = 0;
   for (std::size_t place = 0; waiting < state.config.backfill; ++place) {

@@ -52,7 +52,7 @@ std::int64_t ClaimOf(const State& state, const TaskRecord& task, GpuIndex gpu, P
   return std::min(claim_mib, state.gpus.all[Number(gpu)].info.UsableMib());
 }
 
-// StartTask::bound_mib
+// The value of StartTask::bound_mib.
 std::int64_t BoundOf(const State& state, const TaskRecord& task) {
   if (task.attempt->placement.empty()) return 0;
   const Placement& at = task.attempt->placement.front();

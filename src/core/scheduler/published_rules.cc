@@ -134,7 +134,7 @@ class Loop : public Rules {
   }
 
   Duration round_;
-  std::optional<Time> due_;  // of the next look; empty before the first events
+  std::optional<Time> due_;  // of the next round; empty before the first events
   // Crashed tasks that no scan has found. One that has since left the queue is dropped by the next
   // scan.
   std::set<TaskId> unscanned_;

@@ -28,7 +28,7 @@ TaskRequest Edited(const TaskRecord& task, TaskRequest wanted) {
   return after;
 }
 
-// Stored as submitted first, because a restart then asks for the estimate.
+// The task is first stored as submitted, because a restart then asks for the estimate again.
 void AskEstimateAgain(State& state, TaskRecord& task) {
   LeaveArray(state, task);
   state.queue.Remove(task.id);
@@ -36,7 +36,7 @@ void AskEstimateAgain(State& state, TaskRecord& task) {
   if (state.LifeOf(task.id).unfit) state.EditLife(task.id).unfit = false;
   task.estimate.reset();
   task.queue = QueueKind::kMain;
-  task.retry_free_mib.reset();  // what its attempts showed was of another demand
+  task.retry_free_mib.reset();  // its attempts were made with another demand
   task.retry_on_idle_gpu = false;
   state.Move(task, TaskState::kSubmitted);
   state.Keep(task);
@@ -58,7 +58,7 @@ void State::On(const CancelRequested& event) {
       task->attempt->stopping == StopCause::kIdle)
     return;
   task->attempt.Edit().stopping =
-      StopCause::kCancel;  // it is ending already; only what follows is another
+      StopCause::kCancel;  // it is ending already; only what follows differs
   task->reason = std::move(reason);
   Keep(*task);
 }

@@ -25,8 +25,8 @@ State::State(PolicyConfig policy) : config(std::move(policy)), shares(config.fai
   rules = MakeRules(*this);
 }
 
-// A mapper that stays keeps its state, so that round robin does not restart. Those that choose the
-// task have none, but a copy of the configuration.
+// An unchanged mapper keeps its state, so that round robin does not restart. A mapper that chooses
+// the task has no state but a copy of the configuration, so it is made again.
 void State::UseMapper() {
   const MapperEntry* wanted = FindMapper(config.mapper);
   CARMA_CHECK(wanted != nullptr, "the policy was not validated: no such mapper");

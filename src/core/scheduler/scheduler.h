@@ -58,7 +58,7 @@ struct Explanation {
   TaskId id{};
   TaskState state{};
   Reason reason;                     // of the task as a whole
-  std::vector<GpuVerdict> gpus;      // only while it is queued and wants GPUs
+  std::vector<GpuVerdict> gpus;      // only while it is queued and needs GPUs
   std::optional<HostVerdict> host;   // only while it is queued and the machine is described
   std::optional<std::size_t> ahead;  // tasks that go before it in its queue, while queued
   // What a queued task asks for instead of its estimate because of lessons of its kind.
@@ -123,7 +123,7 @@ class Scheduler {
   TasksInLine InLine(std::size_t most) const;
   // The expected starts of the first `most` queued tasks, where they can be estimated.
   std::map<TaskId, ExpectedStart> ExpectedStarts(Time now, std::size_t most = kLongestTold) const;
-  // Of a newcomer.
+  // The expected start of a new task.
   ExpectedStart ExpectedStartOf(const TaskRequest& request, const std::optional<Estimate>& estimate,
                                 Time now) const;
   // What a new task needs of each of its GPUs.
@@ -143,8 +143,7 @@ class Scheduler {
   const std::vector<GpuInfo>& GpuInfos() const;
   const PolicyConfig& config() const;
 
-  // Compares every book with every other: claims with tasks, queues with states. Empty: all
-  // balance.
+  // Compares all records with each other: claims with tasks, queues with states. Empty: they agree.
   std::optional<std::string> CheckBooks() const;
 
  private:

@@ -1,11 +1,11 @@
-// State of the scheduler; private to core. Its members are the books, what happens (On) and the
+// State of the scheduler; private to core. Its members are the records, what happens (On) and the
 // steps of a task's life. What follows from them is decided by functions of the state, one subject
-// per header: waiting.h (where waiting tasks stand), line.h, best_first.h (which starts next),
+// per header: waiting.h (the places of waiting tasks), line.h, best_first.h (which starts next),
 // placement.h (on which GPUs), host_line.h (cores and memory of the machine), recovery.h (out of
-// memory), time_slices.h (time slices, preemption, shutdown of the server), learning.h
-// (lessons of running tasks), repeats.h (tasks that start again and again), expecting.h (expected
-// starts), explain.h (reasons), books.h (consistency). Independent parts have classes of their own:
-// Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
+// memory), time_slices.h (time slices, preemption, shutdown of the server), learning.h (lessons of
+// running tasks), repeats.h (tasks that start again and again), expecting.h (expected starts),
+// explain.h (reasons), books.h (consistency). Independent parts have classes of their own: Queue,
+// LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
 // ReservationBook, LaunchTrouble, PreemptionPlan.
 #pragma once
 
@@ -83,10 +83,10 @@ struct GpuState {
   std::string trouble;
   std::optional<std::string> drained_by_person;  // why
   std::optional<std::string> drained_by_rule;
-  std::optional<Time> empty_by;  // of the person's drain
+  std::optional<Time> empty_by;  // of the administrator's drain
   std::optional<KeptPlace> kept_place;
   std::vector<Neighbour> residents;  // what GpuView shows
-  std::vector<std::uint32_t> users;  // likewise
+  std::vector<std::uint32_t> users;  // as above
   double delivered = 0;
   double slowest = 1;
   std::uint64_t crowd = 0;  // counts changes of its residents
@@ -180,7 +180,7 @@ struct Passes {
   bool waiting_pays = false;  // look-ahead starts none, though some fit
   // When one of the considered tasks next accepts turns (TakesTurnsAt).
   std::optional<Time> next_turns;
-  // With so many idle cores, one of the considered tasks would no longer wait for them.
+  // With this many idle cores, one of the considered tasks would no longer wait for them.
   std::optional<double> cpus_wanted;
   LineLook memory;
 
@@ -196,7 +196,7 @@ struct Passes {
 struct Preemptions {
   std::set<TaskId> leaving;           // asked to checkpoint, still running
   std::map<TaskId, TaskId> room_for;  // leaving task to waiting task
-  std::optional<Time> planned;        // the last look
+  std::optional<Time> planned;        // when the plan was last made
   std::optional<Time> next_turn;      // when a task may next have to leave
 };
 

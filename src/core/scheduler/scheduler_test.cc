@@ -72,7 +72,7 @@ class SchedulerTest : public ::testing::Test {
   std::unique_ptr<Scheduler> scheduler_;
 };
 
-TEST_F(SchedulerTest, TheRecordComesBeforeWhatItAsksFor) {
+TEST_F(SchedulerTest, TheRecordComesBeforeTheActionsThatFollow) {
   Begin();
   const std::vector<Action> submitted = Handle(0, Submitted(1));
   ASSERT_EQ(submitted.size(), 2U);
@@ -504,7 +504,7 @@ TEST_F(SchedulerTest, ATrialCountsNoInstancesForSeveralGpusAndAddsUpShares) {
   EXPECT_EQ(fit({.gpus = 1, .sm_share = 0.5}).fit, Fit::kFits);  // the instance
 }
 
-TEST_F(SchedulerTest, ATrialKnowsWhatItsUserIsNotEntitledTo) {
+TEST_F(SchedulerTest, ATrialAppliesTheUsersLimits) {
   PolicyConfig config;
   config.limits = {*ParseLimitRule("user=* gpus=1")};
   scheduler_ = std::make_unique<Scheduler>(config);
@@ -517,7 +517,7 @@ TEST_F(SchedulerTest, ATrialKnowsWhatItsUserIsNotEntitledTo) {
   EXPECT_EQ(fit({.user = "ada", .qos = "urgent"}).fit, Fit::kNever);
 }
 
-TEST_F(SchedulerTest, APlacementOnAGpuThatIsGoneIsPassedOver) {
+TEST_F(SchedulerTest, IgnoresAPlacementOnAMissingGpu) {
   Begin();
   TaskRecord record;
   record.id = TaskId{1};
@@ -789,7 +789,7 @@ std::vector<Chance> Policies() {
   return all;
 }
 
-TEST(Chance, BooksBalanceAfterEveryEventAndNothingIsLeft) {
+TEST(Chance, RecordsAgreeAfterEveryEventAndNothingIsLeft) {
   std::uint64_t seed = 0;
   for (const Chance& policy : Policies()) {
     ASSERT_TRUE(Validate(policy.config)) << policy.name;

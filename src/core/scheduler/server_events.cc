@@ -81,7 +81,7 @@ void State::On(const GpuSampled& event) {
     LookAtResidents(*this, event.gpu);
   }
   gpu.sample_trouble = SampleTrouble(gpu.info, event.sample);
-  if (!gpu.sample_trouble.empty()) return;  // its numbers do not reach the books
+  if (!gpu.sample_trouble.empty()) return;  // its numbers are not recorded
   if (ledger.Observe(event.gpu, event.sample) && config.plateau_after) {
     const Time due = event.sample.taken + *config.plateau_after;
     next_plateau = std::min(next_plateau.value_or(due), due);

@@ -115,7 +115,7 @@ void State::On(const TaskRestored& event) {
   } else {
     TakeGpus(task, task.peak_mib);
     arrays.Admit(task);
-    EditLife(task.id).shared = true;  // whom it met in the earlier life is not known
+    EditLife(task.id).shared = true;  // its neighbours before the restart are unknown
   }
   if (task.state == TaskState::kRunning) deadlines.Watch(task);
   if (task.state == TaskState::kRunning && task.attempt->leaves_by) {
@@ -143,7 +143,7 @@ void State::On(const EstimateReady& event) {
   lessons.Join(*task);
   if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate))
     return Finish(*task, TaskState::kRejected, *std::move(never));
-  Enqueue(*task, QueueKind::kMain, task->reason);  // a person may have sent it back
+  Enqueue(*task, QueueKind::kMain, task->reason);  // a user may have requeued it
 }
 
 void State::On(const TaskStarted& event) {
@@ -185,7 +185,7 @@ void State::On(const LaunchFailed& event) {
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
   if (event.interrupted) {
-    // A text means that the task ended at once through no fault of its own; it says why.
+    // A text means that the task ended at once through no fault of its own, and gives the reason.
     const std::string why = event.text.empty() ? "The daemon ended before it was started."
                                                : Told("Its GPU could not be used", event.text);
     return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});

@@ -186,7 +186,7 @@ void State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) {
   shares.Take(task, RateNow(*this, task), task.attempt->launched.value_or(now), now);
   limits.Start(task);
   for (const Placement& placement : task.attempt->placement) {
-    if (Number(placement.gpu) >= gpus.all.size()) continue;  // that GPU is gone since the restart
+    if (Number(placement.gpu) >= gpus.all.size()) continue;  // this GPU is gone after the restart
     for (const Resident& neighbour : ledger.ResidentsOf(placement.gpu)) {
       EditLife(neighbour.task).shared = true;
       life.shared = true;

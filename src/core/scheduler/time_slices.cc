@@ -110,7 +110,7 @@ void EmptyDrained(State& state) {
     const std::span<const GpuIndex> held = state.ledger.GpusOf(id);
     if (!MustAllLeave(state) &&
         std::ranges::none_of(held, [&](GpuIndex gpu) { return MustBeEmpty(state, gpu); })) {
-      CancelPreemption(state, task);  // it was opened again, or is to be empty later
+      CancelPreemption(state, task);  // it was opened again, or must be empty later
     } else if (*task.attempt->leaves_by <= state.now) {
       StopAsked(state, task);
     }
@@ -158,7 +158,7 @@ StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRec
 // and least run time first; then those whose time slice began first.
 std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   struct Leaver {
-    Time leaves_by = Time::max();  // where it knows
+    Time leaves_by = Time::max();  // if it has been asked
     bool turn = false;
     std::int64_t priority = 0;
     Duration behind{};
@@ -428,7 +428,7 @@ void EmptyServer(State& state) {
   }
 }
 
-// A task that is not requeued is lost with the machine, as without a notice.
+// A task that is not requeued is lost with the machine, as if it had no notice.
 Reason ReasonOfShutdown(const State& state, const TaskRecord& task) {
   return {task.request->requeue ? ReasonCode::kDraining : ReasonCode::kNodeFail,
           fmt::format("It had to leave by {} because the server is {}.",

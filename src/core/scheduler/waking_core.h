@@ -1,4 +1,4 @@
-// The core, and when it wants to be woken, for shells that advance the clock themselves.
+// The core, and when it must be woken, for shells that advance the clock themselves.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ class WakingCore {
     }
     return actions;
   }
-  // When the core wants WakeUp; empty: only after events.
+  // When the core needs WakeUp; empty: only after events.
   const std::optional<Time>& wake() const { return wake_; }
   const Scheduler& scheduler() const { return scheduler_; }
 

@@ -69,7 +69,7 @@ struct LimitRule {
   std::optional<std::int64_t> gpus;             // held by them in all
   std::optional<std::int64_t> memory_mib;       // promised to them
   std::optional<std::int64_t> cpus;             // cores promised to them
-  std::optional<std::int64_t> host_memory_mib;  // likewise
+  std::optional<std::int64_t> host_memory_mib;  // as above
   std::optional<std::int64_t> queued;           // tasks that are not final
   std::optional<double> gpu_hours;              // of attempts within the period
   Duration period{};                            // of gpu_hours

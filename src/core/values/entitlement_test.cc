@@ -31,7 +31,7 @@ TEST(Entitlement, IsWrittenAsItIsRead) {
     EXPECT_EQ(Again(&ParseLimitRule, text), text);
 }
 
-TEST(Entitlement, ReportsWhatWasExpected) {
+TEST(Entitlement, NamesTheExpectedForm) {
   for (const char* text : {"", "two words", "a priority=x", "a priority=1 more", "bad,name",
                            "a preempts preempts", "a priority=1 priority=2"})
     EXPECT_THAT(Again(&ParseQosClass, text), HasSubstr("no: expected a class")) << text;
@@ -60,7 +60,7 @@ TEST(Entitlement, DescribesTheTasksOfARule) {
   EXPECT_EQ(WhomOf(*ParseLimitRule("running=1")), "everybody together");
 }
 
-TEST(Entitlement, TasksNameWhatThereIs) {
+TEST(Entitlement, RefusesUnknownAccountsAndClasses) {
   PolicyConfig config;
   config.accounts = {{"vision", {"ada"}}, {"course", {"*"}}};
   TaskRequest request{.uid = 7, .user = "bob"};

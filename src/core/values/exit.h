@@ -16,9 +16,9 @@ enum class StopCause {
   kRequeue,
   kGpuLost,
   kIdle,
-  kTimeSlot,   // its turn was over, others waited
-  kPreempted,  // a class that goes before others needed the place
-  kDrained,    // its GPU was to be empty by then
+  kTimeSlot,   // its time slice was over, others waited
+  kPreempted,  // a task of a preempting class needed the place
+  kDrained,    // its GPU had to be empty
 };
 inline constexpr std::pair<StopCause, std::string_view> kStopWords[] = {
     {StopCause::kNone, "none"},

@@ -69,14 +69,14 @@ struct GpuView {
   std::optional<double> utilization;  // GpuSample::utilization
   // Its tasks and foreign processes; valid until the core's next event.
   std::span<const Neighbour> residents;
-  std::span<const std::uint32_t> users;  // users of its tasks; likewise
+  std::span<const std::uint32_t> users;  // users of its tasks; valid as above
   double delivered = 0;                  // ThroughputOf them
-  double slowest = 1;                    // likewise
+  double slowest = 1;                    // as above
   bool limited = false;                  // one of them limits its slowdown
   double sm_shares = 0;  // sum of the shares that tasks here have declared (TaskRequest::sm_share)
   int tasks = 0;         // of CARMA, launching ones included
   int foreign_processes = 0;
-  bool exclusive_task = false;  // a resident wants no neighbours
+  bool exclusive_task = false;  // a resident may have no neighbours
   bool mig = false;             // GpuInfo::mig
   double compute = 1;           // GpuInfo::compute
   double pace = 1;              // from PacesOf() of the server's GPUs

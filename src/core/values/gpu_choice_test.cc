@@ -79,7 +79,7 @@ TEST(GpuChoice, ReportsWhyAGpuIsNotChosen) {
             "GPU 2 (Tesla T4) is not of the type a100 that the task asks for.");
 }
 
-TEST(GpuChoice, AllGpusThatWereNotAskedForSayTheSame) {
+TEST(GpuChoice, GivesOneReasonForAllUnwantedGpus) {
   const std::vector<GpuInfo> gpus = MixedServer();
   const GpuChoice choice({.on_gpus = {"0"}}, gpus);
   EXPECT_EQ(choice.WhyNot(GpuIndex{1}), "The task asks for GPU 0 only.");

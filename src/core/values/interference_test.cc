@@ -14,7 +14,7 @@ std::vector<double> SpeedsOf(SharingMethod sharing, const std::vector<Load>& loa
   return speeds;
 }
 
-TEST(LoadOf, TakesTheBestThatIsKnown) {
+TEST(LoadOf, UsesTheBestKnownValues) {
   EXPECT_EQ(LoadOf({}), (Load{0.6, 0.8, 0.6}));
   EXPECT_EQ(LoadOf({.sm_active = 0.4}), (Load{0.4, 0.8, 0.4}));
   EXPECT_EQ(LoadOf({.grain = 0.25}), LoadOf({})) << "the grain is useless without the activity";
@@ -98,7 +98,7 @@ TEST(SmActivity, ByHand) {
 }
 
 // Measured cards: idle 56-58 W; 214-235 W at 0.62; 272 W at 0.99.
-TEST(LoadOf, TakesWhatIsKnownAndElseWhatIsUsual) {
+TEST(LoadOf, UsesKnownValuesOrDefaults) {
   EXPECT_EQ(LoadOf({}), (Load{kUsualActivity, kUsualSensitivity, kUsualActivity}));
   EXPECT_EQ(LoadOf({.sm_active = 0.3}), (Load{0.3, kUsualSensitivity, 0.3}));
   EXPECT_EQ(LoadOf({.sm_active = 0.3, .mps = MpsParameters{1.5, 0.2}}), (Load{0.3, 1.5, 0.2}));

@@ -17,7 +17,7 @@ TEST(GuessMps, SmallKernelsLoseAndLargeOnesWin) {
   EXPECT_NEAR(large.pressure, 2.632, 0.001);
 }
 
-TEST(GuessMps, KnowsLessWithoutLayersOrBatch) {
+TEST(GuessMps, GuessesWithoutLayersOrBatch) {
   const MpsParameters batch = GuessMps(0.5, {.batch_size = 128});
   EXPECT_DOUBLE_EQ(batch.sensitivity, 0.787 * std::sqrt(0.5));
   EXPECT_DOUBLE_EQ(batch.pressure, 1.757 * 0.25);

@@ -20,12 +20,12 @@ enum class ReasonCode : std::uint8_t {
   kSmBusy,           // SM activity above the cap
   kWarmUp,           // the GPU's samples do not yet show the last placement
   kHostBusy,         // the machine's cores are in use, so the tasks there would starve
-  kExclusive,        // wants an idle GPU, or an exclusive task holds it
+  kExclusive,        // needs an idle GPU, or an exclusive task holds it
   kDraining,         // closed by the administrator
   kDriverUpgrade,    // closed until the installed driver is the loaded one
   kGpuHealth,        // driver lost, stale or contradictory samples
   kTasksPerGpu,      // as many tasks as allowed
-  kRecoveryReserve,  // kept free for a task that is to be recovered
+  kRecoveryReserve,  // kept free for a task in recovery
   kHeld,             // by its owner or an administrator
   kBeginTime,
   kDependency,
@@ -46,15 +46,15 @@ enum class ReasonCode : std::uint8_t {
   kVictim,          // ended by a neighbour's fault, not its own
   kGpuFault,        // ended by a fault on the GPU that its own program caused (an Xid of that kind)
   kMigInstance,     // an instance of a divided GPU is not for tasks of several GPUs
-  kGain,            // it would add too little to what the GPU gets done
+  kGain,            // it would add too little to the GPU's throughput
   kSlowdown,        // it or a neighbour would take longer than it may
   kIdleHolder,      // held GPUs without using them
   kMachineTrouble,  // nothing starts on this machine at the moment
   kFairShare,       // others have taken less
   kLimit,           // of its user, account or class
   kRule,            // the server's own condition
-  kTimeSlot,        // its turn on its GPUs was over, others waited for them
-  kPreempted,       // a class that goes before others needed its GPUs
+  kTimeSlot,        // its time slice was over, others waited for its GPUs
+  kPreempted,       // a task of a preempting class needed its GPUs
   kCpus,            // cores of the server are promised to others
   kHostMemory,      // memory of the server is promised to others
   kGpuChoice,       // not a GPU that it asks for

@@ -41,7 +41,7 @@ inline constexpr std::size_t kMaxReservations = 1000;
 
 struct Reservation {
   ReservationId id{};   // set by the daemon, no field
-  std::string made_by;  // likewise
+  std::string made_by;  // as above
   // Users, accounts and classes whose tasks may run there. All empty: no tasks at all.
   std::vector<std::string> users;
   std::vector<std::string> accounts;
@@ -103,7 +103,7 @@ std::string WhichOf(const Reservation& booking);
 // A query about the periods of one GPU.
 struct BookedStart {
   Time from{};
-  Time to{};                           // by when the task has ended, or is kept away
+  Time to{};                           // latest end of the task
   std::span<const ReservationId> own;  // that admit it
 };
 // The first period for others that the task would run into; null: none.

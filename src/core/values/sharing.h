@@ -14,7 +14,7 @@ namespace carma::core {
 // How the processes of one attempt share their GPUs, and which limits are enforced on each of these
 // GPUs. Chosen by the shell when it starts the attempt.
 enum class SharingMethod {
-  kUnknown,  // not started yet, by an older daemon, or without GPUs
+  kUnknown,  // not started yet, started by an older daemon, or without GPUs
   kAlone,    // no neighbours now or later
   kStreams,  // time slices of the driver
   kMps,      // clients of an MPS server of their own user and GPU

@@ -26,12 +26,12 @@ struct Attempt {
   HostShare host;
   Sharing sharing;
   std::optional<Time> launched;     // decided
-  std::optional<Time> started;      // its process runs
-  std::optional<Time> idle_since;   // it holds GPUs and has not used them since then
-  std::optional<Time> warned;       // that its time limit comes (TaskRequest::signal_before)
-  std::optional<Time> slot_notice;  // it was asked to checkpoint, because it has to leave its place
+  std::optional<Time> started;      // when its process began
+  std::optional<Time> idle_since;   // since when it has held GPUs without using them
+  std::optional<Time> warned;       // when, of its time limit (TaskRequest::signal_before)
+  std::optional<Time> slot_notice;  // when it was asked to checkpoint, because it has to leave
   StopCause notice_cause = StopCause::kNone;  // why it has to
-  std::optional<Time> leaves_by;              // ended then, if it has not ended by itself
+  std::optional<Time> leaves_by;              // when it is stopped if it has not ended by itself
   StopCause stopping = StopCause::kNone;
   // What remains of this attempt in the record once its task waits again.
   Attempt Past() const;
@@ -59,7 +59,7 @@ struct TaskRecord {
   int node_failures = 0;
   int victim_restarts = 0;  // after neighbours' faults
   int checkpoints = 0;      // times it saved and ended when it was asked to
-  int cut_off = 0;          // times it had to be ended then
+  int cut_off = 0;          // times it had to be stopped after that
   // Recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
   std::optional<std::int64_t> retry_free_mib;
   bool retry_on_idle_gpu = false;

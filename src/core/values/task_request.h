@@ -99,7 +99,7 @@ struct TaskRequest {
   bool no_slots = false;
   std::optional<std::string> checkpoint_signal;
   bool held = false;
-  std::optional<TaskId> array;  // the first task of its array: the daemon's word, no field
+  std::optional<TaskId> array;  // the first task of its array; set by the daemon, no field
   int array_limit = 0;
 
   static void VisitFields(auto& field, auto& task) {

@@ -21,7 +21,7 @@ enum class TaskState : std::uint8_t {
   kStopping,  // asked to end (cancel, time limit, requeue); its process still lives
   kSucceeded,
   kFailed,       // ended by itself with a non-zero exit or a signal, or could not be started
-  kCancelled,    // by a person, or its dependency can never be met
+  kCancelled,    // by a user, or its dependency can never be met
   kTimedOut,     // its time limit
   kOutOfMemory,  // ran out of GPU memory and no retry is left
   kLost,         // its process vanished without a report (machine crash)

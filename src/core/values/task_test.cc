@@ -96,7 +96,7 @@ TaskRecord Troubled(TaskState state) {
   return task;
 }
 
-TEST(AsSubmitted, FailuresAreForgottenAndWhatWasLearntIsKept) {
+TEST(AsSubmitted, ForgetsFailuresAndKeepsLessons) {
   TaskRecord expected;
   expected.state = TaskState::kStopping;
   expected.held = true;

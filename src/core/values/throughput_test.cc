@@ -62,7 +62,7 @@ TEST(ThroughputEstimate, AgreesWithTheSpeeds) {
   }
 }
 
-TEST(Throughput, ABoundOnSlowdownsCountsWhatIsInDoubt) {
+TEST(Throughput, ASlowdownLimitIncludesTheDoubt) {
   const Neighbour there{.load = {.sm_active = 0.3, .sensitivity = 1, .pressure = 0.5}};
   Neighbour newcomer{.load = {.sm_active = 0.3, .sensitivity = 1, .pressure = 0.5},
                      .max_slowdown = 1.8};

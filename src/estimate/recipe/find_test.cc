@@ -340,7 +340,7 @@ TEST_F(FindTrainingTest, ScriptsThatStartScriptsAreFollowed) {
   EXPECT_THAT(Script("bash loop.sh\n").words, IsEmpty()) << "the recursion ends";
 }
 
-TEST_F(FindTrainingTest, OfSeveralTheOneThatNeedsMostCounts) {
+TEST_F(FindTrainingTest, ChoosesTheTrainingThatNeedsTheMostMemory) {
   const TrainingFound found = Script(
       "python t.py --model small --lr 1 --max_length 128\n"
       "python t.py --model small --lr 1 --max_length 8192\n"

@@ -28,7 +28,7 @@ TEST(DeepSpeedFile, ReadsStageAndOffloading) {
   EXPECT_EQ(words->back().from, "ds.json: zero_optimization");
 }
 
-TEST(DeepSpeedFile, LeavesToTheTrainerWhatIsAuto) {
+TEST(DeepSpeedFile, LeavesAutoValuesToTheTrainer) {
   EXPECT_FALSE(Plan(ReadDeepSpeed(R"({"gradient_accumulation_steps":"auto"})", "d")).accumulates);
 }
 

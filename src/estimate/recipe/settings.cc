@@ -179,7 +179,7 @@ class YamlReader {
     }
     while (at < lines_.size() && lines_[at].indent >= indent && !mistake_) {
       if (lines_[at].indent > indent) {
-        ++at;  // a scalar that goes on
+        ++at;  // a scalar continues
       } else if (IsItem(lines_[at].text)) {
         at = ReadList(prefix, at, indent, depth);
       } else if (lines_[at].text[0] == '{' || lines_[at].text[0] == '[') {

@@ -11,7 +11,7 @@ namespace carma::estimate {
 
 struct Setting {
   std::string key;    // of nested mappings with dots: "optimizer.fused", "datasets.0.path"
-  std::string value;  // scalars of a list with commas between; as written otherwise, unquoted
+  std::string value;  // as written, without quotes; scalars of a list are separated by commas
   std::string from;   // "lora.yaml:7"
   friend bool operator==(const Setting&, const Setting&) = default;
 };

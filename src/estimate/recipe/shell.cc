@@ -32,7 +32,7 @@ std::size_t NameLength(std::string_view text) {
   return length;
 }
 
-// The two parts of "NAME=value" or "NAME+=value"; empty if it is no assignment.
+// The two parts of "NAME=value" or "NAME+=value"; empty if it is not an assignment.
 struct Assignment {
   std::string name;
   std::string value;

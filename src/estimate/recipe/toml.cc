@@ -228,7 +228,7 @@ class TomlReader {
   int line_ = 0;
   char long_quote_ = 0;  // of a text in three quotes that is open
   std::string table_;
-  std::map<std::string, int> tables_;  // how many of an array of tables there are
+  std::map<std::string, int> tables_;  // number of tables in each array of tables
   std::vector<Setting> settings_;
   std::optional<base::Error> mistake_;
 };

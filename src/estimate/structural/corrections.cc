@@ -198,7 +198,7 @@ void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
 void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   constexpr double kVectors = 8;
   constexpr double kMatrices = 3;
-  constexpr double kHeadWidth = 64;  // XLNet's d_head; a summary does not say it
+  constexpr double kHeadWidth = 64;  // XLNet's d_head; a summary does not show it
   const Shape& out = row.layer->out;
   if (!row.rule->relative_positions || out.rank() != 3) return;
   const auto tokens = static_cast<double>(Dimension(out, 1));
@@ -213,7 +213,7 @@ void RelativePositions(const Graph&, const Row& row, Kept& kept) {
 // Query, key and value are [batch, blocks, tokens, width]: fused kernels need four dimensions, one
 // of them the heads, so the matrix of every block is made and kept.
 void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
-  constexpr double kHeadWidth = 32;  // NesT's; a summary does not say it
+  constexpr double kHeadWidth = 32;  // NesT's; a summary does not show it
   if (row.rule->role != Role::kMatrix || !row.rule->linear || !row.before_attention) return;
   if (row.out != 3 * row.in) return;
   const Shape& in = row.knows_input ? row.layer->in : graph.trail[row.read].shape;

@@ -163,7 +163,7 @@ std::string AsTestName(std::string_view name) {
 
 class KeptCorrectionTest : public ::testing::TestWithParam<KeptCorrection> {};
 
-TEST_P(KeptCorrectionTest, AddsWhatItsModelKeeps) {
+TEST_P(KeptCorrectionTest, AddsTheBytesOfItsModel) {
   const KeptCorrection& correction = GetParam();
   EXPECT_FALSE(correction.model.empty());
   EXPECT_FALSE(correction.evidence.empty());
@@ -185,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(Corrections, KeptCorrectionTest,
 
 class ReadingCorrectionTest : public ::testing::TestWithParam<ReadingCorrection> {};
 
-TEST_P(ReadingCorrectionTest, FindsWhatItsModelReads) {
+TEST_P(ReadingCorrectionTest, FindsTheInputOfItsModel) {
   const ReadingCorrection& correction = GetParam();
   // These have their own tests below, because they need more than one example input.
   if (correction.name == "TensorFlow-style padding") return;

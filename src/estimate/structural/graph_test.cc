@@ -15,7 +15,7 @@ const model::Shape kWide = Of({-1, 16, 8, 8});
 
 // Every operation makes one tensor; the model's input is tensor 0, and the result of row i is
 // tensor i + 1 as long as code between the modules makes none.
-TEST(Graph, AChainReadsWhatWasMadeLast) {
+TEST(Graph, AChainReadsTheLastTensor) {
   const model::LayerList list =
       List({Module("Conv2d", kImage, kMaps, 108), Module("BatchNorm2d", kMaps, kMaps, 8),
             Module("ReLU", kMaps, kMaps)});
@@ -25,7 +25,7 @@ TEST(Graph, AChainReadsWhatWasMadeLast) {
   EXPECT_TRUE(graph.leaves_only);
 }
 
-TEST(Graph, AShortcutReadsWhatTheBranchBesideItRead) {
+TEST(Graph, AShortcutReadsTheInputOfItsBlock) {
   const model::LayerList list =
       List({Module("Conv2d", kImage, kMaps, 108), Module("ReLU", kMaps, kMaps),
             Module("Conv2d", kMaps, kWide, 64), Module("Conv2d", kMaps, kMaps, 144),

@@ -11,8 +11,8 @@ namespace {
 // printed rows show what that total leaves out; docs/inside/estimators.md, "Bound".
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
 constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
-constexpr double kLayerNormsOnly = 0.93;    // norms without an own result; matrices of attention
-constexpr double kKeepsInput = 1.14;        // GELU, SiLU …: what they read besides
+constexpr double kLayerNormsOnly = 0.93;    // norms with no separate result; attention matrices
+constexpr double kKeepsInput = 1.14;        // GELU, SiLU …: they also keep what they read
 constexpr double kActivationInNorm = 1.68;  // norms with children are not in the total
 
 double KeptOfPass(const model::LayerList& list) {

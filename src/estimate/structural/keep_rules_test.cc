@@ -11,7 +11,7 @@ namespace {
 const model::Shape kMaps = Of({-1, 4, 8, 8});  // 256 elements
 const model::Shape kPooled = Of({-1, 4, 4, 4});
 
-TEST(KeepRules, SayWhichTensorStaysAndWhy) {
+TEST(KeepRules, NameTheKeptTensorAndTheReason) {
   struct Case {
     model::Layer layer;
     Holds holds;
@@ -36,7 +36,7 @@ TEST(KeepRules, SayWhichTensorStaysAndWhy) {
   for (const KeepRule& rule : KeepRules()) EXPECT_FALSE(rule.evidence.empty()) << rule.pattern;
 }
 
-TEST(KeepRules, InPlaceOverWhatIsHeldIsACopy) {
+TEST(KeepRules, InPlaceOverAKeptTensorMakesACopy) {
   const model::Layer silu = Module("SiLU", kMaps, kMaps, 0, true);
   const model::LayerList held = List({Module("ReLU", kMaps, kMaps), silu});
   EXPECT_EQ(MakeGraph(held).rows()[1].holds, Holds::kCopy);
@@ -44,7 +44,7 @@ TEST(KeepRules, InPlaceOverWhatIsHeldIsACopy) {
   EXPECT_EQ(MakeGraph(free).rows()[1].holds, Holds::kInput);
 }
 
-TEST(KeepRules, SayWhatIsKeptBesides) {
+TEST(KeepRules, CountAdditionalBytes) {
   struct Case {
     model::Layer layer;
     Kept besides;

@@ -24,7 +24,7 @@ const Shape kTokens = Of({-1, 10, 8});   // 80
 const Shape kTriple = Of({-1, 10, 24});  // 240
 const Shape kHidden = Of({-1, 10, 32});  // 320
 
-TEST(Kept, CountsWhatEachKindOfLayerNeeds) {
+TEST(Kept, CountsTheBytesOfEachKindOfLayer) {
   struct Case {
     const char* name;
     std::vector<Layer> rows;

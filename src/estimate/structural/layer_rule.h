@@ -38,7 +38,7 @@ struct LayerRule {
   bool parallel_branches = false;   // the training form of a re-parameterised block
   bool wraps_one = false;           // a name like "ConvNormAct": a container that adds nothing
   bool relative_positions = false;  // attention that no fused kernel supports
-  double extra_outputs = 0;         // tensors of the output's size besides
+  double extra_outputs = 0;         // additional tensors of the output's size
 };
 
 // The rule for a class name, in upper or lower case.

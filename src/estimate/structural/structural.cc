@@ -68,11 +68,11 @@ struct Numbers {
   double frozen_mib = 0;           // the others, and what else is held
   double states_mib = 0;           // of the optimizer
   std::optional<double> step_mib;  // temporaries of its step, where they were counted
-  double large_mib = 0;            // of what is trained, what no freed activation makes room for
+  double large_mib = 0;            // trained tensors too large for the memory of freed activations
   double run_copies = kRunCopies;
   double copies_mib = 0;    // of the weights, in 16 bits
   bool keeps_wide = false;  // what autocast leaves in fp32, of bytes counted in fp32
-  double counted_size = 1;  // of what a dry run counted, against the size asked for
+  double counted_size = 1;  // size of a counted element, relative to the requested size
 };
 
 // Before PyTorch 2.0, zero_grad() filled gradients with zeros by default and did not free them, so
@@ -91,7 +91,7 @@ Precision CountedIn(const model::LayerList& layers) {
   return ParsePrecision(*layers.precision).value_or(Precision::kFp32);
 }
 
-// If the list has no such number, all parameters are assumed to be trained.
+// If the list does not state the number of trained parameters, all count as trained.
 std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }

@@ -53,7 +53,7 @@ double TermOf(const Answer& answer, std::string_view name) {
   return 0;
 }
 
-TEST(Structural, OneLargeTensorIsThereOncePerStateAndThreeTimesBesides) {
+TEST(Structural, CountsOneLargeTensorFiveTimes) {
   // 381 MiB of weights, larger than any activation, count five times: weight, gradient, a temporary
   // and Adam's two states. The optimizer's step does not count them again.
   LayerList list;
@@ -155,7 +155,7 @@ TEST(Structural, CountsTheCodeThatAVersionOfPyTorchLoads) {
   list.torch = "1.12.1+cu113";
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 1712);
   Site site;
-  site.context_shift_mib = -755;  // what tasks showed counts before the constant of a version
+  site.context_shift_mib = -755;  // a shift learned from tasks overrides the constant of a version
   question.site = &site;
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 700 + 20);
   list.torch = "2.11.0+cu130";
@@ -176,7 +176,7 @@ TEST(Structural, GradientsStayWherePyTorchOnlyClearsThem) {
   EXPECT_NEAR(kept_mib - freed_mib, 0.3 * 64, 0.1);
 }
 
-TEST(Structural, TakesWhatIsHeldAsItWasCounted) {
+TEST(Structural, UsesTheHeldMemoryOfADryRun) {
   // 64 MiB of weights, 48 of them in a frozen model in four bits, and an optimizer in 8 bits.
   LayerList list = SmallNet();
   const double plain_mib =
@@ -267,8 +267,8 @@ TEST(Structural, DeclinesWhereMostIsHidden) {
   EXPECT_NE(answer.error().message.find("depth=20"), std::string::npos) << answer.error().message;
 }
 
-// If the totals give the size of all outputs, they are used for the hidden ones.
-TEST(Structural, TotalsSpeakWhereMostIsHidden) {
+// If the totals give the size of all outputs, the outputs of hidden layers are taken from them.
+TEST(Structural, UsesTheTotalsIfMostLayersAreHidden) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
   list.format = model::SummaryFormat::kTorchInfo;
@@ -396,7 +396,7 @@ TEST(Structural, ReportsItsAssumptions) {
   EXPECT_EQ(structural->Ask(question)->warnings.size(), 4U);
 }
 
-TEST(Structural, DeclinesWhatItCannotKnow) {
+TEST(Structural, HasNoAnswerWithoutShapesOrBatch) {
   const auto structural = MakeStructural();
   const LayerList list = SmallNet();
   Question no_batch = Ask(list, 8);

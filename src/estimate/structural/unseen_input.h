@@ -15,7 +15,7 @@ class UnseenInput {
  public:
   struct Read {
     double elements = 0;  // per sample, windows counted
-    double windows = 1;   // the printed output is to be multiplied with this
+    double windows = 1;   // multiply the printed output by this
   };
   // current: the last tensor; null before the first row.
   Read Of(const model::Layer& layer, const LayerRule& rule, const Tensor* current,

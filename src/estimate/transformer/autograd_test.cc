@@ -90,7 +90,7 @@ double ActivationBytes(const Case& each, const Precision3& precision, int blocks
   return estimate ? estimate->parts.activations * 1024 * 1024 / kTokens : 0;
 }
 
-TEST(Autograd, KeepsWhatTheClosedFormCountsForABlock) {
+TEST(Autograd, KeepsTheBytesThatTheClosedFormCounts) {
   for (const Case& each : kCases) {
     for (std::size_t i = 0; i < std::size(kPrecisions); ++i) {
       const double four = ActivationBytes(each, kPrecisions[i], 4);

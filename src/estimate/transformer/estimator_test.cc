@@ -25,7 +25,7 @@ TransformerConfig Small() {
   return config;
 }
 
-TEST(TransformerEstimator, AnAssumedLengthIsThatOfTheLastRunOrSaysWhatAStatedOneWouldChange) {
+TEST(TransformerEstimator, AssumesTheLastLengthOrShowsTheEffectOfAStatedOne) {
   const TransformerConfig config = Small();
   Question question;
   question.transformer = &config;

@@ -31,7 +31,7 @@ constexpr double kSpreadLayer = 1.2;
 constexpr double kSpreadStock = 1.35;
 constexpr double kSpreadInPlace = 1.6;
 constexpr double kSpreadKept = 1.05;  // without checkpointing: blocks that stay leave no gaps
-constexpr double kStepKept = 0.3;     // of gradients and the step's temporaries, besides
+constexpr double kStepKept = 0.3;     // additional share of gradients and of the step's temporaries
 constexpr double kSpreadKeptVariable = 1.5;
 constexpr double kSpreadVariable = 2.7;
 // Segments that grow in place leave hardly any gaps: 1.01 to 1.17 on an H100.
@@ -368,7 +368,7 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& describ
   estimate.coverage = coverage;
   estimate.context_mib = kContextMib;
   const bool plain_ddp = plan.data_parallel == DataParallel::kDdp && plan.ranks > 1;
-  if (plain_ddp) estimate.context_mib += kCollectivesMib;  // of the others the 2.5 GiB speak
+  if (plain_ddp) estimate.context_mib += kCollectivesMib;  // sharding has a term of its own
   double highest = -1;
   for (const Stage& stage : StagesOf(config, plan)) {
     const RankPeak peak = PeakOf(config, plan, stage);

@@ -260,7 +260,7 @@ TEST(TransformerPeak, QuantisedBlocksShrinkAndTheRestDoesNot) {
   EXPECT_GT(Asked(plan).parts.weights, plain - saved + 100) << "embedding and head in fp32";
 }
 
-TEST(TransformerPeak, FsdpSharesEverythingAndGathersWhatItUses) {
+TEST(TransformerPeak, FsdpShardsEverythingAndGathersOneBlock) {
   TrainingPlan plan = Plan(8, 1);
   plan.data_parallel = DataParallel::kFsdp;
   plan.ranks = 2;
@@ -328,7 +328,7 @@ TEST(TransformerPeak, TensorParallelSplitsMatricesAndScoresNotTheResidualStream)
   EXPECT_NEAR(two.parts.activations, one.parts.activations, 1);
 }
 
-TEST(TransformerPeak, GapsComeFromLengthsThatVaryAndNotFromWhatStays) {
+TEST(TransformerPeak, GapsComeFromVaryingLengths) {
   const auto gaps = [](Checkpointing checkpointing, bool varies) {
     TrainingPlan plan = LoraPlan(1024, 8);
     plan.checkpointing = checkpointing;
@@ -436,7 +436,7 @@ TEST(TransformerPeak, BlocksThatShareParametersKeepActivationsOfTheirOwn) {
   EXPECT_LT(shared.parts.optimizer, each.parts.optimizer / 2);
 }
 
-TEST(TransformerPeak, RefusesWhatCannotBeMeant) {
+TEST(TransformerPeak, RefusesImpossiblePlans) {
   TrainingPlan quantised = Plan(8, 1);
   quantised.quantisation = Quantisation::kNf4;
   TrainingPlan staged = Plan(8, 1);
@@ -515,7 +515,7 @@ TEST(TransformerPeak, GpusThatShareASampleShareTheWeightsToo) {
   EXPECT_NEAR(Asked(plan).parts.optimizer, 2 * 12 * Model().TotalParameters() / 8 / kMib, 1);
 }
 
-TEST(TransformerPeak, SequenceParallelismGathersWhatMatricesRead) {
+TEST(TransformerPeak, SequenceParallelismGathersInputsOfMatrices) {
   TrainingPlan plan = Plan(8192, 4);
   plan.loss = Loss::kFused;
   plan.tensor_parallel = 8;
@@ -586,7 +586,7 @@ TEST(TransformerPeak, FrozenModelsBesideAndAnAverageAreHeld) {
 // milabench trains Stable Diffusion 1.5 at 512 pixels on an H100 with autocast and AdamW: NVML
 // showed 43 769 MiB with 24 images and 73 777 with 48. peft published 8.12 GB for adapters with
 // checkpointing, two images and attention that is not fused, its text encoder included.
-TEST(TransformerPeak, AUNetNeedsWhatWasMeasured) {
+TEST(TransformerPeak, AUNetNeedsTheMeasuredMemory) {
   const auto unet = ParseTransformerConfig(
       R"({"_class_name":"UNet2DConditionModel","attention_head_dim":8,
           "block_out_channels":[320,640,1280,1280],"cross_attention_dim":768,
@@ -618,7 +618,7 @@ TEST(TransformerPeak, AUNetNeedsWhatWasMeasured) {
       << "many full trainings were compared, few others";
 }
 
-TEST(TransformerPeak, BucketsOfZeroHoldWhatIsTrained) {
+TEST(TransformerPeak, BucketsOfZeroHoldTrainedParameters) {
   TrainingPlan plan = LoraPlan(2048, 1);
   plan.ranks = 4;
   const double ddp = Asked(plan).parts.working;

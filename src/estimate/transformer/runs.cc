@@ -369,7 +369,7 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::int64_t gpus,
   const bool stated = Take(row, "grad_accum", 1, 1e6, steps, error);
   plan.lora_rank = 8;
   Take(row, "lora_r", 0, 1e6, plan.lora_rank, error);
-  plan.ranks = 0;  // not said
+  plan.ranks = 0;  // not stated
   Take(row, "shards", 1, 1e5, plan.ranks, error);
   Take(row, "tp", 1, 1e5, plan.tensor_parallel, error);
   Take(row, "pp", 1, 1e5, plan.pipeline, error);

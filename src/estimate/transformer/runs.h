@@ -19,7 +19,7 @@ enum class MemoryKind {
   kAllocated,  // PyTorch's max_memory_allocated
   kReserved,   // max_memory_reserved
   kShown,      // nvidia-smi, NVML
-  kUnstated    // a number as printed: taken for kShown, and reported apart
+  kUnstated    // of unstated kind: treated as kShown, and reported separately
 };
 inline constexpr std::pair<MemoryKind, std::string_view> kMemoryKindWords[] = {
     {MemoryKind::kAllocated, "allocated"},
@@ -35,7 +35,7 @@ struct MeasuredMemory {
 struct TrainingRun {
   std::string id, source, model, family, method, quantisation, parallel;
   std::int64_t gpus = 1;
-  Result<TrainingPlan> plan = TrainingPlan{};  // or why the row is not enough
+  Result<TrainingPlan> plan = TrainingPlan{};  // or why the row is insufficient
   std::size_t config = 0;                      // index into TrainingRuns::configs
   std::vector<MeasuredMemory> measured;        // at least one
 };

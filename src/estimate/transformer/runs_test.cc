@@ -38,7 +38,7 @@ class RunTables : public ::testing::Test {
   std::string dir_;
 };
 
-TEST_F(RunTables, ARowIsAPlanAndWhatWasMeasured) {
+TEST_F(RunTables, ARowHasAPlanAndMeasurements) {
   const auto set = Read(
       "1,lab,HF Trainer,small,lora,nf4,bf16,bf16,adamw_torch,4096,packed,4,2,16,\"q,k,v,o\",full,"
       "flash2,triton kernels,fsdp-full,2,A100-80GB,2,10.5,\"nvidia-smi peak\",8.25,torch max "

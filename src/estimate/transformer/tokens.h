@@ -14,7 +14,7 @@ struct PerToken {
   double loss = 0;         // of the scores, at the loss
   double held = 0;         // of the scores, while the first blocks run backward
   double above = 0;        // around the loss, without the scores
-  double stays = 0;        // what FSDP with frozen weights does not free meanwhile
+  double stays = 0;        // what FSDP with frozen weights does not free until then
   // In the middle of a U-Net's backward pass: bytes still kept, and the share of all gradients that
   // already exist. 0: not considered.
   double midway = 0;

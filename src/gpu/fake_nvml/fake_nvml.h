@@ -54,7 +54,7 @@ struct FakeNvmlGpu {
   std::uint32_t mig_mode = 0;
   std::optional<std::uint32_t> mig_pending;  // empty: as it is
   std::vector<FakeNvmlInstance> instances;
-  std::vector<nvml::ProcessUtilization> samples;  // those newer than asked for are returned
+  std::vector<nvml::ProcessUtilization> samples;  // only newer ones than requested are returned
   std::map<std::string, nvml::Return> errors;     // by function name, of this GPU alone
   std::uint32_t recovery_action = 0;
   std::uint32_t recovery_type = nvml::kTypeUnsignedInt;
@@ -75,7 +75,7 @@ struct FakeNvmlEvent {
 
 struct FakeNvml {
   std::vector<FakeNvmlGpu> gpus;
-  std::deque<FakeNvmlEvent> events;            // announced to the one set that there is
+  std::deque<FakeNvmlEvent> events;            // announced to the only set
   nvml::Return gpm_lists = nvml::kSuccess;     // the answer to more than one metric at a time
   std::map<std::string, int> calls;            // by function name, of those that are counted
   std::map<std::string, nvml::Return> errors;  // by function name, of all GPUs; absent: success

@@ -21,7 +21,7 @@ void Simulation::EnterAbove(JobIndex index) {
   Job& job = jobs_[index];
   job.phase = Phase::kWaiting;
   job.above.alike = candidates_.AlikeOf(job);
-  if (!candidates_.AnyCould(*job.above.alike)) return Submit(0, {&index, 1});  // which refuses it
+  if (!candidates_.AnyCould(*job.above.alike)) return Submit(0, {&index, 1});  // to be refused
   job.above.lined_up = now();
   lines_.Add({core::Number(job.id), index, job.uid, RateOf(job)}, job.arrival->user);
   above_changed_ = true;
@@ -131,7 +131,7 @@ void Simulation::OnAbove() {
   } else {
     slurm_->Backfill(now(), Placer());
   }
-  above_changed_ = true;  // so that the next pass is asked for
+  above_changed_ = true;  // so that another pass is requested
 }
 
 void Simulation::Report() {

@@ -59,7 +59,7 @@ std::vector<double> StartsOf(const RunResult& run) {
 TEST(AboveSlurm, RefusesATaskThatHasOutgrownTheGpusOfItsType) {
   const trace::Workload large = MakeWorkload("large", 1, 1'000, 41'000);
   RunOptions options = Placed(Placing::kSlurm);
-  options.estimates.bias = -0.2;  // it is tried with less at first
+  options.estimates.bias = -0.2;  // its first attempt is promised less
   const RunResult run =
       Play("1xA100-40GB + 1xH100-80GB", {{.workload = &large, .gpu_type = "A100"}}, options);
   EXPECT_EQ(run.totals.rejected, 1);
@@ -129,13 +129,13 @@ TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
   const trace::Workload large = MakeWorkload("large", 1, 1'000, 30'000);
   const std::vector<Arrival> arrivals(2, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
-  options.estimates.bias = -1;  // 11 GiB are said
+  options.estimates.bias = -1;  // 11 GiB are stated
   const RunResult run = Play("A100-40GB", arrivals, options);
   EXPECT_EQ(run.totals.succeeded, 2);
   EXPECT_EQ(run.totals.oom_crashes, 1);
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(run.totals.attempts, 3);
-  EXPECT_GE(StartsOf(run)[1], 1'014);  // the server knows what the first one holds
+  EXPECT_GE(StartsOf(run)[1], 1'014);  // the server has seen what the first one holds
   // The first attempt crashed when it allocated memory.
   EXPECT_EQ(run.record->tasks[1].attempts[0].end, report::AttemptEnd::kOutOfMemory);
 
@@ -260,7 +260,7 @@ TEST(Above, EverythingEndsOnceAndEqualArgumentsGiveEqualRuns) {
   }
 }
 
-TEST(Above, RefusesWhatNoServersTogetherCouldRun) {
+TEST(Above, RefusesTasksThatAllServersTogetherCannotRun) {
   const trace::Workload gang = MakeWorkload("gang", 6, 100, 4'000);
   struct Case {
     std::string_view servers;

@@ -14,9 +14,9 @@ inline constexpr base::Time kDaemonsStart{};
 // The purpose of a timer. There is one of each kind for the run, for each server, or for each task.
 enum class Due : std::uint8_t {
   kArrivals,      // the next tasks are submitted
-  kAbove,         // the queue above the servers looks again
+  kAbove,         // the queue above the servers is checked again
   kReservations,  // the servers learn of the next reservations
-  kWake,          // of a server: its core wanted it
+  kWake,          // of a server: requested by its core
   kTick,          // of a server: its monitor may take samples
   kSamples,       // of a server: samples arrive at its core
   kTask,          // of a task: the next step of its life

@@ -86,7 +86,7 @@ std::optional<double> AskedPlacing::Ask(Alike& alike, std::uint32_t index, base:
   const std::uint32_t kind = layout_.servers()[index].kind;
   if (kind >= alike.needs.size()) alike.needs.resize(kind + 1);
   std::optional<core::Need>& need = alike.needs[kind];
-  if (!need || !options_.reservations.empty()) {  // whose they are at this moment
+  if (!need || !options_.reservations.empty()) {  // reservations change over time
     need = scheduler.NeedOfNew(alike.request, alike.estimate);
     need->load = core::NeighbourOf(scheduler.config(), alike.request, alike.profile);
     need->alone = alike.profile.alone;

@@ -41,7 +41,7 @@ class AskedPlacing {
  private:
   struct Seen {  // the GPUs of a server
     std::vector<core::GpuView> views;
-    std::uint64_t told = 0;  // Server::told by then
+    std::uint64_t told = 0;  // Server::told at that time
   };
 
   std::vector<std::uint32_t> NodesFor(const Job& job, base::Time now);
@@ -57,7 +57,7 @@ class AskedPlacing {
   const LinesAbove& lines_;
   const Jobs& jobs_;
   const Candidates& candidates_;
-  std::unique_ptr<core::Mapper> mapper_;  // by whose score answers are compared
+  std::unique_ptr<core::Mapper> mapper_;  // its score compares the answers
   std::vector<Seen> seen_;                // of each server
   base::Time reported_{};
   // Servers whose answers may have changed, in order; a new epoch means all of them.

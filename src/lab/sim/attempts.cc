@@ -13,7 +13,8 @@
 namespace carma::sim {
 namespace {
 
-// Whether the task is no MPS client, so its kernels take turns with the clients on its GPUs.
+// Whether the task is not an MPS client, so that its kernels take turns with the clients on its
+// GPUs.
 bool IsNoMpsClient(const RunOptions& options, const Job& job) {
   return options.policy.gangs_take_turns && job.workload().gpus > 1;
 }

@@ -21,9 +21,9 @@ class Attempts {
  public:
   // Result of a task's timer.
   struct Step {
-    std::optional<core::ExitKind> exit;  // its process ends so
+    std::optional<core::ExitKind> exit;  // if its process ends
     bool memory = false;                 // its memory may have changed
-    bool slot_over = false;              // and it would keep something if it left now
+    bool slot_over = false;              // its slot is over, and it would not lose all its work
   };
 
   // `from`: the first submission. All arguments must outlive it.

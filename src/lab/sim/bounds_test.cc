@@ -25,7 +25,7 @@ double BoundNamed(const std::vector<report::Bound>& bounds, std::string_view nam
   return found == bounds.end() ? -1 : found->makespan_s;
 }
 
-TEST(BoundsOf, KnowOneKindOfGpu) {
+TEST(BoundsOf, NeedGpusOfOneType) {
   const trace::Workload small = Made(0.3, 0.5, 0.2, 4'000);
   const std::vector<Arrival> arrivals{{base::Duration{0}, &small}, {base::Duration{2'000}, &small}};
   const auto bounds = BoundsOf(*ParseCluster("2xA100-40GB"), arrivals, {});
@@ -77,7 +77,7 @@ TEST(BoundsOf, NoRunWithoutNoiseIsShorter) {
   }
 }
 
-TEST(BoundsOf, ALimitRaisesTheBoundOfThoseWhoKeepIt) {
+TEST(BoundsOf, ASlowdownLimitRaisesTheBound) {
   // Two of these tasks on a GPU each take 1 + 0.8 * 0.6 times as long.
   const trace::Workload heavy = Made(0.6, 0.8, 0.6, 4'000);
   const std::vector<Arrival> arrivals(8, {base::Duration{0}, &heavy});

@@ -43,7 +43,7 @@ struct PlaceAbove {
   std::vector<std::uint32_t> pinned;       // GPUs of its server that Slurm has chosen
   std::optional<std::uint32_t> shunned;    // the last server that it was taken from
   base::Time lined_up{};                   // the last time
-  int waits = 0;                           // times it was taken away
+  int waits = 0;                           // times it was sent back
   int retries = 0;                         // after it ran out of memory
   std::optional<std::int64_t> raised_mib;  // what it asks for in the next attempt
 };
@@ -56,8 +56,8 @@ struct JobAttempt {
   std::vector<std::uint32_t> gpus;  // SimGpus, all on one server unless it has several servers
   std::int64_t promised_mib = 0;    // of its memory on each; 0: nothing
   std::int64_t limit_mib = 0;       // of its memory on each; 0: none
-  bool alone = false;               // exclusive, so no MPS client
-  bool saved = false;               // it was asked to checkpoint, and ends by itself
+  bool alone = false;               // exclusive, so not an MPS client
+  bool saved = false;               // it was asked to checkpoint and ends by itself
   bool holds = false;               // memory there, from its first allocation on
   base::Time ends{};
   std::optional<base::Time> memory_steps;

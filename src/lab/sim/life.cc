@@ -115,7 +115,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   const core::TaskExited exited{job.id, job.attempt.number, std::move(exit)};
   for (const std::uint32_t each : std::vector(job.Servers().begin(), job.Servers().end())) {
     --servers_[each].launched;
-    CatchUp(each);  // what it has shown until its end is learned
+    CatchUp(each);  // so that the core learns what the task has shown so far
     events_.emplace_back(exited);
     results_.CountEvents(1);
     ++servers_[each].queue.waiting;

@@ -28,9 +28,9 @@ class Machines {
     std::vector<std::uint32_t> gpus;     // SimGpus
     std::vector<std::uint32_t> servers;  // of these GPUs
     std::uint32_t user = 0;              // Load::user
-    double cores = 0;                    // that its data loading wants, on all servers
+    double cores = 0;                    // needed by its data loading, on all servers
     std::int64_t limit_mib = 0;          // of its memory on each GPU; 0: none
-    bool alone = false;                  // no MPS client
+    bool alone = false;                  // not an MPS client
   };
   // Called when a task's pace (work seconds per second) changes.
   using PaceChanged = std::function<void(std::uint32_t job, double pace)>;

@@ -65,7 +65,7 @@ constexpr ModelWord kWords[] = {
      "CPU cores that the tasks of a server share; 0: always enough",
      Sets<AT(host.cores), 1'000'000>},
     {"cpu_cores_wanted", "number from 0 to 1e6",
-     "cores that a task uses per GPU, if the load does not say (8)",
+     "cores that a task uses per GPU, if the load does not state it (8)",
      Sets<AT(host.cores_per_gpu_task), 1'000'000>},
     {"cpu_cores_promised", "true or false",
      "tasks wait until the server has cores for them (false)", Sets<AT(host.promised)>},

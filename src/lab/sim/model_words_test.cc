@@ -7,7 +7,7 @@
 namespace carma::sim {
 namespace {
 
-TEST(ModelWords, EachHasANameOfItsOwnAndRefusesWhatIsNoValue) {
+TEST(ModelWords, HaveUniqueNamesAndRefuseInvalidValues) {
   std::set<std::string_view> names;
   for (const ModelWord& word : ModelWords()) {
     EXPECT_TRUE(names.insert(word.name).second) << word.name;
@@ -17,7 +17,7 @@ TEST(ModelWords, EachHasANameOfItsOwnAndRefusesWhatIsNoValue) {
   }
 }
 
-TEST(ModelWords, SetWhatTheyName) {
+TEST(ModelWords, SetTheirOption) {
   RunOptions options;
   for (const auto& [name, value] : {std::pair("memory_first", "0.6"),
                                     {"memory_ramp", "10m"},

@@ -14,10 +14,10 @@
 
 namespace carma::sim {
 
-// Samples are taken in the last millisecond of each period. Most of them cannot change a decision:
-// made on demand, a GPU is sampled at the first tick after each change (so that the core learns of
-// its memory when it would have), at every tick while tasks wait and something changes, and once
-// before a decision after a quiet time. The core then decides as if it had seen every sample.
+// Samples are taken in the last millisecond of each period. Most of them cannot change a decision.
+// On demand, a GPU is only sampled at the first tick after each change (when the core would have
+// learned of its memory), at every tick while tasks wait and something changes, and once before a
+// decision after a quiet time. The core then decides as if it had seen every sample.
 class Monitor {
  public:
   // The tasks of a server's core that have no GPUs yet.
@@ -49,7 +49,7 @@ class Monitor {
     std::int64_t used_mib = 0;
     std::vector<std::pair<core::TaskId, std::int64_t>> tasks_mib;
     base::Time sampled{};
-    std::uint64_t changes = 0;  // of the GPU by then
+    std::uint64_t changes = 0;  // of the GPU at that time
   };
 
   bool OnDemand() const { return options_.mode == MonitorOptions::Mode::kOnDemand; }

@@ -25,7 +25,7 @@ NodeCounts TwoBooked(Gres gres) {
   return counts;
 }
 
-TEST(NodeCounts, ComparesRequestsWithWhatIsLeft) {
+TEST(NodeCounts, ComparesRequestsWithFreeUnits) {
   struct Case {
     std::string_view name;
     Gres gres;
@@ -79,12 +79,12 @@ TEST(NodeCounts, FromWhenByTimeLimits) {
   EXPECT_EQ(counts.FitsFrom(0, Asked(1, 3), At(10)), At(10));
 }
 
-TEST(NodeCounts, BesideOneWhoStays) {
+TEST(NodeCounts, FitsBesideALongerTask) {
   const NodeCounts counts = TwoBooked(Gres::kCarma);
   // At 100 s the first task has ended: then 55 of 79 GiB are free.
   EXPECT_TRUE(counts.FitsBeside(0, Asked(25, 2), At(100), Asked(5)));
   EXPECT_FALSE(counts.FitsBeside(0, Asked(25, 2), At(100), Asked(6)));
-  EXPECT_FALSE(counts.FitsBeside(0, Asked(1), At(100), Asked(30, 2)));  // which does not fit now
+  EXPECT_FALSE(counts.FitsBeside(0, Asked(1), At(100), Asked(30, 2)));  // it does not fit now
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxPairs = 100'000;
 
 // One task of a pair.
 struct PairedTask {
-  double speed = 1;        // of alone
+  double speed = 1;        // relative to alone
   double utilization = 0;  // alone, 0..1: SM activity, or nvidia-smi's upper bound
   double memory = 0;       // alone, share of time in which the memory was read or written, 0..1
 };

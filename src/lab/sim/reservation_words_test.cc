@@ -31,7 +31,7 @@ TEST(ParseReservation, ReadsTheWordsOfCarmaReserve) {
   EXPECT_EQ(nobody->length, hours(12));
 }
 
-TEST(ParseReservation, SaysWhatWasExpected) {
+TEST(ParseReservation, NamesTheExpectedForm) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "expected users"},
       {"for=ada from=1h for-time=1h", "expected GPUs"},
@@ -104,7 +104,7 @@ class Reserved : public ::testing::Test {
   std::vector<Arrival> arrivals_;
 };
 
-TEST_F(Reserved, ItsGpusAreForThoseItIsFor) {
+TEST_F(Reserved, ItsGpusAreForItsUsers) {
   Reserve("for=ada gpus=0 from=30m for-time=2h");
   Submit(Duration{0}, "bob");  // ends long before, but states no limit: not within the lead
   Submit(Duration{0}, "bob");
@@ -120,10 +120,10 @@ TEST_F(Reserved, ItsGpusAreForThoseItIsFor) {
   EXPECT_EQ(starts[4].second, 1);
 }
 
-TEST_F(Reserved, ItHoldsAgainAndWhoWaitsStartsWhenItIsOver) {
+TEST_F(Reserved, RepeatsAndWaitingTasksStartAfterwards) {
   Reserve("for=nobody gpus=all from=1h for-time=2h repeat=daily");
   Submit(Duration{0}, "ada");
-  Submit(hours(24 * 20) + minutes(90), "ada");  // beyond what is sent at once
+  Submit(hours(24 * 20) + minutes(90), "ada");  // beyond the periods sent at first
   options_.policy.booking_lead = Duration{0};
   const std::vector<std::pair<double, int>> starts = Play();
   EXPECT_EQ(starts[0].first, 0);

@@ -214,7 +214,7 @@ struct Totals {
   std::int64_t oom_crashes = 0;
   std::int64_t requeues = 0;  // tasks sent back above the servers
   double makespan_s = 0;
-  double waiting_s = 0;    // mean over executed tasks, as the next three
+  double waiting_s = 0;    // mean over executed tasks, like the next three
   double execution_s = 0;  // launch to end, all attempts
   double jct_s = 0;
   // For successful attempts: time from first allocation to end, divided by the time that the work
@@ -239,7 +239,7 @@ struct RunResult {
 };
 
 // A pure function: equal arguments give the same bytes on any machine and thread. At the end the
-// books must balance (every task ended once, no claim left, the energy is that of the GPUs); if
+// accounts must balance (every task ended once, no claim left, the energy is that of the GPUs); if
 // they do not, the simulator itself is wrong and it aborts. Errors: kInvalid: options out of range;
 // a task that wants more GPUs than any server has ("line 7 (bert-8gpu): wants 8 GPUs, the largest
 // server has 4") or, if whole servers can be combined (not Placing::kQueue), than all servers of

@@ -51,7 +51,7 @@ TEST(SimulateLearning, LearnsALowerBoundFromRunningOutOfMemory) {
   EXPECT_EQ(run.taught.back().method, "history");
 }
 
-TEST(SimulateLearning, ALaterRunGoesOnFromWhatAnEarlierOneTaught) {
+TEST(SimulateLearning, ALaterRunUsesTheLessonsOfAnEarlierOne) {
   const trace::Workload half = MakeWorkload("half", 1, 1'000, 0.3, 25'000);
   const std::vector<Arrival> arrivals(4, {Duration{0}, &half});
   RunOptions options = Learning();

@@ -62,11 +62,11 @@ TEST(SimulateMachine, DataLoadersShareTheServersCores) {
   options.host = {.cores = 16, .cores_per_gpu_task = 8};
   const std::vector<Arrival> four(4, {Duration{0}, &workload});
   options.policy.mapper = "exclusive";
-  // Four tasks need 32 cores, and there are 16.
+  // Four tasks need 32 cores, but only 16 exist.
   EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), four, options).totals.makespan_s, 2'014, 0.01);
 }
 
-TEST(SimulateMachine, EachTaskWantsItsOwnCores) {
+TEST(SimulateMachine, EachTaskNeedsItsOwnCores) {
   trace::Workload hungry = MakeWorkload("hungry", 1, 1'000, 0.3, 4'000);
   hungry.cpus = 24;
   trace::Workload frugal = MakeWorkload("frugal", 1, 1'000, 0.3, 4'000);

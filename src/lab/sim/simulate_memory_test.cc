@@ -61,7 +61,7 @@ TEST(SimulateMemory, OnlyTheGrowingTaskCrashesOnAFullGpu) {
   EXPECT_EQ(run.totals.succeeded, 2);
 }
 
-TEST(SimulateMemory, TheLimitOfAnMpsServerEndsWhoWasPromisedTooLittle) {
+TEST(SimulateMemory, TheMpsLimitEndsATaskWithTooSmallAPromise) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
   RunOptions options = Immediate();
   options.estimates.bias = -0.5;  // 6065 MiB are promised

@@ -116,7 +116,7 @@ TEST(SimulateSlots, AClassThatPreemptsHasAPlaceAtOnce) {
   EXPECT_THAT(unknown.error().message, HasSubstr("qos: expected one of normal"));
 }
 
-TEST(SimulateSlots, WaitingTasksAreToldAboutWhenTheyStart) {
+TEST(SimulateSlots, WaitingTasksHaveExpectedStarts) {
   const std::vector<trace::Workload> workloads = Mixed();
   const std::vector<Arrival> arrivals = Crowd(workloads, 300);
   for (const std::string_view mapper : {"exclusive", "magm"}) {
@@ -153,7 +153,7 @@ TEST(SimulateSlots, ATaskThatNeverSavesFinishesInEverLongerSlices) {
   EXPECT_EQ(run.record->tasks[0].attempts.size(), 6u);
 }
 
-TEST(SimulateSlots, ARunInWhichNothingGetsDoneEndsWithWhatToChange) {
+TEST(SimulateSlots, ARunWithoutProgressEndsWithAdvice) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
   RunOptions options = Immediate();
   options.policy.mapper = "exclusive";
@@ -175,7 +175,7 @@ TEST(SimulateSlots, ATaskThatWouldLoseEverythingIsNotSentBack) {
   EXPECT_EQ(run.totals.attempts, 2);
 }
 
-TEST(SimulateSlots, ACrashLosesWhatCameAfterTheLastCheckpoint) {
+TEST(SimulateSlots, ACrashLosesTheWorkSinceTheLastCheckpoint) {
   const trace::Workload small = MakeWorkload("small", 1, 5'000, 0.0, 20'000);
   const trace::Workload large = MakeWorkload("large", 1, 1'000, 0.3, 24'000);
   RunOptions options = Immediate();

@@ -118,7 +118,7 @@ TEST(Simulate, EdgesOfTheLoad) {
   EXPECT_GE(tried.oom_crashes, 1);
 }
 
-TEST(Simulate, RefusesWhatMakesNoSense) {
+TEST(Simulate, RefusesInvalidOptions) {
   const trace::Workload wide = MakeWorkload("bert-8gpu", 8, 100, 0.3, 4'000);
   const trace::Workload pair = MakeWorkload("bert-2gpu", 2, 100, 0.3, 4'000);
   const trace::Workload fine = MakeWorkload("fine", 1, 100, 0.3, 4'000);
@@ -191,7 +191,7 @@ TEST(Simulate, EqualArgumentsGiveEqualRuns) {
 }
 
 // A user who floods the queue does not delay others: the next free GPU goes to the new user.
-TEST(Simulate, AFloodDelaysAnothersFirstTaskByOneEnd) {
+TEST(Simulate, AFloodDelaysANewUserByOneEnd) {
   const trace::Workload workload = MakeWorkload("w", 1, 300, 1.0, 30'000);
   std::vector<Arrival> arrivals;
   for (int i = 0; i < 10'000; ++i) arrivals.push_back({Duration{0}, &workload, 200 + i % 200});
@@ -229,7 +229,7 @@ TEST(SimulateRuns, TheNumberOfThreadsCannotBeSeen) {
   EXPECT_NE((*one)[0], (*one)[1]);
 }
 
-TEST(AsPublished, SetsWhatBelongsToTheEra) {
+TEST(AsPublished, SetsTheRulesOfTheEra) {
   const RunOptions thesis = *AsPublished("thesis", {});
   EXPECT_EQ(thesis.monitor.window, Duration{92'000});
   EXPECT_EQ(thesis.policy.pacing, core::Pacing::kThesis);

@@ -19,8 +19,8 @@ constexpr int kMostStillDays = 400;
 // independent of the first submission. The longest of these periods is the window.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
-// Number of stops per task, without any task's work being saved, after which the run is given up.
-// By then, time slices that grow from a second have reached their maximum.
+// After this many stops per task in which no task saved any work, the run is given up. By then,
+// time slices that grow from a second have reached their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
 // The time between two readings of what tasks print.

@@ -51,7 +51,7 @@ class Simulation {
   void CheckBooks() const;
   base::Time now() const { return agenda_.now(); }
 
-  // ---- life.cc: tasks, and what passes between them and the cores ----
+  // ---- life.cc: tasks, and their messages to and from the cores ----
   void Submit(std::uint32_t node, std::span<const JobIndex> jobs);
   void Launch(std::uint32_t node, const core::StartTask& start);
   void OnChanged(std::uint32_t node, const core::TaskRecord& record);

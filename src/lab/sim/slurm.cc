@@ -79,7 +79,7 @@ void SlurmPlacing::PlaceInOrder(base::Time now, const PlaceTask& place) {
   while (!lines_.empty()) {
     const JobIndex head = lines_.First(1, now).front().job;
     const std::vector<std::uint32_t> nodes = NodesFor(jobs_[head], now, nullptr);
-    freed_.clear();  // what is left there is known of this one alone
+    freed_.clear();  // the known free space is that of this task only
     blocked_.reset();
     if (nodes.empty()) {
       blocked_ = core::Number(jobs_[head].id);
@@ -125,7 +125,7 @@ void SlurmPlacing::Backfill(base::Time now, const PlaceTask& place) {
   std::optional<Kept> kept;
   for (const LinesAbove::Waiting& each : lines_.First(kBackfillLooks, now)) {
     const Job& job = jobs_[each.job];
-    if (!kept) {  // the first, which has just been looked at
+    if (!kept) {  // the first task, which has just been checked
       kept = KeptFor(job, now);
       if (!kept) return;
       continue;

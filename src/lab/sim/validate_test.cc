@@ -39,7 +39,7 @@ TEST(RecognisePublished, ByLengthAndLastSubmission) {
 
 TEST(Comparison, AgreementAndNoiseAreTwoThings) {
   Comparison row{.published = 10, .simulated = 12, .deviation = 1.5};
-  EXPECT_TRUE(row.Agrees());  // nothing is asked for
+  EXPECT_TRUE(row.Agrees());  // no range is required
   EXPECT_TRUE(row.WithinNoise());
   row.to = 11;
   EXPECT_FALSE(row.Agrees());

@@ -30,7 +30,7 @@ class Work {
   void Launch(double fails_after_s);
   // Starts computing at `now`, with a pace of 0 until SetPace.
   void Begin(base::Time now);
-  // Advances the work to `now`, at the pace that held since its last change.
+  // Advances the work to `now`, at the pace since its last change.
   void Advance(base::Time now);
   void SetPace(base::Time now, double pace);
   // End of the attempt at the present pace, at least `now`; empty if it has no pace yet.
@@ -49,7 +49,7 @@ class Work {
   double fails_after_s_ = 0;
   double pace_ = 0;
   base::Time since_{};
-  double left_s_ = 0;   // at `since_`, with the pause
+  double left_s_ = 0;   // at `since_`, including the pause
   double pause_s_ = 0;  // for writing a checkpoint, done first
   double saved_s_ = 0;  // of the whole task
   std::optional<double> lost_s_;

@@ -29,7 +29,7 @@ TEST(Work, EndsByItsPace) {
   EXPECT_DOUBLE_EQ(work.LeftS(FromMs(120'000)), 30);
 }
 
-TEST(Work, TheNextAttemptDoesWhatWasNotSaved) {
+TEST(Work, TheNextAttemptRepeatsUnsavedWork) {
   Work work = Computing(100);
   work.SetPace(FromMs(0), 1);
   EXPECT_TRUE(work.Save(FromMs(40'000), Duration{2'000}));

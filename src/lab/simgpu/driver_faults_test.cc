@@ -157,14 +157,14 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
   base::Time now_{};
 };
 
-TEST_P(DriverFaultsTest, TheDriverExportsWhatTheProbeCalls) {
+TEST_P(DriverFaultsTest, TheDriverExportsAllFunctionsOfTheProbe) {
   const auto library = gpu::LoadNvml(CARMA_SIMGPU_DRIVER);
   ASSERT_TRUE(library);
   for (const std::string& name : EveryFunction())
     EXPECT_NE(::dlsym(library->handle.get(), name.c_str()), nullptr) << name;
 }
 
-TEST_P(DriverFaultsTest, OneGpuWhileItIsRead) {
+TEST_P(DriverFaultsTest, FaultsOfOneGpuWhileItIsRead) {
   for (const std::string& function : EveryFunction()) {
     for (const Fault& fault : EveryFault(0, function)) {
       SCOPED_TRACE(function + " answers " + std::to_string(CodeOf(fault)));
@@ -183,7 +183,7 @@ TEST_P(DriverFaultsTest, OneGpuWhileItIsRead) {
   }
 }
 
-TEST_P(DriverFaultsTest, OneGpuWhileItIsListed) {
+TEST_P(DriverFaultsTest, FaultsOfOneGpuWhileItIsListed) {
   for (const std::string& function : EveryFunction()) {
     for (const Fault& fault : EveryFault(0, function)) {
       SCOPED_TRACE(function + " answers " + std::to_string(CodeOf(fault)));

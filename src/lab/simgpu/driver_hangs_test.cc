@@ -85,7 +85,7 @@ class DriverHangs : public ::testing::Test {
   std::int64_t now_ms_ = 0;
 };
 
-TEST_F(DriverHangs, TheOthersAreReadOnAndItComesBackWhenItAnswers) {
+TEST_F(DriverHangs, ReadsTheOtherGpusAndRetriesTheHungOne) {
   gpu::GuardedProbe probe(Options());
   const std::vector<std::string> uuids = Uuids(probe);
   ASSERT_EQ(uuids.size(), 4U);
@@ -104,7 +104,7 @@ TEST_F(DriverHangs, TheOthersAreReadOnAndItComesBackWhenItAnswers) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Trouble(probe, i), "");
 }
 
-TEST_F(DriverHangs, AnotherThatIsLostMeanwhileDoesNotCloseTheRest) {
+TEST_F(DriverHangs, LosingAnotherGpuDoesNotCloseTheRest) {
   gpu::GuardedProbe probe(Options());
   ASSERT_EQ(Uuids(probe).size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Trouble(probe, i), "");
@@ -132,7 +132,7 @@ TEST_F(DriverHangs, AProbeThatStartsComesUpWithoutIt) {
   EXPECT_EQ(probe.Devices().value()[1].trouble.text, "");
 }
 
-TEST_F(DriverHangs, OneThatHangsInASingleFunctionHangsAgainAtEachTry) {
+TEST_F(DriverHangs, AHangInOneFunctionIsFoundAtEachRetry) {
   gpu::GuardedProbe probe(Options());
   ASSERT_EQ(Uuids(probe).size(), 4U);
   Hang(0, "nvmlDeviceGetPowerUsage");  // the list does not ask for it, so a trial succeeds
@@ -145,7 +145,7 @@ TEST_F(DriverHangs, OneThatHangsInASingleFunctionHangsAgainAtEachTry) {
   EXPECT_TRUE(Soon([&] { return Trouble(probe, 0).empty(); }));
 }
 
-TEST_F(DriverHangs, ADriverThatHangsAsAWholeIsToldOnceForAll) {
+TEST_F(DriverHangs, ReportsAHangOfTheWholeDriverOnce) {
   gpu::GuardedProbe probe(Options());
   ASSERT_EQ(Uuids(probe).size(), 4U);
   Hang(kWholeDriver);
@@ -161,7 +161,7 @@ TEST_F(DriverHangs, ADriverThatHangsAsAWholeIsToldOnceForAll) {
   EXPECT_EQ(Trouble(probe, 0), "");
 }
 
-TEST_F(DriverHangs, AllGpusThatHangOneByOneAreADriverThatIsSilent) {
+TEST_F(DriverHangs, ReportsADriverWhoseGpusAllHang) {
   gpu::GuardedProbe probe(Options());
   for (int gpu = 0; gpu < 4; ++gpu) Hang(gpu);
   const auto devices = probe.Devices();
@@ -204,7 +204,7 @@ TEST_F(DriverHangs, NothingIsLeftOfAProbe) {
   EXPECT_THAT(Readers(), ElementsAre());
 }
 
-TEST_F(DriverHangs, WithoutALibraryItSaysSo) {
+TEST_F(DriverHangs, NamesAMissingLibrary) {
   gpu::GuardOptions options = Options();
   options.reader.nvml_library = "/no/such/libnvidia-ml.so.1";
   gpu::GuardedProbe probe(std::move(options));

@@ -106,7 +106,7 @@ TEST_F(DriverTest, AGpuIsInGoodConditionUnlessAFaultHidesIt) {
         "nvmlDeviceGetMigMode", "nvmlDeviceGetFieldValues"}) {
     SCOPED_TRACE(function);
     ASSERT_TRUE(shared_->SetFault({FaultKind::kError, 1, nvml::kUnknown, function}));
-    ASSERT_TRUE(probe_->Devices());  // the condition is asked for anew
+    ASSERT_TRUE(probe_->Devices());  // the condition is read again
     EXPECT_NE(MustRead(1).condition, good);
     ASSERT_TRUE(shared_->ClearFaults());
   }
@@ -175,7 +175,7 @@ TEST_F(DriverTest, EveryFaultReachesTheProbeAsItsKindOfError) {
     EXPECT_EQ(reading.error().code, c.expected) << reading.error().message;
     EXPECT_THAT(reading.error().message, ::testing::HasSubstr(c.text));
     if (c.fault.gpu == 0) {
-      MustRead(1);  // the others serve on
+      MustRead(1);  // the others still work
     }
     ASSERT_TRUE(shared_->ClearFaults());
     MustRead(0);
@@ -290,7 +290,7 @@ TEST_F(DriverTest, XidsDamageAndResetReachTheProbe) {
     EXPECT_EQ(shared_->ResetGpu(1).error().code, ErrorCode::kConflict);
   }
   ASSERT_TRUE(shared_->ClearFaults());
-  ASSERT_TRUE(probe_->Devices());  // the condition is asked for anew
+  ASSERT_TRUE(probe_->Devices());  // the condition is read again
   const gpu::Condition broken = MustRead(1).condition;
   EXPECT_EQ(broken.ecc_corrected, 7);
   EXPECT_EQ(broken.ecc_uncorrected, 2);
@@ -306,7 +306,7 @@ TEST_F(DriverTest, XidsDamageAndResetReachTheProbe) {
   EXPECT_EQ(healed.recovery, gpu::RecoveryAction::kNone);
 }
 
-TEST_F(DriverTest, EventsAreWaitedForAndOnlyThoseOfTheirGpus) {
+TEST_F(DriverTest, WaitsForEventsOfTheChosenGpus) {
   const auto library = gpu::LoadNvml(CARMA_SIMGPU_DRIVER);
   ASSERT_TRUE(library);
   const gpu::NvmlApi& api = library->api;
@@ -334,7 +334,7 @@ TEST_F(DriverTest, EventsAreWaitedForAndOnlyThoseOfTheirGpus) {
   EXPECT_EQ(api.shutdown(), nvml::kSuccess);
 }
 
-TEST_F(DriverTest, UseOfEachProcessIsToldButNotUnderMps) {
+TEST_F(DriverTest, ReportsUseByProcessExceptUnderMps) {
   const auto library = gpu::LoadNvml(CARMA_SIMGPU_DRIVER);
   ASSERT_TRUE(library);
   const gpu::NvmlApi& api = library->api;

@@ -50,7 +50,8 @@ std::string ControlDaemon::Execute(std::string_view line) {
   return fmt::format("Unknown command \"{}\"", base::Printable(words[0], 60));
 }
 
-// ---- protocol 3: what carmad asks, after NVIDIA's manual of release 615; never seen to run ----
+// ---- protocol 3: the commands of carmad, from NVIDIA's manual of release 615; never compared with
+// a real one ----
 
 std::string ControlDaemon::Refuse(const std::string& why) {
   refused_ = true;

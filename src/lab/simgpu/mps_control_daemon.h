@@ -59,7 +59,7 @@ class ControlDaemon {
   bool Idle();
   void Shutdown();
 
-  // ---- mps_control_answers.cc: the answer is what the asker prints ----
+  // ---- mps_control_answers.cc: answers are printed by the program that sent the command ----
   std::string Execute(std::string_view line);
   std::string ExecuteThree(const Words& words);
   std::string Refuse(const std::string& why);
@@ -96,18 +96,18 @@ class ControlDaemon {
   MpsFolders folders_;
   base::UniqueFd lock_, listener_, privileged_, signals_;
   MpsDaemonOptions options_;
-  std::vector<Gpu> gpus_;  // where it divides the SMs
+  std::vector<Gpu> gpus_;  // if it divides the SMs
   int partitions_made_ = 0;
   MpsWelcome terms_;
   std::vector<Server> servers_;
   int started_ = 0;
   const bool three_ = base::GetEnv(kMpsProtocolVariable) == "3";
-  bool refused_ = false;                      // the asker of the present command fails
-  bool failed_ = false;                       // a server has ended badly
+  bool refused_ = false;                      // the program that sent the present command fails
+  bool failed_ = false;                       // a server has failed
   std::vector<base::LineSocket> unanswered_;  // peers of a daemon that hangs
   std::vector<base::LineSocket> quitters_;    // wait for the end
   bool quitting_ = false;                     // no new clients
-  std::optional<std::int64_t> quit_at_ns_;    // when to end at the latest
+  std::optional<std::int64_t> quit_at_ns_;    // latest time to end
 };
 
 // For a new child process: closes all descriptors except these two, which may be equal, and the

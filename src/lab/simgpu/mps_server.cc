@@ -144,7 +144,7 @@ bool MpsServer::ServeClient(Client& client) {
       ShowItself(line->substr(5));
     }
     if (*line == "fault" && client.joined) FaultOf(client);
-    if (*line == "bye") client.terminated = true;  // it goes in order
+    if (*line == "bye") client.terminated = true;  // it leaves in the regular way
   } while (client.socket.HasLine());
   return true;
 }

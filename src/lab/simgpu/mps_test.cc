@@ -177,7 +177,7 @@ TEST_F(MpsTest, TheControlDaemonAnswersItsCommands) {
                     HasSubstr("NEW SERVER " + server + ": Ready")));
 }
 
-TEST_F(MpsTest, AsBranch535ItHasNoPidFileAndTellsNoState) {
+TEST_F(MpsTest, Branch535HasNoPidFileAndNoState) {
   Behave("r535");
   ASSERT_EQ(StartDaemon().code, 0);
   EXPECT_FALSE(base::Exists(folders_.PidFile()));
@@ -213,13 +213,13 @@ TEST_F(MpsTest, ATaskIsAClientWhereADaemonAnswersAndRunsWithoutMpsElsewhere) {
   EXPECT_EQ(ServerPid(), server) << "a regular exit of a client affects no other";
 }
 
-TEST_F(MpsTest, AServerThatIsToldToShowsItselfOnTheGpu) {
+TEST_F(MpsTest, AResidentServerShowsItselfOnTheGpu) {
   Behave("resident");
   ASSERT_EQ(StartDaemon().code, 0);
   Process client(Task());
   AwaitWork(client);
   const std::string server = ServerPid();
-  EXPECT_EQ(Status(), "ACTIVE");  // it hears its clients before it answers
+  EXPECT_EQ(Status(), "ACTIVE");  // it serves its clients before it answers
   std::vector<ProcessLook> others, clients;
   ASSERT_TRUE(shared_->Processes(0, core::SharingMethod::kStreams, others));
   ASSERT_TRUE(shared_->Processes(0, core::SharingMethod::kMps, clients));
@@ -244,7 +244,7 @@ TEST_F(MpsTest, AClientGetsNoMoreMemoryThanItsLimit) {
   AwaitWork(neighbour);
   TrainingOptions greedy = Task();
   greedy.visible_devices = shared_->places()[0].uuid;
-  greedy.mps_memory_limits = {{0, 100}, {1, 100}};  // dropped: it sees one GPU
+  greedy.mps_memory_limits = {{0, 100}, {1, 100}};  // ignored: it sees one GPU
   greedy.memory_mib = {10'000};
   Process over(greedy);
   EXPECT_EQ(over.Wait(), 1);
@@ -382,7 +382,7 @@ TEST_F(MpsTest, AFaultSparesTheClientsOnOtherGpusOfItsServer) {
   EXPECT_EQ(spared.Wait(), 143);
 }
 
-TEST_F(MpsTest, ATerminatedClientHurtsNobodyAndAKilledOneEverybody) {
+TEST_F(MpsTest, TerminatingAClientIsSafeKillingOneIsNot) {
   ASSERT_EQ(StartDaemon().code, 0);
   Process neighbour(Task());
   AwaitWork(neighbour);
@@ -404,7 +404,7 @@ TEST_F(MpsTest, ATerminatedClientHurtsNobodyAndAKilledOneEverybody) {
          !std::ranges::any_of(*shared_->Residents(), hangs)) {
   }
   terminate(hanging);
-  while (shared_->Look(0)->used_mib > 8'000) {  // its context ends though it hears nothing
+  while (shared_->Look(0)->used_mib > 8'000) {  // its context ends although it gets no message
   }
   EXPECT_TRUE(hanging.Runs());
   hanging.Kill(SIGKILL);
@@ -468,7 +468,7 @@ TEST_F(MpsTest, QuitWaitsForClientsButNotForEver) {
   EXPECT_EQ(task.Wait(), 1);
 }
 
-TEST_F(MpsTest, ItMisbehavesAsItIsTold) {
+TEST_F(MpsTest, MisbehavesOnRequest) {
   Behave("refuse-start");
   EXPECT_EQ(StartDaemon().code, 1);
   const MpsFolders other = {server_.folder() + "/other", server_.folder() + "/log"};

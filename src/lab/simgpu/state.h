@@ -40,7 +40,7 @@ struct ServerOptions {
 // Creates an idle server of this shape (gpu_types.h) whose time starts now. All users may read and
 // write the file, as with a real driver's device nodes. Replaces an older server's file, whose
 // processes then lose their GPUs. Errors: kInvalid: shape or scale; kConflict: a server with
-// residents is there; kIo.
+// residents exists; kIo.
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options);
 
@@ -51,7 +51,7 @@ class Server;
 // The shape of an existing server, in normal form.
 std::string ShapeOf(const Server& server);
 
-// The state of one place.
+// The state of one GPU or instance.
 struct GpuLook {
   double now_s = 0;
   std::int64_t total_mib = 0;

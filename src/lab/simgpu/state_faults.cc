@@ -12,7 +12,7 @@ Result<Unit> Server::AnnounceXid(int gpu, int xid) {
   if (gpu < 0 || gpu >= place_count()) return CheckGpu(gpu);
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   Announce(mapping_->state->world, {gpu, xid});
-  Changed();  // who waits for events waits for this
+  Changed();  // wakes processes that wait for events
   return Unit{};
 }
 
@@ -116,7 +116,8 @@ Result<Fault> Server::FaultOn(std::int32_t gpu, const char* function) {
   CARMA_TRY(CheckFile());
   const std::vector<Fault> faults = CARMA_TRY(Faults());
   Fault worst;
-  // A missing driver hides all other faults, a hanging one all but that; wrong readings come last.
+  // A missing driver hides all other faults, and a hanging driver all others but that. Wrong
+  // readings come last.
   const auto rank = [](FaultKind kind) {
     switch (kind) {
       case FaultKind::kVanish:

@@ -57,7 +57,7 @@ struct Server::Mapping {
   base::UniqueFd fd;
   std::string path;
   StateFile* state = nullptr;
-  std::atomic<std::int64_t> checked_ns{0};  // when the file was last found whole
+  std::atomic<std::int64_t> checked_ns{0};  // when the file was last found complete
   ~Mapping() {
     if (state) ::munmap(state, sizeof(StateFile));
   }

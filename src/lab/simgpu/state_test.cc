@@ -315,11 +315,11 @@ TEST_F(StateTest, WaitingEndsWithAnyChangeAndWithAPoke) {
   });
   other.join();
   EXPECT_NE(server->Generation(), seen);
-  server->Wait(seen, 1e18);  // returns at once: the world is another one
+  server->Wait(seen, 1e18);  // returns at once, because the world has changed
   const std::uint32_t again = server->Generation();
   server->Poke();
   server->Wait(again, 1e18);
-  server->Wait(server->Generation(), now_s_);  // until now: nothing to wait for
+  server->Wait(server->Generation(), now_s_);  // returns at once, because that time has come
 }
 
 TEST_F(StateTest, BrokenFilesAreRefusedAndLeftAlone) {
@@ -352,7 +352,7 @@ TEST_F(StateTest, BrokenFilesAreRefusedAndLeftAlone) {
   EXPECT_EQ(Server::Attach(server_.path() + ".none").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(StateTest, AServerThatIsRemovedOrTornUnderOurFeetIsAnError) {
+TEST_F(StateTest, ReportsARemovedOrTornServer) {
   auto server = Attach();
   ASSERT_EQ(::truncate(server_.path().c_str(), 100), 0);
   LetFileCheckExpire();

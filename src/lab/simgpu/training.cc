@@ -112,7 +112,7 @@ class Run {
   std::vector<std::optional<std::int64_t>> limits_mib_;  // by MPS, per GPU
   std::unique_ptr<Residency> residency_;
   std::vector<std::int64_t> held_mib_;
-  bool unwinding_ = false;  // it has failed: what comes now changes its end no more
+  bool unwinding_ = false;  // it has failed: later events no longer change its end
   bool hanging_ = false;
   double work_s_ = 0;  // left when the run began
 };
@@ -430,7 +430,7 @@ int RunDetached(const TrainingOptions& options, Server& server, double started_s
   do {
     n = ::read(read_end.get(), &code, sizeof code);
   } while (n < 0 && errno == EINTR && !stop_asked);
-  if (stop_asked) return kTermExitCode;  // the grandchild lives on: that is what it is for
+  if (stop_asked) return kTermExitCode;  // the grandchild lives on, as intended
   return n == sizeof code ? code : 1;
 }
 

@@ -24,7 +24,7 @@ struct TrainingOptions {
   double mps_thread_percentage = 100;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
   std::string mps_partition;           // CUDA_MPS_SM_PARTITION
 
-  std::vector<std::int64_t> memory_mib = {300};  // per GPU; the last value holds for the rest
+  std::vector<std::int64_t> memory_mib = {300};  // per GPU; the last value applies to the rest
   std::vector<double> sm_active = {0.5};         // per GPU, as memory_mib
   double sensitivity = 0.7;
   double pressure = 0.5;

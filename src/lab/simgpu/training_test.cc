@@ -132,7 +132,7 @@ TEST_F(TrainingTest, SigtermEndsItPolitelyAtAnyTime) {
   }
 }
 
-TEST_F(TrainingTest, OneThatIgnoresSigtermNeedsSigkill) {
+TEST_F(TrainingTest, ATaskThatIgnoresSigtermNeedsSigkill) {
   TrainingOptions options = Options();
   options.ignore_term = true;
   options.hang_at = 0.5;
@@ -162,7 +162,7 @@ TEST_F(TrainingTest, AGrandchildCanBeTheOneOnTheGpu) {
   EXPECT_EQ(task.Wait(), 143) << "the grandchild's exit code";
 }
 
-TEST_F(TrainingTest, ItGoesOnFromItsCheckpoint) {
+TEST_F(TrainingTest, ContinuesFromItsCheckpoint) {
   TrainingOptions options = Options();
   options.checkpoint_signal = SIGUSR1;
   options.checkpoint_file = server_.folder() + "/checkpoint";

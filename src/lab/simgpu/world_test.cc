@@ -104,7 +104,7 @@ TEST(World, TwoTasksSlowEachOtherByTheFormulas) {
   }
 }
 
-TEST(World, ClientsOfAServerStaySideBySideBesideOthers) {
+TEST(World, ClientsOfOneServerComputeSideBySide) {
   const Task task{.u = 0.2, .s = 0.5, .p = 0.2};
   const auto pace = [&](std::uint32_t second_server, bool outsider) {
     auto world = MakeWorld("A100-40GB");
@@ -159,7 +159,7 @@ TEST(World, AFasterGpuTakesLessTime) {
   EXPECT_NEAR(world->residents[both].pace, 1, kTiny);
 }
 
-TEST(World, AMemoryHolderSlowsNobody) {
+TEST(World, AMemoryHolderSlowsNoTask) {
   auto world = MakeWorld("A100-40GB");
   const int task = Put(*world, {});
   Put(*world, {.work_s = 0, .sharing = core::SharingMethod::kStreams});
@@ -196,7 +196,7 @@ TEST(World, GrowingAndStoppingWork) {
   EXPECT_EQ(world->gpus[0].used_mib, 1'500);
 }
 
-TEST(World, AThreadPercentageSlowsWhoWantsMore) {
+TEST(World, AThreadPercentageSlowsLargerTasks) {
   auto world = MakeWorld("A100-40GB");
   const auto put = [&](double u, double cap) {
     Arrival arrival{.pid = 7,
@@ -258,7 +258,7 @@ TEST(World, KernelTimeGoesByTheWorkDone) {
   EXPECT_EQ(KernelShare(*world, holder, 0), 0);
 }
 
-TEST(World, AResetHealsWhatItCan) {
+TEST(World, AResetClearsRepairableErrors) {
   Condition condition{.ecc_corrected = 5,
                       .ecc_uncorrected = 2,
                       .rows_remapped = 3,

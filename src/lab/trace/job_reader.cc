@@ -132,7 +132,7 @@ class HeliosTable : public TableReader {
     Job job = row.NewJob();
     if (!out.SetSubmit(job, ParseLocalTime(row.Text(kSubmit)), row.Text(kSubmit))) return;
     if (!out.SetGpus(job, row.Number(kGpus), row.Text(kGpus))) return;
-    out.CheckOrder(job, row.Text(kSubmit));  // numbers of jobs, and so the lines, rise with time
+    out.CheckOrder(job, row.Text(kSubmit));  // job numbers, and so the lines, are in order of time
     out.SetStatus(job, row.Text(kState));
     out.SetUser(job, row.Text(kUser));
     out.SetVc(job, row.Text(kVc));
@@ -258,7 +258,7 @@ class PaiJobTable : public TableReader {
 
 struct Layout {
   TraceFormat format;
-  std::span<const char* const> columns;  // those that must be there first
+  std::span<const char* const> columns;  // the required ones come first
   std::size_t required = 0;
   std::size_t headerless = 0;            // columns of a table that has no header; 0: it has one
   bool dated = false;                    // times count from somewhere before the first job
@@ -333,7 +333,7 @@ std::string FormatNames() {
 struct Recognised {
   const Layout* layout = nullptr;
   std::vector<int> places;
-  bool header = true;  // the line was one, not a row
+  bool header = true;  // the line was a header, not a row
 };
 
 std::optional<Recognised> Recognise(const CsvCells& first, std::string_view wanted) {

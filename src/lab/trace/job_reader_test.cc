@@ -137,7 +137,7 @@ TEST(ReadJobs, TakesEveryFormatByItsContent) {
   }
 }
 
-TEST(ReadJobs, TellsWhatIsWrongWithALine) {
+TEST(ReadJobs, ReportsMistakesInALine) {
   const std::string header = "submit_s,gpus,duration_s,status\n";
   const std::vector<std::pair<std::string, std::string>> cases{
       {"3,1", "f:3: a torn line: '3,1'; left out"},
@@ -171,7 +171,7 @@ TEST(ReadJobs, TellsWhatIsWrongWithALine) {
   }
 }
 
-TEST(ReadJobs, CountsAllComplaintsAndTellsTheFirst) {
+TEST(ReadJobs, CountsAllComplaintsAndShowsTheFirst) {
   std::string text = "submit_s,gpus,duration_s\n0,1,1\n";
   for (int i = 0; i < 1000; ++i) text += "1,1,-1\n";
   const auto trace = Read(text);
@@ -180,7 +180,7 @@ TEST(ReadJobs, CountsAllComplaintsAndTellsTheFirst) {
   EXPECT_EQ(trace->complaints.told().size(), Complaints::kToldOfEach);
 }
 
-TEST(ReadJobs, RefusesWhatIsNoTrace) {
+TEST(ReadJobs, RefusesOtherFiles) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"", "f: empty"},
       {"# only a comment\n", "f: empty"},
@@ -205,7 +205,7 @@ TEST(ReadJobs, RefusesWhatIsNoTrace) {
   EXPECT_EQ(many.error().message, "f: more than 2 jobs with GPUs; use a part of the file");
 }
 
-TEST(ReadJobs, SaysWhereATornJsonFileEnds) {
+TEST(ReadJobs, ReportsWhereATornJsonFileEnds) {
   const std::string text(kPhilly);
   const auto trace = Read(text.substr(0, text.size() - 40));
   ASSERT_TRUE(trace) << trace.error().message;
@@ -277,7 +277,7 @@ TEST(ReadJobs, PassesOverALineOfAnyLength) {
   }
 }
 
-TEST(LocalTime, ReadsWhatTracesHold) {
+TEST(LocalTime, ReadsTheFormatsOfTraces) {
   const std::vector<std::pair<const char*, const char*>> cases{
       {"2017-10-07 01:12:09", "2017-10-07T01:12:09"},
       {"2020-02-29T23:59:59Z", "2020-02-29T23:59:59"},

@@ -88,7 +88,7 @@ Concurrency DescribeConcurrency(const std::vector<Job>& jobs, std::size_t slices
   Concurrency facts{.span_s = base::Seconds(end - start),
                     .mean_slices = std::vector<double>(slices)};
   const double slice_s = facts.span_s / static_cast<double>(slices);
-  std::int64_t milli = 0;  // wanted since `from`
+  std::int64_t milli = 0;  // demand since `from`
   std::size_t running = 0;
   double from = 0;
   double area = 0;

@@ -40,8 +40,8 @@ struct Concurrency {
   double mean_gpus = 0;
   double peak_gpus = 0;
   std::size_t peak_jobs = 0;
-  double peak_s = 0;                // when the GPUs wanted peak for the first time
-  std::vector<double> mean_slices;  // mean GPUs wanted in equal slices of the span
+  double peak_s = 0;                // when the demand for GPUs first peaks
+  std::vector<double> mean_slices;  // mean demand for GPUs in equal slices of the span
 };
 
 struct GroupFacts {

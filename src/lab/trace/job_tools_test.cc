@@ -161,7 +161,7 @@ TEST(Sample, ScalesTimeToTheLoad) {
   EXPECT_FALSE(SampleJobs(at_once, {.scale_time = true}));
 }
 
-TEST(Sample, SaysWhyNothingIsLeft) {
+TEST(Sample, ExplainsWhyNoJobIsLeft) {
   JobTrace trace;
   for (int i = 0; i < 3; ++i) trace.jobs.push_back(MakeJob(seconds(i), 1, hours(1000)));
   const auto facts = SampleJobs(trace, {.gpus = 4});
@@ -171,7 +171,7 @@ TEST(Sample, SaysWhyNothingIsLeft) {
             "for a number of tasks");
 }
 
-TEST(KeepJobs, StartsAtTheFirstThatIsLeft) {
+TEST(KeepJobs, StartsAtTheFirstRemainingJob) {
   JobTrace trace = BurstyTrace(1);
   const Duration first = trace.jobs[50].submit;
   ASSERT_TRUE(KeepJobs(trace, [&](const Job& job) { return job.submit >= first; }));
@@ -265,7 +265,7 @@ TEST(MapJobs, TakesVirtualClustersForUsersWhereItIsAsked) {
   EXPECT_EQ(MapJobs(trace, *catalogue, options)->trace.submissions[1].user, "ann");
 }
 
-TEST(MapJobs, KeepsNamedWorkloadsAndLeavesOutWhatNeverRan) {
+TEST(MapJobs, KeepsNamedWorkloadsAndDropsJobsThatNeverRan) {
   const auto catalogue = Catalogue::BuiltIn();
   JobTrace trace;
   for (int i = 0; i < 4; ++i) trace.jobs.push_back(MakeJob(seconds(i), 1, seconds(60)));
@@ -282,7 +282,7 @@ TEST(MapJobs, KeepsNamedWorkloadsAndLeavesOutWhatNeverRan) {
   EXPECT_EQ(mapped->by_class, std::vector<std::size_t>{2});
 }
 
-TEST(MapJobs, KeepsWhoseTheJobsAre) {
+TEST(MapJobs, KeepsTheUsersOfJobs) {
   const auto catalogue = Catalogue::BuiltIn();
   JobTrace trace = BurstyTrace(2);
   for (std::size_t i = 0; i < trace.jobs.size(); ++i)

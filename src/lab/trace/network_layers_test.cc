@@ -6,7 +6,7 @@
 namespace carma::trace {
 namespace {
 
-TEST(LayersOf, KnowsCommonNetworksByAnySpelling) {
+TEST(LayersOf, RecognisesCommonNetworksInAnySpelling) {
   EXPECT_EQ(LayersOf("resnet50"), 54);
   EXPECT_EQ(LayersOf("EfficientNet-B0"), 82);
   EXPECT_EQ(LayersOf("mobilenet_v2"), 53);
@@ -24,7 +24,7 @@ TEST(Catalogue, TakesTheLayersOfANamedModel) {
   EXPECT_EQ((*catalogue->Find("a"))->traits.layers, 16);
 }
 
-TEST(Catalogue, FillsInWhatNobodyMeasured) {
+TEST(Catalogue, FillsInUnmeasuredValues) {
   const auto catalogue = Catalogue::Parse(
       "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib,batch_size,"
       "layers,domain\n"

@@ -20,7 +20,7 @@ Result<Catalogue> Rows(const std::string& rows) {
   return Catalogue::Parse(kHeader + rows, "c.csv");
 }
 
-TEST(TaskTrace, TellsTheCoresOfDataLoadingWhereTheCatalogueDoesNot) {
+TEST(TaskTrace, MayStateTheCoresOfDataLoading) {
   const auto catalogue = Catalogue::Parse(
       "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib,cpus\n"
       "hungry,1,100,0.5,0,0,1000,12.5\nunknown,1,100,0.5,0,0,1000,\n",
@@ -55,7 +55,7 @@ TEST(Catalogue, TakesTheBestKnownMemory) {
   EXPECT_EQ((*catalogue->Find("pair"))->sm_active, (std::vector<double>{0.5, 0.25}));
 }
 
-TEST(Catalogue, TellsUnknownFromUnusable) {
+TEST(Catalogue, DistinguishesUnknownFromUnusable) {
   const auto catalogue = Rows("half,1,,0.5,1,0.1,100,,,,,,,\nbare,1,10,0.5,1,0.1,,,,,,,,\n");
   ASSERT_TRUE(catalogue) << catalogue.error().message;
   EXPECT_EQ(catalogue->size(), 0u);
@@ -126,7 +126,7 @@ TEST(ParseTrace, ReadsSubmissions) {
   EXPECT_EQ(trace->submissions[1].line, 4);
 }
 
-TEST(ParseTrace, ATaskMayLastAsLongAsItsRowSays) {
+TEST(ParseTrace, ReadsTheDurationOfATask) {
   const auto trace = ParseTrace("submit_s,workload_id,solo_s\n0,a,90\n1,a,\n", "t.csv");
   ASSERT_TRUE(trace) << trace.error().message;
   const Workload workload{.id = "a", .solo_s = 10};
@@ -134,7 +134,7 @@ TEST(ParseTrace, ATaskMayLastAsLongAsItsRowSays) {
   EXPECT_EQ(AsSubmitted(workload, trace->submissions[1]).solo_s, 10);
 }
 
-TEST(ParseTrace, TellsWhoseTaskItIsAndOfWhichClass) {
+TEST(ParseTrace, ReadsUserAndClassOfATask) {
   const auto trace =
       ParseTrace("submit_s,workload_id,user,account,qos\n0,a,ada,vision,urgent\n1,a,,,\n", "t.csv");
   ASSERT_TRUE(trace) << trace.error().message;

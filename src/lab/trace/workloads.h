@@ -41,7 +41,7 @@ struct Workload {
   core::TaskTraits traits;
   std::vector<std::int64_t> memory_mib;  // peak, per GPU
   std::array<std::optional<std::int64_t>, kEstimateColumns.size()> estimates_mib;
-  std::string summary_file;  // of its model, in a folder of such; empty: none
+  std::string summary_file;  // of its model, in the folder of summaries; empty: none
   std::string optimizer;     // "adam" …; empty: not known
   // Cores of the server kept busy by its data loading; empty: unknown.
   std::optional<double> cpus;
@@ -79,7 +79,7 @@ class Catalogue {
   std::size_t size() const { return workloads_.size(); }
   const std::map<std::string, Workload>& workloads() const {
     return workloads_;
-  }  // the usable ones
+  }  // only usable ones
 
  private:
   std::map<std::string, Workload> workloads_;

@@ -61,7 +61,7 @@ struct Arguments {
 Arguments arguments;
 Wanted wanted;
 bool used = false;           // at least one option was
-std::string option_trouble;  // of one that could not be read: on a node the step is refused by it
+std::string option_trouble;  // of an unreadable option: on a node the step is refused with it
 
 // What a task's process passes to slurmstepd.
 struct Shared {

@@ -45,7 +45,7 @@ TEST(SpankWords, LinesAndPaths) {
   EXPECT_FALSE(AbsolutePath("m.json", "here"));
 }
 
-TEST(SpankJson, ReadsWhatCarmadAnswers) {
+TEST(SpankJson, ReadsCarmadsAnswers) {
   Document document;
   ASSERT_TRUE(document.Parse(
       R"({"id": 7, "state":"granted", "text":"a\"b\u00e4\n", "environment":{"A":"1","B":"2"},
@@ -71,7 +71,7 @@ TEST(SpankJson, RefusesInvalidJson) {
   EXPECT_TRUE(document.Parse(deep)) << "no recursion";
 }
 
-TEST(SpankJson, QuotesWhatItSends) {
+TEST(SpankJson, QuotesTexts) {
   EXPECT_EQ(Quoted("a\"b\\c\n\x7f\xc3"), R"("a\"b\\c\n\u007f\ufffd")");
 }
 
@@ -114,7 +114,7 @@ TEST(SpankLease, AsksForAStep) {
   EXPECT_EQ(document.Text("spec/command/0"), "a\"b") << "a script has the job's name";
 }
 
-TEST(SpankTail, OfTheFileThatTheTaskHadAndOfNoOther) {
+TEST(SpankTail, ReadsOnlyTheFileThatTheTaskOpened) {
   std::string folder = ::testing::TempDir() + "/carma-tail-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   ::chmod(folder.c_str(), 0755);
@@ -147,7 +147,7 @@ TEST(SpankTail, OfTheFileThatTheTaskHadAndOfNoOther) {
 }
 
 // The child runs as the job's user, who may stop it.
-TEST(SpankTail, AChildThatIsStoppedIsNotWaitedFor) {
+TEST(SpankTail, DoesNotWaitForAStoppedChild) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();

@@ -195,7 +195,7 @@ Result<std::optional<AttachSocket::Received>> AttachSocket::Receive() {
   return received;
 }
 
-// Anybody may connect, so there is room for more than one user can open at once.
+// Any user may connect, so there is room for more connections than one user can open.
 Result<AttachListener> AttachListener::Open() {
   std::array<unsigned char, kNameBytes> chance{};
   if (::getrandom(chance.data(), chance.size(), 0) != static_cast<ssize_t>(chance.size()))

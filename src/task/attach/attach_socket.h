@@ -74,7 +74,7 @@ class AttachSocket {
   base::UniqueFd fd_;
 };
 
-// The side of `carma run`.
+// The listening side, used by `carma run`.
 class AttachListener {
  public:
   // Listens under a random name.
@@ -90,7 +90,7 @@ class AttachListener {
   base::UniqueFd fd_;
 };
 
-// The shim's side. The listener must belong to `owner`. Errors: kNotFound: no listener any more;
+// The shim's side. The listener must belong to `owner`. Errors: kNotFound: the listener is gone;
 // kDenied: the listener is another user's; kUnavailable: too many connections wait there.
 Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner);
 

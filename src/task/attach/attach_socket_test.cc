@@ -52,7 +52,7 @@ TEST(AttachMessages, OtherBytesAreRefused) {
   for (const std::string& bytes :
        {std::string(), std::string("?"), std::string("\0", 1), std::string("w"), std::string("w24"),
         std::string("w24 80 1"), std::string("w-1 80"), std::string("w70000 80"),
-        std::string("s9"),  // KILL is the daemon's to send
+        std::string("s9"),  // only the daemon sends KILL
         std::string("s19"), std::string("sINT"), std::string("s"), std::string("q0"),
         std::string("q256 0"), "o" + std::string(kMaxAttachBytes + 1, 'x')}) {
     const Result<AttachMessage> read = ParseAttachMessage(bytes);
@@ -138,7 +138,7 @@ TEST(AttachSockets, AFullQueueIsWaitedFor) {
   const std::string stat = fmt::format("/proc/self/task/{}/stat", ::gettid());
   std::latch opened(1);
   std::thread runner([&] {
-    // Room is made once the first try has failed, after which the other thread sleeps.
+    // Room is made only after the first try has failed, when the other thread sleeps.
     while (base::ReadFile(stat, 4096).value_or("").find(") S ") == std::string::npos)
       ::sched_yield();
     const base::UniqueFd stranger(::accept(listener.get(), nullptr, nullptr));

@@ -43,7 +43,7 @@ Result<AttachSocket::Received> HearHello(AttachSocket& socket) {
   return Unavailable("the 'carma run' that waited for it does not answer");
 }
 
-// Connections of strangers may fill the listener's queue until it has sent them away.
+// Connections of other users may fill the listener's queue until it has refused them.
 Result<AttachSocket> Reach(const std::string& name, uid_t owner) {
   constexpr int kPauseMs = 20;
   const auto deadline = SteadyClock::now() + kHelloPatience;
@@ -136,7 +136,7 @@ void Attachment::TakeIn(AttachMessage message, Asked& asked) {
     case Kind::kSignal:
       return asked.signals.push_back(message.number);
     default:
-      return;  // nothing that is said to us
+      return;  // not a message for the shim
   }
 }
 

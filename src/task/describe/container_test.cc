@@ -26,7 +26,7 @@ TEST(Container, ReadsToolAndImage) {
   }
 }
 
-TEST(Container, RefusesWhatIsNoImage) {
+TEST(Container, RefusesInvalidImages) {
   for (const char* text : {"", "-v/:/host", "podman:--privileged", "docker:", "a b", "a\nb"})
     EXPECT_FALSE(IsContainer(text)) << text;
   EXPECT_TRUE(ParseContainer("--privileged").error().message.starts_with("expected an image"));

@@ -136,7 +136,7 @@ TEST(Description, TakesEveryOption) {
   EXPECT_EQ(spec.begin, Eve().now + std::chrono::hours(1));
 }
 
-TEST(Description, ServingTasksAreSlowedByAQuarterAtMostUnlessTheySayOtherwise) {
+TEST(Description, ServingTasksHaveADefaultSlowdownLimit) {
   EXPECT_EQ(One({}).max_slowdown, std::nullopt);
   EXPECT_EQ(One({{"serve", ""}}).max_slowdown, 1.25);
   EXPECT_EQ(One({{"max-slowdown", "1.1"}, {"serve", ""}}).max_slowdown, 1.1);
@@ -151,7 +151,7 @@ TEST(Description, LetsTheLastSettingWin) {
   EXPECT_EQ(One({{"time", "5"}, {"time", "unlimited"}}).time_limit, std::nullopt);
 }
 
-TEST(Description, ReportsWhatIsWrongAndWhere) {
+TEST(Description, ReportsMistakesWithTheirPlace) {
   const std::vector<std::pair<std::vector<Setting>, const char*>> cases{
       {{{"gpuz", "1"}}, "--gpuz: unknown option 'gpuz'"},
       {{{"gpu", "first"}}, "--gpu: expected indices or UUIDs of GPUs such as 2,3, not 'first'"},
@@ -274,7 +274,7 @@ TEST(Description, MakesAnArray) {
   EXPECT_EQ(Describe({{"array", "0-9999"}})->size(), 10'000u);
 }
 
-TEST(Description, WarnsOfWhatItLeavesOut) {
+TEST(Description, WarnsAboutOmittedParts) {
   Description description;
   ASSERT_TRUE(description.Set("gres", "gpu:a100:2,shard:4", "x.sh:2"));
   ASSERT_EQ(description.warnings().size(), 1u);

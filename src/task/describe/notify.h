@@ -58,7 +58,7 @@ struct NotifyTarget {
   friend bool operator==(const NotifyTarget&, const NotifyTarget&) = default;
 };
 // "me", "ada@lab.org", "mail:ada"; "https://…" with the format of a known host, or
-// "slack+https://…"; "/home/ada/told". Errors: kInvalid, one line.
+// "slack+https://…"; "/home/ada/notify". Errors: kInvalid, one line.
 Result<NotifyTarget> ParseNotifyTarget(std::string_view text);
 // The part that others may read: in a URL everything from the path on is secret.
 std::string ShownTarget(std::string_view text);

@@ -5,7 +5,7 @@
 namespace carma::task {
 namespace {
 
-TEST(Notify, KnowsTargetsByTheirForm) {
+TEST(Notify, RecognisesTargetsByTheirForm) {
   using enum NotifyKind;
   using enum WebhookForm;
   const std::pair<const char*, NotifyTarget> cases[] = {
@@ -33,7 +33,7 @@ TEST(Notify, KnowsTargetsByTheirForm) {
   }
 }
 
-TEST(Notify, RefusesWhatIsNoTarget) {
+TEST(Notify, RefusesInvalidTargets) {
   for (const char* text :
        {"", "ada", "you", "told.sh", "./told", "ftp://x/y", "https://", "https:///x", "http://a b",
         "gopher+https://x", "-oQ/tmp@x", "a@b@c", "ada@lab.org\nBcc: x@y", "mail:", "mail:-f",
@@ -42,7 +42,7 @@ TEST(Notify, RefusesWhatIsNoTarget) {
   }
 }
 
-TEST(Notify, HidesWhatIsSecretInAUrl) {
+TEST(Notify, HidesSecretsInAUrl) {
   EXPECT_EQ(ShownTarget("https://hooks.slack.com/services/T/B/x"), "https://hooks.slack.com/…");
   EXPECT_EQ(ShownTarget("slack+https://u:pw@chat.lab.org:8443?token=1"),
             "https://chat.lab.org:8443/…");

@@ -45,7 +45,7 @@ std::optional<ClockTime> ParseClock(std::string_view text) {
 }
 
 Time FromTm(std::tm parts, bool utc) {
-  parts.tm_isdst = -1;  // mktime finds out whether summer time holds then
+  parts.tm_isdst = -1;  // mktime determines whether summer time applies
   const std::time_t seconds = utc ? ::timegm(&parts) : ::mktime(&parts);
   return base::FromMs(static_cast<std::int64_t>(seconds) * 1000);
 }

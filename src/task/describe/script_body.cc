@@ -129,7 +129,7 @@ std::vector<std::string> BodyWarnings(std::string_view script, std::string_view 
     ++number;
     if (line.empty()) first = number;
     line += part;
-    if (line.ends_with('\\')) {  // goes on in the next line
+    if (line.ends_with('\\')) {  // continues on the next line
       line.back() = ' ';
       continue;
     }

@@ -12,7 +12,7 @@ std::string Warned(std::string_view script, bool slurm = true) {
   return base::Join(BodyWarnings(script, "job.sh", slurm), "; ");
 }
 
-TEST(BodyWarnings, NamesWhatWouldFail) {
+TEST(BodyWarnings, NameCommandsThatWouldFail) {
   const std::pair<const char*, const char*> kCases[] = {
       {"#!/bin/bash\nleft=$(squeue -h -j 1)\n", "job.sh:2: CARMA has no squeue"},
       {"#!/bin/bash\nsrun -N 2 x\n", "job.sh:2: srun on 2 nodes fails: this is one server"},
@@ -40,7 +40,7 @@ TEST(BodyWarnings, NameScriptsThatLookForTheirOwnFolder) {
   EXPECT_EQ(Warned("#!/bin/bash\ncd $(dirname \"$1\")\n"), "");
 }
 
-TEST(BodyWarnings, AreSilentAboutWhatWorks) {
+TEST(BodyWarnings, DoNotMentionSupportedCommands) {
   for (const char* script : {"#!/bin/bash\nexport MASTER_ADDR=$(scontrol show hostnames "
                              "$SLURM_JOB_NODELIST | head -n1)\n",
                              "#!/bin/bash\nsrun -n 4 --cpu-bind=none python squeue.py -N 8\n",

@@ -32,7 +32,7 @@ TEST(SplitShellWords, QuotesAsAShellDoes) {
   }
 }
 
-TEST(SplitShellWords, RefusesWhatNeedsAShell) {
+TEST(SplitShellWords, RefusesTextThatNeedsAShell) {
   for (const char* line : {"a; b", "a | b", "a & b", "a > f", "a < f", "a `b`", "a $(b)", "a $HOME",
                            "a \"${HOME}\"", "a \"`b`\"", "A=1 b", "a 'b", "a \"b", "a \\"}) {
     EXPECT_FALSE(SplitShellWords(line, WordRules::kCommand)) << line;

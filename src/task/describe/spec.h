@@ -259,8 +259,9 @@ struct PathWords {
 // names; empty for an id that is no hexadecimal number.
 std::string BooksWord(std::string_view id);
 // "%j" and the like in an output path, as in sbatch: %j %J task, %A array, %a index (0 outside an
-// array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the books of its carmad; "%3a"
-// with zeros in front. A '/' in name or user becomes '_'; unknown letters stay as they are.
+// array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the database of its carmad
+// (BooksWord); "%3a" with zeros in front. A '/' in name or user becomes '_'; unknown letters stay
+// as they are.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
 // Whether all tasks of an array would write into one file.
 bool IsOnePathForAll(std::string_view pattern);

@@ -257,7 +257,7 @@ TEST(SpecJson, AWriterOfManyWritesTheSame) {
   }
 }
 
-TEST(SpecJson, TakesWhatItLeavesOutFromACommonPart) {
+TEST(SpecJson, TakesAbsentFieldsFromTheCommonPart) {
   const auto json = base::ParseJson(
       R"({"workdir":"/w","environment":{"A":"1"},"gpus":2,"dependencies":[{"task":5}]})");
   ASSERT_TRUE(json);
@@ -290,7 +290,7 @@ TEST(SpecJson, NamesEveryMember) {
   EXPECT_TRUE(base::NamesEveryMember<core::Dependency>());
 }
 
-TEST(Spec, NamesACommandByWhatItRuns) {
+TEST(Spec, NamesACommandByItsProgram) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"nvidia-smi"}, "nvidia-smi"},
       {{"/opt/bin/train", "--lr", "0.1"}, "train"},
@@ -375,7 +375,7 @@ TEST(SpecJson, NamesThePlaceInABatch) {
   EXPECT_TRUE(spec.error().message.starts_with("/tasks/3/gpus: ")) << spec.error().message;
 }
 
-TEST(ToRequest, TakesWhatTheCoreDecidesOn) {
+TEST(ToRequest, TakesTheFieldsOfTheCore) {
   base::Rng rng(3);
   TaskSpec spec = AnySpec(rng);
   spec.sm_share = 0.25;
@@ -402,7 +402,7 @@ TEST(ExpandPath, PutsInTheTask) {
   EXPECT_EQ(ExpandPath("%B", spec, words), "%B") << "no database is known";
 }
 
-TEST(ExpandPath, DistinguishesBooks) {
+TEST(ExpandPath, DistinguishesDatabases) {
   const TaskSpec spec = Good();
   const std::string word = BooksWord("0f1e2d3c4b5a69788796a5b4c3d2e1f0");
   EXPECT_EQ(word, "w9bwh7");
@@ -412,7 +412,7 @@ TEST(ExpandPath, DistinguishesBooks) {
   EXPECT_EQ(BooksWord("none"), "");
 }
 
-TEST(ExpandPath, KnowsWhereAnArrayWritesOneFile) {
+TEST(ExpandPath, DetectsAnArrayThatWritesOneFile) {
   for (const char* one : {"/o/out", "/o/%x.out", "/o/%u-%N"})
     EXPECT_TRUE(IsOnePathForAll(one)) << one;
   for (const char* own : {"/o/%A_%a", "/o/%j", "/o/%04a", "/dev/null"})

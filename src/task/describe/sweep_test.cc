@@ -30,7 +30,7 @@ TEST(Sweep, ReadsATable) {
   EXPECT_FALSE(ParseSweepTable("a,b\n", "s.csv"));
 }
 
-TEST(Sweep, RefusesWhatCannotBeMeant) {
+TEST(Sweep, RefusesMeaninglessSweeps) {
   EXPECT_FALSE(ParseParameter("lr"));
   EXPECT_FALSE(ParseParameter("lr="));
   EXPECT_FALSE(ParseParameter("1r=1"));

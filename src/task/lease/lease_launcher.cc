@@ -58,7 +58,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     return base::MakeDirs(options_.ends_dir, 0700);
   }
 
-  // ---- what is asked of leases ----
+  // ---- requests about leases ----
 
   void Listen(Listener listener) override { listener_ = std::move(listener); }
 
@@ -92,7 +92,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
     CARMA_TRY(AddLeaseMember(lease, {keeper, {}, true}));
     WatchMember(id, lease.members.back());
-    if (!lease.begun) return Unit{};  // reported with all others when it has
+    if (!lease.begun) return Unit{};  // reported with all others once it has begun
     joined_.emplace_back(id, keeper.process);
     poll_.Wake();
     return Unit{};
@@ -424,7 +424,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   std::vector<core::TaskId> gone_, granted_;                      // to be reported by Poll()
   std::vector<std::pair<core::TaskId, base::ProcessId>> joined_;  // to be reported by Poll()
   std::vector<ShimEvent> pending_;
-  bool look_ = false;  // a process without a descriptor is to be looked at
+  bool look_ = false;  // a process without a descriptor must be checked
 };
 
 }  // namespace

@@ -217,7 +217,7 @@ TEST_F(LeaseLauncherTest, IsGrantedAdoptedAndEndsWithItsProcess) {
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
-TEST_F(LeaseLauncherTest, OneProcessAloneAdoptsIt) {
+TEST_F(LeaseLauncherTest, OnlyOneProcessAdoptsALease) {
   Stranger first, second;
   launcher_->Start(Order(first.process()));
   ASSERT_TRUE(launcher_->AdoptLease(kTask, second.process())) << "it has the same owner";
@@ -231,7 +231,7 @@ TEST_F(LeaseLauncherTest, OneProcessAloneAdoptsIt) {
 }
 
 // A lease for a step of a job; this process is its keeper.
-TEST_F(LeaseLauncherTest, OfAStepAllThatLivesBelowItsKeeperMayHaveIt) {
+TEST_F(LeaseLauncherTest, AnyProcessBelowTheKeeperMayAdopt) {
   const LeaseProcess keeper = *FindLeaseProcess(::getpid());
   LaunchOrder order = Order(keeper);
   order.spec.lease_key = TextOf(LeaseKey{.cluster = "bed", .job = 12, .step = "0"});
@@ -260,7 +260,7 @@ TEST_F(LeaseLauncherTest, OfAStepAllThatLivesBelowItsKeeperMayHaveIt) {
   EXPECT_EQ(Next().exit_code, 2);
 }
 
-TEST_F(LeaseLauncherTest, OfAStepItIsKnownWhereItsProcessesWriteTo) {
+TEST_F(LeaseLauncherTest, RecordsOutputFilesOfAStep) {
   const std::string log = folder_ + "/train log";
   Stranger keeper, script({"sh", "-c", "exec sleep 10000 > \"$0\" 2>&1", log});
   for (int i = 0; i < 6000 && !std::filesystem::exists(log); ++i) ::poll(nullptr, 0, 10);
@@ -292,7 +292,7 @@ TEST_F(LeaseLauncherTest, AnotherStepJoinsAndKeepsItAlive) {
   EXPECT_EQ(Next().kind, ShimEventKind::kExited);
 }
 
-TEST_F(LeaseLauncherTest, AProcessThatIsGoneGivesItUp) {
+TEST_F(LeaseLauncherTest, AWaitingProcessThatEndsEndsItsLease) {
   Stranger waits, granted;
   launcher_->Watch(kTask, waits.process());
   waits.End();
@@ -311,7 +311,7 @@ TEST_F(LeaseLauncherTest, AProcessThatIsGoneGivesItUp) {
 }
 
 // The kernel removes a process step by step, so two checks of it may differ.
-TEST_F(LeaseLauncherTest, ManyThatEndWhileTheyAreLookedAtAreAllMissed) {
+TEST_F(LeaseLauncherTest, NoticesManyProcessesThatEndDuringACheck) {
   constexpr int kProcesses = 600;
   std::deque<Stranger> strangers(kProcesses);
   for (int i = 0; i < kProcesses; ++i)
@@ -404,7 +404,7 @@ TEST_F(LeaseLauncherTest, AnotherUsersProcessIsNotSignalled) {
   EXPECT_EQ(WTERMSIG(stranger.End(SIGINT)), SIGINT) << "no other signal came before";
 }
 
-TEST_F(LeaseLauncherTest, OfRootsLeaseOnlyRootsProcessesAreSignalled) {
+TEST_F(LeaseLauncherTest, SignalsOnlyRootsProcessesOfRootsLease) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
   Bystander other(kNobody);
   LaunchOrder order = Order(other.process());
@@ -466,7 +466,7 @@ TEST_F(LeaseLauncherTest, NoLeaseIsForTheFirstProcessNorForTheDaemonAndThoseAbov
   ::kill(served, SIGKILL);
 }
 
-// The books of an older daemon may contain such a lease.
+// The database of an older daemon may contain such a lease.
 TEST_F(LeaseLauncherTest, AnOldLeaseForAProcessAboveTheDaemonSignalsNothing) {
   Stranger above({"sh", "-c", "sleep 10000 & wait"});
   const pid_t shell = above.process().process.pid;
@@ -566,7 +566,7 @@ TEST_F(LeaseLauncherTest, AWaiterThatEndsBeforeItsStartHasNotRun) {
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
-TEST_F(LeaseLauncherTest, ItsKeeperReportsWhetherAnUnobservedProcessRan) {
+TEST_F(LeaseLauncherTest, TheKeeperReportsWhetherAProcessRan) {
   for (const LeaseEnd& end : {LeaseEnd{.exit_code = 3}, LeaseEnd{.signal = SIGKILL}}) {
     Stranger keeper;
     Waiter waiter("exit 3");

@@ -40,8 +40,8 @@ bool IsAbove(pid_t pid, pid_t below) {
   return false;
 }
 
-// The children of all its threads, as the kernel lists them. This does not read every process of
-// the machine.
+// The children of all threads of the process, as the kernel lists them; so not every process of the
+// machine is read.
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
   std::error_code ignored;

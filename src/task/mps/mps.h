@@ -66,7 +66,7 @@ std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
 // CUDA would look in /tmp/nvidia-mps, which any user may own.
 std::map<std::string, std::string> WithoutMpsEnvironment();
 
-// ---- answers. The control program ends with exit code 0 whatever they say. ----
+// ---- answers. The control program ends with exit code 0 whatever they are. ----
 
 // Parses processes, one per line, as in the answers of get_server_list and get_client_list; with
 // protocol 3 the first value of each CSV line of `client list`. Errors: kInvalid with the wrong

@@ -36,8 +36,8 @@ constexpr const char* kCsv = "--format=csv,noheader";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
-// How long a control daemon may take to lock after its start. A caller past its deadline does not
-// wait long (daemon/mps_servers.cc).
+// How long a control daemon may take to get its lock after its start. A caller past its deadline
+// does not wait long (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
 // Time between two queries, because each starts a process and adds lines to the control daemon's
 // log.
@@ -317,7 +317,7 @@ void MpsControl::End(const base::ProcessId& daemon, Deadline deadline) const {
   for (const base::ProcessStat& each : Descendants(daemon.pid)) {
     if (BelongsTo(each.id.pid, id_.uid)) processes.push_back(each.id);
   }
-  // The command also fails if a server did not end well.
+  // The command also fails if a server failed at its end.
   const bool heard = MpsSpeaksThree(daemon.pid) ? Run({"-q"}, "", deadline).has_value()
                                                 : Ask("quit -t 1", deadline).has_value();
   const Deadline patience = heard ? deadline : std::min(deadline, Clock::now() + kUnaskedEnd);

@@ -40,7 +40,7 @@ TEST(MpsFolders, AreShortEnoughForASocket) {
   EXPECT_EQ(MpsFolderName("../.."), "gpu");
 }
 
-TEST(MpsServers, OfAllUsersHaveANameAndAFolderOfTheirOwn) {
+TEST(MpsServers, ASharedServerHasItsOwnNameAndFolder) {
   const MpsServerId one{1000, 100, "GPU-0"}, shared = SharedMpsServer("GPU-0");
   EXPECT_EQ(MpsServerName(one), "GPU-0");
   EXPECT_EQ(MpsServerNamed(1000, 100, "GPU-0"), one);
@@ -80,7 +80,7 @@ TEST(MpsAnswers, AreListsOfProcessesOrAnError) {
   EXPECT_FALSE(ParseMpsPids(many));
 }
 
-TEST(MpsAnswers, OfProtocol3AreRowsOrAnError) {
+TEST(MpsAnswers, ParsesRowsOfProtocol3) {
   EXPECT_THAT(
       ParseMpsPids("51023,training,0,default,python a,b.py\n51087,training,0,x,c\n").value(),
       ElementsAre(51'023, 51'087));
@@ -100,7 +100,7 @@ TEST(MpsAnswers, OfProtocol3AreRowsOrAnError) {
     EXPECT_FALSE(ParseMpsServerRows(text)) << text;
 }
 
-TEST(MpsAnswers, OfAServersStateAreUnderstoodOrAnError) {
+TEST(MpsAnswers, ParsesAServersState) {
   EXPECT_EQ(ParseMpsServerState("ACTIVE\n"), MpsServerState::kActive);
   EXPECT_EQ(ParseMpsServerState("INITIALIZING"), MpsServerState::kStarting);
   EXPECT_EQ(ParseMpsServerState("FAULT\n"), MpsServerState::kFault);
@@ -113,7 +113,7 @@ TEST(MpsAnswers, OfAServersStateAreUnderstoodOrAnError) {
 
 // Both forms of the table exist: the first in NVIDIA's manual, the second in the output of its
 // programs.
-TEST(MpsAnswers, OfSmPartitionsAreUnderstoodOrAnError) {
+TEST(MpsAnswers, ParsesSmPartitions) {
   const std::string gpu = "GPU-74d43ed3-cdf7-e667-3644-bf5b4f46ed65";
   for (const char* text : {"GPU           Partition  free   used   free  used  clients\n"
                            "                         chunk  chunk  SM    SM\n"
@@ -162,7 +162,7 @@ TEST(MpsAnswers, ToATerminationAreSilenceOrAnError) {
     EXPECT_FALSE(ParseMpsTermination(text)) << text;
 }
 
-TEST(MpsLogTexts, AreWhatFollowsTheBracket) {
+TEST(MpsLogTexts, BeginAfterTheBracket) {
   EXPECT_EQ(LastMpsLogText(""), "");
   EXPECT_EQ(LastMpsLogText("[2026-11-22 07:20:20.172 Other  3208] Startup\n"
                            "[2026-11-22 07:20:20.172 Other  3208] Failed to start : no device\n\n"),
@@ -409,7 +409,7 @@ TEST_F(MpsControlTest, AFolderThatOthersMayWriteToIsRefused) {
 }
 
 // Only root may become another user.
-TEST_F(MpsControlTest, TheDaemonIsTheUsers) {
+TEST_F(MpsControlTest, TheDaemonRunsAsTheUser) {
   const passwd* nobody = ::getpwnam("nobody");
   if (::getuid() != 0 || nobody == nullptr) GTEST_SKIP() << "needs root";
   fake_.id.uid = nobody->pw_uid;

@@ -145,7 +145,7 @@ std::string LastLines(std::string_view output) {
   std::string text;
   for (std::string_view line : lines) {
     if (const std::size_t at = line.rfind('\r'); at != line.npos && at + 1 < line.size())
-      line.remove_prefix(at + 1);  // of a progress bar what it shows last
+      line.remove_prefix(at + 1);  // the last state of a progress bar
     text += "  " + OneLine(line) + "\n";
   }
   return text.empty() ? text : "\nThe last lines of its output:\n" + text;

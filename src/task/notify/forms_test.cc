@@ -20,7 +20,7 @@ WebhookRequest For(const std::string& target) {
   return RequestOf(Order(target), ParseNotifyTarget(target).value());
 }
 
-TEST(NoticeForms, EachServerGetsWhatItTakes) {
+TEST(NoticeForms, EachServerGetsItsFormat) {
   EXPECT_EQ(For("json+https://h/x").body, R"({"task":7,"name":"a<b","reason":"","text":"…"})");
   EXPECT_EQ(For("slack+https://h/x").body, R"({"text":"Task 7 (a&lt;b) failed: \"x\""})");
   EXPECT_EQ(For("discord+https://h/x").body,

@@ -20,7 +20,7 @@ struct NoticeOrder {
   // Unique among this server's notices and kept when the notice is sent again, so that receivers
   // can recognise duplicates.
   std::string key;
-  std::uint32_t uid = 0;  // whose rights it is sent with
+  std::uint32_t uid = 0;  // the user with whose rights it is sent
   std::uint32_t gid = 0;
   std::string user;                                // its name at the submission; empty: not checked
   std::map<std::string, std::string> environment;  // for the program: proxies for webhooks
@@ -52,7 +52,7 @@ Result<NoticeOrder> ParseNoticeOrder(std::string_view text);
 
 // Exit codes of carma-notify; it prints a failure as one line on standard output.
 inline constexpr int kNoticeSent = 0;
-inline constexpr int kNoticeFailed = 69;  // for good
+inline constexpr int kNoticeFailed = 69;  // another try cannot help
 inline constexpr int kNoticeAgain = 75;   // another try may help
 
 }  // namespace carma::task

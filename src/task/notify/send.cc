@@ -74,7 +74,7 @@ std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   return "";
 }
 
-// Read with the rights of the task's user; empty if nothing can be read.
+// The end of the output file, read with the rights of the task's user; empty if it cannot be read.
 std::string EndOfOutput(const NoticeOrder& order) {
   constexpr off_t kBytes = 8192;
   const std::string path = OutputNamed(order);
@@ -149,7 +149,8 @@ SendResult SendToProgram(const NoticeOrder& order, const NotifyTarget& target,
                                                      : Failed(target.address + " " + trouble);
 }
 
-// Gives up our rights for good. Errors: the system's; kConflict if another person has the number.
+// Gives up our rights for good. Errors: the system's; kConflict if the number now belongs to
+// another person.
 Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   if (!CanSwitchUser()) return Unit{};
   const bool nobody = order.uid == 0 && target.kind == NotifyKind::kWebhook;

@@ -165,7 +165,7 @@ int NotifyWith(const NoticeOrder& order) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_F(SendTest, AsRootNothingIsSentAsThePersonWhoGotTheNumber) {
+TEST_F(SendTest, SendsNothingAsTheNewOwnerOfAUserId) {
   const passwd* nobody = ::getpwnam("nobody");
   if (!CanSwitchUser() || nobody == nullptr) GTEST_SKIP() << "needs root and a user nobody";
   ASSERT_EQ(::chmod(dir_.c_str(), 0777), 0);

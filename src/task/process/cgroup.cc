@@ -214,8 +214,8 @@ bool TaskCgroup::ConfineTo(const std::string& path, const std::string& cores) {
 }
 
 bool TaskCgroup::LimitMemory(std::int64_t mib) const {
-  // Where the kernel can, the group gets no swap and is killed as a whole. The limit applies
-  // anyway.
+  // If the kernel supports it, the group gets no swap and is killed as a whole. The limit applies
+  // in any case.
   (void)WriteTo(path_ + "/memory.oom.group", "1");
   (void)WriteTo(path_ + "/memory.swap.max", "0");
   return WriteTo(path_ + "/memory.max", std::to_string(mib << 20));

@@ -87,7 +87,7 @@ TEST(Cgroup, KillReachesEveryMemberAndTheGroupGoes) {
   EXPECT_FALSE(base::Exists(group->path()));
 }
 
-TEST(Cgroup, AFolderThatIsNoGroupIsRefused) {
+TEST(Cgroup, RefusesAFolderThatIsNotAGroup) {
   EXPECT_FALSE(TaskCgroup::Create("/nonexistent", "x"));
 }
 
@@ -116,7 +116,7 @@ TEST_F(FakeTree, TasksGetTheirGroupsBesideTheDaemons) {
   EXPECT_EQ(PlaceForTasks(base_), base_);
 }
 
-TEST_F(FakeTree, OrInTheGroupOfTheUnitThatIsForThem) {
+TEST_F(FakeTree, UsesTheGroupOfTheTasksUnit) {
   const CgroupBase daemon{.root = "/", .path = base_.path + "/carmad.service"};
   const CgroupBase tasks{.root = "/", .path = base_.path + "/carmad-tasks.service"};
   EXPECT_EQ(PlaceForTasks(daemon), daemon) << "the unit does not run";

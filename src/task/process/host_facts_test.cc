@@ -31,7 +31,7 @@ TEST(HostFacts, AreReadFromTheKernelsFiles) {
   EXPECT_EQ(ReadHostFacts(root + "/nowhere", ""), HostFacts{});
 }
 
-TEST(HostFacts, OfThisMachineAreThere) {
+TEST(HostFacts, ReadsThisMachine) {
   const HostFacts facts = ReadHostFacts("", "");
   EXPECT_GE(facts.cpus.size(), 1U);
   EXPECT_GT(facts.memory_mib, 0);

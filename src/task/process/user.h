@@ -27,7 +27,8 @@ struct UserInfo {
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
 // A deleted user's number may have been given to another person. Empty: it is still the user who
-// submitted something, or that user had no name then. then, now: names; the number or empty: none.
+// submitted something, or that user had no name then. then, now: the names; an empty name, or the
+// number, means no name.
 std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const std::string& now);
 
 // True if this process may switch users (it runs as root).

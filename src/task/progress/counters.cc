@@ -228,7 +228,7 @@ std::optional<Reading> ReadCounters(string_view line) {
   std::size_t end = 0;
   reading.epoch = ReadEpoch(line, &end);
   if (reading.epoch) TakeLoopOfEpoch(line, reading, end);
-  std::size_t before = end;  // up to where the line says what it is about
+  std::size_t before = end;  // end of the part that describes the line
   bool plain = false, setting = false, batches = false;
   if (reading.unit.empty()) {
     const std::optional<Found> found = FindLoop(line);

@@ -100,7 +100,7 @@ TEST(ProgressReader, FollowsTheBarsOfChainer) {
   EXPECT_THAT(progress.run_left_s, Optional(DoubleNear(86'484.5, 1e-6)));
 }
 
-TEST(ProgressReader, IgnoresWhatIsNoProgress) {
+TEST(ProgressReader, IgnoresOtherOutput) {
   for (const char* text : {
            "[12/100] Building CXX object a.o",
            "Loading checkpoint shards:  67%|####  | 2/3 [00:20<00:10, 10.1s/it]",
@@ -117,7 +117,7 @@ TEST(ProgressReader, IgnoresWhatIsNoProgress) {
   }
 }
 
-TEST(ProgressReader, ForgetsWhatIsTooLongForALine) {
+TEST(ProgressReader, DropsTheRestOfALongLine) {
   ProgressReader reader;
   const std::string flood(1 << 16, 'x');
   for (int i = 0; i < 64; ++i) reader.Feed(0, flood);

@@ -25,7 +25,7 @@ struct Reading {
   std::optional<Counter> epoch;  // beside the loop; of Ultralytics' rows it is the loop, and `row`
   std::optional<double> row;     // finished share of the current epoch, 0..1
   bool bar = false;
-  bool weak = false;       // a count of batches alone, which counts within training only
+  bool weak = false;       // a count of batches alone, used only within training
   bool named = false;      // the bar has a description
   bool result = false;     // of a dictionary of results, "{'eval_loss': 0.7, 'epoch': 1.0}"
   bool whole_run = false;  // eta_s is for the run, not the loop

@@ -7,7 +7,7 @@ namespace carma::task {
 namespace {
 
 constexpr std::int64_t kFirstGapMs = 200;
-constexpr std::int64_t kGapShare = 20;  // a look each twentieth of the age
+constexpr std::int64_t kGapShare = 20;  // a check each twentieth of the age
 // From this fraction on, the speed of the whole run is more reliable than the printed rate, which
 // leaves out evaluations and checkpoints.
 constexpr double kLeastFraction = 0.01;

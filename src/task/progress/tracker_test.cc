@@ -13,7 +13,7 @@ std::string Bar(int done, int total, const std::string& label = "") {
   return fmt::format("\r{} 10%|#    | {}/{} [00:10<00:50,  2.00it/s]", label, done, total);
 }
 
-TEST(ProgressTracker, ReportsWhatHasChanged) {
+TEST(ProgressTracker, ReportsChanges) {
   ProgressTracker tracker;
   EXPECT_FALSE(tracker.NextLookMs());
   tracker.Take(1, Bar(10, 110));
@@ -33,7 +33,7 @@ TEST(ProgressTracker, ExpectsTheEndBySpeedOfTheWholeRun) {
   std::optional<ProgressReport> report;
   for (int i = 0; i <= 30; ++i) {
     tracker.Take(1, Bar(i, 100));
-    report = tracker.Look(kStart + i * 10'000);  // 0.1 steps per second, whatever the bar says
+    report = tracker.Look(kStart + i * 10'000);  // 0.1 steps per second, whatever the bar shows
   }
   EXPECT_EQ(report->ends_ms, kStart + 100 * 10'000);
 }

@@ -36,7 +36,7 @@ bool Replace(std::string& line, const Words& words) {
   return true;
 }
 
-// A letter of another alphabet, or an accented one. Bars are drawn with characters from E2 on.
+// A letter of another alphabet, or an accented one. The characters of bars begin with the byte E2.
 bool IsForeign(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0xc3 && byte <= 0xed && byte != 0xe2;

@@ -129,7 +129,7 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
 }
 
 // The attempt ran, or still runs, and its folder does not show how it ended: none of its processes
-// may go on.
+// may continue.
 Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
                  const std::vector<base::ProcessId>& shims) {
   Outcome outcome{.kind = OutcomeKind::kLost, .text = "its folder " + attempt.dir + " was removed"};

@@ -31,7 +31,7 @@ bool Has(const Words& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-TEST(ContainerCommand, OfPodman) {
+TEST(ContainerCommand, RunsPodman) {
   ContainerRun run = Example(ContainerTool::kPodman);
   run.init = "/usr/bin/catatonit";
   EXPECT_EQ(ContainerCommand(run), (Words{"/usr/bin/podman",
@@ -68,7 +68,7 @@ TEST(ContainerCommand, OfPodman) {
                                           "a b"}));
 }
 
-TEST(ContainerCommand, OfDocker) {
+TEST(ContainerCommand, RunsDocker) {
   ContainerRun run = Example(ContainerTool::kDocker);
   run.host.cpus = 4;
   run.cpu_cap = true;
@@ -86,7 +86,7 @@ TEST(ContainerCommand, OfDocker) {
             (Words{"lab/train:2", "python", "train.py", "$(id)", "a b"}));
 }
 
-TEST(ContainerCommand, OfApptainer) {
+TEST(ContainerCommand, RunsApptainer) {
   const ContainerRun run = Example(ContainerTool::kApptainer);
   EXPECT_EQ(ContainerCommand(run),
             (Words{"/usr/bin/apptainer", "exec", "--nv", "--pwd", "/home/ada/my work", "--mount",
@@ -121,7 +121,7 @@ TEST(ContainerCommand, RemovesByName) {
   EXPECT_TRUE(ContainerRemoval(Example(ContainerTool::kApptainer)).empty());
 }
 
-TEST(ContainerCommand, KnowsItsControlGroup) {
+TEST(ContainerCommand, RecognisesItsControlGroup) {
   const std::string group = ContainerGroup("ab12cd", core::TaskId{7}, 2);
   EXPECT_EQ(group, "carma-ab12cd-7x2.slice");
   EXPECT_TRUE(IsInContainerGroup("/carma-ab12cd-7x2.slice/0123", group));

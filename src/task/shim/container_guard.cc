@@ -76,7 +76,7 @@ Result<ContainerGuard> ContainerGuard::Start(const GuardOrder& order) {
                                   .session = true,
                                   .block_signals = true});
   if (!guard) return FailErrno(guard.error(), "cannot start the container's guard");
-  // The guard goes on in its own child, whose parent is init.
+  // The guard continues in its own child, whose parent is init.
   ::waitpid(guard->pid, nullptr, 0);
   ContainerGuard started;
   started.alive_ = std::move(alive.write);

@@ -180,7 +180,7 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
   for (const auto& [name, value] : order.spec.parameters) environment[kParameter + name] = value;
   for (const auto& [name, value] : order.extra_environment) environment[name] = value;
   BindMps(environment);
-  environment[kAttemptVariable] = attempt_dir;  // the cleaning up after a lost shim relies on it
+  environment[kAttemptVariable] = attempt_dir;  // cleanup after a lost shim relies on it
   return environment;
 }
 

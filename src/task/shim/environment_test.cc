@@ -66,7 +66,7 @@ TEST(Environment, TheSubmittersVariablesStayButNotItsGpus) {
   EXPECT_FALSE(env.contains("CARMA_ARRAY_INDEX"));
 }
 
-TEST(Environment, AScriptForSlurmFindsWhatSlurmSets) {
+TEST(Environment, AScriptForSlurmGetsSlurmsVariables) {
   ShimOrder order = SmallOrder();
   order.spec.slurm = true;
   order.spec.array_index = 3;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr core::TaskId kTask{7};
 
-TEST(FakeLauncher, RecordsWhatItWasAsked) {
+TEST(FakeLauncher, RecordsItsCalls) {
   FakeLauncher launcher;
   LaunchOrder order;
   order.id = kTask;

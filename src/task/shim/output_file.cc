@@ -107,8 +107,7 @@ void OutputFile::Rotate() {
       return;
     }
   }
-  // The user may not write to the folder, or no older files are to be kept. The limit still
-  // applies.
+  // The user may not write to the folder, or no older files may be kept. The limit still applies.
   if (::ftruncate(fd_.get(), 0) != 0) limits_.max_bytes = 0;
 }
 

@@ -104,7 +104,7 @@ TEST(OutputFile, AFullDiskDropsAndCounts) {
   EXPECT_EQ(file.last_error(), ENOSPC);
 }
 
-TEST(OutputFile, OutputGoesOnWhenThereIsRoomAgainAndTheGapIsNoted) {
+TEST(OutputFile, ContinuesAfterAFullDiskAndNotesTheGap) {
   const std::string path = TempDir() + "/out";
   OutputFile file = OutputFile::Open(path, false, {}).value();
   rlimit old{};
@@ -120,7 +120,7 @@ TEST(OutputFile, OutputGoesOnWhenThereIsRoomAgainAndTheGapIsNoted) {
   EXPECT_EQ(Read(path), "abcdmore\n\ncarma: 4 bytes of output were lost: File too large\n");
 }
 
-TEST(OutputFile, KnowsTheSameFileUnderTwoNames) {
+TEST(OutputFile, RecognisesAFileUnderTwoNames) {
   const std::string dir = TempDir();
   OutputFile a = OutputFile::Open(dir + "/out", false, {}).value();
   OutputFile b = OutputFile::Open(dir + "/./out", true, {}).value();

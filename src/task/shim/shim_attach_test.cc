@@ -143,7 +143,7 @@ TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
   EXPECT_THAT(exited.stderr_tail, HasSubstr("the 'carma run' of this task is gone"));
 }
 
-TEST_F(ShimAttachTest, OneWhoDoesNotMindTheHangupIsKilled) {
+TEST_F(ShimAttachTest, KillsATaskThatIgnoresTheHangup) {
   launcher_->Start(Attached("trap '' HUP; sleep 1000 & echo up; wait", true));
   Accept();
   Greet();

@@ -117,7 +117,7 @@ class ShimLauncherTest : public ::testing::Test {
   }
 
   // Two named pipes, $TELL and $GO in the task's environment: the task reports a certain point on
-  // the first and goes on when the second is written to.
+  // the first and continues when the second is written to.
   static base::UniqueFd MakeFifo(const std::string& path) {
     CARMA_CHECK(::mkfifo(path.c_str(), 0666) == 0, "mkfifo");
     ::chmod(path.c_str(), 0666);

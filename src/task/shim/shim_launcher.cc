@@ -47,15 +47,15 @@ constexpr std::uint64_t kSources = 2;
 
 struct Attempt : KnownAttempt {
   base::ProcessId shim;
-  UniqueFd shim_fd;           // pidfd: readable when the shim is gone; empty: none could be had
+  UniqueFd shim_fd;           // pidfd: readable when the shim is gone; empty: none was free
   UniqueFd answers;           // the early answers of a shim of our own
   std::string unread;         // of the answers: an unfinished line
   bool adopted = false;       // of an earlier life of the daemon
   bool told_started = false;  // kStarted was reported
   bool reported = false;      // kExited was reported early: only to be reaped
-  bool unsettled = false;     // its shim is gone, or never was: the folder is to be read again
+  bool unsettled = false;     // its shim is gone, or never was: the folder must be read again
   std::optional<base::Duration> grace;             // empty: as in its order
-  std::optional<SteadyClock::time_point> kill_at;  // it was told to stop
+  std::optional<SteadyClock::time_point> kill_at;  // it was asked to stop
 };
 
 class ShimLauncher final : public Launcher {
@@ -230,7 +230,7 @@ void ShimLauncher::Adopt(const KnownAttempt& attempt) {
   Settle(std::move(adopted));
 }
 
-// Ends the attempt or, while its shim lives, goes on watching it.
+// Ends the attempt or, while its shim lives, keeps watching it.
 void ShimLauncher::Settle(Attempt attempt) {
   while (true) {
     // An attempt of our own had a folder. If the folder is gone, the attempt may have run.
@@ -246,7 +246,7 @@ void ShimLauncher::Settle(Attempt attempt) {
         // The descriptor is used only if the process is still the shim after the descriptor was
         // made.
         if (MayLive(outcome.shim)) return Track(std::move(attempt));
-        break;  // gone between two looks: the next one finds what it left
+        break;  // gone between two checks: the next one finds what it left
       }
       case OutcomeKind::kUnknown:
         attempt.unsettled = true;

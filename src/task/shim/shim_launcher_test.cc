@@ -166,7 +166,7 @@ TEST_F(ShimLauncherTest, ReportsWhyAProgramCannotRun) {
   }
 }
 
-TEST_F(ShimLauncherTest, AWorkingDirectoryThatIsGoneIsNotMadeAgain) {
+TEST_F(ShimLauncherTest, DoesNotRecreateARemovedWorkingDirectory) {
   LaunchOrder order = Order("true");
   order.spec.workdir = root_ + "/gone";
   order.spec.stdout_path = root_ + "/gone/logs/out";
@@ -480,7 +480,7 @@ TEST_F(ShimLauncherTest, NothingOutlivesTheMainProcess) {
   }
 }
 
-TEST_F(ShimLauncherTest, WithoutCgroupsNothingOutlivesEither) {
+TEST_F(ShimLauncherTest, NothingOutlivesATaskWithoutCgroups) {
   launcher_ = MakeShimLauncher({ShimPath(), {}}).value();
   launcher_->Start(
       Order("(setsid sh -c 'trap \"\" TERM; echo $$ > $TELL; "

@@ -31,7 +31,7 @@ class ShimMachineTest : public ShimLauncherTest {};
 
 // ---- users ----
 
-TEST_F(ShimMachineTest, AsRootTheTaskIsItsUserAndNothingMore) {
+TEST_F(ShimMachineTest, TheTaskHasOnlyItsUsersRights) {
   if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
   LaunchOrder order = Order("");
   order.uid = kNobody;
@@ -88,7 +88,7 @@ TEST_F(ShimMachineTest, NewFilesFollowTheUmask) {
   }
 }
 
-TEST_F(ShimMachineTest, AsRootAProgramNamedPodmanGainsNoPrivileges) {
+TEST_F(ShimMachineTest, AProgramNamedPodmanGainsNoPrivileges) {
   if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
   const std::string fake = root_ + "/podman";
   ASSERT_TRUE(base::WriteFileAtomic(fake, "#!/bin/sh\ngrep NoNewPrivs /proc/self/status\n", 0755));
@@ -101,7 +101,7 @@ TEST_F(ShimMachineTest, AsRootAProgramNamedPodmanGainsNoPrivileges) {
   EXPECT_EQ(Out(), "NoNewPrivs:\t1\n");
 }
 
-TEST_F(ShimMachineTest, AsRootOnlyAProgramOfRootInFoldersOfRootIsTrusted) {
+TEST_F(ShimMachineTest, TrustsOnlyProgramsThatOnlyRootCanChange) {
   if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
   const auto mode = [](const std::string& path, mode_t bits) {
     EXPECT_EQ(::chmod(path.c_str(), bits), 0) << path;

@@ -9,8 +9,8 @@
 //   started.json  the task's main process; written when its exec has succeeded
 //   exit.json     how it ended, or why it could not start; durable. Present: nothing of it runs.
 //   progress      shim -> daemon: the task's progress as its output shows it (ProgressReport)
-//   *.reserve     blocks set aside at the start for the last two, so that a full disk cannot lose
-//                 them
+//   *.reserve     blocks set aside at the start for started.json and exit.json, so that a full disk
+//                 cannot lose them
 //   shim.log      the shim's own error messages
 #pragma once
 
@@ -57,8 +57,8 @@ inline constexpr int kShimNotOwner = 3;
 inline constexpr char kAttemptVariable[] = "CARMA_ATTEMPT_DIR";
 
 // The part of a LaunchOrder for the shim, without attempt_dir and user. The command is empty if the
-// folder's script is to be run. stderr_path is never empty: if it equals stdout_path, both share
-// one file.
+// folder's script is run. stderr_path is never empty: if it equals stdout_path, both share one
+// file.
 struct ShimOrder : LaunchOrder {
   std::string cgroup_base;  // folder in which the task's group is made; empty: no groups
   std::string cgroup_root;  // mount point of the cgroup v2 tree

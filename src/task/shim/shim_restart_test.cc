@@ -44,7 +44,7 @@ TEST_F(ShimRestartTest, ARestartedDaemonCanStop) {
   EXPECT_EQ(NextExited().signal, SIGTERM);
 }
 
-TEST_F(ShimRestartTest, ARestartedDaemonLearnsWhatEndedMeanwhile) {
+TEST_F(ShimRestartTest, ARestartedDaemonLearnsOfEndsInBetween) {
   launcher_->Start(Order("echo bye >&2; exit 8"));
   NextStarted();
   const base::ProcessId shim = ShimProcess();
@@ -114,7 +114,7 @@ TEST_F(ShimRestartTest, AShimWithoutFolderIsFoundEvenIfItsStartWasMissed) {
   EXPECT_TRUE(Gone(shim));
 }
 
-TEST_F(ShimRestartTest, WithoutAFolderTheDaemonThatStayedStillHearsTheExit) {
+TEST_F(ShimRestartTest, TheExitIsReportedThoughTheFolderIsGone) {
   launcher_->Start(Order("echo up > $TELL; read x < $GO; exit $x"));
   NextStarted();
   EXPECT_EQ(Told(), "up");
@@ -150,7 +150,7 @@ TEST_F(ShimRestartTest, AShimThatHangsIsKilledWithItsTask) {
   }
 }
 
-TEST_F(ShimRestartTest, WithoutADescriptorARunningTaskIsNotTakenForLost) {
+TEST_F(ShimRestartTest, ARunningTaskIsNotLostWithoutDescriptors) {
   launcher_->Start(Order("echo up > $TELL; read x < $GO; exit $x"));
   NextStarted();
   EXPECT_EQ(Told(), "up");

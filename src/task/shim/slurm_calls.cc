@@ -232,7 +232,7 @@ int Run(const char* program, const Result<CarmaCall>& call) {
   std::fflush(stdout);
   if (call->words.empty()) return 0;
   if (call->show == CarmaCall::Show::kAsItIs) {
-    const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);  // Slurm's say nothing
+    const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);  // Slurm's print nothing
     if (null >= 0) ::dup2(null, STDOUT_FILENO);
     BecomeCarma(call->words);
   }
@@ -354,7 +354,7 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
       (!own.empty() && script.starts_with(own + "/")) || script.starts_with("/proc/");
   if (again)
     options.insert(options.begin(), "--job-name=" + Lookup(environment, "CARMA_TASK_NAME"));
-  if (options.empty()) options.emplace_back("--quiet");  // it is written for Slurm all the same
+  if (options.empty()) options.emplace_back("--quiet");  // it is still written for Slurm
   for (const std::string& option : options) call.words.push_back("--sbatch=" + option);
   if (!script.empty()) call.words.push_back(script);
   if (at < arguments.size())

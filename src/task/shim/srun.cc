@@ -181,7 +181,7 @@ class Reader {
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
 // Those signals and the end of a copy. They are waited for, so that none arrives between a fork and
-// its entry in the list, and none is sent to a number that another process has by then.
+// its entry in the list, and none is sent to a number that now belongs to another process.
 sigset_t WaitedFor() {
   sigset_t signals;
   ::sigemptyset(&signals);

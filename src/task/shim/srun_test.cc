@@ -45,7 +45,7 @@ TEST(Srun, CountsProcessesPerNodeWhereNoTotalIsGiven) {
   EXPECT_EQ(PlanSrun({"--ntasks-per-gpu=2", "x"}, {{"CUDA_VISIBLE_DEVICES", "a,b"}})->ntasks, 4);
 }
 
-TEST(Srun, RefusesWhatItCannotMean) {
+TEST(Srun, RefusesMeaninglessOptions) {
   const std::vector<std::pair<Words, const char*>> cases{
       {{}, "expected a program"},
       {{"-n"}, "-n: expected a value"},

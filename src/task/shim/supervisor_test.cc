@@ -71,7 +71,7 @@ pid_t ForkAs(pid_t pid) {
   return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
-// Leaves a process behind that reports TERM and goes on, then ends.
+// Leaves a process behind that reports TERM and continues, then ends.
 void LeaveAStubbornOne(int tell) {
   const pid_t self = ::getpid();
   if (::fork() != 0) return;
@@ -112,7 +112,7 @@ TEST_F(SupervisorTest, AStrangerWithTheNumberOfAnEndedLeaderIsLeftAlone) {
   ::waitpid(stranger, nullptr, 0);
 }
 
-TEST_F(SupervisorTest, WithoutTheUsersRightsNothingIsDoneInTheirPlace) {
+TEST_F(SupervisorTest, AbortsIfItCannotTakeTheUsersRights) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
   // Root without root's capabilities: it may not take the rights of "nobody".
   const auto lose_powers = [] { CARMA_CHECK(::seteuid(65'533) == 0, "seteuid"); };

@@ -21,7 +21,7 @@ constexpr SizeUnit kSizeUnits[] = {
 struct Form {
   std::string_view allocated;
   std::string_view reserved;
-  bool before = false;  // the sizes stand before the phrases
+  bool before = false;  // the sizes come before the phrases
   bool beside = false;  // what is reserved does not include what is allocated
 };
 constexpr Form kForms[] = {

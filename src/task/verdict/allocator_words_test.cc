@@ -7,7 +7,7 @@
 namespace carma::task {
 namespace {
 
-TEST(AllocatorWords, OfEveryVersionAndOfTheHelper) {
+TEST(AllocatorWords, ReadsEveryVersionAndTheHelper) {
   const struct {
     const char* name;
     std::string text;

@@ -20,7 +20,7 @@ TEST(CudaStart, IsTakenFromTheWordsOfFrameworks) {
   }
 }
 
-TEST(CudaStart, IsNotWhatEndsProgramsThatRan) {
+TEST(CudaStart, IgnoresErrorsOfProgramsThatRan) {
   for (const char* text :
        {"", "FileNotFoundError: data/train.csv\n",
         "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n",

@@ -59,7 +59,7 @@ constexpr std::array kSignatures{
     Signature{{"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", ""}, Strength::kSuspected},
 };
 
-// Faults of the MPS server that hit its clients because a neighbour broke it or it was told to end
+// Faults of the MPS server that hit its clients because a neighbour broke it or it was asked to end
 // them (CUDA run-time errors 806, 807, 810). Being refused a connection or a client slot (805, 808,
 // 809) is not a neighbour's fault, and 719 alone is the task's own.
 constexpr std::array<std::string_view, 9> kMpsFaults{
@@ -135,7 +135,7 @@ std::vector<std::string_view> LastLines(std::string_view text) {
 }
 
 std::optional<Strength> Match(std::string_view line) {
-  // TensorFlow prints this when it goes on with less memory.
+  // TensorFlow prints this when it continues with less memory.
   if (Has(line, "this is not a failure")) return std::nullopt;
   // The same message about host memory.
   if (Has(line, "device:CPU") || Has(line, "allocator cpu")) return std::nullopt;
@@ -169,7 +169,7 @@ bool IsExceptionLine(std::string_view line) {
 }
 
 // A log line of TensorFlow or XLA, "2026-03-01 14:05:59.123456: W tensorflow/…": such lines are
-// also printed by tasks that go on.
+// also printed by tasks that continue.
 bool IsLogLine(std::string_view line) {
   return Has(line, ": W ") || Has(line, ": E ") || Has(line, ": I ") || line.starts_with("W0") ||
          line.starts_with("E0") || line.starts_with("I0");
@@ -250,7 +250,7 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
   return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
-// Whether the signal comes from a person or the kernel and not from the task's own fault. A lack of
+// Whether the signal comes from a user or the kernel and not from the task's own fault. A lack of
 // GPU memory never causes such a signal.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};

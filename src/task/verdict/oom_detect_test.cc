@@ -402,7 +402,7 @@ TEST(TriedToAllocateMib, IsZeroWithoutAValidSize) {
   }
 }
 
-TEST(FindGpuFaultText, KnowsWordsAndNames) {
+TEST(FindGpuFaultText, FindsTextsAndErrorNames) {
   EXPECT_EQ(FindGpuFaultText(kIllegalAccess),
             "RuntimeError: CUDA error: an illegal memory access was encountered");
   EXPECT_EQ(FindGpuFaultText("terminate called: cudaErrorAssert\n"),
@@ -418,7 +418,7 @@ TEST(SpeaksOfCudaError, FindsAnyError) {
   EXPECT_FALSE(SpeaksOfCudaError("Using CUDA 12.4\nValueError: no such file\n"));
 }
 
-TEST(FindMpsFaultText, KnowsWordsAndNames) {
+TEST(FindMpsFaultText, FindsTextsAndErrorNames) {
   EXPECT_TRUE(FindMpsFaultText(kMpsServer));
   EXPECT_EQ(FindMpsFaultText("x\nCUDA_ERROR_MPS_RPC_FAILURE\ny\n"), "CUDA_ERROR_MPS_RPC_FAILURE");
   EXPECT_EQ(FindMpsFaultText("CUDA_ERROR_MPS_MAX_CLIENTS_REACHED\n"), std::nullopt);

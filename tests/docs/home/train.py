@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stands for a training script: takes any options, prints that it trains, and succeeds."""
+"""A stand-in for a training script: takes any options, prints that it trains, and succeeds."""
 
 import sys
 

@@ -357,7 +357,7 @@ NVML_EXPORT Return nvmlDeviceGetRemappedRows(Device device, std::uint32_t* corre
 
 NVML_EXPORT Return nvmlDeviceGetComputeMode(Device device, std::uint32_t* mode) {
   const Call call = Enter("nvmlDeviceGetComputeMode", device, mode != nullptr);
-  if (call.code == kSuccess) *mode = 0;  // everybody may use it
+  if (call.code == kSuccess) *mode = 0;  // all processes may use it
   return call.code;
 }
 

@@ -1,4 +1,4 @@
-// Events that the driver reports unasked: Xids.
+// Events that the driver reports by itself: Xids.
 #include <algorithm>
 #include <limits>
 #include <vector>

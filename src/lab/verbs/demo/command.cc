@@ -130,7 +130,7 @@ class Demo {
         !context_.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
     std::optional<CursesScreen> screen;
     if (terminal) screen.emplace();
-    const NotedSignals signals;  // after ncurses, which has its own way with them
+    const NotedSignals signals;  // after ncurses, which sets its own handlers
     auto next_line = SteadyClock::now() + kLineEvery;
     while (g_interrupted == 0 && !left_) {
       bool replays = false;

@@ -63,7 +63,7 @@ TEST(DemoScreen, FitsEveryScreen) {
   }
 }
 
-TEST(DemoScreen, ShowsBothServersBesideEachOtherAndWhatHappened) {
+TEST(DemoScreen, ShowsBothServersSideBySideWithNews) {
   std::string screen;
   for (const TopLine& line : DrawDemo(Both(), {24, 100, true})) screen += TextOf(line) + "\n";
   EXPECT_THAT(screen, HasSubstr("One task per GPU, 1.0 h"));
@@ -73,13 +73,13 @@ TEST(DemoScreen, ShowsBothServersBesideEachOtherAndWhatHappened) {
   EXPECT_THAT(screen, HasSubstr("second"));
 }
 
-TEST(DemoScreen, SaysTheSameInALine) {
+TEST(DemoScreen, ShowsTheSameInOneLine) {
   EXPECT_EQ(DemoLine(Both()),
             "One task per GPU: 30 of 60 done, 4 running, 1.0 h; CARMA: 30 of 60 done, 4 running, "
             "1.0 h");
 }
 
-TEST(DemoNews, TellsOfACrashItsRecoveryAndItsEndOnce) {
+TEST(DemoNews, ReportsACrashItsRecoveryAndItsEndOnce) {
   DemoNews news;
   api::OverviewView server;
   server.now_ms = 3'600'000;

@@ -41,7 +41,7 @@ struct EvaluateFlags {
   std::vector<std::string> runs;    // of transformers
   std::vector<std::string> models;  // theirs
   std::string estimators;
-  std::string optimizer;  // of rows that do not say theirs
+  std::string optimizer;  // of rows that do not state theirs
   std::string weights;    // folder of the networks' weights; empty: shipped
   std::string calibrate;  // family whose runs calibrate the site's constants, or "each"
   bool summary_only = false;

@@ -78,7 +78,7 @@ TEST_F(Evaluations, CensoredRunsAloneStillHaveARow) {
   EXPECT_THAT(ran.out, Not(HasSubstr("history ")));
 }
 
-TEST_F(Evaluations, LetEachFamilyTeachTheOthers) {
+TEST_F(Evaluations, CalibrateOnEachFamilyInTurn) {
   Write("measured.csv",
         "model,batch,measured_mib,censored,family\nnet,8,1770,0,nets\nnet,16,1800,0,others\n");
   const Ran ran = RunDataSet({"--calibrate", "each"});
@@ -97,7 +97,7 @@ TEST_F(Evaluations, WriteEveryPredictionOnRequest) {
   EXPECT_THAT(ran.out, HasSubstr("faketensor,net,8,1770,"));
 }
 
-TEST_F(Evaluations, RefuseWhatTheyCannotRead) {
+TEST_F(Evaluations, RefuseUnreadableFiles) {
   const struct {
     std::vector<std::string> words;
     const char* expected;

@@ -42,7 +42,7 @@ class Weights : public ::testing::Test {
   FakeDaemon daemon_;
 };
 
-TEST_F(Weights, OfAFolderAnswerAsTheShippedOnesWhereTheyAreThem) {
+TEST_F(Weights, TheSameWeightsFromAFolderGiveTheSameAnswers) {
   const std::vector<Ran> shipped = RunBoth({});
   const std::vector<Ran> same =
       RunBoth({"--weights", std::string(CARMA_SOURCE_DIR) + "/data/estimators"});
@@ -53,7 +53,7 @@ TEST_F(Weights, OfAFolderAnswerAsTheShippedOnesWhereTheyAreThem) {
   }
 }
 
-TEST_F(Weights, ThatAreMissingOrBrokenAreNamed) {
+TEST_F(Weights, NamesMissingAndBrokenFiles) {
   for (const Ran& ran : RunBoth({"--weights", Path("")})) {
     EXPECT_EQ(ran.exit_code, 1);
     EXPECT_THAT(ran.err, HasSubstr("gpumemnet-mlp-mlp.safetensors"));

@@ -187,7 +187,7 @@ class ProfileCall {
   std::vector<gpu::DeviceInfo> devices_;
   std::vector<Lane> lanes_;
   std::vector<ProfiledWorkload> workloads_;  // of this call
-  std::vector<ProfiledWorkload> all_;        // and those that were measured here before
+  std::vector<ProfiledWorkload> all_;        // and those measured here before
   std::deque<PlannedRun> plan_;              // what is left to do
   std::size_t planned_ = 0;
 };

@@ -96,7 +96,7 @@ TEST(Findings, AreMediansAloneAndMeansTogether) {
   EXPECT_NEAR(findings[0].meetings[0].predicted.value_or(0), 1.5, 1e-3);
 }
 
-TEST(Findings, LeaveOutWhatFailedAndTellIt) {
+TEST(Findings, LeaveOutAndReportFailedRuns) {
   std::vector<MeasuredRun> runs{Alone("a", 1, 5, 100)};
   MeasuredRun failed{.run = {ProfileMethod::kMps, kType, {"a", "a"}, 1, std::nullopt}};
   failed.failed = "a ended with exit code 1: out of memory";

@@ -10,7 +10,7 @@ namespace carma::cli {
 // One task's slowdown in one group.
 struct SeenSlowdown {
   std::vector<std::size_t> members;  // workload numbers, with repetitions
-  std::size_t who = 0;               // of members
+  std::size_t who = 0;               // its index in `members`
   double slowdown = 1;               // time beside the others over time alone
 };
 

@@ -65,7 +65,7 @@ TEST(MpsFit, PredictsLargerGroups) {
   EXPECT_NEAR(PredictMps(kU, fit, group) / group.slowdown, 1, 0.01);
 }
 
-TEST(MpsFit, LeavesAtItsGuessWhatNobodyMet) {
+TEST(MpsFit, KeepsTheGuessOfAWorkloadWithoutMeetings) {
   const std::vector<SeenSlowdown> own{{.members = {0, 0}, .who = 0, .slowdown = 1.8}};
   const MpsFit fit = FitMps(kU, own);
   EXPECT_NEAR(fit.sensitivity[0] * fit.pressure[0], 0.8, 1e-3);

@@ -49,7 +49,7 @@ void ServeSignals() {
   struct sigaction action {};
   action.sa_handler = OnEndAsked;
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaction(number, &action, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);  // who does not listen any more has closed the lifeline, too
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that has gone has also closed the lifeline
 }
 
 void Tell(const std::string& line) {

@@ -1,6 +1,6 @@
 // Ensures that nothing started by `carma profile` outlives it. Each program runs below a keeper: a
 // process (`carma` with a hidden word) that holds one end of a pipe, adopts its program's orphans,
-// and ends all of them when the other end is closed, which the kernel does even after kill -9 of
+// and ends all of them when the other end is closed. The kernel closes it even after kill -9 of
 // `carma profile`. The keeper reports when its program began and ended by its own clock, so that a
 // slow reader does not change the measurement.
 #pragma once

@@ -46,7 +46,7 @@ class Keeper : public ::testing::Test {
   std::string folder_;
 };
 
-TEST_F(Keeper, TellsWhenAndHowItsProgramEnded) {
+TEST_F(Keeper, ReportsWhenAndHowItsProgramEnded) {
   auto program = Start("echo $NAME in $PWD; exit 3");
   ASSERT_TRUE(program) << program.error().message;
   AwaitEnd(*program);
@@ -62,7 +62,7 @@ TEST_F(Keeper, TellsWhenAndHowItsProgramEnded) {
   EXPECT_EQ(Read("output"), "") << "made anew";
 }
 
-TEST_F(Keeper, TellsWhyAProgramCannotBeRun) {
+TEST_F(Keeper, ReportsWhyAProgramCannotBeRun) {
   auto program = KeptProgram::Start({.command = {"/no/such/program"},
                                      .environment = {},
                                      .workdir = "",
@@ -74,7 +74,7 @@ TEST_F(Keeper, TellsWhyAProgramCannotBeRun) {
   EXPECT_THAT(outcome.error().message, HasSubstr("No such file"));
 }
 
-TEST_F(Keeper, EndsWhatDetachedItself) {
+TEST_F(Keeper, EndsDetachedProcesses) {
   // A process that leaves its session and parent is adopted; one that ignores SIGTERM is killed.
   auto program = Start(
       "setsid sh -c 'trap \"\" TERM; echo $$ > pid.new; mv pid.new pid; while :; do sleep 1; done' "
@@ -99,7 +99,7 @@ TEST_F(Keeper, StopsItsProgramWhenItIsAsked) {
   EXPECT_EQ(outcome->code, 128 + SIGTERM);
 }
 
-TEST_F(Keeper, TellsWhyThereIsNoMps) {
+TEST_F(Keeper, ReportsWhyMpsIsNotAvailable) {
   const auto mps = KeptMps::Start({.shim = base::ExecutableDir() + "/carma-shim",
                                    .program = "/no/such/control",
                                    .gpu = "GPU-8f3a91c2-0000-1111-2222-333344445555",

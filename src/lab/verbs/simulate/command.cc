@@ -34,7 +34,7 @@ constexpr int kMaxThreads = 1024;
 
 struct SimulateFlags {
   std::string experiment;  // empty: none
-  SimLoad load;            // of the flags; those not given are the file's, or the defaults
+  SimLoad load;            // from the flags, else from the file, else the defaults
   std::vector<std::string> policies;
   std::string model;                                       // words between commas; empty: none
   std::string estimator, history, collocation, published;  // for every policy; empty: not given
@@ -128,7 +128,7 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   std::vector<SimPolicy> policies;
   for (const std::vector<PolicyWord>& own : all) {
     std::vector<PolicyWord> words = first;
-    // The baseline uses whole GPUs even if the configuration says MIG.
+    // The baseline uses whole GPUs even if the configuration sets MIG.
     if (experiment.policies.empty() && &own == &all.front())
       std::erase_if(words, [](const PolicyWord& word) {
         return word.key == "collocation" && word.value == "mig";
@@ -213,7 +213,7 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
   std::size_t most = 0;
   const auto done = [&](std::size_t finished) {
     const std::lock_guard lock(mutex);
-    if (finished < most) return;  // another thread reported first
+    if (finished < most) return;  // another thread has reported more
     most = finished;
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - start);
@@ -338,7 +338,7 @@ void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
 std::string Footer() {
   std::string text =
       "A policy is a list of words: the mapper and keys of the configuration's sections policy,\n"
-      "fair, limits, slots, reserve, recovery and monitor. Besides:\n";
+      "fair, limits, slots, reserve, recovery and monitor. Also:\n";
   for (const PolicyWordInfo& word : PolicyWords())
     text += fmt::format("  {:<18}{} ({})\n", word.name, word.meaning, word.type);
   text += "Words of --model, with their defaults:\n";

@@ -164,7 +164,7 @@ TEST_F(SimulateCommand, TheModelIsTheWorldOfEveryPolicy) {
   EXPECT_THAT(loading.out, HasSubstr("--model load=10m --policy exclusive"));
 }
 
-TEST_F(SimulateCommand, ShowsTheBoundOfThoseWhoKeepALimit) {
+TEST_F(SimulateCommand, ShowsTheBoundWithASlowdownLimit) {
   const Ran ran = Run({"--policy", "magm", "--slowdown-limit", "1.5"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, AllOf(HasSubstr("SM activity area, slowdown at most 1.5"),

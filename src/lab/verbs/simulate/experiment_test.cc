@@ -54,7 +54,7 @@ sm_cap = [0.75, 0.8, false]
   EXPECT_EQ(last->spec, "lug,sm_cap=false");
 }
 
-TEST(Experiment, MistakesAreToldByLine) {
+TEST(Experiment, ReportsMistakesByLine) {
   const struct {
     const char* text;
     const char* message;
@@ -85,7 +85,7 @@ TEST(Experiment, AMatrixWithoutEndIsRefused) {
   EXPECT_THAT(read.error().message, HasSubstr("more than 1000 policies"));
 }
 
-TEST(Model, ItsWordsHoldForEveryPolicyAndStandInTheLine) {
+TEST(Model, WordsApplyToEveryPolicyAndAreReproduced) {
   SimLoad load;
   load.model = {{"memory_first", "0.5", "e.toml:3"},
                 {"checkpoint", "30m", "e.toml:4"},

@@ -191,11 +191,11 @@ constexpr Word kWords[] = {
      nullptr,
      "collocation.share_mig"},
     {{"mps_memory_limit", "true or false",
-      "no task may hold more than its promise and margin, with collocation mps; default: true"},
+      "with collocation mps: no task may hold more than its promise and margin; default: true"},
      nullptr,
      "collocation.mps_memory_limit"},
     {{"mps_servers", "gpu, user or shared",
-      "one MPS server per GPU (tasks on several GPUs take turns beside it), per user or for all "
+      "one MPS server per GPU (tasks on several GPUs then take turns), per user or for all "
       "users"},
      nullptr,
      "collocation.mps_servers"},
@@ -205,7 +205,7 @@ constexpr Word kWords[] = {
      Sets<AT(above.placing)>},
     {{"gres", "carma, gpu or shard",
       "what Slurm counts: GiB of a server's GPU memory (CARMA places tasks within it), GPUs, "
-      "or GiB of each GPU (Slurm alone; with streams unless a later word says otherwise)"},
+      "or GiB of each GPU (Slurm alone; with streams unless a later word changes that)"},
      SetGres},
     {{"spread", "true or false", "Slurm chooses the server with the fewest tasks, not the first"},
      Sets<AT(above.spread)>},

@@ -34,8 +34,8 @@ Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::st
 // methods.
 std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods);
 
-// The words of a policy besides the configuration keys (written with or without their section), for
-// help and documentation.
+// The words of a policy other than the configuration keys (written with or without their section),
+// for help and documentation.
 struct PolicyWordInfo {
   std::string_view name;
   std::string_view type;

@@ -78,7 +78,7 @@ TEST(SimPolicy, AsksTheDaemonsEstimatorUnlessAWordNamesAnother) {
   EXPECT_THAT(Complaint("magm,history=yes"), HasSubstr("history: expected none, run or runs"));
 }
 
-TEST(SimPolicy, AWordMeansWhatTheDaemonDoesWithIt) {
+TEST(SimPolicy, WordsMeanTheSameAsInTheDaemon) {
   const auto loaded = config::LoadText("f.toml", "policy.mapper = 'by-work'", true);
   ASSERT_TRUE(loaded) << loaded.error().message;
   const core::PolicyConfig daemons = PolicyFor(loaded->settings, core::SharingMethod::kMps);
@@ -125,7 +125,7 @@ TEST(SimPolicy, AConfigurationThatLearnsNothingLeavesItAtThat) {
   EXPECT_EQ(policy->options.estimates.method, "history");
 }
 
-TEST(SimPolicy, InstancesAreSharedOnlyWhereItSaysSo) {
+TEST(SimPolicy, InstancesAreSharedOnlyIfConfigured) {
   EXPECT_EQ(Policy("magm,collocation=streams").options.policy.sm_cap, 0.4) << "as carmad does";
   EXPECT_EQ(Policy("magm,collocation=streams").options.policy.max_tasks_per_gpu, 3);
   EXPECT_EQ(Policy("magm,collocation=streams,streams_tasks=2").options.policy.max_tasks_per_gpu, 2);
@@ -170,7 +170,7 @@ TEST(SimPolicy, APublishedEraBringsItsPauses) {
   EXPECT_EQ(Policy("magm,published=v2").options.policy.pacing, core::Pacing::kV2);
 }
 
-TEST(SimPolicy, ComplaintsNameThePlaceAndWhatWasExpected) {
+TEST(SimPolicy, ErrorsNameThePlaceAndTheExpectedForm) {
   EXPECT_THAT(Complaint("magm,sm_cap=1.5"), HasSubstr("--policy: sm_cap: expected fraction"));
   EXPECT_THAT(Complaint("bogus"), HasSubstr("--policy: mapper: expected"));
   EXPECT_THAT(Complaint("magm,smcap=0.8"), HasSubstr("did you mean sm_cap?"));

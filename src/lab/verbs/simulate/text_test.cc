@@ -27,7 +27,7 @@ SimOutcome Outcome(const std::string& label, const std::vector<double>& makespan
   return outcome;
 }
 
-TEST(SimTable, ComparesWithTheFirstAndWithWhatNoPolicyBeats) {
+TEST(SimTable, ComparesWithTheFirstPolicyAndTheBounds) {
   const SimOutcome outcomes[] = {Outcome("exclusive", {6000, 6000}),
                                  Outcome("CARMA", {4500, 4500})};
   const std::string table = SimTable(outcomes, Screen{});
@@ -68,7 +68,7 @@ TEST(SimTable, ALoadThatWasNotDoneHasNoDistanceToItsBounds) {
   EXPECT_THAT(SimTable(outcomes, Screen{}), AllOf(Not(HasSubstr("+50.0")), HasSubstr(" 4 ")));
 }
 
-TEST(ProgressBar, TellsShareAndTimeLeft) {
+TEST(ProgressBar, ShowsShareAndTimeLeft) {
   EXPECT_EQ(ProgressBar(0.5, std::chrono::seconds(60)),
             "[###############...............]  50 %, 1:00 to go");
   EXPECT_EQ(ProgressBar(1, std::chrono::seconds(60)), "[##############################] 100 %");

@@ -52,7 +52,7 @@ struct Replayed {
   std::vector<sim::MeasuredTask> tasks;
   sim::Residency listed;   // with the catalogue's parameters
   sim::Residency guessed;  // as if the workloads were not measured
-  double least_s = 0;      // tasks that were there for less do not count
+  double least_s = 0;      // shorter tasks do not count
 };
 
 // Compares the pairs of one file that shared a GPU by one method.
@@ -274,9 +274,9 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
       "--least", "SPAN", flags->least,
       "shortest run time of tasks from --tasks that count in the agreement (default: 10m)");
   verb.AddOption("--pairs", "FILE", flags->pairs,
-                 "measured pairs: speed1, speed2 (of alone), u1, m1, u2, m2 (percent of GPU and "
-                 "memory utilisation alone), method (streams, mps; default: streams); may be "
-                 "repeated")
+                 "measured pairs: speed1, speed2 (relative to alone), u1, m1, u2, m2 (percent of "
+                 "GPU and memory utilisation alone), method (streams, mps; default: streams); may "
+                 "be repeated")
       .OneWord();
   verb.AddOption("--workloads", "FILE", flags->workloads,
                  "catalogue of their workloads (default: built in)");

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{1000};   // between two looks at the tasks
+constexpr milliseconds kLook{1000};   // between two checks of the tasks
 constexpr milliseconds kRetry{1000};  // while the daemon is away
 constexpr int kMaxRetries = 60;
 constexpr std::size_t kMaxBatch = 1000;  // tasks of one submission

@@ -43,7 +43,7 @@ class FakeServer : public ReplayServer {
     return ids;
   }
   Result<std::vector<api::TaskView>> Unfinished() override {
-    std::vector<api::TaskView> views{View(7)};  // a stranger's
+    std::vector<api::TaskView> views{View(7)};  // another user's
     views.front().state = "running";
     for (const auto& [id, task] : tasks) {
       if (View(id).state == "running") views.push_back(View(id));
@@ -139,7 +139,7 @@ TEST(Replay, GivesUpWhenTheDaemonStaysAway) {
   EXPECT_EQ(result.error().message, "after 1 of 2 submissions: away");
 }
 
-TEST(Replay, TellsHowFarItCame) {
+TEST(Replay, ReportsItsProgress) {
   FakeServer server;
   server.refuse = true;
   const auto result = Replay(server, {}).Run(Steps({0}), true);
@@ -195,7 +195,7 @@ TEST(PlanReplay, ATaskHasTheClassAccountAndGpuTypeOfItsRow) {
   EXPECT_FALSE(task::SpecFromJsonText((*steps)[1].spec)->account);
 }
 
-TEST(PlanReplay, ATaskMaySayWhatItNeedsInPlaceOfTheEstimate) {
+TEST(PlanReplay, ATaskMayStateItsNeedInsteadOfTheEstimate) {
   const auto catalogue = trace::Catalogue::BuiltIn();
   ASSERT_TRUE(catalogue);
   const auto trace =
@@ -215,7 +215,7 @@ TEST(PlanReplay, ATaskMaySayWhatItNeedsInPlaceOfTheEstimate) {
             "--memory 3=…: expected one of the 2 tasks of the trace");
 }
 
-TEST(ProgressText, TellsWhatIsThere) {
+TEST(ProgressText, ShowsTheKnownValues) {
   ReplayProgress progress{.total = 60, .submitted = {1, 2, 3}};
   progress.running = 2;
   progress.succeeded = 1;

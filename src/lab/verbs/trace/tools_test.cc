@@ -46,7 +46,7 @@ class TraceTools : public ::testing::Test {
   FakeDaemon daemon_;
 };
 
-TEST_F(TraceTools, InfoTellsWhatATraceHolds) {
+TEST_F(TraceTools, InfoDescribesATrace) {
   const Ran text = Run({"info", Jobs()});
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_EQ(text.err, "");
@@ -65,7 +65,7 @@ TEST_F(TraceTools, InfoTellsWhatATraceHolds) {
   EXPECT_EQ((*facts)["sha256"].get<std::string>().size(), 64u);
 }
 
-TEST_F(TraceTools, InfoKnowsTheWorkloadsOfATaskTrace) {
+TEST_F(TraceTools, InfoShowsTheWorkloadsOfATaskTrace) {
   const Ran text = Run({"info", "demo60"});
   EXPECT_NE(text.out.find("60 (9 heavy, 7 light, 44 medium)"), std::string::npos) << text.out;
   const auto facts = base::ParseJson(Run({"info", "demo60", "--json"}).out);
@@ -74,7 +74,7 @@ TEST_F(TraceTools, InfoKnowsTheWorkloadsOfATaskTrace) {
   EXPECT_EQ((*facts)["highest_memory_mib"], 26'240);
 }
 
-TEST_F(TraceTools, WindowAndSampleKnowOtherWorkloadsThanTheBuiltIn) {
+TEST_F(TraceTools, WindowAndSampleAcceptOtherWorkloads) {
   const std::string workloads =
       File("w.csv",
            "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib\n"
@@ -146,7 +146,7 @@ TEST_F(TraceTools, SampleScalesTimesToALoad) {
       << ran.out;
 }
 
-TEST_F(TraceTools, GenerateMakesWhatItIsFittedTo) {
+TEST_F(TraceTools, GenerateResemblesItsTrace) {
   const Ran jobs = Run({"generate", "--fit", Jobs(), "--tasks", "3", "--seed", "5"});
   EXPECT_EQ(jobs.exit_code, 0) << jobs.err;
   EXPECT_NE(jobs.out.find("fitted to 24 jobs\nsubmit_s,gpus,duration_s,vc,user,status\n0,"),
@@ -251,7 +251,7 @@ TEST_F(TraceTools, WarnsOfBadLinesAndRefusesThemWhenStrict) {
             "carma: " + jobs + ":3: a torn line: '3,1'; left out (not with --strict)\n");
 }
 
-TEST_F(TraceTools, RefusesWhatItCannotDo) {
+TEST_F(TraceTools, RefusesInvalidRequests) {
   const std::string jobs = Jobs();
   const std::string undated = File("u.csv", "submit_s,gpus,duration_s\n1,1,5\n");
   const std::vector<std::pair<std::vector<std::string>, const char*>> cases{
