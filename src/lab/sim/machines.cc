@@ -165,17 +165,14 @@ void Machines::SetPace(base::Time now, std::uint32_t job) {
   if (pace == of.slowest) return;
   of.slowest = pace;
   pace_changed_(job, pace);
-  if (sharing_ == core::SharingMethod::kMps && !of.resident.alone) return;
-  // Without MPS, a task's share of each of its GPUs depends on its pace.
+  if (sharing_ == core::SharingMethod::kMps && of.resident.gpus.size() == 1) return;
+  // Where it takes turns or has the GPU for itself, a task's share depends on its pace.
   for (const std::uint32_t gpu : of.resident.gpus) SetActivity(now, gpu);
 }
 
 core::SharingMethod Machines::SharingOn(std::uint32_t gpu) const {
-  const std::vector<Occupant>& occupants = gpus_[gpu].occupants();
-  // Without MPS a task has the SM activity that was measured when it ran alone.
-  if (occupants.size() == 1 && residents_[occupants.front().job].resident.alone)
-    return core::SharingMethod::kStreams;
-  return sharing_;
+  // A task that has the GPU for itself has the SM activity that was measured when it ran alone.
+  return gpus_[gpu].occupants().size() == 1 ? core::SharingMethod::kStreams : sharing_;
 }
 
 void Machines::SetActivity(base::Time now, std::uint32_t gpu) {

@@ -152,7 +152,8 @@ Result<Unit> CheckBookings(const Cluster& cluster,
       for (const std::string& gpu : booking.on_gpus) {
         const auto number = base::ParseInt(gpu);
         if (number && std::cmp_greater_equal(*number, server.gpus.size()))
-          return Invalid("reserve: no GPU {} on a server of {} GPUs", gpu, server.gpus.size());
+          return Invalid("reserve: no GPU {} on a server of {}", gpu,
+                         base::Counted(std::ssize(server.gpus), "GPU"));
       }
     }
     std::vector<core::GpuInfo> infos;
