@@ -203,9 +203,9 @@ class Demo {
                        base::Printable(task->value.name, 60), base::FormatMib(kStatedMib),
                        base::FormatMib(task->value.peak_mib)) +
            fmt::format(
-               "It ran out of GPU memory ({} time{}), went back to the queue, was promised more, "
+               "It ran out of GPU memory ({}), went back to the queue, was promised more, "
                "and {}.\n",
-               task->value.ooms, task->value.ooms == 1 ? "" : "s", task->value.state);
+               base::Counted(task->value.ooms, "time"), task->value.state);
   }
 
   std::string Next() const {

@@ -380,8 +380,8 @@ Result<Unit> ProfileCall::Measure() {
   };
   listener.refuse = [&](const PlannedRun& run) { return Refusal(run); };
   listener.show = [&](const std::vector<std::string>& under_way) {
-    line.Show(fmt::format("{} of {} runs, {}; now {}", planned_ - plan_.size(), planned_, left,
-                          base::Join(under_way, " | ")));
+    line.Show(fmt::format("{} of {}, {}; now {}", planned_ - plan_.size(),
+                          base::Counted(planned_, "run"), left, base::Join(under_way, " | ")));
   };
   Measurement measurement(MeasurementOptions(), *probe_.probe, lanes_);
   const Result<Unit> measured = measurement.Run(plan_, listener);
@@ -435,9 +435,8 @@ Result<Unit> ProfileCall::Run() {
   CARMA_TRY(FindGpus());
   CARMA_TRY(TakeWorkloads(std::move(wanted)));
   MakePlan(PlanOptionsHere(std::move(degrees)));
-  Say(fmt::format("{} runs on {} GPU{}, {} of them from an earlier call; {}", planned_,
-                  lanes_.size(), lanes_.size() == 1 ? "" : "s", planned_ - plan_.size(),
-                  LeftText()));
+  Say(fmt::format("{} on {}, {} of them from an earlier call; {}", base::Counted(planned_, "run"),
+                  base::Counted(std::ssize(lanes_), "GPU"), planned_ - plan_.size(), LeftText()));
   if (flags_.dry_run) {
     PrintPlan();
     return Unit{};

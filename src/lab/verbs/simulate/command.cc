@@ -218,9 +218,9 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - start);
     line.Show(fmt::format(
-        "{} {} of {} runs",
+        "{} {} of {}",
         ProgressBar(static_cast<double>(finished) / static_cast<double>(total), elapsed), finished,
-        total));
+        base::Counted(total, "run")));
   };
   auto runs =
       sim::SimulateMatrix(prepared.cluster, prepared.arrivals, options, load.runs, threads, done);
@@ -289,9 +289,9 @@ std::string ResultOf(const std::vector<SimOutcome>& outcomes) {
 void PrintTable(Context& context, const Prepared& prepared,
                 const std::vector<SimOutcome>& outcomes) {
   const SimLoad& load = prepared.load;
-  std::string text = fmt::format("Simulated: {} tasks of {} on {}, {} run{} each",
-                                 prepared.arrivals.size(), base::Printable(load.trace, 80),
-                                 load.server, load.runs, load.runs == 1 ? "" : "s");
+  std::string text = fmt::format(
+      "Simulated: {} of {} on {}, {} each", base::Counted(std::ssize(prepared.arrivals), "task"),
+      base::Printable(load.trace, 80), load.server, base::Counted(load.runs, "run"));
   if (load.noise > 0) text += fmt::format(", {:.0f} % noise on durations", load.noise * 100);
   const Screen screen = ScreenOf(context.out);
   text = WrapTo(ResultOf(outcomes), screen) + "\n\n" + WrapTo(text, screen);

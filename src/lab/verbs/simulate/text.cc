@@ -83,10 +83,11 @@ std::string MeanMinutes(const SimOutcome& outcome, double (*quantity)(const Metr
 }
 
 std::string SlowdownText(const SimOutcome& outcome) {
-  if (!outcome.runs.front().slowdown) return "-";
-  return fmt::format("{:.2f}", MeanOf(outcome, [](const Metrics& run) {
-                       return run.slowdown ? run.slowdown->mean : 1;
-                     }));
+  std::vector<double> means;  // a run in which no task succeeded has none
+  for (const Metrics& run : outcome.runs) {
+    if (run.slowdown) means.push_back(run.slowdown->mean);
+  }
+  return means.empty() ? "-" : fmt::format("{:.2f}", report::EstimatedOf(means).mean);
 }
 
 // The bounds are those of the whole load.

@@ -93,8 +93,9 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
   auto validation = sim::Validate(*published, *cluster, arrivals, options);
   line.End();
   if (!validation) return std::unexpected(validation.error());
-  return Part{fmt::format("{}: {} runs of each policy, {:.0f} % noise on durations, simulated",
-                          sim::PublishedTraceName(*published), flags.runs, flags.noise * 100),
+  return Part{fmt::format("{}: {} of each policy, {:.0f} % noise on durations, simulated",
+                          sim::PublishedTraceName(*published), base::Counted(flags.runs, "run"),
+                          flags.noise * 100),
               std::move(validation->comparisons)};
 }
 
@@ -134,8 +135,8 @@ std::string PairsText(const Paired& paired, const Screen& screen) {
                {fmt::format("{:.2f}", each.r2)}});
   }
   const bool mps = paired.method == core::SharingMethod::kMps;
-  return fmt::format("{}: {} pair{} {}\n\n", base::Printable(paired.path), paired.pairs,
-                     paired.pairs == 1 ? "" : "s",
+  return fmt::format("{}: {} {}\n\n", base::Printable(paired.path),
+                     base::Counted(paired.pairs, "pair"),
                      mps ? "under MPS" : "that took turns (streams)") +
          table.Text(screen) + "\n";
 }
@@ -154,9 +155,10 @@ std::string ReplayText(const Replayed& replayed, const Screen& screen) {
                {fmt::format("{:.2f}", replayed.guessed.predicted[i])}});
   }
   return fmt::format(
-             "{}: slowdown of {} tasks, each with its actual neighbours; agreement in log slowdown "
+             "{}: slowdown of {}, each with its actual neighbours; agreement in log slowdown "
              "of the {} that ran for at least {}\n",
-             base::Printable(replayed.path), replayed.tasks.size(), replayed.listed.counted.tasks,
+             base::Printable(replayed.path), base::Counted(std::ssize(replayed.tasks), "task"),
+             replayed.listed.counted.tasks,
              base::FormatSpan(base::Duration(std::llround(replayed.least_s * 1000)))) +
          agreement("parameters of the catalogue", replayed.listed.counted) +
          agreement("guessed, as for unknown tasks", replayed.guessed.counted) + "\n" +
