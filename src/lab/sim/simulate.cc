@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <map>
 #include <utility>
@@ -28,13 +27,6 @@ constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 // Each retry takes at least seconds of simulated time, so this number never ends a task within a
 // run of usual length.
 constexpr int kRetriesWithoutEnd = 10'000;
-
-constexpr std::array<std::pair<std::string_view, core::SharingMethod>, 4> kCollocations{{
-    {"exclusive", core::SharingMethod::kAlone},
-    {"streams", core::SharingMethod::kStreams},
-    {"mps", core::SharingMethod::kMps},
-    {"mig", core::SharingMethod::kMig},
-}};
 
 struct NumberOption {
   std::string_view name;
@@ -214,20 +206,6 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
 }
 
 }  // namespace
-
-std::optional<core::SharingMethod> ParseCollocation(std::string_view name) {
-  for (const auto& [each, collocation] : kCollocations) {
-    if (each == name) return collocation;
-  }
-  return std::nullopt;
-}
-
-std::string_view CollocationName(core::SharingMethod collocation) {
-  for (const auto& [name, each] : kCollocations) {
-    if (each == collocation) return name;
-  }
-  return "";
-}
 
 Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
                                       const trace::Catalogue& catalogue, std::string_view path) {

@@ -10,6 +10,7 @@
 
 #include "base/try.h"
 #include "lab/sim/gpu_types.h"
+#include "report/report.h"
 
 namespace carma::sim {
 namespace {
@@ -189,31 +190,6 @@ double ValueOf(Figure figure, const Totals& run, const Totals& exclusive) {
   return 0;
 }
 
-Comparison Compare(const PublishedFigure& figure, std::span<const Totals> runs,
-                   std::span<const Totals> exclusive) {
-  Comparison comparison{.policy = std::string(figure.policy),
-                        .figure = figure.figure,
-                        .source = std::string(figure.source),
-                        .standing = figure.standing,
-                        .published = figure.value};
-  if (!std::isnan(figure.from)) comparison.from = figure.from;
-  if (!std::isnan(figure.to)) comparison.to = figure.to;
-  std::vector<double> values;
-  values.reserve(runs.size());
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    values.push_back(ValueOf(figure.figure, runs[i], exclusive[i]));
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  comparison.low = *low;
-  comparison.high = *high;
-  const auto count = static_cast<double>(values.size());
-  for (const double value : values) comparison.simulated += value / count;
-  double squares = 0;
-  for (const double value : values)
-    squares += (value - comparison.simulated) * (value - comparison.simulated);
-  if (values.size() > 1) comparison.deviation = std::sqrt(squares / (count - 1));
-  return comparison;
-}
-
 Comparison OneValue(std::string_view name, Figure figure, std::string_view source,
                     Standing standing, double published, double simulated, double from, double to) {
   Comparison comparison{.policy = std::string(name),
@@ -226,6 +202,21 @@ Comparison OneValue(std::string_view name, Figure figure, std::string_view sourc
                         .high = simulated};
   if (!std::isnan(from)) comparison.from = from;
   if (!std::isnan(to)) comparison.to = to;
+  return comparison;
+}
+
+Comparison Compare(const PublishedFigure& figure, std::span<const Totals> runs,
+                   std::span<const Totals> exclusive) {
+  std::vector<double> values;
+  values.reserve(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    values.push_back(ValueOf(figure.figure, runs[i], exclusive[i]));
+  const report::Estimated all = report::EstimatedOf(values);
+  Comparison comparison = OneValue(figure.policy, figure.figure, figure.source, figure.standing,
+                                   figure.value, all.mean, figure.from, figure.to);
+  comparison.deviation = all.sd;
+  comparison.low = std::ranges::min(values);
+  comparison.high = std::ranges::max(values);
   return comparison;
 }
 
@@ -250,13 +241,6 @@ std::string Difference(const Comparison& row) {
 }
 
 }  // namespace
-
-std::optional<PublishedTrace> ParsePublishedTrace(std::string_view name) {
-  for (const TraceFacts& each : kTraces) {
-    if (each.name == name) return each.trace;
-  }
-  return std::nullopt;
-}
 
 std::string_view PublishedTraceName(PublishedTrace trace) {
   return FactsOf(trace).name;
@@ -307,13 +291,10 @@ bool Comparison::WithinNoise() const {
   return std::abs(simulated - published) <= 2 * deviation;
 }
 
-bool Validation::Agrees() const {
-  return std::ranges::all_of(comparisons, [](const Comparison& each) { return each.Agrees(); });
-}
-
-Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
-                            std::span<const Arrival> arrivals, const ValidationOptions& options) {
-  Validation validation{.trace = trace, .runs = options.runs};
+Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cluster,
+                                         std::span<const Arrival> arrivals,
+                                         const ValidationOptions& options) {
+  std::vector<Comparison> comparisons;
   const std::vector<PublishedPolicy> policies = PoliciesOf(trace);
   const int all = options.runs * static_cast<int>(policies.size());
   int done = 0;
@@ -330,10 +311,10 @@ Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
     if (exclusive.empty()) exclusive = totals;
     for (const PublishedFigure& figure : kFigures) {
       if (figure.trace != trace || figure.policy != policy.label) continue;
-      validation.comparisons.push_back(Compare(figure, totals, exclusive));
+      comparisons.push_back(Compare(figure, totals, exclusive));
     }
   }
-  return validation;
+  return comparisons;
 }
 
 std::vector<Comparison> ValidateModels() {

@@ -317,14 +317,12 @@ std::string TextOf(const std::vector<Evaluated>& all, const DataSet& set,
 
 void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   if (!flags.runs.empty() || !flags.models.empty()) return EvaluateTransformers(context, flags);
-  if (!flags.by.empty() && flags.by != "family") {
-    return context.Fail({ErrorCode::kInvalid, "--by: '" + base::Printable(flags.by, 40) +
-                                                  "': expected family (more with --runs)"});
-  }
-  if (!flags.leave_out.empty() && flags.leave_out != "family") {
-    return context.Fail({ErrorCode::kInvalid, "--leave-out: '" +
-                                                  base::Printable(flags.leave_out, 40) +
-                                                  "': expected family (more with --runs)"});
+  for (const auto& [option, fields] :
+       {std::pair("--by", &flags.by), std::pair("--leave-out", &flags.leave_out)}) {
+    if (fields->empty() || *fields == "family") continue;
+    return context.Fail(Invalid("{}: '{}': expected family (more with --runs)", option,
+                                base::Printable(*fields, 40))
+                            .error());
   }
   const auto chosen = Chosen(flags.estimators);
   if (!chosen) return context.Fail(chosen.error());

@@ -34,7 +34,6 @@ struct ValidateFlags {
   std::vector<std::string> pairs;
   std::string least = "10m";  // of tasks that count
   std::string workloads;      // empty: built in
-  std::string server = "dgx-station-a100";
   int runs = 40;
   double noise = 0.03;
   std::uint64_t seed = 1;
@@ -65,8 +64,7 @@ struct Paired {
 
 Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
                            const trace::Catalogue& catalogue, const std::string& path) {
-  const Result<sim::Cluster> cluster = sim::ParseCluster(flags.server);
-  if (!cluster) return base::Wrap(cluster.error(), "server");
+  const sim::Cluster cluster = CARMA_TRY(sim::ParseCluster("dgx-station-a100"));  // measured there
   const trace::TaskTrace trace = CARMA_TRY(LoadTaskTrace(path));
   const auto arrivals = CARMA_TRY(sim::Arrivals(trace, catalogue, path));
   const auto published = sim::RecognisePublished(arrivals);
@@ -90,13 +88,13 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
     line.Show(fmt::format("{}: {}", sim::PublishedTraceName(*published),
                           ProgressBar(static_cast<double>(done) / all, elapsed)));
   };
-  auto validation = sim::Validate(*published, *cluster, arrivals, options);
+  auto comparisons = sim::Validate(*published, cluster, arrivals, options);
   line.End();
-  if (!validation) return std::unexpected(validation.error());
+  if (!comparisons) return std::unexpected(comparisons.error());
   return Part{fmt::format("{}: {} of each policy, {:.0f} % noise on durations, simulated",
                           sim::PublishedTraceName(*published), base::Counted(flags.runs, "run"),
                           flags.noise * 100),
-              std::move(validation->comparisons)};
+              *std::move(comparisons)};
 }
 
 Result<Replayed> ReplayMeasured(const trace::Catalogue& catalogue, const std::string& path,
@@ -282,8 +280,6 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
       .OneWord();
   verb.AddOption("--workloads", "FILE", flags->workloads,
                  "catalogue of their workloads (default: built in)");
-  verb.AddOption("--server", "SERVER", flags->server,
-                 "name or shape (default: dgx-station-a100, where it was measured)");
   verb.AddOption("--runs", "N", flags->runs, "runs of each policy (default: 40)")
       .Range(1, kMaxSimRuns);
   verb.AddOption("--noise", "SIGMA", flags->noise,

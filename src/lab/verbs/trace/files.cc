@@ -63,6 +63,13 @@ Result<std::map<std::string, std::string>> FilesOf(const std::string& folder) {
 
 }  // namespace
 
+Result<std::string> AbsolutePath(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  char folder[4096];
+  if (!::getcwd(folder, sizeof folder)) return FailErrno(errno, "current folder");
+  return std::string(folder) + "/" + path;
+}
+
 Result<trace::TaskTrace> LoadTaskTrace(const std::string& path) {
   if (IsBuiltIn(path)) return trace::BuiltInDemo60();
   const std::string text = CARMA_TRY(path == "-" ? base::ReadAll(STDIN_FILENO, kMaxFileBytes)
