@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <utility>
 
@@ -12,7 +11,6 @@
 #include "core/scheduler/published_rules.h"
 #include "estimate/estimator.h"
 #include "lab/sim/gpu_types.h"
-#include "lab/sim/parallel.h"
 #include "lab/sim/reservation_words.h"
 #include "lab/sim/simulation.h"
 
@@ -248,31 +246,6 @@ Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arri
   CARMA_TRY(CheckLoad(cluster, arrivals, divided, options));
   CARMA_TRY(CheckBookings(cluster, options.reservations));
   return Simulation(cluster, arrivals, options).Run();
-}
-
-Result<std::vector<Totals>> SimulateRuns(const Cluster& cluster, std::span<const Arrival> arrivals,
-                                         const RunOptions& options, int runs, int threads,
-                                         const std::function<void(int)>& done) {
-  if (runs < 1) return Invalid("expected at least one run");
-  const auto count = static_cast<std::size_t>(runs);
-  std::vector<Result<Totals>> results(count);
-  std::atomic<int> finished{0};
-  ForEachIndex(count, threads, [&](std::size_t i) {
-    RunOptions mine = options;
-    mine.seed = options.seed + i;
-    mine.record = false;
-    mine.on_task = nullptr;
-    const Result<RunResult> result = Simulate(cluster, arrivals, mine);
-    results[i] = result ? Result<Totals>(result->totals) : std::unexpected(result.error());
-    if (done) done(++finished);
-  });
-  std::vector<Totals> totals;
-  totals.reserve(count);
-  for (Result<Totals>& result : results) {
-    if (!result) return std::unexpected(result.error());
-    totals.push_back(*result);
-  }
-  return totals;
 }
 
 }  // namespace carma::sim

@@ -245,11 +245,4 @@ struct RunResult {
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options);
 
-// The same load `runs` times with the seeds seed, seed + 1, … on several threads; results in order
-// of seeds, independent of the number of threads. Without records. `done` gets the number of
-// finished runs, from any thread.
-Result<std::vector<Totals>> SimulateRuns(const Cluster& cluster, std::span<const Arrival> arrivals,
-                                         const RunOptions& options, int runs, int threads,
-                                         const std::function<void(int)>& done = {});
-
 }  // namespace carma::sim

@@ -216,19 +216,6 @@ TEST(Simulate, AFloodDelaysAnothersFirstTaskByOneEnd) {
   EXPECT_LT(longest_wait_s(core::QueueOrder::kFair), 2 * 420);  // four places, each once
 }
 
-TEST(SimulateRuns, TheNumberOfThreadsCannotBeSeen) {
-  const Demo demo;
-  const Cluster cluster = MakeWorld("dgx-station-a100");
-  RunOptions options;
-  options.noise = 0.03;
-  options.estimates.source = "gpumemnet";
-  const auto one = SimulateRuns(cluster, demo.arrivals(), options, 8, 1);
-  const auto many = SimulateRuns(cluster, demo.arrivals(), options, 8, 5);
-  ASSERT_TRUE(one && many);
-  EXPECT_EQ(*one, *many);
-  EXPECT_NE((*one)[0], (*one)[1]);
-}
-
 TEST(AsPublished, SetsWhatBelongsToTheEra) {
   const RunOptions thesis = *AsPublished("thesis", {});
   EXPECT_EQ(thesis.monitor.window, Duration{92'000});

@@ -10,6 +10,8 @@
 
 #include "base/try.h"
 #include "lab/sim/gpu_types.h"
+#include "lab/sim/matrix.h"
+#include "report/metrics.h"
 #include "report/report.h"
 
 namespace carma::sim {
@@ -166,26 +168,25 @@ const FigureFacts& FactsOf(Figure figure) {
   return *std::ranges::find(kFigureFacts, figure, &FigureFacts::figure);
 }
 
-double ValueOf(Figure figure, const Totals& run, const Totals& exclusive) {
+double ValueOf(Figure figure, const report::Metrics& run, const report::Metrics& exclusive) {
   switch (figure) {
     case kMakespanMin:
-      return run.makespan_s / 60;
+      return run.trace_total_s / 60;
     case kMakespanChange:
-      return run.makespan_s / exclusive.makespan_s - 1;
+      return run.trace_total_s / exclusive.trace_total_s - 1;
     case kEnergyMj:
-      return run.energy_j / 1e6;
+      return *run.energy_mj;
     case kEnergyChange:
-      return run.energy_j / exclusive.energy_j - 1;
+      return *run.energy_mj / *exclusive.energy_mj - 1;
     case kSmActiveChange:
-      return run.sm_active / exclusive.sm_active - 1;
+      return *run.sm_active / *exclusive.sm_active - 1;
     case kMemoryChange:
-      return run.memory_mib / exclusive.memory_mib - 1;
+      return *run.memory_used_mib / *exclusive.memory_used_mib - 1;
     case kOomCrashes:
       return static_cast<double>(run.oom_crashes);
     case kSlowdown:
-      return run.slowdown;
     case kPowerW:
-      return run.energy_j / run.makespan_s;
+      break;  // only of the models alone
   }
   return 0;
 }
@@ -205,8 +206,8 @@ Comparison OneValue(std::string_view name, Figure figure, std::string_view sourc
   return comparison;
 }
 
-Comparison Compare(const PublishedFigure& figure, std::span<const Totals> runs,
-                   std::span<const Totals> exclusive) {
+Comparison Compare(const PublishedFigure& figure, std::span<const report::Metrics> runs,
+                   std::span<const report::Metrics> exclusive) {
   std::vector<double> values;
   values.reserve(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i)
@@ -294,24 +295,24 @@ bool Comparison::WithinNoise() const {
 Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cluster,
                                          std::span<const Arrival> arrivals,
                                          const ValidationOptions& options) {
-  std::vector<Comparison> comparisons;
   const std::vector<PublishedPolicy> policies = PoliciesOf(trace);
-  const int all = options.runs * static_cast<int>(policies.size());
-  int done = 0;
-  std::vector<Totals> exclusive;
+  std::vector<RunOptions> rows;
   for (const PublishedPolicy& policy : policies) {
-    RunOptions run = CARMA_TRY(OptionsOf(trace, policy));
-    run.noise = options.noise;
-    run.seed = options.seed;
-    const std::vector<Totals> totals = CARMA_TRY(
-        SimulateRuns(cluster, arrivals, run, options.runs, options.threads, [&](int finished) {
-          if (options.progress) options.progress(done + finished, all);
-        }));
-    done += options.runs;
-    if (exclusive.empty()) exclusive = totals;
+    rows.push_back(CARMA_TRY(OptionsOf(trace, policy)));
+    rows.back().noise = options.noise;
+    rows.back().seed = options.seed;
+  }
+  const int all = options.runs * static_cast<int>(rows.size());
+  const auto runs = CARMA_TRY(SimulateMatrix(cluster, arrivals, rows, options.runs, options.threads,
+                                             [&](std::size_t finished) {
+                                               if (options.progress)
+                                                 options.progress(static_cast<int>(finished), all);
+                                             }));
+  std::vector<Comparison> comparisons;
+  for (std::size_t i = 0; i < policies.size(); ++i) {
     for (const PublishedFigure& figure : kFigures) {
-      if (figure.trace != trace || figure.policy != policy.label) continue;
-      comparisons.push_back(Compare(figure, totals, exclusive));
+      if (figure.trace == trace && figure.policy == policies[i].label)
+        comparisons.push_back(Compare(figure, runs[i], runs.front()));
     }
   }
   return comparisons;

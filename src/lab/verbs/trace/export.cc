@@ -128,12 +128,12 @@ class Script {
       if (estimate.mib) text += fmt::format(" --memory {}", *estimate.mib);
       if (estimate.whole_gpu) text += " --exclusive";
     }
-    return text + " -- " + CommandOf(job, workload, task.cpus, name) + "\n";
+    return text + " -- " + CommandOf(job, workload, name) + "\n";
   }
 
  private:
   std::string CommandOf(const trace::Job& job, const trace::Workload* workload,
-                        std::optional<double> cpus, const std::string& name) const {
+                        const std::string& name) const {
     const std::string duration = trace::SecondsText(job.duration.value_or(Duration(0)));
     if (!command_.empty()) {
       std::string command = command_;
@@ -147,7 +147,6 @@ class Script {
     if (workload == nullptr) return "sleep " + duration;
     trace::Workload played = *workload;
     if (job.duration) played.solo_s = base::Seconds(*job.duration);
-    if (cpus) played.cpus = cpus;
     std::string command = "carma-simtask";
     for (const std::string& word : trace::SimTaskArguments(played))
       command += " " + ShellQuote(word);
