@@ -44,6 +44,7 @@ void Attempts::Launch(JobIndex index, const core::StartTask& start) {
   if (options_.time_slot > base::Duration{0})
     attempt.slot_ends = agenda_.now() + options_.time_slot;
   attempt.promised_mib = start.placement.empty() ? 0 : start.placement.front().claim_mib;
+  attempt.alone = start.alone;
   attempt.limit_mib = MpsLimitOf(job, start);
   // Work after which the attempt fails by itself.
   double fails_after_s = std::numeric_limits<double>::infinity();
@@ -77,7 +78,8 @@ Machines::Resident Attempts::ResidentOf(const Job& job) const {
           .servers = {job.Servers().begin(), job.Servers().end()},
           .user = user,
           .cores = CoresOf(options_, job),
-          .limit_mib = job.attempt.limit_mib};
+          .limit_mib = job.attempt.limit_mib,
+          .alone = job.attempt.alone};
 }
 
 Attempts::Step Attempts::OnTimer(JobIndex index) {

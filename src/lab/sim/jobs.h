@@ -56,6 +56,7 @@ struct JobAttempt {
   std::vector<std::uint32_t> gpus;  // SimGpus, all on one server unless it has several servers
   std::int64_t promised_mib = 0;    // of its memory on each; 0: nothing
   std::int64_t limit_mib = 0;       // of its memory on each; 0: none
+  bool alone = false;               // exclusive, so no MPS client
   bool saved = false;               // it was asked to checkpoint, and ends by itself
   bool holds = false;               // memory there, from its first allocation on
   base::Time ends{};

@@ -165,14 +165,17 @@ void Machines::SetPace(base::Time now, std::uint32_t job) {
   if (pace == of.slowest) return;
   of.slowest = pace;
   pace_changed_(job, pace);
-  if (sharing_ == core::SharingMethod::kMps && of.resident.gpus.size() == 1) return;
-  // Where it takes turns or has the GPU for itself, a task's share depends on its pace.
+  if (sharing_ == core::SharingMethod::kMps && !of.resident.alone) return;
+  // Without MPS, a task's share of each of its GPUs depends on its pace.
   for (const std::uint32_t gpu : of.resident.gpus) SetActivity(now, gpu);
 }
 
 core::SharingMethod Machines::SharingOn(std::uint32_t gpu) const {
-  // A task that has the GPU for itself has the SM activity that was measured when it ran alone.
-  return gpus_[gpu].occupants().size() == 1 ? core::SharingMethod::kStreams : sharing_;
+  const std::vector<Occupant>& occupants = gpus_[gpu].occupants();
+  // Without MPS a task has the SM activity that was measured when it ran alone.
+  if (occupants.size() == 1 && residents_[occupants.front().job].resident.alone)
+    return core::SharingMethod::kStreams;
+  return sharing_;
 }
 
 void Machines::SetActivity(base::Time now, std::uint32_t gpu) {
@@ -186,10 +189,16 @@ void Machines::SetActivity(base::Time now, std::uint32_t gpu) {
   // Under MPS the joint activity is calculated from the loads, which are smaller while the server
   // lacks cores; otherwise from the speeds.
   const double host_factor = hosts_[layout_.ServerOf(gpu)].factor;
-  if (SharingOn(gpu) == core::SharingMethod::kMps && !core::OfSeveralUsers(loads_)) {
+  core::SharingMethod sharing = SharingOn(gpu);
+  if (sharing == core::SharingMethod::kMps && !core::OfSeveralUsers(loads_)) {
     for (core::Load& load : loads_) load.sm_active *= host_factor;
+    // The formula for MPS is fitted to several tasks. One has the activity measured alone.
+    if (loads_.size() == 1) {
+      sharing = core::SharingMethod::kStreams;
+      speeds_ = {1};
+    }
   }
-  const double sm_active = SmActivity(options_.interference, SharingOn(gpu), loads_, speeds_);
+  const double sm_active = SmActivity(options_.interference, sharing, loads_, speeds_);
   changed.SetActivity(now, sm_active, options_.monitor.window + options_.monitor.period);
 
   const std::uint32_t card = layout_.CardOf(gpu);

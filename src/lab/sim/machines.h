@@ -30,6 +30,7 @@ class Machines {
     std::uint32_t user = 0;              // Load::user
     double cores = 0;                    // that its data loading wants, on all servers
     std::int64_t limit_mib = 0;          // of its memory on each GPU; 0: none
+    bool alone = false;                  // no MPS client
   };
   // Called when a task's pace (work seconds per second) changes.
   using PaceChanged = std::function<void(std::uint32_t job, double pace)>;
