@@ -115,8 +115,10 @@ TEST(ReproductionLine, KeepsEveryLabelThatAWordCanHold) {
     SimPolicy policy = Policy("magm,sm_cap=0.8");
     policy.label = label;
     const std::string line = ReproductionLine(SimLoad{}, {&policy, 1});
-    const std::string from = line.substr(line.find("--policy '") + 10);
-    const SimPolicy again = Policy(from.substr(0, from.find('\'')));
+    const std::size_t from = line.find("--policy ") + 9;
+    std::string words = line.substr(from, line.find(" --runs") - from);
+    std::erase(words, '\'');
+    const SimPolicy again = Policy(words);
     EXPECT_EQ(again.spec, policy.spec) << line;
     // "a, b)" cannot be written: the closing parenthesis would end a list.
     EXPECT_EQ(again.label, label == std::string("a, b)") ? policy.spec : label) << line;

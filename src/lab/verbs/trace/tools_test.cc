@@ -282,7 +282,7 @@ TEST_F(TraceTools, WarnsOfBadLinesAndRefusesThemWhenStrict) {
                                   "carma: warning: " + jobs + ":4: an impossible duration: '-5'"))
       << ran.err;
   EXPECT_TRUE(
-      ran.err.ends_with(": 8 complaints: 1 times a torn line (left out), 7 times an "
+      ran.err.ends_with(": 8 complaints: 1 time a torn line (left out), 7 times an "
                         "impossible duration (kept without one)\n"))
       << ran.err;
   const Ran strict = Run({"info", jobs, "--strict"});
