@@ -222,6 +222,10 @@ Result<Duration> ParseSpan(std::string_view text) {
   return std::chrono::seconds(total_s);
 }
 
+std::string Counted(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string FormatMib(std::int64_t mib) {
   char buffer[32];
   if (mib < 1024) {

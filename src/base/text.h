@@ -35,6 +35,8 @@ Result<std::int64_t> ParseMemoryMib(std::string_view text);
 // years.
 Result<Duration> ParseSpan(std::string_view text);
 
+std::string Counted(std::int64_t count, std::string_view what);  // "1 task", "2 tasks"
+
 std::string FormatMib(std::int64_t mib);  // "812M", "12.3G"
 std::string FormatSpan(Duration span);    // "0:07", "12:41", "3:05:00", "2-03:00:00"
 std::string FormatTime(Time t);           // local "2026-03-01 14:05:59"

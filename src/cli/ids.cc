@@ -82,8 +82,8 @@ Result<std::vector<std::uint64_t>> ExpandRanges(const std::vector<TaskRange>& ra
     if (range.own && range.back >= newest_own.size()) {
       return NotFound(newest_own.empty()
                           ? "you have no task yet"
-                          : "you have only " + std::to_string(newest_own.size()) + " tasks, @~" +
-                                std::to_string(range.back) + " is none of them");
+                          : "you have only " + base::Counted(std::ssize(newest_own), "task") +
+                                ", @~" + std::to_string(range.back) + " is none of them");
     }
     if (range.own) {
       add(newest_own[range.back]);

@@ -25,10 +25,6 @@ extern const std::string_view kStyle;
 
 namespace {
 
-std::string Counted(std::int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 void PutProvenance(std::string& out, const std::vector<Case>& cases) {
   out += "<section><h2>Where these runs come from</h2><dl>\n";
   for (const Case& each : cases) {
@@ -108,7 +104,7 @@ std::string Body(std::span<const Report> reports, const std::optional<Clock>& cl
       std::ranges::any_of(metrics, [](const Metrics& each) { return !each.simulated; });
   Put(out, "<p>{}{}, {}; {}.</p>\n",
       metrics.size() == 1 ? "" : fmt::format("{} runs; the first: ", metrics.size()),
-      Counted(metrics.front().tasks, "task"), Counted(metrics.front().gpus, "GPU"),
+      base::Counted(metrics.front().tasks, "task"), base::Counted(metrics.front().gpus, "GPU"),
       simulated && recorded ? "some simulated, some recorded"
       : simulated           ? "simulated"
                             : RecordedText(metrics.front(), clock));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -99,6 +100,16 @@ std::optional<std::vector<double>> ValuesOf(const Case& of, const Line& line) {
   return values;
 }
 
+// The 97.5 % quantile of Student's t distribution; freedom: degrees, at least 1, rounded down.
+double StudentQuantile(double freedom) {
+  constexpr std::array kFew{12.706, 4.303, 3.182};
+  const double n = std::floor(freedom);
+  if (n <= kFew.size()) return kFew[static_cast<std::size_t>(std::max(n, 1.0)) - 1];
+  // Cornish-Fisher expansion around the normal quantile (Abramowitz and Stegun 26.7.5), exact to
+  // 0.01 from here on.
+  return 1.95996 + 2.37227 / n + 2.82250 / (n * n) + 2.55585 / (n * n * n);
+}
+
 }  // namespace
 
 std::string SpanText(double seconds) {
@@ -153,9 +164,14 @@ std::optional<Estimated> Over(const Case& of, const Line& line) {
 
 bool WithinNoise(const Estimated& a, const Estimated& b) {
   if (a.runs < 2 || b.runs < 2) return false;
-  const double error = std::sqrt(a.sd * a.sd / static_cast<double>(a.runs) +
-                                 b.sd * b.sd / static_cast<double>(b.runs));
-  return std::abs(a.mean - b.mean) < 2 * error;
+  const double of_a = a.sd * a.sd / static_cast<double>(a.runs);
+  const double of_b = b.sd * b.sd / static_cast<double>(b.runs);
+  if (of_a + of_b <= 0) return false;
+  // Welch's degrees of freedom, because the two cases may vary differently.
+  const double freedom = (of_a + of_b) * (of_a + of_b) /
+                         (of_a * of_a / static_cast<double>(a.runs - 1) +
+                          of_b * of_b / static_cast<double>(b.runs - 1));
+  return std::abs(a.mean - b.mean) < StudentQuantile(freedom) * std::sqrt(of_a + of_b);
 }
 
 std::string Text(const Line& line, const Estimated& value) {
@@ -175,7 +191,9 @@ Change ChangeOf(std::span<const double> values, std::span<const double> referenc
   Change change{.relative = EstimatedOf(rests)};
   change.relative.mean = ratio - 1;
   const double error = change.relative.sd / std::sqrt(static_cast<double>(rests.size()));
-  change.within_noise = rests.size() > 1 && std::abs(change.relative.mean) < 2 * error;
+  change.within_noise =
+      rests.size() > 1 && std::abs(change.relative.mean) <
+                              StudentQuantile(static_cast<double>(rests.size() - 1)) * error;
   return change;
 }
 

@@ -33,8 +33,8 @@ std::string Text(const Line& line, const Estimated& value);
 // the same position have the same seed: their common noise cancels.
 struct Change {
   Estimated relative;  // -0.25: a quarter less
-  // The difference is less than twice its own standard error, so not significant. False for single
-  // runs, whose noise is unknown.
+  // The 95 % confidence interval of the difference (Student's t) contains 0, so the difference is
+  // not significant. False for single runs, whose noise is unknown.
   bool within_noise = false;
 };
 // The numbers of values and references must be equal, and at least one.

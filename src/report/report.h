@@ -51,8 +51,8 @@ struct Estimated {
 };
 // values: one per run, at least one.
 Estimated EstimatedOf(std::span<const double> values);
-// True if two means differ by less than twice the standard error of their difference, so it is not
-// significant; false if one side is a single run, because then it is unknown.
+// True if the 95 % confidence interval of the difference of two means (Student's t) contains 0, so
+// it is not significant; false if one side is a single run, because then it is unknown.
 bool WithinNoise(const Estimated& a, const Estimated& b);
 
 // Two columns, name and value, for people.

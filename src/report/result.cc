@@ -5,13 +5,24 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
+
 namespace carma::report {
 namespace {
 
-double FailedMean(const Case& of) {
+double MeanOf(const Case& of, double (*quantity)(const Metrics&)) {
   double sum = 0;
-  for (const Metrics* each : of.replays) sum += static_cast<double>(Failed(*each));
+  for (const Metrics* each : of.replays) sum += quantity(*each);
   return sum / static_cast<double>(of.replays.size());
+}
+
+double FailedMean(const Case& of) {
+  return MeanOf(of, [](const Metrics& run) { return static_cast<double>(Failed(run)); });
+}
+
+// "4", "3.5"
+std::string TasksText(double count) {
+  return LineOf("tasks").text(count);
 }
 
 // "24 % ± 1"; as many digits as the error allows.
@@ -56,7 +67,8 @@ std::size_t Best(const std::vector<Case>& cases) {
 std::string FailedText(const Case& of) {
   const double failed = FailedMean(of);
   if (failed <= 0) return "";
-  return fmt::format("; {:.3g} of its {} tasks did not succeed", failed, of.replays.front()->tasks);
+  return fmt::format("; {} of its {} did not succeed", TasksText(failed),
+                     base::Counted(of.replays.front()->tasks, "task"));
 }
 
 std::string Compared(const std::vector<Case>& cases) {
@@ -80,19 +92,26 @@ std::string Compared(const std::vector<Case>& cases) {
   return text + FailedText(best) + ".";
 }
 
-std::string Single(const Metrics& run) {
-  if (run.executed == 0) return "No task has ended.";
-  std::string text = fmt::format("{} task{} in {}: one waits {} and runs {}", run.executed,
-                                 run.executed == 1 ? "" : "s", SpanText(run.trace_total_s),
-                                 SpanText(run.waiting.mean), SpanText(run.execution.mean));
-  if (run.executed > 1) text += " on average";
-  if (run.sm_active)
-    text += fmt::format("; the GPUs' SMs were {:.0f} % busy", *run.sm_active * 100);
-  const std::int64_t failed = Failed(run);
+std::string Single(const Case& of) {
+  const double executed =
+      MeanOf(of, [](const Metrics& run) { return static_cast<double>(run.executed); });
+  if (executed == 0) return "No task has ended.";
+  const std::size_t runs = of.replays.size();
+  std::string text = fmt::format(
+      "{} task{} in {}{}: one waits {} and runs {}", TasksText(executed), executed == 1 ? "" : "s",
+      SpanText(MeanOf(of, [](const Metrics& run) { return run.trace_total_s; })),
+      runs > 1 ? fmt::format(" (mean of {} runs)", runs) : "",
+      SpanText(MeanOf(of, [](const Metrics& run) { return run.waiting.mean; })),
+      SpanText(MeanOf(of, [](const Metrics& run) { return run.execution.mean; })));
+  if (executed > 1) text += " on average";
+  if (const std::optional<Estimated> active = Over(of, LineOf("sm_active")))
+    text += fmt::format("; the GPUs' SMs were {:.0f} % busy", active->mean * 100);
+  const double failed = FailedMean(of);
   if (failed == 0) return text + "; all succeeded.";
   // Some of these tasks may never have run.
-  const std::string of = run.tasks == run.executed ? "" : fmt::format(" of all {}", run.tasks);
-  return text + fmt::format("; {}{} did not succeed.", failed, of);
+  const double all = Over(of, LineOf("tasks"))->mean;
+  return text + fmt::format("; {}{} did not succeed.", TasksText(failed),
+                            all == executed ? "" : " of all " + TasksText(all));
 }
 
 }  // namespace
@@ -109,7 +128,7 @@ std::string ResultSentence(std::span<const Metrics> runs) {
   const std::vector<Case> cases = CasesOf(runs);
   if (cases.empty()) return "";
   if (cases.size() > 1) return Compared(cases);
-  return Single(*cases.front().replays.front());
+  return Single(cases.front());
 }
 
 std::vector<Headline> Headlines(std::span<const Metrics> runs) {

@@ -14,7 +14,7 @@ namespace carma::report {
 // Tasks of a run that did not succeed.
 std::int64_t Failed(const Metrics& metrics);
 
-// One sentence without line end: for one run its duration and use of the GPUs; for several, how
+// One sentence without line end: for one case its duration and use of the GPUs; for several, how
 // much earlier the best of the others ends than the first, and at what cost; empty without runs.
 // Replays (equal labels) count as one. Labels are not made printable.
 std::string ResultSentence(std::span<const Metrics> runs);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace carma::report {
 namespace {
 
@@ -34,7 +36,7 @@ TEST(Change, IsTakenRunByRunSoThatCommonNoiseCancels) {
   EXPECT_FALSE(change.within_noise);
 }
 
-TEST(Change, LessThanTwiceItsStandardErrorIsNoise) {
+TEST(Change, WithinItsConfidenceIntervalIsNoise) {
   const double before[] = {100, 100, 100};
   const double around[] = {90, 111, 98};
   EXPECT_TRUE(ChangeOf(around, before).within_noise);
@@ -44,15 +46,48 @@ TEST(Change, LessThanTwiceItsStandardErrorIsNoise) {
       << "the noise of a single run is unknown";
 }
 
+TEST(Change, FewRunsNeedAClearerDifference) {
+  const struct {
+    std::size_t runs;
+    double errors;  // that the difference must exceed: Student's t for 95 %
+  } cases[] = {{2, 12.706}, {4, 3.182}, {6, 2.571}, {10, 2.262}, {30, 2.045}, {1000, 1.962}};
+  for (const auto& each : cases) {
+    const std::vector<double> before(each.runs, 100);
+    const auto less_by = [&](double errors) {
+      std::vector<double> after;  // its standard error is 1 / sqrt(runs - 1)
+      for (std::size_t i = 0; i < each.runs; ++i) {
+        after.push_back(100 - errors / std::sqrt(static_cast<double>(each.runs - 1)) +
+                        (i % 2 == 0 ? 1 : -1));
+      }
+      return ChangeOf(after, before);
+    };
+    EXPECT_TRUE(less_by(each.errors * 0.99).within_noise) << each.runs;
+    EXPECT_FALSE(less_by(each.errors * 1.01).within_noise) << each.runs;
+  }
+}
+
+TEST(Change, OfCasesWithDifferentNumbersOfRunsIsComparedByWelch) {
+  const auto of = [](double mean, std::size_t runs) {
+    return Estimated{.mean = mean, .sd = 1, .runs = runs};
+  };
+  // Standard error 1 with 2 and 2 runs, 2 degrees of freedom: the difference must be above 4.30.
+  EXPECT_TRUE(WithinNoise(of(100, 2), of(104.2, 2)));
+  EXPECT_FALSE(WithinNoise(of(100, 2), of(104.4, 2)));
+  // Standard error 0.2 with 50 and 50 runs, 98 degrees: above 0.397.
+  EXPECT_TRUE(WithinNoise(of(100, 50), of(100.39, 50)));
+  EXPECT_FALSE(WithinNoise(of(100, 50), of(100.40, 50)));
+  EXPECT_FALSE(WithinNoise({.mean = 1, .runs = 2}, {.mean = 2, .runs = 2})) << "no noise at all";
+}
+
 TEST(Change, IsTheSameInTheHeadlineAndInTheTable) {
   std::vector<Metrics> runs{Ended("a", 1000), Ended("a", 1000), Ended("b", 900), Ended("b", 910)};
-  const std::int64_t crashes[] = {1, 5, 4, 10};
+  const std::int64_t crashes[] = {4, 8, 9, 17};
   for (std::size_t i = 0; i < runs.size(); ++i) runs[i].oom_crashes = crashes[i];
   const std::vector<Case> cases = CasesOf(runs);
   const Headline crashed = Headlines(runs).back();
   EXPECT_EQ(crashed.name, "OOM crashes");
-  EXPECT_EQ(Difference(LineOf("oom_crashes"), cases[0], cases[1]), "+133.3 %");
-  EXPECT_EQ(crashed.change, "+133 % ± 79") << "not the mean of +300 % and +100 %";
+  EXPECT_EQ(Difference(LineOf("oom_crashes"), cases[0], cases[1]), "+116.7 %");
+  EXPECT_EQ(crashed.change, "+117 % ± 8") << "not the mean of +125 % and +112.5 %";
 }
 
 TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
@@ -92,6 +127,10 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
       {"one run",
        {Ended("", 6000, 1000)},
        "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 on average; all succeeded."},
+      {"several runs of one policy: their means",
+       {Ended("magm", 6000, 1000), Ended("magm", 6600, 1060, 1, 1)},
+       "60 tasks in 1:45:00 (mean of 2 runs): one waits 1:00 and runs 16:10 on average; 0.5 did "
+       "not succeed."},
       {"one run with failures",
        {Ended("", 6000, 1000, 1, 3)},
        "60 tasks in 1:40:00: one waits 1:00 and runs 15:40 on average; 3 did not succeed."},

@@ -217,7 +217,7 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
   }
   for (std::size_t level = 1; level <= kLevels; ++level) {  // level 0 is paper
     svg.Path(cells[level], fmt::format("density d{}", level),
-             fmt::format("up to {:.2g} tasks per GPU",
+             fmt::format("tasks per GPU: up to {:.2g}",
                          frame.most_per_gpu * static_cast<double>(level) / kLevels));
   }
   const std::size_t most = *std::ranges::max_element(density.crashes);

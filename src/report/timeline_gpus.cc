@@ -145,7 +145,8 @@ std::string Envelope(const RunRecord& run, Quantity quantity, const TimelineFram
     for (XY& point : promised) point.y /= static_cast<double>(run.gpus.size());
     svg.Path(StepPath(promised, end_s, x, y), "promise");
   }
-  svg.Text(kLeft - 6, kTop + kHeight / 2 + 4, fmt::format("{} GPUs", run.gpus.size()), "label end");
+  svg.Text(kLeft - 6, kTop + kHeight / 2 + 4, base::Counted(std::ssize(run.gpus), "GPU"),
+           "label end");
   return std::move(svg).Finish();
 }
 

@@ -1098,7 +1098,7 @@ TEST_F(App, EstimateReadsASummaryFromAPipe) {
   const std::vector<std::string> words{"estimate", "-", "--batch", "8"};
   const Ran ran = RunWords(daemon_.socket_path(), words, path);
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_TRUE(ran.out.starts_with("standard input: net: CARMA layer list, 1 rows, 4160 "))
+  EXPECT_TRUE(ran.out.starts_with("standard input: net: CARMA layer list, 1 row, 4160 "))
       << ran.out;
   const Ran nothing = RunWords(daemon_.socket_path(), words, "/dev/null");
   EXPECT_EQ(nothing.exit_code, 2);

@@ -195,8 +195,10 @@ void Check(Context& context, const Batch& batch, const std::string& name) {
     checked = end;
   }
   const std::size_t count = batch.specs.size();
-  Print(context, context.json ? fmt::format("{{\"count\":{}}}\n", count)
-                              : fmt::format("Nothing was submitted; {} tasks are valid.\n", count));
+  Print(context, context.json
+                     ? fmt::format("{{\"count\":{}}}\n", count)
+                     : fmt::format("Nothing was submitted; {} {} valid.\n",
+                                   base::Counted(count, "task"), count == 1 ? "is" : "are"));
 }
 
 }  // namespace

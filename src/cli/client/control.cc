@@ -48,7 +48,8 @@ class Told {
     if (changed_ > kMostLines)
       Print(context_, fmt::format("... and {} more\n", changed_ - kMostLines));
     if (refused_ > kMostLines)
-      Warn(context_, fmt::format("{} more tasks were not changed", refused_ - kMostLines));
+      Warn(context_, base::Counted(refused_ - kMostLines, "more task") +
+                         (refused_ - kMostLines == 1 ? " was" : " were") + " not changed");
   }
 
  private:

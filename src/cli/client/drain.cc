@@ -85,7 +85,7 @@ std::int64_t TasksThatHold(const api::StatusView& status) {
 }
 
 std::string TasksThatRun(std::int64_t count) {
-  return fmt::format("{} task{} still run{}", count, count == 1 ? "" : "s", count == 1 ? "s" : "");
+  return base::Counted(count, "task") + (count == 1 ? " still runs" : " still run");
 }
 
 // Waits at most until the last task should have left. A simulated server's clock runs faster.

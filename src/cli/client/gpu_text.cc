@@ -61,7 +61,7 @@ std::string ShortName(const GpuView& gpu) {
 
 std::string CheckedDemand(const CheckedTask& task) {
   if (task.gpus == 0) return "no GPU";
-  const std::string gpus = std::to_string(task.gpus) + (task.gpus == 1 ? " GPU" : " GPUs");
+  const std::string gpus = base::Counted(task.gpus, "GPU");
   if (!task.predicted_mib) return gpus + ", no memory estimate";
   return gpus + ", " + base::FormatMib(*task.predicted_mib) + " predicted (" +
          base::Printable(task.estimate_method, 40) + ")";
@@ -263,9 +263,9 @@ std::string StatusText(const api::StatusView& status) {
   out += "  Sharing  " + base::Printable(status.collocation, 400) + "\n";
   if (status.host.cpus > 0 || status.host.memory_mib > 0) {
     const api::HostView& host = status.host;
-    out += fmt::format("  Server   {} of {} CPUs and {} of {} of memory free; enforced: {}\n",
-                       host.free_cpus, host.cpus, base::FormatMib(host.free_memory_mib),
-                       base::FormatMib(host.memory_mib),
+    out += fmt::format("  Server   {} of {} and {} of {} of memory free; enforced: {}\n",
+                       host.free_cpus, base::Counted(host.cpus, "CPU"),
+                       base::FormatMib(host.free_memory_mib), base::FormatMib(host.memory_mib),
                        host.enforced.empty() ? "nothing" : base::Printable(host.enforced, 100));
   }
   out += "  Tasks    " + (counts.empty() ? "none" : base::Join(counts, ", ")) + "\n";

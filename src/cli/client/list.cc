@@ -83,7 +83,9 @@ std::string CutText(const ListFlags& flags, std::size_t shown, const api::Status
     const auto state = core::ParseTaskState(name);
     if (state && (flags.all || !core::IsFinal(*state))) all += count;
   }
-  if (!IsWhole(flags)) return fmt::format("only the first {} tasks are shown; see --limit", shown);
+  if (!IsWhole(flags))
+    return fmt::format("only the first {} shown; see --limit",
+                       shown == 1 ? "task is" : fmt::format("{} tasks are", shown));
   return fmt::format("{} of {} tasks are shown (all: --limit {})", shown, all, all);
 }
 

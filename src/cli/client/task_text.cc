@@ -208,8 +208,8 @@ void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     facts.Add("Save signal", base::Printable(task.checkpoint_signal, 20));
   if (task.no_slots) facts.Add("Slots", "excepted");
   if (task.checkpoints > 0)
-    facts.Add("Checkpoints", fmt::format("resumed from one {} time{}", task.checkpoints,
-                                         task.checkpoints == 1 ? "" : "s"));
+    facts.Add("Checkpoints",
+              fmt::format("resumed from one {}", base::Counted(task.checkpoints, "time")));
   const auto in = [now_ms](std::int64_t ms) { return SpanText(now_ms, std::max(now_ms, ms)); };
   if (HoldsGpus(task) && task.leaves_by_ms) {
     facts.Add("Leaves by", TimePoint(task.leaves_by_ms) + " (in " + in(*task.leaves_by_ms) + ")");

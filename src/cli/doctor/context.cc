@@ -60,7 +60,7 @@ Level LevelOf(Kind kind) {
 // The text for a server that gives no reason.
 std::string ConstantText(const AssumedContext& assumed) {
   if (assumed.taught_by.empty()) return "as shipped";
-  return fmt::format("learned from {} tasks on {}", assumed.tasks,
+  return fmt::format("learned from {} on {}", base::Counted(assumed.tasks, "task"),
                      base::Printable(assumed.taught_by, 60));
 }
 

@@ -296,7 +296,9 @@ class GpuCheck {
         std::ranges::count_if(processes, [](const gpu::ProcessUse& use) { return !use.used_mib; });
     if (unknown == 0) return;
     Add(Level::kWarn,
-        fmt::format("the memory of {} of {} processes is not reported", unknown, processes.size()),
+        fmt::format(
+            "the memory of {} of {} is not reported", unknown,
+            processes.size() == 1 ? "1 process" : fmt::format("{} processes", processes.size())),
         "run carmad as root on the host, not in a container of its own; CARMA counts memory "
         "without a known owner against the GPU");
   }

@@ -327,8 +327,8 @@ std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFact
   if (!daemon.status || daemon.gpus.empty() || driver.versions || driver.hangs) return {};
   if (daemon.status->driver != api::kDriverIsWell) return {};
   return {{"settings", Level::kWarn,
-           fmt::format("carmad reads {} GPU{}, but this command finds none: their settings differ",
-                       daemon.gpus.size(), daemon.gpus.size() == 1 ? "" : "s"),
+           fmt::format("carmad reads {}, but this command finds none: their settings differ",
+                       base::Counted(std::ssize(daemon.gpus), "GPU")),
            "give this command carmad's settings: --config, or the CARMA_ variables"}};
 }
 

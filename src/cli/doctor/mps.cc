@@ -96,8 +96,7 @@ std::string OwnText(const OwnDaemons& own) {
   if (!own.living.empty()) text += ": " + base::Join(own.living, ", ");
   if (own.dead > 0) text += fmt::format("; {} ended and will be restarted when needed", own.dead);
   if (own.hidden > 0)
-    text += fmt::format("; those of {} other user{} are not visible", own.hidden,
-                        own.hidden == 1 ? "" : "s");
+    text += fmt::format("; those of {} are not visible", base::Counted(own.hidden, "other user"));
   return text;
 }
 

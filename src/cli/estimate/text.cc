@@ -70,13 +70,14 @@ std::string ParamsText(double params) {
 std::string ModelLine(const EstimateSheet& sheet) {
   const model::LayerList* layers = sheet.layers;
   if (const estimate::TransformerConfig* config = sheet.question->transformer) {
-    return fmt::format("transformer ({}), {} layers, {}", config->family, config->layers,
+    return fmt::format("transformer ({}), {}, {}", config->family,
+                       base::Counted(config->layers, "layer"),
                        ParamsText(config->TotalParameters()));
   }
   if (layers == nullptr) return "no model summary";
-  return fmt::format("{}{}, {} rows, {}",
+  return fmt::format("{}{}, {}, {}",
                      layers->model.empty() ? "" : base::Printable(layers->model, 80) + ": ",
-                     FormatName(layers->format), layers->layers.size(),
+                     FormatName(layers->format), base::Counted(std::ssize(layers->layers), "row"),
                      ParamsText(static_cast<double>(layers->params)));
 }
 
@@ -96,7 +97,7 @@ std::string AskedLine(const EstimateSheet& sheet) {
     const estimate::TrainingPlan& plan = *question.plan;
     const std::int64_t gpus =
         plan.ranks * plan.tensor_parallel * plan.pipeline * plan.context_parallel;
-    parts.push_back(fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s"));
+    parts.push_back(base::Counted(gpus, "GPU"));
     return base::Join(parts, ", ");
   }
   parts.push_back(question.batch ? fmt::format("batch {}", *question.batch) : "batch not given");
@@ -104,7 +105,7 @@ std::string AskedLine(const EstimateSheet& sheet) {
                                      : "optimizer not given");
   parts.push_back(question.precision ? Stated(sheet.precision, PrecisionName(*question.precision))
                                      : "precision not given");
-  parts.push_back(fmt::format("{} GPU{}", question.gpus, question.gpus == 1 ? "" : "s"));
+  parts.push_back(base::Counted(question.gpus, "GPU"));
   if (!question.gpu_type.empty()) parts.push_back(base::Printable(question.gpu_type, 80));
   return base::Join(parts, ", ");
 }
@@ -184,9 +185,10 @@ std::string CalibrationLine(const EstimateSheet& sheet) {
   const std::string reason = base::Printable(site.reason, kShown);
   if (site.taught_by.empty()) return reason.empty() ? "as shipped" : reason;
   return fmt::format(
-      "{}; constant {:+.0f} MiB; {} tasks on {}, of which a factor of {:.3f} covers {:.4g} %{}",
-      reason, site.context_shift_mib, site.tasks, base::Printable(site.taught_by, 80),
-      site.Factor(sheet.question->coverage, 1), sheet.question->coverage * 100,
+      "{}; constant {:+.0f} MiB; {} on {}, of which a factor of {:.3f} covers {:.4g} %{}", reason,
+      site.context_shift_mib, base::Counted(site.tasks, "task"),
+      base::Printable(site.taught_by, 80), site.Factor(sheet.question->coverage, 1),
+      sheet.question->coverage * 100,
       site.tasks < estimate::kFullCalibration
           ? fmt::format(" (mixed with the shipped one until {} tasks)", estimate::kFullCalibration)
           : "");

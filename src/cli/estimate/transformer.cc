@@ -101,9 +101,10 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
 
 std::string TransformerText(const std::string& file, const TransformerConfig& config,
                             const TrainingPlan& plan, const TransformerEstimate& estimate) {
-  std::string text = fmt::format("{}: {}, {} layers, {:.1f} M parameters, {:.1f} M trained\n",
-                                 base::Printable(file, 4096), config.family, config.layers,
-                                 estimate.parameters / 1e6, estimate.trained_parameters / 1e6);
+  std::string text =
+      fmt::format("{}: {}, {}, {:.1f} M parameters, {:.1f} M trained\n",
+                  base::Printable(file, 4096), config.family, base::Counted(config.layers, "layer"),
+                  estimate.parameters / 1e6, estimate.trained_parameters / 1e6);
   text += fmt::format("{} x {} tokens per GPU and step; highest at {}\n\n", plan.batch,
                       plan.sequence, PhaseText(estimate.phase));
   Table parts({{"PART"}, {"SIZE", true}});

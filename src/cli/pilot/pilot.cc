@@ -254,10 +254,9 @@ class Pilot {
       if (allocation_.ends) json["ends_ms"] = base::ToMs(*allocation_.ends);
       Print(context_, base::DumpJson(json) + "\n");
     } else {
-      Print(context_,
-            fmt::format("Pilot {} serves {} GPU{} of {}{}\nCARMA_SOCKET={}\n", flags_.name,
-                        gpus_.size(), gpus_.size() == 1 ? "" : "s", base::ShortHostName(),
-                        ends.empty() ? "" : " until " + ends, place_.socket));
+      Print(context_, fmt::format("Pilot {} serves {} of {}{}\nCARMA_SOCKET={}\n", flags_.name,
+                                  base::Counted(std::ssize(gpus_), "GPU"), base::ShortHostName(),
+                                  ends.empty() ? "" : " until " + ends, place_.socket));
     }
     std::fflush(context_.out);
   }
@@ -428,17 +427,13 @@ class Pilot {
     const std::int64_t failed = std::ranges::count_if(ended->tasks, [&](const api::TaskView& task) {
       return task.ended_ms && *task.ended_ms >= began_ms_.value_or(0);
     });
-    if (failed > 0) Say("{} failed", Tasks(failed));
+    if (failed > 0) Say("{} failed", base::Counted(failed, "task"));
     if (waiting > 0) {
-      Say("{} for the next pilot named {}", Tasks(waiting) + (waiting == 1 ? " waits" : " wait"),
-          flags_.name);
+      Say("{} for the next pilot named {}",
+          base::Counted(waiting, "task") + (waiting == 1 ? " waits" : " wait"), flags_.name);
       return kExitTasksWait;
     }
     return failed > 0 ? kExitTasksFailed : 0;
-  }
-
-  static std::string Tasks(std::int64_t count) {
-    return fmt::format("{} task{}", count, count == 1 ? "" : "s");
   }
 
   Context& context_;

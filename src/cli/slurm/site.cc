@@ -31,8 +31,8 @@ std::int64_t GibOf(const api::GpuView& gpu) {
 Finding CheckCarmad(const SlurmFacts& facts) {
   if (facts.gpus)
     return {"carmad", Level::kOk,
-            fmt::format("answers at {}; {} GiB of {} GPUs for tasks", facts.socket,
-                        UsableGib(*facts.gpus), facts.gpus->size()),
+            fmt::format("answers at {}; {} GiB of {} for tasks", facts.socket,
+                        UsableGib(*facts.gpus), base::Counted(std::ssize(*facts.gpus), "GPU")),
             ""};
   return {"carmad", Level::kBad, facts.gpus.error().message,
           "systemctl start carmad, and see carma doctor"};

@@ -51,7 +51,7 @@ bool Simulation::IsPatient(const Job& job) {
   const Above& above = options_.above;
   if (!HasAbove() || !above.WithCarma() || !job.above.placed || IsGang(layout_, job)) return false;
   const bool again = above.placing == Placing::kAsked || job.above.waits < above.wait_requeues;
-  return again && candidates_.AnotherCould(*job.above.alike, job.node);
+  return again && candidates_.AnyCould(*job.above.alike, job.node);
 }
 
 void Simulation::TakeBack(JobIndex index) {

@@ -54,16 +54,9 @@ bool Candidates::CouldTake(Alike& alike, std::uint32_t index) const {
   return *known;
 }
 
-bool Candidates::AnyCould(Alike& alike) const {
+bool Candidates::AnyCould(Alike& alike, std::optional<std::uint32_t> except) const {
   for (std::uint32_t i = 0; i < servers_.size(); ++i) {
-    if (CouldTake(alike, i)) return true;
-  }
-  return false;
-}
-
-bool Candidates::AnotherCould(Alike& alike, std::uint32_t than) const {
-  for (std::uint32_t i = 0; i < servers_.size(); ++i) {
-    if (i != than && CouldTake(alike, i)) return true;
+    if (i != except && CouldTake(alike, i)) return true;
   }
   return false;
 }

@@ -25,8 +25,7 @@ class Candidates {
   std::shared_ptr<Alike> AlikeOf(const Job& job);
   // Whether the server could take such a task when empty.
   bool CouldTake(Alike& alike, std::uint32_t server) const;
-  bool AnyCould(Alike& alike) const;
-  bool AnotherCould(Alike& alike, std::uint32_t than) const;
+  bool AnyCould(Alike& alike, std::optional<std::uint32_t> except = {}) const;
   // Returns as many servers of one kind as the task needs, all with `is_free`; empty if there are
   // too few.
   using IsFree = std::function<bool(std::uint32_t)>;

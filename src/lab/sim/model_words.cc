@@ -70,7 +70,7 @@ constexpr ModelWord kWords[] = {
     {"cpu_cores_promised", "true or false",
      "tasks wait until the server has cores for them (false)", Sets<AT(host.promised)>},
     {"failures", "number from 0 to 1000",
-     "failures of a task per hour, apart from lack of memory (0)",
+     "failures of a task per hour of its work alone on an A100, apart from lack of memory (0)",
      Sets<AT(failures.per_hour), 1000>},
     {"checkpoint", kSpan, "interval between two checkpoints of a task; 0s: none",
      Sets<AT(checkpoints.every)>},

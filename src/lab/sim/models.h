@@ -36,7 +36,7 @@ struct HostContention {
 // Factor, in (0, 1], on the speed of the server's tasks when together they need this many cores.
 double HostFactor(const HostContention& model, double wanted);
 
-// Failures unrelated to memory: exponential in the computing time of a task.
+// Failures unrelated to memory: exponential in a task's work, in hours alone on the reference GPU.
 struct Failures {
   double per_hour = 0;
 };

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <map>
 #include <utility>
 
@@ -13,7 +11,6 @@
 #include "core/scheduler/published_rules.h"
 #include "estimate/estimator.h"
 #include "lab/sim/gpu_types.h"
-#include "lab/sim/parallel.h"
 #include "lab/sim/reservation_words.h"
 #include "lab/sim/simulation.h"
 
@@ -28,13 +25,6 @@ constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 // Each retry takes at least seconds of simulated time, so this number never ends a task within a
 // run of usual length.
 constexpr int kRetriesWithoutEnd = 10'000;
-
-constexpr std::array<std::pair<std::string_view, core::SharingMethod>, 4> kCollocations{{
-    {"exclusive", core::SharingMethod::kAlone},
-    {"streams", core::SharingMethod::kStreams},
-    {"mps", core::SharingMethod::kMps},
-    {"mig", core::SharingMethod::kMig},
-}};
 
 struct NumberOption {
   std::string_view name;
@@ -152,7 +142,8 @@ Result<Unit> CheckBookings(const Cluster& cluster,
       for (const std::string& gpu : booking.on_gpus) {
         const auto number = base::ParseInt(gpu);
         if (number && std::cmp_greater_equal(*number, server.gpus.size()))
-          return Invalid("reserve: no GPU {} on a server of {} GPUs", gpu, server.gpus.size());
+          return Invalid("reserve: no GPU {} on a server of {}", gpu,
+                         base::Counted(std::ssize(server.gpus), "GPU"));
       }
     }
     std::vector<core::GpuInfo> infos;
@@ -214,20 +205,6 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
 
 }  // namespace
 
-std::optional<core::SharingMethod> ParseCollocation(std::string_view name) {
-  for (const auto& [each, collocation] : kCollocations) {
-    if (each == name) return collocation;
-  }
-  return std::nullopt;
-}
-
-std::string_view CollocationName(core::SharingMethod collocation) {
-  for (const auto& [name, each] : kCollocations) {
-    if (each == collocation) return name;
-  }
-  return "";
-}
-
 Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
                                       const trace::Catalogue& catalogue, std::string_view path) {
   const std::vector<const trace::Workload*> workloads =
@@ -269,31 +246,6 @@ Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arri
   CARMA_TRY(CheckLoad(cluster, arrivals, divided, options));
   CARMA_TRY(CheckBookings(cluster, options.reservations));
   return Simulation(cluster, arrivals, options).Run();
-}
-
-Result<std::vector<Totals>> SimulateRuns(const Cluster& cluster, std::span<const Arrival> arrivals,
-                                         const RunOptions& options, int runs, int threads,
-                                         const std::function<void(int)>& done) {
-  if (runs < 1) return Invalid("expected at least one run");
-  const auto count = static_cast<std::size_t>(runs);
-  std::vector<Result<Totals>> results(count);
-  std::atomic<int> finished{0};
-  ForEachIndex(count, threads, [&](std::size_t i) {
-    RunOptions mine = options;
-    mine.seed = options.seed + i;
-    mine.record = false;
-    mine.on_task = nullptr;
-    const Result<RunResult> result = Simulate(cluster, arrivals, mine);
-    results[i] = result ? Result<Totals>(result->totals) : std::unexpected(result.error());
-    if (done) done(++finished);
-  });
-  std::vector<Totals> totals;
-  totals.reserve(count);
-  for (Result<Totals>& result : results) {
-    if (!result) return std::unexpected(result.error());
-    totals.push_back(*result);
-  }
-  return totals;
 }
 
 }  // namespace carma::sim

@@ -76,12 +76,6 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
 
 // ---- how it is run ----
 
-// How tasks share a GPU: "exclusive" (kAlone: one task per GPU, whatever the policy's mapper),
-// "streams", "mps", or "mig" (every GPU is divided into equal instances, which the policy treats as
-// GPUs; an instance takes tasks of one GPU, one at a time unless PolicyConfig::share_mig).
-std::optional<core::SharingMethod> ParseCollocation(std::string_view name);
-std::string_view CollocationName(core::SharingMethod method);
-
 // The model summaries that users would submit, by workload.
 using Summaries = std::map<std::string, estimate::Summary>;
 
@@ -150,6 +144,9 @@ struct ToldStart {
 
 struct RunOptions {
   core::PolicyConfig policy;  // core::AsPublished for the original's loops
+  // kAlone: one task per GPU, whatever the policy's mapper. kMig: every GPU is divided into equal
+  // instances, which the policy treats as GPUs; an instance takes tasks of one GPU, one at a time
+  // unless PolicyConfig::share_mig.
   core::SharingMethod collocation = core::SharingMethod::kMps;
   int mig_instances = 7;  // kMig: 1, 2, 3 or 7 per GPU (mig.h)
   EstimateOptions estimates;
@@ -247,12 +244,5 @@ struct RunResult {
 // GPUs, or leave tasks no time.
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options);
-
-// The same load `runs` times with the seeds seed, seed + 1, … on several threads; results in order
-// of seeds, independent of the number of threads. Without records. `done` gets the number of
-// finished runs, from any thread.
-Result<std::vector<Totals>> SimulateRuns(const Cluster& cluster, std::span<const Arrival> arrivals,
-                                         const RunOptions& options, int runs, int threads,
-                                         const std::function<void(int)>& done = {});
 
 }  // namespace carma::sim

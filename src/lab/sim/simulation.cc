@@ -127,7 +127,10 @@ Result<RunResult> Simulation::Run() {
           "save too rarely (--model checkpoint, checkpoint_on_stop)",
           results_.starts_in_vain(), base::FormatSpan(now() - first_));
     }
-    CARMA_CHECK(!agenda_.empty(), "tasks wait but no event is left");
+    if (agenda_.empty()) {
+      return Invalid("{} can never start: rules of the policy (require, limits) forbid it",
+                     base::Counted(jobs_.size(), "task"));
+    }
     const Agenda::Event event = agenda_.Next();
     Handle(event);
     Dispatch();

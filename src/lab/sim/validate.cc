@@ -10,6 +10,9 @@
 
 #include "base/try.h"
 #include "lab/sim/gpu_types.h"
+#include "lab/sim/matrix.h"
+#include "report/metrics.h"
+#include "report/report.h"
 
 namespace carma::sim {
 namespace {
@@ -165,53 +168,27 @@ const FigureFacts& FactsOf(Figure figure) {
   return *std::ranges::find(kFigureFacts, figure, &FigureFacts::figure);
 }
 
-double ValueOf(Figure figure, const Totals& run, const Totals& exclusive) {
+double ValueOf(Figure figure, const report::Metrics& run, const report::Metrics& exclusive) {
   switch (figure) {
     case kMakespanMin:
-      return run.makespan_s / 60;
+      return run.trace_total_s / 60;
     case kMakespanChange:
-      return run.makespan_s / exclusive.makespan_s - 1;
+      return run.trace_total_s / exclusive.trace_total_s - 1;
     case kEnergyMj:
-      return run.energy_j / 1e6;
+      return *run.energy_mj;
     case kEnergyChange:
-      return run.energy_j / exclusive.energy_j - 1;
+      return *run.energy_mj / *exclusive.energy_mj - 1;
     case kSmActiveChange:
-      return run.sm_active / exclusive.sm_active - 1;
+      return *run.sm_active / *exclusive.sm_active - 1;
     case kMemoryChange:
-      return run.memory_mib / exclusive.memory_mib - 1;
+      return *run.memory_used_mib / *exclusive.memory_used_mib - 1;
     case kOomCrashes:
       return static_cast<double>(run.oom_crashes);
     case kSlowdown:
-      return run.slowdown;
     case kPowerW:
-      return run.energy_j / run.makespan_s;
+      break;  // only of the models alone
   }
   return 0;
-}
-
-Comparison Compare(const PublishedFigure& figure, std::span<const Totals> runs,
-                   std::span<const Totals> exclusive) {
-  Comparison comparison{.policy = std::string(figure.policy),
-                        .figure = figure.figure,
-                        .source = std::string(figure.source),
-                        .standing = figure.standing,
-                        .published = figure.value};
-  if (!std::isnan(figure.from)) comparison.from = figure.from;
-  if (!std::isnan(figure.to)) comparison.to = figure.to;
-  std::vector<double> values;
-  values.reserve(runs.size());
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    values.push_back(ValueOf(figure.figure, runs[i], exclusive[i]));
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  comparison.low = *low;
-  comparison.high = *high;
-  const auto count = static_cast<double>(values.size());
-  for (const double value : values) comparison.simulated += value / count;
-  double squares = 0;
-  for (const double value : values)
-    squares += (value - comparison.simulated) * (value - comparison.simulated);
-  if (values.size() > 1) comparison.deviation = std::sqrt(squares / (count - 1));
-  return comparison;
 }
 
 Comparison OneValue(std::string_view name, Figure figure, std::string_view source,
@@ -226,6 +203,21 @@ Comparison OneValue(std::string_view name, Figure figure, std::string_view sourc
                         .high = simulated};
   if (!std::isnan(from)) comparison.from = from;
   if (!std::isnan(to)) comparison.to = to;
+  return comparison;
+}
+
+Comparison Compare(const PublishedFigure& figure, std::span<const report::Metrics> runs,
+                   std::span<const report::Metrics> exclusive) {
+  std::vector<double> values;
+  values.reserve(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    values.push_back(ValueOf(figure.figure, runs[i], exclusive[i]));
+  const report::Estimated all = report::EstimatedOf(values);
+  Comparison comparison = OneValue(figure.policy, figure.figure, figure.source, figure.standing,
+                                   figure.value, all.mean, figure.from, figure.to);
+  comparison.deviation = all.sd;
+  comparison.low = std::ranges::min(values);
+  comparison.high = std::ranges::max(values);
   return comparison;
 }
 
@@ -250,13 +242,6 @@ std::string Difference(const Comparison& row) {
 }
 
 }  // namespace
-
-std::optional<PublishedTrace> ParsePublishedTrace(std::string_view name) {
-  for (const TraceFacts& each : kTraces) {
-    if (each.name == name) return each.trace;
-  }
-  return std::nullopt;
-}
 
 std::string_view PublishedTraceName(PublishedTrace trace) {
   return FactsOf(trace).name;
@@ -307,33 +292,30 @@ bool Comparison::WithinNoise() const {
   return std::abs(simulated - published) <= 2 * deviation;
 }
 
-bool Validation::Agrees() const {
-  return std::ranges::all_of(comparisons, [](const Comparison& each) { return each.Agrees(); });
-}
-
-Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
-                            std::span<const Arrival> arrivals, const ValidationOptions& options) {
-  Validation validation{.trace = trace, .runs = options.runs};
+Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cluster,
+                                         std::span<const Arrival> arrivals,
+                                         const ValidationOptions& options) {
   const std::vector<PublishedPolicy> policies = PoliciesOf(trace);
-  const int all = options.runs * static_cast<int>(policies.size());
-  int done = 0;
-  std::vector<Totals> exclusive;
+  std::vector<RunOptions> rows;
   for (const PublishedPolicy& policy : policies) {
-    RunOptions run = CARMA_TRY(OptionsOf(trace, policy));
-    run.noise = options.noise;
-    run.seed = options.seed;
-    const std::vector<Totals> totals = CARMA_TRY(
-        SimulateRuns(cluster, arrivals, run, options.runs, options.threads, [&](int finished) {
-          if (options.progress) options.progress(done + finished, all);
-        }));
-    done += options.runs;
-    if (exclusive.empty()) exclusive = totals;
+    rows.push_back(CARMA_TRY(OptionsOf(trace, policy)));
+    rows.back().noise = options.noise;
+    rows.back().seed = options.seed;
+  }
+  const int all = options.runs * static_cast<int>(rows.size());
+  const auto runs = CARMA_TRY(SimulateMatrix(cluster, arrivals, rows, options.runs, options.threads,
+                                             [&](std::size_t finished) {
+                                               if (options.progress)
+                                                 options.progress(static_cast<int>(finished), all);
+                                             }));
+  std::vector<Comparison> comparisons;
+  for (std::size_t i = 0; i < policies.size(); ++i) {
     for (const PublishedFigure& figure : kFigures) {
-      if (figure.trace != trace || figure.policy != policy.label) continue;
-      validation.comparisons.push_back(Compare(figure, totals, exclusive));
+      if (figure.trace == trace && figure.policy == policies[i].label)
+        comparisons.push_back(Compare(figure, runs[i], runs.front()));
     }
   }
-  return validation;
+  return comparisons;
 }
 
 std::vector<Comparison> ValidateModels() {

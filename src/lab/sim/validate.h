@@ -21,7 +21,6 @@ enum class PublishedTrace {
   kNewer60,  // the newer repository's 60 tasks, on the control loop of November 2025
 };
 // "heavy60", "mix90", "t1".
-std::optional<PublishedTrace> ParsePublishedTrace(std::string_view name);
 std::string_view PublishedTraceName(PublishedTrace trace);
 // Recognises a trace by its number of tasks and last submission; empty: none of these traces.
 std::optional<PublishedTrace> RecognisePublished(std::span<const Arrival> arrivals);
@@ -76,13 +75,6 @@ struct Comparison {
   bool WithinNoise() const;
 };
 
-struct Validation {
-  PublishedTrace trace{};
-  int runs = 0;
-  std::vector<Comparison> comparisons;
-  bool Agrees() const;  // all that are asked for
-};
-
 struct ValidationOptions {
   int runs = 40;
   int threads = 1;
@@ -91,8 +83,9 @@ struct ValidationOptions {
   std::function<void(int done, int all)> progress;  // finished runs, from any thread
 };
 // Runs every published policy on these servers. Errors: those of Simulate.
-Result<Validation> Validate(PublishedTrace trace, const Cluster& cluster,
-                            std::span<const Arrival> arrivals, const ValidationOptions& options);
+Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cluster,
+                                         std::span<const Arrival> arrivals,
+                                         const ValidationOptions& options);
 
 // Comparison with small published cases that need no trace, only the models and shipped data.
 std::vector<Comparison> ValidateModels();

@@ -21,9 +21,7 @@ TEST(Published, EveryPolicyCanBeRun) {
       ASSERT_TRUE(options) << policy.label;
       EXPECT_TRUE(core::Validate(options->policy)) << policy.label;
     }
-    EXPECT_EQ(ParsePublishedTrace(PublishedTraceName(trace)), trace);
   }
-  EXPECT_FALSE(ParsePublishedTrace("demo60"));
 }
 
 TEST(RecognisePublished, ByLengthAndLastSubmission) {
@@ -52,21 +50,21 @@ TEST(Validate, ComparesEveryFigureOfTheTrace) {
   const trace::Catalogue catalogue = *trace::Catalogue::BuiltIn();
   const std::vector<Arrival> arrivals = *Arrivals(*trace::BuiltInDemo60(), catalogue, "demo60");
   int last = 0;
-  const Result<Validation> validation =
+  const Result<std::vector<Comparison>> comparisons =
       Validate(PublishedTrace::kNewer60, *ParseCluster("dgx-station-a100"), arrivals,
                {.runs = 2, .progress = [&](int done, int all) {
                   EXPECT_LE(done, all);
                   last = done;
                 }});
-  ASSERT_TRUE(validation) << validation.error().message;
+  ASSERT_TRUE(comparisons) << comparisons.error().message;
   EXPECT_EQ(last, 4);
-  ASSERT_EQ(validation->comparisons.size(), 4u);
-  const Comparison& makespan = validation->comparisons.front();
+  ASSERT_EQ(comparisons->size(), 4u);
+  const Comparison& makespan = comparisons->front();
   EXPECT_EQ(makespan.figure, Figure::kMakespanChange);
   EXPECT_LT(makespan.simulated, -0.05);
   EXPECT_GT(makespan.deviation, 0);
   EXPECT_LE(makespan.low, makespan.simulated);
-  const std::string table = Table(validation->comparisons);
+  const std::string table = Table(*comparisons);
   EXPECT_NE(table.find("MAGM + GPUMemNet"), std::string::npos);
   EXPECT_NE(table.find("prediction"), std::string::npos);
 }

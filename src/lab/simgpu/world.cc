@@ -458,13 +458,6 @@ double KernelShare(const World& world, int slot, int place) {
   return all > 0 ? own / all : 0;
 }
 
-std::optional<double> SecondsUntil(const World& world, int slot, double left_s) {
-  const double left = world.motion().work_left_s[slot];
-  if (left <= left_s) return 0;
-  const double pace = world.residents[slot].pace;
-  return pace > 0 ? std::optional((left - left_s) / pace) : std::nullopt;
-}
-
 void Announce(World& world, XidEvent event) {
   world.xids[world.xid_count % kMaxXids] = event;
   ++world.xid_count;

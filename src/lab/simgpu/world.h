@@ -214,9 +214,6 @@ void Stop(World& world, int slot);
 // proportional to their speeds. 0: it does not compute there.
 double KernelShare(const World& world, int slot, int place);
 
-// Seconds until `left_s` of the resident's work remain at the present pace; empty: never.
-std::optional<double> SecondsUntil(const World& world, int slot, double left_s);
-
 // Announces a critical error of this GPU.
 void Announce(World& world, XidEvent event);
 

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
+#include "core/values/task_request.h"
+#include "lab/trace/task_trace.h"
 
 namespace carma::trace {
 
@@ -75,6 +79,20 @@ void JobCollector::SetStatus(Job& job, std::string_view word) {
   } else {
     Complain(Complaint::kStatus, job.line, word);
   }
+}
+
+void JobCollector::SetWishes(Job& job, const std::array<std::string_view, 4>& cells) {
+  const auto& [account, qos, cpus, gpu_type] = cells;
+  const bool any = base::ToLower(gpu_type) == "any";
+  const std::string row = fmt::format("{},{},{},{}", account, qos, cpus, any ? "" : gpu_type);
+  const double cores = cpus.empty() ? 0 : base::ParseDouble(cpus).value_or(-1);
+  const auto is_name = [](std::string_view name) {
+    return name.empty() || core::IsShareName(name);
+  };
+  if (!is_name(account) || !is_name(qos) || cores < 0 || cores > kMaxWorkloadCpus ||
+      !(gpu_type.empty() || core::IsGpuTypeWord(gpu_type)))
+    return Complain(Complaint::kWishes, job.line, row);
+  if (row != ",,,") job.wishes = NumberOf(trace_.wishes, row);
 }
 
 bool JobCollector::SetSubmit(Job& job, std::optional<double> milliseconds, std::string_view text) {

@@ -1,6 +1,7 @@
 // Common parts of the format readers: splitting a line into cells, and collecting the trace.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,6 +43,8 @@ class JobCollector {
   void SetWorkload(Job& job, std::string_view name) {
     job.workload = NumberOf(trace_.workloads, name);
   }
+  // cells: of kWishColumns; complains if one of them is impossible.
+  void SetWishes(Job& job, const std::array<std::string_view, 4>& cells);
   // Returns false and complains unless it is a time between zero and kMaxJobSubmit.
   bool SetSubmit(Job& job, std::optional<double> milliseconds, std::string_view text);
   // Returns false and complains unless it is a number of GPUs; jobs without GPUs are counted.

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "base/text.h"
+
 namespace carma::trace {
 
 using base::Duration;
@@ -46,7 +48,7 @@ Result<JobGenerator> JobGenerator::Fit(const JobTrace& trace, const GeneratorOpt
   const std::size_t jobs = generator.pool_.size();
   if (jobs < 2) {
     return Invalid("nothing to fit: fewer than two jobs have a duration and at most " +
-                   std::to_string(options.max_gpus) + " GPUs");
+                   base::Counted(options.max_gpus, "GPU"));
   }
   // The first job has no gap before it, so it gets the mean gap, which keeps the rate.
   const double mean_ms = sum_ms / static_cast<double>(jobs - 1);

@@ -201,6 +201,7 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
     if (options.groups_as_users || trace.users.size() > 1)
       submission.user =
           options.groups_as_users ? trace.vcs.Text(job.vc) : trace.users.Text(job.user);
+    SetWishes(submission, trace.wishes.Text(job.wishes));
     mapped.trace.submissions.push_back(std::move(submission));
   }
   return mapped;

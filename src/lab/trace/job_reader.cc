@@ -65,8 +65,10 @@ void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
 class JobsTable : public TableReader {
  public:
   enum Column { kSubmit, kGpus, kDuration, kGpuMilli, kVc, kUser, kStatus, kPhase, kWorkload };
-  static constexpr std::array kColumns{"submit_s", "gpus",   "duration_s", "gpu_milli",  "vc",
-                                       "user",     "status", "phase",      "workload_id"};
+  enum Wish { kAccount = kWorkload + 1, kQos, kCpus, kGpuType };
+  static constexpr std::array kColumns{"submit_s", "gpus",   "duration_s", "gpu_milli",   "vc",
+                                       "user",     "status", "phase",      "workload_id", "account",
+                                       "qos",      "cpus",   "gpu_type"};
   static constexpr std::size_t kRequired = 3;
 
   void Take(const Row& row, JobCollector& out) override {
@@ -81,6 +83,7 @@ class JobsTable : public TableReader {
     out.SetVc(job, row.Text(kVc));
     out.SetUser(job, row.Text(kUser));
     out.SetWorkload(job, row.Text(kWorkload));
+    out.SetWishes(job, {row.Text(kAccount), row.Text(kQos), row.Text(kCpus), row.Text(kGpuType)});
     out.SetStatus(job, row.Text(row.Has(kStatus) ? kStatus : kPhase));
     out.Add(job);
   }
@@ -96,8 +99,9 @@ class JobsTable : public TableReader {
 
 class TasksTable : public TableReader {
  public:
-  enum Column { kSubmit, kWorkload, kSolo, kUser };
-  static constexpr std::array kColumns{"submit_s", "workload_id", "solo_s", "user"};
+  enum Column { kSubmit, kWorkload, kSolo, kUser, kAccount, kQos, kCpus, kGpuType };
+  static constexpr std::array kColumns{"submit_s", "workload_id", "solo_s", "user",
+                                       "account",  "qos",         "cpus",   "gpu_type"};
   static constexpr std::size_t kRequired = 2;
 
   void Take(const Row& row, JobCollector& out) override {
@@ -115,6 +119,7 @@ class TasksTable : public TableReader {
       out.SetDuration(job, row.Number(kSolo), row.Text(kSolo));
     }
     out.SetUser(job, row.Text(kUser));
+    out.SetWishes(job, {row.Text(kAccount), row.Text(kQos), row.Text(kCpus), row.Text(kGpuType)});
     out.Add(job);
   }
 };

@@ -20,6 +20,7 @@ constexpr std::array<ComplaintText, kComplaintKinds> kComplaintTexts{{
     {"order", "submitted before the line above it", "sorted into place"},
     {"status", "an unknown status", "kept without one"},
     {"workload", "an unknown or unusable workload", "left out"},
+    {"wishes", "an impossible account, qos, cpus or gpu_type", "kept without them"},
 }};
 
 constexpr std::array<std::string_view, 6> kStatusNames{"",       "passed",  "failed",

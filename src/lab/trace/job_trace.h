@@ -15,7 +15,7 @@
 
 namespace carma::trace {
 
-inline constexpr std::size_t kMaxJobs = 10'000'000;  // of one trace; each takes 48 bytes
+inline constexpr std::size_t kMaxJobs = 10'000'000;  // of one trace; each takes 56 bytes
 inline constexpr int kMaxJobGpus = 4096;
 inline constexpr std::size_t kMaxNames = 1'000'000;  // different users, clusters or workloads
 inline constexpr std::size_t kMaxNameBytes = 256;
@@ -56,6 +56,7 @@ struct Job {
   std::uint32_t user = 0;                  // in JobTrace::users
   std::uint32_t vc = 0;                    // virtual cluster, in JobTrace::vcs
   std::uint32_t workload = 0;              // in JobTrace::workloads; 0: not known
+  std::uint32_t wishes = 0;                // in JobTrace::wishes
   std::int32_t line = 0;                   // in the file
   JobStatus status = JobStatus::kUnknown;
 };
@@ -79,9 +80,10 @@ enum class Complaint {
   kDuration,
   kOrder,
   kStatus,
-  kWorkload
+  kWorkload,
+  kWishes
 };
-inline constexpr std::size_t kComplaintKinds = 10;
+inline constexpr std::size_t kComplaintKinds = 11;
 // A key for JSON ("torn"), the problem ("a torn line") and the remedy ("left out").
 struct ComplaintText {
   std::string_view key;
@@ -116,6 +118,7 @@ struct JobTrace {
   Names users;
   Names vcs;
   Names workloads;
+  Names wishes;              // rows of kWishColumns: what tasks ask for besides a workload
   std::size_t cpu_jobs = 0;  // without GPUs, not among the jobs
   // The cluster's local time at the trace's start, as milliseconds since 1970 without a time zone;
   // empty if unknown. Used for the time of day.

@@ -21,6 +21,11 @@ void AppendMilli(std::string& text, std::int64_t milli) {
   while (text.back() == '0') text.pop_back();
 }
 
+// text: of WishesText.
+void AppendWishes(std::string& text, std::string_view wishes) {
+  text += wishes.empty() ? ",,,," : fmt::format(",{}", wishes);
+}
+
 // Keeps the comment on one line: bytes that are not text become '?'.
 void AppendCell(std::string& text, std::string_view name) {
   text += ',';
@@ -55,6 +60,7 @@ Result<Unit> JobWriter::Begin() {
   if (names_.users.size() > 1) text_ += ",user";
   text_ += ",status";
   if (names_.workloads.size() > 1) text_ += ",workload_id";
+  if (names_.wishes.size() > 1) text_ += fmt::format(",{}", kWishColumns);
   text_ += '\n';
   return Flush();
 }
@@ -70,6 +76,7 @@ Result<Unit> JobWriter::Add(const Job& job) {
   text_ += ',';
   text_ += JobStatusName(job.status);
   if (names_.workloads.size() > 1) AppendCell(text_, names_.workloads.Text(job.workload));
+  if (names_.wishes.size() > 1) AppendWishes(text_, names_.wishes.Text(job.wishes));
   text_ += '\n';
   return text_.size() < kPieceBytes ? Unit{} : Flush();
 }
@@ -92,14 +99,18 @@ Result<Unit> WriteTasks(const TaskTrace& trace, const std::vector<std::string>& 
       trace.submissions, [](const Submission& task) { return task.solo_s.has_value(); });
   const bool users = std::ranges::any_of(trace.submissions,
                                          [](const Submission& task) { return !task.user.empty(); });
+  const bool wishes = std::ranges::any_of(
+      trace.submissions, [](const Submission& task) { return !WishesText(task).empty(); });
   std::string text = ProvenanceText(provenance, start_ms) + "submit_s,workload_id" +
-                     (durations ? ",solo_s" : "") + (users ? ",user\n" : "\n");
+                     (durations ? ",solo_s" : "") + (users ? ",user" : "") +
+                     (wishes ? fmt::format(",{}\n", kWishColumns) : "\n");
   for (const Submission& task : trace.submissions) {
     AppendMilli(text, task.at.count());
     AppendCell(text, task.workload_id);
     if (durations) text += ',';
     if (task.solo_s) text += fmt::format("{}", *task.solo_s);
     if (users) AppendCell(text, task.user);
+    if (wishes) AppendWishes(text, WishesText(task));
     text += '\n';
     if (text.size() < kPieceBytes) continue;
     if (Result<Unit> taken = sink(text); !taken) return taken;

@@ -21,8 +21,9 @@ using Sink = std::function<Result<Unit>(std::string_view)>;
 std::string ProvenanceText(const std::vector<std::string>& provenance,
                            std::optional<std::int64_t> start_ms);
 
-// Writes CSV with submit_s,gpus,duration_s and, if the trace has them, vc,user,status,workload_id;
-// a share of a GPU is written as 0.25. Works job by job, so that a generated trace needs no memory.
+// Writes CSV with submit_s,gpus,duration_s and, if the trace has them, vc,user,status,workload_id
+// and kWishColumns; a share of a GPU is written as 0.25. Works job by job, so that a generated
+// trace needs no memory.
 class JobWriter {
  public:
   // names: a trace with the texts for the jobs' numbers, the provenance and the start; its own jobs
@@ -42,7 +43,7 @@ class JobWriter {
 };
 Result<Unit> WriteJobs(const JobTrace& trace, const Sink& sink);
 
-// Writes CSV with submit_s,workload_id and, if a submission has one, solo_s.
+// Writes CSV with submit_s,workload_id and, if a submission has one, solo_s, user, kWishColumns.
 Result<Unit> WriteTasks(const TaskTrace& trace, const std::vector<std::string>& provenance,
                         std::optional<std::int64_t> start_ms, const Sink& sink);
 

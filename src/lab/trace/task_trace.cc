@@ -67,6 +67,21 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
   return trace;
 }
 
+std::string WishesText(const Submission& task) {
+  std::string text = fmt::format("{},{},{},{}", task.account, task.qos,
+                                 task.cpus ? fmt::format("{}", *task.cpus) : "", task.gpu_type);
+  return text == ",,," ? "" : text;
+}
+
+void SetWishes(Submission& task, std::string_view text) {
+  const std::vector<std::string_view> cells = base::Split(text, ',');
+  if (cells.size() != 4) return;
+  task.account = cells[0];
+  task.qos = cells[1];
+  task.cpus = base::ParseDouble(cells[2]);
+  task.gpu_type = cells[3];
+}
+
 Result<TaskTrace> BuiltInDemo60() {
   return ParseTrace(kDemo60Csv, "demo60");
 }

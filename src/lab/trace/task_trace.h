@@ -32,6 +32,13 @@ struct TaskTrace {
   std::vector<Submission> submissions;  // in ascending order of `at`
 };
 
+// Columns of a task trace, in the order of WishesText.
+inline constexpr std::string_view kWishColumns = "account,qos,cpus,gpu_type";
+// "vision,,4,A100"; empty if the task states none of them.
+std::string WishesText(const Submission& task);
+// Takes them from such a text.
+void SetWishes(Submission& task, std::string_view text);
+
 // CSV with submit_s and workload_id, and optionally solo_s (if a task's duration differs from its
 // workload's), user, account, qos, cpus (cores for data loading), and gpu_type (only GPUs of that
 // model).

@@ -1,7 +1,6 @@
 // demo: the same tasks on two simulated servers, one task per GPU and by CARMA's defaults, on one
 // screen.
 #include <fmt/format.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include "lab/verbs/demo/screen.h"
 #include "lab/verbs/demo/server.h"
 #include "lab/verbs/lab.h"
+#include "lab/verbs/noted_signals.h"
 #include "report/html.h"
 #include "report/result.h"
 
@@ -44,28 +44,6 @@ constexpr std::int64_t kStatedMib = 10 * 1024;
 struct DemoFlags {
   std::string html;
   double speed = kSpeed;
-};
-
-volatile sig_atomic_t g_interrupted = 0;
-
-// While this object exists, these signals only set a flag, so that the demo can end its servers.
-class NotedSignals {
- public:
-  NotedSignals() {
-    struct sigaction note {};
-    note.sa_handler = [](int) { g_interrupted = 1; };
-    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &note, &before_[i]);
-  }
-  ~NotedSignals() {
-    for (std::size_t i = 0; i < kSignals.size(); ++i)
-      ::sigaction(kSignals[i], &before_[i], nullptr);
-  }
-  NotedSignals(const NotedSignals&) = delete;
-  NotedSignals& operator=(const NotedSignals&) = delete;
-
- private:
-  static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
-  std::array<struct sigaction, kSignals.size()> before_{};
 };
 
 // Always in /tmp, not in $TMPDIR: paths of sockets must be short.
@@ -98,7 +76,7 @@ class Demo {
     if (!folder_.made()) return context_.Fail(FailErrno(errno, "/tmp").error());
     if (const Result<Unit> started = Start(); !started) return context_.Fail(started.error());
     if (const Result<Unit> watched = Watch(); !watched) return context_.Fail(watched.error());
-    if (g_interrupted != 0 || left_) {
+    if (interrupted || left_) {
       std::fprintf(context_.err, "carma: the demo ended before its tasks did\n");
       context_.exit_code = kExitFailure;
       return;
@@ -132,7 +110,7 @@ class Demo {
     if (terminal) screen.emplace();
     const NotedSignals signals;  // after ncurses, which sets its own handlers
     auto next_line = SteadyClock::now() + kLineEvery;
-    while (g_interrupted == 0 && !left_) {
+    while (!interrupted && !left_) {
       bool replays = false;
       for (std::size_t i = 0; i < servers_.size(); ++i) {
         const bool goes_on = CARMA_TRY(servers_[i]->Replays());
@@ -203,9 +181,9 @@ class Demo {
                        base::Printable(task->value.name, 60), base::FormatMib(kStatedMib),
                        base::FormatMib(task->value.peak_mib)) +
            fmt::format(
-               "It ran out of GPU memory ({} time{}), went back to the queue, was promised more, "
+               "It ran out of GPU memory ({}), went back to the queue, was promised more, "
                "and {}.\n",
-               task->value.ooms, task->value.ooms == 1 ? "" : "s", task->value.state);
+               base::Counted(task->value.ooms, "time"), task->value.state);
   }
 
   std::string Next() const {

@@ -174,10 +174,11 @@ std::string ClassesOf(const Evaluated& each) {
   std::string text;
   for (const ClassScore& score : each.classes) {
     text += fmt::format(
-        "\n{}{}, classes of {} MiB, {} runs: accuracy {:.1f}, precision {:.1f}, recall {:.1f}, F1 "
+        "\n{}{}, classes of {} MiB, {}: accuracy {:.1f}, precision {:.1f}, recall {:.1f}, F1 "
         "{:.1f} % (means over the classes that occur)\n",
-        each.estimator, each.family.empty() ? "" : ", " + each.family, score.width_mib, score.runs,
-        100 * score.accuracy, 100 * score.precision, 100 * score.recall, 100 * score.f1);
+        each.estimator, each.family.empty() ? "" : ", " + each.family, score.width_mib,
+        base::Counted(score.runs, "run"), 100 * score.accuracy, 100 * score.precision,
+        100 * score.recall, 100 * score.f1);
     std::vector<Column> columns{{"MEASURED"}};
     for (const int index : score.classes) columns.push_back({std::to_string(index), true});
     Table table(columns);
@@ -295,32 +296,33 @@ std::string JsonOf(const std::vector<Evaluated>& all, const DataSet& set,
 std::string TextOf(const std::vector<Evaluated>& all, const DataSet& set,
                    const std::optional<estimate::Site>& site, const ActivityScore& activity,
                    const EvaluateFlags& flags) {
-  std::string text = fmt::format("{} runs of {} models", set.runs.size(), set.models.size());
+  std::string text = base::Counted(std::ssize(set.runs), "run") + " of " +
+                     base::Counted(std::ssize(set.models), "model");
   if (set.without_model > 0) text += fmt::format("; {} more have no layer list", set.without_model);
   if (site) {
-    text += fmt::format("; context shifted by {:.0f} MiB, learned from {} tasks of '{}': {}",
-                        site->context_shift_mib, site->tasks, flags.calibrate, site->reason);
+    text += fmt::format("; context shifted by {:.0f} MiB, learned from {} of '{}': {}",
+                        site->context_shift_mib, base::Counted(site->tasks, "task"),
+                        flags.calibrate, site->reason);
   }
   text += "\n\n" + TableOf(all, flags);
   for (const Evaluated& each : all) text += ClassesOf(each);
   if (activity.runs > 0) {
     text += fmt::format(
-        "\nSM activity of {} runs by multiply-adds: mean error {:.3f} ({:.3f} with {} for all)\n",
-        activity.runs, activity.mean_error, activity.usual_error, core::kUsualActivity);
+        "\nSM activity of {} by multiply-adds: mean error {:.3f} ({:.3f} with {} for all)\n",
+        base::Counted(activity.runs, "run"), activity.mean_error, activity.usual_error,
+        core::kUsualActivity);
   }
   return text;
 }
 
 void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   if (!flags.runs.empty() || !flags.models.empty()) return EvaluateTransformers(context, flags);
-  if (!flags.by.empty() && flags.by != "family") {
-    return context.Fail({ErrorCode::kInvalid, "--by: '" + base::Printable(flags.by, 40) +
-                                                  "': expected family (more with --runs)"});
-  }
-  if (!flags.leave_out.empty() && flags.leave_out != "family") {
-    return context.Fail({ErrorCode::kInvalid, "--leave-out: '" +
-                                                  base::Printable(flags.leave_out, 40) +
-                                                  "': expected family (more with --runs)"});
+  for (const auto& [option, fields] :
+       {std::pair("--by", &flags.by), std::pair("--leave-out", &flags.leave_out)}) {
+    if (fields->empty() || *fields == "family") continue;
+    return context.Fail(Invalid("{}: '{}': expected family (more with --runs)", option,
+                                base::Printable(*fields, 40))
+                            .error());
   }
   const auto chosen = Chosen(flags.estimators);
   if (!chosen) return context.Fail(chosen.error());

@@ -222,9 +222,9 @@ void EvaluateRuns(Context& context, const RunsFlags& flags) {
     }
     return Print(context, base::DumpJson(json) + "\n");
   }
-  Print(context,
-        fmt::format("{} runs; {} more have no model\n\n", set->runs.size(), set->without_model) +
-            TableOf(all, flags) + TroublesOf(*set));
+  Print(context, fmt::format("{}; {} more without a model\n\n",
+                             base::Counted(std::ssize(set->runs), "run"), set->without_model) +
+                     TableOf(all, flags) + TroublesOf(*set));
 }
 
 }  // namespace carma::cli

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/client/verbs.h"
 #include "cli/table.h"
 #include "estimate/evaluate.h"
@@ -84,7 +85,7 @@ void EvaluateSweeps(Context& context, const SweepsFlags& flags) {
   }
   const Scores scores = ScoresOf(answers, flags.by_benchmark);
   if (!context.json)
-    return Print(context, fmt::format("{} points\n\n", points.size()) + TableOf(scores));
+    return Print(context, base::Counted(std::ssize(points), "point") + "\n\n" + TableOf(scores));
   base::Json json{{"runs", points.size()},
                   {"without_model", 0},
                   {"coverage", kCoverage},

@@ -7,10 +7,9 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
-#include <csignal>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -23,12 +22,14 @@
 #include "cli/doctor/ask.h"
 #include "cli/progress_line.h"
 #include "gpu/reader/load_probe.h"
+#include "lab/verbs/noted_signals.h"
 #include "lab/verbs/profile/findings.h"
 #include "lab/verbs/profile/measure.h"
 #include "lab/verbs/profile/plan.h"
 #include "lab/verbs/profile/results.h"
 #include "lab/verbs/profile/tables.h"
 #include "lab/verbs/profile/workloads.h"
+#include "lab/verbs/trace/files.h"
 #include "task/mps/mps_control.h"
 
 namespace carma::cli {
@@ -39,36 +40,6 @@ constexpr std::chrono::seconds kLogEvery{30};
 constexpr double kRealSeconds = 60, kSimulatedSeconds = 300;  // of computing, built-in workloads
 constexpr const char* kWorkloadsFile = "workloads.jsonl";
 constexpr const char* kCalibratedFile = "calibrated.jsonl";
-
-// Set by a signal handler.
-std::atomic<bool> interrupted = false;
-
-void OnInterrupt(int) {
-  interrupted = true;
-}
-
-// While this object exists, signals that end programs only set a flag, so that started programs can
-// be ended first.
-class InterruptsAsk {
- public:
-  InterruptsAsk() {
-    interrupted = false;
-    struct sigaction action {};
-    action.sa_handler = OnInterrupt;
-    for (std::size_t i = 0; i < kNumbers.size(); ++i)
-      ::sigaction(kNumbers[i], &action, &before_[i]);
-  }
-  ~InterruptsAsk() {
-    for (std::size_t i = 0; i < kNumbers.size(); ++i)
-      ::sigaction(kNumbers[i], &before_[i], nullptr);
-  }
-  InterruptsAsk(const InterruptsAsk&) = delete;
-  InterruptsAsk& operator=(const InterruptsAsk&) = delete;
-
- private:
-  static constexpr std::array kNumbers{SIGINT, SIGTERM, SIGHUP};
-  std::array<struct sigaction, kNumbers.size()> before_{};
-};
 
 // Reads "1-7", "2,4" or "none".
 Result<std::vector<int>> ParseDegrees(const std::string& text) {
@@ -93,13 +64,6 @@ bool InPath(const std::string& program) {
   return std::ranges::any_of(base::Split(path, ':'), [&](std::string_view folder) {
     return !folder.empty() && ::access((std::string(folder) + "/" + program).c_str(), X_OK) == 0;
   });
-}
-
-Result<std::string> Absolute(const std::string& path) {
-  if (path.starts_with('/')) return path;
-  char folder[4096];
-  if (::getcwd(folder, sizeof folder) == nullptr) return FailErrno(errno, "current folder");
-  return std::string(folder) + "/" + path;
 }
 
 // The training script for real hardware, installed or in the source tree.
@@ -380,8 +344,8 @@ Result<Unit> ProfileCall::Measure() {
   };
   listener.refuse = [&](const PlannedRun& run) { return Refusal(run); };
   listener.show = [&](const std::vector<std::string>& under_way) {
-    line.Show(fmt::format("{} of {} runs, {}; now {}", planned_ - plan_.size(), planned_, left,
-                          base::Join(under_way, " | ")));
+    line.Show(fmt::format("{} of {}, {}; now {}", planned_ - plan_.size(),
+                          base::Counted(planned_, "run"), left, base::Join(under_way, " | ")));
   };
   Measurement measurement(MeasurementOptions(), *probe_.probe, lanes_);
   const Result<Unit> measured = measurement.Run(plan_, listener);
@@ -392,9 +356,9 @@ Result<Unit> ProfileCall::Measure() {
 // Empty if the signature cannot be determined, which must not fail the whole profile.
 std::string ProfileCall::Signature(const std::string& name) const {
   const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);
-  const Result<std::string> here = Absolute(".");
-  if (workload == all_.end() || !here) return "";
-  const std::string folder = here->substr(0, std::max<std::size_t>(1, here->size() - 2));
+  std::error_code unknown;
+  const std::string folder = std::filesystem::current_path(unknown).string();
+  if (workload == all_.end() || unknown) return "";
   return SignatureOf(*workload, folder, ::getuid()).value_or("");
 }
 
@@ -435,15 +399,14 @@ Result<Unit> ProfileCall::Run() {
   CARMA_TRY(FindGpus());
   CARMA_TRY(TakeWorkloads(std::move(wanted)));
   MakePlan(PlanOptionsHere(std::move(degrees)));
-  Say(fmt::format("{} runs on {} GPU{}, {} of them from an earlier call; {}", planned_,
-                  lanes_.size(), lanes_.size() == 1 ? "" : "s", planned_ - plan_.size(),
-                  LeftText()));
+  Say(fmt::format("{} on {}, {} of them from an earlier call; {}", base::Counted(planned_, "run"),
+                  base::Counted(std::ssize(lanes_), "GPU"), planned_ - plan_.size(), LeftText()));
   if (flags_.dry_run) {
     PrintPlan();
     return Unit{};
   }
   CARMA_TRY(base::MakeDirs(folder_.path() + "/output"));
-  const InterruptsAsk asking;
+  const NotedSignals signals;
   Result<Unit> measured = Calibrate();
   if (measured) measured = Measure();
   // The measurements so far are still useful.
@@ -456,7 +419,7 @@ Result<Unit> ProfileCall::Run() {
 void RunProfile(Context& context, const ProfileFlags& flags) {
   const auto settings = LoadServerSettings(flags.config, ::geteuid() == 0);
   if (!settings) return context.Fail(settings.error());
-  const Result<std::string> path = Absolute(flags.output);
+  const Result<std::string> path = AbsolutePath(flags.output);
   if (!path) return context.Fail(path.error());
   Result<ResultFolder> folder =
       flags.dry_run ? ResultFolder::Look(*path) : ResultFolder::Open(*path);

@@ -26,7 +26,6 @@
 namespace carma::cli {
 namespace {
 
-using base::UniqueFd;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kProgramWord = "program";
@@ -151,11 +150,6 @@ int KeepMps(const std::vector<std::string>& arguments) {
 
 // ---- the side of `carma profile` ----
 
-struct Keeper {
-  pid_t pid = 0;
-  UniqueFd lifeline, words;
-};
-
 Result<Keeper> StartKeeper(std::vector<std::string> arguments,
                            const std::optional<std::vector<std::string>>& environment) {
   Result<base::Pipe> lifeline = base::MakePipe();
@@ -169,15 +163,20 @@ Result<Keeper> StartKeeper(std::vector<std::string> arguments,
                               .environment = environment,
                               .session = true});
   if (!spawned) return FailErrno(spawned.error(), "cannot start " + self);
-  return Keeper{spawned->pid, std::move(lifeline->write), std::move(words->read)};
-}
-
-void AwaitKeeper(pid_t keeper) {
-  while (keeper > 0 && ::waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  Keeper keeper;
+  keeper.pid = spawned->pid;
+  keeper.lifeline = std::move(lifeline->write);
+  keeper.words = std::move(words->read);
+  return keeper;
 }
 
 }  // namespace
+
+Keeper::~Keeper() {
+  lifeline.reset();
+  while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
 
 int RunKeeper(const std::vector<std::string>& arguments) {
   ServeSignals();
@@ -195,34 +194,13 @@ Result<KeptProgram> KeptProgram::Start(const Order& order) {
     return FailErrno(errno, order.output);
   std::vector<std::string> arguments{std::string(kProgramWord), order.workdir, order.output};
   arguments.insert(arguments.end(), order.command.begin(), order.command.end());
-  Keeper keeper = CARMA_TRY(StartKeeper(std::move(arguments), order.environment));
-  KeptProgram program;
-  program.keeper_ = keeper.pid;
-  program.lifeline_ = std::move(keeper.lifeline);
-  program.words_ = std::move(keeper.words);
-  return program;
-}
-
-KeptProgram::KeptProgram(KeptProgram&& other) noexcept
-    : keeper_(std::exchange(other.keeper_, 0)),
-      lifeline_(std::move(other.lifeline_)),
-      words_(std::move(other.words_)),
-      pending_(std::move(other.pending_)),
-      began_ns_(other.began_ns_),
-      ended_ns_(other.ended_ns_),
-      code_(other.code_),
-      failure_(std::move(other.failure_)),
-      ended_(other.ended_) {}
-
-KeptProgram::~KeptProgram() {
-  Stop();
-  AwaitKeeper(keeper_);
+  return KeptProgram(CARMA_TRY(StartKeeper(std::move(arguments), order.environment)));
 }
 
 void KeptProgram::Listen() {
   char buffer[4096];
   ssize_t n = 0;
-  while ((n = ::read(words_.get(), buffer, sizeof buffer)) > 0 && pending_.size() < kMaxPending)
+  while ((n = ::read(fd(), buffer, sizeof buffer)) > 0 && pending_.size() < kMaxPending)
     pending_.append(buffer, static_cast<std::size_t>(n));
   for (std::size_t end = 0; (end = pending_.find('\n')) != std::string::npos;) {
     Take(std::string_view(pending_).substr(0, end));
@@ -257,9 +235,6 @@ Result<KeptMps> KeptMps::Start(const Order& order) {
       CARMA_TRY(StartKeeper({std::string(kMpsWord), order.shim, order.program, order.gpu,
                              order.simgpu_state, std::to_string(order.timeout.count())},
                             std::nullopt));
-  KeptMps mps;
-  mps.keeper_ = keeper.pid;
-  mps.lifeline_ = std::move(keeper.lifeline);
   std::string said;
   pollfd words{keeper.words.get(), POLLIN, 0};
   while (!said.contains('\n')) {
@@ -271,18 +246,7 @@ Result<KeptMps> KeptMps::Start(const Order& order) {
   }
   const std::string_view line = std::string_view(said).substr(0, said.find('\n'));
   if (!line.starts_with("ready ")) return Unavailable(std::string(line.substr(line.find(' ') + 1)));
-  mps.dir_ = line.substr(6);
-  return mps;
-}
-
-KeptMps::KeptMps(KeptMps&& other) noexcept
-    : keeper_(std::exchange(other.keeper_, 0)),
-      lifeline_(std::move(other.lifeline_)),
-      dir_(std::move(other.dir_)) {}
-
-KeptMps::~KeptMps() {
-  lifeline_.reset();
-  AwaitKeeper(keeper_);
+  return KeptMps(std::move(keeper), std::string(line.substr(6)));
 }
 
 }  // namespace carma::cli

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -31,6 +32,21 @@ struct KeptRun {
   int code = 0;  // exit code, or 128 and the signal that ended it
 };
 
+// A process that keeps a program or an MPS server while its lifeline is open.
+struct Keeper {
+  Keeper() = default;
+  Keeper(Keeper&& other) noexcept
+      : pid(std::exchange(other.pid, 0)),
+        lifeline(std::move(other.lifeline)),
+        words(std::move(other.words)) {}
+  Keeper& operator=(Keeper&&) = delete;
+  // Closes the lifeline and waits for the keeper's end.
+  ~Keeper();
+
+  pid_t pid = 0;
+  base::UniqueFd lifeline, words;
+};
+
 // A program below a keeper. The destructor ends the program and waits until none of its processes
 // is left.
 class KeptProgram {
@@ -43,12 +59,9 @@ class KeptProgram {
   };
   // Errors: the system's.
   static Result<KeptProgram> Start(const Order& order);
-  KeptProgram(KeptProgram&& other) noexcept;
-  KeptProgram& operator=(KeptProgram&&) = delete;
-  ~KeptProgram();
 
   // A descriptor that is readable when there is news.
-  int fd() const { return words_.get(); }
+  int fd() const { return keeper_.words.get(); }
   // Takes the news; never blocks.
   void Listen();
   bool ended() const { return ended_; }
@@ -58,14 +71,13 @@ class KeptProgram {
   // Start time by CLOCK_BOOTTIME; empty if not reported yet.
   std::optional<std::int64_t> began_ns() const { return began_ns_; }
   // Ends the program: SIGTERM to all its processes, SIGKILL after five seconds.
-  void Stop() { lifeline_.reset(); }
+  void Stop() { keeper_.lifeline.reset(); }
 
  private:
-  KeptProgram() = default;
+  explicit KeptProgram(Keeper keeper) : keeper_(std::move(keeper)) {}
   void Take(std::string_view line);
 
-  pid_t keeper_ = 0;
-  base::UniqueFd lifeline_, words_;
+  Keeper keeper_;
   std::string pending_;
   std::optional<std::int64_t> began_ns_, ended_ns_;
   int code_ = 0;
@@ -73,7 +85,8 @@ class KeptProgram {
   bool ended_ = false;
 };
 
-// An MPS control daemon with its server for one GPU, below a keeper, in a temporary folder.
+// An MPS control daemon with its server for one GPU, below a keeper, in a temporary folder. The
+// destructor waits until daemon, server and folder are gone.
 class KeptMps {
  public:
   struct Order {
@@ -85,19 +98,14 @@ class KeptMps {
   };
   // Blocks until the server accepts clients.
   static Result<KeptMps> Start(const Order& order);
-  KeptMps(KeptMps&& other) noexcept;
-  KeptMps& operator=(KeptMps&&) = delete;
-  // Waits until daemon, server and folder are gone.
-  ~KeptMps();
 
   // As task::MpsSetup::dir.
   const std::string& dir() const { return dir_; }
 
  private:
-  KeptMps() = default;
+  KeptMps(Keeper keeper, std::string dir) : keeper_(std::move(keeper)), dir_(std::move(dir)) {}
 
-  pid_t keeper_ = 0;
-  base::UniqueFd lifeline_;
+  Keeper keeper_;
   std::string dir_;
 };
 

@@ -310,10 +310,6 @@ Measurement::Measurement(Options options, gpu::Probe& probe, std::vector<Lane> l
 
 Measurement::~Measurement() = default;
 
-bool Measurement::Interrupted() const {
-  return options_.interrupted != nullptr && options_.interrupted->load();
-}
-
 // Only one run at a time uses a board, and the cost of watching is measured with no other run on
 // the machine.
 bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
@@ -372,14 +368,6 @@ Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
   return place.run()->Begin();
 }
 
-Result<Unit> Measurement::StartWhatCan(std::deque<PlannedRun>& plan, const Listener& listener) {
-  for (const std::unique_ptr<Place>& place : places_) {
-    if (place->run()) continue;
-    CARMA_TRY(StartOn(*place, plan, listener));
-  }
-  return Unit{};
-}
-
 Result<Unit> Measurement::TakeNews(const Listener& listener) {
   for (const std::unique_ptr<Place>& place : places_) {
     if (!place->run()) continue;
@@ -422,9 +410,11 @@ void Measurement::Wait() {
 
 Result<Unit> Measurement::Run(std::deque<PlannedRun> plan, const Listener& listener) {
   const auto step = [&]() -> Result<Unit> {
-    if (Interrupted()) return Conflict("interrupted");
+    if (options_.interrupted && *options_.interrupted) return Conflict("interrupted");
     CARMA_TRY(TakeNews(listener));
-    CARMA_TRY(StartWhatCan(plan, listener));
+    for (const std::unique_ptr<Place>& place : places_) {
+      if (!place->run()) CARMA_TRY(StartOn(*place, plan, listener));
+    }
     std::vector<std::string> under_way;
     for (const std::unique_ptr<Place>& place : places_) {
       if (place->run()) under_way.push_back(base::Join(place->run()->planned().members, " + "));

@@ -57,7 +57,6 @@ class Measurement {
   class ActiveRun;
   class Place;
 
-  Result<Unit> StartWhatCan(std::deque<PlannedRun>& plan, const Listener& listener);
   Result<Unit> StartOn(Place& place, std::deque<PlannedRun>& plan, const Listener& listener);
   bool MayStart(const Place& place, const PlannedRun& run) const;
   std::set<std::string> StillAlone(const std::string& gpu_type,
@@ -65,7 +64,6 @@ class Measurement {
   Result<Unit> TakeNews(const Listener& listener);
   Result<Unit> ReadGpus();
   void Wait();
-  bool Interrupted() const;
 
   Options options_;
   gpu::Probe& probe_;

@@ -196,15 +196,20 @@ Result<Prepared> Prepare(Context& context, Syntax verb, const SimulateFlags& fla
   return prepared;
 }
 
+sim::RunOptions OptionsOf(const SimPolicy& policy, const SimLoad& load) {
+  sim::RunOptions options = policy.options;
+  options.noise = load.noise;
+  options.seed = load.seed;
+  options.slowdown_limit = load.slowdown_limit;
+  return options;
+}
+
 // Every run of every policy, with a line that shows the progress.
 Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepared, int threads) {
   const SimLoad& load = prepared.load;
   std::vector<sim::RunOptions> options;
   for (const SimPolicy& policy : prepared.policies) {
-    options.push_back(policy.options);
-    options.back().noise = load.noise;
-    options.back().seed = load.seed;
-    options.back().slowdown_limit = load.slowdown_limit;
+    options.push_back(OptionsOf(policy, load));
   }
   const std::size_t total = options.size() * static_cast<std::size_t>(load.runs);
   ProgressLine line(context, std::nullopt);
@@ -218,9 +223,9 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - start);
     line.Show(fmt::format(
-        "{} {} of {} runs",
+        "{} {} of {}",
         ProgressBar(static_cast<double>(finished) / static_cast<double>(total), elapsed), finished,
-        total));
+        base::Counted(total, "run")));
   };
   auto runs =
       sim::SimulateMatrix(prepared.cluster, prepared.arrivals, options, load.runs, threads, done);
@@ -247,12 +252,8 @@ Result<std::vector<report::Report>> ReportsOf(const Prepared& prepared,
     for (report::Metrics& metrics : outcome.runs) {
       report::Report& report = reports.emplace_back();
       if (records && &metrics == outcome.runs.data()) {
-        sim::RunOptions options = outcome.policy.options;
-        options.noise = prepared.load.noise;
-        options.seed = prepared.load.seed;
-        options.slowdown_limit = prepared.load.slowdown_limit;
-        auto recorded = CARMA_TRY(
-            sim::SimulateRecorded(prepared.cluster, prepared.arrivals, std::move(options)));
+        auto recorded = CARMA_TRY(sim::SimulateRecorded(prepared.cluster, prepared.arrivals,
+                                                        OptionsOf(outcome.policy, prepared.load)));
         report.run = std::move(recorded.run);
         report.run->label = metrics.label;
         report.run->provenance = metrics.provenance;
@@ -289,9 +290,9 @@ std::string ResultOf(const std::vector<SimOutcome>& outcomes) {
 void PrintTable(Context& context, const Prepared& prepared,
                 const std::vector<SimOutcome>& outcomes) {
   const SimLoad& load = prepared.load;
-  std::string text = fmt::format("Simulated: {} tasks of {} on {}, {} run{} each",
-                                 prepared.arrivals.size(), base::Printable(load.trace, 80),
-                                 load.server, load.runs, load.runs == 1 ? "" : "s");
+  std::string text = fmt::format(
+      "Simulated: {} of {} on {}, {} each", base::Counted(std::ssize(prepared.arrivals), "task"),
+      base::Printable(load.trace, 80), load.server, base::Counted(load.runs, "run"));
   if (load.noise > 0) text += fmt::format(", {:.0f} % noise on durations", load.noise * 100);
   const Screen screen = ScreenOf(context.out);
   text = WrapTo(ResultOf(outcomes), screen) + "\n\n" + WrapTo(text, screen);

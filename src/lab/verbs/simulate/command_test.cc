@@ -49,6 +49,13 @@ TEST_F(SimulateCommand, NeedsNeitherFilesNorADaemon) {
                              HasSubstr("carma simulate --trace demo60")));
 }
 
+TEST_F(SimulateCommand, ARuleThatNoGpuMeetsIsReported) {
+  const Ran ran = Run({"--policy", "magm,require=free_mib > 1000000"});
+  EXPECT_EQ(ran.exit_code, kExitUsage);
+  EXPECT_EQ(ran.err,
+            "carma: 60 tasks can never start: rules of the policy (require, limits) forbid it\n");
+}
+
 TEST_F(SimulateCommand, TheNumberOfThreadsCannotBeSeen) {
   const std::vector<std::string> words = {"--runs", "4", "--noise", "0.05", "--json"};
   std::vector<std::string> one = words, three = words;

@@ -91,10 +91,13 @@ Result<std::vector<std::vector<PolicyWord>>> Combinations(
 
 // The words of a policy, plus its label if one was given and can be written as a word.
 std::string WordsOf(const SimPolicy& policy) {
-  if (policy.label.empty() || policy.label == policy.spec ||
-      policy.label.find(',') != std::string::npos)
-    return policy.spec;
-  return policy.spec + ",label=" + policy.label;
+  if (policy.label.empty() || policy.label == policy.spec) return policy.spec;
+  for (const std::string& label : {policy.label, "(" + policy.label + ")"}) {
+    std::string text = policy.spec + ",label=" + label;
+    const auto words = SplitPolicy(text, "");
+    if (words && words->back().key == "label" && words->back().value == policy.label) return text;
+  }
+  return policy.spec;
 }
 
 }  // namespace

@@ -109,6 +109,22 @@ TEST(OneRunLine, ARunThatGoesOnFromOthersNeedsThemToo) {
               HasSubstr("--runs 3 --noise 0 --seed 5"));
 }
 
+TEST(ReproductionLine, KeepsEveryLabelThatAWordCanHold) {
+  for (const char* label : {"MAGM 80 %", "MAGM, 80 %", "cap=0.8", "a=1, b=2", "(streams)",
+                            "CARMA (mps), new", "a, b)"}) {
+    SimPolicy policy = Policy("magm,sm_cap=0.8");
+    policy.label = label;
+    const std::string line = ReproductionLine(SimLoad{}, {&policy, 1});
+    const std::size_t from = line.find("--policy ") + 9;
+    std::string words = line.substr(from, line.find(" --runs") - from);
+    std::erase(words, '\'');
+    const SimPolicy again = Policy(words);
+    EXPECT_EQ(again.spec, policy.spec) << line;
+    // "a, b)" cannot be written: the closing parenthesis would end a list.
+    EXPECT_EQ(again.label, label == std::string("a, b)") ? policy.spec : label) << line;
+  }
+}
+
 TEST(ReproductionLine, IsQuotedForAShell) {
   SimLoad load;
   load.trace = "my trace.csv";

@@ -115,9 +115,12 @@ bool SetProfiles(Draft& draft, const std::string& value) {
 }
 
 bool SetCollocation(Draft& draft, const std::string& value) {
-  const auto collocation = sim::ParseCollocation(base::ToLower(value));
-  if (collocation) draft.policy.options.collocation = *collocation;
-  return collocation.has_value();
+  using core::SharingMethod;
+  return SetOneOf(draft.policy.options.collocation, base::ToLower(value),
+                  {{"exclusive", SharingMethod::kAlone},
+                   {"streams", SharingMethod::kStreams},
+                   {"mps", SharingMethod::kMps},
+                   {"mig", SharingMethod::kMig}});
 }
 
 // Slurm does not start MPS: tasks that share by shards alternate in time, unless another word

@@ -36,10 +36,6 @@ double Energy(const Metrics& run) {
   return run.energy_mj.value_or(0);
 }
 
-std::string Minutes(double seconds) {
-  return fmt::format("{:.0f}", seconds / 60);
-}
-
 // "+1.5" for 0.015; never "-0.0".
 std::string PercentText(double relative) {
   return fmt::format("{:+.1f}", std::round(relative * 1000) / 10 + 0.0);
@@ -66,10 +62,6 @@ double Failed(const SimOutcome& outcome) {
                 [](const Metrics& run) { return static_cast<double>(report::Failed(run)); });
 }
 
-}  // namespace
-
-namespace {
-
 // A column of the table: its title, and its cell for each policy. `detail`: a narrow screen shows
 // the column in a second table.
 struct Quantity {
@@ -78,15 +70,12 @@ struct Quantity {
   bool detail = false;
 };
 
-std::string MeanMinutes(const SimOutcome& outcome, double (*quantity)(const Metrics&)) {
-  return Minutes(MeanOf(outcome, quantity));
-}
-
 std::string SlowdownText(const SimOutcome& outcome) {
-  if (!outcome.runs.front().slowdown) return "-";
-  return fmt::format("{:.2f}", MeanOf(outcome, [](const Metrics& run) {
-                       return run.slowdown ? run.slowdown->mean : 1;
-                     }));
+  std::vector<double> means;  // a run in which no task succeeded has none
+  for (const Metrics& run : outcome.runs) {
+    if (run.slowdown) means.push_back(run.slowdown->mean);
+  }
+  return means.empty() ? "-" : fmt::format("{:.2f}", report::EstimatedOf(means).mean);
 }
 
 // The bounds are those of the whole load.
@@ -98,7 +87,9 @@ std::string ToBoundText(const SimOutcome& outcome) {
 using QuantityText = std::function<std::string(const SimOutcome&)>;
 
 QuantityText InMinutes(double (*quantity)(const Metrics&)) {
-  return [quantity](const SimOutcome& outcome) { return MeanMinutes(outcome, quantity); };
+  return [quantity](const SimOutcome& outcome) {
+    return fmt::format("{:.0f}", MeanOf(outcome, quantity) / 60);
+  };
 }
 
 QuantityText Mean(const char* format, double (*quantity)(const Metrics&)) {

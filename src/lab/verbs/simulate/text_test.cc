@@ -68,6 +68,14 @@ TEST(SimTable, ALoadThatWasNotDoneHasNoDistanceToItsBounds) {
   EXPECT_THAT(SimTable(outcomes, Screen{}), AllOf(Not(HasSubstr("+50.0")), HasSubstr(" 4 ")));
 }
 
+TEST(SimTable, ARunWithoutASuccessfulTaskHasNoSlowdown) {
+  SimOutcome outcome = Outcome("magm", {4500, 4500});
+  EXPECT_THAT(SimTable({&outcome, 1}, Screen{}), Not(HasSubstr("1.00")));
+  outcome.runs.back().slowdown = report::Spread{.mean = 3};
+  EXPECT_THAT(SimTable({&outcome, 1}, Screen{}),
+              AllOf(HasSubstr("3.00"), Not(HasSubstr("2.00")), Not(HasSubstr("1.00"))));
+}
+
 TEST(ProgressBar, ShowsShareAndTimeLeft) {
   EXPECT_EQ(ProgressBar(0.5, std::chrono::seconds(60)),
             "[###############...............]  50 %, 1:00 to go");

@@ -34,7 +34,6 @@ struct ValidateFlags {
   std::vector<std::string> pairs;
   std::string least = "10m";  // of tasks that count
   std::string workloads;      // empty: built in
-  std::string server = "dgx-station-a100";
   int runs = 40;
   double noise = 0.03;
   std::uint64_t seed = 1;
@@ -65,8 +64,7 @@ struct Paired {
 
 Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
                            const trace::Catalogue& catalogue, const std::string& path) {
-  const Result<sim::Cluster> cluster = sim::ParseCluster(flags.server);
-  if (!cluster) return base::Wrap(cluster.error(), "server");
+  const sim::Cluster cluster = CARMA_TRY(sim::ParseCluster("dgx-station-a100"));  // measured there
   const trace::TaskTrace trace = CARMA_TRY(LoadTaskTrace(path));
   const auto arrivals = CARMA_TRY(sim::Arrivals(trace, catalogue, path));
   const auto published = sim::RecognisePublished(arrivals);
@@ -90,12 +88,13 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
     line.Show(fmt::format("{}: {}", sim::PublishedTraceName(*published),
                           ProgressBar(static_cast<double>(done) / all, elapsed)));
   };
-  auto validation = sim::Validate(*published, *cluster, arrivals, options);
+  auto comparisons = sim::Validate(*published, cluster, arrivals, options);
   line.End();
-  if (!validation) return std::unexpected(validation.error());
-  return Part{fmt::format("{}: {} runs of each policy, {:.0f} % noise on durations, simulated",
-                          sim::PublishedTraceName(*published), flags.runs, flags.noise * 100),
-              std::move(validation->comparisons)};
+  if (!comparisons) return std::unexpected(comparisons.error());
+  return Part{fmt::format("{}: {} of each policy, {:.0f} % noise on durations, simulated",
+                          sim::PublishedTraceName(*published), base::Counted(flags.runs, "run"),
+                          flags.noise * 100),
+              *std::move(comparisons)};
 }
 
 Result<Replayed> ReplayMeasured(const trace::Catalogue& catalogue, const std::string& path,
@@ -134,8 +133,8 @@ std::string PairsText(const Paired& paired, const Screen& screen) {
                {fmt::format("{:.2f}", each.r2)}});
   }
   const bool mps = paired.method == core::SharingMethod::kMps;
-  return fmt::format("{}: {} pair{} {}\n\n", base::Printable(paired.path), paired.pairs,
-                     paired.pairs == 1 ? "" : "s",
+  return fmt::format("{}: {} {}\n\n", base::Printable(paired.path),
+                     base::Counted(paired.pairs, "pair"),
                      mps ? "under MPS" : "that took turns (streams)") +
          table.Text(screen) + "\n";
 }
@@ -154,9 +153,10 @@ std::string ReplayText(const Replayed& replayed, const Screen& screen) {
                {fmt::format("{:.2f}", replayed.guessed.predicted[i])}});
   }
   return fmt::format(
-             "{}: slowdown of {} tasks, each with its actual neighbours; agreement in log slowdown "
+             "{}: slowdown of {}, each with its actual neighbours; agreement in log slowdown "
              "of the {} that ran for at least {}\n",
-             base::Printable(replayed.path), replayed.tasks.size(), replayed.listed.counted.tasks,
+             base::Printable(replayed.path), base::Counted(std::ssize(replayed.tasks), "task"),
+             replayed.listed.counted.tasks,
              base::FormatSpan(base::Duration(std::llround(replayed.least_s * 1000)))) +
          agreement("parameters of the catalogue", replayed.listed.counted) +
          agreement("guessed, as for unknown tasks", replayed.guessed.counted) + "\n" +
@@ -280,8 +280,6 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
       .OneWord();
   verb.AddOption("--workloads", "FILE", flags->workloads,
                  "catalogue of their workloads (default: built in)");
-  verb.AddOption("--server", "SERVER", flags->server,
-                 "name or shape (default: dgx-station-a100, where it was measured)");
   verb.AddOption("--runs", "N", flags->runs, "runs of each policy (default: 40)")
       .Range(1, kMaxSimRuns);
   verb.AddOption("--noise", "SIGMA", flags->noise,

@@ -75,8 +75,9 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
   std::ranges::stable_sort(
       trace.jobs, [](const trace::Job& a, const trace::Job& b) { return a.submit < b.submit; });
   trace::StartAtFirstJob(trace);
-  trace.provenance.push_back(fmt::format("made by carma {}: trace export, of the daemon's {} tasks",
-                                         context.version, trace.jobs.size()));
+  trace.provenance.push_back(fmt::format("made by carma {}: trace export, of the daemon's {}",
+                                         context.version,
+                                         base::Counted(std::ssize(trace.jobs), "task")));
   return history;
 }
 
@@ -115,6 +116,13 @@ class Script {
         workload != nullptr ? base::Printable(id, 200) : fmt::format("job-{}", number_);
     text += fmt::format("carma submit --job-name {} --gpus {}", ShellQuote(name),
                         trace::WholeGpus(job));
+    trace::Submission task;
+    trace::SetWishes(task, loaded_.trace.wishes.Text(job.wishes));
+    for (const auto& [option, value] :
+         {std::pair("account", &task.account), std::pair("qos", &task.qos),
+          std::pair("gpu-type", &task.gpu_type)}) {
+      if (!value->empty()) text += fmt::format(" --{} {}", option, ShellQuote(*value));
+    }
     if (workload != nullptr) {
       const trace::MemoryEstimate estimate = trace::Estimate(*workload, estimate_);
       if (estimate.mib) text += fmt::format(" --memory {}", *estimate.mib);

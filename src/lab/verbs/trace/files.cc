@@ -44,8 +44,8 @@ void WarnOf(Context& context, const trace::Complaints& complaints, const std::st
     const auto kind = static_cast<trace::Complaint>(i);
     if (complaints.count(kind) == 0) continue;
     const trace::ComplaintText& text = trace::Describe(kind);
-    counts += fmt::format("{}{} times {} ({})", counts.empty() ? "" : ", ", complaints.count(kind),
-                          text.what, text.remedy);
+    counts += fmt::format("{}{} {} ({})", counts.empty() ? "" : ", ",
+                          base::Counted(complaints.count(kind), "time"), text.what, text.remedy);
   }
   Warn(context, fmt::format("{}: {} complaints: {}", path, complaints.total(), counts));
 }
@@ -62,6 +62,13 @@ Result<std::map<std::string, std::string>> FilesOf(const std::string& folder) {
 }
 
 }  // namespace
+
+Result<std::string> AbsolutePath(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  char folder[4096];
+  if (!::getcwd(folder, sizeof folder)) return FailErrno(errno, "current folder");
+  return std::string(folder) + "/" + path;
+}
 
 Result<trace::TaskTrace> LoadTaskTrace(const std::string& path) {
   if (IsBuiltIn(path)) return trace::BuiltInDemo60();
@@ -117,6 +124,7 @@ Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded
   const base::Duration solo(std::llround((*workload)->solo_s * 1000));
   if (job.duration && *job.duration > base::Duration(0) && *job.duration != solo)
     task.solo_s = base::Seconds(*job.duration);
+  trace::SetWishes(task, loaded.trace.wishes.Text(job.wishes));
   return task;
 }
 

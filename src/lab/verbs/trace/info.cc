@@ -154,9 +154,10 @@ std::string GroupsText(const std::vector<trace::GroupFacts>& groups, double gpu_
   std::string text = fmt::format("{}: ", groups.size());
   for (std::size_t i = 0; i < std::min(groups.size(), kShownGroups); ++i) {
     const trace::GroupFacts& group = groups[i];
-    text += fmt::format("{}{} {:.0f} % ({} jobs)", i == 0 ? "" : ", ",
+    text += fmt::format("{}{} {:.0f} % ({})", i == 0 ? "" : ", ",
                         group.name.empty() ? "(not stated)" : base::Printable(group.name, 40),
-                        gpu_hours > 0 ? 100 * group.gpu_hours / gpu_hours : 0.0, group.jobs);
+                        gpu_hours > 0 ? 100 * group.gpu_hours / gpu_hours : 0.0,
+                        base::Counted(group.jobs, "job"));
   }
   return text + (groups.size() > kShownGroups ? ", …" : "");
 }
@@ -196,9 +197,10 @@ std::string ToText(const JobSource& source, const LoadedJobs& loaded, const JobS
                         : ""));
   }
   const trace::Concurrency& concurrency = facts.concurrency;
-  row("Concurrency", fmt::format("{:.1f} GPUs on average, at most {:.1f} ({} jobs) after {}",
-                                 concurrency.mean_gpus, concurrency.peak_gpus,
-                                 concurrency.peak_jobs, Span(concurrency.peak_s)));
+  row("Concurrency",
+      fmt::format("{:.1f} GPUs on average, at most {:.1f} ({}) after {}", concurrency.mean_gpus,
+                  concurrency.peak_gpus, base::Counted(concurrency.peak_jobs, "job"),
+                  Span(concurrency.peak_s)));
   row("", fmt::format("{} slices of {}", Bars(concurrency.mean_slices),
                       Span(concurrency.span_s / static_cast<double>(kSlices))));
   if (!facts.by_hour.empty()) row("By hour", Bars(facts.by_hour) + " submissions, 0 to 23 o'clock");

@@ -42,13 +42,6 @@ Result<LoadedTrace> Load(const ReplayFlags& flags) {
   return loaded;
 }
 
-Result<std::string> AbsolutePath(const std::string& path) {
-  if (path.starts_with('/')) return path;
-  char folder[4096];
-  if (!::getcwd(folder, sizeof folder)) return FailErrno(errno, "current folder");
-  return std::string(folder) + "/" + path;
-}
-
 // Parses words like "38=6G": the number of a task in the trace, from 1, and the memory that it
 // states.
 Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::string>& texts) {

@@ -212,7 +212,7 @@ TEST(PlanReplay, ATaskMayStateItsNeedInsteadOfTheEstimate) {
   EXPECT_FALSE(said->exclusive);
   options.said_mib = {{3, 6'144}};
   EXPECT_EQ(PlanReplay(*trace, *workloads, options).error().message,
-            "--memory 3=…: expected one of the 2 tasks of the trace");
+            "--memory 3=…: the trace has 2 tasks");
 }
 
 TEST(ProgressText, ShowsTheKnownValues) {

@@ -96,10 +96,11 @@ void RunTraceWindow(Context& context, const WindowFlags& flags) {
   Result<LoadedJobs> loaded = LoadJobs(context, flags.source);
   if (!loaded) return context.Fail(loaded.error());
   trace::JobTrace& trace = loaded->trace;
-  const std::size_t before = trace.jobs.size();
+  const std::int64_t before = std::ssize(trace.jobs);
   if (Result<Unit> cut = CutWindow(trace, flags); !cut) return context.Fail(cut.error());
   trace.provenance.push_back(MadeBy(context, WindowCommand(flags), flags.source, trace));
-  trace.provenance.push_back(fmt::format("{} of {} jobs", trace.jobs.size(), before));
+  trace.provenance.push_back(
+      fmt::format("{} of {}", trace.jobs.size(), base::Counted(before, "job")));
   if (Result<Unit> done = PrintTrace(context, *loaded); !done) context.Fail(done.error());
 }
 
@@ -124,10 +125,11 @@ void RunTraceSample(Context& context, const SampleFlags& flags) {
   command += fmt::format(" --seed {}", flags.seed);
   trace.provenance.push_back(MadeBy(context, command, flags.source, trace));
   trace.provenance.push_back(fmt::format(
-      "{} of {} jobs; left out: {} of more than {} GPUs, {} without a duration; load {:.3f}, CV of "
+      "{} of {}; left out: {} of more than {}, {} without a duration; load {:.3f}, CV of "
       "gaps {:.2f} (before: {:.2f}), arrival profiles differ by {:.3f}{}",
-      trace.jobs.size(), facts->from, facts->too_large, flags.gpus, facts->no_duration, facts->load,
-      facts->cv_after, facts->cv_before, facts->profile_distance,
+      trace.jobs.size(), base::Counted(facts->from, "job"), facts->too_large,
+      base::Counted(flags.gpus, "GPU"), facts->no_duration, facts->load, facts->cv_after,
+      facts->cv_before, facts->profile_distance,
       flags.scale_time ? fmt::format(", times x {:.6g}", facts->time_factor) : ""));
   if (Result<Unit> done = PrintTrace(context, *loaded); !done) context.Fail(done.error());
 }
@@ -159,8 +161,9 @@ void RunTraceMap(Context& context, const MapFlags& flags) {
         fmt::format("{}{} {}", i == 0 ? "" : ", ", mapped->by_class[i], (*mix)[i].weight_class);
   }
   provenance.push_back(fmt::format(
-      "{}, {} as named; {} jobs on another number of GPUs, {} of unknown duration; left out: {}",
-      facts, mapped->kept, mapped->other_gpus, mapped->no_duration, mapped->never_ran));
+      "{}, {} as named; {} on another number of GPUs, {} of unknown duration; left out: {}", facts,
+      mapped->kept, base::Counted(mapped->other_gpus, "job"), mapped->no_duration,
+      mapped->never_ran));
   if (Result<Unit> written =
           trace::WriteTasks(mapped->trace, provenance, loaded->trace.start_ms, OutputOf(context));
       !written) {

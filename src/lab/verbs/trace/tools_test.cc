@@ -88,6 +88,46 @@ TEST_F(TraceTools, WindowAndSampleAcceptOtherWorkloads) {
   }
 }
 
+TEST_F(TraceTools, KeepWhatTasksAskFor) {
+  const std::string tasks = File("t.csv",
+                                 "submit_s,workload_id,account,qos,cpus,gpu_type\n"
+                                 "0,inception-b32,vision,night,4,A100\n"
+                                 "600,inception-b32,,,,any\n"
+                                 "900,inception-b32,,,2.5,\n");
+  const std::string jobs = File("j.csv", Run({"export", tasks, "--as", "jobs"}).out);
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"window", tasks},
+                                                {"sample", tasks, "--load", "1000"},
+                                                {"map", tasks},
+                                                {"map", jobs},
+                                                {"export", tasks, "--as", "tasks"}}) {
+    const Ran ran = Run(words);
+    EXPECT_EQ(ran.exit_code, 0) << words[0] << ran.err;
+    EXPECT_TRUE(
+        ran.out.ends_with("submit_s,workload_id,account,qos,cpus,gpu_type\n"
+                          "0,inception-b32,vision,night,4,A100\n"
+                          "600,inception-b32,,,,\n"
+                          "900,inception-b32,,,2.5,\n"))
+        << words[0] << "\n"
+        << ran.out;
+  }
+  const Ran script = Run({"export", tasks, "--as", "script"});
+  EXPECT_NE(script.out.find(" --account vision --qos night --gpu-type A100 "), std::string::npos)
+      << script.out;
+  const Ran generated = Run({"generate", "--fit", tasks, "--tasks", "9"});
+  EXPECT_NE(generated.out.find(",vision,night,4,A100\n"), std::string::npos) << generated.out;
+  const std::string bad =
+      File("b.csv", "submit_s,workload_id,qos,cpus\n0,inception-b32,a b,4\n5,inception-b32,,-1\n");
+  const Ran warned = Run({"window", bad});
+  EXPECT_EQ(warned.exit_code, 0);
+  EXPECT_NE(
+      warned.err.find("b.csv:2: an impossible account, qos, cpus or gpu_type: ',a b,4,'; kept "
+                      "without them"),
+      std::string::npos)
+      << warned.err;
+  EXPECT_TRUE(warned.out.ends_with("submit_s,workload_id\n0,inception-b32\n5,inception-b32\n"))
+      << warned.out;
+}
+
 TEST_F(TraceTools, WindowTakesSpansDatesAndClusters) {
   const std::string jobs = Jobs();
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
@@ -242,7 +282,7 @@ TEST_F(TraceTools, WarnsOfBadLinesAndRefusesThemWhenStrict) {
                                   "carma: warning: " + jobs + ":4: an impossible duration: '-5'"))
       << ran.err;
   EXPECT_TRUE(
-      ran.err.ends_with(": 8 complaints: 1 times a torn line (left out), 7 times an "
+      ran.err.ends_with(": 8 complaints: 1 time a torn line (left out), 7 times an "
                         "impossible duration (kept without one)\n"))
       << ran.err;
   const Ran strict = Run({"info", jobs, "--strict"});
