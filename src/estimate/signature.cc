@@ -109,20 +109,58 @@ std::optional<std::int64_t>* AmountOf(std::string_view word, Amounts& amounts) {
   return IsAmong(kLength, word) ? &amounts.length : nullptr;
 }
 
-// A date or a random name: 2026-11-21, 20261121-1144, 9f86d081884c.
-bool IsStamp(std::string_view word) {
-  constexpr std::size_t kLeast = 8;
-  if (word.size() < kLeast) return false;
+bool AreDigits(std::string_view text) {
+  return std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+bool AreHex(std::string_view text) {
+  return std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
+}
+
+bool IsWithin(std::string_view digits, std::int64_t low, std::int64_t high) {
+  const std::optional<std::int64_t> number = base::ParseInt(digits);
+  return number && *number >= low && *number <= high;
+}
+
+// "20261121". 2048 is rather a size than a year.
+bool IsDay(const std::string& text) {
+  return text.size() == 8 && AreDigits(text) && IsWithin(text.substr(0, 4), 2015, 2039) &&
+         IsWithin(text.substr(4, 2), 1, 12) && IsWithin(text.substr(6), 1, 31);
+}
+
+// "11", "1144", "114455"; or digits that make a name unique: "9f86d0".
+bool FollowsDay(std::string_view part) {
+  if (part.size() > 5 && AreHex(part)) return true;
+  return AreDigits(part) && (part.size() == 2 || part.size() == 4) &&
+         IsWithin(part.substr(0, 2), 0, 59) && IsWithin(part.substr(part.size() - 2), 0, 59);
+}
+
+bool IsRandom(std::string_view part) {
   const auto digits =
-      std::ranges::count_if(word, [](unsigned char c) { return std::isdigit(c) != 0; });
-  const bool only_time = std::ranges::all_of(word, [](unsigned char c) {
-    return std::isdigit(c) != 0 || c == '-' || c == ':' || c == '_' || c == 'T';
-  });
-  const bool only_hex =
-      std::ranges::all_of(word, [](unsigned char c) { return std::isxdigit(c) != 0 || c == '-'; });
-  const bool separated = word.find_first_of("-:_T") != std::string_view::npos;
-  return digits > 2 && ((only_time && separated) ||
-                        (only_hex && digits < static_cast<std::ptrdiff_t>(word.size())));
+      std::ranges::count_if(part, [](unsigned char c) { return std::isdigit(c) != 0; });
+  return part.size() >= 8 && AreHex(part) && digits > 2 && !AreDigits(part);
+}
+
+// A date or a random name: 2026-11-21, 20261121-1144, 9f86d081884c; not sizes such as 128_256_512.
+bool IsStamp(std::string_view word) {
+  if (IsRandom(word)) return true;
+  std::string spaced(word);
+  std::ranges::replace_if(
+      spaced, [](char c) { return c == '-' || c == ':' || c == '_' || c == 'T'; }, ' ');
+  std::vector<std::string> parts;
+  for (const std::string_view part : base::SplitWords(spaced)) parts.emplace_back(part);
+  if (!std::ranges::all_of(parts, AreHex) || parts.size() < 2) return false;
+  if (std::ranges::any_of(parts, IsRandom)) return true;
+  std::size_t day = 0;
+  if (IsDay(parts[0]) || IsDay("20" + parts[0])) {
+    day = 1;
+  } else if (parts.size() >= 3 && parts[1].size() == 2 &&
+             (IsDay(parts[0] + parts[1] + parts[2]) || IsDay(parts[2] + parts[1] + parts[0]) ||
+              IsDay(parts[2] + parts[0] + parts[1]))) {
+    day = 3;
+  }
+  return day > 0 && std::ranges::all_of(parts.begin() + static_cast<std::ptrdiff_t>(day),
+                                        parts.end(), FollowsDay);
 }
 
 // Every word of the command: arguments with blanks (such as that of sh -c) and lines of a script

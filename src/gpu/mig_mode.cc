@@ -21,12 +21,12 @@ std::vector<PendingMigMode> AskPendingMigModes(const std::string& library) {
 }
 
 double ComputeShareOf(const MigPlace& place) {
-  constexpr double kSlices = 7;
   for (const char letter : {'c', 'g'}) {
     const std::size_t end = place.profile_name.find(std::string(1, letter) + ".");
     if (end == std::string::npos) continue;
     const auto slices = base::ParseInt(std::string_view(place.profile_name).substr(0, end));
-    if (slices && *slices >= 1 && *slices <= kSlices) return static_cast<double>(*slices) / kSlices;
+    if (slices && *slices >= 1 && *slices <= place.slices)
+      return static_cast<double>(*slices) / place.slices;
   }
   return 1;
 }

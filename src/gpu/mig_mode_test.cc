@@ -48,6 +48,8 @@ TEST(ComputeShareOf, GoesByTheSlicesInTheName) {
   EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "1g.5gb"}), 1.0 / 7);
   EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "1c.3g.20gb"}), 1.0 / 7);
   EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "7g.80gb"}), 1);
+  EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "1g.6gb", .slices = 4}), 1.0 / 4);
+  EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "4g.24gb", .slices = 4}), 1);
   EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = ""}), 1);
   EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "9g.80gb"}), 1);
 }

@@ -255,6 +255,7 @@ ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& 
   std::optional<ReadError> refused;
   for (std::uint32_t i = 0; i < std::min(count, kMaxInstances); ++i) {
     NvmlDevice device = BlankInstance(board, i);
+    device.info.mig->slices = static_cast<int>(std::min(count, kMaxInstances));
     const nvml::Return code = calls.api.mig_handle(board.handle, i, &device.handle);
     if (code == nvml::kNotFound || code == nvml::kInvalidArgument) continue;  // no such instance
     ReadResult<Unit> step;

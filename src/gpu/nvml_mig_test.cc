@@ -61,6 +61,12 @@ TEST_F(NvmlMigTest, InstancesTakeThePlaceOfTheirGpu) {
   EXPECT_FALSE(devices[2].mig);
 }
 
+TEST_F(NvmlMigTest, ReportsHowManySlicesTheWholeGpuHas) {
+  EXPECT_EQ(MustList()[0].mig->slices, 7);
+  Divided().mig_slices = 4;
+  EXPECT_EQ(MustList()[0].mig->slices, 4);
+}
+
 TEST_F(NvmlMigTest, LeavesOutUnknownFactsOfAnInstance) {
   Divided().errors = {{"nvmlDeviceGetGpuInstanceById", nvml::kNoPermission},
                       {"nvmlDeviceGetMemoryInfo_v2", nvml::kNoPermission},

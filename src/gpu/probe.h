@@ -33,6 +33,7 @@ struct MigPlace {
   int compute_instance = 0;
   int profile = -1;          // NVML's number of the GPU instance's profile; -1: not reported
   std::string profile_name;  // "3g.20gb", derived from slices and memory
+  int slices = 7;            // of the whole GPU: as many instances as there may be
 
   static void VisitFields(auto& field, auto& place) {
     field("parent", place.parent_uuid, "", kNameRule);
@@ -40,6 +41,7 @@ struct MigPlace {
     field("compute_instance", place.compute_instance, "", kInstanceRule);
     field("profile", place.profile, "", {.low = -1, .high = kInstanceRule.high});
     field("profile_name", place.profile_name, "", kNameRule);
+    field("slices", place.slices, "", {.low = 1, .high = kInstanceRule.high});
   }
   friend bool operator==(const MigPlace&, const MigPlace&) = default;
 };

@@ -64,6 +64,12 @@ void Lessons::AtLeast(const TaskRecord& task, std::int64_t demand_mib) {
   lesson->others_share = 1;  // any of its GPUs may have run out
 }
 
+void Lessons::Succeeded(const TaskRecord& task, std::int64_t need_mib) {
+  const Lesson* known = Of(task);
+  if (known != nullptr && known->at_least_mib > need_mib)
+    LessonFor(task)->at_least_mib = need_mib + (known->at_least_mib - need_mib) / 2;
+}
+
 const Lesson* Lessons::Of(const TaskRecord& task) const {
   const auto kind = kinds_.find(KeyOf(task));
   if (kind == kinds_.end() || kind->second.lesson == Lesson{}) return nullptr;

@@ -23,8 +23,8 @@ struct Lesson {
 };
 
 // Tasks are of one kind if they have the same user and KindId. The highest value of all runs
-// counts. A lesson is dropped with the last task of its kind: later tasks learn from the
-// estimator's history. Tasks without a known kind are ignored.
+// counts; only at_least_mib falls again. A lesson is dropped with the last task of its kind: later
+// tasks learn from the estimator's history. Tasks without a known kind are ignored.
 class Lessons {
  public:
   // Called when the core begins to hold a task (Join) and when it drops the task (Leave).
@@ -37,6 +37,8 @@ class Lessons {
   void Cpus(const TaskRecord& task, double cpus);
   void Alone(const TaskRecord& task, double alone_s);
   void AtLeast(const TaskRecord& task, std::int64_t demand_mib);
+  // A run with enough memory: halves what AtLeast asks for beyond its need.
+  void Succeeded(const TaskRecord& task, std::int64_t need_mib);
 
   // The lesson of the task's kind; null: nothing has been learned.
   const Lesson* Of(const TaskRecord& task) const;

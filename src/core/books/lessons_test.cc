@@ -38,6 +38,21 @@ TEST(LessonsTest, TheMostOfAllRunsCounts) {
   EXPECT_EQ(lessons.Of(task)->at_least_mib, 15'000);
 }
 
+TEST(LessonsTest, SuccessesWeakenWhatARunOutOfMemoryTaught) {
+  Lessons lessons;
+  const TaskRecord task = Task(1, 7);
+  lessons.Join(task);
+  lessons.Succeeded(task, 9'000);
+  EXPECT_EQ(lessons.Of(task), nullptr);
+  lessons.AtLeast(task, 15'000);
+  lessons.Succeeded(task, 9'000);
+  EXPECT_EQ(lessons.Of(task)->at_least_mib, 12'000);
+  lessons.Succeeded(task, 13'000);
+  EXPECT_EQ(lessons.Of(task)->at_least_mib, 12'000) << "it never rises";
+  for (int i = 0; i < 20; ++i) lessons.Succeeded(task, 9'000);
+  EXPECT_EQ(lessons.Of(task)->at_least_mib, 9'000);
+}
+
 TEST(LessonsTest, TheHighestShareOfTheOthersUntilOneRanOutOfMemory) {
   Lessons lessons;
   const TaskRecord task = Task(1, 7);

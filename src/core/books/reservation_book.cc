@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/values/entitlement.h"
 #include "core/values/gpu_choice.h"
 
 namespace carma::core {
@@ -38,6 +39,13 @@ void ReservationBook::Follow(std::vector<ReservedPeriod> periods) {
   slots_ = std::move(slots);
   by_gpu_.clear();
   ++changes_;
+  admitted_ = {};
+  for (const Slot& each : slots_) {
+    const Reservation& booking = each.period.booking;
+    for (const std::string& name : booking.users) admitted_.users[name].insert(booking.id);
+    for (const std::string& name : booking.accounts) admitted_.accounts[name].insert(booking.id);
+    for (const std::string& name : booking.classes) admitted_.classes[name].insert(booking.id);
+  }
 }
 
 bool ReservationBook::IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const {
@@ -112,13 +120,15 @@ std::span<const ReservedPeriod* const> ReservationBook::On(GpuIndex gpu) const {
 }
 
 std::vector<ReservationId> ReservationBook::Of(const TaskRequest& request) const {
-  std::vector<ReservationId> own;
-  for (const Slot& each : slots_) {
-    const Reservation& booking = each.period.booking;
-    if (std::ranges::find(own, booking.id) == own.end() && IsFor(booking, request))
-      own.push_back(booking.id);
-  }
-  return own;
+  std::set<ReservationId> own;
+  const auto add = [&own](const Admitted::ByName& names, const std::string& name) {
+    if (const auto at = names.find(name); at != names.end())
+      own.insert(at->second.begin(), at->second.end());
+  };
+  add(admitted_.users, UserOf(request));
+  if (request.account) add(admitted_.accounts, *request.account);
+  add(admitted_.classes, QosOf(request));
+  return {own.begin(), own.end()};
 }
 
 std::vector<GpuIndex> ReservationBook::GpusFor(std::span<const ReservationId> own, Time now) const {

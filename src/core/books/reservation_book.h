@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/values/gpu.h"
@@ -43,7 +46,7 @@ class ReservationBook {
   bool empty() const { return slots_.empty(); }
   // Ordered by beginning; valid until the next Follow or Settle.
   std::span<const ReservedPeriod* const> On(GpuIndex gpu) const;
-  // The reservations that admit the task.
+  // The reservations that admit the task, as IsFor tells.
   std::vector<ReservationId> Of(const TaskRequest& request) const;
   // GPUs of the task's own reservations that are in force now, in order.
   std::vector<GpuIndex> GpusFor(std::span<const ReservationId> own, Time now) const;
@@ -68,6 +71,11 @@ class ReservationBook {
     bool chosen = false;
     bool near = false;  // chosen within `lead` of the beginning
   };
+  // For each name the reservations of the last Follow that admit it: decisions ask for every task.
+  struct Admitted {
+    using ByName = std::map<std::string, std::set<ReservationId>>;
+    ByName users, accounts, classes;
+  };
   void Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus, const Look& look);
   // Whether another reservation among the first `among` slots has the GPU.
   bool IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const;
@@ -75,6 +83,7 @@ class ReservationBook {
 
   std::vector<Slot> slots_;  // named GPUs first, then by beginning
   std::vector<std::vector<const ReservedPeriod*>> by_gpu_;
+  Admitted admitted_;
   std::uint64_t changes_ = 0;
   std::size_t in_force_ = 0;  // at the last Settle
 };

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "base/text.h"
+#include "core/books/reservation_book.h"
 
 namespace carma::core {
 namespace {
@@ -89,6 +90,35 @@ TEST_F(ReservedPeriodsTest, FindsConflicts) {
   EXPECT_TRUE(WhyNotAll({both, of(2, 2, 4, {})}, Time{}, gpus, ReservationId{2}));
   const ReservedPeriod next{both.booking, both.to - Duration{1}, both.to + Duration{9}};
   EXPECT_FALSE(WhyNotAll({both, next}, Time{}, gpus)) << "periods of one reservation";
+}
+
+TEST(ReservationBook, AdmitsTheSameTasksAsTheReservations) {
+  std::vector<ReservedPeriod> periods;
+  for (std::uint64_t id = 1; id <= 5; ++id) {
+    Reservation each{.id = ReservationId{id}, .from = kWednesdayNine, .length = kHour};
+    if (id <= 2) each.users = {"ada", "ben", "ada"};
+    if (id % 2 == 0) each.accounts = {"vision"};
+    if (id == 3) each.classes = {"urgent"};
+    for (int day = 0; day < 3; ++day)
+      periods.push_back({each, each.from + day * kDay, each.from + day * kDay + kHour});
+  }
+  ReservationBook book;
+  book.Follow(periods);
+  for (const std::string user : {"ada", "cid"}) {
+    for (const auto& account :
+         {std::optional<std::string>(), std::optional<std::string>("vision")}) {
+      for (const auto& qos : {std::optional<std::string>(), std::optional<std::string>("urgent")}) {
+        const TaskRequest request{.user = user, .account = account, .qos = qos};
+        std::vector<ReservationId> expected;
+        for (std::size_t i = 0; i < periods.size(); i += 3) {
+          if (IsFor(periods[i].booking, request)) expected.push_back(periods[i].booking.id);
+        }
+        EXPECT_EQ(book.Of(request), expected) << user;
+      }
+    }
+  }
+  book.Follow({});
+  EXPECT_TRUE(book.Of({.user = "ada"}).empty());
 }
 
 }  // namespace

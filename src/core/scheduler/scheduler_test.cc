@@ -316,6 +316,20 @@ TEST_F(SchedulerTest, ARestoredTaskThatNoLongerFitsWaitsWithoutStoppingOthers) {
   EXPECT_EQ(Of<StartTask>(Run(2)).size(), 1U);
 }
 
+TEST_F(SchedulerTest, ThePredictionOfARestoredTaskIsCutToTheGpusOfToday) {
+  Begin();
+  TaskRecord record;
+  record.id = TaskId{1};
+  record.state = TaskState::kQueued;
+  Estimate estimate{.peak_mib = 50'000};
+  estimate.predicted_mib = 45'000;
+  record.estimate = std::optional(estimate);
+  const std::vector<Action> restored = Handle(0, TaskRestored{record});
+  ASSERT_EQ(Of<StartTask>(restored).size(), 1U);
+  EXPECT_EQ(Of<StartTask>(restored)[0].placement[0].claim_mib,
+            scheduler_->Gpus(At(0))[0].total_mib);
+}
+
 TEST_F(SchedulerTest, ARequeuedFinalTaskIsEstimatedAgain) {
   Begin();
   TaskRecord record;

@@ -102,6 +102,7 @@ void State::On(const TaskRestored& event) {
   if (!added) return;
   TaskRecord& task = at->second;
   NoteChoice(*this, task);
+  CutToGpus(*this, task);  // the server may have other GPUs than before
   dependencies.Arrive(task.id);
   limits.Join(task);
   EditLife(task.id).restored = true;
@@ -220,6 +221,9 @@ void State::On(const TaskExited& event) {
   if (GoesOnLater(*this, *task)) return EndSaved(*this, *task);
   switch (event.exit.kind) {
     case ExitKind::kSuccess:
+      // After a restart of the daemon a part of the run was not measured.
+      if (!LifeOf(task->id).restored && task->peak_mib > 0)
+        lessons.Succeeded(*task, NeedAfterPlateau(task->peak_mib));
       return Finish(*task, TaskState::kSucceeded, {});
     case ExitKind::kOutOfMemory:
       if (task->request->gpus == 0) break;  // it has no GPU that could be too small

@@ -23,8 +23,8 @@ namespace {
 constexpr Duration kLooksApart{1'000};
 // Maximum number of queued tasks for which room is made.
 constexpr std::size_t kRoomLooks = 32;
-// How long a freed place is kept for its task, which may have to wait for a sample or until the
-// activity window no longer includes the task that left.
+// How long a freed place is kept for its task after the last place has become free: it may have to
+// wait for a sample or until the activity window no longer includes the task that left.
 constexpr Duration kPlaceKept{120'000};
 
 // Whether the rules in force have time slices.
@@ -187,7 +187,11 @@ std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
 
 void PlanPreemptions(State& state) {
   state.preemptions.planned = state.now;
-  state.preemptions.room_for.clear();
+  // A task that is being stopped still makes room for the same one.
+  std::erase_if(state.preemptions.room_for, [&state](const auto& each) {
+    const TaskRecord* leaver = state.Held(each.first);
+    return leaver == nullptr || leaver->state != TaskState::kStopping;
+  });
   PreemptionPlan room = PreemptionPlanNow(state);
   int stuck = 0;
   for (const TaskId id : InLine(state, LineKind::kWithGpus, kRoomLooks)) {
@@ -238,6 +242,23 @@ void MakeRoom(State& state) {
       state.now > *state.preemptions.planned)
     return WakeForTurns(state, *state.preemptions.planned + kLooksApart);
   PlanPreemptions(state);
+}
+
+// A place is kept at least until all tasks have left that make room for the same task.
+void KeepPlaces(State& state) {
+  for (GpuState& gpu : state.gpus.all) {
+    if (!gpu.kept_place) continue;
+    Time& until = gpu.kept_place->until;
+    for (const auto& [leaver, waiting] : state.preemptions.room_for) {
+      const TaskRecord* task = state.Held(leaver);
+      if (waiting == gpu.kept_place->task && task != nullptr && task->attempt->leaves_by)
+        until = std::max(until, *task->attempt->leaves_by + kPlaceKept);
+    }
+    if (until > state.now)
+      WakeForTurns(state, until);
+    else
+      gpu.kept_place.reset();
+  }
 }
 
 // When tasks are asked to checkpoint before the server shuts down.
@@ -361,12 +382,7 @@ void TakeTurns(State& state) {
       CancelPreemption(state, task);
     }
   }
-  for (GpuState& gpu : state.gpus.all) {
-    if (gpu.kept_place && gpu.kept_place->until > state.now)
-      WakeForTurns(state, gpu.kept_place->until);
-    else
-      gpu.kept_place.reset();
-  }
+  KeepPlaces(state);
 }
 
 std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) {
@@ -387,7 +403,8 @@ Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
                                       &std::pair<const TaskId, TaskId>::second);
   if (made != state.preemptions.room_for.end()) {
     const auto leaver = state.tasks.find(made->first);
-    if (leaver != state.tasks.end() && leaver->second.attempt->leaves_by) {
+    if (leaver != state.tasks.end() && leaver->second.state == TaskState::kRunning &&
+        leaver->second.attempt->leaves_by) {
       reason.text.Edit() +=
           fmt::format(" Task {} was asked to checkpoint and makes room for it by {}.", made->first,
                       base::FormatTimeIso(*leaver->second.attempt->leaves_by));

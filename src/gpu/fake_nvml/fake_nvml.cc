@@ -304,7 +304,7 @@ FAKE_EXPORT Return nvmlDeviceGetMigMode(Device device, std::uint32_t* current,
   return CheckWhole("nvmlDeviceGetMigMode", device);
 }
 FAKE_EXPORT Return nvmlDeviceGetMaxMigDeviceCount(Device device, std::uint32_t* count) {
-  *count = 7;
+  *count = Gpu(device).mig_slices;
   return CheckWhole("nvmlDeviceGetMaxMigDeviceCount", device);
 }
 // Instances are numbered with gaps, as if some were destroyed.

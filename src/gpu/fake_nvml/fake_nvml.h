@@ -52,6 +52,7 @@ struct FakeNvmlGpu {
                 remap_failed = 0;
   std::uint32_t compute_mode = 0;
   std::uint32_t mig_mode = 0;
+  std::uint32_t mig_slices = 7;
   std::optional<std::uint32_t> mig_pending;  // empty: as it is
   std::vector<FakeNvmlInstance> instances;
   std::vector<nvml::ProcessUtilization> samples;  // only newer ones than requested are returned
