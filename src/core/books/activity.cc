@@ -35,7 +35,8 @@ std::optional<SeenActivity> ActivityOf(const GpuSample& sample, std::span<const 
   if (!unknown) return std::nullopt;
   const bool takes_turns = sharing != SharingMethod::kMps || residents[*unknown].exclusive;
   if (takes_turns && residents.size() > 1) return std::nullopt;
-  if (takes_turns) return SeenActivity{*unknown, InHundredths(*sample.sm_active)};
+  if (takes_turns || residents.size() == 1)
+    return SeenActivity{*unknown, InHundredths(*sample.sm_active)};
   if (quiet < kLeastQuiet) return std::nullopt;
   const double idle =
       std::pow(std::max(0.0, 1 - *sample.sm_active), 1 / Interference{}.smact_exponent);

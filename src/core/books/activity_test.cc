@@ -29,9 +29,9 @@ double UnderMps(const std::vector<double>& activities) {
 
 TEST(ActivityOf, IsThatOfTheOnlyTask) {
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1)}, SharingMethod::kStreams)->sm_active, 0.42);
-  EXPECT_DOUBLE_EQ(Seen(Sample(UnderMps({0.42})), {Task(1)})->sm_active, 0.42);
+  EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1)})->sm_active, 0.42);
   // A known activity may change, so it is derived again.
-  EXPECT_DOUBLE_EQ(Seen(Sample(UnderMps({0.42})), {Task(1, 0.9)})->sm_active, 0.42);
+  EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1, 0.9)})->sm_active, 0.42);
   Resident exclusive = Task(1);
   exclusive.exclusive = true;  // no client of an MPS server
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {exclusive})->sm_active, 0.42);

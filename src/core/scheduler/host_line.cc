@@ -123,7 +123,8 @@ void NoteShortOfHost(State& state) {
   const TaskRecord& task = state.tasks.at(first->task);
   if (HostTakes(state, task.id, HostNeedOf(state.config, task.request)) || !GpusTake(state, task))
     return;
-  short_of_host = {.task = task.id, .since = state.now};
+  // In fair order heads alternate: their waits count together.
+  short_of_host = {.task = task.id, .since = waits ? short_of_host.since : state.now};
   state.heads.short_of_host_first = true;
 }
 

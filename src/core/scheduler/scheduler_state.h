@@ -64,7 +64,8 @@ struct Life {
   bool unfit = false;                       // restored on a server that can never take it
   bool restored = false;                    // from an earlier run of carmad, not started since
   std::optional<double> cpus;               // busy hardware threads, in total
-  std::optional<double> usual_cpus;         // a sliding mean of them
+  double usual_cpus = 0;                    // a sliding mean of them, since cpus_from
+  Time cpus_from{}, cpus_at{};              // first and last reading
   int repeats = 0;                          // early requeues in a row (repeats.h)
 };
 
@@ -186,6 +187,7 @@ struct Passes {
 
   // The next pass considers every task on every GPU.
   void Forget() {
+    no_start_without_gpus = {};
     no_start.reset();
     cpus_wanted.reset();
     refused.Clear();

@@ -29,8 +29,8 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
   return "";
 }
 
-// About a minute of readings in a sliding mean, because a task may load much data for a moment.
-constexpr double kReadingsOfUsualCpus = 60;
+// The mean over a minute counts, because a task may load much data for a moment.
+constexpr Duration kUsualCpusOver{60'000};
 
 // Marks waiting tasks that can never fit.
 void SortOutUnfit(State& state) {
@@ -103,11 +103,15 @@ void State::On(const HostSampled& event) {
     const TaskRecord* task = Held(id);
     if (task == nullptr || !HoldsGpus(task->state) || task->request->gpus < 1) continue;
     Life& life = EditLife(id);
+    if (!life.cpus) life.cpus_from = life.cpus_at = now;
     life.cpus = cpus;
-    life.usual_cpus = life.usual_cpus
-                          ? *life.usual_cpus + (cpus - *life.usual_cpus) / kReadingsOfUsualCpus
-                          : cpus;
-    lessons.Cpus(*task, *life.usual_cpus / task->request->gpus);
+    const Duration watched = now - life.cpus_from;
+    if (now > life.cpus_at) {
+      const double share = base::Seconds(now - std::exchange(life.cpus_at, now)) /
+                           base::Seconds(std::min(watched, kUsualCpusOver));
+      life.usual_cpus += (cpus - life.usual_cpus) * std::min(1.0, share);
+    }
+    if (watched >= kUsualCpusOver) lessons.Cpus(*task, life.usual_cpus / task->request->gpus);
   }
   CountIdleCpus(*this);
   if (passes.cpus_wanted && *machine.idle_cpus >= *passes.cpus_wanted) passes.Forget();
@@ -181,7 +185,6 @@ void State::On(const PolicyChanged& event) {
   }
   next_plateau = now;
   passes.Forget();
-  passes.no_start_without_gpus = {};
   passes.waiting_pays = false;
   preemptions.planned.reset();
   UseMapper();

@@ -33,7 +33,9 @@ void MpsSpeeds(const Interference& model, std::span<const Load> loads, std::span
   HoldDelivery(loads, model.mps_saturation / (1.0 + model.mps_oversubscription * excess), speeds);
 }
 
+// The formula is fitted to several tasks; one has the activity measured alone.
 double JointActivity(const Interference& model, std::span<const Load> loads) {
+  if (loads.size() == 1) return loads.front().sm_active;
   double quiet = 1.0;
   for (const Load& load : loads) quiet *= 1.0 - load.sm_active;
   return 1.0 - std::pow(quiet, model.smact_exponent);

@@ -41,7 +41,7 @@ struct Interference {
   double mps_oversubscription = 0;
   double streams_a = 1.5;  // slowdown_i = 1 + a * g_i * sum g_j, g = 1 - (1-u)^q
   double streams_q = 1.7;
-  double smact_exponent = 0.95;  // SMACT = 1 - prod (1-u_i)^e under MPS
+  double smact_exponent = 0.95;  // SMACT = 1 - prod (1-u_i)^e of several MPS clients
   friend bool operator==(const Interference&, const Interference&) = default;
 };
 

@@ -114,7 +114,7 @@ TEST(Interference, TasksOfSeveralUsersTakeTurnsUnderMps) {
     return speeds;
   };
   EXPECT_NEAR(speeds_of(1)[0], 1 / 1.2, 1e-9);
-  const double busy = AsTurns({}, {.sm_active = 1 - std::pow(0.5, 0.95)}).pressure;
+  const double busy = AsTurns({}, {.sm_active = 0.5}).pressure;
   EXPECT_NEAR(speeds_of(2)[0], 1 / (1 + 1.5 * busy * busy), 1e-9);
   EXPECT_LT(speeds_of(2)[0], speeds_of(1)[0]);
 }

@@ -189,14 +189,9 @@ void Machines::SetActivity(base::Time now, std::uint32_t gpu) {
   // Under MPS the joint activity is calculated from the loads, which are smaller while the server
   // lacks cores; otherwise from the speeds.
   const double host_factor = hosts_[layout_.ServerOf(gpu)].factor;
-  core::SharingMethod sharing = SharingOn(gpu);
+  const core::SharingMethod sharing = SharingOn(gpu);
   if (sharing == core::SharingMethod::kMps && !core::OfSeveralUsers(loads_)) {
     for (core::Load& load : loads_) load.sm_active *= host_factor;
-    // The formula for MPS is fitted to several tasks. One has the activity measured alone.
-    if (loads_.size() == 1) {
-      sharing = core::SharingMethod::kStreams;
-      speeds_ = {1};
-    }
   }
   const double sm_active = SmActivity(options_.interference, sharing, loads_, speeds_);
   changed.SetActivity(now, sm_active, options_.monitor.window + options_.monitor.period);
