@@ -30,7 +30,8 @@ class ReservationBook {
   // State of a GPU when a reservation must choose among many.
   struct Standing {
     bool open = true;
-    int others = 0;  // tasks outside the reservation
+    int own = 0;     // tasks that the reservation admits
+    int others = 0;  // all other tasks
   };
   using Look = std::function<Standing(const Reservation&, GpuIndex)>;
 
@@ -39,8 +40,8 @@ class ReservationBook {
 
   // Called before each decision: drops past periods and chooses GPUs for reservations that state
   // only a number of GPUs. At first it chooses those with the highest indexes; `lead` before the
-  // beginning, those with the fewest tasks of others. The latter stay chosen unless one is closed
-  // while another is open.
+  // beginning, those with the fewest tasks of others, then with the most of its own, which keeps
+  // the choice after a restart. The latter stay chosen unless one is closed while another is open.
   void Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look);
 
   bool empty() const { return slots_.empty(); }

@@ -408,9 +408,10 @@ void SettleReservations(State& state) {
       state.now, state.config.booking_lead, state.gpus.infos,
       [&state](const Reservation& booking, GpuIndex gpu) {
         const GpuState& its = state.gpus.all[Number(gpu)];
+        const auto others = static_cast<int>(ConflictingTasks(state, booking, gpu).size());
+        const auto all = static_cast<int>(state.ledger.ResidentsOf(gpu).size());
         return ReservationBook::Standing{
-            .open = its.healthy && !its.Drained(),
-            .others = static_cast<int>(ConflictingTasks(state, booking, gpu).size())};
+            .open = its.healthy && !its.Drained(), .own = all - others, .others = others};
       });
 }
 
