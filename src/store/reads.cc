@@ -92,17 +92,18 @@ Result<StoredTask> Store::Get(core::TaskId id) {
 }
 
 Result<std::optional<core::TaskState>> Store::StateOf(core::TaskId id) {
-  using Answer = Result<std::optional<core::TaskState>>;
-  return impl_->Read("reading a task's state", [&]() -> Answer {
-    const Use rows(impl_->Prepared("SELECT state FROM task " + impl_->by_id));
-    Binder(*rows).Bind(id);
-    if (!rows->executeStep()) return std::nullopt;
-    core::TaskState state{};
-    Reader reader(*rows);
-    reader("state", state);
-    if (reader.problem()) return Fail(ErrorCode::kCorrupt, *reader.problem());
-    return state;
-  });
+  const auto read = [](Reader& reader, core::TaskState& state) { reader("state", state); };
+  return Only(impl_->Rows<core::TaskState>("a task's state",
+                                           "SELECT state FROM task " + impl_->by_id, read, id));
+}
+
+Result<std::optional<TaskOwner>> Store::OwnerOf(core::TaskId id) {
+  const auto read = [](Reader& reader, TaskOwner& owner) {
+    reader("uid", owner.uid);
+    reader("user", owner.user);
+  };
+  return Only(impl_->Rows<TaskOwner>("a task's owner", "SELECT uid,user FROM task " + impl_->by_id,
+                                     read, id));
 }
 
 Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter, bool* cut) {

@@ -228,6 +228,10 @@ TEST_F(StoreTest, CountsAndStates) {
   EXPECT_THAT(*store_->Counts(),
               ElementsAre(Pair(TaskState::kQueued, 5), Pair(TaskState::kSucceeded, 3)));
   EXPECT_EQ(*store_->StateOf(TaskId{60}), std::nullopt);
+  const TaskOwner owner = store_->OwnerOf(TaskId{6}).value().value();
+  EXPECT_EQ(owner.user, store_->Get(TaskId{6})->user);
+  EXPECT_EQ(owner.uid, store_->Get(TaskId{6})->record.request->uid);
+  EXPECT_FALSE(store_->OwnerOf(TaskId{60}).value());
   EXPECT_EQ(store_->Get(TaskId{60}).error().code, ErrorCode::kNotFound);
 }
 
