@@ -296,7 +296,7 @@ class ChangesTold {
       return [services, caller, rows = std::move(rows), refused] {
         api::ChangesView view{.tasks = {}, .refused = refused};
         for (const store::StoredTask& stored : rows)
-          view.tasks.push_back(View(services, stored, caller));
+          Shorten(view.tasks.emplace_back(View(services, stored, caller)).command);
         return JsonAnswer(ToJson(view));
       };
     };

@@ -214,22 +214,6 @@ Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter
   return page;
 }
 
-// A row has only the beginning of a long command; the task's own answer has all of it.
-void Shorten(std::vector<std::string>& command) {
-  std::size_t left = kShownBytes;
-  for (std::size_t i = 0; i < command.size(); ++i) {
-    std::string& word = command[i];
-    if (word.size() <= left) {
-      left -= word.size();
-      continue;
-    }
-    while (left > 0 && !base::IsUtf8(word.substr(0, left))) --left;
-    word.resize(left);
-    word += "…";
-    command.resize(i + 1);
-  }
-}
-
 // From memory.
 Answer ListOf(const TaskServices& services, const Page& page, const Caller& caller) {
   Json tasks = Json::array();
@@ -314,6 +298,21 @@ void AnswerByTurn(const TaskServices& services, const Call& call, const store::T
 }
 
 }  // namespace
+
+void Shorten(std::vector<std::string>& command) {
+  std::size_t left = kShownBytes;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    std::string& word = command[i];
+    if (word.size() <= left) {
+      left -= word.size();
+      continue;
+    }
+    while (left > 0 && !base::IsUtf8(word.substr(0, left))) --left;
+    word.resize(left);
+    word += "…";
+    command.resize(i + 1);
+  }
+}
 
 Result<Unit> ListTasks(const TaskServices& services, const Call& call,
                        const api::Responder& reply) {

@@ -677,6 +677,9 @@ TEST_F(TasksTest, ListsShortenLongCommands) {
   const base::Json& command = list.body.at("tasks").at(0).at("command");
   ASSERT_EQ(command.size(), 2u);
   EXPECT_LT(command.at(1).get<std::string>().size(), 1'100u);
+  const Heard changed =
+      Ask(Services(), &ChangeTasks, By(kAda, "", "", R"({"verb":"cancel","tasks":[1]})"));
+  EXPECT_EQ(changed.body.at("tasks").at(0).at("command"), command);
 }
 
 TEST_F(TasksTest, ListsEndBeforeTheyFillMemory) {
