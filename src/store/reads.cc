@@ -10,7 +10,8 @@
 namespace carma::store {
 namespace {
 
-Result<StoredTask> ReadTask(SQLite::Statement& row) {
+// described: false leaves the description out.
+Result<StoredTask> ReadTask(SQLite::Statement& row, bool described = true) {
   StoredTask task;
   Reader reader(row);
   reader("id", task.record.id);
@@ -27,8 +28,10 @@ Result<StoredTask> ReadTask(SQLite::Statement& row) {
   reader("gid", task.gid);
   reader("stdout_path", task.stdout_path);
   reader("stderr_path", task.stderr_path);
-  reader("spec", spec);
-  reader("template", base);
+  if (described) {
+    reader("spec", spec);
+    reader("template", base);
+  }
   std::optional<std::string> text = base ? Apply(*base, spec) : std::optional(std::move(spec));
   if (reader.problem() || !text) {
     return Fail(ErrorCode::kCorrupt,
@@ -119,11 +122,12 @@ Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter, bool* cut)
     bind.Bind(filter.limit);
     std::vector<StoredTask> tasks;
     std::size_t bytes = 0;
-    while (bytes <= kMostListedBytes && rows.executeStep()) {
-      tasks.push_back(CARMA_TRY(ReadTask(rows)));
+    const auto full = [&bytes] { return bytes > kMostListedBytes; };
+    while ((cut == nullptr || !full()) && rows.executeStep()) {
+      tasks.push_back(CARMA_TRY(ReadTask(rows, !full())));
       bytes += tasks.back().spec_json.size();
     }
-    if (cut != nullptr) *cut = bytes > kMostListedBytes;
+    if (cut != nullptr) *cut = full();
     return tasks;
   });
 }

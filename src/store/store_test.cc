@@ -307,6 +307,24 @@ TEST_F(StoreTest, SimilarDescriptionsShareTheirCommonPart) {
   EXPECT_LE(std::filesystem::file_size(dir_ + "/carma.db"), 1U << 20);
 }
 
+TEST_F(StoreTest, AListReadsALimitedSumOfDescriptions) {
+  Batch([&] {
+    for (std::uint64_t id = 1; id <= 20; ++id) {
+      StoredTask task = NewTask(id);
+      task.spec_json = std::string(1 << 20, static_cast<char>('a' + id));
+      ASSERT_TRUE(store_->PutTask(task));
+    }
+  });
+  bool cut = false;
+  EXPECT_EQ(store_->List({}, &cut)->size(), 17U);
+  EXPECT_TRUE(cut);
+  const std::vector<StoredTask> all = store_->List({.newest_first = false}).value();
+  ASSERT_EQ(all.size(), 20U);
+  EXPECT_EQ(all[16].spec_json.size(), 1U << 20);
+  EXPECT_EQ(all[17].spec_json, "");
+  EXPECT_EQ(all[19].user, NewTask(20).user);
+}
+
 TEST_F(StoreTest, ATemplateOfARolledBackBatchIsNotUsed) {
   ASSERT_TRUE(store_->Begin());
   ASSERT_TRUE(store_->PutTask(NewTask(1)));
