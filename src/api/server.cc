@@ -242,6 +242,7 @@ class Session : public std::enable_shared_from_this<Session> {
     auto message = parser_->release();
     keep_alive_ = message.keep_alive();
     head_only_ = message.method() == http::verb::head;
+    reads_ = head_only_ || message.method() == http::verb::get;
     if (message.count(http::field::host) > 1)
       return Refuse(ErrorResponse({ErrorCode::kInvalid, "Host: expected once"}));
     if (!IsLoopbackHost(message[http::field::host]))
@@ -289,8 +290,9 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_ || writing_) return;
     writing_ = true;
     Release(*hub_);
-    // Answers are limited like bodies, because a client may take its answer slowly.
-    if (!Reserve(response.body.size())) response = TooMuchAtOnce();
+    // Answers are limited like bodies, because a client may take its answer slowly. A change has
+    // been made already, so its answer is never refused.
+    if (!Reserve(response.body.size()) && reads_) response = TooMuchAtOnce();
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer
     response_ = {};
@@ -348,6 +350,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::size_t body_bytes_ = 0;  // reserved for the request that is being read or answered
   bool keep_alive_ = true;
   bool head_only_ = false;
+  bool reads_ = true;
   bool writing_ = false;
 };
 

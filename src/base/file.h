@@ -18,7 +18,7 @@ Result<Unit> WriteAll(int fd, std::string_view data);
 // Temporary file in the same folder, fsync, rename, fsync of the folder: readers see the old or the
 // new text, never a part. A symbolic link stays one; to a device or a pipe the text is written
 // directly. Errors: the system's; kDenied for another user's link in a sticky folder that all may
-// write to.
+// write to, if it is there before the call.
 Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, unsigned mode = 0644);
 // The same for a file that exists: it keeps its mode, owner and group, and a symbolic link to it
 // stays one.

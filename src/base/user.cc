@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::base {
 namespace {
@@ -41,7 +42,7 @@ Result<std::optional<UserEntry>> FindUser(std::uint32_t uid) {
                      TextOf(entry.pw_shell)};
   }
   if (IsNone(error)) return std::nullopt;
-  return Unavailable("the user database has no entry for user {}", uid);
+  return Unavailable("the user database cannot look up user {}", uid);
 }
 
 Result<std::uint32_t> FindGroup(const std::string& name) {
@@ -81,11 +82,11 @@ std::vector<std::uint32_t> GroupsOf(const std::string& name, std::uint32_t gid) 
   return groups;
 }
 
-KnownUser KnowUser(std::uint32_t uid) {
-  Result<std::optional<UserEntry>> user = FindUser(uid);
-  if (!user || !*user) return {fmt::format("{}", uid), 0, {}};
-  std::vector<std::uint32_t> groups = GroupsOf((*user)->name, (*user)->gid);
-  return {std::move((*user)->name), (*user)->gid, std::move(groups)};
+Result<KnownUser> KnowUser(std::uint32_t uid) {
+  std::optional<UserEntry> user = CARMA_TRY(FindUser(uid));
+  if (!user) return KnownUser{fmt::format("{}", uid), 0, {}};
+  std::vector<std::uint32_t> groups = GroupsOf(user->name, user->gid);
+  return KnownUser{std::move(user->name), user->gid, std::move(groups)};
 }
 
 }  // namespace carma::base

@@ -35,6 +35,7 @@ struct KnownUser {
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> groups;  // empty: the database has no such user
 };
-KnownUser KnowUser(std::uint32_t uid);
+// Errors: kUnavailable if the database cannot answer.
+Result<KnownUser> KnowUser(std::uint32_t uid);
 
 }  // namespace carma::base

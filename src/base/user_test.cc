@@ -22,6 +22,10 @@ TEST(User, AnUnusedNumberIsItsOwnName) {
   ASSERT_TRUE(nobody) << nobody.error().message;
   EXPECT_FALSE(*nobody);
   EXPECT_EQ(UserName(kNobodyHasIt), "3999999999");
+  const Result<KnownUser> known = KnowUser(kNobodyHasIt);
+  ASSERT_TRUE(known) << known.error().message;
+  EXPECT_EQ(known->name, "3999999999");
+  EXPECT_TRUE(known->groups.empty());
 }
 
 TEST(User, AGroupIsFoundByItsName) {

@@ -10,7 +10,8 @@
 namespace carma::store {
 namespace {
 
-Result<StoredTask> ReadTask(SQLite::Statement& row) {
+// described: false leaves the description out.
+Result<StoredTask> ReadTask(SQLite::Statement& row, bool described = true) {
   StoredTask task;
   Reader reader(row);
   reader("id", task.record.id);
@@ -27,8 +28,10 @@ Result<StoredTask> ReadTask(SQLite::Statement& row) {
   reader("gid", task.gid);
   reader("stdout_path", task.stdout_path);
   reader("stderr_path", task.stderr_path);
-  reader("spec", spec);
-  reader("template", base);
+  if (described) {
+    reader("spec", spec);
+    reader("template", base);
+  }
   std::optional<std::string> text = base ? Apply(*base, spec) : std::optional(std::move(spec));
   if (reader.problem() || !text) {
     return Fail(ErrorCode::kCorrupt,
@@ -92,17 +95,18 @@ Result<StoredTask> Store::Get(core::TaskId id) {
 }
 
 Result<std::optional<core::TaskState>> Store::StateOf(core::TaskId id) {
-  using Answer = Result<std::optional<core::TaskState>>;
-  return impl_->Read("reading a task's state", [&]() -> Answer {
-    const Use rows(impl_->Prepared("SELECT state FROM task " + impl_->by_id));
-    Binder(*rows).Bind(id);
-    if (!rows->executeStep()) return std::nullopt;
-    core::TaskState state{};
-    Reader reader(*rows);
-    reader("state", state);
-    if (reader.problem()) return Fail(ErrorCode::kCorrupt, *reader.problem());
-    return state;
-  });
+  const auto read = [](Reader& reader, core::TaskState& state) { reader("state", state); };
+  return Only(impl_->Rows<core::TaskState>("a task's state",
+                                           "SELECT state FROM task " + impl_->by_id, read, id));
+}
+
+Result<std::optional<TaskOwner>> Store::OwnerOf(core::TaskId id) {
+  const auto read = [](Reader& reader, TaskOwner& owner) {
+    reader("uid", owner.uid);
+    reader("user", owner.user);
+  };
+  return Only(impl_->Rows<TaskOwner>("a task's owner", "SELECT uid,user FROM task " + impl_->by_id,
+                                     read, id));
 }
 
 Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter, bool* cut) {
@@ -118,11 +122,12 @@ Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter, bool* cut)
     bind.Bind(filter.limit);
     std::vector<StoredTask> tasks;
     std::size_t bytes = 0;
-    while (bytes <= kMostListedBytes && rows.executeStep()) {
-      tasks.push_back(CARMA_TRY(ReadTask(rows)));
+    const auto full = [&bytes] { return bytes > kMostListedBytes; };
+    while ((cut == nullptr || !full()) && rows.executeStep()) {
+      tasks.push_back(CARMA_TRY(ReadTask(rows, !full())));
       bytes += tasks.back().spec_json.size();
     }
-    if (cut != nullptr) *cut = bytes > kMostListedBytes;
+    if (cut != nullptr) *cut = full();
     return tasks;
   });
 }

@@ -58,6 +58,11 @@ inline constexpr std::pair<EventKind, std::string_view> kEventWords[] = {
     {EventKind::kAsked, "asked"},         {EventKind::kReserve, "reserve"},
     {EventKind::kSlurm, "slurm"},
 };
+// The submitter of a task.
+struct TaskOwner {
+  std::uint32_t uid = 0;
+  std::string user;  // its name then
+};
 // One line of history, for `carma history` and reports.
 struct StoredEvent {
   std::int64_t sequence = 0;  // given by the store
@@ -293,7 +298,9 @@ class Store {
   Result<std::vector<core::TaskId>> Arrivals();  // first numbers of incomplete ones
   Result<StoredTask> Get(core::TaskId id);       // kNotFound
   Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
-  // Stops after descriptions of kMostListedBytes; cut: whether it did.
+  Result<std::optional<TaskOwner>> OwnerOf(core::TaskId id);  // without its description
+  // Stops after descriptions of kMostListedBytes; cut: whether it did. Without `cut` the rest of the
+  // tasks come without their descriptions.
   Result<std::vector<StoredTask>> List(const TaskFilter& filter, bool* cut = nullptr);
   Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
   // The tasks of the array of this first number.

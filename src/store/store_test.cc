@@ -228,6 +228,10 @@ TEST_F(StoreTest, CountsAndStates) {
   EXPECT_THAT(*store_->Counts(),
               ElementsAre(Pair(TaskState::kQueued, 5), Pair(TaskState::kSucceeded, 3)));
   EXPECT_EQ(*store_->StateOf(TaskId{60}), std::nullopt);
+  const TaskOwner owner = store_->OwnerOf(TaskId{6}).value().value();
+  EXPECT_EQ(owner.user, store_->Get(TaskId{6})->user);
+  EXPECT_EQ(owner.uid, store_->Get(TaskId{6})->record.request->uid);
+  EXPECT_FALSE(store_->OwnerOf(TaskId{60}).value());
   EXPECT_EQ(store_->Get(TaskId{60}).error().code, ErrorCode::kNotFound);
 }
 
@@ -301,6 +305,24 @@ TEST_F(StoreTest, SimilarDescriptionsShareTheirCommonPart) {
   EXPECT_EQ(store_->Get(TaskId{1'001})->spec_json, std::string(30'000, 'o'));
   store_.reset();
   EXPECT_LE(std::filesystem::file_size(dir_ + "/carma.db"), 1U << 20);
+}
+
+TEST_F(StoreTest, AListReadsALimitedSumOfDescriptions) {
+  Batch([&] {
+    for (std::uint64_t id = 1; id <= 20; ++id) {
+      StoredTask task = NewTask(id);
+      task.spec_json = std::string(1 << 20, static_cast<char>('a' + id));
+      ASSERT_TRUE(store_->PutTask(task));
+    }
+  });
+  bool cut = false;
+  EXPECT_EQ(store_->List({}, &cut)->size(), 17U);
+  EXPECT_TRUE(cut);
+  const std::vector<StoredTask> all = store_->List({.newest_first = false}).value();
+  ASSERT_EQ(all.size(), 20U);
+  EXPECT_EQ(all[16].spec_json.size(), 1U << 20);
+  EXPECT_EQ(all[17].spec_json, "");
+  EXPECT_EQ(all[19].user, NewTask(20).user);
 }
 
 TEST_F(StoreTest, ATemplateOfARolledBackBatchIsNotUsed) {

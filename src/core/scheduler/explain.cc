@@ -13,6 +13,7 @@
 #include "core/scheduler/placement.h"
 #include "core/scheduler/time_slices.h"
 #include "core/scheduler/waiting.h"
+#include "core/values/reason_line.h"
 
 namespace carma::core {
 namespace {
@@ -282,9 +283,10 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
     case Place::kTimed: {
       const std::string until = base::FormatTimeIso(EarliestStart(task));
       if (task.not_before && *task.not_before == EarliestStart(task)) {
-        return {ReasonCode::kBackoff,
-                fmt::format("Waits until {} before its {} attempt. {}", until,
-                            task.attempt->number > 0 ? "next" : "first", *task.reason.text)};
+        // The code no longer says whether the task's errors are in the text: it has none of them.
+        return {ReasonCode::kBackoff, fmt::format("Waits until {} before its {} attempt. {}", until,
+                                                  task.attempt->number > 0 ? "next" : "first",
+                                                  PublicText(task.reason.code, *task.reason.text))};
       }
       return {ReasonCode::kBeginTime, fmt::format("May not start before {}.", until)};
     }

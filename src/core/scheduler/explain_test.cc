@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/scheduler/scheduler.h"
+#include "core/values/reason_line.h"
 
 namespace carma::core {
 namespace {
@@ -101,6 +102,34 @@ TEST(WarmUp, IsExplainedOnceForAllGpus) {
   EXPECT_THAT(text, HasSubstr("The samples of each of GPUs 0-1 do not yet show the task that "
                               "started there last; they will by "));
   EXPECT_THAT(text.substr(text.find("latest")), Not(HasSubstr("samples"))) << text;
+}
+
+// Whatever a task's code is later: its back-off hides the code of its failure.
+TEST(PublicReason, NeverHasWhatATaskWroteToStderr) {
+  using enum ExitKind;
+  for (const bool always_oom : {false, true}) {
+    for (const ExitKind kind : {kFailed, kOutOfMemory, kGpuFault, kVictim}) {
+      PolicyConfig config;
+      config.mapper = "first-fit";
+      config.every_failure_is_oom = always_oom;
+      config.recovery_backoff = kMinute;
+      config.settle = false;
+      Scheduler scheduler(config);
+      const TaskId id{1};
+      scheduler.Handle(Time{}, GpusDiscovered{{{.uuid = "GPU-0", .total_mib = 40'000}}});
+      scheduler.Handle(Time{}, GpuSampled{GpuIndex{0}, {.taken = Time{}}});
+      scheduler.Handle(Time{}, TaskSubmitted{id, TaskRequest{}});
+      scheduler.Handle(Time{}, EstimateReady{id, Estimate{1'000, "given"}});
+      ASSERT_EQ(scheduler.Find(id)->state, TaskState::kLaunching);
+      scheduler.Handle(Time{}, TaskStarted{id, 1});
+      scheduler.Handle(Time{}, TaskExited{id, 1, {kind, 1, 0, "exit code 1: a (b) secret"}});
+      for (const Duration later : {Duration{0}, kMinute / 2, 10 * kMinute}) {
+        const core::Reason why = scheduler.ReasonFor(id, Time{later});
+        EXPECT_THAT(PublicText(why.code, *why.text), Not(HasSubstr("secret")))
+            << ReasonName(why.code) << " " << *why.text;
+      }
+    }
+  }
 }
 
 }  // namespace

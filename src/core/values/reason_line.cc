@@ -46,11 +46,12 @@ std::string PublicText(ReasonCode code, std::string_view text) {
                      code == ReasonCode::kGpuFault;
   if (const std::size_t at = text.find(kEndOfName); ended && at != std::string_view::npos)
     return std::string(text.substr(0, at)) + ".";
-  const std::size_t from = text.find(" ("), to = text.rfind(')');
+  const std::size_t from = text.find(" (");
   if (code != ReasonCode::kOutOfMemory || from == std::string_view::npos) return std::string(text);
-  // A long line is cut before its parenthesis ends.
-  const bool closed = to != std::string_view::npos && to > from;
-  return std::string(text.substr(0, from)).append(closed ? text.substr(to + 1) : ".");
+  // The task's line may have parentheses of its own, and a long text is cut within it.
+  const std::size_t retry = text.rfind("). Retry ");
+  const bool whole = retry != std::string_view::npos && retry > from;
+  return std::string(text.substr(0, from)).append(whole ? text.substr(retry + 1) : ".");
 }
 
 std::string PublicLine(std::string_view line) {

@@ -40,6 +40,11 @@ TEST(ReasonLine, EverybodyReadsItWithoutTheTasksErrors) {
             "Ran out of GPU memory 3 times, no retry is left.");
   EXPECT_EQ(PublicText(kOutOfMemory, "Ran out of GPU memory (a line that is cu"),
             "Ran out of GPU memory.");
+  EXPECT_EQ(PublicText(kOutOfMemory, "Ran out of GPU memory (tried (GPU 0; 1 GiB) secret, cu"),
+            "Ran out of GPU memory.");
+  EXPECT_EQ(
+      PublicText(kOutOfMemory, "Ran out of GPU memory (a (b) c). Retry 1 of 3 on an idle GPU."),
+      "Ran out of GPU memory. Retry 1 of 3 on an idle GPU.");
   EXPECT_EQ(PublicText(kNodeFail, "Its GPU failed: GPU is lost."), "Its GPU failed: GPU is lost.");
   EXPECT_EQ(PublicLine("NonZeroExit: Exit code 1: secret."), "NonZeroExit: Exit code 1.");
   EXPECT_EQ(PublicLine("by ada, task 2 again: x"), "by ada, task 2 again: x");

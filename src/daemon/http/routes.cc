@@ -53,6 +53,10 @@ bool IsAllowed(const Routes::Options& options, const api::Peer& peer, const std:
          });
 }
 
+bool IsAdmin(const Routes::Options& options, std::uint32_t uid, const std::string& name) {
+  return uid == 0 || uid == options.own_uid || Contains(options.admins, name);
+}
+
 void Run(const Endpoint::Handle& handle, const Call& call, const api::Responder& reply) {
   if (const Result<Unit> begun = handle(call, reply); !begun) reply(std::unexpected(begun.error()));
 }
@@ -92,8 +96,10 @@ void Routes::Handle(api::Request request, const api::Responder& reply) const {
   // Without root rights every task would run as the daemon's user, so others are refused.
   if (peer && options_.own_uid != 0 && peer->uid != options_.own_uid && peer->uid != 0)
     return RefuseStranger(reply);
-  if (access == Access::kEverybody) {
+  if (access == Access::kEverybody || access == Access::kReaders) {
     if (!(*endpoint)->handle) return reply(Unavailable(why_not_));
+    if (access == Access::kReaders && peer)
+      return RunForReader((*endpoint)->handle, std::move(call), reply);
     return Run((*endpoint)->handle, call, reply);
   }
   if (access == Access::kUsers && !peer)
@@ -123,7 +129,18 @@ bool Routes::CanHandle(const api::Request& request) const {
   return !endpoint || (*endpoint)->handle;
 }
 
-// The callback gets copies, because these routes may have been replaced by then.
+// The callbacks get copies, because these routes may have been replaced by then.
+void Routes::RunForReader(const Endpoint::Handle& handle, Call call,
+                          const api::Responder& reply) const {
+  const std::uint32_t uid = call.request.peer->uid;
+  options_.ask_name(uid, [options = options_, handle, reply, uid,
+                          call = std::move(call)](const Result<base::KnownUser>& known) mutable {
+    const std::string name = known ? known->name : "";
+    call.caller = {uid, call.request.peer->gid, name, IsAdmin(options, uid, name)};
+    Run(handle, call, reply);
+  });
+}
+
 void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who,
                         const api::Responder& reply) const {
   options_.ask_name(who.uid, [options = options_, handle, reply, who = std::move(who),
@@ -143,7 +160,7 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
       return reply(
           Denied("user number {} has no name on this server, and may only look at it", who.uid));
     }
-    const bool admin = who.uid == 0 || who.uid == options.own_uid || Contains(options.admins, name);
+    const bool admin = IsAdmin(options, who.uid, name);
     if (!admin && !IsAllowed(options, who, name)) {
       return reply(
           Denied("{} may only look at this server; administrators grant access in "

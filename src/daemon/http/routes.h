@@ -29,11 +29,12 @@ struct Call {
   api::Request request;
   std::string id;    // {id} of the path
   std::string verb;  // {verb} of the path
-  Caller caller;     // except for kEverybody; may be unknown for kWhoever
+  Caller caller;     // except for kEverybody; may be unknown for kReaders and kWhoever
 };
 
 enum class Access {
   kEverybody,  // over TCP too: reading
+  kReaders,    // the same, with the caller of the Unix socket; without a name if none is found
   kWhoever,    // the same, with the caller if known
   kOwners,     // known users: over the Unix socket or by token; for what a user
                // may do with the caller's own tasks. A token never makes an administrator
@@ -91,6 +92,7 @@ class Routes {
   void RefuseStranger(const api::Responder& reply) const;
   // The user identified by the kernel or a token. Errors: kDenied for an unknown token.
   Result<std::optional<api::Peer>> Identity(const api::Request& request) const;
+  void RunForReader(const Endpoint::Handle& handle, Call call, const api::Responder& reply) const;
   void RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who,
                   const api::Responder& reply) const;
 

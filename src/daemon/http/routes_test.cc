@@ -46,6 +46,7 @@ class RoutesTest : public ::testing::Test {
             {"GET", "/v1/later", Access::kEverybody, nullptr},
             {"POST", "/v1/own/{id}/{verb}", Access::kOwners, &Echo},
             {"GET", "/v1/whoami", Access::kWhoever, &Echo},
+            {"GET", "/v1/read", Access::kReaders, &Echo},
             {"GET", "/v1/things", Access::kEverybody, &Echo, "state limit"},
             {"GET", "/metrics", Access::kEverybody, &Echo},
         },
@@ -189,6 +190,16 @@ TEST_F(RoutesTest, ShowsTheCallersIdentity) {
   EXPECT_EQ(Ask("GET", "/v1/whoami", std::nullopt, "stolen").status, 403);
   EXPECT_EQ(Ask("GET", "/v1/things/7", std::nullopt, "stolen").status, 200)
       << "reading needs no token";
+}
+
+TEST_F(RoutesTest, ReadersAreKnownByNameAndNeverRefused) {
+  Open(0, {"eve"}, {"bob"});
+  EXPECT_EQ(Ask("GET", "/v1/read", 1000).body, "/ by ada") << "she is not in allow_users";
+  EXPECT_EQ(Ask("GET", "/v1/read", 1001).body, "/ by eve, administrator");
+  EXPECT_EQ(Ask("GET", "/v1/read", std::nullopt).body, "/ by ");
+  names_.clear();
+  EXPECT_EQ(Ask("GET", "/v1/read", 1000).body, "/ by ");
+  EXPECT_EQ(Ask("GET", "/v1/read", 0).body, "/ by , administrator");
 }
 
 TEST_F(RoutesTest, AdministratorsAreRootTheDaemonsUserAndThoseNamed) {

@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <memory>
 
 #include "base/file.h"
 #include "base/try.h"
@@ -66,8 +68,11 @@ int OpenPath(const std::string& path) {
   how.resolve = RESOLVE_NO_MAGICLINKS;
   const long fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
-  // Linux before 5.6, or a container's filter of system calls.
-  return ::open(path.c_str(), static_cast<int>(how.flags));
+  // Linux before 5.6, or a container's filter of system calls: realpath() follows a link's text
+  // instead, which leads nowhere that the user may not go.
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
+                                                         &std::free);
+  return real ? ::open(real.get(), static_cast<int>(how.flags) | O_NOFOLLOW) : -1;
 }
 
 struct OpenFile {

@@ -4,15 +4,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pwd.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <latch>
 #include <thread>
 #include <utility>
@@ -143,6 +150,41 @@ TEST_F(ReadAsTest, AsRootAnothersFolderStaysClosed) {
   }
   ::kill(other, SIGKILL);
   ::waitpid(other, nullptr, 0);
+}
+
+// The filter stays, so a process of its own has it.
+int ExitCodeWithoutOpenat2(const std::function<bool()>& holds) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{.len = std::size(filter), .filter = filter};
+    const bool ready = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                       ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    ::_exit(!ready ? 2 : holds() ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(ReadAsTest, AsRootOpenFilesOfTheDaemonStayClosedWithoutOpenat2) {
+  if (!task::CanSwitchUser()) GTEST_SKIP() << "needs root";
+  const task::UserInfo nobody = Nobody();
+  const std::string open = Write("open", "all", 0644);
+  ASSERT_EQ(::mkdir((dir_ + "/closed").c_str(), 0700), 0);
+  const std::string secret = Write("closed/secret", "root's", 0644);
+  const base::UniqueFd fd(::open(secret.c_str(), O_RDONLY | O_CLOEXEC));
+  const std::string link = dir_ + "/link";
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(fd.get()), link);
+  EXPECT_EQ(ExitCodeWithoutOpenat2([&] {
+              return ReadAs(nobody, open, 100).value_or("") == "all" && !ReadAs(nobody, link, 100);
+            }),
+            0);
 }
 
 TEST_F(ReadAsTest, OtherThreadsKeepTheirRights) {

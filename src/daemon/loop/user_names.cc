@@ -15,9 +15,9 @@ void UserNames::Ask(std::uint32_t uid, Call call) {
     user.in_time = worker_.Within(options_.limit, [this, uid, &user] { Answer(uid, user); });
   if (std::exchange(user.asked, true)) return;
   worker_.Ask([look_up = options_.look_up, uid] { return look_up(uid); },
-              [this, uid, &user](base::KnownUser known) {
+              [this, uid, &user](Result<base::KnownUser> known) {
                 user.asked = false;
-                user.known = std::move(known);
+                if (known) user.known = *std::move(known);
                 user.in_time();
                 Answer(uid, user);
               });

@@ -25,7 +25,7 @@ struct UserNamesOptions {
   std::chrono::milliseconds limit = std::chrono::seconds(10);  // for an answer
   std::chrono::milliseconds keep = std::chrono::seconds(60);   // how long a user is cached
   // May block, even for ever.
-  std::function<base::KnownUser(std::uint32_t)> look_up = base::KnowUser;
+  std::function<Result<base::KnownUser>(std::uint32_t)> look_up = base::KnowUser;
 };
 
 // Looks users up on its own thread, one after the other, and caches them for a while.
@@ -36,7 +36,7 @@ class UserNames {
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
   // Calls back on the loop, at once if the user is cached; never after destruction. While the
-  // database hangs, an expired entry is used too. Errors: kUnavailable: no answer within the limit.
+  // database hangs or fails, an expired entry is used too. Errors: kUnavailable: there is none.
   void Ask(std::uint32_t uid, Call call);
 
  private:

@@ -16,10 +16,11 @@ using std::chrono::milliseconds;
 class UserNamesTest : public ::testing::Test {
  protected:
   void Open(milliseconds limit, milliseconds keep) {
-    const auto look_up = [this](std::uint32_t uid) {
+    const auto look_up = [this](std::uint32_t uid) -> Result<base::KnownUser> {
       ++asked_;
       asked_.notify_all();
       if (hangs_) go_on_.get_future().wait();
+      if (fails_) return Unavailable("the user database cannot look up user {}", uid);
       return base::KnownUser{"user" + std::to_string(uid), 100, {100, uid}};
     };
     names_ = std::make_unique<UserNames>(loop_, UserNamesOptions{limit, keep, look_up});
@@ -39,6 +40,7 @@ class UserNamesTest : public ::testing::Test {
   std::promise<void> go_on_;
   std::atomic<int> asked_ = 0;
   std::atomic<bool> hangs_ = false;
+  std::atomic<bool> fails_ = false;
   std::unique_ptr<UserNames> names_;
 };
 
@@ -87,6 +89,18 @@ TEST_F(UserNamesTest, AnOldNameCountsWhileTheDatabaseHangs) {
   hangs_ = true;
   EXPECT_EQ(Ask(7), "user7");
   go_on_.set_value();
+}
+
+TEST_F(UserNamesTest, AFailureOfTheDatabaseReplacesNoName) {
+  Open(hours(1), milliseconds(0));
+  EXPECT_EQ(Ask(7), "user7");
+  fails_ = true;
+  EXPECT_EQ(Ask(7), "user7");
+  const Result<std::string> none = Ask(8);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kUnavailable);
+  fails_ = false;
+  EXPECT_EQ(Ask(8), "user8");
 }
 
 TEST_F(UserNamesTest, MakesNoCallbackAfterDestruction) {

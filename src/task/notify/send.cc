@@ -217,8 +217,8 @@ int RunNotify() {
   if (!target) return Say(Failed(target.error().message));
   GiveUpMemoryProtection();
   if (const Result<Unit> taken = TakeRights(*order, *target); !taken) {
-    const bool ever = taken.error().code != ErrorCode::kConflict;
-    return Say(ever ? Again(taken.error().message) : Failed(taken.error().message));
+    const bool again = taken.error().code != ErrorCode::kConflict;
+    return Say(again ? Again(taken.error().message) : Failed(taken.error().message));
   }
   if (const Result<Unit> limited = TakeLimits(*order, *target); !limited)
     return Say(Again(limited.error().message));

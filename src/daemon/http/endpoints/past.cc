@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -50,30 +49,17 @@ Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, cor
   return store.Events(*task.record.request->array, 0, 1);
 }
 
-// Events as a caller sees them: without the errors of other users' tasks.
-class EventViews {
- public:
-  EventViews(store::Store& store, const Call& call) : store_(store), viewer_(AskerOf(call)) {}
-  api::EventView Of(const store::StoredEvent& event) {
-    api::EventView view = Present(event);
-    if (event.kind != store::EventKind::kState || !event.task) return view;
-    std::string shown = core::PublicLine(event.text);
-    if (shown != event.text && !Sees(*event.task)) view.text = std::move(shown);
-    return view;
-  }
-
- private:
-  bool Sees(core::TaskId id) {
-    const auto [at, is_new] = sees_.try_emplace(id, false);
-    if (!is_new) return at->second;
-    const Result<store::StoredTask> stored = store_.Get(id);
-    return at->second = stored && SeesErrors(viewer_, *stored);
-  }
-
-  store::Store& store_;
-  const std::optional<std::uint32_t> viewer_;
-  std::map<core::TaskId, bool> sees_;
-};
+// An event as the caller sees it: without the errors of other users' tasks.
+api::EventView EventFor(const PastServices& services, const Caller& caller,
+                        const store::StoredEvent& event) {
+  api::EventView view = Present(event);
+  if (event.kind != store::EventKind::kState || !event.task || caller.admin) return view;
+  std::string shown = core::PublicLine(event.text);
+  if (shown == event.text) return view;
+  const Result<std::optional<store::TaskOwner>> owner = services.store.OwnerOf(*event.task);
+  if (!owner || !*owner || !SeesErrors(caller, **owner)) view.text = std::move(shown);
+  return view;
+}
 
 }  // namespace
 
@@ -89,12 +75,12 @@ Answer ListEvents(const PastServices& services, const Call& call) {
   const auto most = static_cast<std::size_t>(limit);
   const std::vector<store::StoredEvent> rows = CARMA_TRY(services.store.Events(task, after, most));
   Json events = Json::array();
-  EventViews views(services.store, call);
   if (task && after.value_or(0) == 0 && rows.size() < most) {
     const auto submission = CARMA_TRY(ArraySubmission(services.store, *task));
     for (const store::StoredEvent& event : submission) events.push_back(ToJson(Present(event)));
   }
-  for (const store::StoredEvent& event : rows) events.push_back(ToJson(views.Of(event)));
+  for (const store::StoredEvent& event : rows)
+    events.push_back(ToJson(EventFor(services, call.caller, event)));
   return JsonAnswer({{"events", std::move(events)}});
 }
 

@@ -41,6 +41,24 @@ TEST_F(PastTest, EventsComeInOrderOfAllTasksOrOfOne) {
   EXPECT_EQ(later.body.at("events")[0], events[1]);
 }
 
+TEST_F(PastTest, OnlyItsOwnerReadsATasksErrorsInEvents) {
+  const core::TaskId id = Submit();
+  Start(id);
+  launcher_.EmitExited(id, 1, 1, "KeyError: 'secret'\n");
+  engine_->PollLauncher();
+  engine_->Turn();
+  const std::pair<Caller, bool> cases[] = {{kAda, true},
+                                           {kRoot, true},
+                                           {kEve, false},
+                                           {{kAda.uid, kAda.gid, "bob"}, false},
+                                           {{}, false}};
+  for (const auto& [caller, sees] : cases) {
+    const std::string text = Ask(Services(), &ListEvents, By(caller, "")).body.dump();
+    EXPECT_EQ(text.contains("secret"), sees) << caller.user;
+    EXPECT_THAT(text, HasSubstr("Exit code 1"));
+  }
+}
+
 TEST_F(PastTest, AMemberOfAnArrayHasItsSubmission) {
   task::TaskSpec first = Spec();
   first.held = true;

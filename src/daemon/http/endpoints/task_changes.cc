@@ -38,13 +38,13 @@ Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, cons
 // Answers with the task in its new state.
 Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id, const Caller& caller,
                             const api::Responder& reply) {
-  return [services, id, uid = caller.uid, reply](const Result<Unit>& done) {
+  return [services, id, caller, reply](const Result<Unit>& done) {
     if (!done) return reply(std::unexpected(done.error()));
     const auto read = [services, id] { return services.store.Get(id); };
-    const auto write = [services](const store::StoredTask& stored) {
-      return JsonAnswer(ToJson(View(services, stored, stored.record.request->uid)));
+    const auto write = [services, caller](const store::StoredTask& stored) {
+      return JsonAnswer(ToJson(View(services, stored, caller)));
     };
-    services.from_snapshot(uid, ReadThenWrite(read, write), reply);
+    services.from_snapshot(caller.uid, ReadThenWrite(read, write), reply);
   };
 }
 
@@ -282,25 +282,25 @@ Result<ManyChanges> ReadChanges(const Call& call) {
 class ChangesTold {
  public:
   ChangesTold(const TaskServices& services, const Caller& caller, api::Responder reply)
-      : services_(services), uid_(caller.uid), reply_(std::move(reply)) {}
+      : services_(services), caller_(caller), reply_(std::move(reply)) {}
   ChangesTold(const ChangesTold&) = delete;
   ChangesTold& operator=(const ChangesTold&) = delete;
   ~ChangesTold() {
-    const auto prepare = [services = services_, changed = std::move(changed_),
+    const auto prepare = [services = services_, caller = caller_, changed = std::move(changed_),
                           refused = std::move(refused_)]() -> Result<MakeAnswer> {
       std::vector<store::StoredTask> rows;
       for (const core::TaskId id : changed) {
         if (Result<store::StoredTask> stored = services.store.Get(id))
           rows.push_back(*std::move(stored));
       }
-      return [services, rows = std::move(rows), refused] {
+      return [services, caller, rows = std::move(rows), refused] {
         api::ChangesView view{.tasks = {}, .refused = refused};
         for (const store::StoredTask& stored : rows)
-          view.tasks.push_back(View(services, stored, stored.record.request->uid));
+          Shorten(view.tasks.emplace_back(View(services, stored, caller)).command);
         return JsonAnswer(ToJson(view));
       };
     };
-    services_.from_snapshot(uid_, prepare, reply_);
+    services_.from_snapshot(caller_.uid, prepare, reply_);
   }
   void Take(core::TaskId id, const Result<Unit>& done) {
     if (done) return changed_.push_back(id);
@@ -311,7 +311,7 @@ class ChangesTold {
 
  private:
   TaskServices services_;
-  std::uint32_t uid_;
+  Caller caller_;
   api::Responder reply_;
   std::vector<core::TaskId> changed_;
   std::vector<api::RefusedChange> refused_;
@@ -423,9 +423,13 @@ Result<store::StoredTask> Touchable(store::Store& store, const Call& call) {
   return TouchableBy(store, id, call.caller);
 }
 
+bool Owns(const Caller& caller, const store::TaskOwner& owner) {
+  return caller.uid == owner.uid &&
+         task::WhyNotTheSubmitter(caller.uid, owner.user, caller.user).empty();
+}
+
 bool Owns(const Caller& caller, const store::StoredTask& stored) {
-  return caller.uid == stored.record.request->uid &&
-         task::WhyNotTheSubmitter(caller.uid, stored.user, caller.user).empty();
+  return Owns(caller, store::TaskOwner{stored.record.request->uid, stored.user});
 }
 
 Result<Unit> CheckEditable(const Json& changes, const Caller& caller,

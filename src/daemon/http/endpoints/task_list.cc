@@ -214,28 +214,12 @@ Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter
   return page;
 }
 
-// A row has only the beginning of a long command; the task's own answer has all of it.
-void Shorten(std::vector<std::string>& command) {
-  std::size_t left = kShownBytes;
-  for (std::size_t i = 0; i < command.size(); ++i) {
-    std::string& word = command[i];
-    if (word.size() <= left) {
-      left -= word.size();
-      continue;
-    }
-    while (left > 0 && !base::IsUtf8(word.substr(0, left))) --left;
-    word.resize(left);
-    word += "…";
-    command.resize(i + 1);
-  }
-}
-
 // From memory.
-Answer ListOf(const TaskServices& services, const Page& page, std::optional<std::uint32_t> uid) {
+Answer ListOf(const TaskServices& services, const Page& page, const Caller& caller) {
   Json tasks = Json::array();
   std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
   for (const store::StoredTask& stored : page.rows) {
-    api::TaskView view = View(services, stored, uid);
+    api::TaskView view = View(services, stored, caller);
     Shorten(view.command);
     if (view.waiting_since_ms) {
       if (!starts) starts = services.engine.scheduler().ExpectedStarts(services.clock.Now());
@@ -249,15 +233,17 @@ Answer ListOf(const TaskServices& services, const Page& page, std::optional<std:
 }
 
 // read: returns the rows; called on the loop.
-void AnswerWithList(const TaskServices& services, std::optional<std::uint32_t> uid,
-                    const store::TaskFilter& filter, const std::function<Result<Page>()>& read,
-                    const api::Responder& reply) {
-  const auto write = [services, uid](const Page& page) { return ListOf(services, page, uid); };
+void AnswerWithList(const TaskServices& services, const Call& call, const store::TaskFilter& filter,
+                    const std::function<Result<Page>()>& read, const api::Responder& reply) {
+  const auto write = [services, caller = call.caller](const Page& page) {
+    return ListOf(services, page, caller);
+  };
   const PrepareAnswer prepare = ReadThenWrite(read, write);
   // Only waiting tasks have an expected start.
   const bool few = filter.limit <= kFewRows && !filter.states.empty() &&
                    std::ranges::all_of(filter.states, &core::HoldsGpus);
-  few ? AnswerAtOnce(uid, prepare, reply) : services.from_snapshot(uid, prepare, reply);
+  few ? AnswerAtOnce(AskerOf(call), prepare, reply)
+      : services.from_snapshot(AskerOf(call), prepare, reply);
 }
 
 // All queued tasks in order; those without GPUs come last.
@@ -283,11 +269,11 @@ std::vector<core::TaskId> TasksIn(std::string_view text) {
 }
 
 // Gets the queues first, unless the list continues or a recent snapshot exists.
-void AnswerByTurn(const TaskServices& services, std::optional<std::uint32_t> uid,
-                  const store::TaskFilter& filter, const api::Responder& reply) {
-  const auto answer = [services, uid, filter, reply](std::shared_ptr<const ToldLine> line) {
+void AnswerByTurn(const TaskServices& services, const Call& call, const store::TaskFilter& filter,
+                  const api::Responder& reply) {
+  const auto answer = [services, call, filter, reply](std::shared_ptr<const ToldLine> line) {
     AnswerWithList(
-        services, uid, filter,
+        services, call, filter,
         [services, filter, line = std::move(line)] { return ListByTurn(services, filter, line); },
         reply);
   };
@@ -305,7 +291,7 @@ void AnswerByTurn(const TaskServices& services, std::optional<std::uint32_t> uid
   const auto find = [services]() -> Result<MakeAnswer> {
     return [services] { return LineAsText(services.engine.scheduler()); };
   };
-  services.from_snapshot(uid, find, [take, reply](Answer line) {
+  services.from_snapshot(AskerOf(call), find, [take, reply](Answer line) {
     if (!line || line->status != 200) return reply(std::move(line));
     take(TasksIn(line->body));
   });
@@ -313,17 +299,32 @@ void AnswerByTurn(const TaskServices& services, std::optional<std::uint32_t> uid
 
 }  // namespace
 
+void Shorten(std::vector<std::string>& command) {
+  std::size_t left = kShownBytes;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    std::string& word = command[i];
+    if (word.size() <= left) {
+      left -= word.size();
+      continue;
+    }
+    while (left > 0 && !base::IsUtf8(word.substr(0, left))) --left;
+    word.resize(left);
+    word += "…";
+    command.resize(i + 1);
+  }
+}
+
 Result<Unit> ListTasks(const TaskServices& services, const Call& call,
                        const api::Responder& reply) {
   ListAsked asked = CARMA_TRY(QueryFilter(call));
   store::TaskFilter& filter = asked.filter;
   filter.limit = std::min(filter.limit, kMostRows);
   if (asked.by_turn) {
-    AnswerByTurn(services, AskerOf(call), filter, reply);
+    AnswerByTurn(services, call, filter, reply);
   } else {
     AnswerWithList(
-        services, AskerOf(call), filter,
-        [services, filter] { return ListByNumber(services, filter); }, reply);
+        services, call, filter, [services, filter] { return ListByNumber(services, filter); },
+        reply);
   }
   return Unit{};
 }

@@ -1,8 +1,6 @@
 // One task: its state, and why it waits.
 #include "daemon/http/endpoints/tasks.h"
 
-#include <unistd.h>
-
 #include <functional>
 #include <utility>
 
@@ -36,9 +34,8 @@ Result<Known> LookUp(store::Store& store, core::TaskId id) {
 }
 
 // The task with details that its row in a list does not have. Reads only memory.
-api::TaskView FullView(const TaskServices& services, const Known& known,
-                       std::optional<std::uint32_t> viewer) {
-  api::TaskView view = View(services, known.stored, viewer);
+api::TaskView FullView(const TaskServices& services, const Known& known, const Caller& caller) {
+  api::TaskView view = View(services, known.stored, caller);
   view.estimate_remarks = known.remarks;
   for (const store::Notice& each : known.notices) view.notices.push_back(Present(each));
   if (view.waiting_since_ms)
@@ -47,10 +44,9 @@ api::TaskView FullView(const TaskServices& services, const Known& known,
 }
 
 // From memory.
-Answer Explained(const TaskServices& services, const Known& known,
-                 std::optional<std::uint32_t> viewer) {
+Answer Explained(const TaskServices& services, const Known& known, const Caller& caller) {
   api::ExplainView view;
-  view.task = FullView(services, known, viewer);
+  view.task = FullView(services, known, caller);
   view.now_ms = base::ToMs(services.clock.Now());
   view.policy = PolicyLine(services.settings);
   view.collocation = CollocationLine(services.settings, &services.monitor);
@@ -67,16 +63,15 @@ Answer Explained(const TaskServices& services, const Known& known,
 
 }  // namespace
 
-bool SeesErrors(std::optional<std::uint32_t> viewer, const store::StoredTask& stored) {
-  return viewer &&
-         (*viewer == 0 || *viewer == ::geteuid() || *viewer == stored.record.request->uid);
+bool SeesErrors(const Caller& caller, const store::TaskOwner& owner) {
+  return caller.admin || (!caller.user.empty() && Owns(caller, owner));
 }
 
 api::TaskView View(const TaskServices& services, const store::StoredTask& stored,
-                   std::optional<std::uint32_t> viewer) {
+                   const Caller& caller) {
   api::TaskView view = Present(stored, services.engine, services.monitor,
                                services.engine.attribution(), services.clock.Now());
-  if (!SeesErrors(viewer, stored)) HideErrors(view);
+  if (!SeesErrors(caller, {stored.record.request->uid, stored.user})) HideErrors(view);
   return view;
 }
 
@@ -95,10 +90,10 @@ Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api:
   if (in.error()) return std::unexpected(*in.error());
   const std::optional<core::TaskState> state = CARMA_TRY(services.store.StateOf(*id));
   if (!state) return std::unexpected(services.store.Get(*id).error());
-  const auto answer = [services, id = *id, uid = AskerOf(call), reply] {
+  const auto answer = [services, id = *id, caller = call.caller, uid = AskerOf(call), reply] {
     const auto read = [services, id] { return LookUp(services.store, id); };
-    const auto write = [services, uid](const Known& known) {
-      return JsonAnswer(ToJson(FullView(services, known, uid)));
+    const auto write = [services, caller](const Known& known) {
+      return JsonAnswer(ToJson(FullView(services, known, caller)));
     };
     const PrepareAnswer prepare = ReadThenWrite(read, write);
     // Only waiting tasks have an expected start.
@@ -119,8 +114,8 @@ Result<Unit> ExplainTask(const TaskServices& services, const Call& call,
   const Result<core::TaskId> id = TaskIdOf(call.id);
   if (!id) return std::unexpected(id.error());
   const auto read = [services, id = *id] { return LookUp(services.store, id); };
-  const auto write = [services, uid = AskerOf(call)](const Known& known) {
-    return Explained(services, known, uid);
+  const auto write = [services, caller = call.caller](const Known& known) {
+    return Explained(services, known, caller);
   };
   services.from_snapshot(AskerOf(call), ReadThenWrite(read, write), reply);
   return Unit{};

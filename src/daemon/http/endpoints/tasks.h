@@ -63,6 +63,7 @@ Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
 
 // Whether the caller submitted the task. The user number alone may have belonged to another person
 // then.
+bool Owns(const Caller& caller, const store::TaskOwner& owner);
 bool Owns(const Caller& caller, const store::StoredTask& stored);
 
 // The task of {id}, if this caller may change it. Errors: kInvalid, kNotFound, kDenied.

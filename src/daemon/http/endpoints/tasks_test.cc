@@ -325,17 +325,23 @@ TEST_F(TasksTest, OnlyItsOwnerReadsWhatATaskWroteToStderr) {
   engine_->PollLauncher();
   engine_->Turn();
   ASSERT_THAT(store_->Get(id)->record.exit->detail, HasSubstr("secret"));
-  const std::pair<std::optional<std::uint32_t>, bool> cases[] = {
-      {kAda.uid, true}, {kRoot.uid, true}, {kEve.uid, ::geteuid() == kEve.uid}, {{}, false}};
-  for (const auto& [uid, sees] : cases) {
+  const std::pair<Caller, bool> cases[] = {
+      {kAda, true},
+      {kRoot, true},
+      {{kEve.uid, kEve.gid, "eve", true}, true},
+      {kEve, false},
+      {{kAda.uid, kAda.gid, "bob", false}, false},  // who has ada's number now
+      {{kAda.uid, kAda.gid, "", false}, false},     // the user database does not answer
+      {{}, false}};
+  for (const auto& [caller, sees] : cases) {
     Call call = Asking({{"state", "all"}}, "1");
-    if (uid) call.request.peer = api::Peer{.uid = *uid};
+    call.caller = caller;
     const auto list = Ask(Services(), &ListTasks, call).body.at("tasks").at(0);
     call.request.query = {};
     const auto one = Ask(Services(), &ShowTask, call).body;
     const auto why = Ask(Services(), &ExplainTask, call).body;
     for (const base::Json& body : {list, one, why})
-      EXPECT_EQ(body.dump().contains("secret"), sees) << uid.value_or(9) << body.dump();
+      EXPECT_EQ(body.dump().contains("secret"), sees) << caller.user << body.dump();
     EXPECT_THAT(one.at("reason_text").get<std::string>(), HasSubstr("Exit code 1"));
   }
 }
@@ -671,6 +677,9 @@ TEST_F(TasksTest, ListsShortenLongCommands) {
   const base::Json& command = list.body.at("tasks").at(0).at("command");
   ASSERT_EQ(command.size(), 2u);
   EXPECT_LT(command.at(1).get<std::string>().size(), 1'100u);
+  const Heard changed =
+      Ask(Services(), &ChangeTasks, By(kAda, "", "", R"({"verb":"cancel","tasks":[1]})"));
+  EXPECT_EQ(changed.body.at("tasks").at(0).at("command"), command);
 }
 
 TEST_F(TasksTest, ListsEndBeforeTheyFillMemory) {
