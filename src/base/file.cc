@@ -65,7 +65,8 @@ Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   return Unit{};
 }
 
-// In a folder for all, another user's link may lead anywhere (as with fs.protected_symlinks).
+// In a folder that every user may write to, another user's link may lead anywhere
+// (fs.protected_symlinks exists for the same reason).
 Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   const std::string parent = std::filesystem::path(link).parent_path().string();
   struct stat folder {};
