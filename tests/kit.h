@@ -48,7 +48,7 @@ struct Training {
   std::int64_t memory_mib = 1000;
   double solo_s = 10;
   double sm_active = 0.2;
-  std::vector<std::string> more;  // further arguments
+  std::vector<std::string> more;  // additional arguments
 };
 std::vector<std::string> SimTask(const Training& training);
 

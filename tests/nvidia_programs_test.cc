@@ -45,7 +45,7 @@ class DeviceFile : public ::testing::Environment {
 };
 const auto* const kDeviceFile = ::testing::AddGlobalTestEnvironment(new DeviceFile);
 
-// Some tests expect that no server starts, which is only so without a driver.
+// Some tests expect that no server starts, which holds only without a driver.
 bool DriverHere() {
   return base::Exists("/proc/driver/nvidia/version");
 }

@@ -24,7 +24,7 @@ inline constexpr std::pair<GpuStanding, std::string_view> kGpuStandingWords[] = 
     {GpuStanding::kHeld, "alloc"},    {GpuStanding::kDrained, "drain"},
     {GpuStanding::kDraining, "drng"}, {GpuStanding::kDown, "down"}};
 
-// Empty: an unknown state, as a newer carmad may send.
+// Empty: an unknown state, which a newer carmad may send.
 std::optional<GpuStanding> StandingOf(const GpuView& gpu);
 
 }  // namespace carma::api

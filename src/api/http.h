@@ -89,7 +89,7 @@ class Server {
   virtual ~Server() = default;
   virtual std::uint16_t port() const = 0;  // TCP only
   // Unix only: makes the socket file again if it was removed, by a cleaner of /tmp for example.
-  // Connections stay open. True: it was made again. Errors: as ListenUnix.
+  // Connections stay open. True: it was made again. Errors: those of ListenUnix.
   virtual Result<bool> RestoreSocket() = 0;
 };
 

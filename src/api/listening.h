@@ -29,7 +29,7 @@ struct UnixPlace {
 };
 
 // Listens on the socket and sets `place.bound`; a dead socket of our own is removed first. Errors:
-// as Server::ListenUnix.
+// those of Server::ListenUnix.
 Result<Listening> ListenOnPath(UnixPlace& place);
 // Listens on the loopback address of one family. port: 0 for any; set to the actual one.
 Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);

@@ -65,8 +65,9 @@ Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   return Unit{};
 }
 
-// In a folder for all, another user's link may lead anywhere (as with fs.protected_symlinks). A link
-// that is made after this check is not noticed.
+// In a folder that every user may write to, another user's link may lead anywhere
+// (fs.protected_symlinks exists for the same reason). A link that is made after this check is not
+// noticed.
 Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   const std::string parent = std::filesystem::path(link).parent_path().string();
   struct stat folder {};
@@ -74,7 +75,7 @@ Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   constexpr mode_t kShared = S_ISVTX | S_IWOTH;
   if ((folder.st_mode & kShared) != kShared || owner == ::geteuid() || owner == folder.st_uid)
     return Unit{};
-  return Denied("{}: a symbolic link of user {} in a folder for all is not followed", link, owner);
+  return Denied("{}: symbolic link of user {} in a folder that all may write to", link, owner);
 }
 
 // The path with its links replaced by where they lead. What does not exist stays as it is.

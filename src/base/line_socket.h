@@ -12,7 +12,7 @@
 
 namespace carma::base {
 
-// A connected socket, line by line.
+// A connected socket that is read and written line by line.
 class LineSocket {
  public:
   LineSocket() = default;

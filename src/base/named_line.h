@@ -1,4 +1,4 @@
-// Files of the kernel with a name at the beginning of each line, as in /proc/PID/status.
+// Reads kernel files whose lines begin with a name, such as /proc/PID/status.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace carma::base {
 
-// What follows the name on its line, trimmed; empty: no such file or line.
+// The rest of the line that begins with the name, trimmed; empty: no such file or line.
 inline std::string NamedLine(const std::string& file, std::string_view name) {
   constexpr std::size_t kMost = 1 << 20;
   const std::string text = ReadFile(file, kMost).value_or("");

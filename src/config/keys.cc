@@ -513,7 +513,7 @@ std::vector<Key> MakeKeys() {
       Of("task.cgroups", "Put each task into a cgroup of its own, where cgroup v2 allows it.",
          Flag(), AT(cgroups), kRestart),
       Of("host.cpus",
-         "Total cores (threads) to promise; \"auto\": the machine's, less one of 8 or more; 0: "
+         "Total cores (threads) to promise; \"auto\": the machine's, all but one if 8 or more; 0: "
          "not counted.",
          OrAuto(Count<int>(0, core::kMaxCpus)), AT(host_cpus)),
       Of("host.memory",

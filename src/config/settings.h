@@ -94,7 +94,8 @@ struct Settings {
   std::int64_t notify_per_hour = 100;                                      // of one user
   std::string notify_sendmail = "/usr/sbin/sendmail";
   base::Duration notify_time_limit{30'000};  // real time, of one try
-  // Targets notified of idle holders and failing GPUs, as for task::ParseNotifyTarget.
+  // Targets notified of idle holders and failing GPUs, in the form that task::ParseNotifyTarget
+  // reads.
   std::vector<std::string> notify_admin;
   // [slurm]
   bool slurm_enabled = false;  // requeue jobs that ran out of GPU memory
@@ -173,9 +174,9 @@ struct Reread {
   std::vector<std::string> changed;
   std::vector<std::string> need_restart;
 };
-// running: the daemon's current settings, as loaded. Errors: as Load; also kInvalid if a value that
-// must stay contradicts a new one. policy.mapper stays if only one of the old and the new one
-// shares GPUs.
+// running: the daemon's current settings, as loaded. Errors: those of Load(), and kInvalid if a
+// value that must stay contradicts a new one. policy.mapper stays if only one of the old and the
+// new one shares GPUs.
 Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 
 // Like Load() for one text in memory on top of the defaults; `name` is its path in messages.

@@ -49,8 +49,8 @@ class ClassPrior {
   }
 };
 
-// Runs of the same training with other amounts: with the same length of samples, with the same
-// number of samples, or with both different.
+// Predicts from runs of the same training with other amounts: with the same length of samples, with
+// the same number of samples, or with both different.
 class OfAmounts {
  public:
   explicit OfAmounts(const Question& question) : question_(question) {

@@ -18,8 +18,8 @@ constexpr std::int64_t kMaxMambaChannels = 10'000'000;
 // weights, that state is also copied.
 constexpr double kScanBytes = 3 * 4;
 constexpr double kScanCopyBytes = 2;
-// Further elements for each channel: input and result of the convolution's activation, the same two
-// for the steps, the sum that the gate multiplies, and the activated gate. With 16-bit weights,
+// Additional elements for each channel: input and result of the convolution's activation, the same
+// two for the steps, the sum that the gate multiplies, and the activated gate. With 16-bit weights,
 // also a copy of the input in fp32.
 constexpr double kLoopElements = 6;
 

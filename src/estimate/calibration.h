@@ -26,7 +26,7 @@ struct Site {
   std::string gpu_type;   // the requested one
   std::string taught_by;  // the type that the values come from; empty: no values
   std::size_t tasks = 0;  // number of different tasks from which they come
-  // How far the constant of a process without further libraries is from the shipped one (kEager,
+  // How far the constant of a process without additional libraries is from the shipped one (kEager,
   // kPlain); 0: as shipped. Set only if the shift predicts the site's own tasks better.
   double context_shift_mib = 0;
   // Measured / predicted of those tasks with the constant in force, in ascending order.

@@ -22,7 +22,8 @@ struct SweepPoint {
 
 // Whether a table has the columns of a sweep: gpu, benchmark, batch, mem_mib_median.
 Result<bool> IsSweep(const std::string& path);
-// Errors: as base::ReadFile; kInvalid with file and line; kInvalid if no row has a memory value.
+// Errors: those of base::ReadFile; kInvalid with file and line; kInvalid if no row has a memory
+// value.
 Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 
 // Which measurement is predicted from the others.

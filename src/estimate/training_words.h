@@ -12,9 +12,9 @@
 
 namespace carma::estimate {
 
-// The plan that the words describe. If two words have one name, the later is used. If no word
-// states how weights are stored, config.json decides. Errors: kInvalid, naming the word, its source
-// and what is expected: "--method: 'dora': expected full …", "lora.yaml:7: method: …".
+// The plan that the words describe. If two words have the same name, the later one is used. If no
+// word states how weights are stored, config.json decides. Errors: kInvalid, naming the word, its
+// source and what is expected: "--method: 'dora': expected full …", "lora.yaml:7: method: …".
 Result<TrainingPlan> PlanOf(std::span<const task::TrainingWord> words,
                             const TransformerConfig& config);
 

@@ -35,7 +35,7 @@ using Tried = std::expected<T, ContextTrouble>;
 // More than the driver keeps for itself on an idle GPU, less than any context.
 constexpr std::int64_t kIdleMib = 128;
 constexpr std::size_t kMaxLine = 1'000;
-// How often the driver is asked for a process that it does not list yet.
+// How many times the driver is asked about a process that it does not list yet.
 constexpr int kLooks = 5;
 constexpr std::chrono::milliseconds kReleaseTime{3'000};
 constexpr std::chrono::milliseconds kKillTime{1'000};

@@ -14,8 +14,8 @@ struct InstalledDriver {
   bool Differ() const { return loaded && installed && *loaded != *installed; }
 };
 
-// nvml_library: as for NvmlLibrary; without a folder it is searched in the usual ones. root:
-// replaces "/". Unknown versions are empty. Reads a few small files.
+// nvml_library: as in NvmlLibrary; without a folder, the usual folders are searched. root: replaces
+// "/". Unknown versions are empty. Reads a few small files.
 InstalledDriver ReadInstalledDriver(const std::string& nvml_library, const std::string& root = "");
 
 }  // namespace carma::gpu

@@ -7,7 +7,7 @@
 
 namespace carma::gpu {
 
-// The condition of the whole GPU, also for its instances. Errors: as NvmlCalls::FailureOf().
+// The condition of the whole GPU, even for its instances. Errors: those of NvmlCalls::FailureOf().
 ReadResult<Condition> AskCondition(NvmlCalls& calls, const NvmlDevice& device);
 
 }  // namespace carma::gpu

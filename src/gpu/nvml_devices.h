@@ -57,7 +57,7 @@ struct MemoryUse {
   std::int64_t reserved_mib = 0;
   std::int64_t used_mib = 0;
 };
-// gpu: as ReadError::gpu. Errors: as NvmlCalls::FailureOf(); kCorrupt: the driver reports no
+// gpu: as ReadError::gpu. Errors: those of NvmlCalls::FailureOf(); kCorrupt: the driver reports no
 // amount.
 ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
 

@@ -138,7 +138,7 @@ class NvmlCalls {
  public:
   explicit NvmlCalls(const NvmlApi& functions) : api(functions) {}
 
-  // True: the call gave its value; false: there is none. Errors: as FailureOf().
+  // True: the call gave its value; false: there is none. Errors: those of FailureOf().
   ReadResult<bool> Given(const std::string& gpu, nvml::Return code, const char* what,
                          Weight weight);
   // "doing: text of the driver"; kNotFound for a lost GPU, else kUnavailable.

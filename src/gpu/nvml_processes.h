@@ -16,7 +16,7 @@ namespace carma::gpu {
 // One per device: caches results, because /proc is slow compared with NVML.
 class NvmlProcesses {
  public:
-  // One entry per pid, without kernel_time. Errors: as NvmlCalls::FailureOf(); kCorrupt: an
+  // One entry per pid, without kernel_time. Errors: those of NvmlCalls::FailureOf(); kCorrupt: an
   // impossible number.
   ReadResult<std::vector<ProcessUse>> List(NvmlCalls& calls, const NvmlDevice& device);
   // Adds kernel_time to those of List(), only for a whole GPU: clients of MPS and instances have

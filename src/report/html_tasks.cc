@@ -42,7 +42,7 @@ Waits WaitsOf(const RunRecord& run) {
   return waits;
 }
 
-// "promised 12.0 GiB, seen 13.1 GiB"; empty if nothing was predicted.
+// "12.0 / 13.1 GiB": promised and measured memory; empty if nothing was predicted.
 std::string MemoryText(const RunTask& task) {
   for (const Forecast& each : task.forecasts) {
     if (each.what != "memory_mib") continue;

@@ -63,7 +63,7 @@ std::size_t Best(const std::vector<Case>& cases) {
   return best;
 }
 
-// ", 4 of its 60 tasks did not succeed"
+// "; 4 of its 60 tasks did not succeed"
 std::string FailedText(const Case& of) {
   const double failed = FailedMean(of);
   if (failed <= 0) return "";

@@ -35,7 +35,7 @@ bool DrawnOneByOne(const RunRecord& run);
 // Draws a band for each GPU, with a lane for each task that ran beside others. Crosses mark tasks
 // that ran out of memory.
 std::string Gantt(const RunRecord& run, const TimelineFrame& frame);
-// Tasks that wait over time.
+// The number of waiting tasks over time.
 std::string QueueChart(const RunRecord& run, const TimelineFrame& frame);
 
 enum class Quantity { kMemory, kSmActive, kPower };

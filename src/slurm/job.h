@@ -18,7 +18,7 @@ inline constexpr std::string_view kHeldByRequeue = "job requeued in held state";
 inline constexpr std::string_view kScriptFailed = "NonZeroExitCode";
 
 struct Job {
-  std::uint64_t id = 0;  // its own, also in an array
+  std::uint64_t id = 0;  // its own, even in an array
   std::string name;      // for scontrol: "4711", "4711_3"
   std::string state;     // "RUNNING", "COMPLETING" …
   std::string reason;    // why it waits

@@ -72,7 +72,7 @@ bool IsUnderway(const Job& job) {
   return job.state == "COMPLETING" || job.state.starts_with("REQUEUE");
 }
 
-// Watches the job also after its end, while it could be requeued.
+// Keeps watching the job after its end, while it could be requeued.
 NextStep Watch() {
   return {NextStep::What::kWatch, ReturnStep::kRelease, {}, {}};
 }

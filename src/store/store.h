@@ -284,7 +284,7 @@ class Store {
   // Returns the number of tasks. A task that an unfinished one depends on stays.
   Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
   // A submission stored in several batches gets its numbers with the first one: `tasks` numbers
-  // from `first`. Until FinishArrival its tasks are in no answer and no count, also after a
+  // from `first`. Until FinishArrival its tasks are in no answer and no count, even after a
   // restart.
   Result<Unit> BeginArrival(core::TaskId first, std::size_t tasks);
   Result<Unit> FinishArrival(core::TaskId first);

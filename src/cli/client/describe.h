@@ -35,8 +35,8 @@ bool DescribesTask(const std::string& path);
 // file.
 Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                         task::Description& description);
-// Reads plan files; later options override them. Errors: as from ReadNamed; kInvalid with the file
-// and the place.
+// Reads plan files; later options override them. Errors: those of ReadNamed(); kInvalid with the
+// file and the place.
 Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files);
 
 // Adds to descriptions what their commands, and the files named there, show about a training.

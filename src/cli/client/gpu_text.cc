@@ -32,7 +32,7 @@ Colour StateColour(const GpuView& gpu) {
   return api::StandingOf(gpu) == api::GpuStanding::kIdle ? Colour::kFaint : Colour::kGood;
 }
 
-// "42 ann, 43 bob, 1 foreign"
+// "42 ann, 43 bob (idle), 1 foreign (8.0G)"
 std::string TasksText(const GpuView& gpu) {
   std::vector<std::string> pieces;
   for (const api::GpuTaskView& task : gpu.tasks) {

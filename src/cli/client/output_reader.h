@@ -22,7 +22,7 @@ class OutputReader {
   // bytes.
   Result<Unit> SkipToLast(std::int64_t lines,
                           std::int64_t most = std::numeric_limits<std::int64_t>::max());
-  // Copies what was added since the last call, also from a file that has replaced the first one.
+  // Copies what was added since the last call, even from a file that has replaced the first one.
   // Returns false if the reader of `out` has gone. Opens the file if it did not exist before.
   Result<bool> CopyNew(std::FILE* out);
 

@@ -15,7 +15,7 @@ namespace carma::cli {
 
 // Empty: a state unknown to this command.
 std::optional<core::TaskState> StateOf(const api::TaskView& task);
-// "succeeded", "failed with exit code 3", "ended by signal 9 (Killed)", "cancelled" …
+// "succeeded", "failed with exit code 3", "failed, ended by signal 9 (Killed)", "cancelled" …
 std::string EndText(const api::TaskView& task);
 // The exit code for a program that waited for the task: 0 if it succeeded, else its own code or 128
 // + signal, and 1 if it ended in another way.

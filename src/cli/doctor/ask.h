@@ -44,7 +44,7 @@ DaemonFacts AskDaemon(api::Client& client);
 // The configuration of this server, for commands that read its GPUs themselves. file: read instead
 // of the usual files; empty: the usual ones. of_root: for a daemon that runs as root.
 // simulated_state: of DaemonFacts. Sets the environment variable by which the simulated driver
-// finds its server, as the daemon does. Errors: as config::Load().
+// finds its server, as the daemon does. Errors: those of config::Load().
 Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root,
                                             const std::string& simulated_state = "");
 

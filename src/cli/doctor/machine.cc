@@ -334,7 +334,7 @@ std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFact
 
 namespace {
 
-// Most drivers have no kernel limits, so this is no reason to warn.
+// Most drivers have no kernel limits, so their absence is no reason to warn.
 Finding MemoryLimitsFinding(const api::StatusView& status) {
   std::string text = "the limits of tasks are not enforced";
   if (status.memory_limits == "kernel") {

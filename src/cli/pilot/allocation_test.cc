@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// The environment of a batch script of job 12, with further variables.
+// The environment of a batch script of job 12, with additional variables.
 Environment Job(Environment more = {}) {
   Environment environment = {{"SLURM_JOB_ID", "12"}, {"SLURMD_NODENAME", "n0"}};
   environment.merge(more);

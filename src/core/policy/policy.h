@@ -195,7 +195,7 @@ Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
 // The same for a task that has run: includes what its failures have shown.
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 
-// Which of the task's GPUs is being chosen: a further one may need less free memory than the first.
+// Which of the task's GPUs is being chosen: the others may need less free memory than the first.
 // Each must be large enough to be the first.
 enum class Part { kFirst, kOther };
 enum class Fit { kFits, kNotNow, kNever };

@@ -27,7 +27,7 @@ struct Best {
   double score = kNotThere;
   std::size_t gpu = 0;
 };
-// The GPUs that the group's next task would take; empty: too few may take it.
+// The GPUs on which the group's next task would start; empty: too few are allowed.
 std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   std::vector<GpuLinks::Candidate> candidates;
   for (std::size_t i = 0; i < group.scores.size(); ++i) {

@@ -149,7 +149,7 @@ struct DrainRequested {
   bool by_rule = false;
   std::optional<Time> empty_by = std::nullopt;
 };
-// By an administrator: ends both drains. By rule: ends only the rule's own.
+// An administrator's request ends both drains; a rule's request ends only its own.
 struct ResumeRequested {
   GpuIndex gpu{};
   bool by_rule = false;

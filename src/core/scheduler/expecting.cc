@@ -162,8 +162,8 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
 }
 
 // Starts made possible by the ends of time slices. Empty if GPUs are shared, because then several
-// tasks may have to leave, or leave for a start elsewhere; also if GPUs are reserved or linked, or
-// tasks wait for recovery.
+// tasks may have to leave, or leave for a start elsewhere. Also empty if GPUs are reserved or
+// linked, or tasks wait for recovery.
 std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
                                                const std::vector<const TaskRecord*>& in_line,
                                                WholeLine line) {

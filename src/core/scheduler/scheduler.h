@@ -99,7 +99,7 @@ class Scheduler {
   std::size_t AheadOf(const TaskRequest& request) const;
 
   // Why `more` such tasks may not be submitted: a limit that they can never meet, or one on
-  // unfinished tasks. Other limits only keep a task waiting (kLimit). counted: as for
+  // unfinished tasks. Other limits only keep a task waiting (kLimit). counted: as in
   // Limits::AgainstQueueing.
   std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,
                                             const TaskRequest* counted = nullptr) const;

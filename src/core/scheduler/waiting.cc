@@ -56,7 +56,8 @@ void SortIn(State& state, TaskRecord& task) {
 void SortWaiting(State& state) {
   state.dependencies.Register(state.tasks);
   for (const TaskId id : state.queue.Due(state.now)) state.unsorted.insert(id);
-  // A task whose dependency can never be met ends here, which may decide about further ones.
+  // A task whose dependency can never be met ends here, which may decide the dependencies of
+  // others.
   for (std::size_t sorted = 0; !state.unsorted.empty() && sorted < kMostSorted; ++sorted) {
     const TaskId id = *state.unsorted.begin();
     state.unsorted.erase(state.unsorted.begin());

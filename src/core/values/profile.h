@@ -14,7 +14,7 @@ struct Profile {
   std::optional<MpsParameters> mps;     // sensitivity and pressure, if measured
   std::optional<double> grain;          // else size of its kernels (mps_guess.h)
   std::optional<double> cpus;           // busy hardware threads per GPU
-  std::optional<double> others_share;   // peak on a further GPU, as part of the highest
+  std::optional<double> others_share;   // highest peak on GPUs but the first / on any
   std::optional<base::Duration> alone;  // run time alone on the fastest type
   friend bool operator==(const Profile&, const Profile&) = default;
 };

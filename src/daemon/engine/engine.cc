@@ -216,7 +216,7 @@ void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Don
 
 void Engine::Stop() {
   stopped_ = true;
-  // When destroyed, some callbacks request a further change or answer.
+  // When destroyed, some callbacks request another change or answer.
   const std::vector<Done> next = std::exchange(next_.done, {});
   const std::vector<Done> decided = std::exchange(decided_.done, {});
   const auto early = std::exchange(early_, {});

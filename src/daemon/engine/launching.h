@@ -27,7 +27,7 @@ struct Launching {
 // can. Blocks as long as the driver does, a few seconds at most.
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid);
-// Makes the launcher. Errors: as task::MakeShimLauncher() and task::LeaseLauncher::Make().
+// Makes the launcher. Errors: those of task::MakeShimLauncher() and task::LeaseLauncher::Make().
 Result<Launching> OpenLaunching(const config::Settings& settings, const std::string& shim_path);
 
 // Tells the launcher which processes wait for leases; it finds granted leases by their folders.

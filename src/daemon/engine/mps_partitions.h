@@ -32,7 +32,7 @@ class MpsPartitions {
   using Deadline = task::MpsControl::Deadline;
 
   // Gives the attempt a place on the server, which is started if necessary: with partitions if this
-  // attempt asks for a share of the SMs (0: it does not) and the GPU has them. Errors: as
+  // attempt asks for a share of the SMs (0: it does not) and the GPU has them. Errors: those of
   // task::MpsControl::Ready(); kConflict, a sentence: no partition is left, or the attempt asks for
   // none although each client needs one.
   Result<MpsLook> Join(const task::MpsControl& control, const Key& who, double share,

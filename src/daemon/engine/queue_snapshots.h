@@ -28,7 +28,7 @@ class ToldLine {
   base::Time told_;
 };
 
-// Snapshots of the last few lists with further pages, kept for a while.
+// Snapshots of the last few lists that have more pages, kept for a while.
 class QueueSnapshots {
  public:
   // Keeps the snapshot of a list whose page ended with that task.

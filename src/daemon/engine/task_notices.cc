@@ -30,7 +30,7 @@ std::string Because(const core::TaskRecord& record) {
   return why.empty() ? "" : ": " + why;
 }
 
-// "has failed: exit code 1: ValueError".
+// "failed after 2:10: exit code 1: ValueError".
 std::string Ended(const core::TaskRecord& record) {
   std::string state(core::TaskStateName(record.state));
   std::ranges::replace(state, '_', ' ');

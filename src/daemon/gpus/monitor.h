@@ -78,8 +78,8 @@ class Monitor {
   // administrator opens it.
   void NoteCuda(core::GpuIndex gpu, const std::string& trouble);
   const std::string& CudaTrouble(core::GpuIndex gpu) const { return Of(gpu).cuda_trouble; }
-  // The trouble of a driver upgrade, which begins with core::kDriverUpgradeText; "": the installed
-  // driver is the loaded one.
+  // The message about a driver upgrade, which begins with core::kDriverUpgradeText; "": the
+  // installed driver is the loaded one.
   std::string DriverUpgrade() const;
   // Whether the last verdict was healthy.
   bool Healthy(core::GpuIndex gpu) const { return Of(gpu).healthy; }

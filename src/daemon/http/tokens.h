@@ -43,7 +43,7 @@ class Tokens {
   static constexpr std::chrono::hours kLongestLife{366 * 24};
   static constexpr std::size_t kMostOfOneUser = 50;
 
-  // now_ms: real time, also on a simulated server, because browsers use real time.
+  // now_ms: real time, even on a simulated server, because browsers use real time.
   Tokens(std::string state_dir, std::function<std::int64_t()> now_ms);
 
   // Reads the file. Errors: kCorrupt, kIo; no token is then valid, and none can be made.

@@ -96,7 +96,7 @@ constexpr SometimesGauge kSometimesGauges[] = {
     {"carma_gpu_sm_active_p95_ratio", "SM activity that was not exceeded for 95 % of the window.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowP95(gpu); }},
     {"carma_gpu_sm_active_ewma_ratio",
-     "SM activity, exponentially weighted: follows faster than the mean.",
+     "SM activity, exponentially weighted: follows changes faster than the mean.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowEwma(gpu); }},
 };
 

@@ -28,12 +28,12 @@ struct DaemonOptions {
 
 class Daemon {
  public:
-  // Opens the state folder and the socket. Errors: as store::Store::Open and
+  // Opens the state folder and the socket. Errors: those of store::Store::Open and
   // api::Server::ListenUnix.
   static Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
   virtual ~Daemon() = default;
-  // Runs until SIGTERM or SIGINT; running tasks continue without it. On SIGHUP, also from a closed
-  // terminal, it reads the configuration again.
+  // Runs until SIGTERM or SIGINT; running tasks continue without it. On SIGHUP, including that of a
+  // closed terminal, it reads the configuration again.
   virtual void Run() = 0;
 };
 

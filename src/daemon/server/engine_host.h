@@ -72,7 +72,8 @@ class EngineHost : private Engine::Host {
   EngineHost(const EngineHost&) = delete;
   EngineHost& operator=(const EngineHost&) = delete;
 
-  // Takes over from an earlier carmad. Errors: as Engine::Start(); then the loop must stop too.
+  // Takes over from an earlier carmad. Errors: those of Engine::Start(); then the loop must stop
+  // too.
   Result<Unit> Start(std::vector<core::GpuInfo> gpus);
   // The services of the endpoints.
   EngineServices Services();

@@ -22,7 +22,7 @@ using TrainingWords = std::vector<task::TrainingWord>;
 Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view where);
 
 // PEFT's adapter_config.json: r, target_modules (a list, or "all-linear"), lora_dropout,
-// modules_to_save. The training is then an adapter training. Errors: as above, also for another
+// modules_to_save. The training is then an adapter training. Errors: as above, including another
 // kind of adapter.
 Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where);
 

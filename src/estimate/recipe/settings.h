@@ -27,7 +27,7 @@ inline constexpr int kMaxSettingDepth = 32;
 // the limits above.
 Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where);
 
-// Reads a JSON object in the same way; `from` is the file's name. Errors: as from base::ParseJson,
+// Reads a JSON object in the same way; `from` is the file's name. Errors: those of base::ParseJson,
 // with the name; kInvalid if it is not an object or exceeds the limits.
 Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where);
 

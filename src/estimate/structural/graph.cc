@@ -199,8 +199,8 @@ void GraphMaker::Passing(Row& row) {
 // ---- operations ----
 
 // A norm that calls its own activation is printed after that activation, although the activation
-// reads the norm's result. So the norm reads what the activation seems to read, and makes no
-// further tensor.
+// reads the norm's result. So the norm reads what the activation seems to read, and makes no new
+// tensor.
 bool GraphMaker::NormAroundActivation(Row& row) {
   if (row.kind != Kind::kBlock || !row.rule->norm_with_activation || !HasCurrent()) return false;
   if (&row == graph_.rows().data() || Current().from == Tensor::kNobody) return false;

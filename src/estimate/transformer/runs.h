@@ -49,8 +49,8 @@ struct TrainingRuns {
 
 // runs, models: one file or several of each; models are the sizes of the runs' models. The columns
 // are those of docs/inside/estimators.md, "Tables of runs". Only rows that cannot be read get no
-// answer. Errors: as base::ReadFile; kInvalid with file and line for a table of models; kInvalid if
-// no row has a model.
+// answer. Errors: those of base::ReadFile; kInvalid with file and line for a table of models;
+// kInvalid if no row has a model.
 Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                       const std::vector<std::string>& models);
 

@@ -53,8 +53,9 @@ struct ShapedGpu {
   std::optional<std::vector<MigSlices>> mig;
 };
 // Parses a shape with divisions, which apply to each GPU of a group:
-// "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Errors: as ParseShape;
-// kInvalid: a type that cannot be divided, a profile it does not have, more slices than there are.
+// "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Errors: those of
+// ParseShape; kInvalid: a type that cannot be divided, a profile it does not have, more slices than
+// there are.
 Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
 // NVIDIA's name for such an instance of this type, such as "3g.20gb".
 std::string MigProfileName(const GpuType& type, const MigSlices& slices);

@@ -20,7 +20,8 @@ struct Occupant {
   Load load;
 };
 
-// Memory, residents, and recent activity for the monitor's means.
+// A simulated GPU: its memory, its residents, and its recent activity, of which the monitor takes
+// means.
 class SimGpu {
  public:
   SimGpu(std::int64_t usable_mib, base::Time from);

@@ -71,9 +71,9 @@ std::string FormatMpsWelcome(const MpsWelcome& welcome);
 // Errors: kInvalid.
 Result<MpsWelcome> ParseMpsWelcome(std::string_view line);
 
-// Errors: as connect(2); kInvalid: a path too long for a socket.
+// Errors: those of connect(2); kInvalid: a path too long for a socket.
 Result<base::LineSocket> ConnectTo(const std::string& path);
-// A listening socket with this path, which must not exist. Errors: as bind(2), kInvalid.
+// A listening socket with this path, which must not exist. Errors: those of bind(2), kInvalid.
 Result<base::UniqueFd> ListenAt(const std::string& path);
 
 }  // namespace carma::simgpu

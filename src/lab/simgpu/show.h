@@ -16,8 +16,8 @@ Result<std::string> ShowText(Server& server);
 //  "faults": []}
 Result<std::string> ShowJson(Server& server);
 
-// Lists processes, memory and memory limits left on the GPUs; empty if there are none. Errors: as
-// Server::Look.
+// Lists processes, memory and memory limits left on the GPUs; empty if there are none. Errors:
+// those of Server::Look.
 Result<std::string> Audit(Server& server);
 
 }  // namespace carma::simgpu

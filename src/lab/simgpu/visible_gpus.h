@@ -26,7 +26,7 @@ struct MpsView {
 };
 
 // Applies both values of CUDA_VISIBLE_DEVICES: the server's makes a list, from which the client's
-// chooses. limits: the client's own. Errors: as VisibleGpus.
+// chooses. limits: the client's own. Errors: those of VisibleGpus.
 Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsWelcome& welcome,
                               std::string_view visible_devices, const MpsMemoryLimits& limits);
 

@@ -178,8 +178,8 @@ struct Shortage {
   std::int64_t free_mib = 0;
   std::int64_t usable_mib = 0;
 };
-// The GPU on which the shares do not fit; empty if all fit, also within the limits of the group
-// (Arrival::group).
+// The GPU on which the shares do not fit; empty if all fit, including within the limits of the
+// group (Arrival::group).
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
                                      const std::string& group = {});
 // The memory of a GPU as a process of the group sees it (cudaMemGetInfo): a hard limit of its own

@@ -40,12 +40,12 @@ struct SampleFacts {
 //
 // Jobs are thinned at random, so the time of day and the mix of sizes and durations stay. Thinning
 // jobs one by one would turn any arrivals into a Poisson process; keeping or dropping whole bursts
-// (jobs no further apart than some gap) would make them burstier instead. So it tries several gaps,
-// from 0 to the 95th percentile, and several streams of the seed, and takes the draw that differs
-// least: |ln load ratio| + |ln CV ratio| + distance of the profiles (arrivals by hour of the day if
-// that is known and the trace is longer than a day, else by 24ths of its span). The sample starts
-// at its first job. Errors: kInvalid: no jobs, or an empty sample. A trace with less than the
-// requested load is kept whole.
+// (jobs no further apart than some gap) would make them burstier instead. So it draws several times
+// with each of several gaps, from 0 to the 95th percentile, and takes the draw that differs least:
+// |ln load ratio| + |ln CV ratio| + distance of the profiles (arrivals by hour of the day if that
+// is known and the trace is longer than a day, else by 24ths of its span). The sample starts at its
+// first job. Errors: kInvalid: no jobs, or an empty sample. A trace with less than the requested
+// load is kept whole.
 Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options);
 
 }  // namespace carma::trace

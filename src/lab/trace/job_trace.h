@@ -130,7 +130,7 @@ struct JobTrace {
   Complaints complaints;
 };
 
-// Parses "2017-10-07 01:12:09", also with a T, a fraction or a Z, to milliseconds since 1970
+// Parses "2017-10-07 01:12:09", optionally with a T, a fraction or a Z, to milliseconds since 1970
 // without applying a time zone. Empty for anything else.
 std::optional<std::int64_t> ParseLocalTime(std::string_view text);
 std::string FormatLocalTime(std::int64_t ms);  // "2017-10-07T01:12:09"

@@ -29,7 +29,7 @@ struct Step {
   std::uint32_t rank = 0;
   std::uint32_t restart = 0;
   std::uint32_t uid = 0, gid = 0;
-  std::vector<std::uint32_t> groups;  // further groups of its user
+  std::vector<std::uint32_t> groups;  // supplementary groups of its user
   int keeper = 0;                     // its slurmstepd
   std::string job_name;
   std::vector<std::string> command;

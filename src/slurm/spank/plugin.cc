@@ -385,7 +385,7 @@ CARMA_EXPORT int slurm_spank_init_post_opt(spank_t spank, int, char**) {
   std::uint32_t number = 0;
   if (spank_get_item(spank, S_JOB_STEPID, &number) != ESPANK_SUCCESS || number == SLURM_EXTERN_CONT)
     return ESPANK_SUCCESS;
-  // Steps of a job with a lease share it, also those that were started outside of the job.
+  // Steps of a job with a lease share it, including those that were started outside the job.
   const bool script = number == SLURM_BATCH_SCRIPT || number == SLURM_INTERACTIVE_STEP;
   if (!used && script && Variable(spank, "CARMA_TASK_ID").empty()) return ESPANK_SUCCESS;
   state = new State;

@@ -1,4 +1,5 @@
-// The container in which a task runs: its image, the tool that runs it, and further folders in it.
+// The container in which a task runs: its image, the tool that runs it, and additional folders in
+// it.
 #pragma once
 
 #include <optional>

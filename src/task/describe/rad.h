@@ -53,7 +53,7 @@ struct RadFile {
 Result<RadFile> ParseRad(std::string_view text, std::string_view path);
 
 // Adds the file's settings to the description; a relative model path is relative to the file's own
-// folder. Errors: as ParseRad.
+// folder. Errors: those of ParseRad.
 Result<Unit> ApplyRad(std::string_view text, std::string_view path, Description& description);
 
 }  // namespace carma::task

@@ -34,8 +34,8 @@ struct Directives {
 // quote, a directive line longer than 8 KiB, NUL bytes, more than kMaxScriptBytes, no "#!" line.
 Result<Directives> ReadDirectives(std::string_view text, std::string_view path);
 
-// Makes the script the description's command and its directives the first settings.
-// Errors: as ReadDirectives, and those of Description::Set with "path:line".
+// Makes the script the description's command and its directives the first settings. Errors: those
+// of ReadDirectives, and those of Description::Set with "path:line".
 Result<Unit> ApplyScript(std::string_view text, std::string_view path,
                          std::vector<std::string> args, Description& description);
 

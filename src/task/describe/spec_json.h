@@ -14,7 +14,7 @@ namespace carma::task {
 // Fields as in TaskSpec; time_limit_s in seconds, begin_ms since the epoch, absent where empty.
 nlohmann::json ToJson(const TaskSpec& spec);
 // pointer: of this object inside its document, "/tasks/3"; common: values of absent fields. Errors:
-// as SpecFromJsonText.
+// those of SpecFromJsonText.
 Result<TaskSpec> SpecFromJson(const nlohmann::json& json, const std::string& pointer,
                               const TaskSpec& common = {});
 // Fields shared by many tasks; need not be a complete description.

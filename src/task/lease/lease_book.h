@@ -37,7 +37,7 @@ class LeaseBook {
   std::vector<std::string> Outputs(core::TaskId id) const;
   Result<Unit> MayHaveLease(pid_t pid) const;
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
-  // Checks that the process may adopt the lease. True: it has adopted it before. Errors: as
+  // Checks that the process may adopt the lease. True: it has adopted it before. Errors: those of
   // LeaseLauncher::AdoptLease.
   Result<bool> MayAdopt(core::TaskId id, const LeaseProcess& process) const;
 

@@ -188,7 +188,7 @@ Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::strin
 }
 
 // NVIDIA's manual shows only the name; its programs answer "Partition GPU-…/… created". The id is
-// Base64, which may have further slashes.
+// Base64, so it may contain slashes too.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu) {
   const std::string start = gpu + "/";
   for (const std::string_view line : base::Split(text, '\n')) {

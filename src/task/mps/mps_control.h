@@ -56,7 +56,7 @@ class MpsControl {
   // can do that.
   Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
   // Starts the daemon, queries it, and ends it again, without a server. The folder must be unused.
-  // Errors: as Ready().
+  // Errors: those of Ready().
   Result<MpsAbilities> Try(Deadline deadline) const;
   // The running server; empty: no server or no daemon. Errors: kUnavailable.
   Result<std::optional<MpsServer>> Look(Deadline deadline) const;

@@ -35,7 +35,7 @@ struct Outcome {
 };
 // Determines the outcome of an attempt. An attempt without owner is claimed and thereby abandoned,
 // so that a late shim cannot run it. An attempt known to have started is never kNeverBegan: if its
-// folder no longer shows it, it is lost. cgroup: as for PrepareAttempt.
+// folder no longer shows it, it is lost. cgroup: as in PrepareAttempt.
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
 
 // The time between TERM and KILL for the attempt; empty: its order cannot be read.

@@ -145,7 +145,7 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
 }
 
 // Like fork(), but into the plan's group. This process has one thread and its child soon calls
-// exec, so it does not need what fork() of the C library does in addition.
+// exec, so it does not need the extra work of the C library's fork().
 pid_t Fork(const ChildPlan& plan) {
   if (plan.cgroup_fd >= 0) {
     clone_args arguments{};

@@ -109,7 +109,7 @@ void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& envir
     environment["SLURM_JOB_GPUS"] = base::Join(order.gpu_uuids, ",");
     environment["SLURM_GPUS_ON_NODE"] = std::to_string(order.gpu_uuids.size());
   }
-  // One core if it asks for none, as for Slurm's jobs.
+  // A task that requests no cores counts as one core, as in Slurm.
   const int cpus = std::max(order.host.cpus, order.spec.cpus.value_or(1));
   for (const char* name : {"SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"})
     environment[name] = std::to_string(cpus);

@@ -7,7 +7,7 @@
 //                 restarted daemon that abandons it. Created once by link(), and durable before the
 //                 task's first instruction.
 //   started.json  the task's main process; written when its exec has succeeded
-//   exit.json     how it ended, or why it could not start; durable. Present: nothing of it runs.
+//   exit.json     how it ended, or why it could not start; durable. Present: no process of it runs.
 //   progress      shim -> daemon: the task's progress as its output shows it (ProgressReport)
 //   *.reserve     blocks set aside at the start for started.json and exit.json, so that a full disk
 //                 cannot lose them

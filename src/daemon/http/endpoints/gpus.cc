@@ -20,7 +20,7 @@ using base::Json;
 constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
 constexpr std::int64_t kUsualHistoryPoints = 60;
 constexpr std::int64_t kFigurePoints = 400;  // as many as the eye tells apart
-// Up to this age roll-ups are read on the loop: 23 ms for eight GPUs in a build without
+// Roll-ups up to this age are read on the loop, which takes 23 ms for eight GPUs in a build without
 // optimisation.
 constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
 // A reading is valid for at most this many sampling periods.

@@ -44,8 +44,8 @@ class QueryReader {
 std::size_t AboutSoManyValues(std::string_view json);
 // Bodies are parsed on the loop, and many small values take seconds and gigabytes.
 Result<nlohmann::json> ReadBody(const Call& call, std::size_t most_values = 100'000);
-// Reads the fields of the body, an object, unless it is empty. Errors: kInvalid, also for other
-// fields.
+// Reads the fields of the body, an object, unless it is empty. Errors: kInvalid, including for
+// other fields.
 Result<Unit> ReadFields(const Call& call, const std::function<void(base::JsonReader&)>& read);
 // Errors: kInvalid.
 Result<core::TaskId> TaskIdOf(std::string_view text);
@@ -56,14 +56,14 @@ struct DrainAsked {
   std::string why;
   std::optional<base::Time> empty_by;
 };
-// The optional body of a drain: "reason" and the deadline "by_ms". Errors: kInvalid, also if the
-// deadline has long passed: a wrong date would end tasks at once.
+// The optional body of a drain: "reason" and the deadline "by_ms". Errors: kInvalid, including if
+// the deadline has long passed: a wrong date would end tasks at once.
 Result<DrainAsked> ReadDrain(const Call& call, base::Time now);
 
 // Logs one line about a request that was carried out: the fields, then the caller's "user" and
 // "uid" (from the kernel or the token).
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller);
-// Logs a change of the engine when its Done is called; also a change that takes effect later
+// Logs a change of the engine when its Done is called, including a change that takes effect later
 // because the store cannot write it now, with the reason as "not_yet".
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller,
               const Result<Unit>& done);

@@ -61,8 +61,8 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
 Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
                            const store::StoredTask& stored);
 
-// Whether the caller submitted the task. The user number alone may have belonged to another person
-// then.
+// Whether the caller submitted the task. The same user number may have belonged to another person
+// at that time.
 bool Owns(const Caller& caller, const store::TaskOwner& owner);
 bool Owns(const Caller& caller, const store::StoredTask& stored);
 

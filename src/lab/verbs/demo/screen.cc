@@ -48,7 +48,7 @@ std::string Hours(std::int64_t ms) {
   return fmt::format("{:.1f} h", static_cast<double>(ms) / 3.6e6);
 }
 
-// "GPU 0 ||||||::   2 tasks ▁▂▅": memory in use and promised, then the tasks and the activity.
+// "GPU 0 ||||||::   2 tasks  50% ▁▂▅": memory in use and promised, then the tasks and the activity.
 TopLine GpuLine(const api::GpuGlance& gpu, int width, bool blocks) {
   const std::size_t count = gpu.tasks.size();
   const std::string tail =

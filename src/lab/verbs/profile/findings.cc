@@ -42,7 +42,7 @@ std::vector<double> TimeBeside(const Interval& own, std::span<const Interval> ot
   return beside;
 }
 
-// Results of a workload's runs alone on a type of GPU.
+// Results of a workload's solo runs on a type of GPU.
 struct AloneValues {
   std::vector<double> loads, unloads, times, activities;
   std::optional<std::int64_t> memory_mib;

@@ -323,7 +323,7 @@ bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   });
 }
 
-// Workloads with unfinished runs alone.
+// Workloads with unfinished solo runs.
 std::set<std::string> Measurement::StillAlone(const std::string& gpu_type,
                                               const std::deque<PlannedRun>& plan) const {
   std::set<std::string> names;
@@ -339,7 +339,7 @@ std::set<std::string> Measurement::StillAlone(const std::string& gpu_type,
 
 Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
                                   const Listener& listener) {
-  // Runs alone must come first, because they show whether the members fit together.
+  // Solo runs must come first, because they show whether the members fit together.
   const std::set<std::string> alone = StillAlone(place.lane().gpu_type, plan);
   const auto next = std::ranges::find_if(plan, [&](const PlannedRun& run) {
     return MayStart(place, run) &&

@@ -50,7 +50,7 @@ class Measurement {
   // use, or interrupted; kInvalid: a workload fails alone; those of the driver. After an error,
   // too, no started process is left.
   Result<Unit> Run(std::deque<PlannedRun> plan, const Listener& listener);
-  // Runs a workload's calibration on the first lane and returns its output. Errors: as Run().
+  // Runs a workload's calibration on the first lane and returns its output. Errors: those of Run().
   Result<std::string> Calibrate(const ProfiledWorkload& workload);
 
  private:

@@ -70,7 +70,7 @@ struct PlanOptions {
   std::vector<Watcher> watchers;  // whose cost is measured
 };
 
-// Runs alone come first, because the rest is compared with them. Within each part of the plan,
+// Solo runs come first, because the rest is compared with them. Within each part of the plan,
 // repeats are spread out, so that a warming machine affects all runs equally.
 std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
                                std::span<const ProfiledType> types, const PlanOptions& options);

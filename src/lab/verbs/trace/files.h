@@ -17,8 +17,8 @@ namespace carma::cli {
 
 // The path, below the current folder if it is relative. Errors: kIo: there is no such folder.
 Result<std::string> AbsolutePath(const std::string& path);
-// "demo60" means the built-in trace unless a file has that name. Errors: as trace::ParseTrace, and
-// those of reading a file.
+// "demo60" means the built-in trace unless a file has that name. Errors: those of
+// trace::ParseTrace, and those of reading a file.
 Result<trace::TaskTrace> LoadTaskTrace(const std::string& path);
 // path: empty for the built-in catalogue.
 Result<trace::Catalogue> LoadCatalogue(const std::string& path);
