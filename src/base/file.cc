@@ -65,8 +65,8 @@ Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   return Unit{};
 }
 
-// In a folder for all, another user's link may lead anywhere (as with fs.protected_symlinks). A link
-// that is made after this check is not noticed.
+// In a folder for all, another user's link may lead anywhere (as with fs.protected_symlinks). A
+// link that is made after this check is not noticed.
 Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   const std::string parent = std::filesystem::path(link).parent_path().string();
   struct stat folder {};
