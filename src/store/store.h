@@ -299,8 +299,8 @@ class Store {
   Result<StoredTask> Get(core::TaskId id);       // kNotFound
   Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
   Result<std::optional<TaskOwner>> OwnerOf(core::TaskId id);  // without its description
-  // Stops after descriptions of kMostListedBytes; cut: whether it did. Without `cut` the rest of the
-  // tasks come without their descriptions.
+  // Stops after descriptions of kMostListedBytes; cut: whether it did. Without `cut` the rest of
+  // the tasks come without their descriptions.
   Result<std::vector<StoredTask>> List(const TaskFilter& filter, bool* cut = nullptr);
   Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
   // The tasks of the array of this first number.

@@ -35,9 +35,9 @@ class ThreadRights {
 
 // Reads a whole regular file of at most max_bytes, but none of /proc, whose links are not followed
 // either. Where openat2() is missing (before Linux 5.6), their text is followed, and a folder
-// that becomes a link at that moment may lead through /proc/self. May block as long as the file system does, but not on a pipe or a terminal. Errors:
-// kNotFound, kDenied, kInvalid ("path: expected …") if it is not a regular file or is too large,
-// kIo.
+// that becomes a link at that moment may lead through /proc/self. May block as long as the file
+// system does, but not on a pipe or a terminal. Errors: kNotFound, kDenied, kInvalid ("path:
+// expected …") if it is not a regular file or is too large, kIo.
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes);
 
