@@ -221,6 +221,11 @@ class Session : public std::enable_shared_from_this<Session> {
          "too many large requests or answers at once; try again when your other ones are done"});
   }
 
+  static Response DoneButTooMuch() {
+    return ErrorResponse({ErrorCode::kUnavailable,
+                          "done, but not shown: too many large answers at once; do not repeat it"});
+  }
+
   void ReadBody() {
     http::async_read(stream_, buffer_, *parser_,
                      [self = shared_from_this()](beast::error_code error, std::size_t) {
@@ -290,9 +295,8 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_ || writing_) return;
     writing_ = true;
     Release(*hub_);
-    // Answers are limited like bodies, because a client may take its answer slowly. A change has
-    // been made already, so its answer is never refused.
-    if (!Reserve(response.body.size()) && reads_) response = TooMuchAtOnce();
+    // Answers are limited like bodies, because a client may take its answer slowly.
+    if (!Reserve(response.body.size())) response = reads_ ? TooMuchAtOnce() : DoneButTooMuch();
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer
     response_ = {};

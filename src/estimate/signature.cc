@@ -135,22 +135,27 @@ bool FollowsDay(std::string_view part) {
          IsWithin(part.substr(0, 2), 0, 59) && IsWithin(part.substr(part.size() - 2), 0, 59);
 }
 
-bool IsRandom(std::string_view part) {
+// "9f86d081", or the number of a job or of a second. 1000000 is rather a setting.
+bool IsUnique(std::string_view part) {
+  if (AreDigits(part)) return part.size() >= 7 && !part.ends_with("000");
   const auto digits =
       std::ranges::count_if(part, [](unsigned char c) { return std::isdigit(c) != 0; });
-  return part.size() >= 8 && AreHex(part) && digits > 2 && !AreDigits(part);
+  return part.size() >= 8 && AreHex(part) && digits > 2;
 }
 
-// A date or a random name: 2026-11-21, 20261121-1144, 9f86d081884c; not sizes such as 128_256_512.
+// A date, perhaps with a counter behind it, or a unique name: 2026-11-21, 20261121-1144-1,
+// 9f86d081884c, 1234567_12; not sizes such as 128_256_512.
 bool IsStamp(std::string_view word) {
-  if (IsRandom(word)) return true;
+  if (!AreDigits(word) && IsUnique(word)) return true;
   std::string spaced(word);
   std::ranges::replace_if(
       spaced, [](char c) { return c == '-' || c == ':' || c == '_' || c == 'T'; }, ' ');
   std::vector<std::string> parts;
   for (const std::string_view part : base::SplitWords(spaced)) parts.emplace_back(part);
   if (!std::ranges::all_of(parts, AreHex) || parts.size() < 2) return false;
-  if (std::ranges::any_of(parts, IsRandom)) return true;
+  if (std::ranges::any_of(parts,
+                          [](const std::string& part) { return IsUnique(part) && !IsDay(part); }))
+    return true;
   std::size_t day = 0;
   if (IsDay(parts[0]) || IsDay("20" + parts[0])) {
     day = 1;
@@ -159,6 +164,7 @@ bool IsStamp(std::string_view word) {
               IsDay(parts[2] + parts[0] + parts[1]))) {
     day = 3;
   }
+  if (parts.size() > day && parts.back().size() < 4 && AreDigits(parts.back())) parts.pop_back();
   return day > 0 && std::ranges::all_of(parts.begin() + static_cast<std::ptrdiff_t>(day),
                                         parts.end(), FollowsDay);
 }

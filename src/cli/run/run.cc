@@ -106,6 +106,8 @@ class Runner {
   // A stopped process could not answer when its task starts, and the start would fail. A held task
   // keeps its place.
   void Pause() {
+    const Called<api::TaskView> before = GetTask(context_.client(), id_);
+    if (before && before->value.reason == "Held") return CaughtSignals::Stop();
     const auto held = ChangeTask(context_.client(), id_, "hold");
     if (!held) return Tell("not stopped: {}", held.error().message);
     Tell("task {} is held until this command continues (fg)", id_);

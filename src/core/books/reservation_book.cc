@@ -66,8 +66,8 @@ void ReservationBook::Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpu
     std::ranges::sort(found, {}, [&](GpuIndex gpu) {
       const Standing standing = look(booking, gpu);
       const bool other = !keep || std::ranges::find(slot.gpus, gpu) == slot.gpus.end();
-      return std::tuple(!standing.open, other, slot.near ? standing.others : 0,
-                        slot.near ? -standing.own : 0, -static_cast<std::int64_t>(Number(gpu)));
+      return std::tuple(!standing.open, other, slot.near ? -standing.own : 0,
+                        slot.near ? standing.others : 0, -static_cast<std::int64_t>(Number(gpu)));
     });
     const auto most = static_cast<std::size_t>(*booking.count);
     if (found.size() > most) found.resize(most);

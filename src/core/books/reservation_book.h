@@ -40,8 +40,8 @@ class ReservationBook {
 
   // Called before each decision: drops past periods and chooses GPUs for reservations that state
   // only a number of GPUs. At first it chooses those with the highest indexes; `lead` before the
-  // beginning, those with the fewest tasks of others, then with the most of its own, which keeps
-  // the choice after a restart. The latter stay chosen unless one is closed while another is open.
+  // beginning, those with the most of its own tasks, which keeps the choice after a restart, then
+  // with the fewest of others. The latter stay chosen unless one is closed while another is open.
   void Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look);
 
   bool empty() const { return slots_.empty(); }

@@ -123,8 +123,9 @@ void NoteShortOfHost(State& state) {
   const TaskRecord& task = state.tasks.at(first->task);
   if (HostTakes(state, task.id, HostNeedOf(state.config, task.request)) || !GpusTake(state, task))
     return;
-  // In fair order heads alternate: their waits count together.
-  short_of_host = {.task = task.id, .since = waits ? short_of_host.since : state.now};
+  // In fair order heads alternate: their waits count together, but only from the younger one's.
+  const Time since = waits ? std::max(short_of_host.since, task.queued_since) : state.now;
+  short_of_host = {.task = task.id, .since = since};
   state.heads.short_of_host_first = true;
 }
 

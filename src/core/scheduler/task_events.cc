@@ -102,7 +102,6 @@ void State::On(const TaskRestored& event) {
   if (!added) return;
   TaskRecord& task = at->second;
   NoteChoice(*this, task);
-  CutToGpus(*this, task);  // the server may have other GPUs than before
   dependencies.Arrive(task.id);
   limits.Join(task);
   EditLife(task.id).restored = true;
@@ -111,6 +110,7 @@ void State::On(const TaskRestored& event) {
   if (task.state == TaskState::kSubmitted) Move(task, TaskState::kEstimating);
   if (task.state == TaskState::kEstimating) return AskEstimate(*this, task);
   if (task.state == TaskState::kQueued) {
+    CutToGpus(*this, task);  // the server may have other GPUs than before
     NoteUnfit(*this, task);
     unsorted.insert(task.id);
   } else {

@@ -244,12 +244,18 @@ void MakeRoom(State& state) {
   PlanPreemptions(state);
 }
 
-// A place is kept at least until all tasks have left that make room for the same task.
+// A place is kept until all tasks have left that make room for the same task, unless another task
+// is first by now.
 void KeepPlaces(State& state) {
+  std::optional<std::vector<TaskId>> first;
   for (GpuState& gpu : state.gpus.all) {
     if (!gpu.kept_place) continue;
+    if (!first) first = InLine(state, LineKind::kWithGpus, 1);
     Time& until = gpu.kept_place->until;
+    const bool is_first = !first->empty() && first->front() == gpu.kept_place->task;
+    if (!is_first) until = std::min(until, state.now + kPlaceKept);
     for (const auto& [leaver, waiting] : state.preemptions.room_for) {
+      if (!is_first) break;
       const TaskRecord* task = state.Held(leaver);
       if (waiting == gpu.kept_place->task && task != nullptr && task->attempt->leaves_by)
         until = std::max(until, *task->attempt->leaves_by + kPlaceKept);
