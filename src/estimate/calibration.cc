@@ -158,7 +158,8 @@ Shift ShiftOf(const Taught& small) {
   // Nine of ten models of this size have an error below this (docs/inside/estimators.md,
   // "Calibration").
   constexpr double kFormulaError = 0.2;
-  // A true constant is nearly the same in all tasks that show it.
+  // A shift within this many times the disagreement of the tasks counts as noise, because a true
+  // constant is nearly the same in all of them.
   constexpr double kMostDisagreement = 3;
   std::vector<double> rests;
   double assumed_mib = 0;

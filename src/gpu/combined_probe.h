@@ -32,8 +32,9 @@ class CombinedProbe : public Probe {
 
   // A GPU reports SM activity if either source does. Instances of divided GPUs only have NVML's.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // Like the NVML probe, with the counters (and power and energy if NVML has none) of a row of
-  // `dcgmi` not older than three of its periods. kCorrupt also for impossible values of DCGM.
+  // Reads NVML. Where DCGM is needed, takes the counters (and power and energy if NVML has none)
+  // from a row of `dcgmi` that is at most three of its periods old. kCorrupt also for impossible
+  // values of DCGM.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override { nvml_->LeaveAlone(devices); }
 

@@ -26,10 +26,10 @@ class SteadyProbe : public Probe {
   // order: a GPU that can be described again has its current description, one that is no longer
   // listed has a trouble that explains this, and new ones are not shown.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // Uses the numbers of the kept list. kNotFound also for a GPU that the driver does not list. Such
-  // GPUs, those in trouble and lost ones (a library that lost a GPU does not see it return) are
-  // looked for every kLookAgainSpan. If that fails, all reads are kUnavailable until Devices()
-  // succeeds.
+  // device: index in the kept list. Errors: kNotFound also if the driver does not list the GPU. If
+  // the GPU is missing, lost or in trouble, asks the driver for a new list, at most once per
+  // kLookAgainSpan: a library that lost a GPU does not see it return. If the driver gives none, all
+  // reads are kUnavailable until Devices() succeeds.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 

@@ -25,8 +25,8 @@ double BoundNamed(const std::vector<Bound>& bounds, const std::string& name) {
 }
 
 TEST(Bounds, AreThoseComputedByHand) {
-  // Two GPUs of 40 000 MiB. The work is 1000 exclusive GPU-seconds from 0 on, of which 900 from 300
-  // on.
+  // Two GPUs of 40 000 MiB. There are 1000 exclusive GPU-seconds of work, 900 of them released at
+  // 300 s.
   const std::vector<BoundTask> tasks{Released(0, 100), Released(300, 300, 2, 1.2, 24'000),
                                      Released(300, 300)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 2, .usable_mib = 40'000});

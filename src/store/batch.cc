@@ -38,7 +38,8 @@ bool KnownAgainAfterRestart(const std::vector<EndedAttempt>& attempts, const Pas
 bool KnownAgainAfterRestart(const std::vector<Forecast>&, const Passing&) {
   return true;
 }
-// Observations are not recovered: each is stored with the end of its task.
+// A restart does not recover observations, so they may be stored later only with the end of a task
+// that a power failure ends anyway.
 bool KnownAgainAfterRestart(const std::vector<task::Observation>& observations,
                             const Passing& passing) {
   return std::ranges::all_of(

@@ -279,9 +279,10 @@ class Store {
   Result<Unit> ForgetRequests(core::Time before);
   // Deletes the comparison of observed peaks with the formula, but keeps the peaks.
   Result<Unit> ForgetCalibration();
-  // Deletes tasks that ended before the time, at most `most`, with their events; once none is left,
-  // also usage, line waits and events of that age, and attempts that ended kAttemptsKept before it.
-  // Returns the number of tasks. A task that an unfinished one depends on stays.
+  // Deletes up to `most` tasks that ended before the time, with their events and notices; keeps
+  // those that unfinished tasks depend on. Once no task is left to delete, also deletes usage, line
+  // waits, events and notices from before the time, and attempts that ended kAttemptsKept earlier
+  // still. Returns the number of deleted tasks.
   Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
   // A submission stored in several batches gets its numbers with the first one: `tasks` numbers
   // from `first`. Until FinishArrival its tasks are in no answer and no count, even after a

@@ -39,8 +39,8 @@ Result<Launching> OpenLaunching(const config::Settings& settings, const std::str
 
 namespace {
 
-// The kernel limits a group only if all groups above it enable the controller, which service
-// managers do not do for this one. Without it (kernels before 6.14) the driver counts itself.
+// The kernel limits a group only if all groups above it enable the controller dmem, which service
+// managers leave off. On kernels without it (before 6.14) the driver counts the memory itself.
 void PassOnDmem(const task::CgroupBase& groups) {
   for (std::size_t end = groups.root.size(); end != std::string::npos;
        end = end == groups.path.size()

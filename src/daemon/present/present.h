@@ -19,7 +19,7 @@ namespace carma::daemon {
 api::TaskView Present(const store::StoredTask& stored);
 // Removes what the task wrote to its error stream, for other users.
 void HideErrors(api::TaskView& view);
-// The same with live values of the running daemon: current reason, measured memory, pid.
+// The task with live values of the running daemon: current reason, measured memory, pid.
 api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
                       Attribution& attribution, base::Time now);
 // Shows only the host part of a URL.

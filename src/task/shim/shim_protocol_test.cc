@@ -75,7 +75,8 @@ TEST(ShimProtocol, OwnerStartedAndReportSurviveTheJourney) {
 }
 
 TEST(ShimProtocol, FilesNameEveryMember) {
-  // A process has two fields; a failed start has two members of its own, and the tail is separate.
+  // The member `process` has two names. An empty ShimReport is a successful start, so it names
+  // neither the two members of a failed start nor the tail, which is written separately.
   EXPECT_EQ(base::NamesOf<ShimOwner>().size(), base::MemberCount<ShimOwner>() + 1);
   EXPECT_EQ(base::NamesOf<ShimStarted>().size(), base::MemberCount<ShimStarted>() + 1);
   EXPECT_EQ(base::NamesOf<ShimReport>().size(), base::MemberCount<ShimReport>() - 3);

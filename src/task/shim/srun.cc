@@ -357,7 +357,8 @@ int RunSrun(const SrunPlan& plan, const Variables& environment) {
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &waited_for, &before);
   std::set<pid_t> copies;
-  // The shim, parent of the task's session, signals each process of the task itself.
+  // The shim, parent of the session's first process, signals every process of the task. So its
+  // signals are not passed on to the copies.
   const std::optional<base::ProcessStat> session = base::ReadProcessStat(::getsid(0));
   const pid_t shim = session ? session->parent : -1;
   int worst = 0;

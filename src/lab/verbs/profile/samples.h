@@ -23,7 +23,8 @@ struct ProfileSample {
 std::optional<double> ActiveFrom(std::span<const ProfileSample> samples);
 // The same for the end of activity; the last sample should be later.
 std::optional<double> ActiveUntil(std::span<const ProfileSample> samples);
-// Mean SM activity between these moments; the sum includes activity outside them. Empty if unknown.
+// The SM activity of all samples, also of those outside the span, divided by to_s - from_s; at most
+// 1. Empty if unknown.
 std::optional<double> MeanSmActive(std::span<const ProfileSample> samples, double from_s,
                                    double to_s);
 

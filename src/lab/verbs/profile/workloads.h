@@ -40,7 +40,7 @@ std::string ProfiledWorkloadJson(const ProfiledWorkload& workload);
 
 // Single-GPU tasks of the built-in catalogue, run by carma-simtask for `seconds` of computing; for
 // simulated servers. names: if empty, a light one, two medium ones and a heavy one. Errors:
-// kNotFound: no such workload; kInvalid: one of several GPUs.
+// kNotFound: no such workload; kInvalid: a workload needs several GPUs.
 Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::string> names,
                                                          const std::string& simtask,
                                                          double seconds);
