@@ -15,7 +15,7 @@ carma submit --dependency 12 -- true                             # -> --dependen
 carma submit --dependency afterok:999 -- true                    # -> no task 999 to wait for (see carma list --all)
 carma submit --notify tomail -- true                             # -> --notify: expected me, a mail address
 carma submit --account vision -- true                            # -> may not use account 'vision' (fair.accounts)
-carma submit --param n=1..6 -- true                              # -> --param n: expected values between commas, such as n=1,2,3, not the range '1..6' (--array counts)
+carma submit --param n=1..6 -- true                              # -> --param n: expected values separated by commas, such as n=1,2,3, not the range '1..6' (--array takes ranges)
 carma submit --param lr=0.1,0.2 -- python3 train.py --lr {ls}    # -> {ls} is not a parameter of the sweep, did you mean lr?
 carma submit --param lr 0.1 -- true                              # -> --param: expected NAME=VALUE,VALUE… such as lr=0.1,0.01
 carma submit --param-file nosuch.csv -- true                     # -> nosuch.csv: No such file or directory

@@ -94,8 +94,8 @@ Result<std::vector<Parameters>> Combinations(
     if (all.front().contains(name)) return Invalid("the parameter {} is given twice", name);
     if (values.size() == 1 && IsRange(values.front()))
       return Invalid(
-          "--param {0}: expected values between commas, such as {0}=1,2,3, not the range '{1}' "
-          "(--array counts)",
+          "--param {0}: expected values separated by commas, such as {0}=1,2,3, not the range "
+          "'{1}' (--array takes ranges)",
           name, base::Printable(values.front(), 40));
     if (all.size() * values.size() > kMaxArrayTasks)
       return Invalid("a sweep of more than {} tasks", kMaxArrayTasks);
