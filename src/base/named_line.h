@@ -1,4 +1,5 @@
-// Reads kernel files whose lines begin with a name, such as /proc/PID/status.
+// Reads values from files of the kernel that have one named value per line, such as
+// /proc/PID/status.
 #pragma once
 
 #include <string>

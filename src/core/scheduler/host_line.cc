@@ -123,7 +123,8 @@ void NoteShortOfHost(State& state) {
   const TaskRecord& task = state.tasks.at(first->task);
   if (HostTakes(state, task.id, HostNeedOf(state.config, task.request)) || !GpusTake(state, task))
     return;
-  // In fair order heads alternate: their waits count together, but only from the younger one's.
+  // In fair order heads alternate: their waits count together, but none from before this head
+  // began to wait.
   const Time since = waits ? std::max(short_of_host.since, task.queued_since) : state.now;
   short_of_host = {.task = task.id, .since = since};
   state.heads.short_of_host_first = true;
