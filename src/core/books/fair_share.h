@@ -1,8 +1,9 @@
-// How much of the GPUs users and accounts have used, so that those who used least go first.
+// Measures how much of the GPUs each user and account has used, so that those with the least usage
+// go first.
 //
 // On each of its GPUs a task is charged the larger of its promised share of the memory and its
 // predicted share of the SMs, or the whole GPU if no other task may join it. Usage counts from the
-// decision to start to the end of the attempt, in seconds of a whole GPU. Usage of one half-life
+// decision to start to the end of the attempt, in seconds of a whole GPU. Usage from one half-life
 // ago counts half.
 #pragma once
 
@@ -24,10 +25,10 @@ namespace carma::core {
 struct Taken {
   std::uint32_t uid = 0;
   std::string user;
-  std::string account;  // empty: its user alone
+  std::string account;  // empty: charged to its user alone
   std::string qos;
   int gpus = 0;
-  double rate = 0;  // whole GPUs at once
+  double rate = 0;  // in whole GPUs
   Time from{};
   Time to{};
   friend bool operator==(const Taken&, const Taken&) = default;
@@ -50,26 +51,27 @@ Holder HolderOf(const TaskRequest& request);
 
 class FairShare {
  public:
-  // Total usage, and the decayed usage that still counts.
+  // Decayed usage, and the current rate at which it grows.
   struct Use {
     double seconds = 0;  // of a whole GPU
-    double rate = 0;     // current usage
+    double rate = 0;     // of the running tasks, in whole GPUs
   };
 
   explicit FairShare(const FairRules& rules) { Follow(rules); }
-  void Follow(const FairRules& rules);  // from now on
+  void Follow(const FairRules& rules);  // applies from now on
 
-  // Charges the task at that rate from `from` (not later than `now`) until Release. Once per task.
+  // Charges the task at that rate from `from` (not later than `now`) until Release. Called once per
+  // task.
   void Take(const TaskRecord& task, double rate, Time from, Time now);
-  void Release(TaskId task, Time now);  // ignored if it is not charged
+  void Release(TaskId task, Time now);  // ignored if the task is not charged
   void Past(const Taken& taken, Time now);
 
   Use OfHolder(const Holder& holder, Time now) const;
   Use OfAccount(const std::string& account, Time now) const;
   double WeightOf(const std::string& who) const;  // a user's name, or "@account"
 
-  std::size_t taking() const { return taking_.size(); }  // tasks
-  // Changes whenever shares change for a reason other than time.
+  std::size_t taking() const { return taking_.size(); }  // number of charged tasks
+  // A counter that changes whenever shares change for a reason other than time.
   std::uint64_t changes() const { return changes_; }
 
  private:

@@ -1,4 +1,4 @@
-// The machine's own cores and memory, and how much of them each task is promised. Values only.
+// The machine's cores and main memory, and the part that is promised to each task.
 #pragma once
 
 #include <cstdint>
@@ -14,37 +14,37 @@
 
 namespace carma::core {
 
-// Cores and memory available to tasks, as reported by the shell. Until they are reported, nothing
-// is counted and no task waits for cores or memory.
+// Cores and memory available to tasks. Until the shell reports them, nothing is counted, and no
+// task waits for cores or memory.
 struct HostInfo {
-  int cpus = 0;                 // available for promises; 0: not counted
-  std::int64_t memory_mib = 0;  // as above
-  // Numbers of the hardware threads that can be dedicated to tasks, in the order in which they are
-  // given out (threads of one core are adjacent).
+  int cpus = 0;                 // can be promised to tasks; 0: not counted
+  std::int64_t memory_mib = 0;  // can be promised to tasks; 0: not counted
+  // Numbers of the hardware threads that can be dedicated to tasks, in the order of assignment
+  // (threads of one core are adjacent).
   std::vector<int> cores;
   friend bool operator==(const HostInfo&, const HostInfo&) = default;
 };
 
-// What guards see of the machine at one moment.
+// The state of the machine at one moment, as guards see it.
 struct HostView {
   int cpus = 0;
   int free_cpus = 0;
-  int cores = 0;       // free to be dedicated
+  int cores = 0;       // can be dedicated to tasks
   int free_cores = 0;  // not held by any task
   std::int64_t memory_mib = 0;
   std::int64_t free_memory_mib = 0;
-  // The task that cores and memory are kept for because it has waited long; they do not count as
-  // free.
+  // Cores and memory are kept for this task, which has waited long. They do not count as free.
   std::optional<TaskId> kept_for;
 };
 
-// Whether CheckHost would let the task start; faster, because it makes no text.
+// Whether CheckHost would let the task start. Faster, because it writes no reason.
 bool FitsHost(const HostNeed& need, const HostView& host);
 // Whether a task with this need may start. kNever if the machine does not have that much. Reasons:
 // kCpus, kHostMemory.
 Verdict CheckHost(const HostNeed& need, const HostView& host);
 
-// The promise of an attempt as text: "4 CPUs of its own (0-3) and 8.0G of memory"; empty: nothing.
+// The promise of an attempt as text: "4 CPUs of its own (0-3) and 8.0G of memory". Empty if nothing
+// is promised.
 std::string TextOf(const HostShare& share);
 
 // Records which task holds which cores and memory.
@@ -55,7 +55,7 @@ class HostBooks {
   const HostInfo& info() const { return info_; }
 
   // What a task with this need is promised if CheckHost lets it start. near: the threads close to
-  // its GPUs, which come first if it asks for dedicated cores.
+  // its GPUs, which are preferred for dedicated cores.
   HostShare ShareFor(const HostNeed& need, std::span<const int> near) const;
   // Records the promise. Called once per task. A task without a promise is ignored.
   void Take(TaskId task, const HostShare& share);
@@ -65,22 +65,22 @@ class HostBooks {
   HostView View() const;
   // The view in which `kept` is set aside for a task (HostView::kept_for).
   HostView ViewWithout(TaskId task, const HostNeed& kept) const;
-  // Empty: nothing.
+  // The promise of the task; null if it has none.
   const HostShare* ShareOf(TaskId task) const;
   std::size_t tasks() const { return shares_.size(); }
   // Dedicated threads, and the tasks that hold them.
   const std::map<int, TaskId>& owners() const { return owners_; }
   // The larger of the share of the CPUs and the share of the memory, 0..1.
   double PartOf(int cpus, std::int64_t memory_mib) const;
-  // Changes whenever more may be free than before.
+  // A counter that changes whenever more may be free than before.
   std::uint64_t changes() const { return changes_; }
 
  private:
   HostInfo info_;
   std::map<TaskId, HostShare> shares_;
-  int cpus_ = 0;                  // promised
-  std::int64_t memory_mib_ = 0;   // as above
-  std::map<int, TaskId> owners_;  // of threads
+  int cpus_ = 0;                  // promised CPUs
+  std::int64_t memory_mib_ = 0;   // promised memory
+  std::map<int, TaskId> owners_;  // by thread
   std::uint64_t changes_ = 0;
 };
 

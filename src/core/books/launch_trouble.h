@@ -1,4 +1,4 @@
-// Decides from failed launches whether the machine or the task is at fault.
+// Decides whether the machine or the task is at fault when launches fail.
 #pragma once
 
 #include <map>
@@ -11,29 +11,29 @@
 
 namespace carma::core {
 
-// When launches of different tasks fail through no fault of their own, the machine may be unable to
-// start anything (no processes, descriptors or memory left). Continuing would only use up the
-// retries of one task after another. So only one task is tried now and then, until such a start
+// When launches of several tasks fail and no task is at fault, the machine may be unable to start
+// anything (no processes, descriptors or memory left). Further launches would only use up the
+// retries of one task after another. So only one task is tried every kTrialEvery until a trial
 // succeeds.
 class LaunchTrouble {
  public:
   // Failures of this many different tasks within kWindow prove that the machine is at fault. Other
-  // tasks may start in between: on a full machine each end makes room for some task, though not for
-  // the one that failed.
+  // tasks may start in between, because on a full machine each task that ends makes room for some
+  // other task.
   static constexpr std::size_t kFailures = 3;
   static constexpr Duration kWindow{600'000};
-  // Between two trials.
+  // The time between two trials.
   static constexpr Duration kTrialEvery{10'000};
 
   // Reports a failed launch that may be the machine's fault. Returns the tasks (including this one)
-  // whose failures are now known to be the machine's, with the number counted so far. Empty: the
-  // task itself may still be at fault. certain: the machine is at fault for sure, so one failure is
-  // enough.
+  // whose failures are now known to be the machine's fault, each with its number of failures so
+  // far. Empty: the task itself may still be at fault. certain: the machine is certainly at fault,
+  // so one failure is enough.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
                                bool certain = false);
-  // Reports that an attempt is running. launched: when its start was decided.
+  // Reports that an attempt is running, whose start was decided at `launched`.
   void Works(Time launched);
-  // Reports that a trial start was decided.
+  // Reports that the start of a trial was decided.
   void Tried(Time now) { next_trial_ = now + kTrialEvery; }
 
   bool on() const { return !why_.empty(); }
@@ -41,10 +41,10 @@ class LaunchTrouble {
   bool MayTry(Time now) const { return !on() || now >= next_trial_; }
   // When the next trial may start; empty unless there is trouble.
   std::optional<Time> NextTrial() const { return on() ? std::optional(next_trial_) : std::nullopt; }
-  // Whether a task of this user failed: the cause may be the user's files, so tasks of other users
+  // Whether a task of this user failed. The cause may be the user's files, so tasks of other users
   // are better trials.
   bool FailedFor(std::uint32_t uid) const { return users_.contains(uid); }
-  // One sentence; empty unless there is trouble.
+  // The trouble in one sentence; empty if there is none.
   std::string Text() const;
 
  private:
@@ -53,10 +53,10 @@ class LaunchTrouble {
     Time last{};
   };
   std::map<TaskId, Failures> recent_;  // within kWindow, before trouble is declared
-  std::set<std::uint32_t> users_;      // with failed tasks since it began
+  std::set<std::uint32_t> users_;      // users with failed tasks since the trouble began
   Time last_failure_{};
   Time next_trial_{};
-  std::string why_;  // the last failure; empty: no trouble
+  std::string why_;  // text of the last failure; empty: no trouble
 };
 
 }  // namespace carma::core

@@ -1,4 +1,5 @@
-// Accounts of GPU memory: promised to each task, seen in samples, used by other processes.
+// Accounts of GPU memory: what is promised to each task, seen in samples, and used by other
+// processes.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,15 @@ namespace carma::core {
 struct Resident {
   TaskId task{};
   std::int64_t claim_mib = 0;
-  std::int64_t observed_mib = 0;  // in the last sample; 0 before it shows up
+  std::int64_t observed_mib = 0;  // in the last sample; 0 until the task appears in one
   bool exclusive = false;
   double sm_share = 0;  // declared share of the SMs; 0: none
   Time launched{};
   std::optional<Time> first_seen;  // `taken` of the first sample in which it held memory
   Plateau memory;
-  std::optional<double> sm_active;  // as if alone on this GPU; measured
+  std::optional<double> sm_active;  // measured, as if alone on this GPU
 };
-// The promise of a resident: the larger of its claim and its observed memory, but at most
+// The memory promised to a resident: the larger of its claim and its observed memory, but at most
 // NeedAfterPlateau(peak) once its memory has been stable since `plateau_from`.
 std::int64_t PromiseOf(const Resident& resident, Time plateau_from);
 
@@ -34,7 +35,7 @@ struct Account {
   std::int64_t claimed_mib = 0;   // sum of claims
   std::int64_t promised_mib = 0;  // sum of PromiseOf
   std::int64_t foreign_mib = 0;   // used by foreign processes
-  std::int64_t free_mib = 0;      // what may still be promised; never below 0
+  std::int64_t free_mib = 0;      // can still be promised; never below 0
 };
 
 class Ledger {
@@ -42,34 +43,33 @@ class Ledger {
   // usable_mib of each GPU: total - reserved.
   void Open(const std::vector<std::int64_t>& usable_mib);
 
-  // Records a claim. The task must not be on that GPU yet, so no memory of it has been observed
-  // there.
+  // Records a claim of a task that is not on that GPU yet.
   void Claim(GpuIndex gpu, const Resident& newcomer);
   // Frees all claims of the task and forgets its observed memory, since its processes are gone.
   // Releasing twice is harmless.
   void Release(TaskId task);
-  // Records a sample. True: the memory of some task has risen or is uncertain, so its plateau
-  // (Plateau) begins again now.
+  // Records a sample. Returns true if the memory of some task has risen or is uncertain, so that
+  // its Plateau begins again.
   bool Observe(GpuIndex gpu, const GpuSample& sample);
 
   // Sets Resident::sm_active of a task on that GPU.
   void NoteActivity(GpuIndex gpu, TaskId task, double sm_active);
 
-  // By task id.
+  // The residents in order of their task ids.
   std::span<const Resident> ResidentsOf(GpuIndex gpu) const;
-  // free = usable - foreign - promised, foreign = used - sum of observed. When the last sample
-  // could not attribute all memory: usable - max(used, promised + last known foreign).
+  // free = usable - foreign - promised, where foreign = used - sum of observed. If the last sample
+  // could not attribute all memory: free = usable - max(used, promised + last known foreign).
   // plateau_from: as in PromiseOf; by default no task is on a plateau.
   Account AccountOf(GpuIndex gpu, Time plateau_from = Time::min()) const;
   // Highest peak of the task on any of its GPUs, if its memory has been stable on all of them since
   // plateau_from.
   std::optional<std::int64_t> PlateauOf(TaskId task, Time plateau_from) const;
   // The task's highest peak on any GPU but its first, relative to its highest peak on any GPU.
-  // Empty: it has one GPU, or no memory of it has been observed.
+  // Empty if it has one GPU, or if no memory of it has been observed.
   std::optional<double> OthersShareOf(TaskId task) const;
   // Free memory according to the last sample alone, without promises; never below 0.
   std::int64_t SeenFreeMib(GpuIndex gpu) const;
-  // GPUs of the task, none if it holds no claim.
+  // The GPUs of the task; none if it has no claim.
   std::span<const GpuIndex> GpusOf(TaskId task) const;
   const std::map<TaskId, std::vector<GpuIndex>>& Tasks() const { return gpus_of_; }
   std::size_t tasks() const { return gpus_of_.size(); }

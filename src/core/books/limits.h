@@ -1,4 +1,4 @@
-// Limits of users, accounts and classes (LimitRule), and how much of them is used.
+// Limits of users, accounts and classes (LimitRule), and how much of each limit is used.
 #pragma once
 
 #include <cstddef>
@@ -35,10 +35,10 @@ class Limits {
   struct Count;
 
  public:
-  // What a start of the task would add.
+  // What the start of a task would add to the counts.
   struct Wants {
     int gpus = 0;
-    std::int64_t promised_mib = 0;  // on each of them
+    std::int64_t promised_mib = 0;  // on each of these GPUs
     HostNeed host;
   };
   // A rule that may keep a task from starting, and its current use.
@@ -47,12 +47,12 @@ class Limits {
     const Count* count = nullptr;
   };
 
-  // Sets the rules; all counts begin at zero, except that gpu_hours still include attempts that
-  // ended while such a rule existed. The caller must Join and Start the tasks again.
+  // Sets the rules. All counts begin at zero, except that gpu_hours still include attempts that
+  // ended while a rule with gpu_hours existed. The caller must Join and Start the tasks again.
   void Follow(std::vector<LimitRule> rules, Time now);
 
-  // Forgets ended attempts. Called before Follow(); all that count under the new rules are then
-  // passed to Past().
+  // Forgets ended attempts. Called before Follow(). Afterwards the caller passes all attempts that
+  // count under the new rules to Past().
   void ForgetEnded() { ended_.clear(); }
   // Called when the core begins to hold a task (Join) and when it drops the task (Leave).
   void Join(const TaskRecord& task);
@@ -65,35 +65,36 @@ class Limits {
   // Drops attempts that ended before a rule's period. Called before each decision.
   void Advance(Time now);
 
-  // Whether some task of the core falls under a rule that may keep it from starting.
+  // Whether any task in the core falls under a rule that may keep the task from starting.
   bool Concerns() const { return concerned_ > 0; }
-  // Whether some rule limits promised memory; otherwise Wants::promised_mib is not used.
+  // Whether any rule limits promised memory; otherwise Wants::promised_mib is not used.
   bool CountMemory() const { return count_memory_; }
-  // Why the task may not start now though GPUs may be free.
+  // The limit that keeps the task from starting now; empty: none.
   std::optional<LimitHit> AgainstStart(const TaskRecord& task, const Wants& wants, Time now) const;
-  // The same for a task held by the core, given Bound(its request). For frequent calls.
+  // A faster form of AgainstStart for frequent calls. `rules` is Bound(request of the task).
   static std::optional<LimitHit> Against(std::span<const BoundBy> rules, const Wants& would_have,
                                          Time now);
-  // Whether a start under one set of rules changes what tasks under the other may have.
+  // Whether a start under `one` set of rules changes what tasks under the `other` may have.
   static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
-  // The rules for such a request. Valid until Follow; empty if the core never held a task like it.
+  // The rules that apply to such a request. Valid until Follow; empty if the core never held such a
+  // task.
   std::span<const BoundBy> Bound(const TaskRequest& request) const;
-  // Whether a rule may keep such a request from starting.
+  // Whether any rule may keep such a request from starting.
   bool MayKeep(const TaskRequest& request) const;
-  // Why `more` such tasks may not be submitted. If `more` is 0, only limits are checked that
-  // waiting cannot satisfy. counted: the former request of a task that is being edited, which
-  // counts already.
+  // The limit that forbids the submission of `more` such tasks; empty: none. If `more` is 0, only
+  // limits that waiting cannot satisfy are checked. counted: the former request of a task that is
+  // being edited, because it counts already.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more,
                                           const TaskRequest* counted = nullptr) const;
-  // When time alone next returns gpu_hours, or lets running tasks use them up; empty: never.
+  // When the passing of time next frees gpu_hours, or lets running tasks use them up; empty: never.
   std::optional<Time> NextChange(Time now) const;
-  // The longest time limit that the rules allow for it; empty: any.
+  // The longest time limit that the rules allow for such a task; empty: any.
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
-  std::size_t running() const { return running_.size(); }  // tasks
-  // Changes whenever a task may start that could not before, or when time alone stops one from
-  // starting.
+  std::size_t running() const { return running_.size(); }  // number of running tasks
+  // A counter that changes whenever a task that could not start before may start, or when time
+  // alone keeps a task from starting.
   std::uint64_t changes() const { return changes_; }
 
  private:
@@ -104,12 +105,12 @@ class Limits {
     std::int64_t memory_mib = 0;
     std::int64_t cpus = 0;
     std::int64_t host_memory_mib = 0;
-    double launched_s = 0;                     // sum of start times over held GPUs
-    double past_s = 0;                         // of `past`
-    bool used_up = false;                      // gpu_hours, by Advance
-    std::deque<std::pair<Time, double>> past;  // ends, and GPU seconds
+    double launched_s = 0;                     // sum of start times, one for each held GPU
+    double past_s = 0;                         // sum of the GPU seconds in `past`
+    bool used_up = false;                      // gpu_hours are used up; set by Advance
+    std::deque<std::pair<Time, double>> past;  // end and GPU seconds of each attempt
   };
-  // A rule, and the user, account and class that it counts together.
+  // A rule, with the user, account and class that it counts separately (empty: all together).
   using Key = std::tuple<std::size_t, std::string, std::string, std::string>;
   struct Names {
     std::string user;
@@ -140,8 +141,8 @@ class Limits {
 
   std::vector<LimitRule> rules_;
   std::map<Key, Count> counts_;
-  // Caches RulesAbout, because each pass over the queue needs the rules of every task. For look-up
-  // only.
+  // A cache of RulesAbout, because each pass over the queue needs the rules of every task. For
+  // look-up only.
   std::unordered_map<Names, std::vector<BoundBy>, HashOfNames> bound_;
   bool count_memory_ = false;
   std::unordered_map<std::uint64_t, Running> running_;  // by task; for look-up only

@@ -1,5 +1,5 @@
-// GPUs kept free for one task that waits for recovery, or that others have passed for too long. One
-// task at a time: several could close the whole server to the main queue.
+// Keeps GPUs free for one task that waits for recovery, or that others have passed for too long.
+// Only one task at a time, because several could close the whole server to the main queue.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,18 @@ namespace carma::core {
 
 class RecoveryHold {
  public:
-  // Keeps as many GPUs as `need` asks for: those with most free memory among the open, unreserved
-  // ones that the task could ever use. False, and keeps none, if there are too few.
+  // Keeps as many GPUs as the task needs: those with the most free memory among the open,
+  // unreserved GPUs that could ever take it. If there are too few, keeps none and returns false.
   bool Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 
-  // The task that GPUs are kept for; empty: none.
+  // The task for which GPUs are kept; empty: none.
   std::optional<TaskId> task() const { return task_; }
   // The kept GPUs; empty if none are kept.
   std::span<const GpuIndex> gpus() const {
     return task_ ? std::span<const GpuIndex>(gpus_) : std::span<const GpuIndex>();
   }
-  // Inline, because every decision checks every GPU and usually none is kept.
+  // Inline, because every decision calls this for every GPU, and usually no GPU is kept.
   bool Keeps(GpuIndex gpu) const { return task_ && std::ranges::find(gpus_, gpu) != gpus_.end(); }
 
  private:

@@ -1,5 +1,5 @@
-// Which GPUs are reserved for whom and when, as reported by the shell. Tasks still running when a
-// reservation begins may finish; no other task is started there.
+// Records which GPUs are reserved when and for which tasks, as reported by the shell. Tasks still
+// running when a reservation begins may finish, but no other tasks are started on its GPUs.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,22 @@
 
 namespace carma::core {
 
-// One period of a reservation.
+// The state of one period of a reservation.
 struct ReservationStatus {
   ReservationId id{};
   Time from{};
   Time to{};
   std::vector<GpuIndex> gpus;  // reserved now or later
-  std::vector<TaskId> others;  // tasks of others that run there now, and perhaps still at `from`
+  std::vector<TaskId> others;  // running tasks without access that may still run at `from`
 };
 
 class ReservationBook {
  public:
-  // State of a GPU when a reservation must choose among many.
+  // The state of a GPU for a reservation that must choose its GPUs.
   struct Standing {
     bool open = true;
-    int own = 0;     // tasks that the reservation admits
-    int others = 0;  // all other tasks
+    int own = 0;     // running tasks that the reservation admits
+    int others = 0;  // all other running tasks
   };
   using Look = std::function<Standing(const Reservation&, GpuIndex)>;
 
@@ -39,30 +39,31 @@ class ReservationBook {
   void Follow(std::vector<ReservedPeriod> periods);
 
   // Called before each decision: drops past periods and chooses GPUs for reservations that state
-  // only a number of GPUs. At first it chooses those with the highest indexes; `lead` before the
-  // beginning, those with the most of its own tasks, which keeps the choice after a restart, then
-  // with the fewest of others. The latter stay chosen unless one is closed while another is open.
+  // only a number of GPUs. The first choice is the GPUs with the highest indexes. When the
+  // beginning is only `lead` away, the final choice is the GPUs with the most tasks of the
+  // reservation itself (so a restart makes the same choice), then those with the fewest other
+  // tasks. The final choice changes only if one of its GPUs is closed while another GPU is open.
   void Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look);
 
   bool empty() const { return slots_.empty(); }
-  // Ordered by beginning; valid until the next Follow or Settle.
+  // The periods on that GPU, ordered by beginning. Valid until the next Follow or Settle.
   std::span<const ReservedPeriod* const> On(GpuIndex gpu) const;
-  // The reservations that admit the task, as IsFor tells.
+  // The reservations that admit the task (IsFor).
   std::vector<ReservationId> Of(const TaskRequest& request) const;
-  // GPUs of the task's own reservations that are in force now, in order.
+  // The GPUs of those reservations in `own` that are in force now, in order.
   std::vector<GpuIndex> GpusFor(std::span<const ReservationId> own, Time now) const;
-  // The current state and GPUs of all reservations, without the tasks of others on them.
+  // The state of all periods, without ReservationStatus::others.
   std::vector<ReservationStatus> Standings() const;
-  const Reservation* Find(ReservationId id) const;  // null: none
+  const Reservation* Find(ReservationId id) const;  // null: unknown
   // Whether any reservation is in force at that time.
   bool HoldAt(Time now) const;
-  // When the passing of time next changes anything.
+  // When the passing of time next changes a reservation.
   std::optional<Time> NextChange(Time now, Duration lead) const;
-  // Changes whenever a GPU is reserved for other users than before.
+  // A counter that changes whenever a GPU is reserved for other users than before.
   std::uint64_t changes() const { return changes_; }
 
-  // The periods with fewer GPUs than they ask for, because there are too few or others have them.
-  // After Settle.
+  // The periods that got fewer GPUs than requested, because there are too few or other periods have
+  // them. Valid after Settle.
   std::vector<ReservedPeriod> TooFew() const;
 
  private:
@@ -72,7 +73,8 @@ class ReservationBook {
     bool chosen = false;
     bool near = false;  // chosen within `lead` of the beginning
   };
-  // For each name the reservations of the last Follow that admit it: decisions ask for every task.
+  // The reservations of the last Follow by the names that they admit, because decisions need them
+  // for every task.
   struct Admitted {
     using ByName = std::map<std::string, std::set<ReservationId>>;
     ByName users, accounts, classes;

@@ -1,4 +1,4 @@
-// Periods of repeated reservations. Pure, except that it uses the local calendar.
+// Computes the periods of repeated reservations. Pure, except for the use of the local calendar.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@
 
 namespace carma::core {
 
-// The periods that are not over at `now` and begin before `horizon`; at least the next one.
+// The periods that are not over at `now` and begin before `horizon`, but at least the next period.
 std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time horizon,
                                       const base::Calendar& calendar);
 
-// Why these periods conflict, in a sentence: one gets fewer GPUs than it asks for, because there
-// are too few or another period has them. Empty: no conflict. With a newcomer, conflicts that exist
-// without it do not count.
+// Why these periods conflict, in a sentence: a period gets fewer GPUs than requested, because there
+// are too few or another period has them. Empty: no conflict. If `newcomer` is set, conflicts that
+// exist without that reservation do not count.
 std::optional<std::string> WhyNotAll(const std::vector<ReservedPeriod>& periods, Time now,
                                      std::span<const GpuInfo> gpus,
                                      std::optional<ReservationId> newcomer = {});

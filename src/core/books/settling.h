@@ -9,16 +9,16 @@
 
 namespace carma::core {
 
-// True once the window of the sample begins after each resident was first seen to hold memory:
-// before that, its means still include time without the task. A task that never appears counts as
-// seen `timeout` after its launch.
+// True if the sample's window begins after every resident was first seen to hold memory. An earlier
+// window includes time without some task, so its means are too low. A task that never appears
+// counts as seen `timeout` after its launch.
 bool HasSettled(const GpuSample& sample, std::span<const Resident> residents, Time now,
                 Duration timeout);
 
-// When the last resident has appeared, and the share of the window that shows all of them.
+// When all residents will have appeared, and the share of the window that shows them all.
 struct Settled {
-  std::optional<Time> by;  // at the latest; empty: all have appeared
-  double share = 1;        // of the window, since the last appeared
+  std::optional<Time> by;  // the latest time; empty: all have appeared
+  double share = 1;        // of the window, since the last resident appeared
 };
 // A resident has appeared as defined for HasSettled, or once its memory has been stable for 15 s.
 // Residents marked in `known` (by position) need not appear. Means over the window must then be

@@ -1,5 +1,5 @@
-// Latest start of waiting tasks, as far as time limits determine it. Assumes that every task uses
-// its whole time limit, that no task submitted later goes first, and that no GPU is closed. Pure.
+// Computes the latest start of waiting tasks from time limits. Assumes that every task uses its
+// whole time limit, that no task submitted later goes first, and that no GPU is closed. Pure.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace carma::core {
 
-// When a GPU becomes free.
+// When a GPU becomes free, and its reservations.
 struct ExpectedGpu {
   std::optional<Time> free_at;  // the last task's end; empty: unknown
   std::span<const ReservedPeriod* const> booked;
@@ -19,14 +19,14 @@ struct ExpectedGpu {
 // A waiting task, or a new one.
 struct ExpectedTask {
   std::size_t gpus = 1;
-  std::vector<bool> may;          // by GPU: usable for it when empty
-  std::optional<Duration> takes;  // at most; empty: unknown
-  Duration runs_into{};           // reservations within this time exclude it
+  std::vector<bool> may;          // by GPU: whether the task may use it when empty
+  std::optional<Duration> takes;  // longest run time; empty: unknown
+  Duration runs_into{};           // a GPU with a reservation within this time is excluded
   std::vector<ReservationId> own_reservations;
 };
 
 // A running task whose end is unknown, because it may be preempted and return to the queue ahead of
-// others. While it runs, its GPUs do not become free (ExpectedGpu::free_at); it may return to other
+// other tasks. While it runs, ExpectedGpu::free_at of its GPUs is unknown. It may return to other
 // GPUs.
 struct ExpectedReturn {
   std::size_t gpus = 1;
@@ -34,28 +34,28 @@ struct ExpectedReturn {
   std::vector<bool> holds;  // by GPU
 };
 
-// In which order the queue is served.
+// The order in which the queue is served.
 enum class Pass {
   kInOrder,     // no task starts before those ahead of it
   kFreely,      // any task that fits starts
   kAnyOrder,    // the order may change, and the head blocks all others
-  kOneAtATime,  // the same, and GPUs stay empty until the head has all it needs
+  kOneAtATime,  // like kAnyOrder, and GPUs stay empty until the head has all it needs
 };
 
 // The latest start of each task, in queue order; empty: unknown.
 //
-// kInOrder: each earlier task takes, of the GPUs that it may use, the ones that become free first.
-// If tasks start earlier, share a GPU or end before their limit, no later task starts later than
-// computed (by induction along the queue the sorted times at which GPUs become free are never later
-// than computed). kFreely: while a task that needs k of m GPUs waits, fewer than k of them are
-// empty, so at least m - k + 1 are busy. The total work divided by that number is the longest wait.
+// kInOrder: each task takes those of its usable GPUs that become free first. If tasks start
+// earlier, share a GPU or end before their limit, no later task starts later than computed (by
+// induction along the queue the sorted times at which GPUs become free are never later than
+// computed). kFreely: while a task that needs k of m GPUs waits, fewer than k of them are empty, so
+// at least m - k + 1 are busy. The total work divided by that number is the longest wait.
 // kAnyOrder: the smallest such number over all waiting tasks counts; kOneAtATime: one GPU is busy.
 //
-// A task that may return is assumed to hold the GPUs that become free first, in each set of GPUs
+// A task that may return is assumed to take the GPUs that become free first in each set of GPUs
 // that excludes its current ones.
 //
-// asked_for (kInOrder): GPUs become free because tasks are asked to leave for whichever task is
-// then first in the queue. Each start comes at least this long after the one before.
+// asked_for (kInOrder only): the time between two starts, if GPUs become free because running tasks
+// are asked to leave for the task that is then first in the queue.
 std::vector<std::optional<Time>> LatestStarts(Time now, std::span<const ExpectedGpu> gpus,
                                               std::span<const ExpectedTask> line, Pass pass,
                                               std::span<const ExpectedReturn> returning = {},

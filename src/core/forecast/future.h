@@ -1,5 +1,5 @@
-// Cost of a start if all goes as predicted: simulates the policy until all tasks have ended. Pure;
-// only for tasks with known run times.
+// Predicts the cost of a start by simulating the policy until all tasks have ended. Pure. Only for
+// tasks with known run times.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace carma::core {
 // A running task and its remaining work.
 struct FutureRun {
   Neighbour load;
-  double left_s = 0;  // of its run time alone
-  // Its GPUs, as positions among the views, and its promise on each.
+  double left_s = 0;  // remaining part of its run time alone
+  // Its GPUs, as indices of views, and its promise on each of them.
   std::vector<std::size_t> gpus;
   std::vector<std::int64_t> promised_mib;
 };
-// A waiting task.
+// A waiting task with its run time alone.
 struct FutureTask {
   Need need;
   double alone_s = 0;
@@ -32,13 +32,13 @@ struct FutureStart {
 
 class Future {
  public:
-  // Starts from the present state. All arguments must outlive it.
+  // The arguments describe the present state and must outlive this object.
   Future(const PolicyConfig& config, const Mapper& mapper, std::span<const GpuView> views,
          std::span<const FutureRun> running, std::span<const FutureTask> line);
 
   // Seconds until the last task has ended plus half of the mean completion time; lower is better.
-  // `first` starts now, followed by what the policy starts beside it; empty: nothing starts before
-  // the next end. Infinite if some task would wait for ever.
+  // `first` starts now, and then whatever the policy starts beside it. If `first` is empty, nothing
+  // starts before the next task ends. Infinite if some task would wait for ever.
   double CostOf(const std::optional<FutureStart>& first) const;
 
  private:

@@ -1,5 +1,5 @@
-// Which tasks must leave so that a waiting task can start. Pure: works on a copy of the server's
-// state in which tasks are removed and placed by the usual guards.
+// Decides which tasks must leave so that a waiting task can start. Pure: works on a copy of the
+// server's state in which tasks are removed, and placed by the usual guards.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace carma::core {
 struct PlannedTask {
   TaskId task{};
   std::int64_t promised_mib = 0;
-  bool exclusive = false;  // keeps others out
+  bool exclusive = false;  // no other task may join it
   double sm_share = 0;
   Neighbour load;
   std::uint32_t uid = 0;
@@ -25,41 +25,44 @@ struct PlannedTask {
 
 class PreemptionPlan {
  public:
-  explicit PreemptionPlan(const PolicyConfig& config) : config_(config) {}  // must outlive the plan
+  // `config` must outlive the plan.
+  explicit PreemptionPlan(const PolicyConfig& config) : config_(config) {}
   PreemptionPlan(const PreemptionPlan& other);
   PreemptionPlan& operator=(const PreemptionPlan&) = delete;
 
-  // Adds the next GPU, by index. tasks: those on it, in the order of view.residents (foreign
-  // processes come after them there). Settling is ignored: a task that only waits until a GPU has
-  // settled needs no other task to leave.
+  // Adds the next GPU in order of index. tasks: its tasks, in the order of view.residents, where
+  // foreign processes follow them. Settling is ignored, because a task that only waits until a GPU
+  // has settled needs no other task to leave.
   void Add(const GpuView& view, std::vector<PlannedTask> tasks);
 
   void Leave(TaskId task);
-  // Places the task where it fits, on the emptiest GPUs first; false: too few GPUs take it.
+  // Places the task where it fits, on the emptiest GPUs first. Returns false if too few GPUs take
+  // it.
   bool Take(const Need& need);
-  // The same for a task that did not fit at NoteLooked: checks first whether a GPU on which
-  // something was freed since then takes it.
+  // Take for a task that did not fit at the last NoteLooked: first checks whether it fits on a GPU
+  // where something was freed since then.
   bool TakeIfOpened(const Need& need);
   void NoteLooked();
-  // The fewest candidates that must leave so that the task fits, earlier ones preferred; an empty
-  // list if it fits already. Empty optional: it would not fit even if all left.
+  // The smallest set of candidates that must leave so that the task fits; earlier candidates are
+  // preferred. An empty list if the task fits already, an empty optional if it would not fit even
+  // without all candidates.
   std::optional<std::vector<TaskId>> WhoMustLeave(const Need& need,
                                                   std::span<const TaskId> candidates) const;
   // The slowdown of each placed task: its run time on its slowest GPU, relative to running alone on
   // a GPU of pace 1.
   std::map<TaskId, double> Slowdowns() const;
-  // Keeps the GPUs that RecoveryHold would choose for this need free of other tasks until the next
+  // Keeps the GPUs that RecoveryHold would choose for this need free of other tasks, until the next
   // call of KeepFor or LetGo.
   void KeepFor(const Need& need);
   void LetGo(TaskId kept_for);
 
  private:
   struct Gpu {
-    GpuView view;  // as given to Add
+    GpuView view;  // as passed to Add
     std::vector<PlannedTask> tasks;
     std::vector<Neighbour> strangers;
     bool opened = true;  // something was freed since NoteLooked
-    // The tasks that are on the GPU now.
+    // The tasks that are on the GPU in the plan's current state.
     std::vector<Neighbour> residents;
     std::vector<std::uint32_t> users;
   };

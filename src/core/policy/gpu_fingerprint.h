@@ -1,6 +1,6 @@
-// The state of a GPU that decides whether a waiting task may start. Comparing it with an earlier
-// one shows whether another pass over the queue can start anything. Thousands of tasks may wait
-// while samples arrive every second.
+// The part of a GPU's state that decides whether a waiting task may start. Comparing it with an
+// earlier state shows whether another pass over the queue can start anything; thousands of tasks
+// may wait while samples arrive every second.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace carma::core {
 
-// How much of the GPU is used, 0 to 1: measured once its samples show all its tasks, predicted
-// until then.
+// How much of the GPU is used, 0..1: measured once its samples show all its tasks, predicted until
+// then.
 double UseOf(const GpuView& gpu);
 
 struct GpuFingerprint {
@@ -21,11 +21,11 @@ struct GpuFingerprint {
   bool little_used = false;  // UseOf is below kTurnsBelow
   std::int64_t free_mib = 0;
   std::optional<TaskId> reserved_for;
-  std::uint64_t crowd = 0;  // changes with its set of tasks
+  std::uint64_t crowd = 0;  // changes whenever the GPU's set of tasks changes
 };
 GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd);
 
-// True if a GPU that took no task at `before` still takes none.
+// Whether a GPU that took no waiting task at `before` still takes none at `now`.
 bool OpensNothing(const GpuFingerprint& before, const GpuFingerprint& now);
 
 }  // namespace carma::core

@@ -1,5 +1,5 @@
-// Which GPUs of a server are connected with each other (NVLink), and the best ones for a task with
-// several GPUs. Pure.
+// Knows which GPUs are connected by NVLink and chooses the best GPUs for a task of several GPUs.
+// Pure.
 #pragma once
 
 #include <cstddef>
@@ -23,18 +23,19 @@ class GpuLinks {
 
   struct Candidate {
     GpuIndex gpu{};
-    double score = 0;          // the higher the better
-    bool may_be_first = true;  // it has enough for the task's first GPU (Need::others_mib)
+    double score = 0;          // higher is better
+    bool may_be_first = true;  // it has enough memory for the task's first GPU (Need::others_mib)
   };
-  // The `wanted` best candidates, best first: the highest scores, and among equal last scores those
-  // with most links to the others. Equal scores are ordered by index. The best of them that may be
-  // the first comes before all others; if none may, the best candidate that may replaces the last.
-  // Empty: too few, or none may be the first.
+  // The `wanted` candidates with the highest scores, best first. If several have the lowest chosen
+  // score, those with the most links to the other chosen GPUs are taken. Equal scores are ordered
+  // by index. The best chosen GPU with may_be_first comes first; if there is none, the best
+  // candidate with may_be_first replaces the last choice. Empty: there are too few candidates, or
+  // none may be first.
   std::vector<GpuIndex> Best(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // The best candidates that are all linked with each other, starting with one that may be the
-  // first. Empty: there is no such set.
+  // The best candidates that are all linked with each other, starting with a GPU that may be first.
+  // Empty: there is no such set.
   std::vector<GpuIndex> BestLinked(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // The GPUs that a task takes, chosen from those that may take it.
+  // The GPUs that a task gets, chosen from the GPUs that may take it.
   std::vector<GpuIndex> ChooseFor(const Need& need, std::vector<Candidate> candidates) const {
     const auto wanted = static_cast<std::size_t>(need.gpus);
     return need.linked ? BestLinked(std::move(candidates), wanted)

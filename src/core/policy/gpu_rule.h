@@ -33,7 +33,7 @@ std::span<const RuleQuantity> RuleQuantities();
 class GpuRule {
  public:
   static constexpr std::size_t kMaxBytes = 400;
-  static constexpr int kMaxDepth = 32;  // of the value stack and of parentheses
+  static constexpr int kMaxDepth = 32;  // largest value stack and deepest parentheses
 
   // Errors: kInvalid with the position ("at character 12") and what was expected there.
   static Result<GpuRule> Parse(std::string_view text);
@@ -49,8 +49,8 @@ class GpuRule {
  private:
   friend class GpuRuleParser;
   enum class Op : std::uint8_t {
-    kNumber,    // one more value
-    kQuantity,  // one more value, of a GPU or a task
+    kNumber,    // pushes a constant
+    kQuantity,  // pushes a quantity of the GPU or the task
     kNegate,
     kNot,
     kAdd,

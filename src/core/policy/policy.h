@@ -26,23 +26,26 @@ namespace carma::core {
 
 enum class RecoveryMode {
   kExclusive,  // retry on idle GPUs only (as published)
-  kEscalate,   // retry where at least the last claim + step is free, growing; finally idle GPUs
+  // Retry where at least the last claim + step is free, growing with each retry; finally on idle
+  // GPUs.
+  kEscalate,
 };
-// When decisions are made: at every event, or in the loops of a published system, for comparison
+// When decisions are made: at every event, or, for comparison, in the loops of a published system
 // (published_rules.h).
 enum class Pacing { kImmediate, kThesis, kV2 };
 
-// What the SM cap is compared with if a GPU with tasks does not report SM activity.
+// What replaces SM activity in the comparison with the SM cap if a GPU with tasks does not report
+// it.
 enum class WithoutActivity {
-  kUtilization,  // the share of time in which a kernel ran: an upper bound, so no GPU is too full
+  kUtilization,  // the share of time in which a kernel ran: an upper bound, so no GPU gets too full
   kMemory,       // nothing: only memory decides
-  kNever,        // no task joins another there
+  kNever,        // a GPU without SM activity is never shared
 };
-// What happens to a task that holds GPUs and does not use them.
+// What happens to a task that holds GPUs without using them.
 enum class IdleAction {
   kTell,   // report it only
-  kShare,  // let others join it, even if it is exclusive
-  kEnd,    // it is stopped
+  kShare,  // let other tasks join it, even if it is exclusive
+  kEnd,    // stop it
 };
 // All settings of a policy. docs/server/policies.md has their names in the configuration file.
 struct PolicyConfig {
@@ -51,98 +54,98 @@ struct PolicyConfig {
   std::optional<double> sm_cap = 0.80;
   WithoutActivity without_activity = WithoutActivity::kUtilization;
   std::int64_t margin_mib = 2048;  // on top of an estimate
-  // Free memory required for a task without an estimate; 0: no condition.
+  // Free memory that a task without an estimate requires; 0: no condition.
   std::int64_t floor_mib = 5120;
-  double floor_share = 0;  // of the GPU's memory, in place of floor_mib; 0: floor_mib applies
-  // A task that never shows on its GPU closes that GPU to others no longer than this.
+  double floor_share = 0;  // share of the GPU's memory, replaces floor_mib; 0: floor_mib applies
+  // A task that never appears in its GPU's samples closes the GPU to other tasks no longer than
+  // this.
   Duration settle_timeout{180'000};
-  Duration stale_after{5'000};  // a GPU whose last sample is older is closed
+  Duration stale_after{5'000};  // a GPU is closed if its last sample is older
   // Once a task's memory has not risen for this long, its promise drops to what it used, and
   // waiting tasks of its kind ask for that amount (or for more, if one of them ran out of memory).
   // Empty: claims and estimates stay as they are.
   std::optional<Duration> plateau_after = Duration{600'000};
-  // A task of known memory need and activity joins others only if it adds at least this share of
-  // its own activity to the GPU's throughput (ThroughputOf); the SM cap and settling do not apply
-  // to it then. Empty: no condition.
+  // A task of known memory need and activity joins other tasks only if it adds at least this share
+  // of its own activity to the GPU's throughput (ThroughputOf). The SM cap and settling do not
+  // apply to such tasks. Empty: no condition.
   std::optional<double> min_gain;
   // Maximum predicted slowdown of any task; empty: only the limits that tasks set themselves.
   std::optional<double> max_slowdown;
-  // Site rule: a GPU takes a task only if this is true. Empty: none.
+  // The site rule: a GPU takes a task only if this expression is true. Empty: no rule.
   std::optional<GpuRule> require;
-  // Expression of the mapper "score", which requires it.
+  // The expression of the mapper "score", which requires one.
   std::optional<GpuRule> score;
-  // How many places of the main queue are considered: tasks behind one that must wait may start
+  // How many tasks of the main queue are considered: tasks behind a task that must wait may start
   // before it. 1: the head only.
   int backfill = 1;
   // Once others have passed the head for this long, GPUs are kept for it; empty: never.
   std::optional<Duration> pass_limit = Duration{3'600'000};
-  // If all run times are known, this many possible starts, and no start, are compared by simulating
-  // each to the end (Future). For mappers that choose the task. 0: off.
+  // If all run times are known, a mapper that chooses the task compares this many possible starts,
+  // and starting nothing, by simulating each to the end (Future). 0: off.
   int lookahead = 16;
-  // How tasks share a GPU, for throughput estimates: kMps or kStreams.
+  // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
   bool settle = true;          // close a GPU after a placement until its window has seen the task
   int max_tasks_per_gpu = 16;  // MPS allows 48 clients per device
-  bool idle_first = false;     // idle GPUs before any collocation, whatever the mapper
-  // An empty GPU takes a task without margin, floor and SM cap; false: only a task that needs an
-  // empty GPU.
+  bool idle_first = false;     // whatever the mapper, tasks go to idle GPUs first
+  // Margin, floor and SM cap do not apply on an empty GPU. If false, they are waived there only for
+  // tasks that need an empty GPU.
   bool waive_on_idle = true;
   RecoveryMode recovery = RecoveryMode::kEscalate;
   std::int64_t recovery_step_mib = 5120;
-  // Wait before the first retry, doubled for each further one, at most 10 min.
+  // Delay before the first retry; doubled for each further retry, up to 10 min.
   Duration recovery_backoff{10'000};
-  Duration recovery_patience{600'000};  // a recovery task that waited longer gets GPUs reserved
-  bool recovery_blocks = false;         // the main queue stops while a crashed task waits
-  bool every_failure_is_oom = false;    // any abnormal end goes to recovery
+  Duration recovery_patience{600'000};  // GPUs are kept for a recovery task that waits longer
+  bool recovery_blocks = false;         // the main queue stops while a task waits in recovery
+  bool every_failure_is_oom = false;    // after any abnormal end a task goes to recovery
   int max_launch_failures = 3;
   int max_node_failures = 1;
-  int max_victim_restarts = 5;  // by neighbours' faults; then it fails
+  int max_victim_restarts = 5;  // restarts after neighbours' faults; then the task fails
   // A task without a time limit is not placed where a reservation begins within this time.
   Duration booking_lead{std::chrono::hours(4)};
-  bool share_mig = false;  // several tasks on one MIG instance, by the rules of a GPU
+  bool share_mig = false;  // a MIG instance takes several tasks, like a GPU
   IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
   // Cores and memory promised per GPU to a task that states none; 0: nothing is counted.
   int cpus_per_gpu = 0;
   std::int64_t host_memory_per_gpu_mib = 0;
   bool use_given_memory = true;  // false: estimates are ignored, only floor and cap decide
-  // Order of tasks with the same priority, and limits.
+  // Order of tasks with equal priority.
   QueueOrder order = QueueOrder::kFifo;
   FairRules fair;
-  std::vector<AccountRule> accounts;  // that tasks may name
+  std::vector<AccountRule> accounts;  // the accounts that tasks may name
   // The classes that tasks may name.
   std::vector<QosClass> classes{{"interactive", 1000}, {"normal", 0}, {"background", -1000}};
   std::vector<LimitRule> limits{{.user = "*", .qos = "interactive", .running = 1}};
-  SlotRules slots;  // when tasks make room for others
-  // Under MPS each user's tasks have an MPS server of their own, so tasks of different users take
-  // turns.
+  SlotRules slots;  // when running tasks make room for waiting ones
+  // Under MPS each user has a separate MPS server, so tasks of different users take turns.
   bool users_take_turns = true;
-  // With one MPS server per GPU a task of several GPUs cannot be a client: it takes turns with the
-  // clients, and with other tasks of several GPUs.
+  // With one MPS server per GPU, a task of several GPUs cannot be a client: it takes turns with the
+  // clients and with other tasks of several GPUs.
   bool gangs_take_turns = false;
 };
-// Errors: kInvalid for a class that is not configured, kDenied for an account that its user may not
-// use, both listing the valid names.
+// Checks the account and class that the request names. Errors: kInvalid for a class that is not
+// configured, kDenied for an account that its user may not use; both list the valid names.
 Result<Unit> MayName(const PolicyConfig& config, const TaskRequest& request);
-// Free memory required on a GPU of that size for a task without an estimate.
+// Free memory that a task without an estimate requires on a GPU of that size.
 std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib);
 // The task's own priority plus that of its class.
 std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
 // Errors: kInvalid with the field and what was expected.
 Result<Unit> Validate(const PolicyConfig& config);
 
-// Cores and main memory that a task needs.
+// The cores and main memory that a task needs.
 struct HostNeed {
   int cpus = 0;                 // hardware threads; 0: not counted
   std::int64_t memory_mib = 0;  // 0: not counted
-  bool own_cpus = false;        // threads that no other task may use
+  bool own_cpus = false;        // no other task may use its threads
   friend bool operator==(const HostNeed&, const HostNeed&) = default;
 };
-// What the task states, else the server's defaults. A task without GPUs that states nothing needs
-// one CPU, because otherwise a thousand of them could start at once.
+// The need that the request states, else the server's default. A task without GPUs that states
+// nothing needs one CPU, because otherwise a thousand such tasks could start at once.
 HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request);
 
-// What a task needs at this moment: on each of its GPUs, and of the machine.
+// What a task needs at this moment, on each of its GPUs and of the machine.
 struct Need {
   std::optional<std::int64_t> memory_mib;  // expected peak; empty: no estimate
   // Expected peak on every GPU but the first, if it is known to be lower.
@@ -150,53 +153,54 @@ struct Need {
   std::int64_t retry_free_mib = 0;  // after an OOM: at least this much free, margin included
   bool idle_gpu = false;            // only empty GPUs
   bool exclusive = false;           // no task may join later
-  int gpus = 1;                     // of the whole task
+  int gpus = 1;                     // number of GPUs of the whole task
   std::optional<double> sm_share;   // TaskRequest::sm_share
   Neighbour load;                   // its effect on neighbours
   bool activity_known = false;      // load.sm_active was measured, not assumed
   double uses_cpus = 0;  // hardware threads that it is expected to keep busy, for all its GPUs
   std::optional<Duration> alone;  // Profile::alone
   Duration waited{};              // since its submission
-  bool takes_turns = false;       // it has waited for kTurnsAfter
-  bool nobody_behind = false;     // no other task waits for GPUs
+  // It has waited for kTurnsAfter, so it accepts turns with other tasks.
+  bool takes_turns = false;
+  bool nobody_behind = false;  // no other task waits for GPUs
   HostNeed host;
   TaskId task{};
-  // The GPUs that the task chose; null: any. Made once per task and shared by all Needs that a
-  // decision makes for it.
+  // The GPUs that the task allows; null: any. Computed once per task and shared by all its Needs.
   std::shared_ptr<const GpuChoice> choice;
   bool linked = false;  // all its GPUs must be connected with each other
-  // For reserved GPUs: its time limit, and the reservations that admit it.
+  // The task's time limit and the reservations that admit it, for the check of reserved GPUs.
   std::optional<Duration> runs_at_most;
   std::vector<ReservationId> own_reservations;
-  std::uint32_t uid = 0;  // its user, if a site rule may ask; else 0
+  std::uint32_t uid = 0;  // its user if the site has own rules, else 0
 };
 
-// How a task of that profile affects its neighbours, and its maximum slowdown: the smaller of the
-// server's limit and its own.
+// How a task with that profile affects its neighbours, and its maximum slowdown: the smaller of the
+// server's limit and the task's own.
 Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
                       const Profile& profile);
 
-// The same on a part of a GPU with that share of its SMs (GpuView::compute): it keeps the part
-// busier, and takes longer if it needs more SMs than the part has.
+// The same task on a part of a GPU that has the share `compute` of its SMs (GpuView::compute). The
+// task keeps the part busier than a whole GPU, and takes longer if it needs more SMs than the part
+// has.
 Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double compute);
 inline Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute) {
   return compute >= 1 ? whole : OnSmaller(config, whole, compute);
 }
-// Whether the site has rules of its own (require, score).
+// Whether the configuration has rules of the site (require, score).
 bool HasOwnRules(const PolicyConfig& config);
 
-// The GPUs that the task chose; null: any.
+// The GPUs that the request allows; null: any.
 std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
                                           std::span<const GpuInfo> gpus);
 
-// The need of a task that has not run yet, without its choice of GPUs.
+// The need of a task that has not run yet. Need::choice is not set.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate);
-// The same for a task that has run: includes what its failures have shown.
+// The need of a task that may have run: includes what its failures have shown.
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 
-// Which of the task's GPUs is being chosen: the others may need less free memory than the first.
-// Each must be large enough to be the first.
+// Which of the task's GPUs is being chosen. The first may need more free memory than the others,
+// but each GPU must be large enough to be the first.
 enum class Part { kFirst, kOther };
 enum class Fit { kFits, kNotNow, kNever };
 inline constexpr std::pair<Fit, std::string_view> kFitWords[] = {
@@ -206,27 +210,28 @@ struct Verdict {
   Reason reason;  // empty when it fits
 };
 
-// The reservation that keeps the task away from the GPU; null: none.
+// The reservation that excludes the task from the GPU; null: none.
 const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& need,
                                       const GpuView& gpu);
 
-// All guards in order: the task's own choice, health, MIG, drain, reservations, recovery reserve,
-// exclusivity, idle GPUs, tasks per GPU, the machine's cores, settling, memory, SM activity, tasks
-// that take turns, declared shares of SMs, slowdown, gain, the site rule. The first that refuses
-// decides; kNever only if waiting cannot help. A GPU without tasks and foreign processes is never
-// too busy, and margin and floor are waived there (without waive_on_idle only for tasks with
-// idle_gpu or exclusive).
+// Runs all guards in this order: the task's own choice, health, MIG, drain, reservations, recovery
+// reserve, exclusivity, idle GPUs, tasks per GPU, the machine's cores, settling, memory, SM
+// activity, tasks that take turns, declared shares of SMs, slowdown, gain, the site rule. The first
+// guard that refuses decides. The verdict is kNever only if waiting cannot help. A GPU without
+// tasks and foreign processes is never too busy, and margin and floor are waived there (without
+// waive_on_idle only for tasks with idle_gpu or exclusive).
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);
-// The verdict of CheckGuards without its text: many times faster, for choosing among GPUs.
+// The verdict of CheckGuards without a reason. Many times faster, for choosing among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu,
           Part part = Part::kFirst);
 
 // Tasks take turns if they belong to two users under MPS, or use several GPUs while each GPU has an
-// MPS server of its own. Both are slowed down, and little is gained. So such a task joins others
-// only while less than this share of the GPU is used (UseOf, docs/evidence/policies.md),
+// MPS server of its own. Taking turns slows all of them down and gains little. So a task takes
+// turns with others only while less than this share of the GPU is used (UseOf,
+// docs/evidence/policies.md).
 inline constexpr double kTurnsBelow = 0.4;
-// or once it has waited in its queue for this long.
+// After waiting in its queue for this long, a task takes turns in any case.
 inline constexpr Duration kTurnsAfter{std::chrono::hours(6)};
 
 // Whether the GPU could take the task once all tasks there have ended. False: waiting cannot help.
@@ -235,14 +240,15 @@ bool CouldEverTake(const Need& need, const GpuView& gpu);
 class Mapper {
  public:
   virtual ~Mapper() = default;
-  // How well an eligible GPU suits the task. The highest score wins, ties go to the lowest index. A
-  // task of several GPUs takes the highest ones.
+  // How well an eligible GPU suits the task. The highest score wins; ties go to the lowest index. A
+  // task of several GPUs takes the GPUs with the highest scores.
   virtual double Score(const Need& need, const GpuView& gpu) const = 0;
-  // Reports the GPUs that were actually taken (round robin moves its pointer).
+  // Called with the GPUs that were actually taken (round robin moves its pointer).
   virtual void Placed(std::span<const Placement> placement) { (void)placement; }
 };
 
-// Settings that a mapper brings along, so that naming it is enough. Fields as in PolicyConfig.
+// Default settings of a mapper, so that naming the mapper is enough. The fields have the same
+// meaning as in PolicyConfig.
 struct MapperValues {
   std::optional<double> sm_cap = 0.80;
   std::int64_t margin_mib = 2048;
@@ -260,14 +266,14 @@ struct MapperEntry {
   std::unique_ptr<Mapper> (*make)(const PolicyConfig& config);
   MapperValues values = {};
   bool shares = true;  // false: one task per GPU
-  // The waiting task with the highest score (mean over its GPUs) starts first, not the head; a
-  // higher priority still goes before all lower ones.
+  // If true, the waiting task with the highest score (mean over its GPUs) starts first instead of
+  // the head of the queue. Tasks of higher priority still go first.
   bool chooses_task = false;
 };
 // exclusive, round-robin (rr), magm, lug, mug, first-fit, best-fit, worst-fit, by-work (bw), score.
 std::span<const MapperEntry> Mappers();
 const MapperEntry* FindMapper(std::string_view name_or_alias);
-// Applies the values of the policy's mapper; an unknown mapper has none.
+// Applies the default settings of the configured mapper; an unknown mapper has none.
 void UseMapperValues(PolicyConfig& config);
 // The mapper that never shares a GPU.
 inline constexpr std::string_view kNeverSharing = "exclusive";

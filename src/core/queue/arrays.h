@@ -1,4 +1,5 @@
-// Array tasks with a limit (%N): which may queue or run, and which wait for one of these places.
+// Tracks arrays with a limit (%N): which of their tasks may queue or run, and which must wait until
+// another task of the array ends.
 #pragma once
 
 #include <map>
@@ -11,19 +12,21 @@ namespace carma::core {
 
 class Arrays {
  public:
+  // An admitted task has one of the array's N places.
   struct Places {
     std::set<TaskId> admitted;
     std::set<TaskId> waiting;  // in order of submission
   };
 
-  // True: the task now has a place of its array, or needs none. False: it waits for one.
+  // Returns true if the task now has a place in its array or needs none, false if it must wait for
+  // a place.
   bool Admit(const TaskRecord& task);
-  // The task no longer runs, queues or waits for a place.
+  // Called when the task no longer runs, queues or waits for a place.
   void Leave(const TaskRecord& task);
-  // The first task of this task's array that waits although a place is free; empty: none does.
+  // The first task in the same array that waits although a place is free; empty: none.
   std::optional<TaskId> Next(const TaskRecord& task) const;
 
-  // The arrays by their first task; those without admitted or waiting tasks are dropped.
+  // The arrays by their first task. Arrays without admitted or waiting tasks are dropped.
   const std::map<TaskId, Places>& all() const { return arrays_; }
 
  private:

@@ -1,4 +1,4 @@
-// The time limits of running tasks, and when to warn them.
+// Tracks when running tasks reach their time limits and when they must be warned.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,18 @@ namespace carma::core {
 
 class Deadlines {
  public:
-  // Starts to watch a running task, whose time counts from Attempt::started. A task without limit
-  // is ignored.
+  // Starts to watch a running task. Its time counts from Attempt::started. A task without a time
+  // limit is ignored.
   void Watch(const TaskRecord& task);
   // Stops watching the task; harmless if it is not watched. Call it before its attempt ends,
   // because the entry is found by the attempt's start.
   void Forget(const TaskRecord& task);
 
-  // The first task whose time is up, by time and id; it is returned until Forget.
+  // The first task, by time and id, whose time is up. It is returned until Forget.
   std::optional<TaskId> Expired(Time now) const;
   // The first task whose warning (TaskRequest::signal_before) is due and has not been sent
-  // (Attempt::warned); it is returned until Forget, or until it is watched again as warned.
+  // (Attempt::warned). It is returned until Forget, or until Watch is called again with
+  // Attempt::warned set.
   std::optional<TaskId> ToWarn(Time now) const;
   std::optional<Time> Next() const;
 

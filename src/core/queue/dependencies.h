@@ -1,4 +1,4 @@
-// Which tasks wait for the end of which other tasks.
+// Tracks which tasks wait for the end of which other tasks.
 #pragma once
 
 #include <map>
@@ -12,15 +12,15 @@
 
 namespace carma::core {
 
-// Whether all dependencies of the task are met. `tasks` are those that have not ended.
+// Whether all dependencies of the task are met. `tasks` holds the tasks that have not ended.
 bool DependenciesMet(const TaskRecord& task, const TaskRecords& tasks);
-// The first unmet dependency, as the reason to wait; empty: all are met.
+// The first unmet dependency as a reason for waiting; empty if all are met.
 std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords& tasks);
-// The first dependency that can never be met: its task ended otherwise, or never existed.
+// The first dependency that can never be met, because its task ended in another way or never
+// existed.
 std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecords& tasks);
-// The same for a task that is not submitted yet: the first dependency whose known_final rules it
-// out. Dependencies without a known_final are skipped, because `TaskRecords` may lack a task that
-// was accepted a moment ago.
+// The same for a task that is not submitted yet: checks only dependencies with a known_final. The
+// others are skipped, because `TaskRecords` may lack a task that was accepted a moment ago.
 std::optional<Reason> NeverMetByEnds(std::vector<Dependency> dependencies);
 
 // Fills in Dependency::known_final of waiting tasks when a task that they depend on ends.
@@ -28,14 +28,16 @@ class Dependencies {
  public:
   // Adds a new task, whose dependencies the next Register looks up.
   void Arrive(TaskId id) { arrivals_.push_back(id); }
-  // From now on the tasks added are notified of ends. Ends since the last Close count too, because
-  // a task and its dependency may arrive and end in one batch of events.
+  // Looks up the dependencies of tasks added by Arrive, so that the ends of those tasks are
+  // recorded. Ends since the last Close count too, because a task and its dependency may arrive and
+  // end in one batch of events.
   void Register(TaskRecords& tasks);
   bool AllRegistered() const { return arrivals_.empty(); }
 
-  // A task has ended and is no longer in `tasks`. Returns the tasks that waited for it.
+  // Reports that a task has ended; it must no longer be in `tasks`. Returns the tasks that waited
+  // for it.
   std::vector<TaskId> End(TaskId id, TaskState state, TaskRecords& tasks);
-  // Tasks that arrive later are not notified of the ends so far.
+  // Forgets the ends so far: tasks that arrive later need not know them.
   void Close() { ended_.clear(); }
 
  private:

@@ -1,4 +1,4 @@
-// Waiting tasks, each in exactly one place, and the order among those that may start.
+// Holds all waiting tasks, each in exactly one place, and orders those that may start.
 #pragma once
 
 #include <cstddef>
@@ -19,33 +19,33 @@
 
 namespace carma::core {
 
-// Where a queued task waits, that is, why it may or may not be considered.
+// Where a queued task waits. Only eligible tasks are considered for a start.
 enum class Place : std::uint8_t {
   kEligible,    // in the queue for GPUs
-  kHeld,        // until a user releases it
-  kDependency,  // until another task ends
-  kTimed,       // until a begin time or the end of a back-off
-  kOverlooked,  // until the rules in force consider it (Rules::Overlooks)
-  kArray,       // until fewer tasks of its array run
+  kHeld,        // waits until a user releases it
+  kDependency,  // waits until another task ends
+  kTimed,       // waits for a begin time or the end of a back-off
+  kOverlooked,  // waits until the rules in force consider it (Rules::Overlooks)
+  kArray,       // waits until fewer tasks of its array run
   kUnfit,       // restored on a server that can never take it
 };
 
-// Which queue a task is in: tasks without GPUs never wait for tasks with GPUs.
+// The two main queues: tasks without GPUs never wait for tasks with GPUs.
 enum class LineKind : std::uint8_t { kWithGpus, kWithoutGpus };
 LineKind LineKindOf(const TaskRequest& request);
 
-// Position in the queue: higher priority first. The main queue keeps the order of submission, so a
-// requeued task gets its place back, except after the end of its time slice: then it goes behind
-// the tasks that waited. The recovery queue is ordered by the time of entering.
+// Position in a queue: higher priority first. The main queue keeps the order of submission, so a
+// requeued task gets its place back. After the end of its time slice, however, it goes behind the
+// tasks that waited. The recovery queue is ordered by the time of entering.
 struct QueueKey {
-  std::int64_t less_priority = 0;  // negated, so the highest comes first
+  std::int64_t less_priority = 0;  // the negated priority, so that the highest comes first
   Time since{};
   TaskId task{};
   friend auto operator<=>(const QueueKey&, const QueueKey&) = default;
 };
 
-// A line: tasks of the main queue with the same class, user and account, whose relative order is
-// fixed.
+// The key of a line. A line has the tasks of the main queue with the same class, user and account,
+// whose relative order is fixed.
 struct LineKey {
   Holder holder;
   std::string qos;  // empty: the default one
@@ -53,19 +53,19 @@ struct LineKey {
 };
 LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
-  std::string user;  // the user's name
+  std::string user;  // the name of its user
   std::set<QueueKey> tasks;
-  // Since when tasks have waited here without any start.
+  // Since when tasks of this line have waited without any start.
   Time waits_since{};
 };
 
-// The main queue by line; no line is empty. LineUp merges the lines into one order.
+// A main queue, divided into lines that are never empty. LineUp merges the lines into one order.
 struct WaitingLine {
   std::map<LineKey, HolderLine> holders;
-  std::size_t size = 0;  // of all lines together
+  std::size_t size = 0;  // number of tasks in all lines
 
   bool empty() const { return holders.empty(); }
-  std::optional<TaskId> First() const;  // whatever the shares
+  std::optional<TaskId> First() const;  // the first by QueueKey, regardless of shares
 };
 
 class Queue {
@@ -74,33 +74,34 @@ class Queue {
   void UseClasses(const std::vector<QosClass>& classes);
   QueueKey KeyOf(const TaskRecord& task) const;
 
-  // Moves a task to a place. due is used for kTimed, waits_since for the first task of a line.
+  // Moves a task to a place. `due` is used for kTimed, `waits_since` for the first task of a line.
   void Put(const TaskRecord& task, Place place, Time due = {}, Time waits_since = {});
-  // Reports that this task was started, and so its line no longer waits for a start.
+  // Reports that this task was started, so its line no longer waits for a start.
   void NoteStart(const TaskRecord& task, Time now);
-  // Removes a task; one that does not wait is ignored.
+  // Removes a task. A task that does not wait is ignored.
   void Remove(TaskId task);
 
   std::optional<Place> PlaceOf(TaskId task) const;
   // The recovery queue, in order.
   const std::set<QueueKey>& Recovery() const { return recovery_; }
-  // The main queue of tasks with or without GPUs.
+  // The main queue of tasks with GPUs or of tasks without GPUs.
   const WaitingLine& Main(LineKind kind = LineKind::kWithGpus) const {
     return kind == LineKind::kWithGpus ? with_gpus_ : without_gpus_;
   }
-  // Tasks whose time has come, by time and id; they keep their place until they are Put elsewhere.
+  // The tasks in kTimed whose time has come, by time and id. They stay there until they are Put
+  // elsewhere.
   std::vector<TaskId> Due(Time now) const;
   std::optional<Time> NextDue() const;
   std::size_t size() const { return entries_.size(); }
-  // Changes whenever a task was put somewhere or removed.
+  // A counter that changes whenever a task is put somewhere or removed.
   std::uint64_t changes() const { return changes_; }
 
  private:
   using Lines = std::map<LineKey, HolderLine>;
   // A hundred thousand tasks may wait, so an entry is kept small.
   struct Entry {
-    QueueKey key;          // for kTimed only the time and the task
-    Lines::iterator line;  // only if eligible and in the main queue
+    QueueKey key;          // in kTimed only the time and the task are set
+    Lines::iterator line;  // set only if the task is eligible and in a main queue
     Place place{};
     QueueKind kind{};
     LineKind line_kind = LineKind::kWithGpus;

@@ -1,12 +1,12 @@
-// Serves the main queue with mappers that choose task and GPUs together: the best start comes
-// first.
+// Serves the main queue for mappers that choose the task and its GPUs together: the best start
+// comes first.
 #pragma once
 
 #include "core/scheduler/line.h"
 
 namespace carma::core {
 
-// opened: the GPUs that may take one of `unplaceable`.
+// opened: for each GPU, whether it may now take a task of Passes::unplaceable.
 void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector<bool>& opened,
                     PassLine& pass);
 

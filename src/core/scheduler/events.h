@@ -1,4 +1,4 @@
-// What happened (events) and what the shell must do about it (actions).
+// The core's input and output: events say what happened, actions say what the shell must do.
 #pragma once
 
 #include <optional>
@@ -17,13 +17,13 @@ namespace carma::core {
 
 // ---- events ----
 
-// Comes once, before all other events. The list may differ after a restart; restored placements are
-// already translated.
+// The server's GPUs. Comes once, before all other events. After a restart the list may differ; the
+// shell has already translated restored placements.
 struct GpusDiscovered {
   std::vector<GpuInfo> gpus;
 };
-// The machine's cores and memory for tasks. Comes before the tasks, and again whenever they change.
-// If it never comes, they are not counted.
+// The machine's cores and memory available to tasks. Comes before the tasks, and again after each
+// change. If it never comes, cores and memory are not counted.
 struct HostDiscovered {
   HostInfo host;
 };
@@ -32,16 +32,16 @@ struct TaskSubmitted {
   base::CopyOnWrite<TaskRequest> request;
   std::optional<TaskId> by = {};  // the running task whose process submitted it
 };
-// A task of an earlier run of the daemon, or a final one that a user requeues (as submitted,
-// without its estimate, which may have changed). The record is used as it is. Launching, running
-// and stopping tasks hold their claims from here on, and a stopping one is stopped again. A
-// submitted or estimating task asks for its estimate again. A queued one that this server can never
-// take (fewer GPUs than before) stays in the queue with that reason.
+// A task from an earlier run of the daemon, or a final task that a user requeues (reset by
+// AsSubmitted, without its estimate, which may have changed). The record is used as it is.
+// Launching, running and stopping tasks hold their claims again, and a stopping task is stopped
+// again. For a submitted or estimating task an estimate is requested again. A queued task that this
+// server can never take (it has fewer GPUs than before) stays in the queue with that reason.
 struct TaskRestored {
   TaskRecord record;
 };
-// A finished attempt of an earlier run of the daemon: its usage counts for shares and limits. Comes
-// before the tasks of that run.
+// A finished attempt from an earlier run of the daemon. Its usage counts for shares and limits.
+// Comes before the tasks of that run.
 struct AttemptRestored {
   Taken taken;
 };
@@ -55,27 +55,28 @@ struct GpuSampled {
   GpuIndex gpu{};
   GpuSample sample;
 };
-// How busy the machine's cores are, as means over the last seconds: in total, and by each task with
-// GPUs. If it never comes, busy cores do not matter.
+// How busy the machine's cores are, in total and for each task with GPUs, as means over the last
+// seconds. If it never comes, busy cores do not matter.
 struct HostSampled {
-  double cpus = 0;  // existing hardware threads
+  double cpus = 0;  // number of hardware threads
   double used_cpus = 0;
   std::vector<std::pair<TaskId, double>> tasks_cpus;
 };
-// Remaining time of running tasks according to their own output, at the mean speed of the attempt
-// so far. Tasks that show no progress are left out.
+// The remaining time of running tasks according to their own output, at the mean speed of the
+// attempt so far. Tasks that print no progress are left out.
 struct ProgressSeen {
   std::vector<std::pair<TaskId, Duration>> left;
 };
-// The probe's verdict on a GPU or its driver: hung, lost, or with impossible readings. Closes the
-// GPU until a healthy one follows.
+// The probe's verdict on a GPU or its driver: hung, lost, or with impossible readings. The GPU is
+// closed until an event with `healthy` follows.
 struct GpuHealthChanged {
   GpuIndex gpu{};
   bool healthy = true;
-  bool lost = false;  // gone for good: its tasks are stopped and requeued, once, elsewhere
+  // The GPU is gone for good: its tasks are stopped and requeued elsewhere, once.
+  bool lost = false;
   std::string text;
 };
-struct TaskStarted {  // its process exists
+struct TaskStarted {  // the task's process exists
   TaskId id{};
   int attempt = 0;
 };
@@ -83,24 +84,27 @@ struct LaunchFailed {
   TaskId id{};
   int attempt = 0;
   std::string text;
-  // True: the machine's fault (no memory for fork), false: the task's (no such command).
+  // True if it is the machine's fault (no memory for fork), false if it is the task's (no such
+  // command).
   bool retryable = false;
-  // The daemon ended before the launch began: the task is retried at once, and this does not count
+  // The daemon ended before the launch began. The task is retried at once, and this does not count
   // as a failure.
   bool interrupted = false;
-  // Certainly the machine's fault: the daemon itself got no descriptor, process or memory.
+  // It is certainly the machine's fault, because the daemon itself got no descriptor, process or
+  // memory.
   bool exhausted = false;
-  // The process of a lease exists but did not take its GPUs, for example because it is suspended:
-  // it waits again with growing delays, without a limit.
+  // The process of a lease exists but did not take its GPUs, for example because it is suspended.
+  // The task waits again with growing delays, any number of times.
   bool not_taken = false;
 };
-// How the shell starts this attempt; kept with the task. Comes between StartTask and TaskStarted.
+// The sharing method with which the shell starts this attempt; recorded with the task. Comes
+// between StartTask and TaskStarted.
 struct SharingChosen {
   TaskId id{};
   int attempt = 0;
   Sharing sharing;
 };
-// A running task has not used its GPUs since that time; empty: it uses them (again).
+// A running task has not used its GPUs since `since`, or uses them again (empty).
 // PolicyConfig::idle_action decides what follows.
 struct TaskIdle {
   TaskId id{};
@@ -111,7 +115,7 @@ struct TaskExited {
   TaskId id{};
   int attempt = 0;
   ExitInfo exit;
-  // kOutOfMemory: the size of the failed allocation, from the task's output; 0: unknown.
+  // For kOutOfMemory: the size of the failed allocation, from the task's output; 0: unknown.
   std::int64_t tried_mib = 0;
 };
 struct CancelRequested {
@@ -124,8 +128,8 @@ struct HoldRequested {
 struct ReleaseRequested {
   TaskId id{};
 };
-// Requeues the task from the start; a running one is stopped first. Final tasks come as
-// TaskRestored.
+// Requeues the task from the start; a running task is stopped first. Final tasks come as
+// TaskRestored instead.
 struct RequeueRequested {
   TaskId id{};
 };
@@ -133,50 +137,51 @@ struct PriorityChanged {
   TaskId id{};
   std::int64_t priority = 0;
 };
-// What the task asks for from now on, as edited by a user. Its owner, array and hold do not change.
-// For a task that holds GPUs only time limit, warning signal, priority and class are changed. If
-// memory or the number of GPUs changed, it is estimated again.
+// The task's new request, as edited by a user. Its owner, array and hold do not change. For a task
+// that holds GPUs only time limit, warning signal, priority and class are changed. If memory or the
+// number of GPUs changed, the task is estimated again.
 struct TaskEdited {
   TaskId id{};
   base::CopyOnWrite<TaskRequest> request;
 };
 // An administrator, or the health rules (by_rule), close a GPU to new tasks. These are two separate
-// drains; the GPU is open when neither is set. empty_by: when its tasks are stopped and requeued;
-// they are asked to checkpoint SlotRules::notice earlier.
+// drains; the GPU is open if neither is set. empty_by: when the GPU's tasks are stopped and
+// requeued; they are asked to checkpoint SlotRules::notice earlier.
 struct DrainRequested {
   GpuIndex gpu{};
   std::string why;
   bool by_rule = false;
   std::optional<Time> empty_by = std::nullopt;
 };
-// An administrator's request ends both drains; a rule's request ends only its own.
+// An administrator's request ends both drains; a request by the health rules ends only their own
+// drain.
 struct ResumeRequested {
   GpuIndex gpu{};
   bool by_rule = false;
 };
-// The machine will go down: no task starts any more, with or without GPUs. At `empty_by` running
-// tasks are stopped and requeued; they are asked to checkpoint earlier, by the longer of
-// shutdown_notice and notice of SlotRules. Drains of single GPUs are independent of this.
+// The machine will shut down, so no task starts any more, with or without GPUs. At `empty_by`
+// running tasks are stopped and requeued. They are asked to checkpoint earlier, by the longer of
+// SlotRules::shutdown_notice and SlotRules::notice. Drains of single GPUs are independent of this.
 struct ServerClosed {
-  std::string why;  // "The server is ...": by whom, until when
+  std::string why;  // "The server is ..." with who closed it and until when
   Time empty_by{};
 };
-struct ServerOpened {};  // it stays up after all
-// All periods for which GPUs are reserved. For repeated reservations the shell sends them again
-// before the last known period begins.
+struct ServerOpened {};  // the machine does not shut down after all
+// All periods for which GPUs are reserved. The shell sends them again before the last known period
+// of a repeated reservation begins.
 struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };
-// The rules from now on, validated; the pacing, and whether the mapper shares, must not change.
-// Running tasks keep their GPUs and claims. If the new rules end tasks that do not use their GPUs,
-// those already reported are ended.
+// A new, validated policy that applies from now on. The pacing, and whether the mapper shares GPUs,
+// must not change. Running tasks keep their GPUs and claims. If the new policy ends tasks that do
+// not use their GPUs, tasks already reported as idle are ended.
 struct PolicyChanged {
   PolicyConfig policy;
-  // If limits of gpu_hours now cover longer periods: the attempts that count, ordered by their
-  // ends. Empty: the core knows them all.
+  // Set if limits of gpu_hours now cover longer periods: the attempts that count, ordered by their
+  // ends. If empty, the core already has all of them.
   std::optional<std::vector<Taken>> ended = {};
 };
-struct WakeUp {};  // the time of a WakeAt has come
+struct WakeUp {};  // the time of the last WakeAt has come
 
 using Event =
     std::variant<GpusDiscovered, HostDiscovered, TaskSubmitted, TaskRestored, AttemptRestored,
@@ -186,9 +191,10 @@ using Event =
                  DrainRequested, ResumeRequested, ServerClosed, ServerOpened, ReservationsChanged,
                  PolicyChanged, WakeUp>;
 
-// ---- actions, to be performed in order, after they are durable ----
+// ---- actions, to be performed in order, after they have been stored durably ----
 
-// The task's record changed: store it. Comes before the action that follows from the change.
+// The task's record changed and must be stored. Comes before the action that follows from the
+// change.
 struct TaskChanged {
   TaskRecord record;
   bool moved = false;  // its state has changed since it was last stored
@@ -202,11 +208,11 @@ struct StartTask {
   TaskId id{};
   int attempt = 0;
   std::vector<Placement> placement;
-  // It has no neighbours now or later, so the sharing method does not matter, unless others join it
-  // while it idles (PolicyConfig::idle_action).
+  // The task has no neighbours now or later, so the sharing method does not matter, unless other
+  // tasks join it while it idles (PolicyConfig::idle_action).
   bool alone = false;
-  // Minimum of a memory limit on its first GPU: the claim or, if higher, the predicted bound. 0:
-  // nothing is promised.
+  // A memory limit on its first GPU must not be lower than this: the claim or, if higher, the
+  // predicted bound. 0: nothing is promised.
   std::int64_t bound_mib = 0;
   friend bool operator==(const StartTask&, const StartTask&) = default;
 };
@@ -216,36 +222,36 @@ struct StopTask {
   StopCause cause = StopCause::kNone;
   friend bool operator==(const StopTask&, const StopTask&) = default;
 };
-// The task's time limit is near (TaskRequest::signal_before): signal its process. Sent once, and
-// not again after a restart.
+// The task's time limit is near (TaskRequest::signal_before), so its process must get the warning
+// signal. Sent once, and not again after a restart.
 struct WarnTask {
   TaskId id{};
   int attempt = 0;
   friend bool operator==(const WarnTask&, const WarnTask&) = default;
 };
-// The task must leave its GPUs soon (Attempt::leaves_by): send its processes the checkpoint signal.
-// Sent again after a restart, because asking twice does no harm.
+// The task must leave its GPUs soon (Attempt::leaves_by), so its processes must get the checkpoint
+// signal. Sent again after a restart, because a second signal does no harm.
 struct AskToSave {
   TaskId id{};
   int attempt = 0;
   friend bool operator==(const AskToSave&, const AskToSave&) = default;
 };
-// When the core next needs WakeUp; replaces the previous request. Extra WakeUps are harmless.
+// When the core next needs a WakeUp; replaces the previous WakeAt. Extra WakeUps are harmless.
 struct WakeAt {
   Time when{};
   friend bool operator==(const WakeAt&, const WakeAt&) = default;
 };
-// An attempt has released its GPUs; store its usage. Comes before the change of its task, once for
-// each attempt.
+// An attempt has released its GPUs, and its usage must be stored. Comes once for each attempt,
+// before the TaskChanged of its task.
 struct AttemptEnded {
   TaskId id{};
   int attempt = 0;
   Taken taken;
   std::vector<GpuIndex> gpus;
-  std::optional<Time> started;    // its process ran
-  Duration waited{};              // before it, since it was submitted or sent back
-  std::int64_t promised_mib = 0;  // on each of its GPUs
-  std::int64_t peak_mib = 0;      // highest memory seen on one of them so far
+  std::optional<Time> started;    // when its process began; empty: it never ran
+  Duration waited{};              // in the queue before this attempt
+  std::int64_t promised_mib = 0;  // on each GPU of the attempt
+  std::int64_t peak_mib = 0;      // highest memory seen on one GPU so far
   std::optional<ExitKind> exit;   // empty: it could not be launched
   friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
 };

@@ -1,4 +1,4 @@
-// Expected starts of waiting tasks.
+// Computes the expected starts of waiting tasks.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -6,12 +6,12 @@
 namespace carma::core {
 
 LineUp::Newcomer NewcomerOf(const State& state, const TaskRecord& task);
-// Whether only the head of the queue may start.
+// Whether only the head of the main queue may start.
 bool FirstOnly(const State& state);
 // The first queued tasks in order; for tasks with GPUs the recovery queue comes first.
 std::vector<TaskId> InLine(const State& state, LineKind kind, std::size_t most,
                            const TaskRecord* newcomer = nullptr);
-// newcomer: a new task, which comes last in its line, or null.
+// newcomer: a new task, which goes behind all tasks of its line, or null.
 std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
                                                const TaskRecord* newcomer, std::size_t most);
 

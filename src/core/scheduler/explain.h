@@ -1,4 +1,4 @@
-// Why a task waits, in words.
+// Explains in words why a task waits.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

@@ -1,4 +1,4 @@
-// Tasks without GPUs, and promises of the machine's cores and memory.
+// Starts tasks without GPUs and promises the machine's cores and memory.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

@@ -1,4 +1,4 @@
-// Which task of the main queue goes next.
+// Decides which task of the main queue goes next.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -7,7 +7,7 @@ namespace carma::core {
 
 LineUp Line(const State& state, LineKind kind,
             const std::optional<LineUp::Newcomer>& newcomer = {});
-// The tasks of a queue in order; each is popped once and then kept.
+// The tasks of a queue in order. Each task is popped from the LineUp once and then cached.
 class Order {
  public:
   explicit Order(LineUp line) : line_(std::move(line)) {}
@@ -20,8 +20,8 @@ class Order {
   LineUp line_;
   std::vector<LineUp::Next> popped_;
 };
-// Order of Line(state, kWithGpus) for the steps of one pass. Computed again only after the queue
-// changed.
+// The order of Line(state, kWithGpus) for the steps of one pass. Computed again only after the
+// queue has changed.
 class PassLine {
  public:
   explicit PassLine(const State& state) : state_(state) {}
@@ -38,14 +38,15 @@ Limits::Wants WantsOf(const State& state, const Need& need);
 bool IsLimited(const State& state, const TaskRecord& task);
 void NoteHead(State& state, PassLine& pass);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
-// Whether no GPU has become better since the snapshot for the tasks considered in it.
+// Whether no GPU has become more suitable since the snapshot for the tasks that were considered
+// then.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
-// For each GPU whether it may now take a task that fitted on no GPU in the snapshot.
+// For each GPU, whether it may now take a task that fitted on no GPU at the snapshot.
 std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);
-// Whether the same tasks are considered as in the snapshot.
+// Whether the same tasks are considered as at the snapshot.
 bool SameLineSince(const State& state, const NoStartSnapshot& look);
 void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass);
-// Starts tasks behind those considered, on GPUs that none of the tasks before could ever take.
+// Starts tasks behind the considered ones, on GPUs that no task before them could ever use.
 void StartBeside(State& state, std::vector<GpuView>& views, PassLine& pass);
 bool HasPlaceBeside(const State& state, const TaskRecord& task, Time at);
 

@@ -1,4 +1,4 @@
-// Which GPUs a task gets.
+// Decides which GPUs a task gets, and starts tasks.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -18,11 +18,11 @@ std::optional<Choice> ChooseByPolicy(State& state, const TaskRecord& task,
                                      const std::vector<GpuView>& views);
 void Start(State& state, TaskRecord& task, Choice choice);
 bool TryStart(State& state, TaskId id, std::vector<GpuView>& views);
-// Updates the views of all GPUs after a start on some.
+// Updates the views of all GPUs after a start on the `taken` GPUs.
 void Refresh(const State& state, const std::vector<Placement>& taken, std::vector<GpuView>& views);
 std::vector<TaskId> ConflictingTasks(const State& state, const Reservation& booking, GpuIndex gpu);
 void SettleReservations(State& state);
-// Starts tasks from the recovery queue, then from the main one.
+// Starts tasks from the recovery queue, then from the main queue.
 void StartWhatFits(State& state);
 
 }  // namespace carma::core

@@ -1,5 +1,5 @@
-// The points at which the published system's rules replace the scheduler's own. This class has the
-// scheduler's own; published_rules.cc overrides them. Private to core.
+// The scheduler's rules that the published system replaces with its own. This class has the
+// scheduler's rules; published_rules.cc overrides them. Private to core.
 #pragma once
 
 #include <memory>
@@ -11,36 +11,36 @@ namespace carma::core {
 
 class Rules {
  public:
-  // core outlives the rules.
+  // `core` must outlive the rules.
   explicit Rules(Scheduler::State& core) : core_(core) {}
   virtual ~Rules() = default;
 
   // Called before the events of one moment are handled.
   virtual void Begin() {}
-  // Called after these events: starts the tasks that may start.
+  // Called after the events of one moment: starts the tasks that may start.
   virtual void Decide();
   // When to decide again without an event; empty: only after events.
   virtual std::optional<Time> NextDecision() const { return std::nullopt; }
 
   // Changes what guards and mappers see of a GPU.
   virtual void Show(GpuView&) const {}
-  // The need of a task that takes an idle GPU without asking the mapper.
+  // The need of a task that gets an idle GPU without the mapper.
   virtual Need OnIdleGpu(Need need) const;
 
   // Called when a task begins to wait for recovery.
   virtual void Crashed(const TaskRecord&) {}
-  // Whether the task does not queue yet, for a reason only these rules have.
+  // Whether these rules keep the task out of the queue for now.
   virtual bool Overlooks(const TaskRecord&) const { return false; }
   // Whether only the head of that queue may start.
   virtual bool HeadOnly(QueueKind line) const { return line == QueueKind::kMain; }
-  // Why a task waits although enough GPUs would take it, or because the rules overlook it.
+  // Why a task waits although enough GPUs would take it, or because Overlooks is true.
   virtual Reason WhyNotYet(const TaskRecord& task, Time at) const;
 
  protected:
   Scheduler::State& core_;
 };
 
-// The rules that config.pacing selects.
+// The rules that PolicyConfig::pacing selects.
 std::unique_ptr<Rules> MakeRules(Scheduler::State& core);
 
 }  // namespace carma::core

@@ -1,5 +1,5 @@
-// The deciding core: takes events, returns actions. Pure: no clock, file, socket, thread or
-// unseeded randomness.
+// The scheduler makes all decisions: it takes events and returns actions. Pure: no clock, file,
+// socket, thread or unseeded randomness.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ struct Promise {
   std::int64_t claim_mib = 0;
   std::int64_t promised_mib = 0;
   std::int64_t observed_mib = 0;  // in the last sample
-  bool plateau = false;           // on a plateau: the observed memory counts instead of the claim
+  bool plateau = false;           // its memory is on a plateau and counts instead of the claim
 };
 
 // Why one GPU does or does not take a task now.
@@ -40,28 +40,28 @@ struct HostVerdict {
   HostView host;
   Verdict verdict;
 };
-// When a waiting task starts; empty: unknown.
+// When a waiting task is expected to start; empty: unknown.
 struct ExpectedStart {
-  // The latest start, if all tasks use their whole time limits, no task behind it goes first, and
-  // the GPUs stay as they are.
+  // The latest start if all tasks use their whole time limits, no task behind this one goes first,
+  // and the GPUs stay as they are.
   std::optional<Time> latest;
-  // The likely start (LikelyStarts), by run times of earlier runs, else by time limits.
+  // The likely start (LikelyStarts), based on the run times of earlier runs, else on time limits.
   std::optional<Time> likely;
   friend bool operator==(const ExpectedStart&, const ExpectedStart&) = default;
 };
 // Queued tasks, in order.
 struct TasksInLine {
-  std::vector<TaskId> with_gpus;  // in recovery, then the main queue
+  std::vector<TaskId> with_gpus;  // first the recovery queue, then the main queue
   std::vector<TaskId> without_gpus;
 };
 struct Explanation {
   TaskId id{};
   TaskState state{};
-  Reason reason;                     // of the task as a whole
-  std::vector<GpuVerdict> gpus;      // only while it is queued and needs GPUs
-  std::optional<HostVerdict> host;   // only while it is queued and the machine is described
-  std::optional<std::size_t> ahead;  // tasks that go before it in its queue, while queued
-  // What a queued task asks for instead of its estimate because of lessons of its kind.
+  Reason reason;                     // for the task as a whole
+  std::vector<GpuVerdict> gpus;      // only while the task is queued and needs GPUs
+  std::optional<HostVerdict> host;   // only while it is queued and after HostDiscovered
+  std::optional<std::size_t> ahead;  // tasks before it in its queue; only while it is queued
+  // Memory that a queued task requests instead of its estimate because of lessons of its kind.
   std::optional<std::int64_t> taught_mib;
 };
 
@@ -81,58 +81,61 @@ class Scheduler {
   // about unknown tasks or older attempts change nothing. Equal histories give equal actions.
   std::vector<Action> Handle(Time now, const Event& event);
 
-  // Handles several events of one moment and decides once, after the last: a batch of submissions
-  // then costs only one pass over the queue.
+  // Handles several events of one moment and decides once, after the last event, so that a batch of
+  // submissions costs only one pass over the queue.
   std::vector<Action> HandleAll(Time now, const std::vector<Event>& events);
 
-  // Why this request could never run here, even on idle and healthy GPUs; empty: it could. (`carma
-  // submit` then refuses it at once.)
+  // Why this request could never run here, even on idle and healthy GPUs; empty if it could. `carma
+  // submit` refuses such a request at once.
   std::optional<Reason> NeverFits(const TaskRequest& request,
                                   const std::optional<Estimate>& estimate) const;
 
   // Whether the machine's own cores and memory let the task start.
   HostVerdict HostFor(const TaskRequest& request, Time now) const;
 
-  // Number of queued tasks that go before a new one: those of its main queue (with or without
-  // GPUs), and tasks in recovery if they block that queue (recovery_blocks). Tasks that wait for
+  // Number of queued tasks that go before a new one: tasks of its main queue (with or without
+  // GPUs), and recovery tasks if they block that queue (recovery_blocks). Tasks that wait for
   // something other than GPUs (a user, a time, another task, their array) do not count.
   std::size_t AheadOf(const TaskRequest& request) const;
 
-  // Why `more` such tasks may not be submitted: a limit that they can never meet, or one on
-  // unfinished tasks. Other limits only keep a task waiting (kLimit). counted: as in
-  // Limits::AgainstQueueing.
+  // The limit that forbids the submission of `more` such tasks: one that they can never meet, or
+  // one on the number of unfinished tasks. Other limits only keep a task waiting (kLimit). counted:
+  // as in Limits::AgainstQueueing.
   std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,
                                             const TaskRequest* counted = nullptr) const;
-  // The longest time limit that its user, account or class allows; empty: any.
+  // The longest time limit that the limits of the request's user, account and class allow; empty:
+  // any.
   std::optional<Duration> LongestAllowed(const TaskRequest& request) const;
 
-  // Null: unknown. Final tasks are dropped at once; tasks that depend on them keep the final state
-  // in Dependency::known_final.
+  // Returns null if the task is unknown. Final tasks are dropped at once; tasks that depend on them
+  // have the final state in Dependency::known_final.
   const TaskRecord* Find(TaskId id) const;
   // Every task that is not final, by id.
   const TaskRecords& Tasks() const;
-  // Explains with the reason as of now (queued tasks behind the head get kPriority).
+  // The explanation as of now (queued tasks behind the head get kPriority); empty if the task is
+  // unknown.
   std::optional<Explanation> Explain(TaskId id, Time now) const;
   // The reason as of now, cheaper than Explain. The core must hold the task.
   Reason ReasonFor(TaskId id, Time now) const;
 
-  // Why no task starts now although GPUs may be free, in a sentence; empty: no such trouble.
+  // A sentence that says why no task starts now although GPUs may be free; empty if there is no
+  // such trouble.
   std::string MachineTrouble() const;
 
   // Queued tasks in the order in which they are considered now, at most `most` of each queue.
   TasksInLine InLine(std::size_t most) const;
-  // The expected starts of the first `most` queued tasks, where they can be estimated.
+  // The expected starts of those of the first `most` queued tasks for which they can be estimated.
   std::map<TaskId, ExpectedStart> ExpectedStarts(Time now, std::size_t most = kLongestTold) const;
   // The expected start of a new task.
   ExpectedStart ExpectedStartOf(const TaskRequest& request, const std::optional<Estimate>& estimate,
                                 Time now) const;
-  // What a new task needs of each of its GPUs.
+  // The need of a new task.
   Need NeedOfNew(const TaskRequest& request, const std::optional<Estimate>& estimate) const;
 
   // The reservations known to the core, and the GPUs kept for them.
   std::vector<ReservationStatus> ReservationsNow() const;
 
-  // All attempts that hold GPUs, as if each ended now; by task.
+  // All attempts that hold GPUs, by task, as if each ended now.
   std::vector<AttemptEnded> Attempts(Time now) const;
 
   std::vector<GpuView> Gpus(Time now) const;
@@ -143,7 +146,8 @@ class Scheduler {
   const std::vector<GpuInfo>& GpuInfos() const;
   const PolicyConfig& config() const;
 
-  // Compares all records with each other: claims with tasks, queues with states. Empty: they agree.
+  // Compares all records with each other, such as claims with tasks and queues with states. Returns
+  // the first contradiction; empty if there is none.
   std::optional<std::string> CheckBooks() const;
 
  private:

@@ -1,11 +1,11 @@
-// State of the scheduler; private to core. Its members are the records, what happens (On) and the
-// steps of a task's life. What follows from them is decided by functions of the state, one subject
-// per header: waiting.h (the places of waiting tasks), line.h, best_first.h (which starts next),
-// placement.h (on which GPUs), host_line.h (cores and memory of the machine), recovery.h (out of
-// memory), time_slices.h (time slices, preemption, shutdown of the server), learning.h (lessons of
-// running tasks), repeats.h (tasks that start again and again), expecting.h (expected starts),
-// explain.h (reasons), books.h (consistency). Independent parts have classes of their own: Queue,
-// LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
+// The state of the scheduler; private to core. Its members are the records, the event handlers (On)
+// and the steps of a task's life. Decisions are made by functions of the state, with one header for
+// each subject: waiting.h (the places of waiting tasks), line.h and best_first.h (which task starts
+// next), placement.h (on which GPUs), host_line.h (cores and memory of the machine), recovery.h
+// (out of memory), time_slices.h (time slices, preemption, shutdown of the server), learning.h
+// (lessons of running tasks), repeats.h (tasks that start again and again), expecting.h (expected
+// starts), explain.h (reasons), books.h (consistency). Independent parts have classes of their own:
+// Queue, LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
 // ReservationBook, LaunchTrouble, PreemptionPlan.
 #pragma once
 
@@ -43,33 +43,35 @@
 
 namespace carma::core {
 
-// Each recovery task considered costs time in every decision; further ones wait for the first to
-// start.
+// How many recovery tasks are considered, because each costs time in every decision. Further tasks
+// wait until some of these have started.
 inline constexpr std::size_t kRecoveryLooks = 64;
 
-// Notes about a task that a restart does not need. Most tasks that have never started have none.
+// Notes about a task that are not needed after a restart. Most tasks that have never started have
+// none.
 struct Life {
   bool shared = false;  // the current attempt has had neighbours
-  // Predicted progress of its current attempt: the part of its run time alone done at a moment, and
-  // the rate per second since then.
+  // Predicted progress of its current attempt: the seconds of its run time alone that were done at
+  // `done_at`, and the speed since then.
   double done_s = 0;
   double speed = 1;
   Time done_at{};
-  std::optional<double> alone_s;  // its run time alone, by its own progress
-  // Observed in its current attempt, up to a moment: SM activity alone times seconds.
+  std::optional<double> alone_s;  // its run time alone, from its own progress
+  // Observed in its current attempt up to `active_at`: the sum of SM activity alone times seconds.
   double activity_s = 0;
   std::optional<Time> active_from;  // when activity was first seen
   Time active_at{};
-  std::shared_ptr<const GpuChoice> choice;  // by its request; null: any GPU
-  bool unfit = false;                       // restored on a server that can never take it
-  bool restored = false;                    // from an earlier run of carmad, not started since
-  std::optional<double> cpus;               // busy hardware threads, in total
-  double usual_cpus = 0;                    // a sliding mean of them, since cpus_from
-  Time cpus_from{}, cpus_at{};              // first and last reading
-  int repeats = 0;                          // early requeues in a row (repeats.h)
+  std::shared_ptr<const GpuChoice> choice;  // from its request; null: any GPU
+  bool unfit = false;                       // it was restored on a server that can never take it
+  // It is from an earlier run of carmad and has not started since.
+  bool restored = false;
+  std::optional<double> cpus;   // busy hardware threads of the task, in total
+  double usual_cpus = 0;        // sliding mean of `cpus` since cpus_from
+  Time cpus_from{}, cpus_at{};  // first and last reading
+  int repeats = 0;              // early requeues in a row (repeats.h)
 };
 
-// A place on a GPU that another task has left for this one.
+// A GPU that another task has left so that this task can start.
 struct KeptPlace {
   TaskId task{};
   Time until{};
@@ -77,55 +79,55 @@ struct KeptPlace {
 
 struct GpuState {
   GpuInfo info;
-  double pace = 1;  // PacesOf() all
+  double pace = 1;  // from PacesOf() of all GPUs
   std::optional<GpuSample> sample;
-  std::string sample_trouble;  // trouble with the last sample, or empty
-  bool healthy = true;         // the probe's verdict
+  std::string sample_trouble;  // why the last sample is unusable, or empty
+  bool healthy = true;         // the probe's last verdict
   std::string trouble;
-  std::optional<std::string> drained_by_person;  // why
+  std::optional<std::string> drained_by_person;  // the reason
   std::optional<std::string> drained_by_rule;
-  std::optional<Time> empty_by;  // of the administrator's drain
+  std::optional<Time> empty_by;  // deadline of the administrator's drain
   std::optional<KeptPlace> kept_place;
-  std::vector<Neighbour> residents;  // what GpuView shows
-  std::vector<std::uint32_t> users;  // as above
+  std::vector<Neighbour> residents;  // as in GpuView, like the next three
+  std::vector<std::uint32_t> users;
   double delivered = 0;
   double slowest = 1;
   std::uint64_t crowd = 0;  // counts changes of its residents
-  Time crowd_changed{};     // of the last such change
+  Time crowd_changed{};     // when `crowd` last changed
   bool Drained() const { return drained_by_person || drained_by_rule; }
 };
 
-// Id of a hypothetical task, which nobody has submitted.
+// The id of a hypothetical task that nobody has submitted.
 inline constexpr TaskId kNewcomer{std::numeric_limits<std::uint64_t>::max()};
 
 inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
 
-// Tasks of one priority with equal needs, in queue order: the first that still waits represents
-// all. In fair order they belong to one line.
+// Tasks of equal priority and equal needs, in queue order. The first task that still waits
+// represents all. In fair order all tasks of a group belong to one line.
 struct Group {
   std::size_t hash = 0;
   std::int64_t priority = 0;
   std::size_t line = 0;  // LineUp::Next::line
   bool starving = false;
-  bool unplaceable = false;                 // at the last pass no GPU took them
-  Need need;                                // of the first
-  std::optional<TaskId> first;              // first that still waits, if any
-  std::vector<TaskId> behind;               // further ones, the next one last
-  std::span<double> scores;                 // by GPU; kNotThere: not now
-  std::vector<bool> may_be_first;           // by GPU, if need.others_mib
-  double score = kNotThere;                 // mean of the best GPUs, less its user's excess
-  std::span<const Limits::BoundBy> limits;  // that apply to all
-  bool limited = false;                     // one of them blocks the first
+  bool unplaceable = false;                 // no GPU took them in the last pass
+  Need need;                                // the need of the first task
+  std::optional<TaskId> first;              // the first that still waits; empty: none
+  std::vector<TaskId> behind;               // the further tasks in reverse order
+  std::span<double> scores;                 // by GPU; kNotThere: the GPU does not take them now
+  std::vector<bool> may_be_first;           // by GPU; only used with Need::others_mib
+  double score = kNotThere;                 // mean of the best GPUs' scores minus LineUp::Excess
+  std::span<const Limits::BoundBy> limits;  // limits that apply to all of them
+  bool limited = false;                     // one of `limits` blocks the first task
 };
 
-// A pass over the main queue. It is kept between decisions only to reuse its memory.
+// The data of a pass over the main queue. It is kept between decisions only to reuse its memory.
 struct LineLook {
-  std::vector<Group> groups;         // of the last pass
-  std::vector<double> scores;        // of each group on each GPU
-  std::vector<std::uint32_t> slots;  // by hash; 0: no group
+  std::vector<Group> groups;         // the groups of the last pass
+  std::vector<double> scores;        // the scores of each group on each GPU
+  std::vector<std::uint32_t> slots;  // hash table of groups; 0: empty slot
   TaskSet looked_at;
-  TaskSet unplaceable;              // of them, tasks that no GPU takes
-  std::vector<TaskId> passed_over;  // of them, tasks already refused
+  TaskSet unplaceable;              // tasks in looked_at that no GPU takes
+  std::vector<TaskId> passed_over;  // tasks in looked_at that were already refused
   void Clear() {
     groups.clear();
     looked_at.Clear();
@@ -134,7 +136,7 @@ struct LineLook {
   }
 };
 
-// The state in which no task of the main queue could start.
+// The state in which no task of the main queue could start. Until it changes, no pass is needed.
 struct NoStartSnapshot {
   std::uint64_t line = 0;           // Queue::changes
   std::uint64_t host = 0;           // HostBooks::changes
@@ -142,50 +144,50 @@ struct NoStartSnapshot {
   std::uint64_t limits = 0;         // Limits::changes
   std::uint64_t booked = 0;         // ReservationBook::changes
   std::uint64_t shares = 0;         // FairShare::changes
-  std::optional<Time> order_until;  // when time alone may change it
+  std::optional<Time> order_until;  // when the passing of time may change the order
   std::vector<GpuFingerprint> gpus;
 };
 
-// A start that is possible now.
+// A start that is possible now, with indices of views.
 struct Pick {
   Group* group = nullptr;
   std::vector<std::size_t> gpus;
 };
 
-// The head of the main queue, while it is the head.
+// The head of the main queue. Reset when another task becomes the head.
 struct Passed {
   std::optional<TaskId> task;
   Time since{};
-  int times = 0;  // other tasks have started before it
+  int times = 0;  // how many other tasks have started before it
 };
 
 struct Heads {
   Passed passed;
-  // A head of the main queue that only the machine's cores and memory keep waiting, and whether it
-  // still is the head: nothing is kept from tasks in front of it.
+  // A head of the main queue that waits only for the machine's cores and memory, and whether it
+  // still is the head. Tasks in front of it may use the cores and memory kept for it.
   Passed short_of_host;
   bool short_of_host_first = false;
-  Passed without_gpus;  // the head of the queue without GPUs, since it waits
+  Passed without_gpus;  // the head of the queue without GPUs, while it waits
 };
 
-// What passes over the queues have found: until something changes they need not be repeated.
+// The results of passes over the queues, which need not be repeated until something changes.
 struct Passes {
-  NoStartSnapshot no_start_without_gpus;  // of the queue without GPUs; counters only
+  NoStartSnapshot no_start_without_gpus;  // of the queue without GPUs; only its counters are used
   std::optional<NoStartSnapshot> no_start;
   // Tasks that were considered and could not start. For look-up only.
   TaskSet refused;
-  TaskSet unplaceable;  // tasks that no GPU took
-  // GPUs with a start since all were checked: a task may gain more beside the new neighbours, and
-  // a start may let tasks further back in the queue be considered.
+  TaskSet unplaceable;  // refused tasks that no GPU took
+  // GPUs on which a task started since the last check of all GPUs. Another task may gain more
+  // beside the new neighbours, and the start may let tasks further back in the queue be considered.
   std::set<GpuIndex> taken_since;
-  bool waiting_pays = false;  // look-ahead starts none, though some fit
-  // When one of the considered tasks next accepts turns (TakesTurnsAt).
+  bool waiting_pays = false;  // look-ahead starts no task although some fit
+  // When one of the considered tasks next begins to accept turns (TakesTurnsAt).
   std::optional<Time> next_turns;
-  // With this many idle cores, one of the considered tasks would no longer wait for them.
+  // If this many cores are idle, one of the considered tasks no longer waits for cores.
   std::optional<double> cpus_wanted;
   LineLook memory;
 
-  // The next pass considers every task on every GPU.
+  // Makes the next pass consider every task on every GPU.
   void Forget() {
     no_start_without_gpus = {};
     no_start.reset();
@@ -196,10 +198,10 @@ struct Passes {
 };
 
 struct Preemptions {
-  std::set<TaskId> leaving;           // asked to checkpoint, still running
-  std::map<TaskId, TaskId> room_for;  // leaving task to waiting task
+  std::set<TaskId> leaving;           // tasks asked to checkpoint that still run
+  std::map<TaskId, TaskId> room_for;  // for each leaving task, the waiting task
   std::optional<Time> planned;        // when the plan was last made
-  std::optional<Time> next_turn;      // when a task may next have to leave
+  std::optional<Time> next_turn;      // when the next task may have to leave
 };
 
 struct ServerGpus {
@@ -212,23 +214,23 @@ struct ServerGpus {
 // Cores and memory of the machine.
 struct Machine {
   HostBooks books;
-  std::optional<HostSampled> use;   // the last one
-  std::optional<double> idle_cpus;  // GpuView::idle_cpus, less later starts
+  std::optional<HostSampled> use;   // the last sample
+  std::optional<double> idle_cpus;  // GpuView::idle_cpus minus those of later starts
 };
 
-// What the events being handled result in.
+// The results of the events that are being handled.
 struct Output {
   std::vector<Action> actions;
-  std::set<TaskId> moved;    // state changed since last stored
-  std::optional<Time> wake;  // the last WakeAt, if in the future
+  std::set<TaskId> moved;    // tasks whose state changed since they were last stored
+  std::optional<Time> wake;  // time of the last WakeAt if in the future
 };
 
-// Data for computing the expected starts of a queue.
+// Properties of a whole queue, for computing expected starts.
 struct WholeLine {
   Pass pass = Pass::kInOrder;
-  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();  // priority in it
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();  // lowest priority in the queue
   std::optional<std::int64_t> preempting;                          // highest priority that preempts
-  bool by_turns = false;                                           // ends of time slices count
+  bool by_turns = false;                                           // ends of time slices free GPUs
 };
 
 // A choice of GPUs for a task, or why there is none.
@@ -240,7 +242,7 @@ struct Choice {
 struct Scheduler::State : LineUp::Host {
   explicit State(PolicyConfig policy);
 
-  void UseMapper();  // that of config
+  void UseMapper();  // makes the mapper that `config` names
 
   PolicyConfig config;
   std::unique_ptr<Mapper> mapper;
@@ -251,8 +253,8 @@ struct Scheduler::State : LineUp::Host {
   Machine machine;
   Ledger ledger;
   Queue queue;
-  TaskRecords tasks;                              // not final
-  std::unordered_map<std::uint64_t, Life> lives;  // of some of `tasks`; for look-up only
+  TaskRecords tasks;                              // all tasks that are not final
+  std::unordered_map<std::uint64_t, Life> lives;  // for some of `tasks`; for look-up only
   Dependencies dependencies;
   Arrays arrays;
   Deadlines deadlines;
@@ -261,7 +263,7 @@ struct Scheduler::State : LineUp::Host {
   LaunchTrouble launch_trouble;
   std::optional<ServerClosed> closing;  // empty: the server is open
   Lessons lessons;
-  base::SharedOptional<Estimate> last_estimate;  // equal successive ones share memory
+  base::SharedOptional<Estimate> last_estimate;  // shared by successive tasks with equal estimates
   FairShare shares;
   Limits limits;
   Heads heads;
@@ -271,7 +273,7 @@ struct Scheduler::State : LineUp::Host {
   std::optional<Time> next_plateau;
 
   Output out;
-  std::set<TaskId> unsorted;  // place in the queue not yet found
+  std::set<TaskId> unsorted;  // tasks whose place in the queue is not determined yet
 
   // ---- task_events.cc ----
   void On(const TaskSubmitted& event);
@@ -307,18 +309,18 @@ struct Scheduler::State : LineUp::Host {
 
   // ---- task_life.cc ----
   TaskRecord* Held(TaskId id);
-  TaskRecord* InAttempt(TaskId id, int attempt);  // null: unknown, or attempt is over
-  const Life& LifeOf(TaskId id) const;            // initial notes if it has none
+  TaskRecord* InAttempt(TaskId id, int attempt);  // null: unknown, or the attempt is over
+  const Life& LifeOf(TaskId id) const;            // default notes if the task has none
   Life& EditLife(TaskId id) { return lives[Number(id)]; }
-  void Move(TaskRecord& task, TaskState to);  // one legal step; aborts on any other
-  void Keep(const TaskRecord& task);          // emits TaskChanged
+  void Move(TaskRecord& task, TaskState to);                      // aborts if the step is not legal
+  void Keep(const TaskRecord& task);                              // adds the action TaskChanged
   void Finish(TaskRecord& task, TaskState state, Reason reason);  // destroys the record
   void Enqueue(TaskRecord& task, QueueKind kind, Reason reason);
   void Stop(TaskRecord& task, StopCause cause, Reason reason);
-  // exit: how its process ended; empty: it never ran, or unknown.
+  // exit: how the task's process ended; empty: it never ran, or this is unknown.
   void LeaveGpus(TaskRecord& task, std::optional<ExitKind> exit = std::nullopt);
-  void Restart(TaskRecord& task, Reason reason);  // as submitted
-  // known_mib: what this attempt is known to have held.
+  void Restart(TaskRecord& task, Reason reason);  // from the beginning (AsSubmitted)
+  // known_mib: memory that this attempt is known to have held.
   void TakeGpus(const TaskRecord& task, std::int64_t known_mib);
 
   // ---- LineUp::Host, line.cc ----

@@ -1,4 +1,4 @@
-// Events of the server: its GPUs, its own cores and memory, its rules.
+// Handles events about the server: its GPUs, its cores and memory, and its policy.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

@@ -1,4 +1,4 @@
-// Steps of a task's life.
+// The steps of a task's life that several event handlers need.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -9,14 +9,15 @@ void NoteUnfit(State& state, const TaskRecord& task);
 void NoteChoice(State& state, const TaskRecord& task);
 void StopExpired(State& state);
 void WarnExpiring(State& state);
-// The attempt's usage as if it ended at `to`, without its exit.
+// The usage of the task's attempt as if it ended at `to`; `exit` is left empty.
 AttemptEnded AttemptOf(const State& state, const TaskRecord& task, Time to);
-// The share of the server that a placed task uses up.
+// The rate at which a placed task is charged (RateOf).
 double RateNow(const State& state, const TaskRecord& task);
 bool KeepsGpusAlone(const State& state, const TaskRecord& task);
 void EndStopped(State& state, TaskRecord& task);
 void RequeueLost(State& state, TaskRecord& task, Reason reason);
-// Stores the estimating task and requests its estimate.
+// Stores the estimating task and requests its estimate. A task without GPUs needs none and is
+// queued.
 void AskEstimate(State& state, TaskRecord& task);
 void EndIdle(State& state, TaskRecord& task);
 // How long a task waits after this many failures in a row: 5 s, doubled each time, at most 320 s.

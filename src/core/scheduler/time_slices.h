@@ -1,4 +1,4 @@
-// Which tasks must leave their GPUs for others and are requeued.
+// Decides which tasks must leave their GPUs for other tasks, and requeues them.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -8,17 +8,17 @@ namespace carma::core {
 void WakeForTurns(State& state, Time when);
 void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by);
 void CancelPreemption(State& state, TaskRecord& task);
-// Why a running task has to leave.
+// Why a running task must leave.
 Reason ReasonOfLeaving(const State& state, const TaskRecord& task);
 void StopAsked(State& state, TaskRecord& task);
-// Whether the task has saved and is to be requeued, judged by how it ended.
+// Whether the end of the task shows that it has saved and must be requeued.
 bool GoesOnLater(const State& state, const TaskRecord& task);
 // Requeues a task that has saved.
 void EndSaved(State& state, TaskRecord& task);
 // Ends the attempt of a task that was stopped after it had been asked to leave.
 void EndAsked(State& state, TaskRecord& task, Reason reason);
 PreemptionPlan PreemptionPlanNow(const State& state);
-// Asks tasks to leave, and stops late ones.
+// Asks tasks to leave, and stops tasks that have not left in time.
 void TakeTurns(State& state);
 std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at);
 Reason WithTurns(const State& state, const TaskRecord& task, Reason reason);

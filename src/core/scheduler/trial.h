@@ -1,4 +1,5 @@
-// What would happen to a request if it came now? For `carma submit --check`; changes nothing.
+// Predicts what would happen to a request if it were submitted now, for `carma submit --check`.
+// Changes nothing.
 #pragma once
 
 #include <optional>
@@ -9,12 +10,12 @@ namespace carma::core {
 
 struct Trial {
   Fit fit = Fit::kFits;
-  Reason reason;  // why not now, or why never
+  Reason reason;  // why it could not start now, or never
 };
 
-// Every task that `request` depends on must exist, and known_final must be set for those that have
-// ended. Asks the guards of the machine and of every GPU; if more tasks are ahead of a new one
-// (AheadOf) than are considered (backfill), the answer is "not now".
+// Runs the guards of the machine and of every GPU. The result is kNotNow if more tasks are ahead of
+// the new one (AheadOf) than are considered (backfill). Every task that `request` depends on must
+// exist, and known_final must be set for the ended ones.
 Trial Try(const Scheduler& scheduler, const TaskRequest& request,
           const std::optional<Estimate>& estimate, Time now);
 

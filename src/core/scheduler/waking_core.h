@@ -1,4 +1,4 @@
-// The core, and when it must be woken, for shells that advance the clock themselves.
+// The scheduler together with its next wake-up time, for shells that advance the clock themselves.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ class WakingCore {
  public:
   explicit WakingCore(PolicyConfig policy) : scheduler_(std::move(policy)) {}
 
-  // Returns the core's actions and notes its WakeAt.
+  // Returns the core's actions and records its WakeAt.
   std::vector<Action> Handle(Time now, const std::vector<Event>& events) {
     if (wake_ && *wake_ <= now) wake_.reset();
     std::vector<Action> actions = scheduler_.HandleAll(now, events);
@@ -22,7 +22,7 @@ class WakingCore {
     }
     return actions;
   }
-  // When the core needs WakeUp; empty: only after events.
+  // When the core needs a WakeUp; empty: only after events.
   const std::optional<Time>& wake() const { return wake_; }
   const Scheduler& scheduler() const { return scheduler_; }
 

@@ -1,5 +1,5 @@
-// Shares, priorities and limits of users, accounts and classes, as configured. Plain values and
-// their texts.
+// Shares, priorities and limits of users, accounts and classes as plain values, and the texts by
+// which they are configured.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace carma::core {
 
-// Order of tasks of one priority.
+// The order of tasks with equal priority.
 enum class QueueOrder {
   kFifo,  // by submission
   kFair,  // least usage first (core/books/fair_share.h)
@@ -31,21 +31,22 @@ inline constexpr std::pair<QueueOrder, std::string_view> kQueueOrderWords[] = {
 struct QosClass {
   std::string name;
   std::int64_t priority = 0;
-  bool preempts = false;     // may preempt preemptible ones of lower priority
-  bool preemptible = false;  // may be preempted
+  bool preempts = false;     // its tasks may preempt tasks of preemptible classes of lower priority
+  bool preemptible = false;  // its tasks may be preempted
   friend bool operator==(const QosClass&, const QosClass&) = default;
 };
 // The class of tasks that name none; priority 0 if not configured.
 inline constexpr std::string_view kUsualQos = "normal";
 
-// Who may use an account: these users, or everybody ("*").
+// The users that may use an account; "*" stands for all users.
 struct AccountRule {
   std::string name;
   std::vector<std::string> users;
   friend bool operator==(const AccountRule&, const AccountRule&) = default;
 };
 
-// The weight of a user or an account ("@vision"); others have 1.
+// The weight of a user or an account ("@vision"). Users and accounts without an entry have weight
+// 1.
 struct ShareWeight {
   std::string who;
   double weight = 1;
@@ -59,29 +60,29 @@ struct FairRules {
   std::vector<ShareWeight> weights;
 };
 
-// A limit on the tasks that it selects: a name selects one user (account, class), "*" selects each
-// of them separately, and no value selects all of them together.
+// A limit on a set of tasks. In `user`, `account` and `qos`, a name selects one of them, "*" limits
+// each of them separately, and an empty value limits all of them together.
 struct LimitRule {
   std::string user;
   std::string account;
   std::string qos;
   std::optional<std::int64_t> running;          // tasks that hold GPUs
-  std::optional<std::int64_t> gpus;             // held by them in all
-  std::optional<std::int64_t> memory_mib;       // promised to them
-  std::optional<std::int64_t> cpus;             // cores promised to them
-  std::optional<std::int64_t> host_memory_mib;  // as above
+  std::optional<std::int64_t> gpus;             // held by these tasks in total
+  std::optional<std::int64_t> memory_mib;       // GPU memory promised to these tasks
+  std::optional<std::int64_t> cpus;             // cores promised to these tasks
+  std::optional<std::int64_t> host_memory_mib;  // RAM promised to these tasks
   std::optional<std::int64_t> queued;           // tasks that are not final
-  std::optional<double> gpu_hours;              // of attempts within the period
+  std::optional<double> gpu_hours;              // used by attempts within the period
   Duration period{};                            // of gpu_hours
-  std::optional<Duration> length;               // time limit of each
+  std::optional<Duration> length;               // the longest time limit of a task
   friend bool operator==(const LimitRule&, const LimitRule&) = default;
 };
 
 // What happens at the end of a time slice to a task that is not known to checkpoint.
 enum class WithoutCheckpoint {
-  kNever,  // it stays
-  kOnce,   // leaves once; if it did not save, never again
-  kEnd,    // it leaves
+  kNever,  // the task stays
+  kOnce,   // the task leaves once, and never again if it did not save
+  kEnd,    // the task leaves
 };
 inline constexpr std::pair<WithoutCheckpoint, std::string_view> kWithoutCheckpointWords[] = {
     {WithoutCheckpoint::kNever, "never"},
@@ -91,11 +92,11 @@ inline constexpr std::pair<WithoutCheckpoint, std::string_view> kWithoutCheckpoi
 
 // Time slices (core/policy/slots.h).
 struct SlotRules {
-  // A task that has run for this long makes room for a waiting one; empty: never.
+  // A task that has run for this long makes room for a waiting task; empty: never.
   std::optional<Duration> length;
-  Duration notice{600'000};          // how long before it is asked to checkpoint
-  Duration preempt_notice{60'000};   // the same for preempted tasks
-  Duration shutdown_notice{90'000};  // the same when the machine shuts down
+  Duration notice{600'000};          // how long before the end a task is asked to checkpoint
+  Duration preempt_notice{60'000};   // the same before a preemption
+  Duration shutdown_notice{90'000};  // the same before the machine shuts down
   WithoutCheckpoint without_checkpoint = WithoutCheckpoint::kNever;
   // Checkpoint signal of tasks that name none.
   std::string checkpoint_signal = "USR1";
@@ -119,7 +120,7 @@ std::string TextOf(const LimitRule& rule);
 // The tasks of a rule in words: "each user, class interactive".
 std::string WhomOf(const LimitRule& rule);
 
-// The name of the request's class.
+// The name of the request's class; kUsualQos if it names none.
 std::string QosOf(const TaskRequest& request);
 // The name of the request's user, or the user id if the name is unknown.
 std::string UserOf(const TaskRequest& request);

@@ -17,7 +17,7 @@ enum class StopCause {
   kGpuLost,
   kIdle,
   kTimeSlot,   // its time slice was over, others waited
-  kPreempted,  // a task of a preempting class needed the place
+  kPreempted,  // a task of a preempting class needed the GPU
   kDrained,    // its GPU had to be empty
 };
 inline constexpr std::pair<StopCause, std::string_view> kStopWords[] = {
@@ -34,13 +34,14 @@ inline constexpr std::pair<StopCause, std::string_view> kStopWords[] = {
 
 enum class ExitKind {
   kSuccess,
-  kFailed,       // non-zero exit or signal of its own
-  kOutOfMemory,  // abnormal end with the evidence of task/verdict/oom_detect.h
-  kHostMemory,   // killed for host memory: a failure, a bigger GPU would not help
-  kVictim,       // ended by a neighbour's fault (MPS): not charged
-  kLost,         // no report, the process is gone
-  kGpuFault,     // a fault on the GPU that the program caused itself: a failure with its own name
-  kDeviceFault,  // the GPU's own fault: not charged, starts again elsewhere
+  kFailed,       // the task exited with a non-zero status or by its own signal
+  kOutOfMemory,  // abnormal end with evidence found by task/verdict/oom_detect.h
+  kHostMemory,   // killed for host memory; fails, because a bigger GPU would not help
+  kVictim,       // ended by a neighbour's fault (MPS); does not count against the task
+  kLost,         // the process is gone and left no report
+  kGpuFault,     // the program caused a fault on the GPU; a failure with a name of its own
+  // The GPU itself failed; the task restarts elsewhere, and this does not count against it.
+  kDeviceFault,
 };
 inline constexpr std::pair<ExitKind, std::string_view> kExitWords[] = {
     {ExitKind::kSuccess, "success"},
@@ -63,7 +64,7 @@ struct ExitInfo {
 
 }  // namespace carma::core
 
-// Their names in messages, the API and the store.
+// The names of exit kinds and stop causes in messages, the API and the store.
 namespace carma {
 template <>
 inline constexpr base::Words<core::ExitKind> base::kWordsOf<core::ExitKind> = core::kExitWords;

@@ -1,4 +1,5 @@
-// GPUs as values: fixed facts, the last sample, promises.
+// Plain values that describe GPUs: fixed facts, the last sample, and the view for guards and
+// mappers.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,16 @@
 
 namespace carma::core {
 
-// Fixed facts, sent once by the shell (GpusDiscovered).
+// Fixed facts about a GPU; the shell sends them once (GpusDiscovered).
 struct GpuInfo {
   std::string uuid;
   std::string type;               // "A100-40GB" …, for messages
   std::int64_t total_mib = 0;     // as the driver reports it
   std::int64_t reserved_mib = 0;  // the driver's own share, never available to processes
-  // An instance of a divided GPU (MIG): not for tasks of several GPUs, and by default for one task
-  // at a time (PolicyConfig::share_mig).
+  // True for an instance of a divided GPU (MIG). It takes no task of several GPUs, and by default
+  // only one task at a time (PolicyConfig::share_mig).
   bool mig = false;
-  double compute = 1;  // share of a whole GPU's SMs; below 1: an instance
+  double compute = 1;  // share of a whole GPU's SMs; below 1 for a MIG instance
   // Speed of training relative to a reference type, the same for all GPUs of the server: 2 is twice
   // as fast. 0: unknown.
   double speed = 0;
@@ -40,24 +41,25 @@ struct GpuInfo {
 struct GpuSample {
   Time taken{};
   Time window_from{};         // start of the window; equal to taken while there is a single sample
-  std::int64_t used_mib = 0;  // all processes, without reserved
+  std::int64_t used_mib = 0;  // by all processes, without GpuInfo::reserved_mib
   std::optional<double> sm_active;  // mean over the window, 0..1; empty: the GPU does not report it
   // Share of the window in which a kernel ran, 0..1: SM activity never exceeds it. Empty: not
   // reported.
   std::optional<double> utilization;
   // Memory of CARMA's tasks on this GPU. Tasks without an entry hold nothing yet.
   std::vector<std::pair<TaskId, std::int64_t>> tasks_mib;
-  // False: the memory of some process is not reported, so tasks_mib is too low (then only used_mib
-  // is trusted).
+  // False if the memory of some process is not reported. Then tasks_mib is too low, and only
+  // used_mib is trusted.
   bool attributed = true;
   int foreign_processes = 0;  // processes that belong to no task of CARMA
   friend bool operator==(const GpuSample&, const GpuSample&) = default;
 };
 
-// How a drain's reason begins while the installed driver is not the loaded one.
+// The reason of a drain begins with this text while the installed driver differs from the loaded
+// one.
 inline constexpr std::string_view kDriverUpgradeText = "driver upgrade: ";
 
-// What guards and mappers see of a GPU at one moment.
+// The state of a GPU at one moment, as guards and mappers see it.
 struct GpuView {
   GpuIndex index{};
   std::int64_t total_mib = 0;     // usable: total - reserved
@@ -67,39 +69,40 @@ struct GpuView {
   std::int64_t foreign_mib = 0;
   std::optional<double> sm_active;    // window mean; empty: unknown
   std::optional<double> utilization;  // GpuSample::utilization
-  // Its tasks and foreign processes; valid until the core's next event.
+  // Its tasks, followed by foreign processes; valid until the core's next event.
   std::span<const Neighbour> residents;
-  std::span<const std::uint32_t> users;  // users of its tasks; valid as above
-  double delivered = 0;                  // ThroughputOf them
-  double slowest = 1;                    // as above
-  bool limited = false;                  // one of them limits its slowdown
-  double sm_shares = 0;  // sum of the shares that tasks here have declared (TaskRequest::sm_share)
-  int tasks = 0;         // of CARMA, launching ones included
+  std::span<const std::uint32_t> users;  // users of its tasks; valid until the next event
+  double delivered = 0;                  // ThroughputEstimate::delivered of the residents
+  double slowest = 1;                    // ThroughputEstimate::slowest of the residents
+  bool limited = false;                  // some resident limits its slowdown
+  // Sum of the SM shares that its tasks have declared (TaskRequest::sm_share).
+  double sm_shares = 0;
+  int tasks = 0;  // of CARMA, including launching tasks
   int foreign_processes = 0;
-  bool exclusive_task = false;  // a resident may have no neighbours
+  bool exclusive_task = false;  // some resident may have no neighbours
   bool mig = false;             // GpuInfo::mig
   double compute = 1;           // GpuInfo::compute
   double pace = 1;              // from PacesOf() of the server's GPUs
   bool drained = false;
   bool drained_by_rule = false;    // by the health rules only
   std::optional<Time> empty_by;    // the deadline of an administrator's drain
-  bool settled = true;             // its samples show the last placement
-  std::optional<Time> settles_by;  // at the latest, if not settled
+  bool settled = true;             // its samples already show the task placed last
+  std::optional<Time> settles_by;  // latest time of settling; empty if settled
   // Idle hardware threads of the machine; empty: unknown.
   std::optional<double> idle_cpus;
   bool healthy = true;
   std::string trouble;                 // why it is drained or unhealthy, for people
-  std::optional<TaskId> reserved_for;  // kept for a task that waits for recovery
-  Time at{};                           // the moment
+  std::optional<TaskId> reserved_for;  // the GPU is kept for this task, which waits for recovery
+  Time at{};                           // the moment that this view shows
   // Its current and future reservations; valid until the core's next event.
   std::span<const ReservedPeriod* const> booked;
-  mutable KeptThroughput outlook;  // cache for its residents and a new task
+  mutable KeptThroughput outlook;  // cached estimate for its residents plus a new task
   bool Idle() const { return tasks == 0 && foreign_processes == 0; }
-  // SM activity; 0 on an empty GPU, whatever its window contains. If unknown: its upper bound, else
-  // 1.
+  // SM activity. 0 on an empty GPU, whatever its window contains; if unknown, the utilization as an
+  // upper bound, else 1.
   double Activity() const { return Idle() ? 0 : sm_active.value_or(utilization.value_or(1)); }
-  // An administrator has drained it and no task is there: it is not sampled, because it may be in
-  // any state, for example being reset.
+  // True if an administrator has drained the GPU and no task is on it. It is not sampled then,
+  // because it may be in any state, for example being reset.
   bool LeftAlone() const { return drained && !drained_by_rule && tasks == 0; }
   bool DriverUpgrade() const { return drained_by_rule && trouble.starts_with(kDriverUpgradeText); }
 };

@@ -1,4 +1,4 @@
-// Which GPUs a task may use according to its own options: a type, a size, names. Pure.
+// Which GPUs a task may use according to its own options (type, size, names). Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 namespace carma::core {
 
 // Whether `wanted` names that GPU model: ignoring case, blanks and dashes, each word of `wanted`
-// occurs in the model's name as a whole word and in that order. "a100", "A100-40" and
-// "nvidia_a100-sxm4-40gb" are "NVIDIA A100-SXM4-40GB", "a10", "100" and "a40" are not; "rtx4090" is
-// "NVIDIA GeForce RTX 4090".
+// must occur in the model's name as a whole word and in that order. "a100", "A100-40" and
+// "nvidia_a100-sxm4-40gb" name "NVIDIA A100-SXM4-40GB", but "a10", "100" and "a40" do not;
+// "rtx4090" names "NVIDIA GeForce RTX 4090".
 bool NamesType(std::string_view wanted, std::string_view model);
 
 // Whether `name` is the GPU's index, its UUID, or the beginning of the UUID ("GPU-5d6e").
 bool NamesGpu(std::string_view name, GpuIndex index, const GpuInfo& gpu);
 
-// Whether a GPU has the size `wanted_mib` as sold: for 24 GB the driver may report up to 8 % less,
-// because of ECC and its own share.
+// Whether a GPU was sold with `wanted_mib` of memory. The driver may report up to 8 % less, because
+// of ECC and its own share.
 bool HasMemory(const GpuInfo& gpu, std::int64_t wanted_mib);
 
 class GpuChoice {
  public:
-  GpuChoice() = default;  // any of them
+  GpuChoice() = default;  // allows every GPU
   GpuChoice(const TaskRequest& request, std::span<const GpuInfo> gpus);
 
   bool Allows(GpuIndex gpu) const {
@@ -41,20 +41,20 @@ class GpuChoice {
   friend bool operator==(const GpuChoice&, const GpuChoice&) = default;
 
  private:
-  std::vector<std::string> why_not_;  // by GPU; empty: it may use any
+  std::vector<std::string> why_not_;  // by GPU; empty: every GPU is allowed
 };
 
-// Whether the request chooses GPUs at all.
+// Whether the request restricts its GPUs at all.
 bool Chooses(const TaskRequest& request);
 // Whether both requests make the same choice.
 bool ChooseAlike(const TaskRequest& a, const TaskRequest& b);
 
-// A type or name in the request that no GPU of this server has, as a sentence with the existing
-// ones; empty: no mistake.
+// If the request names a type or a GPU that this server does not have: a sentence that says so and
+// lists the existing types or GPUs. Otherwise empty.
 std::optional<std::string> MisnamedGpus(const TaskRequest& request, std::span<const GpuInfo> gpus);
 
-// What the request asks of its GPUs and how many of this server's (`chosen`, too few) match it, as
-// a sentence.
+// A sentence with the request's conditions on its GPUs and how many GPUs of this server meet them:
+// `chosen`, which is too few.
 std::string TooFewChosen(const TaskRequest& request, std::span<const GpuInfo> gpus, int chosen);
 
 // The server's GPUs by type: "4 of NVIDIA A100-SXM4-40GB, 2 of Tesla T4".

@@ -1,5 +1,5 @@
-// Numbers of tasks, kinds of tasks and GPUs as types of their own, times, and the name of a task's
-// record.
+// Strong types for the numbers of tasks, kinds of tasks and GPUs; aliases for times and task
+// records.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ using base::Duration;
 using base::Time;
 
 enum class TaskId : std::uint64_t {};
-// Tasks of one user with the same number run the same program in the same way and need the same
-// memory; 0: not known. Set by the shell (docs/use/estimates.md).
+// Tasks of one user with the same KindId run the same program in the same way and need the same
+// memory. 0: unknown. Set by the shell (docs/use/estimates.md).
 enum class KindId : std::uint64_t {};
-// Position in the server's list, PCI order; GPUs are stored by UUID.
+// Position in the server's list of GPUs, in PCI order. The store identifies GPUs by UUID instead.
 enum class GpuIndex : std::uint32_t {};
 
 constexpr std::uint64_t Number(TaskId id) {
@@ -37,7 +37,7 @@ constexpr std::uint32_t format_as(GpuIndex gpu) {
 }
 
 struct TaskRecord;  // core/values/task.h
-// Tasks by id. Those of the core are not final.
+// Tasks by id. The core holds only tasks that are not final.
 using TaskRecords = std::map<TaskId, TaskRecord>;
 
 }  // namespace carma::core

@@ -11,17 +11,17 @@
 
 namespace carma::core {
 
-// The speed of each GPU relative to the fastest, in (0, 1]. If one is unknown, all count as equally
-// fast.
+// The speed of each GPU relative to the fastest, in (0, 1]. If any speed is unknown, all GPUs count
+// as equally fast.
 std::vector<double> PacesOf(std::span<const GpuInfo> gpus);
 
-// A GPU type in the sense of NamesType, and its GpuInfo::speed.
+// The configured speed (GpuInfo::speed) of a GPU type, which is matched by NamesType.
 struct TypeSpeed {
   std::string type;
   double speed = 1;
   friend bool operator==(const TypeSpeed&, const TypeSpeed&) = default;
 };
-// "a6000=0.5". Errors: kInvalid.
+// Parses "a6000=0.5". Errors: kInvalid.
 Result<TypeSpeed> ParseTypeSpeed(std::string_view text);
 std::string TextOf(const TypeSpeed& speed);
 // Speed of the first entry whose type names this model; 0: none.

@@ -1,4 +1,4 @@
-// The memory of one task on one GPU over time: its peak, and since when it has been stable.
+// Follows the memory of one task on one GPU: its peak, and since when it has been stable.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,27 @@
 
 namespace carma::core {
 
-// Assumed need of a task on a plateau with this peak: 3 % and 300 MiB more, because readings once a
-// second miss short peaks, and searches for algorithms differ between runs.
+// The assumed need of a task that is on a plateau with this peak: 3 % plus 300 MiB more than the
+// peak, because samples once a second miss short peaks, and algorithm searches (cuDNN) differ
+// between runs.
 std::int64_t NeedAfterPlateau(std::int64_t peak_mib);
 
 class Plateau {
  public:
   Plateau() = default;
-  // known_mib: memory it is known to have held before the first sample.
+  // known_mib: memory that the task is known to have held before the first sample.
   explicit Plateau(std::int64_t known_mib) : peak_mib_(known_mib) {}
 
-  // Records a sample. True: its memory has risen by more than 1 % since the last rise, so that many
-  // small steps count too.
+  // Records a sample. Returns true if memory has risen by more than 1 % since the last recorded
+  // rise; many small steps therefore add up to a rise.
   bool See(std::int64_t mib, Time when);
-  // Called when a sample may have shown too little memory: the plateau begins again now.
+  // Restarts the plateau at `when`. Called when a sample may have shown too little memory.
   void Doubt(Time when);
 
   std::int64_t peak_mib() const { return peak_mib_; }
-  // Last rise or doubt; empty: nothing has been seen.
+  // Time of the last rise or doubt; empty if no sample was recorded.
   std::optional<Time> since() const { return since_; }
-  // Whether it has been stable at least since then.
+  // Whether memory has been stable since `when` or longer.
   bool StandsSince(Time when) const { return since_ && *since_ <= when; }
 
   friend bool operator==(const Plateau&, const Plateau&) = default;

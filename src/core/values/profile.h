@@ -1,5 +1,5 @@
-// How a task uses a GPU and reacts to neighbours, as far as known. Values only;
-// core/values/interference.h computes with them.
+// What is known about how a task uses a GPU and reacts to neighbours. Values only; the calculations
+// are in core/values/interference.h.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,12 @@
 namespace carma::core {
 
 struct Profile {
-  std::optional<double> sm_active;      // alone on its GPU, 0..1
-  std::optional<MpsParameters> mps;     // sensitivity and pressure, if measured
-  std::optional<double> grain;          // else size of its kernels (mps_guess.h)
-  std::optional<double> cpus;           // busy hardware threads per GPU
-  std::optional<double> others_share;   // highest peak on GPUs but the first / on any
+  std::optional<double> sm_active;   // alone on its GPU, 0..1
+  std::optional<MpsParameters> mps;  // sensitivity and pressure, if measured
+  std::optional<double> grain;       // kernel size (mps_guess.h), if `mps` is unknown
+  std::optional<double> cpus;        // busy hardware threads per GPU
+  // Peak on any GPU but the first, divided by the peak on any GPU.
+  std::optional<double> others_share;
   std::optional<base::Duration> alone;  // run time alone on the fastest type
   friend bool operator==(const Profile&, const Profile&) = default;
 };

@@ -1,4 +1,4 @@
-// Why a task waits, or why it ended.
+// Reasons why a task waits or why it ended.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@ namespace carma::core {
 // Why a task waits, or why it has its final state. The name is what users see: "(GpuMemory)".
 enum class ReasonCode : std::uint8_t {
   kNone,
-  kPriority,         // tasks before it in the queue wait
-  kResources,        // too few eligible GPUs, for different reasons
+  kPriority,         // tasks ahead in the queue wait too
+  kResources,        // too few eligible GPUs, for mixed reasons
   kGpuMemory,        // memory of every GPU is claimed or used
   kSmBusy,           // SM activity above the cap
   kWarmUp,           // the GPU's samples do not yet show the last placement
-  kHostBusy,         // the machine's cores are in use, so the tasks there would starve
+  kHostBusy,         // the machine's cores are busy, so another task would starve
   kExclusive,        // needs an idle GPU, or an exclusive task holds it
   kDraining,         // closed by the administrator
-  kDriverUpgrade,    // closed until the installed driver is the loaded one
-  kGpuHealth,        // driver lost, stale or contradictory samples
-  kTasksPerGpu,      // as many tasks as allowed
+  kDriverUpgrade,    // closed until the installed driver is loaded
+  kGpuHealth,        // the driver is lost, or samples are stale or contradictory
+  kTasksPerGpu,      // the GPU has as many tasks as allowed
   kRecoveryReserve,  // kept free for a task in recovery
   kHeld,             // by its owner or an administrator
   kBeginTime,
   kDependency,
   kDependencyNeverMet,
-  kArrayLimit,  // as many tasks of its array run as may run at once
+  kArrayLimit,  // the array already runs as many tasks as it may
   kBackoff,     // waits before its next attempt
   kPacing,      // "as published" mode sleeps between decisions
   kEstimating,
@@ -45,20 +45,20 @@ enum class ReasonCode : std::uint8_t {
   kNodeFail,        // lost with its machine or its shim
   kVictim,          // ended by a neighbour's fault, not its own
   kGpuFault,        // ended by a fault on the GPU that its own program caused (an Xid of that kind)
-  kMigInstance,     // an instance of a divided GPU is not for tasks of several GPUs
+  kMigInstance,     // a MIG instance takes no task of several GPUs
   kGain,            // it would add too little to the GPU's throughput
-  kSlowdown,        // it or a neighbour would take longer than it may
+  kSlowdown,        // the task or a neighbour would be slowed down too much
   kIdleHolder,      // held GPUs without using them
-  kMachineTrouble,  // nothing starts on this machine at the moment
-  kFairShare,       // others have taken less
-  kLimit,           // of its user, account or class
-  kRule,            // the server's own condition
-  kTimeSlot,        // its time slice was over, others waited for its GPUs
+  kMachineTrouble,  // launches on this machine fail at the moment
+  kFairShare,       // other users have used less
+  kLimit,           // a limit of its user, account or class is reached
+  kRule,            // a site rule excludes the GPU
+  kTimeSlot,        // its time slice was over while other tasks waited for its GPUs
   kPreempted,       // a task of a preempting class needed its GPUs
   kCpus,            // cores of the server are promised to others
   kHostMemory,      // memory of the server is promised to others
-  kGpuChoice,       // not a GPU that it asks for
-  kNotLinked,       // these GPUs are not connected as it asks for
+  kGpuChoice,       // not a GPU that the task asks for
+  kNotLinked,       // the GPUs are not linked as the task asks
   kReserved,        // the GPUs are reserved for others
 };
 inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {

@@ -1,4 +1,4 @@
-// Reservations: GPUs kept for certain tasks in a period of time. Values.
+// Reservations keep GPUs for certain tasks in a period of time. Values only.
 #pragma once
 
 #include <array>
@@ -34,26 +34,26 @@ inline constexpr std::array<std::pair<Repeat, std::string_view>, 4> kRepeatWords
     {Repeat::kWeekly, "weekly"},
 }};
 
-// Bounds of a reservation's length. For longer periods use a drain.
+// Shortest and longest length of a reservation. For longer periods use a drain.
 inline constexpr Duration kLeastBooked{60'000};
 inline constexpr Duration kMostBooked = std::chrono::hours(24 * 366);
 inline constexpr std::size_t kMaxReservations = 1000;
 
 struct Reservation {
-  ReservationId id{};   // set by the daemon, no field
-  std::string made_by;  // as above
-  // Users, accounts and classes whose tasks may run there. All empty: no tasks at all.
+  ReservationId id{};   // set by the daemon, not a field of the JSON
+  std::string made_by;  // the user; also set by the daemon
+  // Users, accounts and classes whose tasks may run on the GPUs. If all are empty, no task may.
   std::vector<std::string> users;
   std::vector<std::string> accounts;
   std::vector<std::string> classes;
-  // Which GPUs: these, of that type, this many; unset: all.
+  // Which GPUs are reserved: by name, by type and by number. If nothing is set: all.
   std::vector<std::string> on_gpus;
   std::optional<std::string> gpu_type;
   std::optional<int> count;
-  Time from{};  // of the first period
+  Time from{};  // beginning of the first period
   Duration length{};
   Repeat repeat = Repeat::kOnce;
-  std::optional<Time> until;  // last time for a repetition; empty: none
+  std::optional<Time> until;  // no repetition begins later; empty: repeats for ever
   std::string why;
 
   static void VisitFields(auto& field, auto& booking) {
@@ -93,20 +93,20 @@ struct ReservedPeriod {
   friend bool operator==(const ReservedPeriod&, const ReservedPeriod&) = default;
 };
 
-// May the task use the reserved GPUs?
+// Whether the task may use the reserved GPUs.
 bool IsFor(const Reservation& booking, const TaskRequest& request);
-// "ada, account vision", "nobody".
+// Text such as "ada, account vision" or "nobody".
 std::string WhomFor(const Reservation& booking);
-// "2 of a100", "GPU-1, GPU-2", "all GPUs".
+// Text such as "2 of a100", "GPU-1, GPU-2" or "all GPUs".
 std::string WhichOf(const Reservation& booking);
 
-// A query about the periods of one GPU.
+// A planned run of a task, which RunsInto checks against the reserved periods of a GPU.
 struct BookedStart {
   Time from{};
   Time to{};                           // latest end of the task
-  std::span<const ReservationId> own;  // that admit it
+  std::span<const ReservationId> own;  // the reservations that admit the task
 };
-// The first period for others that the task would run into; null: none.
+// The first period, reserved for other tasks, that the task would run into; null: none.
 const ReservedPeriod* RunsInto(std::span<const ReservedPeriod* const> periods,
                                const BookedStart& start);
 

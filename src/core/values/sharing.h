@@ -11,14 +11,14 @@
 
 namespace carma::core {
 
-// How the processes of one attempt share their GPUs, and which limits are enforced on each of these
-// GPUs. Chosen by the shell when it starts the attempt.
+// How the processes of one attempt share their GPUs. The shell chooses the method when it starts
+// the attempt.
 enum class SharingMethod {
   kUnknown,  // not started yet, started by an older daemon, or without GPUs
-  kAlone,    // no neighbours now or later
-  kStreams,  // time slices of the driver
-  kMps,      // clients of an MPS server of their own user and GPU
-  kMig,      // an instance of a divided GPU: the hardware enforces memory and SMs
+  kAlone,    // the task has no neighbours, now or later
+  kStreams,  // the driver's time slices
+  kMps,      // clients of an MPS server
+  kMig,      // a MIG instance: the hardware enforces memory and SMs
 };
 inline constexpr std::pair<SharingMethod, std::string_view> kSharingMethodWords[] = {
     {SharingMethod::kUnknown, ""},        {SharingMethod::kAlone, "alone"},
@@ -29,15 +29,16 @@ struct Sharing {
   SharingMethod method = SharingMethod::kUnknown;
   std::int64_t memory_limit_mib = 0;  // per process, enforced by the MPS server; 0: none
   int thread_percent = 0;             // of the SMs, enforced by the MPS server; 0: no limit
-  // Its SM partition (the value of CUDA_MPS_SM_PARTITION) and the number of its SMs; empty and 0:
-  // none.
+  // The SM partition of the task (the value of CUDA_MPS_SM_PARTITION) and its number of SMs; empty
+  // and 0: none.
   std::string partition = {};
   int partition_sms = 0;
-  // The GPUs of its MPS server, in the form of task::MpsServerId::gpus; empty: it is not a client.
+  // The GPUs of the task's MPS server, in the form of task::MpsServerId::gpus; empty: not an MPS
+  // client.
   std::string server;
-  std::string note;  // why it is not what the configuration asks for, one sentence; or empty
-  // Limit on the memory of all its processes together on each of its GPUs, enforced by the kernel;
-  // 0: none.
+  std::string note;  // why this differs from the configuration, in one sentence; or empty
+  // Limit on the memory of all processes of the task together on each of its GPUs, enforced by the
+  // kernel; 0: none.
   std::int64_t group_limit_mib = 0;
   // The smaller of the limits; 0: none.
   std::int64_t LimitMib() const {
@@ -50,7 +51,7 @@ struct Sharing {
 
 }  // namespace carma::core
 
-// Its names in messages, the API and the store.
+// The names of sharing methods in messages, the API and the store.
 namespace carma {
 template <>
 inline constexpr base::Words<core::SharingMethod> base::kWordsOf<core::SharingMethod> =

@@ -1,4 +1,4 @@
-// A task as the core sees it: what it asks for, its state, what it was promised. Values only.
+// A task as the core sees it: its request, its state and its promises. Values only.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,26 @@ namespace carma::core {
 struct Attempt {
   int number = 0;  // from 1; 0: never started
   std::vector<Placement> placement;
-  Reason placement_reason;  // why these GPUs
+  Reason placement_reason;  // why these GPUs were chosen
   HostShare host;
   Sharing sharing;
-  std::optional<Time> launched;     // decided
-  std::optional<Time> started;      // when its process began
-  std::optional<Time> idle_since;   // since when it has held GPUs without using them
-  std::optional<Time> warned;       // when, of its time limit (TaskRequest::signal_before)
-  std::optional<Time> slot_notice;  // when it was asked to checkpoint, because it has to leave
-  StopCause notice_cause = StopCause::kNone;  // why it has to
+  std::optional<Time> launched;    // when the start was decided
+  std::optional<Time> started;     // when its process began
+  std::optional<Time> idle_since;  // since when it has held GPUs without using them
+  // When it got the warning signal of its time limit (TaskRequest::signal_before).
+  std::optional<Time> warned;
+  std::optional<Time> slot_notice;  // when it was asked to checkpoint because it must leave
+  StopCause notice_cause = StopCause::kNone;  // why it must leave
   std::optional<Time> leaves_by;              // when it is stopped if it has not ended by itself
   StopCause stopping = StopCause::kNone;
-  // What remains of this attempt in the record once its task waits again.
+  // What the record keeps of this attempt once the task waits again.
   Attempt Past() const;
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
-// Everything the core knows about one task; the store keeps it, a restart hands it back
-// (TaskRestored). A hundred thousand may wait: values that many tasks share are stored once, and
-// values that only started tasks have are stored separately.
+// Everything the core knows about one task. The store saves it, and after a restart the core gets
+// it back (TaskRestored). Because a hundred thousand tasks may wait, values shared by many tasks
+// are stored once, and values that only started tasks have are stored separately.
 struct TaskRecord {
   TaskId id{};
   base::CopyOnWrite<TaskRequest> request;
@@ -48,34 +49,34 @@ struct TaskRecord {
   QueueKind queue = QueueKind::kMain;
   bool held = false;
   Reason reason;  // why it waits or how it ended; empty while it runs
-  // Empty: no estimate is possible, so the floor rule applies.
+  // If empty, no estimate is possible, and the floor rule applies.
   base::SharedOptional<Estimate> estimate;
   KindId kind{};                       // known with the estimate
-  base::CopyOnWrite<Profile> profile;  // as predicted, with the estimate; empty: nothing is known
-  base::CopyOnWrite<Profile> seen;     // what its last attempt has shown; no restart needs it
-  base::CopyOnWrite<Attempt> attempt;  // the current one, or the last
+  base::CopyOnWrite<Profile> profile;  // predicted, arrives with the estimate; empty: unknown
+  base::CopyOnWrite<Profile> seen;     // measured in its last attempt; not needed after a restart
+  base::CopyOnWrite<Attempt> attempt;  // the current or the last one
   int ooms = 0;
   int launch_failures = 0;
   int node_failures = 0;
-  int victim_restarts = 0;  // after neighbours' faults
-  int checkpoints = 0;      // times it saved and ended when it was asked to
-  int cut_off = 0;          // times it had to be stopped after that
-  // Recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
+  int victim_restarts = 0;  // restarts after neighbours' faults
+  int checkpoints = 0;      // how often it saved and ended when asked to
+  int cut_off = 0;          // how often it had to be stopped although asked
+  // For recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
   std::optional<std::int64_t> retry_free_mib;
   bool retry_on_idle_gpu = false;
-  std::optional<Time> not_before;  // back-off
+  std::optional<Time> not_before;  // no start before this time (back-off)
   Time submitted{};
-  Time queued_since{};              // last time it began to wait for GPUs
+  Time queued_since{};              // when it last began to wait for GPUs
   std::optional<Time> first_start;  // first launch decision
   std::optional<Time> ended;
-  base::CopyOnWrite<ExitInfo> exit;  // of the last attempt that has ended
-  std::int64_t peak_mib = 0;         // highest memory seen on one GPU, all attempts
+  base::CopyOnWrite<ExitInfo> exit;  // how the last finished attempt ended
+  std::int64_t peak_mib = 0;         // highest memory seen on one GPU in any attempt
   friend bool operator==(const TaskRecord&, const TaskRecord&) = default;
 };
 
-// The task as it is when it starts from the beginning: what its attempts showed is kept (their
-// number, the peak, the last exit), but their failures no longer count. For a final task the
-// estimate and a hold are dropped too. The caller sets the reason for waiting and its time.
+// Resets a task so that it starts from the beginning. Keeps what its attempts showed (their number,
+// the peak, the last exit), but their failures no longer count. For a final task the estimate and a
+// hold are dropped too. The caller sets the reason for waiting and its time.
 TaskRecord AsSubmitted(TaskRecord task);
 
 }  // namespace carma::core

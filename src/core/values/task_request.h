@@ -1,4 +1,4 @@
-// What the submitter of a task asks of the server, and the limits on it.
+// The request of a task: what its submitter wants from the server, and the bounds of each value.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ inline constexpr std::array<std::pair<DependencyKind, std::string_view>, 3> kDep
 struct Dependency {
   TaskId task{};
   DependencyKind kind = DependencyKind::kAfterOk;
-  // Final state of a task that the core no longer holds, filled in by the shell; empty: the core
-  // still holds it.
+  // Final state of `task` if the core no longer holds it; the shell fills it in. Empty while the
+  // core holds the task.
   std::optional<TaskState> known_final;
 
   static void VisitFields(auto& field, auto& dependency) {
@@ -41,7 +41,7 @@ struct Dependency {
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
-// Limits on the values of a request; every reader enforces them.
+// Bounds of the values of a request; every parser enforces them.
 inline constexpr int kMaxGpus = 1024;
 inline constexpr std::int64_t kMaxMemoryMib = std::int64_t{1} << 24;  // 16 TiB on one GPU
 inline constexpr double kMinSmShare = 0.01;
@@ -50,27 +50,28 @@ inline constexpr std::int64_t kMaxPriority = 1'000'000'000;
 inline constexpr std::int64_t kMaxBeginMs = 7'258'118'400'000;  // the year 2200
 inline constexpr std::size_t kMaxDependencies = 1000;
 inline constexpr Duration kMaxTimeLimit = std::chrono::hours(24 * 3660);
-inline constexpr Duration kMaxSignalBefore = std::chrono::seconds(65'535);  // as Slurm
+inline constexpr Duration kMaxSignalBefore = std::chrono::seconds(65'535);  // the same as Slurm's
 inline constexpr int kMaxRecoveries = 1000;
 inline constexpr int kMaxCpus = 65'536;
 inline constexpr std::int64_t kMaxHostMemoryMib = std::int64_t{1} << 30;  // 1 PiB
 inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// A GPU as people name it: its index or its UUID.
+// Whether the text can be a GPU's index or UUID.
 bool IsGpuName(std::string_view name);
-// A part of a GPU's name, of letters, digits, blanks and "-_.": "a100", "RTX 6000".
+// Whether the text can be a part of a GPU model's name: letters, digits, blanks and "-_.", as in
+// "a100" or "RTX 6000".
 bool IsGpuTypeWord(std::string_view word);
 inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,
                                            .max_items = kMaxGpus,
                                            .fits = IsGpuName,
                                            .unless_empty = true,
                                            .expected = "the index or the UUID of a GPU"};
-// What an account or a class may be called: 1 to 64 letters, digits, and "_-+.".
+// Whether an account or a class may have this name: 1 to 64 letters, digits, or "_-+.".
 bool IsShareName(std::string_view name);
 inline constexpr base::FieldRule kShareName{
     .max_bytes = 64, .fits = IsShareName, .expected = "1 to 64 letters, digits, or _-+."};
 
-// What the submitter asks of the server. The fields are those of a task's description in JSON
-// (task/describe/spec.h) and of the columns in which the store keeps them (store/tables.h).
+// VisitFields lists the fields of a task's description in JSON (task/describe/spec.h), which are
+// also columns of the store (store/tables.h).
 struct TaskRequest {
   int gpus = 1;
   std::optional<std::int64_t> memory_mib;
@@ -84,22 +85,22 @@ struct TaskRequest {
   bool linked_gpus = false;
   bool exclusive = false;
   std::optional<double> sm_share;
-  std::optional<double> max_slowdown;  // beside the server's own limit: the smaller counts
+  std::optional<double> max_slowdown;  // the smaller of this and the server's own limit counts
   std::int64_t priority = 0;
-  std::uint32_t uid = 0;  // set by the daemon, no field of the request
-  std::string user;       // their name, also set by the daemon; the store keeps it apart
-  std::optional<std::string> account;  // its use counts for this account too
-  std::optional<std::string> qos;      // its class (core/entitlement.h); empty: the usual one
+  std::uint32_t uid = 0;  // set by the daemon, not a field of the request
+  std::string user;       // the user's name, also set by the daemon; the store has it elsewhere
+  std::optional<std::string> account;  // its usage counts for this account too
+  std::optional<std::string> qos;      // its class (core/values/entitlement.h); empty: kUsualQos
   std::optional<Time> begin;
   std::vector<Dependency> dependencies;
   std::optional<Duration> time_limit;
-  std::optional<Duration> signal_before;  // a signal this long before the limit
+  std::optional<Duration> signal_before;  // how long before the limit it gets a signal
   int max_recoveries = 3;
   bool requeue = true;
   bool no_slots = false;
   std::optional<std::string> checkpoint_signal;
   bool held = false;
-  std::optional<TaskId> array;  // the first task of its array; set by the daemon, no field
+  std::optional<TaskId> array;  // the first task of its array; set by the daemon, not a field
   int array_limit = 0;
 
   static void VisitFields(auto& field, auto& task) {
@@ -168,7 +169,7 @@ struct TaskRequest {
 
 }  // namespace carma::core
 
-// Its names in messages, the API and the store.
+// The names of dependency kinds in messages, the API and the store.
 namespace carma {
 template <>
 inline constexpr base::Words<core::DependencyKind> base::kWordsOf<core::DependencyKind> =

@@ -1,4 +1,4 @@
-// The states of a task's life with the legal steps between them, and its queue.
+// The states of a task, the legal steps between them, and the kinds of queues.
 #pragma once
 
 #include <array>
@@ -13,16 +13,17 @@ namespace carma::core {
 
 // Life of a task. Final states cannot be left except by an explicit requeue.
 enum class TaskState : std::uint8_t {
-  kSubmitted,   // accepted, its estimate not yet asked for
+  kSubmitted,   // accepted; its estimate is not requested yet
   kEstimating,  // waiting for the estimator
-  kQueued,      // waits for GPUs, a begin time, a dependency, a release or a back-off: see Reason
-  kLaunching,   // GPUs promised, its process is being started
+  // Waits for GPUs, a begin time, a dependency, a release or a back-off (see its Reason).
+  kQueued,
+  kLaunching,  // has its GPUs; its process is being started
   kRunning,
-  kStopping,  // asked to end (cancel, time limit, requeue); its process still lives
+  kStopping,  // asked to end (cancel, time limit, requeue), but its process still lives
   kSucceeded,
-  kFailed,       // ended by itself with a non-zero exit or a signal, or could not be started
-  kCancelled,    // by a user, or its dependency can never be met
-  kTimedOut,     // its time limit
+  kFailed,       // ended by itself with a non-zero status or a signal, or could not be started
+  kCancelled,    // cancelled by a user, or its dependency can never be met
+  kTimedOut,     // reached its time limit
   kOutOfMemory,  // ran out of GPU memory and no retry is left
   kLost,         // its process vanished without a report (machine crash)
   kRejected,     // can never fit this server
@@ -44,13 +45,13 @@ inline constexpr std::array<std::pair<TaskState, std::string_view>, kTaskStateCo
     {TaskState::kRejected, "rejected"},
 }};
 
-// "PD", "R", "CG", "CD", "F", "CA", "TO", "OOM", "NF", "RJ"
+// Short codes as in Slurm: "PD", "R", "CG", "CD", "F", "CA", "TO", "OOM", "NF", "RJ".
 std::string_view TaskStateCode(TaskState state);
 std::optional<TaskState> ParseTaskState(std::string_view name_or_code);
 bool IsFinal(TaskState state);
-// True while a process of the task may live, so that its claim counts.
+// Whether a process of the task may live, so that its claim counts.
 bool HoldsGpus(TaskState state);
-// Whether the table of legal steps allows this one (scheduler.cc checks every step).
+// Whether the table of legal steps allows this step.
 bool IsLegalStep(TaskState from, TaskState to);
 
 enum class QueueKind : std::uint8_t { kMain, kRecovery };
@@ -61,7 +62,7 @@ inline constexpr std::pair<QueueKind, std::string_view> kQueueWords[] = {
 
 }  // namespace carma::core
 
-// Their names in messages, the API and the store.
+// The names of states and queues in messages, the API and the store.
 namespace carma {
 template <>
 inline constexpr base::Words<core::TaskState> base::kWordsOf<core::TaskState> = core::kStateWords;

@@ -1,4 +1,4 @@
-// Predicted throughput of a GPU, and slowdown of its tasks, with one more task. Pure.
+// Predicts the throughput of a GPU, and the slowdown of its tasks, if one more task joins. Pure.
 #pragma once
 
 #include <limits>
@@ -12,25 +12,27 @@ namespace carma::core {
 
 inline constexpr double kAnySlowdown = std::numeric_limits<double>::infinity();
 
-// A task on a GPU, or a candidate for it. If tasks take turns, its load is AsTurns.
+// A task on a GPU, or a candidate for the GPU. If tasks take turns, its load has been through
+// AsTurns.
 struct Neighbour {
   Load load;
   double max_slowdown = kAnySlowdown;  // relative to alone
-  // Safety factor on the predicted delay beyond the run time alone: 1 if s and p were measured.
+  // Safety factor on the predicted delay (the time beyond the run time alone). 1 if s and p were
+  // measured.
   double doubt = 1;
-  // Run time without neighbours relative to a whole GPU: above 1 on a part of a GPU with fewer SMs
-  // than it would use.
+  // Run time without neighbours relative to that on a whole GPU. Above 1 on a MIG instance with
+  // fewer SMs than the task would use.
   double cramped = 1;
   friend bool operator==(const Neighbour&, const Neighbour&) = default;
 };
 
-// The estimate for all tasks of one GPU together.
+// The prediction for all tasks of one GPU together.
 struct ThroughputEstimate {
   double delivered = 0;  // sum of activity times speed, in SM activity of one GPU
   double newcomer = 1;   // slowdown of the added task
   double slowest = 1;    // highest slowdown of any task
   double doubt = 1;      // the largest Neighbour::doubt
-  bool bearable = true;  // all within their limits, doubt included
+  bool bearable = true;  // no task exceeds its slowdown limit, doubt included
 };
 
 // Highest total throughput of one GPU under that sharing method.
@@ -40,12 +42,13 @@ double SaturationOf(const Interference& model, SharingMethod sharing);
 void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
                  std::vector<double>& slowdowns);
 
-// newcomer: null if there is none; then the result's `newcomer` is 1. Same formula as Speeds.
+// newcomer: the task that would join, or null; if null, the result's `newcomer` is 1. Uses the same
+// formula as Speeds.
 ThroughputEstimate ThroughputOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
                                 double saturation);
 
-// A cache of ThroughputOf for one GPU: guards and mapper ask for one candidate after the other, and
-// most are equal. Code that changes the residents in place must clear it.
+// A cache of ThroughputOf for one GPU: guards and mapper check one candidate after the other, and
+// most candidates are equal. Code that changes the residents in place must call Forget.
 class KeptThroughput {
  public:
   const ThroughputEstimate& With(std::span<const Neighbour> residents, const Neighbour& newcomer,
