@@ -26,7 +26,8 @@ double RateOn(const TaskRecord& task, std::int64_t promised_mib, std::int64_t us
 double RateOf(const TaskRecord& task, std::span<const std::int64_t> usable_mib, bool alone) {
   double rate = 0;
   for (const Placement& each : task.attempt->placement) {
-    if (Number(each.gpu) >= usable_mib.size()) continue;  // this GPU is gone after the restart
+    // The GPU has disappeared since the restart.
+    if (Number(each.gpu) >= usable_mib.size()) continue;
     rate += alone ? 1 : RateOn(task, each.claim_mib, usable_mib[Number(each.gpu)]);
   }
   return rate;

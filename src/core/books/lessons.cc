@@ -43,7 +43,8 @@ void Lessons::Activity(const TaskRecord& task, double sm_active) {
   if (Lesson* lesson = LessonFor(task)) lesson->sm_active = sm_active;
 }
 
-// Later values are higher and let no task start, so only the first counts as a change.
+// Later values are only higher and so let no further task start. Therefore only the first value
+// counts as a change.
 void Lessons::Cpus(const TaskRecord& task, double cpus) {
   const auto kind = kinds_.find(KeyOf(task));
   if (kind == kinds_.end()) return;
@@ -61,7 +62,7 @@ void Lessons::AtLeast(const TaskRecord& task, std::int64_t demand_mib) {
   Lesson* lesson = LessonFor(task);
   if (lesson == nullptr) return;
   lesson->at_least_mib = std::max(lesson->at_least_mib, demand_mib);
-  lesson->others_share = 1;  // any of its GPUs may have run out
+  lesson->others_share = 1;  // any of its GPUs may have run out of memory
 }
 
 void Lessons::Succeeded(const TaskRecord& task, std::int64_t need_mib) {

@@ -13,7 +13,7 @@ namespace carma::core {
 namespace {
 
 constexpr double kHourS = 3600;
-constexpr double kLongestAheadS = 1e9;  // no task waits for what comes later
+constexpr double kLongestAheadS = 1e9;  // no task waits for a later change
 
 bool Names(const std::string& rule, const std::string& name) {
   return rule.empty() || rule == "*" ? rule.empty() || !name.empty() : rule == name;
@@ -198,7 +198,7 @@ std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, const Wants
                                              Time now) const {
   const Names names = NamesOf(task.request);
   const auto at = bound_.find(names);
-  // A hypothetical request may not be known yet.
+  // A hypothetical request may not have been seen before.
   return Against(at == bound_.end() ? RulesAbout(names) : at->second, wants, now);
 }
 

@@ -14,7 +14,7 @@ bool Meet(const ReservedPeriod& a, const ReservedPeriod& b) {
   return a.from < b.to && b.from < a.to;
 }
 
-// The GPUs of the reservation.
+// The GPUs among which the reservation may choose.
 std::vector<GpuIndex> GpusOf(const Reservation& booking, std::span<const GpuInfo> gpus) {
   const GpuChoice choice({.gpu_type = booking.gpu_type, .on_gpus = booking.on_gpus}, gpus);
   std::vector<GpuIndex> found;
@@ -50,13 +50,13 @@ void ReservationBook::Follow(std::vector<ReservedPeriod> periods) {
 
 bool ReservationBook::IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const {
   return std::ranges::any_of(std::span(slots_).first(among), [&](const Slot& each) {
-    // Periods of one reservation meet on the day that clocks change.
+    // Two periods of one reservation may overlap on a day on which clocks change.
     return each.period.booking.id != by.period.booking.id && each.chosen &&
            Meet(each.period, by.period) && std::ranges::find(each.gpus, gpu) != each.gpus.end();
   });
 }
 
-// keep: a chosen GPU is given up only if it must be.
+// keep: chosen GPUs are replaced only if necessary.
 void ReservationBook::Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus,
                              const Look& look) {
   const Reservation& booking = slot.period.booking;

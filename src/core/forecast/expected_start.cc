@@ -10,17 +10,18 @@ constexpr Time kNoTime = Time::max();
 // Maximum number of consecutive reservations considered.
 constexpr int kMostPeriods = 64;
 
-// A set of interchangeable GPUs: tasks that may use the same set wait for the same GPUs.
+// A set of interchangeable GPUs. Tasks that may use the same set share one pool.
 struct Pool {
   std::vector<bool> gpus;
-  std::vector<Time> free;  // ascending; kNoTime: not known
+  std::vector<Time> free;  // ascending; kNoTime: unknown
 };
 
 bool IsKeptFrom(const ExpectedGpu& gpu, const ExpectedTask& task) {
   return RunsInto(gpu.booked, {.to = kNoTime, .own = task.own_reservations}) != nullptr;
 }
 
-// The GPUs that the task may use, without those ever reserved for others if enough are left.
+// The GPUs that the task may use. GPUs with reservations for other tasks are left out if enough
+// others remain.
 std::vector<bool> PoolOf(std::span<const ExpectedGpu> gpus, const ExpectedTask& task) {
   std::vector<bool> open = task.may;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
@@ -76,7 +77,7 @@ class Line {
       const Time start =
           PastReservations(gpus_, pool.gpus, task,
                            task.gpus == 0 ? before : std::max(before, pool.free[task.gpus - 1]));
-      if (start == kNoTime) break;  // and no task behind it starts earlier
+      if (start == kNoTime) break;  // no task behind this one starts earlier
       starts[i] = start;
       before = start + asked_for;
       Take(task, task.takes ? start + *task.takes : kNoTime);
@@ -123,7 +124,7 @@ class Line {
     return std::min(task.gpus, Both(task.may, pool));
   }
 
-  // Minimum number of GPUs of its pool that are busy while the task waits; 0: unknown.
+  // The minimum number of busy GPUs in the task's pool while it waits; 0: unknown.
   std::size_t BusyWhileItWaits(std::size_t i, const Work& work) const {
     const ExpectedTask& task = tasks_[i];
     const Pool& pool = pools_[pool_of_[i]];

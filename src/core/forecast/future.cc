@@ -17,7 +17,7 @@ constexpr double kDoneS = 1e-6;
 
 struct Run {
   double left_s = 0;
-  double speed = 1;  // of its slowest GPU
+  double speed = 1;  // its speed on its slowest GPU
   std::vector<std::size_t> gpus;
   std::vector<std::int64_t> promised_mib;
   std::vector<double> speeds;
@@ -26,7 +26,7 @@ struct Run {
 struct Gpu {
   GpuView view;
   std::vector<Neighbour> residents;
-  std::vector<std::size_t> runs;  // of the residents
+  std::vector<std::size_t> runs;  // the runs among the residents
 };
 
 // One simulated course of events.
@@ -92,7 +92,7 @@ class Course {
   void Join(const Neighbour& load, double left_s, const std::vector<std::size_t>& gpus,
             const std::vector<std::int64_t>& promised_mib) {
     for (const std::size_t gpu : gpus) {
-      // Tasks come before foreign processes, which are not runs.
+      // Runs come before foreign processes.
       std::vector<Neighbour>& residents = gpus_[gpu].residents;
       residents.insert(residents.begin() + static_cast<std::ptrdiff_t>(gpus_[gpu].runs.size()),
                        OnPart(config_, load, gpus_[gpu].view.compute));
@@ -123,7 +123,7 @@ class Course {
     }
   }
 
-  // Advances to the next end; returns how many tasks end then.
+  // Advances to the next end of a task. Returns the number of tasks that end then.
   std::size_t EndNext(double& ends_s) {
     double step_s = kNever;
     for (const Run& run : runs_) {
@@ -205,7 +205,7 @@ class Course {
     return sum / static_cast<double>(best.size());
   }
 
-  // The GPUs that the task would take; empty: too few can take it.
+  // The GPUs that the task would take; empty if too few can take it.
   std::vector<std::size_t> BestGpus(std::size_t task) const {
     const std::vector<double>& scores = scores_[task];
     const Need& need = line_[task].need;
@@ -233,10 +233,11 @@ class Course {
   std::vector<Run> runs_;
   std::size_t active_ = 0;
   std::vector<bool> waits_;
-  std::vector<std::vector<double>> scores_;      // of each task on each GPU, as of the last check
-  std::vector<std::vector<bool>> may_be_first_;  // the same; if Need::others_mib is set
-  std::vector<double> slowdowns_;                // of one GPU, for a moment
-  std::vector<bool> stale_;                      // GPUs that have changed since
+  std::vector<std::vector<double>> scores_;  // by task and GPU, as of the last check
+  // By task and GPU; only for tasks with Need::others_mib.
+  std::vector<std::vector<bool>> may_be_first_;
+  std::vector<double> slowdowns_;  // temporary values of one GPU
+  std::vector<bool> stale_;        // GPUs that have changed since the last check
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 // Remaining work below this is a rounding error.
 constexpr double kRoundingS = 1e-6;
-// Maximum number of checks whether a task fits; together they take some milliseconds.
+// Maximum number of checks whether a task fits, which together take some milliseconds.
 constexpr int kMostLooks = 100'000;
 
 class Play {
@@ -41,7 +41,7 @@ class Play {
   struct Going {
     TaskId task{};
     double left_s = kNoEnd;
-    double leaves_s = kNoEnd;  // on the clock
+    double leaves_s = kNoEnd;  // simulated time
   };
 
   void Add(const LikelyRun& run) {
@@ -85,7 +85,7 @@ class Play {
     passed_ = false;
   }
 
-  // Advances to the next end; false: there is none.
+  // Advances to the next end of a task. Returns false if no task will end.
   bool EndNext() {
     const std::map<TaskId, double> slowdowns = room_.Slowdowns();
     const auto slowdown = [&](const Going& each) {
@@ -111,11 +111,11 @@ class Play {
   std::span<const LikelyStart> line_;
   std::vector<std::optional<double>> starts_;
   std::vector<bool> looked_at_;
-  std::vector<std::size_t> waiting_;  // in line_, in order
+  std::vector<std::size_t> waiting_;  // indices of line_, in order
   std::vector<Going> going_;
   double now_s_ = 0;
   int looks_ = 0;
-  // The head of the queue, if it blocks others.
+  // The head of the queue if it blocks other tasks.
   std::optional<std::size_t> first_;
   double first_since_s_ = 0;
   bool passed_ = false;

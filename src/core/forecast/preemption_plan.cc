@@ -11,7 +11,7 @@ namespace carma::core {
 namespace {
 
 // The SM activity of a GPU with one task more (sign 1) or fewer (-1). Under MPS activities do not
-// add up: a GPU with two tasks of 80 % shows 95 %, and 80 % without one of them.
+// add up: a GPU with two tasks of 80 % shows 95 %, and with only one of them 80 %.
 double ActivityWith(const PolicyConfig& config, double all, int sign, double one) {
   if (config.sharing != SharingMethod::kMps) return std::clamp(all + sign * one, 0.0, 1.0);
   constexpr double kFull = 0.9999;
@@ -24,7 +24,7 @@ double ActivityWith(const PolicyConfig& config, double all, int sign, double one
 
 PreemptionPlan::PreemptionPlan(const PreemptionPlan& other)
     : config_(other.config_), gpus_(other.gpus_) {
-  for (Gpu& gpu : gpus_) Refresh(gpu);  // its spans are its own
+  for (Gpu& gpu : gpus_) Refresh(gpu);  // the copy's spans must refer to the copy
 }
 
 void PreemptionPlan::Add(const GpuView& view, std::vector<PlannedTask> tasks) {
@@ -125,8 +125,8 @@ bool PreemptionPlan::Take(const Need& need) {
   return true;
 }
 
-// The leaving tasks on as many GPUs as are needed, with the GPUs chosen so that the fewest tasks
-// leave.
+// Chooses as many GPUs as needed so that the fewest tasks leave, and returns the leaving tasks on
+// them.
 std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
                                               const std::vector<TaskId>& leaving) const {
   const auto is_there = [](const Gpu& gpu, TaskId task) {

@@ -6,25 +6,25 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of sets checked for being fully linked: servers have few kinds of GPUs, and linked
-// ones are usually all linked.
+// Maximum number of sets that are checked for being fully linked. Usually few are needed, because
+// servers have few kinds of GPUs, and linked GPUs are usually all linked with each other.
 constexpr int kMostSteps = 100'000;
 
-// Equal scores are ordered by index. std::stable_sort would do that too, but allocate memory.
+// Equal scores are ordered by index. std::stable_sort would do this too, but it allocates memory.
 void SortByScore(std::vector<GpuLinks::Candidate>& candidates) {
   std::ranges::sort(candidates, [](const auto& a, const auto& b) {
     return a.score != b.score ? a.score > b.score : a.gpu < b.gpu;
   });
 }
 
-// The best chosen GPU that may be the task's first one.
+// The best chosen GPU that may be the task's first GPU.
 auto FirstOf(std::vector<GpuIndex>& chosen, std::span<const GpuLinks::Candidate> candidates) {
   return std::ranges::find_if(chosen, [&](GpuIndex gpu) {
     return std::ranges::find(candidates, gpu, &GpuLinks::Candidate::gpu)->may_be_first;
   });
 }
 
-// sorted: the candidates, the best one first.
+// sorted: the candidates, best first.
 std::vector<GpuIndex> WithFirst(std::vector<GpuIndex> chosen,
                                 std::span<const GpuLinks::Candidate> sorted) {
   auto first = FirstOf(chosen, sorted);
@@ -46,7 +46,7 @@ GpuLinks::GpuLinks(std::span<const GpuInfo> gpus)
     for (std::size_t b = 0; b < gpus.size(); ++b) {
       const std::vector<std::string>& linked = gpus[a].linked_to;
       if (a == b || std::ranges::find(linked, gpus[b].uuid) == linked.end()) continue;
-      // It is enough that one of the two GPUs reports the link.
+      // It is enough if one of the two GPUs reports the link.
       between_[a][b] = between_[b][a] = true;
       any_ = true;
     }
@@ -67,7 +67,7 @@ std::vector<GpuIndex> GpuLinks::Best(std::vector<Candidate> candidates, std::siz
   return WithFirst(std::move(best), candidates);
 }
 
-// sorted: at least `wanted` candidates, the best one first.
+// sorted: at least `wanted` candidates, best first.
 std::vector<GpuIndex> GpuLinks::MostLinked(std::span<const Candidate> sorted,
                                            std::size_t wanted) const {
   const double last = sorted[wanted - 1].score;

@@ -28,7 +28,7 @@ constexpr double ToDouble(auto number) {
   return static_cast<double>(number);
 }
 
-// The settings, the task and the GPU for which a rule is evaluated.
+// The policy, the task and the GPU for which a rule is evaluated.
 struct Asked {
   const PolicyConfig& config;
   const Need& need;
@@ -106,7 +106,7 @@ std::span<const RuleQuantity> RuleQuantities() {
   return kQuantities;
 }
 
-// Recursive descent: one function per precedence level.
+// A recursive-descent parser with one function per precedence level.
 class GpuRuleParser {
  public:
   explicit GpuRuleParser(std::string_view text) : text_(text) {}
@@ -138,7 +138,7 @@ class GpuRuleParser {
         rest.empty() ? "the end" : fmt::format("'{}'", base::Printable(rest, 20));
     return Invalid("at character {}: expected {}, not {}", at_ + 1, what, found);
   }
-  // The next name; empty: none.
+  // The next name; empty if there is none.
   std::string_view Name() {
     const std::string_view rest = Rest();
     if (rest.empty() || !StartsName(rest.front())) return {};
@@ -195,7 +195,7 @@ class GpuRuleParser {
     return Unit{};
   }
   Result<Unit> Comparison() {
-    // Longer operators first.
+    // Longer operators are tried first.
     return Chain(&GpuRuleParser::Sum, std::array{Sign{"<=", Op::kAtMost}, Sign{">=", Op::kAtLeast},
                                                  Sign{"==", Op::kEqual}, Sign{"!=", Op::kUnequal},
                                                  Sign{"<", Op::kLess}, Sign{">", Op::kMore}});

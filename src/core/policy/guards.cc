@@ -10,8 +10,8 @@
 namespace carma::core {
 namespace {
 
-// Memory of the driver and the MPS server on a GPU without tasks: it must not make a task that
-// needs the whole GPU wait for ever. v2 of the original subtracts the same amount.
+// Memory of the driver and the MPS server on a GPU without tasks. It must not keep a task that
+// needs the whole GPU waiting for ever. v2 of the original subtracts the same amount.
 constexpr std::int64_t kIdleLeftoverMib = 512;
 // Ten shares of 0.1 count as the whole despite rounding.
 constexpr double kShareRounding = 1e-9;
@@ -21,20 +21,20 @@ struct Question {
   const Need& need;
   const GpuView& gpu;
   Part part;
-  bool relaxed;  // no task there: no margin, no floor, no activity to respect
-  // Result of the guard that refuses; the reason is null if it is not needed.
+  bool relaxed;  // no task is there, so margin, floor and SM cap do not apply
+  // Set by the guard that refuses. `reason` is null if it is not needed.
   Fit& fit;
   Reason* reason;
 };
 
-// Most verdicts only choose a GPU, and making their texts would cost more than everything else. So
-// `text` is called only when the reason is requested, and a guard that allows costs a few
+// Most verdicts only choose a GPU, and writing their texts would cost more than everything else. So
+// `text` is called only if the reason is requested, and a guard that allows costs only a few
 // comparisons.
 template <class Text>
 [[gnu::noinline, gnu::cold]] void Explain(Reason& reason, ReasonCode code, const Text& text) {
   reason = {code, std::string(text())};
 }
-// Returns false, like a guard that refuses.
+// Sets the verdict and returns false, as a guard that refuses does.
 template <class Text>
 bool Refuse(const Question& q, Fit fit, ReasonCode code, const Text& text) {
   q.fit = fit;
@@ -58,7 +58,7 @@ std::string WhoIsThere(const GpuView& gpu) {
   return text + Count(gpu.foreign_processes, "foreign process", "foreign processes");
 }
 
-// ": 2 tasks hold 20.0G, other processes 8.0G"
+// The holders of a GPU's memory as text: ": 2 tasks hold 20.0G, other processes 8.0G".
 std::string MemoryHolders(const GpuView& gpu) {
   std::string text;
   if (gpu.tasks > 0 && gpu.promised_mib > 0)
@@ -104,7 +104,7 @@ bool CheckMig(const Question& q) {
   });
 }
 
-// Checked before health, because with such a driver every call may fail.
+// Checked before health, because after a driver upgrade every call of the driver may fail.
 bool CheckDriver(const Question& q) {
   if (!q.gpu.DriverUpgrade()) return true;
   return NotNow(q, ReasonCode::kDriverUpgrade,
@@ -181,9 +181,9 @@ bool CheckTaskCount(const Question& q) {
   });
 }
 
-// Whether the task's memory is promised and its activity known, so that samples need not show it
-// first. For an unknown task the GPU's readings are better evidence than a gain from assumed
-// activity.
+// Whether the task's memory is promised and its activity is known, so that the gain decides and
+// samples need not show the task first. For an unknown task the GPU's samples are better evidence
+// than a gain from assumed activity.
 bool IsJudgedByGain(const Question& q) {
   return q.config.min_gain && q.need.memory_mib && q.need.activity_known;
 }
@@ -199,10 +199,10 @@ bool CheckSettled(const Question& q) {
   });
 }
 
-// Less than half a core is no burden, even to a machine that has none to spare.
+// Less than half a core is no burden, even if no core is idle.
 constexpr double kFewCpus = 0.5;
 
-// Using an idle GPU is worth more than the cores that its task takes from others.
+// Using an idle GPU is worth more than the cores that the task takes from other tasks.
 bool CheckHostBusy(const Question& q) {
   if (q.gpu.Idle() || !q.gpu.idle_cpus) return true;
   if (q.need.uses_cpus <= std::max(kFewCpus, *q.gpu.idle_cpus)) return true;
@@ -287,7 +287,7 @@ bool CheckActivity(const Question& q) {
   });
 }
 
-// Foreign processes come after the tasks of the GPU and belong to no user of CARMA.
+// Foreign processes come after the tasks among the residents, and belong to no user of CARMA.
 bool CheckTurns(const Question& q) {
   const GpuView& gpu = q.gpu;
   const auto tasks =
@@ -308,8 +308,8 @@ bool CheckTurns(const Question& q) {
   });
 }
 
-// A declared share is a promise, so declared shares never add up to more than the GPU; tasks
-// without one use the rest.
+// A declared share is a promise, so declared shares never add up to more than the whole GPU. Tasks
+// without a declared share use the rest.
 bool CheckShares(const Question& q) {
   if (!q.need.sm_share) return true;
   const double wanted = *q.need.sm_share + q.gpu.sm_shares;
@@ -367,8 +367,8 @@ bool CheckOwnRule(const Question& q) {
   });
 }
 
-// In the order of policy.h; the first that refuses decides. Direct calls and not a table, so that
-// they can be inlined: each decision checks every GPU.
+// Runs the guards in the order of policy.h; the first guard that refuses decides. These are direct
+// calls instead of a table so that they can be inlined, because each decision checks every GPU.
 bool PassAll(const Question& q) {
   return CheckChoice(q) && CheckDriver(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) &&
          CheckBooked(q) && CheckReserve(q) && CheckExclusivity(q) && CheckIdle(q) &&

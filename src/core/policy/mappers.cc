@@ -44,12 +44,12 @@ class RoundRobin : public Mapper {
   }
 
  private:
-  GpuIndex next_{};  // first GPU of the ring; past the last one is the same as 0
+  GpuIndex next_{};  // the GPU tried first; a value past the last GPU means 0
 };
 
-// The throughput that the task adds to the GPU, minus the cost for the task and its neighbours.
-// Large tasks and tight places come first, as in packing, because small tasks are easy to place at
-// the end. docs/server/policies.md has the formula.
+// The score is the throughput that the task adds to the GPU, minus the cost for the task and its
+// neighbours. As in bin packing, large tasks and tight places come first, because small tasks are
+// easy to place at the end. docs/server/policies.md has the formula.
 class ByWork : public Mapper {
  public:
   explicit ByWork(const PolicyConfig& config)
@@ -72,7 +72,7 @@ class ByWork : public Mapper {
   static constexpr double kOfMemory = 0.3;
   static constexpr double kOfMemoryLeft = 0.2;
   static constexpr double kPerHour = 0.056;
-  static constexpr double kLongS = 2000;  // shorter tasks mind a slowdown less
+  static constexpr double kLongS = 2000;  // a slowdown costs less for tasks shorter than this
   static double ShareOf(std::int64_t mib, const GpuView& gpu) {
     return static_cast<double>(mib) / static_cast<double>(std::max<std::int64_t>(1, gpu.total_mib));
   }
@@ -155,7 +155,7 @@ const MapperEntry* FindMapper(std::string_view name_or_alias) {
 }
 
 bool Shares(const PolicyConfig& config) {
-  // Called at every decision, so only names of mappers that do not share are compared.
+  // This is called at every decision, so only names of mappers that do not share are compared.
   return std::ranges::none_of(kMappers, [&config](const MapperEntry& entry) {
     return !entry.shares && Names(entry, config.mapper);
   });

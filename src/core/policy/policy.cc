@@ -9,7 +9,7 @@
 namespace carma::core {
 namespace {
 
-// A server has at most terabytes; larger numbers are mistakes of units.
+// A server has at most terabytes; a larger number must have the wrong unit.
 constexpr std::int64_t kMaxMib = std::int64_t{1} << 30;
 constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
 constexpr int kMaxTasksPerGpu = 1024;
@@ -225,7 +225,8 @@ Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
 
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task) {
   Need need = NeedOf(config, task.request, task.estimate);
-  // A later attempt may have used more before it ended for another reason, and its peak is claimed.
+  // A later attempt may have used more memory before it ended for another reason. Then its peak is
+  // claimed.
   if (task.retry_free_mib) need.retry_free_mib = std::max(*task.retry_free_mib, task.peak_mib);
   need.idle_gpu |= task.retry_on_idle_gpu;
   need.load = NeighbourOf(config, task.request, task.profile);

@@ -54,7 +54,7 @@ std::string_view HowItEnded(TaskState end) {
     case TaskState::kRejected:
       return "was rejected";
     default:
-      return TaskStateName(end);  // failed, succeeded
+      return TaskStateName(end);  // such as failed or succeeded
   }
 }
 

@@ -10,7 +10,7 @@ namespace carma::core {
 
 namespace {
 
-// Replaces the top of a heap, whose first element is the smallest.
+// Replaces the top of a min-heap.
 template <class T>
 void ReplaceFirst(std::span<T> heap, T with) {
   std::size_t at = 0;
@@ -154,7 +154,7 @@ std::span<LineUp::Rank> LineUp::Made(Heap& heap) {
 
 bool LineUp::SetRight(Heap& heap) {
   while (heap.size > 0) {
-    // Other tasks of its user may have been popped since it was ranked; ranks only grow.
+    // Other tasks of the same user may have been popped since the line was ranked. Ranks only grow.
     const Rank& first = ranks_[heap.begin];
     if (lines_[first.line].First() == nullptr) {
       DropFirst(heap);
@@ -201,7 +201,7 @@ std::optional<LineUp::Next> LineUp::Pop() {
     const bool is_newcomer = line.newcomer && line.First() == &*line.newcomer;
     const TaskRecord* const record = host_.Find(rank.task);
     if (limited_ && !is_newcomer && record != nullptr && IsLimited(line, *record)) {
-      DropFirst(*heap);  // and those behind it
+      DropFirst(*heap);  // with all tasks behind the first
       continue;
     }
     Next next{.task = rank.task,

@@ -15,19 +15,19 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of tasks for look-ahead.
+// Look-ahead is used for at most this many tasks.
 constexpr std::size_t kLongestLine = 48;
-// For mappers that score by added work: the cost of a task whose line has exceeded its fair share
-// by the whole server.
+// For mappers that score by added work: subtracted from the score of a task whose line exceeds its
+// fair share by the whole server.
 constexpr double kExcessCosts = 1;
-// Spreads close numbers.
+// A multiplier that spreads consecutive numbers.
 constexpr std::size_t kScatter = 0x9e3779b97f4a7c15;
 
 struct Best {
   double score = kNotThere;
   std::size_t gpu = 0;
 };
-// The GPUs on which the group's next task would start; empty: too few are allowed.
+// The GPUs on which the group's next task would start; empty if too few take it.
 std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   std::vector<GpuLinks::Candidate> candidates;
   for (std::size_t i = 0; i < group.scores.size(); ++i) {
@@ -42,7 +42,7 @@ std::vector<Best> BestGpus(const Group& group, const GpuLinks& links) {
   return best;
 }
 
-// No list is made for one GPU, because this runs for up to a thousand tasks at each start.
+// For one GPU no list is made, because this runs for up to a thousand tasks at each start.
 double ScoreOf(const Group& group, const GpuLinks& links) {
   if (group.need.gpus == 1) return std::ranges::max(group.scores);
   const std::vector<Best> best = BestGpus(group, links);
@@ -62,7 +62,8 @@ bool IsOnNoGpu(const Group& group) {
   return std::ranges::all_of(group.scores, [](double each) { return each == kNotThere; });
 }
 
-// The group with the highest priority, then highest score, then first in the queue.
+// The group with the highest priority; among equals that with the highest score, then the first in
+// the queue.
 Group* FirstToGo(std::vector<Group>& groups) {
   Group* first = nullptr;
   for (Group& each : groups) {
@@ -75,8 +76,7 @@ Group* FirstToGo(std::vector<Group>& groups) {
   return first;
 }
 
-// Pairs of task and GPU (or all GPUs if it needs several) of that priority: the best scores first,
-// at most `most`.
+// At most `most` pairs of a task of that priority and its GPU (or all its GPUs), best scores first.
 std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priority, int most,
                                  const GpuLinks& links) {
   std::vector<std::pair<double, Pick>> starts;
@@ -99,7 +99,7 @@ std::vector<Pick> PossibleStarts(std::vector<Group>& groups, std::int64_t priori
   return best;
 }
 
-// The running tasks; empty: some run time is unknown.
+// The running tasks; empty if some run time is unknown.
 std::optional<std::vector<FutureRun>> RunsNow(const State& state) {
   std::vector<FutureRun> runs;
   for (const auto& [id, gpus_of] : state.ledger.Tasks()) {
@@ -122,8 +122,8 @@ std::optional<std::vector<FutureRun>> RunsNow(const State& state) {
   return runs;
 }
 
-// The first tasks of the queue; empty: a run time is unknown, or one waits for cores or memory of
-// the machine.
+// The first tasks of the queue; empty if a run time is unknown, or if a task waits for cores or
+// memory of the machine.
 std::optional<std::vector<FutureTask>> LineAhead(const State& state) {
   std::vector<FutureTask> line;
   LineUp main = Line(state, LineKind::kWithGpus);
@@ -140,15 +140,15 @@ std::optional<std::vector<FutureTask>> LineAhead(const State& state) {
   return line;
 }
 
-// What to start next; empty: nothing now.
+// What to start next; empty: start nothing now.
 std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
                            const std::vector<GpuView>& views) {
   state.passes.waiting_pays = false;
   Group* const first = FirstToGo(groups);
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, state.gpus.links))};
-  // In fair order a user with the least usage must not wait for the sake of the total. Site rules
-  // about other users' tasks are not simulated.
+  // In fair order the user with the least usage must not wait for the sake of total throughput.
+  // Site rules may depend on other users' tasks, which are not simulated.
   if (state.config.lookahead == 0 || state.config.order == QueueOrder::kFair ||
       HasOwnRules(state.config))
     return by_score;
@@ -157,7 +157,7 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   const std::optional<std::vector<FutureTask>> line = LineAhead(state);
   if (!line) return by_score;
   const Future future(state.config, *state.mapper, views, *runs, *line);
-  // Without running tasks no task would end, so waiting is not an option.
+  // Waiting is no option without running tasks, because no task would ever end.
   double least_s = runs->empty() ? std::numeric_limits<double>::infinity() : future.CostOf({});
   state.passes.waiting_pays = std::isfinite(least_s);
   std::optional<Pick> best;
@@ -177,7 +177,7 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   return best;
 }
 
-// Groups the tasks in the next `places` places, without those in `refused`.
+// Groups the next `places` tasks of the queue. Tasks in `refused` are skipped.
 void FindGroups(State& state, LineUp& line, std::size_t places, LineLook& found) {
   std::vector<Group>& groups = found.groups;
   groups.clear();
@@ -222,7 +222,7 @@ void FindGroups(State& state, LineUp& line, std::size_t places, LineLook& found)
   }
   for (Group& each : groups) std::ranges::reverse(each.behind);
   const auto place = [](const Group& each) { return std::pair(each.starving, each.priority); };
-  // Groups are large and usually sorted already.
+  // Groups are large objects and usually sorted already.
   if (!std::ranges::is_sorted(groups, std::greater<>(), place))
     std::ranges::stable_sort(groups, std::greater<>(), place);
 }
@@ -248,7 +248,7 @@ void Rate(const State& state, Group& group, const LineUp& line) {
   group.score = ScoreOf(group, state.gpus.links) - kExcessCosts * line.Excess(group.line);
 }
 
-// opened: the GPUs that may take one of `unplaceable`.
+// opened: for each GPU, whether it may now take a task of Passes::unplaceable.
 void ScoreFirst(const State& state, Group& group, const std::vector<GpuView>& views,
                 const std::vector<bool>& opened, const LineUp& line) {
   for (std::size_t gpu = 0; gpu < views.size(); ++gpu) {
@@ -269,14 +269,14 @@ void Advance(const State& state, Group& group) {
   group.need = NeedNow(state, state.tasks.at(*group.first));
 }
 
-// A start only makes the taken GPUs and the limits tighter, so only these are checked again.
+// A start only makes the taken GPUs and the limits tighter, so the other scores stay valid.
 void NoteStartOf(const State& state, const Group& started, const std::vector<Placement>& taken,
                  const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   for (Group& each : look.groups) {
     if (&each == &started || !each.first) continue;
     // The group's share, or the free cores and memory, may have changed.
     bool changed = state.config.order == QueueOrder::kFair || each.need.host != HostNeed{};
-    // The number of idle cores may have changed too, which matters on every GPU.
+    // The number of idle cores, which matters on every GPU, may have changed too.
     for (std::size_t gpu = 0; state.machine.idle_cpus && gpu < views.size(); ++gpu) {
       if (each.scores[gpu] != kNotThere) ScoreOn(state, each, views[gpu], gpu);
       changed = true;
@@ -348,7 +348,7 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   LineUp line = pass.Now().rest();
   LineUp passed_on = line;
   state.passes.memory.Clear();
-  bool some_wait = false;  // tasks that could start
+  bool some_wait = false;  // some tasks that could start still wait
   // A start lets tasks further back in the queue be considered.
   for (std::size_t places = static_cast<std::size_t>(state.config.backfill); places > 0;) {
     FindGroups(state, passed_on, places, state.passes.memory);

@@ -43,8 +43,8 @@ bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine&
          line.preempting.value_or(priority) > priority;
 }
 
-// Whether the task may return to the queue, with its whole time limit. After a time slice, if the
-// queue is served in order, it goes behind all others of at least its priority.
+// Whether the task may return to the queue with its whole time limit. In kInOrder a task whose time
+// slice has ended goes behind all tasks of at least its priority.
 bool MayComeBack(const State& state, const TaskRecord& task, const WholeLine& line) {
   const bool in_order = line.pass == Pass::kInOrder;
   const bool before_some = PriorityOf(state.config, task.request) > line.lowest;
@@ -52,8 +52,7 @@ bool MayComeBack(const State& state, const TaskRecord& task, const WholeLine& li
          (TakesTurns(state.config.slots, task) && (!in_order || before_some));
 }
 
-// Whether the task leaves at the end of its time slice because any queued task could take its
-// place.
+// Whether the task leaves at the end of its time slice because any queued task could replace it.
 bool LeavesByTurn(const State& state, const TaskRecord& task, const WholeLine& line) {
   return TakesTurns(state.config.slots, task) &&
          PriorityOf(state.config, task.request) <= line.lowest &&
@@ -102,7 +101,7 @@ std::vector<ExpectedReturn> Returning(const State& state, const WholeLine& line)
   return returning;
 }
 
-// By when all tasks on the GPU have ended; empty: unknown.
+// The time by which all tasks on the GPU have ended; empty: unknown.
 std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const WholeLine& line) {
   const GpuState& gpu = state.gpus.all[Number(index)];
   const bool strangers = gpu.sample && gpu.sample->foreign_processes > 0;
@@ -118,7 +117,7 @@ std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const Who
       latest = std::max(at, from + *task.request->time_limit) + kEnding;
     }
     if (task.state != TaskState::kStopping && MayComeBack(state, task, line)) latest.reset();
-    // A task is asked to leave as soon as its leaving makes room, at the latest when all others
+    // A task is asked to leave as soon as this makes room, at the latest when all other tasks there
     // have ended.
     if (line.by_turns && latest) *latest += state.config.slots.notice;
     if (line.by_turns && LeavesByTurn(state, task, line)) {
@@ -154,16 +153,16 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
     line.lowest = std::min(line.lowest, PriorityOf(state.config, task->request));
     note_preempting(*task);
   }
-  // Running tasks may preempt too once they have returned to the queue.
+  // Running tasks may preempt other tasks once they have returned to the queue.
   for (const auto& [id, held] : state.ledger.Tasks()) {
     if (TakesTurns(state.config.slots, state.tasks.at(id))) note_preempting(state.tasks.at(id));
   }
   return line;
 }
 
-// Starts made possible by the ends of time slices. Empty if GPUs are shared, because then several
-// tasks may have to leave, or leave for a start elsewhere. Also empty if GPUs are reserved or
-// linked, or tasks wait for recovery.
+// The starts that the ends of time slices make possible. Empty if GPUs are shared, because then
+// several tasks may have to leave, perhaps for a start on other GPUs. Also empty if GPUs are
+// reserved or linked, or if tasks wait for recovery.
 std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
                                                const std::vector<const TaskRecord*>& in_line,
                                                WholeLine line) {
@@ -184,7 +183,7 @@ std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
                       state.config.slots.notice + kEnding);
 }
 
-// Likely starts of the first tasks.
+// The likely starts of the first tasks.
 std::vector<std::optional<Time>> LikelyOf(const State& state, Time at,
                                           const std::vector<const TaskRecord*>& in_line,
                                           std::size_t most) {
@@ -253,14 +252,14 @@ std::vector<TaskId> InLine(const State& state, LineKind kind, std::size_t most,
 
 std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
                                                const TaskRecord* newcomer, std::size_t most) {
-  // Site rules may exclude a task from an empty GPU; the published systems' rules do.
+  // Site rules may exclude a task from an empty GPU, and so may the rules of the published systems.
   if (state.config.require || state.config.pacing != Pacing::kImmediate || state.closing ||
       state.launch_trouble.on())
     return {};
   std::vector<const TaskRecord*> line;
   for (const TaskId id : InLine(state, LineKind::kWithGpus, kLongestTold + 1, newcomer))
     line.push_back(id == kNewcomer ? newcomer : &state.tasks.at(id));
-  // It is not predicted when the machine's cores and memory become free.
+  // There is no prediction of when the machine's cores and memory become free.
   const auto by_host = std::ranges::find_if(line, [&state](const TaskRecord* task) {
     return HostNeedOf(state.config, task->request) != HostNeed{};
   });
@@ -268,8 +267,8 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   const Pass pass = all.pass;
   if (by_host != line.end() && pass != Pass::kInOrder) return {};
   line.erase(by_host, line.end());
-  // If the queue is served in order, no task waits for those behind it; otherwise all tasks count,
-  // and some are not in `line`.
+  // If the queue is served in order, tasks behind a task do not delay it. Otherwise all tasks
+  // count, but `line` may not contain all of them.
   const bool all_known = line.size() <= kLongestTold;
   if (pass == Pass::kInOrder || !all_known) line.resize(std::min(line.size(), most));
   if (line.empty()) return {};
@@ -288,7 +287,7 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   }
   const auto about = LikelyOf(state, at, line, most);
 
-  // Such a mapper may leave GPUs empty if all tasks then end earlier.
+  // A mapper with look-ahead may leave GPUs empty if all tasks then end earlier.
   const bool may_wait = state.mapper_entry->chooses_task && state.config.lookahead > 0 &&
                         state.config.order == QueueOrder::kFifo;
   std::map<TaskId, ExpectedStart> starts;

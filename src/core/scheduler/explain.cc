@@ -27,8 +27,8 @@ struct Closed {
   Verdict verdict;
 };
 
-// Sentences that differ only in the GPU's number are merged: "each of GPUs 0-3". The
-// samples of GPUs whose tasks started together settle milliseconds apart: the latest time is given.
+// Sentences that differ only in the GPU's number are merged: "each of GPUs 0-3". GPUs whose tasks
+// started together settle milliseconds apart, so the merged sentence has the latest of their times.
 std::vector<std::string> Sentences(const std::vector<const Closed*>& closed) {
   struct Group {
     std::string_view before, after;
@@ -78,9 +78,9 @@ Verdict VerdictOnPart(const State& state, const TaskRecord& task, const GpuView&
   return CheckGuards(state.config, as_idle ? state.rules->OnIdleGpu(need) : need, view, part);
 }
 
-// before: what all GPUs together lack; may be empty.
+// before: a sentence about what all GPUs together lack; may be empty.
 Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
-  // GPUs that are always too small do not explain the waiting, unless all are.
+  // GPUs that are always too small do not explain why the task waits, unless all GPUs are.
   std::vector<const Closed*> telling;
   for (const Closed& each : closed) {
     if (each.verdict.fit == Fit::kNotNow) telling.push_back(&each);
@@ -103,7 +103,7 @@ Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
   return reason;
 }
 
-// A user's tasks of one class keep their order: none passes another that waits for a limit.
+// A user's tasks of one class keep their order, so no task passes another that waits for a limit.
 std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& task, Time at) {
   if (task.queue == QueueKind::kRecovery || !state.limits.Concerns()) return std::nullopt;
   const std::map<LineKey, HolderLine>& lines = state.queue.Main(LineKindOf(task.request)).holders;
@@ -128,7 +128,7 @@ bool IsLookedAt(const State& state, const TaskRecord& task) {
   return false;
 }
 
-// The reason of a task that waits behind another one.
+// The reason of a task that waits behind another task.
 Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
   const TaskRequest& other = state.tasks.at(first).request;
   const bool same_holder = HolderOf(other) == HolderOf(task.request);
@@ -151,7 +151,8 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
                       base::FormatSpan(state.config.fair.half_life), base::FormatSpan(kRunsOn))};
 }
 
-// If no task may pass the head, no GPUs are kept for it.
+// Empty if nothing is kept for the task. If no task may pass the head of the queue, no GPUs are
+// kept for it.
 std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   if (state.recovery_hold.task() == task.id) {
     std::vector<std::string> numbers;
@@ -283,7 +284,8 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
     case Place::kTimed: {
       const std::string until = base::FormatTimeIso(EarliestStart(task));
       if (task.not_before && *task.not_before == EarliestStart(task)) {
-        // The code no longer says whether the task's errors are in the text: it has none of them.
+        // After the code changes to kBackoff, PublicText could no longer remove the task's own
+        // output, so it is removed here.
         return {ReasonCode::kBackoff, fmt::format("Waits until {} before its {} attempt. {}", until,
                                                   task.attempt->number > 0 ? "next" : "first",
                                                   PublicText(task.reason.code, *task.reason.text))};

@@ -14,7 +14,8 @@ namespace carma::core {
 namespace {
 
 // Cores and memory are kept for the head of each queue after the same waiting time as GPUs. Tasks
-// with GPUs come first, because a GPU that is unused for lack of cores costs more than cores do.
+// with GPUs come first, because a GPU that is unused for lack of cores costs more than unused
+// cores.
 std::optional<TaskId> HostKeptFor(const State& state, Time at) {
   const Passed* longest = nullptr;
   for (const Passed* each : {&state.heads.short_of_host, &state.heads.without_gpus}) {
@@ -42,7 +43,8 @@ bool GpusTake(const State& state, const TaskRecord& task) {
 
 HostView HostFor(const State& state, TaskId task, Time at) {
   const std::optional<TaskId> kept = HostKeptFor(state, at);
-  // Two tasks would wait for each other for ever if each had what the other needs kept for it.
+  // Nothing is kept from the task with the recovery hold. Otherwise it could wait for ever for the
+  // kept cores, and the other task for the kept GPUs.
   if (!kept || *kept == task || state.recovery_hold.task() == task)
     return state.machine.books.View();
   return state.machine.books.ViewWithout(*kept,
@@ -71,7 +73,7 @@ HostShare ShareFor(const State& state, const TaskRecord& task,
   return state.machine.books.ShareFor(HostNeedOf(state.config, task.request), near);
 }
 
-// Tasks behind one that must wait may start before it, as among tasks with GPUs.
+// Tasks behind a task that must wait may start before it, as among tasks with GPUs.
 void StartWithoutGpus(State& state) {
   const WaitingLine& waiting = state.queue.Main(LineKind::kWithoutGpus);
   if (waiting.empty()) state.heads.without_gpus = {};
@@ -82,7 +84,7 @@ void StartWithoutGpus(State& state) {
                            .limits = state.limits.changes()};
   };
   const NoStartSnapshot before = look();
-  // If only a part of the queue is considered, time may change which part.
+  // If only a part of the queue is considered, the passing of time may change this part.
   const bool in_one_order = state.config.order == QueueOrder::kFifo ||
                             waiting.size <= static_cast<std::size_t>(state.config.backfill);
   const NoStartSnapshot& last = state.passes.no_start_without_gpus;
@@ -114,7 +116,7 @@ void NoteShortOfHost(State& state) {
   const bool waits =
       short_of_host.task && state.queue.PlaceOf(*short_of_host.task) == Place::kEligible;
   if (!waits) short_of_host = {};
-  // Without promises no cores or memory are short.
+  // Without promises the machine lacks no cores or memory.
   if (!waits && (state.machine.books.tasks() == 0 || state.queue.Main().empty())) return;
   const std::optional<LineUp::Next> first = Line(state, LineKind::kWithGpus).Pop();
   const bool is_first = first && first->task == short_of_host.task;
@@ -123,8 +125,8 @@ void NoteShortOfHost(State& state) {
   const TaskRecord& task = state.tasks.at(first->task);
   if (HostTakes(state, task.id, HostNeedOf(state.config, task.request)) || !GpusTake(state, task))
     return;
-  // In fair order heads alternate: their waits count together, but none from before this head
-  // began to wait.
+  // In fair order different tasks become the head. Their waits count together, but not the time
+  // before this head began to wait.
   const Time since = waits ? std::max(short_of_host.since, task.queued_since) : state.now;
   short_of_host = {.task = task.id, .since = since};
   state.heads.short_of_host_first = true;

@@ -15,10 +15,10 @@ namespace {
 // instead (docs/server/policies.md).
 constexpr double kMostOfGpu = 0.5;
 
-// After this time a started task shows all the cores that it uses.
+// This long after its start a task uses all its cores.
 constexpr Duration kSeenWithin{60'000};
 
-// A task with an activity above this could use more.
+// A task with an activity above this could use more SMs than it has.
 constexpr double kFull = 0.95;
 
 // Adds up the progress so far. From now on the task's speed is that of its slowest GPU.
@@ -33,7 +33,7 @@ void NoteProgress(State& state, TaskId id) {
     const std::span<const Resident> residents = state.ledger.ResidentsOf(gpu);
     const std::vector<Neighbour>& loads = state.gpus.all[Number(gpu)].residents;
     const auto at = std::ranges::find(residents, id, &Resident::task) - residents.begin();
-    if (loads.size() <= static_cast<std::size_t>(at)) continue;  // being filled in
+    if (loads.size() <= static_cast<std::size_t>(at)) continue;  // `loads` is still being filled
     SlowdownsOf(loads, SaturationOf({}, state.config.sharing), slowdowns);
     life.speed = std::min(
         life.speed, state.gpus.all[Number(gpu)].pace / slowdowns[static_cast<std::size_t>(at)]);
@@ -64,8 +64,8 @@ void NoteActivity(State& state, TaskId id) {
   life.active_at = state.now;
 }
 
-// Hardware threads that the task is expected to keep busy: as running tasks of its kind do, else as
-// in earlier runs, else the mean of all running tasks per GPU.
+// The number of hardware threads that the task is expected to keep busy, from running tasks of its
+// kind, else from earlier runs, else the mean of all running tasks per GPU.
 double UsesCpus(const State& state, const TaskRecord& task) {
   if (!state.machine.use || task.request->gpus < 1) return 0;
   const Lesson* lesson = state.lessons.Of(task);
@@ -83,7 +83,7 @@ double UsesCpus(const State& state, const TaskRecord& task) {
   return gpus_of == 0 ? 0 : sum / gpus_of * task.request->gpus;
 }
 
-// Whether both its memory and its activity are known.
+// Whether both the memory and the activity of the task are known.
 bool IsKnown(const State& state, const TaskRecord& task) {
   return !task.attempt->placement.empty() && task.attempt->placement.front().claim_mib > 0 &&
          ProfileNow(state, task).sm_active;
@@ -95,7 +95,7 @@ Time PlateauFrom(const State& state, Time at) {
   return state.config.plateau_after ? at - *state.config.plateau_after : Time::min();
 }
 
-// Most samples show nothing new, so residents are checked only when the next plateau is due.
+// Residents are checked only when the next plateau is due, because most samples show nothing new.
 void LearnPlateaus(State& state) {
   if (!state.next_plateau || state.now < *state.next_plateau) return;
   state.next_plateau.reset();
@@ -122,8 +122,8 @@ std::optional<std::int64_t> TaughtMib(const State& state, const TaskRecord& task
   if (lesson == nullptr || (lesson->enough_mib == 0 && lesson->at_least_mib == 0))
     return std::nullopt;
   std::int64_t taught_mib = std::max(lesson->enough_mib, lesson->at_least_mib);
-  // A lesson replaces a prediction, but not a higher figure from the user, which may be meant for a
-  // later phase.
+  // A lesson replaces a prediction, but not a higher value stated by the user, which may be meant
+  // for a later phase.
   const bool predicted = !task.estimate || task.estimate->predicted_mib;
   if (task.estimate && (lesson->enough_mib == 0 || !predicted))
     taught_mib = std::max(taught_mib, task.estimate->peak_mib);
@@ -146,7 +146,7 @@ void LookAtResidents(State& state, GpuIndex index) {
     gpu.residents.push_back(OnPart(state.config, neighbour, gpu.info.compute));
     gpu.users.push_back(task.request->uid);
   }
-  // Foreign processes compute too, to an unknown extent.
+  // Foreign processes also compute, to an unknown extent.
   if (gpu.sample && gpu.sample->foreign_processes > 0)
     gpu.residents.push_back(
         OnPart(state.config, {.load = NeighbourOf(state.config, {}, {}).load}, gpu.info.compute));
@@ -172,7 +172,8 @@ void LearnActivity(State& state, GpuIndex index) {
                           });
   if (take_turns) return;
   const double share = gpu.info.compute;
-  // A task that fills a part of a GPU might fill more; how activities of parts add up is unknown.
+  // A task that fills a part of a GPU might fill more of a whole one, and it is unknown how
+  // activities of parts add up.
   if (share < 1 && (residents.size() > 1 || seen->sm_active > kFull)) return;
   const double sm_active = share * seen->sm_active;
   const Resident& resident = residents[seen->resident];
@@ -180,7 +181,7 @@ void LearnActivity(State& state, GpuIndex index) {
   NoteActivity(state, resident.task);
   state.ledger.NoteActivity(index, resident.task, sm_active);
   state.lessons.Activity(state.tasks.at(resident.task), sm_active);
-  // Other GPUs may run tasks of its kind, whose profile has changed too.
+  // Other GPUs may run tasks of the same kind, whose profiles have changed too.
   for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i) LookAtResidents(state, GpuIndex{i});
 }
 
@@ -203,8 +204,8 @@ std::optional<double> LeftS(const State& state, const TaskRecord& task) {
   return std::max(*alone_s - done_s, kLeast * *alone_s);
 }
 
-// The mean over the whole attempt: its last minutes, when a program saves results, are no more
-// representative than the hours before.
+// Uses means over the whole attempt, because its last minutes, when a program saves results, are
+// not representative.
 Profile SeenOf(const State& state, const TaskRecord& task) {
   Profile seen;
   const Life& life = state.LifeOf(task.id);
@@ -217,7 +218,7 @@ Profile SeenOf(const State& state, const TaskRecord& task) {
   }
   if (const Lesson* lesson = state.lessons.Of(task)) seen.cpus = lesson->cpus;
   seen.others_share = OthersShare(state, task.id);
-  // The last attempt of a task that continued did only a part of the work.
+  // If the task continued from a checkpoint, its last attempt did only a part of the work.
   if (!life.restored && task.checkpoints == 0)
     seen.alone = Duration(std::llround(DoneS(state, task.id) * 1000));
   return seen;
@@ -235,12 +236,13 @@ Profile ProfileNow(const State& state, const TaskRecord& task) {
 void AddWhere(const State& state, const TaskRequest& request,
               std::shared_ptr<const GpuChoice> choice, Need& need) {
   need.choice = std::move(choice);
-  if (state.reservations.empty()) return;  // time limits make no difference
+  if (state.reservations.empty()) return;  // time limits matter only for reservations
   need.runs_at_most = request.time_limit;
   need.own_reservations = state.reservations.Of(request);
 }
 
-// A task that has just started does not show its full use for a while.
+// A task that has just started does not use all its cores yet, so the cores that it will use do not
+// count as idle.
 void CountIdleCpus(State& state) {
   if (!state.machine.use) return;
   double idle = state.machine.use->cpus - state.machine.use->used_cpus;
@@ -252,8 +254,8 @@ void CountIdleCpus(State& state) {
   state.machine.idle_cpus = idle;
 }
 
-// The activity in the last sample, corrected for the current tasks: a window that began before a
-// task appeared has too low a mean, and a task of known activity need not appear at all.
+// Shows the activity of the last sample, corrected for the current tasks: the mean of a window that
+// began before a task appeared is too low, and a task of known activity need not appear at all.
 void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   const GpuSample& sample = *state.gpus.all[Number(index)].sample;
   view.sm_active = sample.sm_active;
@@ -283,9 +285,9 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   view.sm_active = std::max(*view.sm_active, SmActivity({}, state.config.sharing, loads, speeds));
 }
 
-// The first task of a kind would wait for an empty GPU because of a bound that it hardly ever
-// needs, while by-work fills every free place. Once there is a lesson of its kind, or a failure,
-// the prediction no longer counts.
+// Otherwise the first task of a kind would wait for an empty GPU because of a bound that it hardly
+// ever needs, while by-work fills every free place. After a lesson of its kind, or a failure, the
+// prediction no longer counts.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
       !task.estimate || TaughtMib(state, task))
@@ -332,7 +334,8 @@ Need NeedNow(const State& state, const TaskRecord& task) {
   } else if (const std::optional<std::int64_t> likely_mib = LikelyMib(state, task)) {
     need.memory_mib = likely_mib;
   }
-  // A user's figure may be meant for a later phase, in which the other GPUs need as much.
+  // A value stated by the user may be meant for a later phase, in which the other GPUs need as
+  // much.
   const bool predicted = task.estimate && task.estimate->predicted_mib;
   const bool usual = task.ooms == 0 && !need.idle_gpu && !need.exclusive;
   if (need.gpus > 1 && need.memory_mib && predicted && usual && state.config.plateau_after &&

@@ -30,7 +30,7 @@ std::string GpuList(const std::vector<Placement>& placement) {
   return text;
 }
 
-// Why a task cannot have that many GPUs because some are divided (MIG).
+// Why a task cannot have `wanted` GPUs because some are divided (MIG).
 std::optional<Reason> NeverTogether(const State& state, int wanted) {
   const auto instances =
       std::ranges::count_if(state.gpus.all, [](const GpuState& gpu) { return gpu.info.mig; });
@@ -82,7 +82,7 @@ void StartOnReserved(State& state, std::vector<GpuView>& views) {
   }
 }
 
-// The first tasks of each queue.
+// The first tasks of each queue, as candidates for a trial.
 std::vector<TaskId> ForTrial(const State& state) {
   std::vector<TaskId> first;
   for (const QueueKey& key : state.queue.Recovery()) {
@@ -98,7 +98,8 @@ std::vector<TaskId> ForTrial(const State& state) {
   return first;
 }
 
-// Prefers the first fitting task of a user without failed launches, else the first fitting one.
+// Prefers the first fitting task of a user without failed launches, else takes the first fitting
+// task.
 void StartTrial(State& state) {
   if (state.closing || !state.launch_trouble.MayTry(state.now)) return;
   std::vector<GpuView> views = Views(state, state.now);
@@ -111,7 +112,7 @@ void StartTrial(State& state) {
   }
 }
 
-// Sets whether the GPU can be used, and for which task it is kept.
+// Sets GpuView::healthy, trouble and the task for which the GPU is kept.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
   const Duration age = gpu.sample ? at - gpu.sample->taken : Duration{0};
   if (!gpu.healthy) {
@@ -140,7 +141,7 @@ void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view)
   view.trouble = explained ? rule : fmt::format("{}; {}", rule, view.trouble);
 }
 
-// The reason if too few of the chosen GPUs are large enough for the need.
+// The reason if too few of the task's possible GPUs are large enough.
 Reason TooFewFit(const Need& need, int fitting, int chosen, std::int64_t largest_mib) {
   const std::string needs = base::FormatMib(need.memory_mib.value_or(0));
   const std::string largest = base::FormatMib(largest_mib);
@@ -157,7 +158,7 @@ Reason TooFewFit(const Need& need, int fitting, int chosen, std::int64_t largest
 
 }  // namespace
 
-// An exclusive task that does not use its GPUs may have to share them.
+// An exclusive task that does not use its GPUs may have to share them (IdleAction::kShare).
 bool IsExclusive(const State& state, const Resident& resident) {
   if (!resident.exclusive || state.config.idle_action != IdleAction::kShare)
     return resident.exclusive;
@@ -423,7 +424,7 @@ void StartWhatFits(State& state) {
   if (main.empty()) state.heads.passed = {};
   if (recovery.empty() && main.empty()) return;
   std::vector<GpuView> views = Views(state, state.now);
-  // A recovery task does not block others: one may wait for an idle GPU while the next one fits
+  // A recovery task does not block other tasks: one may wait for an idle GPU while the next fits
   // anywhere.
   std::vector<TaskId> crashed;
   for (const QueueKey& key : recovery) {
@@ -431,7 +432,8 @@ void StartWhatFits(State& state) {
     crashed.push_back(key.task);
   }
   for (const TaskId id : crashed) {
-    // When the task with the hold starts, its other kept GPUs are free for tasks behind it.
+    // Once the task for which GPUs were kept starts, its other kept GPUs are free for tasks behind
+    // it.
     const bool reserving = state.recovery_hold.task() == id;
     if (TryStart(state, id, views) && reserving) views = Views(state, state.now);
   }

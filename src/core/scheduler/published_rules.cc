@@ -17,8 +17,8 @@
 namespace carma::core {
 namespace {
 
-// August 2025: a recovery scan, a pause before looking for idle GPUs, another pause before the
-// policy decides; the monitor publishes the values of a window when the next one begins.
+// August 2025: a round is a recovery scan, a pause, a search for idle GPUs, another pause, and the
+// decision of the policy. The monitor publishes the values of a window when the next window begins.
 constexpr Duration kThesisScan{5'000};
 constexpr Duration kThesisPause{30'000};
 constexpr Duration kThesisPublish{92'000};
@@ -26,22 +26,22 @@ constexpr Duration kThesisPublish{92'000};
 constexpr Duration kV2Round{3'000};
 // November 2025 subtracts this from the free memory of every GPU.
 constexpr std::int64_t kV2LessFreeMib = 512;
-// The limit of MPS: the original has none of its own.
+// The limit of MPS, because the original has no limit itself.
 constexpr int kMpsClients = 48;
-// The resolver of pids gives up after 1 000 s.
+// The original gives up looking for a task's process ids after 1 000 s.
 constexpr Duration kV2SettleTimeout{1'000'000};
-// The original reserves nothing.
+// The original reserves nothing, so patience never ends.
 constexpr Duration kNoPatience{std::chrono::hours(24 * 366)};
 
-// The first time at or after `now` on the grid of `from` and `step`.
+// The first time at or after `now` that is a whole number of steps after `from`.
 Time NextOnGrid(Time from, Duration step, Time now) {
   if (from >= now) return from;
   const auto rounds = (now - from + step - Duration{1}) / step;
   return from + rounds * step;
 }
 
-// Common part of both: a loop with no decisions between its rounds. Crashed tasks queue once a scan
-// of the loop has found them; only the head of a queue is considered.
+// The common part of both systems: a loop that decides only in its rounds. Crashed tasks are queued
+// once a scan of the loop has found them. Only the head of a queue is considered.
 class Loop : public Rules {
  public:
   Loop(State& core, Duration round) : Rules(core), round_(round) {}
@@ -50,7 +50,7 @@ class Loop : public Rules {
     if (!due_) {
       due_ = core_.now + round_;
     } else if (Scans() && !AnyoneWaits()) {
-      // Scans that would find no task need no wake-up; they are caught up here.
+      // No wake-up is requested for scans that would find no task; such scans are skipped here.
       due_ = NextOnGrid(*due_, round_, core_.now);
     }
   }
@@ -102,7 +102,7 @@ class Loop : public Rules {
         recovery.empty() ? core_.queue.Main().First() : recovery.begin()->task;
     if (!first) return false;
     TaskRecord& head = core_.tasks.at(*first);
-    // Most rounds find none, which the ledger alone can show.
+    // Most rounds find no idle GPU, and then the ledger alone shows this.
     int empty_gpus = 0;
     for (std::uint32_t i = 0; i < core_.gpus.all.size(); ++i) {
       if (core_.ledger.ResidentsOf(GpuIndex{i}).empty()) ++empty_gpus;
@@ -134,9 +134,8 @@ class Loop : public Rules {
   }
 
   Duration round_;
-  std::optional<Time> due_;  // of the next round; empty before the first events
-  // Crashed tasks that no scan has found. One that has since left the queue is dropped by the next
-  // scan.
+  std::optional<Time> due_;  // time of the next round; empty before the first events
+  // Crashed tasks that no scan has found yet. The next scan drops tasks that have left the queue.
   std::set<TaskId> unscanned_;
 };
 
@@ -197,7 +196,7 @@ class Thesis : public Loop {
     published_.resize(core_.gpus.all.size());
     published_[gpu] = {core_.ledger.SeenFreeMib(GpuIndex{gpu}), sample->sm_active};
   }
-  // The first values of a GPU are published at once.
+  // The first sample of a GPU is published at once.
   void PublishFirstSamples() {
     published_.resize(core_.gpus.all.size());
     for (std::uint32_t i = 0; i < core_.gpus.all.size(); ++i) {
@@ -266,7 +265,8 @@ Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) {
     config.pacing = Pacing::kV2;
     config.settle = true;
     config.settle_timeout = kV2SettleTimeout;
-    // If a requirement exists, raising it has the same effect as subtracting from free memory.
+    // Where free memory is required, raising the requirement has the same effect as subtracting
+    // from free memory.
     if (config.floor_mib > 0) config.floor_mib += kV2LessFreeMib;
     config.margin_mib += kV2LessFreeMib;
     return config;

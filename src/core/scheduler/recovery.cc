@@ -30,8 +30,8 @@ bool KeptBelowGpu(const State& state, const TaskRecord& task) {
          });
 }
 
-// Unpromised memory on the fullest of its former GPUs: for a task without an estimate this is the
-// only evidence of what was too little.
+// The unpromised memory on the fullest of the task's former GPUs. For a task without an estimate
+// this is the only evidence of how much was too little.
 std::int64_t RoomItHadMib(const State& state, const TaskRecord& task) {
   std::optional<std::int64_t> least_mib;
   for (const Placement& placement : task.attempt->placement) {
@@ -43,8 +43,8 @@ std::int64_t RoomItHadMib(const State& state, const TaskRecord& task) {
   return least_mib.value_or(0);
 }
 
-// The memory that a retry demands. The promise may have been below the bound because of lessons of
-// the task's kind.
+// The memory that a retry requires. The previous promise may have been below the bound because of
+// lessons of the task's kind.
 std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int64_t tried_mib) {
   const std::optional<std::int64_t> predicted_mib = NeedOf(state.config, task).memory_mib;
   std::int64_t had_mib = std::max(task.peak_mib, predicted_mib.value_or(0));
@@ -56,7 +56,7 @@ std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int
 }
 
 void RaiseDemand(State& state, TaskRecord& task, std::int64_t tried_mib) {
-  // The demand is at most what as many GPUs as the task needs can give.
+  // The demand is limited to the memory that as many GPUs as the task needs can provide.
   const std::int64_t limit_mib = MostFor(state, task.request);
   std::int64_t smallest_mib = limit_mib;
   for (const Placement& placement : task.attempt->placement) {
@@ -74,7 +74,7 @@ void RaiseDemand(State& state, TaskRecord& task, std::int64_t tried_mib) {
   } else if (kept) {
     task.retry_free_mib = limit_mib;
   }
-  // A GPU that was too small when empty will be too small again.
+  // A GPU that was too small for the task alone will be too small again.
   if (!kept && !state.LifeOf(task.id).shared && smallest_mib < limit_mib)
     task.retry_free_mib = std::max(task.retry_free_mib.value_or(0), smallest_mib + 1);
 }
@@ -95,7 +95,7 @@ void Recover(State& state, TaskRecord& task, Reason reason, std::int64_t tried_m
   state.Enqueue(task, QueueKind::kRecovery, std::move(reason));
 }
 
-// Sizes of the GPUs that such a task may use, the largest first.
+// The usable memory of the GPUs that such a task may use, largest first.
 std::vector<std::int64_t> UsableSizes(const State& state, const TaskRequest& request) {
   const GpuChoice choice(request, state.gpus.infos);
   std::vector<std::int64_t> usable_mib;
@@ -120,8 +120,8 @@ bool FailedAloneOnLargest(const State& state, const TaskRecord& task) {
   });
 }
 
-// Whether other GPUs may be kept for a passed head if they have become the better choice: only
-// until it has been the head for pass_limit once more.
+// Whether the GPUs kept for a passed head may still be replaced by better ones: only until it has
+// been the head for twice the pass_limit.
 bool MayKeepOthers(const State& state, const TaskRecord& task) {
   return task.queue == QueueKind::kMain && state.config.pass_limit &&
          state.now - state.heads.passed.since < 2 * *state.config.pass_limit;
@@ -199,7 +199,7 @@ void UpdateReservation(State& state) {
     return;
   // If no task may pass the head, no GPUs need to be kept for it.
   if (state.heads.passed.times == 0 && FirstOnly(state)) return;
-  // The head may have been cancelled or held since then.
+  // The head may have been cancelled or held since it was passed.
   if (state.queue.PlaceOf(*state.heads.passed.task) != Place::kEligible) return;
   state.recovery_hold.Keep(state.config, NeedNow(state, state.tasks.at(*state.heads.passed.task)),
                            Views(state, state.now));

@@ -1,4 +1,4 @@
-// Requests of users about a task: cancel, hold, requeue, edit.
+// Handles requests of users about a task: cancel, hold, requeue, edit.
 #include <fmt/format.h>
 
 #include <utility>
@@ -12,7 +12,7 @@
 namespace carma::core {
 namespace {
 
-// The edited request: which fields change and which stay.
+// The edited request; some fields never change.
 TaskRequest Edited(const TaskRecord& task, TaskRequest wanted) {
   const TaskRequest& before = task.request;
   TaskRequest after = HoldsGpus(task.state) ? before : wanted;
@@ -36,7 +36,7 @@ void AskEstimateAgain(State& state, TaskRecord& task) {
   if (state.LifeOf(task.id).unfit) state.EditLife(task.id).unfit = false;
   task.estimate.reset();
   task.queue = QueueKind::kMain;
-  task.retry_free_mib.reset();  // its attempts were made with another demand
+  task.retry_free_mib.reset();  // earlier attempts ran with another request
   task.retry_on_idle_gpu = false;
   state.Move(task, TaskState::kSubmitted);
   state.Keep(task);
@@ -58,7 +58,7 @@ void State::On(const CancelRequested& event) {
       task->attempt->stopping == StopCause::kIdle)
     return;
   task->attempt.Edit().stopping =
-      StopCause::kCancel;  // it is ending already; only what follows differs
+      StopCause::kCancel;  // it is ending already; this only changes what follows
   task->reason = std::move(reason);
   Keep(*task);
 }
@@ -124,7 +124,7 @@ void State::On(const TaskEdited& event) {
   limits.Join(*task);
   if (running) limits.Start(*task);
   if (task->state == TaskState::kRunning) {
-    // A task warned of a limit that has moved is warned again of the new one.
+    // If the task was already warned of its old time limit, it is warned again of the new limit.
     const TaskRequest& request = task->request;
     if (request.time_limit && request.signal_before && task->attempt->started &&
         *task->attempt->started + *request.time_limit - *request.signal_before > now)

@@ -26,7 +26,7 @@ State::State(PolicyConfig policy) : config(std::move(policy)), shares(config.fai
 }
 
 // An unchanged mapper keeps its state, so that round robin does not restart. A mapper that chooses
-// the task has no state but a copy of the configuration, so it is made again.
+// the task is made again, because its only state is a copy of the configuration.
 void State::UseMapper() {
   const MapperEntry* wanted = FindMapper(config.mapper);
   CARMA_CHECK(wanted != nullptr, "the policy was not validated: no such mapper");
@@ -54,7 +54,8 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   core::WarnExpiring(state);
   core::SortWaiting(state);
   core::LearnPlateaus(state);
-  // A task without a place in the queue yet must not be passed.
+  // Tasks without a place in the queue yet must not be passed, so nothing is decided before all are
+  // sorted.
   if (state.unsorted.empty()) {
     if (state.heads.short_of_host.task) core::NoteShortOfHost(state);
     state.rules->Decide();
@@ -167,7 +168,7 @@ std::vector<ReservationStatus> Scheduler::ReservationsNow() const {
       for (const TaskId task : core::ConflictingTasks(*state_, *booking, gpu)) {
         const TaskRecord& record = state_->tasks.at(task);
         const std::optional<Duration> limit = record.request->time_limit;
-        // A task whose time limit ends it before the reservation is not in its way.
+        // A task whose time limit ends it before the reservation begins is no conflict.
         const bool limited = limit && record.attempt->started && state_->now < each.from;
         if (limited && *record.attempt->started + *limit <= each.from) continue;
         if (std::ranges::find(each.others, task) == each.others.end()) each.others.push_back(task);

@@ -13,7 +13,7 @@
 namespace carma::core {
 namespace {
 
-// A larger activity is not just a rounding error of the driver.
+// A larger activity cannot be a mere rounding error of the driver.
 constexpr double kMaxActivity = 1.05;
 
 std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
@@ -29,10 +29,10 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
   return "";
 }
 
-// The mean over a minute counts, because a task may load much data for a moment.
+// A mean over a minute is used, because a task may load much data for a moment.
 constexpr Duration kUsualCpusOver{60'000};
 
-// Marks waiting tasks that can never fit.
+// Moves waiting tasks that can never fit to Place::kUnfit.
 void SortOutUnfit(State& state) {
   for (const auto& [id, task] : state.tasks) {
     if (task.state != TaskState::kQueued) continue;
@@ -41,7 +41,7 @@ void SortOutUnfit(State& state) {
   }
 }
 
-// Tasks that were not given this GPU are foreign on it.
+// Tasks of CARMA that run on this GPU without having been placed there. They count as foreign.
 int TasksFromElsewhere(const State& state, const GpuSampled& event) {
   const std::span<const Resident> residents = state.ledger.ResidentsOf(event.gpu);
   return static_cast<int>(std::ranges::count_if(event.sample.tasks_mib, [&](const auto& seen) {
@@ -52,7 +52,7 @@ int TasksFromElsewhere(const State& state, const GpuSampled& event) {
 }  // namespace
 
 void State::On(const GpusDiscovered& event) {
-  if (!gpus.all.empty()) return;  // sent once; another list needs a restart
+  if (!gpus.all.empty()) return;  // sent only once; a new list needs a restart
   const std::vector<double> paces = PacesOf(event.gpus);
   for (const GpuInfo& info : event.gpus) {
     gpus.all.push_back({.info = info, .pace = paces[gpus.all.size()]});
@@ -81,7 +81,7 @@ void State::On(const GpuSampled& event) {
     LookAtResidents(*this, event.gpu);
   }
   gpu.sample_trouble = SampleTrouble(gpu.info, event.sample);
-  if (!gpu.sample_trouble.empty()) return;  // its numbers are not recorded
+  if (!gpu.sample_trouble.empty()) return;  // its values are not recorded
   if (ledger.Observe(event.gpu, event.sample) && config.plateau_after) {
     const Time due = event.sample.taken + *config.plateau_after;
     next_plateau = std::min(next_plateau.value_or(due), due);
@@ -126,7 +126,7 @@ void State::On(const ProgressSeen& event) {
     const double span_s = base::Seconds(now - task->attempt->launched.value_or(now));
     const double speed = span_s > 0 && !life.restored ? done_s / span_s : life.speed;
     life.alone_s = done_s + std::max(0.0, base::Seconds(left)) * speed;
-    // A later attempt may have gone on from a checkpoint.
+    // A later attempt may have continued from a checkpoint.
     if (!life.restored && task->attempt->number == 1) lessons.Alone(*task, *life.alone_s);
   }
 }
@@ -190,7 +190,7 @@ void State::On(const PolicyChanged& event) {
   UseMapper();
   for (std::uint32_t i = 0; i < gpus.all.size(); ++i) LookAtResidents(*this, GpuIndex{i});
   if (config.idle_action != IdleAction::kEnd) return;
-  // Tasks that do not use their GPUs were reported only once, under the old rules.
+  // TaskIdle came only once, under the old rules, so it is handled again.
   for (auto& [id, task] : tasks) {
     if (task.state == TaskState::kRunning && task.attempt->idle_since) EndIdle(*this, task);
   }

@@ -1,4 +1,4 @@
-// Events of a task: submitted, estimated, started, ended.
+// Handles events of a task: submitted, estimated, started, ended.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ std::string Told(std::string_view what, const std::string& detail) {
   return fmt::format("{}{}{}.", what, detail.empty() ? "" : ": ", detail);
 }
 
-// The detail is already complete ("exit code 1: ValueError: …"); if it is missing, it is made here.
+// The detail is usually complete ("exit code 1: ValueError: …"). If it is empty, the text is made
+// here.
 Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   if (exit.kind == ExitKind::kGpuFault)
     return {ReasonCode::kGpuFault, Told("Failed because of a fault on its GPU", exit.detail)};
@@ -41,7 +42,8 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 
 void RequeueVictim(State& state, TaskRecord& task) {
   const std::string why = "Ended by a fault of a neighbour or of the MPS server";
-  // A task that must not be started again: for example, the server cannot start a lease's process.
+  // Such a task must not be started again; for example, the server cannot start the process of a
+  // lease.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {
@@ -54,7 +56,7 @@ void RequeueVictim(State& state, TaskRecord& task) {
   state.Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});
 }
 
-// Gives back the retries of tasks whose failures were the machine's fault.
+// Gives retries back to tasks whose failures were the machine's fault.
 void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
   for (const auto& [id, failures] : innocent) {
     TaskRecord* task = state.Held(id);
@@ -66,8 +68,8 @@ void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
   }
 }
 
-// A prediction may be wrong, so it must not make a task too large for the server: a task with N
-// GPUs asks for no more than the N-th largest of its possible GPUs has.
+// A prediction may be wrong, so it must not make a task too large for the server. A task with N
+// GPUs requests at most the size of the N-th largest of its possible GPUs.
 void CutToGpus(const State& state, TaskRecord& task) {
   if (!task.estimate || !task.estimate->predicted_mib) return;
   const std::int64_t most_mib = MostFor(state, task.request);
@@ -110,7 +112,7 @@ void State::On(const TaskRestored& event) {
   if (task.state == TaskState::kSubmitted) Move(task, TaskState::kEstimating);
   if (task.state == TaskState::kEstimating) return AskEstimate(*this, task);
   if (task.state == TaskState::kQueued) {
-    CutToGpus(*this, task);  // the server may have other GPUs than before
+    CutToGpus(*this, task);  // the server may have different GPUs than before
     NoteUnfit(*this, task);
     unsorted.insert(task.id);
   } else {
@@ -144,13 +146,14 @@ void State::On(const EstimateReady& event) {
   lessons.Join(*task);
   if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate))
     return Finish(*task, TaskState::kRejected, *std::move(never));
-  Enqueue(*task, QueueKind::kMain, task->reason);  // a user may have requeued it
+  // A user may have requeued the task, so its reason stays.
+  Enqueue(*task, QueueKind::kMain, task->reason);
 }
 
 void State::On(const TaskStarted& event) {
   TaskRecord* task = InAttempt(event.id, event.attempt);
   if (task == nullptr) return;
-  if (task->attempt->started) return;  // reported again after a restart
+  if (task->attempt->started) return;  // after a restart the start is reported again
   task->attempt.Edit().started = now;
   task->launch_failures = 0;
   launch_trouble.Works(task->attempt->launched.value_or(now));
@@ -186,7 +189,8 @@ void State::On(const LaunchFailed& event) {
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
   if (event.interrupted) {
-    // A text means that the task ended at once through no fault of its own, and gives the reason.
+    // If there is a text, the task ended at once through no fault of its own, and the text is the
+    // reason.
     const std::string why = event.text.empty() ? "The daemon ended before it was started."
                                                : Told("Its GPU could not be used", event.text);
     return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});
@@ -221,12 +225,12 @@ void State::On(const TaskExited& event) {
   if (GoesOnLater(*this, *task)) return EndSaved(*this, *task);
   switch (event.exit.kind) {
     case ExitKind::kSuccess:
-      // After a restart of the daemon a part of the run was not measured.
+      // If the daemon was restarted, a part of the run was not measured.
       if (!LifeOf(task->id).restored && task->peak_mib > 0)
         lessons.Succeeded(*task, NeedAfterPlateau(task->peak_mib));
       return Finish(*task, TaskState::kSucceeded, {});
     case ExitKind::kOutOfMemory:
-      if (task->request->gpus == 0) break;  // it has no GPU that could be too small
+      if (task->request->gpus == 0) break;  // without GPUs, no GPU can be too small
       return EndOutOfMemory(*this, *task, event.tried_mib);
     case ExitKind::kVictim:
       return RequeueVictim(*this, *task);

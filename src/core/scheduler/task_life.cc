@@ -15,7 +15,7 @@
 namespace carma::core {
 namespace {
 
-// The attempt's usage is reported once, while its placement is known.
+// Reports the attempt's usage. Called once, while its placement is still known.
 void GiveBack(State& state, const TaskRecord& task, std::optional<ExitKind> exit) {
   AttemptEnded ended = AttemptOf(state, task, state.now);
   ended.exit = exit;
@@ -164,7 +164,7 @@ AttemptEnded AttemptOf(const State& state, const TaskRecord& task, Time to) {
   return ended;
 }
 
-// All cores, or all memory, of the machine count as one whole GPU.
+// For tasks without GPUs, all cores or all memory of the machine count as one whole GPU.
 double RateNow(const State& state, const TaskRecord& task) {
   const HostShare& share = task.attempt->host;
   if (task.request->gpus == 0) return state.machine.books.PartOf(share.cpus, share.memory_mib);
@@ -188,7 +188,8 @@ void State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) {
   shares.Take(task, RateNow(*this, task), task.attempt->launched.value_or(now), now);
   limits.Start(task);
   for (const Placement& placement : task.attempt->placement) {
-    if (Number(placement.gpu) >= gpus.all.size()) continue;  // this GPU is gone after the restart
+    // The GPU has disappeared since the restart.
+    if (Number(placement.gpu) >= gpus.all.size()) continue;
     for (const Resident& neighbour : ledger.ResidentsOf(placement.gpu)) {
       EditLife(neighbour.task).shared = true;
       life.shared = true;
@@ -241,7 +242,6 @@ void RequeueLost(State& state, TaskRecord& task, Reason reason) {
   state.Enqueue(task, task.queue, std::move(reason));
 }
 
-// A task without GPUs needs no estimate.
 void AskEstimate(State& state, TaskRecord& task) {
   state.Keep(task);
   if (task.request->gpus > 0) {

@@ -18,23 +18,23 @@
 namespace carma::core {
 namespace {
 
-// Samples arrive every second for each GPU; the plan for the whole server is made at most this
-// often.
+// The plan for the whole server is made at most this often, because samples arrive every second for
+// each GPU.
 constexpr Duration kLooksApart{1'000};
-// Maximum number of queued tasks for which room is made.
+// Room is made for at most this many queued tasks.
 constexpr std::size_t kRoomLooks = 32;
-// How long a freed place is kept for its task after the last place has become free: it may have to
-// wait for a sample or until the activity window no longer includes the task that left.
+// How long freed GPUs are kept for a task after the last of them has become free. The task may have
+// to wait for a sample, or until the activity window no longer includes the task that left.
 constexpr Duration kPlaceKept{120'000};
 
-// Whether the rules in force have time slices.
+// Whether the policy has time slices or preemption.
 bool AnyTurns(const State& state) {
   return state.config.pacing == Pacing::kImmediate &&
          (state.config.slots.length ||
           std::ranges::any_of(state.config.classes, &QosClass::preempts));
 }
 
-// The reason why the task left, shown when it waits again.
+// Why the task left; shown while it waits again.
 Reason ReasonToLeave(const State& state, const TaskRecord& task) {
   const auto whom = state.preemptions.room_for.find(task.id);
   const std::string other = whom == state.preemptions.room_for.end()
@@ -61,7 +61,7 @@ Reason ReasonToLeave(const State& state, const TaskRecord& task) {
   }
 }
 
-// Requeues a task that has left its GPUs (those of its placement).
+// Requeues a task that has left the GPUs of its placement.
 void GoOnLater(State& state, TaskRecord& task, Reason reason) {
   const auto made_for = state.preemptions.room_for.extract(task.id);
   for (const Placement& each : task.attempt->placement) {
@@ -72,7 +72,7 @@ void GoOnLater(State& state, TaskRecord& task, Reason reason) {
   state.Enqueue(task, QueueKind::kMain, std::move(reason));
 }
 
-// A remark for its owner: a task that does not checkpoint makes no progress.
+// A remark for the task's owner, because a task that does not checkpoint loses its progress.
 std::string WhatItCost(const State& state, const TaskRecord& task) {
   if (task.checkpoints > 0) return "";
   if (task.request->checkpoint_signal) {
@@ -110,15 +110,15 @@ void EmptyDrained(State& state) {
     const std::span<const GpuIndex> held = state.ledger.GpusOf(id);
     if (!MustAllLeave(state) &&
         std::ranges::none_of(held, [&](GpuIndex gpu) { return MustBeEmpty(state, gpu); })) {
-      CancelPreemption(state, task);  // it was opened again, or must be empty later
+      CancelPreemption(state, task);  // the GPU was opened again, or its deadline was moved
     } else if (*task.attempt->leaves_by <= state.now) {
       StopAsked(state, task);
     }
   }
 }
 
-// Usage by weight of the request's account or user, as in LineUp, with the current rate reduced by
-// `without`.
+// The usage of the request's account or user divided by its weight, as in LineUp. The current rate
+// is reduced by `without`.
 double ShareOf(const State& state, const TaskRequest& request, double without) {
   const std::string user = UserOf(request);
   const FairShare::Use use = request.account ? state.shares.OfAccount(*request.account, state.now)
@@ -127,14 +127,15 @@ double ShareOf(const State& state, const TaskRequest& request, double without) {
   return (use.seconds + std::max(0.0, use.rate - without) * base::Seconds(kRunsOn)) / weight;
 }
 
-// Whether the waiting task would be ahead of the running one in the queue if that were requeued.
+// Whether the waiting task would be ahead of the running task in the queue if the running task were
+// requeued.
 bool YieldsTo(const State& state, const TaskRecord& running, const TaskRecord& waiting) {
   if (PriorityOf(state.config, running.request) > PriorityOf(state.config, waiting.request))
     return false;
   if (state.config.order == QueueOrder::kFifo ||
       HolderOf(running.request) == HolderOf(waiting.request))
     return true;
-  // Once requeued, the running task uses nothing any more.
+  // Once requeued, the running task no longer uses anything.
   return ShareOf(state, running.request, RateNow(state, running)) >=
          ShareOf(state, waiting.request, 0);
 }
@@ -153,12 +154,12 @@ StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRec
   return StopCause::kNone;
 }
 
-// Candidates that may have to leave for it: first those already asked, by their deadline, so that
-// an earlier waiting task does not depend on later requests; then preemptible ones, lowest priority
-// and least run time first; then those whose time slice began first.
+// The tasks that may have to leave for the waiting task. First the tasks already asked to leave, by
+// deadline, so that an earlier waiting task does not depend on later requests; then preemptible
+// tasks, lowest priority and least run time first; then the tasks whose time slices began first.
 std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   struct Leaver {
-    Time leaves_by = Time::max();  // if it has been asked
+    Time leaves_by = Time::max();  // deadline, if it was already asked
     bool turn = false;
     std::int64_t priority = 0;
     Duration behind{};
@@ -187,7 +188,7 @@ std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
 
 void PlanPreemptions(State& state) {
   state.preemptions.planned = state.now;
-  // A task that is being stopped still makes room for the same one.
+  // A task that is being stopped still makes room for the same waiting task.
   std::erase_if(state.preemptions.room_for, [&state](const auto& each) {
     const TaskRecord* leaver = state.Held(each.first);
     return leaver == nullptr || leaver->state != TaskState::kStopping;
@@ -197,13 +198,13 @@ void PlanPreemptions(State& state) {
   for (const TaskId id : InLine(state, LineKind::kWithGpus, kRoomLooks)) {
     const TaskRecord& waiting = state.tasks.at(id);
     const Need need = NeedNow(state, waiting);
-    // A task that lacks cores of the machine would still wait if another left its GPU.
+    // A task that lacks cores of the machine would still wait if other tasks left its GPU.
     if (need.gpus == 0 || IsLimited(state, waiting) || !HostTakes(state, id, need.host)) continue;
-    if (room.Take(need)) continue;  // all it waits for is a sample
+    if (room.Take(need)) continue;  // it only waits for a sample
     const auto who = room.WhoMustLeave(need, LeaversFor(state, waiting));
     if (!who) {
-      // Only the part of the queue that is considered for starts; tasks in recovery block no
-      // others.
+      // Only the part of the queue that is considered for starts matters. Recovery tasks block no
+      // other tasks.
       if (waiting.queue == QueueKind::kMain && ++stuck >= state.config.backfill) break;
       continue;
     }
@@ -244,8 +245,8 @@ void MakeRoom(State& state) {
   PlanPreemptions(state);
 }
 
-// A place is kept until all tasks have left that make room for the same task, unless another task
-// is first by now.
+// A freed GPU is kept until all tasks that make room for the same task have left, unless another
+// task is first by now.
 void KeepPlaces(State& state) {
   std::optional<std::vector<TaskId>> first;
   for (GpuState& gpu : state.gpus.all) {
@@ -267,7 +268,7 @@ void KeepPlaces(State& state) {
   }
 }
 
-// When tasks are asked to checkpoint before the server shuts down.
+// When running tasks are asked to checkpoint before the server shuts down.
 Time AskedBeforeShutdown(const State& state) {
   return state.closing->empty_by -
          std::max(state.config.slots.notice, state.config.slots.shutdown_notice);
@@ -320,7 +321,8 @@ bool GoesOnLater(const State& state, const TaskRecord& task) {
   const Attempt& attempt = task.attempt;
   if (!task.request->requeue || (!attempt.slot_notice && !attempt.warned)) return false;
   if (!SaysItSaved(state.config.slots, task.request, task.exit)) return false;
-  // Many programs that cannot checkpoint die of the warning signal before a time limit.
+  // Without a notice, a death by signal does not show that the task saved: many programs that
+  // cannot checkpoint die of the warning signal before a time limit.
   return attempt.slot_notice || task.exit->signal == 0;
 }
 
@@ -381,7 +383,7 @@ void TakeTurns(State& state) {
     WakeForTurns(state, *task.attempt->leaves_by);
     if (*task.attempt->leaves_by > state.now || task.attempt->notice_cause == StopCause::kDrained)
       continue;
-    // The task that needed the room may have found another place.
+    // The task that needed the room may have started elsewhere.
     if (state.preemptions.room_for.contains(id)) {
       StopAsked(state, task);
     } else {
@@ -396,14 +398,14 @@ std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) 
       state.queue.PlaceOf(gpu.kept_place->task) != Place::kEligible) {
     return std::nullopt;
   }
-  // The head of the queue may have no other place than this GPU.
+  // This GPU may be the only one that the head of the queue can use.
   if (FirstOnly(state) && state.heads.passed.task &&
       *state.heads.passed.task != gpu.kept_place->task)
     return std::nullopt;
   return gpu.kept_place->task;
 }
 
-// The reason shown for a requeued task, and for one that room is made for.
+// The reason shown for a requeued task, and for a task for which other tasks are asked to leave.
 Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
   const auto made = std::ranges::find(state.preemptions.room_for, task.id,
                                       &std::pair<const TaskId, TaskId>::second);
@@ -429,7 +431,7 @@ void State::On(const ServerClosed& event) {
 void State::On(const ServerOpened&) {
   closing.reset();
   passes.no_start_without_gpus = {};
-  // A task that needs an empty GPU is checked again in any case.
+  // If a task's GPU must be empty for another reason, the task is asked to leave again.
   for (const TaskId id :
        std::vector<TaskId>(preemptions.leaving.begin(), preemptions.leaving.end())) {
     TaskRecord& task = tasks.at(id);
@@ -451,7 +453,7 @@ void EmptyServer(State& state) {
   }
 }
 
-// A task that is not requeued is lost with the machine, as if it had no notice.
+// A task that may not be requeued is lost with the machine, as if there had been no notice.
 Reason ReasonOfShutdown(const State& state, const TaskRecord& task) {
   return {task.request->requeue ? ReasonCode::kDraining : ReasonCode::kNodeFail,
           fmt::format("It had to leave by {} because the server is {}.",

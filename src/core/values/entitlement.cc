@@ -19,7 +19,7 @@ std::unexpected<base::Error> Expected(std::string_view what, std::string_view go
   return Invalid("expected {}, got '{}'", what, base::Printable(got, 100));
 }
 
-// A user name of the system; not '*', which means all users.
+// Whether this can be the name of a user; '*' cannot, because it means all users.
 bool IsUserName(std::string_view name) {
   return !name.empty() && name.size() <= 256 && base::Printable(name, 1'000) == name &&
          name.find_first_of("*=:@, ") == std::string_view::npos;
@@ -38,7 +38,7 @@ std::string SizeText(std::int64_t mib) {
   return mib % 1024 == 0 ? fmt::format("{}G", mib / 1024) : fmt::format("{}M", mib);
 }
 
-// A time span with its unit, as in the rest of the configuration; in whole seconds.
+// Parses a time span in whole seconds; as elsewhere in the configuration, a unit is required.
 std::optional<Duration> SpanOf(std::string_view text) {
   if (text.empty() || std::string_view("smhd").find(text.back()) == text.npos) return std::nullopt;
   const Result<Duration> span = base::ParseSpan(text);
@@ -68,7 +68,7 @@ bool SetHours(LimitRule& rule, std::string_view value) {
   return true;
 }
 
-// Applies one word of a rule; false: invalid value.
+// Applies one word of a rule. Returns false if the value is invalid.
 bool SetWord(LimitRule& rule, std::string_view name, std::string_view value) {
   if (name == "user") return SetWhom(rule.user, value, &IsUserName);
   if (name == "account") return SetWhom(rule.account, value, &IsShareName);
@@ -86,7 +86,7 @@ bool SetWord(LimitRule& rule, std::string_view name, std::string_view value) {
   return name == "memory" || name == "host_memory";
 }
 
-// What each word of a rule expects.
+// The expected form of each word of a rule, for messages.
 constexpr std::pair<std::string_view, std::string_view> kForms[] = {
     {"user", "one user=ada, or user=*"},
     {"account", "one account=vision, or account=*"},

@@ -9,7 +9,7 @@
 namespace carma::core {
 namespace {
 
-// Without MPS the kernels of several processes take turns, with some time lost to switching.
+// Without MPS the kernels of several processes take turns, and switching takes some time.
 constexpr double kMaxStreamsActivity = 0.99;
 
 // Limits the GPU's total throughput to `most`.
@@ -33,7 +33,7 @@ void MpsSpeeds(const Interference& model, std::span<const Load> loads, std::span
   HoldDelivery(loads, model.mps_saturation / (1.0 + model.mps_oversubscription * excess), speeds);
 }
 
-// The formula is fitted to several tasks; one has the activity measured alone.
+// The formula is fitted to several tasks. A single task has the activity that was measured alone.
 double JointActivity(const Interference& model, std::span<const Load> loads) {
   if (loads.size() == 1) return loads.front().sm_active;
   double quiet = 1.0;
@@ -45,7 +45,7 @@ void SpeedsOfUsers(const Interference& model, std::span<const Load> loads,
                    std::span<double> speeds) {
   struct User {
     std::vector<std::size_t> tasks;
-    double busy = 0;  // share of the time in which it would use the GPU if it were alone there
+    double busy = 0;  // share of the time in which the user would use the GPU alone
   };
   std::map<std::uint32_t, User> users;
   for (std::size_t i = 0; i < loads.size(); ++i) users[loads[i].user].tasks.push_back(i);
@@ -93,7 +93,7 @@ Load LoadOf(const Profile& profile) {
 }
 
 Load AsTurns(const Interference& model, Load load) {
-  // Share of time in which a task keeps the GPU busy; its SM activity underestimates it.
+  // The share of time in which the task keeps the GPU busy is higher than its SM activity.
   load.pressure = 1.0 - std::pow(1.0 - load.sm_active, model.streams_q);
   load.sensitivity = model.streams_a * load.pressure;
   return load;

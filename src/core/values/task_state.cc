@@ -14,7 +14,7 @@ struct StateEntry {
   bool final;
   bool holds_gpus;
 };
-// Of several states with one code, the usually meant one comes first.
+// If several states have the same code, the state that users usually mean comes first.
 constexpr std::array<StateEntry, kTaskStateCount> kStates{{
     {TaskState::kQueued, "PD", false, false},
     {TaskState::kSubmitted, "PD", false, false},
@@ -42,8 +42,8 @@ struct Step {
   TaskState from;
   TaskState to;
 };
-// A process may end before its start was reported, so every step allowed from running is allowed
-// from launching.
+// A process may end before its start was reported, so every step from running is also allowed from
+// launching.
 constexpr std::array kSteps{
     Step{TaskState::kSubmitted, TaskState::kEstimating},
     Step{TaskState::kSubmitted, TaskState::kCancelled},
@@ -52,7 +52,8 @@ constexpr std::array kSteps{
     Step{TaskState::kEstimating, TaskState::kCancelled},
     Step{TaskState::kQueued, TaskState::kLaunching},
     Step{TaskState::kQueued, TaskState::kCancelled},
-    Step{TaskState::kQueued, TaskState::kSubmitted},  // edited: to be estimated again
+    // The task was edited and needs a new estimate.
+    Step{TaskState::kQueued, TaskState::kSubmitted},
     Step{TaskState::kLaunching, TaskState::kRunning},
     Step{TaskState::kLaunching, TaskState::kQueued},  // could not start, ran out of memory, victim
     Step{TaskState::kLaunching, TaskState::kStopping},
@@ -96,7 +97,7 @@ bool HoldsGpus(TaskState state) {
 }
 
 bool IsLegalStep(TaskState from, TaskState to) {
-  // The explicit requeue of a finished task.
+  // A user may requeue a finished task explicitly.
   if (IsFinal(from)) return to == TaskState::kQueued;
   for (const Step& step : kSteps) {
     if (step.from == from && step.to == to) return true;
