@@ -27,17 +27,17 @@ double UnderMps(const std::vector<double>& activities) {
   return 1 - std::pow(quiet, Interference{}.smact_exponent);
 }
 
-TEST(ActivityOf, IsThatOfTheOnlyTask) {
+TEST(ActivityOf, IsTheActivityOfTheOnlyTask) {
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1)}, SharingMethod::kStreams)->sm_active, 0.42);
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1)})->sm_active, 0.42);
   // A known activity may change, so it is derived again.
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {Task(1, 0.9)})->sm_active, 0.42);
   Resident exclusive = Task(1);
-  exclusive.exclusive = true;  // no client of an MPS server
+  exclusive.exclusive = true;  // not an MPS client
   EXPECT_DOUBLE_EQ(Seen(Sample(0.42), {exclusive})->sm_active, 0.42);
 }
 
-TEST(ActivityOf, IsDerivedForOneUnknownTaskBesideKnownOnes) {
+TEST(ActivityOf, IsDerivedForOneUnknownTaskAmongKnownTasks) {
   const auto seen = Seen(Sample(UnderMps({0.3, 0.5, 0.2})), {Task(1, 0.3), Task(2), Task(3, 0.2)});
   ASSERT_TRUE(seen);
   EXPECT_EQ(seen->resident, 1u);
@@ -45,11 +45,12 @@ TEST(ActivityOf, IsDerivedForOneUnknownTaskBesideKnownOnes) {
   EXPECT_FALSE(Seen(Sample(0.9), {Task(1, 0.3), Task(2)}, SharingMethod::kStreams));
 }
 
-TEST(ActivityOf, IsUnknownIfTheSampleDoesNotShowIt) {
+TEST(ActivityOf, IsEmptyIfTheSampleDoesNotShowIt) {
   EXPECT_FALSE(Seen(Sample(0.5), {}));
   EXPECT_FALSE(Seen(Sample(0.5), {Task(1), Task(2)}));
   EXPECT_FALSE(Seen(Sample(0.5), {Task(1, 0.5), Task(2, 0.5)}));
-  EXPECT_FALSE(Seen(Sample(0.9), {Task(1, 0.8), Task(2)}));  // too little is left to see
+  // The known task leaves too little idle time.
+  EXPECT_FALSE(Seen(Sample(0.9), {Task(1, 0.8), Task(2)}));
   GpuSample sample = Sample(0.5);
   sample.sm_active.reset();
   EXPECT_FALSE(Seen(sample, {Task(1)}));
@@ -66,7 +67,7 @@ TEST(ActivityOf, IsUnknownIfTheSampleDoesNotShowIt) {
       ActivityOf(Sample(0.5), std::vector<Resident>{Task(1)}, kLater, SharingMethod::kMps));
 }
 
-TEST(ActivityOf, StaysAFraction) {
+TEST(ActivityOf, StaysBetweenAHundredthAndOne) {
   EXPECT_DOUBLE_EQ(Seen(Sample(0), {Task(1)})->sm_active, 0.01);
   EXPECT_DOUBLE_EQ(Seen(Sample(1.04), {Task(1)})->sm_active, 1);
   EXPECT_DOUBLE_EQ(Seen(Sample(0.2), {Task(1, 0.5), Task(2)})->sm_active, 0.01);

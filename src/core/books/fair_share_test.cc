@@ -28,7 +28,7 @@ FairRules HalvedEvery(Duration half_life) {
 }
 
 TEST(FairShare, CountsUsageThatDecaysByHalfLives) {
-  FairShare shares(HalvedEvery(1'000 * kHour));  // hardly decays within an hour
+  FairShare shares(HalvedEvery(1'000 * kHour));  // usage hardly decays within an hour
   shares.Take(Task(1, 7), 2, At(0), At(0));
   EXPECT_NEAR(shares.OfHolder({"", 7}, At(1)).seconds, 7'200, 5);
   EXPECT_EQ(shares.OfHolder({"", 7}, At(1)).rate, 2);
@@ -39,7 +39,7 @@ TEST(FairShare, CountsUsageThatDecaysByHalfLives) {
   EXPECT_EQ(shares.OfHolder({"", 8}, At(1)).seconds, 0);
 }
 
-TEST(FairShare, ALongConstantRateConverges) {
+TEST(FairShare, UsageAtAConstantRateConverges) {
   FairShare shares(HalvedEvery(kHour));
   shares.Take(Task(1, 7), 0.5, At(0), At(0));
   EXPECT_NEAR(shares.OfHolder({"", 7}, At(1'000)).seconds, 0.5 * 3'600 / std::log(2.0), 1e-6);
@@ -62,11 +62,11 @@ TEST(FairShare, IsTheSameAfterARestart) {
   }
 }
 
-TEST(FairShare, AccountsAreTheSumOfTheirUsers) {
+TEST(FairShare, UsageOfAnAccountIsTheSumOfItsUsers) {
   FairShare shares(HalvedEvery(kHour));
   shares.Take(Task(1, 7, "vision"), 1, At(0), At(0));
   shares.Take(Task(2, 8, "vision"), 2, At(0), At(0));
-  shares.Take(Task(3, 8), 4, At(0), At(0));  // without an account
+  shares.Take(Task(3, 8), 4, At(0), At(0));  // a task without an account
   EXPECT_EQ(shares.OfAccount("vision", At(2)).rate, 3);
   EXPECT_NEAR(
       shares.OfAccount("vision", At(2)).seconds,
@@ -86,7 +86,7 @@ TEST(FairShare, ReleasingTwiceAndTakingTwiceChangeNothing) {
   EXPECT_EQ(shares.OfHolder({"", 7}, At(1)).seconds, then);
 }
 
-TEST(FairShare, TheLargerOfMemoryAndActivityIsTaken) {
+TEST(FairShare, ChargesTheLargerOfMemoryAndActivity) {
   const std::vector<std::int64_t> sizes{40'000, 80'000};
   TaskRecord task = Task(1, 7);
   task.request.Edit().gpus = 2;
@@ -103,7 +103,7 @@ TEST(FairShare, TheLargerOfMemoryAndActivityIsTaken) {
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.5);
 }
 
-TEST(FairShare, WeightsHaveNames) {
+TEST(FairShare, WeightsBelongToUsersAndAccounts) {
   FairRules rules;
   rules.weights = {{"ada", 2}, {"@vision", 3}};
   const FairShare shares(rules);

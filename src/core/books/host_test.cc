@@ -48,7 +48,7 @@ TEST(CheckHost, DistinguishesNeverFromNotNowWithTheNumbers) {
   }
 }
 
-TEST(HostBooks, GiveOwnCoresBesideTheGpuFirstThenInTheirOrder) {
+TEST(HostBooks, DedicateCoresNearTheGpuFirst) {
   HostBooks books;
   books.Open(Eight());
   const std::array near{2, 6};
@@ -82,7 +82,7 @@ TEST(HostBooks, CountPromisesUntilTheyAreReleased) {
   EXPECT_GT(books.changes(), before);
 }
 
-TEST(HostBooks, GiveTheShareOfTheMachine) {
+TEST(HostBooks, ComputeTheShareOfTheMachine) {
   HostBooks books;
   EXPECT_EQ(books.PartOf(4, 10'000), 0);
   books.Open(Eight());
@@ -91,7 +91,7 @@ TEST(HostBooks, GiveTheShareOfTheMachine) {
   EXPECT_EQ(books.PartOf(20, 0), 1);
 }
 
-TEST(HostShare, IsWrittenInWords) {
+TEST(HostShare, IsDescribedInWords) {
   EXPECT_EQ(TextOf(HostShare{}), "");
   EXPECT_EQ(TextOf(HostShare{.cpus = 1}), "1 CPU");
   EXPECT_EQ(TextOf(HostShare{.cpus = 4, .memory_mib = 8'192, .cores = "0-3"}),

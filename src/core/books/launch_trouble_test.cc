@@ -18,7 +18,7 @@ TaskRecord Task(std::uint64_t id, std::uint32_t uid = 1) {
   return task;
 }
 
-TEST(LaunchTrouble, RepeatedFailuresOfOneTaskAreNotTheMachines) {
+TEST(LaunchTrouble, RepeatedFailuresOfOneTaskAreNotTheMachinesFault) {
   LaunchTrouble trouble;
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(trouble.Failed(At(i), Task(1), "fork").empty());
   EXPECT_TRUE(trouble.Failed(At(20), Task(2), "fork").empty());
@@ -36,7 +36,7 @@ TEST(LaunchTrouble, OneCertainMachineFailureIsEnough) {
   EXPECT_TRUE(trouble.on());
 }
 
-TEST(LaunchTrouble, DifferentTasksAreAndGetTheirTriesBack) {
+TEST(LaunchTrouble, FailuresOfDifferentTasksAreTheMachinesFaultAndDoNotCount) {
   LaunchTrouble trouble;
   trouble.Failed(At(1), Task(1), "fork");
   trouble.Failed(At(2), Task(2), "fork");

@@ -28,14 +28,14 @@ class LedgerTest : public ::testing::Test {
   Ledger ledger_;
 };
 
-TEST_F(LedgerTest, AClaimCountsBeforeAnythingIsSeen) {
+TEST_F(LedgerTest, AClaimCountsBeforeTheTaskAppearsInSamples) {
   Claim(kFirst, 12'000);
   EXPECT_EQ(Free(), 28'000);
   EXPECT_EQ(ledger_.AccountOf(kGpu).claimed_mib, 12'000);
   EXPECT_EQ(Free(GpuIndex{1}), 20'000);
 }
 
-TEST_F(LedgerTest, TheLargerOfClaimAndSightCounts) {
+TEST_F(LedgerTest, TheLargerOfClaimAndObservedMemoryCounts) {
   Claim(kFirst, 12'000);
   Claim(kSecond, 5'000);
   ledger_.Observe(kGpu, Sample(15'000, {{kFirst, 8'000}, {kSecond, 7'000}}));
@@ -50,7 +50,7 @@ TEST_F(LedgerTest, MemoryOfNoTaskIsForeign) {
   EXPECT_EQ(Free(), 25'000);
 }
 
-TEST_F(LedgerTest, LessUsedThanAttributedIsNoForeignMemory) {
+TEST_F(LedgerTest, ThereIsNoForeignMemoryIfLessIsUsedThanAttributed) {
   Claim(kFirst, 10'000);
   ledger_.Observe(kGpu, Sample(9'000, {{kFirst, 9'500}}));
   EXPECT_EQ(ledger_.AccountOf(kGpu).foreign_mib, 0);
@@ -62,7 +62,7 @@ TEST_F(LedgerTest, FreeMemoryIsNeverBelowZero) {
   EXPECT_EQ(Free(), 0);
 }
 
-TEST_F(LedgerTest, UnattributedUseCountsAsAWhole) {
+TEST_F(LedgerTest, UnattributedMemoryCountsInTotal) {
   Claim(kFirst, 10'000);
   GpuSample sample = Sample(25'000, {});
   sample.attributed = false;
@@ -74,7 +74,7 @@ TEST_F(LedgerTest, UnattributedUseCountsAsAWhole) {
   EXPECT_EQ(Free(), 30'000);
 }
 
-TEST_F(LedgerTest, ForeignMemoryOnceKnownCountsWhileItCannotBeAttributed) {
+TEST_F(LedgerTest, LastKnownForeignMemoryCountsWhileMemoryIsUnattributed) {
   Claim(kFirst, 10'000);
   GpuSample sample = Sample(11'000, {{kFirst, 5'000}});
   sample.foreign_processes = 1;
@@ -101,7 +101,7 @@ TEST_F(LedgerTest, ReleaseForgetsSamplesAndMayBeRepeated) {
   EXPECT_TRUE(ledger_.GpusOf(kFirst).empty());
 }
 
-TEST_F(LedgerTest, MemoryThatStandsStillReplacesTheClaim) {
+TEST_F(LedgerTest, StableMemoryReplacesTheClaim) {
   const Time seen = base::FromMs(1'000);
   Claim(kFirst, 30'000);
   EXPECT_TRUE(ledger_.Observe(kGpu, Sample(10'000, {{kFirst, 10'000}})));
@@ -114,7 +114,7 @@ TEST_F(LedgerTest, MemoryThatStandsStillReplacesTheClaim) {
   EXPECT_EQ(account.free_mib, 40'000 - 10'600);
 }
 
-TEST_F(LedgerTest, AStandstillNeverPromisesMoreThanBefore) {
+TEST_F(LedgerTest, APlateauNeverRaisesThePromise) {
   const Time seen = base::FromMs(1'000);
   Claim(kFirst, 10'100);
   Claim(kSecond, 0);
@@ -131,7 +131,7 @@ TEST_F(LedgerTest, UnattributedMemoryIsNoPlateau) {
   EXPECT_EQ(ledger_.AccountOf(kGpu, base::FromMs(4'999)).promised_mib, 30'000);
 }
 
-TEST_F(LedgerTest, ATaskOfSeveralGpusStandsStillOnAllOfThem) {
+TEST_F(LedgerTest, ATaskOfSeveralGpusNeedsAPlateauOnAllOfThem) {
   const GpuIndex other{1};
   Claim(kFirst, 15'000);
   Claim(kFirst, 15'000, other);
@@ -156,7 +156,7 @@ TEST_F(LedgerTest, TracksTheNeedOnFurtherGpus) {
   EXPECT_EQ(ledger_.OthersShareOf(kFirst), 1);
 }
 
-TEST_F(LedgerTest, TheFirstSightStaysWhateverFollows) {
+TEST_F(LedgerTest, FirstSeenNeverChanges) {
   Claim(kFirst, 12'000);
   ledger_.Observe(kGpu, Sample(0, {{kFirst, 0}}, 1'000));
   EXPECT_EQ(ledger_.ResidentsOf(kGpu)[0].first_seen, std::nullopt);

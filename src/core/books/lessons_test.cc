@@ -15,7 +15,7 @@ TaskRecord Task(std::uint64_t id, std::uint64_t kind, std::uint32_t uid = 1000) 
   return task;
 }
 
-TEST(LessonsTest, OneTaskTeachesTheOthersOfItsKind) {
+TEST(LessonsTest, ALessonAppliesToAllTasksOfTheKind) {
   Lessons lessons;
   const TaskRecord first = Task(1, 7), second = Task(2, 7), other = Task(3, 8);
   for (const TaskRecord& task : {first, second, other}) lessons.Join(task);
@@ -26,7 +26,7 @@ TEST(LessonsTest, OneTaskTeachesTheOthersOfItsKind) {
   EXPECT_EQ(lessons.Of(other), nullptr);
 }
 
-TEST(LessonsTest, TheMostOfAllRunsCounts) {
+TEST(LessonsTest, TheHighestMemoryOfAllRunsCounts) {
   Lessons lessons;
   const TaskRecord task = Task(1, 7);
   lessons.Join(task);
@@ -38,7 +38,7 @@ TEST(LessonsTest, TheMostOfAllRunsCounts) {
   EXPECT_EQ(lessons.Of(task)->at_least_mib, 15'000);
 }
 
-TEST(LessonsTest, SuccessesWeakenWhatARunOutOfMemoryTaught) {
+TEST(LessonsTest, SuccessesLowerTheDemandAfterOutOfMemory) {
   Lessons lessons;
   const TaskRecord task = Task(1, 7);
   lessons.Join(task);
@@ -53,7 +53,7 @@ TEST(LessonsTest, SuccessesWeakenWhatARunOutOfMemoryTaught) {
   EXPECT_EQ(lessons.Of(task)->at_least_mib, 9'000);
 }
 
-TEST(LessonsTest, TheHighestShareOfTheOthersUntilOneRanOutOfMemory) {
+TEST(LessonsTest, TheHighestOthersShareCountsUntilOutOfMemory) {
   Lessons lessons;
   const TaskRecord task = Task(1, 7);
   lessons.Join(task);
@@ -64,7 +64,7 @@ TEST(LessonsTest, TheHighestShareOfTheOthersUntilOneRanOutOfMemory) {
   EXPECT_EQ(lessons.Of(task)->others_share, 1);
 }
 
-TEST(LessonsTest, AnotherUsersTasksAreAnotherKind) {
+TEST(LessonsTest, TasksOfAnotherUserAreOfAnotherKind) {
   Lessons lessons;
   const TaskRecord mine = Task(1, 7), theirs = Task(2, 7, 1001);
   lessons.Join(mine);
@@ -99,7 +99,7 @@ TEST(LessonsTest, TheLastActivityCounts) {
   EXPECT_EQ(lessons.Of(second)->enough_mib, 0);
 }
 
-TEST(LessonsTest, TasksOfUnknownKindTeachNoOthers) {
+TEST(LessonsTest, TasksOfUnknownKindGiveNoLessons) {
   Lessons lessons;
   const TaskRecord first = Task(1, 0), second = Task(2, 0);
   lessons.Join(first);

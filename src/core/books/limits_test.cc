@@ -44,7 +44,7 @@ std::string Why(const Limits& limits, const TaskRecord& task, std::int64_t promi
   return hit ? TextOf(*hit) : "";
 }
 
-TEST(Limits, EachUserByItselfOrAllTogether) {
+TEST(Limits, ApplyToEachUserOrToAllUsersTogether) {
   Limits limits;
   limits.Follow(Rules({"user=* running=1", "running=2"}), At(0));
   limits.Start(Placed(Task(1, "ada"), 0, At(0)));
@@ -72,7 +72,7 @@ TEST(Limits, CountGpusAndPromisedMemory) {
   EXPECT_THAT(Why(limits, more, 20'000), HasSubstr("account vision"));
 }
 
-TEST(Limits, GpuHoursComeBackAfterTheirPeriod) {
+TEST(Limits, GpuHoursAreFreedAfterTheirPeriod) {
   Limits limits;
   limits.Follow(Rules({"user=* gpu_hours=10/24h"}), At(0));
   const TaskRecord running = Placed(Task(1, "ada", 2), 0, At(0));
@@ -149,7 +149,7 @@ TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
   EXPECT_EQ(limits.LongestFor({.user = "bob"}), Duration{7'200'000});
 }
 
-TEST(Limits, AChangedTaskCountsWhereItDidNotCountBefore) {
+TEST(Limits, AnEditedTaskCountsOnlyForNewLimits) {
   Limits limits;
   limits.Follow(Rules({"user=* queued=1", "account=course queued=1"}), At(0));
   for (const std::uint64_t id : {1, 2}) limits.Join(Task(id, "ada"));

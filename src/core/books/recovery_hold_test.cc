@@ -20,7 +20,7 @@ std::vector<GpuView> Views() {
   return views;
 }
 
-TEST(RecoveryHold, TheGpusWithMostFreeMemoryAreKeptAndAnExclusiveTasksLast) {
+TEST(RecoveryHold, KeepsGpusWithMostFreeMemoryAndThoseOfExclusiveTasksLast) {
   std::vector<GpuView> views = Views();
   views[3].exclusive_task = true;
   RecoveryHold recovery_hold;
@@ -35,7 +35,7 @@ TEST(RecoveryHold, TheGpusWithMostFreeMemoryAreKeptAndAnExclusiveTasksLast) {
   EXPECT_THAT(recovery_hold.gpus(), IsEmpty());
 }
 
-TEST(RecoveryHold, ClosedTooSmallAndDividedGpusAreOfNoUse) {
+TEST(RecoveryHold, IgnoresClosedTooSmallAndDividedGpus) {
   std::vector<GpuView> views = Views();
   views[0].healthy = false;
   views[1].drained = true;

@@ -14,7 +14,7 @@ namespace {
 constexpr Duration kHour{3'600'000};
 constexpr Duration kDay = 24 * kHour;
 // 2026-03-25 is a Wednesday; in Berlin summer time begins on Sunday, the 29th.
-constexpr Time kWednesdayNine = base::FromMs(1'774'425'600'000);  // 08:00 UTC, 09:00 there
+constexpr Time kWednesdayNine = base::FromMs(1'774'425'600'000);  // 08:00 UTC, 09:00 in Berlin
 
 class ReservedPeriodsTest : public ::testing::Test {
  protected:
@@ -35,7 +35,7 @@ std::string Begins(const std::vector<ReservedPeriod>& periods) {
   return text;
 }
 
-TEST_F(ReservedPeriodsTest, OnceIsOver) {
+TEST_F(ReservedPeriodsTest, APeriodThatDoesNotRepeatEnds) {
   const Reservation booking{.from = kWednesdayNine, .length = 9 * kHour};
   const auto calendar = base::Calendar::OfServer();
   EXPECT_EQ(PeriodsOf(booking, kWednesdayNine - kDay, kWednesdayNine, calendar).size(), 1u);
@@ -43,7 +43,7 @@ TEST_F(ReservedPeriodsTest, OnceIsOver) {
   EXPECT_TRUE(PeriodsOf(booking, kWednesdayNine + 9 * kHour, kWednesdayNine, calendar).empty());
 }
 
-TEST_F(ReservedPeriodsTest, DaysKeepTheTimeOfDayWhereSummerTimeBegins) {
+TEST_F(ReservedPeriodsTest, TimeOfDayStaysTheSameWhenSummerTimeBegins) {
   const Reservation booking{
       .from = kWednesdayNine, .length = 9 * kHour, .repeat = Repeat::kWeekdays};
   const auto periods =
@@ -57,7 +57,7 @@ TEST_F(ReservedPeriodsTest, DaysKeepTheTimeOfDayWhereSummerTimeBegins) {
       << "at least the next one";
 }
 
-TEST_F(ReservedPeriodsTest, WeeksGoOnUntilTheyEnd) {
+TEST_F(ReservedPeriodsTest, WeeklyPeriodsRepeatUntilTheirLastTime) {
   Reservation booking{.from = kWednesdayNine, .length = 2 * kHour, .repeat = Repeat::kWeekly};
   const Time later = kWednesdayNine + 1000 * kDay;  // a Tuesday
   EXPECT_EQ(Begins(PeriodsOf(booking, later, later + 10 * kDay, base::Calendar::Utc())),

@@ -30,7 +30,7 @@ TEST(Settling, TheWindowMustBeginAfterTheTaskWasSeen) {
   }
 }
 
-TEST(Settling, ATaskThatNeverShowsIsGivenUp) {
+TEST(Settling, StopsWaitingForATaskThatNeverAppears) {
   const Resident resident{.launched = At(400)};
   const GpuSample sample{.taken = At(1'000), .window_from = At(0)};
   EXPECT_FALSE(HasSettled(sample, {&resident, 1}, At(1'399), Duration{1'000}));
@@ -38,7 +38,7 @@ TEST(Settling, ATaskThatNeverShowsIsGivenUp) {
   EXPECT_TRUE(HasSettled(sample, {}, At(400), Duration{1'000})) << "nobody is there";
 }
 
-TEST(Settling, MemoryThatStandsStillShowsTheTaskBeforeTheWindowDoes) {
+TEST(Settling, StableMemoryShowsTheTaskBeforeTheWindowDoes) {
   const GpuSample sample{.taken = At(60'000), .window_from = At(0)};
   Resident resident{.launched = At(20'000), .first_seen = At(30'000)};
   resident.memory.See(1'000, At(50'000));

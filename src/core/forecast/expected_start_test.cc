@@ -27,7 +27,7 @@ std::vector<int> InMinutes(const std::vector<std::optional<Time>>& starts) {
   return minutes;
 }
 
-TEST(ExpectedStart, EachTakesTheGpuThatComesFreeFirst) {
+TEST(ExpectedStart, EachTaskTakesTheGpuThatBecomesFreeFirst) {
   const std::vector<ExpectedGpu> gpus{{.free_at = At(10)}, {.free_at = At(30)}};
   const std::vector<bool> any{true, true};
   const std::vector<ExpectedTask> line{Task(1, 5, any), Task(1, 60, any), Task(2, 10, any),
@@ -36,7 +36,7 @@ TEST(ExpectedStart, EachTakesTheGpuThatComesFreeFirst) {
             (std::vector{10, 15, 75, 85}));
 }
 
-TEST(ExpectedStart, UnknownAfterATaskWithoutLimit) {
+TEST(ExpectedStart, IsUnknownBehindATaskWithoutLimit) {
   const std::vector<ExpectedGpu> gpus{{.free_at = At(10)}, {}};
   const std::vector<bool> any{true, true};
   const std::vector<ExpectedTask> line{Task(1, {}, any), Task(1, 5, any)};
@@ -44,7 +44,7 @@ TEST(ExpectedStart, UnknownAfterATaskWithoutLimit) {
   EXPECT_EQ(InMinutes(LatestStarts(At(0), gpus, line, Pass::kFreely)), (std::vector{15, -1}));
 }
 
-TEST(ExpectedStart, TasksLimitedToSomeGpusWaitForTasksThatMayTakeThem) {
+TEST(ExpectedStart, TasksThatMayUseSomeGpusWaitForEarlierTasksOnThem) {
   const std::vector<ExpectedGpu> gpus{{.free_at = At(10)}, {.free_at = At(20)}};
   const std::vector<ExpectedTask> line{Task(1, 100, {true, true}), Task(1, 5, {false, true}),
                                        Task(1, 5, {true, false})};
@@ -66,7 +66,7 @@ TEST(ExpectedStart, AReturningTaskMayTakeAnyOfItsPossibleGpus) {
   EXPECT_EQ(starts(not_picky, Pass::kInOrder), (std::vector{10})) << "one of the two becomes free";
 }
 
-TEST(ExpectedStart, ReservedGpusAreNotCountedOnOrTheirEndIsWaitedFor) {
+TEST(ExpectedStart, AvoidsReservedGpusOrWaitsForTheirReservationsToEnd) {
   const ReservedPeriod period{.booking = {.id = ReservationId{1}}, .from = At(60), .to = At(90)};
   const std::vector<const ReservedPeriod*> booked{&period};
   const std::vector<ExpectedGpu> gpus{{.free_at = At(0), .booked = booked}, {.free_at = At(50)}};
@@ -81,7 +81,7 @@ TEST(ExpectedStart, ReservedGpusAreNotCountedOnOrTheirEndIsWaitedFor) {
             (std::vector{50}));
 }
 
-TEST(ExpectedStart, AllWorkCountsIfAnyTaskMayGoFirst) {
+TEST(ExpectedStart, CountsAllWorkIfAnyTaskMayGoFirst) {
   const std::vector<ExpectedGpu> gpus{{.free_at = At(10)}, {.free_at = At(30)}};
   const std::vector<bool> any{true, true};
   const std::vector<ExpectedTask> line{Task(1, 10, any), Task(1, 30, any), Task(2, 10, any)};
@@ -100,9 +100,9 @@ TEST(ExpectedStart, TheWidestTaskCountsIfTheHeadBlocksOthers) {
             (std::vector{70, 50}));
 }
 
-// No task may start later than promised, however short the tasks really are and on whichever GPUs
-// they run.
-TEST(ExpectedStart, NoStartIsLaterIfTasksEndEarlier) {
+// No task may start later than predicted, even if tasks are shorter than their limits or run on
+// other GPUs.
+TEST(ExpectedStart, NoTaskStartsLaterIfTasksEndEarlier) {
   std::mt19937 random(7);
   const auto upto = [&](int most) {
     return static_cast<int>(random() % static_cast<unsigned>(most));
@@ -130,7 +130,7 @@ TEST(ExpectedStart, NoStartIsLaterIfTasksEndEarlier) {
     const auto told = InMinutes(LatestStarts(At(0), gpus, line, Pass::kInOrder));
     int before = 0;
     for (std::size_t i = 0; i < line.size(); ++i) {
-      // Any GPUs that the task may use, as soon as enough of them are free.
+      // The task takes any of its usable GPUs as soon as enough of them are free.
       std::vector<std::size_t> own;
       for (std::size_t gpu = 0; gpu < count; ++gpu) {
         if (line[i].may[gpu]) own.push_back(gpu);

@@ -35,7 +35,7 @@ class FutureTest : public ::testing::Test {
   std::vector<FutureTask> line_;
 };
 
-TEST_F(FutureTest, OneAfterTheOther) {
+TEST_F(FutureTest, TasksThatDoNotFitTogetherRunOneAfterTheOther) {
   line_ = {Task(30'000, 100), Task(30'000, 50)};
   // The second task always ends after 150 s; the first ends after 100 or 50 s.
   EXPECT_NEAR(Cost(FutureStart{0, {0}}), 150 + 0.5 * 125, 1e-6);
@@ -59,7 +59,7 @@ TEST_F(FutureTest, NeighboursSlowEachOtherDown) {
   EXPECT_NEAR(Cost(FutureStart{0, {0}}), 150 * 1.5, 1e-6);
 }
 
-TEST_F(FutureTest, ATaskOfTwoGpusGoesAsFastAsTheSlowerOne) {
+TEST_F(FutureTest, ATaskOfTwoGpusRunsAtTheSpeedOfTheSlowerGpu) {
   views_ = {Gpu(0), Gpu(1)};
   views_[1].free_mib = 30'000;
   views_[1].tasks = 1;
@@ -71,7 +71,7 @@ TEST_F(FutureTest, ATaskOfTwoGpusGoesAsFastAsTheSlowerOne) {
   EXPECT_NEAR(Cost(FutureStart{0, {0, 1}}), 1000 + 0.5 * (1000 + 150) / 2, 1e-6);
 }
 
-TEST_F(FutureTest, ATaskOfTwoGpusMayNeedLessOnTheSecond) {
+TEST_F(FutureTest, ATaskOfTwoGpusMayNeedLessMemoryOnTheSecond) {
   views_ = {Gpu(0), Gpu(1)};
   views_[0].free_mib = 10'000;
   views_[0].tasks = 1;
@@ -83,7 +83,7 @@ TEST_F(FutureTest, ATaskOfTwoGpusMayNeedLessOnTheSecond) {
   EXPECT_NEAR(Cost(FutureStart{1, {1}}), 100 + 0.5 * (20 + 100 + 1) / 3, 1e-6);
 }
 
-TEST_F(FutureTest, ASlowTypeOfGpuTakesLonger) {
+TEST_F(FutureTest, ATaskTakesLongerOnASlowerGpu) {
   views_[0].pace = 0.5;
   line_ = {Task(30'000, 100)};
   EXPECT_NEAR(Cost(FutureStart{0, {0}}), 200 + 0.5 * 200, 1e-6);

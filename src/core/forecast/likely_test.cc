@@ -61,13 +61,13 @@ TEST_F(LikelyTest, TasksShareAndSlowEachOtherDown) {
   Waits(20'000, 200);
   Waits(20'000, 100);
   Waits(20'000, 10);
-  // Both take 1.5 times as long: the second ends at 250 s, when the first has 100 s of its work
+  // Both tasks take 1.5 times as long. The second ends at 250 s, when the first has 100 s of work
   // left.
   EXPECT_EQ(Starts(), (Seconds{100, 100, 250}));
   EXPECT_EQ(Starts(1), (Seconds{100, 100, -1}));
 }
 
-TEST_F(LikelyTest, NoTaskIsPassedIfOnlyTheHeadIsConsidered) {
+TEST_F(LikelyTest, NoTaskPassesTheHeadIfOnlyTheHeadIsConsidered) {
   Gpus(1);
   Runs(30'000, 100);
   Waits(20'000, 200);
@@ -95,7 +95,7 @@ TEST_F(LikelyTest, KeepsGpusForATaskPassedForLong) {
   Runs(40'000, 1'100);
   Waits(40'000, 10, 2);
   for (int i = 0; i < 4; ++i) Waits(40'000, 3'000);
-  // At 4000 s it has been first for more than an hour.
+  // At 4000 s the task has been first for more than an hour.
   EXPECT_EQ(Starts(), (Seconds{4'100, 1'000, 1'100, 4'110, 4'110}));
   line_.first_for_s = 3'000;
   line_.passed = true;

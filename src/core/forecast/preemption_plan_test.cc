@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kMib = 40'000;
 
-// Two GPUs; each task holds this much memory of its own.
+// Plans on two GPUs.
 class PreemptionPlanTest : public ::testing::Test {
  protected:
   PreemptionPlanTest() {
@@ -73,14 +73,14 @@ TEST_F(PreemptionPlanTest, ATaskKeepsItsActivityWhenItsNeighbourLeaves) {
   EXPECT_EQ(Who(Needs(1'000), {TaskId{2}, TaskId{1}}), Tasks{TaskId{1}});
 }
 
-TEST_F(PreemptionPlanTest, SeveralGpusAreMadeFree) {
+TEST_F(PreemptionPlanTest, FreesSeveralGpus) {
   Add(0, {{.task = TaskId{1}, .promised_mib = 30'000}});
   Add(1, {{.task = TaskId{2}, .promised_mib = 30'000}, {.task = TaskId{3}, .promised_mib = 1'000}});
   EXPECT_EQ(Who(Needs(20'000, 2), {TaskId{3}, TaskId{2}, TaskId{1}}),
             (Tasks{TaskId{2}, TaskId{1}}));
 }
 
-TEST_F(PreemptionPlanTest, PlacedTasksUseUpTheRoom) {
+TEST_F(PreemptionPlanTest, PlacedTasksTakeUpRoom) {
   Add(0, {{.task = TaskId{1}, .promised_mib = 30'000}});
   EXPECT_FALSE(room_.Take(Needs(20'000)));
   room_.Leave(TaskId{1});

@@ -44,7 +44,7 @@ TEST(GpuLinks, OneReportingGpuIsEnoughForALink) {
   EXPECT_FALSE(GpuLinks().any());
 }
 
-TEST(GpuLinks, AmongEqualsThoseThatAreConnectedAreTaken) {
+TEST(GpuLinks, PrefersConnectedGpusAmongEqualScores) {
   const GpuLinks links = Pairs();
   EXPECT_EQ(links.Best(Of({1, 1, 1, 1}), 2), Gpus({0, 2}));
   EXPECT_EQ(links.Best(Of({1, 3, 2, 2}), 2), Gpus({1, 3})) << "links decide among equal scores";

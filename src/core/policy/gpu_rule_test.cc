@@ -85,7 +85,7 @@ TEST(GpuRule, ReportsThePositionOfAMistake) {
   EXPECT_FALSE(GpuRule::Parse(deep + "1" + std::string(40, ')')));
 }
 
-TEST(GpuRule, IsComparedByItsText) {
+TEST(GpuRule, RulesAreEqualIfTheirTextsAre) {
   EXPECT_EQ(*GpuRule::Parse("tasks < 2"), *GpuRule::Parse("tasks < 2"));
   EXPECT_FALSE(*GpuRule::Parse("tasks < 2") == *GpuRule::Parse("tasks < 3"));
   EXPECT_EQ(GpuRule::Parse("tasks < 2")->text(), "tasks < 2");

@@ -12,7 +12,7 @@
 namespace carma::core {
 namespace {
 
-// A GPU of 40 000 MiB with one settled task of 10 000 MiB on it.
+// A GPU of 40 000 MiB with one settled task of 10 000 MiB.
 GpuView Busy() {
   return {.index = GpuIndex{3},
           .total_mib = 40'000,
@@ -257,7 +257,7 @@ std::vector<std::uint32_t> Order(std::string_view mapper, const std::vector<GpuV
   return gpus;
 }
 
-TEST(Mappers, RankByTheirOwnValueAndTiesByIndex) {
+TEST(Mappers, RankByTheirScoresAndThenByIndex) {
   const std::vector<GpuView> eligible{
       {.index = GpuIndex{0}, .free_mib = 20, .sm_active = 0.4, .tasks = 1},
       {.index = GpuIndex{2}, .free_mib = 30, .sm_active = 0.2, .tasks = 1},
@@ -269,11 +269,11 @@ TEST(Mappers, RankByTheirOwnValueAndTiesByIndex) {
   EXPECT_EQ(Order("magm", eligible), (Gpus{2, 3, 0, 5}));
   EXPECT_EQ(Order("worst-fit", eligible), (Gpus{2, 3, 0, 5}));
   EXPECT_EQ(Order("best-fit", eligible), (Gpus{5, 0, 2, 3}));
-  EXPECT_EQ(Order("lug", eligible), (Gpus{5, 2, 0, 3}));  // no task is on 5
+  EXPECT_EQ(Order("lug", eligible), (Gpus{5, 2, 0, 3}));  // GPU 5 has no task
   EXPECT_EQ(Order("mug", eligible), (Gpus{0, 3, 2, 5}));
 }
 
-TEST(Mappers, TheRingGoesOnBehindTheLastPlacement) {
+TEST(Mappers, RoundRobinContinuesAfterTheLastPlacement) {
   const std::unique_ptr<Mapper> ring = FindMapper("rr")->make({});
   const std::vector<GpuView> eligible{
       {.index = GpuIndex{0}}, {.index = GpuIndex{1}}, {.index = GpuIndex{3}}};
@@ -314,7 +314,7 @@ TEST(Mappers, ByWorkPrefersMoreWorkAtLowerCost) {
   small.memory_mib = 1'000;
   old.waited = Duration{3'600'000};
   brief.alone = Duration{60'000};
-  EXPECT_GT(score(need, with_quiet), score(small, with_quiet));  // large ones first
+  EXPECT_GT(score(need, with_quiet), score(small, with_quiet));  // large tasks first
   EXPECT_GT(score(old, with_quiet), score(need, with_quiet));
   EXPECT_GT(score(brief, with_loud), score(need, with_loud));  // shorter tasks mind a slowdown less
   GpuView tight = with_quiet;
@@ -364,7 +364,7 @@ TEST(Validate, NamesTheWrongField) {
   }
 }
 
-TEST(NeedOf, ARetriedTaskAsksForMore) {
+TEST(NeedOf, ARetriedTaskNeedsMore) {
   TaskRecord task;
   task.id = TaskId{7};
   task.request = TaskRequest{.gpus = 2, .exclusive = true, .sm_share = 0.5};
@@ -412,14 +412,14 @@ TEST(Guards, TasksThatTakeTurnsShareOnlyLittleUsedGpus) {
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "tasks of one user compute side by side";
 }
 
-TEST(Mappers, OneNeverShares) {
+TEST(Mappers, OnlyExclusiveNeverShares) {
   for (const MapperEntry& entry : Mappers()) {
     EXPECT_EQ(entry.shares, entry.name != kNeverSharing);
     EXPECT_EQ(Shares({.mapper = std::string(entry.name)}), entry.shares);
   }
 }
 
-TEST(Neighbours, ATaskOfSeveralGpusIsNoMpsClientBesideAServerPerGpu) {
+TEST(Neighbours, ATaskOfSeveralGpusIsNoMpsClientIfEachGpuHasAServer) {
   PolicyConfig config = Rules();
   config.sharing = SharingMethod::kMps;
   const auto user = [&config](int gpus) {

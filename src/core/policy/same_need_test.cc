@@ -7,8 +7,8 @@
 namespace carma::core {
 namespace {
 
-// Needs with the same hash are compared one by one: if all had the same, a thousand waiting users
-// would cost a pass a million comparisons.
+// Needs with equal hashes are compared one by one. If all users had the same hash, a pass over the
+// tasks of a thousand users would take a million comparisons.
 TEST(HashOf, DistinguishesUsersUnderMps) {
   std::set<std::size_t> hashes;
   Need need;

@@ -22,7 +22,7 @@ TaskRecord Running() {
   return task;
 }
 
-TEST(Slots, ATurnIsOverANoticeBeforeItsLength) {
+TEST(Slots, ATaskIsAskedToCheckpointANoticeBeforeItsTimeSliceEnds) {
   const TaskRecord task = Running();
   EXPECT_EQ(TurnOver(Rules(), task), *task.attempt->started + 11 * kHour);
   EXPECT_EQ(TurnEnds(Rules(), task), *task.attempt->started + 12 * kHour);
@@ -32,7 +32,7 @@ TEST(Slots, ATurnIsOverANoticeBeforeItsLength) {
   EXPECT_EQ(TurnOver(Rules(), launching), std::nullopt);
 }
 
-TEST(Slots, SomeTasksKeepTheirGpus) {
+TEST(Slots, ExemptTasksKeepTheirGpus) {
   TaskRecord excepted = Running();
   excepted.request.Edit().no_slots = true;
   EXPECT_EQ(TurnOver(Rules(), excepted), std::nullopt);
@@ -92,14 +92,14 @@ TEST(Slots, AnEndShowsWhetherTheTaskSaved) {
   EXPECT_TRUE(SaysItSaved(zero_too, Running().request, {.kind = ExitKind::kSuccess}));
 }
 
-TEST(Slots, TheUsualSignalIsThatOfTheServer) {
+TEST(Slots, TheServersSignalIsTheDefault) {
   TaskRequest request;
   EXPECT_EQ(CheckpointSignal(Rules(), request), "USR1");
   request.checkpoint_signal = "TERM";
   EXPECT_EQ(CheckpointSignal(Rules(), request), "TERM");
 }
 
-TEST(Slots, RulesMustMakeSense) {
+TEST(Slots, RejectsImpossibleRules) {
   EXPECT_TRUE(Validate(SlotRules{}));
   EXPECT_TRUE(Validate(Rules()));
   SlotRules rules = Rules();

@@ -1,4 +1,4 @@
-// Arrays with a limit: "%n" of `carma submit --array`.
+// Tests arrays with a limit ("%n" in `carma submit --array`).
 #include "core/queue/arrays.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class ArrayLimit : public ::testing::Test {
   Scheduler core_;
 };
 
-TEST_F(ArrayLimit, NoMoreThanTheLimitRunAndTheNextFollowsInOrder) {
+TEST_F(ArrayLimit, RunsNoMoreThanTheLimitInOrder) {
   for (std::uint64_t id = 1; id <= 5; ++id) Submit(id, 2);
   EXPECT_EQ(Running(), (std::vector<std::uint64_t>{1, 2}));
   EXPECT_EQ(core_.ReasonFor(TaskId{3}, now_).code, ReasonCode::kArrayLimit);
@@ -51,7 +51,7 @@ TEST_F(ArrayLimit, NoMoreThanTheLimitRunAndTheNextFollowsInOrder) {
   EXPECT_EQ(Running(), (std::vector<std::uint64_t>{3, 5}));
 }
 
-TEST_F(ArrayLimit, ATaskThatCannotGoOnGivesItsPlaceAway) {
+TEST_F(ArrayLimit, ATaskThatCannotContinueGivesUpItsPlace) {
   for (std::uint64_t id = 1; id <= 3; ++id) Submit(id, 1);
   Handle(TaskExited{TaskId{1}, 1, {.kind = ExitKind::kOutOfMemory, .code = 1}});
   EXPECT_EQ(Running(), (std::vector<std::uint64_t>{2})) << "task 1 waits out its back-off";
@@ -62,7 +62,7 @@ TEST_F(ArrayLimit, ATaskThatCannotGoOnGivesItsPlaceAway) {
   EXPECT_EQ(Running(), (std::vector<std::uint64_t>{3}));
 }
 
-TEST_F(ArrayLimit, TasksThatLeaveTogetherGiveAllTheirPlacesAway) {
+TEST_F(ArrayLimit, TasksThatLeaveTogetherGiveUpAllTheirPlaces) {
   for (std::uint64_t id = 1; id <= 9; ++id) Submit(id, 2);
   const auto cancel = [](std::uint64_t id) { return CancelRequested{TaskId{id}, "ada"}; };
   core_.HandleAll(now_, std::vector<Event>{TaskExited{TaskId{1}, 1, {}}, cancel(3)});
@@ -73,7 +73,7 @@ TEST_F(ArrayLimit, TasksThatLeaveTogetherGiveAllTheirPlacesAway) {
   EXPECT_EQ(core_.CheckBooks(), std::nullopt) << *core_.CheckBooks();
 }
 
-TEST_F(ArrayLimit, RunningTasksOfAnEarlierLifeCount) {
+TEST_F(ArrayLimit, RestoredRunningTasksCount) {
   TaskRecord running;
   running.id = TaskId{1};
   running.request.Edit().array = TaskId{1};
@@ -94,7 +94,7 @@ TaskRecord Member(std::uint64_t id, int limit) {
   return task;
 }
 
-TEST(Arrays, APlaceThatIsLeftGoesToTheNextInOrderOfSubmission) {
+TEST(Arrays, AFreedPlaceGoesToTheNextTaskInOrderOfSubmission) {
   Arrays arrays;
   EXPECT_TRUE(arrays.Admit(Member(1, 1)));
   EXPECT_TRUE(arrays.Admit(Member(1, 1))) << "it already has a place";

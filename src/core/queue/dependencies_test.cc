@@ -22,7 +22,7 @@ TaskRecords Pair(DependencyKind kind) {
   return tasks;
 }
 
-TEST(Dependencies, EachKindIsMetByItsOwnEnds) {
+TEST(Dependencies, EachKindIsMetByDifferentFinalStates) {
   struct Case {
     DependencyKind kind;
     TaskState end;
@@ -59,7 +59,7 @@ TEST(Dependencies, EachKindIsMetByItsOwnEnds) {
   }
 }
 
-TEST(Dependencies, AnEndReachesTasksOfTheSameMomentOnly) {
+TEST(Dependencies, AnEndCountsForNewTasksOnlyInTheSameBatch) {
   Dependencies dependencies;
   TaskRecords tasks = Pair(DependencyKind::kAfterOk);
   tasks.erase(kFirst);

@@ -17,7 +17,7 @@ Time At(double hours) {
   return base::FromMs(static_cast<std::int64_t>(hours * 3'600'000));
 }
 
-// A queue of users' tasks, each of which needs one GPU.
+// A queue of tasks of several users; each task needs one GPU.
 class LineUpTest : public testing::Test, public LineUp::Host {
  protected:
   const TaskRecord* Find(TaskId task) const override {
@@ -71,7 +71,7 @@ class LineUpTest : public testing::Test, public LineUp::Host {
   std::set<std::uint64_t> limited_;
 };
 
-TEST_F(LineUpTest, UsersTakeTurnsHoweverManyTheySubmitted) {
+TEST_F(LineUpTest, UsersTakeTurnsHoweverManyTasksTheySubmitted) {
   for (std::uint64_t id = 1; id <= 5; ++id) Queues(Task(id, "ada"));
   Queues(Task(6, "bob"));
   Queues(Task(7, "bob"));
@@ -127,7 +127,7 @@ TEST_F(LineUpTest, PrioritiesAndClassesGoBeforeShares) {
   EXPECT_EQ(Order(QueueOrder::kFifo), "4 3 1 2");
 }
 
-TEST_F(LineUpTest, AUserBeyondThePatienceGoesFirstOnce) {
+TEST_F(LineUpTest, AStarvingUserGoesFirstOnce) {
   TaskRecord nice = Task(1, "ada");
   nice.request.Edit().priority = -5;
   Queues(nice, At(0));
@@ -141,10 +141,10 @@ TEST_F(LineUpTest, AUserBeyondThePatienceGoesFirstOnce) {
   queue_.NoteStart(nice, At(12));
   queue_.Remove(nice.id);
   EXPECT_EQ(Order(QueueOrder::kFair, At(13)), "3 2");
-  EXPECT_EQ(Order(QueueOrder::kFair, At(24)), "3 2");  // both wait, bob for longer
+  EXPECT_EQ(Order(QueueOrder::kFair, At(24)), "3 2");  // both users starve; bob has waited longer
 }
 
-TEST_F(LineUpTest, ChangingOnesPlaceIsNoNewBeginning) {
+TEST_F(LineUpTest, MovingATaskDoesNotRestartItsWaitingTime) {
   TaskRecord task = Task(1, "ada");
   Queues(task, At(0));
   Queues(Task(2, "bob"), At(1));
@@ -153,7 +153,7 @@ TEST_F(LineUpTest, ChangingOnesPlaceIsNoNewBeginning) {
   EXPECT_EQ(Order(QueueOrder::kFair, At(12.5)), "1 2");
 }
 
-TEST_F(LineUpTest, ALimitClosesItsLineAndNoOther) {
+TEST_F(LineUpTest, ALimitClosesOnlyItsOwnLine) {
   for (std::uint64_t id = 1; id <= 3; ++id) Queues(Task(id, "ada"));
   Queues(Task(4, "bob"));
   limited_ = {2};

@@ -1,5 +1,5 @@
-// Compares the expected starts of waiting tasks with their real starts: on a server whose tasks
-// share GPUs, end before or at their limits, and have all sizes.
+// Compares the expected starts of waiting tasks with their real starts, on a server whose tasks
+// have all sizes, share GPUs, and end at or before their limits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,12 +17,12 @@ namespace {
 
 constexpr Duration kStep{30'000};
 constexpr Duration kMinute{60'000};
-constexpr int kFirst = 60;  // tasks at the beginning
+constexpr int kFirst = 60;  // number of tasks at the beginning
 
 struct Figures {
-  int told = 0;        // promises that were made
-  int late = 0;        // how many of them were not kept
-  double slack_s = 0;  // from the start to what was predicted, in total
+  int told = 0;        // number of predicted latest starts
+  int late = 0;        // number of later starts
+  double slack_s = 0;  // sum of predicted minus real starts
 };
 
 class Play {
@@ -46,7 +46,7 @@ class Play {
   Figures Run() {
     for (int step = 0; step < 20'000 && !core_.Tasks().empty(); ++step) {
       now_ += kStep;
-      if (step == 40) Submit(20);  // behind all others
+      if (step == 40) Submit(20);  // behind all other tasks
       if (Upto(16) == 0) NotePromises();
       std::vector<Event> events = Samples();
       for (const auto& [id, run] : runs_) {
@@ -71,10 +71,10 @@ class Play {
     int attempt = 0;
     Time started{};
     Time ends{};
-    std::optional<Time> saved_at;  // when it ends by itself after being asked
+    std::optional<Time> saved_at;  // when it ends by itself after being asked to checkpoint
     std::vector<GpuIndex> gpus;
     std::int64_t uses_mib = 0;
-    Time seen{};  // its memory and activity show from then on
+    Time seen{};  // from then on samples show its memory and activity
     double activity = 0.3;
   };
 
@@ -103,7 +103,7 @@ class Play {
     }
   }
 
-  // The task need not repeat the work that it has done.
+  // The task has saved its work and does not repeat it.
   void Interrupt(TaskId id, const OneRun& run) {
     takes_[id] = std::max(kStep, takes_[id] - (now_ - run.started));
   }
@@ -163,7 +163,8 @@ class Play {
   Scheduler core_;
   std::mt19937 random_;
   bool classes_;
-  int parts_;  // a limit counts for each turn: in total it may take this many times as long
+  // A time limit counts for each time slice, so a task may take this many limits in total.
+  int parts_;
   Time now_ = base::FromMs(1'000'000'000);
   std::uint64_t last_ = 0;
   std::map<TaskId, Duration> takes_;
@@ -201,7 +202,7 @@ PolicyConfig WithClasses(PolicyConfig policy) {
   return policy;
 }
 
-// For other seeds: CARMA_TEST_SEEDS=4,90.
+// The environment variable CARMA_TEST_SEEDS=4,90 sets other seeds.
 std::pair<unsigned, unsigned> Seeds() {
   std::pair<unsigned, unsigned> seeds{1, 3};
   if (const char* const given = std::getenv("CARMA_TEST_SEEDS")) {
@@ -210,7 +211,7 @@ std::pair<unsigned, unsigned> Seeds() {
   return seeds;
 }
 
-TEST(ExpectedStarts, NoTaskStartsLaterThanPromised) {
+TEST(ExpectedStarts, NoTaskStartsLaterThanPredicted) {
   PolicyConfig alone = Rules(QueueOrder::kFifo, 1);
   alone.mapper = "exclusive";
   const Case cases[] = {
@@ -243,7 +244,7 @@ TEST(ExpectedStarts, NoTaskStartsLaterThanPromised) {
   }
 }
 
-// The GPUs are full, with tasks that have limits of an hour.
+// A server whose GPUs are full of tasks with time limits of an hour.
 class Full {
  public:
   explicit Full(const PolicyConfig& policy) : core_(policy) {
@@ -271,9 +272,9 @@ class Full {
   std::uint64_t last_ = 0;
 };
 
-TEST(InLine, ListsQueuedTasksInOrderWithoutThoseThatWaitForAnythingElse) {
+TEST(InLine, ListsOnlyTasksThatWaitForGpusInOrder) {
   Full server(Rules(QueueOrder::kFifo, 1));
-  server.Submit();  // runs
+  server.Submit();  // this task runs
   const TaskId second = server.Submit();
   TaskRequest held;
   held.held = true;
@@ -318,7 +319,7 @@ TEST(ExpectedStarts, DoNotDependOnTheNumberRequested) {
   }
 }
 
-TEST(ExpectedStarts, AreNotPromisedInALongQueueThatMayBeReordered) {
+TEST(ExpectedStarts, AreUnknownInALongQueueThatMayBeReordered) {
   for (const QueueOrder order : {QueueOrder::kFifo, QueueOrder::kFair}) {
     Full server(Rules(order, 1));
     for (std::size_t i = 0; i < kLongestTold + 2; ++i) server.Submit();

@@ -1,4 +1,4 @@
-// The reasons given for waiting tasks, where the exact sentences matter.
+// Tests reasons of waiting tasks whose exact sentences matter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using ::testing::Not;
 
 constexpr Duration kMinute{60'000};
 
-// One GPU, which is taken; the second task waits for it from the first minute on.
+// A server with one GPU, which is taken; the second task waits for it from the first minute on.
 class KeptGpus : public ::testing::Test {
  protected:
   void Begin(int backfill) {
@@ -53,7 +53,7 @@ class KeptGpus : public ::testing::Test {
   std::unique_ptr<Scheduler> scheduler_;
 };
 
-TEST_F(KeptGpus, AreAnnouncedToTheHeadAndThenNamed) {
+TEST_F(KeptGpus, AreAnnouncedInTheReasonOfTheHeadAndThenNamed) {
   Begin(9);
   EXPECT_THAT(Reason(2, Time{kMinute}),
               EndsWith(" GPUs are kept for it from 1970-01-01T00:11:00.000Z on."));
@@ -104,8 +104,9 @@ TEST(WarmUp, IsExplainedOnceForAllGpus) {
   EXPECT_THAT(text.substr(text.find("latest")), Not(HasSubstr("samples"))) << text;
 }
 
-// Whatever a task's code is later: its back-off hides the code of its failure.
-TEST(PublicReason, NeverHasWhatATaskWroteToStderr) {
+// The task's own output must stay hidden whatever code the reason has later; a back-off replaces
+// the code of the failure.
+TEST(PublicReason, NeverContainsWhatATaskWroteToStderr) {
   using enum ExitKind;
   for (const bool always_oom : {false, true}) {
     for (const ExitKind kind : {kFailed, kOutOfMemory, kGpuFault, kVictim}) {

@@ -1,5 +1,5 @@
-// Starts of tasks that are promised less than their predicted bound: memory limits still allow the
-// bound.
+// Tests starts of tasks that are promised less than their predicted bound. Memory limits still
+// allow the bound.
 #include <gtest/gtest.h>
 
 #include <variant>
@@ -58,7 +58,7 @@ TEST_F(LargePrediction, IsPromisedItsLikelyValueAndMayHoldItsBound) {
   EXPECT_EQ(start->bound_mib, 40'000) << "it may use the predicted bound";
 }
 
-TEST_F(LargePrediction, IsHalfOfTheGpu) {
+TEST_F(LargePrediction, BeginsAtHalfOfTheGpu) {
   Sample(At(0));
   Submit(At(0), 1, {30'000, "given"});
   Submit(At(0), 2, {.peak_mib = 19'000, .method = "structural", .predicted_mib = 8'000});

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Duration kMinute{60'000};
 constexpr Duration kPassLimit = 10 * kMinute;
-constexpr Duration kLongest = 60 * kMinute;  // of all run times
+constexpr Duration kLongest = 60 * kMinute;  // longest run time of any task
 constexpr int kGpus = 4;
 constexpr std::int64_t kGpuMib = 40'000;
 
@@ -36,7 +36,8 @@ class World {
     }
   }
 
-  // The longest time that a task was first in the queue, until all tasks have ended.
+  // Runs until all tasks have ended. Returns the longest time that a task was the head of the
+  // queue.
   Duration LongestFirst(int tasks) {
     for (int i = 0; i < tasks; ++i) {
       TaskRequest request;
@@ -100,7 +101,7 @@ class World {
   base::Rng rng_;
   Scheduler scheduler_;
   Time now_ = base::FromMs(1'000'000);
-  std::multimap<Time, TaskId> due_;  // ends of tasks; no task: to be woken
+  std::multimap<Time, TaskId> due_;  // ends of tasks, and wake-ups (without a task)
   TaskId first_{};
   Time since_{};
   Duration longest_{};

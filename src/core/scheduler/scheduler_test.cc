@@ -1,4 +1,4 @@
-// Cases that scenario files cannot express: batches, old attempts, wake-ups, time that goes back,
+// Tests what scenario files cannot express: batches, old attempts, wake-ups, time that goes back,
 // and random events.
 #include "core/scheduler/scheduler.h"
 
@@ -72,7 +72,7 @@ class SchedulerTest : public ::testing::Test {
   std::unique_ptr<Scheduler> scheduler_;
 };
 
-TEST_F(SchedulerTest, TheRecordComesBeforeTheActionsThatFollow) {
+TEST_F(SchedulerTest, TheRecordIsStoredBeforeTheActionsThatFollow) {
   Begin();
   const std::vector<Action> submitted = Handle(0, Submitted(1));
   ASSERT_EQ(submitted.size(), 2U);
@@ -85,7 +85,7 @@ TEST_F(SchedulerTest, TheRecordComesBeforeTheActionsThatFollow) {
   EXPECT_EQ(std::get<StartTask>(estimated[2]).attempt, 1);
 }
 
-TEST_F(SchedulerTest, AReservationNamesTheTasksThatMayReachIntoIt) {
+TEST_F(SchedulerTest, AReservationNamesTheTasksThatMayStillRunWhenItBegins) {
   Begin();
   Handle(0, Submitted(1, {.time_limit = Duration{3'600'000}}));
   Handle(0, Estimated(1, 1'000));
@@ -101,7 +101,7 @@ TEST_F(SchedulerTest, AReservationNamesTheTasksThatMayReachIntoIt) {
   EXPECT_TRUE(others(3'601).empty()) << "its time limit ends it before";
 }
 
-TEST_F(SchedulerTest, ATaskOnAGpuThatItWasNotGivenIsAStrangerThere) {
+TEST_F(SchedulerTest, ATaskCountsAsForeignOnAGpuThatItWasNotGiven) {
   PolicyConfig config;
   config.mapper = "exclusive";
   Begin(config, 2);
@@ -169,7 +169,7 @@ TEST_F(SchedulerTest, ATaskThatSavesAsSoonAsItHasStartedPauses) {
   EXPECT_GT(*task->not_before, At(23));
 }
 
-TEST_F(SchedulerTest, StartsThatDiedWithTheDaemonAreNotHeldAgainstATask) {
+TEST_F(SchedulerTest, StartsInterruptedByTheDaemonsEndAreNotFailures) {
   PolicyConfig config;
   config.max_launch_failures = 0;
   Begin(config);
@@ -183,7 +183,7 @@ TEST_F(SchedulerTest, StartsThatDiedWithTheDaemonAreNotHeldAgainstATask) {
   EXPECT_EQ(scheduler_->Find(TaskId{1}), nullptr);
 }
 
-TEST_F(SchedulerTest, ABatchIsTheSameAsOneByOne) {
+TEST_F(SchedulerTest, ABatchHasTheSameResultAsSingleEvents) {
   Begin({}, 2);
   std::vector<Event> batch;
   for (std::uint64_t id = 1; id <= 20; ++id) {
@@ -201,7 +201,7 @@ TEST_F(SchedulerTest, ABatchIsTheSameAsOneByOne) {
   EXPECT_EQ(Of<StartTask>(together), Of<StartTask>(apart));
 }
 
-TEST_F(SchedulerTest, ThousandsThatWaitForOneEndInSeveralGoes) {
+TEST_F(SchedulerTest, ThousandsOfDependentTasksEndInSeveralSteps) {
   constexpr std::uint64_t kMany = 2'500;
   Begin();
   Run(1);
@@ -254,7 +254,7 @@ TEST_F(SchedulerTest, ADependencyThatEndsInTheSameBatchCounts) {
   EXPECT_EQ(Of<StartTask>(actions).size(), 1U);
 }
 
-TEST_F(SchedulerTest, ALongChainOfDependenciesFalls) {
+TEST_F(SchedulerTest, ALongChainOfDependenciesIsCancelled) {
   Begin();
   Run(1);
   std::vector<Event> chain;
@@ -292,7 +292,7 @@ TEST_F(SchedulerTest, RequestsAWakeUpOnlyIfItChanges) {
   EXPECT_TRUE(Of<WakeAt>(Handle(4, CancelRequested{TaskId{1}, "a"})).empty());
 }
 
-TEST_F(SchedulerTest, AHigherPriorityNeedsNoNewPlaceOfOthers) {
+TEST_F(SchedulerTest, AHigherPriorityDoesNotMoveOtherTasks) {
   PolicyConfig config;
   config.mapper = "exclusive";
   Begin(config);
@@ -305,7 +305,7 @@ TEST_F(SchedulerTest, AHigherPriorityNeedsNoNewPlaceOfOthers) {
   EXPECT_EQ(scheduler_->Explain(TaskId{99}, At(1)), std::nullopt);
 }
 
-TEST_F(SchedulerTest, ARestoredTaskThatNoLongerFitsWaitsWithoutStoppingOthers) {
+TEST_F(SchedulerTest, ARestoredTaskThatNoLongerFitsDoesNotBlockOthers) {
   Begin();
   TaskRecord record;
   record.id = TaskId{1};
@@ -316,7 +316,7 @@ TEST_F(SchedulerTest, ARestoredTaskThatNoLongerFitsWaitsWithoutStoppingOthers) {
   EXPECT_EQ(Of<StartTask>(Run(2)).size(), 1U);
 }
 
-TEST_F(SchedulerTest, ThePredictionOfARestoredTaskIsCutToTheGpusOfToday) {
+TEST_F(SchedulerTest, ThePredictionOfARestoredTaskIsLimitedToTheCurrentGpus) {
   Begin();
   TaskRecord record;
   record.id = TaskId{1};
@@ -353,7 +353,7 @@ TEST_F(SchedulerTest, ARequeuedFinalTaskIsEstimatedAgain) {
             TaskState::kRejected);
 }
 
-TEST_F(SchedulerTest, HowAnAttemptSharesIsForgottenWithTheNextOne) {
+TEST_F(SchedulerTest, TheSharingOfAnAttemptIsForgottenWithTheNextAttempt) {
   PolicyConfig config;
   config.recovery_backoff = Duration{0};
   Begin(config, 2);
@@ -366,7 +366,7 @@ TEST_F(SchedulerTest, HowAnAttemptSharesIsForgottenWithTheNextOne) {
   EXPECT_EQ(Of<TaskChanged>(again).back().record.attempt->sharing, Sharing{});
 }
 
-TEST_F(SchedulerTest, SharingIsReportedWhereItChanges) {
+TEST_F(SchedulerTest, ReportsChangesOfSharing) {
   Begin({});
   Run(1);
   const Sharing mps{.method = SharingMethod::kMps};
@@ -374,7 +374,7 @@ TEST_F(SchedulerTest, SharingIsReportedWhereItChanges) {
   EXPECT_TRUE(Handle(2, SharingChosen{TaskId{1}, 1, mps}).empty());
 }
 
-TEST_F(SchedulerTest, ANewRuleEndsIdleTasksOfAnEarlierRun) {
+TEST_F(SchedulerTest, ANewRuleEndsTasksReportedAsIdleBefore) {
   PolicyConfig config;
   config.idle_action = IdleAction::kEnd;
   Begin(config);
@@ -404,7 +404,7 @@ TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
     Handle(2, Submitted(id, std::move(request)));
     Handle(2, Estimated(id, mib));
   };
-  // The first task runs; each of the others waits for something that no new task waits for.
+  // The first task runs. Each of the other tasks waits for something that no new task waits for.
   submit(1, {.array = TaskId{1}, .array_limit = 1}, 1'000);
   submit(2, {.begin = At(100)}, 1'000);
   submit(3, {.dependencies = {{TaskId{1}, DependencyKind::kAfterAny, std::nullopt}}}, 1'000);
@@ -414,7 +414,7 @@ TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
   Handle(2, LaunchFailed{TaskId{6}, 1, "no memory for fork", true});
   EXPECT_EQ(scheduler_->ReasonFor(TaskId{6}, At(2)).code, ReasonCode::kBackoff);
   EXPECT_EQ(verdict(), "");
-  // A task that does not fit stops those behind it, but not those of a higher priority.
+  // A task that does not fit blocks tasks behind it, but not tasks of a higher priority.
   submit(7, {}, 39'000);
   EXPECT_EQ(scheduler_->ReasonFor(TaskId{7}, At(2)).code, ReasonCode::kGpuMemory);
   EXPECT_EQ(verdict(), "1 task is ahead of it");
@@ -442,7 +442,7 @@ TEST_F(SchedulerTest, ATrialGivesTheReasonForWhichTheTaskWouldWait) {
             "May not start before " + base::FormatTimeIso(At(100)) + ".");
 }
 
-TEST_F(SchedulerTest, ADrainByRuleKeepsItsReasonBesideAnotherTrouble) {
+TEST_F(SchedulerTest, ADrainByRuleKeepsItsReasonWithAnotherTrouble) {
   Begin();
   const auto trouble = [this] { return scheduler_->Gpus(At(2)).at(0).trouble; };
   Handle(1, DrainRequested{GpuIndex{0}, "Xid 48: a double-bit error", true});
@@ -453,9 +453,9 @@ TEST_F(SchedulerTest, ADrainByRuleKeepsItsReasonBesideAnotherTrouble) {
   EXPECT_EQ(trouble(), "Xid 48: a double-bit error") << "once is enough";
 }
 
-// A lease of a job that is suspended while it waits: it never fails, however often the job does not
-// take its grant.
-TEST_F(SchedulerTest, AGrantThatIsNotTakenIsGivenAgainLater) {
+// The job of a lease is suspended while the lease waits. The lease never fails, however often the
+// job does not take its GPUs.
+TEST_F(SchedulerTest, OffersGpusAgainIfALeaseDidNotTakeThem) {
   PolicyConfig config;
   config.settle = false;
   Begin(config);
@@ -495,7 +495,7 @@ TEST_F(SchedulerTest, CrashedTasksAreAheadOnlyIfTheyBlockTheQueue) {
   }
 }
 
-TEST_F(SchedulerTest, ATrialCountsNoInstancesForSeveralGpusAndAddsUpShares) {
+TEST_F(SchedulerTest, ATrialIgnoresInstancesForSeveralGpusAndAddsUpShares) {
   PolicyConfig config;
   config.settle = false;
   scheduler_ = std::make_unique<Scheduler>(config);
@@ -515,7 +515,7 @@ TEST_F(SchedulerTest, ATrialCountsNoInstancesForSeveralGpusAndAddsUpShares) {
   EXPECT_EQ(fit({.gpus = 2, .sm_share = 0.4}).fit, Fit::kFits);
   EXPECT_EQ(fit({.gpus = 2, .sm_share = 0.5}).fit, Fit::kNotNow);
   EXPECT_EQ(fit({.gpus = 2}).fit, Fit::kFits);
-  EXPECT_EQ(fit({.gpus = 1, .sm_share = 0.5}).fit, Fit::kFits);  // the instance
+  EXPECT_EQ(fit({.gpus = 1, .sm_share = 0.5}).fit, Fit::kFits);  // on the instance
 }
 
 TEST_F(SchedulerTest, ATrialAppliesTheUsersLimits) {
@@ -544,7 +544,7 @@ TEST_F(SchedulerTest, IgnoresAPlacementOnAMissingGpu) {
   EXPECT_EQ(scheduler_->Gpus(At(1))[0].claimed_mib, 0);
 }
 
-TEST_F(SchedulerTest, TheActivityThatWasSeenIsTheMeanOfTheAttemptNotOfItsEnd) {
+TEST_F(SchedulerTest, TheObservedActivityIsTheMeanOfTheWholeAttempt) {
   PolicyConfig config;
   config.sharing = SharingMethod::kStreams;
   Begin(config);
@@ -582,15 +582,15 @@ TEST_F(SchedulerTest, TheRunTimeAloneIsUnknownAfterARestart) {
       << "only its last minute was observed";
 }
 
-TEST(SchedulerDeathTest, TimeThatGoesBackIsABrokenShell) {
+TEST(SchedulerDeathTest, AbortsIfTimeGoesBack) {
   Scheduler scheduler{{}};
   scheduler.Handle(At(2), WakeUp{});
   EXPECT_DEATH(scheduler.Handle(At(1), WakeUp{}), "time went back");
 }
 
-// ---- chance ----
+// ---- random events ----
 
-// Makes up sensible and senseless events from what the core requested.
+// Generates plausible and implausible events from the core's actions.
 class World {
  public:
   World(std::uint64_t seed, PolicyConfig config, int gpus)
@@ -637,7 +637,7 @@ class World {
     }
   }
 
-  // Nothing more arrives; all waiting and running tasks may end.
+  // Lets all waiting and running tasks end without new submissions.
   void Finish() {
     for (int round = 0; round < 100'000 && !scheduler_.Tasks().empty(); ++round) {
       now_ += Duration{1'000};
@@ -706,7 +706,7 @@ class World {
 
   GpuIndex Gpu() { return GpuIndex{static_cast<std::uint32_t>(rng_.Below(gpus_))}; }
 
-  // Mostly plausible values; sometimes late or wrong ones, or none for memory or activity.
+  // Most values are plausible; some are late, wrong, or lack memory or activity.
   std::vector<Event> Sample() {
     std::vector<Event> events;
     for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu) {

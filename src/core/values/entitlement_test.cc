@@ -16,7 +16,7 @@ std::string Again(Result<T> (*parse)(std::string_view), std::string_view text) {
   return read ? TextOf(*read) : "no: " + read.error().message;
 }
 
-TEST(Entitlement, IsWrittenAsItIsRead) {
+TEST(Entitlement, TextsParseBackToEqualValues) {
   for (const char* text :
        {"normal", "interactive priority=1000", "later priority=-5", "urgent priority=1 preempts",
         "spare preemptible", "both priority=2 preempts preemptible"})
@@ -31,7 +31,7 @@ TEST(Entitlement, IsWrittenAsItIsRead) {
     EXPECT_EQ(Again(&ParseLimitRule, text), text);
 }
 
-TEST(Entitlement, NamesTheExpectedForm) {
+TEST(Entitlement, ErrorsNameTheExpectedForm) {
   for (const char* text : {"", "two words", "a priority=x", "a priority=1 more", "bad,name",
                            "a preempts preempts", "a priority=1 priority=2"})
     EXPECT_THAT(Again(&ParseQosClass, text), HasSubstr("no: expected a class")) << text;

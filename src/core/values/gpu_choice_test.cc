@@ -5,7 +5,7 @@
 namespace carma::core {
 namespace {
 
-TEST(GpuChoice, TypesAreNamedAsPeopleDo) {
+TEST(GpuChoice, MatchesTypesAsPeopleWriteThem) {
   constexpr struct {
     const char* wanted;
     const char* model;
@@ -86,7 +86,7 @@ TEST(GpuChoice, GivesOneReasonForAllUnwantedGpus) {
   EXPECT_EQ(choice.WhyNot(GpuIndex{2}), choice.WhyNot(GpuIndex{1}));
 }
 
-TEST(GpuChoice, NamesTheWishThatTooFewGpusMatch) {
+TEST(GpuChoice, NamesTheConditionThatTooFewGpusMeet) {
   const std::vector<GpuInfo> gpus = MixedServer();
   EXPECT_EQ(TooFewChosen({.gpus = 1, .gpu_memory_min_mib = 100 * 1024}, gpus, 0),
             "The task needs 1 GPU (at least 100.0G of memory); none of this server's 3 matches "

@@ -31,7 +31,7 @@ TEST(Speeds, AloneIsFullSpeed) {
   EXPECT_TRUE(SpeedsOf(SharingMethod::kMps, {}).empty());
 }
 
-TEST(Speeds, UnderMpsByHand) {
+TEST(Speeds, UnderMpsEqualValuesComputedByHand) {
   // Below saturation: 1 / (1 + s_i * p_j).
   const auto speeds = SpeedsOf(SharingMethod::kMps, {{0.4, 0.5, 0.3}, {0.3, 1.0, 0.2}});
   EXPECT_NEAR(speeds[0], 1 / 1.10, 1e-12);
@@ -47,7 +47,7 @@ TEST(Speeds, UnderMpsNeverDeliverMoreThanSaturation) {
   EXPECT_NEAR(delivered, 1.05, 1e-12);
 }
 
-TEST(Speeds, OversubscriptionCostsThroughputIfItHasAPrice) {
+TEST(Speeds, OversubscriptionLowersThroughputOnlyIfConfigured) {
   const std::vector<Load> loads{{0.9, 0, 0.5}, {0.8, 0, 0.5}, {0.4, 0, 0.5}};
   std::vector<double> speeds(loads.size());
   Speeds({.mps_oversubscription = 0.2}, SharingMethod::kMps, loads, speeds);
@@ -75,7 +75,7 @@ TEST(Speeds, UnderStreamsNeverDeliverMoreThanTheWholeGpu) {
   EXPECT_NEAR(delivered, 1.0, 1e-12);
 }
 
-TEST(Speeds, UnderStreamsByHand) {
+TEST(Speeds, UnderStreamsEqualValuesComputedByHand) {
   // Two saturated processes: g = 1, so 1 + 1.5.
   const auto full = SpeedsOf(SharingMethod::kStreams, {{1.0, 0, 0}, {1.0, 0, 0}});
   EXPECT_NEAR(full[0], 1 / 2.5, 1e-12);
@@ -85,7 +85,7 @@ TEST(Speeds, UnderStreamsByHand) {
   EXPECT_NEAR(half[2], 1.0, 1e-12);
 }
 
-TEST(SmActivity, ByHand) {
+TEST(SmActivity, EqualsValuesComputedByHand) {
   const std::vector<Load> loads{{0.5, 0, 0}, {0.4, 0, 0}};
   const std::vector<double> speeds{0.8, 0.5};
   EXPECT_NEAR(SmActivity({}, SharingMethod::kMps, loads, speeds), 1 - std::pow(0.5 * 0.6, 0.95),
@@ -97,7 +97,6 @@ TEST(SmActivity, ByHand) {
   EXPECT_DOUBLE_EQ(SmActivity({}, SharingMethod::kMps, {}, {}), 0.0);
 }
 
-// Measured cards: idle 56-58 W; 214-235 W at 0.62; 272 W at 0.99.
 TEST(LoadOf, UsesKnownValuesOrDefaults) {
   EXPECT_EQ(LoadOf({}), (Load{kUsualActivity, kUsualSensitivity, kUsualActivity}));
   EXPECT_EQ(LoadOf({.sm_active = 0.3}), (Load{0.3, kUsualSensitivity, 0.3}));

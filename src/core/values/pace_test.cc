@@ -10,7 +10,7 @@ using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(PacesOf, TellHowFastEachIsAgainstTheFastest) {
+TEST(PacesOf, AreRelativeToTheFastestGpu) {
   EXPECT_THAT(PacesOf({}), IsEmpty());
   EXPECT_THAT(PacesOf(std::vector<GpuInfo>{{.speed = 2.6}, {.speed = 2.6}}),
               ElementsAre(DoubleEq(1), DoubleEq(1)));
@@ -23,7 +23,7 @@ TEST(PacesOf, AreAllEqualIfOneIsUnknown) {
               ElementsAre(DoubleEq(1), DoubleEq(1), DoubleEq(1)));
 }
 
-TEST(TypeSpeed, IsReadAsItIsWritten) {
+TEST(TypeSpeed, ParsesBackFromItsText) {
   for (const char* text : {"a6000=0.5", "rtx 6000 ada=0.85", "H100=2.61"}) {
     const Result<TypeSpeed> read = ParseTypeSpeed(text);
     ASSERT_TRUE(read) << text;
@@ -37,7 +37,7 @@ TEST(TypeSpeed, IsReadAsItIsWritten) {
             "expected a type of GPU and its relative speed, like a6000=0.5, got 'a6000'");
 }
 
-TEST(SpeedOf, TheFirstThatNamesTheModel) {
+TEST(SpeedOf, UsesTheFirstEntryThatNamesTheModel) {
   const std::vector<TypeSpeed> known{{"a100-80gb", 1.15}, {"a100", 1}};
   EXPECT_EQ(SpeedOf(known, "NVIDIA A100-SXM4-80GB"), 1.15);
   EXPECT_EQ(SpeedOf(known, "NVIDIA A100-PCIE-40GB"), 1);

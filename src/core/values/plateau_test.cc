@@ -9,14 +9,14 @@ Time At(int seconds) {
   return Time{std::chrono::seconds(seconds)};
 }
 
-TEST(PlateauTest, NothingSeenStandsNowhere) {
+TEST(PlateauTest, HasNoStartWithoutSamples) {
   const Plateau plateau(9'000);
   EXPECT_FALSE(plateau.since());
   EXPECT_FALSE(plateau.StandsSince(At(1'000'000)));
   EXPECT_EQ(plateau.peak_mib(), 9'000);
 }
 
-TEST(PlateauTest, StandsSinceItsLastRise) {
+TEST(PlateauTest, BeginsAtTheLastRise) {
   Plateau plateau;
   EXPECT_FALSE(plateau.See(0, At(1)));
   EXPECT_TRUE(plateau.See(10'000, At(2)));
@@ -54,7 +54,7 @@ TEST(PlateauTest, EarlierMemoryCountsOnlyForThePeak) {
   EXPECT_EQ(plateau.peak_mib(), 20'000);
 }
 
-TEST(PlateauTest, ALittleMoreThanThePeakIsKept) {
+TEST(PlateauTest, TheNeedIsALittleMoreThanThePeak) {
   EXPECT_EQ(NeedAfterPlateau(10'000), 10'600);
   EXPECT_EQ(NeedAfterPlateau(0), 300);
 }

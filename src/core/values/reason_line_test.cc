@@ -7,7 +7,7 @@
 namespace carma::core {
 namespace {
 
-TEST(ReasonLine, GivesTheCodeBack) {
+TEST(ReasonLine, CodeCanBeParsedBack) {
   const Reason reasons[] = {{ReasonCode::kOutOfMemory, "it asked for 3: too much"},
                             {ReasonCode::kVictim, ""},
                             {ReasonCode::kNone, "restored"},
@@ -22,7 +22,7 @@ TEST(ReasonLine, GivesTheCodeBack) {
   EXPECT_EQ(ReasonLine({ReasonCode::kSignal, "two\nlines"}).find('\n'), std::string::npos);
 }
 
-TEST(ReasonLine, BehindAColonItBeginsSmall) {
+TEST(ReasonLine, AClauseBeginsInLowerCase) {
   EXPECT_EQ(CanNeverRun("train", "The task asks for 9 GPUs, this server has 4."),
             "task 'train' can never run here: the task asks for 9 GPUs, this server has 4");
   EXPECT_EQ(CanNeverRun("a\n", "GPU 7 is none of them."),
@@ -30,7 +30,7 @@ TEST(ReasonLine, BehindAColonItBeginsSmall) {
   EXPECT_EQ(AsSentence("exit code 1: ValueError"), "Exit code 1: ValueError.");
 }
 
-TEST(ReasonLine, EverybodyReadsItWithoutTheTasksErrors) {
+TEST(ReasonLine, PublicTextHasNoOutputOfTheTask) {
   using enum ReasonCode;
   EXPECT_EQ(PublicText(kNonZeroExit, "Exit code 1: KeyError: 'secret'."), "Exit code 1.");
   EXPECT_EQ(PublicText(kNonZeroExit, "Exited with status 1."), "Exited with status 1.");

@@ -23,7 +23,7 @@ TEST(TaskState, EveryStateHasItsOwnNameThatParsesBack) {
   EXPECT_EQ(names.size(), AllStates().size());
 }
 
-TEST(TaskState, ACodeMeansTheStateThatPeopleMean) {
+TEST(TaskState, ASharedCodeMeansTheUsualState) {
   EXPECT_EQ(ParseTaskState("PD"), TaskState::kQueued);
   EXPECT_EQ(ParseTaskState("R"), TaskState::kRunning);
   EXPECT_EQ(ParseTaskState("OOM"), TaskState::kOutOfMemory);
@@ -34,7 +34,7 @@ TEST(TaskState, ACodeMeansTheStateThatPeopleMean) {
   EXPECT_EQ(ParseTaskState(""), std::nullopt);
 }
 
-TEST(TaskState, AFinalStateIsLeftOnlyToTheQueueAndHoldsNoGpu) {
+TEST(TaskState, AFinalStateHoldsNoGpuAndLeadsOnlyToTheQueue) {
   for (const TaskState from : AllStates()) {
     if (!IsFinal(from)) continue;
     EXPECT_FALSE(HoldsGpus(from));
@@ -43,7 +43,7 @@ TEST(TaskState, AFinalStateIsLeftOnlyToTheQueueAndHoldsNoGpu) {
   }
 }
 
-TEST(TaskState, StepsFollowTheLifeOfATask) {
+TEST(TaskState, AllowsOnlyLegalSteps) {
   struct Case {
     TaskState from;
     TaskState to;

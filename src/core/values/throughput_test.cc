@@ -9,7 +9,7 @@
 namespace carma::core {
 namespace {
 
-TEST(ThroughputEstimate, AloneATaskDoesItsOwnWork) {
+TEST(ThroughputEstimate, ATaskAloneDeliversItsOwnActivity) {
   const Neighbour task{.load = {0.7, 1.0, 0.5}};
   const ThroughputEstimate outlook = ThroughputOf({}, &task, 1.05);
   EXPECT_DOUBLE_EQ(outlook.delivered, 0.7);
@@ -18,7 +18,7 @@ TEST(ThroughputEstimate, AloneATaskDoesItsOwnWork) {
   EXPECT_DOUBLE_EQ(ThroughputOf({}, nullptr, 1.05).delivered, 0);
 }
 
-TEST(ThroughputEstimate, ByHand) {
+TEST(ThroughputEstimate, EqualsValuesComputedByHand) {
   const std::vector<Neighbour> there{{.load = {0.4, 0.5, 0.3}, .max_slowdown = 1.1}};
   const Neighbour newcomer{.load = {0.3, 1.0, 0.2}};
   ThroughputEstimate outlook = ThroughputOf(there, &newcomer, 1.05);
@@ -26,14 +26,14 @@ TEST(ThroughputEstimate, ByHand) {
   EXPECT_NEAR(outlook.newcomer, 1.30, 1e-12);
   EXPECT_NEAR(outlook.slowest, 1.30, 1e-12);
   EXPECT_TRUE(outlook.bearable);
-  // If the GPU can deliver a fifth less, all tasks are slowed down, so that a limit of 1.1 is
-  // exceeded.
+  // If the GPU can deliver only 1 / 1.2 of that, all tasks are slowed down and exceed the limit of
+  // 1.1.
   outlook = ThroughputOf(there, &newcomer, outlook.delivered / 1.2);
   EXPECT_NEAR(outlook.newcomer, 1.30 * 1.2, 1e-12);
   EXPECT_FALSE(outlook.bearable);
 }
 
-// If the assumptions are right, the simulated world does exactly what is predicted, with every
+// If the assumptions are right, the simulated world does exactly what is predicted, for every
 // sharing method.
 TEST(ThroughputEstimate, AgreesWithTheSpeeds) {
   base::Rng rng(1);
@@ -73,7 +73,7 @@ TEST(Throughput, ASlowdownLimitIncludesTheDoubt) {
   EXPECT_DOUBLE_EQ(doubted.newcomer, 1.5) << "the expected value does not change";
 }
 
-TEST(Throughput, NeighboursOfTheSameUserGetMoreDone) {
+TEST(Throughput, NeighboursOfTheSameUserDeliverMore) {
   const Neighbour there{.load = {.sm_active = 0.5, .sensitivity = 0.5, .pressure = 0.4, .user = 1}};
   Neighbour newcomer = there;
   const ThroughputEstimate own = ThroughputOf({&there, 1}, &newcomer, 1.05);
