@@ -1,5 +1,5 @@
-// Why attempts ended, judged by their output, the driver and their MPS server; and what is learned
-// from their ends.
+// Decides why attempts ended, from their output, the driver and their MPS server, and what is
+// learned from them.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,22 @@
 
 namespace carma::daemon {
 
-// Evidence about an end from the GPUs' readings.
+// Evidence from GPU readings about why an attempt ended.
 class GpuEvidence {
  public:
   virtual ~GpuEvidence() = default;
-  // Highest share of the GPU's memory in use just before now.
+  // The highest share of the GPU's memory that was in use in the last moments.
   virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
-  // Xids that this GPU reported just before now, but not before `since` (earlier ones are not the
-  // task's fault); newest last.
+  // The Xids that this GPU reported in the last moments, newest last. Xids before `since` are left
+  // out, because they are not the task's fault.
   virtual std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) = 0;
-  // The task whose process caused the last fault on this GPU since then, from the kernel's log;
-  // empty: no fault, or cause unknown.
+  // The task whose process caused the last fault on this GPU since that time, from the kernel's
+  // log. Empty: no fault, or an unknown cause.
   virtual std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) { return {}; }
-  // Why this GPU can no longer be reached, according to its last reading; empty: it can.
+  // Why this GPU can no longer be reached, according to its last reading; empty if it can.
   virtual std::string LostGpu(core::GpuIndex) { return ""; }
-  // Tries CUDA on these GPUs, then calls `call` with the reason if it does not work on one of them;
-  // empty: it works, or the result is unclear.
+  // Tries CUDA on these GPUs, then calls `call` with the reason why it fails on one of them. The
+  // reason is empty if CUDA works or the result is unclear.
   virtual void TryCuda(const std::vector<core::GpuIndex>&,
                        std::function<void(const std::string& trouble)> call) {
     call("");
@@ -49,26 +49,27 @@ class GpuEvidence {
 
 class Ends {
  public:
-  // All arguments must outlive it. Only reads the core, and posts TaskExited.
+  // All arguments must outlive this object. It only reads the core, and posts TaskExited.
   Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
        base::Clock& clock, GpuEvidence& gpus, PostEvent post);
 
-  // Takes the end of an attempt, as its shim reports it (kExited). If its output explains the end,
-  // or nothing can, the end is posted at once; else the driver's next reading and the MPS server
-  // are asked first.
+  // Takes the end of an attempt as reported by its shim (kExited). If the output explains the end,
+  // or nothing could explain it, the end is posted at once. Otherwise it is posted after the
+  // driver's next reading and the answer of the MPS server.
   void Take(const task::ShimEvent& event);
 
-  // Notes tasks whose memory the driver did not report, because their peaks are unreliable.
+  // Records tasks whose memory the driver did not report, because their peaks are unreliable.
   void Watch(const core::GpuSampled& sampled);
-  // The observation of the attempt that has just left its GPUs, once; empty: none.
+  // The observation of the attempt that has just left its GPUs. Returned once; empty: none.
   std::optional<task::Observation> Learn(const core::TaskRecord& record);
-  // Call it once the task is stored as final.
+  // Must be called once the task is stored as final.
   void Forget(core::TaskId id);
 
  private:
   struct EndedAttempt {
     estimate::RanOn where;
-    base::Duration watched{0};                 // since it started, or since this daemon did
+    // Since the attempt or this daemon started, whichever is later.
+    base::Duration watched{0};
     std::optional<task::AllocatorWords> told;  // from its own output
   };
 
@@ -78,7 +79,7 @@ class Ends {
   bool NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const;
   // Whether the attempt's output shows, shortly after its start, that it could not initialise CUDA.
   bool CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // Ends an attempt whose GPU is at fault, so that it does not count as an attempt.
+  // Ends an attempt whose GPU is at fault. The attempt does not count.
   void GiveBack(core::TaskId id, int attempt, const std::string& trouble);
   void Judge(core::TaskId id, int attempt, const MpsEvidence& mps);
   core::ExitInfo Classify(const task::ShimEvent& event, const MpsEvidence& mps);
@@ -91,7 +92,7 @@ class Ends {
   base::Clock& clock_;
   GpuEvidence& gpus_;
   PostEvent post_;
-  base::Time opened_;  // events before were not seen by this daemon
+  base::Time opened_;  // this daemon saw no earlier events
   // Ends that need more evidence before they are posted to the core.
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
   // Attempts reported as ended by their shims, until the core has handled them.

@@ -1,4 +1,4 @@
-// Settings of the engine and its parts, given once and later by Engine::Follow().
+// Settings of the engine and its parts. Engine::Follow() changes some of them later.
 #pragma once
 
 #include <cstdint>
@@ -25,44 +25,45 @@ namespace carma::daemon {
 
 // Whether and how the Slurm job of a task is requeued.
 struct JobReturnPlan {
-  std::optional<store::JobReturnRow> row;  // empty: nothing
-  std::string told;                        // for the history; or empty
+  std::optional<store::JobReturnRow> row;  // empty: it is not requeued
+  std::string told;                        // a line for the history, or empty
 };
 
 struct EngineOptions {
   core::PolicyConfig policy;
-  core::HostInfo host;            // cores and memory for tasks; empty: not counted
-  task::CgroupControls controls;  // what is enforced
-  std::vector<int> all_cores;     // of the machine, including those not for tasks
-  bool cpu_cap = false;           // as task::LaunchOrder has it
+  core::HostInfo host;            // cores and memory available to tasks; empty: not counted
+  task::CgroupControls controls;  // the limits that the kernel enforces
+  std::vector<int> all_cores;     // cores of the machine, including those not available to tasks
+  bool cpu_cap = false;           // as in task::LaunchOrder
   std::string state_dir;
   std::string machine_start;  // MachineStart()
   base::Duration kill_grace{30'000};
   std::int64_t max_output_bytes = 0;
   int output_rotations = 1;
-  std::int64_t max_processes = 0;  // of one task, as task::LaunchOrder has it
+  std::int64_t max_processes = 0;  // limit for one task, as in task::LaunchOrder
   std::size_t max_queued_tasks = 1'000'000;
   std::size_t max_queued_per_user = 1'000'000;
   std::size_t turn_share = 500;  // approximate number of new tasks per step of a turn
   std::optional<base::Duration> default_time_limit;
   NoticeRules notices;
-  std::map<std::string, std::string> task_environment;  // for every task
-  std::string socket;         // CARMA_SOCKET of tasks that have none; empty: not set
+  std::map<std::string, std::string> task_environment;  // variables that every task gets
+  std::string socket;         // CARMA_SOCKET for tasks that do not set it; empty: none
   MpsServers* mps = nullptr;  // outlives the engine; null: MPS was never used
-  bool share_by_mps = false;  // share through MPS servers, else by streams
+  bool share_by_mps = false;  // tasks share through MPS servers, else by streams
   std::string mps_dir;
   task::MpsScope mps_servers = task::MpsScope::kGpu;
-  bool sm_partitions = false;    // of MPS, for tasks with a share of the SMs
-  bool mps_memory_limit = true;  // limits each process to claim and margin
-  // Command that sets GPU memory limits of groups, as in task::LaunchOrder; empty: the kernel
-  // enforces none. With mps_memory_limit all processes of a task together may use its claim and
-  // margin.
+  bool sm_partitions = false;    // use MPS partitions for tasks with a share of the SMs
+  bool mps_memory_limit = true;  // limit each MPS client process to its task's claim plus margin
+  // The command that sets GPU memory limits of control groups, as in task::LaunchOrder; empty: the
+  // kernel enforces no such limit. With mps_memory_limit all processes of a task together may use
+  // its claim plus margin.
   std::vector<std::string> limiter;
-  // Loop on which user names of processes arrive (attribution.h); null: user ids are shown.
+  // The loop on which user names of processes arrive (attribution.h); null: user ids are shown
+  // instead.
   std::shared_ptr<boost::asio::io_context> loop;
-  // What is learned from finished tasks; null: nothing is.
+  // Collects what is learned from finished tasks; null: nothing is learned.
   std::shared_ptr<estimate::History> history;
-  // Called for tasks whose attempt has ended (MayComeBack()); null: never.
+  // Called for tasks whose attempt has ended (see MayComeBack()); null: no Slurm job is requeued.
   std::function<JobReturnPlan(const core::TaskRecord&)> job_return;
 };
 

@@ -1,5 +1,5 @@
-// Memory estimates for the daemon: summaries are read and estimators run on separate threads, never
-// on the loop, each within a time limit.
+// Estimates the memory of new tasks. Summaries are read and estimators run on separate threads
+// within time limits, never on the loop.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ struct EstimateJob {
   task::TaskSpec spec;  // the environment may be missing
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::string user;  // its name at the submission; empty: not checked
+  std::string user;  // the user's name at submission; empty: not checked
 };
 
 struct EstimateResult {
@@ -37,7 +37,8 @@ struct EstimateResult {
   core::KindId kind{};
   core::Profile profile;
   store::Forecast forecast;
-  std::chrono::nanoseconds took{0};  // reading and parsing included, shared by tasks of one file
+  // Includes reading and parsing, divided among tasks with the same file.
+  std::chrono::nanoseconds took{0};
 };
 
 class EstimateService {
@@ -45,22 +46,23 @@ class EstimateService {
   using Read = std::function<Result<std::string>(const EstimateJob&)>;
   using Take = std::function<void(std::vector<EstimateResult>)>;
 
-  // `take` is called on the loop, once for every job. `read` gets the text of a job's summary, on a
-  // thread; it may hang for ever.
+  // `take` is called on the loop, once for every job. `read` returns the text of a job's summary;
+  // it runs on a separate thread and may hang for ever.
   EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
                   estimate::AppraisalRules rules, base::Duration time_limit, Take take,
                   Read read = ReadSummaryFile);
 
-  // Tasks without a summary are answered at once, whatever happens to the others. If a file is not
-  // read in time, its thread is abandoned and its tasks are answered as if they had no summary;
-  // while kMostStuck threads are abandoned, no summary is read at all.
-  // `take`, if given, gets these results instead, in parts and in any order.
+  // Tasks without a summary are answered without waiting for other tasks. If a file is not read in
+  // time, its thread is abandoned, and its tasks are answered as if they had no summary. While
+  // kMostStuck threads are abandoned, no summary is read at all.
+  // If `take` is given, it gets these results instead, in parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
-  // Applies to jobs asked from now on.
+  // Applies to later calls of Ask.
   void Follow(estimate::AppraisalRules rules, base::Duration time_limit);
 
-  // Reads with the rights of the task's user. Errors: kDenied if the number is another user's now.
+  // Reads with the rights of the task's user. Errors: kDenied if the user id now belongs to another
+  // user.
   static Result<std::string> ReadSummaryFile(const EstimateJob& job);
 
   static constexpr int kMostStuck = 4;

@@ -1,4 +1,4 @@
-// Whether predictions of memory, SM activity and slowdown are still right, per method, over the
+// Checks for each method whether predictions of memory, SM activity and slowdown were right for the
 // last finished tasks. Pure.
 #pragma once
 
@@ -16,27 +16,27 @@ namespace carma::daemon {
 
 class ForecastDrift {
  public:
-  // The last kLast tasks of a method count; fewer than kLeast are not judged.
+  // The last kLast tasks of a method count. A method with fewer than kLeast tasks is not judged.
   static constexpr std::size_t kLast = 40;
   static constexpr std::size_t kLeast = 8;
 
-  // Records a finished task; memory stated by its user is no prediction and is ignored. coverage:
+  // Records a finished task. Memory stated by its user is no prediction and is ignored. coverage:
   // the share of promises that should be kept (estimate.coverage; 0: the most likely value is
-  // promised, which half of the tasks exceed). Returns a sentence about a new drift (the last, if
-  // several); empty: no new drift.
+  // promised, which half of the tasks exceed). Returns a sentence about a new drift (the last one
+  // if there are several); empty: no new drift.
   std::string Take(const core::TaskRecord& record, double coverage);
 
-  // Current drifts, a sentence each, by quantity and method. Memory drifts when a method breaks
-  // more promises than chance explains once in a thousand times, until it is once in a hundred; or
-  // while half of its tasks needed less than half of the prediction. SM activity and slowdown,
-  // which are not promised, drift while half of the tasks were above 1.5 times the prediction, or
-  // half below 1 / 1.5 of it.
+  // The current drifts, one sentence each, by quantity and method. A memory method drifts once it
+  // breaks more promises than chance would in one of 1000 cases, until chance would do so in one of
+  // 100; also while half of its tasks need less than half of the prediction. SM activity and
+  // slowdown are not promised: they drift while half of the tasks are above 1.5 times the
+  // prediction, or half are below 1 / 1.5 of it.
   std::vector<std::string> Sentences() const;
 
  private:
   struct Method {
     std::deque<report::Forecast> last;
-    std::string sentence;  // empty: it does not drift
+    std::string sentence;  // about its drift; empty: none
   };
   static std::string JudgeMemory(const Method& method, double coverage);
 

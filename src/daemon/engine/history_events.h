@@ -1,4 +1,4 @@
-// Events of the history about tasks and GPUs, as rows that the store will number. Pure.
+// Makes events of the history about tasks and GPUs, as rows that the store will number. Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace carma::daemon {
 
-// The event for `count` tasks that were submitted together; it belongs to the first one.
+// The event for `count` tasks that were submitted together; it belongs to the first task.
 store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const Submitter& submitter,
                                   base::Time now);
 // The event for a task's new state and its reason. gpu_uuids: the GPUs of its placement. Empty for
@@ -27,7 +27,7 @@ std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
 store::StoredEvent EditEvent(core::TaskId id, const std::string& what, base::Time now);
 // The event for a task that was asked to checkpoint because it must leave.
 store::StoredEvent AskedEvent(core::TaskId id, const core::Reason& why, base::Time now);
-// The event for a notice that was sent or given up.
+// The event for a notice that was sent, or that could not be sent.
 store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now);
 // The event for a change of a task's Slurm job.
 store::StoredEvent SlurmEvent(core::TaskId id, const std::string& told, base::Time now);

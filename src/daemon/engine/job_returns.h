@@ -1,4 +1,4 @@
-// Whether and how the Slurm job of a finished task is requeued. Pure.
+// Decides whether and how the Slurm job of a finished task is requeued. Pure.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,11 @@ struct JobOfTask {
   int retries = 3;  // after running out of memory
 };
 
-// Whether another start may help: the last attempt ended for such a reason, or had to make room.
+// Whether another start may help, because the last attempt ran out of memory or had to make room,
+// for example.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
-// step_mib: recovery.step. Errors: kConflict: it is not requeued, with the reason.
+// step_mib: the setting recovery.step. Errors: kConflict with the reason if the job is not
+// requeued.
 Result<slurm::JobReturn> PlanReturn(const core::TaskRecord& record, const JobOfTask& of,
                                     std::span<const core::GpuInfo> gpus, std::int64_t step_mib,
                                     const core::SlotRules& slots);

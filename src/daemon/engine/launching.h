@@ -1,4 +1,4 @@
-// The launcher of this machine, and the groups and limits it uses.
+// The launcher of this machine, with the control groups and limits that it uses.
 #pragma once
 
 #include <memory>
@@ -20,17 +20,18 @@ struct Launching {
   task::CgroupControls controls;
   // The control group cannot limit the processes of a task.
   bool processes_counted_by_user = false;
-  task::CgroupBase groups;           // where tasks' groups are made
+  task::CgroupBase groups;           // the control groups of tasks are created in it
   std::vector<std::string> limiter;  // EngineOptions::limiter
 };
-// Why GPU memory limits cannot be set here, tried on one GPU with a temporary group; empty: they
-// can. Blocks as long as the driver does, a few seconds at most.
+// Why GPU memory limits cannot be set on this machine; empty if they can. Tried on one GPU with a
+// temporary group. Blocks as long as the driver does, at most a few seconds.
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid);
-// Makes the launcher. Errors: those of task::MakeShimLauncher() and task::LeaseLauncher::Make().
+// Errors: those of task::MakeShimLauncher() and task::LeaseLauncher::Make().
 Result<Launching> OpenLaunching(const config::Settings& settings, const std::string& shim_path);
 
-// Tells the launcher which processes wait for leases; it finds granted leases by their folders.
+// Registers with the launcher the processes that wait for leases. The launcher itself finds granted
+// leases by their folders.
 void WatchWaitingLeases(store::Store& store, task::LeaseLauncher& launcher);
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// What kept the head of the queue waiting, and for how long: rows for the store.
+// Measures why and for how long the head of the queue waits, and makes rows for the store.
 #pragma once
 
 #include <map>
@@ -12,15 +12,15 @@ namespace carma::daemon {
 
 class LineMeter {
  public:
-  // From now on the head waits for this reason; kNone: no task waits.
+  // Reports that from now on the head waits for this reason; kNone: no task waits.
   void See(core::ReasonCode reason, base::Time now);
-  // The waiting time since the last call, one row per reason.
+  // The waiting time since the last call of Close, one row per reason.
   std::vector<store::LineWait> Close(base::Time now);
 
  private:
   core::ReasonCode reason_ = core::ReasonCode::kNone;
-  base::Time seen_{};  // earlier time is in waited_
-  base::Time from_{};  // start of the next rows, if any
+  base::Time seen_{};  // time before this is in waited_
+  base::Time from_{};  // start of the next rows
   std::map<core::ReasonCode, base::Duration> waited_;
 };
 

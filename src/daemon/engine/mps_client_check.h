@@ -14,19 +14,19 @@
 
 namespace carma::daemon {
 
-// For one server.
+// Checks the clients of one server.
 class MpsClientCheck {
  public:
   using Key = std::pair<core::TaskId, int>;  // a task and its attempt
   using Processes = std::map<Key, std::set<pid_t>>;
 
-  // The processes of an attempt that the driver now lists on its GPUs.
+  // Records the processes of an attempt that the driver now lists on its GPUs.
   void Seen(const Key& who, const std::vector<pid_t>& pids);
   void Forget(const Key& who);
-  // The processes seen last, to be passed to Compare() with a list that is made later.
+  // The processes seen last. Pass them to Compare() with a list of clients that is made afterwards.
   const Processes& seen() const { return seen_; }
   // clients: the server's clients, listed after `before` was seen. A process that is missing from
-  // two successive lists and still runs bypasses the server. Returns newly found ones.
+  // two successive lists and still runs bypasses the server. Returns the newly found processes.
   Processes Compare(const Processes& before, const std::vector<pid_t>& clients);
   const Processes& outside() const { return outside_; }
 

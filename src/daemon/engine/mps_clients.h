@@ -1,5 +1,5 @@
-// The attempts that are clients of one user's MPS server, and which of its processes have broken
-// under them. A value: its only I/O is to check whether a process lives.
+// Records which attempts are clients of one user's MPS server, and which server processes have
+// broken. Its only I/O is the check whether a process lives.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@ namespace carma::daemon {
 
 // What happened to the server of an attempt.
 struct MpsEvidence {
-  bool broke = false;  // it died, was replaced, or is faulted
-  // Another attempt on this server that has been held responsible.
+  bool broke = false;  // the server died, was replaced, or has a fault
+  // Another task on this server that has been held responsible.
   std::optional<core::TaskId> blamed;
 };
 
@@ -29,25 +29,27 @@ class MpsClients {
 
   bool empty() const { return clients_.empty(); }
   std::size_t size() const { return clients_.size(); }
-  // A client whose server process is not known yet.
+  // Adds a client whose server process is not known yet.
   void Add(const Key& who, Time now) { clients_[who] = {std::nullopt, now}; }
   void Remove(const Key& who) { clients_.erase(who); }
-  // Records that the server has now accepted the client. False: the client has already left.
+  // Records that the server has now accepted the client. Returns false if the client has already
+  // left.
   bool Seat(const Key& who, const base::ProcessId& server, Time now);
-  // Sets the server that the client has had since it was added. False: the client has already left.
+  // Sets the server that the client has had since it was added. Returns false if the client has
+  // already left.
   bool Find(const Key& who, const base::ProcessId& server);
 
-  // Records which servers of these clients have died, been replaced or faulted, as a check of the
-  // server has shown. Returns the new ones, each with what happened to it.
+  // Takes the result of a check of the server: records which servers of these clients have died,
+  // been replaced or had a fault. Returns newly broken servers, each with what happened to it.
   std::vector<std::pair<base::ProcessId, std::string_view>> NoteServer(
       const std::optional<task::MpsServer>& server, Time now);
-  // Reports that this client ended by its own fault, which affected its neighbours.
+  // Records that this client ended by a fault of its own that affected its neighbours.
   void Blame(const Key& who, Time now);
   MpsEvidence EvidenceOf(const Key& who, Time now) const;
 
  private:
   struct Client {
-    std::optional<base::ProcessId> server;  // empty: not known (yet)
+    std::optional<base::ProcessId> server;  // empty: unknown
     Time since;
   };
   struct Blamed {
@@ -55,7 +57,7 @@ class MpsClients {
     std::optional<base::ProcessId> server;
     Time when;
   };
-  // A server that was seen dead or faulted. Later clients are not affected.
+  // A server that was found dead or with a fault. Later clients are not affected.
   struct Broken {
     base::ProcessId server;
     Time when;

@@ -1,5 +1,5 @@
-// SM partitions of one MPS server: which attempt owns which. Its calls ask the control daemon, so
-// they belong on the server's worker, in the order of the attempts' arrivals and departures.
+// Manages the SM partitions of one MPS server and their owners. The calls talk to the control
+// daemon, so they must run on the server's worker, in the order in which attempts come and go.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace carma::daemon {
 
-// What an attempt gets from its server besides a client's slot.
+// What an attempt gets from its server in addition to a client slot.
 struct MpsPlace {
   std::string partition = {};  // as in core::Sharing; empty: none
   int sms = 0;
-  std::string note = {};  // why it has none although it was to have one, a sentence; or empty
+  std::string note = {};  // a sentence why it has no partition although it should; or empty
 };
 
-// A server and the clients that it had before this one.
+// A server, and the number of its clients before this one joined.
 struct MpsLook {
   task::MpsServer server;
   std::size_t clients = 0;
@@ -31,30 +31,31 @@ class MpsPartitions {
   using Key = MpsClients::Key;
   using Deadline = task::MpsControl::Deadline;
 
-  // Gives the attempt a place on the server, which is started if necessary: with partitions if this
-  // attempt asks for a share of the SMs (0: it does not) and the GPU has them. Errors: those of
-  // task::MpsControl::Ready(); kConflict, a sentence: no partition is left, or the attempt asks for
-  // none although each client needs one.
+  // Makes the attempt a client of the server, which is started if necessary. share: of the SMs; 0:
+  // none requested. A server started for a share uses partitions if the GPU has them. Errors: those
+  // of task::MpsControl::Ready(); kConflict with a sentence: no partition is left, or the attempt
+  // requests none although each client needs one.
   Result<MpsLook> Join(const task::MpsControl& control, const Key& who, double share,
                        Deadline deadline);
-  // Registers the partition of an attempt of an earlier run of the daemon.
+  // Registers the partition of an attempt from an earlier run of the daemon.
   void Adopt(const Key& who, const std::string& partition);
-  // Call it when the attempt has ended.
+  // Must be called when the attempt has ended.
   void TakeBack(const task::MpsControl& control, const Key& who, Deadline deadline);
-  // Removes partitions that no attempt owns, because a process still used them when their attempt
-  // ended.
+  // Removes partitions that no attempt owns any more. They remain if a process still uses them when
+  // their attempt ends.
   void Tidy(const task::MpsControl& control, Deadline deadline);
 
  private:
   Result<MpsLook> Look(const task::MpsControl& control, double share, Deadline deadline);
-  // kUnavailable: the GPU has no partitions, or this attempt asks for none and no other owns one.
+  // Errors: kUnavailable if the GPU has no partitions, or if this attempt requests none and no
+  // other attempt owns one.
   Result<MpsPlace> Give(const task::MpsControl& control, const Key& who, double share,
                         Deadline deadline);
   void RemoveUnowned(const task::MpsControl& control, Deadline deadline);
 
-  std::map<Key, std::string> owned_;  // without the GPU's UUID
+  std::map<Key, std::string> owned_;  // partitions without the GPU's UUID
   bool leftovers_ = false;
-  bool work_ = true;  // as far as is known
+  bool work_ = true;  // partitions work, as far as known
 };
 
 }  // namespace carma::daemon

@@ -1,6 +1,6 @@
-// MPS servers of tasks: starts a control daemon for a user and a GPU when the first task needs it,
-// ends it when the last has left, and records its failures. Used only on the loop's thread; slow
-// work runs on a worker per server. Rules: docs/server/collocation.md.
+// Runs the MPS servers of tasks: starts a control daemon for a user and a GPU when the first task
+// needs it, ends it when the last task has left, and records its failures. Used only on the loop's
+// thread; slow work runs on one worker per server. docs/server/collocation.md has the rules.
 #pragma once
 
 #include <functional>
@@ -23,13 +23,13 @@ class io_context;
 
 namespace carma::daemon {
 
-// An attempt as a client of a server.
+// An attempt that is or becomes a client of a server.
 struct MpsClient {
   core::TaskId id{};
   int attempt = 0;
   task::MpsServerId server;
   double sm_share = 0;         // requests a partition of this share of the SMs; 0: none
-  std::string partition = {};  // of an adopted one, as in core::Sharing; or empty
+  std::string partition = {};  // partition of an adopted attempt, as in core::Sharing; or empty
 };
 
 class MpsServers {
@@ -37,46 +37,49 @@ class MpsServers {
   virtual ~MpsServers() = default;
   using Attached = std::function<void(Result<MpsPlace>)>;
 
-  // Asks for a client slot of a running server. Answers later, once: its place, or a sentence that
-  // explains why the task runs without MPS.
+  // Requests a client slot of a running server. `answer` is called later, once, with its place or
+  // with a sentence that explains why the task runs without MPS.
   virtual void Attach(const MpsClient& client, Attached answer) = 0;
-  // Registers an attempt of an earlier run of the daemon that is already a client.
+  // Registers an attempt from an earlier run of the daemon that is already a client.
   virtual void Adopt(const MpsClient& client) = 0;
-  // Call it when the attempt has ended or will not start. Unknown attempts are ignored.
+  // Must be called when the attempt has ended or will not start. Unknown attempts are ignored.
   virtual void Detach(core::TaskId id, int attempt) = 0;
   // Removes the attempt's processes (selected by `its`) from the server's clients. Then, or after
-  // two seconds, or at once if there is nothing to do, calls `done`, once and later.
+  // two seconds at the latest, `done` is called once. If there is nothing to do, `done` is still
+  // called later.
   virtual void TerminateClients(core::TaskId id, int attempt, std::function<bool(pid_t)> its,
                                 std::function<void()> done) = 0;
-  // Answers later, once.
+  // `answer` is called later, once.
   virtual void AskEvidence(core::TaskId id, int attempt,
                            std::function<void(MpsEvidence)> answer) = 0;
-  // Reports that this attempt ended by its own GPU fault, which affected its neighbours.
+  // Records that this attempt ended by a GPU fault of its own that affected its neighbours.
   virtual void Blame(core::TaskId id, int attempt) = 0;
   // Takes the processes of an attempt that the driver now lists on its GPUs. Unknown attempts are
   // ignored.
   virtual void Seen(core::TaskId id, int attempt, const std::vector<pid_t>& pids) = 0;
-  // Servers that last failed to start, and processes that bypass their task's server; a sentence
-  // each.
+  // One sentence for each server whose last start failed, and for each process that bypasses its
+  // task's server.
   virtual std::vector<std::string> Troubles() const = 0;
-  // Called when the GPU is closed: servers without tasks end now.
+  // Called when the GPU is closed; servers without tasks end at once.
   virtual void Drain(const std::string& gpu_uuid) = 0;
-  // Takes over the control daemons that an earlier carmad left on these GPUs (each as
-  // task::MpsServerId::gpus); unused ones end after a while.
+  // Takes over the control daemons that an earlier carmad left on these GPUs (each as in
+  // task::MpsServerId::gpus). Unused control daemons end after a while.
   virtual void TakeOver(const std::vector<std::string>& gpus) = 0;
-  // Called when carmad ends: servers without tasks end now, those with tasks stay for the next
-  // carmad. Blocks for a few seconds at most.
+  // Called when carmad ends. Servers without tasks end at once; servers with tasks stay for the
+  // next carmad. Blocks for a few seconds at most.
   virtual void Close() = 0;
 };
 
 struct MpsServersOptions {
   task::MpsSetup setup;
-  std::size_t clients = 48;                          // then it takes no further task
-  std::chrono::milliseconds timeout{10'000};         // real time, of one start or question
-  std::chrono::milliseconds terminate_limit{2'000};  // real time
-  std::chrono::nanoseconds linger{60'000'000'000};   // real time without tasks before a server ends
-  std::chrono::nanoseconds probe{10'000'000'000};    // real time between two looks at a server
-  std::chrono::nanoseconds backoff{30'000'000'000};  // real time after a failed start, then doubled
+  std::size_t clients = 48;                          // largest number of clients of a server
+  std::chrono::milliseconds timeout{10'000};         // limit for a start or a request; real time
+  std::chrono::milliseconds terminate_limit{2'000};  // for TerminateClients; real time
+  // A server without tasks ends after this; real time.
+  std::chrono::nanoseconds linger{60'000'000'000};
+  std::chrono::nanoseconds probe{10'000'000'000};  // between two checks of a server; real time
+  // After a failed start, doubled each time; real time.
+  std::chrono::nanoseconds backoff{30'000'000'000};
 };
 std::unique_ptr<MpsServers> OpenMpsServers(std::shared_ptr<boost::asio::io_context> loop,
                                            MpsServersOptions options);

@@ -1,5 +1,5 @@
-// Sends the notices in the store: starts a carma-notify for each without waiting, and retries
-// failed ones later.
+// Sends the notices in the store. Starts one carma-notify for each notice without waiting, and
+// retries failed notices later.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,23 +18,23 @@ namespace carma::daemon {
 struct NoticeSenderOptions {
   std::string program;  // carma-notify
   std::string sendmail;
-  base::Duration limit{30'000};    // real time, of one try
-  std::int64_t max_processes = 0;  // of a user, as in task::NoticeOrder
+  base::Duration limit{30'000};    // for one attempt to send; real time
+  std::int64_t max_processes = 0;  // of one user, as in task::NoticeOrder
 };
 
 class NoticeSender {
  public:
-  // Stores the result of a notice; Look() follows once that is durable.
+  // Stores the result of a notice. Look() must be called once the result is durable.
   using Take = std::function<void(store::Notice result)>;
 
-  // All arguments must outlive it.
+  // All arguments must outlive this object.
   NoticeSender(boost::asio::io_context& loop, store::Store& store, base::Clock& clock,
                NoticeSenderOptions options, Take take);
   ~NoticeSender();
   NoticeSender(const NoticeSender&) = delete;
   NoticeSender& operator=(const NoticeSender&) = delete;
 
-  // Checks for new notices in the store; called also when results have become durable.
+  // Checks the store for new notices. Must also be called when results have become durable.
   void Look();
   void Follow(NoticeSenderOptions options) { options_ = std::move(options); }
 
@@ -52,7 +52,8 @@ class NoticeSender {
   Take take_;
   Alarm next_;
   std::map<std::int64_t, std::unique_ptr<Sending>> sending_;  // by the notice's number
-  std::map<std::int64_t, int> tries_;                         // that may not be durable yet
+  // Attempts to send that may not be durable yet.
+  std::map<std::int64_t, int> tries_;
 };
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// The progress of running tasks, as written by their shims to the attempts' folders.
+// Collects the progress of running tasks, which their shims write to the attempts' folders.
 #pragma once
 
 #include <cstdint>
@@ -24,18 +24,17 @@ class ProgressBoard {
   struct Seen {
     Place place;
     task::ProgressReport report;
-    bool moved = false;  // its counters have changed since the time before
+    bool moved = false;  // its counters have changed since the last reading
   };
-  // Reads a few hundred bytes of each; for a worker. now_ms: the system's clock.
+  // Reads a few hundred bytes for each attempt, so call it on a worker. now_ms: the system's clock.
   static std::vector<Seen> Read(const std::vector<Place>& places, std::int64_t now_ms);
 
-  // Replaces all known progress. shift_ms: how far the (perhaps simulated) server's clock is ahead
-  // of the system's. Returns the tasks that have stalled since.
+  // Replaces all known progress. shift_ms: how far the server's clock, which may be simulated, is
+  // ahead of the system's clock. Returns the tasks that have stalled since the last call.
   std::vector<core::TaskId> Take(std::vector<Seen> seen, std::int64_t shift_ms = 0);
-  // The time until the likely end of each attempt that has reported progress. now_ms: the server's
-  // time.
+  // The remaining time of each attempt that has reported progress. now_ms: the server's time.
   core::ProgressSeen Left(std::int64_t now_ms) const;
-  // The last report of the attempt; null: it has reported none.
+  // The last report of the attempt; null: none.
   const task::ProgressReport* Find(core::TaskId id, int attempt) const;
 
  private:

@@ -1,5 +1,5 @@
-// Reservations of GPUs as users made them, and the periods that result from them. The engine stores
-// every change.
+// Holds the reservations of GPUs that users made, and computes their periods for the core. The
+// engine stores every change.
 #pragma once
 
 #include <map>
@@ -19,23 +19,23 @@ class Reservations {
   explicit Reservations(base::Calendar calendar = base::Calendar::OfServer())
       : calendar_(calendar) {}
 
-  // Restores those of an earlier run; new numbers continue after the last one used. Errors:
-  // kCorrupt.
+  // Restores the reservations of an earlier run. New numbers continue after the last number used.
+  // Errors: kCorrupt.
   Result<Unit> Restore(const std::vector<store::ReservationRow>& rows);
-  // Gives it a number and names its GPUs by UUID, so that a restart with another order of GPUs does
-  // not change it. Errors: kInvalid for unknown GPUs or a past period, kConflict if some
+  // Numbers the reservation and names its GPUs by UUID, so that a restart with another order of
+  // GPUs does not change it. Errors: kInvalid for unknown GPUs or a past period, kConflict if any
   // reservation would not get its GPUs.
   Result<core::Reservation> Add(core::Reservation booking, std::span<const core::GpuInfo> gpus,
                                 core::Time now);
   void Remove(core::ReservationId id) { all_.erase(id); }
 
   const std::map<core::ReservationId, core::Reservation>& all() const { return all_; }
-  const core::Reservation* Find(core::ReservationId id) const;  // null: none
+  const core::Reservation* Find(core::ReservationId id) const;  // null: unknown
   // The reservation's current or next period; empty: it is over.
   std::optional<core::ReservedPeriod> NextOf(const core::Reservation& booking,
                                              core::Time now) const;
 
-  // The periods for the core. IsDue reports when to send them again.
+  // The periods for the core. When IsDue is true they must be sent again.
   std::vector<core::ReservedPeriod> Tell(core::Time now);
   bool IsDue(core::Time now) const { return tell_again_ && now >= *tell_again_; }
 

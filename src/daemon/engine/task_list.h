@@ -1,5 +1,5 @@
-// The tasks of one submission. Common parts are held only once: the whole description of an array,
-// the environment of a batch.
+// The tasks of one submission. Common parts (the description of an array, the environment of a
+// batch) are held only once.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace carma::daemon {
 
-// Approximate memory use of a description.
+// Approximate memory use of a description in bytes.
 std::size_t DescriptionBytes(const task::TaskSpec& spec);
 
 class TaskList {
@@ -25,9 +25,9 @@ class TaskList {
   // Independent tasks.
   TaskList(std::vector<task::TaskSpec> specs) : specs_(std::move(specs)) {}
   TaskList(std::initializer_list<task::TaskSpec> specs) : specs_(specs) {}
-  // One description for each index.
+  // One task for each index, all with this description.
   static TaskList Array(task::TaskSpec spec, std::vector<std::int64_t> indices);
-  // Tasks marked in `shares` have an empty environment of their own and use the common one.
+  // Tasks marked in `shares` use the common environment; their own must be empty.
   static TaskList Batch(std::vector<task::TaskSpec> specs, Environment common,
                         std::vector<bool> shares);
 
@@ -35,21 +35,21 @@ class TaskList {
   bool empty() const { return size() == 0; }
   // The task without its array index and without the shared environment.
   const task::TaskSpec& Like(std::size_t i) const { return specs_[indices_.empty() ? i : 0]; }
-  // Approximate size of its whole description in bytes.
+  // Approximate size of the task's whole description in bytes.
   std::size_t BytesOf(std::size_t i) const;
-  // Total size if all descriptions were written out.
+  // Total size in bytes if all descriptions were written out.
   std::size_t BytesOfAll() const;
-  // The complete description.
+  // The complete description of the task.
   task::TaskSpec At(std::size_t i) const;
-  // Moves it out, without any environment. Call it once per task.
+  // Moves the description out, without any environment. Call it once per task.
   task::TaskSpec TakeBare(std::size_t i);
 
  private:
-  std::vector<task::TaskSpec> specs_;  // a single one for an array
+  std::vector<task::TaskSpec> specs_;  // only one for an array
   std::vector<std::int64_t> indices_;
-  std::size_t shared_bytes_ = 0;  // of the array's description or common environment
+  std::size_t shared_bytes_ = 0;  // size of the array's description or of the common environment
   Environment common_;
-  std::vector<bool> shares_;  // empty: none does
+  std::vector<bool> shares_;  // by task; empty: no task shares
 };
 
 }  // namespace carma::daemon

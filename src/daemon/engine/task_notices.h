@@ -1,5 +1,5 @@
-// Notifications about tasks: turns users' rules (task::NotifyRule) into notices that are stored
-// together with the change they report.
+// Makes notices about tasks from users' rules (task::NotifyRule). A notice is stored together with
+// the change that it reports.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace carma::daemon {
 
-// What the administrator allows.
+// The notices that the administrator allows.
 struct NoticeRules {
   bool enabled = true;
   std::vector<task::NotifyKind> allowed = {task::NotifyKind::kMail, task::NotifyKind::kWebhook,
@@ -27,38 +27,39 @@ struct NoticeRules {
   std::string sendmail = "/usr/sbin/sendmail";
 };
 
-// One sentence for each target of new tasks to which this server cannot send now.
+// One sentence for each of these targets to which this server currently cannot send.
 std::vector<std::string> NoticeWarnings(const NoticeRules& rules,
                                         const std::set<std::string>& targets);
 
-// Events of a change of state, the most specific first; empty: none.
+// The notification events of the task's new state, most specific first; may be empty.
 std::vector<task::NotifyEvent> EventsOf(const core::TaskRecord& record);
-// The event as one sentence for people.
+// The event as one sentence for users.
 std::string TextOf(const core::TaskRecord& record, const std::string& name, task::NotifyEvent event,
                    const std::string& host);
 
 class TaskNotices {
  public:
-  // Both outlive it; the rules may change.
+  // Both arguments must outlive this object; the rules may change.
   TaskNotices(const NoticeRules& rules, store::Store& store) : rules_(rules), store_(store) {}
 
-  // Registers a task with notifications; other tasks cost nothing.
+  // Registers a task that has notifications. Other tasks need no call.
   void Join(core::TaskId id, std::optional<core::TaskId> array);
-  void JoinIfAsked(const store::StoredTask& task);  // if it has some
+  void JoinIfAsked(const store::StoredTask& task);  // if it has notifications
   void Leave(core::TaskId id);
-  // The notices for a task's new state, to be stored with it. A finished task is dropped here. An
-  // array is reported once, its end with its last task, unless the rule asks for each task. Notices
-  // beyond the limits are returned as dropped.
+  // The notices for a task's new state, which must be stored with it. A finished task is forgotten.
+  // An array is reported once, its end with its last task, unless the rule wants a notice for each
+  // task. Notices beyond the limits are returned as dropped.
   std::vector<store::Notice> Of(const core::TaskRecord& record, base::Time now);
 
  private:
   struct Array {
     std::size_t tasks = 0;
     std::map<core::TaskId, core::TaskState> ended;  // since this daemon started
-    std::optional<std::set<std::string>> told;      // event and target; empty: not yet looked up
+    // Event and target of sent notices; empty: not looked up yet.
+    std::optional<std::set<std::string>> told;
   };
   bool ToldBefore(core::TaskId array, const std::string& event, const std::string& target);
-  // A sentence that all tasks have ended, with the number for each final state.
+  // A sentence that all tasks have ended, with the number of tasks in each final state.
   std::string ArrayText(core::TaskId array, const std::string& name, const std::string& host);
   // The event to report; empty: none yet, or it was already sent.
   std::optional<task::NotifyEvent> Choose(const task::NotifyRule& rule,
@@ -69,9 +70,11 @@ class TaskNotices {
 
   const NoticeRules& rules_;
   store::Store& store_;
-  std::unordered_map<std::uint64_t, std::optional<core::TaskId>> members_;  // their arrays
+  // The arrays of registered tasks.
+  std::unordered_map<std::uint64_t, std::optional<core::TaskId>> members_;
   std::map<core::TaskId, Array> arrays_;
-  std::map<std::uint32_t, std::deque<base::Time>> made_;  // of each user, within the last hour
+  // Times of each user's notices within the last hour.
+  std::map<std::uint32_t, std::deque<base::Time>> made_;
 };
 
 }  // namespace carma::daemon

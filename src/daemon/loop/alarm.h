@@ -1,4 +1,3 @@
-// A timer of the loop.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +11,8 @@
 
 namespace carma::daemon {
 
-// Calls back once, at the time last set. Set moves it; Stop and destruction cancel it.
+// A timer of the loop that calls back once, at the time last set. Set replaces an earlier call;
+// Stop and destruction cancel it.
 class Alarm {
  public:
   explicit Alarm(boost::asio::io_context& loop) : timer_(loop) {}
@@ -20,7 +20,8 @@ class Alarm {
     timer_.expires_after(std::max(from_now, std::chrono::nanoseconds(0)));
     timer_.async_wait([call = std::move(call), number = ++*last_,
                        last = std::weak_ptr(last_)](const boost::system::error_code& error) {
-      // A timer that has already fired is not notified of its cancellation.
+      // If the timer has already fired, its handler runs without an error even after a
+      // cancellation.
       const std::shared_ptr<std::uint64_t> now = last.lock();
       if (!error && now && *now == number) call();
     });
@@ -32,7 +33,8 @@ class Alarm {
 
  private:
   boost::asio::steady_timer timer_;
-  std::shared_ptr<std::uint64_t> last_ = std::make_shared<std::uint64_t>(0);  // number of the Set
+  // Number of the last Set or Stop.
+  std::shared_ptr<std::uint64_t> last_ = std::make_shared<std::uint64_t>(0);
 };
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// Runs jobs on its own thread, with a time limit, and delivers results on the loop unless the
+// Runs jobs on a separate thread with time limits, and delivers results on the loop unless the
 // caller is gone.
 #pragma once
 
@@ -17,16 +17,16 @@ class io_context;
 
 namespace carma::daemon {
 
-// Used only on the loop's thread; its own thread runs only jobs, one after another.
+// Used only on the loop's thread. The separate thread runs one job after another.
 class BackgroundWorker {
  public:
-  // What destruction does with a running job.
+  // What the destructor does with a running job.
   enum class AtEnd {
-    kWait,   // for jobs that end soon after wanted() has become false
-    kLeave,  // for jobs that may hang: the thread is abandoned; jobs must own
-             // (shared) what they touch
+    kWait,  // waits; for jobs that end soon after wanted() becomes false
+    // Abandons the thread; for jobs that may hang. They must share ownership of what they use.
+    kLeave,
   };
-  // If no thread can be created, jobs wait, and carmad tries again every second.
+  // If no thread can be created, jobs wait, and the creation is retried every second.
   BackgroundWorker(std::shared_ptr<boost::asio::io_context> loop, AtEnd at_end,
                    Worker::MakeThread make = nullptr);
   // After destruction no result is delivered.
@@ -45,21 +45,22 @@ class BackgroundWorker {
   }
   // Runs a job without a result.
   void Tell(std::function<void()> job);
-  // Calls `late` after that time, unless the returned function was called before. That function
-  // returns true on its first call in time and false afterwards, so `then` knows whether its result
-  // still counts.
+  // Calls `late` after that time unless the returned function was called before. The returned
+  // function returns true on its first call in time and false afterwards, so `then` can check
+  // whether its result still counts.
   std::function<bool()> Within(std::chrono::nanoseconds limit, std::function<void()> late);
-  // Calls back soon, unless this object is gone by then.
+  // Calls back later on the loop, unless this object is gone by then.
   void Later(std::function<void()> call);
 
-  // Call it if the running job hangs: it keeps its thread (its result is still delivered if it
-  // returns), later jobs get a new one, and jobs not yet begun are dropped.
+  // Must be called if the running job hangs. The job keeps its thread, and its result is still
+  // delivered if it returns. Later jobs get a new thread, and jobs that have not begun are dropped.
   void Abandon();
-  // Calls of Abandon() so far.
+  // Number of calls of Abandon() so far.
   int abandoned() const { return abandoned_; }
-  // Jobs without a delivered result.
+  // Number of jobs without a delivered result.
   int waiting() const { return waiting_; }
-  // Becomes false, and wakes waiters, once this object is gone. Jobs that can stop early check it.
+  // Becomes false, and wakes threads that wait on it, once this object is gone. Jobs that can stop
+  // early check it.
   std::shared_ptr<const std::atomic<bool>> wanted() const { return wanted_; }
 
  private:
@@ -72,7 +73,7 @@ class BackgroundWorker {
   AtEnd at_end_;
   int waiting_ = 0;
   int abandoned_ = 0;
-  Worker::MakeThread make_;  // empty: as Worker does
+  Worker::MakeThread make_;  // empty: Worker's default
   bool retrying_ = false;
   std::unique_ptr<Worker> worker_;
 };

@@ -1,17 +1,18 @@
-// Which start of the machine the state folder belongs to.
+// Records to which start of the machine the state folder belongs.
 #pragma once
 
 #include <string>
 
 namespace carma::daemon {
 
-// Identifies this start of the machine, container or (rootless) user's service manager; the
-// kernel's boot may be older. Empty if the kernel does not report it: then no start counts as this
-// one.
+// Identifies this start of the machine, of the container or of a rootless user's service manager;
+// the kernel's boot may be older. Empty if the kernel does not report it; then no other start
+// counts as the same.
 std::string MachineStart();
 
-// Marks the folder; true if the machine was restarted since it was last marked. False without an
-// earlier mark or if the kernel does not report the boot. A mark that cannot be written is logged.
+// Marks the folder with boot_id. Returns true if the machine was restarted since the last mark,
+// false also if there is no earlier mark or the kernel does not report the boot. A failure to write
+// the mark is logged.
 bool MarkBoot(const std::string& state_dir, const std::string& boot_id);
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// An answer that many clients request every second: made once for all of them.
+// Caches an answer that many clients request every second, so that it is made only once.
 #pragma once
 
 #include <chrono>
@@ -14,11 +14,11 @@ class CachedResponse {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
-  // make: returns a JSON object; changes of "now_ms" alone do not count. keep: minimum time before
-  // the answer is made again.
+  // make: returns a JSON object; a change of "now_ms" alone is not a change. keep: the answer is
+  // not made again before this time has passed.
   CachedResponse(std::function<nlohmann::json()> make, std::chrono::nanoseconds keep);
 
-  // Answers 304 to a client that has this text already. now: never goes back.
+  // Answers 304 if the client already has the current text. now: never goes back.
   api::Response Answer(const api::Request& request, Moment now = std::chrono::steady_clock::now());
 
  private:

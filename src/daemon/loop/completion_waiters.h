@@ -1,4 +1,4 @@
-// Callbacks that wait for ends of tasks: long polls of the API.
+// Callbacks that wait until tasks end, for long polls of the API. Used only on the loop's thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,15 +14,15 @@
 
 namespace carma::daemon {
 
-// Used on the loop's thread.
 class CompletionWaiters {
  public:
   explicit CompletionWaiters(boost::asio::io_context& loop) : loop_(loop) {}
 
-  // Calls back once, later: when the task has ended, or after `limit` of real time. It calls even
-  // if the client has gone, but never after this object is gone.
+  // Calls back once, later: when the task has ended or after `limit` of real time. Calls even if
+  // the client has gone, but never after this object is gone.
   void Await(core::TaskId task, std::chrono::nanoseconds limit, std::function<void()> call);
-  // The task has ended: calls all callbacks that wait for it, oldest first. They may wait again.
+  // Reports that the task has ended: calls all callbacks that wait for it, oldest first. They may
+  // call Await again.
   void Ended(core::TaskId task);
 
   std::size_t waiting() const;
@@ -34,12 +34,12 @@ class CompletionWaiters {
     Alarm limit;
     std::function<void()> call;
   };
-  using Waiters = std::list<Waiter>;  // alarms must not move
+  using Waiters = std::list<Waiter>;  // a list, because alarms must not move
 
   void Overdue(core::TaskId task, Waiters::iterator waiter);
 
   boost::asio::io_context& loop_;
-  std::map<core::TaskId, Waiters> waiters_;  // no list is empty
+  std::map<core::TaskId, Waiters> waiters_;  // no list in it is empty
 };
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// The configuration of a running daemon: the settings in force, and reading them again.
+// Holds the settings in force of a running daemon and reads the configuration again on request.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ namespace carma::daemon {
 
 // A group id that no group has.
 inline constexpr std::uint32_t kNoGroup = 0xFFFF'FFFF;
-// Group ids of daemon.allow_groups; kNoGroup for one that does not exist, because an empty list
-// would admit everybody. May wait for a name service. Errors: kUnavailable.
+// The group ids of daemon.allow_groups. A group that does not exist becomes kNoGroup, because an
+// empty list would admit everybody. May wait for a name service. Errors: kUnavailable.
 Result<std::vector<std::uint32_t>> FindAllowedGroups(const config::Settings& settings);
 
-// Reads the file of estimate.profiles; null: none is configured. Errors: kNotFound, kInvalid with
+// Reads the file of estimate.profiles; null if none is configured. Errors: kNotFound, kInvalid with
 // the line, …
 Result<std::shared_ptr<const estimate::MeasuredProfiles>> ReadMeasuredProfiles(
     const config::Settings& settings);
 
-// Used only on the loop's thread. Files and groups are read on another one, which may hang.
+// Used only on the loop's thread. Files and groups are read on another thread, which may hang.
 class Configuration {
  public:
   // The settings in force.
@@ -38,23 +38,23 @@ class Configuration {
 
   using Take = std::function<void(InForce)>;
 
-  // sources: returns where to read it; called on the thread. take: called after each valid reading,
-  // even without changes. clock: outlives it.
+  // sources: returns where to read the configuration; called on the other thread. take: called
+  // after each valid reading, even without changes. clock: must outlive this object.
   Configuration(std::shared_ptr<boost::asio::io_context> loop, config::Loaded loaded,
                 std::function<config::Sources()> sources, base::Clock& clock, Take take);
 
-  // Reads it again soon. Logs each changed key, each key that needs a restart, or each mistake, one
-  // line each. If called again while it reads, it reads once more afterwards.
+  // Reads the configuration again soon. Logs one line for each changed key, each key that needs a
+  // restart, and each mistake. If called during a reading, it reads once more afterwards.
   void ReadAgain();
 
-  // Logs, from another thread, the users and groups of the settings in force that this machine does
-  // not have. ReadAgain() does so too.
+  // Logs the users and groups in the settings that this machine does not have. They are looked up
+  // on the other thread. ReadAgain() does this too.
   void CheckNames();
 
-  base::Time read_at() const { return read_at_; }  // when what is in force was last read
-  // The mistake for which the last reading was ignored; empty: it was valid.
+  base::Time read_at() const { return read_at_; }  // when the settings in force were read
+  // The mistake because of which the last reading was ignored; empty: it was valid.
   const std::string& trouble() const { return trouble_; }
-  // What CheckNames() found in daemon.allow_groups: "no group 'vision'".
+  // The mistakes that CheckNames() found in daemon.allow_groups: "no group 'vision'".
   const std::vector<std::string>& unknown_groups() const { return unknown_groups_; }
   // Keys whose configured values are not in force yet.
   const std::vector<std::string>& need_restart() const { return need_restart_; }

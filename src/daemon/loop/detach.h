@@ -1,4 +1,4 @@
-// Detaching from the shell: `carmad --background`.
+// Runs the daemon detached from the shell, for `carmad --background`.
 #pragma once
 
 #include <sys/types.h>
@@ -14,14 +14,14 @@ namespace carma::daemon {
 struct Detached {
   pid_t pid = 0;
   bool serves = false;
-  int status = 0;  // from waitpid(), if it ended before it served
+  int status = 0;  // from waitpid(), if the process ended before it served
 };
 
-// Calls `run` in a new process in a session of its own, in "/", with standard input and output at
-// /dev/null; its result becomes the exit code. Standard error stays open for messages until the
-// process serves. Waits until the process serves (`run` calls the function that it got) or has
-// ended; after `limit` it is killed. Call it before any thread is started. Errors: kIo (no process,
-// no pipe), kUnavailable (the limit).
+// Calls `run` in a new process with its own session, in "/", with standard input and output at
+// /dev/null. The result of `run` becomes the exit code. Standard error stays open for messages
+// until the process serves. Waits until the process serves (`run` calls its argument) or has ended;
+// after `limit` the process is killed. Must be called before any thread is started. Errors: kIo (no
+// process, no pipe), kUnavailable (the limit).
 Result<Detached> RunDetached(const std::function<int(std::function<void()> serves)>& run,
                              std::chrono::milliseconds limit);
 

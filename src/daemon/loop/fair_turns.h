@@ -1,6 +1,6 @@
 // Distributes work that takes milliseconds of the loop, so that one user's many calls do not delay
-// others: one piece at a time, users in turn. After a long piece the loop is left to others for as
-// long as the piece took.
+// other users. Runs one piece of work at a time, and the users take turns. After a long piece the
+// loop is free for other work for as long as the piece took.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -21,7 +21,7 @@ namespace carma::daemon {
 // Used only on the loop's thread.
 class FairTurns {
  public:
-  using User = std::optional<std::uint32_t>;  // empty: not known by name
+  using User = std::optional<std::uint32_t>;  // empty: unknown user
 
   using Clock = std::chrono::steady_clock;
 
@@ -38,15 +38,14 @@ class FairTurns {
   }
 
  private:
-  static constexpr std::chrono::milliseconds kShort{1};  // no pause after such a piece
+  static constexpr std::chrono::milliseconds kShort{1};  // no pause after a piece this short
 
   void Post() {
     boost::asio::post(loop_, [this, alive = std::weak_ptr(alive_)] {
       if (!alive.expired()) RunOne();
     });
   }
-  // Runs one piece and posts the next only afterwards, so that the loop serves its sockets in
-  // between.
+  // Runs one piece and only then posts the next, so that the loop serves its sockets in between.
   void RunOne() {
     const User user = turns_.front();
     turns_.pop_front();

@@ -1,4 +1,4 @@
-// Deletes old rows: finished tasks by age, request names after a day.
+// Deletes old rows from the store: finished tasks by age, request names after a day.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -11,16 +11,17 @@
 
 namespace carma::daemon {
 
-// Runs once an hour; a backlog is deleted in pieces, so that calls are served in between.
+// Runs once an hour. A backlog is deleted in pieces, so that calls are served in between.
 class Housekeeping {
  public:
-  // All arguments must outlive it. `keep_days`: returns the current daemon.keep_finished_days.
+  // All arguments must outlive this object. keep_days: returns the current
+  // daemon.keep_finished_days.
   Housekeeping(boost::asio::io_context& loop, LoopMeter& meter, store::Store& store,
                base::Clock& clock, std::function<int()> keep_days);
   void Run();
 
  private:
-  // Returns how many tasks were deleted.
+  // Returns the number of deleted tasks.
   Result<std::int64_t> Prune();
 
   LoopMeter& meter_;

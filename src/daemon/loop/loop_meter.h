@@ -10,17 +10,17 @@
 
 namespace carma::daemon {
 
-// Schedules a call one step after work has begun and measures how late it comes, so any delay
-// shows, whatever its cause. An idle loop is not measured.
+// Schedules a call one step after work has begun and measures how late the call comes, so that any
+// delay shows, whatever its cause. An idle loop is not measured.
 class LoopMeter {
  public:
-  static constexpr std::chrono::milliseconds kStep{50};  // shorter delays go unnoticed
+  static constexpr std::chrono::milliseconds kStep{50};  // shorter delays may go unnoticed
   using Seen = std::function<void(std::chrono::nanoseconds late)>;
 
   // `seen` gets the lateness of each check.
   LoopMeter(boost::asio::io_context& loop, Seen seen) : alarm_(loop), seen_(std::move(seen)) {}
 
-  // Call it when work begins or continues.
+  // Must be called when work begins or continues.
   void Look() {
     if (std::exchange(looking_, true)) return;
     const auto due = std::chrono::steady_clock::now() + kStep;

@@ -1,4 +1,4 @@
-// Metrics of this process under the usual names of Prometheus clients.
+// Writes metrics of this process under the usual names of Prometheus clients.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace carma::daemon {
 struct OwnProcess {
   double cpu_s = 0;                // user and system
   double started_s = 0;            // since the machine's start
-  std::int64_t virtual_bytes = 0;  // of memory
+  std::int64_t virtual_bytes = 0;  // virtual memory
   std::int64_t resident_bytes = 0;
   std::int64_t threads = 0;
 };
-// Parses the text of /proc/self/stat; empty: not such a text.
+// Parses the text of /proc/self/stat; empty if the text has another form.
 std::optional<OwnProcess> ReadStat(std::string_view text, double ticks_per_s,
                                    std::int64_t page_bytes);
 
-// Writes the families process_*, without values that the kernel does not report. A few short reads
-// of /proc.
+// Writes the metrics process_*, without values that the kernel does not report. Needs only a few
+// short reads of /proc.
 void WriteOwnProcess(api::MetricsText& out);
 
 }  // namespace carma::daemon

@@ -14,8 +14,8 @@
 
 namespace carma::daemon {
 
-// Gives the calling thread a user's file access rights and takes its capabilities; other threads
-// keep theirs. Does nothing if the daemon runs as that user, or for root.
+// Gives the calling thread the file access rights of a user and takes its capabilities away. Other
+// threads keep their rights. Does nothing if the daemon runs as that user, or if the user is root.
 class ThreadRights {
  public:
   explicit ThreadRights(const task::UserInfo& user);
@@ -23,7 +23,7 @@ class ThreadRights {
   ~ThreadRights();
   ThreadRights(const ThreadRights&) = delete;
   ThreadRights& operator=(const ThreadRights&) = delete;
-  bool worn() const { return worn_; }  // false: the system refused; nothing may be read
+  bool worn() const { return worn_; }  // if false, the system refused, and nothing may be read
 
  private:
   bool needed_ = false;
@@ -33,21 +33,21 @@ class ThreadRights {
   std::array<std::uint32_t, 2> own_effective_{};  // capabilities
 };
 
-// Reads a whole regular file of at most max_bytes, but none of /proc, whose links are not followed
-// either. Where openat2() is missing (before Linux 5.6), their text is followed, and a folder
-// that becomes a link at that moment may lead through /proc/self. May block as long as the file
-// system does, but not on a pipe or a terminal. Errors: kNotFound, kDenied, kInvalid ("path:
-// expected …") if it is not a regular file or is too large, kIo.
+// Reads a whole regular file of at most max_bytes. Files below /proc are refused, and links of
+// /proc are not followed. Without openat2() (before Linux 5.6) the text of such links is followed,
+// and a folder that becomes a link at that moment may lead through /proc/self. May block as long as
+// the file system does, but not on a pipe or a terminal. Errors: kNotFound, kDenied, kInvalid
+// ("path: expected …") if it is not a regular file or is too large, kIo.
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes);
 
 // The end of a file that may be growing.
 struct FileEnd {
   std::string text;
-  std::int64_t from = 0;  // where it begins in the file
-  std::int64_t size = 0;  // of the file
+  std::int64_t from = 0;  // where the text begins in the file
+  std::int64_t size = 0;  // size of the whole file
 };
-// At most max_bytes of it. Blocks and fails like ReadAs, but a large file is no error.
+// Reads the last max_bytes of a file. Blocks and fails like ReadAs, but a large file is no error.
 Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
                           std::size_t max_bytes);
 

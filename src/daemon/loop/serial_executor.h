@@ -9,19 +9,19 @@
 
 namespace carma::daemon {
 
-// Used by one thread; created by make_shared.
+// Used by one thread. Must be created by make_shared.
 class SerialExecutor : public std::enable_shared_from_this<SerialExecutor> {
  public:
-  // The call is in progress while a copy of this exists.
+  // The call is in progress as long as a copy of its Hold exists.
   using Hold = std::shared_ptr<const void>;
   using Call = std::function<void(Hold)>;
 
-  // Runs the call after all earlier ones, or at once if there are none.
+  // Runs the call after all earlier calls, or at once if there are none.
   void Ask(Call call) {
     waiting_.push_back(std::move(call));
     if (!busy_) Next();
   }
-  // Calls that have not begun.
+  // Number of calls that have not begun.
   std::size_t waiting() const { return waiting_.size(); }
 
  private:

@@ -1,5 +1,5 @@
-// Returns to the system the memory that large batches and answers leave behind as holes in the
-// heap, which the allocator would keep.
+// Returns memory to the system that large batches and answers leave as holes in the heap. The
+// allocator alone would keep it.
 #pragma once
 
 #include <malloc.h>
@@ -15,8 +15,8 @@ class SpareMemory {
  public:
   explicit SpareMemory(boost::asio::io_context& loop) : soon_(loop) {}
 
-  // Counts a turn from `began` to `ended`. A batch may come in pieces over several turns: turns
-  // within kDelay count together.
+  // Counts a turn from `began` to `ended`. Turns within kDelay count together, because a batch may
+  // come in pieces over several turns.
   void CountTurn(std::chrono::steady_clock::time_point began,
                  std::chrono::steady_clock::time_point ended) {
     if (began - busy_until_ >= kDelay) busy_ = {};

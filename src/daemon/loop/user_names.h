@@ -1,5 +1,5 @@
-// Names and groups of users for a loop that must not wait for the system's user database, which may
-// be on the network.
+// Looks up names and groups of users for a loop that must not wait for the system's user database,
+// which may be on the network.
 #pragma once
 
 #include <chrono>
@@ -22,35 +22,36 @@ class io_context;
 namespace carma::daemon {
 
 struct UserNamesOptions {
-  std::chrono::milliseconds limit = std::chrono::seconds(10);  // for an answer
+  std::chrono::milliseconds limit = std::chrono::seconds(10);  // for one look-up
   std::chrono::milliseconds keep = std::chrono::seconds(60);   // how long a user is cached
-  // May block, even for ever.
+  // May block, even for ever; called on a separate thread.
   std::function<Result<base::KnownUser>(std::uint32_t)> look_up = base::KnowUser;
 };
 
-// Looks users up on its own thread, one after the other, and caches them for a while.
+// Looks up one user after the other on a separate thread and caches them for a while.
 class UserNames {
  public:
   using Call = std::function<void(Result<base::KnownUser>)>;
 
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
-  // Calls back on the loop, at once if the user is cached; never after destruction. While the
-  // database hangs or fails, an expired entry is used too. Errors: kUnavailable: there is none.
+  // Calls back on the loop, at once if the user is cached, and never after destruction. While the
+  // database hangs or fails, an expired entry is used too. Errors: kUnavailable if there is no
+  // entry.
   void Ask(std::uint32_t uid, Call call);
 
  private:
   struct User {
     std::optional<base::KnownUser> known;
     std::chrono::steady_clock::time_point good_until{};
-    bool asked = false;  // and not yet answered
+    bool asked = false;  // a look-up is in progress
     std::vector<Call> waiting;
     std::function<bool()> in_time;  // from the worker's Within(), for waiters
   };
   void Answer(std::uint32_t uid, User& user);
 
   UserNamesOptions options_;
-  std::map<std::uint32_t, User> users_;  // never removed: pending requests refer to them
+  std::map<std::uint32_t, User> users_;  // never removed, because pending requests refer to them
   BackgroundWorker worker_;
 };
 

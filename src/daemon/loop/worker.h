@@ -1,4 +1,4 @@
-// One thread that runs slow jobs in order. A job that never returns does not keep the program from
+// A thread that runs slow jobs in order. A job that never returns does not keep the program from
 // exiting.
 #pragma once
 
@@ -16,18 +16,18 @@ class Worker {
   explicit Worker(MakeThread make = [](std::function<void()> run) {
     return std::thread(std::move(run));
   });
-  // Drops jobs not yet begun. Waits for the running one unless it was declared stuck; then its
-  // thread is abandoned, so jobs must (share) own whatever they use.
+  // Drops jobs that have not begun. Waits for the running job unless it was declared stuck; then
+  // its thread is abandoned. So jobs must own, or share ownership of, whatever they use.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // True: its thread runs. False: none can be created now (too many processes, no memory); jobs
-  // wait until a later call succeeds. Every Do() tries too.
+  // Returns whether the thread runs. If none can be created now (too many processes, no memory),
+  // jobs wait until a later call succeeds. Every Do() tries too.
   bool Start();
   void Do(std::function<void()> job);
   void DeclareStuck();
-  // Drops jobs not yet begun. Returns their number.
+  // Drops jobs that have not begun. Returns their number.
   int Drop();
 
  private:

@@ -1,4 +1,4 @@
-// Whether a user's own carmad may start on this machine.
+// Checks whether a user's own carmad may start on this machine.
 #pragma once
 
 #include "base/result.h"
@@ -6,8 +6,8 @@
 
 namespace carma::daemon {
 
-// Errors: kConflict: root's carmad manages the GPUs of this machine and would not know the tasks of
-// a second one. Root's own carmad, and one for simulated GPUs, may always start.
+// Errors: kConflict if root's carmad manages the GPUs of this machine, because it would not see the
+// tasks of a second carmad. Root's own carmad, and a carmad with simulated GPUs, may always start.
 Result<Unit> CheckBesideServer(const config::Settings& settings);
 
 }  // namespace carma::daemon

@@ -1,5 +1,5 @@
-// carmad: one loop on one thread owns all state; the GPU probe and the estimators run on workers
-// that post values.
+// The daemon carmad. One loop on one thread owns all state; the GPU probe and the estimators run on
+// workers that post values.
 #pragma once
 
 #include <functional>
@@ -19,10 +19,10 @@ struct DaemonOptions {
   std::string notify_path;  // carma-notify
   std::string reader_path;  // carma-reader
   std::string version;
-  // Called on the loop at each SIGHUP, because the log file may have been moved away. Empty: none.
+  // Called on the loop at each SIGHUP, because the log file may have been moved away. May be empty.
   std::function<void()> reopen_log = nullptr;
-  // Called on the loop once all calls on the socket can be answered: the GPUs are known, or there
-  // are none; after some seconds at the latest. May be empty.
+  // Called on the loop once all calls on the socket can be answered, because the GPUs are known or
+  // there are none; after some seconds at the latest. May be empty.
   std::function<void()> serving = nullptr;
 };
 
@@ -32,7 +32,7 @@ class Daemon {
   // api::Server::ListenUnix.
   static Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
   virtual ~Daemon() = default;
-  // Runs until SIGTERM or SIGINT; running tasks continue without it. On SIGHUP, including that of a
+  // Runs until SIGTERM or SIGINT; running tasks continue without the daemon. On SIGHUP, even from a
   // closed terminal, it reads the configuration again.
   virtual void Run() = 0;
 };

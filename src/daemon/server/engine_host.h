@@ -1,6 +1,7 @@
-// The engine on the daemon's loop and its helpers. Created once the GPUs are known and the sharing
-// method is decided; used on the loop's thread; destroyed after the loop has ended.
-// engine_host.cc: turns, tasks and usage; engine_host_gpus.cc: what readings show about GPUs.
+// Runs the engine and its helpers on the daemon's loop. Created once the GPUs are known and the
+// sharing method is decided. Used on the loop's thread; destroyed after the loop has ended.
+// engine_host.cc handles turns, tasks and usage; engine_host_gpus.cc handles what readings show
+// about GPUs.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -44,10 +45,10 @@ namespace carma::daemon {
 
 class EngineHost : private Engine::Host {
  public:
-  // Services that exist from the beginning; all references outlive this object.
+  // Services that exist from the beginning. All references must outlive the EngineHost.
   struct Surroundings {
     std::shared_ptr<boost::asio::io_context> loop;
-    // collocation.method and its policy are already decided; Follow() announces changes.
+    // collocation.method and its policy are already decided. Follow() must be called after changes.
     const Configuration::InForce& in_force;
     base::Clock& clock;
     store::Store& store;
@@ -60,29 +61,29 @@ class EngineHost : private Engine::Host {
     std::function<void(std::function<void()> call)> after_next_reading;
     std::string shim_path;
     std::string notify_path;
-    // Called on a worker, like GpuTrials::Try. Null: no trials.
+    // GpuTrials::Try, called on a worker. Null: no trials.
     GpuTrials::Try try_cuda = nullptr;
     // Called on a worker. Null: the driver is not watched.
     std::function<gpu::InstalledDriver()> driver_versions = nullptr;
   };
 
-  // gpus: the same devices, as the core knows them.
+  // gpus: the same devices as values of the core.
   EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices,
              const std::vector<core::GpuInfo>& gpus);
   EngineHost(const EngineHost&) = delete;
   EngineHost& operator=(const EngineHost&) = delete;
 
-  // Takes over from an earlier carmad. Errors: those of Engine::Start(); then the loop must stop
-  // too.
+  // Takes over from an earlier carmad. Errors: those of Engine::Start(); after an error the loop
+  // must stop too.
   Result<Unit> Start(std::vector<core::GpuInfo> gpus);
-  // The services of the endpoints.
+  // The services that the endpoints need.
   EngineServices Services();
   // GPUs that must not be read.
   std::set<std::size_t> LeftAlone() const;
   void TakeRound(const gpu::Round& round);
   // Called when the driver as a whole does not answer.
   void DriverSilent(const gpu::ReadError& why);
-  // Called when new settings are in force. before: the previous ones.
+  // Called when new settings are in force. before: the previous settings.
   void Follow(const config::Settings& before);
   // Runs the last turn, after the loop has ended.
   void Stop();
@@ -93,7 +94,7 @@ class EngineHost : private Engine::Host {
   const MpsServers& mps() const { return *mps_; }
 
  private:
-  // Engine::Host
+  // Implements Engine::Host.
   void RequestTurn() override;
   void RequestEstimates(std::vector<EstimateJob> jobs) override;
   void WakeAt(base::Time when) override;
@@ -144,7 +145,7 @@ class EngineHost : private Engine::Host {
   std::shared_ptr<estimate::History> history_;  // null: estimate.history is false
   EstimateService estimates_;
   Engine engine_;
-  std::unique_ptr<NoticeSender> notice_sender_;  // null: not yet
+  std::unique_ptr<NoticeSender> notice_sender_;  // null until it is needed
   std::unique_ptr<SlurmDesk> slurm_desk_;        // null: slurm.enabled is false
   boost::asio::posix::stream_descriptor launcher_fd_;
   Alarm wake_, store_retry_, usage_, progress_alarm_;
@@ -157,10 +158,12 @@ class EngineHost : private Engine::Host {
   BackgroundWorker progress_reader_;
   std::unique_ptr<GpuTrials> trials_;  // null: no trials
   BackgroundWorker driver_reader_;
-  std::optional<std::string> driver_upgrade_;  // why it closes all GPUs, or ""; empty: unknown
+  // The reason that closes all GPUs, or "" if none; empty: unknown.
+  std::optional<std::string> driver_upgrade_;
   Alarm driver_alarm_;
   bool turn_posted_ = false;
-  std::chrono::steady_clock::time_point usage_closed_until_;  // as needed by reports
+  // Usage rows for reports are complete until then.
+  std::chrono::steady_clock::time_point usage_closed_until_;
   SlowAnswers slow_answers_;
   SnapshotAnswers snapshot_answers_;
   FairTurns fair_turns_;

@@ -1,4 +1,4 @@
-// Options of the daemon's parts, from the configuration.
+// Makes the options of the daemon's parts from the configuration.
 #pragma once
 
 #include <string>
@@ -20,14 +20,14 @@
 
 namespace carma::daemon {
 
-// `reader`: carma-reader.
+// reader: path of carma-reader.
 gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings, const base::Clock& clock,
                                  const std::string& reader);
 task::MpsSetup MpsSetupOf(const config::Settings& settings, const std::string& shim_path);
 MpsServersOptions MpsServersOptionsOf(const config::Settings& settings, const base::Clock& clock,
                                       const std::string& shim_path);
 MonitorOptions MonitorOptionsOf(const config::Settings& settings);
-// `program`: carma-notify.
+// program: path of carma-notify.
 NoticeSenderOptions SenderOptionsOf(const config::Settings& settings, const std::string& program);
 
 // Returns `rules` with the configured values filled in.
@@ -40,7 +40,7 @@ EngineOptions EngineOptionsOf(const config::Settings& settings, const task::Host
                               const task::CgroupControls& controls);
 
 // The GPUs as values of the core. Reads from the system which cores are near which GPU; for
-// simulated GPUs that is simulated too.
+// simulated GPUs this is simulated too.
 std::vector<core::GpuInfo> GpuInfosOf(const config::Settings& settings,
                                       const std::vector<gpu::DeviceInfo>& devices,
                                       const task::HostFacts& machine);
