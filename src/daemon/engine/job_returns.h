@@ -17,8 +17,8 @@ struct JobOfTask {
   int retries = 3;  // after running out of memory
 };
 
-// Whether another start may help, because the last attempt ran out of memory or had to make room,
-// for example.
+// Whether another start may help: the last attempt ran out of memory, met a fault of a neighbour or
+// of the GPU, or had to make room.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
 // step_mib: the setting recovery.step. Errors: kConflict with the reason if the job is not
 // requeued.

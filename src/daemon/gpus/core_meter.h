@@ -1,4 +1,4 @@
-// How busy the machine's cores are, and which of its tasks keep them busy.
+// Measures how busy the machine's cores are, and which tasks keep them busy.
 #pragma once
 
 #include <sys/types.h>
@@ -19,16 +19,17 @@ class CoreMeter {
   // proc: mount point of procfs.
   explicit CoreMeter(std::string proc = "/proc") : proc_(std::move(proc)) {}
 
-  // To be called about once a second; reads a few files of proc per task and does not block. mains:
-  // first process of each task; descendants count too if main threads of processes started them.
-  // Means over the last ten seconds; empty before the second reading, or if proc cannot be read.
+  // Returns means over the last ten seconds; empty before the second call, or if proc cannot be
+  // read. To be called about once a second. Reads a few files of proc for each task and does not
+  // block. mains: the first process of each task. Descendants count too if the main thread of a
+  // process started them.
   std::optional<core::HostSampled> Read(base::Time now, const std::map<core::TaskId, pid_t>& mains);
 
  private:
   struct Reading {
     base::Time when{};
-    double busy_s = 0;                       // of all cores since boot
-    std::map<core::TaskId, double> tasks_s;  // of living processes and their reaped children
+    double busy_s = 0;                       // sum over all cores since boot
+    std::map<core::TaskId, double> tasks_s;  // by living processes and their reaped children
   };
   std::optional<Reading> Look(base::Time now, const std::map<core::TaskId, pid_t>& mains);
   double TreeS(pid_t root) const;

@@ -1,4 +1,4 @@
-// Which task caused a fault on a GPU: the kernel's log names the process.
+// Finds the task that caused a fault on a GPU. The kernel's log names the process.
 #pragma once
 
 #include <deque>
@@ -15,15 +15,15 @@ namespace carma::daemon {
 
 class FaultOrigins {
  public:
-  // path: the kernel's log; empty: not read. If it cannot be read, the first Look() logs that, and
-  // no origin is known.
+  // path: the kernel's log; empty: no log is read. If the log cannot be read, the first Look()
+  // reports this in the daemon's log, and no origin is known.
   explicit FaultOrigins(const std::string& path);
 
-  // Reads new lines. Call it before the next list of processes is applied, because a faulty process
-  // is usually missing from that list.
+  // Reads new lines. Must be called before the next list of processes is applied, because a process
+  // that caused a fault is usually missing from that list.
   void Look(base::Time now, Attribution& attribution);
-  // The task that caused the last fault on that GPU after `since`, within the last hour. pci: as in
-  // NVML.
+  // The task that caused the last fault on that GPU after `since` and within the last hour. pci:
+  // the address as in NVML.
   std::optional<core::TaskId> LastOn(std::string_view pci, base::Time now, base::Time since) const;
 
  private:
@@ -34,7 +34,7 @@ class FaultOrigins {
   };
 
   std::optional<gpu::KernelLog> log_;
-  std::string unreadable_;  // why, until the first look
+  std::string unreadable_;  // the reason, until the first Look()
   std::deque<Fault> recent_;
 };
 

@@ -1,5 +1,4 @@
-// A GPU over time as the API shows it: stored roll-ups and single readings, resampled to equal
-// spans.
+// Shows a GPU over time: resamples stored roll-ups and single readings to equal spans for the API.
 #pragma once
 
 #include <atomic>
@@ -19,17 +18,17 @@ namespace carma::daemon {
 
 inline constexpr int kMostHistoryPoints = 2'000;
 
-// Resamples means over time and maxima of the known values. Pure.
+// Computes time-weighted means and maxima of the known values for each span. Pure.
 class GpuTimeline {
  public:
-  // [from, to), from < to, in at most `points` equal spans. readings: those of that GPU, oldest
-  // first; each covers the time since the one before, but at most `longest`, so that a silent
-  // driver leaves a gap.
+  // Divides [from, to), where from < to, into at most `points` equal spans. readings: of that GPU,
+  // oldest first. Each reading covers the time since the previous one, but at most `longest`, so
+  // that a silent driver leaves a gap.
   GpuTimeline(base::Time from, base::Time to, int points, const std::vector<HistoryPoint>& readings,
               base::Duration longest);
 
-  // Adds a roll-up of that GPU. Where readings exist they are used instead. Its peaks may lie
-  // anywhere in it, so they count for every span that it touches.
+  // Adds a roll-up of that GPU. Where readings exist, they are used instead. Its peaks count for
+  // every span that it touches, because they may lie anywhere in it.
   void Add(const store::GpuUsage& usage);
 
   // Spans without data are left out.
@@ -47,7 +46,7 @@ class GpuTimeline {
     std::optional<double> sm_peak, used_peak_mib;
     int tasks = 0;
   };
-  // Values between two moments.
+  // Constant values between two moments.
   struct Stretch {
     base::Time from, to;
     double used_mib = 0;
@@ -58,35 +57,36 @@ class GpuTimeline {
 
   base::Time from_, to_;
   base::Duration width_;
-  base::Time readings_from_;  // roll-ups are used before then
+  base::Time readings_from_;  // roll-ups are used only before this
   std::vector<Span> spans_;
 };
 
 struct GpuHistoryRequest {
   base::Time from{}, to{};
   int points = 60;
-  api::GpuHistoryView gpu;             // without its points
-  std::vector<HistoryPoint> readings;  // in [from, to)
+  api::GpuHistoryView gpu;             // everything except the points
+  std::vector<HistoryPoint> readings;  // taken in [from, to)
   base::Duration longest{};            // as in GpuTimeline
 };
 
-// Makes the view at once, from roll-ups of any GPUs.
+// Makes the view from the request and `rows`, which may include roll-ups of other GPUs.
 api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
                                const std::vector<store::GpuUsage>& rows);
-// The same from the store in this folder, as JSON text. May read for seconds, so call it only on a
-// worker; stops with kUnavailable soon after `wanted` has become false. Errors: those of
-// store::History.
+// The same as JSON text, with roll-ups from the store in that folder. May read for seconds, so call
+// it only on a worker. Stops with kUnavailable soon after `wanted` has become false. Errors: those
+// of store::History.
 Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::string& state_dir,
                                    const std::atomic<bool>& wanted);
 
-// All GPUs over one span as a page of figures (report/html.h), which also needs each GPU's usable
-// memory. Otherwise like GpuHistoryText.
+// The request for a page of figures (report/html.h) with all GPUs over one span. The page also
+// needs each GPU's usable memory.
 struct GpuFiguresRequest {
-  std::vector<GpuHistoryRequest> gpus;  // of the same span and number of points; at least one
+  std::vector<GpuHistoryRequest> gpus;  // at least one, all with equal span and number of points
   std::vector<std::int64_t> usable_mib;
-  report::Clock clock;                       // of the reader
-  std::vector<store::EndedAttempt> running;  // by now
+  report::Clock clock;                       // the reader's time zone
+  std::vector<store::EndedAttempt> running;  // running attempts, as of now
 };
+// Otherwise like GpuHistoryText.
 Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::string& state_dir,
                                const std::atomic<bool>& wanted);
 

@@ -1,4 +1,4 @@
-// Speeds of GPU types that were not measured here.
+// Known speeds of GPU types.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace carma::daemon {
 
-// core::GpuInfo::speed of that model, relative to an A100-40GB: as configured, else from the
-// built-in tables (data/gpus). 0: unknown.
+// The speed of a GPU model relative to an A100-40GB, for core::GpuInfo::speed: the configured
+// value, else that of the built-in tables (data/gpus). 0: unknown.
 double SpeedOfModel(const std::string& name, std::span<const core::TypeSpeed> configured);
 
 }  // namespace carma::daemon

@@ -1,5 +1,5 @@
-// Tries whether CUDA works on a GPU after a task could not initialise it: a broken driver or GPU
-// would fail one waiting task after another, but a faulty script must not close a GPU.
+// Tries whether CUDA works on a GPU after a task could not initialise it. A broken driver or GPU
+// would make one waiting task after another fail, but a faulty script must not close a GPU.
 #pragma once
 
 #include <chrono>
@@ -20,15 +20,17 @@ namespace carma::daemon {
 // Used only on the loop's thread.
 class GpuTrials {
  public:
-  // Runs on a worker and returns, in one line, why CUDA programs do not work on that GPU; empty:
-  // they do.
+  // Runs on a worker. Returns in one line why CUDA programs do not work on that GPU; empty if they
+  // do.
   using Try = std::function<std::string(const std::string& uuid)>;
   struct Actions {
-    // Called with true when a trial begins (no task may start there), with false when it ends.
+    // Called with true when a trial begins, so that no task may start on the GPU, and with false
+    // when it ends.
     std::function<void(core::GpuIndex, bool held)> hold;
-    // Called with the result: why CUDA does not work on the GPU; empty: it works again.
+    // Called with the result: why CUDA does not work on the GPU; empty if it works again.
     std::function<void(core::GpuIndex, const std::string& why)> found;
-    // The result that is still in force; empty: an administrator has since opened the GPU.
+    // Returns the result that is still in force; empty if an administrator has opened the GPU since
+    // then.
     std::function<std::string(core::GpuIndex)> known;
   };
 
@@ -36,17 +38,17 @@ class GpuTrials {
             std::vector<std::string> uuids, Try try_cuda, Actions actions);
 
   // Called when a task could not initialise CUDA on these GPUs. then: called on the loop with what
-  // is wrong with one of them; empty: CUDA works there, so the task is at fault.
+  // is wrong with one of the GPUs; empty if CUDA works, so that the task is at fault.
   void Ask(const std::vector<core::GpuIndex>& gpus, std::function<void(const std::string&)> then);
-  // Takes over a GPU that an earlier carmad found broken: it is retried from time to time.
+  // Takes over a GPU that an earlier carmad found broken. The trial is repeated from time to time.
   void Restore(core::GpuIndex gpu);
 
  private:
   struct Gpu {
-    std::unique_ptr<BackgroundWorker> worker;  // null: was never tried
+    std::unique_ptr<BackgroundWorker> worker;  // null: never tried
     bool under_way = false;
     bool held = false;                                           // Actions::hold
-    std::optional<std::chrono::steady_clock::time_point> works;  // seen then
+    std::optional<std::chrono::steady_clock::time_point> works;  // when CUDA last worked
     std::vector<std::function<void(const std::string&)>> waiting;
   };
   void AskOne(core::GpuIndex gpu, std::function<void(const std::string&)> then);

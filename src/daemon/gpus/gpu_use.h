@@ -1,4 +1,4 @@
-// Use of one GPU according to one reading: tasks, foreign processes, and unattributed memory.
+// Derives from one reading who uses a GPU: tasks, foreign processes, and unattributed memory.
 #pragma once
 
 #include <sys/types.h>
@@ -17,15 +17,15 @@
 namespace carma::daemon {
 
 struct TaskUse {
-  std::int64_t used_mib = 0;  // of its processes with known memory
-  bool memory_told = true;    // for all of them
-  // Recent share of time in which kernels of its processes ran, 0..1; empty: not reported for one
-  // of them.
+  std::int64_t used_mib = 0;  // of the task's processes with known memory
+  bool memory_told = true;    // the memory of all its processes is known
+  // Recent share of time in which kernels of its processes ran, 0..1; empty if it is not reported
+  // for some process.
   std::optional<double> kernel_time = 0;
   std::vector<pid_t> pids;
 };
 
-// A process that belongs to no task; this includes MPS servers, which do no work of their own.
+// A process that belongs to no task. This includes MPS servers, which do no work of their own.
 struct Stranger {
   pid_t pid = 0;
   ProcessFace face;
@@ -35,10 +35,10 @@ struct Stranger {
 };
 
 struct GpuUse {
-  std::map<core::TaskId, TaskUse> tasks;  // those with a process on the GPU
+  std::map<core::TaskId, TaskUse> tasks;  // tasks with a process on the GPU
   std::vector<Stranger> strangers;
-  bool memory_told = true;  // for all processes except MPS servers
-  // Memory in use that belongs to no listed process; empty: the memory of some process is not
+  bool memory_told = true;  // the memory of all processes but MPS servers is known
+  // Memory in use that belongs to no listed process; empty if the memory of some process is not
   // reported.
   std::optional<std::int64_t> unattributed_mib;
 
@@ -49,8 +49,8 @@ GpuUse WhoUses(const gpu::Reading& reading, Attribution& attribution);
 // A task's part of a GPU's SM activity. It cannot be measured, so `by` names the method.
 struct SmShare {
   double sm_active = 0;
-  // "alone": measured, no other process. "kernel-time": split by the driver's coarse kernel times
-  // of the processes. "equal": split equally for lack of data.
+  // "alone": measured without other processes. "kernel-time": split by the processes' kernel times,
+  // which the driver reports coarsely. "equal": split equally for lack of data.
   std::string_view by;
 };
 

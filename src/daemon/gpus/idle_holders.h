@@ -1,4 +1,4 @@
-// Finds tasks that hold GPUs without using them, from the monitor's values. Pure: times and values
+// Finds tasks that hold GPUs without using them from the monitor's values. Pure: times and values
 // are passed in.
 #pragma once
 
@@ -18,9 +18,9 @@ class Monitor;
 
 std::string_view IdleActionName(core::IdleAction action);  // "tell", "share", "end"
 
-// What one reading of a task's GPU shows about the task.
+// What one reading of a task's GPUs shows about the task.
 enum class HolderSight {
-  kUnknown,  // not read, or the reading does not show it
+  kUnknown,  // the GPU was not read, or the reading does not show it
   kIdle,
   kBusy,
 };
@@ -28,32 +28,32 @@ enum class HolderSight {
 struct Holder {
   core::TaskId id{};
   int attempt = 0;
-  std::optional<base::Time> idle_since;  // as stored
-  // The verdict for all GPUs of the task together: busy on any is busy, idle on all is idle.
+  std::optional<base::Time> idle_since;  // as stored in the task's attempt
+  // For all GPUs of the task together: kBusy if it is busy on any GPU, kIdle if it is idle on all.
   HolderSight sight = HolderSight::kUnknown;
 };
 
-// A task is idle on a GPU if it has no process with memory there, or its processes ran no kernel,
-// or the SM activity (else the utilisation) is at most `below`. A task with processes on GPUs that
-// it was not given is never idle.
+// A task is idle on a GPU if it has no process with memory on it, if its processes ran no kernel,
+// or if the GPU's SM activity (else its utilisation) is at most `below`. A task with processes on
+// GPUs that it was not given is never idle.
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below);
 
 class IdleHolders {
  public:
-  // after: idle time that makes an idle holder. gap: if two readings are further apart than this,
-  // the time between them is unknown.
+  // after: a task that is idle for this long becomes an idle holder. gap: if two readings are
+  // further apart than this, the time between them counts as unknown.
   IdleHolders(base::Duration after, base::Duration gap) : after_(after), gap_(gap) {}
 
   // Processes one reading of all running tasks. Returns TaskIdle for each task that has become an
-  // idle holder or no longer is one. Unwatched time never counts as idle; an idle holder stays one
-  // until it is seen busy.
+  // idle holder or no longer is one. Unwatched time never counts as idle. An idle holder remains
+  // one until a reading shows it busy.
   std::vector<core::TaskIdle> Take(base::Time now, const std::vector<Holder>& holders);
 
  private:
   struct Watched {
     int attempt = 0;
     base::Time looked{};
-    std::optional<base::Time> idle_since;  // without a gap
+    std::optional<base::Time> idle_since;  // idle without a gap since then
     bool told = false;
   };
   std::optional<core::TaskIdle> TakeOne(base::Time now, const Holder& holder, Watched& watched);

@@ -1,5 +1,5 @@
-// Turns rounds of readings into what the core and users see: windows, attribution, health, use over
-// time.
+// Turns rounds of GPU readings into what the core and users see: windows, attribution, health, use
+// over time.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace carma::daemon {
 
-// How the text for NoteCuda() begins, unless it begins with core::kDriverUpgradeText.
+// A text for NoteCuda() begins with this, unless it begins with core::kDriverUpgradeText.
 inline constexpr std::string_view kCudaTrouble = "CUDA does not work there: ";
 
 struct MonitorOptions {
@@ -30,60 +30,61 @@ struct MonitorOptions {
   base::Duration ewma{15'000};
   base::Duration history{900'000};  // how long single readings are kept
   gpu::HealthRules health;
-  std::int64_t unattributed_mib = 2048;  // alert above this
+  std::int64_t unattributed_mib = 2048;  // more unattributed memory raises an alert
 };
 
-// The stored part of one reading.
+// The part of a reading that is kept for a while.
 struct HistoryPoint {
   base::Time taken;
   std::optional<double> sm_active;  // 0..1, since the previous reading
   std::optional<double> dram_active;
   std::optional<double> power_w;
   std::int64_t used_mib = 0;
-  int tasks = 0;  // with processes on the GPU
+  int tasks = 0;  // tasks with processes on the GPU
 };
 
 class Monitor {
  public:
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
-  // Takes one round: one entry per device, in order, empty for GPUs that are left alone. Returns
-  // GpuSampled for each good one, GpuHealthChanged where the verdict changed, and DrainRequested or
-  // ResumeRequested by rule where the health rules close or open a GPU, which must be stored. A
-  // device that reports "lost" three times in a row is lost.
+  // Takes one round with one entry per device, in order; entries of GPUs that are left alone are
+  // empty. Returns GpuSampled for each good reading, GpuHealthChanged for each changed verdict, and
+  // DrainRequested or ResumeRequested (by_rule) if the health rules close or open a GPU; these
+  // drains must be stored. A device that reports "lost" three times in a row is lost.
   std::vector<core::Event> Take(base::Time now, const gpu::Round& round, Attribution& attribution);
-  // The driver as a whole does not answer: closes every GPU, once.
+  // Called when the driver as a whole does not answer: closes every GPU, once.
   std::vector<core::Event> DriverSilent(const gpu::ReadError& why);
 
-  // Use since the last call: a row per GPU, several where a gap longer than a window lies between
-  // readings (gaps belong to no row), none for a GPU without two readings.
+  // The use since the last call, one row for each GPU. Several rows if there was a gap longer than
+  // a window between readings (gaps belong to no row); no row for a GPU without two readings.
   std::vector<store::GpuUsage> CloseUsage(base::Time now);
-  // Highest share of the usable memory in use over the last two seconds; empty without a reading.
+  // The highest share of usable memory that was in use in the last two seconds; empty without a
+  // reading.
   std::optional<double> RecentFullness(core::GpuIndex gpu, base::Time now) const;
-  // Xids of the last seconds, but not before `since`, newest last.
+  // The Xids of the last seconds that came not before `since`, newest last.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;
 
-  // Why the GPU is lost according to the last round, even if that is the first such round; empty:
-  // it is not lost.
+  // Why the GPU is lost according to the last round, even if no earlier round reported this; empty
+  // if it is not lost.
   std::string LostNow(core::GpuIndex gpu) const;
 
-  // The readings taken in [from, to) and within the last options.history, oldest first; if there
-  // are very many, only the newest few thousand.
+  // The readings taken in [from, to) that are not older than options.history, oldest first. If
+  // there are very many, only the newest few thousand.
   std::vector<HistoryPoint> History(core::GpuIndex gpu, base::Time from, base::Time to) const;
 
-  // Called when an administrator resumed the GPU: present evidence no longer closes it.
+  // Called when an administrator resumed the GPU, so that present evidence no longer closes it.
   void Acknowledge(core::GpuIndex gpu);
-  // Result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h); empty: it works. If CUDA does not
-  // work, the health rules close the GPU with the next reading, until CUDA works or an
+  // Takes the result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h); empty: CUDA works. If
+  // CUDA does not work, the health rules close the GPU at the next reading, until CUDA works or an
   // administrator opens it.
   void NoteCuda(core::GpuIndex gpu, const std::string& trouble);
   const std::string& CudaTrouble(core::GpuIndex gpu) const { return Of(gpu).cuda_trouble; }
-  // The message about a driver upgrade, which begins with core::kDriverUpgradeText; "": the
+  // The message about a driver upgrade, which begins with core::kDriverUpgradeText; "" if the
   // installed driver is the loaded one.
   std::string DriverUpgrade() const;
   // Whether the last verdict was healthy.
   bool Healthy(core::GpuIndex gpu) const { return Of(gpu).healthy; }
-  // Applies new values of history, health and unattributed_mib; windows stay as they are.
+  // Applies new values of history, health and unattributed_mib. Windows keep their length.
   void Follow(const MonitorOptions& options);
   // Restores a drain by rule of an earlier carmad, with its reason.
   void RestoreDrain(core::GpuIndex gpu, const std::string& why);
@@ -92,36 +93,37 @@ class Monitor {
   const std::optional<gpu::Reading>& LastReading(core::GpuIndex gpu) const { return Of(gpu).last; }
   // Whether the last round read the GPU.
   bool Fresh(core::GpuIndex gpu) const { return Of(gpu).fresh; }
-  // SM activity over the window: mean, 95th percentile, and a mean that follows faster.
+  // SM activity over the window: mean, 95th percentile, and a moving average that follows changes
+  // faster.
   std::optional<double> WindowMean(core::GpuIndex gpu) const { return Of(gpu).window.SmActive(); }
   std::optional<double> WindowP95(core::GpuIndex gpu) const { return Of(gpu).window.SmActiveP95(); }
   std::optional<double> WindowEwma(core::GpuIndex gpu) const {
     return Of(gpu).window.SmActiveEwma(options_.ewma);
   }
   std::int64_t ObservedMib(core::GpuIndex gpu, core::TaskId task) const;
-  // Use of the GPU according to its last reading.
+  // The use of the GPU according to its last reading.
   const GpuUse& Use(core::GpuIndex gpu) const { return Of(gpu).use; }
   std::optional<SmShare> ShareOf(core::GpuIndex gpu, core::TaskId task) const {
     return Of(gpu).shares.Of(task);
   }
-  // What an administrator should check, one sentence each.
+  // The alerts that an administrator should check, one sentence each.
   std::vector<std::string> Alerts(core::GpuIndex gpu) const;
-  // Why the health rules allow no new tasks; empty: they do.
+  // Why the health rules close the GPU to new tasks; empty if they do not.
   const std::string& HealthTrouble(core::GpuIndex gpu) const { return Of(gpu).drain_told; }
-  // Xids reported since the daemon started, by number.
+  // The number of Xids since the daemon started, by Xid.
   const std::map<int, std::uint64_t>& XidCounts(core::GpuIndex gpu) const {
     return Of(gpu).xid_counts;
   }
   // "ok" or the first trouble.
   std::string DriverState() const;
-  // What is wrong with the GPUs, one by one: unreadable, drained by rule, alerts.
+  // What is wrong with each GPU: unreadable, drained by rule, or with an alert.
   std::vector<std::string> Troubles() const;
 
  private:
   struct Device {
     Device(const std::string& uuid, const MonitorOptions& options)
         : window(options.window), rules(options.health), usage(uuid, options.window) {}
-    void Interrupt();  // no reading
+    void Interrupt();  // called when a reading is missing
     gpu::Window window;
     gpu::Health rules;
     std::optional<gpu::Reading> last;
@@ -133,16 +135,17 @@ class Monitor {
     bool healthy = true;
     std::string trouble;
     int lost_in_a_row = 0;
-    bool away = false;  // lost, and not answering since
+    bool away = false;  // it was lost and has not answered since
     UsageMeter usage;
     std::deque<HistoryPoint> history;
     std::string cuda_trouble;
-    std::string drain_told;  // why closed by the health rules, or empty
+    std::string drain_told;  // why the health rules closed it, or empty
     std::map<int, std::uint64_t> xid_counts;
-    std::optional<base::Time> unattributed_since;  // above the limit since then
+    // Since when unattributed memory is above the limit.
+    std::optional<base::Time> unattributed_since;
     bool unattributed_alert = false;
   };
-  // Why the driver's answer cannot be used; empty: it is a good reading.
+  // Why the driver's answer cannot be used; empty if it is a good reading.
   std::optional<gpu::ReadError> Objection(std::size_t i,
                                           const gpu::ReadResult<gpu::Reading>& answer) const;
   void TakeError(std::size_t i, const gpu::ReadError& error, std::vector<core::Event>& events);
@@ -153,16 +156,16 @@ class Monitor {
   core::GpuSample Sample(const Device& device, const gpu::Reading& reading) const;
   // Applies the health rules to this reading.
   void TakeHealth(std::size_t i, const gpu::Reading& reading, std::vector<core::Event>& events);
-  // Requests a drain or its end if their verdict, or that of NoteCuda(), has changed.
+  // Requests a drain or its end if the verdict of the health rules or of NoteCuda() has changed.
   void TakeVerdict(std::size_t i, std::vector<core::Event>& events);
   bool UpgradeOf(std::size_t i) const;
-  // The reading's Xids, and those from other instances of the same GPU that affect all of it.
+  // The Xids of the device, and those of other instances of the same GPU that affect the whole GPU.
   std::vector<int> XidsFor(std::size_t i, const gpu::Round& round) const;
   void WatchUnattributed(std::size_t i, const gpu::Reading& reading);
   // As in UsageMeter::Close().
   bool EnergyIsShownByAnother(std::size_t i) const;
   void KeepHistory(Device& device, const gpu::Reading& reading) const;
-  // The device of a GPU; one without readings if the GPU no longer exists.
+  // The device of a GPU. If the GPU no longer exists, a device without readings.
   const Device& Of(core::GpuIndex gpu) const;
   // Appends GpuHealthChanged if the verdict has changed.
   void Judge(std::size_t i, bool healthy, bool lost, std::string text,

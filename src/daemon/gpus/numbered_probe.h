@@ -1,4 +1,4 @@
-// The daemon's access to the GPU driver.
+// The daemon's access to the GPU driver, in which GPUs keep their numbers.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,13 @@
 
 namespace carma::daemon {
 
-// A probe whose GPUs keep their numbers.
 class NumberedProbe : public gpu::Probe {
  public:
-  // From now on GPUs keep the numbers of this list, whatever the driver lists.
+  // From now on GPUs keep the numbers that they have in this list, whatever the driver lists.
   virtual void Keep(std::vector<gpu::DeviceInfo> devices) = 0;
 };
 
-// Logs, each time devices are listed, why no source measures SM activity.
+// If no source measures SM activity, the probe logs the reasons each time devices are listed.
 std::shared_ptr<NumberedProbe> MakeNumberedProbe(const gpu::ProbeOptions& options);
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// Finds running tasks that use more than they were given, from the monitor's values. Pure: values
+// Finds running tasks that use more than they were given from the monitor's values. Pure: values
 // are passed in.
 #pragma once
 
@@ -13,29 +13,30 @@ namespace carma::daemon {
 
 class Monitor;
 
-// By how much a task exceeds its promise and the margin, on the GPU where it exceeds them most; 0:
-// it does not, or it has no promise.
+// By how much a task exceeds its promise plus the margin, on the GPU where it exceeds this most. 0
+// if it does not, or if it has no promise.
 std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_mib,
                             const Monitor& monitor);
 
-// GPUs where a task has processes although it was not given them, for example because it set
-// CUDA_VISIBLE_DEVICES itself. Their use counts there as foreign.
+// The GPUs on which a task has processes although it was not given these GPUs, for example because
+// it set CUDA_VISIBLE_DEVICES itself. Its use of these GPUs counts as foreign.
 std::vector<core::GpuIndex> WrongGpus(const core::TaskRecord& record, const Monitor& monitor);
 
+// Whether a reading shows a violation by an attempt.
 struct Sighting {
   core::TaskId id{};
   int attempt = 0;
-  bool caught = false;  // now
+  bool caught = false;  // the last reading shows a violation
 };
 
-// Selects the violations to report: each attempt once.
+// Selects the violations to report, because each attempt is reported only once.
 class FirstSightings {
  public:
-  // Takes one reading of all running tasks; returns the new violations.
+  // Takes the result of one reading for all running tasks. Returns the tasks with new violations.
   std::set<core::TaskId> Take(const std::vector<Sighting>& running);
 
  private:
-  std::map<core::TaskId, int> told_;  // attempts of running tasks
+  std::map<core::TaskId, int> told_;  // reported attempts of running tasks
 };
 
 }  // namespace carma::daemon

@@ -1,5 +1,6 @@
-// Checks running tasks after each round of readings and reports once per attempt: idle holders,
-// tasks that exceed their promise, and tasks that compute where they were not placed.
+// Checks running tasks after each round of readings and reports, once for each attempt, idle
+// holders, tasks that exceed their promise, and tasks that compute on GPUs where they were not
+// placed.
 #pragma once
 
 #include <cstdint>
@@ -29,20 +30,20 @@ struct IdleNotice {
   std::vector<std::string> gpu_uuids;
   base::Time idle_since{};
   base::Time now{};
-  std::string action;  // "tell", "share", "end": what CARMA does about it
+  std::string action;  // what CARMA does about it: "tell", "share" or "end"
 };
-// One JSON object on one line.
+// The notice as a JSON object on one line.
 std::string ToLine(const IdleNotice& notice);
 
 class TaskWatch {
  public:
-  // All arguments must outlive it; Follow() must be called when settings change.
-  // tell: sends administrators a JSON object about an idle holder.
+  // All arguments must outlive this object. Follow() must be called when settings change. tell:
+  // sends administrators a JSON object about an idle holder.
   using Tell = std::function<void(const std::string& message)>;
   TaskWatch(store::Store& store, base::Clock& clock, const config::Settings& settings, Tell tell);
 
-  // running: the records of all running tasks. margin_mib: from the current PolicyConfig. Returns
-  // events for the core.
+  // Returns events for the core. running: the records of all running tasks. margin_mib: from the
+  // current PolicyConfig.
   std::vector<core::TaskIdle> Look(const std::vector<const core::TaskRecord*>& running,
                                    std::int64_t margin_mib, const Monitor& monitor);
   void Follow(const config::Settings& before);
@@ -55,7 +56,7 @@ class TaskWatch {
   store::Store& store_;
   base::Clock& clock_;
   const config::Settings& settings_;
-  std::unique_ptr<IdleHolders> idle_holders_;  // null: not watched
+  std::unique_ptr<IdleHolders> idle_holders_;  // null: idle holders are not watched
   FirstSightings over_promise_, wrong_device_;
   Tell tell_;
 };

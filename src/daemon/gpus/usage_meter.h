@@ -1,4 +1,4 @@
-// Use of one GPU over time, integrated from its readings: rows for the store.
+// Integrates the use of one GPU over time from its readings, as rows for the store.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class UsageMeter {
 
   // tasks: number of tasks with processes on the GPU now.
   void Add(const gpu::Reading& reading, int tasks);
-  // Appends the use since the last call: one row, several if there was a gap, or none if there were
-  // not two readings. energy_shown_by_another: one instance of a divided GPU reports the energy of
-  // the whole GPU; the others then report 0, not unknown.
+  // Appends the use since the last call: one row, several if there was a gap, or none without two
+  // readings. energy_shown_by_another: another instance of the same divided GPU reports the energy
+  // of the whole GPU; this one then reports 0 instead of unknown.
   void Close(base::Time now, bool energy_shown_by_another, std::vector<store::GpuUsage>& rows);
 
  private:
@@ -34,13 +34,13 @@ class UsageMeter {
     double sm_ms = 0;
     double mib_ms = 0;
     bool sm_known = true;
-    std::optional<double> energy_j;       // used; empty: never reported
+    std::optional<double> energy_j;       // energy used; empty: never reported
     std::optional<double> last_energy_j;  // the driver's counter
     double dram_ms = 0;
     bool dram_known = true;
     double sm_peak = 0;
     std::int64_t used_peak_mib = 0;
-    int tasks = 0;  // at its last reading
+    int tasks = 0;  // tasks at its last reading
   };
   void Begin(const gpu::Reading& reading, int tasks);
   store::GpuUsage RowOf(const Span& span) const;
@@ -48,7 +48,7 @@ class UsageMeter {
   std::string gpu_uuid_;
   base::Duration longest_;
   std::optional<Span> span_;
-  std::vector<store::GpuUsage> closed_;  // ended by a gap, for the next Close()
+  std::vector<store::GpuUsage> closed_;  // rows ended by a gap, for the next Close()
 };
 
 }  // namespace carma::daemon

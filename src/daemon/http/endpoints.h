@@ -1,4 +1,5 @@
-// All endpoints of the API in one table; their code is in endpoints/, by resource.
+// The table of all endpoints of the API. Their code is in endpoints/, in one file for each
+// resource.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,7 @@
 
 namespace carma::daemon {
 
-// Services that exist from the beginning. All of them outlive the endpoints.
+// Services that exist from the beginning. They must outlive the endpoints.
 struct ServerServices {
   std::function<api::StatusView()> status;
   std::function<std::string()> metrics;  // in Prometheus' format
@@ -33,7 +34,7 @@ struct EngineServices {
   store::Store& store;
   const config::Settings& settings;
   base::Clock& clock;
-  std::function<void()> close_usage;  // brings the records of GPU use up to date
+  std::function<void()> close_usage;  // brings the stored GPU use up to date
   AnswerLater answer_later;
   // As SubmitServices::aside.
   std::function<void(std::function<void()> read, std::function<void()> then)> aside;
@@ -57,7 +58,7 @@ struct EngineServices {
       nullptr;
 };
 
-// engine: null until GPUs are known; most endpoints cannot be handled before.
+// engine: null until the GPUs are known. Until then most endpoints have no handler.
 std::vector<Endpoint> Endpoints(const ServerServices& server,
                                 const EngineServices* engine = nullptr);
 

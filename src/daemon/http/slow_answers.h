@@ -1,4 +1,4 @@
-// Makes or reads answers on threads, so that the loop never waits.
+// Makes slow answers on threads, so that the loop never waits.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 namespace carma::daemon {
 
 struct SlowAnswersOptions {
-  int most_reports = 8;  // in progress; made one after another
-  int most_files = 32;   // in progress; read one after another
+  int most_reports = 8;  // reports in progress; they are made one after another
+  int most_files = 32;   // files in progress; they are read one after another
   std::chrono::nanoseconds file_limit = std::chrono::seconds(10);
 };
 
@@ -24,13 +24,13 @@ class SlowAnswers {
   SlowAnswers(const std::shared_ptr<boost::asio::io_context>& loop,
               std::function<void()> report_sent, SlowAnswersOptions options = {});
 
-  // As AnswerLater.
+  // Makes and sends a report as described at AnswerLater.
   Result<Unit> Report(std::function<Answer(const std::atomic<bool>& wanted)> make,
                       std::function<void(Answer)> send);
   // Reads a file in a user's folder. If its disk does not answer, or too many files are being read,
   // `then` is called with kUnavailable.
   void ReadFile(std::function<Answer()> read, std::function<void(Answer)> then);
-  // Parses a large body.
+  // Parses a large body: calls `read` on a thread, then `then` on the loop.
   void ReadBody(std::function<void()> read, std::function<void()> then);
 
  private:

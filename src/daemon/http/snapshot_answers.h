@@ -1,5 +1,5 @@
-// Slow answers from the daemon's memory: each is made by a forked copy of this process, which sees
-// the state of that moment and delays no other call.
+// Makes slow answers from the daemon's memory in a forked copy of the process, which sees the state
+// of that moment and delays no other call.
 #pragma once
 
 #include <chrono>
@@ -21,12 +21,12 @@ class io_context;
 
 namespace carma::daemon {
 
-// Runs in the copy, or in this process if there is little data; may only read memory. The copy has
-// no other thread and no descriptors: no store, file or log.
+// Makes the answer, in the copy or, if there is little data, in this process. May only read memory,
+// because the copy has no other threads and no descriptors (no store, file or log).
 using MakeAnswer = std::function<Answer()>;
-// Called on the loop when its turn comes; returns the work. An error becomes the answer.
+// Called on the loop when the request's turn comes; returns the work. An error becomes the answer.
 using PrepareAnswer = std::function<Result<MakeAnswer>()>;
-// Reads on the loop; the work is to write what was read.
+// Calls `read` on the loop. The work is then to call `write` with what was read.
 template <class Read, class Write>
 PrepareAnswer ReadThenWrite(Read read, Write write) {
   return [read = std::move(read), write = std::move(write)]() -> Result<MakeAnswer> {
@@ -35,29 +35,29 @@ PrepareAnswer ReadThenWrite(Read read, Write write) {
     return [write, what = *std::move(what)] { return write(what); };
   };
 }
-// Requests an answer on behalf of a user; empty: unknown user.
+// Requests an answer on behalf of a user; an empty uid means an unknown user.
 using AnswerAside = std::function<void(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
                                        std::function<void(Answer)> send)>;
 
-// An AnswerAside that runs in this process.
+// An AnswerAside that makes the answer at once in this process.
 void AnswerAtOnce(std::optional<std::uint32_t> uid, const PrepareAnswer& prepare,
                   const std::function<void(Answer)>& send);
-// The user that a call counts for.
+// The user for whom a call counts.
 inline std::optional<std::uint32_t> AskerOf(const Call& call) {
   return call.request.peer ? std::optional(call.request.peer->uid) : std::nullopt;
 }
 
 struct SnapshotAnswersOptions {
-  std::size_t at_once = 2;                                    // copies
-  std::size_t waiting = 32;                                   // requests of one user
-  std::chrono::nanoseconds limit = std::chrono::seconds(20);  // of one copy
+  std::size_t at_once = 2;                                    // number of simultaneous copies
+  std::size_t waiting = 32;                                   // waiting requests of one user
+  std::chrono::nanoseconds limit = std::chrono::seconds(20);  // time of one copy
 };
 
-// Used only on the loop's thread. Requests of one user are answered one after another; users take
-// turns.
+// Used only on the loop's thread. Requests of one user are answered one after another, and users
+// take turns.
 class SnapshotAnswers {
  public:
-  // is_small: whether there is so little data that a copy would cost more.
+  // is_small: returns whether there is so little data that a copy would cost more.
   SnapshotAnswers(boost::asio::io_context& loop, std::function<bool()> is_small,
                   SnapshotAnswersOptions options = {});
   // Abandons work in progress without answering.
@@ -65,8 +65,8 @@ class SnapshotAnswers {
   SnapshotAnswers(const SnapshotAnswers&) = delete;
   SnapshotAnswers& operator=(const SnapshotAnswers&) = delete;
 
-  // Answers like AnswerAside. `send` gets kUnavailable if too many requests of this user wait, no
-  // process can be created, or the answer took too long.
+  // An AnswerAside. `send` gets kUnavailable if too many requests of this user wait, if no process
+  // can be created, or if the answer takes too long.
   void Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepare,
            std::function<void(Answer)> send);
 

@@ -1,5 +1,5 @@
-// Personal tokens, by which a browser or program acts for a user over TCP, where the kernel does
-// not identify callers. One file in the state folder holds their hashes.
+// Personal tokens let a browser or program act for a user over TCP, where the kernel does not
+// identify callers. A file in the state folder has their hashes.
 #pragma once
 
 #include <chrono>
@@ -19,9 +19,11 @@ struct Token {
   std::int64_t id = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::string user;  // its user's name at creation; a number may be given to another user later
+  // The user's name at creation, because another user may get the same user id later.
+  std::string user;
   std::string name;
-  std::string hash;  // SHA-256 of the token, which has 256 random bits: no salt, no slow hash
+  // SHA-256 of the token; needs no salt and no slow hash, because a token has 256 random bits.
+  std::string hash;
   std::int64_t created_ms = 0;
   std::int64_t expires_ms = 0;
 
@@ -46,21 +48,21 @@ class Tokens {
   // now_ms: real time, even on a simulated server, because browsers use real time.
   Tokens(std::string state_dir, std::function<std::int64_t()> now_ms);
 
-  // Reads the file. Errors: kCorrupt, kIo; no token is then valid, and none can be made.
+  // Reads the file. Errors: kCorrupt, kIo; after an error no token is valid, and none can be made.
   Result<Unit> Load();
 
   struct Made {
     Token token;
-    std::string text;  // what its user sends; returned only here
+    std::string text;  // the token itself; returned only here
   };
-  // The token is durable once it returns. Errors: kConflict: the user has too many; kIo.
+  // Makes a token, which is durable on return. Errors: kConflict if the user has too many; kIo.
   Result<Made> Make(const api::Peer& peer, const std::string& user, const std::string& name,
                     std::chrono::milliseconds life);
-  // by_uid: required owner; empty: any. Errors: kNotFound, kIo.
+  // by_uid: the required owner; empty: any owner. Errors: kNotFound, kIo.
   Result<Unit> Revoke(std::int64_t id, std::optional<std::uint32_t> by_uid);
-  // Valid tokens of one user or of all, by number.
+  // The valid tokens of one user or of all, by number.
   std::vector<Token> List(std::optional<std::uint32_t> of_uid) const;
-  // The owner, without groups; empty: unknown or expired.
+  // The owner of a token, without groups; empty if the token is unknown or expired.
   std::optional<api::Peer> Find(std::string_view text) const;
 
  private:

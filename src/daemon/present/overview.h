@@ -1,4 +1,4 @@
-// The server at a glance, as the web page shows it.
+// Makes the overview of the server for the web page.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ inline constexpr std::size_t kMostRunningRows = 64;
 inline constexpr std::size_t kMostWaitingRows = 40;
 inline constexpr std::size_t kMostEndedRows = 12;
 
-// The part of the overview that is known before the GPUs are.
+// The part of the overview that does not need the GPUs.
 api::OverviewView Overview(const api::StatusView& status, const std::string& host, bool simulated);
 
 // Expected starts of the first queued tasks. For a long queue this takes milliseconds, so it is

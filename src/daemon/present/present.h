@@ -1,4 +1,4 @@
-// The daemon's state as the API shows it.
+// Converts the daemon's state to the objects of the API.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@
 
 namespace carma::daemon {
 
-// The task as its row in the store shows it.
+// The task as stored.
 api::TaskView Present(const store::StoredTask& stored);
-// Removes what the task wrote to its error stream, for other users.
+// Removes what the task wrote to its error stream, because other users must not see it.
 void HideErrors(api::TaskView& view);
 // The task with live values of the running daemon: current reason, measured memory, pid.
 api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
                       Attribution& attribution, base::Time now);
-// Shows only the host part of a URL.
+// Of a URL only the host part is shown.
 api::NoticeView Present(const store::Notice& notice);
 // All GPUs, from one view of the core.
 std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, base::Time now);
@@ -31,10 +31,10 @@ api::RunView Present(const task::Observation& run);
 api::VerdictView Present(const core::GpuVerdict& each);
 api::HostVerdictView Present(const core::HostVerdict& host);
 api::HostView PresentHost(const Engine& engine, bool cpu_cap);
-// Which promises of cores and memory are not enforced, one sentence; empty: all are.
+// A sentence about promises of cores and memory that are not enforced; empty if all are.
 std::string HostNote(const core::HostShare& share, const task::CgroupControls& controls);
-// The rules in force in one line: the policy's name, then settings that differ from its defaults:
-// "by-work, margin 4.0G".
+// The rules in force in one line, such as "by-work, margin 4.0G": the name of the policy, then the
+// settings that differ from its defaults.
 std::string PolicyLine(const config::Settings& settings);
 // What enforces the GPU memory promised to tasks: "kernel", "mps" or "nobody". monitor: null while
 // no GPU is known.

@@ -1,4 +1,5 @@
-// Reports on the past from the store: long work for a separate thread.
+// Makes reports on the past from the store. They take long, so call these functions on a separate
+// thread.
 #pragma once
 
 #include <atomic>
@@ -16,27 +17,27 @@
 
 namespace carma::daemon {
 
-// Maximum number of tasks in a report. Fewer if it lists them, because the text must fit into an
-// API answer.
+// The largest number of tasks in a report. It is smaller if the tasks are listed, because the text
+// must fit into an API answer.
 inline constexpr std::int64_t kMaxReportTasks = 1'000'000;
 inline constexpr std::int64_t kMaxListedTasks = 100'000;
 
 struct ReportGpu {
   std::string uuid;
-  std::string name;  // for people: "GPU 0"
+  std::string name;  // name for readers: "GPU 0"
   std::string type;
   std::int64_t usable_mib = 0;
 };
 
 struct ReportRequest {
   std::string state_dir;
-  store::History::Span span;  // of the submissions
-  bool listed = false;        // with every task and the GPUs over time
+  store::History::Span span;  // the period in which the tasks were submitted
+  bool listed = false;        // lists every task, and the GPUs over time
   base::Time now{};
   std::vector<ReportGpu> gpus;
   std::string provenance;
   bool simulated = false;
-  report::Clock clock;                       // of the reader of figures
+  report::Clock clock;                       // the reader's time zone, for figures
   std::vector<store::EndedAttempt> running;  // by now
 };
 

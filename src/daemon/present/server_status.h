@@ -1,4 +1,4 @@
-// The server's state, as in GET /v1/status.
+// Makes the answer to GET /v1/status.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace carma::daemon {
 
-// Borrowed for the duration of a call.
+// All references are borrowed for the duration of a call.
 struct StatusSources {
   const std::string& version;
   const config::Settings& settings;
@@ -26,7 +26,7 @@ struct StatusSources {
   const Configuration& configuration;
   const std::string& driver_trouble;  // as in Sampler
   const std::string& missing_gpus;    // as in Sampler
-  // null: no GPU is known yet.
+  // These are null while no GPU is known.
   const Engine* engine = nullptr;
   const Monitor* monitor = nullptr;
   const ForecastDrift* forecast_drift = nullptr;

@@ -1,4 +1,4 @@
-// Usage: sums over attempts by user, account, class and time.
+// Sums up the usage of attempts by user, account, class and time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace carma::daemon {
 
-// What the rows are grouped by.
+// The columns by which rows are grouped.
 struct UsageBy {
   bool user = false;
   bool account = false;
@@ -25,23 +25,23 @@ struct UsageBy {
   enum class Period { kAll, kMonth, kDay };
   Period period = Period::kAll;
 };
-// Any of the words of "user,account,class,month" (or "qos", "day"). Errors: kInvalid.
+// Parses any of the words of "user,account,class,month" (or "qos", "day"). Errors: kInvalid.
 Result<UsageBy> ParseUsageBy(std::string_view text);
 
-// Takes attempts in any order, then the use of the GPUs by time. Sums are exact to the millisecond,
-// so any grouping has the same total.
+// Takes attempts in any order, then the use of the GPUs in order of time. Sums are exact to the
+// millisecond, so every grouping has the same total.
 class UsageSums {
  public:
-  // Only time in [from, to) counts. A row's numbers and waiting times include attempts that begin
-  // in its period; crashes and unused memory include attempts with any time in it.
+  // Only time in [from, to) counts. The counts and waiting times of a row include attempts that
+  // begin in its period. Its crashes and unused memory include attempts that overlap its period.
   UsageSums(const UsageBy& by, core::Time from, core::Time to) : by_(by), from_(from), to_(to) {}
 
-  // A running attempt is passed with the current time as its end, and no exit.
+  // A running attempt has the current time as its end, and no exit.
   void Add(const store::EndedAttempt& attempt);
-  // Call it after the last attempt.
+  // Called only after the last attempt.
   void Add(const store::GpuUsage& usage);
 
-  // Sorted by user, account, class and period.
+  // The rows, sorted by user, account, class and period.
   std::vector<api::UsageView> Rows() const;
 
  private:

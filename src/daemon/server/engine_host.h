@@ -162,7 +162,7 @@ class EngineHost : private Engine::Host {
   std::optional<std::string> driver_upgrade_;
   Alarm driver_alarm_;
   bool turn_posted_ = false;
-  // Usage rows for reports are complete until then.
+  // Reports do not close the usage rows again before this time.
   std::chrono::steady_clock::time_point usage_closed_until_;
   SlowAnswers slow_answers_;
   SnapshotAnswers snapshot_answers_;

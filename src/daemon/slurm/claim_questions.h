@@ -1,4 +1,5 @@
-// Asks squeue for the claims of Slurm's jobs: requests that come while it runs share the next call.
+// Reads the claims of Slurm's jobs from squeue. Requests that come while squeue runs share the next
+// call.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ class ClaimQuestions {
  public:
   ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs);
 
-  // GiB on each node; empty: the job counts none. Errors: kUnavailable: no answer from Slurm in
-  // time, or one that cannot be read. Called on the loop.
+  // Called on the loop with the claim in GiB on each node; empty if the job has none. Errors:
+  // kUnavailable if Slurm does not answer in time or the answer cannot be parsed.
   using Take = std::function<void(const Result<std::optional<std::int64_t>>&)>;
   void Ask(std::uint64_t job, Take call);
 

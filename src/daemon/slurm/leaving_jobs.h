@@ -1,5 +1,5 @@
-// Finds jobs of Slurm that wait here for GPUs while another node has room for them
-// (slurm/elsewhere.h), one at a time; ReturningJobs sends them there.
+// Finds Slurm jobs that wait here for GPUs while another node has room for them
+// (slurm/elsewhere.h), one at a time. ReturningJobs sends them there.
 #pragma once
 
 #include <chrono>
@@ -22,34 +22,35 @@ namespace carma::daemon {
 struct LeavingJob {
   core::TaskId task{};
   std::uint64_t job = 0;
-  bool soon = false;  // its wait is expected to end soon
+  bool soon = false;  // it is expected to start here soon
 };
 
 // All spans are in real time, like Slurm's.
 struct LeavingJobsOptions {
-  std::chrono::milliseconds every{10'000};    // between checks
-  std::chrono::milliseconds after{120'000};   // it has waited this long
-  std::chrono::milliseconds trust{360'000};   // how long it waits for a start that is expected soon
-  std::chrono::milliseconds again{60'000};    // between checks of a job, and after finding no room
-  std::chrono::milliseconds once{3'600'000};  // after it was sent and came to nothing
+  std::chrono::milliseconds every{10'000};   // between checks
+  std::chrono::milliseconds after{120'000};  // a job must have waited this long
+  std::chrono::milliseconds trust{360'000};  // the same for a job that is expected to start soon
+  // Between checks of one job, and after no room was found.
+  std::chrono::milliseconds again{60'000};
+  std::chrono::milliseconds once{3'600'000};  // after a job was sent away in vain
 };
 
 class LeavingJobs {
  public:
   struct Calls {
-    // Returns the jobs that wait now, in the order in which they came.
+    // Returns the jobs that wait now, in order of arrival.
     std::function<std::vector<LeavingJob>()> waiting;
     // Whether another job is on its way to another node.
     std::function<bool()> busy;
-    // Sends a job to another node; calls `done` once that is durable or has failed.
+    // Sends a job to another node; calls `done` once this is durable or has failed.
     std::function<void(core::TaskId, const slurm::JobReturn&, std::function<void()> done)> send;
   };
   // The callbacks run on the loop.
   LeavingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
               LeavingJobsOptions options, Calls calls);
 
-  // Whether the task's lease must not be adopted, because `send` was called for it and has not
-  // called back.
+  // Whether the task's lease must not be adopted, because `send` was called for it but has not
+  // called `done` yet.
   bool Leaves(core::TaskId task) const { return leaves_ == task; }
 
  private:

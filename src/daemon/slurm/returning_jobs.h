@@ -1,6 +1,6 @@
-// Requeues jobs of Slurm that ran out of GPU memory or wait on a full node (slurm/job_return.h):
-// runs one program after another, on a thread. Each step is stored before it is done, so that a
-// carmad killed at any point continues with the next one.
+// Requeues Slurm jobs that ran out of GPU memory or wait on a full node (slurm/job_return.h). Runs
+// Slurm's programs one after another, on a thread. Each step is stored before it is done, so that
+// after a crash at any point the next carmad continues.
 #pragma once
 
 #include <chrono>
@@ -25,28 +25,28 @@ store::JobReturnRow RowOf(core::TaskId task, const slurm::JobReturn& back);
 // All spans are in real time.
 struct ReturningJobsOptions {
   std::chrono::milliseconds look_again{500};       // between checks of a job
-  std::chrono::milliseconds after_failure{5'000};  // of a program
-  std::chrono::milliseconds watch{30'000};  // between checks of a job that was sent elsewhere
+  std::chrono::milliseconds after_failure{5'000};  // after a program has failed
+  std::chrono::milliseconds watch{30'000};  // between checks of a job that was sent to another node
 };
 
 class ReturningJobs {
  public:
   // Stores the row and a line for the history (empty: none), then calls `done`, with an error if
-  // that failed.
+  // storing failed.
   using Keep = std::function<void(store::JobReturnRow row, std::string told,
                                   std::function<void(Result<Unit>)> done)>;
-  // Whether the task's lease was adopted: then its job is not sent elsewhere.
+  // Returns whether the task's lease was adopted; if so, its job is not sent to another node.
   using Runs = std::function<bool(core::TaskId)>;
   ReturningJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
                 ReturningJobsOptions options, Keep keep, Runs runs);
 
-  // Takes a stored job, which may be from an earlier run.
+  // Starts to requeue a stored job, which may be from an earlier run.
   void Take(const store::JobReturnRow& row);
-  // Whether the task's job is being requeued: it must not end before Slurm knows that.
+  // Whether the task's job is being requeued. The job must not end before Slurm has accepted this.
   bool Holds(core::TaskId task) const;
-  // Whether the task's job is being sent elsewhere, so that its lease must not be adopted.
+  // Whether the task's job is being sent to another node, so that its lease must not be adopted.
   bool Leaves(core::TaskId task) const;
-  // Whether a job that was sent elsewhere has not started yet.
+  // Whether any job that was sent to another node has not started yet.
   bool SendsElsewhere() const;
   std::size_t size() const { return returns_.size(); }
 
@@ -54,10 +54,10 @@ class ReturningJobs {
   struct Returning {
     slurm::JobReturn back;
     std::unique_ptr<Alarm> again;
-    bool sent = false;  // Slurm knows that it is requeued
-    // When a job that is sent elsewhere was released.
+    bool sent = false;  // Slurm has accepted the requeue
+    // When a job that is sent to another node was released.
     std::optional<std::chrono::steady_clock::time_point> released = std::nullopt;
-    bool elsewhere = false;  // it has started there, or waits for long
+    bool elsewhere = false;  // it has started on another node, or has waited for long
   };
 
   void Look(core::TaskId task);

@@ -1,4 +1,4 @@
-// Communication with Slurm on a server that runs tasks of Slurm's jobs.
+// Bundles all communication with Slurm on a server that runs tasks of Slurm jobs.
 #pragma once
 
 #include <functional>

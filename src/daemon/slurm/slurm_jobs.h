@@ -1,4 +1,4 @@
-// Slurm's jobs as known from the store and the leases.
+// Finds Slurm jobs and their states in the store and the leases.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,15 @@
 
 namespace carma::daemon {
 
-// Whether and how the job of this task is requeued (MayComeBack()). retries: the job's default.
+// Whether and how the Slurm job of this task is requeued (MayComeBack()). retries: default number
+// of retries of a job.
 JobReturnPlan ReturnOfJob(const core::TaskRecord& record, store::Store& store,
                           const core::Scheduler& scheduler, int retries);
-// Jobs whose steps wait here for GPUs, and why.
+// The jobs whose steps wait here for GPUs, and why.
 std::vector<slurm::WaitingJob> JobsThatWait(const task::LeaseLauncher& leases,
                                             const core::Scheduler& scheduler, core::Time now);
-// Waiting jobs that another node could serve: batch scripts that wait for room on a GPU. is_soon:
-// whether an expected start is so near that the job should stay.
+// The waiting jobs that another node could serve: batch scripts that wait for room on a GPU.
+// is_soon: returns whether an expected start is so near that the job should stay.
 std::vector<LeavingJob> JobsThatMayLeave(const task::LeaseLauncher& leases,
                                          const core::Scheduler& scheduler, core::Time now,
                                          const std::function<bool(core::Time)>& is_soon);

@@ -1,4 +1,4 @@
-// Calls Slurm's own programs. Every call blocks, so use it only on a worker.
+// Runs Slurm's own programs. Every call blocks, so use these functions only on a worker.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@
 
 namespace carma::daemon {
 
-// Runs a program of Slurm and returns its output. Errors: kUnavailable: it could not be run, was
-// killed after `limit`, or failed, with its last output.
+// Runs a program of Slurm and returns its output. Errors: kUnavailable if it could not be run, was
+// killed after `limit`, or failed (with its last output).
 Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
                                std::chrono::milliseconds limit);
 
@@ -22,13 +22,13 @@ Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
 struct SlurmPrograms {
   std::string scontrol = "/usr/bin/scontrol";
   std::string squeue = "/usr/bin/squeue";
-  std::chrono::milliseconds limit{30'000};  // for a program's run
+  std::chrono::milliseconds limit{30'000};  // for one run of a program
 
   // words: the arguments of scontrol.
   Result<std::string> Control(const std::vector<std::string>& words) const;
-  // The lines that squeue prints about those of the jobs that Slurm knows.
+  // The lines that squeue prints about the jobs that still exist.
   Result<std::string> LinesOf(const std::vector<std::uint64_t>& jobs) const;
-  // The job as squeue shows it; empty: Slurm does not know it.
+  // The job as squeue shows it; empty if Slurm does not have it.
   Result<std::optional<slurm::Job>> Find(std::uint64_t job) const;
   // Like Find(), and fills in Job::excluded.
   Result<std::optional<slurm::Job>> FindWithExcluded(std::uint64_t job) const;

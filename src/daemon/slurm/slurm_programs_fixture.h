@@ -1,4 +1,4 @@
-// Slurm as two scripts in the test's own folder, and the loop that calls them.
+// A test fixture with Slurm as two scripts in the test's own folder, and the loop that calls them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,14 +19,15 @@ namespace carma::daemon {
 
 class SlurmProgramsFixture : public ::testing::Test {
  protected:
-  // Job 10, as in its line in the file `job`; `excluded` has the nodes that it excludes.
+  // Shows job 10 with the values in the file `job`. The file `excluded` has the nodes that it
+  // excludes.
   static constexpr const char* kSqueue = R"(#!/bin/sh
 [ -e DIR/job ] || { echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1; }
 case $* in *--format=*) echo "10|$(cat DIR/excluded 2>/dev/null)|"; exit ;; esac
 IFS='|' read state restarts gib reason < DIR/job
 echo "10|10|$state|$reason|1|1|$restarts|gres:carma:$gib|1|n0||main|(null)|cpu=1,mem=1000M|9|(null)|"
 )";
-  // The file `asked` has the requests.
+  // Changes job 10 and appends each request to the file `asked`.
   static constexpr const char* kScontrol = R"(#!/bin/sh
 echo "$*" >> DIR/asked
 IFS='|' read state restarts gib reason < DIR/job
@@ -73,7 +74,7 @@ esac
     return base::ReadFile(folder_ + "/" + name, 100'000).value_or("");
   }
 
-  // False if it did not happen within the limit.
+  // Returns false if the condition did not become true within 20 s.
   template <class Condition>
   bool RunUntil(Condition condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);

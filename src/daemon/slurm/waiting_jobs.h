@@ -1,4 +1,4 @@
-// Jobs of Slurm that wait here for GPUs show that in their AdminComment (slurm/waits.h).
+// Writes into the AdminComment of Slurm jobs that they wait here for GPUs (slurm/waits.h).
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,9 @@
 namespace carma::daemon {
 
 struct WaitingJobsOptions {
-  std::string node;                         // its name until Slurm has shown a job on it
+  std::string node;                         // this node's name until Slurm has shown a job on it
   std::chrono::milliseconds every{2'000};   // between checks; real time
-  std::chrono::milliseconds quiet{10'000};  // reported after waiting this long
+  std::chrono::milliseconds quiet{10'000};  // a job is reported after waiting this long
 };
 
 class WaitingJobs {
@@ -26,7 +26,7 @@ class WaitingJobs {
   using List = std::function<std::vector<slurm::WaitingJob>()>;
   WaitingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
               WaitingJobsOptions options, List all);
-  // Stops reporting about a job, because it is sent elsewhere.
+  // Stops reporting about a job, because it is sent to another node.
   void Forget(std::uint64_t job) { comments_.Forget(job); }
 
  private:

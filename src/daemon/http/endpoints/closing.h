@@ -1,4 +1,4 @@
-// Closing the whole server before its machine goes down, and opening it again.
+// Endpoints that close the whole server before its machine shuts down, and open it again.
 #pragma once
 
 #include <functional>
@@ -18,9 +18,9 @@ struct ClosingServices {
   std::function<api::StatusView()> status;
 };
 
-// Both are for administrators and answer with the daemon's state once the change is durable. Body,
-// which may be absent: {"reason": text, "by_ms": time}. Without a time tasks have
-// slots.shutdown_notice from now.
+// Both are for administrators and answer with the daemon's state once the change is durable.
+// Optional body: {"reason": text, "by_ms": time}. Without a time, tasks have slots.shutdown_notice
+// from now.
 Result<Unit> CloseServer(const ClosingServices& services, const Call& call,
                          const api::Responder& reply);
 Result<Unit> OpenServer(const ClosingServices& services, const Call& call,

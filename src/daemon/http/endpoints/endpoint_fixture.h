@@ -1,5 +1,5 @@
-// For the tests of endpoints: an engine with two GPUs, a launcher that starts nothing, and a store
-// in its own folder.
+// A fixture for tests of endpoints: an engine with two GPUs, a launcher that starts nothing, and a
+// store in a folder of its own.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ inline const Caller kAda{1000, 1000, "ada", false};
 inline const Caller kEve{1001, 1001, "eve", false};
 inline const Caller kRoot{0, 0, "root", true};
 
-// The answer; status 0 if there is none yet.
+// An answer; the status is 0 if there is none yet.
 struct Heard {
   int status = 0;
   base::Json body;
@@ -56,7 +56,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     std::filesystem::remove_all(state_dir_);
   }
 
-  // Gives a reading of every GPU, and runs until all tasks have estimates.
+  // Takes a reading of every GPU, then runs until all tasks have estimates.
   void Settle() {
     clock_.Advance(base::Duration(1'000));
     gpu::Reading reading;
@@ -87,7 +87,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     spec.environment = {{"SECRET", "of its user"}};
     return spec;
   }
-  // Ada's task, estimated and not started: it is held, so no GPU is open to it.
+  // Submits a task of Ada's that is estimated but held, so that it does not start.
   core::TaskId SubmitHeld() {
     task::TaskSpec spec = Spec();
     spec.held = true;
@@ -154,7 +154,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     last_heard_ = heard;
     return *heard;
   }
-  // A worker that runs its work when the test calls for it.
+  // A worker whose work runs when the test calls work_.
   AnswerLater Worker() {
     return [this](auto make, auto send) {
       if (worker_busy_) return Result<Unit>(Unavailable("busy"));
@@ -180,8 +180,8 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Monitor> monitor_;
   std::vector<EstimateJob> jobs_;
-  std::shared_ptr<Heard> last_heard_;  // of the last question, whose answer may still come
-  std::function<void()> work_;         // of the worker; empty: it was not asked
+  std::shared_ptr<Heard> last_heard_;  // of the last request, whose answer may still come
+  std::function<void()> work_;         // the worker's work; empty: none
   bool worker_busy_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What the server has learned about the memory of tasks.
+// Endpoints for what the server has learned about the memory of tasks.
 #pragma once
 
 #include "daemon/engine/engine.h"
@@ -12,8 +12,8 @@ struct EstimateServices {
   estimate::AppraisalRules rules;
 };
 
-// ?gpu_type=: calibration of this type, by default of the most common one; ?signature= &kin=: runs
-// with these.
+// ?gpu_type=: the calibration for this type, by default for the most common type. ?signature=
+// &kin=: the runs with these values.
 Answer ShowKnowledge(const EstimateServices& services, const Call& call);
 // Returns to the shipped calibration; for administrators.
 Result<Unit> ForgetCalibration(const EstimateServices& services, const Call& call,

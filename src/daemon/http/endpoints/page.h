@@ -1,4 +1,4 @@
-// The web page and the data that it requests every second.
+// Endpoints for the web page and the data that it requests every second.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace carma::daemon {
 
-// Services that exist once the GPUs are known; all of them outlive the endpoints.
+// Services that exist once the GPUs are known. They must outlive the endpoints.
 struct ShownServer {
   Engine& engine;
   const Monitor& monitor;
@@ -31,7 +31,7 @@ struct PageServices {
 };
 
 Answer ShowPage(const PageServices& services, const Call& call);
-// {id}: a name of page/files.h.
+// {id}: the name of a file in page/files.h.
 Answer ShowPageFile(const PageServices& services, const Call& call);
 Answer ShowOverview(const PageServices& services, const Call& call);
 Answer ListUsers(const PageServices& services, const Call& call);

@@ -1,4 +1,4 @@
-// Reservations of GPUs: listing, making and removing them.
+// Endpoints that list, make and remove reservations of GPUs.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace carma::daemon {
 struct ReservationServices {
   Engine& engine;
   base::Clock& clock;
-  std::vector<std::string> makers;  // users who may reserve besides administrators
+  std::vector<std::string> makers;  // users who, like administrators, may reserve GPUs
 };
 
 Answer ListReservations(const ReservationServices& services, const Call& call);
@@ -21,7 +21,8 @@ Answer ListReservations(const ReservationServices& services, const Call& call);
 // once it is durable.
 Result<Unit> MakeReservation(const ReservationServices& services, const Call& call,
                              const api::Responder& reply);
-// {id}: users remove their own, administrators any. Answers {} once that is durable.
+// {id}: users may remove their own reservations, administrators any. Answers {} once the removal is
+// durable.
 Result<Unit> RemoveReservation(const ReservationServices& services, const Call& call,
                                const api::Responder& reply);
 

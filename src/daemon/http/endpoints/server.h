@@ -1,4 +1,4 @@
-// The daemon itself: its status, metrics and API description.
+// Endpoints for the daemon itself: its status, metrics and API description.
 #pragma once
 
 #include "daemon/http/endpoints.h"

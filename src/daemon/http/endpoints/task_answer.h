@@ -1,4 +1,4 @@
-// A task as the endpoints for tasks show it.
+// Shows a task in the answers of endpoints.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@
 
 namespace carma::daemon {
 
-// Whether this caller may read what the task wrote. One without a name is unknown.
+// Whether this caller may read what the task wrote. A caller without a name counts as unknown.
 bool SeesErrors(const Caller& caller, const store::TaskOwner& owner);
 // The task as a row of a list, for this caller.
 api::TaskView View(const TaskServices& services, const store::StoredTask& stored,
                    const Caller& caller);
-// A row of a list has only the beginning of a long command; the task's own answer has all of it.
+// Cuts a long command for a row of a list. The answer about a single task has all of it.
 void Shorten(std::vector<std::string>& command);
 void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::TaskView& view);
 

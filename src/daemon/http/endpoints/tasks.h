@@ -1,4 +1,4 @@
-// Submitted tasks: lists, single tasks, explanations, changes.
+// Endpoints for submitted tasks: lists, single tasks, explanations, changes.
 #pragma once
 
 #include <cstdint>
@@ -24,29 +24,30 @@ struct TaskServices {
   const config::Settings& settings;  // the rules in force, for /explain
   // As EngineServices::when_final.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
-  // Snapshots for lists in queue order; shared by successive pages.
+  // Snapshots for lists in queue order, shared by the requests for successive pages.
   std::shared_ptr<QueueSnapshots> lines = std::make_shared<QueueSnapshots>();
   AnswerAside from_snapshot = AnswerAtOnce;
 };
 
 // ?state=queued,running or all, &user= &name= &limit= &before= &order=desc, asc or turn. By default
-// the newest hundred unfinished ones.
+// the newest hundred unfinished tasks.
 Result<Unit> ListTasks(const TaskServices& services, const Call& call, const api::Responder& reply);
-// ?wait_s=: delays the answer until the task has ended, at most this long.
+// ?wait_s=: delays the answer until the task has ended, but at most by this.
 Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api::Responder& reply);
 Result<Unit> ExplainTask(const TaskServices& services, const Call& call,
                          const api::Responder& reply);
-// The task's description. It contains the user's environment, so it is for the owner and
-// administrators only.
+// Answers with the task's description. Only for the owner and administrators, because it contains
+// the user's environment.
 Answer ShowSpec(const TaskServices& services, const Call& call);
-// Both answer with the changed task once the change is durable; for the owner and administrators.
+// Both are for the owner and administrators and answer with the changed task once the change is
+// durable.
 Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
                         const api::Responder& reply);
 Result<Unit> SetPriority(const TaskServices& services, const Call& call,
                          const api::Responder& reply);
-// Takes {"verb":"cancel","tasks":[3,4]}: one change of ChangeTask for up to api::kMostChanges tasks
-// in one turn. Answers once it is durable for all. Tasks of others, or in the wrong state, are
-// reported and do not affect the rest.
+// Takes {"verb":"cancel","tasks":[3,4]}: makes one change of ChangeTask for up to api::kMostChanges
+// tasks in one turn. Answers once the change is durable for all. Tasks of other users, or in the
+// wrong state, are reported and do not affect the rest.
 Result<Unit> ChangeTasks(const TaskServices& services, const Call& call,
                          const api::Responder& reply);
 
@@ -61,17 +62,19 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
 Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
                            const store::StoredTask& stored);
 
-// Whether the caller submitted the task. The same user number may have belonged to another person
-// at that time.
+// Whether the caller submitted the task. Compares names too, because the user id may have belonged
+// to another person at that time.
 bool Owns(const Caller& caller, const store::TaskOwner& owner);
 bool Owns(const Caller& caller, const store::StoredTask& stored);
 
 // The task of {id}, if this caller may change it. Errors: kInvalid, kNotFound, kDenied.
 Result<store::StoredTask> Touchable(store::Store& store, const Call& call);
 
-// A priority above 0 passes other users' tasks, so it is for administrators only.
+// Errors: kDenied for a priority above 0 unless the caller is an administrator, because the task
+// would pass other users' tasks.
 Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller);
-// --no-slots is allowed for classes in slots.exempt and for administrators. Errors: kDenied.
+// Errors: kDenied for --no-slots, unless the class is in slots.exempt or the caller is an
+// administrator.
 Result<Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules& rules,
                         const Caller& caller);
 
