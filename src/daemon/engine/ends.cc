@@ -12,7 +12,8 @@
 namespace carma::daemon {
 namespace {
 
-// Programs notice a broken driver soon after their start; importing frameworks takes longest.
+// Programs notice a broken driver within this time of their start. The import of frameworks takes
+// longest.
 constexpr base::Duration kBeginning{180'000};
 
 base::Time LaunchOf(const core::TaskRecord& record) {
@@ -38,8 +39,8 @@ void Ends::Forget(core::TaskId id) {
 
 // ---- why they ended ----
 
-// An end that other evidence may still explain: not by us, with an error, without an out-of-memory
-// message.
+// Whether other evidence may still explain the end: it was not caused by carmad, it was an error,
+// and there is no out-of-memory message.
 bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.attempt->number == event.attempt && !event.lost && !event.host_oom &&
          (event.exit_code != 0 || event.signal != 0) &&
@@ -60,8 +61,8 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
-// The time counts from the launch, because start and end may be reported together. A task that must
-// not be restarted, such as a lease, keeps its own end.
+// Time counts from the launch, because start and end may be reported together. A task that must not
+// be restarted, such as a lease, keeps the end that it reported.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&
          !record.attempt->placement.empty() &&
@@ -79,8 +80,8 @@ void Ends::GiveBack(core::TaskId id, int attempt, const std::string& trouble) {
       .id = id, .attempt = attempt, .text = trouble, .retryable = true, .interrupted = true});
 }
 
-// The driver reports a fault with its next reading; an MPS server's state comes from its control
-// daemon.
+// A fault appears in the driver's next reading, and the control daemon reports the state of an MPS
+// server.
 void Ends::Take(const task::ShimEvent& event) {
   const core::TaskRecord* record = core_.Find(event.id);
   if (record != nullptr && record->attempt->number == event.attempt)
@@ -92,8 +93,8 @@ void Ends::Take(const task::ShimEvent& event) {
   if (record == nullptr || !IsOpen(event, *record)) return judge({});
   std::function<void()> ask = [judge] { judge({}); };
   if (NeedsMpsEvidence(event, *record)) {
-    // The server is asked after the driver's reading, because the first task judged may be held
-    // responsible for the faults of the others.
+    // The MPS server's evidence is requested after the driver's reading, because the first task
+    // judged may be held responsible for the faults of the other tasks.
     ask = [this, judge, id = event.id, attempt = event.attempt] {
       options_.mps->AskEvidence(id, attempt, judge);
     };
@@ -209,14 +210,14 @@ void Ends::NoteEnd(const core::TaskRecord& record,
 
 std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
   const auto attempt = ended_.extract(core::Number(record.id));
-  // An attempt teaches something only if its measurement is reliable.
+  // Only attempts with reliable measurements are learned from.
   if (!attempt || unclear_.contains(core::Number(record.id))) return std::nullopt;
   if (!estimate::Teaches(record, attempt.mapped().watched)) return std::nullopt;
   Result<store::StoredTask> stored = store_.Get(record.id);
   Result<task::TaskSpec> spec =
       stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
   Result<std::optional<store::Forecast>> forecast = store_.ForecastOf(record.id);
-  if (!spec || !forecast) return std::nullopt;  // reported when the task was started from them
+  if (!spec || !forecast) return std::nullopt;  // already reported when the task was started
   const store::Forecast known = forecast->value_or(store::Forecast{});
   task::Observation lesson = estimate::LessonOf(record, *spec, attempt.mapped().where, known.model,
                                                 known.formula, clock_.Now());

@@ -14,7 +14,7 @@ namespace carma::daemon {
 
 namespace {
 
-// The task that the event is about; empty: not a single task.
+// The task that the event is about; empty if it is not about a single task.
 std::optional<core::TaskId> TaskOf(const core::Event& event) {
   return std::visit(
       [](const auto& each) -> std::optional<core::TaskId> {
@@ -24,7 +24,7 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
       event);
 }
 
-// The answer to a change that is or will be decided but cannot be written now.
+// The answer to a change that cannot be written now but takes effect later.
 base::Error NotYet(const std::string& why) {
   return {ErrorCode::kIo, "not written yet, takes effect as soon as it can be: " + why};
 }
@@ -99,8 +99,8 @@ void Engine::Post(core::Event event, Done done) {
     return;
   }
   if (const auto* sampled = std::get_if<core::GpuSampled>(&event)) ends_.Watch(*sampled);
-  // While the store refuses writes, no turn handles samples, so the newest of each kind replaces
-  // the older ones.
+  // While the store refuses writes, no turn handles samples. So the newest event of each kind
+  // replaces older ones.
   const auto older = store_trouble_.empty()
                          ? events_.end()
                          : std::ranges::find_if(events_, std::bind_front(IsNewer, event));
@@ -148,7 +148,7 @@ void Engine::ForgetCalibration(Done done) {
   host_.RequestTurn();
 }
 
-// The attempts to be counted if limits of gpu_hours now cover a longer period than before.
+// The attempts that must be counted if limits of gpu_hours now cover a longer period than before.
 std::optional<std::vector<core::Taken>> Engine::EndedFor(const core::PolicyConfig& policy) {
   const auto longest = [](const core::PolicyConfig& of) {
     core::Duration span{0};
@@ -216,7 +216,8 @@ void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Don
 
 void Engine::Stop() {
   stopped_ = true;
-  // When destroyed, some callbacks request another change or answer.
+  // The callbacks are moved out first, because some request another change or answer when they are
+  // destroyed.
   const std::vector<Done> next = std::exchange(next_.done, {});
   const std::vector<Done> decided = std::exchange(decided_.done, {});
   const auto early = std::exchange(early_, {});
@@ -258,16 +259,16 @@ void Engine::Turn() {
   }
 }
 
-// Submissions have commits of their own, so that a full disk refuses them before the core gets
-// them. False: the store refused.
+// Submissions have separate commits, so that they are refused on a full disk before the core gets
+// them. Returns false if the store refused.
 bool Engine::AcceptSubmissions() {
   const Result<Unit> accepted = intake_.AcceptShare(events_);
   if (!accepted) NoteStoreTrouble(accepted.error());
   return accepted.has_value();
 }
 
-// Callers do not wait for a full disk: submissions are refused, and changes of tasks take effect as
-// soon as there is space.
+// Callers do not wait while the disk is full: submissions are refused, and changes of tasks take
+// effect as soon as there is space.
 void Engine::AnswerWithTrouble() {
   intake_.RefuseAll({ErrorCode::kIo, store_trouble_});
   for (Done& done : std::exchange(next_.done, {})) done(std::unexpected(NotYet(store_trouble_)));
@@ -307,12 +308,13 @@ void Engine::NoteChange(const core::TaskChanged& change) {
     if (seen) next_.rows.observations.push_back(*std::move(seen));
     NoteJobReturn(record);
   }
-  // Until the estimate is known, a restart asks for it again, so nothing is stored.
+  // Nothing is stored until the estimate is known, because a restart requests it again.
   if (record.state == core::TaskState::kEstimating) return;
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
 }
 
-// The plan is stored in one batch with the end, so that a restarted carmad continues with it.
+// The plan is stored in one batch with the end of the task, so that a restarted carmad continues
+// with it.
 void Engine::NoteJobReturn(const core::TaskRecord& record) {
   if (!options_.job_return || !MayComeBack(record, scheduler_.config().slots)) return;
   JobReturnPlan plan = options_.job_return(record);
@@ -352,7 +354,7 @@ std::vector<store::EndedAttempt> Engine::RunningAttempts() const {
 void Engine::NoteDrains() {
   for (const auto& [key, why] : next_.rows.drains) {
     const auto& [uuid, by_rule] = key;
-    if (!why && by_rule && next_.rows.drains.contains({uuid, false})) continue;  // noted once
+    if (!why && by_rule && next_.rows.drains.contains({uuid, false})) continue;  // already recorded
     const auto text = why ? std::optional(why->why) : std::nullopt;
     next_.rows.events.push_back(DrainEvent(uuid, text, clock_.Now()));
   }
@@ -360,12 +362,13 @@ void Engine::NoteDrains() {
 
 bool Engine::Flush() {
   if (decided_.Empty()) return true;
-  // Answers are only sent for durable changes.
+  // Changes that somebody waits for must be durable at once, because answers are sent only for
+  // durable changes.
   const store::Durability durability =
       decided_.done.empty() ? decided_.rows.Urgency(passing_) : store::Durability::kNow;
   if (Result<Unit> kept = store_.Apply(decided_.rows, durability); !kept) {
     NoteStoreTrouble(kept.error());
-    // Callers get their answers now; decisions wait for the disk.
+    // Callers get their answers now, but the decisions wait for the disk.
     for (Done& done : std::exchange(decided_.done, {}))
       done(std::unexpected(NotYet(store_trouble_)));
     host_.RetryTurnLater();

@@ -1,4 +1,4 @@
-// Requests other than submissions: closing, reserving, requeueing, editing.
+// The engine's requests other than submissions: closing, reserving, requeueing, editing.
 
 #include <algorithm>
 #include <utility>
@@ -83,7 +83,7 @@ void Engine::Requeue(core::TaskId id, Done done) {
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
 }
 
-// A change counts even if no turn has handled it yet, or if it is not yet on the disk.
+// A change counts even if no turn has handled it yet or it is not durable yet.
 bool Engine::IsBeingChanged(core::TaskId id) const {
   const auto is_edit = [&](const store::EditedDescription& edit) { return edit.task == id; };
   const auto changes_priority = [&](const core::Event& event) {

@@ -1,4 +1,4 @@
-// After a restart of carmad the engine reads the store and takes over the tasks of the earlier run.
+// The start of the engine: reads the store and takes over the tasks of the earlier run.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace carma::daemon {
 
-// GPU indexes of an earlier run may have changed, so the UUIDs are used.
+// Translates placements by the GPUs' UUIDs, because indexes may have changed since the earlier run.
 Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   core::TaskRecord record = std::move(stored.record);
   core::TaskRequest request = record.request;
@@ -94,7 +94,8 @@ Result<Unit> Engine::TakeOver() {
     }
     events_.push_back(core::TaskRestored{std::move(record)});
   }
-  // A carmad killed between an end and the removal of its folder has left the folder.
+  // An earlier carmad may have been killed between the end of an attempt and the removal of its
+  // folder.
   starts_.Sweep([&](core::TaskId id, int attempt) { return with_process.contains({id, attempt}); });
   Turn();
   base::LogInfo("engine_started",

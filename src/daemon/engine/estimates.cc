@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Estimates come in slices, so that the first of thousands does not wait for the last.
+// Estimates are made in slices, so that the first of thousands of tasks does not wait for the last.
 constexpr std::size_t kMostPerSlice = 2'000;
 
 EstimateResult ResultOf(core::TaskId id, estimate::Appraisal appraisal) {
@@ -36,7 +36,8 @@ bool SameSummary(const EstimateJob& a, const EstimateJob& b) {
          a.spec.model_summary == b.spec.model_summary;
 }
 
-// Appraises equal neighbours in a list only once: tasks of an array differ only in their index.
+// Makes only one estimate for equal successive tasks, because tasks of an array differ only in
+// their index.
 class Memory {
  public:
   explicit Memory(const estimate::Appraiser& appraiser, const estimate::Summary& summary)
@@ -61,7 +62,7 @@ class Memory {
   EstimateResult result_;
 };
 
-// A summary is untrusted text, and a large one needs memory: its errors must not end the daemon.
+// A summary is untrusted text, and a large one needs much memory. Neither may end the daemon.
 estimate::Summary ReadSafely(const EstimateService::Read& read, const EstimateJob& job) {
   const std::string path = job.spec.model_summary.value_or("");
   try {
@@ -139,7 +140,7 @@ void EstimateService::Ask(std::vector<EstimateJob> jobs, Take take) {
   if (!reading_) ReadNext();
 }
 
-// Needs no time limit, because it reads no file and so cannot hang.
+// This needs no time limit, because it reads no file and so cannot hang.
 void EstimateService::Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary) {
   plain_.Ask(
       [slice, summary = std::move(summary), appraiser = appraiser_] {
@@ -155,7 +156,7 @@ void EstimateService::ReadNext() {
   waiting_.pop_front();
   if (stuck_ >= kMostStuck) return GiveUp();
   const auto first = reader_.Within(time_limit_, [this] {
-    // The thread may hang in a file system for ever; if it returns, it does nothing.
+    // The thread may hang in a file system for ever. If it returns, its result is ignored.
     reader_.Abandon();
     ++stuck_;
     base::LogWarn(

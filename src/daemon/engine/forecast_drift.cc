@@ -12,7 +12,7 @@
 namespace carma::daemon {
 namespace {
 
-// Two thresholds, so that a single task does not toggle the state.
+// There are two thresholds, so that a single task does not toggle the state.
 constexpr double kByChance = 1e-3, kByChanceAgain = 1e-2;
 // Minimum number of tasks for a meaningful median.
 constexpr std::size_t kLeastForMedian = 20;
@@ -52,7 +52,7 @@ bool IsPredicted(const report::Forecast& forecast, const core::TaskRecord& recor
 }  // namespace
 
 double ChanceOfAtLeast(std::size_t least, std::size_t count, double chance) {
-  // Terms of the binomial distribution, each from the previous one.
+  // Each term of the binomial distribution is computed from the previous one.
   double term = std::pow(1 - chance, static_cast<double>(count)), below = 0;
   for (std::size_t n = 0; n < least; ++n) {
     below += term;

@@ -18,10 +18,11 @@ namespace carma::daemon {
 
 namespace {
 
-// A share is counted in tasks and dependencies, which are looked up one by one; a long description
-// counts like several short ones.
+// A share is counted in tasks plus dependencies, because each dependency is looked up. A long
+// description counts like several tasks: one for this many bytes.
 constexpr std::size_t kBytesPerTask = 8192;
-constexpr std::size_t kMostOutputs = 200'000;  // known files; then all are forgotten
+// Largest number of known files; beyond it all are forgotten.
+constexpr std::size_t kMostOutputs = 200'000;
 
 std::size_t Weight(const TaskList& tasks, std::size_t i) {
   return 1 + tasks.Like(i).dependencies.size() + tasks.BytesOf(i) / kBytesPerTask;
@@ -35,7 +36,8 @@ core::TaskId Behind(core::TaskId first, std::size_t tasks) {
 
 Result<Unit> Intake::Open() {
   next_id_ = CARMA_TRY(store_.NextId());
-  // A submission was not accepted if carmad was killed before its last piece was stored.
+  // These submissions were not accepted, because carmad was killed before their last piece was
+  // stored.
   given_up_ = CARMA_TRY(store_.Arrivals());
   return Unit{};
 }
@@ -53,7 +55,7 @@ bool Intake::IsLarge(const Submission& submission) const {
   return PieceEnd(submission.tasks, 0) < submission.tasks.size();
 }
 
-// A piece has at least one task, however large.
+// A piece has at least one task, however large the task is.
 std::size_t Intake::PieceEnd(const TaskList& tasks, std::size_t begin) const {
   std::size_t end = begin;
   std::size_t weight = 0;
@@ -91,8 +93,8 @@ Result<Unit> Intake::AcceptShare(std::vector<core::Event>& events) {
 
 // ---- what fits a share ----
 
-// Invalid submissions are refused before a row is written, so they do not affect the others, which
-// share a commit. If the store fails, none is accepted.
+// Invalid submissions are refused before any row is written, so they do not affect the valid ones,
+// which share a commit. If the store fails, none is accepted.
 Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   std::vector<Submission> submissions;
   std::size_t weight = 0;
@@ -141,7 +143,7 @@ Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   return Unit{};
 }
 
-// The core treats a task that it does not know yet as nonexistent.
+// To the core a task that it did not get yet does not exist.
 bool Intake::WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const {
   if (untold_.empty()) return false;
   return std::ranges::any_of(news, [this](const core::TaskSubmitted& each) {
@@ -226,7 +228,8 @@ Result<Unit> Intake::PutPiece(Arrival& arrival) {
     arrival.first = *next_id_;
     arrival.submitted = clock_.Now();
   }
-  // Only the last batch must be durable at once; then all of them are.
+  // Only the last batch must be durable at once, because this makes all earlier batches durable
+  // too.
   Result<Unit> ok =
       store_.Begin(end == count ? store::Durability::kNow : store::Durability::kLater);
   if (ok && first_piece) ok = store_.BeginArrival(arrival.first, count);
@@ -311,7 +314,7 @@ std::size_t Intake::OnTheWay(std::optional<std::uint32_t> uid) const {
   for (const Accepted& each : untold_) {
     if (!uid || each.news.back().request->uid == *uid) count += each.news.size() - each.told;
   }
-  // Large submissions after the first are counted once it is their turn.
+  // Large submissions after the first count only once their turn has come.
   if (!large_.empty() && large_.front().checked > 0) {
     const Submission& submission = large_.front().submission;
     if (!uid || submission.submitter.uid == *uid) count += submission.tasks.size();
@@ -361,7 +364,7 @@ void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskS
   if (outputs_.size() > kMostOutputs) outputs_.clear();
   for (const auto& [pattern, path] : {std::pair(&spec.stdout_path, &task.stdout_path),
                                       std::pair(&spec.stderr_path, &task.stderr_path)}) {
-    // Most tasks have a file of their own, so this costs them nothing.
+    // Names with %j are different for each task, so most tasks need no look-up.
     if (pattern->empty() || pattern->contains("%j") || pattern->starts_with("/dev/")) continue;
     const auto [at, added] = outputs_.try_emplace(std::hash<std::string>{}(*path), task.record.id);
     const core::TaskId other = std::exchange(at->second, task.record.id);
@@ -389,7 +392,8 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
   return store_.PutRequest({by.uid, by.request, first, count}, submitted);
 }
 
-// Avoids reading and parsing a large batch again for its estimates. A task without GPUs gets none.
+// Avoids reading and parsing a large batch again for its estimates. A task without GPUs needs no
+// estimate.
 void Intake::KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index) {
   if (submission.tasks.Like(index).gpus == 0) return;
   new_jobs_.emplace(core::Number(id),

@@ -1,4 +1,4 @@
-// Checks of submissions and edits.
+// The checks that Intake makes of submissions and edits.
 
 #include <algorithm>
 #include <map>
@@ -33,7 +33,7 @@ Result<Unit> Intake::CheckRoom(std::size_t wanted, std::uint32_t uid, std::strin
     return Conflict("the queue would hold more than {} tasks (task.max_queued)",
                     options_.max_queued_tasks);
   }
-  // Counted only if it can matter, because there may be very many.
+  // The user's tasks are counted only if it can matter, because there may be very many.
   if (all <= options_.max_queued_per_user) return Unit{};
   const std::size_t own = QueuedOf(uid);
   if (own + wanted <= options_.max_queued_per_user) return Unit{};
@@ -106,7 +106,7 @@ Result<Unit> Intake::CheckEntitlements(const Submission& submission, std::size_t
     const task::TaskSpec& spec = submission.tasks.Like(i);
     core::TaskRequest request = task::ToRequest(spec, by.uid, by.user);
     request.dependencies.clear();
-    if (checked == request) continue;  // the thousands of tasks of one array are alike
+    if (checked == request) continue;  // thousands of tasks of one array have equal requests
     CARMA_TRY(core::MayName(core_.config(), request));
     if (spec.checkpoint_signal && !base::IsHandledSignal(*spec.checkpoint_signal)) {
       return Invalid(
@@ -124,7 +124,7 @@ Result<Unit> Intake::RefuseWhatNeverFits(const Submission& submission, std::size
   const task::TaskSpec* checked = nullptr;
   for (std::size_t i = begin; i < end; ++i) {
     const task::TaskSpec& spec = submission.tasks.Like(i);
-    // Skips repeated checks: the tasks of an array have equal requests.
+    // Repeated checks are skipped, because the tasks of an array have equal requests.
     if (checked != nullptr && checked->gpus == spec.gpus &&
         checked->memory_mib == spec.memory_mib && checked->cpus == spec.cpus &&
         checked->host_memory_mib == spec.host_memory_mib && checked->own_cpus == spec.own_cpus &&
@@ -186,7 +186,7 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
     std::string never = CARMA_TRY(CheckDependencies(as_new.tasks, 0, 1));
     if (!never.empty()) return Conflict(std::move(never));
     for (core::Dependency& each : request.dependencies) {
-      // A task may depend only on older ones, so that two cannot wait for each other.
+      // A task may depend only on older tasks, so that two tasks cannot wait for each other.
       if (each.task < record.id) continue;
       return NotFound("dependency on task {}: expected a task that is older than task {}",
                       each.task, record.id);

@@ -11,7 +11,7 @@ namespace carma::daemon {
 
 namespace {
 
-// Whether it had to leave because of a drain or shutdown: it was stopped then, or reported a
+// Whether the task had to leave because of a drain or shutdown, and was then stopped or reported a
 // checkpoint.
 bool HadToLeave(const core::TaskRecord& record, const core::SlotRules& slots) {
   using core::ReasonCode;

@@ -1,4 +1,3 @@
-// Compares the processes of tasks with the clients of their MPS server.
 #include "daemon/engine/mps_client_check.h"
 
 #include <algorithm>

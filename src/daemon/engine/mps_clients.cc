@@ -5,7 +5,7 @@
 namespace carma::daemon {
 namespace {
 
-// Clients hit by one fault notice it within moments of each other.
+// Clients that one fault affects end within this time of each other.
 constexpr auto kBlameSpan = std::chrono::seconds(30);
 
 }  // namespace
@@ -38,7 +38,7 @@ std::vector<std::pair<base::ProcessId, std::string_view>> MpsClients::NoteServer
     broken_.push_back({server->process, now});
   }
   for (const auto& [who, client] : clients_) {
-    // A server whose control daemon is gone still computes.
+    // A server process still computes after its control daemon has gone.
     if (!client.server || base::Alive(*client.server)) continue;
     if (known(*client.server) != broken_.end()) continue;
     fresh.emplace_back(*client.server, "it has ended");
@@ -66,7 +66,7 @@ MpsEvidence MpsClients::EvidenceOf(const Key& who, Time now) const {
   evidence.broke = client.server && std::ranges::any_of(broken_, [&](const Broken& each) {
                      return each.server == *client.server && client.since < each.when;
                    });
-  // Only clients that were attached at that time can have been affected.
+  // Only clients that were attached at the time of the fault can have been affected.
   if (blamed_ && blamed_->who != who && blamed_->server == client.server &&
       client.since < blamed_->when && now - blamed_->when < kBlameSpan)
     evidence.blamed = blamed_->who.first;

@@ -25,8 +25,9 @@ using task::MpsServer;
 
 constexpr int kMostDoublings = 5;
 constexpr auto kCloseLimit = std::chrono::seconds(3);
-constexpr auto kCloseSpare = std::chrono::seconds(2);  // to end what did not end by itself
-// Extra time for an answer sent at the last moment.
+// Extra time to end processes that did not end by themselves.
+constexpr auto kCloseSpare = std::chrono::seconds(2);
+// Extra time for an answer that is sent at the last moment.
 constexpr auto kSpare = std::chrono::milliseconds(500);
 constexpr const char* kNoAnswer = "the MPS control daemon does not answer";
 
@@ -36,7 +37,7 @@ std::string Full(std::size_t clients) {
 
 using Key = MpsClients::Key;
 
-// One server with its tasks.
+// A server and its clients.
 struct Entry {
   Entry(const std::shared_ptr<asio::io_context>& loop, MpsControl made)
       : control(std::make_shared<const MpsControl>(std::move(made))),
@@ -49,7 +50,7 @@ struct Entry {
   MpsClients clients;
   std::set<Key> divided;  // clients that may have a partition
   MpsClientCheck check;
-  std::string told;  // trouble that is already in the log
+  std::string told;  // the trouble that was logged last
   int failures = 0;
   Clock::time_point not_before{};
   bool probing = false;
@@ -78,7 +79,7 @@ class RealMpsServers : public MpsServers {
   void Close() override;
 
  private:
-  using ServerKey = std::pair<std::uint32_t, std::string>;  // its user and name
+  using ServerKey = std::pair<std::uint32_t, std::string>;  // the server's user id and name
 
   Entry& EntryOf(const task::MpsServerId& server);
   Entry* Find(const Key& client);
@@ -102,7 +103,7 @@ class RealMpsServers : public MpsServers {
   MpsServersOptions options_;
   std::map<ServerKey, std::unique_ptr<Entry>> servers_;
   std::map<Key, ServerKey> clients_;
-  BackgroundWorker finder_;  // of what an earlier daemon left, and what concerns no server
+  BackgroundWorker finder_;  // for servers of an earlier daemon, and for jobs of no server
 };
 
 RealMpsServers::ServerKey RealMpsServers::KeyOf(const Entry& entry) {
@@ -112,7 +113,7 @@ RealMpsServers::ServerKey RealMpsServers::KeyOf(const Entry& entry) {
 template <class T>
 void RealMpsServers::Do(Entry& entry, std::function<T(const MpsControl&)> job,
                         std::function<void(Entry&, T)> then) {
-  // A server is not removed while it has jobs.
+  // `entry` stays valid, because a server is not removed while it has jobs.
   entry.worker.Ask([control = entry.control, job = std::move(job)] { return job(*control); },
                    [&entry, then = std::move(then)](T answer) { then(entry, std::move(answer)); });
 }
@@ -140,7 +141,8 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   const bool full = entry.clients.size() > options_.clients;
   const bool waits = Clock::now() < entry.not_before;
   if (full || waits) {
-    // Clients attached a moment ago may not be in the server's own list yet.
+    // The count is checked here, because clients attached a moment ago may not be in the server's
+    // own list yet.
     const std::string why = full ? Full(options_.clients) : entry.told;
     return finder_.Later([this, who, why, answer = std::move(answer)] {
       const base::Error error{ErrorCode::kUnavailable, why};
@@ -189,7 +191,7 @@ void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<MpsLook> lo
                                {"server", looked->server.process.pid},
                                {"sms", looked->place.sms}});
   } else if (entry.clients.empty()) {
-    EndSoon(entry);  // it left meanwhile
+    EndSoon(entry);  // the client has left meanwhile
   }
   KeepLooking(entry);
   answer(std::move(looked->place));
@@ -228,7 +230,7 @@ void RealMpsServers::Adopt(const MpsClient& client) {
         return control.Look(Clock::now() + limit);
       },
       [this, who](Entry& its, Look looked) {
-        // A server that cannot be found any more has broken.
+        // A server that can no longer be found has broken.
         if (!looked || !its.clients.Find(who, *looked ? (*looked)->process : base::ProcessId{}))
           return;
         Note(its, *looked);
@@ -263,7 +265,8 @@ void RealMpsServers::EndSoon(Entry& entry) {
   entry.linger.Set(options_.linger, [this, &entry] { EndNow(entry); });
 }
 
-// Clients from before a change of collocation.mps_servers, or orphans of a task.
+// Whether the server has clients: from before a change of collocation.mps_servers, or orphans of a
+// task.
 bool HasClients(const MpsControl& control, Clock::time_point deadline) {
   const Result<std::optional<MpsServer>> server = control.Look(deadline);
   if (!server || !*server) return false;
@@ -283,8 +286,8 @@ void RealMpsServers::EndNow(Entry& entry) {
       },
       [this](Entry& its, bool ended) {
         if (!ended && its.clients.empty() && its.worker.waiting() == 0) return EndSoon(its);
-        // A task that has come since has a later job that restarts the server. An entry with a
-        // back-off is kept.
+        // If a task has come in the meantime, a later job restarts the server. An entry with a
+        // back-off stays.
         if (!its.clients.empty() || its.worker.waiting() > 0) return;
         if (Clock::now() < its.not_before) return EndSoon(its);
         servers_.erase(KeyOf(its));
@@ -307,7 +310,8 @@ void RealMpsServers::TakeOver(const std::vector<std::string>& gpus) {
               });
 }
 
-// Servers end in parallel on their workers, so that none delays the others or the end of carmad.
+// Servers end in parallel on their workers, so that no server delays the others or the end of
+// carmad.
 void RealMpsServers::Close() {
   struct Left {
     std::mutex mutex;
@@ -427,7 +431,7 @@ void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
   const Key who{id, attempt};
   Entry* entry = Find(who);
   if (entry == nullptr) return finder_.Later([answer = std::move(answer)] { answer({}); });
-  // If the server's answer is late, the evidence is the state known so far.
+  // If the server's answer is late, the answer is the evidence known so far.
   const auto first = entry->worker.Within(options_.terminate_limit + kSpare, [this, who, answer] {
     const Entry* its = Find(who);
     answer(its == nullptr ? MpsEvidence{} : its->clients.EvidenceOf(who, Clock::now()));

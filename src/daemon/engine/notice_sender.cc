@@ -28,16 +28,18 @@ namespace {
 
 constexpr std::size_t kMostRead = 2'000;
 constexpr std::size_t kMostAtOnce = 8;
-constexpr std::ptrdiff_t kMostOfOneUser = 2;  // at once: one whose server hangs delays no other
-constexpr base::Duration kOwnTime{15'000};  // real time that carma-notify may take beside the limit
+// Simultaneous notices of one user, so that a server that hangs delays no other user.
+constexpr std::ptrdiff_t kMostOfOneUser = 2;
+// Real time that carma-notify may take in addition to the limit.
+constexpr base::Duration kOwnTime{15'000};
 constexpr std::size_t kMaxSaid = 1'000;
-// Waits between tries, on the server's clock.
+// The delays between attempts to send, on the server's clock.
 constexpr std::array<base::Duration, 5> kBackOff{base::Duration(10'000), base::Duration(60'000),
                                                  base::Duration(300'000), base::Duration(1'800'000),
                                                  base::Duration(7'200'000)};
 constexpr const char* kPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-// Proxy variables of the task's environment, for webhooks.
+// The proxy variables of the task's environment that webhooks use.
 constexpr std::array<std::string_view, 8> kProxies{"http_proxy", "https_proxy", "all_proxy",
                                                    "no_proxy",   "HTTP_PROXY",  "HTTPS_PROXY",
                                                    "ALL_PROXY",  "NO_PROXY"};
@@ -130,7 +132,7 @@ void NoticeSender::Start(store::Notice notice) {
                                        .folder = "/"});
   if (!child)
     return TakeResult(std::move(notice), task::kNoticeAgain, std::strerror(child.error()));
-  if (!child->process) {  // its end would not be reported
+  if (!child->process) {  // without a pidfd its end would not be noticed
     ::kill(-child->pid, SIGKILL);
     ::waitpid(child->pid, nullptr, 0);
     return TakeResult(std::move(notice), task::kNoticeAgain, "no file descriptor is free");

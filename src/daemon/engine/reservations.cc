@@ -9,8 +9,8 @@
 namespace carma::daemon {
 namespace {
 
-// How far ahead periods are sent to the core: longer than any time limit of a task. They are sent
-// again each day.
+// Periods are sent to the core this far ahead, which is longer than any usual time limit of a task,
+// and again each day.
 constexpr core::Duration kHorizon = std::chrono::hours(24 * 35);
 constexpr core::Duration kTellAgain = std::chrono::hours(24);
 

@@ -17,11 +17,11 @@
 namespace carma::daemon {
 namespace {
 
-// A limit follows what others are promised in steps of this size, because each step is a call of
+// A limit follows the promises of other tasks in steps of this size, because each step is a call of
 // the driver.
 constexpr std::int64_t kLimitStepMib = 256;
 
-// There are no MPS servers on instances, nor on a GPU that was never described.
+// The GPUs that can have an MPS server: neither MIG instances nor GPUs that were never described.
 std::string AllMpsGpus(const std::vector<core::GpuInfo>& gpus) {
   std::string all;
   for (const core::GpuInfo& gpu : gpus) {
@@ -69,7 +69,7 @@ void Starts::Sweep(const std::function<bool(core::TaskId, int)>& kept) const {
 
 std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) const {
   using core::SharingMethod;
-  if (start.placement.empty()) return core::Sharing{};  // it needs no GPU
+  if (start.placement.empty()) return core::Sharing{};  // the task needs no GPU
   const core::TaskRecord* record = core_.Find(start.id);
   const bool mig =
       std::ranges::any_of(start.placement, [&](const auto& at) { return Gpu(at).mig; });
@@ -130,8 +130,8 @@ std::int64_t Starts::GroupLimitMib(const std::vector<core::Placement>& placement
 
 std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Starts::Rooms(base::Time now) const {
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> rooms;
-  // A task that has left its plateau is promised its claim again. Its limit still withholds what
-  // others have since been promised, so only the memory that it has counts.
+  // A task that has left its plateau is promised its claim again. But its limit is still lower
+  // because of promises made to other tasks in the meantime, so only the memory that it has counts.
   const auto kept = [this](const core::Promise& promise) {
     const std::int64_t limit_mib = core_.Find(promise.task)->attempt->sharing.group_limit_mib;
     const bool ceded = !promise.plateau && limit_mib > 0 && limit_mib < promise.claim_mib;
@@ -172,7 +172,7 @@ void Starts::FollowPromises(base::Time now) {
   }
 }
 
-// Includes servers of other values of collocation.mps_servers, which may have been changed.
+// Includes servers for other values of collocation.mps_servers, because the value may have changed.
 std::vector<std::string> Starts::MpsServers() const {
   std::vector<std::string> servers{AllMpsGpus(core_.GpuInfos())};
   for (const core::GpuInfo& gpu : core_.GpuInfos()) servers.push_back(gpu.uuid);
@@ -197,7 +197,7 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
     order.memory_limits = task::LimitWords(limits);
   }
   const bool client = sharing.method == core::SharingMethod::kMps;
-  // An exclusive task may use an MPS server of its own for its processes.
+  // An exclusive task may run an MPS server for its own processes.
   if (!client && start.alone && order.spec.environment.contains("CUDA_MPS_PIPE_DIRECTORY")) return;
   for (const auto& [name, value] :
        client ? task::MpsClientEnvironment(
@@ -211,7 +211,7 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
 // ---- starts ----
 
 void Starts::Launch(const core::StartTask& start) {
-  // If a task restarts in the turn in which it ended, it never shows a state without a process, so
+  // If a task restarts in the turn in which it ended, no state without a process is reported. So
   // its last attempt is forgotten here.
   if (start.attempt > 1) Forget(start.id, start.attempt - 1);
   Result<task::LaunchOrder> order = OrderFor(start);
@@ -247,8 +247,8 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.array = stored.record.request->array;
   for (const core::Placement& at : start.placement) order.gpu_uuids.push_back(Gpu(at).uuid);
   order.extra_environment = options_.task_environment;
-  // With --export=NONE a script's scontrol or sbatch would otherwise look for another carmad, or
-  // for none.
+  // With --export=NONE a script's scontrol or sbatch would otherwise talk to another carmad or to
+  // none.
   if (!options_.socket.empty() && !order.spec.environment.contains("CARMA_SOCKET"))
     order.extra_environment.emplace("CARMA_SOCKET", options_.socket);
   // Frameworks that allocate the whole GPU leave no memory for neighbours. Values set by the user

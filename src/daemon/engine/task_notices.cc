@@ -30,7 +30,7 @@ std::string Because(const core::TaskRecord& record) {
   return why.empty() ? "" : ": " + why;
 }
 
-// "failed after 2:10: exit code 1: ValueError".
+// Describes an end, such as "failed after 2:10: exit code 1: ValueError".
 std::string Ended(const core::TaskRecord& record) {
   std::string state(core::TaskStateName(record.state));
   std::ranges::replace(state, '_', ' ');
@@ -75,7 +75,7 @@ base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& st
   return json;
 }
 
-// Why this server sends nothing to the target; empty: it does.
+// Why this server sends nothing to the target; empty if it does.
 std::string Forbidden(const NoticeRules& rules, const task::NotifyTarget& target) {
   if (!rules.enabled) return "notifications are off on this server (notify.enabled)";
   if (std::ranges::find(rules.allowed, target.kind) == rules.allowed.end())
@@ -152,8 +152,8 @@ void TaskNotices::Join(core::TaskId id, std::optional<core::TaskId> array) {
   if (added && array) ++arrays_[*array].tasks;
 }
 
-// A quick search is enough: most descriptions have no notifications, and a text that only looks
-// like one costs no more than a check at each change.
+// A quick search is enough. Most descriptions have no notifications, and a false match only costs a
+// check at each change.
 void TaskNotices::JoinIfAsked(const store::StoredTask& task) {
   if (task.spec_json.contains("\"notify\":")) Join(task.record.id, task.record.request->array);
 }
@@ -219,7 +219,7 @@ bool TaskNotices::TooMany(std::uint32_t uid, base::Time now) {
   const auto [at, added] = made_.try_emplace(uid);
   std::deque<base::Time>& times = at->second;
   if (added) {
-    // From an earlier run; the exact time within the hour does not matter.
+    // These notices are from an earlier run. Their exact times within the hour do not matter.
     const Result<std::int64_t> before = store_.CountNotices(uid, now - kHour);
     times.assign(static_cast<std::size_t>(before.value_or(0)), now - kHour / 2);
   }

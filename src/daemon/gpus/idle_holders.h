@@ -1,4 +1,4 @@
-// Finds tasks that hold GPUs without using them from the monitor's values. Pure: times and values
+// Uses the monitor's values to find tasks that hold GPUs without using them. Pure: times and values
 // are passed in.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Finds running tasks that use more than they were given from the monitor's values. Pure: values
+// Uses the monitor's values to find running tasks that use more than they were given. Pure: values
 // are passed in.
 #pragma once
 
@@ -22,11 +22,11 @@ std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_
 // it set CUDA_VISIBLE_DEVICES itself. Its use of these GPUs counts as foreign.
 std::vector<core::GpuIndex> WrongGpus(const core::TaskRecord& record, const Monitor& monitor);
 
-// Whether a reading shows a violation by an attempt.
+// Whether the last reading shows that an attempt violates a policy.
 struct Sighting {
   core::TaskId id{};
   int attempt = 0;
-  bool caught = false;  // the last reading shows a violation
+  bool caught = false;
 };
 
 // Selects the violations to report, because each attempt is reported only once.

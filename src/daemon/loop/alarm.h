@@ -20,8 +20,7 @@ class Alarm {
     timer_.expires_after(std::max(from_now, std::chrono::nanoseconds(0)));
     timer_.async_wait([call = std::move(call), number = ++*last_,
                        last = std::weak_ptr(last_)](const boost::system::error_code& error) {
-      // If the timer has already fired, its handler runs without an error even after a
-      // cancellation.
+      // If the timer has already fired, a later cancellation does not reach this handler.
       const std::shared_ptr<std::uint64_t> now = last.lock();
       if (!error && now && *now == number) call();
     });

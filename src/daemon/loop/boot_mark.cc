@@ -13,8 +13,8 @@
 
 namespace carma::daemon {
 
-// Identifies the process that starts this system's or user's services, because no service outlives
-// it.
+// Uses the process that starts the services of the system or user, because no service outlives that
+// process.
 std::string MachineStart() {
   const std::string boot_id = base::BootId();
   if (boot_id.empty()) return {};

@@ -18,7 +18,7 @@
 namespace carma::daemon {
 namespace {
 
-// The pipe is closed with the message, so that no other process keeps it open.
+// Sends the message, then closes the pipe so that no other process keeps it open.
 void Say(base::UniqueFd& pipe) {
   [[maybe_unused]] const ssize_t told = ::write(pipe.get(), "1", 1);
   pipe.reset();
@@ -32,12 +32,12 @@ void Say(base::UniqueFd& pipe) {
   ::dup2(null.get(), STDOUT_FILENO);
   // A daemon must not keep a folder from being unmounted.
   [[maybe_unused]] const int moved = ::chdir("/");
-  // Shared, because the callback must be copyable.
+  // The pipe is shared, because the callback must be copyable.
   const auto end = std::make_shared<base::UniqueFd>(std::move(pipe));
   std::exit(run([end] { Say(*end); }));
 }
 
-// True: a message; false: the process ended. Empty: neither in time.
+// Returns true for a message, false if the process ended, and nothing if neither happened in time.
 std::optional<bool> Hear(int pipe, std::chrono::milliseconds limit) {
   pollfd entry{pipe, POLLIN, 0};
   int ready = 0;

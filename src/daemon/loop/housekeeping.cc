@@ -9,7 +9,8 @@ namespace carma::daemon {
 namespace {
 
 constexpr std::chrono::nanoseconds kPause = std::chrono::hours(1);
-constexpr std::int64_t kMostPruned = 500;  // at once; others are served before the next
+// Tasks per piece; other calls are served before the next piece.
+constexpr std::int64_t kMostPruned = 500;
 constexpr std::chrono::nanoseconds kNextPrune = std::chrono::milliseconds(200);
 constexpr base::Duration kRequestsKept{std::chrono::hours(24)};
 

@@ -24,12 +24,14 @@
 namespace carma::daemon {
 namespace {
 
-// glibc's setgroups() changes every thread of the process; the system call only this one.
+// Uses the system call, which changes only this thread; glibc's setgroups() changes all threads of
+// the process.
 bool SetThreadGroups(const std::vector<gid_t>& groups) {
   return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
 }
 
-// setfsuid() returns the previous value, whether it worked or not.
+// A second call checks the result, because setfsuid() returns the previous value whether it worked
+// or not.
 bool SetFileUser(uid_t uid) {
   ::setfsuid(uid);
   return static_cast<uid_t>(::setfsuid(static_cast<uid_t>(-1))) == uid;
@@ -51,8 +53,8 @@ bool Capset(const Capabilities& wanted) {
   return ::syscall(SYS_capset, &header, wanted.data()) == 0;
 }
 
-// Capabilities would open files of other users: CAP_SYS_PTRACE opens the links in /proc/PID, for
-// example.
+// Needed because capabilities would open files of other users: CAP_SYS_PTRACE, for example, opens
+// the links in /proc/PID.
 bool SetEffective(const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3>& effective) {
   Capabilities all{};
   if (!Capget(all)) return false;
@@ -60,16 +62,16 @@ bool SetEffective(const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3>& eff
   return Capset(all);
 }
 
-// Links such as /proc/PID/cwd lead past folders that the user may not enter, so they are not
-// followed.
+// Links such as /proc/PID/cwd are not followed, because they lead past folders that the user may
+// not enter.
 int OpenPath(const std::string& path) {
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
   how.resolve = RESOLVE_NO_MAGICLINKS;
   const long fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
-  // Linux before 5.6, or a container's filter of system calls: realpath() follows a link's text
-  // instead, which leads nowhere that the user may not go.
+  // This happens before Linux 5.6 or with a container's filter of system calls. Then realpath()
+  // follows a link's text, which leads nowhere that the user may not go.
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          &std::free);
   return real ? ::open(real.get(), static_cast<int>(how.flags) | O_NOFOLLOW) : -1;
@@ -80,7 +82,7 @@ struct OpenFile {
   off_t size = 0;
 };
 
-// Opens regular files only: a read from a pipe or a terminal could wait for ever.
+// Opens only regular files, because a read from a pipe or a terminal could wait for ever.
 Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!rights.worn())
     return Denied(path + ": the system does not let carmad read it with the user's rights");
@@ -88,7 +90,8 @@ Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!file.fd) return FailErrno(errno, path);
   struct stat st {};
   if (::fstat(file.fd.get(), &st) != 0) return FailErrno(errno, path);
-  // A file of /proc/self would be about carmad, which may always read it.
+  // Files of /proc are refused, because those of /proc/self are about carmad, which may always read
+  // them.
   struct statfs system {};
   const bool proc = ::fstatfs(file.fd.get(), &system) != 0 || system.f_type == PROC_SUPER_MAGIC;
   if (!S_ISREG(st.st_mode) || proc) return Invalid(path + ": expected a regular file");
@@ -106,8 +109,8 @@ ThreadRights::ThreadRights(const task::UserInfo& user)
   Capabilities own{};
   known_ = Capget(own);
   for (std::size_t i = 0; i < own.size(); ++i) own_effective_[i] = own[i].effective;
-  // The user id comes late, because with some security modules a process without root's file rights
-  // cannot change its groups any more.
+  // The user id is set after the groups, because with some security modules a process without
+  // root's file rights can no longer change its groups.
   worn_ = known_ && SetThreadGroups(user.groups) && SetFileGroup(user.gid) &&
           SetFileUser(user.uid) && SetEffective({});
 }
@@ -142,7 +145,7 @@ Result<FileEnd> ReadEndAs(const task::UserInfo& user, const std::string& path,
   end.text.resize(static_cast<std::size_t>(end.size - end.from));
   const ssize_t read = ::pread(file.fd.get(), end.text.data(), end.text.size(), end.from);
   if (read < 0) return FailErrno(errno, path);
-  end.text.resize(static_cast<std::size_t>(read));  // it may have been cut meanwhile
+  end.text.resize(static_cast<std::size_t>(read));  // the file may have been truncated meanwhile
   return end;
 }
 

@@ -1,4 +1,3 @@
-// Looks for root's carmad before a user's own starts.
 #include "daemon/server/beside.h"
 
 #include <unistd.h>

@@ -47,10 +47,10 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How long the starter of the daemon, and early requests, wait for a silent driver or control
-// daemon.
+// How long the process that started the daemon, and early requests, wait for a driver or control
+// daemon that does not answer.
 constexpr std::chrono::seconds kLongestSearch{5};
-constexpr std::chrono::seconds kSocketWatch{2};  // between two looks at the socket file
+constexpr std::chrono::seconds kSocketWatch{2};  // between two checks of the socket file
 // Time limit for a CUDA context on one GPU.
 constexpr std::chrono::seconds kCudaPatience{15};
 
@@ -63,14 +63,14 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   Result<Unit> Listen();
   void Run() override;
 
-  // Sampler::Taker
+  // Implements Sampler::Taker.
   void TakeGpus(std::vector<gpu::DeviceInfo> devices) override;
   std::set<std::size_t> LeftAlone() override;
   void TakeRound(gpu::Round round) override;
   void DriverSilent(const gpu::ReadError& why) override;
 
  private:
-  // Opens the endpoints that can be handled now; the others answer why not.
+  // Opens the endpoints that can be handled now. All others answer with `why_not`.
   void OpenRoutes(const std::string& why_not = "");
   void Answer(api::Request request, const api::Responder& respond);
   void AnswerEarlyOnes();
@@ -78,13 +78,14 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void TakeSignal(int number);
   void Follow(Configuration::InForce now);
   void Beat();
-  // Makes the socket file again if something removed it: no client could reach carmad any more.
+  // Makes the socket file again if it was removed, because otherwise no client could reach carmad.
   void WatchSocket();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
-  // Reports once, to the starter of this daemon, that it serves. From then on no request waits.
+  // Reports once, to the process that started this daemon, that it serves. From then on no request
+  // waits for the GPUs.
   void TellServing();
-  // Decides the method for collocation.method = "auto". Sharing method and memory limits are found
-  // one after the other by trial.
+  // Decides the method for collocation.method = "auto". Memory limits and the sharing method are
+  // tried one after the other.
   void TakeLimitsTrial(const std::string& why_not, const std::vector<std::string>& limiter);
   void DecideSharing(std::vector<gpu::DeviceInfo> devices);
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
@@ -93,12 +94,12 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::string Metrics();
 
   DaemonOptions options_;
-  // The settings in force. The sharing method and its rules are decided once the GPUs are known.
+  // The settings in force. Their sharing method and its rules are decided once the GPUs are known.
   Configuration::InForce in_force_;
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
-  // Shared with the workers' threads like the clock, because a thread that hangs in a driver may
-  // return when everything else is gone; whatever it then posts is never run.
+  // Shared, like the clock, with the workers' threads, because a thread that hangs in a driver may
+  // return when everything else is gone. What it then posts never runs.
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;
   Counters counters_;
@@ -112,7 +113,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::optional<std::uint32_t> socket_group_;
   Tokens tokens_;
   std::unique_ptr<Routes> routes_;
-  // Requests that need the GPUs and came while carmad was looking for them.
+  // Requests that need the GPUs and came while carmad was still looking for GPUs.
   std::vector<std::pair<api::Request, api::Responder>> early_;
   bool searches_ = true;  // until TellServing()
   std::unique_ptr<api::Server> unix_server_;
@@ -204,7 +205,8 @@ std::string RealDaemon::Metrics() {
          LeaseMetricsText(*launching_.launcher);
 }
 
-// Called once before the loop runs, because the loop must not wait for a name service.
+// Looks up the configured groups. Called before the loop runs, because the loop must not wait for a
+// name service.
 Result<Unit> RealDaemon::FindGroups() {
   const config::Settings& settings = in_force_.settings;
   if (!settings.socket_group.empty()) {
@@ -217,13 +219,12 @@ Result<Unit> RealDaemon::FindGroups() {
 }
 
 Result<Unit> RealDaemon::Listen() {
-  // Without tokens the socket still works, so carmad continues.
+  // The socket works without tokens, so carmad continues.
   if (const Result<Unit> loaded = tokens_.Load(); !loaded)
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   CARMA_TRY(FindGroups());
   TakeMeasuredProfiles();
-  // The folder is made before anything else is put into it, because all users must reach root's
-  // socket.
+  // The folder is made first, with rights that let all users reach root's socket.
   const config::Settings& settings = in_force_.settings;
   CARMA_TRY(MakeSocketFolder(settings));
   launching_ = CARMA_TRY(OpenLaunching(settings, options_.shim_path));
@@ -259,7 +260,7 @@ void RealDaemon::Run() {
   NotifyServiceManager("READY=1");
   serving_.Set(kLongestSearch, [this] { TellServing(); });
   loop_.run();
-  // Waiting clients see the connection end, as after a kill, and ask the next carmad.
+  // Waiting clients lose their connection, as after a kill, and retry with the next carmad.
   unix_server_.reset();
   tcp_server_.reset();
   if (engine_host_) engine_host_->Stop();
@@ -277,7 +278,7 @@ void RealDaemon::TakeSignal(int number) {
   loop_.stop();
 }
 
-// Applies the keys that config::LoadAgain() lets change to all parts that have copies.
+// Passes the keys that config::LoadAgain() lets change to all parts that have copies.
 void RealDaemon::Follow(Configuration::InForce now) {
   const config::Settings before = std::exchange(in_force_, std::move(now)).settings;
   config::Settings& settings = in_force_.settings;
@@ -319,7 +320,8 @@ void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
   OpenRoutes("carmad is trying to limit GPU memory");
   std::vector<std::string> limiter = {options_.reader_path, gpu::kMemoryLimitsWord,
                                       in_force_.settings.nvml_library};
-  // Shims have a clean environment, so the variable for the simulated driver is passed on.
+  // The variable for the simulated driver must be passed on, because shims have a clean
+  // environment.
   if (const std::string& state = in_force_.settings.simgpu_state; !state.empty())
     limiter.insert(limiter.begin(), {"env", "CARMA_SIMGPU_STATE=" + state});
   trial_.Ask([groups = launching_.groups, limiter,
@@ -412,7 +414,7 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
   AnswerEarlyOnes();
 }
 
-// The reader's program makes the context, because a driver may hang or crash.
+// carma-reader makes the context in a process of its own, because a driver may hang or crash.
 GpuTrials::Try TryCudaBy(const std::string& reader) {
   return [reader](const std::string& uuid) -> std::string {
     const auto trouble = gpu::TryContext(
@@ -444,8 +446,8 @@ void RealDaemon::DriverSilent(const gpu::ReadError& why) {
   TellServing();
 }
 
-// Called before the loop runs. The server also starts without the profiles, which only improve
-// predictions.
+// Called before the loop runs. Without the profiles the server starts too, because they only
+// improve predictions.
 void RealDaemon::TakeMeasuredProfiles() {
   auto profiles = ReadMeasuredProfiles(in_force_.settings);
   if (!profiles) return base::LogError("profiles_not_read", {{"why", profiles.error().message}});
@@ -454,7 +456,7 @@ void RealDaemon::TakeMeasuredProfiles() {
     base::LogInfo("profiles_read", {{"profiles", in_force_.profiles->size()}});
 }
 
-// A simulated server has its own clock, shared by tasks and daemon.
+// A simulated server has its own clock, which its tasks and daemon share.
 Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings) {
   if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
   const Result<base::ClockOrigin> clock = base::ReadServerClock(settings.simgpu_state);
@@ -467,13 +469,13 @@ Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings)
 
 Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   // carmad ignores the signals that come when a client hangs up, when a file reaches its size
-  // limit, and when its terminal is closed or only the foreground may write to it (stty tostop).
-  // SIGUSR1 and SIGUSR2 would end it, too.
+  // limit, and when its terminal is closed or lets only foreground processes write (stty tostop).
+  // SIGUSR1 and SIGUSR2 would end carmad too.
   for (const int signal : {SIGPIPE, SIGXFSZ, SIGTTOU, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
-  Signals::Block();  // until they are heard
+  Signals::Block();  // until Listen()
   base::RaiseOpenFiles();
   const config::Settings settings = options.configuration.settings;
-  // If root runs carmad the mode is 0711, because a task's interpreter opens its own script below
+  // For root's carmad the mode is 0711, because a task's interpreter opens the task's script below
   // this folder.
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(settings.state_dir, mode));

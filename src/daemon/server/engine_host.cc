@@ -23,10 +23,11 @@ namespace asio = boost::asio;
 
 constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
-// Answering about this many tasks takes less time than forking.
+// An answer about this many tasks takes less time than a fork.
 constexpr std::size_t kFewTasks = 200;
 constexpr auto kLongTurn = std::chrono::milliseconds(50);
-// Fewer than one in a hundred requests should meet such a long turn.
+// The pause after a long turn, in lengths of that turn, so that fewer than one in a hundred
+// requests meets one.
 constexpr int kPausesPerTurn = 200;
 constexpr auto kProgressGap = std::chrono::seconds(3);  // real time
 
@@ -40,7 +41,7 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
                        const std::vector<core::GpuInfo>& gpus)
     : around_(std::move(around)),
       monitor_(std::move(devices), MonitorOptionsOf(settings())),
-      // It is made even with streams, because an earlier carmad may have used MPS.
+      // Made even with streams, because an earlier carmad may have used MPS.
       mps_(OpenMpsServers(around_.loop,
                           MpsServersOptionsOf(settings(), around_.clock, around_.shim_path))),
       history_(MakeHistory(settings())),
@@ -168,7 +169,8 @@ estimate::AppraisalRules EngineHost::FirstEstimateRules(
 void EngineHost::RequestTurn() {
   if (std::exchange(turn_posted_, true)) return;
   around_.loop_meter.Look();
-  // Posted, not called, so that everything ready now shares one turn and one commit.
+  // Turn() is posted instead of called, so that everything that is ready now shares one turn and
+  // one commit.
   asio::post(*around_.loop, [this] {
     turn_posted_ = false;
     const auto began = std::chrono::steady_clock::now();
@@ -244,7 +246,7 @@ void EngineHost::NoticesChanged() {
   if (notice_sender_) notice_sender_->Look();
 }
 
-// Sent with the daemon's rights, because the targets are the administrator's.
+// The notices are sent with the daemon's rights, because the administrator configured the targets.
 void EngineHost::TellAdministrators(const std::string& event, const std::string& message) {
   for (const std::string& target : settings().notify_admin) {
     engine_.AddNotice({.uid = ::getuid(),
@@ -314,8 +316,8 @@ void EngineHost::WatchCores() {
   if (const auto sample = core_meter_.Read(around_.clock.Now(), mains)) engine_.Post(*sample);
 }
 
-// Passes on the processes seen on GPUs: to MPS servers, which check their clients, and to leases,
-// which record output files.
+// Passes the processes seen on GPUs to MPS servers, which check their clients, and to leases, which
+// record output files.
 void EngineHost::TellWhoComputes() {
   std::map<core::TaskId, std::vector<pid_t>> seen;
   for (std::uint32_t i = 0; i < engine_.scheduler().GpuInfos().size(); ++i) {
@@ -389,7 +391,7 @@ void EngineHost::KeepUsage() {
   engine_.AddUsage(monitor_.CloseUsage(around_.clock.Now()), line_.Close(around_.clock.Now()));
 }
 
-// With a long queue a turn takes long, so reports in quick succession share one.
+// Reports in quick succession share one turn, because with a long queue a turn takes long.
 void EngineHost::CloseUsageNow() {
   const auto now = std::chrono::steady_clock::now();
   if (now < usage_closed_until_) return;

@@ -1,5 +1,5 @@
-// What readings show about GPUs and their driver: which GPUs are closed, and why tasks ended on
-// them.
+// The part of EngineHost that uses readings of GPUs and their driver: closes GPUs and explains ends
+// of tasks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::set<std::size_t> EngineHost::LeftAlone() const {
 
 void EngineHost::PostSeen(core::Event event) {
   if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
-    // An upgrade is reported once, not for each GPU.
+    // A driver upgrade is reported once, not for each GPU.
     if (!drain->why.starts_with(core::kDriverUpgradeText))
       TellAdministrators("health", HealthMessage(drain->gpu, drain->why));
     return engine_.Drain(*drain);
@@ -59,10 +59,10 @@ void EngineHost::PostSeen(core::Event event) {
   engine_.Post(std::move(event));
 }
 
-// GPUs closed by an earlier carmad's rules are reopened by rule too.
+// GPUs that an earlier carmad closed by rule are reopened by rule too.
 void EngineHost::RestoreHealthDrains() {
   const gpu::HealthRules& rules = settings().health;
-  // Every GPU was reset with the machine.
+  // A restart of the machine has reset every GPU.
   const bool anew = MarkBoot(settings().state_dir, base::BootId()) && rules.resume_when_cleared;
   const Result<std::vector<store::Drain>> drains = around_.store.Drains();
   if (!drains) return base::LogWarn("drains_not_read", {{"why", drains.error().message}});
@@ -111,7 +111,7 @@ void EngineHost::AfterNextReading(std::function<void()> call) {
   around_.after_next_reading(std::move(call));
 }
 
-// If GPUs are never closed by rule, a task would return to a broken one for ever.
+// Without closing by rule, a task would return to a broken GPU again and again.
 void EngineHost::TryCuda(const std::vector<core::GpuIndex>& gpus,
                          std::function<void(const std::string&)> call) {
   if (!trials_ || !settings().health.drain) return call("");
@@ -127,7 +127,7 @@ std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
       return engine_.Post(core::GpuHealthChanged{
           gpu, false, false, "a task could not start CUDA there; the GPU is being tested"});
     }
-    // If the test fails, the next reading closes the GPU; otherwise it is opened again then.
+    // The next reading closes the GPU if the trial failed; otherwise the GPU is opened again then.
     AfterNextReading([this, gpu] {
       if (monitor_.Healthy(gpu)) engine_.Post(core::GpuHealthChanged{gpu, true, false, ""});
     });
@@ -151,7 +151,7 @@ void EngineHost::WatchDriver() {
   });
 }
 
-// Tasks started now would fail on every GPU. Running ones continue.
+// During an upgrade new tasks would fail on every GPU; running tasks continue.
 void EngineHost::TakeDriverVersions(const gpu::InstalledDriver& versions) {
   const std::string why = versions.Differ()
                               ? fmt::format(
