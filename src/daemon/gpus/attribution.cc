@@ -16,20 +16,21 @@ namespace {
 
 // Limits a walk over a process tree that changes while being read; deeper trees do not occur.
 constexpr int kMaxAncestors = 64;
-constexpr std::size_t kMaxArguments = 1 << 17;  // what a command line may have; more is cut
-constexpr std::size_t kMaxCommand = 120;        // of it is shown
-constexpr int kMostAsked = 64;                  // one that hangs keeps the others waiting
+constexpr std::size_t kMaxArguments = 1 << 17;  // longest command line in bytes; the rest is cut
+constexpr std::size_t kMaxCommand = 120;        // shown part of a command line
+// Pending requests; one that hangs delays the others.
+constexpr int kMostAsked = 64;
 
 std::string ProcPath(pid_t pid, const char* file) {
   return fmt::format("/proc/{}{}", pid, file);
 }
 
-// True for the group itself, too; false if `group` is empty.
+// Also true for the group itself; false if `group` is empty.
 bool IsBelow(const std::string& cgroup, const std::string& group) {
   return !group.empty() && (cgroup == group || cgroup.starts_with(group + "/"));
 }
 
-// If the administrator hides other users' processes, their arguments must not be shown.
+// If the administrator hides other users' processes, carmad must not show their arguments.
 bool UsersSeeArguments() {
   const Result<std::string> mounts = base::ReadFile("/proc/self/mounts", 1 << 20);
   if (!mounts) return false;
@@ -44,14 +45,14 @@ bool UsersSeeArguments() {
   return true;
 }
 
-// Not read from the owner of its /proc folder, which is root for an undumpable process.
+// Uses the line "Uid:", because the folder in /proc belongs to root if the process is undumpable.
 std::optional<uid_t> UserOf(pid_t pid) {
   const std::string ids = base::NamedLine(ProcPath(pid, "/status"), "Uid:");
   const auto uid = base::ParseInt(std::string_view(ids).substr(0, ids.find('\t')));
   return uid ? std::optional(static_cast<uid_t>(*uid)) : std::nullopt;
 }
 
-// The parts of a process's description that are available without blocking.
+// The parts of a process's user and command that can be read without blocking.
 ProcessFace FaceAtOnce(const base::ProcessStat& stat) {
   const std::optional<uid_t> uid = UserOf(stat.id.pid);
   return {uid ? std::to_string(*uid) : "", base::Printable(stat.command, kMaxCommand)};
@@ -138,8 +139,8 @@ std::optional<core::TaskId> Attribution::FindEnded(pid_t pid) {
   return gone ? std::optional(found->second) : std::nullopt;
 }
 
-// Requests a full description of the process; false: too many requests are pending, try again
-// later.
+// Requests the full user and command of the process. Returns false if too many requests are
+// pending; the caller then tries again later.
 bool Attribution::AskWhole(const base::ProcessStat& stat) {
   if (!loop_) return true;
   if (!reader_) reader_.emplace(loop_, BackgroundWorker::AtEnd::kLeave);

@@ -1,4 +1,3 @@
-// Measures with /proc how busy the machine's cores are.
 #include "daemon/gpus/core_meter.h"
 
 #include <fmt/format.h>
@@ -14,14 +13,14 @@ namespace carma::daemon {
 namespace {
 
 constexpr base::Duration kSpan{10'000};
-constexpr std::size_t kMostProcesses = 1'000;  // of one task
+constexpr std::size_t kMostProcesses = 1'000;  // counted processes of one task
 constexpr std::size_t kMaxBytes = 1 << 20;
 
 double Ticks(std::string_view word) {
   return static_cast<double>(base::ParseInt(word).value_or(0));
 }
 
-// The line "cpu  user nice system idle iowait irq softirq steal …".
+// Sums up the busy ticks in the line "cpu user nice system idle iowait irq softirq steal …".
 double BusyTicks(std::string_view line) {
   const std::vector<std::string_view> words = base::SplitWords(line);
   double busy = 0;
@@ -88,7 +87,7 @@ std::optional<core::HostSampled> CoreMeter::Read(base::Time now,
   core::HostSampled sample{.cpus = static_cast<double>(cpus_)};
   sample.used_cpus = std::max(0.0, (last.busy_s - readings_.front().busy_s) / span_s);
   for (const auto& [task, used_s] : last.tasks_s) {
-    // If a task has just started, its use counts since its first reading.
+    // The use of a task that has just started counts from its first reading.
     const auto first = std::ranges::find_if(
         readings_, [&](const Reading& each) { return each.tasks_s.contains(task); });
     const double its_s = base::Seconds(now - first->when);

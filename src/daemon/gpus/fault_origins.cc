@@ -8,7 +8,8 @@
 namespace carma::daemon {
 namespace {
 
-// Affected programs end soon after a fault, unless they make no CUDA calls for a while.
+// Affected programs end within this time of a fault. Usually they end soon, but they may make no
+// CUDA calls for a while.
 constexpr base::Duration kKept = std::chrono::hours(1);
 
 }  // namespace

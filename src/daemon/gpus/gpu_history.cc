@@ -64,7 +64,7 @@ GpuTimeline::GpuTimeline(base::Time from, base::Time to, int points,
 
 void GpuTimeline::Add(const store::GpuUsage& usage) {
   std::optional<double> power_w = Known(usage.energy_j);
-  if (power_w == 0.0) power_w.reset();  // an instance whose GPU's energy another one shows
+  if (power_w == 0.0) power_w.reset();  // another instance of the same GPU reports its energy
   if (usage.to > usage.from && power_w) *power_w /= Ms(usage.to - usage.from) / 1000;
   Add(Stretch{.from = usage.from,
               .to = std::min(usage.to, readings_from_),
@@ -132,7 +132,7 @@ Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::
                                    const std::atomic<bool>& wanted) {
   const std::unique_ptr<store::History> books = CARMA_TRY(store::History::Open(state_dir));
   GpuTimeline timeline(request.from, request.to, request.points, request.readings, request.longest);
-  // Rows are ordered by end, and those of one GPU follow each other, so the first that begins after
+  // Rows are ordered by end, and rows of one GPU do not overlap, so the first row that begins after
   // the span ends the search.
   CARMA_TRY(books->Usage(request.from, base::Time::max(), [&](const store::GpuUsage& row) {
     if (row.gpu_uuid != request.gpu.uuid) return wanted.load();
@@ -167,7 +167,7 @@ std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point
   return curve;
 }
 
-// Adds the attempt's promise on each GPU for its time within the span.
+// Adds the attempt's promise on each of its GPUs for the attempt's time within the span.
 void AddPromise(const store::EndedAttempt& attempt, const GpuFiguresRequest& request,
                 report::RunRecord& run) {
   report::Attempt promised{.started = std::max(attempt.taken.from, run.from),
@@ -191,7 +191,7 @@ Result<std::string> GpuFigures(const GpuFiguresRequest& request, const std::stri
   std::map<std::string, GpuTimeline> timelines;
   for (const GpuHistoryRequest& gpu : request.gpus)
     timelines.try_emplace(gpu.gpu.uuid, gpu.from, gpu.to, gpu.points, gpu.readings, gpu.longest);
-  std::set<std::string> past;  // whose rows have come to the end of the span
+  std::set<std::string> past;  // GPUs whose rows have reached the end of the span
   CARMA_TRY(books->Usage(span.from, base::Time::max(), [&](const store::GpuUsage& row) {
     if (row.from >= span.to) {
       past.insert(row.gpu_uuid);

@@ -13,7 +13,7 @@ extern const std::string_view kGpuSpeedsCsv;
 
 namespace {
 
-// Speeds by the names of types in both tables; gpus.csv also has the driver's name.
+// The speeds by the type names in both tables; gpus.csv also has the name that the driver reports.
 std::vector<core::TypeSpeed> BuiltIn() {
   std::vector<core::TypeSpeed> speeds;
   for (const std::string_view csv : {kGpuTypesCsv, kGpuSpeedsCsv}) {

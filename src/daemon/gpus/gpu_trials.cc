@@ -1,4 +1,3 @@
-// Tries CUDA on single GPUs, on threads of their own because a driver may hang.
 #include "daemon/gpus/gpu_trials.h"
 
 #include <algorithm>
@@ -9,9 +8,9 @@
 namespace carma::daemon {
 namespace {
 
-// Tasks that fail this soon after a successful trial are themselves at fault. Real time.
+// If a task fails this soon (real time) after a successful trial, the task is at fault.
 constexpr auto kGoodFor = std::chrono::seconds(60);
-// How often a GPU on which CUDA did not work is retried.
+// The time between two trials of a GPU on which CUDA does not work.
 constexpr base::Duration kTryAgain{60'000};
 constexpr std::chrono::nanoseconds kLeastPause = std::chrono::milliseconds(500);
 
@@ -51,8 +50,8 @@ void GpuTrials::AskOne(core::GpuIndex index, std::function<void(const std::strin
   if (!gpu.under_way) TryAll(index);
 }
 
-// A driver usually breaks for all GPUs, so tasks started on the others in the meantime would fail
-// too.
+// Tries all GPUs, because a driver usually breaks for all of them. Otherwise tasks started on the
+// other GPUs in the meantime would fail too.
 void GpuTrials::TryAll(core::GpuIndex asked) {
   const auto now = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < uuids_.size(); ++i) {

@@ -35,7 +35,7 @@ const gpu::DeviceInfo* Before(const gpu::DeviceInfo& device,
   for (const gpu::DeviceInfo& before : known) {
     if (before.uuid == device.uuid) return &before;
   }
-  // The instances of a divided GPU share its address.
+  // Several devices may match, because the instances of a divided GPU share its address.
   const gpu::DeviceInfo* found = nullptr;
   for (const gpu::DeviceInfo& before : known) {
     if (device.pci.empty() || before.pci != device.pci) continue;

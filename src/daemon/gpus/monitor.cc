@@ -15,7 +15,7 @@ namespace {
 constexpr base::Duration kFullnessSpan{2'000};
 constexpr int kLostReadings = 3;
 constexpr base::Duration kXidSpan{10'000};
-constexpr std::size_t kMostPoints = 4096;  // of one GPU's history
+constexpr std::size_t kMostPoints = 4096;  // largest number of readings kept for one GPU
 
 }  // namespace
 
@@ -75,8 +75,8 @@ std::string Monitor::TextOf(std::size_t i, const gpu::ReadError& error) const {
   return named ? error.message : error.Sentence();
 }
 
-// If a GPU could not be described and was not known before, the core does not know its name and
-// memory until carmad restarts.
+// A GPU that could not be described, and was not known before, stays unusable until carmad
+// restarts, because the core lacks its name and memory.
 std::optional<gpu::ReadError> Monitor::Objection(
     std::size_t i, const gpu::ReadResult<gpu::Reading>& answer) const {
   const gpu::DeviceTrouble& trouble = devices_[i].trouble;
@@ -154,7 +154,7 @@ void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
                     *reading.energy_j < *device.last->energy_j;
   device.rules.Take(reading);
   // The rules are cleared only now, because Xids reported with the first reading happened before
-  // it.
+  // that reading.
   if (std::exchange(device.away, false) || anew) device.rules.Cleared();
   TakeVerdict(i, events);
 }
@@ -181,7 +181,7 @@ void Monitor::Follow(const MonitorOptions& options) {
   options_.unattributed_mib = options.unattributed_mib;
   for (Device& device : states_) {
     device.rules.Follow(options.health);
-    // The trouble is only reported so far: the next reading requests the drain.
+    // So far this is only reported. The next reading requests the drain.
     if (closes) device.drain_told.clear();
   }
 }
@@ -219,7 +219,7 @@ std::vector<core::Event> Monitor::Take(base::Time now, const gpu::Round& round,
     }
     gpu::Reading reading = **round[i];
     reading.xids = XidsFor(i, round);
-    // The verdict comes before the sample, which may let a task start.
+    // The verdict must come before the sample, because the sample may let a task start.
     TakeHealth(i, reading, events);
     TakeReading(i, reading, now, attribution);
     for (const gpu::ProcessUse& process : reading.processes) seen.push_back(process.pid);
@@ -348,7 +348,7 @@ std::string Monitor::DriverState() const {
 
 std::vector<std::string> Monitor::Troubles() const {
   std::vector<std::string> troubles;
-  // A driver upgrade takes one sentence for all GPUs.
+  // A driver upgrade is reported in one sentence for all GPUs.
   if (const std::string upgrade = DriverUpgrade(); !upgrade.empty()) troubles.push_back(upgrade);
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);

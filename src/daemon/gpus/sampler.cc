@@ -15,7 +15,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr std::chrono::nanoseconds kDiscoverRetry = std::chrono::seconds(10);
-constexpr auto kReadingLimit = std::chrono::seconds(2);  // beyond the period
+constexpr auto kReadingLimit = std::chrono::seconds(2);  // in addition to the period
 
 }  // namespace
 
@@ -60,7 +60,7 @@ gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::Devi
   return std::move(own.devices);
 }
 
-// The driver is not tried too often, because a missing one may take long to report that.
+// The driver is not tried too often, because the call may take long if the driver is missing.
 void Sampler::DiscoverLater() {
   next_.Set(std::min(kDiscoverRetry, 10 * clock_->RealSpan(options_.period)),
             [this] { Discover(); });
@@ -90,8 +90,8 @@ void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
   taker_.TakeGpus(std::move(devices));
 }
 
-// Tasks of an earlier run use GPUs that are known from then: the tasks are taken over while all
-// GPUs are closed.
+// If the driver does not answer at start, the stored GPUs are used, so that tasks of an earlier run
+// are taken over while all GPUs are closed.
 void Sampler::Silent(const gpu::ReadError& why) {
   driver_trouble_ = why.Sentence();
   if (gpus_ == 0 && options_.only.empty()) {
@@ -102,7 +102,7 @@ void Sampler::Silent(const gpu::ReadError& why) {
 }
 
 std::function<bool()> Sampler::WatchProbe() {
-  // A hanging GPU is given up early enough for the others to be read.
+  // The limit leaves the probe enough time to give up on a hanging GPU and read the others.
   const base::Duration limit = options_.probe_timeout * 3 / 2;
   return worker_.Within(limit, [this, limit] {
     hung_ = true;
@@ -139,7 +139,7 @@ void Sampler::TakeRound(gpu::Round round) {
   const bool all_failed = std::ranges::any_of(round, failed) && std::ranges::none_of(round, served);
   taker_.TakeRound(std::move(round));
   TellReading();
-  // The library may have lost its driver, so start again.
+  // The library may have lost its driver, so the GPUs are listed again.
   if (all_failed) return DiscoverLater();
   next_.Set(clock_->RealSpan(options_.period), [this] { Sample(); });
 }

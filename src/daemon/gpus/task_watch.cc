@@ -13,7 +13,7 @@
 namespace carma::daemon {
 namespace {
 
-constexpr base::Duration kLeastGap{30'000};  // between two looks at idle holders
+constexpr base::Duration kLeastGap{30'000};  // IdleHolders's `gap` is at least this
 
 std::unique_ptr<IdleHolders> MakeIdleHolders(const config::Settings& settings) {
   if (!settings.idle_after) return nullptr;
@@ -95,7 +95,7 @@ void TaskWatch::FindPolicyViolations(const std::vector<const core::TaskRecord*>&
 
 void TaskWatch::TellIdleHolder(const core::TaskIdle& idle) {
   const Result<store::StoredTask> stored = store_.Get(idle.id);
-  if (!stored) return;  // its end is on the way
+  if (!stored) return;  // the task has probably just ended
   IdleNotice notice;
   notice.task = core::Number(idle.id);
   notice.attempt = idle.attempt;

@@ -25,7 +25,8 @@ void UsageMeter::Add(const gpu::Reading& reading, int tasks) {
   if (!span_) return Begin(reading, tasks);
   Span& span = *span_;
   if (reading.taken - span.last > longest_) {
-    // Time without readings is unknown, and a single reading shows nothing about an hour.
+    // Time without readings is unknown, so the row ends here. A single reading makes no row,
+    // because it shows nothing about a span of time.
     if (span.last > span.from) closed_.push_back(RowOf(span));
     return Begin(reading, tasks);
   }

@@ -32,7 +32,8 @@ bool Contains(const auto& list, const auto& value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-// Pages and metrics ignore unknown parameters, which others may add to their addresses.
+// Outside of /v1, pages and metrics ignore unknown parameters, because other programs may add some
+// to an address.
 Result<Unit> CheckQuery(const Endpoint& endpoint, const api::Request& request) {
   if (!request.path.starts_with("/v1/")) return Unit{};
   std::vector<std::string> known;
@@ -93,7 +94,7 @@ void Routes::Handle(api::Request request, const api::Responder& reply) const {
   if (!endpoint) return reply(std::unexpected(endpoint.error()));
   const Access access = (*endpoint)->access;
   const std::optional<api::Peer>& peer = call.request.peer;
-  // Without root rights every task would run as the daemon's user, so others are refused.
+  // Without root rights every task would run as the daemon's user, so other users are refused.
   if (peer && options_.own_uid != 0 && peer->uid != options_.own_uid && peer->uid != 0)
     return RefuseStranger(reply);
   if (access == Access::kEverybody || access == Access::kReaders) {
@@ -155,7 +156,7 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
       who.groups = known->groups;
       if (!who.groups.empty()) who.gid = known->gid;
     }
-    // Users may have thousands of such numbers (subuid), each with limits of its own.
+    // A user may have thousands of user ids without names (subuid), each with separate limits.
     if (known->name == fmt::format("{}", who.uid) && who.uid != 0 && who.uid != options.own_uid) {
       return reply(
           Denied("user number {} has no name on this server, and may only look at it", who.uid));

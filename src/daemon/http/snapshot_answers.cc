@@ -1,4 +1,3 @@
-// Forks copies of the daemon that make answers, and reads their output.
 #include "daemon/http/snapshot_answers.h"
 
 #include <fcntl.h>
@@ -28,11 +27,12 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Niceness of a copy, so that the loop gets the CPU first.
+// The niceness of a copy, so that the loop gets the CPU first.
 constexpr int kNice = 10;
 constexpr std::size_t kReadBytes = 64 << 10;
 
-// "200 application/json 1234\n" and the body, whose length shows that it is complete.
+// Writes "200 application/json 1234
+// " and then the body. The reader uses its length to check that it is complete.
 std::string Written(const Answer& answer) {
   const api::Response response = answer ? *answer : api::ErrorResponse(answer.error());
   return fmt::format("{} {} {}\n{}", response.status, response.content_type, response.body.size(),
@@ -54,7 +54,8 @@ Answer Read(std::string_view said) {
                        .content_type = std::string(words[1])};
 }
 
-// Never returns. Releases nothing of the process, because it belongs to the daemon.
+// Makes the answer in the copy and never returns. Destroys no object, because all belong to the
+// daemon.
 [[noreturn]] void RunCopy(const MakeAnswer& make, int to, pid_t daemon) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != daemon) ::_exit(1);
@@ -65,7 +66,7 @@ Answer Read(std::string_view said) {
   const rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const bool sent = base::WriteAll(to, Written(make())).has_value();
-  ::close(to);  // the reader need not wait until the memory of the copy is released
+  ::close(to);  // so that the reader need not wait until the copy's memory is released
   ::_exit(sent ? 0 : 1);
 }
 
@@ -141,7 +142,7 @@ void SnapshotAnswers::Ask(std::optional<std::uint32_t> uid, PrepareAnswer prepar
   StartNext();
 }
 
-// One per round of the loop, so that other calls are served in between.
+// Starts one copy per round of the loop, so that other calls are served in between.
 void SnapshotAnswers::StartNext() {
   if (turns_.empty() || copies_.size() >= options_.at_once) return;
   asio::post(loop_, [this, alive = std::weak_ptr(alive_)] {

@@ -137,7 +137,7 @@ void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
   }
 }
 
-// Tasks with marks such as idle or over their promise.
+// Writes the numbers of tasks that are marked as idle or over their promise, for example.
 void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& out) {
   const std::int64_t margin_mib = engine.scheduler().config().margin_mib;
   std::size_t idle = 0;
@@ -164,7 +164,7 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
           "Tasks with processes on GPUs that they were not given.", static_cast<double>(elsewhere));
 }
 
-// All states, including those without tasks, because series used by alerts must not vanish.
+// Writes all states, even those without tasks, because series used by alerts must not vanish.
 void WriteTaskCounts(store::Store& store, const Counters& counters, api::MetricsText& out) {
   std::map<core::TaskState, std::int64_t> by_state;
   const auto counted = store.Counts();
@@ -191,7 +191,7 @@ void WriteTaskCounts(store::Store& store, const Counters& counters, api::Metrics
   });
 }
 
-// Whether a waiting task waits for GPUs and not for a hold, a time or a dependency.
+// Whether a task with this reason waits for GPUs, not for a release, a time or a dependency.
 bool IsForGpus(core::ReasonCode why) {
   switch (why) {
     case core::ReasonCode::kHeld:
@@ -209,7 +209,8 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   base::Duration oldest{0};
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (record.state != core::TaskState::kQueued) continue;
-    // Older tasks come first, so once one waits for GPUs, reasons are rarely computed.
+    // Older tasks come first, so reasons are rarely computed once a task that waits for GPUs is
+    // found.
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }
@@ -243,7 +244,7 @@ void WriteUsers(Engine& engine, api::MetricsText& out) {
   }
 }
 
-// Cores and memory of the server, if they are counted.
+// Writes cores and memory of the server if they are counted.
 void WriteHost(const Engine& engine, api::MetricsText& out) {
   const core::HostView host = engine.scheduler().Host().View();
   if (host.cpus > 0) {
@@ -303,7 +304,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
 
 void Counters::Count(const core::TaskRecord& record) {
   const bool launching = record.state == core::TaskState::kLaunching;
-  // A launching task is reported again once its sharing is chosen; only the first report counts.
+  // A launching task is reported again once its sharing is chosen. Only the first report counts.
   if (launching && record.attempt->sharing.method == core::SharingMethod::kUnknown) {
     ++dispatches;
     wait_seconds.Observe(base::Seconds(*record.attempt->launched - record.queued_since));
@@ -311,7 +312,8 @@ void Counters::Count(const core::TaskRecord& record) {
   if (!launching && record.reason.code == core::ReasonCode::kOutOfMemory) ++ooms;
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
-  // Users choose the name of the source of a stated memory, and each name would be a time series.
+  // If the user stated the memory, the method's name is not used, because users choose it, and each
+  // name would be a time series.
   const bool given = record.request->memory_mib.has_value();
   for (const report::Forecast& each : report::ForecastsOf(record)) {
     if (each.predicted <= 0) continue;

@@ -12,10 +12,10 @@
 namespace carma::daemon {
 namespace {
 
-// Aligned spans, so that the curve of an idle server is the same text every second.
+// Spans are aligned, so that the curve of an idle server is the same text every second.
 constexpr base::Duration kRecentSpan{15'000};
 constexpr int kRecentSpans = 60;
-// A reading is valid for at most this long; slower servers show gaps.
+// A reading is valid for at most this long; servers with a longer period show gaps.
 constexpr base::Duration kLongestReading{30'000};
 
 std::optional<double> Rounded(const std::optional<double>& value, double step) {
@@ -62,7 +62,7 @@ std::optional<std::int64_t> NextMinuteMs(const std::optional<base::Time>& at) {
   return (base::ToMs(*at) + kMinuteMs - 1) / kMinuteMs * kMinuteMs;
 }
 
-// The parts of the overview.
+// The sources of the overview.
 struct Shown {
   Engine& engine;
   const Monitor& monitor;
@@ -70,10 +70,10 @@ struct Shown {
 
   api::TaskRow RowOf(const store::StoredTask& stored) const {
     api::TaskRow row{Present(stored, engine, monitor, engine.attribution(), now), {}};
-    HideErrors(row);  // one text for all
+    HideErrors(row);  // all readers get the same text
     return row;
   }
-  // If the store cannot be read the list is empty; the page shows that in `troubles`.
+  // If the store cannot be read, the list is empty, and `troubles` says so.
   std::vector<api::TaskRow> List(bool (*holds)(core::TaskState), std::size_t limit,
                                  bool newest_first) const {
     std::vector<api::TaskRow> rows;
@@ -108,8 +108,8 @@ std::vector<api::TaskRow> WaitingRows(const Shown& shown, KeptStarts& kept) {
   const core::TasksInLine line = core.InLine(kMostWaitingRows);
   const auto& starts = kept.At(core, shown.now);
   std::vector<api::TaskRow> rows;
-  // Part of the rows is kept for tasks without GPUs, so that the other queue does not crowd them
-  // out.
+  // A part of the rows is reserved for tasks without GPUs, so that the other queue does not crowd
+  // them out.
   const std::size_t without = std::min(line.without_gpus.size(), kMostWaitingRows / 4);
   AddLine(shown, line.with_gpus, kMostWaitingRows - without, starts, rows);
   AddLine(shown, line.without_gpus, kMostWaitingRows - rows.size(), starts, rows);

@@ -149,7 +149,7 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
                              .from_ms = base::ToMs(period->from),
                              .to_ms = base::ToMs(period->to),
                              .holds = period->from <= now});
-    if (period->from > now) break;  // the one that holds, and the next
+    if (period->from > now) break;  // shows the current period and the next
   }
   const std::vector<core::GpuInfo>& infos = engine.scheduler().GpuInfos();
   for (std::size_t i = 0; i < infos.size(); ++i) {
@@ -438,7 +438,7 @@ std::string PolicyLine(const config::Settings& settings) {
   const auto chosen = [&](std::string_view key) { return settings.chosen.contains(key); };
   if (chosen("policy.min_gain"))
     line += fmt::format(", gain >= {:.0f} %", policy.min_gain.value_or(0) * 100);
-  // Streams have a limit of their own, collocation.streams_sm_cap.
+  // Streams have a separate limit, collocation.streams_sm_cap.
   const bool by_streams =
       settings.collocation == core::SharingMethod::kStreams && !settings.published;
   if (chosen("policy.sm_cap") || by_streams) {

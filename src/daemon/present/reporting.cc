@@ -14,7 +14,7 @@ namespace carma::daemon {
 
 namespace {
 
-constexpr std::size_t kMostPoints = 4'000;  // of each GPU: more than any figure shows
+constexpr std::size_t kMostPoints = 4'000;  // points for each GPU, more than any figure shows
 
 Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
   const std::int64_t count = CARMA_TRY(history.CountTasks(request.span));
@@ -24,7 +24,7 @@ Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
                  request.listed ? "that lists its tasks " : "", count, most);
 }
 
-// Reads tasks, their events, and the use of GPUs.
+// Fills the run with tasks, their events, and the use of GPUs.
 Result<Unit> Fill(store::History& history, const ReportRequest& request,
                   const std::atomic<bool>& wanted, report::StoreRun& run) {
   const auto add = [&](const auto& row) {

@@ -33,7 +33,7 @@ std::vector<std::string> Troubles(const StatusSources& of) {
   if (of.mps != nullptr) {
     for (std::string& trouble : of.mps->Troubles()) troubles.push_back(std::move(trouble));
   }
-  // A silent driver would otherwise be listed for each GPU.
+  // If the driver does not answer, this is not repeated for each GPU.
   if (of.monitor != nullptr && of.driver_trouble.empty()) {
     for (std::string& trouble : of.monitor->Troubles()) troubles.push_back(std::move(trouble));
   }

@@ -58,7 +58,7 @@ void LeavingJobs::Take(const LeavingJob& of, const Result<Answer>& answer) {
   if (!answer)
     base::LogWarn("slurm_not_asked", {{"task", of.task}, {"why", answer.error().message}});
   if (!answer || answer->no_room) return LookAgain(options_.again);
-  if (!answer->plan) return Look();  // it stays: the next one
+  if (!answer->plan) return Look();  // the job stays, so check the next one
   const std::vector<LeavingJob> waiting = calls_.waiting();
   if (std::ranges::find(waiting, of.task, &LeavingJob::task) == waiting.end()) return Look();
   base::LogInfo("job_leaves", {{"task", of.task}, {"job", of.job}});

@@ -16,8 +16,8 @@
 namespace carma::daemon {
 namespace {
 
-constexpr std::string_view kScript = "batch";  // the step of a job's script
-// Reasons for waiting that would apply on any node, or that end by themselves.
+constexpr std::string_view kScript = "batch";  // name of the step that runs a job's script
+// Reasons for waiting that would apply on every node, or that end by themselves.
 constexpr std::array kNotOfTheNode{core::ReasonCode::kHeld,
                                    core::ReasonCode::kBeginTime,
                                    core::ReasonCode::kDependency,

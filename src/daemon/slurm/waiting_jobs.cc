@@ -5,8 +5,8 @@
 namespace carma::daemon {
 namespace {
 
-// Returns the node's name in Slurm, which need not be that of the host. Comments written by people
-// are kept.
+// Writes the comment, unless a person wrote the present one. Returns the node's name in Slurm,
+// which may differ from the host's.
 Result<std::string> Tell(const SlurmPrograms& programs, const slurm::WaitComments::Comment& comment,
                          std::string node) {
   const auto job = programs.Find(comment.job);
@@ -42,7 +42,7 @@ void WaitingJobs::Look() {
               [this](const Result<std::string>& node) {
                 if (node) {
                   node_ = *node;
-                  return Look();  // more than one may be due
+                  return Look();  // several may be due
                 }
                 base::LogWarn("wait_not_told", {{"why", node.error().message}});
                 LookAgain();

@@ -19,8 +19,8 @@ using base::Json;
 
 constexpr base::Duration kUsualHistory{std::chrono::hours(1)};
 constexpr std::int64_t kUsualHistoryPoints = 60;
-constexpr std::int64_t kFigurePoints = 400;  // as many as the eye tells apart
-// Roll-ups up to this age are read on the loop, which takes 23 ms for eight GPUs in a build without
+constexpr std::int64_t kFigurePoints = 400;  // as many as the eye can distinguish
+// Roll-ups up to this age are read on the loop. This takes 23 ms for eight GPUs in a build without
 // optimisation.
 constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
 // A reading is valid for at most this many sampling periods.
@@ -47,8 +47,8 @@ std::vector<api::GpuView> Views(const GpuServices& services) {
   return PresentGpus(services.engine, services.monitor, services.clock.Now());
 }
 
-// Answers with the GPU and logs the user who closed or opened it ("gpu_drain"), once that is
-// durable.
+// Once the change is durable, answers with the GPU and logs the user who closed or opened it
+// ("gpu_drain").
 Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu, std::string_view event,
                            const DrainAsked& asked, const Caller& caller,
                            const api::Responder& reply) {
@@ -67,8 +67,8 @@ std::string UntilText(std::optional<base::Time> empty_by) {
   return empty_by ? ", has to be empty by " + base::FormatTimeIso(*empty_by) : "";
 }
 
-// The drain that replaces an administrator's earlier one: it keeps the earlier reason or deadline
-// if the request names none.
+// The drain that replaces an administrator's earlier drain. It keeps the earlier reason or deadline
+// if the request has none.
 Result<core::DrainRequested> NextDrain(const GpuServices& services, core::GpuIndex gpu,
                                        const DrainAsked& asked, const std::string& user) {
   const std::string& uuid = services.engine.scheduler().GpuInfos().at(core::Number(gpu)).uuid;

@@ -32,7 +32,8 @@ Result<store::StoredTask> OwnLease(const LeaseServices& services, const Call& ca
   return NotFound("task {} is not a lease", stored->record.id);
 }
 
-// The launcher is ahead of the core: it drops a lease whose end is still being judged.
+// The state of a lease. The launcher is ahead of the core: it drops a lease whose end is still
+// being judged.
 std::string StateOf(const LeaseServices& services, const core::TaskRecord& record) {
   if (core::IsFinal(record.state)) return "ended";
   const bool ran =
@@ -86,7 +87,7 @@ Answer LeaseNow(const LeaseServices& services, core::TaskId id, int status = 200
   return JsonAnswer(ToJson(view), status);
 }
 
-// pid: from the body; absent: the caller's. owner: required user of the process.
+// pid: from the body; empty: the calling process. owner: required user of the process.
 Result<task::LeaseProcess> ProcessOf(const Call& call, const std::optional<std::int64_t>& pid,
                                      std::uint32_t owner) {
   const auto asked =
@@ -138,7 +139,8 @@ Result<Unit> ReadForOthers(const Call& call, base::JsonReader& in, LeaseAsked& a
   return Unit{};
 }
 
-// Only the same process can repeat a request, because job numbers may be reused.
+// Names the request after the key and the process. Only the same process can repeat it, because job
+// numbers may be reused.
 void GiveKey(LeaseAsked& asked) {
   const std::string key = task::TextOf(*asked.key);
   asked.request = fmt::format("lease {} {}", key, task::TextOf(asked.process));
@@ -176,7 +178,7 @@ Result<LeaseAsked> ReadAsked(const LeaseServices& services, const Call& call) {
   asked.spec = std::move(read);
   asked.spec.lease = task::TextOf(process);
   if (asked.key) GiveKey(asked);
-  // Slurm ends the job at its own limit. We cannot restart it and do not see its output.
+  // Slurm ends the job at its time limit. CARMA cannot restart it and does not see its output.
   asked.spec.requeue = false;
   asked.spec.max_recoveries = 0;
   asked.spec.stdout_path = "/dev/null";
@@ -184,7 +186,7 @@ Result<LeaseAsked> ReadAsked(const LeaseServices& services, const Call& call) {
   return asked;
 }
 
-// The existing lease with this key, or that of the job's script. Empty: none.
+// The existing lease with this key, or the lease of the job's script; empty: none.
 Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services,
                                               const LeaseAsked& asked, const Caller& caller) {
   const task::LeaseKey& key = *asked.key;
@@ -204,7 +206,8 @@ Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services,
   return std::nullopt;
 }
 
-// A restarted job has its original options; Slurm's count shows its present need.
+// Raises the memory to the claim in Slurm, because a restarted job has its original options but may
+// need more now.
 void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
   if (!gib || spec.gpus < 1) return;
   const std::int64_t counted_mib = *gib * 1'024 / spec.gpus;
@@ -232,7 +235,8 @@ Result<Unit> Submit(const LeaseServices& services, const LeaseAsked& asked, cons
   return Unit{};
 }
 
-// Leases that the launcher has, and those that it has dropped but whose end is still being judged.
+// The leases that the launcher has, and those that it has dropped but whose end is still being
+// judged.
 std::vector<core::TaskId> Unfinished(const LeaseServices& services) {
   std::vector<core::TaskId> ids = services.leases.Leases();
   const std::set<core::TaskId> known(ids.begin(), ids.end());
@@ -264,7 +268,7 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
-    // Batch steps do not get the restart count of their job from Slurm.
+    // The claim is read from Slurm, because batch steps do not get the restart count of their job.
     if (!services.ask_claim || !asked.key->IsBase()) return submit(asked);
     services.ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
       if (!gib) return reply(std::unexpected(gib.error()));

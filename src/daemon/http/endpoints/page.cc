@@ -11,10 +11,10 @@ namespace {
 
 using base::Json;
 
-// Pages request the overview once a second at different moments; about one rendering per second
-// serves all.
+// Pages request the overview once a second at different moments, so about one rendering per second
+// serves all of them.
 constexpr std::chrono::milliseconds kOverviewKept{900};
-// Counting 100 000 tasks takes milliseconds.
+// The list of users is kept this long, because counting 100 000 tasks takes milliseconds.
 constexpr std::chrono::seconds kUsersKept{5};
 
 Json UsersJson(Engine& engine) {

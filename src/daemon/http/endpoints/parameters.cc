@@ -17,8 +17,8 @@ using base::Json;
 
 namespace {
 
-// The caller's clock may differ, and that of a simulated server is fast. `carma drain` itself
-// refuses a time that has passed.
+// A deadline may be this late, because the caller's clock may differ, and the clock of a simulated
+// server is fast. `carma drain` itself refuses a time that has passed.
 constexpr base::Duration kLateDeadline{std::chrono::hours(1)};
 
 }  // namespace

@@ -41,7 +41,8 @@ Result<ReportRequest> ReadRequest(const PastServices& services, const Call& call
   return request;
 }
 
-// The submission of an array is in its first task's history; empty for other tasks.
+// The event of an array's submission, which is stored only in the history of its first task. Empty
+// for other tasks.
 Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, core::TaskId id) {
   const store::StoredTask task = CARMA_TRY(store.Get(id));
   const bool member = task.record.request->array && *task.record.request->array != id;
@@ -49,7 +50,7 @@ Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, cor
   return store.Events(*task.record.request->array, 0, 1);
 }
 
-// An event as the caller sees it: without the errors of other users' tasks.
+// The event without the errors of other users' tasks.
 api::EventView EventFor(const PastServices& services, const Caller& caller,
                         const store::StoredEvent& event) {
   api::EventView view = Present(event);
@@ -68,7 +69,7 @@ Answer ListEvents(const PastServices& services, const Call& call) {
   if (const std::optional<std::string> text = call.request.Query("task"))
     task = CARMA_TRY(TaskIdOf(*text));
   QueryReader in(call);
-  std::optional<std::int64_t> after;  // absent: the newest ones
+  std::optional<std::int64_t> after;  // empty: the newest events
   if (call.request.Query("after")) after = in.Number("after", 0, 0, INT64_MAX);
   const std::int64_t limit = in.Number("limit", 100, 1, kMaxPage);
   if (in.error()) return std::unexpected(*in.error());

@@ -51,7 +51,7 @@ Result<Unit> MayReserve(const ReservationServices& services, const Caller& calle
   return OnlyAdministrators(caller, "reserve GPUs (and users named in reserve.makers)");
 }
 
-// rules: the configured accounts or classes; what: what they are called, such as "account".
+// rules: the configured accounts or classes. what: the word for one of them, such as "account".
 template <typename Rule>
 Result<Unit> CheckNames(const std::vector<std::string>& names, const std::vector<Rule>& rules,
                         std::string_view what, std::string_view key) {
@@ -88,7 +88,8 @@ Result<Unit> MakeReservation(const ReservationServices& services, const Call& ca
   CARMA_TRY(CheckNames(booking.classes, config.classes, "class", "fair.classes"));
   booking.made_by = call.caller.user;
   booking.why = base::Printable(booking.why, 500);
-  // The answer finds the reservation by number, because it may have been removed by then.
+  // The answer looks the reservation up by its number, because it may have been removed in the
+  // meantime.
   const auto made = std::make_shared<core::ReservationId>();
   const auto answer = [services, made, caller = call.caller, reply](const Result<Unit>& done) {
     LogAsked("reserved", {{"reservation", core::Number(*made)}}, caller, done);

@@ -25,22 +25,23 @@ namespace {
 using base::Json;
 
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Limits on all descriptions of one submission, because a small body may expand to a very large
-// one: in memory (common parts counted once) and as written (each with all parts).
+// Limits on the size of all descriptions of one submission, because a small body may expand to very
+// large ones: in memory (common parts counted once) and as stored (each with all parts).
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostWritten = std::size_t{4} << 30;
-// Smaller bodies are read on the loop; larger ones, or more tasks, would delay other calls.
+// Smaller bodies are read on the loop. Larger bodies would delay other calls.
 constexpr std::size_t kReadAtOnceBytes = 128 << 10;
 constexpr std::size_t kReadAtOnceValues = 1'000;
-// Approximate limit on values of one body: many small values would take gigabytes.
+// Approximate limit on the values of one body, because many small values would take gigabytes.
 constexpr std::size_t kMostValues = 2'000'000;
-// Limit on waiting large bodies: their clients may have hung up, so no other limit applies.
+// Limit on waiting large bodies. No other limit applies, because their clients may have hung up.
 constexpr std::size_t kMostWaiting = 4;
-constexpr std::size_t kMostChecked = 100;  // of one dry run
-// Dependencies of all tasks of a submission together: each is stored, and watched until its end.
+constexpr std::size_t kMostChecked = 100;  // tasks checked in one dry run
+// Limit on the dependencies of all tasks of a submission together, because each is stored and
+// watched until its end.
 constexpr std::size_t kMostDependencies = 1'000'000;
-// With many waiting tasks, simulating the server takes a good part of a second. A dry run predicts
-// as many of its tasks as possible within this time.
+// A dry run predicts as many of its tasks as possible within this time. With many waiting tasks,
+// each simulation of the server takes a good part of a second.
 constexpr auto kCheckTime = std::chrono::milliseconds(1500);
 
 // Checks the total size of tasks with their common parts.
@@ -62,7 +63,7 @@ Result<TaskList> ReadListed(const Json& tasks, const Json* common) {
   Result<task::TaskSpec> shared;
   if (common != nullptr) shared = task::CommonFromJson(*common, "/common");
   if (!shared) return std::unexpected(shared.error());
-  // The common environment is stored once and checked with the first task that uses it.
+  // The common environment is stored once, and checked with the first task that uses it.
   TaskList::Environment environment;
   std::vector<task::TaskSpec> specs;
   std::vector<bool> shares;
@@ -109,7 +110,7 @@ Result<TaskList> ReadArray(const Json& spec, const Json* array) {
 
 struct Described {
   TaskList tasks;
-  std::string request;  // its name; may be empty
+  std::string request;  // name of the submission; may be empty
 };
 
 Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
@@ -151,7 +152,7 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
 // A dry run: estimates are made as for a real submission, and the answer waits for all of them.
 struct Check {
   const SubmitServices services;
-  std::vector<task::TaskSpec> specs;  // the first ones
+  std::vector<task::TaskSpec> specs;  // the first tasks
   std::size_t count = 0;              // of the submission
   std::uint32_t uid = 0;
   std::string user;
@@ -163,8 +164,8 @@ Json OptionalMs(const std::optional<base::Time>& time) {
   return time ? Json(base::ToMs(*time)) : Json(nullptr);
 }
 
-// A warning for a task that seems larger than every GPU that it may use; empty: it does not. Such a
-// task is accepted, because a prediction may be wrong.
+// A warning if the task seems larger than every GPU that it may use, else empty. Such a task is
+// accepted, because a prediction may be wrong.
 std::string TooLarge(const core::Scheduler& scheduler, const core::TaskRequest& request,
                      const std::optional<core::Estimate>& estimate) {
   if (request.gpus == 0 || !estimate || !estimate->predicted_mib) return "";
@@ -204,7 +205,7 @@ Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core:
   return task;
 }
 
-// Of several equal tasks only the first is checked.
+// Whether the tasks are equal except for their names. Only the first of equal tasks is checked.
 bool IsLike(const Check& check, std::size_t i, std::size_t other) {
   task::TaskSpec same_name = check.specs[other];
   same_name.name = check.specs[i].name;
@@ -231,7 +232,7 @@ Answer Checked(const Check& check) {
     } else if (i == 0 || !IsLike(check, i, i - 1)) {
       trial = core::Try(scheduler, request, result.estimate, now);
       start = {};
-      // A task that waits for a user, a time or another task has no place in the queue.
+      // A task that waits for a release, a time or another task has no place in the queue.
       const bool in_line =
           !spec.held && spec.dependencies.empty() && spec.begin.value_or(now) <= now;
       if (trial.fit == core::Fit::kNotNow && in_line)
@@ -278,7 +279,7 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
   });
 }
 
-// owner: the tasks' owner, if that is not the caller.
+// owner: the owner of the tasks if this is not the caller, else empty.
 Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
                                  std::vector<std::string> warnings, const api::Responder& reply) {
   return [caller, owner, warnings = std::move(warnings), reply](const Result<Submitted>& done) {
@@ -296,8 +297,8 @@ Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
   };
 }
 
-// The description of the new task, without the dependencies and times of the first, which are
-// outdated. body: changed fields, or empty.
+// The description of the new task. The dependencies and times of the earlier task are outdated and
+// dropped. The body has the changed fields, or is empty.
 Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Call& call) {
   task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
   if (spec.lease) {
@@ -322,12 +323,12 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
 
 std::optional<core::TaskId> TaskOf(const SubmitServices& services, const Call& call) {
   if (!call.request.peer) return std::nullopt;
-  // A process that submits at once may be faster than the report that its task has started.
+  // A task that submits at once may be faster than the report that it has started.
   services.engine.PollLauncher();
   return services.engine.attribution().Find(call.request.peer->pid);
 }
 
-// The kernel identified the owner when the first task was submitted.
+// The owner was identified by the kernel when the earlier task was submitted.
 Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
   std::string remark = fmt::format("task {} again", stored.record.id);
   if (Owns(caller, stored)) return {caller.uid, caller.gid, caller.user, std::move(remark)};
@@ -367,7 +368,7 @@ bool IsSmall(std::string_view body) {
   return body.size() <= kReadAtOnceBytes && AboutSoManyValues(body) <= kReadAtOnceValues;
 }
 
-// Shared by the parts that are read and accepted one after the other.
+// A large submission, shared by the steps that read and accept it.
 struct Large {
   Call call;
   Result<Described> described;

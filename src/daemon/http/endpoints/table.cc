@@ -25,7 +25,7 @@ using Now = Answer (*)(const Services&, const Call&);
 template <class Services>
 using Later = Result<Unit> (*)(const Services&, const Call&, const api::Responder&);
 
-// The endpoint has no handler while `services` is empty.
+// Returns no handler while `services` is empty.
 template <class Services>
 Endpoint::Handle With(const std::optional<Services>& services, Now<Services> answer) {
   if (!services) return nullptr;
@@ -43,7 +43,7 @@ Endpoint::Handle With(const std::optional<Services>& services, Later<Services> a
   };
 }
 
-// Calls of one user run one after another, so that many of them do not delay others.
+// Runs the calls of one user one after another, so that many calls do not delay other users.
 Endpoint::Handle InTurn(const EngineServices* engine, Endpoint::Handle handle) {
   if (engine == nullptr || !engine->in_turn || !handle) return handle;
   return [in_turn = engine->in_turn, handle = std::move(handle)](const Call& call,
@@ -110,12 +110,12 @@ struct Resources {
   std::optional<LeaseServices> leases;
   std::optional<TokenServices> tokens;
   std::optional<PageServices> page;
-  std::optional<PageServices> users;  // the same, once there is anything to count
+  std::optional<PageServices> users;  // set once the GPUs are known
 };
 
 }  // namespace
 
-// A literal row comes before one whose {verb} would also match it.
+// A row with a literal segment comes before a row whose {verb} would match it too.
 std::vector<Endpoint> Endpoints(const ServerServices& server, const EngineServices* engine) {
   using enum Access;
   const Resources on(server, engine);

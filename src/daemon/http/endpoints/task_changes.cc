@@ -1,4 +1,4 @@
-// Changes to tasks: cancel, hold, priority, edit, of one or of many at once.
+// The endpoints that change one task or many tasks: cancel, hold, priority, edit.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kChangesAtOnce = 100;  // of one request
+constexpr std::size_t kChangesAtOnce = 100;  // tasks of one request that are changed in one turn
 
 Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, const Caller& caller) {
   store::StoredTask stored = CARMA_TRY(store.Get(id));
@@ -48,7 +48,8 @@ Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id, const
   };
 }
 
-// Answers in the same way, and logs who changed the task once that is durable: "task_cancel".
+// Answers in the same way, and logs the user who changed the task ("task_cancel") once this is
+// durable.
 Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask& stored,
                           std::string_view verb, const Caller& caller, const api::Responder& reply,
                           std::vector<base::Field> more = {}) {
@@ -106,14 +107,14 @@ const EditableField* FindEditable(std::string_view name) {
   return nullptr;
 }
 
-// Its current description: the stored one with the fields of the core, which may have changed.
+// The task's current description: the stored one, with fields of the core, which may have changed.
 Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {
   task::TaskSpec now = spec;
   static_cast<core::TaskRequest&>(now) = record.request;
   return task::ToJson(now);
 }
 
-// Errors: kConflict for what can no longer be changed.
+// Errors: kConflict for fields that can no longer be changed.
 Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record) {
   if (!core::HoldsGpus(record.state)) return Unit{};
   for (const auto& [name, option] : kEditableWhileItWaits) {
@@ -124,8 +125,8 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   return Unit{};
 }
 
-// A limit that has already passed would end the task at once; "12" may be meant as hours, but is
-// twelve minutes. Errors: kConflict.
+// Errors: kConflict for a time limit that has already passed, because it would end the task at
+// once; "12" may be meant as hours but is twelve minutes.
 Result<Unit> CheckTimeLeft(const task::TaskSpec& wanted, const core::TaskRecord& record,
                            base::Time now) {
   const std::optional<base::Time> from = record.attempt->started;
@@ -137,7 +138,7 @@ Result<Unit> CheckTimeLeft(const task::TaskSpec& wanted, const core::TaskRecord&
       record.id, base::FormatSpan(now - *from), base::FormatSpan(*wanted.time_limit));
 }
 
-// The value as `carma edit` takes it.
+// The value as `carma edit` accepts it.
 std::string ValueText(const std::string& field, const Json& value) {
   if (value.is_null()) return "none";
   if (value.is_array()) {
@@ -159,8 +160,8 @@ std::string ValueText(const std::string& field, const Json& value) {
   return base::Printable(value.dump(), 80);
 }
 
-// "--time 1:00:00 -> 2:00:00, --priority 0 -> -5, by ada". Notification targets may contain
-// secrets.
+// A line such as "--time 1:00:00 -> 2:00:00, --priority 0 -> -5, by ada". The values of
+// notifications are left out, because targets may contain secrets.
 std::string WhatChanged(const Json& before, const Json& after, const Json& changes,
                         const Caller& caller) {
   const auto value = [](const Json& of, const std::string& name) {
@@ -182,7 +183,7 @@ std::string WhatChanged(const Json& before, const Json& after, const Json& chang
 
 constexpr std::array<std::string_view, 4> kVerbs{"cancel", "hold", "release", "requeue"};
 
-// "task 47 has already succeeded"
+// An error such as "task 47 has already succeeded".
 base::Error EndedAlready(core::TaskId id, core::TaskState state) {
   const std::string word(core::TaskStateName(state));
   const auto said = [&]() -> std::string {
@@ -203,7 +204,7 @@ base::Error EndedAlready(core::TaskId id, core::TaskState state) {
   return {ErrorCode::kConflict, fmt::format("task {} has already {}", id, said())};
 }
 
-// Why a task in this state cannot be changed in this way; empty: it can.
+// Why a task in this state cannot be changed in this way; empty if it can.
 std::optional<std::string_view> Objection(std::string_view verb, core::TaskState state) {
   const bool waits = !core::IsFinal(state) && !core::HoldsGpus(state);
   if (verb == "hold" && !waits) return "only a waiting task can be held";
@@ -212,7 +213,8 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
   return std::nullopt;
 }
 
-// lease: null if the task is no lease. Only the owner of a lease can start its process again.
+// Why the task cannot be requeued. lease: null if the task is no lease. Only the owner of a lease
+// can start its process again.
 std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* lease) {
   if (lease == nullptr)
     return fmt::format("task {0} has --no-requeue: carma redo {0} submits it again", record.id);
@@ -278,7 +280,8 @@ Result<ManyChanges> ReadChanges(const Call& call) {
   return changes;
 }
 
-// Answers once all tasks have a result, which is when the last holder of this object is destroyed.
+// Collects the results of many changes. Answers when it is destroyed, because then all tasks have a
+// result.
 class ChangesTold {
  public:
   ChangesTold(const TaskServices& services, const Caller& caller, api::Responder reply)
@@ -317,8 +320,8 @@ class ChangesTold {
   std::vector<api::RefusedChange> refused_;
 };
 
-// Changes a share of the tasks, and the next share once that is durable, because a thousand at once
-// would delay other calls.
+// Changes a share of the tasks, and the next share once this is durable, because a thousand changes
+// at once would delay other calls.
 void ChangeShare(const TaskServices& services, const std::shared_ptr<const ManyChanges>& changes,
                  std::size_t from, const Caller& caller, const std::shared_ptr<ChangesTold>& told) {
   const std::size_t to = std::min(from + kChangesAtOnce, changes->tasks.size());

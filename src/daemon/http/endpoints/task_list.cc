@@ -1,4 +1,4 @@
-// Lists of tasks, by their numbers or in the order of the queue.
+// The endpoint that lists tasks by their numbers or in the order of the queue.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,12 +22,13 @@ namespace {
 using base::Json;
 
 constexpr std::size_t kShownBytes = 1'000;
-// Rows per answer; more would delay other calls.
+// The largest number of rows in an answer; more would delay other calls.
 constexpr std::size_t kMostRows = 1'000;
-// Tasks checked per answer in queue order; a page with few rows may still have a next one.
+// The largest number of tasks checked for an answer in queue order. So a page with few rows may
+// still have a next page.
 constexpr std::size_t kMostLooks = 1'000;
-// Up to these numbers a list is less work than a copy of the process: rows without an expected
-// start, and tasks of a queue.
+// Up to these numbers of rows without an expected start, and of tasks in a queue, a list is less
+// work than a copy of the process.
 constexpr std::size_t kFewRows = 100;
 constexpr std::size_t kShortQueue = 20'000;
 
@@ -38,7 +39,7 @@ std::vector<std::string> StateNames() {
   return names;
 }
 
-// "queued,running", "all", or absent: everything that is not final.
+// Parses "queued,running" or "all". Without the parameter, all states that are not final.
 Result<std::vector<core::TaskState>> QueryStates(const api::Request& request) {
   std::vector<core::TaskState> states;
   const std::optional<std::string> text = request.Query("state");
@@ -98,13 +99,14 @@ bool IsWanted(const store::TaskFilter& filter, const store::StoredTask& stored) 
          (!filter.name || stored.name == *filter.name);
 }
 
-// Rows of a list, and the task after which the next page begins.
+// The rows of a page, and the task after which the next page begins.
 struct Page {
   std::vector<store::StoredTask> rows;
   std::optional<core::TaskId> next;
 };
 
-// Takes tasks until the page is full and one more is known, or enough have been checked.
+// Takes tasks until the page is full and a further task is known, or until enough tasks have been
+// checked.
 class PageFiller {
  public:
   PageFiller(const store::TaskFilter& filter, Page& page) : filter_(filter), page_(page) {}
@@ -134,7 +136,8 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
-// The requested states whose tasks only the store has: finished ones and those being accepted.
+// The requested states whose tasks are only in the store: finished tasks and tasks that are being
+// accepted.
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
   return store::StatesWhere([&](core::TaskState state) {
     const bool wanted =
@@ -179,7 +182,7 @@ Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& fi
   return Unit{};
 }
 
-// Queued tasks in the order of the time when the list was begun, then all others by number.
+// Queued tasks in the order at the time of the first page, then all other tasks by number.
 Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
                         std::shared_ptr<const ToldLine> line) {
   const core::Scheduler& scheduler = services.engine.scheduler();
@@ -214,7 +217,7 @@ Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter
   return page;
 }
 
-// From memory.
+// Makes the answer from memory only.
 Answer ListOf(const TaskServices& services, const Page& page, const Caller& caller) {
   Json tasks = Json::array();
   std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
@@ -232,7 +235,7 @@ Answer ListOf(const TaskServices& services, const Page& page, const Caller& call
   return JsonAnswer({{"tasks", std::move(tasks)}, {"next", std::move(next)}});
 }
 
-// read: returns the rows; called on the loop.
+// read: returns the page; called on the loop.
 void AnswerWithList(const TaskServices& services, const Call& call, const store::TaskFilter& filter,
                     const std::function<Result<Page>()>& read, const api::Responder& reply) {
   const auto write = [services, caller = call.caller](const Page& page) {
@@ -246,13 +249,13 @@ void AnswerWithList(const TaskServices& services, const Call& call, const store:
       : services.from_snapshot(AskerOf(call), prepare, reply);
 }
 
-// All queued tasks in order; those without GPUs come last.
+// All queued tasks in order; tasks without GPUs come last.
 std::vector<core::TaskId> LineNow(const core::Scheduler& scheduler) {
   core::TasksInLine line = scheduler.InLine(SIZE_MAX);
   line.with_gpus.insert(line.with_gpus.end(), line.without_gpus.begin(), line.without_gpus.end());
   return std::move(line.with_gpus);
 }
-// Numbers separated by blanks.
+// Writes the queue as task numbers separated by blanks.
 Answer LineAsText(const core::Scheduler& scheduler) {
   api::Response response;
   for (const core::TaskId id : LineNow(scheduler))
@@ -268,7 +271,7 @@ std::vector<core::TaskId> TasksIn(std::string_view text) {
   return tasks;
 }
 
-// Gets the queues first, unless the list continues or a recent snapshot exists.
+// Reads the queues first, unless the list continues or a recent snapshot exists.
 void AnswerByTurn(const TaskServices& services, const Call& call, const store::TaskFilter& filter,
                   const api::Responder& reply) {
   const auto answer = [services, call, filter, reply](std::shared_ptr<const ToldLine> line) {

@@ -1,4 +1,4 @@
-// One task: its state, and why it waits.
+// The endpoints for a single task: its state, and why it waits.
 #include "daemon/http/endpoints/tasks.h"
 
 #include <functional>
@@ -15,10 +15,10 @@ namespace {
 
 constexpr int kMaxWaitS = 3600;
 
-// The store's data on one task.
+// The store's data about a task.
 struct Known {
   store::StoredTask stored;
-  std::vector<std::string> remarks;  // of its estimate
+  std::vector<std::string> remarks;  // remarks on its estimate
   std::vector<store::Notice> notices;
 };
 Result<Known> LookUp(store::Store& store, core::TaskId id) {
@@ -33,7 +33,7 @@ Result<Known> LookUp(store::Store& store, core::TaskId id) {
   return known;
 }
 
-// The task with details that its row in a list does not have. Reads only memory.
+// The task with details that a row of a list does not have. Reads only memory.
 api::TaskView FullView(const TaskServices& services, const Known& known, const Caller& caller) {
   api::TaskView view = View(services, known.stored, caller);
   view.estimate_remarks = known.remarks;
@@ -43,7 +43,7 @@ api::TaskView FullView(const TaskServices& services, const Known& known, const C
   return view;
 }
 
-// From memory.
+// Makes the answer from memory only.
 Answer Explained(const TaskServices& services, const Known& known, const Caller& caller) {
   api::ExplainView view;
   view.task = FullView(services, known, caller);
