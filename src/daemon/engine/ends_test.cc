@@ -73,7 +73,7 @@ TEST_F(EndsTest, AnEndThatExplainsItselfIsPostedAtOnce) {
   EXPECT_EQ(std::get<core::TaskExited>(posted_[0]).attempt, 2);
 }
 
-TEST_F(EndsTest, AnErrorOfCudaWaitsForTheDriversNextReading) {
+TEST_F(EndsTest, ACudaErrorWaitsForTheDriversNextReading) {
   ends_.Take(Exit(1, "CUDA error: an illegal memory access was encountered"));
   EXPECT_TRUE(posted_.empty());
   ASSERT_EQ(waiting_.size(), 1U);
@@ -85,7 +85,7 @@ TEST_F(EndsTest, AnErrorOfCudaWaitsForTheDriversNextReading) {
   EXPECT_EQ(posted_.size(), 1U) << "judged once";
 }
 
-TEST_F(EndsTest, FindsTheOriginOfAFaultInTheKernelsLog) {
+TEST_F(EndsTest, UsesTheOriginOfAFaultFromTheKernelsLog) {
   core::TaskRecord record = *core_.Find(kTask);
   record.id = core::TaskId{2};
   record.attempt.Edit().sharing.method = core::SharingMethod::kMps;
@@ -101,7 +101,7 @@ TEST_F(EndsTest, FindsTheOriginOfAFaultInTheKernelsLog) {
   EXPECT_EQ(std::get<core::TaskExited>(posted_[1]).exit.kind, ExitKind::kGpuFault);
 }
 
-TEST_F(EndsTest, ATaskThatCouldNotBeginOnABrokenGpuIsGivenBack) {
+TEST_F(EndsTest, AnAttemptThatCouldNotBeginOnABrokenGpuDoesNotCount) {
   ends_.Take(Exit(1, "RuntimeError: No CUDA GPUs are available"));
   ASSERT_EQ(trials_.size(), 1U);
   trials_[0]("CUDA hangs");
@@ -119,13 +119,13 @@ TEST_F(EndsTest, TheTaskIsAtFaultIfCudaWorks) {
   EXPECT_EQ(Kind(), ExitKind::kFailed);
 }
 
-TEST_F(EndsTest, OnlyWordsOfABeginningAreTried) {
+TEST_F(EndsTest, TriesCudaOnlyAfterAFailedInitialisation) {
   ends_.Take(Exit(1, "FileNotFoundError: train.csv"));
   EXPECT_TRUE(trials_.empty());
   EXPECT_EQ(Kind(), ExitKind::kFailed);
 }
 
-TEST_F(EndsTest, ATaskThatHasRunForLongCouldBegin) {
+TEST_F(EndsTest, DoesNotTryCudaAfterALongRun) {
   clock_.Advance(std::chrono::minutes(10));
   ends_.Take(Exit(1, "RuntimeError: No CUDA GPUs are available"));
   EXPECT_TRUE(trials_.empty());

@@ -1,4 +1,4 @@
-// What the engine learns from the end of a task, and from which ends it learns nothing.
+// Tests what the engine learns from the end of a task, and from which ends it learns nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
     engine_->Turn();
     return id;
   }
-  // Starts the last attempt, shows it with this much memory, and lets it run for this long.
+  // Starts the next attempt, shows it with this much memory, and lets it run for this long.
   void Run(core::TaskId id, std::int64_t seen_mib, base::Duration span, bool attributed = true) {
     ++attempt_;
     ASSERT_EQ(started_, attempt_) << "the task was not started";
@@ -107,7 +107,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   }
   std::vector<task::Observation> Kept() { return store_->Observations().value(); }
 
-  // Engine::Host
+  // Implements Engine::Host.
   void RequestTurn() override {}
   void RequestEstimates(std::vector<EstimateJob> jobs) override { jobs_ = std::move(jobs); }
   void WakeAt(base::Time) override {}
@@ -116,7 +116,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
   std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return {}; }
   void AfterNextReading(std::function<void()> call) override { call(); }
-  // task::Launcher
+  // Implements task::Launcher.
   void Start(task::LaunchOrder order) override { started_ = order.attempt; }
   void Stop(core::TaskId, int) override {}
   void Warn(core::TaskId, int) override {}
@@ -139,7 +139,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   int strangers_ = 0;  // processes on the GPU that belong to no task
 };
 
-TEST_F(ObservationTest, AFullRunTeachesAllThatIsKnownOfIt) {
+TEST_F(ObservationTest, LearnsEverythingFromACompleteRun) {
   const core::TaskId id = Submit();
   EXPECT_EQ(store_->ForecastOf(id).value()->remarks, (std::vector<std::string>{"assumed Adam"}));
   Run(id, 4'800, base::Duration(60'000));
@@ -162,7 +162,7 @@ TEST_F(ObservationTest, AFullRunTeachesAllThatIsKnownOfIt) {
   EXPECT_THAT(history_->OfSignature(lesson.signature), ElementsAre(lesson)) << "after a restart";
 }
 
-TEST_F(ObservationTest, UnreliableRunsTeachNothing) {
+TEST_F(ObservationTest, LearnsNothingFromUnreliableRuns) {
   const core::TaskId short_one = Submit();
   Run(short_one, 4'800, base::Duration(50'000));
   End(short_one, 0);
@@ -193,9 +193,10 @@ TEST_F(ObservationTest, TimeWithoutADaemonIsUnknown) {
   EXPECT_THAT(Kept(), IsEmpty()) << "it may have grown while no daemon ran";
 }
 
-TEST_F(ObservationTest, RunningOutTeachesALowerLimitAndTheRetryThePeak) {
+TEST_F(ObservationTest, LearnsALowerLimitFromOutOfMemoryAndThePeakFromTheRetry) {
   const core::TaskId id = Submit();
-  strangers_ = 1;  // with whom it may have had too little; alone it would not be tried again
+  // Because of it the task may have had too little memory; alone it would not be retried.
+  strangers_ = 1;
   Run(id, 5'600, base::Duration(5'000));
   End(id, 1,
       "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. Of the "
@@ -214,7 +215,7 @@ TEST_F(ObservationTest, RunningOutTeachesALowerLimitAndTheRetryThePeak) {
   EXPECT_EQ(Kept().back().measured_mib, 7'700);
 }
 
-TEST_F(ObservationTest, ARequeuedTaskIsEstimatedWithWhatIsKnownToday) {
+TEST_F(ObservationTest, ARequeuedTaskIsEstimatedWithCurrentKnowledge) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(60'000));
   End(id, 0);
@@ -232,7 +233,7 @@ TEST_F(ObservationTest, ARequeuedTaskIsEstimatedWithWhatIsKnownToday) {
   EXPECT_EQ(store_->Get(id)->record.estimate->method, "history");
 }
 
-TEST_F(ObservationTest, TheCalibrationIsForgottenDurably) {
+TEST_F(ObservationTest, ForgettingTheCalibrationIsDurable) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(60'000));
   End(id, 0);

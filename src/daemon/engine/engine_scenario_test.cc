@@ -1,5 +1,5 @@
-// Plays the scenario files through the daemon's engine: real store, restarts included; fake
-// launcher, clock and host.
+// Plays the scenario files through the daemon's engine, including restarts, with a real store and a
+// fake launcher, clock and host.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -85,7 +85,8 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     engine_ = std::make_unique<Engine>(options, *store_, *this, clock_, *this);
     return engine_->Start(gpus_);
   }
-  // Makes reservations with the engine's own numbers; those of a scenario rise from 1.
+  // Makes reservations through the engine, which numbers them. The numbers in a scenario rise from
+  // 1 too.
   void Book(const std::vector<core::ReservedPeriod>& periods) {
     const auto wanted = [&](core::ReservationId id) {
       return std::ranges::find(periods, id, [](const core::ReservedPeriod& each) {
@@ -104,7 +105,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
       ASSERT_EQ(*id, each.booking.id);
     }
   }
-  // The engine's own Submit() chooses ids, but a scenario gives its tasks their numbers.
+  // Stores a task without Submit(), because Submit() chooses numbers and a scenario has its own.
   void Keep(const core::TaskSubmitted& submitted) {
     task::TaskSpec spec;
     spec.name = "t";
@@ -125,7 +126,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   }
   void Record(core::Action action) { actions_.push_back({Now(), std::move(action)}); }
 
-  // Engine::Host
+  // Implements Engine::Host.
   void RequestTurn() override {}
   void RequestEstimates(std::vector<EstimateJob> jobs) override {
     for (const EstimateJob& job : jobs) Record(core::RequestEstimate{job.id});
@@ -142,7 +143,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return {}; }
   void AfterNextReading(std::function<void()> call) override { call(); }
 
-  // task::Launcher
+  // Implements task::Launcher.
   void Start(task::LaunchOrder order) override {
     const core::TaskRecord* record = engine_->scheduler().Find(order.id);
     ASSERT_NE(record, nullptr);

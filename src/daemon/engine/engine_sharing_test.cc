@@ -1,5 +1,5 @@
-// How the engine lets tasks share GPUs, and judges their ends by the reports of the driver and MPS
-// servers.
+// Tests how the engine lets tasks share GPUs, and how it judges their ends by the reports of the
+// driver and MPS servers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-// Records requests; the test gives the answers.
+// MPS servers that record requests; the test gives the answers.
 class FakeServers : public MpsServers {
  public:
   void Attach(const MpsClient& client, Attached answer) override {
@@ -136,7 +136,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
   }
   core::TaskRecord Record(core::TaskId id) { return store_->Get(id).value().record; }
 
-  // Engine::Host
+  // Implements Engine::Host.
   void RequestTurn() override { turn_wanted_ = true; }
   void RequestEstimates(std::vector<EstimateJob> jobs) override {
     for (const EstimateJob& job : jobs) {
@@ -227,7 +227,7 @@ TEST_F(SharingTest, AClientWithAPartitionHasItsSmsInsteadOfALimit) {
   EXPECT_EQ(servers_.adopted.front().partition, "GPU-0/Dx");
 }
 
-TEST_F(SharingTest, ServingTasksHavePriorityOverTheOtherClients) {
+TEST_F(SharingTest, ServingTasksHavePriorityOverOtherClients) {
   Submit([](task::TaskSpec& spec) { spec.serve = true; });
   Answer(MpsPlace{});
   Submit();
@@ -250,7 +250,7 @@ TEST_F(SharingTest, AllUsersHaveOneServerIfItIsShared) {
             task::MpsPipeDir("/m", servers_.clients.back().server));
 }
 
-TEST_F(SharingTest, TheKernelLimitsWhatATaskIsPromisedWithAndWithoutMps) {
+TEST_F(SharingTest, TheKernelLimitsATaskToItsPromiseWithAndWithoutMps) {
   options_.limiter = {"/bin/limiter", "memory-limits", "libnvidia-ml.so.1"};
   for (const bool mps : {true, false}) {
     options_.share_by_mps = mps;
@@ -271,7 +271,7 @@ TEST_F(SharingTest, TheKernelLimitsWhatATaskIsPromisedWithAndWithoutMps) {
   EXPECT_THAT(launcher_.started.back().limiter, IsEmpty()) << "nothing is promised";
 }
 
-TEST_F(SharingTest, TheLimitFollowsWhatOthersArePromised) {
+TEST_F(SharingTest, TheLimitFollowsThePromisesOfOtherTasks) {
   options_.limiter = {"/bin/limiter"};
   options_.share_by_mps = false;
   options_.policy.plateau_after = base::Duration(60'000);
@@ -308,7 +308,8 @@ TEST_F(SharingTest, TheLimitFollowsWhatOthersArePromised) {
   ASSERT_EQ(launcher_.limited.size(), 1U);
   EXPECT_EQ(launcher_.limited[0],
             (std::pair(stands, std::vector<std::string>{"GPU-0", "8540", "20000"})));
-  // Once it grows, it is promised its claim again, but others still have part of that.
+  // A task that grows is promised its claim again, but other tasks still have a part of this
+  // memory.
   seen_mib[stands] = 15'000;
   sample();
   EXPECT_EQ(limit(stands), 20'000);
@@ -358,7 +359,7 @@ TEST_F(SharingTest, WithoutAServerATaskStartsWithStreamsAndANote) {
               ::testing::Contains(Pair("CUDA_MPS_PIPE_DIRECTORY", "/dev/null")));
 }
 
-TEST_F(SharingTest, OthersNeedNoServer) {
+TEST_F(SharingTest, TasksThatAreNoMpsClientsNeedNoServer) {
   engine_->Post(core::DrainRequested{core::GpuIndex{1}, "test"});
   Settle();
   const core::TaskId alone = Submit([](task::TaskSpec& spec) {
@@ -378,7 +379,7 @@ TEST_F(SharingTest, OthersNeedNoServer) {
   EXPECT_THAT(servers_.clients, IsEmpty());
 }
 
-TEST_F(SharingTest, ATaskThatStartsElsewhereAtOnceLeavesNoFolderOfItsLifeBefore) {
+TEST_F(SharingTest, AnImmediateRestartRemovesTheFolderOfTheLastAttempt) {
   const core::TaskId id = Client();
   engine_->Post(core::GpuHealthChanged{core::GpuIndex{0}, false, true, "fell off the bus"});
   Settle();
@@ -403,7 +404,7 @@ TEST_F(SharingTest, TasksOfSeveralGpusShareByStreams) {
   EXPECT_THAT(servers_.clients, IsEmpty());
 }
 
-TEST_F(SharingTest, OneServerForAllGpusTakesTasksOfSeveral) {
+TEST_F(SharingTest, AServerForAllGpusTakesTasksOfSeveralGpus) {
   options_.mps_servers = task::MpsScope::kUser;
   Open();
   const core::TaskId both = Submit([](task::TaskSpec& spec) { spec.gpus = 2; });
@@ -417,7 +418,7 @@ TEST_F(SharingTest, OneServerForAllGpusTakesTasksOfSeveral) {
   EXPECT_EQ(servers_.clients[1].server, servers_.clients[0].server) << "task " << core::Number(one);
 }
 
-TEST_F(SharingTest, AStopOvertakesTheServer) {
+TEST_F(SharingTest, ATaskCanBeStoppedBeforeItsServerAnswers) {
   const core::TaskId id = Submit();
   engine_->Post(core::CancelRequested{id, "ada"});
   Settle();
@@ -427,7 +428,7 @@ TEST_F(SharingTest, AStopOvertakesTheServer) {
   EXPECT_THAT(launcher_.started, IsEmpty());
 }
 
-TEST_F(SharingTest, AClientIsTakenOffItsServerBeforeItIsStopped) {
+TEST_F(SharingTest, AClientIsRemovedFromItsServerBeforeItIsStopped) {
   const core::TaskId id = Client();
   engine_->Post(core::CancelRequested{id, "ada"});
   Settle();
@@ -448,7 +449,7 @@ TEST_F(SharingTest, TheNextDaemonAdoptsClientsWithTheirServers) {
   EXPECT_EQ(engine_->scheduler().Find(id)->attempt->sharing, sharing);
 }
 
-TEST_F(SharingTest, ADaemonThatEndsBetweenServerAndStartTriesAgain) {
+TEST_F(SharingTest, ADaemonThatEndedBeforeTheStartOfAClientRetriesIt) {
   const core::TaskId id = Submit();
   Open();
   EXPECT_THAT(launcher_.started, IsEmpty());
@@ -487,7 +488,7 @@ TEST_F(SharingTest, BlamesTheFirstOfSeveralTasksWithTheSameFault) {
   EXPECT_EQ(victim.victim_restarts, 1);
 }
 
-TEST_F(SharingTest, ASilentEndAtABrokenServerIsAVictims) {
+TEST_F(SharingTest, ATaskThatEndsWithoutMessageOnABrokenServerIsAVictim) {
   const core::TaskId id = Client();
   EXPECT_EQ(End(Client(), "").exit->kind, ExitKind::kFailed) << "the server is healthy";
   servers_.evidence.broke = true;
@@ -501,7 +502,7 @@ TEST_F(SharingTest, ABrokenServerExcusesOnlyItsClients) {
   EXPECT_EQ(End(id, "").exit->kind, ExitKind::kFailed);
 }
 
-TEST_F(SharingTest, AnEndWithTheWordsOfAFaultWaitsForTheDriversOwn) {
+TEST_F(SharingTest, AnEndWithTheMessageOfAFaultWaitsForTheDriversReport) {
   late_xids_ = {31};
   const core::TaskId id = Client();
   const core::TaskRecord record = End(id, "CUDA error: unspecified launch failure\n");
@@ -534,7 +535,7 @@ TEST_F(SharingTest, RestartsATaskThatEndsWithItsLostGpu) {
             ExitKind::kFailed);
 }
 
-TEST_F(SharingTest, ADeviceFaultIsNoTasksFault) {
+TEST_F(SharingTest, ADeviceFaultIsNotTheTasksFault) {
   const core::TaskId id = Client();
   xids_ = {79};
   const core::TaskRecord record = End(id, "");
@@ -552,7 +553,7 @@ TEST_F(SharingTest, ATaskThatRanOutOfMemoryIsNeitherVictimNorFault) {
             ExitKind::kOutOfMemory);
 }
 
-TEST_F(SharingTest, NewsOfAProgramsFaultMayBeTheNeighbours) {
+TEST_F(SharingTest, AProgramFaultMayBeTheNeighboursFault) {
   options_.policy.mapper = "first-fit";
   Open();
   const core::TaskId first = Client();

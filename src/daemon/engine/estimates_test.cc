@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Two fully connected layers as torchsummary prints them.
+// Two fully connected layers as printed by torchsummary.
 constexpr const char* kSummary =
     "----------------------------------------------------------------\n"
     "        Layer (type)               Output Shape         Param #\n"
@@ -103,7 +103,7 @@ class EstimateServiceTest : public ::testing::Test {
         },
         [files = files_](const EstimateJob& job) { return files->Read(*job.spec.model_summary); });
   }
-  // Runs the loop until this many are answered.
+  // Runs the loop until this many jobs are answered.
   void Await(std::size_t count) {
     Await([&] { return results_.size() >= count; });
     ASSERT_EQ(results_.size(), count);
@@ -139,7 +139,7 @@ TEST_F(EstimateServiceTest, TasksOfOneSummaryShareOneReading) {
   EXPECT_GT(results_[1].took.count(), 0);
 }
 
-TEST_F(EstimateServiceTest, NeighboursShareAnAnswerWhereAllButTheIndexIsAlike) {
+TEST_F(EstimateServiceTest, TasksThatDifferOnlyInTheIndexShareAnEstimate) {
   EstimateJob first = Job(1);
   first.spec.command.clear();
   first.spec.script = "#!/bin/sh\n./run\n";
@@ -158,7 +158,7 @@ TEST_F(EstimateServiceTest, NeighboursShareAnAnswerWhereAllButTheIndexIsAlike) {
   same.id = core::TaskId{2};
   same.spec.array_index = 7;
   other.id = core::TaskId{3};
-  other.spec.name = "b";  // a script without a program of its own is known by its name
+  other.spec.name = "b";  // a script that names no program is identified by the task's name
   Open(base::Duration(30'000), history).Ask({first, same, other});
   Await(3);
   ASSERT_TRUE(results_[1].estimate);
@@ -176,7 +176,7 @@ TEST_F(EstimateServiceTest, ReportsASummaryThatTakesAllMemory) {
   EXPECT_TRUE(WasRead(results_[2]));
 }
 
-TEST_F(EstimateServiceTest, AFileThatHangsDelaysNoOthers) {
+TEST_F(EstimateServiceTest, AFileThatHangsDelaysNoOtherTasks) {
   EstimateService& service = Open(base::Duration(100));
   service.Ask({Job(1, "/hangs"), Job(2)});
   EstimateJob stated = Job(3, "/hangs");
@@ -192,7 +192,7 @@ TEST_F(EstimateServiceTest, AFileThatHangsDelaysNoOthers) {
   EXPECT_TRUE(WasRead(results_[4]));
 }
 
-TEST_F(EstimateServiceTest, NoMoreThanAFewThreadsAreLeftBehind) {
+TEST_F(EstimateServiceTest, AbandonsNoMoreThanAFewThreads) {
   EstimateService& service = Open(base::Duration(50));
   constexpr std::uint64_t kTasks = EstimateService::kMostStuck + 3;
   for (std::uint64_t id = 1; id <= kTasks; ++id)
@@ -201,7 +201,7 @@ TEST_F(EstimateServiceTest, NoMoreThanAFewThreadsAreLeftBehind) {
   EXPECT_EQ(files_->reads("/hangs/" + std::to_string(kTasks)), 0) << "not even tried";
   EXPECT_THAT(results_[kTasks].forecast.remarks, ElementsAre(HasSubstr("reads are still pending")));
   files_->LetGo();
-  // The threads return one by one. Their results are too late, but files are read again.
+  // The threads return one by one. Their results are too late, but after that files are read again.
   bool read_again = false;
   for (int round = 0; round < 1'000 && !read_again; ++round) {
     results_.clear();
@@ -225,7 +225,7 @@ TEST_F(EstimateServiceTest, NewRulesApplyToLaterRequests) {
   EXPECT_LT(results_[2].estimate->peak_mib, results_[1].estimate->peak_mib) << "the likely value";
 }
 
-TEST_F(EstimateServiceTest, AnotherTakerGetsItsOwnResults) {
+TEST_F(EstimateServiceTest, ACallbackOfItsOwnGetsTheResults) {
   EstimateService& service = Open(base::Duration(30'000));
   std::vector<EstimateResult> taken;
   service.Ask({Job(7, "/a"), Job(8)}, [&](std::vector<EstimateResult> results) {

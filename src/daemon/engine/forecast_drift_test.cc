@@ -103,7 +103,7 @@ TEST(ForecastDrift, SlowdownDriftsLikeActivity) {
             "as predicted (streams)");
 }
 
-TEST(ForecastDrift, WithoutCoverageHalfMayExceedThePoint) {
+TEST(ForecastDrift, WithoutCoverageHalfOfTheTasksMayExceedThePrediction) {
   ForecastDrift drift;
   for (int i = 0; i < 40; ++i) drift.Take(Ended(i % 2 == 0 ? 13'000 : 9'000), 0);
   EXPECT_THAT(drift.Sentences(), IsEmpty());

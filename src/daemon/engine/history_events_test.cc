@@ -27,7 +27,7 @@ TEST(HistoryEvents, ASubmissionIsOneEventOfItsFirstTask) {
             "by ann, again, 3 tasks starting with this one");
 }
 
-TEST(HistoryEvents, OmitsStatesOfEverySubmission) {
+TEST(HistoryEvents, OmitsStatesThatEverySubmissionPassesThrough) {
   using enum core::TaskState;
   EXPECT_FALSE(StateEvent(Task(kSubmitted, 0), {}, kNow));
   EXPECT_FALSE(StateEvent(Task(kEstimating, 0), {}, kNow));
@@ -53,7 +53,7 @@ TEST(HistoryEvents, NamesSeveralGpusIfThereIsNoOtherText) {
   EXPECT_EQ(StateEvent(task, {"GPU-a"}, kNow)->text, "");
 }
 
-TEST(HistoryEvents, AGpuIsClosedWithAReasonAndOpenedWithout) {
+TEST(HistoryEvents, ClosingAGpuHasAReasonAndOpeningHasNone) {
   const store::StoredEvent closed = DrainEvent("GPU-a", "fan noise", kNow);
   EXPECT_EQ(closed.kind, store::EventKind::kDrain);
   EXPECT_EQ(closed.what, "drain");

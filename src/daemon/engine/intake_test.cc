@@ -38,7 +38,7 @@ class IntakeTest : public ::testing::Test {
     spec.environment = {{"A", "1"}};
     return spec;
   }
-  // One share.
+  // Accepts one share.
   Result<std::vector<core::Event>> Accept(Intake& intake) {
     std::vector<core::Event> events;
     const Result<Unit> accepted = intake.AcceptShare(events);
@@ -74,7 +74,7 @@ TEST_F(IntakeTest, StoresNumbersAndAnswersAcceptedTasks) {
   EXPECT_TRUE(Accept()->empty());
 }
 
-TEST_F(IntakeTest, EachSubmissionStandsAlone) {
+TEST_F(IntakeTest, JudgesEachSubmissionSeparately) {
   task::TaskSpec orphan = Spec();
   orphan.dependencies = {{core::TaskId{77}, core::DependencyKind::kAfterOk, {}}};
   Submit({});
@@ -91,7 +91,7 @@ TEST_F(IntakeTest, EachSubmissionStandsAlone) {
   EXPECT_THAT(answers_[4].error().message, HasSubstr("more than 3 tasks"));
 }
 
-TEST_F(IntakeTest, WarnsOfAnOutputFileThatAnotherUnfinishedTaskWrites) {
+TEST_F(IntakeTest, WarnsIfAnotherUnfinishedTaskWritesTheOutputFile) {
   options_.max_queued_tasks = 100;
   task::TaskSpec log = Spec();
   log.stdout_path = "/out/log";
@@ -137,7 +137,7 @@ TEST_F(IntakeTest, OneUserCannotFillTheQueue) {
   EXPECT_TRUE(answers_.at(1));
 }
 
-TEST_F(IntakeTest, ASubmissionThatWasNamedIsAcceptedOnce) {
+TEST_F(IntakeTest, ANamedSubmissionIsAcceptedOnce) {
   const auto submit = [&](std::uint32_t uid, std::size_t count) {
     intake_.Submit(std::vector<task::TaskSpec>(count, Spec()), {uid, 100, "ada", "", "r-1"},
                    [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
@@ -147,7 +147,7 @@ TEST_F(IntakeTest, ASubmissionThatWasNamedIsAcceptedOnce) {
   EXPECT_EQ(Accept()->size(), 1U) << "even in the same turn";
   EXPECT_EQ(answers_.at(1)->first, core::TaskId{1});
   EXPECT_EQ(answers_.at(1)->count, 1U);
-  Intake later{options_, *store_, core_, clock_};  // of the next daemon
+  Intake later{options_, *store_, core_, clock_};  // of the next run of the daemon
   ASSERT_TRUE(later.Open());
   later.Submit({Spec()}, {1000, 100, "ada", "", "r-1"},
                [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
@@ -185,7 +185,7 @@ TEST_F(IntakeTest, KeepsNothingForEstimatesOfTasksWithoutGpus) {
       << "from the store, which has the edit of its GPUs";
 }
 
-// The tasks that reach the core.
+// The numbers of the tasks that reach the core.
 std::vector<std::uint64_t> Numbers(const Result<std::vector<core::Event>>& events) {
   std::vector<std::uint64_t> numbers;
   for (const core::Event& event : events.value())
@@ -193,7 +193,7 @@ std::vector<std::uint64_t> Numbers(const Result<std::vector<core::Event>>& event
   return numbers;
 }
 
-TEST_F(IntakeTest, LimitsAndAccountsAreAskedAtOnce) {
+TEST_F(IntakeTest, ChecksLimitsAndAccountsAtSubmission) {
   options_.max_queued_tasks = 100;
   core::PolicyConfig policy;
   policy.accounts = {{"vision", {"ada"}}};
@@ -211,7 +211,7 @@ TEST_F(IntakeTest, LimitsAndAccountsAreAskedAtOnce) {
   task::TaskSpec slow = Spec();
   slow.time_limit = core::Duration(7'200'000);
   for (const task::TaskSpec& spec : {strange, unknown, wide, slow, booked}) Submit({spec});
-  Submit({Spec(), Spec()});  // with the one before it, three
+  Submit({Spec(), Spec()});  // three tasks together with the earlier one
   EXPECT_EQ(Accept()->size(), 1U);
   ASSERT_EQ(answers_.size(), 6U);
   EXPECT_EQ(answers_[0].error().code, ErrorCode::kDenied);
@@ -244,7 +244,7 @@ class LargeSubmissionTest : public IntakeTest {
   }
 };
 
-TEST_F(LargeSubmissionTest, ItIsTakenInPiecesAndSeenAsAWhole) {
+TEST_F(LargeSubmissionTest, IsStoredInPiecesButVisibleOnlyAsAWhole) {
   SubmitFive();
   int shares = 0;
   while (answers_.empty()) {
@@ -273,7 +273,7 @@ TEST_F(LargeSubmissionTest, ItIsTakenInPiecesAndSeenAsAWhole) {
   EXPECT_EQ(intake_.JobForEstimate(core::TaskId{5})->spec.name, "train");
 }
 
-TEST_F(LargeSubmissionTest, OthersAreServedInBetween) {
+TEST_F(LargeSubmissionTest, OtherSubmissionsAreAcceptedInBetween) {
   SubmitFive();
   Submit({Spec()});
   EXPECT_THAT(Numbers(Accept()), ElementsAre(1));
@@ -286,7 +286,7 @@ TEST_F(LargeSubmissionTest, OthersAreServedInBetween) {
   EXPECT_THAT(Numbers(Accept()), ElementsAre(7, 4, 5)) << "and while the core still gets its tasks";
 }
 
-TEST_F(LargeSubmissionTest, ARefusalInTheMiddleLeavesNothing) {
+TEST_F(LargeSubmissionTest, ARefusalInTheMiddleLeavesNoTasks) {
   SubmitFive(Spec(50'000));
   EXPECT_TRUE(AcceptUntilNews()->empty());
   EXPECT_THAT(answers_.at(0).error().message, HasSubstr("can never run here"));
@@ -299,7 +299,7 @@ TEST_F(LargeSubmissionTest, ADaemonThatEndsInTheMiddleHasAcceptedNothing) {
   SubmitFive();
   for (int share = 0; share < 5; ++share) ASSERT_TRUE(Accept());
   ASSERT_TRUE(answers_.empty());
-  Intake later{options_, *store_, core_, clock_};  // of the next daemon
+  Intake later{options_, *store_, core_, clock_};  // of the next run of the daemon
   ASSERT_TRUE(later.Open());
   while (later.HasMore()) EXPECT_TRUE(Accept(later)->empty());
   EXPECT_TRUE(store_->List({})->empty());
@@ -309,7 +309,7 @@ TEST_F(LargeSubmissionTest, ADaemonThatEndsInTheMiddleHasAcceptedNothing) {
   EXPECT_THAT(Numbers(Accept(later)), ElementsAre(6)) << "numbers are never reused";
 }
 
-TEST_F(LargeSubmissionTest, AStoreThatFailsInTheMiddleTakesItBack) {
+TEST_F(LargeSubmissionTest, AFailureOfTheStoreInTheMiddleRemovesAllTasks) {
   SubmitFive();
   for (int share = 0; share < 4; ++share) ASSERT_TRUE(Accept());
   intake_.RefuseAll({ErrorCode::kIo, "disk full"});
@@ -318,7 +318,7 @@ TEST_F(LargeSubmissionTest, AStoreThatFailsInTheMiddleTakesItBack) {
   EXPECT_TRUE(store_->Arrivals()->empty());
 }
 
-TEST_F(LargeSubmissionTest, ItsNameIsItsOwnFromTheLastPieceOn) {
+TEST_F(LargeSubmissionTest, ItsNameIsTakenOnceTheLastPieceIsStored) {
   const auto submit = [&](std::size_t count) {
     intake_.Submit(std::vector<task::TaskSpec>(count, Spec()), {1000, 100, "ada", "", "r-1"},
                    [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
@@ -361,7 +361,7 @@ TEST_F(LargeSubmissionTest, TasksNotYetInTheCoreCountForTheQueue) {
   EXPECT_THAT(answers_.at(0).error().message, HasSubstr("more than 5 tasks of ada"));
 }
 
-TEST_F(LargeSubmissionTest, LongDescriptionsAndDependenciesWeighMore) {
+TEST_F(LargeSubmissionTest, LongDescriptionsAndDependenciesCountLikeSeveralTasks) {
   task::TaskSpec script = Spec();
   script.script = std::string(20'000, 'x');
   task::TaskSpec patient = Spec();

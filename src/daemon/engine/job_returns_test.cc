@@ -1,4 +1,4 @@
-// Which Slurm jobs are requeued after the end of their task.
+// Tests which Slurm jobs are requeued after the end of their task.
 #include "daemon/engine/job_returns.h"
 
 #include <gtest/gtest.h>

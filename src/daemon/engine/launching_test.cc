@@ -27,7 +27,7 @@ TEST(OpenLaunching, ReportsWhyTheMachinesLimitsAreNotEnforced) {
   EXPECT_FALSE(opened->machine.cpus.empty());
 }
 
-TEST(WatchWaitingLeases, AProcessThatWaitedForAnEarlierDaemonWaitsForThisOne) {
+TEST(WatchWaitingLeases, TakesOverProcessesThatWaitedForAnEarlierDaemon) {
   std::string folder = ::testing::TempDir() + "/carma-launching-XXXXXX";
   const std::string state_dir = ::mkdtemp(folder.data());
   const auto store = store::Store::Open(state_dir).value();

@@ -28,7 +28,7 @@ TEST(LineMeter, ShowsHowLongTheHeadWaitedForEachReason) {
   EXPECT_THAT(meter.Close(FromMs(120'000)), IsEmpty()) << "nobody waited";
 }
 
-TEST(LineMeter, AWaitThatContinuesIsInBothRows) {
+TEST(LineMeter, AContinuingWaitIsDividedBetweenRows) {
   LineMeter meter;
   meter.See(ReasonCode::kSmBusy, FromMs(1'000));
   using store::LineWait;

@@ -12,7 +12,7 @@ using ::testing::Pair;
 
 const MpsClientCheck::Key kTrain{core::TaskId{1}, 1}, kOther{core::TaskId{2}, 1};
 
-TEST(MpsClientCheck, AProcessThatTwoListsLackIsOutside) {
+TEST(MpsClientCheck, AProcessMissingFromTwoListsBypassesTheServer) {
   MpsClientCheck check;
   check.Seen(kTrain, {10, 11});
   check.Seen(kOther, {20});

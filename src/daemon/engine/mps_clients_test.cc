@@ -12,7 +12,7 @@ constexpr MpsClients::Key kFirst{core::TaskId{1}, 1};
 constexpr MpsClients::Key kSecond{core::TaskId{2}, 1};
 constexpr MpsClients::Key kLate{core::TaskId{3}, 1};
 
-TEST(MpsClients, AFaultHitsOnlyClientsFromBeforeIt) {
+TEST(MpsClients, AFaultAffectsOnlyEarlierClients) {
   const MpsClients::Time start{};
   const task::MpsServer server{.process = base::SelfProcess(),
                                .state = task::MpsServerState::kFault};

@@ -72,7 +72,7 @@ class MpsServersTest : public ::testing::Test {
   std::unique_ptr<MpsServers> servers_;
 };
 
-TEST_F(MpsServersTest, OneDaemonServesTheTasksOfAServerAndEndsAfterTheLast) {
+TEST_F(MpsServersTest, OneControlDaemonServesAllTasksAndEndsAfterTheLast) {
   options_.linger = milliseconds(1);
   Open();
   ASSERT_TRUE(Attach(kFirst));
@@ -86,7 +86,7 @@ TEST_F(MpsServersTest, OneDaemonServesTheTasksOfAServerAndEndsAfterTheLast) {
   ASSERT_TRUE(Attach(kFirst)) << "it starts again for the next task";
 }
 
-TEST_F(MpsServersTest, ClientsOfAServerWithPartitionsHaveOneEach) {
+TEST_F(MpsServersTest, EachClientOfAServerWithPartitionsHasOne) {
   fake_.Write("/help", "  -S,--static-partitioning   Divide the SMs\n");
   const Result<MpsPlace> first = Attach(kFirst, 0.5);
   ASSERT_TRUE(first) << first.error().message;
@@ -100,14 +100,14 @@ TEST_F(MpsServersTest, ClientsOfAServerWithPartitionsHaveOneEach) {
   EXPECT_TRUE(Until([&] { return fake_.Read("/partitions").find("D2/x") == std::string::npos; }));
   EXPECT_THAT(fake_.Read("/partitions"), HasSubstr("D1/x"));
 
-  // Another carmad keeps the partitions of the tasks that it finds, and removes the others.
+  // The next carmad keeps the partitions of the tasks that it finds and removes all others.
   Open();
   servers_->Adopt({kFirst, 1, fake_.id, 0, first->partition});
   EXPECT_TRUE(Attach(core::TaskId{6}, 0.5)) << "task 5 has ended";
   EXPECT_THAT(fake_.Read("/partitions"), HasSubstr("D1/x"));
   EXPECT_THAT(fake_.Read("/partitions"), ::testing::Not(HasSubstr("D3/x")));
 
-  // An unused server starts again as the next task needs it.
+  // An unused server is started again in the way that the next task needs.
   for (const core::TaskId id : {kFirst, core::TaskId{6}}) servers_->Detach(id, 1);
   EXPECT_TRUE(Attach(core::TaskId{7}));
   EXPECT_THAT(Attach(core::TaskId{8}, 0.3)->note, HasSubstr("without SM partitions"));
@@ -121,7 +121,7 @@ TEST_F(MpsServersTest, WithoutPartitionsAServerLimitsTheSms) {
   EXPECT_EQ(Attach(kSecond)->note, "");
 }
 
-TEST_F(MpsServersTest, AGpuThatHasNoPartitionsGetsAServerWithout) {
+TEST_F(MpsServersTest, AGpuWithoutPartitionsGetsAServerWithoutPartitions) {
   fake_.Write("/help", "  -S,--static-partitioning   Divide the SMs\n");
   fake_.Write("/no-partitions");
   const Result<MpsPlace> place = Attach(kFirst, 0.5);
@@ -131,7 +131,7 @@ TEST_F(MpsServersTest, AGpuThatHasNoPartitionsGetsAServerWithout) {
   EXPECT_EQ(fake_.Read("/runs").rfind("-d -S"), fake_.Read("/runs").find("-d -S")) << "tried once";
 }
 
-TEST_F(MpsServersTest, ARefusalIsRememberedForAWhile) {
+TEST_F(MpsServersTest, DoesNotRetryAFailedStartForAWhile) {
   fake_.Write("/refuse");
   EXPECT_THAT(Attach(kFirst).error().message, HasSubstr("no MPS on this device"));
   fake_.Remove("/refuse");
@@ -163,7 +163,7 @@ TEST_F(MpsServersTest, ASuccessEndsTheBackOff) {
   EXPECT_TRUE(Attach(core::TaskId{3}));
 }
 
-TEST_F(MpsServersTest, AnEndDoesNotWaitForAServerThatHangsOverAnotherTask) {
+TEST_F(MpsServersTest, EvidenceDoesNotWaitForAServerThatHangsForAnotherTask) {
   options_.terminate_limit = milliseconds(1);
   Open();
   ASSERT_TRUE(Attach(kFirst));
@@ -175,7 +175,7 @@ TEST_F(MpsServersTest, AnEndDoesNotWaitForAServerThatHangsOverAnotherTask) {
   fake_.Remove("/hang");
 }
 
-TEST_F(MpsServersTest, AHangingDaemonIsGivenUp) {
+TEST_F(MpsServersTest, GivesUpOnAHangingControlDaemon) {
   options_.timeout = milliseconds(200);
   fake_.Write("/hang");
   Open();
@@ -202,7 +202,7 @@ TEST_F(MpsServersTest, AServerThatIsFullTakesNoFurtherTask) {
   EXPECT_EQ(log.find("mps_refused"), log.rfind("mps_refused")) << "told once";
 }
 
-TEST_F(MpsServersTest, ClientsAreTakenOffByTheirProcesses) {
+TEST_F(MpsServersTest, RemovesTheProcessesOfAClient) {
   ASSERT_TRUE(Attach(kFirst));
   fake_.Write("/clients", "11\n12\n13\n");
   bool done = false;
@@ -214,7 +214,7 @@ TEST_F(MpsServersTest, ClientsAreTakenOffByTheirProcesses) {
   EXPECT_EQ(fake_.Read("/terminated"), server + " 11\n" + server + " 13\n");
 }
 
-TEST_F(MpsServersTest, AStopWaitsBrieflyForAHangingDaemon) {
+TEST_F(MpsServersTest, AStopWaitsOnlyBrieflyForAHangingControlDaemon) {
   ASSERT_TRUE(Attach(kFirst));
   options_.terminate_limit = milliseconds(100);
   Open();
@@ -224,12 +224,12 @@ TEST_F(MpsServersTest, AStopWaitsBrieflyForAHangingDaemon) {
   servers_->TerminateClients(
       kFirst, 1, [](pid_t) { return true; }, [&] { ++calls; });
   servers_->TerminateClients(
-      kSecond, 1, [](pid_t) { return true; }, [&] { ++calls; });  // not known
+      kSecond, 1, [](pid_t) { return true; }, [&] { ++calls; });  // an unknown attempt
   ASSERT_TRUE(Until([&] { return calls == 2; }));
   fake_.Remove("/hang");
 }
 
-TEST_F(MpsServersTest, EvidenceAboutClientsOfADeadServer) {
+TEST_F(MpsServersTest, ReportsThatTheServerOfAClientDied) {
   ASSERT_TRUE(Attach(kFirst));
   EXPECT_FALSE(Evidence(kFirst).broke);
   KillServer();
@@ -251,7 +251,7 @@ TEST_F(MpsServersTest, AServerOutlivesItsControlDaemon) {
   EXPECT_TRUE(DaemonRuns()) << "a new one";
 }
 
-TEST_F(MpsServersTest, EvidenceAboutClientsOfAFaultedServer) {
+TEST_F(MpsServersTest, ReportsThatTheServerOfAClientHadAFault) {
   ASSERT_TRUE(Attach(kFirst));
   ASSERT_TRUE(Attach(kSecond));
   fake_.Write("/status", "FAULT\n");
@@ -269,7 +269,7 @@ TEST_F(MpsServersTest, EvidenceAboutClientsOfAFaultedServer) {
   EXPECT_FALSE(Evidence(core::TaskId{4}).broke) << "came later";
 }
 
-TEST_F(MpsServersTest, AnotherDaemonTakesItsServersOver) {
+TEST_F(MpsServersTest, TheNextCarmadTakesOverServers) {
   ASSERT_TRUE(Attach(kFirst));
   options_.linger = milliseconds(1);
   Open();
@@ -282,7 +282,7 @@ TEST_F(MpsServersTest, AnotherDaemonTakesItsServersOver) {
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
 }
 
-TEST_F(MpsServersTest, AServerThatEndedBetweenTwoDaemonsHasBroken) {
+TEST_F(MpsServersTest, AServerThatEndedBetweenTwoRunsOfCarmadHasBroken) {
   ASSERT_TRUE(Attach(kFirst));
   KillServer();
   Open();
@@ -301,7 +301,7 @@ TEST_F(MpsServersTest, ServersWithoutTasksEndWhenTheirGpuIsDrained) {
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
 }
 
-TEST_F(MpsServersTest, ASharedServerThatCannotStartIsMissingForAllUsers) {
+TEST_F(MpsServersTest, AFailedStartOfASharedServerAffectsAllUsers) {
   fake_.id = task::SharedMpsServer(fake_.id.gpus);
   ASSERT_FALSE(Attach(kFirst)) << "the program has no such option, or this user is not root";
   EXPECT_THAT(servers_->Troubles(),
@@ -319,7 +319,7 @@ TEST_F(MpsServersTest, ASharedServerOfOneGpuEndsWithItsDrain) {
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
 }
 
-TEST_F(MpsServersTest, TheEndOfTheDaemonLeavesServersWithTasksOnly) {
+TEST_F(MpsServersTest, WhenCarmadEndsOnlyServersWithTasksRemain) {
   ASSERT_TRUE(Attach(kFirst));
   servers_->Close();
   EXPECT_TRUE(DaemonRuns());
@@ -328,7 +328,7 @@ TEST_F(MpsServersTest, TheEndOfTheDaemonLeavesServersWithTasksOnly) {
   EXPECT_FALSE(DaemonRuns());
 }
 
-TEST_F(MpsServersTest, LeftoversOfAnEarlierDaemonEnd) {
+TEST_F(MpsServersTest, UnusedServersOfAnEarlierCarmadEnd) {
   ASSERT_TRUE(Attach(kFirst));
   options_.linger = milliseconds(1);
   Open();

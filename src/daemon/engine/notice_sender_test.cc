@@ -80,7 +80,7 @@ TEST_F(NoticeSenderTest, SendsStoredNotices) {
   EXPECT_TRUE(store_->WaitingNotices(10)->empty());
 }
 
-TEST_F(NoticeSenderTest, ItsUserIsNamedAsAtTheSubmission) {
+TEST_F(NoticeSenderTest, UsesTheUserNameFromTheSubmission) {
   store::StoredTask task = store::FullTask(3);
   task.user = "ada";
   ASSERT_TRUE(store_->Begin());
@@ -96,7 +96,7 @@ TEST_F(NoticeSenderTest, ItsUserIsNamedAsAtTheSubmission) {
   EXPECT_EQ(order->gid, task.gid);
 }
 
-TEST_F(NoticeSenderTest, TriesAgainLaterAndGivesUpInTheEnd) {
+TEST_F(NoticeSenderTest, RetriesLaterAndFinallyGivesUp) {
   Program("echo 'queue is full'; exit 75");
   Add();
   for (int tries = 1; tries <= 5; ++tries) {
@@ -121,7 +121,7 @@ TEST_F(NoticeSenderTest, PermanentErrorsAreNotRetried) {
   EXPECT_THAT(result.text, HasSubstr("curl"));
 }
 
-TEST_F(NoticeSenderTest, NothingIsSentTwiceWhileItsResultIsNotYetKept) {
+TEST_F(NoticeSenderTest, SendsNothingTwiceWhileTheResultIsNotDurable) {
   Add();
   sender_->Look();
   while (results_.empty()) loop_.run_one();
@@ -131,7 +131,7 @@ TEST_F(NoticeSenderTest, NothingIsSentTwiceWhileItsResultIsNotYetKept) {
   EXPECT_EQ(results_.size(), 1U);
 }
 
-TEST_F(NoticeSenderTest, OneUserLeavesRoomForOthers) {
+TEST_F(NoticeSenderTest, OneUserCannotBlockOtherUsers) {
   // Hangs for user 7 until the test opens the gate.
   Program("grep -q '\"uid\":8' && exit 0; : < " + dir_ + "/gate");
   ASSERT_EQ(::mkfifo((dir_ + "/gate").c_str(), 0600), 0);

@@ -38,7 +38,7 @@ TEST(ProgressBoard, ReadsTheFilesOfShims) {
   std::filesystem::remove_all(dir);
 }
 
-TEST(ProgressBoard, NamesAStalledAttemptOnce) {
+TEST(ProgressBoard, ReportsAStalledAttemptOnce) {
   ProgressBoard board;
   EXPECT_THAT(board.Take({Seen(1, false)}), IsEmpty());
   EXPECT_THAT(board.Take({Seen(1, true)}), ElementsAre(kTask));

@@ -18,7 +18,7 @@ TEST(ToldLine, FindsTasksInAnyOrder) {
   }
 }
 
-TEST(QueueSnapshots, ANextPageIsOfTheListWhosePageEndedThere) {
+TEST(QueueSnapshots, TheNextPageUsesTheSnapshotOfThePreviousPage) {
   QueueSnapshots snapshots;
   const auto first = std::make_shared<ToldLine>(
       std::vector<TaskId>{TaskId{1}, TaskId{2}, TaskId{3}}, base::Time{});

@@ -1,4 +1,4 @@
-// The recipes of docs/server/sharing.md, each played on a server of four GPUs.
+// Plays the recipes of docs/server/sharing.md, each on a server with four GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ core::PolicyConfig Recipe(const std::string& name) {
   return policy;
 }
 
-// A task runs for an hour on one GPU.
+// A server on which each task runs for an hour on one GPU.
 class Server {
  public:
   explicit Server(const core::PolicyConfig& policy) : core_(policy) {
@@ -63,7 +63,7 @@ class Server {
     request.uid = uids_[user];
     return core_.LimitOnSubmission(request, 1).has_value();
   }
-  // A task that can save, and runs until it is asked to stop.
+  // Submits a task that can checkpoint and runs until it is asked to stop.
   void Train(const std::string& user) {
     trains_ = true;
     Submit(user);
@@ -73,12 +73,12 @@ class Server {
     now_ += span;
     Tell(core::WakeUp{});
   }
-  // True if the task was asked to checkpoint.
+  // Whether the task was asked to checkpoint.
   void Save(std::uint64_t id) {
     Tell(core::TaskExited{core::TaskId{id}, 1, {.kind = core::ExitKind::kFailed, .code = 85}});
   }
   const std::vector<std::uint64_t>& Asked() const { return asked_; }
-  // An hour passes, and all running tasks end.
+  // Lets an hour pass, after which all running tasks end.
   void Hour() {
     now_ += core::Duration(3'600'000);
     for (const std::uint64_t id : std::exchange(running_, {}))
@@ -97,7 +97,7 @@ class Server {
 
  private:
   void Tell(const core::Event& event) {
-    // Samples keep the GPUs open.
+    // Samples come with each event to keep the GPUs open.
     std::vector<core::Event> events{event};
     for (std::uint32_t i = 0; i < 4 && !core_.GpuInfos().empty(); ++i)
       events.emplace_back(core::GpuSampled{core::GpuIndex{i}, {.taken = now_, .sm_active = 0.0}});

@@ -64,7 +64,7 @@ TEST_F(StartsTest, WithoutMpsNeighboursShareByStreams) {
   EXPECT_EQ(starts_.PlainSharing(On({}, true)), core::Sharing{}) << "it has no GPU to share";
 }
 
-TEST_F(StartsTest, ATaskIsLaunchedOnItsGpusWhereNoServerOfAStrangerListens) {
+TEST_F(StartsTest, ALaunchedTaskSeesItsGpusAndNoForeignMpsServer) {
   task::TaskSpec spec;
   spec.name = "train";
   spec.command = {"python"};
@@ -85,14 +85,14 @@ TEST_F(StartsTest, ATaskIsLaunchedOnItsGpusWhereNoServerOfAStrangerListens) {
     EXPECT_EQ(order.extra_environment.at(name), value);
 }
 
-TEST_F(StartsTest, UnreadableTasksFailToLaunch) {
+TEST_F(StartsTest, ATaskWhoseDescriptionCannotBeReadFailsToLaunch) {
   starts_.Launch(On({0}));
   EXPECT_TRUE(launcher_.started.empty());
   ASSERT_EQ(posted_.size(), 1U);
   EXPECT_EQ(std::get<core::LaunchFailed>(posted_[0]).id, kTask);
 }
 
-TEST_F(StartsTest, OthersStayOffCoresOfATasksOwn) {
+TEST_F(StartsTest, OtherTasksDoNotUseDedicatedCores) {
   using Confined = std::vector<std::pair<core::TaskId, std::string>>;
   options_.controls = {.cores = true};
   options_.all_cores = {0, 1, 2, 3};
@@ -114,7 +114,7 @@ TEST_F(StartsTest, OthersStayOffCoresOfATasksOwn) {
   EXPECT_EQ(launcher_.confined, (Confined{{kTask, ""}}));
 }
 
-TEST_F(StartsTest, EveryGpuMayHaveAnMpsServerAndAllWholeOnesOneTogether) {
+TEST_F(StartsTest, EachGpuOrAllWholeGpusTogetherMayHaveAnMpsServer) {
   EXPECT_EQ(starts_.MpsServers(),
             (std::vector<std::string>{"GPU-0,GPU-1", "GPU-0", "GPU-1", "MIG-2"}));
 }

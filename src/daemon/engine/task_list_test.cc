@@ -12,7 +12,7 @@ task::TaskSpec Spec(const std::string& name) {
   return spec;
 }
 
-TEST(TaskList, EachForItself) {
+TEST(TaskList, HoldsIndependentTasks) {
   TaskList list({Spec("a"), Spec("b")});
   EXPECT_EQ(list.size(), 2U);
   EXPECT_EQ(list.At(1), Spec("b"));
@@ -34,7 +34,7 @@ TEST(TaskList, AnArrayIsOneDescription) {
   EXPECT_EQ(list.At(1).environment.size(), 1U) << "the other tasks keep theirs";
 }
 
-TEST(TaskList, ABatchHasOneEnvironmentForThoseWithoutTheirOwn) {
+TEST(TaskList, ABatchHasOneEnvironmentForTasksWithoutTheirOwn) {
   task::TaskSpec plain = Spec("plain");
   plain.environment.clear();
   const TaskList list =
@@ -46,7 +46,7 @@ TEST(TaskList, ABatchHasOneEnvironmentForThoseWithoutTheirOwn) {
   EXPECT_EQ(list.BytesOf(1), DescriptionBytes(list.At(1)));
 }
 
-TEST(TaskList, SmallVariablesTakeMoreThanTheirBytes) {
+TEST(TaskList, CountsTheOverheadOfSmallVariables) {
   task::TaskSpec spec;
   const std::size_t before = DescriptionBytes(spec);
   spec.environment = {{"A", ""}, {"B", ""}};

@@ -46,7 +46,7 @@ class TaskNoticesTest : public ::testing::Test {
     notices_->Join(task.record.id, task.record.request->array);
     return task.record;
   }
-  // "event target" for each notice that is kept when the task reaches this state.
+  // The notices for the task's new state, as "event target".
   std::vector<std::string> At(core::TaskRecord& record, TaskState state,
                               ReasonCode reason = ReasonCode::kNone) {
     record.state = state;
@@ -84,7 +84,7 @@ TEST_F(TaskNoticesTest, EachTargetGetsItsEventsOnce) {
   EXPECT_THAT(At(task, TaskState::kFailed), IsEmpty()) << "it has left";
 }
 
-TEST_F(TaskNoticesTest, ACancelIsAnEndAndNoFailure) {
+TEST_F(TaskNoticesTest, ACancelledTaskHasEndedButNotFailed) {
   const char* rules = R"([{"target":"me","events":["fail"]},{"target":"mail:bob"}])";
   core::TaskRecord by_person = Put(1, rules), by_rule = Put(2, rules);
   EXPECT_THAT(At(by_person, TaskState::kCancelled, ReasonCode::kCancelledByUser),

@@ -19,7 +19,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr core::TaskId kTask{7};
-constexpr pid_t kNobodys = 1'000'000'007;  // above every pid that Linux gives
+constexpr pid_t kNobodys = 1'000'000'007;  // larger than any pid of Linux
 
 TEST(Attribution, AProcessBelongsToTheTaskWhoseProcessesItDescendsFrom) {
   Attribution attribution;
@@ -46,15 +46,15 @@ TEST(Attribution, ATaskMayHaveSeveralRoots) {
   EXPECT_EQ(attribution.Find(::getpid()), std::nullopt);
 }
 
-TEST(Attribution, AReusedPidIsNotTakenForTheTasksProcess) {
+TEST(Attribution, AReusedPidDoesNotBelongToTheTask) {
   base::ProcessId earlier = base::SelfProcess();
-  --earlier.start_ticks;  // this pid's owner of a moment ago
+  --earlier.start_ticks;  // an earlier process with the same pid
   Attribution attribution;
   attribution.Add(kTask, earlier, "");
   EXPECT_EQ(attribution.Find(::getpid()), std::nullopt);
 }
 
-TEST(Attribution, ARememberedAnswerHoldsForThatProcessOnly) {
+TEST(Attribution, ACachedAnswerIsValidOnlyForTheSameProcess) {
   Attribution attribution;
   EXPECT_EQ(attribution.Find(kNobodys), std::nullopt);
   EXPECT_EQ(attribution.Describe(kNobodys), ProcessFace{}) << "hidden or gone: not known";

@@ -58,13 +58,13 @@ TEST_F(CoreMeterTest, CountsTheMachineAndTheTreeOfEachTask) {
   EXPECT_EQ(sample->cpus, 4);
   EXPECT_DOUBLE_EQ(sample->used_cpus, 3);
   EXPECT_THAT(sample->tasks_cpus, ElementsAre(Pair(core::TaskId{7}, 2)));
-  Process(40, 11, 8, "");  // the child ended: its parent has waited for it
+  Process(40, 11, 8, "");  // the child has ended, and its parent has reaped it
   const auto after = meter.Read(base::FromMs(4'000), mains);
   ASSERT_TRUE(after);
   EXPECT_THAT(after->tasks_cpus, ElementsAre(Pair(core::TaskId{7}, 1)));
 }
 
-TEST_F(CoreMeterTest, ForgetsWhatIsOlderThanTenSeconds) {
+TEST_F(CoreMeterTest, IgnoresReadingsOlderThanTenSeconds) {
   CoreMeter meter(proc_.string());
   Cores(0);
   meter.Read(base::FromMs(0), {});
@@ -75,7 +75,7 @@ TEST_F(CoreMeterTest, ForgetsWhatIsOlderThanTenSeconds) {
   EXPECT_DOUBLE_EQ(sample->used_cpus, 0);
 }
 
-TEST_F(CoreMeterTest, ReportsNothingIfTheKernelDoesNot) {
+TEST_F(CoreMeterTest, ReportsNothingIfProcCannotBeRead) {
   CoreMeter meter(proc_.string() + "/nowhere");
   EXPECT_EQ(meter.Read(base::FromMs(0), {}), std::nullopt);
   EXPECT_EQ(meter.Read(base::FromMs(1'000), {}), std::nullopt);

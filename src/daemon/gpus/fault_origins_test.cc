@@ -27,7 +27,7 @@ class FaultOriginsTest : public ::testing::Test {
   Attribution attribution_;
 };
 
-TEST_F(FaultOriginsTest, TheTaskOfTheNamedProcessMadeIt) {
+TEST_F(FaultOriginsTest, TheTaskOfTheLoggedProcessCausedTheFault) {
   FaultOrigins origins(path_);
   attribution_.Add(kTask, base::SelfProcess(), "");
   Write(::getpid());
@@ -40,7 +40,7 @@ TEST_F(FaultOriginsTest, TheTaskOfTheNamedProcessMadeIt) {
   EXPECT_EQ(origins.LastOn(kPci, base::FromMs(3'700'000), base::FromMs(0)), kNobody);
 }
 
-TEST_F(FaultOriginsTest, AlsoOfOneThatHasEndedSince) {
+TEST_F(FaultOriginsTest, FindsTheTaskOfAProcessThatHasEnded) {
   FaultOrigins origins(path_);
   const pid_t child = ::fork();
   if (child == 0) ::_exit(::pause());
@@ -52,7 +52,7 @@ TEST_F(FaultOriginsTest, AlsoOfOneThatHasEndedSince) {
   EXPECT_EQ(origins.LastOn(kPci, base::FromMs(10'000), base::FromMs(0)), kTask);
 }
 
-TEST_F(FaultOriginsTest, WithoutALogNothingIsKnown) {
+TEST_F(FaultOriginsTest, NoOriginIsKnownWithoutALog) {
   for (const std::string& path : {std::string(), path_ + ".none"}) {
     FaultOrigins origins(path);
     origins.Look(base::FromMs(0), attribution_);

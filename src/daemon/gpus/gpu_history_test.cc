@@ -51,7 +51,7 @@ std::vector<Point> Timeline(int points, const std::vector<store::GpuUsage>& rows
   return timeline.Points();
 }
 
-TEST(GpuTimeline, AnEmptyOneHasNoPoints) {
+TEST(GpuTimeline, HasNoPointsWithoutData) {
   EXPECT_TRUE(Timeline(10, {}).empty());
   EXPECT_TRUE(Timeline(10, {}, {Reading(5'000, 0.5)}).empty()) << "a single reading covers no time";
 }
@@ -79,7 +79,7 @@ TEST(GpuTimeline, MeansAreWeightedByTimeAndPeaksAreMaxima) {
   EXPECT_NEAR(*points[1].sm_active, 0.4, 1e-9);
 }
 
-TEST(GpuTimeline, ARollUpCountsInEachSpanForItsPartOfIt) {
+TEST(GpuTimeline, ARollUpIsDividedAmongItsSpans) {
   const std::vector<Point> points = Timeline(2, {Row(0, 110'000, 0.0), Row(110'000, 180'000, 1.0)});
   ASSERT_EQ(points.size(), 2u);
   EXPECT_NEAR(*points[0].sm_active, 1.0 / 12, 1e-9);
@@ -93,7 +93,7 @@ TEST(GpuTimeline, DataBeyondTheEdgesDoesNotCount) {
   EXPECT_NEAR(*points[0].sm_active, 0.25, 1e-9);
 }
 
-TEST(GpuTimeline, UnknownValuesWeighNothing) {
+TEST(GpuTimeline, UnknownValuesDoNotCount) {
   store::GpuUsage silent = Row(60'000, 120'000, kUnknown);
   silent.energy_j = silent.sm_peak = silent.used_peak_mib = silent.dram_active = kUnknown;
   const std::vector<Point> alone = Timeline(1, {silent});
@@ -107,7 +107,7 @@ TEST(GpuTimeline, UnknownValuesWeighNothing) {
   EXPECT_NEAR(*beside[0].sm_active, 0.5, 1e-9) << "not counted as idle";
 }
 
-TEST(GpuTimeline, ReadingsTakeOverFromTheRollUps) {
+TEST(GpuTimeline, ReadingsReplaceRollUps) {
   const std::vector<Point> points =
       Timeline(2, {Row(0, 120'000, 0.5), Row(120'000, 180'000, 0.0)},
                {Reading(120'000, 0.9), Reading(121'000, 1.0), Reading(122'000, 0.6, 4'000)});
@@ -120,7 +120,7 @@ TEST(GpuTimeline, ReadingsTakeOverFromTheRollUps) {
   EXPECT_EQ(points[1].tasks, 2);
 }
 
-TEST(GpuTimeline, ASilentDriverLeavesAHole) {
+TEST(GpuTimeline, ASilentDriverLeavesAGap) {
   const std::vector<Point> points =
       Timeline(24, {}, {Reading(0, 0.5), Reading(1'000, 0.5), Reading(201'000, 0.5)});
   ASSERT_EQ(points.size(), 3u) << "the last reading is valid for ten seconds at most";
@@ -129,7 +129,7 @@ TEST(GpuTimeline, ASilentDriverLeavesAHole) {
   EXPECT_EQ(points[2].from_ms, 200'000);
 }
 
-TEST(GpuTimeline, NeverHasMorePointsThanAskedFor) {
+TEST(GpuTimeline, NeverHasMorePointsThanRequested) {
   for (const int points : {1, 2, 7, 60, 999, kMostHistoryPoints}) {
     for (const std::int64_t length_ms : {1, 59, 61, 1'000, 3'599'999, 3'600'000}) {
       GpuTimeline timeline(At(5), At(5 + length_ms), points, {}, kLongest);
@@ -157,7 +157,7 @@ GpuHistoryRequest Request() {
   return request;
 }
 
-TEST(GpuHistory, PassesOverOtherGpus) {
+TEST(GpuHistory, IgnoresRowsOfOtherGpus) {
   store::GpuUsage other = Row(60'000, 120'000, 1);
   other.gpu_uuid = "GPU-b";
   const api::GpuHistoryView view = GpuHistory(Request(), {Row(0, 60'000, 0.5), other});
@@ -167,7 +167,7 @@ TEST(GpuHistory, PassesOverOtherGpus) {
   EXPECT_EQ(view.points[1].from_ms, 180'000);
 }
 
-TEST(GpuHistory, TheStoreAndTheRowsAgree) {
+TEST(GpuHistory, IsTheSameFromTheStoreAndFromRows) {
   std::string folder = ::testing::TempDir() + "/carma-history-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   std::vector<store::GpuUsage> rows;

@@ -5,7 +5,7 @@
 namespace carma::daemon {
 namespace {
 
-TEST(SpeedOfModel, ByTheBuiltInTables) {
+TEST(SpeedOfModel, UsesTheBuiltInTables) {
   struct Case {
     const char* model;
     double speed;
@@ -34,7 +34,7 @@ TEST(SpeedOfModel, ByTheBuiltInTables) {
   }
 }
 
-TEST(SpeedOfModel, ConfiguredSpeedsGoFirst) {
+TEST(SpeedOfModel, PrefersConfiguredSpeeds) {
   const std::vector<core::TypeSpeed> configured{{"a100", 0.9}, {"p400", 0.02}};
   EXPECT_DOUBLE_EQ(SpeedOfModel("NVIDIA A100-SXM4-40GB", configured), 0.9);
   EXPECT_DOUBLE_EQ(SpeedOfModel("Quadro P400", configured), 0.02);

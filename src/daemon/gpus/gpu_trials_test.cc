@@ -37,7 +37,7 @@ class GpuTrialsTest : public ::testing::Test {
     seen_.push_back(what + " " + std::to_string(core::Number(gpu)) +
                     (why.empty() ? "" : " " + why));
   }
-  // The answer; runs the loop until it has arrived.
+  // Requests a trial and runs the loop until the answer has arrived.
   std::string Ask(const std::vector<core::GpuIndex>& gpus) {
     std::optional<std::string> answer;
     trials_->Ask(gpus, [&](const std::string& why) { answer = why; });
@@ -55,7 +55,7 @@ class GpuTrialsTest : public ::testing::Test {
   std::unique_ptr<GpuTrials> trials_;
 };
 
-TEST_F(GpuTrialsTest, AWorkingGpuIsNotRetriedForEveryScript) {
+TEST_F(GpuTrialsTest, AWorkingGpuIsNotTriedAgainForEveryScript) {
   broken_ = false;
   EXPECT_EQ(Ask({kFirst}), "");
   while (seen_.size() < 6) loop_->run_one_for(std::chrono::seconds(30));

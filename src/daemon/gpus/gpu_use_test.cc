@@ -9,7 +9,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr core::TaskId kMine{7}, kOther{8};
-constexpr pid_t kForeign = 1'000'000'007;  // above every pid that Linux gives
+constexpr pid_t kForeign = 1'000'000'007;  // larger than any pid of Linux
 constexpr base::Duration kTau{10'000};
 
 gpu::ProcessUse Process(pid_t pid, std::optional<std::int64_t> used_mib,
@@ -78,11 +78,11 @@ TEST_F(GpuUseTest, TheMemoryOfATasksGroupIsCountedOnce) {
   EXPECT_FALSE(other.memory_told);
 }
 
-TEST_F(GpuUseTest, AnMpsServerIsNeitherATaskNorWork) {
+TEST_F(GpuUseTest, AnMpsServerIsNeitherATaskNorAForeignProcess) {
   gpu::Reading reading;
   reading.used_mib = 6'030;
   reading.processes = {Process(::getpid(), 6'000), Process(::getppid(), 30)};
-  reading.processes[1].mps_server = true;  // even one among the task's own processes
+  reading.processes[1].mps_server = true;  // even if it is a process of the task
   const GpuUse use = WhoUses(reading, attribution_);
   EXPECT_EQ(use.tasks.at(kMine).used_mib, 6'000);
   ASSERT_EQ(use.strangers.size(), 1U) << "but it is shown";
@@ -105,7 +105,7 @@ GpuUse Two(std::optional<double> mine, std::optional<double> other) {
   return use;
 }
 
-TEST(SmShares, NameTheirMethod) {
+TEST(SmShares, HaveTheNameOfTheirMethod) {
   struct Case {
     const char* name;
     GpuUse use;

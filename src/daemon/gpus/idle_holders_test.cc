@@ -50,7 +50,7 @@ TEST_F(IdleHoldersTest, ReportsTheBeginningAndEndOfIdlenessOnce) {
   EXPECT_EQ(Looks(210, 300, kBusy), 0U);
 }
 
-TEST_F(IdleHoldersTest, AMomentOfWorkRestartsTheTime) {
+TEST_F(IdleHoldersTest, AMomentOfWorkRestartsTheIdleTime) {
   Looks(0, 55, kIdle);
   Look(58, kBusy);
   EXPECT_EQ(Looks(60, 115, kIdle), 0U);
@@ -65,7 +65,7 @@ TEST_F(IdleHoldersTest, UnwatchedTimeNeverCountsAsIdle) {
   EXPECT_EQ(Look(400, kIdle).size(), 0U) << "there was no reading for a while";
 }
 
-TEST_F(IdleHoldersTest, AGapMakesNoTaskBusy) {
+TEST_F(IdleHoldersTest, AnIdleHolderStaysIdleAcrossAGap) {
   Looks(0, 60, kIdle);
   EXPECT_EQ(Look(70, kUnknown).size() + Looks(500, 600, kIdle), 0U);
   EXPECT_EQ(Look(605, kBusy).size(), 1U);
@@ -77,13 +77,13 @@ TEST_F(IdleHoldersTest, ARestartKeepsTheStoredState) {
   EXPECT_EQ(Look(205, kBusy).size(), 1U);
 }
 
-TEST_F(IdleHoldersTest, ANewAttemptRestartsTheTime) {
+TEST_F(IdleHoldersTest, ANewAttemptRestartsTheIdleTime) {
   Looks(0, 60, kIdle);
   EXPECT_EQ(Look(65, kIdle, 2).size(), 0U);
   EXPECT_EQ(Look(70, kBusy, 2).size(), 0U);
 }
 
-// What the monitor sees if this process belongs to the task.
+// A reading of a GPU with a process of the task, and the expected verdict.
 struct SightCase {
   const char* name;
   std::optional<std::int64_t> used_mib;  // of the task's process

@@ -44,13 +44,13 @@ const std::vector<DeviceInfo> kServer = {
     Whole("GPU-a", "00000000:07:00.0"), Instance("MIG-1", "00000000:0F:00.0", 1),
     Instance("MIG-2", "00000000:0F:00.0", 2), Whole("GPU-c", "00000000:47:00.0")};
 
-TEST_F(KnownGpusTest, AreFoundAgain) {
+TEST_F(KnownGpusTest, AreReadBack) {
   EXPECT_TRUE(KnownGpus(dir_).empty());
   KeepKnownGpus(dir_, kServer);
   EXPECT_EQ(KnownGpus(dir_), kServer);
 }
 
-TEST_F(KnownGpusTest, AFileOfAnEarlierProgramIsRead) {
+TEST_F(KnownGpusTest, ReadsTheFileOfAnEarlierVersion) {
   ASSERT_TRUE(base::WriteFileAtomic(dir_ + "/gpus.json",
                                     R"([{"uuid":"GPU-a","name":"A","pci":"","total_mib":40960,)"
                                     R"("reserved_mib":424,"reports_sm_activity":false}])",
@@ -61,7 +61,7 @@ TEST_F(KnownGpusTest, AFileOfAnEarlierProgramIsRead) {
   EXPECT_TRUE(known[0].trouble.empty());
 }
 
-TEST_F(KnownGpusTest, ADamagedFileIsNoFile) {
+TEST_F(KnownGpusTest, IgnoresADamagedFile) {
   for (const char* text : {"", "{}", "[", "[1]", R"([{"uuid":"GPU-a"}])",
                            R"([{"uuid":"GPU-a","total_mib":9,"mig":{"gpu_instance":-1}}])"}) {
     ASSERT_TRUE(base::WriteFileAtomic(dir_ + "/gpus.json", text, 0600));
@@ -96,7 +96,7 @@ TEST(Recognised, GpusInTroubleKeepTheirIdentity) {
   }
 }
 
-TEST(Recognised, InDoubtNothingIsMadeUp) {
+TEST(Recognised, DoesNotGuessInDoubt) {
   const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
   const DeviceInfo divided = {
       .uuid = "GPU-b", .pci = "00000000:0F:00.0", .trouble = {"it has no instance"}};
@@ -109,7 +109,7 @@ TEST(Recognised, InDoubtNothingIsMadeUp) {
   for (const std::vector<DeviceInfo>& list : lists) EXPECT_EQ(Recognised(list, kServer), list);
 }
 
-TEST_F(KnownGpusTest, NoLongerListedAreThoseOfWhichNothingIsLeft) {
+TEST_F(KnownGpusTest, AGpuIsMissingOnlyIfNoPartOfItIsListed) {
   EXPECT_THAT(NoLongerListed(kServer, kServer), testing::IsEmpty());
   EXPECT_THAT(NoLongerListed(kServer, {kServer[0], kServer[1], kServer[2]}),
               testing::ElementsAre("GPU-c (NVIDIA A100 at 00000000:47:00.0)"));
@@ -119,7 +119,7 @@ TEST_F(KnownGpusTest, NoLongerListedAreThoseOfWhichNothingIsLeft) {
   EXPECT_THAT(NoLongerListed(kServer, {lost, kServer[1], kServer[2]}), testing::IsEmpty());
 }
 
-TEST_F(KnownGpusTest, AGpuInTroubleIsKeptAsItWas) {
+TEST_F(KnownGpusTest, AGpuInTroubleKeepsItsDescription) {
   KeepKnownGpus(dir_, kServer);
   std::vector<DeviceInfo> now = kServer;
   now[0] = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};

@@ -43,7 +43,7 @@ TEST(Monitor, AReadingBecomesASampleWithItsWindow) {
   EXPECT_TRUE(sample.sm_active);
 }
 
-TEST(Monitor, AGpuIsNamedOnceInItsTrouble) {
+TEST(Monitor, ATroubleNamesItsGpuOnce) {
   Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
   for (const char* known_as : {"GPU-a", "0", ""}) {
     Take(monitor, 1, std::unexpected(gpu::ReadError(ErrorCode::kUnavailable, "busy", known_as)));
@@ -83,7 +83,7 @@ TEST(Monitor, ASilentDriverClosesEveryGpuAndForgetsTheWindow) {
   EXPECT_FALSE(monitor.WindowMean(core::GpuIndex{0}));
 }
 
-TEST(Monitor, UsageIsTheTimeMeanAndTheEnergySpent) {
+TEST(Monitor, UsageHasTimeWeightedMeansAndTheEnergyUsed) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   Take(monitor, 0, At(0, 1'000, 0.0, 50));
   Take(monitor, 1, At(1, 1'000, 0.2, 60));
@@ -105,7 +105,7 @@ TEST(Monitor, ARestartedEnergyCounterSubtractsNothing) {
   EXPECT_DOUBLE_EQ(monitor.CloseUsage(base::FromMs(3'000)).at(0).energy_j, 60 + 40);
 }
 
-TEST(Monitor, TheEnergyOfADividedGpuCountsOnceAndLeavesNoHoleInSums) {
+TEST(Monitor, TheEnergyOfADividedGpuCountsOnceAndIsKnownForAllInstances) {
   std::vector<gpu::DeviceInfo> devices;
   for (const char* parent : {"GPU-a", "GPU-a", "GPU-b"}) {
     devices.push_back(Device("MIG-" + std::to_string(devices.size())));
@@ -181,7 +181,7 @@ TEST(Monitor, UsageKeepsReportedPeaksAndDramActivity) {
   EXPECT_TRUE(std::isnan(next[0].dram_active));
 }
 
-TEST(Monitor, SingleReadingsAreKeptForTheirTimeAndOnlySoMany) {
+TEST(Monitor, KeepsReadingsForALimitedTimeAndInLimitedNumber) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.history = base::Duration(10'000)});
   for (int second = 0; second <= 20; ++second) Take(monitor, second, At(second, second, 0.5, 0));
   const auto at = [](std::int64_t second) { return base::FromMs(second * 1000); };
@@ -197,7 +197,7 @@ TEST(Monitor, SingleReadingsAreKeptForTheirTimeAndOnlySoMany) {
   EXPECT_EQ(eager.History(core::GpuIndex{0}, at(0), at(9'999)).size(), 4096u);
 }
 
-TEST(Monitor, FullnessLooksBackTwoSecondsOnly) {
+TEST(Monitor, RecentFullnessCoversTwoSeconds) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   Take(monitor, 0, At(0, 40'536, 0, 0));
   EXPECT_DOUBLE_EQ(*monitor.RecentFullness(core::GpuIndex{0}, base::FromMs(1000)), 1.0);
@@ -222,7 +222,7 @@ gpu::Reading WithXids(std::int64_t second, std::vector<int> xids) {
   return reading;
 }
 
-// What the engine must keep after a round: "drain 1 <why>", "resume 0".
+// The drains that the engine must store after a round: "drain 1 <why>", "resume 0".
 std::vector<std::string> Drains(const std::vector<core::Event>& events) {
   std::vector<std::string> told;
   for (const core::Event& event : events) {
@@ -254,7 +254,7 @@ TEST(MonitorHealth, AFaultClosesTheGpuOnceBeforeItsSample) {
   EXPECT_TRUE(monitor.RecentXids(kFirst, base::FromMs(3'000), base::FromMs(2'999)).empty());
 }
 
-TEST(MonitorHealth, APersonOpensTheGpuAndOnlyNewEvidenceClosesItAgain) {
+TEST(MonitorHealth, AfterAnAdministratorOpensAGpuOnlyNewEvidenceClosesIt) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   Take(monitor, 1, WithXids(1, {79}));
   monitor.Acknowledge(kFirst);
@@ -263,7 +263,7 @@ TEST(MonitorHealth, APersonOpensTheGpuAndOnlyNewEvidenceClosesItAgain) {
             Words{"drain 0 Xid 48: uncorrectable memory error"});
 }
 
-TEST(MonitorHealth, ADrainOfAnEarlierDaemonIsGivenUpWhenItsCauseIs) {
+TEST(MonitorHealth, ADrainOfAnEarlierDaemonEndsWithItsCause) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   monitor.RestoreDrain(kFirst, "Xid 79: fell off the bus");
   EXPECT_EQ(Drains(Take(monitor, 1, WithXids(1, {}))), Words{});
@@ -272,7 +272,7 @@ TEST(MonitorHealth, ADrainOfAnEarlierDaemonIsGivenUpWhenItsCauseIs) {
   EXPECT_EQ(Drains(Take(monitor, 2, reloaded)), Words{"resume 0"}) << "its counters restarted";
 }
 
-TEST(MonitorHealth, AGpuThatWasLostAndCameBackStartsAfresh) {
+TEST(MonitorHealth, AGpuThatWasLostAndReturnsHasNoOldFaults) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{});
   Take(monitor, 1, WithXids(1, {79}));
   for (int second = 2; second <= 4; ++second) Take(monitor, second, NotFound("GPU is lost"));
@@ -291,7 +291,7 @@ TEST(MonitorHealth, WithoutDrainAFaultIsOnlyAnAlert) {
   EXPECT_EQ(monitor.Troubles().size(), 1U);
 }
 
-TEST(MonitorHealth, OtherRulesHoldFromTheNextReadingOn) {
+TEST(MonitorHealth, NewRulesApplyFromTheNextReading) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.health = {.drain = false}});
   Take(monitor, 1, WithXids(1, {79}));
   monitor.Follow({.health = {.drain = true, .ignored_xids = {48}}});
@@ -302,7 +302,7 @@ TEST(MonitorHealth, OtherRulesHoldFromTheNextReadingOn) {
   EXPECT_EQ(Drains(Take(monitor, 4, WithXids(4, {48}))).size(), 1U);
 }
 
-TEST(MonitorHealth, FaultsOfADividedGpuConcernAllItsInstances) {
+TEST(MonitorHealth, FaultsOfADividedGpuAffectAllItsInstances) {
   std::vector<gpu::DeviceInfo> devices;
   for (const char* parent : {"GPU-a", "GPU-a", "GPU-b"}) {
     devices.push_back(Device("MIG-" + std::to_string(devices.size())));
@@ -339,7 +339,7 @@ TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
             Words{"GPU 1: it is lost; it answers now: restart carmad to use it"});
 }
 
-TEST(Monitor, ADeviceKnownFromBeforeIsUsedAsSoonAsItAnswers) {
+TEST(Monitor, AKnownDeviceIsUsedAsSoonAsItAnswers) {
   gpu::DeviceInfo lost = Device("GPU-b");
   lost.trouble = {"it is lost"};
   Monitor monitor({Device("GPU-a"), lost}, MonitorOptions{});
@@ -372,7 +372,7 @@ TEST(MonitorAlerts, ReportsUnattributedMemoryAfterAWholeWindow) {
   EXPECT_TRUE(monitor.Alerts(kFirst).empty()) << "the memory of a process is not reported";
 }
 
-TEST(MonitorAlerts, AGapIsNoTimeInWhichMemoryWasHeld) {
+TEST(MonitorAlerts, AGapDoesNotCountAsTimeWithUnattributedMemory) {
   Monitor monitor({Device("GPU-a")},
                   MonitorOptions{.window = base::Duration(10'000), .unattributed_mib = 2'000});
   Take(monitor, 0, At(0, 5'000, 0, 0));

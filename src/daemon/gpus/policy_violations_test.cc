@@ -18,7 +18,7 @@ Sighting Of(std::uint64_t id, int attempt, bool caught) {
   return {core::TaskId{id}, attempt, caught};
 }
 
-TEST(FirstSightings, TellEachAttemptOnce) {
+TEST(FirstSightings, ReportEachAttemptOnce) {
   FirstSightings first;
   EXPECT_THAT(first.Take({Of(1, 1, false), Of(2, 1, true)}), ElementsAre(core::TaskId{2}));
   EXPECT_THAT(first.Take({Of(1, 1, false), Of(2, 1, true)}), IsEmpty());
@@ -35,7 +35,7 @@ class WrongGpusTest : public ::testing::Test {
     attribution_.Add(record_.id, base::SelfProcess(), "");
     record_.attempt.Edit().placement = {{core::GpuIndex{0}, 1'000}};
   }
-  // A reading of both GPUs, with a process of the task on some of them.
+  // Takes a reading of both GPUs, with a process of the task on the chosen ones.
   void See(std::int64_t second, bool on_first, bool on_second) {
     gpu::Round round;
     for (const bool there : {on_first, on_second}) {

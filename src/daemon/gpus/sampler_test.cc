@@ -11,7 +11,7 @@
 namespace carma::daemon {
 namespace {
 
-// A driver that the test controls from the next call on.
+// A driver whose next calls the test controls.
 class FakeDriver : public NumberedProbe {
  public:
   enum class Mood { kWell, kGone, kSilent, kHangs };
@@ -105,7 +105,7 @@ class SamplerTest : public ::testing::Test, public Sampler::Taker {
   std::unique_ptr<Sampler> sampler_;
 };
 
-TEST_F(SamplerTest, TheGpusAreTakenOnceAndThenReadAgainAndAgain) {
+TEST_F(SamplerTest, ListsTheGpusOnceAndThenReadsThemPeriodically) {
   const Sampler& sampler = Open();
   Until([&] { return rounds_.size() >= 3; });
   ASSERT_EQ(gpus_.size(), 1U);
@@ -114,7 +114,7 @@ TEST_F(SamplerTest, TheGpusAreTakenOnceAndThenReadAgainAndAgain) {
   EXPECT_EQ(sampler.driver_trouble(), "");
 }
 
-TEST_F(SamplerTest, FindsALateDriverAndLooksAgainForALostOne) {
+TEST_F(SamplerTest, FindsALateDriverAndSearchesAgainForALostOne) {
   driver_->Set(Mood::kGone);
   const Sampler& sampler = Open();
   Until([&] { return !silent_.empty(); });
@@ -131,7 +131,7 @@ TEST_F(SamplerTest, FindsALateDriverAndLooksAgainForALostOne) {
   EXPECT_EQ(gpus_.size(), 1U);
 }
 
-TEST_F(SamplerTest, GpusOfAnEarlierLifeAreKnownThoughTheDriverIsSilent) {
+TEST_F(SamplerTest, UsesTheStoredGpusIfTheDriverIsSilent) {
   Open();
   Until([&] { return !rounds_.empty(); });
   driver_->Set(Mood::kGone);
@@ -143,7 +143,7 @@ TEST_F(SamplerTest, GpusOfAnEarlierLifeAreKnownThoughTheDriverIsSilent) {
   EXPECT_EQ(gpus_[0].at(0).name, "A100");
 }
 
-TEST_F(SamplerTest, OnlyGpusThatAreNamedAreTaken) {
+TEST_F(SamplerTest, UsesOnlyTheConfiguredGpus) {
   options_.only = {"1", "GPU-2"};
   driver_->Has({"GPU-0", "GPU-1", "GPU-2"});
   Open();
@@ -152,7 +152,7 @@ TEST_F(SamplerTest, OnlyGpusThatAreNamedAreTaken) {
   EXPECT_EQ(gpus_[0][0].uuid, "GPU-1");
   EXPECT_EQ(gpus_[0][1].uuid, "GPU-2");
   EXPECT_EQ(rounds_[0].size(), 2U);
-  // The next list has another GPU: earlier readings do not belong to it, whatever the driver
+  // The next list has another GPU. Earlier readings do not belong to it, whatever the driver
   // reports.
   driver_->Set(Mood::kGone);
   options_.only = {"0"};
@@ -163,7 +163,7 @@ TEST_F(SamplerTest, OnlyGpusThatAreNamedAreTaken) {
   EXPECT_TRUE(gpus_.empty());
 }
 
-TEST_F(SamplerTest, TheOtherGpusServeIfOneIsMissing) {
+TEST_F(SamplerTest, UsesTheOtherGpusIfOneIsMissing) {
   options_.only = {"0", "99"};
   const Sampler& sampler = Open();
   EXPECT_EQ(sampler.missing_gpus(), "");
@@ -173,7 +173,7 @@ TEST_F(SamplerTest, TheOtherGpusServeIfOneIsMissing) {
   EXPECT_EQ(sampler.missing_gpus(), "daemon.gpus names 99, which the driver does not list");
 }
 
-TEST_F(SamplerTest, AGpuThatIsGoneAfterARestartIsReported) {
+TEST_F(SamplerTest, ReportsAGpuThatIsMissingAfterARestart) {
   driver_->Has({"GPU-0", "GPU-1"});
   EXPECT_EQ(Open().missing_gpus(), "");
   Until([&] { return !rounds_.empty(); });
@@ -185,7 +185,7 @@ TEST_F(SamplerTest, AGpuThatIsGoneAfterARestartIsReported) {
             "since the restart of carmad the driver no longer lists GPU-1 (A100 at GPU-1)");
 }
 
-TEST_F(SamplerTest, AGpuThatIsNotThereIsNotReplacedByAnother) {
+TEST_F(SamplerTest, DoesNotReplaceAMissingGpuByAnother) {
   options_.only = {"7"};
   const Sampler& sampler = Open();
   Until([&] { return !silent_.empty(); });

@@ -47,7 +47,7 @@ TEST_F(UsageMeterTest, EachReadingCoversTheTimeSinceTheLast) {
   EXPECT_TRUE(Close(6'000).empty()) << "told once";
 }
 
-TEST_F(UsageMeterTest, AHoleBelongsToNoRow) {
+TEST_F(UsageMeterTest, AGapBelongsToNoRow) {
   meter_.Add(Read(1'000, 10, 0.5), 0);
   meter_.Add(Read(2'000, 10, 0.5), 0);
   meter_.Add(Read(60'000, 10, 0.5), 0);

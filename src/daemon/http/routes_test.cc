@@ -66,7 +66,7 @@ class RoutesTest : public ::testing::Test {
 
   std::map<std::uint32_t, std::string> names_{{0, "root"}, {1000, "ada"}, {1001, "eve"}};
   std::map<std::string, api::Peer> tokens_;
-  std::vector<std::uint32_t> groups_;  // of who asks
+  std::vector<std::uint32_t> groups_;  // the caller's groups
   bool names_wait_ = false;
   std::vector<std::function<void(Result<base::KnownUser>)>> waiting_;
   std::unique_ptr<Routes> routes_;
@@ -81,7 +81,7 @@ TEST_F(RoutesTest, RecognisesEndpointsThatAreNotReady) {
   EXPECT_TRUE(routes_->CanHandle({.method = "POST", .path = "/v1/later"})) << "the wrong method";
 }
 
-TEST_F(RoutesTest, TheFirstRowThatMatchesAnswers) {
+TEST_F(RoutesTest, UsesTheFirstMatchingRow) {
   Open(0);
   EXPECT_EQ(Ask("GET", "/v1/things/7", 1000).body, "7/ by ");
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).body, "7/move by ada");
@@ -100,7 +100,7 @@ TEST_F(RoutesTest, RefusesRequestsOutsideTheTable) {
   EXPECT_THAT(method.body, HasSubstr("PUT /v1/things/7: this method is not supported"));
 }
 
-TEST_F(RoutesTest, AnUnknownParameterIsRefused) {
+TEST_F(RoutesTest, RefusesUnknownParameters) {
   Open(0);
   const auto ask = [&](const std::string& path, const std::string& name) {
     api::Request request{.method = "GET", .path = path, .query = {{name, "failed"}}};
@@ -136,14 +136,14 @@ TEST_F(RoutesTest, UsersWhoAreNotAllowedMayOnlyRead) {
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 403);
 }
 
-TEST_F(RoutesTest, EndpointsThatAreNotReadyAnswerWhy) {
+TEST_F(RoutesTest, EndpointsThatAreNotReadyAnswerWithTheReason) {
   Open(0);
   const api::Response later = Ask("GET", "/v1/later", std::nullopt);
   EXPECT_EQ(later.status, 503);
   EXPECT_THAT(later.body, HasSubstr("no GPU yet"));
 }
 
-TEST_F(RoutesTest, OverTcpThereIsOnlyReading) {
+TEST_F(RoutesTest, AllowsOnlyReadingOverTcp) {
   Open(0);
   EXPECT_EQ(Ask("GET", "/v1/things/7", std::nullopt).status, 200);
   const api::Response denied = Ask("POST", "/v1/things/7/move", std::nullopt);
@@ -192,7 +192,7 @@ TEST_F(RoutesTest, ShowsTheCallersIdentity) {
       << "reading needs no token";
 }
 
-TEST_F(RoutesTest, ReadersAreKnownByNameAndNeverRefused) {
+TEST_F(RoutesTest, IdentifiesReadersByNameAndNeverRefusesThem) {
   Open(0, {"eve"}, {"bob"});
   EXPECT_EQ(Ask("GET", "/v1/read", 1000).body, "/ by ada") << "she is not in allow_users";
   EXPECT_EQ(Ask("GET", "/v1/read", 1001).body, "/ by eve, administrator");
@@ -202,7 +202,7 @@ TEST_F(RoutesTest, ReadersAreKnownByNameAndNeverRefused) {
   EXPECT_EQ(Ask("GET", "/v1/read", 0).body, "/ by , administrator");
 }
 
-TEST_F(RoutesTest, AdministratorsAreRootTheDaemonsUserAndThoseNamed) {
+TEST_F(RoutesTest, AdministratorsAreRootTheDaemonsUserAndConfiguredUsers) {
   Open(0, {"eve"});
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 0).body, "7/move by root, administrator");
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).body, "7/move by ada");
@@ -221,12 +221,12 @@ TEST_F(RoutesTest, WithoutRootRightsItServesOneUserAndRoot) {
   EXPECT_THAT(Ask("GET", "/v1/things/7", 1001).body, HasSubstr("serves only user 1000"));
 }
 
-TEST_F(RoutesTest, DoesNothingForUsersWithoutAName) {
+TEST_F(RoutesTest, ChangesNothingIfTheUserNameIsUnavailable) {
   Open(0);
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1002).status, 503);
 }
 
-TEST_F(RoutesTest, ANameThatComesLateIsNotWaitedForAndFindsItsWay) {
+TEST_F(RoutesTest, ALateUserNameBlocksNoOtherRequest) {
   Open(0);
   names_wait_ = true;
   EXPECT_EQ(Ask("POST", "/v1/things/7/move", 1000).status, 0);
@@ -236,7 +236,7 @@ TEST_F(RoutesTest, ANameThatComesLateIsNotWaitedForAndFindsItsWay) {
   EXPECT_EQ(heard_.body, "7/move by ada");
 }
 
-TEST_F(RoutesTest, LetsAUserWithoutANameOnlyLook) {
+TEST_F(RoutesTest, UsersWithoutANameMayOnlyRead) {
   Open(0);
   names_[165'540] = "165540";
   const api::Response refused = Ask("POST", "/v1/things/7/move", 165'540);

@@ -78,9 +78,9 @@ TEST_F(SlowAnswersTest, NotifiesAReportThatIsNoLongerWanted) {
   EXPECT_TRUE(kept_.empty());
 }
 
-TEST_F(SlowAnswersTest, ADiskThatDoesNotAnswerIsLeftAlone) {
+TEST_F(SlowAnswersTest, AbandonsADiskThatDoesNotAnswer) {
   Open({.most_files = 2, .file_limit = std::chrono::milliseconds(20)});
-  const auto go = std::make_shared<std::promise<void>>();  // shared with the thread left alone
+  const auto go = std::make_shared<std::promise<void>>();  // shared with the abandoned thread
   answers_->ReadFile(
       [go] {
         go->get_future().wait();
@@ -96,7 +96,7 @@ TEST_F(SlowAnswersTest, ADiskThatDoesNotAnswerIsLeftAlone) {
   go->set_value();
 }
 
-TEST_F(SlowAnswersTest, ReadsThatWereDroppedWithAHungDiskTakeNoPlace) {
+TEST_F(SlowAnswersTest, ReadsDroppedWithAHungDiskDoNotCount) {
   Open({.most_files = 4, .file_limit = std::chrono::milliseconds(20)});
   const auto go = std::make_shared<std::promise<void>>();
   const auto wait = [hung = go->get_future().share()] {
@@ -121,7 +121,7 @@ TEST_F(SlowAnswersTest, LimitsConcurrentReads) {
   EXPECT_EQ(kept_[1]->body, "a");
 }
 
-TEST_F(SlowAnswersTest, BodiesAreReadAside) {
+TEST_F(SlowAnswersTest, ReadsBodiesOffTheLoop) {
   Open({});
   std::thread::id reader;
   bool done = false;

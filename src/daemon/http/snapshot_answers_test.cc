@@ -31,7 +31,7 @@ class SnapshotAnswersTest : public ::testing::Test {
     answers_ = std::make_unique<SnapshotAnswers>(
         loop_, [this] { return small_; }, options);
   }
-  // Asks for an answer, and records when it is made and what it is.
+  // Requests an answer, and records when it is made and its text.
   void Ask(std::optional<std::uint32_t> uid, const std::string& name, const MakeAnswer& make) {
     answers_->Ask(
         uid,
@@ -81,7 +81,7 @@ TEST_F(SnapshotAnswersTest, ACopyAnswersWithTheStateAtItsFork) {
   EXPECT_THAT(ended_[2], HasSubstr("no such"));
 }
 
-TEST_F(SnapshotAnswersTest, AUsersQuestionsAreAnsweredOneAfterAnotherBesideThoseOfOthers) {
+TEST_F(SnapshotAnswersTest, RequestsOfOneUserAreSerialAndUsersAreServedInParallel) {
   Open({.at_once = 2, .waiting = 2, .limit = kPatience});
   Ask(1, "hangs", Hangs());
   Until([&] { return begun_.size() == 1; });
@@ -95,7 +95,7 @@ TEST_F(SnapshotAnswersTest, AUsersQuestionsAreAnsweredOneAfterAnotherBesideThose
   EXPECT_THAT(begun_, ElementsAre("hangs", "other", "page"));
 }
 
-TEST_F(SnapshotAnswersTest, ACopyThatHangsOrDiesIsReportedAndDelaysNoOthers) {
+TEST_F(SnapshotAnswersTest, ACopyThatHangsOrDiesIsReportedAndDelaysNoOtherRequest) {
   Open({.at_once = 1, .waiting = 4, .limit = std::chrono::milliseconds(500)});
   Ask(1, "hangs", Hangs());
   Ask(1, "dies", []() -> Answer {
@@ -109,7 +109,7 @@ TEST_F(SnapshotAnswersTest, ACopyThatHangsOrDiesIsReportedAndDelaysNoOthers) {
                           HasSubstr("dies: the process that prepared the answer"), "good: yes"));
 }
 
-TEST_F(SnapshotAnswersTest, ACopyHoldsNothingOpenAndEndsWithTheDaemon) {
+TEST_F(SnapshotAnswersTest, ACopyHasNoOpenFilesAndEndsWithTheDaemon) {
   Open();
   Ask(1, "files", [] {
     std::size_t open = 0;

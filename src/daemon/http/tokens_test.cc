@@ -35,7 +35,7 @@ class TokensTest : public ::testing::Test {
   std::int64_t now_ms_ = 1'000'000;
 };
 
-TEST_F(TokensTest, NameTheirUserAlsoAfterARestart) {
+TEST_F(TokensTest, AreValidAfterARestart) {
   Tokens tokens = Open();
   const auto made = tokens.Make(kAda, "ada", "laptop", hours(1));
   ASSERT_TRUE(made) << made.error().message;
@@ -51,7 +51,7 @@ TEST_F(TokensTest, NameTheirUserAlsoAfterARestart) {
   EXPECT_FALSE(tokens.Find(""));
 }
 
-TEST_F(TokensTest, AreKeptAsHashesInAFileOfTheDaemonAlone) {
+TEST_F(TokensTest, AreStoredAsHashesInAFileThatOnlyTheDaemonReads) {
   Tokens tokens = Open();
   const auto made = tokens.Make(kAda, "ada", "laptop", hours(1));
   ASSERT_TRUE(made);
@@ -64,7 +64,7 @@ TEST_F(TokensTest, AreKeptAsHashesInAFileOfTheDaemonAlone) {
   EXPECT_EQ(st.st_mode & 0777, 0600U);
 }
 
-TEST_F(TokensTest, End) {
+TEST_F(TokensTest, Expire) {
   Tokens tokens = Open();
   const auto made = tokens.Make(kAda, "ada", "", hours(1));
   now_ms_ += 3'599'999;
@@ -97,7 +97,7 @@ TEST_F(TokensTest, AreLimitedPerUser) {
   EXPECT_EQ(tokens.List(kEve.uid).size(), 1U);
 }
 
-TEST_F(TokensTest, AnUnreadableFileIsKeptAndGivesNoTokens) {
+TEST_F(TokensTest, KeepsAnUnreadableFileAndAcceptsNoTokens) {
   ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/tokens.json", "{\"tokens\":[{\"id\":\"x\"}]}"));
   Tokens tokens(folder_, [] { return 0; });
   EXPECT_EQ(tokens.Load().error().code, ErrorCode::kCorrupt);
@@ -105,7 +105,7 @@ TEST_F(TokensTest, AnUnreadableFileIsKeptAndGivesNoTokens) {
   EXPECT_NE(base::ReadFile(folder_ + "/tokens.json", 1000)->find("\"x\""), std::string::npos);
 }
 
-TEST_F(TokensTest, NameEveryMember) {
+TEST_F(TokensTest, VisitFieldsListsEveryMember) {
   EXPECT_TRUE(base::NamesEveryMember<Token>());
 }
 

@@ -75,7 +75,7 @@ TEST_F(BackgroundWorkerTest, AnswersComeInOrderAndOnTheLoop) {
   EXPECT_EQ(worker_->waiting(), 0);
 }
 
-TEST_F(BackgroundWorkerTest, AnAnswerInTimeKeepsTheLimitFromStriking) {
+TEST_F(BackgroundWorkerTest, AnAnswerInTimeCancelsTheLimit) {
   bool late = false, answered = false;
   const auto first = worker_->Within(kPatience, [&] { late = true; });
   worker_->Ask([] { return 1; }, [&, first](int) { answered = first(); });
@@ -119,7 +119,7 @@ TEST_F(BackgroundWorkerTest, AStuckJobDoesNotKeepTheProcessFromEnding) {
   loop_->run_for(10ms);
 }
 
-TEST_F(BackgroundWorkerTest, BesideAnAbandonedJobOthersGoOn) {
+TEST_F(BackgroundWorkerTest, OtherJobsRunAfterAJobIsAbandoned) {
   std::promise<void> gate;
   std::vector<int> answers;
   const auto take = [&](int answer) { answers.push_back(answer); };

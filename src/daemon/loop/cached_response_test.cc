@@ -36,7 +36,7 @@ class CachedResponseTest : public ::testing::Test {
   const CachedResponse::Moment start_ = std::chrono::steady_clock::now();
 };
 
-TEST_F(CachedResponseTest, IsMadeOnceForAllClientsInThatTime) {
+TEST_F(CachedResponseTest, IsMadeOnceForAllClientsWithinTheTime) {
   const api::Response first = At(0);
   EXPECT_EQ(base::ParseJson(first.body).value(), (base::Json{{"tasks", 1}, {"now_ms", 1}}));
   said_["tasks"] = 2;

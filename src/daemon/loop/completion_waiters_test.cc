@@ -19,7 +19,7 @@ class CompletionWaitersTest : public ::testing::Test {
   void Await(core::TaskId task, std::chrono::nanoseconds limit, char name) {
     ends_->Await(task, limit, [this, name] { called_ += name; });
   }
-  // Lets all due alarms go off.
+  // Runs all alarms that are due.
   void RunWhatIsDue() {
     loop_.restart();
     loop_.poll();
@@ -42,7 +42,7 @@ TEST_F(CompletionWaitersTest, AnEndCallsItsWaitersInOrder) {
   EXPECT_EQ(called_, "ab") << "each is called once";
 }
 
-TEST_F(CompletionWaitersTest, TheLimitCallsOnlyItsOwn) {
+TEST_F(CompletionWaitersTest, ALimitCallsOnlyItsOwnWaiter) {
   Await(kTask, kForEver, 'a');
   Await(kTask, kAtOnce, 'b');
   Await(kOther, kAtOnce, 'c');

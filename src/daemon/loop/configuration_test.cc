@@ -62,7 +62,7 @@ class ConfigurationTest : public ::testing::Test {
   std::unique_ptr<Configuration> configuration_;
 };
 
-TEST_F(ConfigurationTest, ProfilesAreReadAgainWithIt) {
+TEST_F(ConfigurationTest, ProfilesAreReadAgainWithTheConfiguration) {
   const std::string path = dir_ + "/profiles.csv";
   const std::string header =
       "workload,gpu_type,sm_active,sensitivity,pressure,load_s,time_s,iterations,memory_mib,runs,"
@@ -103,7 +103,7 @@ TEST_F(ConfigurationTest, AppliesReloadableKeysAndNamesTheOthers) {
   EXPECT_THAT(configuration_->need_restart(), IsEmpty());
 }
 
-TEST_F(ConfigurationTest, AMistakeChangesNothingUntilItIsMended) {
+TEST_F(ConfigurationTest, AMistakeChangesNothingUntilItIsCorrected) {
   Write("task.max_queued = 7\n\npolicy.sm_cap = 80\n");
   configuration_->ReadAgain();
   Until([&] { return Told("carma.toml:3: policy.sm_cap"); });
@@ -142,7 +142,7 @@ TEST_F(ConfigurationTest, UsersAndGroupsThatDoNotExistAreLogged) {
   EXPECT_THAT(log, HasSubstr(dir_ + "/carma.toml:2"));
 }
 
-TEST_F(ConfigurationTest, AskedWhileItReadsItReadsOnceMore) {
+TEST_F(ConfigurationTest, ReadsOnceMoreIfCalledDuringAReading) {
   Write("task.max_queued = 7\n");
   on_take_ = [this] { Write("task.max_queued = 8\n"); };
   for (int i = 0; i < 4; ++i) configuration_->ReadAgain();

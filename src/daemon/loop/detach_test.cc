@@ -33,7 +33,7 @@ TEST(RunDetached, ReportsAProcessThatServesInItsOwnSession) {
   ::close(ends[1]);
 }
 
-TEST(RunDetached, ReportsHowAProcessEndedThatNeverServed) {
+TEST(RunDetached, ReportsTheExitStatusOfAProcessThatNeverServed) {
   const auto refuses = [](const std::function<void()>&) { return 3; };
   const Result<Detached> ended = RunDetached(refuses, kLong);
   ASSERT_TRUE(ended);
@@ -45,7 +45,7 @@ TEST(RunDetached, ReportsHowAProcessEndedThatNeverServed) {
   EXPECT_TRUE(WIFSIGNALED(killed->status));
 }
 
-TEST(RunDetached, EndsWhatDoesNotServeInTime) {
+TEST(RunDetached, KillsAProcessThatDoesNotServeInTime) {
   const auto hangs = [](const std::function<void()>&) { return ::pause(); };
   const Result<Detached> late = RunDetached(hangs, std::chrono::milliseconds(50));
   ASSERT_FALSE(late);

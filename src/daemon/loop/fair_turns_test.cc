@@ -27,7 +27,7 @@ TEST(FairTurns, AfterALongPieceTheLoopIsLeftToOthers) {
   FairTurns::Clock::time_point time;
   FairTurns turns(loop, [&time] { return time; });
   std::vector<std::string> ran;
-  // Others need the loop several times before they are done.
+  // Other work needs the loop several times before it is done.
   std::function<void(int)> others = [&](int rounds) {
     if (rounds == 0) return ran.push_back("status");
     boost::asio::post(loop, [&others, rounds] { others(rounds - 1); });

@@ -44,7 +44,7 @@ class HousekeepingTest : public ::testing::Test {
   base::FakeClock clock_{base::FromMs(1'800'000'000'000)};
 };
 
-TEST_F(HousekeepingTest, ABacklogOfOldTasksIsForgottenPieceByPiece) {
+TEST_F(HousekeepingTest, DeletesABacklogOfOldTasksInPieces) {
   const base::Time kept_from = clock_.Now() - std::chrono::hours(24) * kKeepDays;
   PutEnded(1, 501, kept_from - base::Duration(1));
   PutEnded(502, 503, kept_from);

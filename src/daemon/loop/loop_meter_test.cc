@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(LoopMeter, AHandlerThatTakesLongShows) {
+TEST(LoopMeter, MeasuresTheDelayByALongHandler) {
   boost::asio::io_context loop(1);
   std::chrono::nanoseconds longest{0};
   int looks = 0;

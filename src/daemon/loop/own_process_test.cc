@@ -5,7 +5,7 @@
 namespace carma::daemon {
 namespace {
 
-TEST(OwnProcess, ReadsAStatLineWhateverTheProgramIsCalled) {
+TEST(OwnProcess, ReadsAStatLineWithAnyProgramName) {
   const auto own = ReadStat(
       "4711 (a) b) S 1 4711 4711 0 -1 4194560 100 0 0 0 250 150 0 0 20 0 9 0 12345 "
       "104857600 2048 18446744073709551615 1 1 0\n",

@@ -56,7 +56,7 @@ class ReadAsTest : public ::testing::Test {
   task::UserInfo own_;
 };
 
-TEST_F(ReadAsTest, OnlyRegularFilesOfBoundedSize) {
+TEST_F(ReadAsTest, ReadsOnlyRegularFilesOfLimitedSize) {
   EXPECT_EQ(ReadAs(own_, Write("small", "layers", 0644), 100).value(), "layers");
   EXPECT_EQ(ReadAs(own_, dir_ + "/none", 100).error().code, ErrorCode::kNotFound);
   EXPECT_THAT(ReadAs(own_, dir_, 100).error().message, HasSubstr("expected a regular file"));
@@ -69,7 +69,7 @@ TEST_F(ReadAsTest, OnlyRegularFilesOfBoundedSize) {
   EXPECT_THAT(ReadAs(own_, "/dev/null", 100).error().message, HasSubstr("regular file"));
 }
 
-TEST_F(ReadAsTest, TheEndOfAFileIsReadHoweverLargeItIs) {
+TEST_F(ReadAsTest, ReadsTheEndOfAFileOfAnySize) {
   const std::string path = Write("log", "one\ntwo\nthree\n", 0644);
   const FileEnd end = ReadEndAs(own_, path, 6).value();
   EXPECT_EQ(end.text, "three\n");
@@ -80,7 +80,7 @@ TEST_F(ReadAsTest, TheEndOfAFileIsReadHoweverLargeItIs) {
   EXPECT_EQ(ReadEndAs(own_, dir_ + "/none", 100).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(ReadAsTest, AsRootTheUsersRightsCount) {
+TEST_F(ReadAsTest, AsRootUsesTheUsersRights) {
   if (!task::CanSwitchUser()) GTEST_SKIP() << "needs root";
   const task::UserInfo nobody = Nobody();
   const std::string secret = Write("secret", "root's", 0600);
@@ -95,7 +95,7 @@ TEST_F(ReadAsTest, AsRootTheUsersRightsCount) {
       << "a folder that the user may not enter";
 }
 
-TEST_F(ReadAsTest, FilesOfProcessesAreNotRead) {
+TEST_F(ReadAsTest, DoesNotReadFilesOfProc) {
   EXPECT_THAT(ReadAs(own_, "/proc/self/maps", 1 << 20).error().message, HasSubstr("regular file"))
       << "the maps of carmad itself";
   Write("open", "all", 0644);
@@ -105,7 +105,7 @@ TEST_F(ReadAsTest, FilesOfProcessesAreNotRead) {
   EXPECT_FALSE(ReadEndAs(own_, dir_ + "/link", 100));
 }
 
-TEST_F(ReadAsTest, AsRootCapabilitiesDoNotCount) {
+TEST_F(ReadAsTest, AsRootUsesNoCapabilities) {
   if (!task::CanSwitchUser()) GTEST_SKIP() << "needs root";
   const auto effective = [] {
     __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
@@ -123,7 +123,7 @@ TEST_F(ReadAsTest, AsRootCapabilitiesDoNotCount) {
 }
 
 // The working folder of another user's process leads past a folder that the reader may not enter.
-TEST_F(ReadAsTest, AsRootAnothersFolderStaysClosed) {
+TEST_F(ReadAsTest, AsRootDoesNotEnterFoldersOfOtherUsers) {
   if (!task::CanSwitchUser()) GTEST_SKIP() << "needs root";
   const std::string inner = dir_ + "/inner";
   ASSERT_EQ(::mkdir(inner.c_str(), 0755), 0);
@@ -152,7 +152,7 @@ TEST_F(ReadAsTest, AsRootAnothersFolderStaysClosed) {
   ::waitpid(other, nullptr, 0);
 }
 
-// The filter stays, so a process of its own has it.
+// Runs in a separate process, because the filter cannot be removed again.
 int ExitCodeWithoutOpenat2(const std::function<bool()>& holds) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -9,7 +9,7 @@
 namespace carma::daemon {
 namespace {
 
-TEST(Signals, EachIsHeardOnTheLoop) {
+TEST(Signals, EachSignalIsReportedOnTheLoop) {
   sigset_t before;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
   Signals::Block();

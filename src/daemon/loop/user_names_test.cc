@@ -52,7 +52,7 @@ TEST_F(UserNamesTest, ACachedNameIsNotLookedUpAgain) {
   EXPECT_EQ(asked_, 2);
 }
 
-TEST_F(UserNamesTest, AnOldNameIsLookedUpAgain) {
+TEST_F(UserNamesTest, AnExpiredNameIsLookedUpAgain) {
   Open(hours(1), milliseconds(0));
   EXPECT_EQ(Ask(7), "user7");
   EXPECT_EQ(Ask(7), "user7");
@@ -68,7 +68,7 @@ TEST_F(UserNamesTest, AllWaitersGetOneAnswer) {
   EXPECT_EQ(asked_, 1);
 }
 
-TEST_F(UserNamesTest, ADatabaseThatHangsIsUnavailableAndForgivenLater) {
+TEST_F(UserNamesTest, AHangingDatabaseIsUnavailableUntilItAnswersAgain) {
   hangs_ = true;
   Open(milliseconds(1), hours(1));
   const Result<std::string> none = Ask(7);
@@ -77,12 +77,12 @@ TEST_F(UserNamesTest, ADatabaseThatHangsIsUnavailableAndForgivenLater) {
   hangs_ = false;
   go_on_.set_value();
   Result<std::string> name = Ask(7);
-  while (!name) name = Ask(7);  // the thread takes a moment to come back
+  while (!name) name = Ask(7);  // the thread needs a moment to return
   EXPECT_EQ(name, "user7");
   EXPECT_EQ(asked_, 1);
 }
 
-TEST_F(UserNamesTest, AnOldNameCountsWhileTheDatabaseHangs) {
+TEST_F(UserNamesTest, AnExpiredNameIsUsedWhileTheDatabaseHangs) {
   Open(milliseconds(1), milliseconds(0));
   Result<std::string> name = Ask(7);
   while (!name) name = Ask(7);
@@ -109,7 +109,7 @@ TEST_F(UserNamesTest, MakesNoCallbackAfterDestruction) {
   bool called = false;
   names_->Ask(7, [&](const Result<base::KnownUser>&) { called = true; });
   asked_.wait(0);
-  // A thread that hangs is left behind; it ends later by itself.
+  // The hanging thread is abandoned; it ends later by itself.
   names_.reset();
   go_on_.set_value();
   loop_->restart();

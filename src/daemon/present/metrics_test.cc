@@ -9,7 +9,7 @@
 namespace carma::daemon {
 namespace {
 
-TEST(Counters, ALaunchCountsOnceHoweverOftenItsRecordChanges) {
+TEST(Counters, ALaunchCountsOnlyOnceIfItsRecordChanges) {
   Counters counters;
   core::TaskRecord record;
   record.id = core::TaskId{1};
@@ -49,7 +49,7 @@ TEST(Counters, ForecastsAreCountedOnceATaskHasEnded) {
 
 class MetricsTextTest : public EndpointTest {
  protected:
-  // The value of a family without labels, as in the text.
+  // The value of a metric without labels, as in the text.
   std::string ValueOf(const std::string& family) {
     const std::string text = MetricsText(engine_.get(), monitor_.get(), *store_, {}, configuration_,
                                          clock_.Now(), "1.2.3");

@@ -1,4 +1,4 @@
-// A view of a task shows everything that the store holds about it.
+// A view of a task shows everything that the store has about the task.
 #include "daemon/present/present.h"
 
 #include <gmock/gmock.h>
@@ -28,8 +28,8 @@ TEST(Present, FillsEveryField) {
   for (const auto& [name, value] : view.items()) {
     if (value == empty[name]) untold.push_back(name);
   }
-  // Remarks and notices are stored separately; a signal ended this task; the other values are only
-  // known while it runs.
+  // Remarks and notices are stored separately, a signal ended this task, and the other values are
+  // known only while a task runs.
   EXPECT_THAT(untold,
               ElementsAre("estimate_remarks", "exit_code", "host_note", "latest_start_ms",
                           "likely_start_ms", "notices", "observed_mib", "over_promise_mib", "pid",
@@ -89,7 +89,7 @@ TEST(CollocationLine, ShowsWhatLimitsMemory) {
                        "task together"));
 }
 
-TEST(MemoryLimitsBy, IsTheMethodThatLimitsThem) {
+TEST(MemoryLimitsBy, NamesTheMethodThatLimitsMemory) {
   config::Settings settings;
   settings.mps_servers = task::MpsScope::kUser;
   settings.collocation = core::SharingMethod::kMps;

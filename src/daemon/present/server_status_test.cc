@@ -73,7 +73,7 @@ TEST_F(ServerStatusTest, ShowsWhenTheTasksOfAClosedServerLeave) {
   EXPECT_THAT(view.troubles, ElementsAre(api::ServerIsClosed(view.closed)));
 }
 
-TEST_F(ServerStatusTest, AGpuThatIsConfiguredButMissingIsATrouble) {
+TEST_F(ServerStatusTest, ReportsAConfiguredGpuThatIsMissing) {
   missing_gpus_ = "daemon.gpus names 99, which the driver does not list";
   EXPECT_THAT(PresentStatus(Serving()).troubles, ElementsAre(missing_gpus_));
 }

@@ -42,7 +42,7 @@ std::vector<api::UsageView> Sum(const char* by, const std::vector<store::EndedAt
   return sums.Rows();
 }
 
-TEST(UsageSums, AddsUpTheAttemptsOfEach) {
+TEST(UsageSums, AddsUpTheAttemptsOfEachUser) {
   store::EndedAttempt crashed = Attempt(1, "ada", 0, 0.5);
   crashed.exit = core::ExitKind::kOutOfMemory;
   store::EndedAttempt again = Attempt(1, "ada", 1, 3, 2);
@@ -108,7 +108,7 @@ TEST(UsageSums, DividesEnergyAmongTheTasksPresent) {
     sums.Add(
         store::GpuUsage{.from = At(from), .to = At(to), .gpu_uuid = "GPU-0", .energy_j = energy_j});
   };
-  used(-1, 0, 500);  // of no task
+  used(-1, 0, 500);  // before any task
   used(0, 0.5, 1'000);
   used(0.5, 1, 3'000);
   used(1, 2, std::nan(""));
@@ -117,7 +117,7 @@ TEST(UsageSums, DividesEnergyAmongTheTasksPresent) {
   EXPECT_NEAR(*rows[1].energy_j, 1'500, 1e-6);
 }
 
-TEST(UsageSums, ReportsWhatWasExpected) {
+TEST(UsageSums, ErrorsNameTheExpectedWords) {
   for (const char* text : {"", "users", "month,day", "user,"})
     EXPECT_THAT(ParseUsageBy(text).error().message, HasSubstr("by: expected some")) << text;
 }

@@ -24,7 +24,7 @@ using ::testing::IsEmpty;
 const core::GpuIndex kFirst{0};
 const core::GpuIndex kSecond{1};
 
-// Two GPUs, a launcher that starts nothing, and a store in its own folder.
+// A fixture with two GPUs, a launcher that starts nothing, and a store in a folder of its own.
 class EngineHostTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -98,7 +98,7 @@ class EngineHostTest : public ::testing::Test {
     while (!so() && std::chrono::steady_clock::now() < end) loop_->run_one_until(end);
     ASSERT_TRUE(so());
   }
-  // True if the health rules closed the GPU.
+  // Whether the health rules closed the GPU.
   bool ClosedByRule(core::GpuIndex gpu) {
     return host_->engine().scheduler().Gpus(clock_.Now()).at(core::Number(gpu)).drained_by_rule;
   }
@@ -115,7 +115,7 @@ class EngineHostTest : public ::testing::Test {
     const std::lock_guard lock(driver_mutex_);
     driver_ = driver;
   }
-  std::mutex driver_mutex_;  // it is read on a thread of its own
+  std::mutex driver_mutex_;  // the driver's versions are read on a separate thread
   gpu::InstalledDriver driver_;
   std::shared_ptr<asio::io_context> loop_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;
@@ -123,7 +123,7 @@ class EngineHostTest : public ::testing::Test {
   std::unique_ptr<EngineHost> host_;
 };
 
-TEST_F(EngineHostTest, TakesATaskFromItsSubmissionToItsEnd) {
+TEST_F(EngineHostTest, RunsATaskFromItsSubmissionToItsEnd) {
   Open();
   const EngineServices services = host_->Services();
   task::TaskSpec spec;
@@ -163,7 +163,7 @@ TEST_F(EngineHostTest, PredictionsUseEarlierTasks) {
   EXPECT_EQ(host_->Services().estimates.rules().history, nullptr);
 }
 
-TEST_F(EngineHostTest, TellsAdministratorsOfAGpuThatItsRulesClose) {
+TEST_F(EngineHostTest, NotifiesAdministratorsOfAGpuClosedByRule) {
   Open();
   Read({79});
   Until([&] { return ClosedByRule(kFirst); });
@@ -176,7 +176,7 @@ TEST_F(EngineHostTest, TellsAdministratorsOfAGpuThatItsRulesClose) {
                         Field(&store::Notice::message, HasSubstr("takes no tasks: Xid 79")))));
 }
 
-TEST_F(EngineHostTest, ADriverThatIsBeingUpgradedClosesTheGpusUntilTheBoot) {
+TEST_F(EngineHostTest, ADriverUpgradeClosesAllGpusUntilTheNextBoot) {
   Install({"535.183.01", "550.54.15"});
   Open();
   Until([&] { return !host_->monitor().CudaTrouble(kSecond).empty(); });
@@ -188,7 +188,7 @@ TEST_F(EngineHostTest, ADriverThatIsBeingUpgradedClosesTheGpusUntilTheBoot) {
               ElementsAre(HasSubstr("until this machine is rebooted")));
   EXPECT_THAT(store_->WaitingNotices(10).value(),
               ElementsAre(Field(&store::Notice::message, HasSubstr("driver upgrade"))));
-  Open();  // sends nothing again
+  Open();  // the next run sends nothing again
   Read();
   EXPECT_THAT(store_->WaitingNotices(10).value(), ::testing::SizeIs(1));
   Install({"550.54.15", "550.54.15"});
@@ -221,7 +221,7 @@ TEST_F(EngineHostTest, KeepsDrainsByRuleOfAnEarlierDaemon) {
   Until([&] { return !ClosedByRule(kFirst); });
 }
 
-TEST_F(EngineHostTest, AGpuThatAPersonHasClosedIsLeftAlone) {
+TEST_F(EngineHostTest, DoesNotReadAGpuClosedByAnAdministrator) {
   Open();
   EXPECT_THAT(host_->LeftAlone(), IsEmpty());
   bool kept = false;
@@ -230,7 +230,7 @@ TEST_F(EngineHostTest, AGpuThatAPersonHasClosedIsLeftAlone) {
   EXPECT_THAT(host_->LeftAlone(), ElementsAre(1U));
 }
 
-TEST_F(EngineHostTest, UseOfTheGpusIsKeptWhenItStops) {
+TEST_F(EngineHostTest, StoresTheUseOfTheGpusWhenItStops) {
   Open();
   Read();
   Read();

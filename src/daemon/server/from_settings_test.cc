@@ -7,7 +7,7 @@
 namespace carma::daemon {
 namespace {
 
-TEST(GpuInfosOf, TellsHowFastTypesAre) {
+TEST(GpuInfosOf, HaveTheSpeedsOfTheirTypes) {
   config::Settings settings;
   settings.simgpu_state = "/simulated";
   const std::vector<gpu::DeviceInfo> devices{

@@ -7,7 +7,7 @@ namespace {
 
 class ClaimQuestionsTest : public SlurmProgramsFixture {};
 
-TEST_F(ClaimQuestionsTest, TellsWhatAJobClaims) {
+TEST_F(ClaimQuestionsTest, ReportsTheClaimOfAJob) {
   ClaimQuestions questions(loop_, Programs());
   std::optional<std::int64_t> claim;
   bool told = false;
@@ -25,7 +25,7 @@ TEST_F(ClaimQuestionsTest, TellsWhatAJobClaims) {
   EXPECT_FALSE(claim);
 }
 
-// Otherwise a restarted job would start with its old claim.
+// Without the error a restarted job would start with its old claim.
 TEST_F(ClaimQuestionsTest, ReportsASlurmThatDoesNotAnswer) {
   WriteProgram("squeue", "#!/bin/sh\nexit 1\n");
   ClaimQuestions questions(loop_, Programs());

@@ -61,7 +61,7 @@ TEST_F(LeavingJobsTest, SendsAWaitingJobToANodeWithRoom) {
   EXPECT_EQ(sent_.size(), 1U) << "tried once";
 }
 
-TEST_F(LeavingJobsTest, SlurmIsAskedOnlyForThoseThatWaitLong) {
+TEST_F(LeavingJobsTest, ChecksOnlyJobsThatHaveWaitedLong) {
   LeavingJobsOptions options = Fast();
   options.after = milliseconds(1'000'000);
   const auto watched = Watch(options);
@@ -89,7 +89,7 @@ TEST_F(LeavingJobsTest, KeepsAJobThatStartsSoonOrHasNoOtherNode) {
   EXPECT_TRUE(sent_.empty());
 }
 
-TEST_F(LeavingJobsTest, AStartThatIsAlwaysExpectedSoonIsNotBelievedForLong) {
+TEST_F(LeavingJobsTest, DoesNotTrustAnExpectedSoonStartForLong) {
   waiting_[0].soon = true;
   LeavingJobsOptions options = Fast();
   options.trust = milliseconds(5);

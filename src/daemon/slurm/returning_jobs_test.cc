@@ -50,7 +50,7 @@ class ReturningJobsTest : public SlurmProgramsFixture {
   bool runs_ = false;
 };
 
-TEST_F(ReturningJobsTest, PutsAJobBackStepByStep) {
+TEST_F(ReturningJobsTest, RequeuesAJobStepByStep) {
   returning_->Take(row_);
   ASSERT_TRUE(RunToTheEnd());
   EXPECT_EQ(Read("asked"),
@@ -62,7 +62,7 @@ TEST_F(ReturningJobsTest, PutsAJobBackStepByStep) {
                                              "job 10 is in Slurm's queue again"}));
 }
 
-TEST_F(ReturningJobsTest, HoldsAJobUntilSlurmKnowsThatItGoesBack) {
+TEST_F(ReturningJobsTest, HoldsAJobUntilSlurmHasRequeuedIt) {
   EXPECT_TRUE(returning_->Holds(kTask)) << "even before it gets the row";
   returning_->Take(row_);
   EXPECT_TRUE(returning_->Holds(kTask));
@@ -71,7 +71,7 @@ TEST_F(ReturningJobsTest, HoldsAJobUntilSlurmKnowsThatItGoesBack) {
   EXPECT_GT(returning_->size(), 0u) << "there is more to do, but the job may end";
 }
 
-TEST_F(ReturningJobsTest, GoesOnAfterADeathAtAnyStep) {
+TEST_F(ReturningJobsTest, ContinuesAfterACrashAtAnyStep) {
   for (int deaths = 1; deaths < 6; ++deaths) {
     WriteText("job", "RUNNING|0|10|None\n");
     row_ = RowOf(kTask, {.job = 10, .retries = 3, .claim_gib = 15, .comment = "carma: more"});
@@ -94,7 +94,7 @@ TEST_F(ReturningJobsTest, GivesUpAndReportsPermanentRefusals) {
   EXPECT_EQ(told_.back(), "job 10 is not started again: Slurm refuses it");
 }
 
-TEST_F(ReturningJobsTest, AJobWhoseClaimSlurmDoesNotRaiseIsReleasedAllTheSame) {
+TEST_F(ReturningJobsTest, ReleasesAJobEvenIfSlurmDoesNotRaiseItsClaim) {
   WriteText("job", "PENDING|1|10|job requeued in held state\n");
   WriteProgram("scontrol",
                "#!/bin/sh\n[ $1 = release ] || exit 1\n"
@@ -106,7 +106,7 @@ TEST_F(ReturningJobsTest, AJobWhoseClaimSlurmDoesNotRaiseIsReleasedAllTheSame) {
   EXPECT_EQ(Read("job"), "PENDING|1|10|BeginTime\n");
 }
 
-TEST_F(ReturningJobsTest, AJobThatIsGoneIsLetGo) {
+TEST_F(ReturningJobsTest, ForgetsAJobThatNoLongerExists) {
   std::filesystem::remove(folder_ + "/job");
   returning_->Take(row_);
   ASSERT_TRUE(RunToTheEnd());
@@ -143,7 +143,7 @@ esac
   }
 };
 
-TEST_F(LeavingJobTest, IsSentElsewhereAndWatched) {
+TEST_F(LeavingJobTest, IsSentToAnotherNodeAndWatched) {
   returning_->Take(row_);
   EXPECT_TRUE(returning_->Leaves(kTask)) << "its lease is not adopted";
   EXPECT_TRUE(returning_->SendsElsewhere());

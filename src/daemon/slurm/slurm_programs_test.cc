@@ -24,7 +24,7 @@ TEST_F(SlurmProgramsTest, FindsAJobAsSqueueShowsIt) {
   EXPECT_EQ((*found)->carma_gib, 10);
 }
 
-TEST_F(SlurmProgramsTest, AJobThatSlurmDoesNotKnowIsNoError) {
+TEST_F(SlurmProgramsTest, AnUnknownJobIsNoError) {
   std::filesystem::remove(folder_ + "/job");
   const auto found = Programs().Find(10);
   ASSERT_TRUE(found) << found.error().message;

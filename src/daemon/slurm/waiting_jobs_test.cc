@@ -28,7 +28,7 @@ class WaitingJobsTest : public SlurmProgramsFixture {
   int looks_ = 0;
 };
 
-TEST_F(WaitingJobsTest, ShowTheReasonAndTheSlurmNode) {
+TEST_F(WaitingJobsTest, ShowsTheReasonAndTheSlurmNode) {
   WriteComment("(null)");
   const auto watched = Watch();
   ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));

@@ -163,7 +163,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     };
   }
 
-  // Engine::Host
+  // Implements Engine::Host.
   void RequestTurn() override {}
   void RequestEstimates(std::vector<EstimateJob> jobs) override { jobs_ = std::move(jobs); }
   void WakeAt(base::Time) override {}

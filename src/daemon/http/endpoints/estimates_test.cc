@@ -17,14 +17,14 @@ class KnowledgeTest : public EndpointTest {
   estimate::AppraisalRules rules_;
 };
 
-TEST_F(KnowledgeTest, ShowsThatAServerDoesNotLearn) {
+TEST_F(KnowledgeTest, ReportsThatTheServerDoesNotLearn) {
   const Heard heard = Ask(Services(), &ShowKnowledge, Asking({}));
   EXPECT_EQ(heard.status, 200);
   EXPECT_EQ(heard.body.at("learns"), false);
   EXPECT_EQ(heard.body.at("gpu_mib"), 40'000);
 }
 
-TEST_F(KnowledgeTest, RunsAreThoseOfTheSignatureAskedAbout) {
+TEST_F(KnowledgeTest, ListsRunsOfTheRequestedSignature) {
   auto history = std::make_shared<estimate::History>();
   task::Observation run;
   run.signature = "one";
@@ -40,7 +40,7 @@ TEST_F(KnowledgeTest, RunsAreThoseOfTheSignatureAskedAbout) {
   EXPECT_EQ(heard.body.at("runs")[0].at("measured_mib"), 3'000);
 }
 
-TEST_F(KnowledgeTest, HowATaskOfTheSignatureComputes) {
+TEST_F(KnowledgeTest, ShowsTheProfileOfTheSignature) {
   const auto asked = [&] {
     return Ask(Services(), &ShowKnowledge, Asking({{"signature", "one"}})).body;
   };

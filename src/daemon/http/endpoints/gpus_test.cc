@@ -16,7 +16,7 @@ class GpusTest : public EndpointTest {
   }
 };
 
-TEST_F(GpusTest, AllAreListed) {
+TEST_F(GpusTest, ListsAllGpus) {
   const Heard heard = Ask(Services(), &ListGpus, Asking({}));
   EXPECT_EQ(heard.status, 200);
   ASSERT_EQ(heard.body.at("gpus").size(), 2U);
@@ -24,7 +24,7 @@ TEST_F(GpusTest, AllAreListed) {
   EXPECT_EQ(heard.body.at("gpus")[1].at("state"), "idle");
 }
 
-TEST_F(GpusTest, AnAdministratorClosesAndOpensOneByIndexOrUuid) {
+TEST_F(GpusTest, AnAdministratorClosesAndOpensAGpuByIndexOrUuid) {
   const Heard drained = Ask(Services(), &DrainGpu, By(kRoot, "GPU-b", "", R"({"reason":"fan"})"));
   EXPECT_EQ(drained.body.at("uuid"), "GPU-b");
   EXPECT_EQ(drained.body.at("state"), "drain");
@@ -39,7 +39,7 @@ TEST_F(GpusTest, AnAdministratorClosesAndOpensOneByIndexOrUuid) {
   EXPECT_EQ(store_->Drains()->size(), 0U);
 }
 
-TEST_F(GpusTest, ASecondDrainKeepsTheReasonAndTheDeadlineThatItDoesNotName) {
+TEST_F(GpusTest, ASecondDrainKeepsAReasonOrDeadlineThatItDoesNotGive) {
   Ask(Services(), &DrainGpu, By(kRoot, "0", "", R"({"reason":"fan"})"));
   const auto trouble = [&](const char* body) {
     const Heard heard = Ask(Services(), &DrainGpu, By(kRoot, "0", "", body));
@@ -57,7 +57,7 @@ TEST_F(GpusTest, ASecondDrainKeepsTheReasonAndTheDeadlineThatItDoesNotName) {
   EXPECT_EQ(trouble("{}"), "drained by root") << "resume ends both";
 }
 
-TEST_F(GpusTest, ADeadlineThatHasLongPassedIsRefused) {
+TEST_F(GpusTest, RefusesADeadlineThatHasLongPassed) {
   clock_.Advance(std::chrono::hours(2));
   EXPECT_EQ(Ask(Services(), &DrainGpu, By(kRoot, "0", "", R"({"by_ms":9000000})")).Message(),
             "/by_ms: 1970-01-01T02:30:00.000Z has passed");
@@ -67,7 +67,7 @@ TEST_F(GpusTest, ADeadlineThatHasLongPassedIsRefused) {
       << "the caller's clock may be slow";
 }
 
-TEST_F(GpusTest, LogsDeadlinesAndWhyTasksAreAsked) {
+TEST_F(GpusTest, LogsDeadlinesAndWhyTasksMustLeave) {
   Start(Submit());
   const std::string soon = fmt::format(R"({{"by_ms":{}}})", base::ToMs(clock_.Now()) + 60'000);
   ::testing::internal::CaptureStderr();
@@ -89,7 +89,7 @@ TEST_F(GpusTest, RefusesUnauthorisedUsersAndUnknownGpus) {
   EXPECT_EQ(store_->Drains()->size(), 0U);
 }
 
-TEST_F(GpusTest, TheLastHoursAreShownAtOnce) {
+TEST_F(GpusTest, ShowsTheLastHoursWithoutAWorker) {
   for (int i = 0; i < 5; ++i) Settle();
   const Heard heard = Ask(Services(), &ShowGpuHistory, Asking({{"points", "10"}}, "0"));
   EXPECT_EQ(heard.status, 200);
@@ -98,7 +98,7 @@ TEST_F(GpusTest, TheLastHoursAreShownAtOnce) {
   EXPECT_FALSE(work_);
 }
 
-TEST_F(GpusTest, OldDataIsReadByAWorker) {
+TEST_F(GpusTest, ReadsOldDataOnAWorker) {
   const Call call = Asking({{"from_ms", "0"}, {"to_ms", "5000"}}, "0");
   clock_.Advance(std::chrono::hours(24));
   EXPECT_EQ(Ask(Services(), &ShowGpuHistory, call).status, 0);
@@ -110,7 +110,7 @@ TEST_F(GpusTest, OldDataIsReadByAWorker) {
   EXPECT_EQ(Ask(Services(), &ShowGpuHistory, call).status, 503);
 }
 
-TEST_F(GpusTest, AWorkerDrawsAllGpus) {
+TEST_F(GpusTest, DrawsAllGpusOnAWorker) {
   for (int i = 0; i < 5; ++i) Settle();
   std::optional<api::Response> page;
   const auto reply = [&] {

@@ -66,10 +66,11 @@ class LeasesTest : public EndpointTest {
   Caller me_{::getuid(), ::getgid(), "me", false};
   std::unique_ptr<task::LeaseLauncher> leases_;
   std::function<void()> waiting_;
-  std::optional<Result<std::optional<std::int64_t>>> counted_;  // by Slurm; empty: it is not asked
+  // The claim in Slurm; empty: Slurm is not asked.
+  std::optional<Result<std::optional<std::int64_t>>> counted_;
 };
 
-TEST_F(LeasesTest, WaitIsGrantedIsAdoptedAndEnds) {
+TEST_F(LeasesTest, ALeaseWaitsIsGrantedIsAdoptedAndEnds) {
   const Heard made = Make();
   ASSERT_EQ(made.status, 201) << made.body.dump();
   EXPECT_EQ(made.body.at("state"), "waiting");
@@ -100,7 +101,7 @@ TEST_F(LeasesTest, WaitIsGrantedIsAdoptedAndEnds) {
   EXPECT_TRUE(Ask(Services(), &ListLeases, Asking({})).body.at("leases").empty());
 }
 
-TEST_F(LeasesTest, TheSameRequestIsTheSameLease) {
+TEST_F(LeasesTest, ARepeatedRequestGetsTheSameLease) {
   EXPECT_EQ(Make(R"(,"request":"job-12")").status, 201);
   const Heard again = Make(R"(,"request":"job-12")");
   EXPECT_EQ(again.status, 200);
@@ -118,7 +119,8 @@ TEST_F(LeasesTest, WarnsAboutANotificationThatCannotBeSent) {
   EXPECT_THAT(heard.body.at("warnings").at(0), HasSubstr("there is no program /no/sendmail"));
 }
 
-// A request for a job's step from its keeper: this process, for a user with that number.
+// A request for a job's step from its keeper, which is this process. %U is the user id of the
+// owner.
 constexpr char kStep[] =
     R"(,"key":{"cluster":"bed","job":12,"step":"batch"},"owner":{"uid":%U,"gid":7})";
 
@@ -147,7 +149,7 @@ TEST_F(LeasesTest, RootMayRequestALeaseForAnotherUsersStep) {
   EXPECT_EQ(Ask(Services(), &ListLeases, Asking({{"job", "12"}})).body.at("leases").size(), 1U);
   EXPECT_TRUE(Ask(Services(), &ListLeases, Asking({{"job", "13"}})).body.at("leases").empty());
   Settle();
-  // The step's own processes are below the keeper; those of others are not.
+  // Processes of the step are descendants of the keeper; other processes are not.
   Call foreign = Mine("1", R"({"pid":1})");
   foreign.caller = {0, 0, "root", true};
   EXPECT_EQ(Ask(Services(), &AdoptLease, foreign).status, 403);
@@ -172,7 +174,7 @@ TEST_F(LeasesTest, AJobWaitsUntilSlurmReportsItsClaim) {
   EXPECT_THAT(store_->Get(core::TaskId{1})->spec_json, HasSubstr("10240"));
 }
 
-TEST_F(LeasesTest, AStepSharesTheLeaseOfItsScript) {
+TEST_F(LeasesTest, AStepSharesTheLeaseOfItsJobsScript) {
   me_ = {::getuid(), ::getgid(), "root", true};
   ASSERT_EQ(Make(StepOf(::getuid())).status, 201);
   Settle();

@@ -13,7 +13,8 @@ class OutputTest : public EndpointTest {
   core::TaskId SubmitWriting(const std::string& text) {
     path_ = state_dir_ + "/out";
     EXPECT_TRUE(base::WriteFileAtomic(path_, text));
-    std::filesystem::permissions(state_dir_, std::filesystem::perms(0755));  // of a test as root
+    // In case the test runs as root.
+    std::filesystem::permissions(state_dir_, std::filesystem::perms(0755));
     task::TaskSpec spec = Spec();
     spec.stdout_path = path_;
     spec.held = true;
@@ -28,7 +29,7 @@ class OutputTest : public EndpointTest {
   std::string path_;
 };
 
-TEST_F(OutputTest, TheOwnerSeesItsEnd) {
+TEST_F(OutputTest, ShowsTheEndOfTheOutputToTheOwner) {
   const core::TaskId id = SubmitWriting("one\ntwo\n");
   const Heard heard = Asked(kRoot, id, {{"bytes", "4"}});
   EXPECT_EQ(heard.status, 200);
@@ -36,7 +37,7 @@ TEST_F(OutputTest, TheOwnerSeesItsEnd) {
   EXPECT_EQ(Asked(kRoot, id).body.at("text"), "one\ntwo\n");
 }
 
-TEST_F(OutputTest, OthersDoNot) {
+TEST_F(OutputTest, RefusesOtherUsers) {
   const Heard heard = Asked(kEve, SubmitWriting("secret"));
   EXPECT_EQ(heard.status, 403);
   EXPECT_THAT(heard.Message(), HasSubstr("belongs to ada"));

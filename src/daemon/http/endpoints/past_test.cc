@@ -25,7 +25,7 @@ class PastTest : public EndpointTest {
   std::vector<store::EndedAttempt> running_;
 };
 
-TEST_F(PastTest, EventsComeInOrderOfAllTasksOrOfOne) {
+TEST_F(PastTest, ListsEventsOfAllTasksOrOfOneInOrder) {
   SubmitHeld();
   SubmitHeld();
   const Heard all = Ask(Services(), &ListEvents, Asking({}));
@@ -41,7 +41,7 @@ TEST_F(PastTest, EventsComeInOrderOfAllTasksOrOfOne) {
   EXPECT_EQ(later.body.at("events")[0], events[1]);
 }
 
-TEST_F(PastTest, OnlyItsOwnerReadsATasksErrorsInEvents) {
+TEST_F(PastTest, OnlyTheOwnerReadsATasksErrorsInEvents) {
   const core::TaskId id = Submit();
   Start(id);
   launcher_.EmitExited(id, 1, 1, "KeyError: 'secret'\n");
@@ -59,7 +59,7 @@ TEST_F(PastTest, OnlyItsOwnerReadsATasksErrorsInEvents) {
   }
 }
 
-TEST_F(PastTest, AMemberOfAnArrayHasItsSubmission) {
+TEST_F(PastTest, EventsOfAnArrayTaskIncludeTheSubmissionOfItsArray) {
   task::TaskSpec first = Spec();
   first.held = true;
   first.array_index = 4;
@@ -132,7 +132,7 @@ TEST_F(PastTest, UsageIncludesEndedAndRunningTasks) {
   EXPECT_EQ(Ask(Services(), &TellUsage, Asking({{"by", "colour"}})).status, 400);
 }
 
-TEST_F(PastTest, AReportShowsWhatEachStartWasPromised) {
+TEST_F(PastTest, AReportShowsThePromiseOfEachStart) {
   const core::TaskId id = Submit();
   Start(id);
   End(id);
@@ -145,7 +145,7 @@ TEST_F(PastTest, AReportShowsWhatEachStartWasPromised) {
   for (const base::Json& task : tasks) EXPECT_EQ(task.at("attempts")[0].at("promised_mib"), 5'500);
 }
 
-TEST_F(PastTest, AReportIsDrawnAsAPageThatRunsNoScript) {
+TEST_F(PastTest, DrawsAReportAsAPageWithoutScripts) {
   const core::TaskId id = Submit();
   Start(id);
   End(id);

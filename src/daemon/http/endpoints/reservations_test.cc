@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 class ReservationsTest : public EndpointTest {
  protected:
   ReservationServices Services() { return {*engine_, clock_, {"eve"}}; }
-  // Begins after this many minutes, and lasts an hour.
+  // Makes a reservation that begins after this many minutes and lasts an hour.
   Heard Make(const Caller& caller, int minutes, const std::string& more) {
     const std::string from =
         std::to_string(base::ToMs(clock_.Now()) + std::int64_t{minutes} * 60'000);
@@ -21,7 +21,7 @@ class ReservationsTest : public EndpointTest {
   Heard List() { return Ask(Services(), &ListReservations, Asking({})); }
 };
 
-TEST_F(ReservationsTest, AnAdministratorMakesOneAndItIsDurable) {
+TEST_F(ReservationsTest, AReservationOfAnAdministratorIsDurable) {
   const Heard made = Make(kRoot, 10, R"(,"users":["ada"],"gpus":["1"],"why":"demo")");
   EXPECT_EQ(made.status, 201);
   EXPECT_EQ(made.body.at("id"), 1);
@@ -47,7 +47,7 @@ TEST_F(ReservationsTest, AnAdministratorMakesOneAndItIsDurable) {
   EXPECT_TRUE(List().body.at("reservations").empty()) << "it is over";
 }
 
-TEST_F(ReservationsTest, ARestartFindsThemAndGivesNoNumberTwice) {
+TEST_F(ReservationsTest, ARestartRestoresThemAndReusesNoNumber) {
   Make(kRoot, 10, R"(,"users":["ada"],"gpus":["1"])");
   Make(kRoot, 20, R"(,"gpus":["0"],"repeat":"weekdays")");
   EXPECT_EQ(Ask(Services(), &RemoveReservation, By(kRoot, "2")).status, 200);

@@ -153,7 +153,7 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
 struct Check {
   const SubmitServices services;
   std::vector<task::TaskSpec> specs;  // the first tasks
-  std::size_t count = 0;              // of the submission
+  std::size_t count = 0;              // tasks in the whole submission
   std::uint32_t uid = 0;
   std::string user;
   std::vector<EstimateResult> results;

@@ -56,7 +56,7 @@ class SubmitTest : public EndpointTest {
   EstimateService::Take take_;
 };
 
-TEST_F(SubmitTest, TasksAreTheCallersOnceTheyAreDurable) {
+TEST_F(SubmitTest, AnswersWithTheCallersTasksOnceTheyAreDurable) {
   Json second = SpecJson();
   second["name"] = "other";
   const Heard heard = Submit({{"tasks", {SpecJson(), second}}});
@@ -105,7 +105,7 @@ TEST_F(SubmitTest, CommonFieldsAreStatedOnce) {
   EXPECT_EQ(store_->Get(core::TaskId{2})->name, "b");
 }
 
-TEST_F(SubmitTest, AnArrayIsOneDescriptionAndItsIndices) {
+TEST_F(SubmitTest, AnArrayHasOneDescriptionAndItsIndices) {
   EXPECT_EQ(Submit({{"spec", SpecJson()}, {"array", {0, 7}}}).body.at("count"), 2);
   EXPECT_THAT(store_->Get(core::TaskId{2})->spec_json, HasSubstr("\"array_index\":7"));
   EXPECT_EQ(Submit({{"spec", SpecJson()}}).body.at("count"), 1);
@@ -148,7 +148,7 @@ TEST_F(SubmitTest, ANamedSubmissionMayBeRepeated) {
               HasSubstr("request: expected 1 to 64 letters"));
 }
 
-TEST_F(SubmitTest, ALargeBodyIsReadBesideTheLoop) {
+TEST_F(SubmitTest, ALargeBodyIsReadOffTheLoop) {
   Json large = SpecJson();
   large["environment"]["A"] = std::string(100'000, 'x');
   large["environment"]["B"] = std::string(100'000, 'x');
@@ -168,7 +168,7 @@ TEST_F(SubmitTest, ALargeBodyIsReadBesideTheLoop) {
   EXPECT_THAT(last_heard_->Message(), HasSubstr("body: expected at most about 2000000 values"));
 }
 
-TEST_F(SubmitTest, ASmallBodyDoesNotBecomeAllOfTheMemory) {
+TEST_F(SubmitTest, RefusesASmallBodyThatExpandsToTooMuchMemory) {
   Json large = SpecJson();
   large["script"] = "#!/bin/sh\n" + std::string(3 << 20, 'x');
   large.erase("command");
@@ -191,7 +191,7 @@ TEST_F(SubmitTest, ASmallBodyDoesNotBecomeAllOfTheMemory) {
       HasSubstr("expected at most 4 GiB"));
 }
 
-TEST_F(SubmitTest, OnlyAdministratorsGoBeforeTheOthers) {
+TEST_F(SubmitTest, OnlyAdministratorsMayRaiseThePriority) {
   Json urgent = SpecJson();
   urgent["priority"] = 1;
   const Heard heard = Submit({{"spec", urgent}});
@@ -200,7 +200,7 @@ TEST_F(SubmitTest, OnlyAdministratorsGoBeforeTheOthers) {
   EXPECT_EQ(Submit({{"spec", urgent}}, kRoot).status, 201);
 }
 
-TEST_F(SubmitTest, OnlySomeAreExceptedFromSlots) {
+TEST_F(SubmitTest, OnlyExemptClassesAndAdministratorsMayUseNoSlots) {
   Json stays = SpecJson();
   stays["no_slots"] = true;
   const Heard heard = Submit({{"spec", stays}});
@@ -209,7 +209,7 @@ TEST_F(SubmitTest, OnlySomeAreExceptedFromSlots) {
   EXPECT_EQ(Submit({{"spec", stays}}, kRoot).status, 201);
 }
 
-TEST_F(SubmitTest, ATaskThatCanNeverFitIsRefused) {
+TEST_F(SubmitTest, RefusesATaskThatCanNeverFit) {
   Json wide = SpecJson();
   wide["gpus"] = 3;
   EXPECT_EQ(Submit({{"spec", wide}}).status, 409);
@@ -253,7 +253,7 @@ TEST_F(SubmitTest, RedoKeepsTheDescriptionOrFails) {
   EXPECT_FALSE(store_->Get(core::TaskId{3}));
 }
 
-TEST_F(SubmitTest, RedoRefusesTheNextUserWithTheNumber) {
+TEST_F(SubmitTest, RedoRefusesAnotherUserWithAReusedUserId) {
   const std::string id = fmt::format("{}", EndpointTest::Submit());
   const Caller bob{kAda.uid, kAda.gid, "bob", false};
   EXPECT_EQ(Ask(Services(), &RedoTask, By(bob, id)).status, 403);
@@ -273,7 +273,7 @@ TEST_F(SubmitTest, RedoAppliesChanges) {
   EXPECT_EQ(stored.record.request->dependencies.size(), 1U);
 }
 
-TEST_F(SubmitTest, ACheckAnswersWhenAllEstimatesAreThereAndChangesNothing) {
+TEST_F(SubmitTest, ADryRunWaitsForAllEstimatesAndChangesNothing) {
   Json large = SpecJson();
   large["name"] = "large";
   EXPECT_EQ(Check({{"tasks", {SpecJson(), large}}}).status, 0);

@@ -1,4 +1,4 @@
-// The table of all endpoints, and those of the daemon itself.
+// Tests the table of all endpoints, and the endpoints of the daemon itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ std::set<std::string> Described() {
   return described;
 }
 
-TEST(Endpoints, EachIsDescribedForPrograms) {
+TEST(Endpoints, TheOpenApiDescriptionHasAllEndpoints) {
   std::set<std::string> rows;
   for (const Endpoint& endpoint : Endpoints(Server())) {
     if (!endpoint.path.ends_with("{verb}"))
@@ -50,7 +50,7 @@ TEST(Endpoints, EachIsDescribedForPrograms) {
   EXPECT_THAT(Described(), IsSupersetOf(rows));
 }
 
-TEST(Endpoints, TheDaemonIsShownBeforeTheGpusAreKnown) {
+TEST(Endpoints, TheStatusIsServedBeforeTheGpusAreKnown) {
   std::set<std::string_view> handled;
   for (const Endpoint& endpoint : Endpoints(Server())) {
     if (endpoint.handle) handled.insert(endpoint.path);
@@ -60,8 +60,8 @@ TEST(Endpoints, TheDaemonIsShownBeforeTheGpusAreKnown) {
 }
 
 TEST(Endpoints, ChangesNeedAKnownUser) {
-  // A token may do what a user does with existing tasks, but never submit tasks, because those
-  // would run new programs.
+  // A token may do what a user does with existing tasks, but never submit tasks, because they would
+  // run new programs.
   const std::set<std::string_view> by_token{"/v1/changes", "/v1/tasks/{id}/{verb}",
                                             "/v1/tasks/{id}/priority"};
   for (const Endpoint& endpoint : Endpoints(Server())) {

@@ -68,11 +68,11 @@ TEST_F(TasksTest, AListHasPages) {
   EXPECT_TRUE(rest.body.at("next").is_null());
 }
 
-TEST_F(TasksTest, AListComesInTheOrderOfTurns) {
+TEST_F(TasksTest, AListMayBeInQueueOrder) {
   task::TaskSpec spec = Spec();
   spec.gpus = 2;
   spec.exclusive = true;
-  Submit(spec);  // has all GPUs
+  Submit(spec);  // holds all GPUs
   SubmitHeld();
   Submit(spec);
   Submit(spec);
@@ -94,9 +94,9 @@ TEST_F(TasksTest, AListComesInTheOrderOfTurns) {
   EXPECT_EQ(ids({{"user", "nobody"}}), "");
 }
 
-TEST_F(TasksTest, AListHasOneClassOrAccount) {
+TEST_F(TasksTest, AListMayBeLimitedToAClassOrAccount) {
   task::TaskSpec spec = OnAllGpus();
-  Submit(spec);  // has all GPUs
+  Submit(spec);  // holds all GPUs
   Submit(spec);
   spec.qos = "interactive";
   Submit(spec);
@@ -118,7 +118,7 @@ TEST_F(TasksTest, AListHasOneClassOrAccount) {
 }
 
 TEST_F(TasksTest, PagesInQueueOrderContainEachTaskOnce) {
-  Submit(OnAllGpus());  // has them
+  Submit(OnAllGpus());  // holds all GPUs
   SubmitHeld();
   constexpr int kWaiting = 2'500;
   SubmitArray(kWaiting, kAda);
@@ -205,7 +205,7 @@ TEST_F(TasksTest, ChangesTasksThatTheCoreDoesNotKnowYet) {
   EXPECT_EQ(heard->body.at("state"), "cancelled");
 }
 
-TEST_F(TasksTest, AListShowsWhatHasNotEndedUnlessAsked) {
+TEST_F(TasksTest, ListsOnlyUnfinishedTasksByDefault) {
   SubmitHeld();
   Change(kAda, "cancel");
   EXPECT_EQ(Ask(Services(), &ListTasks, Asking({})).body.at("tasks").size(), 0U);
@@ -231,7 +231,7 @@ TEST_F(TasksTest, AnInvalidListReportsTheExpectedValues) {
   }
 }
 
-TEST_F(TasksTest, OneTaskIsShownWithTheRemarksOfItsEstimate) {
+TEST_F(TasksTest, ShowsATaskWithTheRemarksOnItsEstimate) {
   SubmitHeld();
   const Heard heard = Ask(Services(), &ShowTask, Asking({}, "1"));
   EXPECT_EQ(heard.status, 200);
@@ -239,14 +239,14 @@ TEST_F(TasksTest, OneTaskIsShownWithTheRemarksOfItsEstimate) {
   EXPECT_EQ(heard.body.at("estimate_remarks"), base::Json({"assumed Adam"}));
 }
 
-TEST_F(TasksTest, DoesNotShowUnknownTasks) {
+TEST_F(TasksTest, RefusesUnknownTasks) {
   EXPECT_EQ(Ask(Services(), &ShowTask, Asking({}, "7")).status, 404);
   EXPECT_EQ(Ask(Services(), &ShowTask, Asking({}, "-1")).status, 400);
   EXPECT_EQ(Ask(Services(), &ExplainTask, Asking({}, "7")).status, 404);
   EXPECT_EQ(Ask(Services(), &ExplainTask, Asking({}, "x")).status, 400);
 }
 
-TEST_F(TasksTest, AnswersWaitingCallersAtTheEnd) {
+TEST_F(TasksTest, AnswersWaitingCallersWhenTheTaskEnds) {
   const core::TaskId id = Submit();
   Start(id);
   EXPECT_EQ(Ask(Services(), &ShowTask, Asking({{"wait_s", "9999"}}, "1")).status, 400);
@@ -261,7 +261,7 @@ TEST_F(TasksTest, AnswersWaitingCallersAtTheEnd) {
   EXPECT_FALSE(when_final_) << "there is nothing to wait for";
 }
 
-TEST_F(TasksTest, AWaitingTaskIsExplainedGpuByGpu) {
+TEST_F(TasksTest, ExplainsAWaitingTaskForEachGpu) {
   SubmitHeld();
   const Heard heard = Ask(Services(), &ExplainTask, Asking({}, "1"));
   EXPECT_EQ(heard.status, 200);
@@ -271,7 +271,7 @@ TEST_F(TasksTest, AWaitingTaskIsExplainedGpuByGpu) {
   EXPECT_EQ(heard.body.at("gpus")[1].at("fit"), "fits");
 }
 
-TEST_F(TasksTest, ADescriptionIsForItsOwnerAndAdministrators) {
+TEST_F(TasksTest, ShowsADescriptionOnlyToItsOwnerAndAdministrators) {
   SubmitHeld();
   EXPECT_EQ(Ask(Services(), &ShowSpec, By(kAda, "1")).body.at("environment").at("SECRET"),
             "of its user");
@@ -291,7 +291,7 @@ TEST_F(TasksTest, AChangeIsAnsweredWithTheTaskOnceItIsDurable) {
   EXPECT_EQ(Change(kAda, "requeue").body.at("state"), "submitted");
 }
 
-TEST_F(TasksTest, AChangeThatIsNotForTheCallerOrTheStateIsRefused) {
+TEST_F(TasksTest, RefusesChangesByOtherUsersOrInTheWrongState) {
   const core::TaskId id = Submit();
   const struct {
     Caller caller;
@@ -318,7 +318,7 @@ TEST_F(TasksTest, AChangeThatIsNotForTheCallerOrTheStateIsRefused) {
     EXPECT_EQ(Change(kAda, verb).Message(), "task 1 has already succeeded");
 }
 
-TEST_F(TasksTest, OnlyItsOwnerReadsWhatATaskWroteToStderr) {
+TEST_F(TasksTest, OnlyTheOwnerReadsWhatATaskWroteToStderr) {
   const core::TaskId id = Submit();
   Start(id);
   launcher_.EmitExited(id, 1, 1, "KeyError: 'secret'\n");
@@ -330,7 +330,7 @@ TEST_F(TasksTest, OnlyItsOwnerReadsWhatATaskWroteToStderr) {
       {kRoot, true},
       {{kEve.uid, kEve.gid, "eve", true}, true},
       {kEve, false},
-      {{kAda.uid, kAda.gid, "bob", false}, false},  // who has ada's number now
+      {{kAda.uid, kAda.gid, "bob", false}, false},  // has ada's user id now
       {{kAda.uid, kAda.gid, "", false}, false},     // the user database does not answer
       {{}, false}};
   for (const auto& [caller, sees] : cases) {
@@ -346,7 +346,7 @@ TEST_F(TasksTest, OnlyItsOwnerReadsWhatATaskWroteToStderr) {
   }
 }
 
-TEST_F(TasksTest, ANumberThatAnotherUserGotDoesNotOwnTheTask) {
+TEST_F(TasksTest, AnotherUserWithAReusedUserIdDoesNotOwnTheTask) {
   SubmitHeld();
   const Caller bob{kAda.uid, kAda.gid, "bob", false};
   const Heard heard = Ask(Services(), &ShowSpec, By(bob, "1"));
@@ -363,7 +363,7 @@ TEST_F(TasksTest, ANumberThatAnotherUserGotDoesNotOwnTheTask) {
   EXPECT_EQ(Change(chief, "cancel").status, 200);
 }
 
-TEST_F(TasksTest, RequeuedTasksCountForLimitsOfTheQueue) {
+TEST_F(TasksTest, RequeuedTasksCountForQueueLimits) {
   EngineOptions options;
   options.state_dir = state_dir_;
   options.policy.limits = {*core::ParseLimitRule("user=* queued=2")};
@@ -390,7 +390,7 @@ TEST_F(TasksTest, ARunningTaskWithNoRequeueIsNotRequeued) {
   EXPECT_EQ(Change(kAda, "requeue").body.at("state"), "submitted");
 }
 
-TEST_F(TasksTest, ManyAreChangedAtOnceEachForItself) {
+TEST_F(TasksTest, ChangesManyTasksAtOnceButJudgesEachSeparately) {
   for (int i = 0; i < 3; ++i) SubmitHeld();
   Change(kAda, "cancel", "2");
   const auto change = [&](const Caller& caller, const std::string& body) {
@@ -437,7 +437,7 @@ TEST_F(TasksTest, AnInvalidChangeOfManyTasksChangesNothing) {
   EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kQueued);
 }
 
-TEST_F(TasksTest, APriorityIsRaisedByAdministratorsOnly) {
+TEST_F(TasksTest, OnlyAdministratorsMayRaiseAPriority) {
   SubmitHeld();
   const auto set = [&](const Caller& caller, const std::string& body) {
     return Ask(Services(), &SetPriority, By(caller, "1", "", body));
@@ -457,7 +457,7 @@ TEST_F(TasksTest, APriorityIsRaisedByAdministratorsOnly) {
   EXPECT_EQ(ended.Message(), "task 1 has already been cancelled");
 }
 
-TEST_F(TasksTest, AWaitingTaskIsChangedInAllThatItAsks) {
+TEST_F(TasksTest, EveryOptionOfAWaitingTaskCanBeEdited) {
   const core::TaskId id = SubmitHeld();
   const auto edit = [&](const Caller& caller, const std::string& body) {
     return Ask(Services(), &EditTask, By(caller, "1", "", body));
@@ -487,7 +487,7 @@ TEST_F(TasksTest, AWaitingTaskIsChangedInAllThatItAsks) {
   EXPECT_EQ(edit(kAda, R"({"time_limit_s":null})").body.at("time_limit_s"), base::Json(nullptr));
 }
 
-TEST_F(TasksTest, ReportsAChangeThatCollidesWithAnother) {
+TEST_F(TasksTest, ReportsConflictingChanges) {
   const core::TaskId id = SubmitHeld();
   int first = 0;
   ASSERT_TRUE(EditTask(Services(), By(kAda, "1", "", R"({"time_limit_s":60})"),
@@ -502,7 +502,7 @@ TEST_F(TasksTest, ReportsAChangeThatCollidesWithAnother) {
   EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, base::Duration(60'000));
 }
 
-TEST_F(TasksTest, TheHistoryOfAnEditHasTheWordsOfTheHelp) {
+TEST_F(TasksTest, TheHistoryOfAnEditUsesTheOptionsOfCarmaEdit) {
   Submit();
   const core::TaskId id = SubmitHeld();
   ASSERT_EQ(Ask(Services(), &EditTask,
@@ -531,7 +531,7 @@ TEST_F(TasksTest, ARunningTaskKeepsItsPlacementOptions) {
             "task 1 is running: --gpus can only be changed while it waits");
 }
 
-TEST_F(TasksTest, ATimeLimitThatIsOverAlreadyIsRefused) {
+TEST_F(TasksTest, RefusesATimeLimitThatHasPassed) {
   const core::TaskId id = Submit();
   Start(id);
   clock_.Advance(std::chrono::hours(5));
@@ -545,7 +545,7 @@ TEST_F(TasksTest, ATimeLimitThatIsOverAlreadyIsRefused) {
   EXPECT_EQ(edit(R"({"time_limit_s":43200})").status, 200);
 }
 
-TEST_F(TasksTest, AnEditIsRefusedInWords) {
+TEST_F(TasksTest, RefusedEditsExplainWhy) {
   SubmitHeld();
   const struct {
     Caller caller;
@@ -578,7 +578,7 @@ TEST_F(TasksTest, AnEditIsRefusedInWords) {
             "task 1 has already been cancelled");
 }
 
-TEST_F(TasksTest, AnEditToADependencyThatCanNeverBeMetIsRefused) {
+TEST_F(TasksTest, RefusesAnEditToADependencyThatCanNeverBeMet) {
   const core::TaskId failed = Submit();
   Start(failed);
   End(failed, 1);
@@ -609,7 +609,7 @@ TEST_F(TasksTest, ShowsWhenTheTimeSliceOfARunningTaskEnds) {
   EXPECT_EQ(shown().at("turn_ends_ms"), base::ToMs(started + std::chrono::hours(12)));
 }
 
-TEST_F(TasksTest, LogsWhyATaskWasEndedAndThatARunningOneWasFound) {
+TEST_F(TasksTest, LogsWhyATaskWasEndedAndThatARunningTaskWasFound) {
   const core::TaskId id = Submit();
   ::testing::internal::CaptureStderr();
   Start(id);
@@ -649,7 +649,7 @@ TEST_F(FullDiskTest, AChangeTakesEffectLaterAndTheLogNamesItsUser) {
   EXPECT_EQ(store_->Get(id)->record.state, core::TaskState::kCancelled);
 }
 
-TEST_F(FullDiskTest, ItIsLoggedAlsoIfASubmissionFindsItFirst) {
+TEST_F(FullDiskTest, IsLoggedEvenIfASubmissionMeetsItFirst) {
   disk_.space_left = 0;
   ::testing::internal::CaptureStderr();
   bool refused = false;
@@ -682,7 +682,7 @@ TEST_F(TasksTest, ListsShortenLongCommands) {
   EXPECT_EQ(changed.body.at("tasks").at(0).at("command"), command);
 }
 
-TEST_F(TasksTest, ListsEndBeforeTheyFillMemory) {
+TEST_F(TasksTest, LongRowsEndAPageEarly) {
   task::TaskSpec spec = Spec();
   spec.command.clear();
   spec.script = "#!/bin/sh\n" + std::string(3 << 20, 'x');

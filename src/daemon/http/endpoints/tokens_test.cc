@@ -22,7 +22,7 @@ class TokensEndpointTest : public EndpointTest {
   std::unique_ptr<Tokens> tokens_;
 };
 
-TEST_F(TokensEndpointTest, AreMadeShownAndRevokedByTheirUser) {
+TEST_F(TokensEndpointTest, UsersMakeListAndRevokeTheirTokens) {
   const Heard made = Asked(&MakeToken, kAda, "", R"({"name":"laptop","expires_s":3600})");
   EXPECT_EQ(made.status, 201);
   EXPECT_EQ(made.body.at("expires_ms"), 1'000'000 + 3'600'000);
