@@ -44,8 +44,8 @@ class Engine {
     virtual void RetryTurnLater() = 0;
     virtual void TaskChanged(const core::TaskChanged& change) = 0;  // the change is durable
     virtual void NoticesChanged() {}  // the store has new notices or new results
-    virtual void JobReturnsChanged(const std::vector<store::JobReturnRow>&) {
-    }  // the rows are durable
+    // The rows are durable.
+    virtual void JobReturnsChanged(const std::vector<store::JobReturnRow>&) {}
   };
   using Done = std::function<void(Result<Unit>)>;
 
