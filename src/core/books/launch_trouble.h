@@ -31,13 +31,13 @@ class LaunchTrouble {
   // so one failure is enough.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
                                bool certain = false);
-  // Reports that an attempt is running, whose start was decided at `launched`.
+  // Reports that an attempt is running. Its start was decided at `launched`.
   void Works(Time launched);
   // Reports that the start of a trial was decided.
   void Tried(Time now) { next_trial_ = now + kTrialEvery; }
 
   bool on() const { return !why_.empty(); }
-  // False while there is trouble and the last trial is too recent.
+  // Returns false while there is trouble and the last trial is too recent.
   bool MayTry(Time now) const { return !on() || now >= next_trial_; }
   // When the next trial may start; empty unless there is trouble.
   std::optional<Time> NextTrial() const { return on() ? std::optional(next_trial_) : std::nullopt; }

@@ -74,7 +74,8 @@ class Limits {
   // A faster form of AgainstStart for frequent calls. `rules` is Bound(request of the task).
   static std::optional<LimitHit> Against(std::span<const BoundBy> rules, const Wants& would_have,
                                          Time now);
-  // Whether a start under `one` set of rules changes what tasks under the `other` may have.
+  // Whether the start of a task to which the rules `one` apply may change what the rules `other`
+  // allow.
   static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
   // The rules that apply to such a request. Valid until Follow; empty if the core never held such a
   // task.

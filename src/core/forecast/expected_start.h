@@ -16,7 +16,7 @@ struct ExpectedGpu {
   std::span<const ReservedPeriod* const> booked;
 };
 
-// A waiting task, or a new one.
+// A waiting or new task.
 struct ExpectedTask {
   std::size_t gpus = 1;
   std::vector<bool> may;          // by GPU: whether the task may use it when empty

@@ -1,4 +1,4 @@
-// Knows which GPUs are connected by NVLink and chooses the best GPUs for a task of several GPUs.
+// The NVLink connections between GPUs, and the choice of the best GPUs for a task of several GPUs.
 // Pure.
 #pragma once
 

@@ -73,7 +73,7 @@ double Percent(double fraction) {
   return std::round(fraction * 1000) / 10;
 }
 
-// ---- the guards: true if the GPU may take the task ----
+// ---- the guards; each returns true if the GPU may take the task ----
 
 bool CheckChoice(const Question& q) {
   if (!q.need.choice || q.need.choice->Allows(q.gpu.index)) return true;

@@ -155,7 +155,7 @@ const MapperEntry* FindMapper(std::string_view name_or_alias) {
 }
 
 bool Shares(const PolicyConfig& config) {
-  // This is called at every decision, so only names of mappers that do not share are compared.
+  // Only names of mappers that do not share are compared, because this is called at every decision.
   return std::ranges::none_of(kMappers, [&config](const MapperEntry& entry) {
     return !entry.shares && Names(entry, config.mapper);
   });

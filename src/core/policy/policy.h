@@ -73,7 +73,7 @@ struct PolicyConfig {
   std::optional<double> max_slowdown;
   // The site rule: a GPU takes a task only if this expression is true. Empty: no rule.
   std::optional<GpuRule> require;
-  // The expression of the mapper "score", which requires one.
+  // The expression that the mapper "score" requires.
   std::optional<GpuRule> score;
   // How many tasks of the main queue are considered: tasks behind a task that must wait may start
   // before it. 1: the head only.
@@ -117,7 +117,7 @@ struct PolicyConfig {
   // The classes that tasks may name.
   std::vector<QosClass> classes{{"interactive", 1000}, {"normal", 0}, {"background", -1000}};
   std::vector<LimitRule> limits{{.user = "*", .qos = "interactive", .running = 1}};
-  SlotRules slots;  // when running tasks make room for waiting ones
+  SlotRules slots;  // when running tasks make room for waiting tasks
   // Under MPS each user has a separate MPS server, so tasks of different users take turns.
   bool users_take_turns = true;
   // With one MPS server per GPU, a task of several GPUs cannot be a client: it takes turns with the

@@ -19,8 +19,8 @@ std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords&
 // The first dependency that can never be met, because its task ended in another way or never
 // existed.
 std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecords& tasks);
-// The same for a task that is not submitted yet: checks only dependencies with a known_final. The
-// others are skipped, because `TaskRecords` may lack a task that was accepted a moment ago.
+// The same for a task that is not submitted yet: checks only dependencies with a known_final. Other
+// dependencies are skipped, because `TaskRecords` may lack a task that was accepted a moment ago.
 std::optional<Reason> NeverMetByEnds(std::vector<Dependency> dependencies);
 
 // Fills in Dependency::known_final of waiting tasks when a task that they depend on ends.

@@ -48,7 +48,7 @@ struct QueueKey {
 // whose relative order is fixed.
 struct LineKey {
   Holder holder;
-  std::string qos;  // empty: the default one
+  std::string qos;  // empty: the default class
   friend auto operator<=>(const LineKey&, const LineKey&) = default;
 };
 LineKey LineOf(const TaskRecord& task);

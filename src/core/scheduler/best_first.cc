@@ -17,8 +17,8 @@ namespace {
 
 // Look-ahead is used for at most this many tasks.
 constexpr std::size_t kLongestLine = 48;
-// For mappers that score by added work: subtracted from the score of a task whose line exceeds its
-// fair share by the whole server.
+// With mappers that score by added work, this is subtracted from the score of a task whose line
+// exceeds its fair share by the whole server.
 constexpr double kExcessCosts = 1;
 // A multiplier that spreads consecutive numbers.
 constexpr std::size_t kScatter = 0x9e3779b97f4a7c15;

@@ -35,7 +35,7 @@ GpuView EmptyView(const State& state, GpuIndex index) {
           .pace = gpu.pace};
 }
 
-// Whether another task may preempt this one, which would then return to its old place in the queue.
+// Whether another task may preempt the task, which would then return to its old place in the queue.
 bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine& line) {
   const std::int64_t priority = PriorityOf(state.config, task.request);
   const QosClass* const own = ClassOf(state.config.classes, task.request);
@@ -59,7 +59,7 @@ bool LeavesByTurn(const State& state, const TaskRecord& task, const WholeLine& l
          !MayBePreempted(state, task, line);
 }
 
-// The need of a queued task, or of a new one.
+// The need of a queued or new task.
 Need NeedOfOne(const State& state, const TaskRecord& task) {
   if (task.id != kNewcomer) return NeedNow(state, task);
   Need need = NeedOf(state.config, task);

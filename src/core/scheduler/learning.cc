@@ -15,7 +15,7 @@ namespace {
 // instead (docs/server/policies.md).
 constexpr double kMostOfGpu = 0.5;
 
-// This long after its start a task uses all its cores.
+// A task is assumed to use all its cores this long after its start.
 constexpr Duration kSeenWithin{60'000};
 
 // A task with an activity above this could use more SMs than it has.
@@ -172,7 +172,7 @@ void LearnActivity(State& state, GpuIndex index) {
                           });
   if (take_turns) return;
   const double share = gpu.info.compute;
-  // A task that fills a part of a GPU might fill more of a whole one, and it is unknown how
+  // A task that fills a part of a GPU might use more of a whole GPU, and it is unknown how
   // activities of parts add up.
   if (share < 1 && (residents.size() > 1 || seen->sm_active > kFull)) return;
   const double sm_active = share * seen->sm_active;

@@ -16,7 +16,7 @@ namespace {
 // Maximum number of tasks considered for GPUs that the tasks before them could never take.
 constexpr std::size_t kBesideLooks = 1'000;
 
-// A waiting task keeps the GPUs that it could take; the others are open to tasks behind it.
+// Closes all GPUs that a waiting task could take. The remaining GPUs are open to tasks behind it.
 void CloseFor(const Need& need, const std::vector<GpuView>& views, std::vector<bool>& open) {
   for (const GpuView& view : views) {
     if (CouldEverTake(need, view)) open[Number(view.index)] = false;

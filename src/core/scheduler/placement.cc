@@ -190,7 +190,7 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
                                                                       : std::nullopt,
                .at = at,
                .booked = state.reservations.On(index)};
-  // Every decision checks every GPU, so no texts are made for open ones.
+  // No texts are made for open GPUs, because every decision checks every GPU.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person
                    : state.closing       ? state.closing->why

@@ -120,8 +120,8 @@ bool FailedAloneOnLargest(const State& state, const TaskRecord& task) {
   });
 }
 
-// Whether the GPUs kept for a passed head may still be replaced by better ones: only until it has
-// been the head for twice the pass_limit.
+// Whether better GPUs may still replace those kept for a passed head: only until the task has been
+// the head for twice the pass_limit.
 bool MayKeepOthers(const State& state, const TaskRecord& task) {
   return task.queue == QueueKind::kMain && state.config.pass_limit &&
          state.now - state.heads.passed.since < 2 * *state.config.pass_limit;

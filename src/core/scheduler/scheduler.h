@@ -129,7 +129,6 @@ class Scheduler {
   // The expected start of a new task.
   ExpectedStart ExpectedStartOf(const TaskRequest& request, const std::optional<Estimate>& estimate,
                                 Time now) const;
-  // The need of a new task.
   Need NeedOfNew(const TaskRequest& request, const std::optional<Estimate>& estimate) const;
 
   // The reservations known to the core, and the GPUs kept for them.

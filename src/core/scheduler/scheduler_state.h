@@ -292,7 +292,7 @@ struct Scheduler::State : LineUp::Host {
   void On(const RequeueRequested& event);
   void On(const PriorityChanged& event);
   void On(const TaskEdited& event);
-  // ---- server_events.cc, closing.cc ----
+  // ---- server_events.cc; ServerClosed and ServerOpened are in time_slices.cc ----
   void On(const GpusDiscovered& event);
   void On(const HostDiscovered& event);
   void On(const GpuSampled& event);

@@ -23,7 +23,7 @@ void TakeTurns(State& state);
 std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at);
 Reason WithTurns(const State& state, const TaskRecord& task, Reason reason);
 
-// ---- shutdown of the machine: no task starts, and running ones checkpoint first ----
+// ---- shutdown of the machine: no task starts, and running tasks checkpoint first ----
 
 bool MustAllLeave(const State& state);
 void EmptyServer(State& state);

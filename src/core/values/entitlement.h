@@ -106,9 +106,9 @@ struct SlotRules {
   std::vector<std::string> exempt;
 };
 
-// "interactive priority=1000 preempts"; "vision: ada bob"; "ada=2"; "user=* qos=interactive
-// running=1 gpu_hours=200/7d memory=80G cpus=32 host_memory=256G length=12h". Parse these texts,
-// and write them again. Errors: kInvalid, with what was expected.
+// These functions parse and write texts such as "interactive priority=1000 preempts"; "vision: ada
+// bob"; "ada=2"; "user=* qos=interactive running=1 gpu_hours=200/7d memory=80G cpus=32
+// host_memory=256G length=12h". Errors: kInvalid, with what was expected.
 Result<QosClass> ParseQosClass(std::string_view text);
 Result<AccountRule> ParseAccountRule(std::string_view text);
 Result<ShareWeight> ParseShareWeight(std::string_view text);

@@ -121,7 +121,7 @@ struct Reason {
 
 }  // namespace carma::core
 
-// Its names in messages, the API and the store.
+// The names of reason codes in messages, the API and the store.
 namespace carma {
 template <>
 inline constexpr base::Words<core::ReasonCode> base::kWordsOf<core::ReasonCode> =

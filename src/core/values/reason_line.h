@@ -18,8 +18,8 @@ std::string AsSentence(std::string_view clause);  // the reverse
 std::string CanNeverRun(std::string_view name, std::string_view reason);
 // The code at the beginning of such a line; kNone if there is none.
 ReasonCode ReasonOfLine(std::string_view line);
-// These remove what the task wrote to its error stream, so that everybody may read the result. They
-// take a reason's sentence, such a line, and ExitInfo::detail.
+// These functions remove what the task wrote to its error stream, so that everybody may read the
+// result. They take a reason's sentence, a line of ReasonLine, and ExitInfo::detail.
 std::string PublicText(ReasonCode code, std::string_view text);
 std::string PublicLine(std::string_view line);
 std::string PublicDetail(std::string_view detail);

@@ -37,7 +37,7 @@ void Ends::Forget(core::TaskId id) {
   unclear_.erase(core::Number(id));
 }
 
-// ---- why they ended ----
+// ---- why attempts ended ----
 
 // Whether other evidence may still explain the end: it was not caused by carmad, it was an error,
 // and there is no out-of-memory message.
@@ -191,7 +191,7 @@ bool Ends::HasNeighbours(const core::TaskRecord& record) const {
   });
 }
 
-// ---- what is learned from it ----
+// ---- what is learned from finished attempts ----
 
 void Ends::Watch(const core::GpuSampled& sampled) {
   if (sampled.sample.attributed) return;

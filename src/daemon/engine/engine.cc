@@ -66,7 +66,7 @@ std::vector<std::string> Engine::Uuids(const core::TaskRecord& record) const {
   return uuids;
 }
 
-// ---- what comes in ----
+// ---- requests and events ----
 
 void Engine::Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer) {
   if (submitter.durability == store::Durability::kLater) {
@@ -212,7 +212,7 @@ void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Don
   host_.RequestTurn();
 }
 
-// ---- a turn ----
+// ---- turns ----
 
 void Engine::Stop() {
   stopped_ = true;
@@ -380,7 +380,7 @@ bool Engine::Flush() {
   return true;
 }
 
-// ---- what goes out ----
+// ---- actions ----
 
 void Engine::PerformAll(Decided decided) {
   starts_.ShareCores();

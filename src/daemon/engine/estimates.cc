@@ -89,7 +89,7 @@ std::vector<EstimateResult> AppraiseAll(const estimate::Appraiser& appraiser,
 
 }  // namespace
 
-// ---- many tasks ----
+// ---- slices of tasks ----
 
 struct EstimateService::Slice {
   std::vector<EstimateJob> jobs;

@@ -91,7 +91,7 @@ Result<Unit> Intake::AcceptShare(std::vector<core::Event>& events) {
   return ok ? told : ok;
 }
 
-// ---- what fits a share ----
+// ---- submissions that fit into a share ----
 
 // Invalid submissions are refused before any row is written, so they do not affect the valid ones,
 // which share a commit. If the store fails, none is accepted.
@@ -322,7 +322,7 @@ std::size_t Intake::OnTheWay(std::optional<std::uint32_t> uid) const {
   return count;
 }
 
-// ---- rows ----
+// ---- rows of the store ----
 
 Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_t index,
                                         core::TaskId first, base::Time submitted,

@@ -129,7 +129,7 @@ Entry* RealMpsServers::Find(const Key& client) {
   return server == clients_.end() ? nullptr : servers_.at(server->second).get();
 }
 
-// ---- in ----
+// ---- clients that come ----
 
 void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   const Key who{client.id, client.attempt};
@@ -238,7 +238,7 @@ void RealMpsServers::Adopt(const MpsClient& client) {
       });
 }
 
-// ---- out ----
+// ---- clients and servers that leave ----
 
 void RealMpsServers::Detach(core::TaskId id, int attempt) {
   const Key who{id, attempt};

@@ -65,7 +65,7 @@ void Starts::Sweep(const std::function<bool(core::TaskId, int)>& kept) const {
   if (swept > 0) base::LogInfo("attempts_swept", {{"folders", swept}});
 }
 
-// ---- how they share ----
+// ---- how tasks share GPUs ----
 
 std::optional<core::Sharing> Starts::PlainSharing(const core::StartTask& start) const {
   using core::SharingMethod;

@@ -29,7 +29,8 @@ struct Holder {
   core::TaskId id{};
   int attempt = 0;
   std::optional<base::Time> idle_since;  // as stored in the task's attempt
-  // For all GPUs of the task together: kBusy if it is busy on any GPU, kIdle if it is idle on all.
+  // The verdict for all GPUs of the task together: kBusy if it is busy on any GPU, kIdle if it is
+  // idle on all.
   HolderSight sight = HolderSight::kUnknown;
 };
 

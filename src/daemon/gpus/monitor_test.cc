@@ -214,7 +214,7 @@ TEST(Monitor, UnknownProcessMemoryMakesTheAttributionIncomplete) {
   EXPECT_EQ(sample.foreign_processes, 1) << "an MPS server is not foreign";
 }
 
-// ---- the rules of health ----
+// ---- health rules ----
 
 gpu::Reading WithXids(std::int64_t second, std::vector<int> xids) {
   gpu::Reading reading = At(second, 1'000, 0.5, 100.0 + static_cast<double>(second));

@@ -13,8 +13,8 @@ namespace carma::daemon {
 
 class Monitor;
 
-// By how much a task exceeds its promise plus the margin, on the GPU where it exceeds this most. 0
-// if it does not, or if it has no promise.
+// The excess of a task over its promise plus the margin, on the GPU with the largest excess. 0 if
+// there is no excess or no promise.
 std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_mib,
                             const Monitor& monitor);
 

@@ -70,7 +70,7 @@ int OpenPath(const std::string& path) {
   how.resolve = RESOLVE_NO_MAGICLINKS;
   const long fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
-  // This happens before Linux 5.6 or with a container's filter of system calls. Then realpath()
+  // openat2() fails before Linux 5.6 or with a container's filter of system calls. Then realpath()
   // follows a link's text, which leads nowhere that the user may not go.
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          &std::free);

@@ -22,7 +22,7 @@ void HideErrors(api::TaskView& view);
 // The task with live values of the running daemon: current reason, measured memory, pid.
 api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
                       Attribution& attribution, base::Time now);
-// Of a URL only the host part is shown.
+// The notice with only the host part of a URL.
 api::NoticeView Present(const store::Notice& notice);
 // All GPUs, from one view of the core.
 std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, base::Time now);

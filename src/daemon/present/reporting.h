@@ -44,7 +44,7 @@ struct ReportRequest {
 // The report as JSON text (report/report.h). May take long; stops with kUnavailable soon after
 // `wanted` has become false. Errors: kInvalid for too many tasks; those of store::History.
 Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted);
-// The same as an HTML page (report/html.h); needs `request.listed` for figures.
+// The report as an HTML page (report/html.h); needs `request.listed` for figures.
 Result<std::string> ReportHtml(const ReportRequest& request, std::string_view title,
                                const std::atomic<bool>& wanted);
 
@@ -55,7 +55,8 @@ struct UsageRequest {
   UsageBy by;
   std::vector<store::EndedAttempt> running;  // by now
 };
-// {"usage":[…]} (api/usage_view.h): stored and running attempts. Errors and `wanted` as above.
+// The usage of stored and running attempts as {"usage":[…]} (api/usage_view.h). Errors and `wanted`
+// as for ReportText.
 Result<std::string> UsageText(const UsageRequest& request, const std::atomic<bool>& wanted);
 
 }  // namespace carma::daemon

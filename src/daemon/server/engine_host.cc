@@ -240,7 +240,7 @@ void EngineHost::TakeEstimates(std::vector<EstimateResult> results) {
   }
 }
 
-// ---- notices, and jobs of Slurm's ----
+// ---- notices and Slurm jobs ----
 
 void EngineHost::NoticesChanged() {
   if (notice_sender_) notice_sender_->Look();

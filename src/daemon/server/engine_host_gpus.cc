@@ -85,7 +85,7 @@ void EngineHost::OpenWhatRulesClosed() {
   }
 }
 
-// ---- evidence of readings about ends ----
+// ---- evidence from readings about ends of tasks ----
 
 std::optional<double> EngineHost::RecentFullness(core::GpuIndex gpu) {
   return monitor_.RecentFullness(gpu, around_.clock.Now());
@@ -141,7 +141,7 @@ std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
                                      around_.try_cuda, GpuTrials::Actions{hold, found, known});
 }
 
-// ---- the driver's upgrade ----
+// ---- driver upgrades ----
 
 void EngineHost::WatchDriver() {
   if (!around_.driver_versions) return;

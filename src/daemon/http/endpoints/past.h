@@ -32,7 +32,7 @@ Answer ListEvents(const PastServices& services, const Call& call);
 // data of a year takes seconds to read.
 Result<Unit> MakeReport(const PastServices& services, const Call& call,
                         const api::Responder& reply);
-// The same report with &run=1 as an HTML page, like `carma report --html`.
+// The report of MakeReport with &run=1 as an HTML page, like `carma report --html`.
 Result<Unit> DrawReport(const PastServices& services, const Call& call,
                         const api::Responder& reply);
 // ?by= any of user, account, qos and month or day (default: user), &after_ms= &until_ms=. Made on a
