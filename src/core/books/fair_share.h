@@ -53,7 +53,7 @@ class FairShare {
  public:
   // Decayed usage, and the current rate at which it grows.
   struct Use {
-    double seconds = 0;  // of a whole GPU
+    double seconds = 0;  // seconds of a whole GPU
     double rate = 0;     // of the running tasks, in whole GPUs
   };
 

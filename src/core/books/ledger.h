@@ -77,8 +77,9 @@ class Ledger {
  private:
   struct Book {
     std::int64_t usable_mib = 0;
-    std::int64_t used_mib = 0;           // last sample minus releases since then
-    std::int64_t known_foreign_mib = 0;  // of the last sample that attributed everything
+    std::int64_t used_mib = 0;  // last sample minus releases since then
+    // Foreign memory in the last sample that attributed all memory.
+    std::int64_t known_foreign_mib = 0;
     bool attributed = true;
     std::vector<Resident> residents;  // by task id
   };

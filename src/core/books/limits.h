@@ -38,7 +38,7 @@ class Limits {
   // What the start of a task would add to the counts.
   struct Wants {
     int gpus = 0;
-    std::int64_t promised_mib = 0;  // on each of these GPUs
+    std::int64_t promised_mib = 0;  // promised on each of these GPUs
     HostNeed host;
   };
   // A rule that may keep a task from starting, and its current use.
@@ -100,7 +100,7 @@ class Limits {
 
  private:
   struct Count {
-    std::int64_t tasks = 0;  // not final
+    std::int64_t tasks = 0;  // tasks that are not final
     std::int64_t running = 0;
     std::int64_t gpus = 0;
     std::int64_t memory_mib = 0;

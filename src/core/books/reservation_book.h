@@ -88,7 +88,7 @@ class ReservationBook {
   std::vector<std::vector<const ReservedPeriod*>> by_gpu_;
   Admitted admitted_;
   std::uint64_t changes_ = 0;
-  std::size_t in_force_ = 0;  // at the last Settle
+  std::size_t in_force_ = 0;  // periods in force at the last Settle
 };
 
 }  // namespace carma::core

@@ -18,7 +18,7 @@ bool HasSettled(const GpuSample& sample, std::span<const Resident> residents, Ti
 // When all residents will have appeared, and the share of the window that shows them all.
 struct Settled {
   std::optional<Time> by;  // the latest time; empty: all have appeared
-  double share = 1;        // of the window, since the last resident appeared
+  double share = 1;        // share of the window since the last resident appeared
 };
 // A resident has appeared as defined for HasSettled, or once its memory has been stable for 15 s.
 // Residents marked in `known` (by position) need not appear. Means over the window must then be

@@ -21,7 +21,7 @@ struct PolicyConfig;
 // A name that a rule may use. docs/server/policies.md lists them; a test compares both lists.
 struct RuleQuantity {
   std::string_view name;
-  std::string_view meaning;  // with its unit
+  std::string_view meaning;  // a description with its unit
   double (*of)(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 };
 std::span<const RuleQuantity> RuleQuantities();
@@ -72,7 +72,7 @@ class GpuRule {
   struct Step {
     Op op = Op::kNumber;
     double number = 0;
-    std::size_t quantity = 0;  // in RuleQuantities
+    std::size_t quantity = 0;  // index in RuleQuantities
   };
   std::string text_;
   std::vector<Step> steps_;  // operands before their operator

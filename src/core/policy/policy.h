@@ -53,7 +53,7 @@ struct PolicyConfig {
   // Maximum windowed mean SM activity of a GPU that takes another task; empty: no condition.
   std::optional<double> sm_cap = 0.80;
   WithoutActivity without_activity = WithoutActivity::kUtilization;
-  std::int64_t margin_mib = 2048;  // on top of an estimate
+  std::int64_t margin_mib = 2048;  // added to an estimate
   // Free memory that a task without an estimate requires; 0: no condition.
   std::int64_t floor_mib = 5120;
   double floor_share = 0;  // share of the GPU's memory, replaces floor_mib; 0: floor_mib applies
@@ -151,7 +151,7 @@ struct Need {
   // Expected peak on every GPU but the first, if it is known to be lower.
   std::optional<std::int64_t> others_mib;
   std::int64_t retry_free_mib = 0;  // after an OOM: at least this much free, margin included
-  bool idle_gpu = false;            // only empty GPUs
+  bool idle_gpu = false;            // only empty GPUs may be used
   bool exclusive = false;           // no task may join later
   int gpus = 1;                     // number of GPUs of the whole task
   std::optional<double> sm_share;   // TaskRequest::sm_share
@@ -159,7 +159,7 @@ struct Need {
   bool activity_known = false;      // load.sm_active was measured, not assumed
   double uses_cpus = 0;  // hardware threads that it is expected to keep busy, for all its GPUs
   std::optional<Duration> alone;  // Profile::alone
-  Duration waited{};              // since its submission
+  Duration waited{};              // time since its submission
   // It has waited for kTurnsAfter, so it accepts turns with other tasks.
   bool takes_turns = false;
   bool nobody_behind = false;  // no other task waits for GPUs

@@ -43,7 +43,7 @@ class Dependencies {
  private:
   std::map<TaskId, std::vector<TaskId>> dependents_;
   std::vector<TaskId> arrivals_;
-  std::map<TaskId, TaskState> ended_;  // since the last Close
+  std::map<TaskId, TaskState> ended_;  // ends since the last Close
 };
 
 }  // namespace carma::core

@@ -100,7 +100,7 @@ class LineUp {
     std::set<QueueKey>::const_iterator at;
     std::set<QueueKey>::const_iterator end;
     std::optional<QueueKey> newcomer;
-    std::size_t account = 0;  // in sums_
+    std::size_t account = 0;  // index in sums_
     std::size_t user = 0;     // index in sums_ of the user within the account
     std::optional<Time> starving_since;
     std::optional<std::span<const Limits::BoundBy>> bounds;  // empty until they are needed

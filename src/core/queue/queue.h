@@ -111,7 +111,7 @@ class Queue {
     return kind == LineKind::kWithGpus ? with_gpus_ : without_gpus_;
   }
 
-  std::map<std::string, std::int64_t> priorities_;    // of classes
+  std::map<std::string, std::int64_t> priorities_;    // priorities of classes
   std::unordered_map<std::uint64_t, Entry> entries_;  // for look-up only; the order is not used
   WaitingLine with_gpus_;
   WaitingLine without_gpus_;

@@ -249,8 +249,8 @@ struct AttemptEnded {
   Taken taken;
   std::vector<GpuIndex> gpus;
   std::optional<Time> started;    // when its process began; empty: it never ran
-  Duration waited{};              // in the queue before this attempt
-  std::int64_t promised_mib = 0;  // on each GPU of the attempt
+  Duration waited{};              // time in the queue before this attempt
+  std::int64_t promised_mib = 0;  // memory promised on each GPU of the attempt
   std::int64_t peak_mib = 0;      // highest memory seen on one GPU so far
   std::optional<ExitKind> exit;   // empty: it could not be launched
   friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;

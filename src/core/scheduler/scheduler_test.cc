@@ -515,7 +515,7 @@ TEST_F(SchedulerTest, ATrialIgnoresInstancesForSeveralGpusAndAddsUpShares) {
   EXPECT_EQ(fit({.gpus = 2, .sm_share = 0.4}).fit, Fit::kFits);
   EXPECT_EQ(fit({.gpus = 2, .sm_share = 0.5}).fit, Fit::kNotNow);
   EXPECT_EQ(fit({.gpus = 2}).fit, Fit::kFits);
-  EXPECT_EQ(fit({.gpus = 1, .sm_share = 0.5}).fit, Fit::kFits);  // on the instance
+  EXPECT_EQ(fit({.gpus = 1, .sm_share = 0.5}).fit, Fit::kFits);  // it fits on the instance
 }
 
 TEST_F(SchedulerTest, ATrialAppliesTheUsersLimits) {

@@ -19,7 +19,7 @@ namespace carma::core {
 
 // The order of tasks with equal priority.
 enum class QueueOrder {
-  kFifo,  // by submission
+  kFifo,  // in order of submission
   kFair,  // least usage first (core/books/fair_share.h)
 };
 inline constexpr std::pair<QueueOrder, std::string_view> kQueueOrderWords[] = {
@@ -73,7 +73,7 @@ struct LimitRule {
   std::optional<std::int64_t> host_memory_mib;  // RAM promised to these tasks
   std::optional<std::int64_t> queued;           // tasks that are not final
   std::optional<double> gpu_hours;              // used by attempts within the period
-  Duration period{};                            // of gpu_hours
+  Duration period{};                            // the period of gpu_hours
   std::optional<Duration> length;               // the longest time limit of a task
   friend bool operator==(const LimitRule&, const LimitRule&) = default;
 };

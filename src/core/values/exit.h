@@ -16,7 +16,7 @@ enum class StopCause {
   kRequeue,
   kGpuLost,
   kIdle,
-  kTimeSlot,   // its time slice was over, others waited
+  kTimeSlot,   // its time slice was over while other tasks waited
   kPreempted,  // a task of a preempting class needed the GPU
   kDrained,    // its GPU had to be empty
 };

@@ -77,14 +77,14 @@ struct GpuView {
   bool limited = false;                  // some resident limits its slowdown
   // Sum of the SM shares that its tasks have declared (TaskRequest::sm_share).
   double sm_shares = 0;
-  int tasks = 0;  // of CARMA, including launching tasks
+  int tasks = 0;  // tasks of CARMA, including launching tasks
   int foreign_processes = 0;
   bool exclusive_task = false;  // some resident may have no neighbours
   bool mig = false;             // GpuInfo::mig
   double compute = 1;           // GpuInfo::compute
   double pace = 1;              // from PacesOf() of the server's GPUs
   bool drained = false;
-  bool drained_by_rule = false;    // by the health rules only
+  bool drained_by_rule = false;    // the health rules alone closed it
   std::optional<Time> empty_by;    // the deadline of an administrator's drain
   bool settled = true;             // its samples already show the task placed last
   std::optional<Time> settles_by;  // latest time of settling; empty if settled

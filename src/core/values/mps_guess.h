@@ -5,7 +5,7 @@
 
 namespace carma::core {
 
-// What is known about such a task without a measurement.
+// The properties of a task that are known without a measurement.
 struct TaskTraits {
   bool transformer = false;  // else a convolutional network
   std::optional<int> batch_size;

@@ -26,7 +26,7 @@ enum class ReasonCode : std::uint8_t {
   kGpuHealth,        // the driver is lost, or samples are stale or contradictory
   kTasksPerGpu,      // the GPU has as many tasks as allowed
   kRecoveryReserve,  // kept free for a task in recovery
-  kHeld,             // by its owner or an administrator
+  kHeld,             // held by its owner or an administrator
   kBeginTime,
   kDependency,
   kDependencyNeverMet,

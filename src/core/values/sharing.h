@@ -28,7 +28,7 @@ inline constexpr std::pair<SharingMethod, std::string_view> kSharingMethodWords[
 struct Sharing {
   SharingMethod method = SharingMethod::kUnknown;
   std::int64_t memory_limit_mib = 0;  // per process, enforced by the MPS server; 0: none
-  int thread_percent = 0;             // of the SMs, enforced by the MPS server; 0: no limit
+  int thread_percent = 0;             // limit on the SMs, enforced by the MPS server; 0: none
   // The SM partition of the task (the value of CUDA_MPS_SM_PARTITION) and its number of SMs; empty
   // and 0: none.
   std::string partition = {};

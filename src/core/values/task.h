@@ -20,7 +20,7 @@ namespace carma::core {
 
 // One attempt to run a task: where it was placed and how it went.
 struct Attempt {
-  int number = 0;  // from 1; 0: never started
+  int number = 0;  // counts from 1; 0: never started
   std::vector<Placement> placement;
   Reason placement_reason;  // why these GPUs were chosen
   HostShare host;

@@ -55,13 +55,15 @@ constexpr std::array kSteps{
     // The task was edited and needs a new estimate.
     Step{TaskState::kQueued, TaskState::kSubmitted},
     Step{TaskState::kLaunching, TaskState::kRunning},
-    Step{TaskState::kLaunching, TaskState::kQueued},  // could not start, ran out of memory, victim
+    // It could not start, ran out of memory, or was a victim.
+    Step{TaskState::kLaunching, TaskState::kQueued},
     Step{TaskState::kLaunching, TaskState::kStopping},
     Step{TaskState::kLaunching, TaskState::kSucceeded},
     Step{TaskState::kLaunching, TaskState::kFailed},
     Step{TaskState::kLaunching, TaskState::kOutOfMemory},
     Step{TaskState::kLaunching, TaskState::kLost},
-    Step{TaskState::kRunning, TaskState::kQueued},  // out of memory, victim, machine lost
+    // It ran out of memory, was a victim, or lost its machine.
+    Step{TaskState::kRunning, TaskState::kQueued},
     Step{TaskState::kRunning, TaskState::kStopping},
     Step{TaskState::kRunning, TaskState::kSucceeded},
     Step{TaskState::kRunning, TaskState::kFailed},
@@ -69,7 +71,7 @@ constexpr std::array kSteps{
     Step{TaskState::kRunning, TaskState::kLost},
     Step{TaskState::kStopping, TaskState::kCancelled},
     Step{TaskState::kStopping, TaskState::kTimedOut},
-    Step{TaskState::kStopping, TaskState::kQueued},  // requeue, GPU lost
+    Step{TaskState::kStopping, TaskState::kQueued},  // it was requeued, or its GPU was lost
     Step{TaskState::kStopping, TaskState::kLost},
 };
 

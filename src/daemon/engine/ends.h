@@ -70,7 +70,7 @@ class Ends {
     estimate::RanOn where;
     // Since the attempt or this daemon started, whichever is later.
     base::Duration watched{0};
-    std::optional<task::AllocatorWords> told;  // from its own output
+    std::optional<task::AllocatorWords> told;  // from the output of the attempt
   };
 
   void NoteEnd(const core::TaskRecord& record, const std::optional<task::AllocatorWords>& told);

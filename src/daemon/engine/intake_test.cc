@@ -147,7 +147,7 @@ TEST_F(IntakeTest, ANamedSubmissionIsAcceptedOnce) {
   EXPECT_EQ(Accept()->size(), 1U) << "even in the same turn";
   EXPECT_EQ(answers_.at(1)->first, core::TaskId{1});
   EXPECT_EQ(answers_.at(1)->count, 1U);
-  Intake later{options_, *store_, core_, clock_};  // of the next run of the daemon
+  Intake later{options_, *store_, core_, clock_};  // the next run of the daemon
   ASSERT_TRUE(later.Open());
   later.Submit({Spec()}, {1000, 100, "ada", "", "r-1"},
                [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
@@ -299,7 +299,7 @@ TEST_F(LargeSubmissionTest, ADaemonThatEndsInTheMiddleHasAcceptedNothing) {
   SubmitFive();
   for (int share = 0; share < 5; ++share) ASSERT_TRUE(Accept());
   ASSERT_TRUE(answers_.empty());
-  Intake later{options_, *store_, core_, clock_};  // of the next run of the daemon
+  Intake later{options_, *store_, core_, clock_};  // the next run of the daemon
   ASSERT_TRUE(later.Open());
   while (later.HasMore()) EXPECT_TRUE(Accept(later)->empty());
   EXPECT_TRUE(store_->List({})->empty());

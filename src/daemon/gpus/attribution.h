@@ -81,7 +81,8 @@ class Attribution {
   std::optional<core::TaskId> RootedIn(const base::ProcessId& process) const;
 
   std::map<core::TaskId, Root> roots_;
-  std::unordered_map<pid_t, core::TaskId> by_pid_;  // of main processes and shims
+  // Tasks by the pids of their main processes and shims.
+  std::unordered_map<pid_t, core::TaskId> by_pid_;
   std::unordered_map<pid_t, Known> known_;
   std::shared_ptr<boost::asio::io_context> loop_;
   std::optional<BackgroundWorker> reader_;  // created at the first request

@@ -17,7 +17,7 @@
 namespace carma::daemon {
 
 struct TaskUse {
-  std::int64_t used_mib = 0;  // of the task's processes with known memory
+  std::int64_t used_mib = 0;  // memory of the task's processes, as far as known
   bool memory_told = true;    // the memory of all its processes is known
   // Recent share of time in which kernels of its processes ran, 0..1; empty if it is not reported
   // for some process.
@@ -42,7 +42,7 @@ struct GpuUse {
   // reported.
   std::optional<std::int64_t> unattributed_mib;
 
-  int ForeignProcesses() const;  // without MPS servers
+  int ForeignProcesses() const;  // number of strangers without MPS servers
 };
 GpuUse WhoUses(const gpu::Reading& reading, Attribution& attribution);
 

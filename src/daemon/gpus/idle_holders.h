@@ -16,7 +16,7 @@ namespace carma::daemon {
 
 class Monitor;
 
-std::string_view IdleActionName(core::IdleAction action);  // "tell", "share", "end"
+std::string_view IdleActionName(core::IdleAction action);  // Returns "tell", "share" or "end".
 
 // What one reading of a task's GPUs shows about the task.
 enum class HolderSight {

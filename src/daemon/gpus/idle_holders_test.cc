@@ -86,9 +86,9 @@ TEST_F(IdleHoldersTest, ANewAttemptRestartsTheIdleTime) {
 // A reading of a GPU with a process of the task, and the expected verdict.
 struct SightCase {
   const char* name;
-  std::optional<std::int64_t> used_mib;  // of the task's process
+  std::optional<std::int64_t> used_mib;  // memory of the task's process
   std::optional<double> kernel_time;
-  std::optional<double> sm_active;  // of the GPU
+  std::optional<double> sm_active;  // SM activity of the GPU
   std::optional<double> utilization;
   HolderSight expected;
 };

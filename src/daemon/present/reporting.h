@@ -38,7 +38,7 @@ struct ReportRequest {
   std::string provenance;
   bool simulated = false;
   report::Clock clock;                       // the reader's time zone, for figures
-  std::vector<store::EndedAttempt> running;  // by now
+  std::vector<store::EndedAttempt> running;  // running attempts, as of now
 };
 
 // The report as JSON text (report/report.h). May take long; stops with kUnavailable soon after
@@ -53,7 +53,7 @@ struct UsageRequest {
   core::Time from{};
   core::Time to{};
   UsageBy by;
-  std::vector<store::EndedAttempt> running;  // by now
+  std::vector<store::EndedAttempt> running;  // running attempts, as of now
 };
 // The usage of stored and running attempts as {"usage":[…]} (api/usage_view.h). Errors and `wanted`
 // as for ReportText.

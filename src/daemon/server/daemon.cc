@@ -115,7 +115,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::unique_ptr<Routes> routes_;
   // Requests that need the GPUs and came while carmad was still looking for GPUs.
   std::vector<std::pair<api::Request, api::Responder>> early_;
-  bool searches_ = true;  // until TellServing()
+  bool searches_ = true;  // true until TellServing()
   std::unique_ptr<api::Server> unix_server_;
   std::unique_ptr<api::Server> tcp_server_;
   Signals signals_{loop_};

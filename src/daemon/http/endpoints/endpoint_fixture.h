@@ -180,7 +180,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Monitor> monitor_;
   std::vector<EstimateJob> jobs_;
-  std::shared_ptr<Heard> last_heard_;  // of the last request, whose answer may still come
+  std::shared_ptr<Heard> last_heard_;  // answer to the last request; may still arrive later
   std::function<void()> work_;         // the worker's work; empty: none
   bool worker_busy_ = false;
 };

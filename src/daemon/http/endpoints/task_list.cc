@@ -207,7 +207,7 @@ Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
 
 // The requested tasks in the order of their numbers.
 Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter) {
-  const std::size_t wanted = filter.limit++;  // one more tells whether there is a next page
+  const std::size_t wanted = filter.limit++;  // one more row shows whether there is a next page
   bool cut = false;
   std::vector<store::StoredTask> rows = CARMA_TRY(services.store.List(filter, &cut));
   const bool more = cut || rows.size() > wanted;

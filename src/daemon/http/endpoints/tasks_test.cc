@@ -613,7 +613,7 @@ TEST_F(TasksTest, LogsWhyATaskWasEndedAndThatARunningTaskWasFound) {
   const core::TaskId id = Submit();
   ::testing::internal::CaptureStderr();
   Start(id);
-  Start(id);  // as from a restarted carmad's launcher
+  Start(id);  // as the launcher of a restarted carmad reports it
   Change(kAda, "cancel");
   End(id, 143);
   const std::string log = ::testing::internal::GetCapturedStderr();
