@@ -261,7 +261,7 @@ std::optional<Reason> NeverFits(const State& state, const TaskRequest& request,
       return std::nullopt;
     return Reason{ReasonCode::kNotLinked,
                   fmt::format("The task needs {} GPUs that are connected with each other (NVLink); "
-                              "no {} of those that it may use are.",
+                              "no {} of the GPUs that it may use are connected.",
                               request.gpus, request.gpus)};
   }
   if (chosen < request.gpus)
