@@ -41,7 +41,7 @@ struct WhoView {
   static void VisitFields(auto& field, auto& view) {
     field("user", view.user, "User name; empty: an unknown user, who may only read.");
     field("uid", view.uid, "User id of a known user.");
-    field("admin", view.admin, "May change the tasks of all users.");
+    field("admin", view.admin, "Whether the user may change the tasks of all users.");
     field("by", view.by, "How the user was identified.", {.words = ",socket,token"});
   }
 };

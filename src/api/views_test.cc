@@ -1,4 +1,5 @@
-// Views keep every fact on the way through JSON, and the API's description is complete.
+// Checks that views keep every fact when they go through JSON, and that the API's description is
+// complete.
 #include "api/views.h"
 #include "api/explain_view.h"
 #include "api/gpu_view.h"
@@ -242,7 +243,7 @@ StatusView FullStatus() {
           .config_needs_restart = {"monitor.window"}};
 }
 
-// The JSON text of a view that went through JSON once is the text of the view itself.
+// A view has the same JSON text after it went through JSON once.
 template <class View>
 void ExpectRoundTrip(const View& view) {
   const std::string text = base::DumpJson(ToJson(view));
@@ -392,7 +393,7 @@ TEST(OpenApi, EveryReferenceLeadsSomewhere) {
   EXPECT_GT(references, 20);
 }
 
-// own: number of fields in addition to the selected ones.
+// own: number of fields in addition to the selected fields.
 template <class T>
 void ExpectFields(const Json& json, std::size_t own) {
   const std::vector<std::string_view> selected = base::Split(T::kFields, ',');
