@@ -220,7 +220,7 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   EXPECT_EQ(refused(spec({"sh", "trian.py"})), "no file 'trian.py' for sh, did you mean train.py?");
   EXPECT_EQ(refused(spec({"dirnmae"})), "no program 'dirnmae', did you mean dirname?");
   task::TaskSpec hidden = spec({"true"});
-  hidden.stdout_path = dir_ + "/train.py/%j.out";  // below a file
+  hidden.stdout_path = dir_ + "/train.py/%j.out";  // a file is in the place of the folder
   EXPECT_EQ(refused(hidden), hidden.stdout_path + ": you cannot write there (--output)");
   hidden.stdout_path = dir_ + "/made/later/%j.out";
   EXPECT_TRUE(CheckItCanStart(hidden)) << "folders are made";

@@ -21,7 +21,7 @@ class Output : public ::testing::Test {
 
   void Append(const std::string& text) { std::ofstream(path_, std::ios::app) << text; }
 
-  // The new text from the reader.
+  // Returns the new text that the reader copies.
   std::string New(OutputReader& reader) {
     char* text = nullptr;
     std::size_t size = 0;

@@ -1,4 +1,4 @@
-// carma report, carma config: whole runs of the command.
+// Runs `carma report` and `carma config` as a whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

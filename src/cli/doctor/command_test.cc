@@ -1,4 +1,4 @@
-// Whole runs of `carma doctor` on a scripted driver and on recordings.
+// Runs `carma doctor` as a whole, on a scripted driver and on recordings.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

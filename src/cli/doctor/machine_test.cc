@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The first finding that is not kOk; kOk if all are.
+// The first finding that is not kOk, or an empty finding if all are kOk.
 Finding FirstTrouble(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (finding.level != Level::kOk) return finding;
@@ -31,7 +31,7 @@ Finding FirstTrouble(const std::vector<Finding>& findings) {
   return {};
 }
 
-// A machine's files below a folder.
+// Makes a machine's files below a folder.
 class DoctorMachine : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -80,7 +80,7 @@ TEST_F(DoctorMachine, CountersForAdministratorsOnly) {
   EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
 }
 
-// The MPS daemons of CARMA and of others on that machine.
+// Adds MPS daemons of CARMA and of others to the machine.
 class DoctorMps : public DoctorMachine {
  protected:
   void SetUp() override {
@@ -95,7 +95,7 @@ class DoctorMps : public DoctorMachine {
   MpsTrial trial_;
 };
 
-// A process that holds the lock of a control daemon, as long as the object lives.
+// A process that holds the lock of a control daemon while the object lives.
 class LockOf {
  public:
   explicit LockOf(const std::string& path) {
@@ -198,7 +198,7 @@ TEST_F(DoctorMps, NeedsAFolderThatOthersCannotWrite) {
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is writable by others"));
   settings_.mps_dir = "/run/carma/mps/.keep/mps";
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is not a folder"));
-  if (::geteuid() == 0) return;  // who may write everywhere
+  if (::geteuid() == 0) return;  // root may write everywhere
   settings_.mps_dir = "/run/other/mps";
   ::chmod((root_ + "/run").c_str(), 0555);
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("cannot be created or written: /run"));
@@ -390,7 +390,7 @@ TEST(Doctor, TheSharingMethodIsCarmadsOrThatOfTheTrial) {
 }
 
 TEST(Doctor, WaitingForTheDriverIsNoJumpOfTheClock) {
-  // Both clocks showed the same time; the check comes much later.
+  // Both clocks showed the same time, but the check comes much later.
   constexpr std::int64_t kAsked = 1'790'000'000'000;
   DaemonFacts daemon{.status = api::StatusView{.now_ms = kAsked}, .gpus = {}, .asked_ms = kAsked};
   EXPECT_THAT(CheckClock(AskClock(daemon)).text, Not(HasSubstr("differs")));

@@ -1,4 +1,5 @@
-// The parts of a pilot: its database, its folder, its daemon's settings, the end of its job.
+// Tests the parts of a pilot: its database, its folder, its daemon's settings, and the end of its
+// job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

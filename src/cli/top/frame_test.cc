@@ -153,7 +153,7 @@ TEST_F(Top, KeysMoveTheSelectionAndItStaysOnTheScreen) {
   EXPECT_EQ(state.selected, 41U);
   Press({TopKey::kHome});
   EXPECT_THAT(Lines()[4], StartsWith("     1 "));
-  // The selected task stays selected when others disappear.
+  // The selected task stays selected when other tasks disappear.
   state.selected = 30;
   data.tasks.erase(data.tasks.begin(), data.tasks.begin() + 5);
   Lines();
