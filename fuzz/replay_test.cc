@@ -1,4 +1,4 @@
-// Every corpus file, whole and cut short, through the function that libFuzzer drives.
+// Runs every corpus file, whole and truncated, through the function that libFuzzer drives.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Wrong input from outside: one clear line, the documented exit code, nothing lost.
+// Tests wrong input from outside: it gets one clear line and the documented exit code, and nothing
+// is lost.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -31,7 +32,7 @@ using ::testing::HasSubstr;
 using namespace std::string_literals;
 using Words = std::vector<std::string>;
 
-// Users should see a refusal as one line that starts with the program's name.
+// Expects a refusal in one line that starts with the program's name.
 void ExpectRefusal(const Ran& ran, int code, const std::vector<std::string>& pieces,
                    const std::string& what, const std::string& speaker = "carma: ") {
   EXPECT_FALSE(ran.late) << what;
@@ -202,7 +203,7 @@ class Raw {
         ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   }
   bool connected() const { return connected_; }
-  // False once the other end has closed.
+  // Returns false once the other end has closed.
   bool Send(std::string_view data) const {
     while (!data.empty()) {
       const ssize_t n = ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL);
@@ -233,7 +234,7 @@ TEST_F(BadSubmission, BytesThatAreNoRequestAreAnsweredOrDropped) {
   const struct {
     const char* what;
     std::string bytes;
-    const char* status;  // of the answer; empty: any end of the connection will do
+    const char* status;  // of the answer; empty: any end of the connection is accepted
   } kCases[] = {
       {"noise", "\x00\xff\x13\x37 GET\r\n\r\n"s, ""},
       {"another protocol", "SSH-2.0-OpenSSH_9.2\r\n\r\n", ""},
@@ -311,7 +312,7 @@ TEST(BadConfiguration, UnknownUsersAndGroupsAreOnlyAWarning) {
   EXPECT_THAT(ran.err, HasSubstr("carma.toml:3: daemon.allow_groups: no group 'nogroup_x'"));
 }
 
-// ---- a store that we must not touch ----
+// ---- a store that CARMA must not touch ----
 
 class BadStore : public ::testing::Test {
  protected:
@@ -321,8 +322,8 @@ class BadStore : public ::testing::Test {
     const Ran stopped = site.Stop(SIGTERM);
     ASSERT_EQ(stopped.code, 0) << stopped.Text();
   }
-  // Every file of the state folder except the lock, which a daemon takes before it reads the
-  // others.
+  // The bytes of every file of the state folder except the lock, which a daemon takes before it
+  // reads any other file.
   std::map<std::string, std::string> Bytes() const {
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(site.state_dir())) {
@@ -391,7 +392,8 @@ TEST(ForeignSocket, IsRefusedByTheCommandAndByTheDaemon) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   site.socket().copy(address.sun_path, sizeof address.sun_path - 1);
-  // A client sees the credentials that the listener had when it called listen().
+  // A client sees the credentials that the listener had when it called listen(), which are those of
+  // another user here.
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::chown(site.socket().c_str(), OtherUser(), OtherUser()), 0);
   ASSERT_EQ(::chmod(site.socket().c_str(), 0666), 0);
@@ -408,7 +410,7 @@ TEST(ForeignSocket, IsRefusedByTheCommandAndByTheDaemon) {
 class FullDisk : public ::testing::Test {
  protected:
   void SetUp() override {
-    // A small disk in this test program's own mount namespace.
+    // Mounts a small disk in this test program's own mount namespace.
     const bool mounts = IsRoot() && ::unshare(CLONE_NEWNS) == 0 &&
                         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
     if (!mounts) GTEST_SKIP() << "needs the right to mount";
@@ -451,7 +453,7 @@ TEST_F(FullDisk, SubmissionsAreRefusedAndEverythingGoesOnAfterwards) {
 
   Fill();
   Ran refused;
-  // The database can use the little room left in its files; then it refuses.
+  // The database can use the little room left in its files. After that, it refuses submissions.
   int accepted = 0;
   EXPECT_TRUE(Eventually([&] {
     refused = site.Carma({"submit", "--hold", "--", "/bin/true"});

@@ -1,4 +1,4 @@
-// A driver that hangs, disappears, returns wrong values or loses a GPU: its GPUs close with a
+// Tests a driver that hangs, disappears, returns wrong values or loses a GPU: its GPUs close with a
 // visible reason, and the daemon keeps serving.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -214,7 +214,7 @@ TEST_F(DriverFaults, AMissingValueClosesNoGpu) {
   Fault({"error", "--code", "UNKNOWN", "--function", "nvmlDeviceGetTotalEccErrors", "--gpu", "0"});
   for (const char* function : {"nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV"})
     Fault({"error", "--code", "NOT_SUPPORTED", "--function", function, "--gpu", "0"});
-  // Proves that a reading was made after the faults were set.
+  // A GPU without temperature proves that a reading was made after the faults were set.
   ASSERT_TRUE(Eventually([&] { return !site.Gpus()[0].temperature_c; }));
   EXPECT_TRUE(Eventually([&] { return AllAre("idle"); }));
   EXPECT_TRUE(site.Gpus()[1].temperature_c);

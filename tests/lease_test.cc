@@ -1,4 +1,4 @@
-// GPUs for processes that carmad did not start: real processes, and a daemon that is killed.
+// Tests GPUs for processes that carmad did not start: real processes, and a daemon that is killed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class Lease : public ::testing::Test {
     return site.StartCarma(options);
   }
 
-  // Waits until this many tasks wait.
+  // Waits until this many leases wait.
   void ExpectWaiting(std::size_t count) {
     EXPECT_TRUE(Eventually([&] {
       const auto page = cli::ListTasks(site.client(), {.states = "queued"});
@@ -69,7 +69,7 @@ TEST_F(Lease, IsATaskWhileItsProcessLives) {
   EXPECT_THAT(site.Carma({"explain", "1"}).out, HasSubstr("running"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""),
               HasSubstr("carma_leases{state=\"adopted\"} 1\n"));
-  // A waiting lease is queued like any task, and ends with its process.
+  // A waiting lease is in the queue like any task, and ends with its process.
   const Ran held =
       site.Carma({"submit", "--parsable", "-G", "2", "--exclusive", "--", "/bin/true"});
   ASSERT_EQ(held.out, "2\n") << held.Text();
@@ -143,7 +143,7 @@ TEST_F(Lease, AStoppedProcessTakesItsGpusWhenItContinues) {
   Child waiting = Ask("echo $CUDA_VISIBLE_DEVICES", {"--exclusive", "-G", "2"});
   ExpectWaiting(1);
   waiting.Signal(SIGSTOP);
-  // An unstopped process could get its GPUs now and hold them for 30 s.
+  // If the process were not stopped, it could get its GPUs now and hold them for 30 s.
   ASSERT_TRUE(Eventually([&] {
     const auto stat = base::ReadProcessStat(waiting.pid());
     return stat && stat->state == 'T';

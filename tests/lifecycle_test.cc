@@ -1,4 +1,4 @@
-// The life of ordinary tasks, as users see it through the `carma` command.
+// Tests the life of ordinary tasks, as users see it through the `carma` command.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grp.h>
@@ -122,7 +122,7 @@ TEST_F(Lifecycle, AScriptsDirectivesCountAndTheCommandLineWins) {
                                  task.gpu_uuids.at(1) + "\n");
 }
 
-// A script for Slurm: an array, its variables, output in a new folder, srun.
+// A Slurm script with an array, its variables, output in a new folder, and srun.
 TEST_F(Lifecycle, AScriptForSlurmRunsAsItWouldThere) {
   const std::string script =
       WriteFile("job.sh",
@@ -209,7 +209,7 @@ TEST_F(Lifecycle, AWaitingTaskIsCancelledWithoutEverRunning) {
 
 TEST_F(Lifecycle, ARunningTaskIsCancelledWithItsWholeGroup) {
   Bell bell(site.out_dir() + "/bell");
-  // A child in the background that ignores SIGTERM.
+  // The command starts a background child that ignores SIGTERM.
   const std::uint64_t id =
       site.Submit({"--", "/bin/sh", "-c",
                    "trap '' TERM; sleep 10000 & echo $! > " + bell.path() + "; wait; wait; wait"});
@@ -459,7 +459,7 @@ TEST_F(SeveralUsers, AForkBombLeavesOtherUsersTheirProcesses) {
   site.Stop(SIGTERM);
   site.Set("task.max_processes", "40");
   site.Start();
-  // The limit counts all of a user's processes on this machine, so no other test may run as this
+  // The limit counts all processes of a user on this machine, so no other test may run as this
   // user.
   const RunOptions games{.uid = ::getpwnam("games")->pw_uid};
   const std::uint64_t bomb =

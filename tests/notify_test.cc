@@ -1,5 +1,5 @@
-// Notices at the end of a task, and changes while it waits, with whole programs, a stand-in for
-// sendmail and a daemon that is killed.
+// Tests notices at the end of a task, and changes while it waits, with whole programs, a stand-in
+// for sendmail and a daemon that is killed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

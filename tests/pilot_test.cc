@@ -1,5 +1,5 @@
-// `carma pilot`: a user's own CARMA on the GPUs of a Slurm job, with a database that outlives the
-// job.
+// Tests `carma pilot`: a user's own CARMA on the GPUs of a Slurm job, with a database that outlives
+// the job.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// `carma profile` on simulated GPUs: it finds the parameters of the tasks, leaves nothing behind,
-// and continues where it stopped.
+// Tests `carma profile` on simulated GPUs: it finds the parameters of the tasks, leaves nothing
+// behind, and continues where it stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -198,7 +198,7 @@ TEST_F(Profile, GoesOnFromWhereItWas) {
   EXPECT_EQ(second.code, 0) << second.Text();
   EXPECT_THAT(second.err, HasSubstr("5 runs on 4 GPUs, " + std::to_string(kept) + " of them from"));
   EXPECT_EQ(RunsKept(), 5U);
-  // In that folder, the name cannot be reused for another workload.
+  // Within that folder, the name cannot be reused for another workload.
   Describe({{"one", 0.9, 0.6, 0.2, 3000}}, 40);
   const Ran other = Run(what);
   EXPECT_EQ(other.code, 1);

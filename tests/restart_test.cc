@@ -1,4 +1,4 @@
-// The daemon is killed and restarted, and no task is lost or started twice.
+// Tests that no task is lost or started twice when the daemon is killed and restarted.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -132,7 +132,7 @@ TEST_F(Restart, WaitingCommandsOutliveTheDaemon) {
   const std::uint64_t stays = Submit(gated, "exit 9");
   ASSERT_EQ(gated.Hear(), "1");
   Child waiting = site.StartCarma({"wait", std::to_string(ends), std::to_string(stays)});
-  // After reporting the first task, it waits for the second.
+  // After the first task's report, the command waits for the second task.
   ASSERT_TRUE(Eventually([&] { return waiting.Out().find("succeeded") != std::string::npos; }));
   site.Restart(SIGTERM);
   gated.Open();

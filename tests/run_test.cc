@@ -1,4 +1,4 @@
-// carma run and carma shell: tasks in the caller's terminal.
+// Tests carma run and carma shell: tasks in the caller's terminal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -26,8 +26,8 @@ class Run : public ::testing::Test {
   Site site{{.shape = "1xA100-40GB"}};
 };
 
-// Runs `carma …` in a terminal of its own; with `then`, as a job of a shell that does this as soon
-// as the job has stopped.
+// Runs `carma …` in a terminal of its own. With `then`, it runs as a job of a shell that executes
+// `then` as soon as the job has stopped.
 class AtTerminal {
  public:
   AtTerminal(const Site& site, Words words, const std::string& then = "") {
@@ -283,7 +283,7 @@ TEST_F(Run, RunsAsAnotherUserThroughARootDaemon) {
   EXPECT_EQ(ran.code, 0);
 }
 
-// Runs as the ProxyCommand of an ssh client, as editors use it.
+// Runs as the ProxyCommand of an ssh client, which is how editors use it.
 TEST_F(Run, SshLandsInsideATask) {
   if (::access("/usr/sbin/sshd", X_OK) != 0)
     GTEST_SKIP() << "needs Debian's package openssh-server";

@@ -1,4 +1,5 @@
 // The syntax of a verb: its options, arguments and subverbs.
+//
 // CLI11 parses them. Its header takes 2.7 s to compile in each file that includes it, so only
 // syntax.cc and client/app.cc include it.
 #pragma once

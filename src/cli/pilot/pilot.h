@@ -1,4 +1,5 @@
 // A pilot runs carmad for the GPUs of one allocation, as long as the allocation lasts.
+//
 // It starts carmad as its child, with a separate database, and gives it ordinary commands. A
 // reservation keeps away tasks that would run past the end. A drain asks running tasks to
 // checkpoint and requeues them for the next pilot of the same name.
