@@ -24,7 +24,7 @@ std::vector<std::string> CorpusFiles(const std::string& name) {
   return files;
 }
 
-TEST(Corpus, IsTakenWithoutACrash) {
+TEST(Corpus, IsAcceptedOrRefusedWithoutACrash) {
   for (const Entry& entry : kEntries) {
     SCOPED_TRACE(entry.name);
     entry.run("");

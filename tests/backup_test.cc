@@ -35,7 +35,7 @@ class Backup : public ::testing::Test {
   Site site;
 };
 
-TEST_F(Backup, AServerGoesOnFromItsCopyAndNoAttemptRunsTwice) {
+TEST_F(Backup, AServerContinuesFromACopyAndNoAttemptRunsTwice) {
   const std::string marks = site.out_dir() + "/marks";
   Gated gated(site, "gated");
   const std::uint64_t ended =

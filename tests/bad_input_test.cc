@@ -61,7 +61,7 @@ class BadSubmission : public ::testing::Test {
   Site site;
 };
 
-TEST_F(BadSubmission, OptionsThatCannotBeMeantAreRefusedByName) {
+TEST_F(BadSubmission, ImplausibleOptionsAreRefusedByName) {
   const struct {
     const char* what;
     Words options;
@@ -230,7 +230,7 @@ class Raw {
   bool connected_ = false;
 };
 
-TEST_F(BadSubmission, BytesThatAreNoRequestAreAnsweredOrDropped) {
+TEST_F(BadSubmission, InvalidRequestBytesAreAnsweredOrDropped) {
   const struct {
     const char* what;
     std::string bytes;
@@ -363,7 +363,7 @@ TEST_F(BadStore, RefusesAFileThatIsNotADatabase) {
   ExpectRefusedUntouched({"carma.db"}, "no database");
 }
 
-TEST_F(BadStore, WithDamagedPagesIsRefused) {
+TEST_F(BadStore, RefusesDamagedPages) {
   const std::string path = site.state_dir() + "/carma.db";
   const std::size_t size = ReadText(path).size();
   ASSERT_GT(size, 8192U);
@@ -371,7 +371,7 @@ TEST_F(BadStore, WithDamagedPagesIsRefused) {
   ExpectRefusedUntouched({"carma.db"}, "damaged");
 }
 
-TEST_F(BadStore, CutShortIsRefused) {
+TEST_F(BadStore, RefusesATruncatedFile) {
   const std::string path = site.state_dir() + "/carma.db";
   ASSERT_EQ(::truncate(path.c_str(), static_cast<off_t>(ReadText(path).size() / 2)), 0);
   ExpectRefusedUntouched({"carma.db"}, "cut short");
@@ -440,7 +440,7 @@ class FullDisk : public ::testing::Test {
   bool mounted_ = false;
 };
 
-TEST_F(FullDisk, SubmissionsAreRefusedAndEverythingGoesOnAfterwards) {
+TEST_F(FullDisk, SubmissionsAreRefusedAndWorkContinuesAfterwards) {
   Gated first(site, "first"), second(site, "second");
   const std::uint64_t ends_meanwhile = first.Submit(site, "echo done; exit 3");
   const std::uint64_t stays = second.Submit(site, "exit 0");
@@ -499,7 +499,7 @@ TEST(LimitedFiles, AFullQuotaRefusesSubmissionsAndLosesNothing) {
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
 }
 
-TEST(LimitedFiles, AMachineWithoutDescriptorsCostsNoTaskItsTries) {
+TEST(LimitedFiles, AMachineWithoutDescriptorsCostsNoTaskARetry) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the sanitizer opens descriptors itself to check an object";
 #endif

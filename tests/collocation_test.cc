@@ -63,7 +63,7 @@ struct Framework {
 class OutOfMemory : public ::testing::TestWithParam<std::tuple<const char*, Framework>> {};
 
 // Both tasks state too little memory, so the second task to allocate fails.
-TEST_P(OutOfMemory, AnUnderestimatedTaskIsBroughtBackAndSucceeds) {
+TEST_P(OutOfMemory, AnUnderestimatedTaskIsRetriedAndSucceeds) {
   const auto& [mode, framework] = GetParam();
   Site site({.settings = {{"recovery.mode", "\"" + std::string(mode) + "\""}}});
   site.Start();

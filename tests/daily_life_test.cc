@@ -277,7 +277,7 @@ TEST_F(Background, StartsWithItsStreamsClosed) {
   EXPECT_TRUE(daemon.Ends());
 }
 
-TEST_F(Background, WhyItDoesNotServeIsSaidAndNobodyIsLeft) {
+TEST_F(Background, ReportsWhyItDoesNotServeAndLeavesNoProcess) {
   const struct {
     std::string name;
     Words more;

@@ -154,7 +154,7 @@ TEST_F(Estimates, ADryRunShowsThePrediction) {
 }
 
 // The script's training does not run. Only its text is read.
-TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutAWord) {
+TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutOptions) {
   const std::string model = site.out_dir() + "/model";
   ASSERT_TRUE(base::MakeDirs(model));
   ASSERT_TRUE(base::WriteFileAtomic(
@@ -185,7 +185,7 @@ TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutAWord) {
   EXPECT_EQ(bare.estimate_method, "");
 }
 
-TEST_F(Estimates, RunsThatProveNothingTeachNothing) {
+TEST_F(Estimates, InconclusiveRunsAreNotLearned) {
   EXPECT_EQ(site.Await(Train(5'000, 1, "32", "exit 3")).exit_code, 3);
   EXPECT_EQ(site.Await(Train(5'000, 2, "32", "exit 3")).estimate_method, "structural");
   const Words quick = {"--", "/bin/true"};
@@ -243,7 +243,7 @@ TEST_F(Estimates, FiveModelsCalibrateTheServerUntilItIsReset) {
   EXPECT_EQ(site.Await(Train(3'000, 9)).estimate_method, "history") << "peaks are kept";
 }
 
-TEST_F(Estimates, PromisesThatDoNotHoldAreATrouble) {
+TEST_F(Estimates, BrokenPromisesAreReported) {
   std::vector<std::uint64_t> ids;
   // All estimates are requested before anything can be learned from the first end.
   for (int batch = 1; batch <= 8; ++batch)
@@ -301,7 +301,7 @@ TEST_F(Estimates, ASummaryIsReadWithTheRightsOfItsUser) {
   EXPECT_THAT(refused.estimate_remarks, ElementsAre(HasSubstr("Permission denied")));
 }
 
-TEST_F(Estimates, TheCommandAsksWithAndWithoutADaemon) {
+TEST_F(Estimates, TheCommandEstimatesWithAndWithoutADaemon) {
   const auto of = [](const base::Json& json, const std::string& estimator) {
     for (const base::Json& each : json["estimates"]) {
       if (each["estimator"] == estimator) return each;

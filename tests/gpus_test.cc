@@ -86,7 +86,7 @@ TEST_F(Gpus, ShowTheirHistoryAfterARestart) {
               AllOf(HasSubstr("SM peak"), HasSubstr("Mem peak"), HasSubstr("Power")));
 }
 
-TEST_F(Gpus, RefuseOddQuestionsAboutThePast) {
+TEST_F(Gpus, RefuseInvalidHistoryRequests) {
   struct Case {
     const char* target;
     base::ErrorCode code;
@@ -123,7 +123,7 @@ TEST_F(Gpus, ShowTheSourceOfMetricsAndTheUseOfTasks) {
   site.Await(id);
 }
 
-TEST_F(Gpus, ATaskMayAskForAShareOfTheSms) {
+TEST_F(Gpus, ATaskMayRequestAShareOfTheSms) {
   const std::string script = site.out_dir() + "/half.sh";
   WriteText(script, "#!/bin/sh\n#CARMA --sm-share 50% --memory 1G\ntrue\n", 0755);
   const api::TaskView task = site.Await(site.Submit({script, "x"}));

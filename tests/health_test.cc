@@ -63,7 +63,7 @@ class Breaker : public ::testing::Test {
   Site site{{.shape = "4xA100-40GB", .time_scale = 20}};
 };
 
-TEST_F(Breaker, ABrokenDriverFailsNoNightsQueue) {
+TEST_F(Breaker, ABrokenDriverDoesNotFailTheWholeQueue) {
   Start();
   std::uint64_t first = 0;
   for (const char* name : {"a", "b"}) {
@@ -360,7 +360,7 @@ TEST_F(IdleHolders, AreReportedUntilTheyWork) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << "told once";
 }
 
-TEST_F(IdleHolders, LetOthersInIfThatIsThePolicy) {
+TEST_F(IdleHolders, ShareTheirGpuIfThePolicyAllowsIt) {
   site.Set("idle.action", "\"share\"");
   site.Start();
   Gated gated(site, "gated");
@@ -371,7 +371,7 @@ TEST_F(IdleHolders, LetOthersInIfThatIsThePolicy) {
   EXPECT_EQ(site.Task(id).state, "running");
 }
 
-TEST_F(IdleHolders, AreEndedIfThatIsThePolicy) {
+TEST_F(IdleHolders, AreEndedIfThePolicyRequiresIt) {
   site.Set("idle.action", "\"end\"");
   site.Start();
   Gated gated(site, "gated");

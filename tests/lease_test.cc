@@ -96,7 +96,7 @@ TEST_F(Lease, ACancelEndsItsProcess) {
   site.ExpectIdle();
 }
 
-TEST_F(Lease, AKilledDaemonFindsThoseThatWaitAndThoseThatRun) {
+TEST_F(Lease, ARestartedDaemonFindsWaitingAndRunningLeases) {
   Bell up(site.out_dir() + "/up"), gate(site.out_dir() + "/gate");
   Child running = Ask(fmt::format("echo up > {}; read x < {}", up.path(), gate.path()),
                       {"--exclusive", "-G", "2"});
@@ -125,7 +125,7 @@ TEST_F(Lease, AKilledDaemonFindsThoseThatWaitAndThoseThatRun) {
   site.ExpectIdle();
 }
 
-TEST_F(Lease, IsAskedForAgainWhileTheDaemonRestarts) {
+TEST_F(Lease, IsRequestedAgainWhileTheDaemonRestarts) {
   site.Stop(SIGKILL);
   Child child = Ask("echo $CUDA_VISIBLE_DEVICES");
   EXPECT_TRUE(Eventually([&] { return child.Err().find("waiting for it") != std::string::npos; }));
@@ -173,7 +173,7 @@ TEST_F(Lease, CannotBeRequeued) {
   EXPECT_EQ(child.Wait().code, 0) << "it runs on";
 }
 
-TEST_F(Lease, EachRunsOnceThroughManyKillsAndNoneIsLeft) {
+TEST_F(Lease, EachLeaseRunsOnceDespiteManyKills) {
   constexpr int kLeases = 30, kKills = 15;
   ASSERT_TRUE(site.Carma({"drain", "all"}).Ok());
   std::vector<Child> children(kLeases);
@@ -195,7 +195,7 @@ TEST_F(Lease, EachRunsOnceThroughManyKillsAndNoneIsLeft) {
   site.ExpectIdle();
 }
 
-TEST_F(Lease, IsItsOwnersAlone) {
+TEST_F(Lease, BelongsToItsOwnerAlone) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   Bell up(site.out_dir() + "/up"), gate(site.out_dir() + "/gate");
   Child child = Ask(fmt::format("echo up > {}; read x < {}", up.path(), gate.path()));

@@ -293,7 +293,7 @@ TEST_F(Lifecycle, ATimeLimitEndsATask) {
   EXPECT_EQ(site.Carma({"wait", std::to_string(id)}).code, 128 + SIGTERM);
 }
 
-TEST_F(Lifecycle, ABeginTimeIsWaitedFor) {
+TEST_F(Lifecycle, ATaskStartsOnlyAtItsBeginTime) {
   const std::uint64_t later = site.Submit({"--begin", "now+2hours", "--", "/bin/true"});
   site.ExpectWaits(later, "BeginTime");
   const std::uint64_t id = site.Submit({"--begin", "now+20", "--", "/bin/true"});
@@ -350,7 +350,7 @@ TEST_F(Lifecycle, RefusesATaskThatCanNeverFit) {
   }
 }
 
-TEST_F(Lifecycle, ADrainedGpuTakesNothingUntilItIsResumed) {
+TEST_F(Lifecycle, ADrainedGpuTakesNoTaskUntilItIsResumed) {
   EXPECT_TRUE(site.Carma({"drain", "0,1", "--reason", "fan noise"}).Ok());
   EXPECT_THAT(site.Carma({"gpus"}).out, HasSubstr("drain"));
   const std::uint64_t id = site.Submit({"--", "/bin/true"});
@@ -420,7 +420,7 @@ TEST_F(SeveralUsers, ATaskRunsAsItsSubmitterWithItsGroups) {
   EXPECT_EQ(log.st_uid, OtherUser());
 }
 
-TEST_F(SeveralUsers, AnothersTaskIsSeenButNotTouched) {
+TEST_F(SeveralUsers, AUserSeesButCannotChangeOtherUsersTasks) {
   const std::uint64_t mine = site.Submit({"--hold", "--job-name", "mine", "--", "/bin/true"});
   const std::string number = std::to_string(mine);
   EXPECT_THAT(site.Carma({"list"}, Other()).out, HasSubstr("mine"));
@@ -491,7 +491,7 @@ TEST_F(SeveralUsers, OutputIsAsPrivateAsTheSubmittersUmask) {
   EXPECT_EQ(mode(other->value.first), 0644U) << "the default umask is 022";
 }
 
-TEST_F(SeveralUsers, ATaskThatAnAdministratorDoesAgainRunsAsItsOwner) {
+TEST_F(SeveralUsers, ATaskThatAnAdministratorRepeatsRunsAsItsOwner) {
   const std::string secret = site.folder() / "private";
   WriteText(secret, "of root", 0600);
   const std::uint64_t first =

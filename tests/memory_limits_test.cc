@@ -152,7 +152,7 @@ TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
 }
 
 // A new daemon keeps the limits. They are removed when the task ends for any reason.
-TEST_P(MemoryLimits, OutlastADaemonAndGoWithTheirTask) {
+TEST_P(MemoryLimits, OutlastADaemonAndEndWithTheirTask) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   const std::uint64_t ends =
       site.Train({"--gpu-mem", "4G"}, {.memory_mib = 3'000, .solo_s = kLong});
@@ -180,7 +180,7 @@ TEST_P(MemoryLimits, AreReported) {
               HasSubstr("enforced by the kernel, for all processes of a task together"));
 }
 
-TEST(MemoryLimitsOfOlderDrivers, AreSaidNotToBeThere) {
+TEST(MemoryLimitsOfOlderDrivers, AreReportedAsMissing) {
   Site site{{.settings = {{"collocation.method", "\"streams\""}}}};
   site.Start();
   EXPECT_EQ(site.Status().memory_limits, "nobody");

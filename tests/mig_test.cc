@@ -34,7 +34,7 @@ class Mig : public ::testing::Test {
   Site site{{.shape = "A100-40GB:mig=3g.20gb+1g.5gb,A100-40GB"}};
 };
 
-TEST_F(Mig, InstancesStandInThePlaceOfTheirGpu) {
+TEST_F(Mig, InstancesAreListedInsteadOfTheirGpu) {
   const std::vector<api::GpuView> gpus = site.Gpus();
   ASSERT_EQ(gpus.size(), 3U);
   EXPECT_EQ(gpus[0].mig_profile, "3g.20gb");

@@ -154,7 +154,7 @@ TEST_P(MpsBranch, OneServerForTheTasksOfAUserOnAGpu) {
   site.ExpectIdle();
 }
 
-TEST_F(Mps, OneServerOfAUserForAllGpusTakesTasksOfSeveralToo) {
+TEST_F(Mps, AUsersServerForAllGpusAcceptsTasksOnSeveralGpus) {
   Site two{{.shape = "2xA100-40GB",
             .settings = {{"collocation.method", "\"mps\""},
                          {"collocation.mps_control", "\"" + (site.folder() / "control") + "\""},
@@ -322,7 +322,7 @@ TEST_P(MpsBranch, TheVictimsOfADeadServerStartAgain) {
   EXPECT_EQ(site.Task(fails).attempt, 1);
 }
 
-TEST_P(MpsBranch, ADaemonThatDoesNotServeIsDoneWithout) {
+TEST_P(MpsBranch, TasksRunWithoutAControlDaemonThatDoesNotServe) {
   site.Set("collocation.mps_timeout", "\"300ms\"");
   site.Start();
   const struct {
@@ -409,7 +409,7 @@ TEST_F(Mps, AControlProgramWithoutASharedServerIsRefused) {
                         "all users"));
 }
 
-TEST_F(Mps, TasksWithAShareHaveSmsOfTheirOwnWhereTheDriverDividesThem) {
+TEST_F(Mps, TasksWithAShareHaveTheirOwnSmsIfTheDriverSupportsPartitions) {
   branch = "r590";
   Behave("");
   site.Set("collocation.sm_partitions", "true");
@@ -494,7 +494,7 @@ TEST_P(MpsBranch, TheNextDaemonFindsItsServersAndTheirTasks) {
   ExpectNoDaemons();
 }
 
-TEST_F(Mps, ACancelledClientIsTakenOffTheServerFirst) {
+TEST_F(Mps, ACancelledClientIsRemovedFromTheServerFirst) {
   site.Start();
   ExpectTheCancelledClientGoesAlone();
 }
@@ -522,7 +522,7 @@ TEST_F(Mps, AStopOvertakesTheStartOfTheServer) {
   Behave("");
 }
 
-TEST_P(MpsBranch, ATidyEndLeavesNoServerWithoutTasks) {
+TEST_P(MpsBranch, AnOrderlyEndLeavesNoServerWithoutTasks) {
   site.Start();
   EXPECT_EQ(site.Await(site.Submit({"--gpu-mem", "1G", "--", "/bin/true"})).sharing, "mps");
   const task::MpsServerId id = Server();
@@ -585,7 +585,7 @@ TEST_F(Mps, TheDefaultIsStreamsWithFewNeighboursWhereNoControlDaemonAnswers) {
   site.ExpectWaits(tasks[2], "TasksPerGpu");
 }
 
-TEST_F(Mps, UsersHaveServersOfTheirOwn) {
+TEST_F(Mps, EachUserHasAnMpsServer) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   site.Start();
   Gated mine(site, "mine"), theirs(site, "theirs");
@@ -656,7 +656,7 @@ TEST(Streams, MarksATaskOnAGpuThatItWasNotAssigned) {
   EXPECT_THAT(log, ::testing::Not(HasSubstr("idle_holder")));
 }
 
-TEST(Streams, NoTaskJoinsAStrangersMpsDaemon) {
+TEST(Streams, NoTaskJoinsAForeignMpsDaemon) {
   Site site;
   site.Start();
   const std::uint64_t id =

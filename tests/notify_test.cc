@@ -54,7 +54,7 @@ TEST_F(Notify, AMailReportsTheEndAndIsRecorded) {
               AllOf(HasSubstr("ada@example.org: fail"), HasSubstr("sent")));
 }
 
-TEST_F(Notify, AProgramRunsAsTheSubmitterAndAMailGoesToHim) {
+TEST_F(Notify, AProgramRunsAsTheSubmitterAndAMailGoesToThem) {
   const std::string told = site.out_dir() + "/told.sh";
   WriteText(told,
             "#!/bin/sh\nid -u > " + site.out_dir() + "/who\ncat > " + site.out_dir() + "/line\n",

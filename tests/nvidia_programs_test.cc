@@ -127,7 +127,7 @@ class NvidiaMps : public Branch {
 };
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMps, ::testing::Values("535", "550"), BranchName);
 
-TEST_P(NvidiaMps, TheControlDaemonIsStartedAskedAndEnded) {
+TEST_P(NvidiaMps, TheControlDaemonIsStartedQueriedAndEnded) {
   const auto before = std::chrono::steady_clock::now();
   const auto server = Control().Ready(Soon(), true);
   EXPECT_FALSE(Control().DividesSms()) << "needs CUDA 13.1, which Debian does not have yet";
@@ -177,7 +177,7 @@ TEST_P(NvidiaMps, ADaemonThatWasKilledIsReplaced) {
   EXPECT_NE(Control().Daemon(), daemon);
 }
 
-TEST_P(NvidiaMps, ADaemonThatHangsIsGivenUpAndKilledInTheEnd) {
+TEST_P(NvidiaMps, AHangingDaemonIsAbandonedAndKilledInTheEnd) {
   StartWithoutServer();
   const auto daemon = Control().Daemon();
   ASSERT_TRUE(daemon);
@@ -251,7 +251,7 @@ TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
 class NvidiaMpsWithoutDriver : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMpsWithoutDriver, ::testing::Values("580"), BranchName);
 
-TEST_P(NvidiaMpsWithoutDriver, AControlProgramThatDoesNotStartIsASentence) {
+TEST_P(NvidiaMpsWithoutDriver, ExplainsAControlProgramThatDoesNotStart) {
   if (DriverHere()) GTEST_SKIP() << "there is a driver";
   const auto server = Control().Ready(Soon());
   ASSERT_FALSE(server);
@@ -265,7 +265,7 @@ class NvidiaMultiUser : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMultiUser, ::testing::Values("535", "550", "580"),
                          BranchName);
 
-TEST_P(NvidiaMultiUser, AServerForAllUsersIsKnownByTheHelp) {
+TEST_P(NvidiaMultiUser, AServerForAllUsersIsRecognisedInTheHelp) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   if (DriverHere()) GTEST_SKIP() << "there is a driver";
   id_ = task::SharedMpsServer(kGpu);
@@ -301,7 +301,7 @@ TEST_P(NvidiaNvml, ReportsThatThereIsNoDriver) {
               HasSubstr("Driver Not Loaded"));
 }
 
-TEST_P(NvidiaNvml, ADaemonAndADoctorLiveWithoutADriver) {
+TEST_P(NvidiaNvml, DaemonAndDoctorWorkWithoutADriver) {
   if (DriverHere()) GTEST_SKIP() << "there is a driver";
   Site site;
   site.Set("monitor.nvml_library", "\"" + Library("libnvidia-ml.so.1") + "\"");

@@ -248,7 +248,7 @@ class PilotKills : public ::testing::Test {
   std::int64_t attempts_ = 0;
 };
 
-TEST_F(PilotKills, TwoPilotsInOneFolderLoseNothingAndMixNothingUp) {
+TEST_F(PilotKills, TwoPilotsInOneFolderLoseAndMixUpNothing) {
   const std::int64_t tasks = Sized("CARMA_STRESS_TASKS", 160);
   const std::int64_t kills = Sized("CARMA_STRESS_KILLS", 30);
   for (Side& side : sides_) {

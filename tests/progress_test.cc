@@ -67,7 +67,7 @@ TEST_F(ProgressTest, IsReportedByThePythonModulesLine) {
   EXPECT_EQ(site.Task(id).progress->fraction, 0.7);
 }
 
-TEST_F(ProgressTest, IsNotReadWhereTheUserDoesNotWantIt) {
+TEST_F(ProgressTest, IsNotReadIfTheUserOptsOut) {
   const std::uint64_t hidden = Print("echo step 100/1000", {"--progress", "none"});
   const std::uint64_t shown = Print("echo step 100/1000");
   ASSERT_TRUE(Reaches(shown, 100));

@@ -93,7 +93,7 @@ TEST_F(Run, AListAtATerminalEndsWithTotalsAndAsATableDoesNot) {
   EXPECT_THAT(site.Carma({"list"}).out, Not(HasSubstr("0 running")));
 }
 
-TEST_F(Run, SubmitThatWaitsSaysSoAtATerminalAndWhenTheTaskRuns) {
+TEST_F(Run, SubmitReportsWaitingAndStartAtATerminal) {
   site.Start();
   const std::string gate = site.out_dir() + "/gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
@@ -131,14 +131,14 @@ TEST_F(Run, ClosedStreamsAreNotTheSocket) {
   }
 }
 
-TEST_F(Run, ACopyOfTheOutputIsKeptWhereItIsAskedFor) {
+TEST_F(Run, KeepsACopyOfTheOutputOnRequest) {
   site.Start();
   const Ran ran = site.Carma({"run", "-o", "kept-%j", "--", "echo", "hello"});
   EXPECT_EQ(ran.out, "hello\n");
   EXPECT_EQ(site.Output(1), "hello\n");
 }
 
-TEST_F(Run, AnInterruptTakesItOutOfTheQueue) {
+TEST_F(Run, AnInterruptCancelsTheWaitingTask) {
   site.Start();
   Gated holder(site, "holder");
   holder.Submit(site, "exit 0", {"--exclusive"});
@@ -220,7 +220,7 @@ TEST_F(Run, CtrlZHoldsTheWaitingTaskUntilTheCommandContinues) {
   EXPECT_EQ(person.ExitCode(), 0);
 }
 
-TEST_F(Run, ATerminalIsATerminal) {
+TEST_F(Run, TheTaskHasATerminal) {
   site.Start();
   AtTerminal person(site, {"run", "--", "sh", "-c",
                            "test -t 0 && stty size; read x; echo got $x; exec sleep 1000"});
@@ -267,7 +267,7 @@ TEST_F(Run, ReportsWhyAProgramCannotStart) {
   EXPECT_EQ(site.Carma({"run"}).code, 2);
 }
 
-TEST_F(Run, RedoneItIsAnOrdinaryTask) {
+TEST_F(Run, ItsRedoIsAnOrdinaryTask) {
   site.Start();
   EXPECT_EQ(site.Carma({"run", "--", "echo", "hello"}).code, 0);
   EXPECT_EQ(site.Carma({"redo", "1"}).code, 0);

@@ -102,7 +102,7 @@ TEST_F(Sharing, LimitsAndAccountsAreRightAfterFortyKills) {
   EXPECT_NEAR(row.at("gpu_s").get<double>(), kept->at(1).get<double>() / 1000, 0.001);
 }
 
-TEST_F(Sharing, AQuotaOfTheQueueHoldsWhoeverSubmitsAtOnceAndWhateverIsKilled) {
+TEST_F(Sharing, AQuotaHoldsForConcurrentSubmissionsAndAfterKills) {
   constexpr int kQuota = 25, kSubmitters = 4, kEach = 12;
   site.Set("limits.rules", fmt::format(R"(["user=* queued={}"])", kQuota));
   site.Start();
@@ -152,7 +152,7 @@ class TwoUsers : public ::testing::Test {
   std::map<std::string, uid_t> uids_;
 };
 
-TEST_F(TwoUsers, ALimitOfOneIsNotTheOthersAndCannotBeGoneAround) {
+TEST_F(TwoUsers, ALimitAffectsOneUserAndCannotBeEvaded) {
   ASSERT_TRUE(site.Carma({"drain", "all"}).Ok());
   for (int i = 0; i < 3; ++i) ASSERT_NE(site.Submit({"--", "/bin/true"}, Ada()), 0U);
   const Ran fourth = site.Carma({"submit", "--", "/bin/true"}, Ada());

@@ -118,7 +118,7 @@ class Shutdown : public ::testing::Test {
   Child manager_;
 };
 
-TEST_F(Shutdown, TasksSaveAndGoOnAfterTheBootFromWhereTheyWere) {
+TEST_F(Shutdown, TasksCheckpointAndContinueAfterTheBoot) {
   site.Set("slots.shutdown_notice", "\"10m\"");
   Boot();
   Saver with_gpu(site, "with", {"--gpu-mem", "1G", "--no-slots"}),
@@ -193,7 +193,7 @@ TEST_F(Shutdown, StopsATaskThatDoesNotSaveInTime) {
   EXPECT_EQ(site.Await(again).state, "cancelled");
 }
 
-TEST_F(Shutdown, ThePowerMayGoBeforeTheyHaveSaved) {
+TEST_F(Shutdown, APowerCutBeforeTheCheckpointLosesNoTask) {
   site.Set("slots.shutdown_notice", "\"20m\"");
   Boot();
   Saver saves(site, "saves");

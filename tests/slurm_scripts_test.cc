@@ -85,7 +85,7 @@ TEST_F(SlurmScripts, TheNumberOfAnArrayMeansAllOfIt) {
     EXPECT_EQ(site.Await(member).state, "cancelled");
 }
 
-TEST_F(SlurmScripts, EachProcessSeesTheGpuOfItsOwn) {
+TEST_F(SlurmScripts, EachProcessSeesItsOwnGpu) {
   const std::string script = WriteScript(
       "own.sh", "#SBATCH --ntasks=2 --gpus-per-task=1\nsrun printenv CUDA_VISIBLE_DEVICES\n");
   const std::uint64_t id = site.Submit({script});
@@ -95,7 +95,7 @@ TEST_F(SlurmScripts, EachProcessSeesTheGpuOfItsOwn) {
   EXPECT_EQ(LinesOf(id), gpus);
 }
 
-TEST_F(SlurmScripts, StepsAtTheSameTimeHaveGpusOfTheirOwn) {
+TEST_F(SlurmScripts, ConcurrentStepsHaveSeparateGpus) {
   const std::string script = WriteScript(
       "steps.sh",
       "#SBATCH --gpus=3\nfor i in 1 2 3; do srun -n1 --exact --gpus=1 sh -c "

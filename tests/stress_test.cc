@@ -111,7 +111,7 @@ class Stress : public ::testing::Test {
   std::uint64_t first_ = 0;
 };
 
-TEST_F(Stress, EveryTaskEndsOnceThoughTheDaemonIsKilled) {
+TEST_F(Stress, EveryTaskEndsOnceAlthoughTheDaemonIsKilled) {
   const std::int64_t tasks = Sized("CARMA_STRESS_TASKS", 2000);
   const std::int64_t kills = Sized("CARMA_STRESS_KILLS", 30);
   site_.Start();
@@ -137,7 +137,7 @@ TEST_F(Stress, EveryTaskEndsOnceThoughTheDaemonIsKilled) {
 
 // Also kills shims, the reader of the GPUs, MPS servers and their control daemons, and deletes the
 // folders of all attempts once.
-TEST_F(Stress, NoAttemptBeginsTwiceThoughEverythingIsKilled) {
+TEST_F(Stress, NoAttemptBeginsTwiceAlthoughEverythingIsKilled) {
   const std::int64_t tasks = Sized("CARMA_STRESS_TASKS", 1000);
   const std::int64_t kills = Sized("CARMA_STRESS_KILLS", 40);
   const std::string control = site_.folder() / "carma-simmps";

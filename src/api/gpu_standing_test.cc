@@ -27,7 +27,7 @@ TEST(GpuStanding, TheDescriptionOfTheApiListsItsWords) {
   EXPECT_EQ(base::Join(words, ","), DescribedWords());
 }
 
-TEST(GpuStanding, IsKnownByItsWord) {
+TEST(GpuStanding, FindsAStateByItsWord) {
   EXPECT_EQ(StandingOf({.state = "drng"}), GpuStanding::kDraining);
   EXPECT_EQ(StandingOf({.state = "asleep"}), std::nullopt) << "of a newer daemon";
   EXPECT_EQ(StandingOf({}), std::nullopt);

@@ -387,7 +387,7 @@ TEST_F(ServerFixture, OneUserCannotFillMemoryWithBodiesThatNeverEnd) {
             0);
 }
 
-TEST_F(ServerFixture, ARefusedAnswerToAChangeSaysThatItIsDone) {
+TEST_F(ServerFixture, ReportsThatAChangeIsDoneIfItsAnswerIsTooLarge) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as a user";
   Listen();
   ASSERT_EQ(ExitCodeOfUser([this] {
@@ -424,7 +424,7 @@ TEST_F(ServerFixture, TooManyConnectionsAreRefusedAndLaterOnesServed) {
   EXPECT_TRUE(served);
 }
 
-TEST_F(ServerFixture, SocketHasTheAskedMode) {
+TEST_F(ServerFixture, SocketHasTheRequestedMode) {
   Listen();
   struct stat found {};
   ASSERT_EQ(::stat(path_.c_str(), &found), 0);

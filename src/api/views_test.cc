@@ -254,7 +254,7 @@ void ExpectRoundTrip(const View& view) {
   EXPECT_EQ(base::DumpJson(ToJson(*back)), text);
 }
 
-TEST(Views, FullOnesSurviveTheRoundTrip) {
+TEST(Views, FullViewsSurviveTheRoundTrip) {
   ExpectRoundTrip(FullTask());
   ExpectRoundTrip(FullGpu());
   ExpectRoundTrip(FullHistory());
@@ -264,7 +264,7 @@ TEST(Views, FullOnesSurviveTheRoundTrip) {
   ExpectRoundTrip(FullStatus());
 }
 
-TEST(Views, EmptyOnesSurviveTheRoundTrip) {
+TEST(Views, EmptyViewsSurviveTheRoundTrip) {
   ExpectRoundTrip(TaskView{});
   ExpectRoundTrip(GpuView{});
   ExpectRoundTrip(GpuHistoryView{});
@@ -292,7 +292,7 @@ TEST(Views, ReadsWhatItWrites) {
   EXPECT_EQ(task->gpu_indices, (std::vector<std::int64_t>{0, 3}));
 }
 
-TEST(Views, UnknownFieldsArePassedOver) {
+TEST(Views, IgnoresUnknownFields) {
   Json json = ToJson(FullEvent());
   json["invented_later"] = Json::array({1, 2});
   EXPECT_TRUE(FromJson<EventView>(json));

@@ -5,7 +5,7 @@
 namespace carma::base {
 namespace {
 
-TEST(Base64, KnowsItsVectorsAndRefusesOthers) {
+TEST(Base64, MatchesTheTestVectorsAndRefusesInvalidText) {
   // The test vectors of RFC 4648, section 10.
   const std::pair<const char*, const char*> vectors[] = {{"", ""},
                                                          {"f", "Zg=="},

@@ -140,7 +140,7 @@ TEST_F(DescribeTest, WordsOfATrainingGoWithTheTask) {
       << "files come before options, and a later file replaces an earlier one";
 }
 
-TEST_F(DescribeTest, AWordThatMeansNothingIsRefusedWithItsPlace) {
+TEST_F(DescribeTest, RefusesAnUnknownWordWithItsPlace) {
   const std::string path = File("job.sh", "#!/bin/sh\n#CARMA --method dora\ntrue\n");
   const auto script = Spec({}, {path}, false);
   ASSERT_FALSE(script);
@@ -281,7 +281,7 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
                                 "--notify: no program " + dir_ + "/good.py"}));
 }
 
-TEST_F(DescribeTest, AWordOfTheShellIsRefusedWithAWay) {
+TEST_F(DescribeTest, RefusesAShellWordAndNamesAnAlternative) {
   const auto refused = [&](const std::string& word, bool lease) {
     task::TaskSpec spec;
     spec.workdir = dir_;

@@ -104,7 +104,7 @@ TEST_F(Init, KeepsTheModeTheLinkAndTheCommentsOfAFile) {
   EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
-TEST_F(Init, RefusesAnOptionThatIsNoAnswer) {
+TEST_F(Init, RefusesAnOptionWithAnInvalidValue) {
   const Ran ran = Run({"--yes", "--order", "best"});
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_THAT(ran.err, HasSubstr("--order: expected \"fifo\" or \"fair\""));

@@ -48,7 +48,7 @@ Finding FirstTrouble(const std::vector<Finding>& findings) {
   return {};
 }
 
-TEST(DoctorGpus, AHealthyGpuIsAllWell) {
+TEST(DoctorGpus, AHealthyGpuHasNoProblems) {
   const std::vector<Finding> findings = CheckDriver(OneGpu(Healthy()), {});
   EXPECT_EQ(Worst(findings), Level::kOk) << FirstTrouble(findings).text;
   ASSERT_EQ(findings.size(), 4u);
@@ -78,7 +78,7 @@ TEST(DoctorGpus, TheLimitIsThatOfTheSharingMethod) {
   EXPECT_THAT(rule(core::SharingMethod::kAlone), HasSubstr("(GPM); one task at a time"));
 }
 
-TEST(DoctorGpus, AmountsOfMemoryThatDoNotAddUp) {
+TEST(DoctorGpus, WarnsIfAmountsOfMemoryDoNotAddUp) {
   DriverFacts facts = OneGpu(Healthy());
   facts.uneven_memory = {{.uuid = "GPU-b"},
                          {.uuid = "GPU-a",
@@ -189,7 +189,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
       << "no sharing, and Xid 63 is reported elsewhere";
 }
 
-TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
+TEST(DoctorGpus, ReportsInstancesAndTheLackOfWholeGpus) {
   DriverFacts facts = OneGpu(Healthy());
   for (int i = 0; i < 2; ++i) {
     gpu::Reading reading = Healthy();
@@ -314,7 +314,7 @@ TEST(Doctor, WrapsLongLinesBelowTheirText) {
             "1 to look at.\n");
 }
 
-TEST(Doctor, TextAndJsonSayTheSame) {
+TEST(Doctor, TextAndJsonHaveTheSameFindings) {
   DriverFacts facts = OneGpu(Healthy());
   const std::vector<Finding> findings = {{"driver", Level::kOk, "driver 1", ""},
                                          {"mps", Level::kWarn, "off", "turn it on"},

@@ -82,7 +82,7 @@ TEST_F(PilotParts, TheDaemonGetsTheAllocationsShareAndConfiguredValues) {
                    .contains("CARMA_DAEMON_HTTP_PORT"));
 }
 
-TEST(JobEnd, IsReadFromWhatSqueuePrints) {
+TEST(JobEnd, IsReadFromTheOutputOfSqueue) {
   ::setenv("TZ", "UTC", 1);
   EXPECT_EQ(ParseJobEnd("2026-11-23T03:09:28\n"), base::FromMs(1'795'403'368'000));
   for (const char* none : {"", "NONE", "N/A", "Unknown", "now"})
