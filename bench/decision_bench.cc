@@ -1,4 +1,5 @@
-// How long one decision of the core takes, by the length of the queue and the number of GPUs.
+// Measures how long one decision of the core takes, by the length of the queue and the number of
+// GPUs.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -20,21 +21,21 @@ using Clock = std::chrono::steady_clock;
 
 PolicyConfig HeadOnly() {
   PolicyConfig config;
-  config.settle = false;  // four residents at once on every GPU
+  config.settle = false;  // so that four tasks may start on each GPU at once
   config.margin_mib = 1'000;
   config.stale_after = std::chrono::hours(24);  // only some benchmarks send samples
   return config;
 }
 constexpr std::uint64_t kUsers = 200;
 constexpr std::uint64_t kAccounts = 10;
-// Two hundred users by their shares.
+// Fair order among two hundred users.
 PolicyConfig Fair(int backfill) {
   PolicyConfig config = HeadOnly();
   config.order = QueueOrder::kFair;
   config.backfill = backfill;
   return config;
 }
-// Task and GPU chosen together among the first thousand.
+// Chooses task and GPU together, among the first thousand tasks.
 PolicyConfig ByWork() {
   PolicyConfig config = HeadOnly();
   config.mapper = "by-work";
@@ -43,7 +44,7 @@ PolicyConfig ByWork() {
   return config;
 }
 
-// Accounts, classes and limits, as where many people share a server.
+// Accounts, classes and limits, as on a server that many people share.
 PolicyConfig ManyPeople(QueueOrder order, bool by_work) {
   PolicyConfig config = by_work ? ByWork() : Fair(1'000);
   config.order = order;
@@ -56,14 +57,14 @@ PolicyConfig ManyPeople(QueueOrder order, bool by_work) {
   return config;
 }
 
-// Who asks for what.
+// What the users request.
 enum class People {
-  kAlike,     // all for the same
-  kDistinct,  // no two of a thousand for the same
-  kMany,      // as above, for accounts and in classes
+  kAlike,     // all the same
+  kDistinct,  // no two of a thousand tasks the same
+  kMany,      // as kDistinct, with accounts and classes
 };
 
-// Of this thread: on a shared machine the time of day counts what others do, too.
+// CPU time of this thread. On a shared machine, wall-clock time would include the work of others.
 double CpuMicroseconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -75,7 +76,7 @@ struct Took {
   Took operator+(const Took& other) const { return {us + other.us, cpu_us + other.cpu_us}; }
 };
 
-// A server full of residents, with a queue behind a head that does not fit.
+// A server full of running tasks, with a queue behind a head that does not fit.
 class Server {
  public:
   Server(std::int64_t queued, int gpus, const PolicyConfig& config = HeadOnly(),
@@ -92,7 +93,7 @@ class Server {
     SubmitBatch(queued);
   }
 
-  // The whole life of one decision: a running task ends, the head of the queue takes its place.
+  // Measures one whole decision: a running task ends, and the head of the queue takes its place.
   Took Exit() {
     const TaskId first = running_.front();
     running_.erase(running_.begin());
@@ -114,7 +115,7 @@ class Server {
     for (const TaskId id : std::exchange(running_, {}))
       scheduler_.Handle(now_, TaskExited{id, 1, {}});
   }
-  // Answers how long it took to put them in line and decide about them.
+  // Returns the time to queue these tasks and to decide about them.
   Took SubmitBatch(std::int64_t count) {
     std::vector<Event> submitted;
     std::vector<Event> estimated;
@@ -172,7 +173,8 @@ class Server {
     Note(std::move(actions));
     return {spent.count(), cpu_us};
   }
-  // As the daemon does it: what starts runs, and a core that has more to do at once goes on.
+  // Acts as the daemon does: tasks that the core starts run, and a core with more to do at once
+  // continues.
   void Note(std::vector<Action> actions) {
     while (true) {
       bool at_once = false;
@@ -225,7 +227,8 @@ void Measure(benchmark::State& state, Step step, const PolicyConfig& config = He
   }
   Report(state, took);
 }
-// A thousand tasks come to an empty server at once: one pass places all that fit.
+// Measures one pass over a thousand tasks that arrive at an empty server at once. The pass places
+// all tasks that fit.
 void MeasureFirstPass(benchmark::State& state, const PolicyConfig& config, People people) {
   std::vector<Took> took;
   for (auto _ : state) {
@@ -237,7 +240,7 @@ void MeasureFirstPass(benchmark::State& state, const PolicyConfig& config, Peopl
   Report(state, took);
 }
 
-// Keeps the queue at its length.
+// Keeps the queue at the same length.
 Took OneForAnother(Server& server) {
   server.SubmitOne();
   return server.Exit();
@@ -322,7 +325,7 @@ void SizesAndKinds(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"queued", "gpus", "distinct"})->ArgsProduct({{100, 10'000}, {8, 16}, {0, 1}});
   bench->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(1'000);
 }
-// In order of submission beside fair order, with each way of choosing GPUs.
+// Compares order of submission with fair order, for each way of choosing GPUs.
 void SizesAndOrders(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"queued", "gpus", "fair", "by_work"})
       ->ArgsProduct({{10'000}, {16}, {0, 1}, {0, 1}});

@@ -1,5 +1,5 @@
-// What one estimate costs: reading a summary and reckoning the peak. BM_OwnSummary does
-// it for the file that CARMA_BENCH_SUMMARY names.
+// Measures the cost of one estimate: reading a summary and computing the peak. BM_OwnSummary does
+// so for the file that CARMA_BENCH_SUMMARY names.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 namespace carma {
 namespace {
 
-// torchsummary of a chain of convolution, norm and activation, `rows` long.
+// The torchsummary of a chain of convolution, norm and activation, `rows` long.
 std::string Summary(int rows) {
   std::string text = "        Layer (type)               Output Shape         Param #\n";
   text += std::string(64, '=') + "\n";
@@ -80,7 +80,7 @@ void BM_OwnSummary(benchmark::State& state) {
 }
 BENCHMARK(BM_OwnSummary)->Unit(benchmark::kMicrosecond);
 
-// A config.json of an 8 B model, read and answered.
+// Reads the config.json of an 8 B model and estimates its memory.
 void BM_Transformer(benchmark::State& state) {
   const std::string text =
       R"({"model_type":"llama","num_hidden_layers":32,"hidden_size":4096,)"

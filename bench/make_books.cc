@@ -12,7 +12,7 @@
 namespace carma {
 namespace {
 
-// Of yesterday, so that a starting daemon does not forget them as too old.
+// A task that ended yesterday, so that a starting daemon does not delete it as too old.
 store::StoredTask FinishedYesterday(std::uint64_t id, base::Time now) {
   store::StoredTask task = store::FinishedTask(id);
   const core::Duration shift = now - std::chrono::hours(24) - task.record.submitted;

@@ -1,6 +1,6 @@
-// What one round of readings costs, without a daemon. The library is named by CARMA_BENCH_NVML,
-// else the system's own is asked. At one round a second, `percent_of_a_core` is the load of
-// monitoring; the limit for eight GPUs is 0.5, and 30 MiB of memory.
+// Measures the cost of one round of readings, without a daemon. CARMA_BENCH_NVML names the library;
+// the default is the system's own. At one round a second, `percent_of_a_core` is the load of
+// monitoring; the limits for eight GPUs are 0.5 and 30 MiB of memory.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -18,7 +18,7 @@
 namespace carma::gpu {
 namespace {
 
-// Of all threads, user and system.
+// User and system time of all threads.
 double CpuSeconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -42,8 +42,8 @@ void Report(benchmark::State& state, double cpu_before_s, std::size_t gpus) {
   state.counters["resident_mib"] = ResidentMib();
 }
 
-// NVML, windows included. Rounds are a second apart in their own time, so that what is asked for
-// rarely is asked for as rarely as in the daemon.
+// Reads from NVML, including windows. Rounds are a second apart on the probe's clock, so that rare
+// queries are as rare as in the daemon.
 void BM_Round(benchmark::State& state) {
   const char* library = std::getenv("CARMA_BENCH_NVML");
   auto probe = LoadNvmlProbe(library != nullptr ? library : kNvmlLibrary);
@@ -66,7 +66,7 @@ void BM_Round(benchmark::State& state) {
 }
 BENCHMARK(BM_Round)->Unit(benchmark::kMicrosecond);
 
-// The text that dcgmi writes in a second about this many GPUs.
+// The text that dcgmi writes per second for this many GPUs.
 void BM_DmonText(benchmark::State& state) {
   const auto gpus = static_cast<std::size_t>(state.range(0));
   DmonParser parser;

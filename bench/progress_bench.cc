@@ -1,5 +1,6 @@
-// What reading the progress of tasks costs, in the processes that carry their output and in carmad.
-// BM_HundredTasks: `percent_of_a_core` for 100 tasks that print all the time; the limit is 0.1.
+// Measures the cost of reading the progress of tasks, in the processes that carry their output and
+// in carmad. BM_HundredTasks: `percent_of_a_core` for 100 tasks that print all the time; the limit
+// is 0.1.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -24,7 +25,7 @@ namespace {
 
 constexpr int kTasks = 100;
 constexpr std::int64_t kStart = 1'772'000'000'000;
-constexpr std::int64_t kReadGapMs = 3'000;  // of carmad
+constexpr std::int64_t kReadGapMs = 3'000;  // how often carmad reads
 
 double CpuSeconds() {
   timespec time{};
@@ -38,7 +39,7 @@ std::string Repeated(std::string_view text) {
   return all;
 }
 
-// The output of a task between two looks, of which the last few KiB are kept.
+// The output of a task between two looks, of which the tracker keeps the last few KiB.
 std::string Output(std::int64_t kind, int step) {
   switch (kind) {
     case 0:
@@ -54,7 +55,7 @@ std::string Output(std::int64_t kind, int step) {
     case 2:
       return Repeated("[W] 2026-01-02 03:04:05 worker 7: cache of shard 12 is 81 % full, 3 of 9\n");
     case 3:
-      return std::string(2 * ProgressTracker::kKeptBytes, 'x');  // no end of a line
+      return std::string(2 * ProgressTracker::kKeptBytes, 'x');  // a line without an end
     case 4:
       return Repeated("loss[epoch 1/2 ");
     case 5:
@@ -66,7 +67,7 @@ std::string Output(std::int64_t kind, int step) {
 constexpr const char* kKinds[] = {"bar",   "Megatron", "other log", "no newline",
                                   "words", "escapes",  "brackets"};
 
-// One look; looks are ten seconds apart at this age.
+// Measures one look. At this age of a task, looks are ten seconds apart.
 void BM_Look(benchmark::State& state) {
   ProgressTracker tracker;
   std::int64_t now_ms = kStart;
@@ -83,7 +84,7 @@ void BM_Look(benchmark::State& state) {
 }
 BENCHMARK(BM_Look)->ArgName("output")->DenseRange(0, 6)->Unit(benchmark::kMicrosecond);
 
-// A gigabyte in pieces as a pipe gives them, with the looks of ten seconds at 100 MB/s.
+// Measures a gigabyte in pieces as a pipe delivers them, with the looks of ten seconds at 100 MB/s.
 void BM_Flood(benchmark::State& state) {
   constexpr std::size_t kGigabyte = 1'000'000'000;
   const std::string piece(65'536, 'x');
@@ -114,7 +115,7 @@ class Folder {
   std::string path_;
 };
 
-// Every GPU takes any number of tasks.
+// A policy with room for any number of tasks on every GPU.
 core::PolicyConfig Roomy() {
   core::PolicyConfig config;
   config.settle = false;
@@ -124,7 +125,7 @@ core::PolicyConfig Roomy() {
   return config;
 }
 
-// A hundred tasks that run on sixteen GPUs, in the core of carmad.
+// Fills the core of carmad with a hundred tasks that run on sixteen GPUs.
 void Fill(core::Scheduler& scheduler) {
   std::vector<core::GpuInfo> infos;
   for (int i = 0; i < 16; ++i)
@@ -140,7 +141,8 @@ void Fill(core::Scheduler& scheduler) {
   }
 }
 
-// Thirty seconds of a hundred tasks: 300 looks with their writes, and ten rounds of carmad.
+// Measures thirty seconds of a hundred tasks: 300 looks with their writes, and ten rounds of
+// carmad.
 void BM_HundredTasks(benchmark::State& state) {
   constexpr std::int64_t kSpanMs = 30'000;
   const Folder folder;

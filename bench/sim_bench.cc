@@ -1,5 +1,6 @@
-// How fast the simulator is: by the number of tasks, of GPUs, and by what the monitor samples; and
-// one run of a published policy, for comparison with others' simulators (sim_peer.sh).
+// Measures how fast the simulator is, by the number of tasks, the number of GPUs, and the monitor's
+// sampling. Also measures one run of a published policy, for comparison with other simulators
+// (sim_peer.sh).
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -24,7 +25,8 @@ using base::Duration;
 constexpr int kGpusPerServer = 8;
 constexpr double kMeanSoloS = 1'200;
 
-// A trace and its catalogue: the project's own, or CARMA_SIM_TRACE and CARMA_SIM_WORKLOADS.
+// A trace and its catalogue: the project's own, or those that CARMA_SIM_TRACE and
+// CARMA_SIM_WORKLOADS name.
 struct Load {
   trace::Catalogue catalogue;
   std::vector<Arrival> arrivals;
@@ -61,8 +63,8 @@ const Load& TheLoad() {
   return *load;
 }
 
-// Random tasks of the load's workloads, arriving so that the GPUs would be `offered` times busy if
-// each had one to itself: above about 1.5 they queue even when collocated.
+// Random tasks of the load's workloads. If each task had a GPU to itself, they would keep the GPUs
+// busy `offered` times over: above about 1.5, they queue even when collocated.
 std::vector<Arrival> RandomTasks(std::int64_t tasks, std::int64_t gpus, double offered) {
   const std::vector<Arrival>& some = TheLoad().arrivals;
   base::Rng rng(7);
@@ -111,11 +113,11 @@ void RunRandom(benchmark::State& state, MonitorOptions::Mode mode, double offere
   Report(state, totals);
 }
 
-// By claims alone: nothing is sampled.
+// Decides by claims alone; nothing is sampled.
 void BM_Claims(benchmark::State& state) {
   RunRandom(state, MonitorOptions::Mode::kNone, 1.4);
 }
-// The same queues as with a sample of every GPU each second.
+// Uses the same queues, with a sample of every GPU each second.
 void BM_Sampled(benchmark::State& state) {
   RunRandom(state, MonitorOptions::Mode::kOnDemand, 1.4);
 }
@@ -127,8 +129,8 @@ void Sizes(benchmark::internal::Benchmark* bench) {
 BENCHMARK(BM_Claims)->Apply(Sizes);
 BENCHMARK(BM_Sampled)->Apply(Sizes);
 
-// A published policy in the published loop, on `copies` of the trace and as many servers' GPUs in
-// one server.
+// Runs a published policy in the published loop, on `copies` of the trace and as many servers' GPUs
+// in one server.
 void BM_Published(benchmark::State& state) {
   const std::int64_t copies = state.range(0);
   const Cluster cluster = Must(ParseCluster(fmt::format("{}xA100-40GB", 4 * copies)));
@@ -146,7 +148,8 @@ void BM_Published(benchmark::State& state) {
 }
 BENCHMARK(BM_Published)->ArgName("copies")->Arg(1)->Arg(16)->Unit(benchmark::kMillisecond);
 
-// The rules of carmad on 1000 GPUs, on `copies` of the trace: decisions at every event, by claims.
+// Runs carmad's rules on 1000 GPUs and `copies` of the trace, with decisions by claims at every
+// event.
 void BM_OwnRules(benchmark::State& state) {
   const Cluster cluster = Must(ParseCluster("125 * dgx-a100"));
   std::vector<Arrival> arrivals;

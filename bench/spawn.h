@@ -1,4 +1,4 @@
-// Starts a program without a shell, for programs that time others.
+// Starts programs without a shell, for benchmarks that time them.
 #pragma once
 
 #include <fcntl.h>
@@ -16,8 +16,8 @@ namespace carma::bench {
 
 using Command = std::vector<std::string>;
 
-// Found on PATH; standard input and output are /dev/null, errors are shown. Ends this program with
-// a message if it cannot start.
+// Starts a program found on PATH. Its standard input and output are /dev/null; its errors are
+// shown. Ends this program with a message if the start fails.
 inline pid_t Spawn(const Command& command) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -34,7 +34,7 @@ inline pid_t Spawn(const Command& command) {
   std::exit(1);
 }
 
-// Ends this program unless `pid` ends with code 0.
+// Ends this program unless `pid` exits with code 0.
 inline void AwaitSuccess(pid_t pid, const Command& command) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -1,9 +1,10 @@
-// How long programs take as a whole, from spawn to exit, one after the other and without a shell.
+// Measures how long whole programs take, from spawn to exit, one after the other and without a
+// shell.
 //
 //   spawn_timer RUNS ROUNDS COMMAND [ARG…] [:: COMMAND [ARG…]]…
 //
-// Each round runs every command RUNS times, so that a change of the machine's load meets all of
-// them. One line per command, milliseconds:
+// Each round runs every command RUNS times, so that a change in the machine's load affects all
+// commands. Prints one line per command, in milliseconds:
 //   p50 p95 p99 lowest-p50-of-a-round highest-p50-of-a-round
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-// How long a daemon takes from its spawn until its socket answers a request.
+// Measures the time from a daemon's spawn until its socket answers a request.
 //
 //   start_timer RUNS SOCKET COMMAND [ARG…]
 //
@@ -22,7 +22,7 @@ using std::chrono::steady_clock;
 
 constexpr auto kGiveUp = std::chrono::seconds(60);
 constexpr auto kBetweenTries = std::chrono::microseconds(500);
-// Answered only once the books are read and the GPUs are known.
+// carmad answers this only after it has read its database and found the GPUs.
 constexpr std::string_view kRequest = "GET /v1/tasks?limit=1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
 constexpr std::string_view kGood = "HTTP/1.1 200";
 

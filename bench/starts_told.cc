@@ -1,7 +1,8 @@
-// How good the expected starts of waiting tasks are (ExpectedStart::likely): what each was shown
-// when it was submitted against its start, over random loads. starts_told [RULES [SEEDS]]: only the
-// rules whose name begins like this, over that many loads (default: 5). With a third argument: how
-// much of it is due to tasks that came later, which nothing can know.
+// Measures the quality of the expected starts of waiting tasks (ExpectedStart::likely): compares
+// the start shown at submission with the real start, over random loads. Usage: starts_told [RULES
+// [SEEDS]], for only the rules whose name begins with RULES, over SEEDS loads (default: 5). A third
+// argument also shows how much of the error is due to tasks that came later, which nobody could
+// predict.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ constexpr int kTasks = 300;
 constexpr double kMeanSoloS = 3'600;
 constexpr int kGpus = 4;
 
-// Arriving so that the GPUs would be `offered` times busy if each task had one to itself.
+// Random tasks that would keep the GPUs busy `offered` times over if each task had a GPU to itself.
 std::vector<Arrival> RandomTasks(const trace::Catalogue& catalogue, double offered,
                                  std::uint64_t seed) {
   std::vector<const trace::Workload*> some;
@@ -36,7 +37,7 @@ std::vector<Arrival> RandomTasks(const trace::Catalogue& catalogue, double offer
   double at_s = 0;
   while (arrivals.size() < kTasks) {
     const trace::Workload& workload = *some[rng.Below(some.size())];
-    // Few are long, as on any server.
+    // Few tasks are long, as on any real server.
     const double solo_s = std::min(86'400.0, kMeanSoloS * std::exp(1.3 * rng.Normal() - 0.845));
     at_s += rng.Exponential(solo_s * workload.gpus / (offered * kGpus));
     arrivals.push_back({Duration(static_cast<std::int64_t>(at_s * 1000)), &workload, solo_s});
@@ -100,10 +101,10 @@ void Print(const Case& each, const trace::Catalogue& catalogue, const Cluster& c
 }
 
 struct Start {
-  double told_min = 0;  // after the submission
+  double told_min = 0;  // the expected start, counted from the submission
   double real_min = 0;
 };
-// Of the tasks that waited, by the time of their submission since the first one.
+// The starts of tasks that waited, by the time of their submission since the first submission.
 std::map<std::int64_t, Start> StartsOf(const core::PolicyConfig& policy, const Cluster& cluster,
                                        const std::vector<Arrival>& arrivals, std::uint64_t seed) {
   std::map<std::int64_t, Start> starts;
@@ -121,8 +122,8 @@ std::map<std::int64_t, Start> StartsOf(const core::PolicyConfig& policy, const C
   return starts;
 }
 
-// Each tenth task once more, as the last one of its load: when it starts then is what the rules
-// themselves expect from all that was known at its submission. Run times are known.
+// Repeats each tenth task as the last task of its load. Its start there is what the rules
+// themselves predict from all that was known at its submission. Run times are known.
 void PrintWithoutLater(const Case& each, const trace::Catalogue& catalogue, const Cluster& cluster,
                        double offered, std::uint64_t seeds) {
   std::vector<double> told_real, told_alone, alone_real;
@@ -131,7 +132,7 @@ void PrintWithoutLater(const Case& each, const trace::Catalogue& catalogue, cons
     const auto with_later = StartsOf(each.policy, cluster, all, seed);
     for (std::size_t last = 9; last < all.size(); last += 10) {
       const auto real = with_later.find((all[last].at - all.front().at).count());
-      if (real == with_later.end()) continue;  // it did not wait
+      if (real == with_later.end()) continue;  // the task did not wait
       const std::vector<Arrival> until(all.begin(),
                                        all.begin() + static_cast<std::ptrdiff_t>(last) + 1);
       const auto without = StartsOf(each.policy, cluster, until, seed);

@@ -1,4 +1,5 @@
-// What the books cost: one durable submission, a batch, a page of a long list, a restart.
+// Measures the cost of the database: a durable submission, a batch, a page of a long list, a
+// restart.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 
@@ -29,7 +30,8 @@ T Must(Result<T> result) {
   std::exit(1);
 }
 
-// In the current folder: /tmp may be in memory, where durable costs nothing.
+// A temporary folder in the current folder, because /tmp may be in memory, where durable writes
+// cost nothing.
 class Folder {
  public:
   Folder() : path_("store_bench-XXXXXX") {
@@ -52,7 +54,7 @@ void PutAll(Store& store, std::uint64_t first, std::uint64_t count,
   Must(store.Commit());
 }
 
-// Books with 100 000 finished tasks and 1 000 queued ones, shared by the benchmarks that read.
+// A database with 100 000 finished and 1 000 queued tasks, shared by the benchmarks that read.
 const std::string& LongBooks() {
   static const Folder folder;
   static const bool filled = [] {
@@ -74,7 +76,7 @@ void BM_SubmitOne(benchmark::State& state) {
 }
 BENCHMARK(BM_SubmitOne)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-// One step of a task's life: its record and an event.
+// Writes one step of a task's life: its record and an event.
 void BM_StateChange(benchmark::State& state) {
   const Folder folder;
   const std::unique_ptr<Store> store = Must(Store::Open(folder.path()));
@@ -94,7 +96,7 @@ void BM_StateChange(benchmark::State& state) {
 }
 BENCHMARK(BM_StateChange)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-// One durable batch of 200 000 tasks, with small, usual and large environments.
+// Submits a durable batch of 200 000 tasks, with small, usual and large environments.
 void BM_SubmitBatch(benchmark::State& state) {
   constexpr std::uint64_t kTasks = 200'000;
   const Folder folder;
@@ -138,7 +140,8 @@ void BM_Counts(benchmark::State& state) {
 }
 BENCHMARK(BM_Counts)->Unit(benchmark::kMicrosecond);
 
-// What a starting daemon does: check and open the file, take the 1 000 unfinished tasks.
+// Does what a starting daemon does: checks and opens the file, and takes over the 1 000 unfinished
+// tasks.
 void BM_Restart(benchmark::State& state) {
   LongBooks();
   for (auto _ : state) {

@@ -1,5 +1,5 @@
-// How long a model summary takes to become a layer list, by format, and what the JSON library alone
-// takes for the same text.
+// Measures how long a model summary takes to become a layer list, by format, and how long the JSON
+// library alone takes for the same text.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 namespace carma::model {
 namespace {
 
-// An ordinary model: some 300 rows of convolution, batch norm and activation.
+// An ordinary model: about 300 rows of convolution, batch norm and activation.
 constexpr int kBlocks = 100;
 
 std::string JsonText() {
@@ -113,7 +113,7 @@ BENCHMARK_CAPTURE(Read, TorchInfo, TorchInfoText());
 BENCHMARK_CAPTURE(Read, Tree, TreeText());
 BENCHMARK_CAPTURE(Read, Keras, KerasText());
 
-// The peer: text to values of nlohmann-json alone, no layer list yet.
+// For comparison: nlohmann-json alone, from text to values, without a layer list.
 void NlohmannJson(benchmark::State& state) {
   const std::string text = JsonText();
   for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(nlohmann::json::parse(text));

@@ -1,9 +1,10 @@
-// What one durable write costs on this disk, without any CARMA: the floor under every submission.
+// Measures one durable write on this disk, without any CARMA, as a lower limit for every
+// submission.
 //
 //   sync_timer RUNS FILE
 //
-// Overwrites 40 KiB of FILE and waits for fdatasync, RUNS times. Prints, in milliseconds, as
-// spawn_timer does for a single round: p50 p95 p99 p50 p50
+// Overwrites 40 KiB of FILE and waits for fdatasync, RUNS times. Prints milliseconds in the format
+// of spawn_timer for a single round: p50 p95 p99 p50 p50
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -21,14 +22,14 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// About what one submission adds to the books' log.
+// About the size that one submission adds to the database's log.
 constexpr std::size_t kBytes = 40 << 10;
 
 int Main(int runs, const char* path) {
   const base::UniqueFd fd(::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   const std::string data(kBytes, 'x');
   std::vector<double> ms;
-  // The first write makes the file as long as it stays.
+  // The first write gives the file its final length.
   for (int i = -1; i < runs; ++i) {
     const auto began = steady_clock::now();
     if (::pwrite(fd.get(), data.data(), data.size(), 0) != static_cast<ssize_t>(data.size()) ||

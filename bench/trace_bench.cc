@@ -1,4 +1,4 @@
-// How fast traces are read, described, sampled, mapped and made, by the number of jobs.
+// Measures how fast traces are read, described, sampled, mapped and made, by the number of jobs.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -35,7 +35,7 @@ std::string Jobs(const JobTrace& trace) {
   return text;
 }
 
-// The same jobs as other clusters write them.
+// The same jobs in the formats of other clusters.
 std::string Helios(const JobTrace& trace) {
   constexpr std::int64_t kStartMs = 1'585'699'200'000;
   std::string text =

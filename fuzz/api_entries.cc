@@ -1,4 +1,5 @@
-// What comes over the socket: request targets, and the daemon's answers as the command reads them.
+// Fuzzes what comes over the socket: request targets, and the daemon's answers as the command reads
+// them.
 #include "api/explain_view.h"
 #include "api/gpu_view.h"
 #include "api/status_view.h"
@@ -12,7 +13,7 @@
 namespace carma::fuzz {
 namespace {
 
-// What was read is written and read again without change.
+// Checks that a view is unchanged after it is written and read again.
 template <class View>
 void RoundTrip(const base::Json& json) {
   const auto view = api::FromJson<View>(json);

@@ -1,6 +1,6 @@
-// One function per kind of outside bytes: any bytes must give a value or an error, never a crash,
-// and what was accepted must keep its promises. libFuzzer drives them (fuzz_main.cc), and
-// replay_test.cc runs the corpora through them in ordinary builds.
+// A function for each kind of bytes from outside. Any bytes must give a value or an error, never a
+// crash, and accepted input must satisfy its invariants. libFuzzer drives these functions
+// (fuzz_main.cc), and replay_test.cc runs the corpora through them in ordinary builds.
 #pragma once
 
 #include <array>
@@ -14,16 +14,16 @@ void FuzzSpec(std::string_view bytes);         // TaskSpec as JSON
 void FuzzOom(std::string_view bytes);          // the end of a task's stderr
 void FuzzProgress(std::string_view bytes);     // the output of training programs
 void FuzzAttach(std::string_view bytes);       // messages between carma run and a shim
-void FuzzMps(std::string_view bytes);          // what an MPS control daemon answers and logs
+void FuzzMps(std::string_view bytes);          // answers and logs of an MPS control daemon
 void FuzzTrace(std::string_view bytes);        // task traces
 void FuzzJobs(std::string_view bytes);         // cluster traces of every format
-void FuzzPhilly(std::string_view bytes);       // cluster traces, taken as Philly's JSON
+void FuzzPhilly(std::string_view bytes);       // cluster traces, read as Philly's JSON
 void FuzzCatalogue(std::string_view bytes);    // workload catalogues
 void FuzzTarget(std::string_view bytes);       // targets of HTTP requests
 void FuzzViews(std::string_view bytes);        // the API's JSON objects
 void FuzzConfig(std::string_view bytes);       // configuration files
-void FuzzReport(std::string_view bytes);       // kept reports, records of runs included
-void FuzzShim(std::string_view bytes);         // what a shim leaves in its attempt's folder
+void FuzzReport(std::string_view bytes);       // saved reports, including records of runs
+void FuzzShim(std::string_view bytes);         // files that a shim leaves in its attempt's folder
 void FuzzScenario(std::string_view bytes);     // scenario files
 void FuzzResidency(std::string_view bytes);    // measured runs, replayed
 void FuzzPairs(std::string_view bytes);        // measured pairs, fitted
@@ -36,9 +36,9 @@ void FuzzHfConfig(std::string_view bytes);     // config.json of a transformer, 
 void FuzzTraining(std::string_view bytes);     // scripts that start trainings, as text
 void FuzzSettings(std::string_view bytes);     // YAML and JSON of trainings
 void FuzzSpank(std::string_view bytes);        // answers of carmad to the plug-in for Slurm
-void FuzzSite(std::string_view bytes);         // what Slurm's programs and files say
+void FuzzSite(std::string_view bytes);         // output of Slurm's programs, and Slurm's files
 void FuzzDcgmi(std::string_view bytes);        // the text of `dcgmi dmon`
-void FuzzRecording(std::string_view bytes);    // what a driver answered, kept
+void FuzzRecording(std::string_view bytes);    // recorded answers of a driver
 void FuzzReader(std::string_view bytes);       // lines between carmad and carma-reader
 void FuzzKernelLog(std::string_view bytes);    // the kernel's log
 void FuzzShape(std::string_view bytes);        // shapes of simulated servers

@@ -1,4 +1,5 @@
-// libFuzzer's entry; CARMA_FUZZ_ENTRY is the function of entries.h that this program drives.
+// The entry point for libFuzzer. CARMA_FUZZ_ENTRY is the function of entries.h that this program
+// drives.
 #include <cstddef>
 #include <cstdint>
 

@@ -30,7 +30,7 @@ void CheckLayer(const model::Layer& layer) {
   CARMA_CHECK(!layer.dropout || (*layer.dropout >= 0 && *layer.dropout <= 1), "a rate is a share");
 }
 
-// Whatever the sizes, an answer has a bound at or above its point and terms that are numbers.
+// Checks, whatever the sizes, that an answer has a bound at or above its point and finite terms.
 void CheckEstimates(const model::LayerList& list) {
   estimate::Question question;
   question.layers = &list;
@@ -48,7 +48,7 @@ void CheckEstimates(const model::LayerList& list) {
   }
 }
 
-// The plans that reach every part of the formula.
+// Plans that together reach every part of the formula.
 std::vector<estimate::TrainingPlan> Plans() {
   estimate::TrainingPlan full{.sequence = 1'000'000'000, .batch = 1'000'000};
   full.attention = estimate::Attention::kEager;

@@ -13,7 +13,7 @@
 namespace carma::fuzz {
 namespace {
 
-// The content of every file that the training names: sizes for one, the bytes themselves for the
+// Stands in for every file that the training names: sizes for one file, the fuzzed bytes for all
 // others.
 Result<std::string> AnyFile(const std::string& path, std::string_view bytes) {
   CARMA_CHECK(path.starts_with('/'), "files are named by absolute paths");
@@ -64,7 +64,7 @@ void FuzzSettings(std::string_view bytes) {
     }
     CARMA_CHECK(settings->size() <= estimate::kMaxSettings, "settings are bounded");
   }
-  // As the configuration of a training.
+  // Reads the bytes as the configuration of a training.
   task::TaskSpec spec;
   spec.name = "fuzz";
   spec.workdir = "/lab";

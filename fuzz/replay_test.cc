@@ -1,4 +1,4 @@
-// Every corpus file, whole and cut short, through the function that libFuzzer drives.
+// Runs every corpus file, whole and truncated, through the function that libFuzzer drives.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::vector<std::string> CorpusFiles(const std::string& name) {
   return files;
 }
 
-TEST(Corpus, IsTakenWithoutACrash) {
+TEST(Corpus, IsAcceptedOrRefusedWithoutACrash) {
   for (const Entry& entry : kEntries) {
     SCOPED_TRACE(entry.name);
     entry.run("");

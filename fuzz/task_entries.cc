@@ -17,7 +17,8 @@
 namespace carma::fuzz {
 namespace {
 
-// An accepted description gives valid tasks that survive JSON; a refused one gives one line.
+// Checks that an accepted description gives valid tasks that survive JSON, and a refused
+// description gives one line.
 void CheckTasks(task::Description& description) {
   const auto tasks = description.Finish({.cwd = "/w",
                                          .home = "/h",
@@ -123,13 +124,13 @@ void FuzzMps(std::string_view bytes) {
   }
   if (const auto state = task::ParseMpsServerState(bytes); !state) CheckError(state.error());
   if (const auto ended = task::ParseMpsTermination(bytes); !ended) CheckError(ended.error());
-  // The logs are the user's, who may write what he likes.
+  // The logs belong to the user, who may write anything there.
   const std::string text = task::LastMpsLogText(bytes);
   CARMA_CHECK(base::IsUtf8(text) && text.size() <= 300 && text.find('\n') == std::string::npos,
               "the last words of a log are one readable line");
   (void)task::SaysMpsServerReady(bytes, 12);
   (void)task::SaysMpsServerEnded(bytes);
-  // The same bytes as the arguments of the child that talks to it, one a line.
+  // Reads the same bytes as the arguments, one per line, of the child that controls MPS.
   std::vector<std::string> arguments;
   for (const std::string_view line : base::Split(bytes, '\n')) arguments.emplace_back(line);
   if (const auto order = task::ParseMpsArguments(arguments)) {

@@ -31,7 +31,8 @@ std::string Written(const trace::JobTrace& jobs) {
   return text;
 }
 
-// What is read is in order and within the limits, and reads the same when it was written.
+// Checks that the jobs read are in order and within the limits, and equal after they are written
+// and read again.
 void CheckJobs(const trace::JobTrace& jobs) {
   CARMA_CHECK(!jobs.jobs.empty(), "a trace has jobs");
   CARMA_CHECK(base::IsUtf8(base::Join(jobs.complaints.told(), "")), "readable complaints");
@@ -57,7 +58,7 @@ void CheckJobs(const trace::JobTrace& jobs) {
   }
 }
 
-// Any trace that was read can be worked with.
+// Checks that the tools accept any trace that could be read.
 void CheckTools(trace::JobTrace& jobs) {
   const trace::JobStatistics facts = trace::Describe(jobs, 4);
   CARMA_CHECK(facts.concurrency.peak_jobs <= jobs.jobs.size(), "no more than all at once");

@@ -64,7 +64,8 @@ void FuzzPairs(std::string_view bytes) {
   if (!pairs) return;
   for (const auto& [method, of_method] : {std::pair(core::SharingMethod::kStreams, &pairs->streams),
                                           std::pair(core::SharingMethod::kMps, &pairs->mps)}) {
-    if (of_method->empty() || of_method->size() > 1'000) continue;  // fitting takes time, not care
+    // Limits the time of fitting, not what is checked.
+    if (of_method->empty() || of_method->size() > 1'000) continue;
     for (const sim::PairAgreement& each : sim::ComparePairs(method, *of_method)) {
       CARMA_CHECK(std::isfinite(each.mean_error) && each.mean_error >= 0, "an error is a number");
       CARMA_CHECK(std::isfinite(each.r2) && each.r2 <= 1, "no agreement is better than perfect");

@@ -1,4 +1,5 @@
-// The database is copied while the daemon runs, and a server continues from the copy.
+// Tests that the database can be copied while the daemon runs, and that a server continues from the
+// copy.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ using Words = std::vector<std::string>;
 class Backup : public ::testing::Test {
  protected:
   void SetUp() override { site.Start(); }
-  // The steps that docs/server/operations.md gives an administrator.
+  // Takes the steps that docs/server/operations.md gives an administrator.
   void Restore(const std::string& copy) {
     std::filesystem::rename(site.state_dir(), site.state_dir() + ".old");
     ASSERT_EQ(::mkdir(site.state_dir().c_str(), IsRoot() ? 0711 : 0700), 0);
@@ -34,7 +35,7 @@ class Backup : public ::testing::Test {
   Site site;
 };
 
-TEST_F(Backup, AServerGoesOnFromItsCopyAndNoAttemptRunsTwice) {
+TEST_F(Backup, AServerContinuesFromACopyAndNoAttemptRunsTwice) {
   const std::string marks = site.out_dir() + "/marks";
   Gated gated(site, "gated");
   const std::uint64_t ended =
@@ -65,7 +66,7 @@ TEST_F(Backup, AServerGoesOnFromItsCopyAndNoAttemptRunsTwice) {
   EXPECT_EQ(site.Task(held).priority, 5);
   EXPECT_EQ(site.Gpus()[1].state, "drain");
   EXPECT_FALSE(cli::GetTask(site.client(), later)) << "it was submitted after the copy";
-  // How the old attempt ended is unknown: its remains are removed, and the task starts again.
+  // The end of the old attempt is unknown, so its remains are removed and the task starts again.
   EXPECT_TRUE(process.Ends());
   ASSERT_EQ(gated.Hear(), "2");
   gated.Open();

@@ -1,4 +1,5 @@
-// Wrong input from outside: one clear line, the documented exit code, nothing lost.
+// Tests wrong input from outside: it gets one clear line and the documented exit code, and nothing
+// is lost.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -31,7 +32,7 @@ using ::testing::HasSubstr;
 using namespace std::string_literals;
 using Words = std::vector<std::string>;
 
-// Users should see a refusal as one line that starts with the program's name.
+// Expects a refusal in one line that starts with the program's name.
 void ExpectRefusal(const Ran& ran, int code, const std::vector<std::string>& pieces,
                    const std::string& what, const std::string& speaker = "carma: ") {
   EXPECT_FALSE(ran.late) << what;
@@ -60,7 +61,7 @@ class BadSubmission : public ::testing::Test {
   Site site;
 };
 
-TEST_F(BadSubmission, OptionsThatCannotBeMeantAreRefusedByName) {
+TEST_F(BadSubmission, ImplausibleOptionsAreRefusedByName) {
   const struct {
     const char* what;
     Words options;
@@ -202,7 +203,7 @@ class Raw {
         ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   }
   bool connected() const { return connected_; }
-  // False once the other end has closed.
+  // Returns false once the other end has closed.
   bool Send(std::string_view data) const {
     while (!data.empty()) {
       const ssize_t n = ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL);
@@ -229,11 +230,11 @@ class Raw {
   bool connected_ = false;
 };
 
-TEST_F(BadSubmission, BytesThatAreNoRequestAreAnsweredOrDropped) {
+TEST_F(BadSubmission, InvalidRequestBytesAreAnsweredOrDropped) {
   const struct {
     const char* what;
     std::string bytes;
-    const char* status;  // of the answer; empty: any end of the connection will do
+    const char* status;  // of the answer; empty: any end of the connection is accepted
   } kCases[] = {
       {"noise", "\x00\xff\x13\x37 GET\r\n\r\n"s, ""},
       {"another protocol", "SSH-2.0-OpenSSH_9.2\r\n\r\n", ""},
@@ -311,7 +312,7 @@ TEST(BadConfiguration, UnknownUsersAndGroupsAreOnlyAWarning) {
   EXPECT_THAT(ran.err, HasSubstr("carma.toml:3: daemon.allow_groups: no group 'nogroup_x'"));
 }
 
-// ---- a store that we must not touch ----
+// ---- a store that CARMA must not touch ----
 
 class BadStore : public ::testing::Test {
  protected:
@@ -321,8 +322,8 @@ class BadStore : public ::testing::Test {
     const Ran stopped = site.Stop(SIGTERM);
     ASSERT_EQ(stopped.code, 0) << stopped.Text();
   }
-  // Every file of the state folder except the lock, which a daemon takes before it reads the
-  // others.
+  // The bytes of every file of the state folder except the lock, which a daemon takes before it
+  // reads any other file.
   std::map<std::string, std::string> Bytes() const {
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(site.state_dir())) {
@@ -362,7 +363,7 @@ TEST_F(BadStore, RefusesAFileThatIsNotADatabase) {
   ExpectRefusedUntouched({"carma.db"}, "no database");
 }
 
-TEST_F(BadStore, WithDamagedPagesIsRefused) {
+TEST_F(BadStore, RefusesDamagedPages) {
   const std::string path = site.state_dir() + "/carma.db";
   const std::size_t size = ReadText(path).size();
   ASSERT_GT(size, 8192U);
@@ -370,7 +371,7 @@ TEST_F(BadStore, WithDamagedPagesIsRefused) {
   ExpectRefusedUntouched({"carma.db"}, "damaged");
 }
 
-TEST_F(BadStore, CutShortIsRefused) {
+TEST_F(BadStore, RefusesATruncatedFile) {
   const std::string path = site.state_dir() + "/carma.db";
   ASSERT_EQ(::truncate(path.c_str(), static_cast<off_t>(ReadText(path).size() / 2)), 0);
   ExpectRefusedUntouched({"carma.db"}, "cut short");
@@ -391,7 +392,8 @@ TEST(ForeignSocket, IsRefusedByTheCommandAndByTheDaemon) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   site.socket().copy(address.sun_path, sizeof address.sun_path - 1);
-  // A client sees the credentials that the listener had when it called listen().
+  // A client sees the credentials that the listener had when it called listen(), which are those of
+  // another user here.
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::chown(site.socket().c_str(), OtherUser(), OtherUser()), 0);
   ASSERT_EQ(::chmod(site.socket().c_str(), 0666), 0);
@@ -408,7 +410,7 @@ TEST(ForeignSocket, IsRefusedByTheCommandAndByTheDaemon) {
 class FullDisk : public ::testing::Test {
  protected:
   void SetUp() override {
-    // A small disk in this test program's own mount namespace.
+    // Mounts a small disk in this test program's own mount namespace.
     const bool mounts = IsRoot() && ::unshare(CLONE_NEWNS) == 0 &&
                         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
     if (!mounts) GTEST_SKIP() << "needs the right to mount";
@@ -438,7 +440,7 @@ class FullDisk : public ::testing::Test {
   bool mounted_ = false;
 };
 
-TEST_F(FullDisk, SubmissionsAreRefusedAndEverythingGoesOnAfterwards) {
+TEST_F(FullDisk, SubmissionsAreRefusedAndWorkContinuesAfterwards) {
   Gated first(site, "first"), second(site, "second");
   const std::uint64_t ends_meanwhile = first.Submit(site, "echo done; exit 3");
   const std::uint64_t stays = second.Submit(site, "exit 0");
@@ -451,7 +453,7 @@ TEST_F(FullDisk, SubmissionsAreRefusedAndEverythingGoesOnAfterwards) {
 
   Fill();
   Ran refused;
-  // The database can use the little room left in its files; then it refuses.
+  // The database can use the little room left in its files. After that, it refuses submissions.
   int accepted = 0;
   EXPECT_TRUE(Eventually([&] {
     refused = site.Carma({"submit", "--hold", "--", "/bin/true"});
@@ -497,7 +499,7 @@ TEST(LimitedFiles, AFullQuotaRefusesSubmissionsAndLosesNothing) {
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
 }
 
-TEST(LimitedFiles, AMachineWithoutDescriptorsCostsNoTaskItsTries) {
+TEST(LimitedFiles, AMachineWithoutDescriptorsCostsNoTaskARetry) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the sanitizer opens descriptors itself to check an object";
 #endif

@@ -1,4 +1,5 @@
-// Task numbers repeat: two daemons use one working directory, or an old one gets a new database.
+// Tests tasks with repeated numbers: two daemons use one working directory, or an old directory
+// gets a new database.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Saves its own name as a checkpoint, or continues from the saved name.
+// Saves its own name as a checkpoint, or continues from a saved name.
 constexpr const char* kModel =
     R"sh(mkdir -p "$CARMA_CHECKPOINT_DIR" && cd "$CARMA_CHECKPOINT_DIR" || exit 9
 if [ -e model ]; then echo "resumed $(cat model)"; else echo "new $0"; echo "$0" > model; fi)sh";

@@ -1,4 +1,5 @@
-// The choice of GPUs: tasks that need a certain type on a server with two types, and reserved GPUs.
+// Tests the choice of GPUs: tasks that need a certain type on a server with two types, and reserved
+// GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,7 +28,7 @@ class Choice : public ::testing::Test {
   Site site;
 };
 
-TEST_F(Choice, TasksRunWhereTheyAsk) {
+TEST_F(Choice, TasksRunOnTheGpusThatTheyRequest) {
   EXPECT_THAT(PlaceOf({"--gpu-type", "t4"}), ElementsAre(2));
   EXPECT_THAT(PlaceOf({"--gpus", "a100:2"}), ElementsAre(0, 1));
   EXPECT_THAT(PlaceOf({"--gpu", "1"}), ElementsAre(1));
@@ -45,7 +46,7 @@ TEST_F(Choice, RefusesMissingGpuTypesAndListsTheServersOwn) {
   EXPECT_NE(site.Carma({"submit", "-G", "3", "--linked", "--", "true"}).code, 0);
 }
 
-TEST_F(Choice, AReservationKeepsOthersAwayAlsoAfterAKill) {
+TEST_F(Choice, AReservationKeepsOthersAwayEvenAfterAKill) {
   const Ran made = site.Carma(
       {"reserve", "--for", "nobody", "--gpus", "2", "--for-time", "100d", "--why", "desk"});
   ASSERT_EQ(made.code, 0) << made.Text();

@@ -1,4 +1,4 @@
-// Tasks that share GPUs, run out of memory, and are retried.
+// Tests tasks that share GPUs, run out of memory, and are retried.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ TEST(Collocation, TwoTasksShareAGpuWhenTheyFit) {
   const api::GpuView gpu = site.Gpus()[0];
   EXPECT_EQ(gpu.claimed_mib, 30'000);
   EXPECT_EQ(gpu.tasks.size(), 2U);
-  site.ExpectWaits(third, "GpuMemory");  // once the GPU has warmed up
+  site.ExpectWaits(third, "GpuMemory");  // once the GPU is out of its warm-up
   EXPECT_THAT(site.Carma({"explain", std::to_string(third)}).out, HasSubstr("GpuMemory"));
   EXPECT_THAT(site.Carma({"gpus"}).out, HasSubstr("mix"));
   site.Carma({"cancel", std::to_string(first)});
@@ -57,13 +57,13 @@ TEST(Collocation, AnExclusiveTaskHasNoNeighbours) {
 
 struct Framework {
   const char* name;
-  const char* text;  // of its own out-of-memory message
+  const char* text;  // the framework's own out-of-memory message
 };
 
 class OutOfMemory : public ::testing::TestWithParam<std::tuple<const char*, Framework>> {};
 
-// Both tasks state too little memory, so the second one to allocate fails.
-TEST_P(OutOfMemory, AnUnderestimatedTaskIsBroughtBackAndSucceeds) {
+// Both tasks state too little memory, so the second task to allocate fails.
+TEST_P(OutOfMemory, AnUnderestimatedTaskIsRetriedAndSucceeds) {
   const auto& [mode, framework] = GetParam();
   Site site({.settings = {{"recovery.mode", "\"" + std::string(mode) + "\""}}});
   site.Start();
@@ -74,7 +74,7 @@ TEST_P(OutOfMemory, AnUnderestimatedTaskIsBroughtBackAndSucceeds) {
   EXPECT_TRUE(site.Carma({"drain", "1"}).Ok());
   const std::uint64_t neighbour = site.Train({"--gpu-mem", "8G"}, big);
   ASSERT_TRUE(Eventually([&] { return site.Task(neighbour).observed_mib >= 24'000; }));
-  // The neighbour's actual use is known; 16 GiB are free, and 8 are requested.
+  // The neighbour's actual use is known: 16 GiB are free, and 8 GiB are requested.
   big.solo_s = 50;
   const std::uint64_t crashes = site.Train({"--gpu-mem", "8G"}, big);
   ASSERT_TRUE(Eventually([&] { return site.Task(crashes).ooms > 0; }));
@@ -156,7 +156,7 @@ TEST(Recovery, ARecoveringTaskDoesNotStopTheMainQueue) {
   Site site({.shape = "2xA100-40GB",
              .settings = {{"recovery.mode", "\"exclusive\""}, {"policy.settle", "false"}}});
   site.Start();
-  // Each GPU has a neighbour that never ends: the crashed task finds no idle GPU.
+  // Each GPU has a neighbour that never ends, so the crashed task finds no idle GPU.
   std::vector<std::uint64_t> residents;
   for (int i = 0; i < 2; ++i) {
     residents.push_back(site.Train({"--gpu-mem", "20G"}, {.memory_mib = 20'000, .solo_s = kLong}));

@@ -1,5 +1,5 @@
-// A server's daily life: reloading the configuration, closing terminals, a log that records which
-// user did what.
+// Tests a server's daily life: reloading the configuration, closing terminals, and a log that
+// records which user did what.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class DailyLife : public ::testing::Test {
     }
     return "";
   }
-  // Waits until the daemon has read its configuration again, with or without errors.
+  // Reloads the configuration and waits until the daemon has done so, with or without errors.
   void Reload() {
     const auto count = [this] {
       const std::string log = site.daemon().Err();
@@ -137,7 +137,7 @@ TEST_F(DailyLife, AMistakeInTheFileIsReportedUntilItIsFixed) {
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
 }
 
-// The group may have been removed: carmad starts, and still admits no other user.
+// The group may have been removed. Then carmad starts, but admits no other user.
 TEST_F(DailyLife, AMissingGroupAdmitsNoUserAndIsReported) {
   site.Set("daemon.allow_groups", "[\"nogroup_x\"]");
   site.Start();
@@ -154,7 +154,7 @@ TEST_F(DailyLife, AMissingGroupAdmitsNoUserAndIsReported) {
 
 // ---- terminals ----
 
-// A separate terminal in which a shell runs a command line.
+// A terminal of its own in which a shell runs a command line.
 class Terminal {
  public:
   explicit Terminal(const std::string& line) {
@@ -171,7 +171,7 @@ class Terminal {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  // Has the effect of closing the terminal's window.
+  // Has the same effect as closing the terminal's window.
   void Close() { master_.reset(); }
 
  private:
@@ -195,7 +195,7 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
     const std::uint64_t id = gated.Submit(site, "exit 4");
     ASSERT_EQ(gated.Hear(), "1");
     terminal.Close();
-    // On a hangup the daemon reloads its configuration, and its log output is lost.
+    // After a hangup, the daemon reloads its configuration, and its log output is lost.
     EXPECT_TRUE(Eventually([&] { return site.Status().config_read_ms > status->config_read_ms; }))
         << form;
     EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded") << form;
@@ -207,13 +207,14 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
   }
 }
 
-// The network between a terminal and its window breaks: there is no reader, and no hangup.
+// The network between a terminal and its window breaks: nothing reads the terminal, and there is no
+// hangup.
 TEST_F(DailyLife, AnUnreadTerminalDelaysNoOtherTask) {
   Terminal terminal("exec " + Program("carmad") + " --config " + site.config_file());
   ASSERT_TRUE(Eventually([&] { return cli::ListGpus(site.client()).has_value(); }));
   const auto pid = static_cast<pid_t>(site.Status().pid);
   const std::uint64_t id = site.Submit({"--hold", "--", "/bin/true"});
-  // Produces slightly more than the 64 KiB that a terminal buffers for its reader.
+  // Produces slightly more than the 64 KiB that a terminal buffers.
   constexpr int kLines = 600;
   for (int i = 0; i < kLines; ++i)
     ASSERT_TRUE(cli::SetPriority(site.client(), id, -i)) << "after " << i << " lines";
@@ -276,7 +277,7 @@ TEST_F(Background, StartsWithItsStreamsClosed) {
   EXPECT_TRUE(daemon.Ends());
 }
 
-TEST_F(Background, WhyItDoesNotServeIsSaidAndNobodyIsLeft) {
+TEST_F(Background, ReportsWhyItDoesNotServeAndLeavesNoProcess) {
   const struct {
     std::string name;
     Words more;
@@ -300,7 +301,7 @@ TEST_F(Background, WhyItDoesNotServeIsSaidAndNobodyIsLeft) {
 // ---- the log ----
 
 TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {
-  // A service manager puts the stream's device and inode into the environment.
+  // As under a service manager, the environment has the stream's device and inode.
   const auto in_journal = [](Words argv) {
     argv.insert(
         argv.begin(),

@@ -1,4 +1,4 @@
-// A driver that hangs, disappears, returns wrong values or loses a GPU: its GPUs close with a
+// Tests a driver that hangs, disappears, returns wrong values or loses a GPU: its GPUs close with a
 // visible reason, and the daemon keeps serving.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ class DriverFaults : public ::testing::Test {
   Site site;
 };
 
-TEST_F(DriverFaults, AHangingDriverClosesItsGpusAndTheDaemonServesOn) {
+TEST_F(DriverFaults, AHangingDriverClosesItsGpusAndTheDaemonKeepsServing) {
   Gated gated(site, "gated");
   const std::uint64_t runs = gated.Submit(site, "exit 3");
   ASSERT_EQ(gated.Hear(), "1");
@@ -68,14 +68,14 @@ TEST_F(DriverFaults, AHangingDriverClosesItsGpusAndTheDaemonServesOn) {
   EXPECT_TRUE(Eventually([&] { return site.Status().driver == "ok"; }));
 }
 
-TEST_F(DriverFaults, ADaemonStopsThoughTheDriverHangs) {
+TEST_F(DriverFaults, ADaemonStopsAlthoughTheDriverHangs) {
   Fault({"hang", "--driver"});
   ASSERT_TRUE(Eventually([&] { return AllAre("down"); }));
   const Ran stopped = site.Stop(SIGTERM);
   EXPECT_EQ(stopped.code, 0) << stopped.Text();
 }
 
-TEST_F(DriverFaults, ADaemonStartsWithItsTasksThoughTheDriverHangs) {
+TEST_F(DriverFaults, ADaemonStartsWithItsTasksAlthoughTheDriverHangs) {
   Gated gated(site, "gated");
   const std::uint64_t runs = gated.Submit(site, "exit 3");
   ASSERT_EQ(gated.Hear(), "1");
@@ -177,7 +177,7 @@ TEST_F(DriverFaults, TheTasksOfALostGpuStartOnceElsewhere) {
   EXPECT_EQ(site.Await(id).state, "succeeded");
 }
 
-TEST_F(DriverFaults, AGpuThatLiesIsClosed) {
+TEST_F(DriverFaults, AGpuWithWrongValuesIsClosed) {
   for (const char* lie : {"nan-activity", "used-over-total", "no-memory-value"}) {
     Fault({lie, "--gpu", "0"});
     EXPECT_TRUE(Eventually([&] { return States() == Words{"down", "idle"}; })) << lie;
@@ -214,7 +214,7 @@ TEST_F(DriverFaults, AMissingValueClosesNoGpu) {
   Fault({"error", "--code", "UNKNOWN", "--function", "nvmlDeviceGetTotalEccErrors", "--gpu", "0"});
   for (const char* function : {"nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV"})
     Fault({"error", "--code", "NOT_SUPPORTED", "--function", function, "--gpu", "0"});
-  // Proves that a reading was made after the faults were set.
+  // A GPU without temperature proves that a reading was made after the faults were set.
   ASSERT_TRUE(Eventually([&] { return !site.Gpus()[0].temperature_c; }));
   EXPECT_TRUE(Eventually([&] { return AllAre("idle"); }));
   EXPECT_TRUE(site.Gpus()[1].temperature_c);

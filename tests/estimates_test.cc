@@ -1,4 +1,5 @@
-// A task's memory need: predicted from its summary, learned at its end, and known the next time.
+// Tests a task's memory need: predicted from its summary, learned at its end, and known the next
+// time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -54,7 +55,7 @@ class Estimates : public ::testing::Test {
     WriteText(path, text, mode);
     return path;
   }
-  // A training of 200 simulated seconds, described by a summary.
+  // Submits a training of 200 simulated seconds, described by a summary.
   std::uint64_t Train(std::int64_t memory_mib, int seed, const std::string& batch = "32",
                       const std::string& then = "", Words options = {}) const {
     std::string command;
@@ -84,7 +85,7 @@ TEST_F(Estimates, UsesEarlierMeasurementsFromSubmissionOn) {
   const Training training{.memory_mib = 2'000, .solo_s = 200, .sm_active = 0.5};
   Words asked{"--"};
   std::ranges::copy(SimTask(training), std::back_inserter(asked));
-  // The option for JSON comes before the command.
+  // The JSON option must precede the command.
   const auto known = [&] {
     Words words{"estimate", "--json"};
     words.insert(words.end(), asked.begin(), asked.end());
@@ -139,7 +140,7 @@ TEST_F(Estimates, ATaskIsPredictedMeasuredAndKnownTheNextTime) {
 
 TEST_F(Estimates, ADryRunShowsThePrediction) {
   Ran check;
-  EXPECT_TRUE(Eventually([&] {  // it could not before the first sample of a GPU
+  EXPECT_TRUE(Eventually([&] {  // not possible before the first sample of a GPU
     check = site.Carma({"submit", "--check", "--model-summary", summary_, "--batch-size", "32",
                         "--optimizer", "adam", "--", "/bin/true"});
     return check.out.find("could start now") != std::string::npos;
@@ -152,8 +153,8 @@ TEST_F(Estimates, ADryRunShowsThePrediction) {
   EXPECT_THAT(site.Carma({"list", "--all", "--no-header"}).out, IsEmpty()) << "nothing was kept";
 }
 
-// The script's training does not run: only the text is read.
-TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutAWord) {
+// The script's training does not run. Only its text is read.
+TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutOptions) {
   const std::string model = site.out_dir() + "/model";
   ASSERT_TRUE(base::MakeDirs(model));
   ASSERT_TRUE(base::WriteFileAtomic(
@@ -184,7 +185,7 @@ TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutAWord) {
   EXPECT_EQ(bare.estimate_method, "");
 }
 
-TEST_F(Estimates, RunsThatProveNothingTeachNothing) {
+TEST_F(Estimates, InconclusiveRunsAreNotLearned) {
   EXPECT_EQ(site.Await(Train(5'000, 1, "32", "exit 3")).exit_code, 3);
   EXPECT_EQ(site.Await(Train(5'000, 2, "32", "exit 3")).estimate_method, "structural");
   const Words quick = {"--", "/bin/true"};
@@ -242,7 +243,7 @@ TEST_F(Estimates, FiveModelsCalibrateTheServerUntilItIsReset) {
   EXPECT_EQ(site.Await(Train(3'000, 9)).estimate_method, "history") << "peaks are kept";
 }
 
-TEST_F(Estimates, PromisesThatDoNotHoldAreATrouble) {
+TEST_F(Estimates, BrokenPromisesAreReported) {
   std::vector<std::uint64_t> ids;
   // All estimates are requested before anything can be learned from the first end.
   for (int batch = 1; batch <= 8; ++batch)
@@ -300,7 +301,7 @@ TEST_F(Estimates, ASummaryIsReadWithTheRightsOfItsUser) {
   EXPECT_THAT(refused.estimate_remarks, ElementsAre(HasSubstr("Permission denied")));
 }
 
-TEST_F(Estimates, TheCommandAsksWithAndWithoutADaemon) {
+TEST_F(Estimates, TheCommandEstimatesWithAndWithoutADaemon) {
   const auto of = [](const base::Json& json, const std::string& estimator) {
     for (const base::Json& each : json["estimates"]) {
       if (each["estimator"] == estimator) return each;

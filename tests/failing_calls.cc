@@ -1,5 +1,5 @@
 // A library for LD_PRELOAD that counts the calls that create descriptors, threads and processes.
-// Calls chosen by the test fail, as on a machine that has run out of these resources.
+// Calls that the test selects fail, as on a machine without such resources.
 #include "tests/failing_calls.h"
 
 #include <dlfcn.h>
@@ -54,7 +54,7 @@ Function* Real(Function*, const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-// Each kind of call fails with its real error.
+// Each kind of call fails with the error that the kernel would return.
 template <class Function, class... Arguments>
 auto Call(const char* name, int error, Function* function, Arguments... arguments) {
   if (Fails(name)) {

@@ -6,12 +6,13 @@
 
 namespace carma::system_test {
 
-// The content of the file that test and library share; the variable FAILING_CALLS holds its path.
+// The content of a file that the test and the library share. The variable FAILING_CALLS holds the
+// file's path.
 struct CallOrders {
-  std::atomic<std::int64_t> calls;  // made since the test last set it to 0
-  std::atomic<std::int64_t> first;  // calls with these numbers fail, from 1 on; 0: none
+  std::atomic<std::int64_t> calls;  // number of calls since the test last set this to 0
+  std::atomic<std::int64_t> first;  // calls from this number, counted from 1, fail; 0: none
   std::atomic<std::int64_t> last;
-  char failed[32];  // name of the last that failed
+  char failed[32];  // name of the last call that failed
 };
 
 }  // namespace carma::system_test

@@ -1,5 +1,5 @@
-// A machine that refuses a descriptor, thread or process at any single call: carmad lives, no task
-// fails because of it, and it serves again afterwards.
+// Tests a machine that refuses a descriptor, thread or process at any single call: carmad survives,
+// no task fails because of it, and carmad serves again afterwards.
 #include "tests/failing_calls.h"
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ class FailingCalls : public ::testing::Test {
   std::map<std::string, std::string> Environment() const {
     return {{"LD_PRELOAD", CARMA_FAILING_CALLS_LIBRARY}, {"FAILING_CALLS", file_}};
   }
-  // Makes the calls with these numbers fail from now on.
+  // From now on, the calls with these numbers fail.
   void Fail(std::int64_t first, std::int64_t last) {
     orders_->first = orders_->last = 0;
     orders_->calls = 0;
@@ -69,7 +69,7 @@ class FailingCalls : public ::testing::Test {
   bool Lives() const {
     return !WaitReadable(site_.daemon().end_fd(), std::chrono::milliseconds(0));
   }
-  // Submits a task, which must succeed while those calls fail; returns how many calls were made.
+  // Submits a task, which must succeed although those calls fail. Returns how many calls were made.
   std::int64_t Work(std::int64_t first, std::int64_t last) {
     Fail(first, last);
     const std::uint64_t id = Submit();

@@ -1,5 +1,5 @@
-// GPUs that fail, programs that break them, tasks that hold them without using them, and foreign
-// programs on them: real processes on a simulated server.
+// Tests GPUs that fail, programs that break them, tasks that hold them without using them, and
+// foreign programs on them, with real processes on a simulated server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pwd.h>
@@ -38,8 +38,8 @@ class Health : public ::testing::Test {
   Site site;
 };
 
-// A night's queue on a server whose driver breaks: tasks that import their framework, fail, and
-// report it like PyTorch.
+// A night's queue on a server with a broken driver: each task imports its framework, fails, and
+// reports the failure like PyTorch.
 class Breaker : public ::testing::Test {
  protected:
   Breaker() { WriteText(order(), ""); }
@@ -63,7 +63,7 @@ class Breaker : public ::testing::Test {
   Site site{{.shape = "4xA100-40GB", .time_scale = 20}};
 };
 
-TEST_F(Breaker, ABrokenDriverFailsNoNightsQueue) {
+TEST_F(Breaker, ABrokenDriverDoesNotFailTheWholeQueue) {
   Start();
   std::uint64_t first = 0;
   for (const char* name : {"a", "b"}) {
@@ -210,7 +210,7 @@ TEST_F(Health, AForeignProcessIsShownWithItsUserAndCommand) {
   site.Start();
   Child stranger = Child::Start({Program("carma-simgpu"), "hold", "--state", site.gpus_file(),
                                  "--gpu", "1", "--mib", "3000"});
-  // The program's name must be known first; reading values that may be slow comes later.
+  // Waits until the program's name is shown. Values that are slow to read follow later.
   ASSERT_TRUE(Eventually([&] {
     const api::GpuView gpu = Gpu(1);
     return !gpu.foreign.empty() && gpu.foreign[0].command.starts_with(Program("carma-simgpu"));
@@ -263,7 +263,7 @@ TEST_F(Health, ShowsTheRuleForGpusWithoutActivity) {
   EXPECT_THAT(Gpu(0).activity_rule, HasSubstr("policy.without_sm_activity"));
 }
 
-// ---- whose fault it was; at a slower pace, so that an Xid is still new on a busy machine ----
+// ---- what caused a fault; at a slower pace, so that an Xid is still new on a busy machine ----
 
 class GpuFaults : public ::testing::Test {
  protected:
@@ -311,7 +311,8 @@ class IdleHolders : public Health {
  protected:
   IdleHolders() {
     site.Set("idle.after", "\"5m\"");
-    // Ten periods without a reading are a gap, which must not happen even on a busy machine.
+    // Ten periods without a reading would count as a gap, which must not happen even on a busy
+    // machine.
     site.Set("monitor.sample_period", "\"1m\"");
     site.Set("monitor.window", "\"2m\"");
     const std::string tell = site.folder() / "tell";
@@ -319,7 +320,7 @@ class IdleHolders : public Health {
     site.Set("notify.admin", "[\"" + tell + "\"]");
   }
   std::string told() const { return site.out_dir() + "/told"; }
-  // A task with exclusive GPUs that does not use them until its gate opens.
+  // Submits a task with exclusive GPUs that does not use them until its gate opens.
   std::uint64_t Holds(const Gated& gated, const Words& options = {"--gpus", "2", "--exclusive"}) {
     return gated.Submit(site,
                         "exec " + Program("carma-simtask") +
@@ -359,7 +360,7 @@ TEST_F(IdleHolders, AreReportedUntilTheyWork) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << "told once";
 }
 
-TEST_F(IdleHolders, LetOthersInIfThatIsThePolicy) {
+TEST_F(IdleHolders, ShareTheirGpuIfThePolicyAllowsIt) {
   site.Set("idle.action", "\"share\"");
   site.Start();
   Gated gated(site, "gated");
@@ -370,7 +371,7 @@ TEST_F(IdleHolders, LetOthersInIfThatIsThePolicy) {
   EXPECT_EQ(site.Task(id).state, "running");
 }
 
-TEST_F(IdleHolders, AreEndedIfThatIsThePolicy) {
+TEST_F(IdleHolders, AreEndedIfThePolicyRequiresIt) {
   site.Set("idle.action", "\"end\"");
   site.Start();
   Gated gated(site, "gated");

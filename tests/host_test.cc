@@ -1,4 +1,4 @@
-// Cores and memory of the server, and tasks without a GPU, with real processes.
+// Tests the server's cores and memory, and tasks without a GPU, with real processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 
 class Host : public ::testing::Test {
  protected:
-  // The amounts that the test's server promises, whatever this machine has.
+  // Promises these amounts to tasks, whatever this machine has.
   Site site{{.shape = "1xA100-40GB", .settings = {{"host.cpus", "4"}, {"host.memory", "\"8G\""}}}};
 };
 

@@ -39,7 +39,7 @@ class ReadySocket {
     ::chmod(path.c_str(), 0666);
   }
   ~ReadySocket() { ::unlink(path_.c_str()); }
-  // False if the process ended or nothing arrived in time.
+  // Returns false if the process ends or nothing arrives in time.
   bool AwaitReady(int end_fd) const {
     const auto end = std::chrono::steady_clock::now() + kDeadline;
     while (std::chrono::steady_clock::now() < end) {
@@ -72,11 +72,11 @@ void KillLeftovers(const std::string& folder) {
   }
 }
 
-// Settings for a server whose clock runs a thousand times as fast, on a machine that is busy with
-// other tests: few samples, and none that is too old because the machine was late.
+// Settings for a server whose clock runs a thousand times as fast on a machine that is busy with
+// other tests: there are few samples, and no sample counts as too old because the machine was late.
 std::map<std::string, std::string> UsualSettings() {
-  // Sharing by streams with as many neighbours as under MPS, so that no test depends on NVIDIA's
-  // programs on this machine.
+  // Tasks share by streams with as many neighbours as under MPS, so that no test depends on
+  // NVIDIA's programs on this machine.
   return {{"collocation.method", "\"streams\""}, {"collocation.streams_sm_cap", "0.8"},
           {"collocation.streams_tasks", "16"},   {"daemon.log_level", "\"info\""},
           {"monitor.sample_period", "\"5s\""},   {"monitor.window", "\"20s\""},
@@ -175,7 +175,7 @@ Site::Site(SiteOptions options)
 Site::~Site() {
   if (daemon_.started()) {
     CancelAll();
-    // A sanitizer's last output is shown with the exit code.
+    // Shows a sanitizer's last output with the exit code.
     const Ran stopped = Stop(SIGTERM);
     EXPECT_EQ(stopped.code, 0) << stopped.Text();
   }
@@ -185,7 +185,7 @@ Site::~Site() {
 void Site::CancelAll() {
   cli::TaskQuery all;
   all.limit = SIZE_MAX;
-  all.newest_first = true;  // waiting ones first: they must not start in the place of others
+  all.newest_first = true;  // cancel waiting tasks first, so that they do not start
   const auto page = cli::ListTasks(client_, all);
   if (!page) return;
   for (const api::TaskView& task : page->tasks) (void)cli::ChangeTask(client_, task.id, "cancel");
@@ -198,7 +198,7 @@ void Site::Set(const std::string& key, const std::string& value) {
 
 void Site::WriteConfig() const {
   std::string text;
-  // Dotted keys need no sections.
+  // Dotted keys need no section.
   for (const auto& [key, value] : settings_) text += key + " = " + value + "\n";
   WriteText(config_file(), text);
 }
@@ -223,7 +223,7 @@ Ran Site::Stop(int signal) {
   return daemon_.Wait();
 }
 
-// Another user may not be able to reach the build folder.
+// Calls from this program, because another user may be unable to reach the build folder.
 std::string Site::CallAs(uid_t uid, const std::string& method, const std::string& target,
                          const std::string& body) const {
   return CallAsUser(uid, [&] {
@@ -346,7 +346,7 @@ std::vector<pid_t> Site::Processes(const std::string& name) const {
 void Site::ExpectIdle() {
   const Ran audit = SimGpu({"audit"});
   EXPECT_TRUE(audit.Ok()) << audit.Text();
-  // The daemon sees freed memory with its next sample.
+  // The daemon notices freed memory with its next sample.
   std::string held;
   EXPECT_TRUE(Eventually([&] {
     held.clear();

@@ -21,7 +21,7 @@ bool IsRoot();
 // The unprivileged user "nobody", who is not the user that runs the test.
 uid_t OtherUser();
 
-// Makes a folder that every user may enter and write to; it is removed with the object.
+// A folder that every user may enter and write to. It is removed with the object.
 class Folder {
  public:
   Folder();
@@ -36,7 +36,7 @@ class Folder {
 };
 
 void WriteText(const std::string& path, const std::string& text, unsigned mode = 0644);
-// Empty if there is no such file.
+// Returns an empty text if there is no such file.
 std::string ReadText(const std::string& path);
 // Checks a condition repeatedly until it is true; returns false at the deadline. For conditions
 // without an event (a GPU's health); use Site::Await for the end of a task.
@@ -55,15 +55,15 @@ std::vector<std::string> SimTask(const Training& training);
 struct SiteOptions {
   std::string shape = "2xA100-40GB";
   double time_scale = 1000;
-  bool memory_limits = false;  // the driver limits the memory of control groups
-  // Keys with values as in a configuration file, such as "policy.mapper" -> "\"lug\""; they are
+  bool memory_limits = false;  // the driver limits the memory of cgroups
+  // Keys with values as in a configuration file, such as "policy.mapper" -> "\"lug\"". They are
   // added to the kit's own settings, which fit the time scale.
   std::map<std::string, std::string> settings = {};
 };
 
 class Site {
  public:
-  // Makes the server and writes the configuration; the daemon is not yet started.
+  // Makes the server and writes the configuration, but does not start the daemon.
   explicit Site(SiteOptions options = {});
   // Cancels all running tasks, stops the daemon, and leaves no process behind.
   ~Site();
@@ -74,7 +74,7 @@ class Site {
   std::string socket() const { return folder_ / "carmad.sock"; }
   std::string gpus_file() const { return folder_ / "gpus"; }
   std::string config_file() const { return folder_ / "carma.toml"; }
-  // These take effect at the next Start().
+  // The following take effect at the next Start().
   void UsePrograms(const std::string& folder) { programs_ = folder; }
   void Set(const std::string& key, const std::string& value);
 
@@ -92,8 +92,8 @@ class Site {
   // Runs `carma …` in the out folder, with this daemon.
   Ran Carma(std::vector<std::string> args, RunOptions options = {}) const;
   Child StartCarma(std::vector<std::string> args, RunOptions options = {}) const;
-  // Runs `carma submit …` and returns the number of the (first) task; if refused, fails the test
-  // and returns 0.
+  // Runs `carma submit …` and returns the number of the (first) task. If the submission is refused,
+  // fails the test and returns 0.
   std::uint64_t Submit(std::vector<std::string> args, RunOptions options = {}) const;
   // Submits a simulated training task with these options.
   std::uint64_t Train(std::vector<std::string> options, const Training& training) const;
@@ -104,16 +104,16 @@ class Site {
   std::string CallAs(uid_t uid, const std::string& method, const std::string& target,
                      const std::string& body = "") const;
   api::TaskView Task(std::uint64_t id);
-  // Waits for the task's end and returns it; fails the test at the deadline.
+  // Waits for the task's end and returns the task; fails the test at the deadline.
   api::TaskView Await(std::uint64_t id, std::chrono::seconds deadline = kDeadline);
-  // Waits until the task is in this state and returns it.
+  // Waits until the task is in this state, and returns the task.
   api::TaskView AwaitState(std::uint64_t id, const std::string& state);
-  // Waits until the task's reason for waiting is this one, such as "GpuMemory".
+  // Waits until this is the task's reason for waiting, such as "GpuMemory".
   void ExpectWaits(std::uint64_t id, const std::string& reason);
   std::vector<api::GpuView> Gpus();
   api::StatusView Status();
   std::vector<api::EventView> History(std::uint64_t id);
-  // What the task wrote to its output file.
+  // The text in the task's output file.
   std::string Output(std::uint64_t id);
 
   // Cancels every unfinished task of every user.
@@ -139,14 +139,14 @@ class Site {
   api::Client client_;
 };
 
-// A task that reports that it runs, and continues when the test allows it.
+// A task that reports that it runs, and continues when the test permits.
 class Gated {
  public:
   Gated(const Site& site, const std::string& name);
   // then: a command for /bin/sh that runs after the gate, such as "exit 7".
   std::uint64_t Submit(const Site& site, const std::string& then,
                        std::vector<std::string> options = {}) const;
-  // Waits for an attempt at the gate and returns its number; empty if none arrived in time.
+  // Waits for an attempt to reach the gate and returns its number; empty if none does in time.
   std::optional<std::string> Hear(std::chrono::milliseconds deadline = kDeadline);
   // Lets one attempt continue.
   void Open() const;

@@ -1,4 +1,4 @@
-// GPUs for processes that carmad did not start: real processes, and a daemon that is killed.
+// Tests GPUs for processes that carmad did not start: real processes, and a daemon that is killed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class Lease : public ::testing::Test {
     return site.StartCarma(options);
   }
 
-  // Waits until this many tasks wait.
+  // Waits until this many leases wait.
   void ExpectWaiting(std::size_t count) {
     EXPECT_TRUE(Eventually([&] {
       const auto page = cli::ListTasks(site.client(), {.states = "queued"});
@@ -69,7 +69,7 @@ TEST_F(Lease, IsATaskWhileItsProcessLives) {
   EXPECT_THAT(site.Carma({"explain", "1"}).out, HasSubstr("running"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""),
               HasSubstr("carma_leases{state=\"adopted\"} 1\n"));
-  // A waiting lease is queued like any task, and ends with its process.
+  // A waiting lease is in the queue like any task, and ends with its process.
   const Ran held =
       site.Carma({"submit", "--parsable", "-G", "2", "--exclusive", "--", "/bin/true"});
   ASSERT_EQ(held.out, "2\n") << held.Text();
@@ -96,7 +96,7 @@ TEST_F(Lease, ACancelEndsItsProcess) {
   site.ExpectIdle();
 }
 
-TEST_F(Lease, AKilledDaemonFindsThoseThatWaitAndThoseThatRun) {
+TEST_F(Lease, ARestartedDaemonFindsWaitingAndRunningLeases) {
   Bell up(site.out_dir() + "/up"), gate(site.out_dir() + "/gate");
   Child running = Ask(fmt::format("echo up > {}; read x < {}", up.path(), gate.path()),
                       {"--exclusive", "-G", "2"});
@@ -125,7 +125,7 @@ TEST_F(Lease, AKilledDaemonFindsThoseThatWaitAndThoseThatRun) {
   site.ExpectIdle();
 }
 
-TEST_F(Lease, IsAskedForAgainWhileTheDaemonRestarts) {
+TEST_F(Lease, IsRequestedAgainWhileTheDaemonRestarts) {
   site.Stop(SIGKILL);
   Child child = Ask("echo $CUDA_VISIBLE_DEVICES");
   EXPECT_TRUE(Eventually([&] { return child.Err().find("waiting for it") != std::string::npos; }));
@@ -143,7 +143,7 @@ TEST_F(Lease, AStoppedProcessTakesItsGpusWhenItContinues) {
   Child waiting = Ask("echo $CUDA_VISIBLE_DEVICES", {"--exclusive", "-G", "2"});
   ExpectWaiting(1);
   waiting.Signal(SIGSTOP);
-  // An unstopped process could get its GPUs now and hold them for 30 s.
+  // If the process were not stopped, it could get its GPUs now and hold them for 30 s.
   ASSERT_TRUE(Eventually([&] {
     const auto stat = base::ReadProcessStat(waiting.pid());
     return stat && stat->state == 'T';
@@ -173,7 +173,7 @@ TEST_F(Lease, CannotBeRequeued) {
   EXPECT_EQ(child.Wait().code, 0) << "it runs on";
 }
 
-TEST_F(Lease, EachRunsOnceThroughManyKillsAndNoneIsLeft) {
+TEST_F(Lease, EachLeaseRunsOnceDespiteManyKills) {
   constexpr int kLeases = 30, kKills = 15;
   ASSERT_TRUE(site.Carma({"drain", "all"}).Ok());
   std::vector<Child> children(kLeases);
@@ -195,7 +195,7 @@ TEST_F(Lease, EachRunsOnceThroughManyKillsAndNoneIsLeft) {
   site.ExpectIdle();
 }
 
-TEST_F(Lease, IsItsOwnersAlone) {
+TEST_F(Lease, BelongsToItsOwnerAlone) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   Bell up(site.out_dir() + "/up"), gate(site.out_dir() + "/gate");
   Child child = Ask(fmt::format("echo up > {}; read x < {}", up.path(), gate.path()));

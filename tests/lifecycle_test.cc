@@ -1,4 +1,4 @@
-// The life of ordinary tasks, as users see it through the `carma` command.
+// Tests the life of ordinary tasks, as users see it through the `carma` command.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grp.h>
@@ -122,7 +122,7 @@ TEST_F(Lifecycle, AScriptsDirectivesCountAndTheCommandLineWins) {
                                  task.gpu_uuids.at(1) + "\n");
 }
 
-// A script for Slurm: an array, its variables, output in a new folder, srun.
+// A Slurm script with an array, its variables, output in a new folder, and srun.
 TEST_F(Lifecycle, AScriptForSlurmRunsAsItWouldThere) {
   const std::string script =
       WriteFile("job.sh",
@@ -209,7 +209,7 @@ TEST_F(Lifecycle, AWaitingTaskIsCancelledWithoutEverRunning) {
 
 TEST_F(Lifecycle, ARunningTaskIsCancelledWithItsWholeGroup) {
   Bell bell(site.out_dir() + "/bell");
-  // A child in the background that ignores SIGTERM.
+  // The command starts a background child that ignores SIGTERM.
   const std::uint64_t id =
       site.Submit({"--", "/bin/sh", "-c",
                    "trap '' TERM; sleep 10000 & echo $! > " + bell.path() + "; wait; wait; wait"});
@@ -293,7 +293,7 @@ TEST_F(Lifecycle, ATimeLimitEndsATask) {
   EXPECT_EQ(site.Carma({"wait", std::to_string(id)}).code, 128 + SIGTERM);
 }
 
-TEST_F(Lifecycle, ABeginTimeIsWaitedFor) {
+TEST_F(Lifecycle, ATaskStartsOnlyAtItsBeginTime) {
   const std::uint64_t later = site.Submit({"--begin", "now+2hours", "--", "/bin/true"});
   site.ExpectWaits(later, "BeginTime");
   const std::uint64_t id = site.Submit({"--begin", "now+20", "--", "/bin/true"});
@@ -350,7 +350,7 @@ TEST_F(Lifecycle, RefusesATaskThatCanNeverFit) {
   }
 }
 
-TEST_F(Lifecycle, ADrainedGpuTakesNothingUntilItIsResumed) {
+TEST_F(Lifecycle, ADrainedGpuTakesNoTaskUntilItIsResumed) {
   EXPECT_TRUE(site.Carma({"drain", "0,1", "--reason", "fan noise"}).Ok());
   EXPECT_THAT(site.Carma({"gpus"}).out, HasSubstr("drain"));
   const std::uint64_t id = site.Submit({"--", "/bin/true"});
@@ -420,7 +420,7 @@ TEST_F(SeveralUsers, ATaskRunsAsItsSubmitterWithItsGroups) {
   EXPECT_EQ(log.st_uid, OtherUser());
 }
 
-TEST_F(SeveralUsers, AnothersTaskIsSeenButNotTouched) {
+TEST_F(SeveralUsers, AUserSeesButCannotChangeOtherUsersTasks) {
   const std::uint64_t mine = site.Submit({"--hold", "--job-name", "mine", "--", "/bin/true"});
   const std::string number = std::to_string(mine);
   EXPECT_THAT(site.Carma({"list"}, Other()).out, HasSubstr("mine"));
@@ -459,7 +459,7 @@ TEST_F(SeveralUsers, AForkBombLeavesOtherUsersTheirProcesses) {
   site.Stop(SIGTERM);
   site.Set("task.max_processes", "40");
   site.Start();
-  // The limit counts all of a user's processes on this machine, so no other test may run as this
+  // The limit counts all processes of a user on this machine, so no other test may run as this
   // user.
   const RunOptions games{.uid = ::getpwnam("games")->pw_uid};
   const std::uint64_t bomb =
@@ -491,7 +491,7 @@ TEST_F(SeveralUsers, OutputIsAsPrivateAsTheSubmittersUmask) {
   EXPECT_EQ(mode(other->value.first), 0644U) << "the default umask is 022";
 }
 
-TEST_F(SeveralUsers, ATaskThatAnAdministratorDoesAgainRunsAsItsOwner) {
+TEST_F(SeveralUsers, ATaskThatAnAdministratorRepeatsRunsAsItsOwner) {
   const std::string secret = site.folder() / "private";
   WriteText(secret, "of root", 0600);
   const std::uint64_t first =

@@ -1,4 +1,5 @@
-// The kernel's limit on the GPU memory of all processes of a task together (driver branch 615).
+// Tests the kernel's limit on the GPU memory of all processes of a task together (driver branch
+// 615).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -40,7 +41,7 @@ class MemoryLimits : public ::testing::TestWithParam<const char*> {
       task::MpsControl({.dir = dir()}, id).Quit(std::chrono::steady_clock::now());
   }
   void SetUp() override { site.Start(); }
-  // On some machines, tasks have no control groups.
+  // On some machines, tasks have no cgroups, so nothing is enforced.
   bool Enforced() { return site.Status().memory_limits == "kernel"; }
   std::string dir() const { return site.folder() / "mps"; }
   api::TaskView AwaitMemory(std::uint64_t id, std::int64_t mib) {
@@ -48,7 +49,7 @@ class MemoryLimits : public ::testing::TestWithParam<const char*> {
         << site.Task(id).reason_text << site.Output(id);
     return site.Task(id);
   }
-  // A task of eight processes; it ends once one of them fails.
+  // Submits a task of eight processes, which ends once one of them fails.
   std::uint64_t SubmitEight(Words options, const Training& each) {
     const std::string one = base::Join(SimTask(each), " ");
     const std::string all =
@@ -68,8 +69,8 @@ TEST_P(MemoryLimits, StopOnlyTheTaskAboveItsPromise) {
   const std::uint64_t neighbour =
       site.Train({"--gpu-mem", "12G"}, {.memory_mib = 11'000, .solo_s = kLong});
   AwaitMemory(neighbour, 11'000);
-  // 16 000 MiB in total: no process alone takes more than a quarter of the promised 8 GiB, and the
-  // GPU has 28 GiB.
+  // The processes take 16 000 MiB in total. No process alone takes more than a quarter of the
+  // promised 8 GiB, and the GPU has 28 GiB.
   const std::uint64_t eight =
       SubmitEight({"--gpu-mem", "8G", "--retries", "0"},
                   {.memory_mib = 2'000, .solo_s = kLong, .sm_active = 0.05});
@@ -87,7 +88,7 @@ TEST_P(MemoryLimits, StopOnlyTheTaskAboveItsPromise) {
               HasSubstr("the kernel limits all its processes together to "));
   site.Carma({"cancel", std::to_string(neighbour)});
   EXPECT_EQ(site.Await(neighbour).state, "cancelled");
-  site.ExpectIdle();  // no limit is left either
+  site.ExpectIdle();  // nor is a limit left
 }
 
 TEST_P(MemoryLimits, ATaskSeesItsLimitAsTheWholeGpu) {
@@ -111,7 +112,8 @@ TEST_P(MemoryLimits, ShowUseThatTheDriverDoesNotReport) {
   EXPECT_EQ(AwaitMemory(id, 3'000).observed_mib, 3'000);
 }
 
-// Memory that a task on a plateau does not use is promised to a neighbour, which uses it later.
+// Memory that a task on a plateau does not use is promised to a neighbour, and the neighbour uses
+// it later.
 TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   Bell bell(site.out_dir() + "/bell"), gate(site.out_dir() + "/gate");
@@ -149,8 +151,8 @@ TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
   site.ExpectIdle();
 }
 
-// A new daemon keeps the limits, and they are removed when the task ends for any reason.
-TEST_P(MemoryLimits, OutlastADaemonAndGoWithTheirTask) {
+// A new daemon keeps the limits. They are removed when the task ends for any reason.
+TEST_P(MemoryLimits, OutlastADaemonAndEndWithTheirTask) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   const std::uint64_t ends =
       site.Train({"--gpu-mem", "4G"}, {.memory_mib = 3'000, .solo_s = kLong});
@@ -163,7 +165,7 @@ TEST_P(MemoryLimits, OutlastADaemonAndGoWithTheirTask) {
   EXPECT_GT(site.Task(ends).group_limit_mib, 4'096);
   const auto main = base::ReadProcessStat(static_cast<pid_t>(site.Task(lost).pid.value_or(0)));
   ASSERT_TRUE(main);
-  ::kill(main->parent, SIGKILL);  // its shim, which would have removed the limit
+  ::kill(main->parent, SIGKILL);  // kills the task's shim, which would have removed the limit
   site.Await(lost);
   site.Carma({"cancel", std::to_string(ends)});
   EXPECT_EQ(site.Await(ends).state, "cancelled");
@@ -178,7 +180,7 @@ TEST_P(MemoryLimits, AreReported) {
               HasSubstr("enforced by the kernel, for all processes of a task together"));
 }
 
-TEST(MemoryLimitsOfOlderDrivers, AreSaidNotToBeThere) {
+TEST(MemoryLimitsOfOlderDrivers, AreReportedAsMissing) {
   Site site{{.settings = {{"collocation.method", "\"streams\""}}}};
   site.Start();
   EXPECT_EQ(site.Status().memory_limits, "nobody");

@@ -1,4 +1,4 @@
-// Divided GPUs: each instance is listed as a separate GPU beside the whole ones.
+// Tests divided GPUs: each instance is listed as a separate GPU beside the whole GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ class Mig : public ::testing::Test {
  protected:
   void SetUp() override { site.Start(); }
 
-  // MiB in use on each GPU or instance by UUID, as the server itself reports.
+  // Memory in use on a GPU or instance in MiB, as the simulated server itself reports.
   std::int64_t UsedMib(const std::string& uuid) {
     const Ran ran = site.SimGpu({"show", "--json"});
     const base::Json json = base::Json::parse(ran.out, nullptr, false);
@@ -34,7 +34,7 @@ class Mig : public ::testing::Test {
   Site site{{.shape = "A100-40GB:mig=3g.20gb+1g.5gb,A100-40GB"}};
 };
 
-TEST_F(Mig, InstancesStandInThePlaceOfTheirGpu) {
+TEST_F(Mig, InstancesAreListedInsteadOfTheirGpu) {
   const std::vector<api::GpuView> gpus = site.Gpus();
   ASSERT_EQ(gpus.size(), 3U);
   EXPECT_EQ(gpus[0].mig_profile, "3g.20gb");
@@ -80,7 +80,7 @@ TEST_F(Mig, AnXidOfOneInstanceIsNotItsNeighbours) {
 }
 
 TEST_F(Mig, ALostGpuTakesItsInstancesAlongAndTheirTasksStartElsewhere) {
-  // The whole GPU has the lowest score while others are free.
+  // The whole GPU has the lowest score while other GPUs are free.
   const auto large = site.Train({"--gpu-mem", "30G"}, {.memory_mib = 30'000, .solo_s = kLong});
   ASSERT_EQ(site.AwaitState(large, "running").gpu_indices.at(0), 2);
   ASSERT_TRUE(Eventually([&] { return Gpu(2).used_mib >= 30'000; }));

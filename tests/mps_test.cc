@@ -1,5 +1,5 @@
-// Tasks that share GPUs through MPS servers: limits, faults, servers that break, daemons that start
-// and end. The MPS control program is simulated.
+// Tests tasks that share GPUs through MPS servers: limits, faults, servers that break, daemons that
+// start and end. The MPS control program is simulated.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,8 +30,9 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
-constexpr char kPlace[] = "0000:03:00";  // of the first simulated GPU, as a kernel writes it
-constexpr double kLong = 1e6;            // until it is cancelled
+// PCI address of the first simulated GPU, as the kernel writes it.
+constexpr char kPlace[] = "0000:03:00";
+constexpr double kLong = 1e6;  // until it is cancelled
 
 constexpr Training kSmall{.memory_mib = 4000, .solo_s = kLong};
 
@@ -84,7 +85,7 @@ class Mps : public ::testing::Test {
     ASSERT_TRUE(server);
     ::kill(static_cast<pid_t>(*server), SIGKILL);
   }
-  // Waits until the task computes as a client.
+  // Waits until the task computes as a client of an MPS server.
   api::TaskView AwaitClient(std::uint64_t id, int attempt = 1) {
     api::TaskView view;
     EXPECT_TRUE(Eventually([&] {
@@ -100,8 +101,8 @@ class Mps : public ::testing::Test {
     EXPECT_TRUE(Eventually([&] { return Servers().empty(); })) << "a control daemon still runs";
   }
 
-  // Cancels the first of a server's two clients, which ignores TERM. If it were killed while
-  // computing, the server and the other client would end too.
+  // Cancels the first of a server's two clients, which ignores TERM. If the client were killed
+  // while computing, the server and the other client would end too.
   void ExpectTheCancelledClientGoesAlone() {
     Training stubborn = kSmall;
     stubborn.more = {"--ignore-term"};
@@ -118,14 +119,14 @@ class Mps : public ::testing::Test {
   }
 
   Site site{{.shape = "1xA100-40GB"}};
-  std::string branch;  // of the driver whose control program the simulated one plays
+  std::string branch;  // driver branch whose control program the simulated one imitates
 
  private:
   std::vector<std::string> uuids_;
 };
 
-// Behaviour that may differ between branches of the driver: how a control daemon is found and
-// asked.
+// Tests behaviour that may differ between branches of the driver: how a control daemon is found and
+// queried.
 class MpsBranch : public Mps, public ::testing::WithParamInterface<const char*> {
  protected:
   MpsBranch() {
@@ -153,7 +154,7 @@ TEST_P(MpsBranch, OneServerForTheTasksOfAUserOnAGpu) {
   site.ExpectIdle();
 }
 
-TEST_F(Mps, OneServerOfAUserForAllGpusTakesTasksOfSeveralToo) {
+TEST_F(Mps, AUsersServerForAllGpusAcceptsTasksOnSeveralGpus) {
   Site two{{.shape = "2xA100-40GB",
             .settings = {{"collocation.method", "\"mps\""},
                          {"collocation.mps_control", "\"" + (site.folder() / "control") + "\""},
@@ -178,7 +179,7 @@ TEST_F(Mps, OneServerOfAUserForAllGpusTakesTasksOfSeveralToo) {
   options.input = "get_client_list " + server + "\n";
   EXPECT_EQ(task::ParseMpsPids(RunProgram({program}, options).out).value().size(), 2U);
 
-  // A change of the setting does not take the server away from running tasks.
+  // After a change of the setting, running tasks keep their server.
   two.Set("collocation.mps_servers", "\"gpu\"");
   two.Restart(SIGKILL);
   const std::uint64_t late = two.Train({"--gpu-mem", "4000"}, kSmall);
@@ -278,8 +279,8 @@ TEST_F(Mps, WithoutTheLimitNothingIsEnforced) {
   EXPECT_EQ(task.memory_limit_mib, 0);
 }
 
-// All clients get the same error, and the culprit ends last: only the kernel's log shows which it
-// is.
+// All clients get the same error, and the culprit ends last, so only the kernel's log identifies
+// the culprit.
 TEST_F(Mps, AFaultIsChargedToItsProgramAndNotToItsNeighbours) {
   const std::string log = site.folder() / "kmsg";
   WriteText(log, "");
@@ -315,13 +316,13 @@ TEST_P(MpsBranch, TheVictimsOfADeadServerStartAgain) {
   KillServer();
   AwaitClient(first, 2);
   AwaitClient(second, 2);
-  // A task that fails by itself while its server is healthy is no victim.
+  // A task that fails by itself while its server is healthy is not a victim.
   const std::uint64_t fails = site.Submit({"--gpu-mem", "1G", "--", "/bin/sh", "-c", "exit 3"});
   EXPECT_EQ(site.Await(fails).state, "failed");
   EXPECT_EQ(site.Task(fails).attempt, 1);
 }
 
-TEST_P(MpsBranch, ADaemonThatDoesNotServeIsDoneWithout) {
+TEST_P(MpsBranch, TasksRunWithoutAControlDaemonThatDoesNotServe) {
   site.Set("collocation.mps_timeout", "\"300ms\"");
   site.Start();
   const struct {
@@ -334,7 +335,7 @@ TEST_P(MpsBranch, ADaemonThatDoesNotServeIsDoneWithout) {
   for (const auto& each : kCases) {
     Behave(each.behaviour);
     api::TaskView task;
-    // During the back-off after the previous case, that case's cause is shown.
+    // During the back-off after the previous case, the task shows that case's cause.
     EXPECT_TRUE(Eventually([&] {
       task = site.Await(site.Train({"--gpu-mem", "4000"}, {.memory_mib = 3000, .solo_s = 5}));
       EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(task.id);
@@ -408,7 +409,7 @@ TEST_F(Mps, AControlProgramWithoutASharedServerIsRefused) {
                         "all users"));
 }
 
-TEST_F(Mps, TasksWithAShareHaveSmsOfTheirOwnWhereTheDriverDividesThem) {
+TEST_F(Mps, TasksWithAShareHaveTheirOwnSmsIfTheDriverSupportsPartitions) {
   branch = "r590";
   Behave("");
   site.Set("collocation.sm_partitions", "true");
@@ -431,7 +432,7 @@ TEST_F(Mps, TasksWithAShareHaveSmsOfTheirOwnWhereTheDriverDividesThem) {
   EXPECT_EQ(site.Await(without).sharing, "streams");
   EXPECT_THAT(site.Task(without).sharing_note, HasSubstr("it asks for no --sm-share"));
 
-  // The next carmad knows which SM partition belongs to which task.
+  // The next carmad must find out which SM partition belongs to which task.
   site.Restart(SIGKILL);
   const std::uint64_t late = train("20%");
   EXPECT_EQ(AwaitClient(late).partition_sms, 20);
@@ -493,7 +494,7 @@ TEST_P(MpsBranch, TheNextDaemonFindsItsServersAndTheirTasks) {
   ExpectNoDaemons();
 }
 
-TEST_F(Mps, ACancelledClientIsTakenOffTheServerFirst) {
+TEST_F(Mps, ACancelledClientIsRemovedFromTheServerFirst) {
   site.Start();
   ExpectTheCancelledClientGoesAlone();
 }
@@ -521,7 +522,7 @@ TEST_F(Mps, AStopOvertakesTheStartOfTheServer) {
   Behave("");
 }
 
-TEST_P(MpsBranch, ATidyEndLeavesNoServerWithoutTasks) {
+TEST_P(MpsBranch, AnOrderlyEndLeavesNoServerWithoutTasks) {
   site.Start();
   EXPECT_EQ(site.Await(site.Submit({"--gpu-mem", "1G", "--", "/bin/true"})).sharing, "mps");
   const task::MpsServerId id = Server();
@@ -584,7 +585,7 @@ TEST_F(Mps, TheDefaultIsStreamsWithFewNeighboursWhereNoControlDaemonAnswers) {
   site.ExpectWaits(tasks[2], "TasksPerGpu");
 }
 
-TEST_F(Mps, UsersHaveServersOfTheirOwn) {
+TEST_F(Mps, EachUserHasAnMpsServer) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   site.Start();
   Gated mine(site, "mine"), theirs(site, "theirs");
@@ -623,7 +624,7 @@ TEST(Streams, MarksAndCountsATaskThatOutgrowsItsPromise) {
   site.Start();
   const std::uint64_t greedy =
       site.Train({"--gpu-mem", "2000"}, {.memory_mib = 8000, .solo_s = kLong});
-  EXPECT_TRUE(Eventually([&] {  // its memory grows at first
+  EXPECT_TRUE(Eventually([&] {  // at first, its memory still grows
     return site.Task(greedy).over_promise_mib.value_or(0) >= 8000 - 2000 - 2048;
   }));
   EXPECT_THAT(site.Carma({"list"}).out, HasSubstr("0 (OverPromise)"));
@@ -655,7 +656,7 @@ TEST(Streams, MarksATaskOnAGpuThatItWasNotAssigned) {
   EXPECT_THAT(log, ::testing::Not(HasSubstr("idle_holder")));
 }
 
-TEST(Streams, NoTaskJoinsAStrangersMpsDaemon) {
+TEST(Streams, NoTaskJoinsAForeignMpsDaemon) {
   Site site;
   site.Start();
   const std::uint64_t id =

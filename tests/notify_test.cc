@@ -1,5 +1,5 @@
-// Notices at the end of a task, and changes while it waits, with whole programs, a stand-in for
-// sendmail and a daemon that is killed.
+// Tests notices at the end of a task, and changes while it waits, with whole programs, a stand-in
+// for sendmail and a daemon that is killed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST_F(Notify, AMailReportsTheEndAndIsRecorded) {
               AllOf(HasSubstr("ada@example.org: fail"), HasSubstr("sent")));
 }
 
-TEST_F(Notify, AProgramRunsAsTheSubmitterAndAMailGoesToHim) {
+TEST_F(Notify, AProgramRunsAsTheSubmitterAndAMailGoesToThem) {
   const std::string told = site.out_dir() + "/told.sh";
   WriteText(told,
             "#!/bin/sh\nid -u > " + site.out_dir() + "/who\ncat > " + site.out_dir() + "/line\n",

@@ -1,6 +1,6 @@
-// CARMA with NVIDIA's MPS control daemons and management library instead of the simulated ones,
-// from several branches of the driver. They need no GPU to start, answer and end.
-// tools/nvidia_programs.py downloads them and runs this program; otherwise every test is skipped.
+// Tests CARMA with NVIDIA's own MPS control daemons and management library, from several branches
+// of the driver. They need no GPU to start, answer and end. tools/nvidia_programs.py downloads them
+// and runs this program; otherwise every test is skipped.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,8 @@ MpsControl::Deadline Soon(std::chrono::milliseconds span = kPatience) {
   return std::chrono::steady_clock::now() + span;
 }
 
-// CUDA's library, run by root, makes the driver's device file where there is no driver.
+// If root runs CUDA's library where there is no driver, the library makes the driver's device file.
+// This removes it.
 class DeviceFile : public ::testing::Environment {
  public:
   void TearDown() override {
@@ -45,7 +46,8 @@ class DeviceFile : public ::testing::Environment {
 };
 const auto* const kDeviceFile = ::testing::AddGlobalTestEnvironment(new DeviceFile);
 
-// Some tests expect that no server starts, which holds only without a driver.
+// Whether there is a driver. Some tests expect that no server starts, which holds only without a
+// driver.
 bool DriverHere() {
   return base::Exists("/proc/driver/nvidia/version");
 }
@@ -63,7 +65,7 @@ class Branch : public ::testing::TestWithParam<const char*> {
   std::map<std::string, std::string> Libraries() const {
     return {{"LD_LIBRARY_PATH", folder_ + "/lib"}};
   }
-  // Before branch 550, no program reports the state of a server.
+  // Programs before branch 550 do not report the state of a server.
   bool TellsState() const { return std::string(GetParam()) >= "550"; }
 
   std::string folder_;
@@ -125,7 +127,7 @@ class NvidiaMps : public Branch {
 };
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMps, ::testing::Values("535", "550"), BranchName);
 
-TEST_P(NvidiaMps, TheControlDaemonIsStartedAskedAndEnded) {
+TEST_P(NvidiaMps, TheControlDaemonIsStartedQueriedAndEnded) {
   const auto before = std::chrono::steady_clock::now();
   const auto server = Control().Ready(Soon(), true);
   EXPECT_FALSE(Control().DividesSms()) << "needs CUDA 13.1, which Debian does not have yet";
@@ -175,7 +177,7 @@ TEST_P(NvidiaMps, ADaemonThatWasKilledIsReplaced) {
   EXPECT_NE(Control().Daemon(), daemon);
 }
 
-TEST_P(NvidiaMps, ADaemonThatHangsIsGivenUpAndKilledInTheEnd) {
+TEST_P(NvidiaMps, AHangingDaemonIsAbandonedAndKilledInTheEnd) {
   StartWithoutServer();
   const auto daemon = Control().Daemon();
   ASSERT_TRUE(daemon);
@@ -202,7 +204,7 @@ TEST_P(NvidiaMps, TheDaemonRunsAsTheUser) {
   EXPECT_THAT(Log("server.log"), HasSubstr("Startup"));
 }
 
-// Branch 535 kept one process for each user and GPU for ever.
+// Programs of branch 535 kept one process for each user and GPU for ever.
 TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   Site site{{.shape = "1xA100-40GB"}};
   const std::string program = site.folder() / "control";
@@ -244,12 +246,12 @@ TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   EXPECT_THAT(Log("control.log"), HasSubstr("Starting control daemon"));
 }
 
-// Since branch 580 the control program calls the driver before it starts, and ends with CUDA's
+// Since branch 580, the control program calls the driver before it starts, and ends with CUDA's
 // error.
 class NvidiaMpsWithoutDriver : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMpsWithoutDriver, ::testing::Values("580"), BranchName);
 
-TEST_P(NvidiaMpsWithoutDriver, AControlProgramThatDoesNotStartIsASentence) {
+TEST_P(NvidiaMpsWithoutDriver, ExplainsAControlProgramThatDoesNotStart) {
   if (DriverHere()) GTEST_SKIP() << "there is a driver";
   const auto server = Control().Ready(Soon());
   ASSERT_FALSE(server);
@@ -257,12 +259,13 @@ TEST_P(NvidiaMpsWithoutDriver, AControlProgramThatDoesNotStartIsASentence) {
               HasSubstr("the MPS control program failed: it ended with exit code"));
 }
 
-// Earlier branches have no servers for several users, and are refused before they are started.
+// Programs of earlier branches have no servers for several users, and are refused before they
+// start.
 class NvidiaMultiUser : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMultiUser, ::testing::Values("535", "550", "580"),
                          BranchName);
 
-TEST_P(NvidiaMultiUser, AServerForAllUsersIsKnownByTheHelp) {
+TEST_P(NvidiaMultiUser, AServerForAllUsersIsRecognisedInTheHelp) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   if (DriverHere()) GTEST_SKIP() << "there is a driver";
   id_ = task::SharedMpsServer(kGpu);
@@ -298,7 +301,7 @@ TEST_P(NvidiaNvml, ReportsThatThereIsNoDriver) {
               HasSubstr("Driver Not Loaded"));
 }
 
-TEST_P(NvidiaNvml, ADaemonAndADoctorLiveWithoutADriver) {
+TEST_P(NvidiaNvml, DaemonAndDoctorWorkWithoutADriver) {
   if (DriverHere()) GTEST_SKIP() << "there is a driver";
   Site site;
   site.Set("monitor.nvml_library", "\"" + Library("libnvidia-ml.so.1") + "\"");

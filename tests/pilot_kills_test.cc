@@ -1,7 +1,7 @@
-// Two pilots in one working directory, where their tasks have the same numbers, while pilots,
-// daemons, shims and readers of GPUs are killed: every task and lease ends once, with its own exit
-// code, no attempt begins twice, and no task reads the checkpoint or writes the output of another.
-// CARMA_STRESS_TASKS=3000 CARMA_STRESS_KILLS=300 runs the long form.
+// Runs two pilots in one working directory, where their tasks have the same numbers, while pilots,
+// daemons, shims and readers of GPUs are killed. Every task and lease must end once, with its own
+// exit code; no attempt may begin twice, and no task may read the checkpoint or write the output of
+// another task. CARMA_STRESS_TASKS=3000 CARMA_STRESS_KILLS=300 runs the long form.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -28,8 +28,8 @@ constexpr std::size_t kMostLeases = 12;  // at once
 constexpr int kLeaseCodes = 100;
 constexpr std::chrono::minutes kAllEnd{10};
 
-// work.sh SIDE quick|saver, or work.sh SIDE lease NUMBER. It notes each of its starts. A saver
-// checks that it continues from its own checkpoint.
+// Usage: work.sh SIDE quick|saver, or work.sh SIDE lease NUMBER. The script records each of its
+// starts. A saver checks that it continues from its own checkpoint.
 constexpr char kWork[] = R"sh(
 me=$1.$CARMA_TASK_ID
 if [ "$2" = lease ]; then
@@ -131,7 +131,8 @@ class PilotKills : public ::testing::Test {
     side.socket = text.substr(at + name.size(), text.find('\n', at) - at - name.size());
     side.job.environment["CARMA_SOCKET"] = side.socket;
   }
-  // A pilot ends if its daemon is killed several times.
+  // Starts the pilot again if it has ended, which happens after its daemon was killed several
+  // times.
   void ServeAgain(Side& side) {
     if (!WaitReadable(side.pilot.end_fd(), std::chrono::milliseconds(0))) return;
     side.pilot.Wait();
@@ -189,7 +190,7 @@ class PilotKills : public ::testing::Test {
     ++killed_["carma pilot"];
     return true;
   }
-  // False if there was no process to kill.
+  // Returns false if there was no process to kill.
   bool KillSomething() {
     const std::uint64_t which = rng_.Below(10);
     if (which < 4) return KillOneOf("carma-shim");
@@ -228,7 +229,7 @@ class PilotKills : public ::testing::Test {
     attempts_ += task.attempt;
   }
 
-  // The number of starts from a checkpoint.
+  // Checks the checkpoints and returns the number of starts from a checkpoint.
   std::size_t ExpectOwnCheckpoints() const {
     std::istringstream resumed(ReadText(site_.out_dir() + "/resumed"));
     std::size_t count = 0;
@@ -247,7 +248,7 @@ class PilotKills : public ::testing::Test {
   std::int64_t attempts_ = 0;
 };
 
-TEST_F(PilotKills, TwoPilotsInOneFolderLoseNothingAndMixNothingUp) {
+TEST_F(PilotKills, TwoPilotsInOneFolderLoseAndMixUpNothing) {
   const std::int64_t tasks = Sized("CARMA_STRESS_TASKS", 160);
   const std::int64_t kills = Sized("CARMA_STRESS_KILLS", 30);
   for (Side& side : sides_) {

@@ -1,5 +1,5 @@
-// `carma pilot`: a user's own CARMA on the GPUs of a Slurm job, with a database that outlives the
-// job.
+// Tests `carma pilot`: a user's own CARMA on the GPUs of a Slurm job, with a database that outlives
+// the job.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -99,7 +99,7 @@ constexpr char kTellsItsGpuAndCalls[] =
 constexpr char kTellsItsGpuAndIsCalled[] =
     R"(sh -c 'echo $CUDA_VISIBLE_DEVICES >> $0; read line < $0.meet')";
 
-TEST_F(Pilot, TwoOnOneServerNeverTouchTheGpusOfTheOther) {
+TEST_F(Pilot, TwoPilotsOnOneServerUseSeparateGpus) {
   // The tasks come in pairs: the first ends once the second has started.
   const auto submit = [&](const std::string& file) {
     const std::string one_by_one = "carma submit --exclusive -o /dev/null -- ";
@@ -124,7 +124,7 @@ TEST_F(Pilot, TwoOnOneServerNeverTouchTheGpusOfTheOther) {
   EXPECT_EQ(Lines("b"), gpus(b));
 }
 
-TEST_F(Pilot, IsFoundInItsJobAndNamesAreTakenOnce) {
+TEST_F(Pilot, IsFoundInItsJobAndOwnsItsName) {
   const RunOptions job = Job("11", "0,1");
   Child pilot = Serve({"--name", "sweep"}, job);
   EXPECT_EQ(Carma({"gpus", "--json"}, job).code, 0);
@@ -140,7 +140,7 @@ TEST_F(Pilot, IsFoundInItsJobAndNamesAreTakenOnce) {
   EXPECT_FALSE(std::filesystem::exists(site.folder() / "carma-11")) << "nothing is left";
 }
 
-TEST_F(Pilot, AKilledOneIsFollowedByTheNextWhichGoesOn) {
+TEST_F(Pilot, TheNextPilotContinuesAfterAKilledOne) {
   const RunOptions job = Job("11", "0,1");
   Child pilot = Serve({}, job);
   Bell up(site.out_dir() + "/up"), gate(site.out_dir() + "/gate");

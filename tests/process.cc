@@ -75,7 +75,7 @@ bool BecomeUser(uid_t uid) {
 bool IsInstalled(const std::string& program) {
   if (program.find('/') != program.npos)
     return program.front() != '/' || ::access(program.c_str(), F_OK) == 0;
-  // execvpe() searches the test's own PATH, not the one of the new environment.
+  // execvpe() searches the test's own PATH, not that of the new environment.
   const char* path = ::getenv("PATH");
   std::istringstream folders(path == nullptr ? "/usr/bin:/bin" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
@@ -108,8 +108,8 @@ std::string PackageOf(const std::string& program) {
   }
   const bool ready = (options.cwd.empty() || ::chdir(options.cwd.c_str()) == 0) &&
                      (!options.uid || BecomeUser(*options.uid));
-  // A test program that crashes or times out leaves no daemon behind. Set after the change of user,
-  // which would clear it.
+  // Makes sure that a test program that crashes or times out leaves no daemon behind. Set after the
+  // change of user, which would clear the setting.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (ready) ::execvpe(argv[0], argv, env);
   ::dprintf(STDERR_FILENO, "cannot run %s: %s\n", argv[0], std::strerror(errno));

@@ -1,5 +1,5 @@
-// Programs as children of a test: start them, give them input, and wait with a deadline, never with
-// a fixed pause.
+// Runs programs as children of a test: starts them, gives them input, and waits with a deadline,
+// never with a fixed pause.
 #pragma once
 
 #include <sys/resource.h>
@@ -19,21 +19,21 @@ namespace carma::system_test {
 inline constexpr std::chrono::seconds kDeadline{60};
 
 struct Ran {
-  int code = -1;  // exit status; -1 if it was ended by a signal
+  int code = -1;  // exit status; -1 if a signal ended the program
   int signal = 0;
-  bool late = false;  // it did not end in time and was killed
+  bool late = false;  // the program did not end in time and was killed
   std::string out;
   std::string err;
   bool Ok() const { return code == 0; }
-  // All results as text for failed expectations.
+  // All results as text, for messages of failed expectations.
   std::string Text() const;
 };
 
 struct RunOptions {
   std::string input;                               // its standard input
-  std::map<std::string, std::string> environment;  // on top of the test's own, without CARMA_*
-  std::string cwd;                                 // empty: the test's
-  std::optional<uid_t> uid;  // as this user with that user's groups; needs root
+  std::map<std::string, std::string> environment;  // in addition to the test's own, without CARMA_*
+  std::string cwd;                                 // empty: the test's folder
+  std::optional<uid_t> uid;  // run as this user, with the user's groups; needs root
   std::optional<rlim_t> max_file_bytes;
   std::chrono::milliseconds deadline = kDeadline;
 };
@@ -57,7 +57,7 @@ class Child {
   int end_fd() const { return pidfd_.get(); }
   void Signal(int number) const;
   Ran Wait(std::chrono::milliseconds deadline = kDeadline);
-  std::string Out() const;  // so far
+  std::string Out() const;  // the output so far
   std::string Err() const;
 
  private:
@@ -71,7 +71,7 @@ Ran RunProgram(const std::vector<std::string>& argv, const RunOptions& options =
 // result; needs root.
 std::string CallAsUser(uid_t uid, const std::function<std::string()>& function);
 
-// Waits until the descriptor is readable; false at the deadline.
+// Waits until the descriptor is readable. Returns false at the deadline.
 bool WaitReadable(int fd, std::chrono::milliseconds deadline);
 
 // A FIFO through which a task reports to the test that it has reached some point.
@@ -79,7 +79,7 @@ class Bell {
  public:
   explicit Bell(std::string path);
   const std::string& path() const { return path_; }
-  // One line written to the FIFO; empty if none arrived in time.
+  // Returns one line written to the FIFO; empty if none arrives in time.
   std::optional<std::string> Hear(std::chrono::milliseconds deadline = kDeadline);
 
  private:

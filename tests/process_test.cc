@@ -1,4 +1,4 @@
-// The tests' own functions for starting programs.
+// Tests the tests' own functions for starting programs.
 #include "tests/process.h"
 
 #include <gtest/gtest-spi.h>

@@ -1,5 +1,5 @@
-// `carma profile` on simulated GPUs: it finds the parameters of the tasks, leaves nothing behind,
-// and continues where it stopped.
+// Tests `carma profile` on simulated GPUs: it finds the parameters of the tasks, leaves nothing
+// behind, and continues where it stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -183,7 +183,7 @@ TEST_F(Profile, ShowsItsPlanInAdvance) {
   EXPECT_THAT(first.err, HasSubstr("on 2 GPUs")) << "the file may follow a list";
 }
 
-TEST_F(Profile, GoesOnFromWhereItWas) {
+TEST_F(Profile, ContinuesWhereItStopped) {
   Describe({{"one", 0.3, 0.6, 0.2, 3000}, {"two", 0.6, 1.0, 0.4, 5000}}, 40);
   const Words what{"--repeat", "1", "--methods", "streams", "--degrees", "none", "--no-watching"};
   Child first = site.StartCarma(Call(what));
@@ -198,7 +198,7 @@ TEST_F(Profile, GoesOnFromWhereItWas) {
   EXPECT_EQ(second.code, 0) << second.Text();
   EXPECT_THAT(second.err, HasSubstr("5 runs on 4 GPUs, " + std::to_string(kept) + " of them from"));
   EXPECT_EQ(RunsKept(), 5U);
-  // In that folder, the name cannot be reused for another workload.
+  // Within that folder, the name cannot be reused for another workload.
   Describe({{"one", 0.9, 0.6, 0.2, 3000}}, 40);
   const Ran other = Run(what);
   EXPECT_EQ(other.code, 1);
@@ -245,7 +245,7 @@ TEST_F(Profile, RefusesUsedGpus) {
   holder.Wait();
 }
 
-TEST_F(Profile, NamesTheThingAsTheDaemonDoes) {
+TEST_F(Profile, NamesAWorkloadAsTheDaemonDoes) {
   const Training training{3000, 120, 0.3, {"--load-s", "4"}};  // long enough to learn from
   site.Start();
   ASSERT_EQ(site.Await(site.Train({}, training)).state, "succeeded");

@@ -1,4 +1,4 @@
-// Progress that tasks print appears in every answer of the server.
+// Tests that the progress that tasks print appears in every answer of the server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,12 +15,12 @@ using ::testing::Not;
 class ProgressTest : public ::testing::Test {
  protected:
   void SetUp() override { site.Start(); }
-  // A task that prints and then runs until it is cancelled.
+  // Submits a task that prints and then runs until it is cancelled.
   std::uint64_t Print(const std::string& command, std::vector<std::string> options = {}) const {
     options.insert(options.end(), {"--", "/bin/sh", "-c", command + "; exec sleep 600"});
     return site.Submit(std::move(options));
   }
-  // True once the task has done that many steps.
+  // Returns true once the task has done that many steps.
   bool Reaches(std::uint64_t id, double done) {
     return Eventually([&] {
       const api::TaskView task = site.Task(id);
@@ -67,7 +67,7 @@ TEST_F(ProgressTest, IsReportedByThePythonModulesLine) {
   EXPECT_EQ(site.Task(id).progress->fraction, 0.7);
 }
 
-TEST_F(ProgressTest, IsNotReadWhereTheUserDoesNotWantIt) {
+TEST_F(ProgressTest, IsNotReadIfTheUserOptsOut) {
   const std::uint64_t hidden = Print("echo step 100/1000", {"--progress", "none"});
   const std::uint64_t shown = Print("echo step 100/1000");
   ASSERT_TRUE(Reaches(shown, 100));
@@ -75,7 +75,7 @@ TEST_F(ProgressTest, IsNotReadWhereTheUserDoesNotWantIt) {
 }
 
 TEST_F(ProgressTest, ShowsNothingOfAHostileOutput) {
-  // The text is in a file, because a task's command is shown as its user typed it.
+  // The text comes from a file, because a task's command is shown as its user typed it.
   const std::string file = site.folder() / "hostile";
   WriteText(file, "\n\033[2J\033]0;<b>\aEpoch 1/2 <b>:  60%|##| 60/100 [00:10<00:10, 5.00<b>/s]");
   const std::uint64_t id =

@@ -1,4 +1,4 @@
-// The daemon is killed and restarted, and no task is lost or started twice.
+// Tests that no task is lost or started twice when the daemon is killed and restarted.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -90,7 +90,7 @@ TEST_F(Restart, ATaskThatEndsWhileNoDaemonLivesKeepsItsExitCode) {
   EXPECT_EQ(site.Task(crashes).ooms, 1);
 }
 
-TEST_F(Restart, AStopThatWasAskedForIsCarriedOut) {
+TEST_F(Restart, CarriesOutARequestedStop) {
   site.Set("task.kill_grace", "\"1s\"");
   site.Restart(SIGTERM);
   Bell bell(site.out_dir() + "/bell");
@@ -132,7 +132,7 @@ TEST_F(Restart, WaitingCommandsOutliveTheDaemon) {
   const std::uint64_t stays = Submit(gated, "exit 9");
   ASSERT_EQ(gated.Hear(), "1");
   Child waiting = site.StartCarma({"wait", std::to_string(ends), std::to_string(stays)});
-  // After reporting the first task, it waits for the second.
+  // After the first task's report, the command waits for the second task.
   ASSERT_TRUE(Eventually([&] { return waiting.Out().find("succeeded") != std::string::npos; }));
   site.Restart(SIGTERM);
   gated.Open();
@@ -194,7 +194,7 @@ TEST_F(Restart, AnUpgradeMayRemoveTheOldPrograms) {
   EXPECT_EQ(site.Output(id), "ended under the new one\n");
 }
 
-TEST_F(Restart, ALostShimTakesItsTaskWithItAndTheTaskStartsAgain) {
+TEST_F(Restart, ATaskIsStoppedAndRestartedIfItsShimIsLost) {
   Gated gated(site, "gated");
   const std::uint64_t id = Submit(gated, "exit 0");
   ASSERT_EQ(gated.Hear(), "1");
@@ -208,7 +208,7 @@ TEST_F(Restart, ALostShimTakesItsTaskWithItAndTheTaskStartsAgain) {
   site.ExpectIdle();
 }
 
-TEST_F(Restart, AStartedTaskIsLostWithItsFolderAndNeverBeginsAgainUnseen) {
+TEST_F(Restart, AStartedTaskWhoseFolderIsGoneIsLostAndNotRepeated) {
   Gated once(site, "once"), again(site, "again");
   const std::uint64_t ends = Submit(once, "exit 0", {"--no-requeue"});
   const std::uint64_t comes_back = Submit(again, "exit 0");
@@ -301,7 +301,7 @@ TEST_F(Restart, RemovesRemainsOfEndedAttemptsAfterAKill) {
   EXPECT_EQ(site.Await(runs).exit_code, 4);
 }
 
-TEST_F(Restart, ADatabaseThatWasTakenAwayIsSaidAndNothingIsAcceptedIntoIt) {
+TEST_F(Restart, AMissingDatabaseIsReportedAndSubmissionsAreRefused) {
   const std::string file = site.state_dir() + "/carma.db", away = site.folder() / "away";
   std::filesystem::rename(file, away);
   const Ran refused = site.Carma({"submit", "--", "/bin/true"});

@@ -1,4 +1,4 @@
-// carma run and carma shell: tasks in the caller's terminal.
+// Tests carma run and carma shell: tasks in the caller's terminal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -26,8 +26,8 @@ class Run : public ::testing::Test {
   Site site{{.shape = "1xA100-40GB"}};
 };
 
-// Runs `carma …` in a terminal of its own; with `then`, as a job of a shell that does this as soon
-// as the job has stopped.
+// Runs `carma …` in a terminal of its own. With `then`, it runs as a job of a shell that executes
+// `then` as soon as the job has stopped.
 class AtTerminal {
  public:
   AtTerminal(const Site& site, Words words, const std::string& then = "") {
@@ -93,7 +93,7 @@ TEST_F(Run, AListAtATerminalEndsWithTotalsAndAsATableDoesNot) {
   EXPECT_THAT(site.Carma({"list"}).out, Not(HasSubstr("0 running")));
 }
 
-TEST_F(Run, SubmitThatWaitsSaysSoAtATerminalAndWhenTheTaskRuns) {
+TEST_F(Run, SubmitReportsWaitingAndStartAtATerminal) {
   site.Start();
   const std::string gate = site.out_dir() + "/gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
@@ -131,14 +131,14 @@ TEST_F(Run, ClosedStreamsAreNotTheSocket) {
   }
 }
 
-TEST_F(Run, ACopyOfTheOutputIsKeptWhereItIsAskedFor) {
+TEST_F(Run, KeepsACopyOfTheOutputOnRequest) {
   site.Start();
   const Ran ran = site.Carma({"run", "-o", "kept-%j", "--", "echo", "hello"});
   EXPECT_EQ(ran.out, "hello\n");
   EXPECT_EQ(site.Output(1), "hello\n");
 }
 
-TEST_F(Run, AnInterruptTakesItOutOfTheQueue) {
+TEST_F(Run, AnInterruptCancelsTheWaitingTask) {
   site.Start();
   Gated holder(site, "holder");
   holder.Submit(site, "exit 0", {"--exclusive"});
@@ -220,7 +220,7 @@ TEST_F(Run, CtrlZHoldsTheWaitingTaskUntilTheCommandContinues) {
   EXPECT_EQ(person.ExitCode(), 0);
 }
 
-TEST_F(Run, ATerminalIsATerminal) {
+TEST_F(Run, TheTaskHasATerminal) {
   site.Start();
   AtTerminal person(site, {"run", "--", "sh", "-c",
                            "test -t 0 && stty size; read x; echo got $x; exec sleep 1000"});
@@ -267,7 +267,7 @@ TEST_F(Run, ReportsWhyAProgramCannotStart) {
   EXPECT_EQ(site.Carma({"run"}).code, 2);
 }
 
-TEST_F(Run, RedoneItIsAnOrdinaryTask) {
+TEST_F(Run, ItsRedoIsAnOrdinaryTask) {
   site.Start();
   EXPECT_EQ(site.Carma({"run", "--", "echo", "hello"}).code, 0);
   EXPECT_EQ(site.Carma({"redo", "1"}).code, 0);
@@ -283,7 +283,7 @@ TEST_F(Run, RunsAsAnotherUserThroughARootDaemon) {
   EXPECT_EQ(ran.code, 0);
 }
 
-// Runs as the ProxyCommand of an ssh client, as editors use it.
+// Runs as the ProxyCommand of an ssh client, which is how editors use it.
 TEST_F(Run, SshLandsInsideATask) {
   if (::access("/usr/sbin/sshd", X_OK) != 0)
     GTEST_SKIP() << "needs Debian's package openssh-server";

@@ -1,5 +1,5 @@
-// Many users on one server: limits apply whatever is killed, the accounts add up, and users cannot
-// reach each other's data.
+// Tests many users on one server: limits apply whatever is killed, the accounts add up, and users
+// cannot reach each other's data.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::vector<api::TaskView> AllTasks(Site& site) {
 
 // The largest number of GPUs that these ended tasks held at the same time.
 std::int64_t MostGpusAtOnce(const std::vector<api::TaskView>& tasks) {
-  // An end and a start at the same moment do not overlap: ends sort first.
+  // An end and a start at the same moment do not overlap, because ends sort first.
   std::vector<std::pair<std::int64_t, std::int64_t>> steps;
   for (const api::TaskView& task : tasks) {
     if (!task.launched_ms || !task.ended_ms) continue;
@@ -84,8 +84,8 @@ TEST_F(Sharing, LimitsAndAccountsAreRightAfterFortyKills) {
   std::vector<api::TaskView> one_each = tasks;
   for (api::TaskView& task : one_each) task.gpus = 1;
   EXPECT_LE(MostGpusAtOnce(one_each), 3) << "running tasks";
-  // A start that was decided, but had no process yet when the daemon was killed, also counts as an
-  // attempt.
+  // An attempt also counts if its start was decided, but the daemon was killed before it had a
+  // process.
   const Ran sum =
       RunProgram({"python3", "-c",
                   "import sqlite3, sys\n"
@@ -102,7 +102,7 @@ TEST_F(Sharing, LimitsAndAccountsAreRightAfterFortyKills) {
   EXPECT_NEAR(row.at("gpu_s").get<double>(), kept->at(1).get<double>() / 1000, 0.001);
 }
 
-TEST_F(Sharing, AQuotaOfTheQueueHoldsWhoeverSubmitsAtOnceAndWhateverIsKilled) {
+TEST_F(Sharing, AQuotaHoldsForConcurrentSubmissionsAndAfterKills) {
   constexpr int kQuota = 25, kSubmitters = 4, kEach = 12;
   site.Set("limits.rules", fmt::format(R"(["user=* queued={}"])", kQuota));
   site.Start();
@@ -116,7 +116,7 @@ TEST_F(Sharing, AQuotaOfTheQueueHoldsWhoeverSubmitsAtOnceAndWhateverIsKilled) {
   for (int i = 0; i < 8; ++i) site.Restart(SIGKILL);
   for (Child& each : submitters) EXPECT_FALSE(each.Wait().late);
   EXPECT_LE(AllTasks(site).size(), static_cast<std::size_t>(kQuota));
-  // The quota now has room exactly for the submissions that failed because of the kills.
+  // Now the quota has room for exactly the submissions that failed because of the kills.
   while (site.Carma({"submit", "-o", "/dev/null", "--", "/bin/true"}).Ok()) {
     ASSERT_LE(AllTasks(site).size(), static_cast<std::size_t>(kQuota));
   }
@@ -152,7 +152,7 @@ class TwoUsers : public ::testing::Test {
   std::map<std::string, uid_t> uids_;
 };
 
-TEST_F(TwoUsers, ALimitOfOneIsNotTheOthersAndCannotBeGoneAround) {
+TEST_F(TwoUsers, ALimitAffectsOneUserAndCannotBeEvaded) {
   ASSERT_TRUE(site.Carma({"drain", "all"}).Ok());
   for (int i = 0; i < 3; ++i) ASSERT_NE(site.Submit({"--", "/bin/true"}, Ada()), 0U);
   const Ran fourth = site.Carma({"submit", "--", "/bin/true"}, Ada());

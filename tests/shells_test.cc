@@ -1,4 +1,4 @@
-// Shell completion of the command, and its help.
+// Tests the command's shell completion and its help.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// The machine shuts down: tasks save first, and continue after the next boot. carmad recognises a
-// boot by a new service manager process; here the test sets MANAGERPID, as systemd does for a
-// user's services.
+// Tests that tasks checkpoint before the machine shuts down, and continue after the next boot.
+// carmad recognises a boot by a new service manager process. Here the test sets MANAGERPID, as
+// systemd does for a user's services.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using Words = std::vector<std::string>;
 constexpr int kSteps = 5;
 
 // A task that does a step for each byte of its gate and reports the step's number. If asked to
-// checkpoint, it stores its progress and ends.
+// checkpoint, the task stores its progress and ends.
 constexpr const char* kSaver = R"(import os, signal, sys
 path = os.environ["CARMA_CHECKPOINT_DIR"] + "/step"
 done = int(open(path).read()) if os.path.exists(path) else 0
@@ -85,7 +85,7 @@ class Shutdown : public ::testing::Test {
     site.Start(true, {.environment = {{"MANAGERPID", std::to_string(manager_.pid())}}});
   }
   void PowerOff(const std::vector<std::uint64_t>& running = {}) {
-    std::map<pid_t, Watched> processes;  // watched before any ends: one may take another with it
+    std::map<pid_t, Watched> processes;  // watched before any ends, because one may end another
     for (const std::uint64_t id : running) {
       const auto pid = static_cast<pid_t>(site.Task(id).pid.value_or(0));
       const auto process = base::ReadProcessStat(pid);
@@ -118,7 +118,7 @@ class Shutdown : public ::testing::Test {
   Child manager_;
 };
 
-TEST_F(Shutdown, TasksSaveAndGoOnAfterTheBootFromWhereTheyWere) {
+TEST_F(Shutdown, TasksCheckpointAndContinueAfterTheBoot) {
   site.Set("slots.shutdown_notice", "\"10m\"");
   Boot();
   Saver with_gpu(site, "with", {"--gpu-mem", "1G", "--no-slots"}),
@@ -193,7 +193,7 @@ TEST_F(Shutdown, StopsATaskThatDoesNotSaveInTime) {
   EXPECT_EQ(site.Await(again).state, "cancelled");
 }
 
-TEST_F(Shutdown, ThePowerMayGoBeforeTheyHaveSaved) {
+TEST_F(Shutdown, APowerCutBeforeTheCheckpointLosesNoTask) {
   site.Set("slots.shutdown_notice", "\"20m\"");
   Boot();
   Saver saves(site, "saves");

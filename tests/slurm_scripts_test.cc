@@ -1,5 +1,5 @@
-// Batch scripts written for Slurm: the environment of each process, and the Slurm commands that
-// they call.
+// Tests batch scripts written for Slurm: the environment of each process, and the Slurm commands
+// that the scripts call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ class SlurmScripts : public ::testing::Test {
     WriteText(site.out_dir() + "/" + name, "#!/bin/bash\n" + text, 0755);
     return name;
   }
-  // The sorted lines of the task's output, because copies write in any order.
+  // The lines of the task's output, sorted because copies write in any order.
   std::vector<std::string> LinesOf(std::uint64_t id) {
     const std::string text = site.Output(id);
     std::vector<std::string> lines;
@@ -85,7 +85,7 @@ TEST_F(SlurmScripts, TheNumberOfAnArrayMeansAllOfIt) {
     EXPECT_EQ(site.Await(member).state, "cancelled");
 }
 
-TEST_F(SlurmScripts, EachProcessSeesTheGpuOfItsOwn) {
+TEST_F(SlurmScripts, EachProcessSeesItsOwnGpu) {
   const std::string script = WriteScript(
       "own.sh", "#SBATCH --ntasks=2 --gpus-per-task=1\nsrun printenv CUDA_VISIBLE_DEVICES\n");
   const std::uint64_t id = site.Submit({script});
@@ -95,7 +95,7 @@ TEST_F(SlurmScripts, EachProcessSeesTheGpuOfItsOwn) {
   EXPECT_EQ(LinesOf(id), gpus);
 }
 
-TEST_F(SlurmScripts, StepsAtTheSameTimeHaveGpusOfTheirOwn) {
+TEST_F(SlurmScripts, ConcurrentStepsHaveSeparateGpus) {
   const std::string script = WriteScript(
       "steps.sh",
       "#SBATCH --gpus=3\nfor i in 1 2 3; do srun -n1 --exact --gpus=1 sh -c "
@@ -153,7 +153,7 @@ TEST_F(SpinningScripts, AScriptThatSubmitsItselfAtOnceIsSlowed) {
   const std::string script =
       WriteScript("spin.sh", "#SBATCH --job-name=spin --gres=gpu:1 -o /dev/null\nsbatch $0\n");
   const std::uint64_t first = site.Submit({script});
-  // Each task submits the next one before it ends.
+  // Each task submits its successor before it ends.
   for (std::uint64_t id = first; id < first + 4; ++id) EXPECT_EQ(site.Await(id).state, "succeeded");
   site.ExpectWaits(first + 4, "Backoff");
   EXPECT_THAT(

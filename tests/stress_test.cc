@@ -1,6 +1,6 @@
-// Thousands of short tasks while the daemon is killed again and again, alone or with all its child
-// processes: every task ends exactly once, with its own exit code, no attempt begins twice, and
-// nothing is left behind.
+// Runs thousands of short tasks while the daemon is killed again and again, alone or with all its
+// child processes. Every task must end exactly once, with its own exit code; no attempt may begin
+// twice, and nothing may be left behind.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -111,7 +111,7 @@ class Stress : public ::testing::Test {
   std::uint64_t first_ = 0;
 };
 
-TEST_F(Stress, EveryTaskEndsOnceThoughTheDaemonIsKilled) {
+TEST_F(Stress, EveryTaskEndsOnceAlthoughTheDaemonIsKilled) {
   const std::int64_t tasks = Sized("CARMA_STRESS_TASKS", 2000);
   const std::int64_t kills = Sized("CARMA_STRESS_KILLS", 30);
   site_.Start();
@@ -122,7 +122,7 @@ TEST_F(Stress, EveryTaskEndsOnceThoughTheDaemonIsKilled) {
     const std::chrono::milliseconds life(rng_.Below(i % 5 == 0 ? 20 : 700));
     ASSERT_FALSE(WaitReadable(site_.daemon().end_fd(), life)) << site_.daemon().Err();
     site_.Stop(SIGKILL);
-    site_.Start(i % 5 != 4 || i + 1 == kills);  // tasks are known once the GPUs are
+    site_.Start(i % 5 != 4 || i + 1 == kills);  // tasks are known after the GPUs
     ASSERT_FALSE(HasFatalFailure());
   }
   for (std::int64_t i = 0; i < tasks; ++i) {
@@ -135,9 +135,9 @@ TEST_F(Stress, EveryTaskEndsOnceThoughTheDaemonIsKilled) {
   site_.ExpectIdle();
 }
 
-// Shims, the reader of the GPUs, MPS servers and their control daemons are killed as well, and once
-// the folders of all attempts are deleted.
-TEST_F(Stress, NoAttemptBeginsTwiceThoughEverythingIsKilled) {
+// Also kills shims, the reader of the GPUs, MPS servers and their control daemons, and deletes the
+// folders of all attempts once.
+TEST_F(Stress, NoAttemptBeginsTwiceAlthoughEverythingIsKilled) {
   const std::int64_t tasks = Sized("CARMA_STRESS_TASKS", 1000);
   const std::int64_t kills = Sized("CARMA_STRESS_KILLS", 40);
   const std::string control = site_.folder() / "carma-simmps";

@@ -1,4 +1,4 @@
-// carma top in a real terminal: tmux, with 80 and with 160 columns.
+// Tests carma top in a real terminal: tmux, with 80 and with 160 columns.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ bool HasTmux() {
   return RunProgram({"sh", "-c", "command -v tmux"}).Ok();
 }
 
-// A terminal of that size in which `carma top` runs.
+// A terminal of the given size in which `carma top` runs.
 class TopScreen {
  public:
   TopScreen(const Site& site, int columns, int rows = 24) : folder_(site.folder().path()) {

@@ -9,7 +9,8 @@
 
 namespace carma::api {
 
-// Maximum number of tasks in one such request: the daemon serves no other call while it handles it.
+// Maximum number of tasks in one request for a change: the daemon serves no other call while it
+// handles such a request.
 inline constexpr std::size_t kMostChanges = 1'000;
 
 struct RefusedChange {
@@ -18,9 +19,9 @@ struct RefusedChange {
   std::string message;
 
   static void VisitFields(auto& field, auto& view) {
-    field("task", view.task, "Its number.", {.low = 0});
+    field("task", view.task, "Task number.", {.low = 0});
     field("code", view.code, "The code of an error answer: not_found, denied, conflict …");
-    field("message", view.message, "Why it was not changed.");
+    field("message", view.message, "Why the task was not changed.");
   }
 };
 
@@ -30,7 +31,7 @@ struct ChangesView {
 
   static void VisitFields(auto& field, auto& view) {
     field("tasks", view.tasks, "The changed tasks in their new state, in the requested order.");
-    field("refused", view.refused, "The others.");
+    field("refused", view.refused, "The tasks that were not changed, with the error of each.");
   }
 };
 

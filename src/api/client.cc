@@ -39,7 +39,7 @@ std::unexpected<base::Error> BrokenAnswer(std::string_view what) {
   return Fail(ErrorCode::kIo, "answer of carmad: {}", what);
 }
 
-// Waits until the socket is ready; false: the deadline has passed.
+// Waits until the socket is ready. Returns false at the deadline.
 bool WaitFor(int fd, short events, Deadline deadline) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -49,7 +49,8 @@ bool WaitFor(int fd, short events, Deadline deadline) {
     const int ready =
         ::poll(&poll, 1, static_cast<int>(std::min<std::int64_t>(left.count() + 1, 1 << 30)));
     if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return true;  // the read or write that follows reports it
+    if (ready < 0 && errno != EINTR)
+      return true;  // the read or write that follows reports the error
   }
 }
 
@@ -102,7 +103,7 @@ base::Error ErrorOf(const Answer& answer, const std::string& body) {
 struct Client::Impl {
   std::string path;
   base::UniqueFd fd;
-  bool cut = false;  // as Client::cut
+  bool cut = false;  // see Client::cut
 
   base::Error NotRunning() const {
     const bool system = path.starts_with("/run/carma/") || path.starts_with("/var/run/carma/");
@@ -232,8 +233,8 @@ Result<std::string> Client::Call(const std::string& method, const std::string& t
     CARMA_TRY(impl_->Write(request, deadline, timeout_s));
     return impl_->ReadAnswer(deadline, timeout_s);
   }();
-  // Part of an answer may be left in the socket. After an error answer from carmad none is, but a
-  // new connection is cheap.
+  // Part of the answer may still be in the socket. After an error answer from carmad nothing is
+  // left, but a new connection is cheap.
   if (!answer) impl_->fd.reset();
   return answer;
 }

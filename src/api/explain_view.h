@@ -1,4 +1,4 @@
-// Why a task waits, in the API.
+// The answer to "why does this task wait?" in the API.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,17 @@ struct VerdictView {
 
   static void VisitFields(auto& field, auto& verdict) {
     field("gpu", verdict.gpu, "GPU index.", {.low = 0});
-    field("fit", verdict.fit, "May the task start there?", {.words = "fits,not_now,never"});
-    field("reason", verdict.reason, "A word such as GpuMemory; empty when it fits.");
+    field("fit", verdict.fit, "Whether the task may start on the GPU.",
+          {.words = "fits,not_now,never"});
+    field("reason", verdict.reason, "A word such as GpuMemory; empty if the task fits.");
     field("reason_text", verdict.reason_text, "One sentence with numbers.");
-    field("claimed_mib", verdict.claimed_mib, "Claimed by its tasks when they were placed.");
-    field("promised_mib", verdict.promised_mib, "Kept for its tasks now.");
-    field("used_mib", verdict.used_mib, "Measured: used by all processes in the last sample.");
+    field("claimed_mib", verdict.claimed_mib,
+          "Memory that the GPU's tasks claimed when they were placed.");
+    field("promised_mib", verdict.promised_mib, "Memory promised to the GPU's tasks now.");
+    field("used_mib", verdict.used_mib, "Memory used by all processes in the last sample.");
   }
 };
-// The machine's verdict on a waiting task.
+// Whether the server's cores and memory allow the start of a waiting task.
 struct HostVerdictView {
   std::string fit;
   std::string reason;
@@ -43,12 +45,14 @@ struct HostVerdictView {
   std::int64_t free_memory_mib = 0;
 
   static void VisitFields(auto& field, auto& verdict) {
-    field("fit", verdict.fit, "Do cores and memory allow its start? Empty: they are not counted.",
+    field("fit", verdict.fit,
+          "Whether cores and memory allow the start; empty: they are not counted.",
           {.words = ",fits,not_now,never"});
-    field("reason", verdict.reason, "Cpus or HostMemory; empty when it fits.");
+    field("reason", verdict.reason, "Cpus or HostMemory; empty if the task fits.");
     field("reason_text", verdict.reason_text, "One sentence with numbers.");
-    field("wants_cpus", verdict.wants_cpus, "Cores that it would be promised; 0: none.");
-    field("wants_memory_mib", verdict.wants_memory_mib, "Memory it would be promised; 0: none.");
+    field("wants_cpus", verdict.wants_cpus, "Cores that the task would be promised; 0: none.");
+    field("wants_memory_mib", verdict.wants_memory_mib,
+          "Memory that the task would be promised; 0: none.");
     field("cpus", verdict.cpus, "Cores that tasks may be promised; 0: not counted.");
     field("free_cpus", verdict.free_cpus, "Cores that are not promised to any task.");
     field("memory_mib", verdict.memory_mib, "Memory that tasks may be promised; 0: not counted.");
@@ -72,14 +76,14 @@ struct ExplainView {
     field("host", explain.host,
           "Whether the server has the cores and memory for the task, while it waits.");
     field("now_ms", explain.now_ms, "The daemon's clock.");
-    field("ahead", explain.ahead, "Tasks before it in its queue; null: it does not wait.");
-    field("policy", explain.policy, "The rules in one line.");
+    field("ahead", explain.ahead, "Tasks ahead of it in its queue; null: it does not wait.");
+    field("policy", explain.policy, "The scheduling rules in one line.");
     field("collocation", explain.collocation, "What tasks on one GPU share, and what is enforced.");
     field("taught_mib", explain.taught_mib,
-          "Measured need of tasks of its kind, which it requests instead of its estimate; null: "
+          "Measured need of similar tasks, which replaces the task's own estimate; null: "
           "none was measured.");
     field("store_trouble", explain.store_trouble,
-          "Why the database cannot be written, so nothing starts or changes; empty: it can.");
+          "Why the database cannot be written, so nothing starts or changes; empty: no trouble.");
   }
 };
 

@@ -1,4 +1,4 @@
-// The state of a GPU in one word: GpuView::state.
+// The state of a GPU in one word (GpuView::state).
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@
 
 namespace carma::api {
 
-// The names are those that cluster managers use.
+// The words are those of cluster managers.
 enum class GpuStanding {
-  kIdle,      // nothing on it
+  kIdle,      // no task on it
   kShared,    // open to more tasks
-  kHeld,      // by an exclusive task
-  kDrained,   // closed and empty
-  kDraining,  // closed, tasks still on it
+  kHeld,      // held by an exclusive task
+  kDrained,   // closed to new tasks, and empty
+  kDraining,  // closed to new tasks, but some still run
   kDown,      // not usable
 };
 inline constexpr std::pair<GpuStanding, std::string_view> kGpuStandingWords[] = {
@@ -24,7 +24,7 @@ inline constexpr std::pair<GpuStanding, std::string_view> kGpuStandingWords[] = 
     {GpuStanding::kHeld, "alloc"},    {GpuStanding::kDrained, "drain"},
     {GpuStanding::kDraining, "drng"}, {GpuStanding::kDown, "down"}};
 
-// Empty: an unknown state, which a newer carmad may send.
+// Returns empty for a state that only a newer carmad has.
 std::optional<GpuStanding> StandingOf(const GpuView& gpu);
 
 }  // namespace carma::api

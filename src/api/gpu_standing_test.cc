@@ -9,7 +9,7 @@
 namespace carma::api {
 namespace {
 
-// The states of a GPU that the API's description lists.
+// The GPU states that the API's description lists.
 std::string DescribedWords() {
   std::string words;
   const auto note = [&](const char* name, const auto&, const char* = "",
@@ -27,7 +27,7 @@ TEST(GpuStanding, TheDescriptionOfTheApiListsItsWords) {
   EXPECT_EQ(base::Join(words, ","), DescribedWords());
 }
 
-TEST(GpuStanding, IsKnownByItsWord) {
+TEST(GpuStanding, FindsAStateByItsWord) {
   EXPECT_EQ(StandingOf({.state = "drng"}), GpuStanding::kDraining);
   EXPECT_EQ(StandingOf({.state = "asleep"}), std::nullopt) << "of a newer daemon";
   EXPECT_EQ(StandingOf({}), std::nullopt);

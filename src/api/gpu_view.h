@@ -1,4 +1,4 @@
-// A GPU in the API: now, and over time.
+// Views of a GPU in the API: its present state, and its history.
 #pragma once
 
 #include <cstdint>
@@ -29,28 +29,29 @@ struct GpuTaskView {
     field("id", task.id, "Task number.");
     field("user", task.user, "Owner.");
     field("name", task.name, "Name.");
-    field("claim_mib", task.claim_mib, "Claimed on this GPU when it was placed.");
-    field("promised_mib", task.promised_mib,
-          "Kept for it now: the larger of its claim and its measured memory, or its measured need "
-          "once its memory no longer grows (policy.plateau_after).");
+    field("claim_mib", task.claim_mib, "Memory claimed on this GPU when the task was placed.");
+    field(
+        "promised_mib", task.promised_mib,
+        "Memory promised to it now: the larger of claim and measured memory, or the measured need "
+        "once its memory no longer grows (policy.plateau_after).");
     field("plateau", task.plateau, "Its memory no longer grows.");
-    field("observed_mib", task.observed_mib, "Measured on this GPU.");
-    field("peak_mib", task.peak_mib, "Measured: highest on any of its GPUs.");
+    field("observed_mib", task.observed_mib, "Memory measured on this GPU.");
+    field("peak_mib", task.peak_mib, "Highest memory measured on any of its GPUs.");
     field("sharing", task.sharing,
           "How its processes share the GPU: alone, streams (in turns, nothing enforced), mps "
           "(through an MPS server), mig (an instance of a divided GPU); empty: not started yet.",
           {.words = ",alone,streams,mps,mig"});
     field("sm_active", task.sm_active,
-          "Estimate of its part of the GPU's SM activity, 0..1; null: not known.");
+          "Estimate of its share of the GPU's SM activity, 0..1; null: unknown.");
     field("sm_active_by", task.sm_active_by,
-          "Source of that estimate: alone (measured: no other task is there), kernel-time (the "
-          "driver's coarse share of each process), equal (split evenly: nothing distinguishes "
-          "them); empty: not known.",
+          "Source of that estimate: alone (measured, as no other task is there), kernel-time (the "
+          "driver's coarse share of each process), equal (split evenly, as nothing distinguishes "
+          "the tasks); empty: unknown.",
           {.words = ",alone,kernel-time,equal"});
     field("idle_since_ms", task.idle_since_ms,
-          "Since when it holds GPUs without using them; null: it uses them.");
+          "Since when the task has held GPUs without using them; null: it uses them.");
     field("progress", task.progress,
-          "How much of the whole run is done, 0..1, read from its output; null: not known.",
+          "Fraction of the whole run that is done, 0..1, read from its output; null: unknown.",
           {.least = 0, .most = 1});
   }
 };
@@ -62,10 +63,10 @@ struct ForeignView {
   std::optional<std::int64_t> used_mib;
 
   static void VisitFields(auto& field, auto& process) {
-    field("pid", process.pid, "Process.", {.low = 0});
-    field("user", process.user, "Its user; empty: hidden.");
-    field("command", process.command, "Its name or arguments, shortened; empty: hidden.");
-    field("used_mib", process.used_mib, "GPU memory; null: the driver does not report it.");
+    field("pid", process.pid, "Process id.", {.low = 0});
+    field("user", process.user, "User of the process; empty: hidden.");
+    field("command", process.command, "Program name or arguments, shortened; empty: hidden.");
+    field("used_mib", process.used_mib, "GPU memory in use; null: the driver does not report it.");
   }
 };
 struct GpuView {
@@ -105,7 +106,7 @@ struct GpuView {
       field("name", metric.name,
             "Name, as in recordings: sm_occupancy, dram_active, sm_clock_mhz …");
       field("value", metric.value, "Fractions 0..1, bytes per second, MHz.");
-      field("source", metric.source, "The source of the value.", {.words = "nvml,gpm,dcgm"});
+      field("source", metric.source, "Where the value comes from.", {.words = "nvml,gpm,dcgm"});
     }
   };
   std::vector<Metric> metrics;
@@ -124,67 +125,70 @@ struct GpuView {
     bool holds = false;
 
     static void VisitFields(auto& field, auto& reserved) {
-      field("id", reserved.id, "Number of the reservation.");
+      field("id", reserved.id, "Reservation number.");
       field("whom", reserved.whom,
             "Users, accounts or classes that may use it; or the word nobody.");
       field("why", reserved.why, "Its purpose, in one line.");
       field("from_ms", reserved.from_ms, "When it begins.");
       field("to_ms", reserved.to_ms, "When it ends.");
-      field("holds", reserved.holds, "It is in force now.");
+      field("holds", reserved.holds, "Whether it is in force now.");
     }
   };
   std::vector<Reserved> reserved;
 
   static void VisitFields(auto& field, auto& gpu) {
     field("index", gpu.index, "Position in PCI order, for the screen.", {.low = 0});
-    field("uuid", gpu.uuid, "The name that tasks get in CUDA_VISIBLE_DEVICES.");
+    field("uuid", gpu.uuid, "The device name that tasks get in CUDA_VISIBLE_DEVICES.");
     field("name", gpu.name, "Product name.");
     field("state", gpu.state,
-          "idle: nothing on it; mix: shared; alloc: held by a task that keeps others out; drng: "
+          "idle: no task; mix: open to more tasks; alloc: held by an exclusive task; drng: "
           "closed, tasks still on it; drain: closed and empty; down: not usable.",
           {.words = "idle,mix,alloc,drain,drng,down"});
-    field("trouble", gpu.trouble, "Why it is drained or down; empty: it is neither.");
-    field("total_mib", gpu.total_mib, "Memory of the device.");
-    field("reserved_mib", gpu.reserved_mib, "Held by the driver.");
-    field("used_mib", gpu.used_mib, "Measured: used by all processes.");
-    field("claimed_mib", gpu.claimed_mib, "Claimed by its tasks when they were placed.");
-    field("promised_mib", gpu.promised_mib, "Kept for its tasks now (their promised_mib).");
-    field("foreign_mib", gpu.foreign_mib, "Measured: used by processes that CARMA did not start.");
-    field("free_mib", gpu.free_mib, "Free for a new claim.");
+    field("trouble", gpu.trouble, "Why the GPU is drained or down; empty: it is neither.");
+    field("total_mib", gpu.total_mib, "Total memory of the device.");
+    field("reserved_mib", gpu.reserved_mib, "Memory held by the driver.");
+    field("used_mib", gpu.used_mib, "Memory used by all processes, measured.");
+    field("claimed_mib", gpu.claimed_mib, "Memory that its tasks claimed when they were placed.");
+    field("promised_mib", gpu.promised_mib,
+          "Memory promised to its tasks now (sum of their promised_mib).");
+    field("foreign_mib", gpu.foreign_mib,
+          "Memory used by processes that CARMA did not start, measured.");
+    field("free_mib", gpu.free_mib, "Memory free for a new claim.");
     field("sm_active", gpu.sm_active, "SM activity, mean of the window, 0..1.");
     field("sm_active_now", gpu.sm_active_now, "SM activity of the last sample, 0..1.");
     field("power_w", gpu.power_w, "Power draw.");
     field("energy_j", gpu.energy_j, "Energy since the daemon started.");
     field("temperature_c", gpu.temperature_c, "Temperature.");
-    field("sample_age_ms", gpu.sample_age_ms, "Age of the last sample; null: none yet.");
+    field("sample_age_ms", gpu.sample_age_ms, "Age of the last sample; null: no sample yet.");
     field("foreign_processes", gpu.foreign_processes, "Processes that CARMA did not start.",
           {.low = 0});
     field("tasks", gpu.tasks, "Tasks placed on it.");
     field("foreign", gpu.foreign, "Processes that belong to no task.");
     field("unattributed_mib", gpu.unattributed_mib,
-          "Memory in use by no process that the driver lists: its own needs, contexts of ended "
+          "Memory that no listed process uses: the driver's own needs, contexts of ended "
           "processes, other containers; null: not known.");
     field("alerts", gpu.alerts, "Problems that an administrator should check, one sentence each.");
-    field("drained_by_rule", gpu.drained_by_rule, "The health rules closed it, not a person.");
+    field("drained_by_rule", gpu.drained_by_rule,
+          "Whether the health rules closed it, rather than a person.");
     field("leave_by_ms", gpu.leave_by_ms, "When its tasks must have left (ms since the epoch).");
     field("sm_active_p95", gpu.sm_active_p95, "SM activity, 95th percentile of the window.");
     field("sm_active_ewma", gpu.sm_active_ewma,
           "SM activity, exponentially weighted: follows changes faster than the mean.");
     field("metrics", gpu.metrics, "The last reading, with the source of each value.");
-    field("activity_source", gpu.activity_source, "The source of its SM activity.",
+    field("activity_source", gpu.activity_source, "Where its SM activity comes from.",
           {.words = ",none,gpm,dcgm"});
     field("activity_rule", gpu.activity_rule,
-          "The rule by which tasks share it if its SM activity is not known; otherwise empty.");
+          "The rule for sharing it while its SM activity is unknown; otherwise empty.");
     field("mig_profile", gpu.mig_profile,
-          "Profile of an instance of a divided GPU; empty: a whole GPU.");
-    field("mig_parent", gpu.mig_parent, "UUID of the GPU to which the instance belongs.");
+          "MIG profile, if this is an instance of a divided GPU; empty: a whole GPU.");
+    field("mig_parent", gpu.mig_parent, "UUID of the GPU that a MIG instance belongs to.");
     field("linked_to", gpu.linked_to, "GPUs to which it is connected by NVLink.");
     field("pace", gpu.pace, "Speed of tasks there, relative to the server's fastest GPU.");
-    field("reserved", gpu.reserved, "The present reservation, and the next one.");
+    field("reserved", gpu.reserved, "The present reservation and the next one.");
   }
 };
 
-// The GPU over time, oldest first.
+// The history of a GPU, oldest reading first.
 struct GpuHistoryView {
   std::int64_t index = 0;
   std::string uuid;
@@ -202,14 +206,15 @@ struct GpuHistoryView {
 
     static void VisitFields(auto& field, auto& point) {
       field("from_ms", point.from_ms, "Start of the span.");
-      field("to_ms", point.to_ms, "Its end.");
-      field("sm_active", point.sm_active, "SM activity, mean, 0..1; null: not reported.");
+      field("to_ms", point.to_ms, "End of the span.");
+      field("sm_active", point.sm_active, "Mean SM activity, 0..1; null: not reported.");
       field("sm_peak", point.sm_peak, "Highest SM activity of one reading; null: not known.");
-      field("dram_active", point.dram_active, "Activity of the memory, mean, 0..1.");
-      field("used_mib", point.used_mib, "Memory in use by all processes, mean.");
+      field("dram_active", point.dram_active, "Mean activity of the memory, 0..1.");
+      field("used_mib", point.used_mib, "Mean memory in use by all processes.");
       field("used_peak_mib", point.used_peak_mib, "Highest memory in use; null: not known.");
-      field("power_w", point.power_w, "Power, mean.");
-      field("tasks", point.tasks, "The largest number of tasks there at one time.", {.low = 0});
+      field("power_w", point.power_w, "Mean power draw, in watts.");
+      field("tasks", point.tasks, "The largest number of tasks on the GPU at one time.",
+            {.low = 0});
     }
   };
   std::vector<Point> points;

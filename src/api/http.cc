@@ -49,7 +49,7 @@ struct Responder::Once {
   void Answer(Response response) {
     if (const Send once = std::exchange(send, nullptr)) once(std::move(response));
   }
-  Send send;  // empty: it has been answered
+  Send send;  // empty once answered
 };
 
 Responder::Responder(Send send) : once_(std::make_shared<Once>(std::move(send))) {}

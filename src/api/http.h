@@ -22,13 +22,14 @@ inline constexpr std::size_t kMaxBodyBytes = 64 << 20;
 inline constexpr std::size_t kMaxHeaderBytes = 16 << 10;
 inline constexpr std::size_t kMaxConnections = 1024;
 
-// The user at the other end, from the kernel. Absent on TCP.
+// The user and process at the other end of a connection, as the kernel reports them. TCP requests
+// have no peer.
 struct Peer {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::int32_t pid = 0;
-  std::vector<std::uint32_t> groups = {};  // supplementary ones
-  std::string token_of = {};               // by a token: the user's name when it was made
+  std::vector<std::uint32_t> groups = {};  // supplementary groups
+  std::string token_of = {};  // if identified by a token: the user's name when it was made
 };
 
 struct Request {
@@ -39,7 +40,7 @@ struct Request {
   std::optional<Peer> peer;
   std::optional<std::string> bearer_token;
   bool accepts_gzip = false;
-  std::string if_none_match;  // "ETag" of an earlier answer that the client still has; empty: none
+  std::string if_none_match;  // "ETag" of a cached answer that the client still has; empty: none
   std::optional<std::string> Query(std::string_view key) const;
 };
 
@@ -50,35 +51,35 @@ struct Response {
   // Additional headers, or replacements of the server's own ("Cache-Control": "no-store").
   std::vector<std::pair<std::string_view, std::string>> headers = {};
 };
-// {"error":{"code":"not_found","message":"…"}} with the code's status (400, 404, 409, 503, 403,
-// 500, 500).
+// For example {"error":{"code":"not_found","message":"…"}}, with the HTTP status of the error's
+// code.
 Response ErrorResponse(const base::Error& error);
 
-// Answers a request once, now or later, from the loop's thread. Copies share one answer: the first
-// counts, and if the last copy is destroyed without one, the client gets 500. Answering after the
-// client has gone is harmless.
+// Answers a request once, now or later, on the loop's thread. Copies share one answer: only the
+// first call counts. If the last copy is destroyed without an answer, the client gets 500.
+// Answering after the client has gone is harmless.
 class Responder {
  public:
   using Send = std::function<void(Response)>;
   explicit Responder(Send send);
   void operator()(Response response) const;
-  // An error becomes its ErrorResponse().
+  // Answers with an error as its ErrorResponse().
   void operator()(Result<Response> answer) const;
 
  private:
   struct Once;
-  std::shared_ptr<Once> once_;  // shared by the copies
+  std::shared_ptr<Once> once_;
 };
 using Handler = std::function<void(Request, Responder)>;
 
-// Runs on the given loop's thread; stops and removes its socket when destroyed. It handles only
-// requests whose Host is this machine, and from browsers only those of its own page: a page of
-// another site must not use the rights of its reader.
+// Runs on the given loop's thread; the destructor stops it and removes its socket. The server
+// rejects requests whose Host is not this machine. From browsers it accepts only requests of its
+// own page, because a page of another site must not use the rights of its reader.
 class Server {
  public:
-  // Errors: kConflict (another process listens there), kDenied (the path belongs to another user),
-  // kIo. A stale socket file of our own is replaced. mode: file mode of the socket; group: its
-  // group, if not our own.
+  // mode: file mode of the socket; group: its group, if not our own. A stale socket file of our
+  // own is replaced. Errors: kConflict (another process listens there), kDenied (the path belongs
+  // to another user), kIo.
   static Result<std::unique_ptr<Server>> ListenUnix(boost::asio::io_context& loop,
                                                     const std::string& path, unsigned mode,
                                                     Handler handler,
@@ -88,8 +89,9 @@ class Server {
                                                    std::uint16_t port, Handler handler);
   virtual ~Server() = default;
   virtual std::uint16_t port() const = 0;  // TCP only
-  // Unix only: makes the socket file again if it was removed, by a cleaner of /tmp for example.
-  // Connections stay open. True: it was made again. Errors: those of ListenUnix.
+  // Makes the socket file again if something removed it, such as a cleaner of /tmp; open
+  // connections stay. Returns true if the file was made again. Unix only. Errors: those of
+  // ListenUnix.
   virtual Result<bool> RestoreSocket() = 0;
 };
 
@@ -99,15 +101,15 @@ class Client {
   explicit Client(std::string socket_path);
   ~Client();
   Client(Client&&) noexcept;
-  // Errors: kUnavailable: no server (the message says what to do), or no answer within timeout_s.
-  // An error response becomes an Error.
+  // An error response becomes an Error. Errors: kUnavailable: no server (the message says what to
+  // do), or no answer within timeout_s.
   Result<std::string> Call(const std::string& method, const std::string& target,
                            const std::string& body = "", int timeout_s = 60);
   Result<std::string> Get(const std::string& target, int timeout_s = 60) {
     return Call("GET", target, "", timeout_s);
   }
-  // Whether the last call failed because the connection ended before the answer, so that it may
-  // have been carried out.
+  // Whether the last call failed because the connection ended before the answer. The server may
+  // have carried out such a call.
   bool cut() const;
 
  private:

@@ -1,4 +1,4 @@
-// A real server and real clients on a Unix socket in a temporary folder.
+// Tests of a real server and real clients on a Unix socket in a temporary folder.
 #include "api/http.h"
 
 #include <fcntl.h>
@@ -42,14 +42,15 @@ base::UniqueFd ConnectUnix(const std::string& path) {
 }
 
 // Whether this process may open both ends of this many connections. An ordinary user is often
-// limited to 1,024 open files, and a server that can open no more waits instead of refusing.
+// limited to 1,024 open files, and a server at its limit of open files makes clients wait instead
+// of refusing them.
 bool MayOpen(std::size_t connections) {
   return base::RaiseOpenFiles() >= 2 * connections + 64;
 }
 
 // Sends text unchanged and returns everything until the server closes.
 std::string Exchange(const base::UniqueFd& fd, const std::string& text) {
-  (void)::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL);  // may be refused midway
+  (void)::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL);  // the server may refuse midway
   std::string answer;
   char piece[4096];
   ssize_t n = 0;
@@ -58,7 +59,7 @@ std::string Exchange(const base::UniqueFd& fd, const std::string& text) {
   return answer;
 }
 
-// A loop on its own thread with one server on it; OnLoop() does work on that loop.
+// A loop on its own thread with one server on it. OnLoop() runs work on that loop.
 class ServerFixture : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -88,7 +89,8 @@ class ServerFixture : public ::testing::Test {
     done.get_future().wait();
   }
 
-  // The result of `work` in a process of a plain user who may reach the socket. Needs root.
+  // Runs `work` in a process of a plain user who may reach the socket, and returns its result.
+  // Needs root.
   template <class F>
   int ExitCodeOfUser(F work) {
     EXPECT_EQ(::chmod(dir_.c_str(), 0755), 0);
@@ -114,7 +116,7 @@ class ServerFixture : public ::testing::Test {
     });
   }
 
-  // A small service for these tests.
+  // A small service for the tests.
   void Handle(Request request, Responder reply) {
     ++requests_;
     if (request.path == "/echo") {
@@ -147,7 +149,7 @@ class ServerFixture : public ::testing::Test {
   std::string dir_;
   std::string path_;
   std::unique_ptr<Server> server_;
-  std::vector<Responder> waiting_;  // loop's thread only
+  std::vector<Responder> waiting_;  // used only on the loop's thread
   std::function<void()> arrived_;   // called at the next "/wait"
   std::atomic<int> requests_ = 0;
 };
@@ -385,7 +387,7 @@ TEST_F(ServerFixture, OneUserCannotFillMemoryWithBodiesThatNeverEnd) {
             0);
 }
 
-TEST_F(ServerFixture, ARefusedAnswerToAChangeSaysThatItIsDone) {
+TEST_F(ServerFixture, ReportsThatAChangeIsDoneIfItsAnswerIsTooLarge) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as a user";
   Listen();
   ASSERT_EQ(ExitCodeOfUser([this] {
@@ -417,11 +419,12 @@ TEST_F(ServerFixture, TooManyConnectionsAreRefusedAndLaterOnesServed) {
   EXPECT_EQ(refused.error().message, "too many connections");
   connections.clear();
   Result<std::string> served = std::unexpected(refused.error());
-  while (!served) served = Client(path_).Get("/who");  // the closes arrive one after the other
+  while (!served)
+    served = Client(path_).Get("/who");  // the server notices the closed connections one by one
   EXPECT_TRUE(served);
 }
 
-TEST_F(ServerFixture, SocketHasTheAskedMode) {
+TEST_F(ServerFixture, SocketHasTheRequestedMode) {
   Listen();
   struct stat found {};
   ASSERT_EQ(::stat(path_.c_str(), &found), 0);
@@ -572,7 +575,7 @@ TEST_F(ServerFixture, LoopbackTcpHasNoPeerAndRefusesForeignHostNames) {
   EXPECT_TRUE(ask("localhost\r\nHost: evil.example").starts_with("HTTP/1.1 400"));
 }
 
-// "localhost" may mean either family, and any user could take the one that is left free.
+// "localhost" may resolve to either family, and any user could take the port of the other family.
 TEST_F(ServerFixture, LoopbackTcpIsBothFamiliesOrNone) {
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;

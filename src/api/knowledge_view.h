@@ -10,7 +10,7 @@
 
 namespace carma::api {
 
-// The server's knowledge for memory estimates, for a command that runs the estimators itself.
+// An earlier run of a task, for a command that runs the estimators itself.
 struct RunView {
   std::uint64_t task = 0;
   std::int64_t when_ms = 0;
@@ -26,21 +26,22 @@ struct RunView {
   bool ran_out = false;
 
   static void VisitFields(auto& field, auto& run) {
-    field("task", run.task, "The task that ran.");
-    field("when_ms", run.when_ms, "When it ended.");
-    field("gpu_type", run.gpu_type, "GPU it ran on, as the driver names it.");
-    field("relation", run.relation,
-          "Equal for all runs of a training, whatever their batch or length; empty: unknown.");
-    field("batch", run.batch, "Samples per GPU and step, if the task states it.", {.low = 0});
-    field("length", run.length, "Tokens of a sample, if the task states it.", {.low = 0});
-    field("method", run.method, "How it was predicted; empty: it was not.");
-    field("predicted_mib", run.predicted_mib, "Most likely peak according to that prediction.",
+    field("task", run.task, "Number of the task that ran.");
+    field("when_ms", run.when_ms, "When the task ended.");
+    field("gpu_type", run.gpu_type, "GPU model it ran on, as the driver names it.");
+    field(
+        "relation", run.relation,
+        "Key shared by all runs of one training, whatever their batch or length; empty: unknown.");
+    field("batch", run.batch, "Samples per GPU and step, if the task states them.", {.low = 0});
+    field("length", run.length, "Tokens per sample, if the task states them.", {.low = 0});
+    field("method", run.method, "Estimator that predicted its memory; empty: none.");
+    field("predicted_mib", run.predicted_mib, "Most likely peak according to the prediction.",
           {.low = 0});
-    field("promised_mib", run.promised_mib, "Memory that it was promised.", {.low = 0});
+    field("promised_mib", run.promised_mib, "Memory that was promised to the task.", {.low = 0});
     field("measured_mib", run.measured_mib, "Measured peak on one GPU.", {.low = 0});
     field("allocated_mib", run.allocated_mib,
-          "The most that PyTorch's allocator gave out, if the task reported it.", {.low = 0});
-    field("ran_out", run.ran_out, "It ended for lack of GPU memory: it needs more.");
+          "Peak of PyTorch's allocator, if the task reported it.", {.low = 0});
+    field("ran_out", run.ran_out, "Whether it ran out of GPU memory, so that it needs more.");
   }
 };
 struct KnowledgeView {
@@ -49,20 +50,21 @@ struct KnowledgeView {
   std::string gpu_type;
   std::int64_t gpu_mib = 0;
   bool learns = false;
-  // Calibration for the GPU type asked about (estimate/calibration.h).
+  // Calibration for the requested GPU type (estimate/calibration.h).
   std::string taught_by;
   std::int64_t tasks = 0;
   double context_shift_mib = 0;
   std::vector<double> ratios;
-  std::string calibration;  // which constant is in force, and why
+  std::string calibration;
   std::vector<RunView> runs;
   std::vector<RunView> kin_runs;
-  // How a task of the signature computes on the most common GPU type (core/values/profile.h).
+  // How tasks with the requested signature compute on the most common GPU type
+  // (core/values/profile.h).
   std::optional<double> sm_active;
   std::optional<double> sensitivity, pressure;
   std::optional<std::int64_t> alone_ms;
   std::optional<double> iteration_ms;
-  std::string profile_by;  // "carma profile", "runs"; empty: unknown
+  std::string profile_by;
 
   static void VisitFields(auto& field, auto& knowledge) {
     field("method", knowledge.method, "Estimator that the daemon uses.");
@@ -71,28 +73,30 @@ struct KnowledgeView {
           {.least = 0, .most = 1});
     field("gpu_type", knowledge.gpu_type, "The server's most common type of GPU.");
     field("gpu_mib", knowledge.gpu_mib, "Memory for processes on the largest GPU.", {.low = 0});
-    field("learns", knowledge.learns, "It learns from finished tasks (estimate.history).");
+    field("learns", knowledge.learns,
+          "Whether the server learns from finished tasks (estimate.history).");
     field("taught_by", knowledge.taught_by, "GPU type of the calibration; empty: built-in values.");
     field("tasks", knowledge.tasks, "Number of tasks in the calibration.", {.low = 0});
     field("context_shift_mib", knowledge.context_shift_mib,
           "Added to the built-in constant of the structural formula.");
     field("ratios", knowledge.ratios,
-          "Measured divided by predicted peak of each of those tasks, in ascending order.");
+          "Measured peak divided by predicted peak for each of those tasks, ascending.");
     field("calibration", knowledge.calibration,
-          "Which constant is in force and why: \"as shipped: …\" or \"learned from …\".");
+          "The constant in force, and why: \"as shipped: …\" or \"learned from …\".");
     field("runs", knowledge.runs, "Earlier runs of the requested signature, newest first.");
     field("kin_runs", knowledge.kin_runs, "Earlier runs of the same program, newest first.");
     field("sm_active", knowledge.sm_active,
-          "SM activity of a task of the signature, alone on the most common type of GPU.",
+          "SM activity of a task with this signature, alone on the most common type of GPU.",
           {.least = 0, .most = 1});
     field("sensitivity", knowledge.sensitivity,
-          "How much neighbours slow it down under MPS, measured by carma profile.", {.low = 0});
+          "How much neighbours slow the task down under MPS, measured by carma profile.",
+          {.low = 0});
     field("pressure", knowledge.pressure,
-          "How much it slows down neighbours, measured by carma profile.", {.low = 0});
+          "How much the task slows down its neighbours, measured by carma profile.", {.low = 0});
     field("alone_ms", knowledge.alone_ms, "Run time of earlier runs without neighbours.",
           {.low = 0});
-    field("iteration_ms", knowledge.iteration_ms, "One iteration alone, measured by carma profile.",
-          {.low = 0});
+    field("iteration_ms", knowledge.iteration_ms,
+          "Time of one iteration alone, measured by carma profile.", {.low = 0});
     field("profile_by", knowledge.profile_by,
           "Source of the SM activity: \"carma profile\" or \"runs\"; empty: unknown.");
   }

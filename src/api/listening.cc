@@ -1,4 +1,4 @@
-// Sockets that a server listens on.
+// Opens the sockets that a server listens on, and finds the user at the other end of a connection.
 #include "api/listening.h"
 
 #include <arpa/inet.h>
@@ -29,8 +29,8 @@ base::UniqueFd NewSocket(int family) {
   return base::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// A process that a killed daemon was just starting keeps the daemon's socket open until it executes
-// another program.
+// While a killed daemon was starting a process, that process keeps the daemon's socket open until
+// it executes another program.
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kBetweenLooks{25};
 
@@ -41,7 +41,7 @@ Result<bool> IsListening(const sockaddr_un& address) {
          errno != ECONNREFUSED;
 }
 
-// Checks that the path is free; removes a dead socket of our own.
+// Checks that the path is free, and removes a dead socket of our own.
 Result<Unit> ClearPath(const std::string& path, const sockaddr_un& address) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) {
@@ -62,7 +62,7 @@ Result<Unit> ClearPath(const std::string& path, const sockaddr_un& address) {
 struct End {
   sa_family_t family = AF_UNSPEC;
   std::array<std::uint32_t, 4> address{};
-  std::uint16_t port = 0;  // in network order, as sock_diag has it
+  std::uint16_t port = 0;  // in network order, as sock_diag expects
 };
 
 End EndOf(const sockaddr_storage& storage) {
@@ -93,7 +93,8 @@ Result<Listening> ListenOnPath(UnixPlace& place) {
   if (auto cleared = ClearPath(path, *address); !cleared) return std::unexpected(cleared.error());
   base::UniqueFd fd = NewSocket(AF_UNIX);
   if (!fd) return FailErrno(errno, "socket");
-  // Before the bind, so that permissions are never too wide; again after it because of the umask.
+  // Set before the bind, so that permissions are never too wide, and again after it because of the
+  // umask.
   if (::fchmod(fd.get(), place.mode) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     return FailErrno(errno, "bind socket " + path);

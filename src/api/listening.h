@@ -1,4 +1,4 @@
-// Sockets of this machine: listening on them, their addresses, and the user at the other end.
+// Sockets of this machine: how to listen on them, their addresses, and the user at the other end.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,7 +14,7 @@
 
 namespace carma::api {
 
-// A socket that listens, and its family.
+// A listening socket and its address family.
 struct Listening {
   base::UniqueFd fd;
   int family = AF_UNIX;
@@ -24,23 +24,24 @@ struct Listening {
 struct UnixPlace {
   std::string path;
   unsigned mode = 0600;
-  std::optional<std::uint32_t> group;  // if not our own
-  struct stat bound = {};              // the file that was made last
+  std::optional<std::uint32_t> group;  // empty: our own group
+  struct stat bound = {};              // the socket file that was made last
 };
 
-// Listens on the socket and sets `place.bound`; a dead socket of our own is removed first. Errors:
+// Listens on the socket and sets `place.bound`. A dead socket of our own is removed first. Errors:
 // those of Server::ListenUnix.
 Result<Listening> ListenOnPath(UnixPlace& place);
-// Listens on the loopback address of one family. port: 0 for any; set to the actual one.
+// Listens on the loopback address of one family. If `port` is 0, the kernel picks one, and `port`
+// is set to it.
 Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
 
-// The user at the other end of this accepted connection within this machine, from the kernel's
-// table of sockets. Empty: the other end is gone, or unknown. For counting, not for rights: with a
-// forwarder (ssh -L) it is the forwarder's user.
+// Returns the user at the other end of an accepted connection within this machine, from the
+// kernel's table of sockets; empty if the other end is gone or unknown. Use the answer for
+// counting, not for rights: behind a forwarder (ssh -L), it is the forwarder's user.
 std::optional<std::uint32_t> LoopbackOwner(int fd);
 
-// The address of a Unix socket by path. Errors: kInvalid: empty, or longer than the system can
-// name.
+// The address of a Unix socket at a path. Errors: kInvalid: the path is empty, or longer than the
+// system allows.
 Result<sockaddr_un> UnixAddress(const std::string& path);
 
 }  // namespace carma::api

@@ -8,7 +8,7 @@
 namespace carma::api {
 namespace {
 
-// The format's own spelling of numbers.
+// Numbers as the format spells them.
 std::string NumberText(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";

@@ -1,4 +1,4 @@
-// Text of a Prometheus scrape (exposition format 0.0.4).
+// Writes the text of a Prometheus scrape (exposition format 0.0.4).
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace carma::api {
 
-// Label names with their values; values may hold any bytes.
+// Label names with their values, which may hold any bytes.
 using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
-// Counts observations below fixed bounds since it was made.
+// Counts observations in buckets with fixed bounds.
 class Histogram {
  public:
-  // bounds: ascending upper edges in the metric's base unit; a last one of +Inf is implied.
+  // bounds: ascending upper edges in the metric's base unit; a last edge of +Inf is implied.
   explicit Histogram(std::vector<double> bounds);
   void Observe(double value);
 
   const std::vector<double>& bounds() const { return bounds_; }
-  // One per bound and one beyond the last; not cumulative.
+  // Counts per bucket, and one beyond the last bound; not cumulative.
   const std::vector<std::uint64_t>& counts() const { return counts_; }
   double sum() const { return sum_; }
 
@@ -30,15 +30,15 @@ class Histogram {
   double sum_ = 0;
 };
 
-// Writes families one after the other. All samples of a family follow its Begin().
+// Writes metric families one after the other. All samples of a family follow its Begin().
 class MetricsText {
  public:
   // type: "gauge", "counter" or "histogram"; help: one line.
   void Begin(std::string_view name, std::string_view type, std::string_view help);
   void Sample(double value, const Labels& labels = {});
-  // The family's buckets, sum and count.
+  // Writes the family's buckets, sum and count.
   void Sample(const Histogram& histogram, const Labels& labels = {});
-  // A family of one sample: a number or a histogram.
+  // Writes a family with a single sample: a number or a histogram.
   void One(std::string_view name, std::string_view type, std::string_view help,
            const auto& sample) {
     Begin(name, type, help);

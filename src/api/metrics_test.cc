@@ -24,7 +24,7 @@ TEST(MetricsText, WritesFamiliesWithEscapedLabels) {
             "carma_up 1\n");
 }
 
-TEST(MetricsText, BucketsCountWhatIsAtMostTheirBound) {
+TEST(MetricsText, BucketsCountValuesUpToTheirBound) {
   Histogram histogram({0.5, 1});
   for (double value : {0.5, 0.6, 1.0, 7.0}) histogram.Observe(value);
   MetricsText out;

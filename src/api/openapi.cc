@@ -28,7 +28,7 @@ namespace {
 using base::FieldRule;
 using base::Json;
 
-// The name of a type's schema for references; types without one are described in place.
+// The schema name of a type, for references. Types without a name are described in place.
 template <class T>
 constexpr const char* kSchema = nullptr;
 template <>
@@ -94,11 +94,11 @@ class Describer;
 template <class T>
 Describer Described(base::Absent absent);
 
-// Describes the fields of a type, each as one property.
+// Describes each field of a type as a property.
 class Describer {
  public:
-  // absent: how the object is written. kNull: an answer, which has every field; kLeftOut: a
-  // request, so defaults are listed.
+  // absent: how the object is written. kNull is for answers, which have every field; kLeftOut is
+  // for requests, so their defaults are listed.
   Describer(Json defaults, base::Absent absent) : defaults_(std::move(defaults)), absent_(absent) {}
 
   template <class Value>

@@ -1,11 +1,11 @@
-// The API's own description, as it is served at /v1/openapi.json.
+// The API's own description, served at /v1/openapi.json.
 #pragma once
 
 #include <string>
 
 namespace carma::api {
 
-// The text of openapi.json, with the fields of every schema as listed by the types.
+// The text of openapi.json; the fields of every schema come from the types themselves.
 const std::string& OpenApiJson();
 
 }  // namespace carma::api

@@ -1,4 +1,4 @@
-// Asks a carmad that may be running to identify itself.
+// Finds out whose carmad already runs on this machine.
 #include "api/other_daemon.h"
 
 #include <unistd.h>

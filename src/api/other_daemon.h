@@ -1,4 +1,4 @@
-// Whether another carmad already manages the GPUs of this machine.
+// Checks whether another carmad already manages the GPUs of this machine.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace carma::api {
 
-// Errors: kConflict: the carmad of another user answers at that socket. The message names the
-// option that starts one anyway. Waits for an answer for 2 s at most.
+// Waits at most 2 s for an answer. Errors: kConflict: a carmad of another user answers at that
+// socket; the message names the option that starts this one anyway.
 Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& option);
 
 }  // namespace carma::api

@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(OtherDaemon, IsNamedWithTheWayAroundIt) {
+TEST(OtherDaemon, IsReportedWithTheOptionToStartAnyway) {
   std::string folder = ::testing::TempDir() + "/carma-other-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string socket = folder + "/carmad.sock";

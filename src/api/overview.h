@@ -1,4 +1,4 @@
-// The server at a glance, which the web page requests every second.
+// The overview of the server that the web page requests every second.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace carma::api {
 
-// Passes on the fields with these names.
+// Passes on only the fields with these names.
 template <class Visitor>
 struct SelectedFields {
   Visitor& visitor;
@@ -27,8 +27,8 @@ struct SelectedFields {
   }
 };
 
-// A task as one row. JSON has only the fields that a row shows. Expected starts are rounded up to a
-// minute.
+// A task as a row of a table. Its JSON has only the fields that a row shows. Expected starts are
+// rounded up to a minute.
 struct TaskRow : TaskView {
   static constexpr std::string_view kFields =
       "id,name,user,state,reason,reason_text,gpus,gpu_indices,claim_mib,bound_mib,observed_mib,"
@@ -42,13 +42,13 @@ struct TaskRow : TaskView {
     SelectedFields selected{field, base::Split(kFields, ',')};
     TaskView::VisitFields(selected, task);
     field("turn", task.turn,
-          "Its place in the queue, from 1; tasks with GPUs and tasks without have separate queues. "
-          "null: it runs, has ended, or waits for something other than its turn.");
+          "Position in the queue, from 1; tasks with GPUs and tasks without have separate queues. "
+          "null: the task runs, has ended, or waits for something else.");
   }
 };
 
-// A GPU as one card. JSON has only the fields that it shows. SM activity is rounded to 0.01, power
-// to a watt, temperature to a degree.
+// A GPU as a card. Its JSON has only the fields that a card shows. SM activity is rounded to 0.01,
+// power to a watt, temperature to a degree.
 struct GpuGlance : GpuView {
   static constexpr std::string_view kFields =
       "index,uuid,name,mig_profile,state,trouble,drained_by_rule,alerts,reserved,used_mib,"
@@ -60,8 +60,8 @@ struct GpuGlance : GpuView {
   static void VisitFields(auto& field, auto& gpu) {
     SelectedFields selected{field, base::Split(kFields, ',')};
     GpuView::VisitFields(selected, gpu);
-    field("total_mib", gpu.total_mib, "Memory for processes, without the driver's own.");
-    field("read_ms", gpu.read_ms, "When it was last read, if that was not in the last round.");
+    field("total_mib", gpu.total_mib, "Memory available to processes, without the driver's own.");
+    field("read_ms", gpu.read_ms, "When the GPU was last sampled, if the last round missed it.");
     field("recent", gpu.recent,
           "SM activity in percent over equal spans of the last 15 minutes, oldest first; -1: not "
           "known.");
@@ -88,16 +88,17 @@ struct OverviewView {
   static void VisitFields(auto& field, auto& view) {
     field("version", view.version, "Version of the daemon.");
     field("host", view.host, "Name of the machine.");
-    field("now_ms", view.now_ms,
-          "The daemon's clock. Answers that differ only in this are the same: the clock advances "
-          "by time_scale.");
+    field(
+        "now_ms", view.now_ms,
+        "The daemon's clock. Answers that differ only in this field are equal: the clock advances "
+        "by time_scale.");
     field("time_scale", view.time_scale, "How fast that clock runs; 1 on real servers.",
           {.least = 0});
-    field("simulated", view.simulated, "The GPUs are a simulation.");
+    field("simulated", view.simulated, "Whether the GPUs are simulated.");
     field("starting", view.starting,
-          "It is still looking for its GPUs; until it has found them, the lists are empty.");
+          "Whether the daemon is still looking for its GPUs; until then, the lists are empty.");
     field("driver", view.driver, "ok, or what is wrong with the GPU driver.");
-    field("policy", view.policy, "The rules in one line.");
+    field("policy", view.policy, "The scheduling rules in one line.");
     field("collocation", view.collocation, "How tasks share a GPU.");
     field("troubles", view.troubles, "Problems that an administrator should check.");
     field("task_counts", view.task_counts, "Tasks by state.");
@@ -106,7 +107,7 @@ struct OverviewView {
     field("waiting", view.waiting,
           "Waiting tasks, at most 40: those in the queue in their order, with GPUs before those "
           "without, then tasks that wait for anything else, oldest first.");
-    field("ended", view.ended, "Ended tasks among the newest ones, last end first.");
+    field("ended", view.ended, "Ended tasks among the newest tasks, last end first.");
   }
 };
 
@@ -125,7 +126,8 @@ struct UserView {
     field("running", view.running, "Tasks on GPUs.", {.low = 0});
     field("waiting", view.waiting, "Tasks that wait.", {.low = 0});
     field("gpus", view.gpus, "GPUs that hold at least one of the user's tasks.", {.low = 0});
-    field("promised_mib", view.promised_mib, "Claims of the user's tasks, over all their GPUs.");
+    field("promised_mib", view.promised_mib,
+          "Sum of the claims of the user's tasks over all their GPUs.");
   }
 };
 

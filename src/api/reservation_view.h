@@ -10,7 +10,6 @@
 
 namespace carma::api {
 
-// A reservation of GPUs for a period.
 struct ReservationView {
   std::uint64_t id = 0;
   std::string made_by;
@@ -32,27 +31,29 @@ struct ReservationView {
   std::vector<std::uint64_t> others;
 
   static void VisitFields(auto& field, auto& reservation) {
-    field("id", reservation.id, "Its number, from 1, never reused.");
+    field("id", reservation.id, "Reservation number, from 1, never reused.");
     field("made_by", reservation.made_by, "User who made it.");
     field("users", reservation.users, "Users that may use the GPUs.");
     field("accounts", reservation.accounts, "Accounts that may use the GPUs.");
     field("classes", reservation.classes,
-          "Classes of tasks that may use the GPUs. All three empty: no tasks.");
-    field("gpus", reservation.gpus, "UUIDs of its GPUs; empty: all.");
+          "Classes of tasks that may use the GPUs. If users, accounts and classes are empty, no "
+          "task may.");
+    field("gpus", reservation.gpus, "UUIDs of the GPUs to choose from; empty: all.");
     field("gpu_type", reservation.gpu_type, "Only GPUs of this model; empty: any.");
-    field("count", reservation.count, "How many GPUs; null: all.");
-    field("from_ms", reservation.from_ms, "When it first begins.");
-    field("length_s", reservation.length_s, "How long it lasts.");
+    field("count", reservation.count, "Number of GPUs; null: all.");
+    field("from_ms", reservation.from_ms, "Start of the first period.");
+    field("length_s", reservation.length_s, "Length of a period.");
     field("repeat", reservation.repeat, "How often it repeats, in the server's local time.",
           {.words = "once,daily,weekdays,weekly"});
     field("until_ms", reservation.until_ms, "No repetition begins after this time; null: no end.");
     field("why", reservation.why, "Its purpose, in one line.");
-    field("next_from_ms", reservation.next_from_ms, "Its present or next start; null: it is over.");
-    field("next_to_ms", reservation.next_to_ms, "When that period ends.");
-    field("holds", reservation.holds, "It is in force now.");
+    field("next_from_ms", reservation.next_from_ms,
+          "Start of the present or next period; null: the reservation is over.");
+    field("next_to_ms", reservation.next_to_ms, "End of that period.");
+    field("holds", reservation.holds, "Whether the reservation is in force now.");
     field("gpu_indices", reservation.gpu_indices, "The GPUs that are reserved in that period.");
     field("others", reservation.others,
-          "Tasks of other users that run there and may not have ended at its start; they may "
+          "Tasks of other users that may still run there at the start of the period; they may "
           "finish.");
   }
 };

@@ -33,32 +33,32 @@ namespace http = boost::beast::http;
 using Protocol = asio::generic::stream_protocol;  // Unix and TCP sockets in one instantiation
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 
-// Time limits for receiving a whole header or body and for sending the answer, however slowly a
-// client keeps sending.
+// Time limits for receiving a whole header or body and for sending the answer, even if the client
+// keeps sending slowly.
 constexpr std::chrono::seconds kHeaderTimeout{60};
 constexpr std::chrono::seconds kBodyTimeout{60};
 constexpr std::chrono::seconds kWriteTimeout{60};
-// Limited so that one user cannot take all connections.
+// Prevents one user from taking all connections.
 constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
-// Kept for root and the daemon's user, so that others cannot shut them out.
+// Reserved for root and the daemon's user, so that other users cannot shut them out.
 constexpr std::size_t kReservedConnections = 64;
-// Limits on memory: announced bodies without an answer yet, and answers that are not yet taken.
-// Small ones are not counted.
+// Limits on memory for announced bodies that have no answer yet, and for answers that clients have
+// not read yet. Small bodies and answers are not counted.
 constexpr std::size_t kSmallBodyBytes = 256 << 10;
 constexpr std::size_t kMaxBodyBytesPerUser = kMaxBodyBytes;
 constexpr std::size_t kMaxBodyBytesInAll = 8 * kMaxBodyBytes;
-// Wait when out of descriptors, because retrying at once would only burn CPU time.
+// How long to wait when out of descriptors, because retrying at once would only burn CPU time.
 constexpr std::chrono::milliseconds kAcceptRetry{100};
 
 class Session;
 
-// Common state of a server's sessions. Sessions with pending operations may outlive it and are
-// notified by Session::Abandon().
+// State shared by a server's sessions. A session with pending operations may outlive the hub;
+// Session::Abandon() notifies it.
 struct Hub {
   Handler handler;
   bool tcp = false;
-  // Owner of the sessions while their connection lives. shared_ptr, because pending operations keep
-  // a session alive until they are notified of its end.
+  // Owns the sessions while their connections live. A shared_ptr, because pending operations keep a
+  // session alive until they learn of its end.
   std::map<Session*, std::shared_ptr<Session>> sessions;
   std::map<std::uint32_t, std::size_t> per_user;
   std::size_t body_bytes = 0;
@@ -88,16 +88,17 @@ std::optional<Peer> PeerOf(int fd) {
               .groups = GroupsOf(fd)};
 }
 
-// A web page of another site can let its own name resolve to 127.0.0.1, where a port may belong to
-// this daemon or, with ssh -L, to its Unix socket; such requests carry that name.
+// A page of another site can make its own name resolve to 127.0.0.1. A port there may belong to
+// this daemon or, with ssh -L, to its Unix socket. Such requests carry the site's name as their
+// Host.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
   return name == "localhost" || name == "127.0.0.1" || name.empty();
 }
 
-// Why a browser must not send this request for its current page; empty: it may. Other clients do
-// not send these fields.
+// Why this request of a browser is refused, because another site's page may have caused it; empty:
+// allowed. Other clients do not send these fields.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];
@@ -110,7 +111,7 @@ std::string_view BrowserObjection(const http::request<http::string_body>& reques
   return "";
 }
 
-// Whether "gzip" is in the list of codings, and not with weight 0.
+// Whether the list of codings contains "gzip" with a weight other than 0.
 bool AcceptsGzip(std::string_view codings) {
   for (const std::string_view each : base::Split(codings, ',')) {
     const std::vector<std::string_view> parts = base::Split(each, ';');
@@ -141,7 +142,7 @@ Response ParseFailure(const beast::error_code& error) {
 // One connection: reads a request, hands it to the handler, writes the answer, and repeats.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // counted_as: the user to whom the connection and its bytes count.
+  // counted_as: the user whose limits count this connection and its bytes.
   Session(Protocol::socket socket, Hub* hub, std::optional<Peer> peer,
           std::optional<std::uint32_t> counted_as)
       : stream_(std::move(socket)), hub_(hub), peer_(peer), counted_as_(counted_as) {}
@@ -159,13 +160,13 @@ class Session : public std::enable_shared_from_this<Session> {
                             });
   }
 
-  // Answers without reading anything and closes.
+  // Sends this answer without reading anything, and closes the connection.
   void Refuse(Response response) {
     keep_alive_ = false;
     Answer(std::move(response));
   }
 
-  // The server is gone: no callbacks into it from now on.
+  // Called when the server is gone: from now on, there are no callbacks into it.
   void Abandon() {
     hub_ = nullptr;
     Close();
@@ -189,7 +190,7 @@ class Session : public std::enable_shared_from_this<Session> {
     ReadBody();
   }
 
-  // Counts at once, so that a user cannot fill memory with unfinished bodies.
+  // Counts the announced bytes at once, so that a user cannot fill memory with unfinished bodies.
   std::size_t AnnouncedBytes() const {
     const auto length = parser_->content_length();
     if (length) return static_cast<std::size_t>(std::min<std::uint64_t>(*length, kMaxBodyBytes));
@@ -264,8 +265,8 @@ class Session : public std::enable_shared_from_this<Session> {
                     .bearer_token = BearerToken(message[http::field::authorization]),
                     .accepts_gzip = AcceptsGzip(message[http::field::accept_encoding]),
                     .if_none_match = std::string(message[http::field::if_none_match])};
-    stream_.expires_never();  // a long poll may take its time
-    // weak: a long poll whose client has gone must not keep the connection.
+    stream_.expires_never();  // a long poll may take any time
+    // A weak pointer: a long poll whose client has gone must not keep the connection.
     hub_->handler(std::move(request), Responder([weak = weak_from_this()](Response response) {
                     if (auto self = weak.lock()) self->Answer(std::move(response));
                   }));
@@ -285,7 +286,7 @@ class Session : public std::enable_shared_from_this<Session> {
                                 [self = shared_from_this()](beast::error_code error) {
                                   if (error || !self->hub_ || self->writing_) return;
                                   pollfd poll{.fd = self->stream_.socket().native_handle()};
-                                  // Only a full close: half-closed clients may still listen.
+                                  // Only after a full close: half-closed clients may still listen.
                                   if (::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0)
                                     self->Leave();
                                 });
@@ -307,7 +308,8 @@ class Session : public std::enable_shared_from_this<Session> {
     response_.set("Cross-Origin-Resource-Policy", "same-origin");
     for (const auto& [name, value] : response.headers) response_.set(name, value);
     response_.keep_alive(keep_alive_);
-    const bool as_before = response_.result() == http::status::not_modified;  // it has no body
+    const bool as_before =
+        response_.result() == http::status::not_modified;  // "not modified" has no body
     if (!as_before) {
       response_.set(http::field::content_type, response.content_type);
       response_.content_length(response.body.size());
@@ -341,7 +343,7 @@ class Session : public std::enable_shared_from_this<Session> {
     Close();
     Release(*hub);
     if (counted_as_ && --hub->per_user[*counted_as_] == 0) hub->per_user.erase(*counted_as_);
-    hub->sessions.erase(this);  // the caller's shared_ptr keeps this alive until it returns
+    hub->sessions.erase(this);  // the caller's shared_ptr keeps this session alive until it returns
   }
 
   beast::basic_stream<Protocol> stream_;
@@ -351,7 +353,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Hub* hub_;  // null once closed
   std::optional<Peer> peer_;
   std::optional<std::uint32_t> counted_as_;
-  std::size_t body_bytes_ = 0;  // reserved for the request that is being read or answered
+  std::size_t body_bytes_ = 0;  // counted for the request that is being read or answered
   bool keep_alive_ = true;
   bool head_only_ = false;
   bool reads_ = true;
@@ -388,7 +390,7 @@ class BeastServer : public Server {
     struct stat now {};
     if (::lstat(place_.path.c_str(), &now) == 0 || errno != ENOENT) return false;
     Listening listening = CARMA_TRY(ListenOnPath(place_));
-    // The old one is kept for clients that have connected to it and are not yet accepted.
+    // The old socket stays open for clients that have connected to it and are not accepted yet.
     OpenDoor(std::move(listening));
     return true;
   }
@@ -424,7 +426,7 @@ class BeastServer : public Server {
 
   void Admit(Protocol::socket socket) {
     const std::optional<Peer> peer = hub_.tcp ? std::nullopt : PeerOf(socket.native_handle());
-    if (!hub_.tcp && !peer) return;  // no identity, no service
+    if (!hub_.tcp && !peer) return;  // a peer without an identity gets no service
     // Beyond twice the limit, connections are closed without an answer, so that refusals do not
     // pile up.
     if (hub_.sessions.size() >= 2 * kMaxConnections) return;
@@ -448,9 +450,9 @@ class BeastServer : public Server {
   asio::io_context& loop_;
   Hub hub_;
   std::vector<std::unique_ptr<Door>> doors_;
-  // Tells pending callbacks whether this object exists. shared_ptr, because they outlive it.
+  // Lets pending callbacks check whether this object exists. A shared_ptr, because they outlive it.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  UnixPlace place_;  // no path: TCP
+  UnixPlace place_;  // without a path: TCP
   std::uint16_t port_ = 0;
 };
 
@@ -468,11 +470,11 @@ Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop, const
   return server;
 }
 
-// Both families, because "localhost" may resolve to either, and another user could take the port
-// that is left free.
+// Listens on both families, because "localhost" may resolve to either, and another user could take
+// the port of a family that is left free.
 Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
                                                   Handler handler) {
-  constexpr int kTries = 20;  // of any port: one that is free in both
+  constexpr int kTries = 20;  // to find a port that is free in both families
   for (int tries = 1;; ++tries) {
     std::uint16_t chosen = port;
     Listening four = CARMA_TRY(ListenOnLoopback(AF_INET, chosen));

@@ -1,4 +1,4 @@
-// The server and the events of its history in the API.
+// The server's status and the events of its history in the API.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ struct EventView {
   std::string text;
 
   static void VisitFields(auto& field, auto& event) {
-    field("sequence", event.sequence, "Rises with every event.");
+    field("sequence", event.sequence, "Increases with every event.");
     field("when_ms", event.when_ms, "ms since the epoch.");
-    field("task", event.task, "Task it belongs to.");
-    field("gpu_uuid", event.gpu_uuid, "GPU it belongs to, or empty.");
+    field("task", event.task, "Task that the event is about.");
+    field("gpu_uuid", event.gpu_uuid, "GPU that the event is about, or empty.");
     field("what", event.what, "Name of the event.");
-    field("text", event.text, "One line.");
+    field("text", event.text, "Description in one line.");
   }
 };
 
-// Cores and memory of the server, besides its GPUs.
+// The server's cores and main memory.
 struct HostView {
   std::int64_t cpus = 0;
   std::int64_t free_cpus = 0;
@@ -73,36 +73,37 @@ struct StatusView {
 
   static void VisitFields(auto& field, auto& status) {
     field("version", status.version, "Version of the daemon.");
-    field("uid", status.uid, "The only user that it serves; 0: it serves all.");
-    field("pid", status.pid, "Its process id.", {.low = 0});
-    field("now_ms", status.now_ms, "Its clock (simulated time on a simulated server).");
+    field("uid", status.uid, "The only user that the daemon serves; 0: it serves all users.");
+    field("pid", status.pid, "Process id of the daemon.", {.low = 0});
+    field("now_ms", status.now_ms, "The daemon's clock (simulated time on a simulated server).");
     field("time_scale", status.time_scale, "How fast that clock runs; 1 on real servers.",
           {.least = 0});
-    field("policy", status.policy, "The rules in one line.");
+    field("policy", status.policy, "The scheduling rules in one line.");
     field("collocation", status.collocation, "How tasks share a GPU.");
     field("memory_limits", status.memory_limits,
           "What enforces the GPU memory promised to tasks: kernel (all processes of a task "
           "together), mps (each process), nobody; empty: not yet known.",
           {.words = ",kernel,mps,nobody"});
     field("no_memory_limits", status.no_memory_limits,
-          "Why the kernel does not enforce it; empty: it does, or is being asked.");
+          "Why the kernel does not enforce it; empty: it does, or this is not yet known.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
-    field("host", status.host, "Cores and memory of the server, besides its GPUs.");
+    field("host", status.host, "The server's cores and main memory.");
     field("starting", status.starting,
-          "It has just started and is looking for its GPUs and for MPS; until then submissions are "
+          "Whether the daemon is still looking for its GPUs and MPS; until then submissions are "
           "refused.");
     field("closed", status.closed,
           "Who closed the server until the next boot of its machine, and why; empty: it is open.");
     field("leave_by_ms", status.leave_by_ms,
-          "Deadline of its tasks, which were asked to checkpoint; ms since the epoch.");
-    field("gone_by_ms", status.gone_by_ms, "When the last of them will have left.");
+          "When the tasks, which were asked to checkpoint, must have left; ms since the epoch.");
+    field("gone_by_ms", status.gone_by_ms, "When the last of these tasks will have left.");
     field("task_counts", status.task_counts, "Tasks by state.");
-    field("longest_turn_s", status.longest_turn_s,
-          "The longest time since its start that it was too busy to take the next request; real "
-          "seconds, rounded to 0.05 s.",
-          {.least = 0});
+    field(
+        "longest_turn_s", status.longest_turn_s,
+        "The longest time since its start that the daemon was too busy for the next request; real "
+        "seconds, rounded to 0.05 s.",
+        {.least = 0});
     field("troubles", status.troubles, "Problems that an administrator should check.");
-    field("state_dir", status.state_dir, "Folder of its state.");
+    field("state_dir", status.state_dir, "The daemon's state folder.");
     field("config_read_ms", status.config_read_ms,
           "When the configuration in force was last read, ms since the epoch.");
     field("config_needs_restart", status.config_needs_restart,

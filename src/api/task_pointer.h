@@ -1,5 +1,5 @@
-// Which task of a submission an error is about: its message begins with the JSON pointer of the
-// place in the request's body, "/tasks/3/gpus: expected …".
+// Links an error to a task of a submission: the message begins with the JSON pointer of the place
+// in the request's body, "/tasks/3/gpus: expected …".
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace carma::api {
 
-// "/tasks/3": the beginning of messages about the fourth task.
+// The prefix of messages about one task: "/tasks/3" for the fourth.
 std::string TaskPointer(std::size_t index);
-// The index of the task that the message begins with; empty: it names none.
+// Returns the index of the task that the message begins with; empty if it names no task.
 std::optional<std::size_t> TaskNamedBy(std::string_view message);
 
 }  // namespace carma::api

@@ -12,7 +12,7 @@
 
 namespace carma::api {
 
-// A notification about a task and its result.
+// A notification about a task, and its result.
 struct NoticeView {
   std::string event;
   std::string target;
@@ -22,16 +22,16 @@ struct NoticeView {
   std::string text;
 
   static void VisitFields(auto& field, auto& notice) {
-    field("event", notice.event, "The event: start, end, fail, oom, requeue.");
+    field("event", notice.event, "Event: start, end, fail, oom, requeue.");
     field("target", notice.target, "Where the notice goes; for a URL only the server.");
     field("state", notice.state, "State of the notice.", {.words = "waiting,sent,failed,dropped"});
     field("made_ms", notice.made_ms, "When the event happened.");
     field("tries", notice.tries, "Number of tries.", {.low = 0});
-    field("text", notice.text, "Why the last try failed, or empty.");
+    field("text", notice.text, "Why the last try failed; empty: it did not.");
   }
 };
 
-// Times are milliseconds since the epoch, spans seconds, memory MiB, fractions 0..1.
+// Times are milliseconds since the epoch, spans are seconds, memory is MiB, fractions are 0..1.
 struct TaskView {
   std::uint64_t id = 0;
   std::string name;
@@ -123,13 +123,13 @@ struct TaskView {
           {.words = "submitted,estimating,queued,launching,running,stopping,succeeded,failed,"
                     "cancelled,timed_out,out_of_memory,lost,rejected"});
     field("reason", task.reason,
-          "Why it waits or how it ended, a word such as GpuMemory; empty: none.");
+          "Why the task waits or how it ended, a word such as GpuMemory; empty: no reason.");
     field("reason_text", task.reason_text, "The reason as one sentence with numbers.");
     field("gpus", task.gpus, "GPUs requested; 0: cores and memory of the server only.", {.low = 0});
     field("gpu_type", task.gpu_type, "Only GPUs with this in their model name; empty: any.");
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
           "Only GPUs with at least this much memory in total.");
-    field("on_gpus", task.on_gpus, "Only these GPUs; empty: any.");
+    field("on_gpus", task.on_gpus, "Only on these GPUs; empty: any.");
     field("not_on_gpus", task.not_on_gpus, "Not on these GPUs.");
     field("linked_gpus", task.linked_gpus,
           "Only GPUs that are connected with each other (NVLink).");
@@ -137,23 +137,23 @@ struct TaskView {
     field("gpu_uuids", task.gpu_uuids, "Current or last GPUs.");
     field("claim_mib", task.claim_mib, "GPU memory promised per GPU; 0 without an estimate.");
     field("others_claim_mib", task.others_claim_mib,
-          "The same on every GPU but the first; null: as on the first.");
+          "GPU memory promised on every GPU but the first; null: the same as on the first.");
     field("predicted_mib", task.predicted_mib,
-          "Predicted: most likely peak per GPU; null: no estimate.");
+          "Most likely peak per GPU, predicted; null: no estimate.");
     field("bound_mib", task.bound_mib,
-          "The most that is promised for it: covers a share of the tasks (estimate.coverage), at "
+          "Upper bound of the estimate, which covers a share of the tasks (estimate.coverage); at "
           "most the largest GPU.");
     field("estimate_method", task.estimate_method,
-          "How it was predicted: given, rad, structural, history ...; empty: it was not.");
+          "Estimator: given, rad, structural, history ...; empty: no estimate.");
     field("estimate_remarks", task.estimate_remarks,
           "Doubts about the estimate, or why there is none; empty in lists.");
     field("observed_mib", task.observed_mib,
-          "Measured now on its fullest GPU; null: not running or not seen yet.");
+          "Memory measured now on its fullest GPU; null: not running or not seen yet.");
     field("over_promise_mib", task.over_promise_mib,
-          "How much more it uses than promise and margin on one GPU; null: it stays within them.");
+          "Memory used beyond promise and margin on one GPU; null: within them.");
     field("wrong_gpus", task.wrong_gpus,
-          "GPUs where it has processes without having been given them.");
-    field("peak_mib", task.peak_mib, "Measured: highest on one GPU over all attempts.");
+          "GPUs on which the task has processes although they were not assigned to it.");
+    field("peak_mib", task.peak_mib, "Highest memory measured on one GPU, over all attempts.");
     field("exclusive", task.exclusive, "No other task may use its GPUs.");
     field("priority", task.priority, "Tasks with a higher value start first.");
     field("attempt", task.attempt, "Number of the current or last start, from 1; 0: never started.",
@@ -162,16 +162,17 @@ struct TaskView {
     field("queue", task.queue, "The queue it belongs to.", {.words = "main,recovery"});
     field("submitted_ms", task.submitted_ms, "When it was accepted (ms since the epoch).");
     field("waiting_since_ms", task.waiting_since_ms,
-          "When it was submitted or sent back to its queue; null: it does not wait.");
+          "When it was submitted or requeued; null: it does not wait.");
     field("latest_start_ms", task.latest_start_ms,
-          "Its latest start by the time limits of all tasks before it, if no further task goes "
-          "before it and no GPU fails or is closed; null: not known.");
+          "Latest start, by the time limits of all tasks ahead of it, if no further task goes "
+          "before it and no GPU fails or is closed; null: unknown.");
     field("likely_start_ms", task.likely_start_ms,
-          "Its likely start, by earlier run times, otherwise by time limits; null: not known.");
-    field("first_start_ms", task.first_start_ms, "First launch decision.");
-    field("launched_ms", task.launched_ms, "Launch decision of the current or last attempt.");
+          "Likely start, by earlier run times, otherwise by time limits; null: unknown.");
+    field("first_start_ms", task.first_start_ms, "Time of the first launch decision.");
+    field("launched_ms", task.launched_ms,
+          "Time of the launch decision of the current or last attempt.");
     field("ended_ms", task.ended_ms, "When it reached a final state.");
-    field("time_limit_s", task.time_limit_s, "Stopped after running this long.");
+    field("time_limit_s", task.time_limit_s, "The task is stopped after running this long.");
     field("exit_code", task.exit_code, "Exit status of the last attempt, once it ended.");
     field("signal", task.signal, "Signal that ended the last attempt.");
     field("exit_detail", task.exit_detail,
@@ -182,19 +183,20 @@ struct TaskView {
           "File of its standard error; the same as stdout_path if they share a file.");
     field("workdir", task.workdir, "Working directory.");
     field("command", task.command, "argv, or the script's path and arguments.");
-    field("array_id", task.array_id, "First task of its array.");
+    field("array_id", task.array_id, "Number of the first task of its array.");
     field("array_index", task.array_index, "Index in its array.");
     field("pid", task.pid, "Process id while it runs.");
     field("comment", task.comment, "A one-line note.");
-    field("container", task.container, "Image in which it runs; empty: none.");
+    field("container", task.container, "Container image in which it runs; empty: none.");
     field("origin", task.origin,
           "What starts its process. Empty: the daemon; lease: another program (/v1/leases); slurm: "
           "a Slurm job.",
           {.words = ",lease,slurm"});
     field("account", task.account, "Account for its use of the GPUs, or empty.");
-    field("qos", task.qos, "Its class: interactive, normal, background, or another one.");
+    field("qos", task.qos,
+          "Class of service: interactive, normal, background, or another configured class.");
     field("sharing", task.sharing,
-          "How its processes share the GPU: alone, streams (in turns), mps "
+          "How its processes share the GPU: alone, streams (time-sliced by the driver), mps "
           "(through an MPS server), mig (an instance of a divided GPU); empty: not started yet.",
           {.words = ",alone,streams,mps,mig"});
     field("memory_limit_mib", task.memory_limit_mib,
@@ -211,40 +213,42 @@ struct TaskView {
           "SMs of its partition, which no other client of its MPS server uses; 0: no partition.",
           {.low = 0});
     field("sharing_note", task.sharing_note,
-          "Why it does not share as configured, or that its MPS server is shared by all users.");
-    field("sm_share", task.sm_share, "At most this share of the SMs, as its submitter asked.");
+          "Why the task does not share as configured, or that all users share its MPS server.");
+    field("sm_share", task.sm_share, "Largest share of the SMs that its submitter requested.");
     field("max_slowdown", task.max_slowdown,
           "Highest slowdown, relative to running alone, that its submitter accepts.");
     field("serve", task.serve,
-          "It is latency-sensitive: under MPS its kernels go before those of its user's other "
-          "tasks.");
+          "Whether it is latency-sensitive: under MPS its kernels go before those of its user's "
+          "other tasks.");
     field("cpus", task.cpus,
-          "Cores of the server that are kept for it once it starts; null: not counted.");
+          "Cores of the server that are reserved for it once it starts; null: not counted.");
     field("host_memory_mib", task.host_memory_mib,
-          "RAM of the server that is kept for it once it starts; null: not counted.");
-    field("own_cpus", task.own_cpus, "Its cores stay the same, and no other task may use them.");
-    field("own_cores", task.own_cores, "The numbers of those cores: 0-3,8; empty: none.");
+          "RAM of the server that is reserved for it once it starts; null: not counted.");
+    field("own_cpus", task.own_cpus,
+          "Whether its cores are dedicated: they stay the same, and no other task may use them.");
+    field("own_cores", task.own_cores, "Its dedicated cores, such as 0-3,8; empty: none.");
     field("host_note", task.host_note,
-          "Which of its cores and memory are not enforced here, and why; empty: all are.");
+          "Which limits on its cores and memory are not enforced here, and why; empty: all are "
+          "enforced.");
     field("idle_since_ms", task.idle_since_ms,
-          "Since when it holds GPUs without using them; null: it uses them.");
+          "Since when it has held GPUs without using them; null: it uses them.");
     field("checkpoint_signal", task.checkpoint_signal,
-          "Signal that asks it to save before it has to make room, chosen by its submitter; empty: "
-          "the server's.");
-    field("no_slots", task.no_slots, "It is not ended at the end of its time slice.");
+          "Signal, chosen by its submitter, that asks it to checkpoint before it has to leave; "
+          "empty: the server's.");
+    field("no_slots", task.no_slots, "Whether it may run on at the end of its time slice.");
     field("checkpoints", task.checkpoints,
-          "How often it saved on request and ended, to continue later.", {.low = 0});
+          "How often it checkpointed on request and ended, to continue later.", {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,
           "It was asked to checkpoint and will be ended at this time; null: it may stay.");
     field("turn_ends_ms", task.turn_ends_ms,
-          "While it runs: when its time slice ends, if another task waits for its place; null: it "
+          "End of its time slice while it runs, if another task waits for its GPUs; null: it "
           "has no time slice.");
-    field("begin_ms", task.begin_ms, "Not started before this time.");
-    field("dependencies", task.dependencies, "What it waits for: afterok:12, afterany:13 …");
-    field("parameters", task.parameters, "Its values in a sweep.");
+    field("begin_ms", task.begin_ms, "The task is not started before this time.");
+    field("dependencies", task.dependencies, "Dependencies: afterok:12, afterany:13 …");
+    field("parameters", task.parameters, "Its parameters in a sweep.");
     field("notify", task.notify,
           "Notifications: targets and events. For a URL, only the server is shown.");
-    field("notices", task.notices, "Its notices and their results; empty in lists.");
+    field("notices", task.notices, "Notices sent for it, with their results; empty in lists.");
     field("progress", task.progress,
           "Its progress, read from its output; null: the output shows none, or it does not run.");
   }

@@ -1,4 +1,4 @@
-// Tokens in the API.
+// Access tokens in the API.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ struct TokenView {
   std::string token;
 
   static void VisitFields(auto& field, auto& view) {
-    field("id", view.id, "Its number, by which it is revoked.", {.low = 0});
-    field("uid", view.uid, "Its user's id.");
-    field("user", view.user, "Its user's name when it was made.");
-    field("name", view.name, "Its name, chosen by its user.");
-    field("created_ms", view.created_ms, "When it was made, real time, ms since the epoch.");
-    field("expires_ms", view.expires_ms, "When it expires.");
+    field("id", view.id, "Token number, by which the token is revoked.", {.low = 0});
+    field("uid", view.uid, "Id of its user.");
+    field("user", view.user, "Name of its user when the token was made.");
+    field("name", view.name, "Name of the token, chosen by its user.");
+    field("created_ms", view.created_ms, "When the token was made, real time, ms since the epoch.");
+    field("expires_ms", view.expires_ms, "When the token expires.");
     field("token", view.token,
-          "The token itself: shown once, when it is made. The daemon keeps only its hash.",
+          "The token itself, shown only once, when it is made. The daemon keeps only its hash.",
           {.unless_empty = true});
   }
 };
 
-// The caller as identified by the daemon.
+// The caller as the daemon identified it.
 struct WhoView {
   std::string user;
   std::optional<std::int64_t> uid;
@@ -41,7 +41,7 @@ struct WhoView {
   static void VisitFields(auto& field, auto& view) {
     field("user", view.user, "User name; empty: an unknown user, who may only read.");
     field("uid", view.uid, "User id of a known user.");
-    field("admin", view.admin, "May change the tasks of all users.");
+    field("admin", view.admin, "Whether the user may change the tasks of all users.");
     field("by", view.by, "How the user was identified.", {.words = ",socket,token"});
   }
 };

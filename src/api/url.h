@@ -15,8 +15,9 @@ struct Target {
   std::vector<std::pair<std::string, std::string>> query;  // decoded, in order
 };
 
-// "/v1/tasks?user=ann%20b&limit=5". A '+' in the query is a blank. Errors: kInvalid for a target
-// that is no absolute path, broken escapes, NUL bytes.
+// A target is a path with an optional query, such as "/v1/tasks?user=ann%20b&limit=5". A '+' in the
+// query is a blank. Errors: kInvalid if the target is not an absolute path, or has broken escapes
+// or NUL bytes.
 Result<Target> ParseTarget(std::string_view target);
 
 // One path piece or query value with every byte but letters, digits and "-._~" escaped.

@@ -1,4 +1,4 @@
-// Usage of the GPUs by users, accounts and classes, in the API.
+// GPU usage of users, accounts and classes in the API.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace carma::api {
 
-// The sum over some attempts. Fields that are not grouped by are empty.
+// The sum over a set of attempts. Fields that the request does not group by are empty.
 struct UsageView {
   std::string user;
   std::string account;
@@ -27,23 +27,24 @@ struct UsageView {
 
   static void VisitFields(auto& field, auto& view) {
     field("user", view.user, "User name.");
-    field("account", view.account, "Account of the tasks; empty for none.");
-    field("qos", view.qos, "Class.");
+    field("account", view.account, "Account of the tasks; empty: no account.");
+    field("qos", view.qos, "Class of service.");
     field("period", view.period, "Month or day in UTC, 2026-03 or 2026-03-17.");
     field("tasks", view.tasks, "Tasks that held GPUs.");
-    field("attempts", view.attempts, "Their starts.");
+    field("attempts", view.attempts, "Number of starts of these tasks.");
     field("gpu_s", view.gpu_s,
-          "GPU time: seconds from each start to its end, for each of its GPUs.");
+          "GPU time: seconds from each start to its end, summed over its GPUs.");
     field("share_s", view.share_s,
-          "The same, weighted by the share that was taken from others: promised memory or "
+          "GPU time weighted by the share kept from other tasks: promised memory or "
           "predicted activity, whichever is larger.");
     field("waiting_s", view.waiting_s, "Waiting time before these starts.");
     field("energy_j", view.energy_j,
-          "GPU energy in that time, divided evenly among the tasks on each; null: not known.");
+          "GPU energy in that time, divided evenly among the tasks on a GPU; null: unknown.");
     field("ooms", view.ooms, "Starts that ended for lack of GPU memory.");
     field("promised_mib_s", view.promised_mib_s,
-          "GPU memory that was kept for them, multiplied by time.");
-    field("unused_mib_s", view.unused_mib_s, "The part of it above the highest measured memory.");
+          "GPU memory promised to the attempts, multiplied by time.");
+    field("unused_mib_s", view.unused_mib_s,
+          "The part of promised_mib_s above the highest measured memory.");
   }
   friend bool operator==(const UsageView&, const UsageView&) = default;
 };

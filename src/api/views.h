@@ -1,6 +1,6 @@
-// The JSON objects of the API are structs, which the daemon answers with and the commands print
-// (*_view.h); here they become JSON. The texts that describe their fields are served too
-// (api/openapi.h).
+// Converts the API's objects to and from JSON. The objects are structs (*_view.h): the daemon
+// answers with them, and the commands print them. The API's description also serves the texts of
+// their fields (api/openapi.h).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,10 +10,10 @@
 
 namespace carma::api {
 
-// A view as JSON with every field; null: unknown.
+// Writes every field of a view; unknown values become null.
 template <base::HasFields View>
 nlohmann::json ToJson(const View& view);
-// Errors: kInvalid with JSON pointer. Unknown fields are ignored, because the daemon may be newer.
+// Ignores unknown fields, because the daemon may be newer. Errors: kInvalid with the JSON pointer.
 template <base::HasFields View>
 Result<View> FromJson(const nlohmann::json& json);
 

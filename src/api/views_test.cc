@@ -1,4 +1,5 @@
-// Views keep every fact on the way through JSON, and the API's description is complete.
+// Checks that views keep every fact when they go through JSON, and that the API's description is
+// complete.
 #include "api/views.h"
 #include "api/explain_view.h"
 #include "api/gpu_view.h"
@@ -242,7 +243,7 @@ StatusView FullStatus() {
           .config_needs_restart = {"monitor.window"}};
 }
 
-// The JSON text of a view that went through JSON once is the text of the view itself.
+// A view has the same JSON text after it went through JSON once.
 template <class View>
 void ExpectRoundTrip(const View& view) {
   const std::string text = base::DumpJson(ToJson(view));
@@ -253,7 +254,7 @@ void ExpectRoundTrip(const View& view) {
   EXPECT_EQ(base::DumpJson(ToJson(*back)), text);
 }
 
-TEST(Views, FullOnesSurviveTheRoundTrip) {
+TEST(Views, FullViewsSurviveTheRoundTrip) {
   ExpectRoundTrip(FullTask());
   ExpectRoundTrip(FullGpu());
   ExpectRoundTrip(FullHistory());
@@ -263,7 +264,7 @@ TEST(Views, FullOnesSurviveTheRoundTrip) {
   ExpectRoundTrip(FullStatus());
 }
 
-TEST(Views, EmptyOnesSurviveTheRoundTrip) {
+TEST(Views, EmptyViewsSurviveTheRoundTrip) {
   ExpectRoundTrip(TaskView{});
   ExpectRoundTrip(GpuView{});
   ExpectRoundTrip(GpuHistoryView{});
@@ -291,7 +292,7 @@ TEST(Views, ReadsWhatItWrites) {
   EXPECT_EQ(task->gpu_indices, (std::vector<std::int64_t>{0, 3}));
 }
 
-TEST(Views, UnknownFieldsArePassedOver) {
+TEST(Views, IgnoresUnknownFields) {
   Json json = ToJson(FullEvent());
   json["invented_later"] = Json::array({1, 2});
   EXPECT_TRUE(FromJson<EventView>(json));
@@ -392,7 +393,7 @@ TEST(OpenApi, EveryReferenceLeadsSomewhere) {
   EXPECT_GT(references, 20);
 }
 
-// own: number of fields in addition to the selected ones.
+// own: number of fields in addition to the selected fields.
 template <class T>
 void ExpectFields(const Json& json, std::size_t own) {
   const std::vector<std::string_view> selected = base::Split(T::kFields, ',');

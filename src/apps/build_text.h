@@ -1,4 +1,4 @@
-// Which build this is: "commit 0123456789ab, Release build by g++ 12.2.0". Made by
+// Describes this build: "commit 0123456789ab, Release build by g++ 12.2.0". The text is made by
 // cmake/commit.cmake.
 #pragma once
 

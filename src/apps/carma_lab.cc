@@ -1,5 +1,5 @@
-// carma-lab: `carma simulate`, `trace`, `profile` and `estimate evaluate`; carma starts it for
-// these.
+// carma-lab: the programs behind `carma simulate`, `trace`, `profile` and `estimate evaluate`,
+// which carma starts.
 #include <string_view>
 #include <vector>
 
@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   // A child of `carma profile` that measures the memory of a CUDA context, as in carma.
   if (argc == 2 && std::string_view(argv[1]) == carma::gpu::kHoldContextWord)
     return carma::gpu::HoldContext();
-  // A child of `carma profile`.
+  // Another child of `carma profile` runs as a keeper (lab/verbs/profile/keeper.h).
   if (argc >= 2 && std::string_view(argv[1]) == carma::cli::kKeepWord)
     return carma::cli::RunKeeper({argv + 2, argv + argc});
   carma::cli::Context context;

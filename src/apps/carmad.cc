@@ -47,10 +47,10 @@ struct Flags {
   bool check_only = false;
   bool background = false;
   bool beside = false;
-  int parent = 0;  // 0: any
+  int parent = 0;  // process whose end also ends this daemon; 0: none
 };
 
-// Always one line, whatever the message quotes.
+// Writes exactly one line, whatever the message quotes.
 int Refuse(const carma::base::Error& error, int exit_code) {
   const std::string prefix(carma::base::PriorityPrefix(carma::base::LogLevel::kError));
   std::fprintf(stderr, "%scarmad: %s\n", prefix.c_str(),
@@ -62,7 +62,7 @@ std::string SimulatedState(const Flags& flags) {
   return flags.state_dir + "/gpus";
 }
 
-// Searched again each time, because files in carma.d come and go.
+// Searches the folders again each time, because files in carma.d come and go.
 carma::config::Sources FindSources(const Flags& flags) {
   carma::config::Sources sources = carma::config::StandardSources(
       flags.config.empty() ? std::nullopt : std::optional(flags.config), ::getuid() == 0);
@@ -76,7 +76,7 @@ carma::config::Sources FindSources(const Flags& flags) {
   return sources;
 }
 
-// Runs carma-simgpu; returns 0 if it succeeded. said: where its messages go.
+// Runs carma-simgpu and returns 0 if it succeeds. said: descriptor for its messages.
 int RunSimgpu(std::vector<std::string> words, int said) {
   words.insert(words.begin(), carma::base::ExecutableDir() + "/carma-simgpu");
   const auto spawned = carma::base::Spawn(words, {.files = {"/dev/null", "/dev/null", said}});
@@ -87,8 +87,8 @@ int RunSimgpu(std::vector<std::string> words, int said) {
   return status;
 }
 
-// Its database is separate from that of the real GPUs. An existing simulated server is kept, with
-// the tasks that run on it.
+// Makes a simulated server, with a database separate from that of the real GPUs. An existing
+// simulated server is kept with the tasks that run on it.
 Result<Unit> MakeSimulated(Flags& flags) {
   if (flags.state_dir.empty()) {
     const std::string shape = std::exchange(flags.simulate, "");
@@ -111,12 +111,12 @@ Result<Unit> MakeSimulated(Flags& flags) {
                      why.empty() ? "carma-simgpu does not run" : carma::base::Trim(why));
 }
 
-// False if the parent has already ended.
+// Makes the daemon end with its parent. Returns false if the parent has already ended.
 bool EndsWithParent(pid_t parent) {
   return ::prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && ::getppid() == parent;
 }
 
-// Sends standard error to this file: our log, and messages of libraries.
+// Redirects standard error to this file: our log and the messages of libraries.
 Result<Unit> UseLog(const std::string& path) {
   const carma::base::UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
@@ -125,7 +125,7 @@ Result<Unit> UseLog(const std::string& path) {
   return Unit{};
 }
 
-// serving: as in DaemonOptions.
+// serving: see DaemonOptions.
 int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function<void()> serving) {
   carma::base::NeverWaitForTerminal(STDERR_FILENO);
   carma::base::SetLogLevel(loaded.settings.log_level);
@@ -145,8 +145,7 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
   }
   const auto daemon = carma::daemon::Daemon::Make(std::move(options));
   if (!daemon) return Refuse(daemon.error(), 1);
-  // Done only now, so that the reason why a daemon does not start is shown to the user who starts
-  // it.
+  // Not done earlier, so that whoever starts the daemon sees why it does not start.
   if (!flags.log.empty()) {
     if (const Result<Unit> used = UseLog(flags.log); !used) return Refuse(used.error(), 1);
   }
@@ -156,7 +155,7 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
 
 int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   if (flags.log.empty()) flags.log = loaded.settings.state_dir + "/carmad.log";
-  // The daemon changes to "/", and reads the configuration again from there.
+  // The daemon changes to "/" and later reads its configuration again from there.
   for (std::string* path : {&flags.config, &flags.log}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).string();
   }
@@ -178,7 +177,7 @@ int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   return code == 0 ? 1 : code;
 }
 
-// The mistake in one line, with the option that was probably meant.
+// Describes the mistake in one line, with the option that was probably meant.
 std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> extra = app.remaining();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || extra.empty())
@@ -233,7 +232,7 @@ int Run(int argc, char** argv) {
     std::puts("configuration is valid");
     return 0;
   }
-  // A pilot, which is then the parent, has already checked this.
+  // A pilot (our parent) has already checked this.
   if (!flags.beside && flags.parent == 0) {
     if (const Result<Unit> alone = carma::daemon::CheckBesideServer(loaded->settings); !alone)
       return Refuse(alone.error(), 1);
@@ -245,12 +244,12 @@ int Run(int argc, char** argv) {
 
 }  // namespace
 
-// An unexpected exception from a library (no descriptors, no memory) ends the daemon with one line;
-// tasks go on, and the service manager starts the next daemon.
+// An unexpected exception from a library (no descriptors, no memory) ends the daemon with one line.
+// Tasks go on, and the service manager restarts the daemon.
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
-  // malloc_trim does not return the free end of the arenas of threads: ten megabytes after a batch
-  // of many tasks.
+  // malloc_trim does not return the free end of the arenas of threads, which is ten megabytes after
+  // a batch of many tasks.
   ::mallopt(M_ARENA_MAX, 1);
   try {
     return Run(argc, argv);

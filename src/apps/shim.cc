@@ -3,7 +3,7 @@
 // task/shim/container_guard.h.
 // carma-shim --mps …: started by carmad to run MPS's control program as a user; see
 // task/mps/mps_child.h.
-// carma-notify, a link to it: started by carmad for each notice; see task/notify/send.h.
+// carma-notify, a link to carma-shim: started by carmad for each notice; see task/notify/send.h.
 #include "task/shim/shim.h"
 
 #include <cstdio>

@@ -43,7 +43,7 @@ struct Arguments {
   std::string recovery;
 };
 
-// The exit code with --keep; absent: there is no server to keep.
+// Returns the exit code of --keep; empty if there is no server to keep.
 std::optional<int> Keep(const Arguments& arguments) {
   const Result<std::string> wanted = carma::simgpu::NormalShape(arguments.shape);
   if (!wanted) return Complain(wanted.error());
@@ -131,7 +131,7 @@ int Reset(Arguments& arguments, Server* server) {
   return done ? 0 : Complain(done.error());
 }
 
-// A foreign process, which holds memory until it is killed, and never computes.
+// Acts as a foreign process that holds memory until it is killed and never computes.
 int Hold(Arguments& arguments, Server* server) {
   const carma::base::ProcessId self = carma::base::SelfProcess();
   carma::simgpu::Arrival arrival{.pid = self.pid,
@@ -188,7 +188,7 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
   arguments.state = carma::base::GetEnv(kStateVariable);
   const auto add = [&](const char* name, const char* what, bool attaches, auto run) {
     CLI::App* verb = app.add_subcommand(name, what);
-    // With CLI11's own handling the variable would override the option, because all verbs share the
+    // CLI11's own handling would let the variable override the option, because all verbs share the
     // value.
     CLI::Option* state = verb->add_option(
         "--state", arguments.state, std::string("the server's file ($") + kStateVariable + ")");

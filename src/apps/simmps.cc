@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
     app.add_flag("-M,--multiuser-server", options.multi_user, "clients of all users on one server");
   if (r590)
     app.add_flag("-S,--static-partitioning", options.partitions, "each client has SMs of its own");
-  app.allow_extras();  // protocol 3: one command as arguments
+  app.allow_extras();  // protocol 3: the command is given as arguments
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,5 @@
-// srun, sbatch, scancel and scontrol for scripts written for Slurm, inside a task: one program,
-// installed under the four names. task/shim/srun.h, task/shim/slurm_calls.h.
+// srun, sbatch, scancel and scontrol for scripts that were written for Slurm and run inside a task.
+// One program is installed under the four names; see task/shim/srun.h and task/shim/slurm_calls.h.
 #include "task/shim/srun.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Bytes as text (RFC 4648, with padding).
+// Base64 encoding (RFC 4648, with padding).
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 namespace carma::base {
 
 std::string EncodeBase64(std::string_view bytes);
-// Empty: not a text of this form.
+// Returns empty if the text is not valid base64.
 std::optional<std::string> DecodeBase64(std::string_view text);
 
 }  // namespace carma::base

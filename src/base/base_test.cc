@@ -52,7 +52,7 @@ TEST(Text, SpansReadSlurmAndUnitForms) {
             "D-H:M:S)");
 }
 
-TEST(Text, InvalidUtf8IsSeenAndMadePrintable) {
+TEST(Text, DetectsInvalidUtf8AndMakesItPrintable) {
   EXPECT_TRUE(IsUtf8("größe ≤ 5"));
   for (const char* bad : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "abc\xe2\x82", "\xf5\x80\x80\x80"})
     EXPECT_FALSE(IsUtf8(bad));
@@ -224,7 +224,7 @@ template <>
 inline constexpr Words<Colour> kWordsOf<Colour> = kColourWords;
 namespace {
 
-TEST(Words, OneTableServesWritingReadingAndComplaining) {
+TEST(Words, OneTableServesWritingReadingAndMessages) {
   EXPECT_EQ(WordOf(Colour::kGreen), "green");
   EXPECT_EQ(FromWord<Colour>("verdant"), Colour::kGreen);
   EXPECT_EQ(FromWord<Colour>("Red"), std::nullopt);

@@ -1,4 +1,4 @@
-// Days and times of day in a time zone: the server's, or UTC for simulated time.
+// Computes with days and times of day in a time zone: the server's, or UTC for simulated time.
 #pragma once
 
 #include "base/time.h"
@@ -7,15 +7,17 @@ namespace carma::base {
 
 class Calendar {
  public:
-  static Calendar OfServer() { return Calendar(false); }  // its local time, with summer time
+  static Calendar OfServer() {
+    return Calendar(false);
+  }  // the server's local time, with summer time
   static Calendar Utc() { return Calendar(true); }
 
-  // The same time of day `days` later. A time skipped by the clock becomes the first one after the
-  // gap.
+  // Returns the same time of day `days` later. A time that the clock skips becomes the first time
+  // after the gap.
   Time DaysLater(Time from, int days) const;
   // 0: Sunday … 6: Saturday.
   int DayOfWeek(Time at) const;
-  // Its offset from UTC at that moment.
+  // The calendar's offset from UTC at that moment.
   Duration AheadOfUtc(Time at) const;
 
  private:

@@ -1,4 +1,4 @@
-// The only place that reads the time of day.
+// Clocks. No other code reads the time of day.
 #pragma once
 
 #include <chrono>
@@ -10,15 +10,15 @@ namespace carma::base {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Never goes back, even if the system's wall clock is changed.
+  // Never goes backwards, even if the system's wall clock is changed.
   virtual Time Now() = 0;
   // The real time to wait until Now() has advanced by `d`.
   virtual std::chrono::nanoseconds RealSpan(Duration d) const = 0;
 };
 
-// Wall-clock time at construction plus the boot-time clock since, `scale` times as fast.
-// With scale > 1 (simulated servers) all clocks of one server share `origin`: both points are "now"
-// there.
+// Adds to the wall-clock time at construction the boot-time clock since then, `scale` times as
+// fast. All clocks of a simulated server (scale > 1) share the same origin, a pair of readings of
+// both clocks.
 class SystemClock : public Clock {
  public:
   explicit SystemClock(double scale = 1.0);

@@ -1,4 +1,4 @@
-// A value with many holders and few changes: copies share it until one of them is edited.
+// A value with many holders and few changes. Copies share the value until one of them is edited.
 #pragma once
 
 #include <atomic>
@@ -9,15 +9,15 @@
 
 namespace carma::base {
 
-// As large as a pointer. An empty one, or one equal to T{}, reads as T{} and allocates nothing, so
-// rarely used members cost nothing. Reads as a const T; copies may be read and destroyed on
-// different threads, like shared_ptr.
+// As large as a pointer. An object that is empty, or equal to T{}, reads as T{} and allocates
+// nothing, so rarely used members cost nothing. It converts to a const T. Like shared_ptr, copies
+// may be read and destroyed on different threads.
 template <class T>
 class CopyOnWrite {
  public:
   CopyOnWrite() = default;
   CopyOnWrite(T value) : kept_(value == kEmpty ? nullptr : new Kept{.value = std::move(value)}) {}
-  // Implicit, so that a literal converts to a text, or a value to an optional.
+  // Implicit, so that a literal converts to a string, or a value to an optional.
   template <class U>
   requires(!std::derived_from<U, CopyOnWrite> && !std::same_as<U, T> &&
            std::convertible_to<const U&, T>) CopyOnWrite(const U& value)
@@ -39,7 +39,8 @@ class CopyOnWrite {
   const T* operator->() const { return &**this; }
   operator const T&() const { return **this; }
 
-  // A copy of its own for changes. Valid until this is copied, assigned or destroyed.
+  // Returns a private copy for changes. The reference is valid until this object is copied,
+  // assigned or destroyed.
   T& Edit() {
     if (kept_ == nullptr) {
       kept_ = new Kept;
@@ -50,11 +51,11 @@ class CopyOnWrite {
     }
     return kept_->value;
   }
-  // Frees the value if it equals T{}, as may happen after Edit.
+  // Frees the value if Edit has made it equal to T{}.
   void Trim() {
     if (**this == kEmpty) *this = CopyOnWrite();
   }
-  // If both are equal, shares the other's value and returns true.
+  // If both are equal, shares the value of `other` and returns true.
   bool ShareWith(const CopyOnWrite& other) {
     if (!(*this == other)) return false;
     *this = other;
@@ -75,7 +76,7 @@ class CopyOnWrite {
   Kept* kept_ = nullptr;
 };
 
-// A shared value that may be missing; it reads as std::optional does.
+// A shared value that may be missing, with the interface of std::optional.
 template <class T>
 class SharedOptional : public CopyOnWrite<std::optional<T>> {
  public:

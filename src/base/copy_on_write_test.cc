@@ -17,7 +17,7 @@ struct Thing {
   friend bool operator==(const Thing&, const Thing&) = default;
 };
 
-TEST(CopyOnWrite, ReadsAsADefaultOneUntilItHasAValue) {
+TEST(CopyOnWrite, ReadsAsTheDefaultUntilItHasAValue) {
   const CopyOnWrite<Thing> none;
   EXPECT_EQ(none->size, 7);
   EXPECT_EQ(*none, Thing{});
@@ -38,7 +38,7 @@ TEST(CopyOnWrite, CopiesShareUntilOneIsEdited) {
   EXPECT_EQ(&*second, own) << "an unshared value is changed in place";
 }
 
-TEST(CopyOnWrite, AnEmptyOneIsEditedFromTheDefault) {
+TEST(CopyOnWrite, EditOfAnEmptyObjectStartsFromTheDefault) {
   CopyOnWrite<Thing> thing;
   thing.Edit().name = "new";
   EXPECT_EQ(*thing, (Thing{.name = "new", .size = 7}));
@@ -58,7 +58,7 @@ TEST(CopyOnWrite, AValueLikeTheDefaultIsNotStored) {
   EXPECT_EQ(thing->size, 8);
 }
 
-TEST(CopyOnWrite, EqualOnesBecomeOne) {
+TEST(CopyOnWrite, EqualObjectsShareOneValue) {
   CopyOnWrite<Thing> first = Thing{.name = "same"};
   CopyOnWrite<Thing> second = Thing{.name = "same"};
   CopyOnWrite<Thing> other = Thing{.name = "other"};
@@ -76,7 +76,7 @@ TEST(CopyOnWrite, IsEmptyAfterAMove) {
   EXPECT_EQ(*from, Thing{});
 }
 
-TEST(CopyOnWrite, OthersReadAndLetGoOnTheirThreads) {
+TEST(CopyOnWrite, CopiesAreReadAndDestroyedOnOtherThreads) {
   CopyOnWrite<Thing> mine = Thing{.name = "mine"};
   std::vector<std::thread> readers;
   for (int i = 0; i < 4; ++i) {
@@ -92,7 +92,7 @@ TEST(CopyOnWrite, OthersReadAndLetGoOnTheirThreads) {
   EXPECT_EQ(mine->name, "changed");
 }
 
-TEST(CopyOnWrite, IsMadeOfWhatMakesItsValue) {
+TEST(CopyOnWrite, ConvertsFromWhateverConvertsToItsValue) {
   const CopyOnWrite<std::string> text = "a literal";
   EXPECT_EQ(*text, "a literal");
   EXPECT_TRUE(CopyOnWrite<std::string>("")->empty());

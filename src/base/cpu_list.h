@@ -8,10 +8,10 @@
 
 namespace carma::base {
 
-// In ascending order; "" for none. The numbers may come in any order.
+// Writes the numbers in ascending order; "" for an empty list. They may be given in any order.
 std::string CpuListText(std::vector<int> cpus);
-// In ascending order, without repetition; surrounding blanks are ignored. Empty: not such a list,
-// or a number of 65 536 or more.
+// Returns the numbers in ascending order without repetition, and ignores surrounding blanks.
+// Returns empty if the text is not such a list, or has a number of 65,536 or more.
 std::optional<std::vector<int>> ParseCpuList(std::string_view text);
 
 }  // namespace carma::base

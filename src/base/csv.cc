@@ -14,7 +14,7 @@ std::unexpected<Error> BadLine(std::string_view where, int line, std::string_vie
   return Invalid(place + std::to_string(line) + ": " + std::string(what));
 }
 
-// Takes one record off the front of the text; `line` is advanced past it.
+// Takes one record off the front of the text, and advances `line` past it.
 Result<std::vector<std::string>> TakeRecord(std::string_view& text, std::string_view where,
                                             int& line) {
   std::vector<std::string> cells(1);

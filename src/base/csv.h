@@ -1,4 +1,5 @@
-// Untrusted comma-separated text with a header line: bounded, with errors by line.
+// Reads untrusted comma-separated text with a header line. Sizes are bounded, and errors name the
+// line.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,13 @@ class CsvRow {
          std::string_view where, int line)
       : header_(header), cells_(std::move(cells)), where_(where), line_(line) {}
   int line() const { return line_; }
-  // Empty text if the file has no such column.
+  // Returns an empty text if the file has no such column.
   std::string_view Text(std::string_view column) const;
-  // kInvalid "tasks.csv:7: column 'gpus': expected …"; an empty cell is absent, not an error.
+  // Returns kInvalid "tasks.csv:7: column 'gpus': expected …" for other values. An empty cell is
+  // absent, not an error.
   Result<std::optional<double>> Number(std::string_view column, double low, double high) const;
   Result<double> Required(std::string_view column, double low, double high) const;
-  // kInvalid with the file and line of the row, for other mistakes.
+  // Returns kInvalid with the file and line of the row, for any other mistake.
   std::unexpected<Error> Wrong(std::string_view what) const;
 
  private:
@@ -35,16 +37,16 @@ class CsvRow {
   int line_;
 };
 
-// Whole table in memory. Double quotes as in RFC 4180; a line starting with '#' is a comment; CRLF
-// is accepted.
+// A whole table in memory. Double quotes follow RFC 4180; a line starting with '#' is a comment;
+// CRLF is accepted.
 class CsvTable {
  public:
-  // where: the file's name for messages, which then begin with "tasks.csv:7: "; if empty, with
-  // "line 7: ". Errors: kInvalid with the line: no header, a required column missing, ragged rows,
-  // unclosed quotes, more than max_rows.
+  // where: the file's name, so that messages begin with "tasks.csv:7: "; without it they begin with
+  // "line 7: ". Errors: kInvalid with the line: no header, a required column is missing, ragged
+  // rows, unclosed quotes, more than max_rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
                                 std::size_t max_rows = kMaxCsvRows, std::string_view where = {});
-  // Reads a file; messages name its path. Errors: also those of ReadFile().
+  // Reads a file, whose path appears in messages. Errors: also those of ReadFile().
   static Result<CsvTable> Read(const std::string& path, const std::vector<std::string>& required,
                                std::size_t max_bytes);
   std::size_t size() const { return rows_.size(); }
@@ -59,7 +61,7 @@ class CsvTable {
   std::vector<int> lines_;
 };
 
-// One cell in CSV: quoted if it contains a comma, a quote or a line break.
+// One CSV cell, quoted if it contains a comma, a quote or a line break.
 std::string CsvCell(std::string_view text);
 
 }  // namespace carma::base

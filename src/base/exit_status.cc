@@ -12,7 +12,7 @@
 namespace carma::base {
 namespace {
 
-// struct pidfd_info of <linux/pidfd.h>, which Debian 12's headers do not have.
+// struct pidfd_info of <linux/pidfd.h>, which the headers of Debian 12 lack.
 struct PidfdInfo {
   std::uint64_t mask = 0;
   std::uint64_t cgroup = 0;
@@ -23,7 +23,7 @@ static_assert(sizeof(PidfdInfo) == 64);
 constexpr std::uint64_t kInfoExit = 1U << 3;
 constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
-// proc(5), /proc/PID/stat: "state" is field 3, "starttime" 22, "exit_code" 52.
+// Field numbers of /proc/PID/stat (proc(5)): "state" is field 3, "starttime" 22, "exit_code" 52.
 constexpr std::size_t kState = 3, kStart = 22, kExitCode = 52;
 
 std::optional<int> StatusOfZombie(const ProcessId& process) {

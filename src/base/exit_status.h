@@ -1,4 +1,4 @@
-// Exit status of processes that are not our children.
+// Reads the exit status of processes that are not our children.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,10 @@
 
 namespace carma::base {
 
-// As from waitpid(); empty: the process still runs, or its status is unknown. Until its parent
-// reaps it, /proc shows it to those who may inspect the process; afterwards Linux 6.15 and newer
-// report it for a pidfd opened before. pidfd may be empty.
+// Returns a status like waitpid(), or empty if the process still runs or its status is unknown.
+// Until the parent reaps the process, /proc shows the status to whoever may inspect the process;
+// afterwards, Linux 6.15 and newer report it for a pidfd that was opened before. pidfd may be
+// empty.
 std::optional<int> ExitStatusOf(const ProcessId& process, const UniqueFd& pidfd);
 
 }  // namespace carma::base

@@ -1,5 +1,5 @@
-// One list of a type's fields, used wherever all fields are visited: JSON in both directions, the
-// API's description, checks, columns. A type lists its fields once:
+// A type lists its fields once, and everything that visits all fields uses this list: JSON in both
+// directions, the API's description, checks, columns. For example:
 //
 //   struct Sample {
 //     std::int64_t used_mib = 0;
@@ -11,9 +11,10 @@
 //     }
 //   };
 //
-// The second parameter is the type or one made from it, const or not. The suffix gives the unit of
-// a time: "_s" is a number of seconds, "_ms" whole milliseconds. The text is for the API's
-// description and may be omitted if the name is enough. base/test_fields.h finds forgotten members.
+// The second parameter is a value of the type or of a type derived from it, const or not. The
+// suffix of a name gives the unit of a time: "_s" is a number of seconds, "_ms" whole milliseconds.
+// The text is for the API's description; omit it if the name says enough. base/test_fields.h finds
+// forgotten members.
 #pragma once
 
 #include <cstddef>
@@ -23,21 +24,21 @@
 
 namespace carma::base {
 
-// Allowed values of a field, and its form in JSON.
+// The allowed values of a field, and how JSON represents it.
 struct FieldRule {
-  // For whole numbers, and spans in milliseconds. The type's own limits apply too.
+  // Limits of whole numbers, and of spans in milliseconds. The limits of the type apply too.
   std::int64_t low = std::numeric_limits<std::int64_t>::min();
   std::int64_t high = std::numeric_limits<std::int64_t>::max();
-  // Other numbers.
+  // Limits of other numbers.
   double least = std::numeric_limits<double>::lowest();
   double most = std::numeric_limits<double>::max();
   std::size_t max_bytes = 1 << 20;           // of a text, or of each text in a list
   std::size_t max_items = 100'000;           // of a list
-  bool (*fits)(std::string_view) = nullptr;  // further rule for a text, or each in a list
-  std::string_view words = {};               // allowed texts for people: "idle,mix,alloc"
-  bool required = false;                     // must be present
+  bool (*fits)(std::string_view) = nullptr;  // further rule for a text, or each text in a list
+  std::string_view words = {};               // allowed texts, for readers: "idle,mix,alloc"
+  bool required = false;                     // the field must be present
   bool unless_empty = false;                 // zero or an empty list is not written
-  std::string_view expected = {};            // for messages, if limits are not enough
+  std::string_view expected = {};            // for messages, if the limits do not say enough
 };
 
 struct AnyVisitor {

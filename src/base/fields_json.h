@@ -1,4 +1,4 @@
-// Values with fields (base/fields.h) as JSON objects. Include only in .cc files.
+// Converts values with fields (base/fields.h) to and from JSON objects. Include only in .cc files.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace carma::base {
 
 // How an empty optional is written.
 enum class Absent { kNull, kLeftOut };
-// Unknown fields of an object.
+// What happens to unknown fields of an object.
 enum class Unknown { kRefused, kPassedOver };
 
 template <class T>
@@ -112,8 +112,8 @@ Json FieldsToJson(const T& value, Absent absent) {
 
 // ---- reading ----
 
-// Reads fields through a JsonReader, which notes the first mistake. Absent or null leaves a value
-// unchanged; present lists and dictionaries are replaced.
+// Reads fields through a JsonReader, which records the first mistake. A field that is absent or
+// null keeps its value; lists and dictionaries that are present are replaced.
 class FieldReader {
  public:
   FieldReader(JsonReader& in, Unknown unknown) : in_(&in), unknown_(unknown) {}
@@ -228,8 +228,8 @@ class FieldReader {
   Unknown unknown_;
 };
 
-// Reads into `value`, keeping absent fields. pointer: of this object inside its document. Errors:
-// kInvalid with the JSON pointer.
+// Reads into `value`; absent fields keep their values. pointer: where the object is inside its
+// document. Errors: kInvalid with the JSON pointer.
 template <HasFields T>
 Result<T> FieldsFromJson(const Json& json, const std::string& pointer, Unknown unknown,
                          T value = {}) {

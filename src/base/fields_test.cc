@@ -1,4 +1,4 @@
-// One list of fields serves JSON in both directions, checks and the count of members.
+// Tests that one list of fields serves JSON in both directions, checks and the count of members.
 #include "base/fields.h"
 
 #include <gtest/gtest.h>
@@ -117,7 +117,7 @@ TEST(Fields, MistakesAreNamedByPointer) {
   EXPECT_TRUE(FieldsFromJson<Outer>({{"color", 1}}, "", Unknown::kPassedOver));
 }
 
-TEST(Fields, StandOnTopOfWhatIsThere) {
+TEST(Fields, AbsentFieldsKeepTheirValues) {
   const Json json = {{"count", 1}, {"words", Json::array()}, {"name", nullptr}};
   const Result<Outer> value = FieldsFromJson(json, "", Unknown::kRefused, Full());
   ASSERT_TRUE(value);

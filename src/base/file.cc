@@ -31,7 +31,7 @@ Result<std::string> ReadAll(int fd, std::size_t max_bytes) {
 }
 
 Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
-  // O_NONBLOCK: opening a FIFO must not hang us; regular files ignore it.
+  // O_NONBLOCK, because opening a FIFO must not block; regular files ignore it.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return FailErrno(errno, path);
   struct stat st {};
@@ -54,7 +54,7 @@ Result<Unit> WriteAll(int fd, std::string_view data) {
 
 namespace {
 
-// like: the file to replace; null: the new file keeps the mode that it was made with.
+// like: the file to replace; null: the new file keeps the mode with which it was made.
 Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   CARMA_TRY(WriteAll(fd, data));
   if (like != nullptr) {
@@ -65,9 +65,8 @@ Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   return Unit{};
 }
 
-// In a folder that every user may write to, another user's link may lead anywhere
-// (fs.protected_symlinks exists for the same reason). A link that is made after this check is not
-// noticed.
+// Where every user may write, another user's link may lead anywhere (fs.protected_symlinks exists
+// for the same reason). A link made after this check is not noticed.
 Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   const std::string parent = std::filesystem::path(link).parent_path().string();
   struct stat folder {};
@@ -78,7 +77,7 @@ Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   return Denied("{}: symbolic link of user {} in a folder that all may write to", link, owner);
 }
 
-// The path with its links replaced by where they lead. What does not exist stays as it is.
+// Replaces links in the path by their targets. Parts that do not exist stay as they are.
 Result<std::string> WithoutLinks(const std::string& path, int most = 40) {
   for (std::size_t end = 0; end != std::string::npos;) {
     end = path.find('/', end + 1);
@@ -97,7 +96,8 @@ Result<std::string> WithoutLinks(const std::string& path, int most = 40) {
   return path;
 }
 
-// Another user may have put a link there, or a process with our number have left the file.
+// The name may already be taken: by another user's link, or by a file from an earlier process with
+// our pid.
 UniqueFd OpenDraft(std::string& name, unsigned mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   UniqueFd fd(::open(name.c_str(), kFlags, mode));
@@ -131,7 +131,7 @@ Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, uns
   const std::string file = CARMA_TRY(WithoutLinks(path));
   struct stat before {};
   if (::stat(path.c_str(), &before) != 0) return Replace(path, data, mode, nullptr);
-  // /dev/stdout may lead to what has no path.
+  // /dev/stdout may lead to something that has no path.
   const bool there = ::lstat(file.c_str(), &before) == 0;
   if (there && S_ISREG(before.st_mode)) return Replace(file, data, mode, nullptr);
   const UniqueFd fd(there ? ::open(file.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
@@ -177,8 +177,8 @@ bool IsProgram(const std::string& path) {
 }
 
 std::string ExecutableDir() {
-  // Read once: the link gives another path after the process changed its mounts or its file was
-  // replaced.
+  // The link is read only once: it shows another path after the process changed its mounts or its
+  // file was replaced.
   static const std::string folder = [] {
     char buffer[PATH_MAX];
     const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer);

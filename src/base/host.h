@@ -5,9 +5,9 @@
 
 namespace carma::base {
 
-// From the kernel; empty if unknown.
+// The host name from the kernel; empty if unknown.
 std::string HostName();
-// The same up to its first dot.
+// The host name up to its first dot.
 std::string ShortHostName();
 
 }  // namespace carma::base

@@ -10,7 +10,7 @@
 namespace carma::base {
 namespace {
 
-TEST(Journal, IsKnownByDeviceAndInodeOfItsStream) {
+TEST(Journal, IsRecognisedByDeviceAndInodeOfItsStream) {
   const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   struct stat info {};
   ASSERT_EQ(::fstat(null.get(), &info), 0);

@@ -11,7 +11,8 @@
 namespace carma::base {
 namespace {
 
-// Builds the value while watching depth and duplicate keys, which the library's own parser accepts.
+// Builds the value and checks depth and duplicate keys, because the library's own parser accepts
+// any.
 class BoundedSax {
  public:
   explicit BoundedSax(Json& target) : target_(target) {}
@@ -22,7 +23,7 @@ class BoundedSax {
   bool number_unsigned(std::uint64_t value) { return Put(value); }
   bool number_float(double value, const std::string&) { return Put(value); }
   bool string(const std::string& value) { return Put(value); }
-  bool binary(Json::binary_t&) { return false; }  // no part of texts
+  bool binary(Json::binary_t&) { return false; }  // texts never contain binary values
   bool start_object(std::size_t) { return Enter(Json::object()); }
   bool end_object() { return Leave(); }
   bool start_array(std::size_t) { return Enter(Json::array()); }
@@ -65,7 +66,7 @@ class BoundedSax {
 
   Json& target_;
   std::vector<Json*> open_;  // arrays and objects, outermost first
-  Json* member_ = nullptr;   // value of the key that was read last
+  Json* member_ = nullptr;   // value of the last key
   std::string problem_;
 };
 

@@ -1,4 +1,4 @@
-// Untrusted JSON: bounded, and every error names the place by JSON pointer.
+// Reads untrusted JSON. Sizes are bounded, and every error names the place by its JSON pointer.
 // Include only in .cc files; headers that mention JSON include <nlohmann/json_fwd.hpp>.
 #pragma once
 
@@ -17,22 +17,23 @@ using Json = nlohmann::json;
 
 inline constexpr int kMaxJsonDepth = 64;
 
-// Errors: kInvalid with byte offset for broken text, more than kMaxJsonDepth levels, invalid UTF-8,
-// duplicate keys.
+// Errors: kInvalid with the byte offset for broken text, more than kMaxJsonDepth levels, invalid
+// UTF-8, or duplicate keys.
 Result<Json> ParseJson(std::string_view text);
-// One line, no blanks; bytes that are not UTF-8 are replaced and never cause an exception.
+// Writes one line without blanks. Bytes that are not UTF-8 are replaced and never cause an
+// exception.
 std::string DumpJson(const Json& json);
 
-// Reads the fields of one object and notes the first mistake; check error() once at the end.
+// Reads the fields of one object and records the first mistake; check error() once at the end.
 //   JsonReader in(json, "/tasks/3");
 //   in.Get("gpus", spec.gpus, 1, 64);  in.Get("name", spec.name);  in.NoOthers();
 //   if (in.error()) return std::unexpected(*in.error());
 class JsonReader {
  public:
-  // json must outlive the reader; a non-object is the first mistake.
+  // json must outlive the reader. If it is not an object, that is the first mistake.
   JsonReader(const Json& json, std::string pointer);
 
-  // If absent or null, leaves the target unchanged and returns false.
+  // Returns false and leaves the target unchanged if the key is absent or null.
   bool Get(const char* key, std::string& target, std::size_t max_bytes = 4096);
   bool Get(const char* key, bool& target);
   bool Get(const char* key, std::int64_t& target, std::int64_t low, std::int64_t high);
@@ -44,13 +45,13 @@ class JsonReader {
            std::int64_t high);
   bool Get(const char* key, std::optional<double>& target, double low, double high);
   bool Get(const char* key, std::optional<std::string>& target, std::size_t max_bytes = 4096);
-  // The raw value, null if absent; counted as known for NoOthers().
+  // Returns the raw value, or null if absent. Its key counts as known for NoOthers().
   const Json* Raw(const char* key);
   bool Has(const char* key);
-  // Reports keys that were not read.
+  // Reports keys of the object that were not read.
   void NoOthers();
   void Complain(const char* key, std::string_view expected);
-  // Takes over the mistake found by another reader of a part of this object.
+  // Takes over a mistake that the reader of a nested object found.
   void Take(const Error& mistake);
   const std::optional<Error>& error() const { return error_; }
   const std::string& pointer() const { return pointer_; }

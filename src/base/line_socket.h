@@ -1,4 +1,4 @@
-// Lines between two of our programs.
+// Exchanges lines of text between two of our programs.
 #pragma once
 
 #include <chrono>
@@ -21,10 +21,10 @@ class LineSocket {
 
   int fd() const { return fd_.get(); }
   void Close() { fd_.reset(); }
-  // Sends the line, which is given without its newline. False: the peer is gone, or does not read.
+  // Sends a line, given without its newline. Returns false if the peer is gone or does not read.
   bool Send(std::string_view line) const;
-  // The next line, without its newline; waits until there is one. Errors: kUnavailable: none in
-  // time; kNotFound: the peer is gone; kInvalid: longer than the limit.
+  // Waits for the next line and returns it without its newline. Errors: kUnavailable: no line in
+  // time; kNotFound: the peer is gone; kInvalid: the line is longer than the limit.
   Result<std::string> Receive(std::chrono::milliseconds timeout);
   // Whether another line has already arrived.
   bool HasLine() const { return pending_.find('\n') != pending_.npos; }

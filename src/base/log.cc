@@ -18,7 +18,7 @@ LogLevel LevelOf(spdlog::level::level_enum level) {
   return level == spdlog::level::warn ? LogLevel::kWarn : LogLevel::kError;
 }
 
-// The journal expects the priority at the start of the line.
+// Writes the priority, which the journal expects at the start of the line.
 class Priority : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
@@ -31,9 +31,9 @@ class Priority : public spdlog::custom_flag_formatter {
   }
 };
 
-// A closed terminal, or a pipe without a reader, refuses the line at once. Only that line is lost.
+// A closed terminal, or a pipe without a reader, refuses a line at once. Only that line is lost.
 spdlog::logger& Logger() {
-  // Never destroyed: threads may log while the process ends.
+  // Never destroyed, because threads may log while the process ends.
   static spdlog::logger& logger = *[] {
     auto* made = new spdlog::logger("carma", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     auto formatter = std::make_unique<spdlog::pattern_formatter>();

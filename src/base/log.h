@@ -1,4 +1,5 @@
-// Key=value lines on stderr: an event name that is easy to search, then fields with units.
+// The log: key=value lines on stderr. Each has an event name that is easy to search, then fields
+// with units.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct Field {
   std::string value;
 };
 
-// Thread-safe. info: the life of a task for operators; warn: someone should act.
+// Thread-safe. kInfo is for the life of a task; kWarn means that somebody should act.
 void Log(LogLevel level, std::string_view event, const std::vector<Field>& fields = {});
 inline void LogInfo(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kInfo, e, f);
@@ -35,7 +36,7 @@ inline void LogError(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kError, e, f);
 }
 void SetLogLevel(LogLevel level);
-// False: no such level ("info", "warn", "error").
+// Returns false if there is no such level ("info", "warn", "error").
 bool SetLogLevel(std::string_view name);
 
 }  // namespace carma::base

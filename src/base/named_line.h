@@ -1,4 +1,4 @@
-// Reads values from files of the kernel that have one named value per line, such as
+// Reads values from the kernel's files that have one named value per line, such as
 // /proc/PID/status.
 #pragma once
 
@@ -10,7 +10,8 @@
 
 namespace carma::base {
 
-// The rest of the line that begins with the name, trimmed; empty: no such file or line.
+// Returns the rest of the line that begins with the name, trimmed; empty if there is no such file
+// or line.
 inline std::string NamedLine(const std::string& file, std::string_view name) {
   constexpr std::size_t kMost = 1 << 20;
   const std::string text = ReadFile(file, kMost).value_or("");

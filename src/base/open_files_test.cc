@@ -6,7 +6,7 @@
 namespace carma::base {
 namespace {
 
-TEST(RaiseOpenFiles, GoesToWhatIsWantedAndAllowedAndNeverBack) {
+TEST(RaiseOpenFiles, RaisesTheLimitWithinTheHardLimitAndNeverLowersIt) {
   rlimit usual{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
   const rlimit low{.rlim_cur = 100, .rlim_max = usual.rlim_max};

@@ -1,5 +1,5 @@
-// Processes as descriptors. glibc 2.36 declares its own wrappers without C linkage, so C++ cannot
-// link them.
+// Processes as file descriptors. These are own wrappers, because glibc 2.36 declares its wrappers
+// without C linkage, so that C++ cannot link them.
 #pragma once
 
 #include <sys/syscall.h>
@@ -10,12 +10,13 @@
 
 namespace carma::base {
 
-// Readable once the process has ended; empty with errno if there is none. Close-on-exec.
+// The descriptor is close-on-exec, and becomes readable when the process ends. Returns an empty
+// descriptor and sets errno if there is no such process.
 inline UniqueFd OpenPidfd(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
 }
 
-// False with errno: the process has ended, or is not ours to signal.
+// Returns false and sets errno if the process has ended, or is not ours to signal.
 inline bool SendSignal(const UniqueFd& pidfd, int number) {
   return ::syscall(SYS_pidfd_send_signal, pidfd.get(), number, nullptr, 0U) == 0;
 }

@@ -18,8 +18,8 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
   if (n <= 0) return std::nullopt;
   const std::string_view text(buffer, static_cast<std::size_t>(n));
-  // The command is in parentheses and may itself contain blanks and parentheses: the last ')' ends
-  // it.
+  // The command is in parentheses, and may itself contain blanks and parentheses, so it ends at the
+  // last ')'.
   const std::size_t open = text.find('('), close = text.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
   const std::vector<std::string_view> words = SplitWords(text.substr(close + 1));
@@ -49,7 +49,7 @@ bool Alive(const ProcessId& id) {
   return stat && stat->id == id && !stat->dead();
 }
 
-// Read once: a failure to read it later, without a free descriptor, would look like another boot.
+// Read only once: a later failure, for lack of a descriptor, would look like another boot.
 std::string BootId() {
   static const std::string id = [] {
     const Result<std::string> text = ReadFile("/proc/sys/kernel/random/boot_id", 100);

@@ -1,4 +1,4 @@
-// Unique identity of a process: pid and start time.
+// The unique identity of a process: its pid and start time.
 #pragma once
 
 #include <sys/types.h>
@@ -23,19 +23,19 @@ struct ProcessStat {
   char state = '?';
   int threads = 0;
   std::string command;
-  // True if it has ended but is not reaped yet. While other threads run, only the first thread has
-  // ended.
+  // Whether the process has ended but is not reaped yet. While other threads run, only its first
+  // thread has ended.
   bool dead() const { return (state == 'Z' || state == 'X') && threads <= 1; }
 };
 
-// Empty: no such process.
+// Returns empty if there is no such process.
 std::optional<ProcessStat> ReadProcessStat(pid_t pid);
-// Its path in the cgroup v2 hierarchy ("/user.slice"); empty without one.
+// The path of the process in the cgroup v2 hierarchy ("/user.slice"); empty without one.
 std::string CgroupOf(pid_t pid);
 ProcessId SelfProcess();
-// True while that process runs; a zombie or a reused pid is not alive.
+// Whether that process still runs. A zombie, or another process with a reused pid, is not alive.
 bool Alive(const ProcessId& id);
-// Changes with every boot; empty if unknown.
+// An id that changes with every boot; empty if unknown.
 std::string BootId();
 
 }  // namespace carma::base

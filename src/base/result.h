@@ -1,4 +1,4 @@
-// Expected failures as values: every fallible call of CARMA returns Result<T>.
+// Expected failures as values: every call of CARMA that can fail returns Result<T>.
 #pragma once
 
 #include <fmt/core.h>
@@ -10,20 +10,20 @@
 
 namespace carma::base {
 
-// A few codes, each with a different reaction of the caller.
+// Callers react differently to each of these codes.
 enum class ErrorCode {
   kInvalid,      // the input is wrong: exit 2, HTTP 400
-  kNotFound,     // no such thing: exit 1, HTTP 404
+  kNotFound,     // does not exist: exit 1, HTTP 404
   kConflict,     // wrong state, or held by another: exit 1, HTTP 409
-  kUnavailable,  // not now (daemon down, driver hangs): exit 1, HTTP 503
+  kUnavailable,  // not possible now (daemon down, driver hangs): exit 1, HTTP 503
   kDenied,       // not yours: exit 1, HTTP 403
-  kIo,           // the machine failed us: exit 1, HTTP 500
-  kCorrupt,      // stored bytes are not what was written: refuse and touch nothing
+  kIo,           // a system call failed: exit 1, HTTP 500
+  kCorrupt,      // stored bytes are damaged: refuse and change nothing
 };
 
 struct Error {
   ErrorCode code = ErrorCode::kIo;
-  std::string message;  // one line: what, where, what was expected
+  std::string message;  // one line: what happened, where, what was expected
 };
 
 template <class T>
@@ -33,19 +33,19 @@ struct Unit {
   friend bool operator==(Unit, Unit) = default;
 };
 
-std::string_view ErrorCodeName(ErrorCode code);  // "invalid", "not_found" … as in the API
-// kIo for a name not in the table.
+std::string_view ErrorCodeName(ErrorCode code);  // as in the API: "invalid", "not_found" …
+// Returns kIo for an unknown name.
 ErrorCode ParseErrorCode(std::string_view name);
 
 std::unexpected<Error> Fail(ErrorCode code, std::string message);
-// The message is written by a format string of fmt.
+// Formats the message with fmt.
 template <class First, class... Rest>
 std::unexpected<Error> Fail(ErrorCode code, fmt::format_string<First, Rest...> text, First&& first,
                             Rest&&... rest) {
   return Fail(code, fmt::vformat(text, fmt::make_format_args(first, rest...)));
 }
 
-// Fail() with one of the usual codes: Invalid("{}: expected a number", word).
+// Fail() with a fixed code: Invalid("{}: expected a number", word).
 template <ErrorCode kCode>
 struct FailWith {
   std::unexpected<Error> operator()(std::string message) const {
@@ -63,20 +63,20 @@ inline constexpr FailWith<ErrorCode::kConflict> Conflict;
 inline constexpr FailWith<ErrorCode::kUnavailable> Unavailable;
 inline constexpr FailWith<ErrorCode::kDenied> Denied;
 
-// Error of a system call: "what: strerror(err)"; ENOENT is kNotFound, EACCES and EPERM kDenied, the
-// rest kIo.
+// The error of a failed system call: "what: strerror(err)". ENOENT becomes kNotFound, EACCES and
+// EPERM become kDenied, all others kIo.
 std::unexpected<Error> FailErrno(int err, std::string_view what);
-// The same error, prefixed with what the caller was doing: "doing: message".
+// Prefixes the message with what the caller was doing: "doing: message".
 std::unexpected<Error> Wrap(const Error& error, std::string_view doing);
 
-// Aborts with the place and the text: an invariant of our own is broken.
+// Aborts with the source location and the text, because one of our own invariants is broken.
 [[noreturn]] void CheckFailed(const char* file, int line, std::string_view what);
 
 }  // namespace carma::base
 
 namespace carma {
 
-// Every call that can fail needs these names, so all of CARMA can use them unqualified.
+// CARMA uses these names unqualified, because every call that can fail needs them.
 using base::Conflict;
 using base::Denied;
 using base::ErrorCode;

@@ -1,5 +1,6 @@
-// The common clock of the processes of a simulated GPU server, in the head of its state file
-// (simgpu/layout.h has the rest). It is all that the daemon needs of a simulated server.
+// The clock that all processes of a simulated GPU server share. It is in the head of the server's
+// state file (simgpu/layout.h describes the rest), which is all that the daemon needs of a
+// simulated server.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +20,19 @@ struct ClockOrigin {
 struct ServerHead {
   char magic[8];
   std::uint32_t version;
-  std::uint32_t bytes;  // of the whole file: refuses builds with other tables
-  // Mutexes of dead owners and the clock are invalid after a reboot.
+  std::uint32_t bytes;  // size of the whole file; a build with other tables is refused
+  // After a reboot, the clock and the mutexes of dead owners are invalid.
   char boot_id[40];
   ClockOrigin clock;
 };
 
-// The head of a file of that size, of this version and this boot.
+// Makes the head of a file of that size, for this version and this boot.
 ServerHead MakeServerHead(std::uint32_t bytes, const ClockOrigin& clock);
-// Errors: kCorrupt: another size, version or boot.
+// Errors: kCorrupt: the file has another size, version or boot.
 Result<Unit> CheckServerHead(const ServerHead& head, std::uint32_t bytes, const std::string& path);
 
-// Errors: kNotFound: no such file; kCorrupt: not a state file, of another version, torn, or made
-// before the last reboot; kDenied, kIo.
+// Errors: kNotFound: no such file; kCorrupt: the file is not a state file, has another version, is
+// torn, or was made before the last reboot; kDenied, kIo.
 Result<ClockOrigin> ReadServerClock(const std::string& path);
 
 }  // namespace carma::base

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), in the form of sha256sum(1).
+// SHA-256 (FIPS 180-4), written as sha256sum(1) prints it.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace carma::base {
 class Sha256 {
  public:
   void Add(std::string_view bytes);
-  // 64 hexadecimal digits; nothing may be added afterwards.
+  // Returns 64 hexadecimal digits. Nothing may be added afterwards.
   std::string FinishHex();
 
  private:

@@ -6,12 +6,12 @@
 
 namespace carma::base {
 
-// The number of a signal by its name (with or without SIG, in upper or lower case) or number;
-// empty: not a signal that can be sent.
+// Returns the number of a signal, given by its name (with or without SIG, in any case) or by its
+// number; empty if no such signal can be sent.
 std::optional<int> SignalNumber(std::string_view text);
-// Whether this is a name in stored form: "USR1", "TERM".
+// Whether the text is a signal name in stored form: "USR1", "TERM".
 bool IsSignalName(std::string_view text);
-// The same, but not KILL or STOP, which no program can handle.
+// Whether it is also a signal that a program can handle, so not KILL or STOP.
 bool IsHandledSignal(std::string_view text);
 
 }  // namespace carma::base

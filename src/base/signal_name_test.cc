@@ -15,7 +15,7 @@ TEST(SignalName, IsReadAsPeopleWriteIt) {
   EXPECT_EQ(SignalNumber("USR3"), std::nullopt);
 }
 
-TEST(SignalName, IsKeptInOneWay) {
+TEST(SignalName, IsStoredInOneForm) {
   EXPECT_TRUE(IsSignalName("USR1"));
   for (const char* other : {"", "usr1", "SIGUSR1", "10", "USR3"}) EXPECT_FALSE(IsSignalName(other));
 }

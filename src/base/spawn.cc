@@ -15,7 +15,7 @@
 namespace carma::base {
 namespace {
 
-// Owns the two attribute objects of posix_spawn, which must be destroyed.
+// Owns the two attribute objects of posix_spawn and destroys them.
 class Plan {
  public:
   explicit Plan(const SpawnOptions& options) {

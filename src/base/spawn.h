@@ -1,4 +1,4 @@
-// Starts a program from a process with many threads, without copying its memory (posix_spawn).
+// Starts programs from a process with many threads, without copying its memory (posix_spawn).
 #pragma once
 
 #include <sys/types.h>
@@ -15,27 +15,27 @@
 
 namespace carma::base {
 
-// Close-on-exec, and neither end is 0, 1 or 2.
+// Both ends are close-on-exec, and neither has the number 0, 1 or 2.
 struct Pipe {
   UniqueFd read, write;
 };
-// blocking_read: false lets a read of an empty pipe fail with EAGAIN. Errors: the system's.
+// With blocking_read = false, reading an empty pipe fails with EAGAIN. Errors: the system's.
 Result<Pipe> MakePipe(bool blocking_read = true);
 
-// An anonymous file, positioned at its beginning: for the input of a program, which then cannot
-// block us by not reading, or for its output. Its descriptor is above those of a program
-// (SpawnOptions::files). Errors: kUnavailable: no memory, no descriptor.
+// Makes an anonymous file with this text, positioned at its beginning. It serves as the input of a
+// program, which cannot block us by not reading, or for its output. Its descriptor is above those
+// of a program (SpawnOptions::files). Errors: kUnavailable: no memory, no descriptor.
 Result<UniqueFd> MemoryFile(std::string_view text);
 
 struct SpawnOptions {
-  // Its descriptors 0, 1, 2 …: each is one of ours, or a file. Descriptor 0 reads its file, the
-  // others append to theirs, made with mode 0600. One of ours must not have the number of an
-  // earlier position. The program gets no other descriptors.
+  // The program's descriptors 0, 1, 2 …: each is a descriptor of ours, or a file. Descriptor 0
+  // reads its file; the others append to theirs, which are made with mode 0600. A descriptor of
+  // ours must not have the number of an earlier position. The program gets no other descriptors.
   std::vector<std::variant<int, std::string>> files;
   std::optional<std::vector<std::string>> environment = {};  // "NAME=value" each; absent: ours
-  std::string folder = {};                                   // its working folder; empty: ours
-  bool session = false;        // new session; else a new process group
-  bool block_signals = false;  // block all signals; else none
+  std::string folder = {};                                   // working folder; empty: our own
+  bool session = false;        // start a new session; otherwise only a new process group
+  bool block_signals = false;  // block all signals; otherwise block none
 };
 
 struct Spawned {
@@ -43,11 +43,11 @@ struct Spawned {
   UniqueFd process;  // pidfd; empty if not available
 };
 
-// The array that exec expects; valid as long as the words are.
+// Makes the array that exec expects. It is valid as long as the words are.
 std::vector<char*> Argv(const std::vector<std::string>& words);
 
-// Runs words[0], searched in $PATH unless it contains a slash, with default actions for all
-// signals. Errors: errno; then no program runs.
+// Runs words[0] with default actions for all signals. The program is searched in $PATH unless its
+// name contains a slash. Errors: errno; then no program runs.
 std::expected<Spawned, int> Spawn(const std::vector<std::string>& words,
                                   const SpawnOptions& options);
 

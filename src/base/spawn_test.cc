@@ -18,7 +18,7 @@ struct Ended {
   int status = 0;
 };
 
-// Runs the words and catches their output with a pipe.
+// Runs the words and captures their output with a pipe.
 Ended RunToEnd(const std::vector<std::string>& words, SpawnOptions options = {}) {
   Result<Pipe> output = MakePipe();
   EXPECT_TRUE(output);
@@ -37,7 +37,7 @@ TEST(Spawn, AProgramIsFoundInThePathAndItsOutputIsTheCallers) {
   EXPECT_EQ(WEXITSTATUS(ended.status), 3);
 }
 
-TEST(Spawn, TheEnvironmentAndTheFolderAreThoseThatWereGiven) {
+TEST(Spawn, AProgramGetsTheGivenEnvironmentAndFolder) {
   EXPECT_EQ(
       RunToEnd({"/bin/sh", "-c", "pwd; echo $ONLY$HOME"},
                {.files = {}, .environment = std::vector<std::string>{"ONLY=x"}, .folder = "/proc"})
@@ -58,7 +58,7 @@ TEST(Spawn, AFileInMemoryIsReadFromItsBeginningAndKeepsOutput) {
   EXPECT_STREQ(said, "words\n");
 }
 
-TEST(Spawn, NoOtherDescriptorReachesIt) {
+TEST(Spawn, AProgramGetsNoOtherDescriptors) {
   const UniqueFd ours(::fcntl(0, F_DUPFD, 20));  // not close-on-exec
   const std::string look = "[ -e /proc/$$/fd/" + std::to_string(ours.get()) + " ] && echo there";
   EXPECT_EQ(RunToEnd({"sh", "-c", look}).output, "");
@@ -88,7 +88,7 @@ TEST(Spawn, AFileIsMadeAndAppendedTo) {
   std::remove(path.c_str());
 }
 
-TEST(Spawn, ASessionOrAGroupIsItsOwn) {
+TEST(Spawn, AProgramGetsItsOwnSessionOrGroup) {
   const std::string numbers =
       "read -r pid name state parent group session rest < /proc/$$/stat; "
       "[ $group = $$ ] && echo group; [ $session = $$ ] && echo session";
@@ -97,7 +97,7 @@ TEST(Spawn, ASessionOrAGroupIsItsOwn) {
             "group\nsession\n");
 }
 
-TEST(Spawn, SignalsActByDefaultAndWaitIfAsked) {
+TEST(Spawn, SignalsHaveDefaultActionsAndCanBeBlocked) {
   const auto old = ::signal(SIGUSR1, SIG_IGN);
   EXPECT_EQ(WTERMSIG(RunToEnd({"sh", "-c", "kill -USR1 $$; echo no"}).status), SIGUSR1);
   EXPECT_EQ(RunToEnd({"sh", "-c", "kill -USR1 $$; echo yes"}, {.files = {}, .block_signals = true})
@@ -106,13 +106,13 @@ TEST(Spawn, SignalsActByDefaultAndWaitIfAsked) {
   ::signal(SIGUSR1, old);
 }
 
-TEST(Spawn, AProgramThatIsNotThereIsAnError) {
+TEST(Spawn, AMissingProgramIsAnError) {
   const auto child = Spawn({"/nonexistent/program"}, {.files = {}});
   ASSERT_FALSE(child);
   EXPECT_EQ(child.error(), ENOENT);
 }
 
-TEST(Pipe, ItsEndsAreNoneOfTheFirstThree) {
+TEST(Pipe, DescriptorsAreNotStandardStreams) {
   const UniqueFd kept(::fcntl(0, F_DUPFD_CLOEXEC, 10));
   ::close(0);
   const Result<Pipe> pipe = MakePipe();

@@ -14,14 +14,15 @@ namespace carma::base {
 
 void OpenStandardStreams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    // It gets this number, the lowest free one. Not closed on exec: children need it too.
+    // The file gets this number, the lowest free one. It stays open on exec, because children need
+    // it too.
     if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
   }
 }
 
 void NeverWaitForTerminal(int fd) {
   if (::isatty(fd) == 0) return;
-  // Opened again, because O_NONBLOCK on the descriptor from the shell would also apply to the
+  // Opens the terminal again, because O_NONBLOCK on the shell's descriptor would also apply to the
   // shell.
   const std::string path = fmt::format("/proc/self/fd/{}", fd);
   const UniqueFd own(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -37,7 +38,7 @@ bool IsJournal(int fd, std::string_view stream) {
 std::string_view PriorityPrefix(LogLevel level) {
   static const std::string stream = GetEnv("JOURNAL_STREAM");
   if (!IsJournal(STDERR_FILENO, stream)) return "";
-  switch (level) {  // of syslog(3)
+  switch (level) {  // priorities of syslog(3)
     case LogLevel::kInfo:
       return "<6>";
     case LogLevel::kWarn:

@@ -8,7 +8,7 @@
 namespace carma::base {
 namespace {
 
-TEST(OpenStandardStreams, GivesClosedOnesToDevNullAndLeavesTheOthers) {
+TEST(OpenStandardStreams, OpensDevNullForClosedStreamsOnly) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     int ends[2];

@@ -1,4 +1,4 @@
-// Edit distances between words, for messages that suggest the word that was meant.
+// Computes edit distances between words, to suggest the word that the user probably meant.
 #include "base/suggest.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace carma::base {
 namespace {
 
-// Two letters that changed places count as one mistake.
+// Two letters that swapped places count as one mistake.
 std::size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;

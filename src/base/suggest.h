@@ -1,4 +1,4 @@
-// Suggests the word that was probably meant.
+// Suggests the word that the user probably meant.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,11 @@
 
 namespace carma::base {
 
-// The most similar known word: at most `near` letters added, omitted, replaced or swapped, and less
-// than half of it. Empty: none.
+// Returns the most similar known word; empty if there is none. Similar means that at most `near`
+// letters, and less than half of the word, are added, omitted, replaced or swapped.
 std::optional<std::string> DidYouMean(std::string_view word, const std::vector<std::string>& known,
                                       std::size_t near);
-// "" or ", did you mean lr?", for at most 2 wrong letters.
+// Returns ", did you mean lr?" for at most 2 wrong letters, else "".
 std::string Suggestion(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace carma::base

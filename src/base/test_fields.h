@@ -1,4 +1,4 @@
-// For tests: checks that the list of a type's fields names every member.
+// Lets tests check that the list of a type's fields names every member.
 #pragma once
 
 #include <set>
@@ -10,7 +10,7 @@ namespace carma::base {
 
 struct AnyMember {
   template <class T>
-  operator T() const;  // only named, never called
+  operator T() const;  // never defined, only named
 };
 
 template <class T, class... Known>
@@ -22,7 +22,7 @@ constexpr std::size_t MemberCountFrom() {
   }
 }
 
-// The number of members of a plain struct; a base counts as one member.
+// The number of members of a plain struct. A base class counts as one member.
 template <class T>
 constexpr std::size_t MemberCount() {
   return MemberCountFrom<T>();
@@ -45,7 +45,7 @@ std::set<std::string> NamesOf() {
   return visitor.names;
 }
 
-// Checks that each member is one field of the list.
+// Whether the list has exactly one field for each member.
 template <HasFields T>
 bool NamesEveryMember() {
   return NamesOf<T>().size() == MemberCount<T>();

@@ -1,4 +1,4 @@
-// Small text tools: splitting, numbers, sizes, spans of time, UTF-8.
+// Tools for text: splitting, numbers, sizes, spans of time, UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 namespace carma::base {
 
 std::string_view Trim(std::string_view text);
-// All pieces between separators, including empty ones; Split("", ',') is {""}.
+// Returns all pieces between separators, including empty pieces; Split("", ',') is {""}.
 std::vector<std::string_view> Split(std::string_view text, char separator);
-// Pieces between runs of blanks and tabs; none for blank text.
+// Returns the pieces between runs of blanks and tabs; none for a blank text.
 std::vector<std::string_view> SplitWords(std::string_view text);
-// What follows the last slash.
+// The part after the last slash.
 std::string_view BaseName(std::string_view path);
 std::string ToLower(std::string_view text);
 std::string Join(const std::vector<std::string>& pieces, std::string_view separator);
@@ -26,13 +26,13 @@ std::string Join(const std::vector<std::string>& pieces, std::string_view separa
 std::optional<std::int64_t> ParseInt(std::string_view text);
 std::optional<double> ParseDouble(std::string_view text);  // finite only
 
-// "800", "800M" (MiB), "12G", "12GB", "12GiB", "1.5T", "900K", case ignored, all powers of 1024 ->
-// MiB, rounded up. A bare number is MiB. Errors: kInvalid for anything else, negatives, and more
-// than 2^40 MiB.
+// Parses sizes such as "800", "800M" (MiB), "12G", "12GB", "12GiB", "1.5T" and "900K" into MiB,
+// rounded up. Case is ignored, all units are powers of 1024, and a bare number is MiB. Errors:
+// kInvalid for anything else, negatives, and more than 2^40 MiB.
 Result<std::int64_t> ParseMemoryMib(std::string_view text);
-// Slurm's forms "M", "M:S", "H:M:S", "D-H", "D-H:M", "D-H:M:S" (a bare number is minutes), and
-// "90s", "15m", "12h", "2d", "1h30m". Errors: kInvalid otherwise, negatives, and more than 10
-// years.
+// Parses Slurm's forms "M", "M:S", "H:M:S", "D-H", "D-H:M", "D-H:M:S" (a bare number is minutes),
+// and "90s", "15m", "12h", "2d", "1h30m". Errors: kInvalid for anything else, negatives, and more
+// than 10 years.
 Result<Duration> ParseSpan(std::string_view text);
 
 std::string Counted(std::int64_t count, std::string_view what);  // "1 task", "2 tasks"
@@ -43,12 +43,12 @@ std::string FormatTime(Time t);           // local "2026-03-01 14:05:59"
 std::string FormatTimeIso(Time t);        // UTC "2026-03-01T13:05:59.120Z"
 
 bool IsUtf8(std::string_view text);
-// True if it contains an invisible character with an effect: C0 and C1 controls (some terminals
-// obey C1 too), DEL, line separators, bidirectional marks and overrides. Invalid bytes are not
-// checked.
+// Whether the text contains an invisible character with an effect: C0 and C1 controls (some
+// terminals obey C1 too), DEL, line separators, bidirectional marks and overrides. Invalid bytes
+// are not checked.
 bool HasControls(std::string_view text);
-// Printable one-line form for messages and tables: such characters and invalid bytes become '?',
-// cut at max_bytes with "…".
+// A printable one-line form for messages and tables: characters as in HasControls and invalid bytes
+// become '?', and the text is cut at max_bytes with "…".
 std::string Printable(std::string_view text, std::size_t max_bytes = 200);
 
 }  // namespace carma::base

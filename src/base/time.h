@@ -1,4 +1,4 @@
-// Points and spans of time for the core: passed in, never read from a clock.
+// Points and spans of time for the core, which gets them passed in and never reads a clock.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,8 @@
 
 namespace carma::base {
 
-// Milliseconds since the Unix epoch. Has no now(): only a shell owns a clock (base/clock.h).
+// Milliseconds since the Unix epoch. There is no now(), because only the code around the core owns
+// a clock (base/clock.h).
 struct CoreClock {
   using rep = std::int64_t;
   using period = std::milli;

@@ -4,9 +4,10 @@
 #include <expected>
 #include <utility>
 
-// `const std::string text = CARMA_TRY(base::ReadFile(path, kMaxBytes));` is the value, or returns
-// the error from the enclosing function. Not for members within braces: where it returns there, g++
-// does not destroy the members before it. (It is a statement expression of g++ and clang.)
+// `const std::string text = CARMA_TRY(base::ReadFile(path, kMaxBytes));` yields the value, or makes
+// the enclosing function return the error. Do not use it for members within braces: when it returns
+// there, g++ does not destroy the members before it. (It is a statement expression of g++ and
+// clang.)
 #define CARMA_TRY(...)                                                        \
   ({                                                                          \
     auto carma_tried = (__VA_ARGS__);                                         \

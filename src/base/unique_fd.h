@@ -1,4 +1,4 @@
-// Owns one file descriptor.
+// An owned file descriptor, which is closed on destruction.
 #pragma once
 
 #include <unistd.h>

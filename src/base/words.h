@@ -1,4 +1,4 @@
-// The words of an enum: one table beside it, used by the store, the log, the API and parsers.
+// The words of an enum. One table beside the enum serves the store, the log, the API and parsers.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,8 @@
 
 namespace carma::base {
 
-// {value, word} for every enumerator; if several words mean one value, the first is written.
+// Pairs of {value, word} for every enumerator. If several words mean one value, the first is
+// written.
 template <class Enum>
 using Words = std::span<const std::pair<Enum, std::string_view>>;
 
@@ -23,7 +24,7 @@ inline constexpr Words<Enum> kWordsOf = {};
 template <class Enum>
 concept HasWords = !kWordsOf<Enum>.empty();
 
-// An enumerator without a word is a bug.
+// An enumerator without a word is a programming error.
 template <HasWords Enum>
 std::string_view WordOf(Enum value) {
   for (const auto& [known, word] : kWordsOf<Enum>) {
@@ -33,7 +34,7 @@ std::string_view WordOf(Enum value) {
   return {};
 }
 
-// Empty: no such word. Case matters.
+// Returns empty if there is no such word. Case matters.
 template <HasWords Enum>
 std::optional<Enum> FromWord(std::string_view text) {
   for (const auto& [value, word] : kWordsOf<Enum>) {
@@ -42,7 +43,7 @@ std::optional<Enum> FromWord(std::string_view text) {
   return std::nullopt;
 }
 
-// "main or recovery", "a, b or c": for messages with what was expected.
+// Lists all words for messages with what was expected: "main or recovery", "a, b or c".
 template <HasWords Enum>
 std::string AllWords() {
   std::string all;

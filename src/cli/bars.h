@@ -1,4 +1,4 @@
-// Bars made of characters: small ones for values over time or side by side, and one for a GPU's
+// Bars made of characters: small bars for values over time or side by side, and a bar for a GPU's
 // memory.
 #pragma once
 
@@ -9,15 +9,15 @@
 
 namespace carma::cli {
 
-// The bar with the nearest of eight heights. share: the share of a full bar, clamped to 0..1;
-// empty: unknown, shown as a blank (0 is the lowest bar). blocks: use block characters, else
+// Returns the bar whose height, of eight, is nearest. share: the share of a full bar, clamped to
+// 0..1; empty: unknown, shown as a blank (0 is the lowest bar). blocks: use block characters, else
 // letters.
 std::string_view SmallBar(std::optional<double> share, bool blocks = true);
 
-// A GPU's memory as a bar: the number of characters for each part; together `width`.
+// A GPU's memory as a bar: the number of characters for each part. The parts add up to `width`.
 struct MemoryBarParts {
   std::size_t used = 0;
-  std::size_t promised = 0;  // beyond used memory
+  std::size_t promised = 0;  // promised beyond the used memory
   std::size_t free = 0;
 };
 MemoryBarParts PartsOfMemory(std::int64_t used_mib, std::int64_t promised_mib,

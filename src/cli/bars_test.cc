@@ -7,7 +7,7 @@
 namespace carma::cli {
 namespace {
 
-TEST(SmallBars, AreOfEightHeightsAndNothingIsNoBlank) {
+TEST(SmallBars, HaveEightHeightsAndZeroIsNotBlank) {
   struct Case {
     const char* name;
     std::optional<double> share;

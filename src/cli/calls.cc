@@ -22,16 +22,17 @@ using base::JsonReader;
 
 constexpr std::chrono::seconds kRepeatFor{20};
 constexpr int kRepeatAfterMs = 200;
-// Maximum number of tasks in one answer: the daemon serves no other client while it writes them.
+// The largest number of tasks in one answer, because the daemon serves no other client while it
+// writes them.
 constexpr std::size_t kPage = 1000;
-// A large batch becomes durable in one transaction.
+// Allows for a large batch, which becomes durable in one transaction.
 constexpr int kSubmitTimeoutS = 600;
 
 std::string TaskPath(std::uint64_t id, const std::string& rest = "") {
   return "/v1/tasks/" + std::to_string(id) + rest;
 }
 
-// An answer that cannot be read is the daemon's fault, not the user's.
+// An unreadable answer is the daemon's fault, not the user's.
 base::Error Unexpected(const base::Error& error) {
   return {ErrorCode::kIo, "answer of carmad: " + error.message};
 }
@@ -119,7 +120,7 @@ Result<std::vector<CheckedTask>> ReadCheck(const Json& json) {
   return ReadList<CheckedTask, &ReadCheckedTask>(json, "tasks");
 }
 
-// The texts are JSON already and are joined unchanged, so that a batch is not parsed again.
+// The texts are JSON already, so they are joined unchanged instead of being parsed again.
 std::string ListBody(const std::vector<std::string>& specs, const std::string& common,
                      const std::string& request = "") {
   std::size_t size = common.size() + request.size() + 48;
@@ -155,8 +156,8 @@ std::string NewRequestName() {
   return fmt::format("{:016x}{:016x}", chance[0], chance[1]);
 }
 
-// If the connection was cut, the request is repeated: the daemon recognises the submission by its
-// name. A restarted daemon needs a moment.
+// Repeats the request if the connection was cut: the daemon recognises the submission by its name.
+// A restarting daemon needs a moment.
 Called<Submission> Submit(api::Client& client, const std::string& body) {
   Result<std::string> answer = client.Call("POST", "/v1/tasks", body, kSubmitTimeoutS);
   if (!answer && client.cut()) {

@@ -1,4 +1,4 @@
-// The API as typed calls, without JSON in the interface.
+// Typed calls to the daemon's API, without JSON in the interface.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@
 namespace carma::cli {
 
 constexpr int kAnswerS = 60;        // how long a call waits for its answer
-constexpr int kBooksAnswerS = 600;  // the same if the daemon must read the records of a year
+constexpr int kBooksAnswerS = 600;  // the same, if the daemon must read the records of a year
 
-// The answer to a call: the value, and its original text (for --json).
+// The answer to a call: its value, and its original text (for --json).
 template <class T>
 struct Answer {
   T value;
@@ -37,27 +37,27 @@ template <class T>
 using Called = Result<Answer<T>>;
 
 struct TaskQuery {
-  std::string states;        // comma-separated, "all", or empty: unfinished ones
+  std::string states;        // comma-separated, or "all"; empty: unfinished tasks
   std::string user;          // empty: everybody
   std::string name;          // empty: any
   std::string account = {};  // empty: any
-  std::string qos = {};      // its class; empty: any
+  std::string qos = {};      // class of service; empty: any
   std::size_t limit = 100;
   bool newest_first = false;
   bool by_turn = false;  // in queue order
 };
 struct TaskPage {
   std::vector<api::TaskView> tasks;
-  bool more = false;  // the limit cut it short
+  bool more = false;  // the limit cut the list short
 };
 // Reads page after page up to the limit.
 Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query);
 
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id);
-// Returns when the task has ended or after wait_s, whichever comes first.
+// Waits until the task has ended, or for wait_s, whichever is shorter.
 Called<api::TaskView> AwaitTask(api::Client& client, std::uint64_t id, int wait_s);
 Called<api::ExplainView> ExplainTask(api::Client& client, std::uint64_t id);
-// verb: "cancel", "hold", "release", "requeue".
+// verb: "cancel", "hold", "release" or "requeue".
 Called<api::TaskView> ChangeTask(api::Client& client, std::uint64_t id, const std::string& verb);
 // Changes 1 to api::kMostChanges tasks at once.
 Called<api::ChangesView> ChangeTasks(api::Client& client, std::span<const std::uint64_t> ids,
@@ -65,21 +65,22 @@ Called<api::ChangesView> ChangeTasks(api::Client& client, std::span<const std::u
 Called<api::TaskView> SetPriority(api::Client& client, std::uint64_t id, std::int64_t priority);
 
 Called<std::vector<api::GpuView>> ListGpus(api::Client& client);
-// From `from_ms` to `to_ms` on the daemon's clock, in at most `points` equal spans.
+// The history from `from_ms` to `to_ms` on the daemon's clock, in at most `points` equal spans.
 Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
                                           std::int64_t from_ms, std::int64_t to_ms, int points);
-// gpu: index or UUID; verb: "drain" with a reason and an optional time by which its tasks must
+// gpu: index or UUID. verb: "drain", with a reason and an optional time by which its tasks must
 // leave, or "resume".
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
 
-// Closes the whole server because its machine goes down; without a time, its tasks get the
+// Closes the whole server because its machine is to go down. Without a time, its tasks get the
 // configured notice.
 Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
                                     std::optional<base::Time> empty_by);
 Called<api::StatusView> OpenServer(api::Client& client);
 
-// What the server has learned, for the estimators; empty gpu_type: its most common one.
+// Gets what the server has learned, for the estimators. An empty gpu_type means the server's most
+// common type.
 Called<api::KnowledgeView> GetKnowledge(api::Client& client, const std::string& signature,
                                         const std::string& kin, const std::string& gpu_type);
 
@@ -91,7 +92,7 @@ Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQ
 Called<api::StatusView> GetStatus(api::Client& client);
 Called<api::OverviewView> GetOverview(api::Client& client);
 
-// all: list those of all users, for administrators.
+// all: list the tokens of all users, for administrators.
 Called<std::vector<api::TokenView>> ListTokens(api::Client& client, bool all);
 // life: at most 366 days; empty: the daemon's default.
 Called<api::TokenView> MakeToken(api::Client& client, const std::string& name,
@@ -107,8 +108,8 @@ struct Submission {
   std::vector<std::string> warnings;
 };
 // specs: JSON texts of task::TaskSpec; common: a JSON object with the values of missing fields, or
-// empty. One request submits all or none. It has a unique name, so if the connection is cut before
-// the answer, it is repeated for some seconds but accepted only once.
+// empty. One request submits all tasks or none. It has a unique name: if the connection is cut
+// before the answer, the request is repeated for some seconds, but accepted only once.
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
                                const std::string& common = "");
 Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
@@ -120,7 +121,7 @@ struct CheckedTask {
   std::optional<std::int64_t> predicted_mib;
   std::string estimate_method;
   std::vector<std::string> estimate_remarks;
-  bool now = false;  // could start at once
+  bool now = false;  // the task could start at once
   std::optional<std::int64_t> latest_start_ms;
   std::optional<std::int64_t> likely_start_ms;
   std::int64_t now_ms = 0;  // the daemon's clock
@@ -128,24 +129,24 @@ struct CheckedTask {
   std::string reason_text;
   friend bool operator==(const CheckedTask&, const CheckedTask&) = default;
 };
-// A dry run of the same submission; kConflict for a task that can never run here. indices: empty
-// for no array.
+// A dry run of the same submission. indices: of an array; empty: no array. Errors: kConflict for a
+// task that can never run here.
 Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::string>& specs,
                                             const std::vector<std::int64_t>& indices,
                                             const std::string& common = "");
 
-// Submits the task again as a new task of its owner, without dependencies, begin time and hold.
-// changes: a JSON object of fields that differ, or empty.
+// Submits the task again as a new task of the same owner, without dependencies, begin time and
+// hold. changes: a JSON object of fields that differ, or empty.
 Called<Submission> RedoTask(api::Client& client, std::uint64_t id, const std::string& changes = "");
-// changes: a JSON object of fields of its description; null removes one.
+// changes: a JSON object with fields of the task's description; null removes a field.
 Called<api::TaskView> EditTask(api::Client& client, std::uint64_t id, const std::string& changes);
-// Default fields of the tasks of a batch: {"workdir": …, "environment": {…}, "umask": …}.
+// The default fields for the tasks of a batch: {"workdir": …, "environment": {…}, "umask": …}.
 std::string CommonJson(const task::SubmitterContext& caller);
 
-// Views as JSON text for --json: {"tasks":[…]}.
+// Writes views as JSON text for --json: {"tasks":[…]}.
 std::string TasksJson(const TaskPage& page);
-// {"gpus":[…]}.
+// Writes {"gpus":[…]}.
 std::string GpusJson(const std::vector<api::GpuView>& gpus);
 // Joins JSON texts as "[a,b]".
 std::string JsonList(const std::vector<std::string>& texts);

@@ -1,4 +1,4 @@
-// Possible words of an option or argument, for completion.
+// The words that an option or argument accepts, for completion.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 namespace carma::cli {
 
 struct Choices {
-  std::vector<std::string> words;  // empty: other values, such as a file or a number
-  bool list = false;               // a comma-separated list
+  std::vector<std::string> words;  // empty: other values, such as files or numbers
+  bool list = false;               // the value is a comma-separated list
 };
 
 template <class Entries>
@@ -26,9 +26,9 @@ struct ChoiceRow {
   std::string_view option;
   bool list;
   std::vector<std::string> (*words)() = nullptr;
-  std::string_view fixed = {};  // in place of `words`, between commas
+  std::string_view fixed = {};  // instead of `words`, separated by commas
 };
-// The choices for that verb and option; no words if there is no row.
+// The choices for that verb and option. Has no words if no row matches.
 Choices FindChoices(std::span<const ChoiceRow> rows, std::string_view verb,
                     std::string_view option);
 

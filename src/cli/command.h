@@ -1,4 +1,4 @@
-// The context of every verb of `carma`, and the registration of verbs.
+// The context in which every verb of `carma` runs, and the registration of verbs.
 #pragma once
 
 #include <cstdio>
@@ -16,31 +16,31 @@ namespace carma::cli {
 
 struct Program;
 
-// Exit codes: 0 done, 1 failed, 2 wrong usage. `wait` and `submit --wait` return the task's code
-// instead.
+// Exit codes: 0 success, 1 failure, 2 wrong usage. `wait` and `submit --wait` return the task's
+// code instead.
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
 
-// One run of the program. Verbs print to `out` and `err` only, so that tests can read them.
+// One run of the program. Verbs print only to `out` and `err`, so that tests can read their output.
 struct Context {
   std::string socket_path;           // --socket; empty: DefaultSocketPath()
   std::string version;               // of this program
   std::string build;                 // description of the build; may be empty
   const Program* program = nullptr;  // the running program; set by RunCarma
-  std::string laboratory;            // path of carma-lab; empty: its verbs fail
-  bool json = false;                 // --json: one JSON value on `out` instead of text
+  std::string laboratory;            // path of carma-lab; empty: the verbs of carma-lab fail
+  bool json = false;                 // --json: print one JSON value on `out` instead of text
   int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;
   std::FILE* err = stderr;
-  // For `submit`, `run`, `shell`, `lease`, `pilot`: the unchanged words from the first that is not
-  // an option. CLI11 does not see them, because their dashes are not options of this program.
-  // literal: "--" came before them. For `estimate`: the words after "--".
+  // For `submit`, `run`, `shell`, `lease` and `pilot`: the unchanged words, starting with the first
+  // that is not an option. CLI11 does not see them, because their dashes are not options of this
+  // program. For `estimate`: the words after "--". literal: the words followed "--".
   std::vector<std::string> words;
   bool literal = false;
 
-  // The connection to the daemon at its socket, opened at the first call and kept.
+  // The connection to the daemon, opened at the first call and kept open.
   api::Client& client();
-  // Prints one line "carma: message" on `err`; exit_code becomes 2 for kInvalid and 1 for other
+  // Prints one line "carma: message" on `err`. exit_code becomes 2 for kInvalid and 1 for other
   // errors.
   void Fail(const base::Error& error);
 
@@ -51,19 +51,20 @@ struct Context {
   std::unique_ptr<api::Client> client_;
 };
 
-// $CARMA_SOCKET; else that of the pilot of this process's job (client_socket.h); else the one in
-// the configuration that a daemon of this user would read; else that of the user's own daemon
-// (config::OwnSocketPath) if it exists, or if there is no other; else /run/carma/carmad.sock.
+// Returns the first of these sockets: $CARMA_SOCKET; that of the pilot of this process's job
+// (client_socket.h); that in the configuration that a daemon of this user would read; that of the
+// user's own daemon (config::OwnSocketPath) if it exists, or if there is no other;
+// /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
-// A verb and its setup: app.AddVerb(name, help) and an OnRun(...) that does the work. It runs after
-// all options are read, and reports errors with context.Fail(). --json and --socket are global and
-// may also follow the verb.
+// A verb and its setup: app.AddVerb(name, help) and an OnRun(...) that does the work. The work runs
+// after all options are read, and reports errors with context.Fail(). --json and --socket are
+// global, and may also follow the verb.
 struct Verb {
   std::string_view name;
-  void (*add)(Syntax app, Context& context);  // null: carma-lab runs it (lab.h)
+  void (*add)(Syntax app, Context& context);  // null: carma-lab runs the verb (lab.h)
   std::string_view help = {};                 // if `add` is null
-  std::string_view parent = {};               // its parent verb: "estimate"
+  std::string_view parent = {};               // parent verb: "estimate"
 };
 
 // A program's verbs, in the order of its help, and the completion of their arguments.
@@ -75,7 +76,7 @@ struct Program {
 // The program `carma`. The verbs of the laboratory have no `add`.
 Program ServerProgram();
 
-// Verbs with files of their own; the others are in verbs.cc.
+// Verbs with a file of their own. All others are in verbs.cc.
 void AddRunCommand(Syntax app, Context& context);
 void AddShellCommand(Syntax app, Context& context);
 void AddSshCommand(Syntax app, Context& context);
@@ -94,8 +95,9 @@ void AddEstimateCommand(Syntax app, Context& context);
 void AddDoctorCommand(Syntax app, Context& context);
 void AddCompletionCommand(Syntax app, Context& context);
 
-// The whole program: parses, runs one verb, returns the exit code. Throws nothing. Setting up all
-// verbs takes several times as long as submitting a task, so only the requested verb is set up.
+// Runs the whole program: parses, runs one verb, and returns the exit code. Never throws. Setting
+// up all verbs takes several times as long as submitting a task, so only the requested verb is set
+// up.
 int RunCarma(int argc, const char* const* argv, Context& context, const Program& program);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// A daemon for tests of the command: it has a real socket, and the test makes its answers.
+// A fake daemon for tests of the command. It has a real socket, and the test supplies its answers.
 #pragma once
 
 #include <functional>
@@ -20,12 +20,12 @@ class FakeDaemon {
   FakeDaemon();
   ~FakeDaemon();
 
-  // method_and_path: "GET /v1/tasks/42"; the route is called on the daemon's own thread. Other
-  // requests get 404.
+  // method_and_path: "GET /v1/tasks/42". The daemon's own thread calls the route. Requests without
+  // a route get 404.
   void On(const std::string& method_and_path, Route route);
   const std::string& socket_path() const { return socket_path_; }
   const std::string& dir() const { return dir_; }
-  // "POST /v1/tasks?check=1 {body}" in the order they came.
+  // All requests in order of arrival: "POST /v1/tasks?check=1 {body}".
   std::vector<std::string> requests() const;
 
  private:
@@ -46,7 +46,7 @@ struct Ran {
   std::string out;
   std::string err;
 };
-// Runs `carma WORDS…` against the socket; input: a file used as standard input.
+// Runs `carma WORDS…` against the socket. input: a file used as standard input.
 Ran RunWords(const std::string& socket_path, std::vector<std::string> words,
              const std::string& input = "", const Program& program = ServerProgram());
 

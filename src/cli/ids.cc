@@ -9,7 +9,7 @@
 namespace carma::cli {
 namespace {
 
-// The maximum N in "@~N": one page of the daemon's list.
+// The largest N in "@~N", which is one page of the daemon's list.
 constexpr std::int64_t kMaxBack = 9'999;
 
 std::optional<std::uint64_t> ParseId(std::string_view text) {
@@ -51,7 +51,7 @@ Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::string>& w
     for (std::string_view piece : base::Split(word, ',')) {
       const auto range = ParsePiece(piece);
       if (!range) return std::unexpected(range.error());
-      // Checked after each range, because the sum of two ranges could overflow.
+      // Checked after each range, because the sum of all ranges could overflow.
       const std::uint64_t count = range->own ? 1 : range->last - range->first + 1;
       if (count > kMaxTasksNamed || (total += count) > kMaxTasksNamed) {
         return Invalid("tasks '" + base::Printable(word, 40) + "': expected at most " +

@@ -1,5 +1,5 @@
-// Progress of a long command: one updated line on a terminal, else a line now and then. It goes to
-// `err`, so that `out` has only the answer.
+// Shows the progress of a long command: as one updated line on a terminal, else as a line now and
+// then. It goes to `err`, so that `out` has only the answer.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@ namespace carma::cli {
 
 class ProgressLine {
  public:
-  // log_every: interval of lines if it is not a terminal; empty: none.
+  // log_every: time between lines if `err` is not a terminal; empty: no lines.
   ProgressLine(Context& context, std::optional<std::chrono::seconds> log_every);
-  // Updates the line; from one thread only.
+  // Updates the line. Call it from one thread only.
   void Show(const std::string& text);
-  // Ends the line, if one is open.
+  // Ends the line if it is open.
   void End();
 
  private:

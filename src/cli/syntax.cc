@@ -1,4 +1,4 @@
-// The syntax of a verb, declared with CLI11.
+// Declares the syntax of a verb with CLI11.
 #include "cli/syntax.h"
 
 #include <CLI/CLI.hpp>

@@ -1,7 +1,7 @@
 // The syntax of a verb: its options, arguments and subverbs.
 //
-// CLI11 reads them. Its header takes 2.7 s to compile in each file that includes it, so only
-// syntax.cc and client/app.cc do so.
+// CLI11 parses them. Its header takes 2.7 s to compile in each file that includes it, so only
+// syntax.cc and client/app.cc include it.
 #pragma once
 
 #include <cstddef>
@@ -32,23 +32,23 @@ class Option {
   Option Range(double least, double most) const;
   Option Positive() const;
   Option OneOf(std::vector<std::string> words) const;
-  Option List() const;     // commas separate values
-  Option OneWord() const;  // it takes one word per use
+  Option List() const;     // commas separate the values
+  Option OneWord() const;  // the option takes one word per use
   Option Values(int least, int most) const;
-  Option LastCounts() const;                       // it may be repeated; the last counts
-  Option Group(const std::string& heading) const;  // in the help; "" hides it
+  Option LastCounts() const;  // the option may be repeated; the last value counts
+  Option Group(const std::string& heading) const;  // heading in the help; "" hides the option
   Option ShowDefault() const;
   Option Needs(Option other) const;
   Option Excludes(Option other) const;
-  std::size_t count() const;  // how often it was given
+  std::size_t count() const;  // how often the option was given
 
  private:
   CLI::Option* option_;
 };
 
-// An option, for completion.
+// A declared option, for completion.
 struct OptionFacts {
-  std::string long_name;  // with its dashes, or empty
+  std::string long_name;  // with dashes; empty: none
   char letter = '\0';     // '\0': none
   bool takes_value = false;
   std::string help;
@@ -64,21 +64,21 @@ class Syntax {
   Syntax Alias(const std::string& name) const;
   Syntax Footer(const std::string& text) const;    // examples, below the help
   Syntax OnRun(std::function<void()> work) const;  // called after parsing
-  Syntax NeedsVerb() const;                        // of its subverbs
-  Syntax TakesVerb() const;                        // one at most
+  Syntax NeedsVerb() const;                        // one subverb is required
+  Syntax TakesVerb() const;                        // at most one subverb
   // names: "-n,--limit", or "tasks" for an argument. value: placeholder in the help; empty: derived
-  // from T. T is a string or number, an optional or a vector of them (syntax.cc).
+  // from T. T is a string or number, or an optional or vector of these (syntax.cc).
   template <class T>
   Option AddOption(const std::string& names, const std::string& value, T& target,
                    const std::string& help) const;
-  // `take` gets each value; its error is reported as wrong usage.
+  // `take` receives each value. Its error is reported as wrong usage.
   Option AddParsed(const std::string& names, const std::string& value,
                    std::function<Result<Unit>(const std::string&)> take,
                    const std::string& help) const;
-  // Its values are only available from GivenOptions().
+  // The values of this option are only available from GivenOptions().
   Option AddOption(const std::string& names, const std::string& value,
                    const std::string& help) const;
-  // "!--no-pairs" sets the target to false.
+  // A name such as "!--no-pairs" sets the target to false.
   Option AddFlag(const std::string& names, bool& target, const std::string& help) const;
   Option AddFlag(const std::string& names, std::function<void()> take,
                  const std::string& help) const;
@@ -86,14 +86,15 @@ class Syntax {
 
   // Valid after parsing:
   bool Given(const std::string& option) const;  // "--socket"
-  bool VerbGiven() const;                       // of its subverbs
-  // Long names (without dashes) and values of the given options, in order; flags have "true".
+  bool VerbGiven() const;                       // whether a subverb was given
+  // The long names (without dashes) and values of the given options, in order. Flags have the value
+  // "true".
   std::vector<std::pair<std::string, std::string>> GivenOptions() const;
 
   // The declared options and verbs, for completion.
-  std::vector<std::string> names() const;  // its aliases last
+  std::vector<std::string> names() const;  // aliases last
   std::string help() const;
-  std::vector<OptionFacts> options() const;  // without hidden ones
+  std::vector<OptionFacts> options() const;  // without hidden options
   std::vector<std::string> arguments() const;
   std::vector<Syntax> verbs() const;
 

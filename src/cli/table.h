@@ -1,4 +1,4 @@
-// Text in aligned columns that fits the screen, and lines of facts.
+// Lays out text in aligned columns that fit the screen, and lines of facts.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace carma::cli {
 
 struct Column {
   std::string title;
-  bool right = false;         // numbers
-  std::size_t min_width = 0;  // cut down to this on a narrow screen; 0: never cut
+  bool right = false;         // right-aligned, for numbers
+  std::size_t min_width = 0;  // a narrow screen cuts the column down to this; 0: never cut
 };
 
 struct Cell {
@@ -20,17 +20,17 @@ struct Cell {
   Colour colour = Colour::kNone;
 };
 
-// Columns with these titles: first text columns, then number columns.
+// Makes columns with these titles: first text columns, then number columns.
 std::vector<Column> TextsAndNumbers(const std::vector<std::string>& texts,
                                     const std::vector<std::string>& numbers);
 
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  // One cell per column.
+  // The row must have one cell per column.
   void Add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   std::size_t size() const { return rows_.size(); }
-  // Title line and rows, two blanks between columns, no trailing blanks.
+  // Writes the title line and the rows, with two blanks between columns and no trailing blanks.
   std::string Text(const Screen& screen, bool titles = true) const;
 
  private:
@@ -40,8 +40,8 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// "  Label        text" lines. Entries with an empty text are left out; an empty label continues
-// the entry above.
+// Makes lines of the form "  Label        text". Entries with an empty text are left out. An empty
+// label continues the entry above.
 class Facts {
  public:
   void Add(std::string_view label, const std::string& text);
@@ -51,7 +51,7 @@ class Facts {
   std::string text_;
 };
 
-// The column where texts begin.
+// The column at which the texts of Facts begin.
 inline constexpr std::size_t kFactsIndent = 16;
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// The capabilities of the terminal.
+// The capabilities of the terminal, and texts that fit them.
 #pragma once
 
 #include <cstdio>
@@ -9,28 +9,28 @@
 namespace carma::cli {
 
 struct Screen {
-  int width = 0;  // characters in a line; 0: no terminal, nothing is cut
+  int width = 0;  // characters per line; 0: no terminal, so nothing is cut
   bool colour = false;
-  int height = 0;  // lines; 0: not known
+  int height = 0;  // lines; 0: unknown
 };
-// Colour only on a terminal, and not if NO_COLOR is set or TERM is "dumb".
+// Uses colour only on a terminal, and not if NO_COLOR is set or TERM is "dumb".
 Screen ScreenOf(std::FILE* out);
 
 enum class Colour { kNone, kGood, kWaiting, kBad, kFaint };
 std::string Paint(std::string_view text, Colour colour, const Screen& screen);
 
-// Width of UTF-8 text on a terminal, counted in code points, which is enough for tables.
+// The width of UTF-8 text on a terminal, counted in code points, which is enough for tables.
 std::size_t ShownWidth(std::string_view text);
-// The text that replaces what the screen shows. Lines that have no room are left out, because they
-// would scroll the first ones away. No line of `text` may be longer than the screen.
+// The text that replaces the contents of the screen. Lines beyond its height are left out, because
+// they would scroll the first lines away. No line of `text` may be longer than the screen is wide.
 std::string Redrawn(std::string_view text, const Screen& screen);
-// Number of bytes in the first `characters` characters.
+// The number of bytes in the first `characters` characters.
 std::size_t BytesOf(std::string_view text, std::size_t characters);
-// Wraps lines that are longer than the screen, between words if possible, with continuation lines
+// Wraps lines that are longer than the screen, between words if possible. Continuation lines begin
 // at column `hanging`; empty: two columns right of the line's beginning.
 std::string WrapTo(std::string_view text, const Screen& screen,
                    std::optional<std::size_t> hanging = std::nullopt);
-// The text cut to at most `width` characters; the last one is '…' if something was cut.
+// Cuts the text to at most `width` characters. If something was cut, the last character is '…'.
 std::string CutTo(std::string_view text, std::size_t width);
 
 }  // namespace carma::cli

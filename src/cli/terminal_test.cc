@@ -18,7 +18,7 @@ TEST(Screen, WrapsLongLines) {
   EXPECT_EQ(WrapTo("", screen), "");
 }
 
-TEST(Screen, WhatIsRedrawnNeverScrolls) {
+TEST(Screen, RedrawnTextNeverScrolls) {
   const std::string clear = "\033[H\033[J";
   const Screen screen{.width = 20, .height = 4};
   EXPECT_EQ(Redrawn("a\nb\nc\n", screen), clear + "a\nb\nc\n");

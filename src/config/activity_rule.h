@@ -1,4 +1,4 @@
-// The rule for sharing a GPU whose SM activity is not measured, as text for people.
+// Describes the rule for sharing a GPU whose SM activity is not measured.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace carma::config {
 
-// A sentence without capital letter and full stop; empty: the policy never shares GPUs.
+// Returns a sentence without capital letter and full stop; empty if the policy never shares GPUs.
 std::string RuleWithoutActivity(const core::PolicyConfig& policy);
 
 }  // namespace carma::config

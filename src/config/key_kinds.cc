@@ -6,7 +6,8 @@ using base::Duration;
 
 namespace {
 
-constexpr std::int64_t kMaxSizeMib = std::int64_t{1} << 30;  // 1 PiB: more is a slip of the pen
+constexpr std::int64_t kMaxSizeMib = std::int64_t{1}
+                                     << 30;  // 1 PiB; a larger size is a typing error
 
 std::string SizeText(std::int64_t mib) {
   if (mib > 0 && mib % 1024 == 0) return fmt::format("\"{}G\"", mib / 1024);
@@ -23,8 +24,7 @@ std::string SpanText(Duration span) {
   return span == Duration::zero() ? "\"0s\"" : fmt::format("\"{}ms\"", span.count());
 }
 
-// A unit is required, because Slurm's users would read a bare number as minutes and others as
-// seconds.
+// A unit is required: users of Slurm would read a bare number as minutes, and others as seconds.
 std::optional<Duration> ReadSpan(std::string_view text) {
   const std::string lower = base::ToLower(base::Trim(text));
   if (lower.ends_with("ms")) {
@@ -87,7 +87,7 @@ Kind<double> Fraction(const char* type, bool (*meant)(double)) {
 Kind<std::int64_t> Size() {
   return {"memory size like \"2G\" or \"512M\" (a bare whole number is MiB)", kText | kNumber,
           [](std::string_view text) -> std::optional<std::int64_t> {
-            // 0.5 was meant as a fraction or as GiB, hardly as MiB.
+            // 0.5 was probably meant as a fraction or as GiB, not as MiB.
             if (base::ParseDouble(base::Trim(text)) && !base::ParseInt(base::Trim(text)))
               return std::nullopt;
             const Result<std::int64_t> mib = base::ParseMemoryMib(text);
@@ -114,7 +114,7 @@ Kind<std::string> Word(const std::vector<std::string>& words) {
 
 Kind<std::string> LogLevelName() {
   Kind<std::string> kind = Word({"info", "warn", "error"});
-  // Files may still contain "debug", which never logged more.
+  // Files may still contain "debug", which never logged more than "info".
   kind.read = [read = kind.read](std::string_view text) {
     return read(base::ToLower(base::Trim(text)) == "debug" ? "info" : text);
   };

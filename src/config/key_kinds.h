@@ -1,4 +1,4 @@
-// Kinds of configuration values: expected text, reading and writing.
+// The kinds of configuration values: what text they accept, and how they are read and written.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,25 +28,26 @@ inline constexpr base::Duration kYear = 365 * kDay;
 
 template <class T>
 struct Kind {
-  std::string type;                                           // as in Key
-  unsigned forms = 0;                                         // of Form
-  std::function<std::optional<T>(std::string_view)> read;     // empty: not as `type` describes
-  std::function<std::string(const T&)> write;                 // for the configuration file
-  std::function<std::string(std::string_view)> trouble = {};  // as in Key
+  std::string type;    // see Key
+  unsigned forms = 0;  // of Form, or-ed
+  std::function<std::optional<T>(std::string_view)>
+      read;  // returns empty if the text is not as `type` describes
+  std::function<std::string(const T&)> write;  // in the notation of the configuration file
+  std::function<std::string(std::string_view)> trouble = {};  // see Key
 };
 
-// A text in the notation of the configuration file.
+// Writes a text in the notation of the configuration file.
 std::string Quoted(std::string_view text);
 
 Kind<bool> Flag();
-// type: describes the allowed numbers; meant: checks them.
+// type: describes the allowed numbers; meant: checks a number.
 Kind<double> Fraction(const char* type, bool (*meant)(double));
 Kind<std::int64_t> Size();  // MiB
 Kind<base::Duration> Span(base::Duration low, base::Duration high);
-// One of these words, in upper or lower case.
+// Accepts one of these words, in upper or lower case.
 Kind<std::string> Word(const std::vector<std::string>& words);
 Kind<std::string> LogLevelName();
-// Any text that `meant` accepts.
+// Accepts any text for which `meant` returns true.
 Kind<std::string> Text(const char* type, std::function<bool(std::string_view)> meant);
 Kind<std::string> Path(const char* type, std::size_t max_bytes);
 Kind<std::string> PathOrNone();  // empty: none
@@ -63,7 +64,7 @@ Kind<T> Count(std::int64_t low, std::int64_t high) {
           [](T value) { return fmt::format("{}", value); }};
 }
 
-// One of several words, in upper or lower case, each of which stands for a value.
+// Accepts one of several words, in upper or lower case. Each word stands for a value.
 template <class T>
 Kind<T> Choice(const std::vector<std::pair<std::string, T>>& words) {
   std::string type;
@@ -90,7 +91,7 @@ Kind<T> Called(std::string type, Kind<T> kind) {
   return kind;
 }
 
-// A value of the kind, or none, which has words of its own ("auto", false).
+// Accepts a value of the kind, or no value, for which there are words ("auto", false).
 template <class T>
 Kind<std::optional<T>> OrNone(const Kind<T>& kind, unsigned forms,
                               const std::vector<std::string_view>& words, std::string written) {
@@ -110,13 +111,13 @@ template <class T>
 Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
   return OrNone(kind, kBool | kText, {"false", "off"}, "false");
 }
-// A value of the kind, or empty ("auto"): what the machine has.
+// Accepts a value of the kind, or "auto" for what the machine has, which reads as empty.
 template <class T>
 Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
   return OrNone(kind, kText, {"auto"}, "\"auto\"");
 }
 
-// A value that `parse` reads from text and `write` turns back into text.
+// Accepts a text that `parse` reads; `write` turns the value back into text.
 template <class T, class Write>
 Kind<T> Parsed(const char* type, Result<T> (*parse)(std::string_view), Write write) {
   return {type, kText,
@@ -132,7 +133,7 @@ Kind<T> Parsed(const char* type, Result<T> (*parse)(std::string_view), Write wri
           }};
 }
 
-// At most `most` items of a kind, separated by commas.
+// Accepts at most `most` items of a kind, separated by commas.
 template <class T>
 Kind<std::vector<T>> List(const char* type, unsigned forms, std::size_t most, const Kind<T>& item) {
   return {type, forms,

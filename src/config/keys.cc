@@ -17,7 +17,7 @@ using base::Duration;
 
 namespace {
 
-// at: returns the member of Settings, const or not.
+// at: a function that returns the member of Settings, const or not.
 template <class T, class At>
 Key Of(const char* name, const char* meaning, Kind<T> kind, At at, Takes takes = Takes::kLive) {
   return {name,
@@ -35,7 +35,7 @@ Key Of(const char* name, const char* meaning, Kind<T> kind, At at, Takes takes =
           kind.trouble};
 }
 
-// ---- kinds of a single key ----
+// ---- kinds that only one key uses ----
 
 Kind<unsigned> FileMode() {
   return {"file mode in quotes, three octal digits like \"0660\"", kText,
@@ -95,7 +95,7 @@ bool IsNotifyTarget(std::string_view text) {
   return task::ParseNotifyTarget(text).has_value();
 }
 
-// A list of values that the core parses from and writes as texts.
+// A list of values that the core converts from and to texts.
 template <class T>
 Kind<std::vector<T>> Texts(const char* type, Result<T> (*parse)(std::string_view)) {
   return List(type, kTextList, 1'000,
@@ -107,7 +107,7 @@ Kind<core::GpuRule> Rule() {
                 &core::GpuRule::Parse, &core::GpuRule::text);
 }
 
-// A size, or a share of the GPU.
+// Accepts a size, or a share of the GPU.
 Key Floor() {
   const Kind<std::int64_t> size = Size();
   const auto share_of = [](std::string_view text) -> std::optional<double> {
@@ -137,7 +137,7 @@ Key Floor() {
           }};
 }
 
-// The settings record which keys were set.
+// A key whose name the settings record when it is set.
 Key Remembered(Key key) {
   key.set = [name = key.name, set = std::move(key.set)](Settings& settings, std::string_view text) {
     if (!set(settings, text)) return false;

@@ -1,4 +1,4 @@
-// The one table of all configuration keys: parsing, ranges, defaults, `carma config show` and the
+// The only table of all configuration keys. Parsing, ranges, defaults, `carma config show` and the
 // documentation come from it.
 #pragma once
 
@@ -16,9 +16,9 @@ namespace carma::config {
 // may stand for any type.
 enum Form : unsigned { kText = 1, kNumber = 2, kBool = 4, kTextList = 8, kNumberList = 16 };
 
-// Whether a running daemon applies a changed value when it reads its configuration again.
+// Whether a running daemon applies a changed value when it rereads its configuration.
 enum class Takes {
-  kLive,     // at once: for the next decision, task or log line
+  kLive,     // at once, for the next decision, task or log line
   kRestart,  // only after a restart
 };
 
@@ -30,21 +30,21 @@ struct Key {
   std::string type;     // what is expected, for messages and documentation
   std::string meaning;  // one line
   unsigned forms = 0;   // of Form, or-ed
-  // Sets the value. False: the text is not as `type` describes, and the settings are unchanged. A
-  // list is one text, with its items separated by commas.
+  // Sets the value. Returns false, and leaves the settings unchanged, if the text is not as `type`
+  // describes. A list is one text, with its items separated by commas.
   std::function<bool(Settings&, std::string_view)> set;
-  // The value in the notation of the configuration file: "magm" (with its quotes), 0.8, false,
-  // ["ada"].
+  // Returns the value in the notation of the configuration file: "magm" (with its quotes), 0.8,
+  // false, ["ada"].
   std::function<std::string(const Settings&)> get;
   std::function<void(Settings& to, const Settings& from)> copy;
   Takes takes = Takes::kLive;
-  // Describes what is wrong with a text that `set` refuses, and where; absent: `type` is enough.
+  // Describes what is wrong, and where, with a text that `set` refuses. Absent if `type` is enough.
   std::function<std::string(std::string_view)> trouble = {};
 
   std::string Variable() const { return VariableOf(name); }
 };
 
-// In the order of the documentation: by section.
+// All keys, in the order of the documentation: by section.
 const std::vector<Key>& AllKeys();
 const Key* FindKey(std::string_view name);
 

@@ -1,4 +1,4 @@
-// Users, accounts, classes and groups that the settings name.
+// Checks the users, accounts, classes and groups that the settings name.
 #pragma once
 
 #include <map>
@@ -15,20 +15,20 @@ struct NameMistake {
   std::string key;   // "limits.rules"
   std::string what;  // "no account 'vsion' in fair.accounts, did you mean vision?"
 };
-// Accounts and classes that are not configured, and classes and weights that are given twice.
+// Finds accounts and classes that are not configured, and classes and weights that are given twice.
 std::vector<NameMistake> NameMistakes(const Settings& settings);
 
-// Users of the system that any key names, each with the first such key.
+// Users of the system that any key names, each with the first key that names them.
 std::map<std::string, std::string> NamedUsers(const Settings& settings);
 
 inline constexpr std::string_view kAllowGroups = "daemon.allow_groups";
 
-// Users, and groups of daemon.allow_groups, that this machine does not have: they are misspelt or
-// were removed. May wait for a name service.
+// Finds users, and groups of daemon.allow_groups, that this machine does not have, because they are
+// misspelt or were removed. May wait for a name service.
 std::vector<NameMistake> UnknownNames(const Settings& settings);
 
-// Whether the group of daemon.socket_group exists, without which carmad does not start. May wait
-// for a name service. Errors: kNotFound, kUnavailable, with the key.
+// Checks that the group of daemon.socket_group exists, without which carmad does not start. May
+// wait for a name service. Errors: kNotFound, kUnavailable, with the key.
 Result<Unit> CheckSocketGroup(const Settings& settings);
 
 }  // namespace carma::config

@@ -41,7 +41,7 @@ TEST_F(PilotSocket, IsThatOfTheOnlyPilotOfTheJob) {
   EXPECT_EQ(Found(), "") << "two pilots: neither is chosen";
 }
 
-TEST_F(PilotSocket, IsLookedForInAJobOnly) {
+TEST_F(PilotSocket, IsSearchedOnlyInAJob) {
   Make("sweep.sock");
   environment_.erase("SLURM_JOB_ID");
   EXPECT_EQ(Found(), "");

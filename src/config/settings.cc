@@ -54,7 +54,7 @@ std::string Suggest(const std::optional<std::string>& nearest) {
   return nearest ? fmt::format(", did you mean {}?", *nearest) : "";
 }
 
-// A key written without its section is the closest match.
+// Finds the key that was probably meant. A key written without its section is the closest match.
 std::optional<std::string> NearestKey(const std::string& name) {
   for (const Key& key : AllKeys()) {
     if (key.name.ends_with("." + name)) return key.name;
@@ -62,7 +62,7 @@ std::optional<std::string> NearestKey(const std::string& name) {
   return base::DidYouMean(name, KeyNames(), 3);
 }
 
-// The keys whose defaults a mapper sets (core::MapperValues).
+// The keys whose defaults depend on the mapper (core::MapperValues).
 constexpr std::array<std::string_view, 6> kKeysOfMapper{"policy.sm_cap",   "policy.margin",
                                                         "policy.floor",    "policy.min_gain",
                                                         "policy.backfill", "policy.pass_limit"};
@@ -75,11 +75,12 @@ bool FollowsMapper(std::string_view key) {
 
 namespace {
 
-// Under streams few tasks share a GPU and the head of the queue waits long, so others may pass it.
+// Under streams, few tasks share a GPU and the head of the queue waits long, so other tasks may
+// pass it.
 constexpr std::string_view kTurnsMapper = "magm";
 constexpr int kTurnsBackfill = 10;
 
-// docs/evidence/policies.md shows that by-work pays under MPS; under streams and MIG it gains
+// docs/evidence/policies.md shows that by-work pays off under MPS. Under streams and MIG it gains
 // nothing on a first day.
 std::string_view MapperWhere(core::SharingMethod method, const Settings& settings) {
   if (method == core::SharingMethod::kAlone) return core::kNeverSharing;
@@ -87,7 +88,7 @@ std::string_view MapperWhere(core::SharingMethod method, const Settings& setting
   return pays ? "by-work" : kTurnsMapper;
 }
 
-// Sets the mapper in force, and its values for keys that were not set.
+// Sets the mapper in force, and the values it implies for keys that were not set.
 void UseMapper(Settings& settings, core::SharingMethod method) {
   settings.policy.mapper =
       settings.mapper == kAutoMapper ? MapperWhere(method, settings) : settings.mapper;
@@ -104,7 +105,7 @@ void UseMapper(Settings& settings, core::SharingMethod method) {
     settings.policy.backfill = kTurnsBackfill;
 }
 
-// One load: the settings collected so far, with the origin of each value.
+// One load of the configuration: the settings collected so far, with the origin of each value.
 class Loading {
  public:
   explicit Loading(const Sources& sources) {
@@ -140,7 +141,7 @@ class Loading {
     return Unit{};
   }
 
-  // All mistakes of all sources in one line, so that all can be corrected at once.
+  // Reports all mistakes of all sources in one line, so that all can be corrected at once.
   Result<Unit> Mistakes() const {
     if (mistakes_.empty()) return Unit{};
     constexpr std::size_t kMost = 20;
@@ -182,7 +183,7 @@ class Loading {
     return Unit{};
   }
 
-  // Keeps the running value of the key and its origin.
+  // Keeps the running value of the key, and its origin.
   void Keep(const Key& key, const Loaded& running) {
     key.copy(loaded_.settings, running.settings);
     if (running.settings.chosen.contains(key.name)) {
@@ -254,14 +255,15 @@ class Loading {
     return Unit{};
   }
 
-  // The default folder of an ordinary user comes from the environment and was not checked yet.
+  // The default folder of an ordinary user comes from the environment and has not been checked yet.
   Result<Unit> CheckMps() {
     const Settings& settings = loaded_.settings;
     if (settings.sm_partitions && settings.mps_servers != task::MpsScope::kGpu) {
       return Contradiction("collocation.sm_partitions",
                            "expected false unless collocation.mps_servers is \"gpu\"");
     }
-    if (settings.collocation != core::SharingMethod::kMps) return Unit{};  // "auto" does without
+    if (settings.collocation != core::SharingMethod::kMps)
+      return Unit{};  // "auto" works without MPS
     const Key* key = FindKey("collocation.mps_dir");
     Settings probe;
     if (key->set(probe, settings.mps_dir)) return Unit{};
@@ -275,7 +277,7 @@ class Loading {
     return Unit{};
   }
 
-  // Applies a key that decides about others, and records it as their origin.
+  // Applies a key that sets other keys, and records it as their origin.
   template <class Change>
   void Decide(const std::string& by, Change change) {
     const Settings before = loaded_.settings;
@@ -299,7 +301,7 @@ class Loading {
   static std::unexpected<base::Error> WrongValue(const std::string& where, const Key& key,
                                                  std::string_view text) {
     const std::string trouble = key.trouble ? key.trouble(text) : "";
-    // `trouble` names the wrong item of a list and what was expected.
+    // `trouble` names the wrong item of a list and the expected form.
     if ((key.forms & kTextList) != 0 && !trouble.empty())
       return Invalid("{}: {}: {}", where, key.name, trouble);
     const std::string got =
@@ -316,7 +318,7 @@ class Loading {
                    Suggest(NearestKey(name)));
   }
 
-  // other: the key that was set if `name` has its default.
+  // other: the key that was set, if `name` has its default value.
   std::unexpected<base::Error> Contradiction(const std::string& name, const std::string& what,
                                              const std::string& other = "") {
     const bool set = other.empty() || loaded_.settings.chosen.contains(name);
@@ -346,18 +348,18 @@ Result<Loading> ReadAll(const Sources& sources) {
   return loading;
 }
 
-// Running tasks depend on the sharing method of their start, and a daemon that never shared has not
-// checked which methods work.
+// Running tasks depend on the sharing method that was in force when they started, and a daemon that
+// never shared has not checked which methods work.
 bool MustStay(const Key& key, const Settings& wanted, const Settings& running) {
   if (key.name == "policy.mapper")
     return core::Shares(wanted.policy) != core::Shares(running.policy);
   return key.takes == Takes::kRestart;
 }
 
-// carma.d/*.toml ordered by name.
+// The files carma.d/*.toml, sorted by name.
 std::vector<std::string> DropIns(const std::string& folder) {
   std::vector<std::string> paths;
-  std::error_code ignored;  // no folder, no files
+  std::error_code ignored;  // without a folder, there are no files
   std::filesystem::directory_iterator each(folder, ignored);
   for (; each != std::filesystem::directory_iterator(); each.increment(ignored)) {
     if (each->path().extension() == ".toml") paths.push_back(each->path().string());
@@ -431,7 +433,7 @@ Result<Reread> LoadAgain(const Sources& sources, const Loaded& running) {
     kept.Keep(key, running);
     reread.need_restart.push_back(key.name);
   }
-  // Checks again, because kept keys decide about others and may contradict new values.
+  // Checks again, because kept keys may set others and may contradict new values.
   Result<Loaded> loaded = kept.Finish();
   if (!loaded) {
     return base::Wrap(loaded.error(),

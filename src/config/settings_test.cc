@@ -87,7 +87,7 @@ TEST(Settings, AFloorMayBeAShareOfTheGpu) {
   EXPECT_EQ(core::FloorMib(FromText("policy.floor = 512").settings.policy, 40'000), 512);
 }
 
-// One accepted text for each key, other than its default, and one that must be refused.
+// For each key, an accepted text that differs from its default, and a text that must be refused.
 struct KeyCase {
   const char* name;
   const char* good;  // as `get` writes it
@@ -357,7 +357,8 @@ TEST(Settings, NamesThatAreNotConfiguredAreRefused) {
               HasSubstr("f.toml:1: fair.classes: expected 'normal' once"));
   FromText(known + "weights = ['@vision=2', 'ada=2']\n[slots]\nexempt = ['night']\n[limits]\n" +
            "rules = ['account=* gpus=2', 'account=vision gpus=2', 'qos=night gpus=1']");
-  FromText("fair.classes = []\n[limits]\nrules = ['qos=normal gpus=2']");  // always there
+  FromText(
+      "fair.classes = []\n[limits]\nrules = ['qos=normal gpus=2']");  // a class that always exists
 }
 
 TEST(Settings, NamedUsersAreThoseOfAllKeys) {
@@ -542,7 +543,7 @@ TEST_F(SettingsFiles, MissingHugeAndBrokenFilesAreRefused) {
   EXPECT_FALSE(Load({.files = {{dir_, false}}}));
 }
 
-// For example a link to a drop-in on a file system that is not mounted.
+// For example, a link to a drop-in on a file system that is not mounted.
 TEST_F(SettingsFiles, ALinkThatLeadsNowhereIsNotAMissingFile) {
   const std::string link = dir_ + "/10-limits.toml", target = dir_ + "/site.toml";
   std::filesystem::create_symlink(target, link);
@@ -555,7 +556,7 @@ TEST_F(SettingsFiles, ALinkThatLeadsNowhereIsNotAMissingFile) {
   EXPECT_EQ(Load({.files = {{link, true}}})->settings.max_queued_tasks, 7U);
 }
 
-// ---- reading the configuration again ----
+// ---- rereading the configuration ----
 
 class SettingsAgain : public SettingsFiles {
  protected:

@@ -1,4 +1,4 @@
-// Where the programs and the library of a simulated server are.
+// Finds the programs and the library of a simulated server.
 #include "config/simulated.h"
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// What a daemon needs to run on simulated GPUs: programs and a library installed with it.
+// Finds what a daemon needs to run on simulated GPUs: programs and a library installed with it.
 #pragma once
 
 #include <string>
@@ -7,10 +7,11 @@
 
 namespace carma::config {
 
-// The simulated driver of the programs in this folder: in ../lib, ../lib/carma (Debian's packages),
-// or the folder itself (a build).
+// The simulated driver that belongs to the programs in this folder. It is in ../lib, ../lib/carma
+// (Debian's packages), or the folder itself (a build).
 std::string SimulatedDriver(const std::string& program_folder);
-// Configuration (dotted name, value) of a daemon whose GPUs are those of the state file.
+// The configuration (dotted name, value) of a daemon that uses the simulated GPUs of this state
+// file.
 std::vector<std::pair<std::string, std::string>> SimulatedServer(const std::string& program_folder,
                                                                  const std::string& state);
 

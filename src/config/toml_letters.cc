@@ -9,10 +9,10 @@ namespace {
 enum class Place {
   kKey,     // from the start of a line
   kValue,   // after '='
-  kList,    // between '[' and ']' of a value
+  kList,    // between the '[' and ']' of a value
   kAfter,   // after a value in quotes or brackets
-  kBare,    // in a number or word
-  kBeyond,  // in a form that no key takes: nothing is trusted any more
+  kBare,    // in a number or bare word
+  kBeyond,  // in a form that no key accepts: nothing after it is trusted
 };
 
 bool IsQuote(char c) {
@@ -22,7 +22,7 @@ bool IsBlank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
-// The next state after one character outside quotes and comments.
+// The next state after one character that is outside quotes and comments.
 Place Next(Place place, char c) {
   switch (place) {
     case Place::kKey:

@@ -12,7 +12,7 @@
 #include "config/toml_letters.h"
 
 // toml++ 3.3 asserts (with NDEBUG: assumes) that a table header begins with a valid key, although
-// it has an error message for the other case. Without NDEBUG it reaches that message.
+// it has an error message for other headers. Without NDEBUG, it reaches that message.
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #define TOML_EXCEPTIONS 1
@@ -23,13 +23,13 @@
 namespace carma::config {
 namespace {
 
-// Text and form of one value; form 0: a kind that no key accepts.
+// The text and form of one value. Form 0: a kind that no key accepts.
 std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   if (const auto* text = node.as_string()) return {text->get(), kText};
   if (const auto* whole = node.as_integer()) return {std::to_string(whole->get()), kNumber};
   if (const auto* number = node.as_floating_point()) {
     const std::string written = fmt::format("{}", number->get());
-    // 1.0 is not a whole number, so it is not taken for one MiB.
+    // 1.0 is not a whole number, so it must not be read as 1 MiB.
     return {written.find_first_not_of("-0123456789") == written.npos ? written + ".0" : written,
             kNumber};
   }
@@ -82,7 +82,7 @@ void Flatten(const toml::table& table, const std::vector<std::string>& above,
       Flatten(*inner, path, entries);
       continue;
     }
-    // An empty section is only a mistake if it is unknown.
+    // An empty section is a mistake only if its name is unknown.
     const bool empty_section = inner != nullptr && above.empty() && IsSection(path.front());
     if (!empty_section) entries.push_back(ToEntry(std::move(path), node));
   }

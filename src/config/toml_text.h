@@ -12,13 +12,13 @@ namespace carma::config {
 struct Entry {
   std::string name;   // "policy.sm_cap"
   std::string text;   // the value; items of a list are separated by commas
-  unsigned form = 0;  // a Form of keys.h; 0: none of them (a date, a mixed list)
+  unsigned form = 0;  // a Form of keys.h; 0: another form (a date, a mixed list)
   unsigned line = 0;
   std::vector<std::string> path;   // the parts of the name, which may contain dots
   std::vector<std::string> items;  // items of a list, as text
 };
 
-// Errors: kInvalid "path:line: what is wrong". `path` is for messages only.
+// `path` is only for messages. Errors: kInvalid "path:line: what is wrong".
 Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text);
 
 }  // namespace carma::config

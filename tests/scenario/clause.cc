@@ -16,7 +16,7 @@ constexpr std::int64_t kMaxTaskNumber = 1'000'000'000;
 std::optional<base::Duration> ParseScenarioSpan(std::string_view text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {
       {"ms", 1.0}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}};
-  constexpr double kMaxMs = 3.2e10;  // a year
+  constexpr double kMaxMs = 3.2e10;  // about a year
   for (const auto& [unit, ms] : kUnits) {
     if (!text.ends_with(unit)) continue;
     const std::optional<double> number =

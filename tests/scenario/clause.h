@@ -1,4 +1,4 @@
-// Reads the words and options of one clause of a scenario and notes the first mistake.
+// Reads the words and options of one clause of a scenario and records the first mistake.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace carma::sim {
 
 // Reads a span such as "95s", "1500ms", "10m", "2h" or "1.5s".
 std::optional<base::Duration> ParseScenarioSpan(std::string_view text);
-// "t12" -> 12.
+// Converts "t12" to 12.
 std::optional<core::TaskId> ParseTaskName(std::string_view text);
 
 // Largest values allowed in a scenario.
@@ -28,15 +28,15 @@ class ClauseReader {
   bool Has(const std::string& option) const { return clause_->options.contains(option); }
   // Returns the n-th word that is not an option; empty if there is none.
   std::string_view Word(std::size_t n) const;
-  core::TaskId Task();                // of the first word
-  std::vector<core::TaskId> Tasks();  // of the first word, which may be a range "t1..t9"
+  core::TaskId Task();                // named by the first word
+  std::vector<core::TaskId> Tasks();  // named by the first word, which may be a range "t1..t9"
   core::GpuIndex Gpu(std::size_t gpus);
   std::vector<core::GpuIndex> GpuList(std::size_t gpus);
   std::int64_t Int(const std::string& option, std::int64_t low, std::int64_t high,
                    std::int64_t absent);
   std::optional<std::int64_t> OptionalInt(const std::string& option, std::int64_t low,
                                           std::int64_t high);
-  // Empty for "none" and for an absent option, as with a span.
+  // Empty for "none" and if the option is absent; Span does the same.
   std::optional<double> Fraction(const std::string& option);
   std::optional<base::Duration> Span(const std::string& option);
   bool YesNo(const std::string& option, bool absent);

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxScenarioBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxGpus = 64;
 constexpr std::int64_t kMaxGpuMib = std::int64_t{1} << 24;
 
-// The words of each verb. A word in `flags` has no value, a word in `options` takes one; "t" among
+// The words of each verb. A word in `flags` has no value, a word in `options` has one; "t" among
 // the options stands for any task.
 struct VerbEntry {
   std::string_view verb;
@@ -39,7 +39,7 @@ constexpr std::array kHappens{
     VerbEntry{"estimate", 1, "", "need_mib"},
     VerbEntry{"started", 1, "", "use_mib"},
     VerbEntry{"use", 0, "", "gpu t sm util foreign_mib foreign_processes attributed"},
-    VerbEntry{"cores", 0, "", "all used t"},  // of the machine, in use; those of its tasks
+    VerbEntry{"cores", 0, "", "all used t"},  // the machine's cores in use, and those of its tasks
     VerbEntry{"silent", 0, "", "gpu"},
     VerbEntry{"speaks", 0, "", "gpu"},
     VerbEntry{"health", 0, "lost", "gpu healthy text"},
@@ -61,9 +61,10 @@ constexpr std::array kHappens{
     VerbEntry{"resume", 0, "rule", "gpu"},
     VerbEntry{"close", 0, "", "why by"},  // the machine is to go down
     VerbEntry{"open", 0, "", ""},
-    VerbEntry{"reserve", 1, "", "for account class on type count from to why"},  // its number
+    // Word: the reservation's number.
+    VerbEntry{"reserve", 1, "", "for account class on type count from to why"},
     VerbEntry{"unreserve", 1, "", ""},
-    VerbEntry{"policy", 1, "", ""},        // the mapper; options by PolicyOptions()
+    VerbEntry{"policy", 1, "", ""},        // word: the mapper; options: see PolicyOptions()
     VerbEntry{"host", 0, "", "cpus mib"},  // from now on
     VerbEntry{"restart", 0, "", ""},
 };
@@ -79,12 +80,13 @@ constexpr std::array kExpects{
     VerbEntry{"wake", 1, "", ""},
     VerbEntry{"reason", 2, "", "gpu text"},
     VerbEntry{"state", 2, "", ""},
-    VerbEntry{"latest", 2, "", ""},  // by when it starts: a time from the beginning, or unknown
+    // Words: task and latest start, as a time from the beginning or unknown.
+    VerbEntry{"latest", 2, "", ""},
     VerbEntry{"sharing", 2, "", "limit_mib threads note"},
     VerbEntry{"idle", 1, "", "since"},
     VerbEntry{"busy", 1, "", ""},
     VerbEntry{"free", 0, "", "gpu mib"},
-    VerbEntry{"promised", 1, "", "cpus mib cores"},  // of the machine, to a task that runs
+    VerbEntry{"promised", 1, "", "cpus mib cores"},  // of the machine, to a running task
     VerbEntry{"unpromised", 0, "", "cpus mib"},      // of the machine
     VerbEntry{"reserved", 0, "nobody", "gpu for"},
 };
@@ -284,7 +286,7 @@ class Parser {
     if (words[0] == "at") return At(words);
     if (words[0] == "expect") {
       if (scenario_.lines.empty()) return Bad("'expect' before the first 'at'");
-      // The expectation has its own line number in messages, and the time of the line before.
+      // In messages, the expectation has its own line number and the time of the line before.
       scenario_.lines.push_back(
           {.number = number_, .at = scenario_.lines.back().at, .continues = true});
       return Clauses(words, 0);
@@ -338,7 +340,7 @@ class Parser {
       } else if (words[i] == "reserved" && reserved && *reserved >= 0 && *reserved < *total) {
         info.reserved_mib = *reserved;
       } else if (words[i] == "sevenths" && reserved && *reserved >= 1 && *reserved <= 7) {
-        info.compute = static_cast<double>(*reserved) / 7;  // slices of an instance
+        info.compute = static_cast<double>(*reserved) / 7;  // number of slices of the instance
       } else {
         return bad();
       }

@@ -1,6 +1,6 @@
-// Scenario files: what happens to the core, line by line, and the required answers. Each file runs
-// in every shell: the simulator's (tests/scenario/sim_shell.h) and the daemon's with fakes. The
-// tables of verbs in scenario.cc list the whole language:
+// A scenario file lists, line by line, what happens to the core and the required answers. Each file
+// runs in every shell: the simulator's (tests/scenario/sim_shell.h) and the daemon's with fakes.
+// The tables of verbs in scenario.cc list the whole language:
 //
 //   gpus 2 x 40000 mib              # further lines add GPUs of other types
 //   gpus 3 x 9856 mib mig           # or instances of divided ones
@@ -28,7 +28,7 @@
 namespace carma::sim {
 
 struct TimedAction {
-  core::Time when{};  // the moment whose events brought it
+  core::Time when{};  // the time of the events that caused the action
   core::Action action;
 };
 
@@ -37,7 +37,7 @@ class ScenarioShell {
  public:
   virtual ~ScenarioShell() = default;
   // Builds the core at time 0 with these GPUs and, unless `host` is empty, this machine. Called
-  // once, first.
+  // once, before all other functions.
   virtual base::Result<base::Unit> Open(const core::PolicyConfig& policy,
                                         const std::vector<core::GpuInfo>& gpus,
                                         const core::HostInfo& host) = 0;
@@ -74,10 +74,10 @@ class ClauseReader;
 core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in, const Clause& clause);
 
 struct ScenarioLine {
-  int number = 0;  // in the file
+  int number = 0;  // line number in the file
   core::Time at{};
-  bool continues = false;       // only further expectations of the line before
-  std::vector<Clause> happens;  // events of one moment, brought together
+  bool continues = false;       // has only further expectations of the line before
+  std::vector<Clause> happens;  // events of one moment, delivered together
   std::vector<Clause> expects;
 };
 
@@ -88,7 +88,7 @@ struct Scenario {
   core::HostInfo host;
   base::Duration sample_period{1'000};
   base::Duration window{60'000};
-  std::vector<ScenarioLine> lines;  // by time
+  std::vector<ScenarioLine> lines;  // sorted by time
 };
 
 // Errors: kInvalid "file:line: what, expected".

@@ -19,7 +19,7 @@ std::vector<std::string> Names(ClauseReader& in, const std::string& option) {
   return names;
 }
 
-// The choice of GPUs; "any" removes an earlier choice.
+// Sets the choice of GPUs; "any" removes an earlier choice.
 void SetChoice(ClauseReader& in, core::TaskRequest& request) {
   if (in.Has("type")) {
     request.gpu_type = in.Text("type");
@@ -82,7 +82,7 @@ std::vector<core::Event> ScenarioEvents::Of(const Clause& clause, ClauseReader& 
   if (verb == "reserve" || verb == "unreserve") return Reserve(verb, in);
   if (verb == "policy") {
     core::PolicyConfig policy = ChangedPolicy(shell_.scheduler().config(), in, clause);
-    // A mistake ends the scenario, and the wrong policy must not reach the core before that.
+    // A mistake ends the scenario; until then, the wrong policy must not reach the core.
     if (in.error() || core::Shares(policy) != core::Shares(shell_.scheduler().config())) {
       in.Complain("expected valid rules that keep the sharing method");
       return {};
@@ -195,7 +195,7 @@ std::vector<core::Event> ScenarioEvents::Reserve(const std::string& verb, Clause
   return {core::ReservationsChanged{booked_}};
 }
 
-// Values that are not given stay unchanged.
+// Values that are not given do not change.
 std::vector<core::Event> ScenarioEvents::Edit(TaskId id, ClauseReader& in) {
   const core::TaskRecord* record = shell_.scheduler().Find(id);
   core::TaskRequest request = record == nullptr ? core::TaskRequest{} : *record->request;

@@ -24,7 +24,7 @@ struct SeenTasks {
 
 // Reads the words of `sharing`: how an attempt shares its GPUs.
 core::Sharing SharingOf(ClauseReader& in);
-// since=TIME.
+// Reads the option since=TIME.
 core::Time Since(ClauseReader& in);
 
 class ScenarioEvents {
@@ -33,7 +33,7 @@ class ScenarioEvents {
   ScenarioEvents(const ScenarioShell& shell, ScenarioWorld& world, SeenTasks& seen)
       : shell_(shell), world_(world), seen_(seen) {}
 
-  // Mistakes are reported.
+  // Returns the events of the clause. Mistakes are reported.
   std::vector<core::Event> Of(const Clause& clause, ClauseReader& in);
   // Returns the event with the task's estimate.
   core::EstimateReady Answer(core::TaskId id) const;
@@ -60,7 +60,7 @@ class ScenarioEvents {
   std::map<core::TaskId, std::int64_t> likely_mib_;
   std::map<core::TaskId, core::KindId> kind_;
   std::map<core::TaskId, core::Profile> profile_;
-  std::map<std::string, std::uint32_t> uids_;  // of users that were named
+  std::map<std::string, std::uint32_t> uids_;  // user ids of the named users
   std::vector<core::ReservedPeriod> booked_;
 };
 

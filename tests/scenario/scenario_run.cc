@@ -168,7 +168,7 @@ class Player {
   const ScenarioLine* line_ = nullptr;
   core::Time next_sample_ = core::Time{} + scenario_.sample_period;
   std::vector<News> news_;
-  std::vector<TaskId> asked_;  // estimates to be answered
+  std::vector<TaskId> asked_;  // tasks whose estimates must be answered
   SeenTasks seen_;
   ScenarioEvents events_{shell_, world_, seen_};
   Expectations expectations_{shell_, scenario_.gpus.size()};

@@ -16,7 +16,7 @@ struct ScenarioGpu {
   std::optional<double> sm_active = 0.0;
   std::optional<double> utilization;
   bool attributed = true;
-  bool silent = false;  // sends no samples
+  bool silent = false;  // the GPU sends no samples
 };
 
 class ScenarioWorld {

@@ -1,5 +1,5 @@
-// A minimal version of the simulator's shell: one core, a manually advanced clock, and a copy of
-// the durable state.
+// A minimal version of the simulator's shell, with one core, a manually advanced clock, and a copy
+// of the durable state.
 #pragma once
 
 #include <map>
@@ -33,10 +33,10 @@ class SimShell : public ScenarioShell {
   std::unique_ptr<core::WakingCore> core_;
   core::Time now_{};
   std::vector<TimedAction> actions_;
-  std::map<core::TaskId, core::TaskRecord> kept_;  // not final
+  std::map<core::TaskId, core::TaskRecord> kept_;  // unfinished tasks
   std::optional<core::ServerClosed> closed_;
   core::ReservationsChanged booked_;
-  std::vector<core::Taken> ended_;  // by attempts
+  std::vector<core::Taken> ended_;  // usage by ended attempts
   // Drains by an administrator or a rule; they are durable too.
   std::map<std::pair<core::GpuIndex, bool>, core::DrainRequested> drains_;
 };

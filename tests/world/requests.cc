@@ -12,7 +12,7 @@ namespace {
 
 using daemon::Call;
 
-// Wrong bodies: the answer must be 400 (or 404, 403, 409).
+// Wrong bodies, which must be answered with 400 (or 404, 403, 409).
 constexpr std::array kHostile{
     "",
     "{",

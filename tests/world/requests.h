@@ -1,5 +1,5 @@
-// Valid and invalid requests of people and programs to the world's server: lists, reasons, edits,
-// changes, submissions.
+// Makes valid and invalid requests of people and programs to the world's server: lists, reasons,
+// edits, changes, submissions.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace carma::world {
 
-// Rebuilt at each start of the daemon.
+// The object is rebuilt at each start of the daemon.
 class Requests {
  public:
   Requests(daemon::Engine& engine, store::Store& store, base::Clock& clock);

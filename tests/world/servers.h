@@ -38,7 +38,7 @@ class Servers : public daemon::MpsServers {
   }
   // True if the removal of a client was requested and not yet confirmed.
   bool Terminating() const { return !terminated_.empty(); }
-  // Attempts that hold a client slot, or ask for one.
+  // Attempts that hold or request a client slot.
   const std::set<Key>& clients() const { return clients_; }
   bool IsAsked(const Key& key) const {
     return std::ranges::any_of(asked_, [&](const auto& each) { return each.first == key; });

@@ -1,4 +1,4 @@
-// Lists of steps: generated from a seed, written, read and shrunk.
+// Generates lists of steps from a seed, writes them, reads them and shrinks them.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The simulated world: people, processes, GPUs, disk and time around one engine.
+// The simulated world around one engine: people, processes, GPUs, disk and time.
 #include "tests/world/world.h"
 
 #include <fmt/format.h>
@@ -67,7 +67,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Do(const Step& step) {
     Happen(step);
     Turns();
-    if (engine_) Advance(base::Duration{0});  // a full disk delays what became due in the meantime
+    if (engine_) Advance(base::Duration{0});  // work that a full disk has delayed is due now
     Check();
   }
 
@@ -174,11 +174,11 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Happen(const Step& step) {
     const std::string& verb = step.verb;
     if (verb == "kill") return Kill(), Begin();
-    if (verb == "method") {  // restarted with another way of sharing GPUs
+    if (verb == "method") {  // restart with another way of sharing GPUs
       by_mps_ = step.a % 3 != 0;
       return Kill(), Begin();
     }
-    if (verb == "back") {  // the machine's clock is set back while the daemon is away
+    if (verb == "back") {  // set the machine's clock back while the daemon is away
       Kill();
       clock_ = base::FakeClock(
           std::max(base::FromMs(1'000'000), clock_.Now() - base::Duration(step.a % 600'000)));
@@ -278,7 +278,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     }
   }
 
-  // A driver that hangs on a GPU returns no reading of it.
+  // A driver that hangs on a GPU returns no reading of that GPU.
   void Sample() {
     for (std::uint32_t i = 0; i < kGpus; ++i) {
       if (hung_.contains(i)) continue;
@@ -398,7 +398,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Adopt(const task::KnownAttempt& known) override {
     const auto at = processes_.find({known.id, known.number});
     if (at == processes_.end()) {
-      started_.insert({known.id, known.number});  // it must never start now
+      started_.insert({known.id, known.number});  // from now on, the attempt must never start
       return Tell2({.kind = task::ShimEventKind::kLaunchFailed,
                     .id = known.id,
                     .attempt = known.number,
@@ -408,7 +408,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     }
     switch (at->second.state) {
       case Process::State::kOrdered:
-        return;  // its shim reports it
+        return;  // the attempt's shim reports the end
       case Process::State::kNeverBegan:
         return Tell2({.kind = task::ShimEventKind::kLaunchFailed,
                       .id = known.id,
@@ -485,7 +485,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     for (const Key& key : servers_->clients()) CheckClient(key);
     for (const auto& [id, record] : scheduler.Tasks()) CheckTask(record);
   }
-  // A lost row never returns, so it suffices to count rows after each step, and to look them up by
+  // A lost row never returns, so it is enough to count rows after each step, and to look them up by
   // number every kLookUpEvery steps and at the end.
   void CheckStored() {
     const auto counts = store_->Counts();
@@ -560,7 +560,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   std::set<std::uint64_t> hung_;  // GPUs at which the driver does not answer
   bool cuda_broken_ = false;
   bool by_mps_ = true;
-  // Rebuilt at each start of the daemon.
+  // These are rebuilt at each start of the daemon.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<Servers> servers_;
   std::unique_ptr<daemon::Engine> engine_;

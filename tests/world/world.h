@@ -1,5 +1,5 @@
 // A small server with random events: the real engine and store, on a disk that fails, with
-// simulated processes, GPUs and time. A seed determines a list of steps; after each step the
+// simulated processes, GPUs and time. A seed determines a list of steps. After each step, the
 // records must agree with the processes and with the answers that users got.
 #pragma once
 
@@ -26,7 +26,7 @@ struct Step {
 // Deliberate mistakes, to check that they are found.
 enum class Plant {
   kNone,
-  kLostWakeUp,    // the engine asks to be woken and is not
+  kLostWakeUp,    // the engine requests a wake-up and gets none
   kDoubleStart,   // an attempt is started twice
   kKeptClaim,     // the end of a process is never reported
   kFalseReason,   // a task that waits is shown as held
@@ -40,7 +40,7 @@ std::vector<Step> StepsOf(std::uint64_t seed, std::size_t count);
 // there is none.
 struct Violation {
   std::string what;
-  std::size_t step = 0;  // its place; steps.size(): at the end
+  std::size_t step = 0;  // index of the step; steps.size(): at the end
 };
 std::optional<Violation> Play(const std::vector<Step>& steps, Plant plant = Plant::kNone);
 

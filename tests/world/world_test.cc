@@ -1,6 +1,6 @@
-// A minute of the seeded world, and a check that it finds deliberate mistakes. With an argument:
+// Runs a minute of the seeded world, and checks that it finds deliberate mistakes. With arguments:
 //   world_test --seeds 1000 [--steps 10000] [--first 1]    before a release
-// world_test --replay FILE                               replays a shrunk failure
+//   world_test --replay FILE                               replays a shrunk failure
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

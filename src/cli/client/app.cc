@@ -1,4 +1,4 @@
-// The whole program: finds the verb, separates its words from those of the task's command, and
+// Runs the whole program: finds the verb, separates its words from those of the task's command, and
 // reports mistakes.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ CLI::App* FindVerb(CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-// Verbs that people know from other programs.
+// Verbs that users know from other programs, with ours.
 constexpr std::pair<std::string_view, std::string_view> kForeignVerbs[] = {
     {"kill", "cancel"},    {"stop", "cancel"}, {"rm", "cancel"},
     {"scancel", "cancel"}, {"ps", "list"},     {"squeue", "list"},
@@ -70,12 +70,13 @@ Result<Unit> NoVerb(CLI::App& app, const std::string& word) {
                  (meant.empty() ? "' (see carma --help)" : "'" + meant));
 }
 
-// Removes the command of `submit`, `run`, `lease` and `pilot`, and the words after "--" or "--run"
-// of `estimate`, from the words that CLI11 reads. Errors: kInvalid if there is no such verb.
+// Takes away the words that CLI11 must not read: the command of `submit`, `run`, `lease` and
+// `pilot`, and the words of `estimate` after "--" or "--run". Errors: kInvalid if there is no such
+// verb.
 Result<Unit> SplitCommand(CLI::App& app, std::vector<std::string>& words, Context& context) {
   const std::size_t verb_at = SkipOptions(app, app, words, 0);
   if (verb_at == words.size()) return Unit{};
-  // "carma help submit" works as in other programs.
+  // As in other programs, "carma help submit" works.
   if (words[verb_at] == "help") {
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(verb_at));
     words.emplace_back("--help");
@@ -117,7 +118,7 @@ void AddOne(CLI::App& app, const Verb& verb, Context& context) {
   app.add_subcommand(std::string(verb.name), std::string(verb.help))->prefix_command();
 }
 
-// Adds the requested verb and those below it; all verbs if none is requested.
+// Adds the requested verb and its subverbs, or all verbs if none is requested.
 void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& context) {
   const std::size_t at = SkipOptions(app, app, words, 0);
   const std::string asked = at < words.size() ? words[at] : "";
@@ -134,8 +135,8 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& con
   }
 }
 
-// The verb in these words if carma-lab runs it, else "". Only carma-lab knows the options of all
-// verbs, so it completes for both programs if it is installed.
+// Returns the verb in these words if carma-lab runs it, else "". Only carma-lab knows the options
+// of all verbs, so it completes for both programs where it is installed.
 std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>& words,
                              const Context& context) {
   std::size_t at = SkipOptions(app, app, words, 0);
@@ -184,8 +185,8 @@ std::string ExampleOf(const CLI::App& verb) {
   return std::string(line.substr(0, line.find("   ")));
 }
 
-// "--limit: Value all not in range 1 to 100", or since CLI11 2.4 "[1 - 100]", in our words; empty
-// if the text has another form.
+// Rewrites "--limit: Value all not in range 1 to 100" (since CLI11 2.4 "[1 - 100]") in our words;
+// empty if the text has another form.
 std::string OutOfRange(std::string_view text) {
   constexpr std::string_view kValue = ": Value ", kRange = " not in range ";
   const std::size_t value = text.find(kValue), range = text.find(kRange);
@@ -197,15 +198,15 @@ std::string OutOfRange(std::string_view text) {
     if (const std::size_t dash = bounds.find(" - "); dash != bounds.npos)
       bounds.replace(dash, 3, " to ");
   }
-  constexpr std::string_view kZeros = ".000000";  // of fractions
+  constexpr std::string_view kZeros = ".000000";  // CLI11 writes fractions with these zeros
   for (std::size_t at = 0; (at = bounds.find(kZeros)) != bounds.npos;)
     bounds.erase(at, kZeros.size());
   return fmt::format("{}: expected a number from {}, not '{}'", text.substr(0, value), bounds,
                      text.substr(begin, range - begin));
 }
 
-// "--limit: 1 required N:UINT in [1 - 10] missing" in our words; empty if the text has another
-// form.
+// Rewrites "--limit: 1 required N:UINT in [1 - 10] missing" in our words; empty if the text has
+// another form.
 std::string MissingValue(const CLI::App& verb, std::string_view text) {
   constexpr std::string_view kRequired = ": 1 required ", kMissing = " missing";
   const std::size_t at = text.find(kRequired);
@@ -219,7 +220,7 @@ std::string MissingValue(const CLI::App& verb, std::string_view text) {
                      type.substr(0, type.find_first_of(": ")));
 }
 
-// For "carma slurm chek": lists the verbs below a verb that does nothing by itself.
+// Lists the subverbs of a verb that does nothing by itself, for "carma slurm chek".
 std::string MissingVerb(CLI::App& app, const CLI::App& verb) {
   std::vector<std::string> known;
   for (const CLI::App* each : verb.get_subcommands({})) known.push_back(each->get_name());
@@ -240,7 +241,7 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const std::string_view text = error.what();
   if (missing) {
-    // The missing argument may have been taken for the value of an unknown option.
+    // The missing argument may have been read as the value of an unknown option.
     for (const std::string& word : app.remaining(true)) {
       if (IsOption(word)) return UnknownWord(app, *verb, word);
     }
@@ -284,7 +285,7 @@ int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   return kExitUsage;
 }
 
-// If not all output could be written, the program must fail: a full disk must not look like
+// Makes the program fail if not all output could be written: a full disk must not look like
 // success.
 int Finish(Context& context) {
   if (std::fflush(context.out) == 0 && !std::ferror(context.out)) return context.exit_code;
@@ -313,7 +314,7 @@ int RunCarma(int argc, const char* const* argv, Context& context, const Program&
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   AddVerbs(app, words, context);
   if (const std::string verb = VerbOfLaboratory(app, words, context); !verb.empty()) {
-    ::execv(context.laboratory.c_str(), const_cast<char* const*>(argv));  // returns where it fails
+    ::execv(context.laboratory.c_str(), const_cast<char* const*>(argv));  // returns only on failure
     context.Fail({ErrorCode::kNotFound,
                   "carma " + verb + " needs carma-lab, which is not installed next to carma"});
     return context.exit_code;
@@ -322,7 +323,7 @@ int RunCarma(int argc, const char* const* argv, Context& context, const Program&
     context.Fail(split.error());
     return context.exit_code;
   }
-  std::ranges::reverse(words);  // as CLI11 expects
+  std::ranges::reverse(words);  // CLI11 expects this order
   try {
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {

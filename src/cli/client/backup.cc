@@ -1,4 +1,4 @@
-// backup: a copy of the database.
+// `carma backup`: copies the database.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +14,8 @@
 namespace carma::cli {
 namespace {
 
-// The state folder of the daemon that answers; without one, the folder from its configuration.
+// The state folder of the daemon that answers. If no daemon answers, the folder in its
+// configuration.
 Result<std::string> StateFolder(Context& context, const BackupFlags& flags) {
   if (!flags.state_dir.empty()) return flags.state_dir;
   const Called<api::StatusView> status = GetStatus(context.client());
@@ -25,7 +26,7 @@ Result<std::string> StateFolder(Context& context, const BackupFlags& flags) {
   return loaded->settings.state_dir;
 }
 
-// If a folder is given, the copy is named after the time: "carma-20260301-064500.db".
+// In a folder, the copy gets a name with the time: "carma-20260301-064500.db".
 std::string TargetFile(const std::string& given) {
   struct stat info {};
   if (::stat(given.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return given;

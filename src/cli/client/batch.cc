@@ -1,4 +1,5 @@
-// submit --batch: many tasks from one file, in as few durable requests as the daemon takes.
+// `carma submit --batch`: many tasks from one file, in as few durable requests as the daemon
+// allows.
 #include <fmt/format.h>
 
 #include "api/task_pointer.h"
@@ -14,18 +15,19 @@ namespace carma::cli {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
-// All descriptions with their environments are in memory until the first is sent.
+// All descriptions with their environments are in memory until the first request is sent.
 constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
 constexpr std::size_t kMaxBatchTasks = 1'000'000;
-// The size of one request: below the daemon's own limits (task.max_batch, api::kMaxBodyBytes).
+// The largest size of one request, which is below the daemon's own limits (task.max_batch,
+// api::kMaxBodyBytes).
 constexpr std::size_t kMaxChunkTasks = 100'000;
 constexpr std::size_t kMaxChunkBytes = 48 << 20;
-constexpr std::size_t kMaxChunkMemory = 192 << 20;  // each task with what all share
+constexpr std::size_t kMaxChunkMemory = 192 << 20;  // each task together with the shared fields
 
 struct Batch {
-  std::string common;              // JSON object: what the specs leave out
+  std::string common;              // JSON object with the fields that the specs leave out
   std::vector<std::string> specs;  // JSON texts
-  std::vector<std::size_t> lines;  // where each came from, from 1
+  std::vector<std::size_t> lines;  // line number of each task, from 1
 };
 
 class BatchReader {
@@ -35,11 +37,11 @@ class BatchReader {
     common_.workdir = caller.cwd;
   }
 
-  // Everything is checked before anything is sent.
+  // Checks everything before anything is sent.
   Result<Batch> Read(std::string_view text) {
     const std::vector<Line> lines = TaskLines(text);
     if (lines.empty()) return Invalid(name_ + ": contains no tasks");
-    // Reported before the tasks are described, because describing that many takes long.
+    // Checked before the tasks are described, because describing so large a batch takes long.
     if (lines.size() > kMaxBatchTasks) {
       return Invalid("{}: {} tasks, expected at most {} in one batch", name_, lines.size(),
                      kMaxBatchTasks);
@@ -93,7 +95,7 @@ class BatchReader {
     return WithoutCommon(std::move(specs[0]));
   }
 
-  // The environment is the largest part of a description; this avoids thousands of copies of it.
+  // Leaves out the environment, the largest part of a description, to avoid thousands of copies.
   std::string WithoutCommon(task::TaskSpec spec) const {
     if (spec.environment.empty()) return "{\"environment\":{}," + task::ToJsonText(spec).substr(1);
     if (spec.environment == caller_.environment) spec.environment.clear();
@@ -104,10 +106,10 @@ class BatchReader {
   const task::SubmitterContext& caller_;
   std::string name_;
   TrainingFinder finder_;
-  task::TaskSpec common_;  // to check lines; without the environment, which the daemon checks
+  task::TaskSpec common_;  // for checking lines; has no environment, which the daemon checks
 };
 
-// The daemon identifies a task of a request by its number; a line number is clearer for the user.
+// The daemon names a task of a request by its index; a line number is clearer for the user.
 base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
                      const std::string& name) {
   const std::optional<std::size_t> index = api::TaskNamedBy(error.message);
@@ -116,9 +118,9 @@ base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
   return error;
 }
 
-// The first task after the chunk that starts at `first`.
+// The index after the last task of the chunk that starts at `first`.
 std::size_t ChunkEnd(const Batch& batch, std::size_t first) {
-  constexpr std::size_t kTaskBytes = 1024;  // of a task itself, about
+  constexpr std::size_t kTaskBytes = 1024;  // approximate size of a task alone
   const std::vector<std::string>& specs = batch.specs;
   std::size_t bytes = 0;
   std::size_t memory = 0;
@@ -132,7 +134,7 @@ std::size_t ChunkEnd(const Batch& batch, std::size_t first) {
   return end;
 }
 
-// Tasks that were sent before a failure stay submitted, and are reported.
+// Reports what was submitted. Tasks that were sent before a failure stay submitted.
 class Receipt {
  public:
   void Add(Answer<Submission> answer) {

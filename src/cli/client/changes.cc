@@ -22,7 +22,7 @@ using base::Json;
 
 struct EditableOption {
   std::string_view option;
-  std::array<std::string_view, 3> fields;  // of the description; the last may be empty
+  std::array<std::string_view, 3> fields;  // fields of the description; the last may be empty
 };
 constexpr std::array kEditable{
     EditableOption{"job-name", {"name"}},
@@ -66,7 +66,7 @@ const EditableOption* Find(std::string_view option) {
   return found == kEditable.end() ? nullptr : &*found;
 }
 
-// The option that sets this field, without dashes; empty: none.
+// The option that sets this field, without dashes; empty if there is none.
 std::string OptionOf(std::string_view field) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOther{
       {{"stdout_path", "output"},
@@ -116,7 +116,7 @@ Result<std::string> ChangesOf(Context& context,
   auto caller = CARMA_TRY(CallerContext());
   const auto resolved = CARMA_TRY(WithTasksResolved(context, settings));
   task::Description description;
-  // A description needs a command and a folder, although neither is used here.
+  // A description requires a command and a folder, although neither is used here.
   description.SetCommand({"true"});
   CARMA_TRY(description.Set("chdir", "/"));
   for (const auto& [option, value] : resolved) {
@@ -129,7 +129,8 @@ Result<std::string> ChangesOf(Context& context,
   const auto specs = description.Finish(caller);
   if (!specs) return std::unexpected(NamedAsTyped(specs.error()));
   for (const std::string& warning : description.warnings()) {
-    if (!warning.starts_with("--signal: without")) Warn(context, warning);  // it may have a limit
+    // The task may have a time limit already.
+    if (!warning.starts_with("--signal: without")) Warn(context, warning);
   }
   const Json spec = CARMA_TRY(base::ParseJson(task::ToJsonText(specs->front())));
   Json changes = Json::object();
@@ -148,7 +149,7 @@ std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
   std::set<std::uint64_t> again(ids.begin(), ids.end());
   std::map<std::uint64_t, const api::TaskView*> by_id;
   for (const api::TaskView& task : tasks) by_id[task.id] = &task;
-  // A task only depends on older ones, so one pass in order finds all.
+  // Tasks depend only on older tasks, so one pass in order finds all dependents.
   std::vector<DependentTask> found;
   for (const auto& [id, task] : by_id) {
     DependentTask each{id, {}};

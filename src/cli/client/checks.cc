@@ -27,7 +27,7 @@ std::string Below(const task::TaskSpec& spec, const std::string& path) {
   return path.starts_with('/') ? path : spec.workdir + "/" + path;
 }
 
-// Finds the program as the task will, in the task's own PATH and relative to its own folder.
+// Finds the program as the task will: in the task's own PATH and relative to its own folder.
 std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::string& program) {
   if (program.find('/') != std::string::npos) {
     const std::string path = Below(spec, program);
@@ -44,15 +44,15 @@ std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::st
   return std::nullopt;
 }
 
-// Refuses text that the kernel would not start. name: what messages call the text.
+// Refuses a file that the kernel would not start. name: what messages call the file.
 Result<Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
                               const std::string& name) {
-  constexpr std::size_t kMostRead = 256;  // by the kernel
+  constexpr std::size_t kMostRead = 256;  // the kernel reads this much
   const bool whole = text.size() < kMostRead;
   text = text.substr(0, kMostRead);
   const std::string shown = base::Printable(name, 400);
   if (!text.starts_with("#!")) {
-    if (text.find('\0') != text.npos) return Unit{};  // a binary of some kind
+    if (text.find('\0') != text.npos) return Unit{};  // a binary file
     return Invalid("{} has no interpreter line such as #!/bin/bash{}", shown,
                    name.ends_with(".py") ? fmt::format("; did you mean: python3 {}?", shown) : "");
   }
@@ -63,8 +63,8 @@ Result<Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
   return Invalid("{}: no interpreter {}", shown, base::Printable(words[0], 400));
 }
 
-// The command is in the image. This machine must have the container tool, and the image if it is a
-// file.
+// The command is in the image, so this machine needs only the container tool, and the image if it
+// is a file.
 Result<Unit> CheckContainer(const task::TaskSpec& spec) {
   const auto container = CARMA_TRY(task::ParseContainer(*spec.container));
   const bool is_file = task::IsImageFile(container.image);
@@ -93,7 +93,7 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
   return meant ? ", did you mean " + *meant + "?" : "";
 }
 
-// In "--gpu-mem 12 GB", the blank turned the unit into the program.
+// In "--gpu-mem 12 GB", the blank makes the unit the program.
 bool IsUnit(const std::string& word) {
   constexpr std::array<std::string_view, 17> kUnits{
       "g",   "gb",     "gib",     "m", "mb",  "mib",  "h", "hour", "hours",
@@ -101,13 +101,13 @@ bool IsUnit(const std::string& word) {
   return std::ranges::find(kUnits, base::ToLower(word)) != kUnits.end();
 }
 
-// What to use instead of a word that only a shell understands; empty for any other word.
+// What to write instead of a word that only a shell understands; empty for other words.
 std::string InsteadOfShellWord(const std::string& program, bool lease) {
   constexpr std::array<std::string_view, 11> kBuiltins{"alias",  "cd",     "eval", "exec",
                                                        "export", "module", "set",  "source",
                                                        "trap",   "ulimit", "unset"};
   if (std::ranges::find(kBuiltins, program) != kBuiltins.end()) {
-    const std::string word = program == "source" ? "." : program;  // also in /bin/sh
+    const std::string word = program == "source" ? "." : program;  // /bin/sh knows "." too
     return fmt::format(", a word of the shell: use {} '{} …'", lease ? "sh -c" : "--wrap", word);
   }
   const std::size_t equals = program.find('=');
@@ -116,7 +116,7 @@ std::string InsteadOfShellWord(const std::string& program, bool lease) {
                      lease ? "" : fmt::format(", or --export ALL,{}", program));
 }
 
-// "; did you mean: python3 cpu.py?" if that would be a command.
+// Suggests another command, such as "; did you mean: python3 cpu.py?"; empty if there is none.
 std::string OtherProgram(const task::TaskSpec& spec, const std::string& program, bool lease) {
   if (std::string instead = InsteadOfShellWord(program, lease); !instead.empty()) return instead;
   const std::string path = Below(spec, program);
@@ -132,14 +132,14 @@ std::string OtherProgram(const task::TaskSpec& spec, const std::string& program,
   return "; that file is not executable (chmod +x)";
 }
 
-// True if a file can be made or written there. The text after a '%' is not known yet.
+// Whether a file can be made or written there. The text after a '%' is not known yet.
 bool CanWrite(const std::string& pattern) {
   const std::size_t percent = pattern.find('%');
   const std::string path = pattern.substr(0, percent);
   struct stat st {};
   if (percent == std::string::npos && ::stat(path.c_str(), &st) == 0)
     return ::access(path.c_str(), W_OK) == 0;
-  // Missing folders will be created.
+  // Missing folders will be created, so their parents count.
   std::string folder = path.substr(0, path.rfind('/'));
   while (!folder.empty() && ::stat(folder.c_str(), &st) != 0)
     folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.rfind('/'));
@@ -158,7 +158,7 @@ Result<Unit> CheckNameLength(const std::string& path, const char* option) {
   return Unit{};
 }
 
-// Its output would replace the file that it runs.
+// Whether the output would overwrite the program that the task runs.
 bool IsProgramOf(const task::TaskSpec& spec, const std::string& path) {
   std::vector<std::string> files{spec.script_path.value_or(""),
                                  ScriptOf(spec.command).value_or("")};
@@ -183,7 +183,7 @@ Result<Unit> CheckOutput(const task::TaskSpec& spec) {
   return Unit{};
 }
 
-// The names in braces of one word.
+// The names within braces in one word.
 std::vector<std::string> NamesInBraces(std::string_view word) {
   std::vector<std::string> names;
   for (std::size_t open = word.find('{'); open != word.npos; open = word.find('{', open + 1)) {
@@ -195,8 +195,8 @@ std::vector<std::string> NamesInBraces(std::string_view word) {
   return names;
 }
 
-// Warnings about files that the task itself does not need: without them there is no estimate or
-// notice.
+// Warnings about files that the task can do without. If they are missing, there is no estimate or
+// no notice.
 std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
   std::vector<std::string> warnings;
   const std::string summary = spec.model_summary.value_or("");
@@ -231,7 +231,7 @@ std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
     const std::size_t at = line.find("CUDA_VISIBLE_DEVICES");
     const std::size_t comment = line.find('#');
     if (at == line.npos || comment < at) continue;
-    // environ["CUDA_VISIBLE_DEVICES"] = …; export CUDA_VISIBLE_DEVICES=…
+    // matches environ["CUDA_VISIBLE_DEVICES"] = … and export CUDA_VISIBLE_DEVICES=…
     const std::string_view rest = base::Trim(line.substr(at + 20));
     const std::size_t equals = rest.find('=');
     const bool sets = equals != rest.npos && !rest.substr(equals).starts_with("==") &&
@@ -245,7 +245,7 @@ std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
   return {};
 }
 
-// Words after the program that were probably meant as options of carma submit.
+// Warns about words after the program that were probably meant as options of carma submit.
 std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
   constexpr std::array<std::string_view, 4> kOwn{"--gpu-mem", "--time", "--array", "--dependency"};
   std::vector<std::string> warnings;
@@ -260,7 +260,7 @@ std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
   return warnings;
 }
 
-// Options that have no meaning for a task without GPUs, and whether they were given.
+// Options that have no meaning for a task without GPUs, each with a check for whether it was given.
 using Spec = const task::TaskSpec&;
 constexpr std::array<std::pair<std::string_view, bool (*)(Spec)>, 10> kGpuOptions{{
     {"gpu-mem", [](Spec spec) { return spec.memory_mib.has_value(); }},
@@ -288,7 +288,7 @@ std::vector<std::string> GpuOptionWarnings(const task::TaskSpec& spec) {
 }  // namespace
 
 bool IsGpuOption(std::string_view option) {
-  if (option == "memory") option = "gpu-mem";  // its other name
+  if (option == "memory") option = "gpu-mem";  // another name of the option
   return std::ranges::any_of(kGpuOptions, [&](const auto& each) { return each.first == option; });
 }
 
@@ -302,7 +302,8 @@ std::optional<std::string> ScriptOf(const std::vector<std::string>& command) {
   for (std::size_t i = 1; i < command.size(); ++i) {
     const std::string& word = command[i];
     if (!word.starts_with('-')) return word;
-    // These run a module, a text or standard input instead of a file.
+    // With these options, the interpreter runs a module, a text or standard input instead of a
+    // file.
     if (word == "-" || word == "-s" || word.find_first_of("cm") == 1) return std::nullopt;
     if (!python && word.find('c') != std::string::npos) return std::nullopt;  // bash -lc
     if (python && (word == "-W" || word == "-X")) ++i;
@@ -337,7 +338,7 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
         task::FindCondaEnv(*spec.conda_env, spec.environment,
                            home == spec.environment.end() ? "/" : home->second, &base::IsFolder);
     if (!found) return std::unexpected(NamedWrongly(found.error()));
-    return Unit{};  // its programs come first, and what they are is its own affair
+    return Unit{};  // the environment's programs come first in PATH and are not checked
   }
   if (spec.container) return CheckContainer(spec);
   if (spec.script)

@@ -1,4 +1,4 @@
-// Checks of a task before submission. The daemon does not do them, because it does not read users'
+// Checks a task before submission. The daemon cannot do this, because it does not read users'
 // files.
 #pragma once
 
@@ -14,11 +14,11 @@ namespace carma::cli {
 
 // Checks that the task's working folder, program, script (as in python3 train.py) and conda
 // environment exist for the caller, and that its output files can be written. lease: the caller
-// itself starts the task, and a shell reads scripts without an interpreter line. Errors: kInvalid,
+// starts the task itself, and a shell reads scripts without an interpreter line. Errors: kInvalid,
 // one sentence.
 Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease = false);
 
-// Checks for a task of a sweep that each {NAME} in its command, name and output paths is a
+// For a task of a sweep: checks that each {NAME} in its command, name and output paths is a
 // parameter. Errors: kInvalid.
 Result<Unit> CheckParameters(const task::TaskSpec& spec);
 
@@ -28,10 +28,10 @@ std::vector<std::string> StartWarnings(const task::TaskSpec& spec);
 // Whether this option of submit has no meaning for a task without GPUs.
 bool IsGpuOption(std::string_view option);
 
-// The file that an interpreter in this command will run: for "python3 -u train.py" it is train.py.
+// The file that an interpreter in this command will run: train.py for "python3 -u train.py".
 std::optional<std::string> ScriptOf(const std::vector<std::string>& command);
 
-// "" or ", did you mean train.sh?", from the files in the same folder.
+// Returns ", did you mean train.sh?" if a file in the same folder has a similar name, else "".
 std::string SimilarFile(const std::string& path);
 
 }  // namespace carma::cli

@@ -10,7 +10,7 @@
 namespace carma::cli {
 namespace {
 
-// A help text on one line.
+// Puts a help text on one line.
 std::string QuotedLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return ShellQuote(text);
@@ -39,7 +39,7 @@ std::vector<std::string> NamesOf(const std::vector<VerbWords>& verbs) {
   return names;
 }
 
-// Patterns in bash's `case` for an option of `verb/sub`: list/*/--state|list/*/-t.
+// Patterns in bash's `case` for an option of `verb/subverb`: list/*/--state|list/*/-t.
 std::string BashPatterns(const std::string& place, const OptionWords& option) {
   std::vector<std::string> patterns;
   if (!option.long_name.empty()) patterns.push_back(place + "/" + option.long_name);
@@ -58,7 +58,7 @@ std::string BashValueCases(const std::string& place, const std::vector<OptionWor
   return cases;
 }
 
-// The values of its sub-verbs come first, because their pattern is narrower.
+// The values of a verb's subverbs come first, because their pattern is narrower.
 std::string BashValues(const VerbWords& verb) {
   std::string cases;
   for (const std::string& name : verb.names) {
@@ -75,14 +75,14 @@ std::string BashNames(const std::vector<std::string>& names) {
   return names.empty() ? "" : " names=" + ShellQuote(base::Join(names, " "));
 }
 
-// How the verb's arguments are completed, except for names.
+// How bash completes the verb's arguments, apart from `names`.
 std::string BashArguments(const VerbWords& verb) {
   if (verb.tasks == TaskNames::kAll) return " tasks=all";
   if (verb.tasks == TaskNames::kOpen) return " tasks=open";
   return verb.takes_files && verb.words.empty() ? " files=yes" : "";
 }
 
-// The words of `verb/sub`; a verb comes after its sub-verbs, because its pattern also matches
+// The words of `verb/subverb`. A verb comes after its subverbs, because its pattern also matches
 // theirs.
 std::string BashCases(const VerbWords& verb) {
   std::string cases;
@@ -155,14 +155,14 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWo
       ShellQuote(base::Join(NamesOf(verbs), " ")), cases, values, OptionList(global));
 }
 
-// The action of zsh for a value.
+// The action by which zsh completes a value.
 std::string ZshAction(const Choices& choices) {
   const std::string words = base::Join(choices.words, " ");
   if (words.empty()) return "_files";
   return choices.list ? "_sequence compadd - " + words : "(" + words + ")";
 }
 
-// One option of zsh's _arguments, "-G", "--gpus" or both.
+// One option for zsh's _arguments: "-G", "--gpus" or both.
 std::string ZshOption(const OptionWords& option) {
   std::string help;
   for (char c : option.help) help += c == '[' || c == ']' || c == ':' ? ' ' : c;
@@ -185,8 +185,8 @@ std::string ZshArguments(const std::string& options, const std::vector<std::stri
   return fmt::format("_arguments -S{} '*:argument:{}'", options, action);
 }
 
-// Completes a verb, then the words of that verb; the same for verbs below a verb. takes_files: a
-// file may be given in place of a verb.
+// Completes a verb, then the words of that verb, and likewise for its subverbs. takes_files: a file
+// may be given instead of a verb.
 std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& options,
                       const std::string& global, bool takes_files) {
   std::string descriptions;
@@ -251,7 +251,7 @@ std::string FishOption(const OptionWords& option) {
   return line + " -d " + QuotedLine(option.help) + "\n";
 }
 
-// where: the condition under which these verbs may follow; takes_files: files may follow, too.
+// where: the condition under which these verbs may follow; takes_files: files may follow too.
 std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& where,
                       const std::string& seen_before, bool takes_files) {
   std::string out;

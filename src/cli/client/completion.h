@@ -1,4 +1,4 @@
-// Completion scripts for shells, generated from the verbs and options.
+// Generates completion scripts for shells from the verbs and options.
 #pragma once
 
 #include <string>
@@ -15,19 +15,19 @@ struct OptionWords {
   char letter = 0;        // 0: none
   bool takes_value = false;
   std::string help;
-  Choices values = {};  // if it takes one of a few words
+  Choices values = {};  // if the value is one of a few words
 };
 struct VerbWords {
-  std::vector<std::string> names;  // the verb, then its aliases: "list", "ls"
+  std::vector<std::string> names;  // the verb, followed by its aliases: "list", "ls"
   std::string help;
   std::vector<OptionWords> options;
-  std::vector<VerbWords> verbs = {};    // of `carma trace`: "info" …; empty: none
+  std::vector<VerbWords> verbs = {};    // subverbs, such as "info" of `carma trace`; empty: none
   std::vector<std::string> words = {};  // possible arguments; empty: files
-  TaskNames tasks = TaskNames::kNone;   // if its arguments are tasks
+  TaskNames tasks = TaskNames::kNone;   // if its arguments are numbers of tasks
   bool takes_files = false;             // in addition to verbs: `carma estimate FILE | evaluate`
 };
 
-// shell: "bash", "zsh" or "fish". The words of `global` are allowed before every verb. Errors:
+// shell: "bash", "zsh" or "fish". The options in `global` are allowed before every verb. Errors:
 // kInvalid for another shell.
 Result<std::string> CompletionScript(const std::string& shell, const std::vector<VerbWords>& verbs,
                                      const std::vector<OptionWords>& global);

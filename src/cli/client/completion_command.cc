@@ -1,4 +1,4 @@
-// The verb completion, and the words of the verbs that it completes.
+// `carma completion`, and the words of the verbs that it completes.
 #include <algorithm>
 #include <memory>
 
@@ -9,7 +9,7 @@
 namespace carma::cli {
 namespace {
 
-// verb: "trace info"; empty for the options of all verbs.
+// verb: for example "trace info"; empty for the options of all verbs.
 std::vector<OptionWords> OptionsOf(Syntax syntax, const std::string& verb, const Context& context) {
   std::vector<OptionWords> options;
   for (OptionFacts& option : syntax.options()) {
@@ -23,7 +23,7 @@ std::vector<OptionWords> OptionsOf(Syntax syntax, const std::string& verb, const
   return options;
 }
 
-// above: the verb to which these sub-verbs belong, followed by a blank.
+// above: the parent verb of these verbs, followed by a blank.
 std::vector<VerbWords> VerbsOf(Syntax app, const Context& context, const std::string& above = "") {
   std::vector<VerbWords> verbs;
   for (const Syntax each : app.verbs()) {

@@ -51,7 +51,7 @@ TEST(Completion, NamesVerbsAndOptionsInEveryShell) {
   EXPECT_FALSE(CompletionScript("csh", kSomeVerbs, {}));
 }
 
-// What bash offers after this line, as completions of its last word.
+// The completions that bash offers for the last word of this line.
 std::string Offered(const std::string& script, const std::string& line) {
   const std::string path = ::testing::TempDir() + "/completion.bash";
   std::ofstream(path) << script << "COMP_WORDS=(" << line
@@ -67,7 +67,7 @@ std::string Offered(const std::string& script, const std::string& line) {
 }
 
 TEST(Completion, OffersTheCallersTasksInBash) {
-  // A stand-in for the command: it prints its arguments.
+  // A stand-in for the command, which prints its arguments.
   const std::string folder = ::testing::TempDir() + "/completion_bin";
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/carma") << "#!/bin/sh\n"

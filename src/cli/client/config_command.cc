@@ -1,4 +1,4 @@
-// config check, config show.
+// `carma config check` and `carma config show`.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -17,12 +17,13 @@ namespace carma::cli {
 namespace {
 
 struct ConfigFlags {
-  std::string file;  // empty: the ordinary files
+  std::string file;  // empty: the usual files
   bool origin = false;
-  std::vector<std::string> keys;  // of `show`; none: all
+  std::vector<std::string> keys;  // keys to show; empty: all
 };
 
-// The requested keys; a section means all of its keys. Errors: kInvalid: no such key.
+// Returns the requested keys; the name of a section selects all of its keys. Errors: kInvalid: no
+// such key.
 Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& words) {
   const std::vector<config::KeyInfo> all = config::Keys();
   if (words.empty()) return all;
@@ -64,7 +65,7 @@ void RunCheck(Context& context, const ConfigFlags& flags) {
   }
 }
 
-// The configuration in the form of a file, so that it can be saved.
+// The configuration in the notation of its file, so that the output can be saved as one.
 std::string ShowText(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys,
                      bool origin) {
   std::size_t width = 0;
@@ -81,7 +82,7 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
     }
     const config::Origin& value = loaded.origins.at(key.name);
     std::string line = key.name.substr(dot + 1) + " = " + value.value;
-    // Written as a comment, because in a file the value would apply to every mapper and sharing
+    // Written as a comment, because as a value in a file it would apply to every mapper and sharing
     // method.
     if (value.where == "default" && config::FollowsMapper(key.name)) line.insert(0, "# ");
     if (origin) {
@@ -93,7 +94,7 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
   return text;
 }
 
-// Values are written in the same way in TOML and JSON.
+// TOML and JSON write these values in the same way.
 std::string ShowJson(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys) {
   std::string text;
   for (const config::KeyInfo& key : keys) {

@@ -18,10 +18,10 @@ bool IsTitle(std::string_view line, std::string_view section) {
 // The lines of a section, without its title.
 struct Span {
   std::size_t first = 0;
-  std::size_t last = 0;  // after the last one
+  std::size_t last = 0;  // after the last line
 };
 
-// Finds the section; adds it if it is missing.
+// Finds the section, or adds it if it is missing.
 Span SectionOf(Lines& lines, std::string_view section) {
   auto title =
       std::ranges::find_if(lines, [&](const std::string& line) { return IsTitle(line, section); });
@@ -37,7 +37,8 @@ Span SectionOf(Lines& lines, std::string_view section) {
           static_cast<std::size_t>(next - lines.begin())};
 }
 
-// The key's line in the span; the span's end if there is none. comment: find the key after a '#'.
+// Returns the key's line in the span, or the span's end if the key is not there. comment: find the
+// key after a '#'.
 std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comment) {
   std::size_t at = span.first;
   for (; at < span.last; ++at) {
@@ -49,8 +50,8 @@ std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comme
   return at;
 }
 
-// The line of the first key above all titles that is written with its section ("policy.order = …");
-// the number of lines if there is none. TOML then allows no title for that section.
+// Returns the first line above all titles whose key is written with this section ("policy.order =
+// …"), or the number of lines if there is none. TOML allows no title for such a section.
 std::size_t FindDotted(const Lines& lines, std::string_view section) {
   for (std::size_t at = 0; at < lines.size(); ++at) {
     const std::string_view line = base::Trim(lines[at]);
@@ -60,9 +61,9 @@ std::size_t FindDotted(const Lines& lines, std::string_view section) {
   return lines.size();
 }
 
-// The comment after the value, with the space before it; empty: none.
+// The comment after the value, with the space before it; empty if there is none.
 std::string_view CommentOf(std::string_view line) {
-  char quote = 0;  // of the text in which we are
+  char quote = 0;  // the quote that encloses the present text
   for (std::size_t at = line.find('='); at < line.size(); ++at) {
     const char c = line[at];
     if (quote == '"' && c == '\\') {
@@ -78,7 +79,7 @@ std::string_view CommentOf(std::string_view line) {
   return "";
 }
 
-// True if a list continues on further lines; no other values have several lines.
+// Whether the value is a list that continues on further lines; no other value has several lines.
 bool EndsElsewhere(std::string_view line) {
   line.remove_suffix(CommentOf(line).size());
   const std::string_view value = base::Trim(line.substr(line.find('=') + 1));

@@ -1,4 +1,4 @@
-// Sets keys in the text of a configuration file and keeps its other lines and comments.
+// Sets keys in the text of a configuration file, and keeps all other lines and comments.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace carma::cli {
 
-// A dotted name of two parts and the value as written in the file: {"daemon.http_port", "8080"}.
+// A dotted name of two parts, and the value as written in the file: {"daemon.http_port", "8080"}.
 using ConfigValue = std::pair<std::string, std::string>;
 
-// An existing key gets the new value in place and keeps the comment after it. A key that is
-// commented out (`#http_port = false`) is enabled. Other keys are added below their section's
-// title, and missing sections at the end. Errors: kInvalid: the old value spans several lines.
+// An existing key gets the new value in place, and the comment after it stays. A key that is
+// commented out (`#http_port = false`) is enabled. Other keys are added below the title of their
+// section, and missing sections at the end. Errors: kInvalid: the old value spans several lines.
 Result<std::string> WithValues(std::string_view text, const std::vector<ConfigValue>& values);
 
 }  // namespace carma::cli

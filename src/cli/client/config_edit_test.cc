@@ -51,7 +51,7 @@ TEST(WithValues, ChangesTheKeysAndNothingElse) {
   }
 }
 
-TEST(WithValues, LeavesAValueOfSeveralLinesToItsWriter) {
+TEST(WithValues, RefusesToReplaceAValueOfSeveralLines) {
   const auto after = WithValues("[daemon]\nadmins = [\n  \"ann\",\n]\n", {{"daemon.admins", "[]"}});
   ASSERT_FALSE(after);
   EXPECT_EQ(after.error().message, "line 2: daemon.admins spans several lines: change it by hand");

@@ -24,7 +24,7 @@
 namespace carma::cli {
 namespace {
 
-// Shown only at a terminal; a script uses the daemon that it has set up.
+// Prints a note, but only at a terminal: a script uses the daemon that it has set up.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
@@ -65,7 +65,7 @@ std::string DefaultSocketPath() {
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const std::string shared = config::kServerSocket;
   if (base::Exists(own)) return own;
-  // If neither listens yet, a user without root rights can only start a daemon of their own.
+  // If neither socket exists yet, a user without root rights can only start a daemon of their own.
   return base::Exists(shared) || ::geteuid() == 0 ? shared : own;
 }
 
@@ -129,7 +129,7 @@ std::optional<base::Time> ParseDate(const std::string& text) {
   return std::nullopt;
 }
 
-// Parses a date in local time, or a span before now. For a span the daemon's clock is requested,
+// Parses a date in local time, or a span before now. For a span, the daemon's clock is read,
 // because a simulated server's clock differs.
 Result<base::Time> ParseMoment(Context& context, const char* option, const std::string& text) {
   if (const std::optional<base::Time> date = ParseDate(text)) return *date;
@@ -186,7 +186,8 @@ std::string InputName(const std::string& path) {
 
 namespace {
 
-// The first task in [low, high) for which the condition holds; it must hold for all later ones too.
+// Finds the first number in [low, high) for which the condition holds. It must hold for all larger
+// numbers too.
 template <class Holds>
 Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {
@@ -197,7 +198,7 @@ Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds hol
   return low;
 }
 
-// Tasks of an array have consecutive numbers and ascending indices.
+// Finds a task by its index: tasks of an array have consecutive numbers and ascending indices.
 Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
   const auto wrong = NotFound("array {} has no task with index {}", array, index);
   const auto first = CARMA_TRY(GetTask(context.client(), array));
@@ -219,12 +220,12 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
   return *id;
 }
 
-// In dependencies and in calls from Slurm, the number of an array's first task means the whole
-// array, and so does the caller's last task (`own`).
+// Expands a task to its array. In dependencies and in calls from Slurm, the number of an array's
+// first task means the whole array, and so does the caller's last task (`own`).
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);
-  // On failure, the daemon's later message names the fault.
+  // If this fails, the daemon's later message names the problem.
   if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
   const std::uint64_t first = *task->value.array_id;
   const auto end =
@@ -253,7 +254,7 @@ Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<st
         ListTasks(context.client(),
                   {.states = "all", .user = OwnUserName(), .limit = needed, .newest_first = true}));
     for (const api::TaskView& task : page.tasks) newest.push_back(task.id);
-    // The newest task of an array is its last; the numbers of the others directly precede it.
+    // The newest task of an array is its last. The numbers of its other tasks directly precede it.
     const bool array = last == Last::kArray && !newest.empty() && page.tasks[0].array_id;
     for (TaskRange& range : ranges) {
       if (array && range.own && range.back == 0)
@@ -297,7 +298,7 @@ void Show(Context& context, bool watch, double interval_s,
           const std::function<Result<std::string>()>& render) {
   const bool clear = watch && !context.json && ScreenOf(context.out).width > 0;
   std::optional<std::string> last;
-  bool told = false;  // that the daemon is away
+  bool told = false;  // whether the user has been notified that the daemon is away
   for (;;) {
     auto text = render();
     const bool away = !text && last && text.error().code == ErrorCode::kUnavailable;
@@ -310,7 +311,7 @@ void Show(Context& context, bool watch, double interval_s,
     if (away && !clear && !told) Warn(context, note);
     told = away;
     if (!watch) return;
-    if (std::fflush(context.out) != 0) return;  // the reader is gone
+    if (std::fflush(context.out) != 0) return;  // the reader of the output is gone
     std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
   }
 }

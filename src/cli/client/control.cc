@@ -1,4 +1,4 @@
-// cancel, hold, release, requeue, priority, edit: changes of tasks.
+// cancel, hold, release, requeue, priority, edit: the verbs that change tasks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,12 +16,12 @@
 namespace carma::cli {
 namespace {
 
-constexpr std::size_t kMostLines = 20;  // of tasks that were changed, and of those that were not
+constexpr std::size_t kMostLines = 20;  // for changed and for unchanged tasks
 
 constexpr const char* kChanged = "changed and ";
 
-// Reports the result for each task, in order, and the number of those beyond kMostLines; with
-// --json all results at the end.
+// Reports the result for each task in order, and how many tasks are beyond kMostLines. With --json,
+// prints all results at the end.
 class Told {
  public:
   explicit Told(Context& context, std::string how = "") : context_(context), how_(std::move(how)) {}
@@ -38,7 +38,7 @@ class Told {
     Print(context_, fmt::format("Task {}{} is {}{}{}\n", task.id, owner, how_,
                                 base::Printable(task.state, 40), reason));
   }
-  // forgiving: tasks that have ended in the meantime do not count as failures.
+  // forgiving: a task that has ended in the meantime is not a failure.
   void Refused(const base::Error& why, bool forgiving) {
     if (forgiving && why.code == ErrorCode::kConflict) return;
     if (++refused_ <= kMostLines) context_.Fail(why);
@@ -54,13 +54,13 @@ class Told {
 
  private:
   Context& context_;
-  const std::string how_;  // before the state
+  const std::string how_;  // text before the state
   std::vector<std::string> texts_;
   std::size_t changed_ = 0, refused_ = 0;
 };
 
-// Continues after a failure, because the other tasks must still be changed. how: text before the
-// state, for changes that may not affect the state.
+// Changes each task, and continues after a failure, because the other tasks must still be changed.
+// how: text before the state, for changes that may not affect the state.
 void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const std::string& how,
                 const std::function<Called<api::TaskView>(std::uint64_t id)>& change) {
   Told told(context, how);
@@ -71,7 +71,7 @@ void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const s
       continue;
     }
     told.Refused(task.error(), false);
-    // Without the daemon each further call would fail in the same way.
+    // Without the daemon, each further call would fail in the same way.
     if (task.error().code == ErrorCode::kUnavailable) break;
   }
   told.End();
@@ -146,8 +146,8 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
     return context.Fail({ErrorCode::kInvalid,
                          verb + ": expected tasks, or --all, --name, --state, --array or --user"});
   }
-  // Newest first, so that no cancelled task makes room for another one. Released tasks keep their
-  // order.
+  // Newest first, so that no cancelled task makes room for another task of the list. Released tasks
+  // keep their order.
   const bool newest_first = verb != "release";
   auto ids = chosen ? ChosenOf(context, flags, newest_first)
                     : ResolveTasks(context, flags.tasks, "", Last::kArray);

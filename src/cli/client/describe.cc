@@ -26,8 +26,8 @@ namespace {
 
 constexpr std::size_t kMaxRadBytes = 1 << 20;
 
-// True also for a file that is named like a script but is missing or has no "#!" line: reading it
-// then produces a clear error. Any other word is a command.
+// Also true for a missing file, or a file without a "#!" line, if its name is that of a script:
+// reading it then produces a clear error. Any other word is a command.
 bool IsScript(const std::string& path) {
   for (const char* ending : {".sh", ".bash", ".sbatch", ".slurm"}) {
     if (path.ends_with(ending)) return true;
@@ -36,10 +36,10 @@ bool IsScript(const std::string& path) {
   char start[5] = {};
   const ssize_t n = fd ? ::read(fd.get(), start, sizeof start) : 0;
   const std::string_view text(start, n > 0 ? static_cast<std::size_t>(n) : 0);
-  return text.starts_with("#!") || text == "\xEF\xBB\xBF#!";  // the reader refuses the latter
+  return text.starts_with("#!") || text == "\xEF\xBB\xBF#!";  // the reader refuses a mark
 }
 
-// Reports settings of the training that every estimator would ignore.
+// Refuses settings of the training that every estimator would ignore.
 Result<Unit> CheckKnown(const task::TaskSpec& spec) {
   const auto refuse = [](const char* option, const std::string& word, const char* expected) {
     return Invalid(std::string(option) + ": '" + base::Printable(word, 40) + "': expected " +
@@ -53,7 +53,7 @@ Result<Unit> CheckKnown(const task::TaskSpec& spec) {
   return Unit{};
 }
 
-// Warns about processes for more GPUs than the task will get.
+// Warns if the command starts processes for more GPUs than the task gets.
 void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& spec,
                    std::vector<std::string>& notes) {
   for (const task::TrainingWord& word : words) {
@@ -63,7 +63,7 @@ void NoteProcesses(const estimate::TrainingWords& words, const task::TaskSpec& s
   }
 }
 
-// Defaults of a task that runs in a terminal; its script and the options take precedence.
+// Sets the defaults of a task that runs in a terminal. Its script and the options take precedence.
 Result<Unit> ApplyHere(const SubmitFlags::Here& here, task::Description& description) {
   description.SetAttach(here.name, here.terminal);
   CARMA_TRY(description.Set("output", "/dev/null"));
@@ -83,7 +83,7 @@ Result<task::SubmitterContext> CallerContext() {
   caller.home = base::GetEnv("HOME", "/");
   caller.user = base::GetEnv("USER");
   caller.now = base::SystemClock().Now();
-  const mode_t umask = ::umask(0);  // the only way to ask is to set it
+  const mode_t umask = ::umask(0);  // setting the mask is the only way to read it
   ::umask(umask);
   caller.umask = task::UmaskText(umask);
   caller.environment = base::OwnEnvironment();
@@ -170,7 +170,7 @@ Result<std::string> TrainingFinder::Read(const std::string& path, std::size_t ma
 
 namespace {
 
-// Maximum size of a table of parameters in bytes.
+// Largest size of a table of parameters in bytes.
 constexpr std::size_t kMaxSweepBytes = 4 << 20;
 
 Result<Unit> Sweep(const task::Description& description, const task::TaskSpec& spec,

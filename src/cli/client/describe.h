@@ -12,10 +12,11 @@
 
 namespace carma::cli {
 
-// One submission for the daemon: one spec, or one for every index of an array.
+// One submission to the daemon: one spec, or a spec for each index of an array.
 struct Described {
-  std::string spec;                // JSON text
-  std::vector<std::string> specs;  // for a sweep one per task; shared fields in `common`
+  std::string spec;  // JSON text
+  std::vector<std::string>
+      specs;  // for a sweep: a spec for each task, with shared fields in `common`
   std::string common;
   task::TaskSpec first;               // the first task
   std::vector<std::int64_t> indices;  // empty: no array
@@ -25,25 +26,25 @@ struct Described {
 
 // The caller's folder, home and environment. Errors: kIo, kDenied: the folder cannot be read.
 Result<task::SubmitterContext> CallerContext();
-// Sets the options in the order given. Errors: kInvalid "--gpus: …".
+// Sets the options in the given order. Errors: kInvalid "--gpus: …".
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
 // Whether the file is a .rad file, or a script as defined at ApplyWords.
 bool DescribesTask(const std::string& path);
 // Interprets the words as a command (with `literal`, or if the first is a plain word), a script on
-// standard input ("-"), a FILE.rad, or a file that starts with "#!". A script's text becomes the
-// task, so later edits do not matter. Errors: kInvalid with the place, kNotFound for a missing .rad
-// file.
+// standard input ("-"), a FILE.rad, or a file that starts with "#!". The text of a script becomes
+// part of the task, so later edits of the file do not matter. Errors: kInvalid with the place,
+// kNotFound for a missing .rad file.
 Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                         task::Description& description);
-// Reads plan files; later options override them. Errors: those of ReadNamed(); kInvalid with the
-// file and the place.
+// Reads plan files, of which later options override the values. Errors: those of ReadNamed();
+// kInvalid with the file and the place.
 Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files);
 
-// Adds to descriptions what their commands, and the files named there, show about a training.
-// Options take precedence. Nothing is executed.
+// Adds to task descriptions what their commands, and the files that these name, show about a
+// training. Options take precedence. Nothing is executed.
 class TrainingFinder {
  public:
-  // spec: from the description's Finish(); notes: gets remarks on what could not be read. Does
+  // spec: from the description's Finish(); notes: receives remarks on what could not be read. Does
   // nothing if the memory is stated. Errors: kInvalid for invalid options, and those of
   // ReadPlanFiles.
   Result<Unit> Add(const task::Description& description, task::TaskSpec& spec,
@@ -52,13 +53,14 @@ class TrainingFinder {
  private:
   Result<std::string> Read(const std::string& path, std::size_t max_bytes);
 
-  std::map<std::string, Result<std::string>> files_;  // cache; tasks often share files
+  std::map<std::string, Result<std::string>> files_;  // a cache, because tasks often share files
 };
 
 Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                            bool literal, const task::SubmitterContext& caller);
-// Describes the words of the context: resolves dependencies such as afterok:@, uses the daemon's
-// clock, prints warnings, and refuses tasks that cannot start (checks.h) unless flags.no_check.
+// Describes the task in the words of the context: resolves dependencies such as afterok:@, uses the
+// daemon's clock, prints warnings, and refuses tasks that cannot start (checks.h) unless
+// flags.no_check.
 Result<Described> DescribeWords(Context& context, const SubmitFlags& flags);
 
 }  // namespace carma::cli

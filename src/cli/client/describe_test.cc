@@ -140,7 +140,7 @@ TEST_F(DescribeTest, WordsOfATrainingGoWithTheTask) {
       << "files come before options, and a later file replaces an earlier one";
 }
 
-TEST_F(DescribeTest, AWordThatMeansNothingIsRefusedWithItsPlace) {
+TEST_F(DescribeTest, RefusesAnUnknownWordWithItsPlace) {
   const std::string path = File("job.sh", "#!/bin/sh\n#CARMA --method dora\ntrue\n");
   const auto script = Spec({}, {path}, false);
   ASSERT_FALSE(script);
@@ -220,7 +220,7 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   EXPECT_EQ(refused(spec({"sh", "trian.py"})), "no file 'trian.py' for sh, did you mean train.py?");
   EXPECT_EQ(refused(spec({"dirnmae"})), "no program 'dirnmae', did you mean dirname?");
   task::TaskSpec hidden = spec({"true"});
-  hidden.stdout_path = dir_ + "/train.py/%j.out";  // below a file
+  hidden.stdout_path = dir_ + "/train.py/%j.out";  // a file is in the place of the folder
   EXPECT_EQ(refused(hidden), hidden.stdout_path + ": you cannot write there (--output)");
   hidden.stdout_path = dir_ + "/made/later/%j.out";
   EXPECT_TRUE(CheckItCanStart(hidden)) << "folders are made";
@@ -281,7 +281,7 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
                                 "--notify: no program " + dir_ + "/good.py"}));
 }
 
-TEST_F(DescribeTest, AWordOfTheShellIsRefusedWithAWay) {
+TEST_F(DescribeTest, RefusesAShellWordAndNamesAnAlternative) {
   const auto refused = [&](const std::string& word, bool lease) {
     task::TaskSpec spec;
     spec.workdir = dir_;

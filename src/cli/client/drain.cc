@@ -1,4 +1,5 @@
-// drain, resume: which GPUs take tasks, and the whole server before its machine goes down.
+// `carma drain` and `carma resume`: which GPUs accept tasks, and the whole server before its
+// machine goes down.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,10 +21,10 @@ namespace carma::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{200};
-// A daemon that does not answer may be restarting, which takes no longer than this.
+// How long to wait for a daemon that does not answer, because it may be restarting.
 constexpr std::chrono::seconds kAwayAtMost{15};
 const std::vector<std::string> kAll{"all"};
-constexpr std::int64_t kMostGpus = 1024;  // of a range
+constexpr std::int64_t kMostGpus = 1024;  // in one range
 
 Result<std::vector<std::string>> NamedGpus(Context& context,
                                            const std::vector<std::string>& words) {
@@ -35,7 +36,7 @@ Result<std::vector<std::string>> NamedGpus(Context& context,
   return names;
 }
 
-// The result of drain or resume.
+// The result of drain or resume for one GPU.
 std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
   const std::string& state = gpu.state;
   if (verb == "resume" && IsDown(gpu)) return " is open, and takes tasks as soon as it answers";
@@ -48,7 +49,7 @@ std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
   return " takes tasks again";
 }
 
-// Returns the changed GPUs in their new state; it reports those that could not be changed.
+// Changes the GPUs and returns them in their new state. Reports GPUs that could not be changed.
 std::vector<Answer<api::GpuView>> ChangeEach(Context& context, const std::string& verb,
                                              const std::vector<std::string>& names,
                                              const std::string& reason,
@@ -88,7 +89,8 @@ std::string TasksThatRun(std::int64_t count) {
   return base::Counted(count, "task") + (count == 1 ? " still runs" : " still run");
 }
 
-// Waits at most until the last task should have left. A simulated server's clock runs faster.
+// Waits no longer than until the last task should have left. A simulated server's clock runs
+// faster.
 Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView& closed) {
   using Clock = std::chrono::steady_clock;
   const double left_ms =
@@ -135,7 +137,7 @@ void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
 
 // ---- single GPUs ----
 
-// Waits until no task is on the GPUs any more, and returns them.
+// Waits until the GPUs have no tasks any more, and returns them.
 Result<std::vector<Answer<api::GpuView>>> AwaitEmptyGpus(
     Context& context, const std::vector<Answer<api::GpuView>>& drained) {
   while (true) {

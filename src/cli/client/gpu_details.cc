@@ -30,7 +30,7 @@ std::string OptionalPercent(const std::optional<double>& fraction) {
   return fraction ? Percent(*fraction) : "-";
 }
 
-// 1536 B/s, 1.5 KiB/s …
+// A rate with its unit: 1536 B/s, 1.5 KiB/s …
 std::string RateText(double bytes_s) {
   constexpr std::array<const char*, 5> kUnits{"B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"};
   std::size_t unit = 0;
@@ -44,7 +44,7 @@ std::string EnergyText(double joules) {
                       : fmt::format("{:.0f} MJ", joules / 1e6);
 }
 
-// A number with the unit that is in its name: energy_j, sm_clock_mhz.
+// A number with the unit that the metric's name contains: energy_j, sm_clock_mhz.
 std::string ValueText(const GpuView::Metric& metric) {
   for (const gpu::Counter& counter : gpu::Counters()) {
     if (counter.name != metric.name) continue;
@@ -63,7 +63,7 @@ std::string ValueText(const GpuView::Metric& metric) {
   return fmt::format("{:g}", metric.value);
 }
 
-// The words joined by ", " and wrapped at `width` characters.
+// Joins the words by ", " and wraps them at `width` characters.
 std::vector<std::string> Wrapped(const std::vector<std::string>& words, std::size_t width) {
   std::vector<std::string> lines;
   for (const std::string& word : words) {
@@ -86,7 +86,7 @@ std::vector<std::string> SourcesOf(const GpuView& gpu) {
   return sources;
 }
 
-// The last reading, grouped by its source.
+// Adds the last reading, grouped by source.
 void AddMetrics(const GpuView& gpu, std::size_t width, Facts& facts) {
   for (const std::string& source : SourcesOf(gpu)) {
     std::vector<std::string> words;

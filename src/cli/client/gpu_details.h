@@ -1,4 +1,4 @@
-// Everything that is known of one GPU, for `carma gpus --verbose`.
+// Shows everything known about a GPU, for `carma gpus --verbose`.
 #pragma once
 
 #include <cstdint>

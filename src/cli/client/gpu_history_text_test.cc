@@ -29,7 +29,7 @@ api::GpuHistoryView SomeHistory() {
   return gpu;
 }
 
-TEST_F(GpuHistoryTextTest, HistoryIsDrawnWithAHoleWhereNothingIsKnown) {
+TEST_F(GpuHistoryTextTest, HistoryHasBlanksForUnknownSpans) {
   EXPECT_EQ(HistoryTitle(kSomeSpan) + HistoryBars(SomeHistory(), 40'960, kSomeSpan), R"(
 From 2026-03-01 12:50:00 to 2026-03-01 13:00:00, 1:00 a character
 GPU 1 H100
@@ -48,7 +48,7 @@ TEST_F(GpuHistoryTextTest, HistoryFitsEightyColumns) {
   for (std::string_view line : base::Split(bars, '\n')) EXPECT_LE(ShownWidth(line), 80u) << line;
 }
 
-TEST_F(GpuHistoryTextTest, HistoryAsCsvLeavesOutWhatIsNotKnown) {
+TEST_F(GpuHistoryTextTest, HistoryAsCsvLeavesOutUnknownValues) {
   api::GpuHistoryView gpu = SomeHistory();
   gpu.points = {gpu.points[0], gpu.points[4]};
   EXPECT_EQ(HistoryCsv({gpu}),

@@ -32,7 +32,7 @@ Colour StateColour(const GpuView& gpu) {
   return api::StandingOf(gpu) == api::GpuStanding::kIdle ? Colour::kFaint : Colour::kGood;
 }
 
-// "42 ann, 43 bob (idle), 1 foreign (8.0G)"
+// The tasks and foreign processes on the GPU: "42 ann, 43 bob (idle), 1 foreign (8.0G)".
 std::string TasksText(const GpuView& gpu) {
   std::vector<std::string> pieces;
   for (const api::GpuTaskView& task : gpu.tasks) {
@@ -52,7 +52,7 @@ std::string TasksText(const GpuView& gpu) {
   return text.empty() ? "-" : text;
 }
 
-// Removes "NVIDIA" from the name, because all GPUs are NVIDIA's.
+// The name without "NVIDIA", because all GPUs are NVIDIA's.
 std::string ShortName(const GpuView& gpu) {
   constexpr std::string_view kMaker = "NVIDIA ";
   const std::string name = GpuName(gpu);
@@ -67,8 +67,8 @@ std::string CheckedDemand(const CheckedTask& task) {
          base::Printable(task.estimate_method, 40) + ")";
 }
 
-// Whether a task for which there is room now could start. Each line was checked as if the others
-// did not exist.
+// Describes whether a task for which there is room now could start. Each task was checked as if the
+// other tasks did not exist.
 std::string CheckedNow(std::size_t alike, bool first) {
   if (alike > 1 && first)
     return ": the first could start now, the others follow as soon as there is room";
@@ -76,7 +76,7 @@ std::string CheckedNow(std::size_t alike, bool first) {
   return first ? ": could start now" : ": could start now without the tasks above";
 }
 
-// alike: the number of equal tasks that the line represents. first: whether it is the first line.
+// alike: how many equal tasks the line represents. first: whether this is the first line.
 std::string CheckLine(const CheckedTask& task, std::size_t alike, bool first) {
   std::string line = "  " + base::Printable(task.name, 60);
   if (alike > 1) line += fmt::format(" x{}", alike);
@@ -98,7 +98,7 @@ std::string CheckLine(const CheckedTask& task, std::size_t alike, bool first) {
 using Point = api::GpuHistoryView::Point;
 using Value = std::function<std::optional<double>(const Point&)>;
 
-// One character per span of time, and a blank where nothing is known.
+// Draws one character per span of time, and a blank where nothing is known.
 std::string Drawn(const api::GpuHistoryView& gpu, const HistorySpan& span,
                   const std::function<std::string(const Point&)>& draw) {
   std::vector<std::string> cells(static_cast<std::size_t>(span.points), " ");
@@ -135,7 +135,7 @@ std::string HistoryLine(std::string_view label, const std::string& cells,
   return line + "\n";
 }
 
-// Empty if no point has the value.
+// Returns an empty text if no point has the value.
 std::string BarLine(std::string_view label, const api::GpuHistoryView& gpu, const HistorySpan& span,
                     const Value& value, double full,
                     const std::function<std::string(const Extremes&)>& summary) {
@@ -165,7 +165,7 @@ std::string OptionalCell(const std::optional<double>& value) {
 
 std::string GpuName(const GpuView& gpu) {
   const std::string name = base::Printable(gpu.name, 60);
-  // In most drivers the name already contains the profile.
+  // With most drivers, the name already contains the profile.
   const bool told = name.find(gpu.mig_profile) != std::string::npos;
   return told ? name : name + " MIG " + base::Printable(gpu.mig_profile, 40);
 }
@@ -196,7 +196,7 @@ namespace {
 
 constexpr int kWideScreen = 100;
 
-// "[||||::    ]": used memory, and memory promised beyond that.
+// The bar "[||||::    ]": used memory, then memory promised beyond it.
 std::string BarText(const GpuView& gpu) {
   const MemoryBarParts parts = PartsOfMemory(gpu.used_mib, gpu.promised_mib, gpu.total_mib, 10);
   return "[" + std::string(parts.used, '|') + std::string(parts.promised, ':') +
@@ -214,7 +214,7 @@ std::string ReservedText(const std::vector<GpuView::Reserved>& reserved) {
 }
 
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
-  // On a screen, a value that all GPUs share is not repeated; output for programs keeps its
+  // On a screen, a value that all GPUs share is not repeated. Output for programs keeps its
   // columns.
   const bool alike =
       screen.width > 0 && gpus.size() > 1 && std::ranges::all_of(gpus, [&](const auto& gpu) {
@@ -229,7 +229,7 @@ std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
   Table table(std::move(columns));
   for (GpuView gpu : gpus) {
     const bool full = IsClosed(gpu) || api::StandingOf(gpu) == api::GpuStanding::kHeld;
-    // A drained GPU is not sampled: its last values may be those of a task that has ended.
+    // A drained GPU is not sampled, so its last values may be those of a task that has ended.
     const bool unread = api::StandingOf(gpu) == api::GpuStanding::kDrained;
     if (unread) gpu.power_w = gpu.temperature_c = gpu.sm_active = std::nullopt;
     std::vector<Cell> row{

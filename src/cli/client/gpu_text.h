@@ -1,4 +1,4 @@
-// GPUs and the daemon as text for people.
+// Shows GPUs and the daemon as text.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace carma::cli {
 
-// The GPU's name, with the profile if it is an instance of a divided GPU.
+// The GPU's product name, with the MIG profile if it is an instance of a divided GPU.
 std::string GpuName(const api::GpuView& gpu);
-// Why the GPU is closed or down, and whether a rule closed it; empty: it is open.
+// Why the GPU is closed or down, and whether a rule closed it; empty if it is open.
 std::string TroubleText(const api::GpuView& gpu);
 // Whether the GPU cannot be used.
 bool IsDown(const api::GpuView& gpu);
@@ -23,19 +23,19 @@ bool IsClosed(const api::GpuView& gpu);
 // Memory promised to tasks, with the claims if these are larger: "9.0G promised of 12.0G claimed".
 std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
 // The GPU's next reservation: "reserved for ada until 2026-03-01 18:00", "reserved for ada from
-// 2026-03-02 09:00"; empty: none.
+// 2026-03-02 09:00"; empty if there is none.
 std::string ReservedText(const std::vector<api::GpuView::Reserved>& reserved);
 std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen);
 // The column at which the texts of StatusText() begin.
 inline constexpr std::size_t kStatusIndent = 11;
-// Facts about the daemon, with its problems last.
+// The facts about the daemon, with its problems last.
 std::string StatusText(const api::StatusView& status);
-// One line per task of a dry run, or per group of equal tasks.
+// One line for each task of a dry run, or for each group of equal tasks.
 std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count);
 
-// ---- GPUs over time, for `carma gpus --history` ----
+// ---- the history of GPUs, for `carma gpus --history` ----
 
-// The requested span: [from_ms, to_ms) in at most `points` equal parts.
+// The requested period, [from_ms, to_ms), in at most `points` equal parts.
 struct HistorySpan {
   std::int64_t from_ms = 0;
   std::int64_t to_ms = 0;
@@ -43,16 +43,16 @@ struct HistorySpan {
   std::int64_t WidthMs() const { return (to_ms - from_ms + points - 1) / points; }
 };
 
-// Characters of a line besides its points.
+// Number of characters in a line that are not points.
 inline constexpr int kHistoryMargin = 20;
 
 // "From … to …, 1:00 a character".
 std::string HistoryTitle(const HistorySpan& span);
-// One line of small bars per kind of value, one character per point. total_mib: memory of a full
-// bar.
+// One line of small bars for each kind of value, one character per point. total_mib: memory of a
+// full bar.
 std::string HistoryBars(const api::GpuHistoryView& gpu, std::int64_t total_mib,
                         const HistorySpan& span);
-// One row per GPU and span; unknown values are empty.
+// One row for each GPU and span. Unknown values are empty.
 std::string HistoryCsv(const std::vector<api::GpuHistoryView>& gpus);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// gpus, status: the server.
+// `carma gpus` and `carma status`: the state of the server.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kStatusRetry{50};
 constexpr int kUsualPoints = 60;
 constexpr int kFewestPoints = 10;
 
-// The named GPUs, in the order of their names; without names, all.
+// Returns the named GPUs in the order of their names; without names, all GPUs.
 Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
                                          const std::vector<std::string>& words) {
   const auto names = CARMA_TRY(SplitGpuNames(words));
@@ -41,7 +41,7 @@ Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
   return chosen;
 }
 
-// As many points as requested, or as fit on the screen.
+// The requested number of points, or as many as fit on the screen.
 int PointsFor(const Context& context, const GpusFlags& flags) {
   const int points = flags.points.value_or(kUsualPoints);
   const int width = ScreenOf(context.out).width;
@@ -52,7 +52,7 @@ int PointsFor(const Context& context, const GpusFlags& flags) {
 Result<std::string> RenderHistory(Context& context, const GpusFlags& flags) {
   const auto gpus = CARMA_TRY(ListGpus(context.client()));
   const auto chosen = CARMA_TRY(Chosen(gpus.value, flags.gpus));
-  const auto status = GetStatus(context.client());  // its clock: simulated servers run faster
+  const auto status = GetStatus(context.client());  // for its clock: simulated servers run faster
   if (!status) return std::unexpected(status.error());
   const HistorySpan span{
       .from_ms = std::max<std::int64_t>(0, status->value.now_ms - flags.history->count()),

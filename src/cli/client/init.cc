@@ -1,4 +1,4 @@
-// init: a few questions, and a configuration.
+// `carma init`: asks a few questions and writes a configuration.
 #include <fmt/format.h>
 #include <pwd.h>
 #include <unistd.h>
@@ -34,12 +34,12 @@ constexpr std::size_t kMaxAnswerBytes = 4096;
 enum class Form { kWord, kPort, kGroups, kUsers };
 
 struct Question {
-  std::string_view option;  // without its dashes
+  std::string_view option;  // without dashes
   std::string_view key;
   Form form;
   std::string_view nothing;  // the word for an empty list or "false"
   std::string_view text;
-  bool of_root;  // means nothing to a daemon that serves one user
+  bool of_root;  // has no meaning for a daemon that serves one user
 };
 constexpr std::array kQuestions{
     Question{"users", "daemon.allow_groups", Form::kGroups, "everybody",
@@ -67,7 +67,7 @@ std::string Quoted(std::string_view word) {
   return fmt::format("\"{}\"", word);
 }
 
-// What a user would type for a value of the configuration: ["ann", "bob"] → ann, bob.
+// How a user would type a value of the configuration: ["ann", "bob"] → ann, bob.
 std::string AsTyped(const Question& question, const std::string& value) {
   std::string typed;
   for (const char c : value) {
@@ -85,7 +85,8 @@ Result<Unit> CheckName(const Question& question, const std::string& name) {
   return Unit{};
 }
 
-// The value as written in the configuration. Errors: kInvalid; kNotFound if there is no such name.
+// Converts an answer to the notation of the configuration. Errors: kInvalid; kNotFound if there is
+// no such name.
 Result<std::string> ValueOf(const Question& question, const std::string& answer) {
   const bool nothing = answer == question.nothing || answer.empty();
   if (question.form == Form::kWord) return Quoted(answer);
@@ -104,21 +105,21 @@ Result<std::string> ValueOf(const Question& question, const std::string& answer)
   return fmt::format("[{}]", base::Join(names, ", "));
 }
 
-// The value as written in the configuration, if the configuration would accept it. Errors: also
-// those of the configuration.
+// Like ValueOf, but also checks that the configuration would accept the value. Errors: also those
+// of the configuration.
 Result<std::string> CheckedValue(const Question& question, const std::string& answer) {
   std::string value = CARMA_TRY(ValueOf(question, answer));
   const Result<std::string> text = WithValues("", {{std::string(question.key), value}});
   const Result<config::Loaded> loaded = config::LoadText("", *text, true);
   if (loaded) return value;
-  // ":2: daemon.http_port: expected …"
+  // matches ":2: daemon.http_port: expected …"
   const std::string& message = loaded.error().message;
   const std::size_t expected = message.find("expected");
   return Invalid(expected == std::string::npos ? message : message.substr(expected));
 }
 
-// Reads a line; empty at the end of the input. Reads byte by byte, because later input belongs to
-// other programs.
+// Reads a line; returns empty at the end of the input. Reads byte by byte, because later input
+// belongs to other programs.
 std::optional<std::string> ReadLine() {
   std::string line;
   char c = 0;
@@ -129,8 +130,8 @@ std::optional<std::string> ReadLine() {
   return line.empty() ? std::nullopt : std::optional(line);
 }
 
-// The new value, as written in the configuration; now: the present value. After a wrong answer the
-// question is repeated; an empty answer keeps the present value.
+// Asks for a new value and returns it in the notation of the configuration. now: the present value,
+// which an empty answer keeps. After a wrong answer, the question is repeated.
 std::string Ask(Context& context, const Question& question, const std::string& now) {
   for (;;) {
     Print(context, fmt::format("{}\n  [{}] ", question.text, AsTyped(question, now)));
@@ -151,7 +152,7 @@ std::string DefaultFile(bool of_root) {
   return base::GetEnv("XDG_CONFIG_HOME", home + "/.config") + "/carma/config.toml";
 }
 
-// The values that differ from the present file. Errors: kInvalid if a given option is wrong.
+// The values that differ from the present file. Errors: kInvalid for a wrong value of an option.
 Result<std::vector<ConfigValue>> Answers(Context& context, const Flags& flags,
                                          const config::Loaded& now, bool of_root) {
   std::vector<ConfigValue> changed;
@@ -186,7 +187,7 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
       base::Exists("/run/systemd/system")
           ? (of_root ? "systemctl restart carmad" : "systemctl --user restart carmad")
           : "carmad --background";
-  // carmad and carma doctor find a file in another place only if the option names it.
+  // carmad and carma doctor find a file in an unusual place only if an option names it.
   const std::string option = path == DefaultFile(of_root) ? "" : " --config " + path;
   text += fmt::format("Next: {}{}, then carma doctor{}.{}\n",
                       option.empty() ? start : "carmad --background", option, option,

@@ -1,4 +1,4 @@
-// `carma init`: its questions, and the file that it writes.
+// Tests the questions of `carma init` and the file that it writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -51,7 +51,7 @@ TEST_F(Init, WritesGivenOptionsWithoutQuestions) {
   EXPECT_EQ(settings.admins, std::vector<std::string>{"root"});
   EXPECT_EQ(settings.allow_groups, std::vector<std::string>{"root"});
   EXPECT_THAT(Text(), HasSubstr("\norder = \"fair\"\n"));
-  EXPECT_THAT(Text(), HasSubstr("\n#keep_finished_days = 90\n"));  // every other key, as a comment
+  EXPECT_THAT(Text(), HasSubstr("\n#keep_finished_days = 90\n"));  // every other key is a comment
 }
 
 TEST_F(Init, AsksAgainAfterAnInvalidAnswer) {
@@ -104,7 +104,7 @@ TEST_F(Init, KeepsTheModeTheLinkAndTheCommentsOfAFile) {
   EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
-TEST_F(Init, RefusesAnOptionThatIsNoAnswer) {
+TEST_F(Init, RefusesAnOptionWithAnInvalidValue) {
   const Ran ran = Run({"--yes", "--order", "best"});
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_THAT(ran.err, HasSubstr("--order: expected \"fifo\" or \"fair\""));

@@ -1,4 +1,4 @@
-// lease: waits for GPUs, then runs the command in its own process.
+// `carma lease`: waits for GPUs, then runs the command in its own process.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -24,12 +24,12 @@ namespace {
 
 using base::Json;
 
-constexpr int kFirstPollS = 1;  // then the user is shown why it waits
+constexpr int kFirstPollS = 1;  // after this the user sees why the lease waits
 constexpr int kLeasePollS = 30;
 constexpr std::chrono::seconds kAskAgain{1};
-// If the daemon is not back after this time, we must assume that our place in the queue is lost.
+// A daemon that stays away longer has probably dropped our place in the queue.
 constexpr std::chrono::minutes kPatience{10};
-// At the first call, a daemon that does not answer may be restarting.
+// A daemon that does not answer the first call may be restarting.
 constexpr std::chrono::seconds kFirstPatience{30};
 
 std::string RandomName() {
@@ -41,7 +41,7 @@ class Asker {
  public:
   explicit Asker(Context& context) : context_(context) {}
 
-  // Survives restarts of the daemon. Errors: the daemon's, or that it does not answer.
+  // Calls the daemon, across restarts. Errors: the daemon's, or that it does not answer.
   Result<Json> Call(const std::string& method, const std::string& target,
                     const std::string& body = "") {
     std::chrono::steady_clock::duration away_for{};
@@ -55,7 +55,7 @@ class Asker {
         return std::unexpected(answer.error());
       Tell(answer.error().message + "; waiting for it");
       std::this_thread::sleep_for(kAskAgain);
-      // The time while this process was stopped does not count.
+      // Time during which this process was stopped does not count.
       away_for += std::min<std::chrono::steady_clock::duration>(
           std::chrono::steady_clock::now() - asked, std::chrono::seconds(kLeasePollS));
     }
@@ -74,7 +74,7 @@ class Asker {
 
  private:
   Context& context_;
-  bool connected_ = false;  // it has answered once
+  bool connected_ = false;  // the daemon has answered before
   std::string told_;
 };
 
@@ -102,8 +102,8 @@ Result<Unit> Adopt(Asker& asker, std::uint64_t id) {
   return Unit{};
 }
 
-// A grant that is not taken in time, for example because this process was stopped, is followed by
-// another.
+// Adopts the granted GPUs. A grant that is not adopted in time, for example because this process
+// was stopped, is followed by another grant.
 Result<api::LeaseView> TakeGrant(Asker& asker, api::LeaseView asked) {
   for (;;) {
     Result<api::LeaseView> lease = AwaitGrant(asker, std::move(asked));
@@ -135,7 +135,7 @@ void RunLease(Context& context, SubmitFlags flags) {
   }
   if (context.words.empty())
     return context.Fail({ErrorCode::kInvalid, "expected a command (see carma lease --help)"});
-  context.literal = true;  // it is run as it stands, also where it is a script
+  context.literal = true;  // the command runs unchanged, even if it is a script
   flags.lease = true;
   flags.settings.insert(flags.settings.begin(), {"output", "/dev/null"});
   const Result<Described> described = DescribeWords(context, flags);

@@ -1,4 +1,4 @@
-// list, show, explain, history: tasks, their states and the reasons.
+// list, show, explain, history: the verbs that show tasks, their states and the reasons.
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kHoldingStates = "launching,running,stopping";
 constexpr const char* kWaitingStates = "submitted,estimating,queued";
 
-// Running tasks first: with a long queue the limit must not hide them.
+// Fetches running tasks first: the limit must not hide them behind a long queue.
 Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
   const std::size_t limit = query.limit;
   query.states = kHoldingStates;
@@ -45,18 +45,18 @@ Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
                   .newest_first = false};
   if (flags.all && query.states.empty()) query.states = "all";
   const bool queue = query.states.empty();
-  // If ended tasks are included, the newest tasks matter most.
+  // If ended tasks are listed, the newest tasks matter most.
   query.newest_first = !queue;
   return queue ? FetchQueue(client, query) : ListTasks(client, query);
 }
 
-// Whether there is no filter, so that the server's counts refer to the same tasks.
+// Whether no filter is set, so that the server's counts are about the same tasks.
 bool IsWhole(const ListFlags& flags) {
   return flags.states.empty() && flags.user.empty() && flags.name.empty() &&
          flags.account.empty() && flags.qos.empty();
 }
 
-// The totals: how many tasks there are, and how full the GPUs are.
+// The totals: how many tasks exist, and how full the GPUs are.
 std::string Totals(Context& context, const api::StatusView& status) {
   std::int64_t running = 0, waiting = 0, used_mib = 0, total_mib = 0;
   for (const auto& [name, count] : status.task_counts) {
@@ -76,7 +76,7 @@ std::string Totals(Context& context, const api::StatusView& status) {
   return text;
 }
 
-// A note on how much of the list was left out.
+// Reports how much of the list was left out.
 std::string CutText(const ListFlags& flags, std::size_t shown, const api::StatusView& status) {
   std::int64_t all = 0;
   for (const auto& [name, count] : status.task_counts) {
@@ -94,7 +94,7 @@ Result<std::string> RenderList(Context& context, const ListFlags& flags,
   const auto page = Fetch(context.client(), flags);
   if (!page) return std::unexpected(page.error());
   if (context.json) return TasksJson(*page) + "\n";
-  const auto status = GetStatus(context.client());  // its clock: simulated servers run faster
+  const auto status = GetStatus(context.client());  // for its clock: simulated servers run faster
   if (!status) return std::unexpected(status.error());
   ListStyle style{.columns = columns, .titles = !flags.no_titles, .now_ms = status->value.now_ms};
   std::vector<api::TaskView> tasks = page->tasks;
@@ -106,7 +106,7 @@ Result<std::string> RenderList(Context& context, const ListFlags& flags,
     style.ids = std::move(folded.ids);
   }
   std::string text = TaskTable(tasks, style, ScreenOf(context.out));
-  // Only for people; programs get just the table.
+  // Totals are for people; programs get only the table.
   const bool at_terminal = ScreenOf(context.out).width > 0;
   if (flags.watch) {
     text = fmt::format("{}   {}\n\n{}", base::FormatTime(base::FromMs(status->value.now_ms)),
@@ -181,7 +181,7 @@ void RunHistory(Context& context, const HistoryFlags& flags) {
   std::vector<api::GpuView> gpus;
   if (!context.json) {
     auto listed = ListGpus(context.client());
-    if (listed) gpus = std::move(listed->value);  // else their UUIDs serve
+    if (listed) gpus = std::move(listed->value);  // otherwise UUIDs are shown
   }
   std::vector<std::string> texts;
   for (const auto& task : wanted) {

@@ -1,4 +1,4 @@
-// logs: a task's output file, read with the caller's own rights.
+// `carma logs`: shows a task's output file, which is read with the caller's own rights.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -28,10 +28,10 @@ bool IsSet(int event_fd) {
   return ::poll(&poll, 1, 0) > 0;
 }
 
-// Copies new output until `ended` is set, then the rest.
+// Copies new output until `ended` is set, and then the rest.
 Result<Unit> CopyUntil(OutputReader& reader, FileWatch& watch, int ended, std::FILE* out) {
   for (;;) {
-    const bool last = IsSet(ended);  // read before the copy: nothing can come after it
+    const bool last = IsSet(ended);  // read before the copy, so that nothing can follow the copy
     const auto copied = reader.CopyNew(out);
     if (!copied) return std::unexpected(copied.error());
     if (last || !*copied) return Unit{};
@@ -45,14 +45,14 @@ Result<Unit> AwaitEnd(api::Client& client, std::uint64_t id, const std::atomic<b
     const auto task = AwaitTask(client, id, kOutputPollS);
     if (task && HasEnded(task->value)) break;
     if (task) continue;
-    // Waits for a daemon that restarts, because the task and its output continue in the meantime.
+    // If the daemon restarts, waits for it, because the task and its output continue.
     if (task.error().code != ErrorCode::kUnavailable) return std::unexpected(task.error());
     std::this_thread::sleep_for(kRetry);
   }
   return Unit{};
 }
 
-// Why a task that ended before it started has no output; empty if it has started.
+// Explains why a task that ended before it started has no output; empty if the task has started.
 std::string NeverStarted(const api::TaskView& task) {
   if (!HasEnded(task)) return "";
   if (task.reason == "LaunchFailed") {
@@ -110,12 +110,12 @@ void Follow(Context& context, std::uint64_t id, OutputReader& reader, const std:
   if (!reader.opened()) FailIfNothingCame(context, id, path);
 }
 
-// The line above each of several outputs, as tail(1) writes it.
+// The line above each output if there are several, as tail(1) writes it.
 std::string Heading(const api::TaskView& task, bool first) {
   return fmt::format("{}==> task {} {} <==\n", first ? "" : "\n", task.id, Line(task.name));
 }
 
-// heading: printed above the output.
+// heading: text printed above the output.
 void ShowLog(Context& context, const api::TaskView& task, const LogsFlags& flags,
              const std::string& heading) {
   const std::string& path =

@@ -18,7 +18,7 @@ constexpr int kWatchMs = 1000;
 }  // namespace
 
 Result<Unit> OutputReader::Open() {
-  // O_NONBLOCK: a FIFO put in the file's place must not hang us.
+  // O_NONBLOCK, because a FIFO in the place of the file must not block us.
   base::UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return FailErrno(errno, "open " + path_);
   struct stat found {};
@@ -35,7 +35,7 @@ Result<Unit> OutputReader::SkipToLast(std::int64_t lines, std::int64_t most) {
   std::array<char, kBlock> block;
   std::int64_t at = found.st_size;
   std::int64_t newlines = 0;
-  bool last_byte = true;  // the newline that ends the last line begins no further one
+  bool last_byte = true;  // the newline that ends the last line starts no further line
   const std::int64_t first = std::max<std::int64_t>(at - most, 0);
   offset_ = lines == 0 ? at : first;
   while (lines > 0 && at > first) {
@@ -55,7 +55,7 @@ Result<Unit> OutputReader::SkipToLast(std::int64_t lines, std::int64_t most) {
 
 Result<bool> OutputReader::CopyRest(std::FILE* out) {
   struct stat found {};
-  // A new attempt of the task emptied the file: read from the start again.
+  // If a new attempt of the task has emptied the file, reads from the start again.
   if (::fstat(fd_.get(), &found) == 0 && found.st_size < offset_) offset_ = 0;
   std::array<char, kBlock> block;
   for (;;) {
@@ -83,7 +83,8 @@ Result<bool> OutputReader::CopyNew(std::FILE* out) {
     if (!opened) return std::unexpected(opened.error());
   }
   for (;;) {
-    const bool replaced = Replaced();  // before the copy: nothing is added to the old one after it
+    const bool replaced = Replaced();  // checked before the copy, so that the old file gets no more
+                                       // text after the copy
     const auto copied = CopyRest(out);
     if (!copied || !*copied || !replaced) return copied;
     const auto opened = Open();
@@ -97,7 +98,7 @@ FileWatch::FileWatch(const std::string& path)
   Watch();
 }
 
-// Adding an existing watch changes nothing, and a new file gets its own watch.
+// Adding a watch that exists changes nothing, and a new file gets its own watch.
 void FileWatch::Watch() {
   if (!inotify_) return;
   ::inotify_add_watch(inotify_.get(), path_.c_str(), IN_MODIFY | IN_MOVE_SELF | IN_DELETE_SELF);

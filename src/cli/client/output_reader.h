@@ -1,4 +1,4 @@
-// Reads a task's output file while it is being written, through truncation and rotation.
+// Reads a task's output file while it is being written, even if it is truncated or rotated.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ class OutputReader {
  public:
   explicit OutputReader(std::string path) : path_(std::move(path)) {}
 
-  // Errors: kNotFound (not there yet), kDenied, kInvalid (no regular file), kIo.
+  // Errors: kNotFound (does not exist yet), kDenied, kInvalid (not a regular file), kIo.
   Result<Unit> Open();
   bool opened() const { return static_cast<bool>(fd_); }
-  // Skips to the last `lines` lines of the present contents, but to at most their last `most`
-  // bytes.
+  // Skips to the last `lines` lines of the present contents, but at most `most` bytes before their
+  // end.
   Result<Unit> SkipToLast(std::int64_t lines,
                           std::int64_t most = std::numeric_limits<std::int64_t>::max());
-  // Copies what was added since the last call, even from a file that has replaced the first one.
-  // Returns false if the reader of `out` has gone. Opens the file if it did not exist before.
+  // Copies what was added since the last call, even from a file that has replaced the first. Opens
+  // the file if it did not exist before. Returns false if the reader of `out` is gone.
   Result<bool> CopyNew(std::FILE* out);
 
  private:
@@ -35,12 +35,12 @@ class OutputReader {
   std::int64_t offset_ = 0;
 };
 
-// Wakes when a file or its folder changes; at the latest after a second, because network file
-// systems do not report changes.
+// Waits for changes of a file or its folder, but for at most a second, because network file systems
+// do not report changes.
 class FileWatch {
  public:
   explicit FileWatch(const std::string& path);
-  // stop_fd: readable ends the wait at once.
+  // The wait ends at once when stop_fd becomes readable.
   void Wait(int stop_fd);
 
  private:

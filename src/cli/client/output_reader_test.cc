@@ -21,7 +21,7 @@ class Output : public ::testing::Test {
 
   void Append(const std::string& text) { std::ofstream(path_, std::ios::app) << text; }
 
-  // The new text from the reader.
+  // Returns the new text that the reader copies.
   std::string New(OutputReader& reader) {
     char* text = nullptr;
     std::size_t size = 0;
@@ -38,7 +38,7 @@ class Output : public ::testing::Test {
   std::string path_;
 };
 
-TEST_F(Output, ComesPieceByPiece) {
+TEST_F(Output, IsReadPieceByPiece) {
   Append("one\n");
   OutputReader reader(path_);
   ASSERT_TRUE(reader.Open());
@@ -56,7 +56,7 @@ TEST_F(Output, MayBeginLater) {
   EXPECT_EQ(New(reader), "here");
 }
 
-TEST_F(Output, GoesOnAfterRotation) {
+TEST_F(Output, IsFollowedThroughRotation) {
   Append("a");
   OutputReader reader(path_);
   ASSERT_TRUE(reader.Open());
@@ -68,7 +68,7 @@ TEST_F(Output, GoesOnAfterRotation) {
   EXPECT_EQ(New(reader), "c");
 }
 
-TEST_F(Output, StartsAgainWhenItWasEmptied) {
+TEST_F(Output, IsReadFromTheStartAfterTruncation) {
   Append("first attempt\n");
   OutputReader reader(path_);
   ASSERT_TRUE(reader.Open());

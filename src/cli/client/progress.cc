@@ -1,4 +1,4 @@
-// progress: shows what the reader of progress finds in a file.
+// `carma progress`: shows the progress that CARMA reads from an output file.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// report: what ended tasks used and waited for, and comparisons of reports.
+// `carma report`: what ended tasks used and how long they waited, and comparisons of reports.
 #include <fmt/format.h>
 
 #include <memory>
@@ -28,7 +28,7 @@ struct ReportFlags {
   std::string since;
   std::string until;
   std::string name;
-  std::int64_t last = 0;  // 0: all of the span
+  std::int64_t last = 0;  // 0: the whole span
   std::vector<std::string> files;
   bool csv = false;
   bool tasks = false;

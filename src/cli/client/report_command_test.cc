@@ -1,4 +1,4 @@
-// carma report, carma config: whole runs of the command.
+// Runs `carma report` and `carma config` as a whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,7 +79,7 @@ TEST_F(Reports, AreComparedFromFiles) {
   EXPECT_EQ(Run({"report", "/nowhere.json"}).exit_code, kExitUsage);
 }
 
-TEST_F(Reports, AreHundredAtOnceAtMost) {
+TEST_F(Reports, AreLimitedToAHundredAtOnce) {
   std::vector<std::string> words(101, Write("one.json", R"({"trace_total_s":5400})"));
   words.front() = "report";
   EXPECT_EQ(Run(words).exit_code, 0);

@@ -1,4 +1,4 @@
-// reserve: GPUs that are kept for certain users in a period.
+// `carma reserve`: reserves GPUs for certain users in a period.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,7 +18,7 @@ namespace carma::cli {
 namespace {
 
 struct ReserveFlags {
-  std::vector<std::string> whom;  // users, "nobody"
+  std::vector<std::string> whom;  // users who may use the GPUs, or "nobody"
   std::vector<std::string> accounts;
   std::vector<std::string> classes;
   std::vector<std::string> gpus;
@@ -70,7 +70,8 @@ Result<Unit> ReadWhich(const ReserveFlags& flags, core::Reservation& booking) {
   return Unit{};
 }
 
-// "+3h" and a time of day count from the start of the reservation, "now" and "tomorrow" from now.
+// Reads the end of a reservation. "+3h" and a time of day count from its start, "now" and
+// "tomorrow" from now.
 Result<base::Time> ReadEnd(const std::string& text, base::Time from, base::Time now) {
   const std::string lower = base::ToLower(base::Trim(text));
   const bool of_caller = lower.starts_with("now") || lower == "tomorrow";

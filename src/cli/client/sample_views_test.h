@@ -1,4 +1,4 @@
-// Sample views for tests of texts, in UTC.
+// Sample views in UTC, for tests of texts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class InUtc : public ::testing::Test {
   }
 };
 
-// One task that waits, one that runs, one that ran out of memory, one that has ended well.
+// A task that waits, one that runs, one that ran out of memory, and one that has succeeded.
 inline std::vector<api::TaskView> SomeTasks() {
   return {
       {.id = 7,

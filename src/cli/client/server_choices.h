@@ -1,4 +1,4 @@
-// Completion of the arguments of `carma`'s own verbs.
+// Completes the arguments of `carma`'s own verbs.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@ Choices ServerChoices(std::string_view verb, std::string_view option);
 enum class TaskNames {
   kNone,
   kOpen,  // the caller's tasks that have not ended
-  kAll,   // the caller's latest tasks, ended ones too
+  kAll,   // the caller's latest tasks, including ended tasks
 };
 TaskNames TasksWorthNaming(std::string_view verb);
 

@@ -23,7 +23,7 @@ class StartText : public ::testing::Test {
   }
 };
 
-TEST_F(StartText, IsAsShortAsItCanBe) {
+TEST_F(StartText, IsAsShortAsPossible) {
   EXPECT_EQ(StartBrief(kNowMs + kHourMs, std::nullopt, kNowMs), "by 09:00");
   EXPECT_EQ(StartBrief(kNowMs + 20 * kHourMs, kNowMs, kNowMs), "by Thu 04:00");
   EXPECT_EQ(StartBrief(kNowMs + 300 * kHourMs, std::nullopt, kNowMs), "by 2026-04-06 20:00");

@@ -1,4 +1,4 @@
-// submit and redo: turn one description into tasks.
+// `carma submit` and `carma redo`: turn one description into tasks.
 #include <unistd.h>
 
 #include <map>
@@ -15,7 +15,7 @@
 namespace carma::cli {
 namespace {
 
-constexpr std::size_t kMostCascaded = 100'000;  // tasks that are looked through for dependents
+constexpr std::size_t kMostCascaded = 100'000;  // tasks to search for dependents
 
 void RunCheck(Context& context, const Described& described) {
   const bool sweeps = !described.specs.empty();
@@ -59,7 +59,7 @@ void AwaitSubmitted(Context& context, const Submission& submission) {
   AwaitTasks(context, ids, {.quiet = true, .tell_start = seen && submission.count == 1});
 }
 
-// The daemon's clock if it can differ from this machine's, because --begin is relative to it.
+// Reads the daemon's clock if it may differ from this machine's, because --begin is relative to it.
 void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller) {
   for (const auto& [option, value] : flags.settings) {
     if (option != "begin" && option != "b") continue;
@@ -88,7 +88,7 @@ Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
   if (!described) return std::unexpected(NamedAsTyped(described.error()));
   if (!flags.no_check) {
     Result<Unit> can = CheckParameters(described->first);
-    // The tasks on which it depends may create what is missing now.
+    // A missing file may still be created by the tasks on which this task depends.
     if (can && described->first.dependencies.empty())
       can = CheckItCanStart(described->first, flags.lease);
     if (!can)
@@ -139,7 +139,7 @@ void RunRedo(Context& context, const RedoFlags& flags) {
         RedoTask(context.client(), task.id, WithDependencies(*changes, task.waits_for, anew));
     if (!answer) {
       context.Fail(NamedAsTyped(answer.error()));
-      if (flags.cascade) break;  // tasks that depend on it would depend on the old task
+      if (flags.cascade) break;  // dependents of a failed redo would depend on the old task
       continue;
     }
     anew[task.id] = answer->value.first;

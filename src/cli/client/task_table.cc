@@ -24,7 +24,7 @@ namespace {
 
 using api::TaskView;
 
-// "sweep[3]" for the task with index 3 of an array; a row for several tasks already has its name.
+// "sweep[3]" for the task with index 3 of an array. A row for several tasks already has its name.
 std::string NameText(const TaskView& task, std::int64_t) {
   return Line(task.array_index ? fmt::format("{}[{}]", task.name, *task.array_index) : task.name);
 }
@@ -41,7 +41,8 @@ std::string OptionalMib(const std::optional<std::int64_t>& mib) {
   return mib ? base::FormatMib(*mib) : "-";
 }
 
-// Measured/promised while it runs, ~predicted while it waits, the measured peak at the end.
+// Measured/promised memory while the task runs, ~predicted memory while it waits, the measured peak
+// at the end.
 std::string MemoryText(const TaskView& task) {
   if (task.gpus == 0) return "-";
   if (HoldsGpus(task)) {
@@ -58,7 +59,7 @@ std::string CpusText(const TaskView& task) {
   return task.cpus ? std::to_string(*task.cpus) : "-";
 }
 
-// A mark for a problem of a running task; empty if there is none.
+// A mark for a problem of a running task; empty without a problem.
 std::string Mark(const TaskView& task) {
   if (IsIdle(task)) return std::string(core::ReasonName(core::ReasonCode::kIdleHolder));
   if (HoldsGpus(task) && !task.wrong_gpus.empty()) return "WrongDevice";
@@ -96,7 +97,7 @@ std::string ExitText(const TaskView& task) {
   return task.exit_code ? std::to_string(*task.exit_code) : "-";
 }
 
-// A task that runs normally has no colour; one that waits, failed, or has a problem has one.
+// A task that runs normally has no colour. A task that waits, failed or has a problem is coloured.
 Colour WhereColour(const TaskView& task) {
   if (!HoldsGpus(task)) return StateColour(task);
   return Mark(task).empty() ? Colour::kNone : Colour::kBad;
@@ -107,10 +108,10 @@ struct ListColumn {
   Column column;
   const char* meaning;
   std::string (*text)(const TaskView&, std::int64_t now_ms);
-  Colour (*colour)(const TaskView&) = nullptr;  // null: none
+  Colour (*colour)(const TaskView&) = nullptr;  // null: no colour
 };
 
-// The texts of columns that show one member of TaskView unchanged.
+// The text of a column that shows one member of TaskView unchanged.
 template <auto kMember>
 std::string Number(const TaskView& task, std::int64_t) {
   return fmt::format("{}", task.*kMember);
@@ -212,13 +213,13 @@ std::optional<Alike> KeyOf(const TaskView& task) {
   return Alike{*task.array_id, task.state, task.reason, task.name};
 }
 
-// Seconds in use by the last attempt; empty while it has not ended.
+// Run time of the last attempt in seconds; empty until the attempt has ended.
 std::optional<std::int64_t> RunTime(const TaskView& task) {
   if (!task.launched_ms || !task.ended_ms) return std::nullopt;
   return (*task.ended_ms - *task.launched_ms) / 1000;
 }
 
-// Adds another task to the row: its GPUs, and no time if the times differ.
+// Adds another task to the row: its GPUs, but no time if the times differ.
 void Merge(const TaskView& task, TaskView& row) {
   for (const std::int64_t gpu : task.gpu_indices) {
     if (std::ranges::find(row.gpu_indices, gpu) == row.gpu_indices.end())
@@ -280,7 +281,7 @@ std::string TaskTable(const std::vector<TaskView>& tasks, const ListStyle& style
   const bool any_parameters =
       std::ranges::any_of(tasks, [](const TaskView& task) { return !task.parameters.empty(); });
   for (const std::string& key : style.columns) {
-    // The column only appears if there is something to show, or if it was requested.
+    // The column appears only if there is something to show, or on request.
     if (usual && key == "progress" && !any_progress) continue;
     if (usual && key == "params" && !any_parameters) continue;
     chosen.push_back(FindColumn(key));
@@ -320,7 +321,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
     if (const auto key = KeyOf(task)) groups[*key].push_back(task.id);
   }
   FoldedTasks folded;
-  std::map<Alike, std::size_t> shown;  // at which row
+  std::map<Alike, std::size_t> shown;  // row that shows them
   for (const TaskView& task : tasks) {
     const auto key = KeyOf(task);
     if (key) {
@@ -338,7 +339,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
     TaskView& row = folded.tasks.back();
     const bool goes_on = cut && KeyOf(tasks.back()) == key;
     row.name += fmt::format(" x{}{}", ids.size(), goes_on ? "+" : "");
-    // These differ between the tasks of the row.
+    // These fields differ between the tasks of the row.
     row.array_index.reset();
     row.parameters.clear();
   }
@@ -348,7 +349,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
 std::vector<TaskView> AsTree(const std::vector<TaskView>& tasks) {
   std::set<std::uint64_t> listed;
   for (const TaskView& task : tasks) listed.insert(task.id);
-  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: of no task
+  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // 0: no listed dependency
   for (const TaskView& task : tasks) {
     const std::uint64_t above = LastDependency(task);
     below[listed.contains(above) && above < task.id ? above : 0].push_back(&task);

@@ -1,4 +1,4 @@
-// Tasks as rows of a table: `carma list`.
+// Shows tasks as rows of a table, for `carma list`.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace carma::cli {
 
-// Columns of `carma list` by key, "id,name,st"; empty: the usual ones. Errors: kInvalid with the
-// list of known keys.
+// Parses the keys of columns, "id,name,st"; empty means the default columns. Errors: kInvalid with
+// the list of known keys.
 Result<std::vector<std::string>> ParseColumns(const std::string& keys);
-// "id", "name" …: the keys for ParseColumns.
+// All keys for ParseColumns: "id", "name" …
 std::vector<std::string> ColumnKeys();
-// "id  number of the task" … one line per column, for --help.
+// A line for each column, for --help: "id  number of the task" …
 std::string ColumnHelp();
 
 struct ListStyle {
@@ -28,22 +28,22 @@ struct ListStyle {
 };
 std::string TaskTable(const std::vector<api::TaskView>& tasks, const ListStyle& style,
                       const Screen& screen);
-// Sorts in queue order: running ones by start, then the recovery queue, then by priority and
+// Sorts tasks in queue order: running tasks by start, then the recovery queue, then by priority and
 // number.
 void SortAsQueue(std::vector<api::TaskView>& tasks);
 
-// ---- rows of `carma list`: tasks of an array as one, or tasks below their dependencies ----
+// ---- rows of `carma list`: an array as one row, or tasks below their dependencies ----
 
 struct FoldedTasks {
-  std::vector<api::TaskView> tasks;          // the first of each folded group
-  std::map<std::uint64_t, std::string> ids;  // its range: "40-51", as verbs take it
+  std::vector<api::TaskView> tasks;          // the first task of each folded group
+  std::map<std::uint64_t, std::string> ids;  // the range of each group, "40-51", as verbs accept it
 };
-// Combines tasks of one array that have no GPUs and equal state and reason into one row at the
-// position of the first: "train.py x12". cut: the list is incomplete, so the last group may be
+// Combines tasks of one array that have no GPUs and have equal state and reason into one row, at
+// the position of the first: "train.py x12". cut: the list is incomplete, so the last group may be
 // larger: "train.py x12+".
 FoldedTasks FoldArrays(const std::vector<api::TaskView>& tasks, bool cut = false);
 
-// Puts each task below the last of its dependencies that is listed; names are indented by depth.
+// Puts each task below the last of its dependencies in the list. Names are indented by depth.
 std::vector<api::TaskView> AsTree(const std::vector<api::TaskView>& tasks);
 
 }  // namespace carma::cli

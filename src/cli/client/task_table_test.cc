@@ -37,7 +37,7 @@ TEST_F(TaskTableTest, TaskTableFitsTheScreen) {
 )" + 1);
 }
 
-TEST_F(TaskTableTest, ColoursOnlyWhereAsked) {
+TEST_F(TaskTableTest, UsesColoursOnlyOnRequest) {
   const ListStyle style{.columns = *ParseColumns("id,st"), .titles = false, .now_ms = kNow};
   EXPECT_EQ(TaskTable({SomeTasks()[1]}, style, {.width = 80, .colour = true}),
             "42  \033[32mR\033[0m\n");

@@ -18,7 +18,7 @@ namespace {
 
 using api::TaskView;
 
-// "end to me: sent", "fail to https://h/…: waiting, 2 tries: …".
+// Describes a notice: "end to me: sent", "fail to https://h/…: waiting, 2 tries: …".
 std::string NoticeText(const api::NoticeView& notice) {
   std::string text = fmt::format("{} to {}: {}", notice.event, notice.target, notice.state);
   if (notice.tries > 1) text += fmt::format(", {} tries", notice.tries);
@@ -26,7 +26,8 @@ std::string NoticeText(const api::NoticeView& notice) {
   return base::Printable(text, 600);
 }
 
-// Which GPUs it requests: " of a100, with at least 40.0G, only 2 or 3, not 0, linked".
+// Describes which GPUs the task requests: " of a100, with at least 40.0G, only 2 or 3, not 0,
+// linked".
 std::string ChoiceText(const TaskView& task) {
   std::string text;
   if (!task.gpu_type.empty()) text += " of " + base::Printable(task.gpu_type, 64);
@@ -51,7 +52,7 @@ std::string PromiseText(const TaskView& task) {
                      task.gpus == 2 ? "the other" : "the others");
 }
 
-// Why there is no estimate, as far as the server reports it.
+// Explains why there is no estimate, as far as the server reports it.
 std::string NoEstimate(const TaskView& task) {
   if (!task.estimate_remarks.empty()) return "nothing";
   const auto state = StateOf(task);
@@ -61,13 +62,13 @@ std::string NoEstimate(const TaskView& task) {
 }
 
 void AddMemory(const TaskView& task, Facts& facts) {
-  if (task.gpus == 0) return;  // of GPUs nothing is promised to it
+  if (task.gpus == 0) return;  // it has no promise of GPU memory
   facts.Add("Predicted", task.predicted_mib ? base::FormatMib(*task.predicted_mib) + PerGpu(task) +
                                                   " (" + Line(task.estimate_method) + ")"
                                             : NoEstimate(task));
   for (const std::string& remark : task.estimate_remarks)
     facts.Add("", base::Printable(remark, 400));
-  const bool waits = !HasEnded(task) && !HoldsGpus(task);  // nothing is promised to it now
+  const bool waits = !HasEnded(task) && !HoldsGpus(task);  // it has no promise at present
   if (task.attempt > 0 && !waits) {
     facts.Add("Promised", PromiseText(task));
   } else if (task.bound_mib && task.bound_mib != task.predicted_mib) {
@@ -101,7 +102,8 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   }
 }
 
-// How its processes share their GPUs, and their limits: "MPS, each process may take …".
+// Describes how the task's processes share their GPUs, and their limits: "MPS, each process may
+// take …".
 std::string MethodText(const TaskView& task) {
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
   if (method == core::SharingMethod::kAlone) return "alone on its GPUs";
@@ -162,7 +164,7 @@ std::string HostSentence(const api::HostVerdictView& host) {
   return "It also needs " + base::Join(asked, " and ") + ".\n";
 }
 
-// "uses 3.0G more than its promise and the margin", for tasks that hold GPUs; empty if it does not.
+// "uses 3.0G more than its promise and the margin", for tasks that hold GPUs; empty if within them.
 std::string OverPromiseText(const TaskView& task) {
   if (!HoldsGpus(task) || !task.over_promise_mib) return "";
   return fmt::format("uses {} more than its promise and the margin",
@@ -176,7 +178,7 @@ std::string WrongDeviceText(const TaskView& task) {
       fmt::join(task.wrong_gpus, ", "));
 }
 
-// Empty if the task is not latency-sensitive.
+// Returns an empty text if the task is not latency-sensitive.
 std::string ServesText(const TaskView& task) {
   if (!task.serve) return "";
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
@@ -252,14 +254,14 @@ std::string GpuOf(const api::EventView& event, const std::vector<api::GpuView>& 
   for (const api::GpuView& gpu : gpus) {
     if (gpu.uuid == event.gpu_uuid) return "GPU " + std::to_string(gpu.index);
   }
-  return Line(event.gpu_uuid);  // one that is no more
+  return Line(event.gpu_uuid);  // a GPU that no longer exists
 }
 
 std::string EventText(const api::EventView& event, const std::vector<api::GpuView>& gpus) {
   if (event.gpu_uuid.empty() && event.text.empty()) return "-";
   if (event.text.empty()) return GpuOf(event, gpus);
   const std::string text =
-      base::Printable(LocalTimes(event.text), 600);  // what is to follow stands at its end
+      base::Printable(LocalTimes(event.text), 600);  // the next step is at its end
   return event.task || event.gpu_uuid.empty() ? text : GpuOf(event, gpus) + ": " + text;
 }
 
@@ -322,14 +324,14 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
 
 namespace {
 
-// The task waits for its owner or for other tasks, so its position means nothing.
+// Whether the task waits for its owner or for other tasks, so that its position means nothing.
 bool WaitsForNoGpu(const TaskView& task) {
   return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
          task.reason == "DependencyNeverMet";
 }
 
-// The task waits for its turn or for a condition of the server, which `carma status` shows for all
-// tasks.
+// Whether the task waits for its turn or for a condition of the server, which `carma status` shows
+// for all tasks.
 bool DependsOnRules(const TaskView& task) {
   return !HasEnded(task) && (task.reason == "Priority" || task.reason == "FairShare" ||
                              task.reason == "Rule" || task.reason == "SmBusy");
@@ -356,7 +358,7 @@ std::string Explanation(const api::ExplainView& explain) {
     out += "waits" + Sentence(task.reason, task.reason_text) + "\n";
     if (WaitsForNoGpu(task)) {
       out += explain.gpus.empty() ? "" : "Apart from that:\n";
-    } else if (explain.ahead && task.reason != "Limit") {  // then others behind it may start first
+    } else if (explain.ahead && task.reason != "Limit") {  // else tasks behind it may be first
       out += *explain.ahead == 0 ? "It is first in its queue.\n"
                                  : std::to_string(*explain.ahead) +
                                        (*explain.ahead == 1 ? " task is" : " tasks are") +
@@ -368,7 +370,7 @@ std::string Explanation(const api::ExplainView& explain) {
   }
   if (!task.placement_reason.empty())
     out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
-  // The reason of a failure may already contain this detail.
+  // The reason of a failure may already contain the detail.
   if (!task.exit_detail.empty() && task.reason_text.find(task.exit_detail) == std::string::npos)
     out += std::string(DetailTitle(task)) + ": " + base::Printable(task.exit_detail, 400) + "\n";
   out += EstimateSentence(task);

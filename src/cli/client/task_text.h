@@ -1,4 +1,4 @@
-// One task as text for people: all facts, why it waits, what happened.
+// Shows one task as text: all facts, why it waits, what happened.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace carma::cli {
 
-// All facts, with predicted, promised and measured memory separately.
+// All facts. Predicted, promised and measured memory are separate.
 std::string TaskFacts(const api::TaskView& task, std::int64_t now_ms);
-// The explanation in sentences, one per GPU for a waiting task.
+// The explanation in sentences, with one for each GPU if the task waits.
 std::string Explanation(const api::ExplainView& explain);
-// gpus: for showing GPUs of events by number.
+// gpus: to show the GPUs of events by index.
 std::string EventLines(const std::vector<api::EventView>& events,
                        const std::vector<api::GpuView>& gpus, const Screen& screen = {});
 

@@ -77,7 +77,7 @@ TEST_F(TaskTextTest, NothingIsPromisedToATaskThatWaitsAgain) {
   EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("Promised      nothing"));
 }
 
-TEST_F(TaskTextTest, TheFurtherGpusMayBePromisedLess) {
+TEST_F(TaskTextTest, FurtherGpusMayHaveASmallerPromise) {
   TaskView task = SomeTasks()[1];
   task.gpus = 2;
   task.claim_mib = 26 * 1024;

@@ -103,7 +103,7 @@ std::string TimeText(const TaskView& task, std::int64_t now_ms) {
   if (!task.launched_ms) return "0:00";
   if (HoldsGpus(task)) return SpanText(*task.launched_ms, now_ms);
   if (task.ended_ms) return SpanText(*task.launched_ms, *task.ended_ms);
-  return HasEnded(task) ? "-" : "0:00";  // the row of several tasks whose times differ (fold.cc)
+  return HasEnded(task) ? "-" : "0:00";  // a row for several tasks whose times differ (fold.cc)
 }
 
 std::string GpuIndices(const TaskView& task) {
@@ -169,7 +169,7 @@ std::string MomentBrief(std::int64_t ms, std::int64_t now_ms) {
   const std::tm now = LocalParts(now_ms);
   const std::string time = whole.substr(11);
   if (then.tm_year == now.tm_year && then.tm_yday == now.tm_yday) return time;
-  // The day a week from now has the same name as today.
+  // In a week, the day has the same name as today.
   if (ms > now_ms && ms - now_ms < 6 * kDayMs)
     return std::string(kDays[static_cast<std::size_t>(then.tm_wday)]) + " " + time;
   return whole;
@@ -200,7 +200,7 @@ std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
 std::string ProgressBrief(const std::optional<ProgressReport>& progress, std::int64_t now_ms) {
   if (!progress) return "-";
   const std::string unit = base::Printable(progress->unit, 16);
-  // Rounded down, because 100% means that the task has ended.
+  // Rounded down, because 100 % means that the task has ended.
   if (progress->fraction) {
     const std::string left = LeftText(*progress, now_ms);
     return fmt::format("{:.0f}%{}{}", std::floor(*progress->fraction * 100),

@@ -1,4 +1,4 @@
-// Short texts about a task, used in its row, its facts and while waiting for it.
+// Short texts about a task for its row in a table, its facts, and commands that wait for it.
 #pragma once
 
 #include <cstdint>
@@ -13,44 +13,44 @@
 
 namespace carma::cli {
 
-// Empty: a state unknown to this command.
+// Returns empty for a state that this command does not know.
 std::optional<core::TaskState> StateOf(const api::TaskView& task);
 // "succeeded", "failed with exit code 3", "failed, ended by signal 9 (Killed)", "cancelled" …
 std::string EndText(const api::TaskView& task);
-// The exit code for a program that waited for the task: 0 if it succeeded, else its own code or 128
-// + signal, and 1 if it ended in another way.
+// The exit code of a command that waited for the task: 0 if the task succeeded, else its own exit
+// code or 128 + signal, and 1 if it ended in another way.
 int ExitCodeOf(const api::TaskView& task);
 bool HasEnded(const api::TaskView& task);
-// Whether a process of the task may still exist.
+// Whether processes of the task may still exist.
 bool HoldsGpus(const api::TaskView& task);
-// "PD", "R" …; the word itself if the state is unknown.
+// "PD", "R" …; for an unknown state, its full word.
 std::string StateCode(const api::TaskView& task);
 Colour StateColour(const api::TaskView& task);
 
-// One printable line; "-" for nothing.
+// Makes one printable line; "-" for an empty text.
 std::string Line(const std::string& text);
-// In the reader's local time; "-" for none.
+// The time in the reader's time zone; "-" if there is none.
 std::string TimePoint(const std::optional<std::int64_t>& ms);
 // "2:30:00"; never below 0.
 std::string SpanText(std::int64_t from_ms, std::int64_t until_ms);
-// Run time of the current attempt, or of the last one when it has ended.
+// The run time of the current attempt, or of the last attempt if it has ended.
 std::string TimeText(const api::TaskView& task, std::int64_t now_ms);
 std::string GpuIndices(const api::TaskView& task);  // "0,2"
 // Whether the task is an idle holder.
 bool IsIdle(const api::TaskView& task);
 // "lr=0.1 seed=3"; "-" if the task is not in a sweep.
 std::string ParametersText(const api::TaskView& task);
-// Converts times in a text of the daemon from UTC ("2026-03-01T13:05:59.120Z") to local time.
+// Converts the times in a text of the daemon from UTC ("2026-03-01T13:05:59.120Z") to local time.
 std::string LocalTimes(std::string_view text);
 std::string CommandText(const api::TaskView& task);
 
-// ---- when a waiting task starts, in words that promise no more than is known ----
+// ---- when a waiting task starts, without promising more than is known ----
 
-// "by 14:20", "by Tue 09:05", "by 2026-03-01 14:20"; "about" if only likely; empty: unknown. For a
-// column.
+// For a column: "by 14:20", "by Tue 09:05", "by 2026-03-01 14:20"; "about" instead of "by" if the
+// time is only likely; empty if unknown.
 std::string StartBrief(const std::optional<std::int64_t>& latest_ms,
                        const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
-// Sentences about the start, each with its basis; empty: unknown.
+// Sentences about the start, each with its basis; empty if nothing is known.
 std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
                            const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
 // "2026-03-01 14:20".
@@ -61,7 +61,7 @@ std::string MomentBrief(std::int64_t ms, std::int64_t now_ms);
 // ---- a task's progress ----
 
 // "42% 1:10:00": the share done and the time left. If only a loop is known: "42% of epoch 3", "42%
-// of steps", "1200 steps". "-" for none.
+// of steps", "1200 steps". "-" without progress.
 std::string ProgressBrief(const std::optional<task::ProgressReport>& progress, std::int64_t now_ms);
 // "42.0% done, about 1:10:00 left; training, epoch 3, step 120 of 1000, 2.1 per second, loss 0.41".
 std::string ProgressSentence(const task::ProgressReport& progress, std::int64_t now_ms);

@@ -1,4 +1,4 @@
-// token: make, list and revoke the tokens with which a browser acts for a user.
+// `carma token`: makes, lists and revokes the tokens with which a browser acts for a user.
 #include <fmt/format.h>
 
 #include <memory>

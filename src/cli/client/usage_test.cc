@@ -1,4 +1,4 @@
-// carma usage: whole runs of the command.
+// Runs `carma usage` as a whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The verbs and their options; verbs.h declares the functions that do their work.
+// Declares the verbs and their options. verbs.h declares the functions that do their work.
 #include "cli/client/verbs.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ constexpr const char* kTasksHelp =
 constexpr const char* kArraysHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (of array 40), @ (my last task or array), @~2 (two before it)";
 
-// The flags of a verb live as long as its callback. shared_ptr, because std::function must be
+// Flags that live as long as the verb's callback. A shared_ptr, because std::function must be
 // copyable.
 template <class Flags>
 std::shared_ptr<Flags> NewFlags() {
@@ -288,12 +288,12 @@ void AddLogs(Syntax app, Context& context) {
 
 // ---- the server ----
 
-// A word that can only be meant as a span of time: "90m", "6h", "1:30:00". A bare number is a GPU.
+// Whether the word can only mean a span of time: "90m", "6h", "1:30:00". A bare number is a GPU.
 bool IsSpan(const std::string& word) {
   return !base::ParseInt(word) && base::ParseSpan(word).has_value();
 }
 
-// --history may have no value; the word after it is then the first GPU.
+// --history may have no value. Then the word after it is the first GPU.
 void TakeHistory(Option option, const std::string& given, GpusFlags& flags) {
   if (option.count() == 0) return;
   flags.history = std::chrono::hours(1);

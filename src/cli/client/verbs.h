@@ -1,4 +1,4 @@
-// The work of the verbs; their options are in verbs.cc.
+// The work of the verbs. verbs.cc has their options.
 #pragma once
 
 #include <cstdint>
@@ -15,40 +15,41 @@
 
 namespace carma::cli {
 
-// Exit code of `wait --timeout` when the time is over, as in timeout(1).
+// The exit code of `wait --timeout` when the time is over, as with timeout(1).
 inline constexpr int kExitTimeout = 124;
 
-// The meaning of "@": the caller's last task, or the whole array that it is part of.
+// What "@" means: the caller's last task, or the whole array that the task belongs to.
 enum class Last { kTask, kArray };
-// Numbers of the tasks that the words name; asks the daemon for "@". Without words: `fallback`.
+// Returns the numbers of the tasks that the words name; "@" needs a call to the daemon. If there
+// are no words, `fallback` is used.
 Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<std::string> words,
                                                 const std::string& fallback = "",
                                                 Last last = Last::kTask);
-// The same settings, with "@" and ranges in dependencies replaced by numbers: "afterok:12:13".
+// Returns the settings with "@" and ranges in dependencies replaced by numbers: "afterok:12:13".
 using Settings = std::vector<std::pair<std::string, std::string>>;
 Result<Settings> WithTasksResolved(Context& context, Settings settings);
-// The caller's user name, or number if it has none.
+// The caller's user name, or the number if the user has no name.
 std::string OwnUserName();
 void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
-// Prints the JSON of the named tasks: a list if several were named, else the only text, if any.
+// Prints the JSON of the named tasks: as a list if several were named, else the only text.
 void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
-// "&after_ms=…&until_ms=…" for --since and --until, empty ones left out: a date like "2026-03-01",
-// "2026-03-01 14:05" or "2026-03-01T14:05:59" in local time, or a span before now: "2h", "7d".
-// Errors: kInvalid naming the option; those of asking the daemon for its clock.
+// Makes "&after_ms=…&until_ms=…" from --since and --until; an empty option is left out. A time is a
+// local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span before
+// now, such as "2h" or "7d". Errors: kInvalid naming the option; those of asking the daemon for its
+// clock.
 Result<std::string> TimesQuery(Context& context, const std::string& since,
                                const std::string& until);
 // Revokes tokens or removes reservations. noun: "Token"; verb: "revoke".
 void EndEach(Context& context, const std::vector<std::string>& ids, const std::string& noun,
              const std::string& verb);
-// Warns if this machine has no such user; empty: nothing to check.
+// Warns if this machine has no such user. An empty name is not checked.
 void WarnIfNoUser(const Context& context, const std::string& user);
 // "carma 0.1.0 (commit 0123456789ab, Release build by g++ 12.2.0)".
 std::string VersionText(const Context& context);
-// Turns the error of a file that cannot be opened into kInvalid, for exit code 2.
+// Turns the error of a named file that cannot be opened into kInvalid, for exit code 2.
 base::Error NamedWrongly(base::Error error);
-// The text of a FILE on the command line. Errors: those of base::ReadFile, converted by
-// NamedWrongly().
+// Reads a FILE of the command line. Errors: those of base::ReadFile, converted by NamedWrongly().
 Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
 // Like ReadNamed(), but "-" is standard input.
 Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
@@ -56,45 +57,46 @@ Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);
 std::string InputName(const std::string& path);
 
 struct SubmitFlags {
-  // Options of task/describe/options.h with their values, in the order given; switches have an
+  // Options of task/describe/options.h with their values, in the given order. Switches have an
   // empty value.
   std::vector<std::pair<std::string, std::string>> settings;
   // `carma run`: the task runs in the caller's terminal.
   struct Here {
     std::string name;       // task::TaskSpec::attach
-    bool terminal = false;  // the task gets one of its own
-    bool once = false;      // its input cannot be read again by a retry
+    bool terminal = false;  // the task gets a terminal of its own
+    bool once = false;      // a retry cannot read its input again
   };
   std::optional<Here> here;
   bool check = false;
   bool no_check = false;  // skip the checks of checks.h
-  bool lease = false;     // carma lease: its own process becomes the command
+  bool lease = false;     // carma lease: this process becomes the command
   bool wait = false;
   bool parsable = false;
   std::string batch;  // file of many tasks, "-": standard input; empty: one submission
   bool lines = false;
-  std::vector<std::string> sbatch;  // options of sbatch, for its stand-in in tasks: "--ntasks=4"
+  std::vector<std::string>
+      sbatch;  // options of sbatch, for its stand-in within tasks: "--ntasks=4"
 };
-// Adds the options of task/describe/options.h, or those that `wants` selects; their values are
-// collected in the order given. shown: in the help.
+// Adds the options of task/describe/options.h, or only those for which `wants` returns true. Their
+// values are collected in the given order. shown: whether the help shows them.
 void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr, bool shown = true);
 std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
 void RunBatch(Context& context, const SubmitFlags& flags);
-// The names of the submit options that `carma lease` supports; it refuses the others.
+// Whether `carma lease` supports this submit option; it refuses the others.
 bool IsForLease(std::string_view option);
-// Waits for GPUs, then this process becomes the command; returns only on failure.
+// Waits for GPUs; then this process becomes the command. Returns only on failure.
 void RunLease(Context& context, SubmitFlags flags);
 struct EditFlags {
   std::vector<std::string> tasks;
-  std::vector<std::pair<std::string, std::string>> settings;  // as SubmitFlags
+  std::vector<std::pair<std::string, std::string>> settings;  // see SubmitFlags
 };
-// The names of the submit options that edit and redo accept.
+// Whether edit and redo accept this submit option.
 bool IsEditable(std::string_view option);
 void RunEdit(Context& context, const EditFlags& flags);
 struct RedoFlags : EditFlags {
   bool parsable = false;
-  bool cascade = false;  // also tasks that depend on them
+  bool cascade = false;  // also repeat tasks that depend on these tasks
 };
 void RunRedo(Context& context, const RedoFlags& flags);
 
@@ -108,7 +110,7 @@ struct ListFlags {
   std::size_t limit = 500;
   bool limit_given = false;
   bool all = false;
-  bool unfold = false;  // a row for each task of an array
+  bool unfold = false;  // show a row for each task of an array
   bool tree = false;
   bool no_titles = false;
   bool watch = false;
@@ -118,18 +120,18 @@ void RunList(Context& context, const ListFlags& flags);
 void RunShow(Context& context, const std::vector<std::string>& tasks);
 void RunExplain(Context& context, const std::vector<std::string>& tasks);
 struct HistoryFlags {
-  std::vector<std::string> tasks;  // none: all events
+  std::vector<std::string> tasks;  // empty: all events
   std::size_t limit = 100;
 };
 void RunHistory(Context& context, const HistoryFlags& flags);
 
 struct ChangeFlags {
   std::vector<std::string> tasks;
-  bool all = false;  // all of `user`, or of the caller
+  bool all = false;  // all tasks of `user`, or of the caller
   std::string user;
-  std::string name;    // only tasks of this name
-  std::string states;  // in these states
-  // Only tasks of these arrays, named by their first tasks.
+  std::string name;    // only tasks with this name
+  std::string states;  // only tasks in these states
+  // Only tasks of these arrays, each given by its first task.
   std::vector<std::string> arrays;
 };
 // verb: "cancel", "hold", "release", "requeue".
@@ -138,27 +140,27 @@ void RunPriority(Context& context, const std::vector<std::string>& tasks, std::i
 
 struct WaitFlags {
   std::vector<std::string> tasks;
-  bool any = false;  // wait only for the first that ends
+  bool any = false;  // wait only until one task has ended
   std::optional<base::Duration> timeout;
   bool quiet = false;
-  bool tell_start = false;  // print on standard error that the (only) task runs
+  bool tell_start = false;  // print on standard error when the (only) task starts
 };
 void RunWait(Context& context, const WaitFlags& flags);
-// Waits for these tasks; exit_code becomes the highest of theirs.
+// Waits for these tasks. exit_code becomes the highest of their exit codes.
 void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const WaitFlags& flags);
 
 struct LogsFlags {
   std::vector<std::string> tasks;
   bool follow = false;
   bool errors = false;
-  std::optional<std::int64_t> lines;  // only the last ones
+  std::optional<std::int64_t> lines;  // only the last lines
 };
 void RunLogs(Context& context, const LogsFlags& flags);
 
 struct GpusFlags {
-  std::vector<std::string> gpus;  // as SplitGpuNames takes them; none: all
+  std::vector<std::string> gpus;  // see SplitGpuNames; empty: all GPUs
   bool verbose = false;
-  std::optional<base::Duration> history;  // show this span instead of now
+  std::optional<base::Duration> history;  // show this span of time instead of the present
   std::optional<int> points;
   bool csv = false;
   bool watch = false;
@@ -166,28 +168,28 @@ struct GpusFlags {
 };
 void RunGpus(Context& context, const GpusFlags& flags);
 struct GpuChangeFlags {
-  std::vector<std::string> gpus;  // as SplitGpuNames takes them, or "all"
+  std::vector<std::string> gpus;  // see SplitGpuNames, or "all"
   // The reason for a drain.
   std::string reason;
-  std::string by;           // by when its tasks must leave, as typed
-  bool until_boot = false;  // the whole server, because its machine goes down
-  bool wait = false;        // until they have left
+  std::string by;           // when its tasks must have left, as typed
+  bool until_boot = false;  // close the whole server, because its machine is to go down
+  bool wait = false;        // until its tasks have left
 };
 // Splits comma-separated names of GPUs and ranges of indices such as 0-3.
 Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& words);
 void RunDrain(Context& context, const GpuChangeFlags& flags);
 void RunResume(Context& context, const GpuChangeFlags& flags);
 struct BackupFlags {
-  std::string target;     // a file, or a folder for a new one
-  std::string state_dir;  // empty: the daemon's
+  std::string target;     // a file, or a folder for a new file
+  std::string state_dir;  // empty: the daemon's own
   bool force = false;
 };
 void RunBackup(Context& context, const BackupFlags& flags);
 // wait_s: how long to retry until the daemon answers.
 void RunStatus(Context& context, double wait_s);
 
-// Shows the result of `render`, once or repeatedly until it fails or is interrupted. In repeated
-// mode, it waits for a daemon that has answered before and is now away.
+// Shows the result of `render`, either once or repeatedly until it fails or is interrupted. In
+// repeated mode, a daemon that has answered before may be away for a while.
 void Show(Context& context, bool watch, double interval_s,
           const std::function<Result<std::string>()>& render);
 

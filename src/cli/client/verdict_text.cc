@@ -17,20 +17,21 @@
 namespace carma::cli {
 namespace {
 
-// The reason, with the GPU's number replaced by other words.
+// Returns the reason with the GPU's number replaced by other words.
 std::string OfAnyGpu(const api::VerdictView& verdict, std::string_view words) {
   const std::string gpu = fmt::format("GPU {}", verdict.gpu);
   std::string text = verdict.reason_text;
   for (std::size_t at = 0; (at = text.find(gpu, at)) != std::string::npos;) {
     const std::size_t end = at + gpu.size();
-    const bool longer = end < text.size() && text[end] >= '0' && text[end] <= '9';  // GPU 1, GPU 12
+    // "GPU 1" must not match "GPU 12".
+    const bool longer = end < text.size() && text[end] >= '0' && text[end] <= '9';
     if (!longer) text.replace(at, gpu.size(), words);
     at += longer ? gpu.size() : words.size();
   }
   return text;
 }
 
-// Memory of several GPUs: "2.0G", or "2.0G to 14.0G".
+// The memory of several GPUs: "2.0G", or "2.0G to 14.0G".
 std::string MemoryRange(const std::vector<const api::VerdictView*>& verdicts,
                         std::int64_t api::VerdictView::*memory_mib) {
   const auto of = [&](const api::VerdictView* each) { return each->*memory_mib; };
@@ -39,8 +40,8 @@ std::string MemoryRange(const std::vector<const api::VerdictView*>& verdicts,
                        : base::FormatMib(least) + " to " + base::FormatMib(most);
 }
 
-// "GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use)". Different claims are left out, because
-// their range would mean little.
+// "GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use)". If the claims differ, they are left out,
+// because their range would mean little.
 std::string GpusInUse(const std::vector<const api::VerdictView*>& verdicts) {
   const api::VerdictView& first = *verdicts.front();
   const bool even = std::ranges::all_of(verdicts, [&](const api::VerdictView* each) {
@@ -57,7 +58,7 @@ std::string GpusInUse(const std::vector<const api::VerdictView*>& verdicts) {
                      gpus.size() == 1 ? "" : " each");
 }
 
-// The sentence for GPUs with the same verdict.
+// Writes the sentence for GPUs with the same verdict.
 std::string Verdict(const std::vector<const api::VerdictView*>& verdicts) {
   const api::VerdictView& verdict = *verdicts.front();
   const std::string gpus = GpusInUse(verdicts) + " ";
@@ -77,7 +78,7 @@ std::string VerdictsText(const std::vector<api::VerdictView>& verdicts) {
   using Said = std::tuple<std::string, std::string, std::string>;
   std::vector<std::pair<Said, std::vector<const api::VerdictView*>>> groups;
   for (const api::VerdictView& verdict : verdicts) {
-    // Compares the texts as shown, because the daemon's times may differ by milliseconds.
+    // Compares the shown texts, because the daemon's times may differ by milliseconds.
     Said said{verdict.fit, verdict.reason, LocalTimes(OfAnyGpu(verdict, "each GPU"))};
     const auto same =
         std::ranges::find(groups, said, [](const auto& group) { return group.first; });

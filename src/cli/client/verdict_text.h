@@ -1,4 +1,4 @@
-// Text about which GPUs can take a waiting task.
+// Describes which GPUs can take a waiting task.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace carma::cli {
 
-// One sentence for all GPUs with the same verdict, regardless of their memory in use.
+// Writes one sentence for all GPUs with the same verdict, whatever their memory in use.
 std::string VerdictsText(const std::vector<api::VerdictView>& verdicts);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// wait: waits until tasks have ended, across restarts of the daemon.
+// `carma wait`: waits until tasks have ended, across restarts of the daemon.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -24,8 +24,8 @@ class Waiter {
     if (timeout) deadline_ = SteadyClock::now() + *timeout;
   }
 
-  // The first task that has ended. The request waits for one task; the others are checked every few
-  // seconds, or as soon as that one has ended.
+  // Returns the first task that has ended. The request waits for one task. The other tasks are
+  // checked every few seconds, or as soon as that task has ended.
   Result<std::optional<Answer<api::TaskView>>> AwaitAny(const std::vector<std::uint64_t>& ids) {
     for (std::size_t next = 0;; next = (next + 1) % ids.size()) {
       for (const std::uint64_t id : ids) {
@@ -43,11 +43,12 @@ class Waiter {
     }
   }
 
-  // Returns an empty value when the time is over. Errors: the daemon's, or that it never answered.
+  // Returns an empty value when the time is over. Errors: the daemon's, or that the daemon never
+  // answered.
   Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {
-      // The first poll returns at once, so that the daemon has answered before it may restart in a
-      // long poll.
+      // The first poll returns at once, so that the daemon has answered once before it may restart
+      // during a long poll.
       const auto most = tell_start_ ? std::min(Left(), kLongestCall) : Left();
       const auto patience = connected_ ? most : std::chrono::seconds(0);
       auto task = AwaitTask(context_.client(), id, static_cast<int>(patience.count()));
@@ -77,7 +78,7 @@ class Waiter {
     return std::clamp(left, std::chrono::seconds(0), kPoll);
   }
 
-  // Tasks outlive the daemon, so a restart is no reason to give up.
+  // Waits for the daemon: tasks outlive it, so a restart is no reason to give up.
   void Reconnect(const base::Error& error) {
     if (!told_) Warn(context_, error.message + "; waiting for it");
     told_ = true;

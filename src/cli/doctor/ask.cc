@@ -34,15 +34,16 @@
 namespace carma::cli {
 namespace {
 
-// The real time within which the driver must have answered every request once.
+// The real time within which the driver must have answered every query once.
 constexpr std::chrono::seconds kDriverPatience{20};
 constexpr base::Duration kGpuPatience{5'000};
-// Counters are means between two samples, which must be at least 100 ms apart for NVML.
+// Counters are means between two samples, which for NVML must be at least 100 ms apart.
 constexpr std::chrono::milliseconds kSamplePause{300};
-// Longer than the time that MeasureContext() gives the CUDA driver.
+// Longer than MeasureContext() waits for the CUDA driver.
 constexpr std::chrono::seconds kContextPatience{35};
 
-// The call may never return: then its thread stays until the end of the process.
+// Runs the call in a thread. If the call never returns, the thread stays until the end of the
+// process.
 template <class T>
 std::optional<T> Within(std::chrono::seconds patience, std::function<T()> call) {
   struct Meeting {
@@ -50,7 +51,7 @@ std::optional<T> Within(std::chrono::seconds patience, std::function<T()> call) 
     std::condition_variable done;
     std::optional<T> value;
   };
-  auto meeting = std::make_shared<Meeting>();  // shared: either side may be the last
+  auto meeting = std::make_shared<Meeting>();  // shared, because either side may finish last
   std::thread([meeting, call = std::move(call)] {
     T value = call();
     const std::scoped_lock lock(meeting->mutex);
@@ -77,7 +78,7 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
   for (std::size_t i = 0; i < devices->size(); ++i)
     facts.gpus->push_back({(*devices)[i], loaded.probe->Read(i, clock.Now())});
   if (loaded.dcgm_trouble) facts.dcgm_trouble = loaded.dcgm_trouble();
-  // From here on, the driver is asked about all GPUs; a hanging GPU would block these calls.
+  // The following calls query all GPUs, so a hanging GPU would block them.
   const auto hangs = [](const gpu::DeviceInfo& each) {
     return each.trouble.cause == gpu::TroubleCause::kHangs;
   };
@@ -94,8 +95,8 @@ std::unexpected<gpu::ContextTrouble> CannotAsk(const std::string& why) {
       gpu::ContextTrouble{.kind = gpu::ContextTrouble::Kind::kUnclear, .text = why});
 }
 
-// A separate probe, so that a hang here blocks nothing else. Only NVML, because DCGM's counters are
-// not needed.
+// Uses a separate probe, so that a hang blocks nothing else. Loads only NVML, because DCGM's
+// counters are not needed.
 Cost MeasureOne(const std::string& nvml_library, const std::string& uuid) {
   const Result<std::unique_ptr<gpu::Probe>> probe = gpu::LoadNvmlProbe(nvml_library);
   if (!probe) return CannotAsk(probe.error().message);

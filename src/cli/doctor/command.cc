@@ -1,4 +1,5 @@
-// doctor: checks the machine for everything that CARMA needs, and records the driver's answers.
+// `carma doctor`: checks the machine for everything that CARMA needs, and records the driver's
+// answers.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -27,11 +28,11 @@ namespace {
 constexpr std::chrono::seconds kRecordPeriod{1};
 
 struct DoctorFlags {
-  std::string config;  // empty: the ordinary files
+  std::string config;  // empty: the usual files
   std::string record;  // empty: no recording
-  std::string replay;  // a recording to look at in place of this machine's GPUs
+  std::string replay;  // recording to read instead of this machine's GPUs
   int seconds = 60;
-  bool measure = true;  // what a CUDA context takes
+  bool measure = true;  // measure the memory of a CUDA context
   bool socket_given = false;
 };
 
@@ -64,7 +65,7 @@ std::vector<std::string> TypesOf(const DriverFacts& driver) {
   return types;
 }
 
-// All checks except those of the driver.
+// Runs all checks except those of the driver.
 std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFacts& daemon,
                                 const DriverFacts& driver, const MpsTrial& trial, bool of_root) {
   const bool is_root = ::geteuid() == 0;
@@ -85,7 +86,8 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
   return findings;
 }
 
-// The settings with the policy of the sharing method in force: under streams its limits differ.
+// Returns the settings with the policy of the sharing method in force, because its limits differ
+// under streams.
 config::Settings WithPolicyInForce(const config::Settings& settings, const DaemonFacts& daemon,
                                    const MpsTrial& trial) {
   const std::string line = daemon.status ? daemon.status->collocation : "";
@@ -101,7 +103,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
     context.socket_path = named->socket;
   }
   const DaemonFacts daemon = AskDaemon(context.client());
-  // A daemon for all users runs as root, no matter which user runs the doctor.
+  // A daemon for all users runs as root, whoever runs the doctor.
   const bool of_root = daemon.status ? daemon.status->uid == 0 : ::geteuid() == 0;
   const Result<config::Settings> settings =
       LoadServerSettings(flags.config, of_root, daemon.simulated_state);
@@ -127,7 +129,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
 
 // ---- recording ----
 
-// Errors: kIo, and those of the driver before the first line is written.
+// Errors: kIo, and those of the driver before the first line has been written.
 Result<std::size_t> Record(const config::Settings& settings, const std::string& version,
                            const DoctorFlags& flags) {
   const gpu::LoadedProbe loaded = gpu::LoadProbe(ProbeOptionsOf(settings));

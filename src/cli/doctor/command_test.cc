@@ -1,4 +1,4 @@
-// Whole runs of `carma doctor` on a scripted driver and on recordings.
+// Runs `carma doctor` as a whole, on a scripted driver and on recordings.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class DoctorCommand : public ::testing::Test {
   gpu::FakeNvml* nvml_ = nullptr;
 };
 
-TEST_F(DoctorCommand, LooksOverTheMachine) {
+TEST_F(DoctorCommand, ChecksTheMachine) {
   const Ran ran = Doctor({});
   EXPECT_THAT(ran.out, HasSubstr("driver 550.54.15, NVML 12.550.54.15, CUDA up to 12.4"));
   EXPECT_THAT(ran.out, HasSubstr("Fake GPU, 0M of 40.0G in use, GPU-a"));
@@ -92,7 +92,7 @@ TEST_F(DoctorCommand, MeasuresAContextInAChild) {
   ::unsetenv("LD_LIBRARY_PATH");
 }
 
-TEST_F(DoctorCommand, FailsWhereSomethingIsBad) {
+TEST_F(DoctorCommand, FailsIfAFindingIsBad) {
   ::setenv(gpu::kFakeNvmlVariable, "gpu remap-failed", 1);
   const Ran broken = Doctor({});
   EXPECT_EQ(broken.exit_code, 1);
@@ -148,7 +148,7 @@ TEST_F(DoctorCommand, RecordsAndReplays) {
   EXPECT_THAT(replayed.out, Not(HasSubstr("disk"))) << "that was another machine";
 }
 
-TEST_F(DoctorCommand, MistakesAreOneLine) {
+TEST_F(DoctorCommand, ReportsMistakesInOneLine) {
   const struct {
     std::vector<std::string> words;
     int exit_code;

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = gpu::ContextTrouble::Kind;
 
-// Errors of cuInit and of creating a context that an administrator can fix.
+// Errors of cuInit, and of creating a context, that an administrator can fix.
 struct KnownCode {
   int code;
   const char* remedy;
@@ -51,13 +51,13 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
   return "";
 }
 
-// A problem that tasks will also have is bad; one that only affects the measurement is not.
+// A problem that tasks will have too is bad. A problem that affects only the measurement is not.
 Level LevelOf(Kind kind) {
   const bool of_driver = kind == Kind::kRefused || kind == Kind::kHung || kind == Kind::kDied;
   return of_driver ? Level::kBad : Level::kWarn;
 }
 
-// The text for a server that gives no reason.
+// Describes the constant of a server that gives no reason for it.
 std::string ConstantText(const AssumedContext& assumed) {
   if (assumed.taught_by.empty()) return "as shipped";
   return fmt::format("learned from {} on {}", base::Counted(assumed.tasks, "task"),
@@ -77,7 +77,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
                               cost.of_process ? "" : " by the increase of the GPU's memory in use",
                               AssumedText(assumed)),
                   ""};
-  // Only finished tasks can show how much memory the libraries need beyond the context.
+  // Only finished tasks show how much memory the libraries need in addition to the context.
   const std::int64_t libraries_mib = assumed.mib - cost.mib;
   if (libraries_mib >= 0) return finding;
   finding.level = Level::kWarn;
@@ -91,8 +91,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   return finding;
 }
 
-// Whether the GPU hangs, is lost or cannot be read for a reason other than a division into
-// instances.
+// Whether the GPU hangs, is lost, or cannot be read for a reason other than MIG.
 bool IsSilent(const GpuFacts& gpu) {
   const gpu::DeviceTrouble& trouble = gpu.info.trouble;
   if (trouble.empty()) return !gpu.reading;
@@ -104,7 +103,7 @@ bool IsSilent(const GpuFacts& gpu) {
 std::vector<ContextCandidate> ContextCandidates(const std::vector<GpuFacts>& gpus) {
   std::vector<ContextCandidate> candidates;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    if (gpus[i].info.name.empty()) continue;  // it could not be described
+    if (gpus[i].info.name.empty()) continue;  // no facts are known about it
     std::string obstacle = gpu::ContextObstacle(gpus[i].info, gpus[i].reading);
     const auto same = std::ranges::find_if(candidates, [&](const ContextCandidate& candidate) {
       return gpus[candidate.gpu].info.name == gpus[i].info.name;

@@ -15,7 +15,7 @@ GpuFacts Gpu(const std::string& name, bool busy) {
   return {{.uuid = "GPU-x", .name = name}, reading};
 }
 
-TEST(DoctorContext, OneIdleGpuOfEachTypeIsTaken) {
+TEST(DoctorContext, ChoosesOneIdleGpuOfEachType) {
   const std::vector<ContextCandidate> candidates = ContextCandidates(
       {Gpu("A100", true), Gpu("H100", true), Gpu("A100", false), Gpu("A100", false)});
   ASSERT_EQ(candidates.size(), 2u);

@@ -65,7 +65,7 @@ std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings
          "GPUs: carmad --background --simulate 4xA100-40GB";
 }
 
-// "0-3,5"
+// Writes numbers as ranges: "0-3,5".
 std::string Ranges(const std::vector<std::size_t>& numbers) {
   std::vector<std::string> pieces;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -78,7 +78,7 @@ std::string Ranges(const std::vector<std::size_t>& numbers) {
   return base::Join(pieces, ",");
 }
 
-// Findings that apply to several GPUs are shown once, after those of single GPUs.
+// Merges findings that apply to several GPUs, and puts them after those of single GPUs.
 std::vector<Finding> Folded(const std::vector<Finding>& findings) {
   struct Group {
     const Finding* finding;
@@ -178,7 +178,7 @@ std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
   for (const Finding& finding : findings) {
     const std::string level(LevelName(finding.level));
     const std::size_t indent = width + 8;
-    // The text is wrapped before colours are added, because their codes take no space.
+    // Wraps the text before colours are added, because colour codes take no space on the screen.
     const std::string line =
         WrapTo(fmt::format("{:<6}{:<{}}  {}\n", level, finding.topic, width, finding.text), screen,
                indent);

@@ -1,4 +1,4 @@
-// Facts and checks of `carma doctor`. Checks are functions of facts; gathering the facts (ask.h) is
+// Facts and checks of `carma doctor`. Checks are functions of facts. Gathering the facts (ask.h) is
 // separate, so that tests need no GPU, root or broken machine.
 #pragma once
 
@@ -23,7 +23,7 @@ struct ContextFacts;
 
 enum class Level {
   kOk,
-  kWarn,  // CARMA works, but with limitations
+  kWarn,  // CARMA works, but with restrictions
   kBad,   // something will not work
 };
 std::string_view LevelName(Level level);  // "ok", "warn", "bad"
@@ -33,10 +33,10 @@ struct Finding {
   Level level = Level::kOk;
   std::string text;                     // one line
   std::string remedy;                   // what to do, one line; empty for kOk
-  std::optional<std::size_t> gpu = {};  // if it is about a single GPU
+  std::optional<std::size_t> gpu = {};  // if the finding is about a single GPU
 };
 
-// A whole GPU, or one instance of a divided one.
+// A whole GPU, or an instance of a divided GPU.
 struct GpuFacts {
   gpu::DeviceInfo info;
   gpu::ReadResult<gpu::Reading> reading;
@@ -47,21 +47,21 @@ struct DriverFacts {
   Result<std::vector<GpuFacts>> gpus;
   std::string dcgm_trouble;
   bool simulated = false;
-  bool hangs = false;  // it did not answer in time (see `versions`)
+  bool hangs = false;  // the driver did not answer in time (see `versions`)
   std::vector<gpu::PendingMigMode> pending_mig = {};
   std::vector<gpu::UnevenMemory> uneven_memory = {};
 };
 
-// Versions of driver and library, or why there are none; then findings per GPU: the source of each
-// reading, the rule by which tasks share it, and its condition; then what MIG means for this
-// server's tasks. settings.policy: the one in force (config::PolicyFor).
+// Findings on the driver: the versions of driver and library, or why there are none; for each GPU,
+// the source of each reading, the rule by which tasks share it, and its condition; and what MIG
+// means for this server's tasks. settings.policy: the policy in force (config::PolicyFor).
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings);
 
-// One line per finding, with its remedy below; equal findings of several GPUs are merged. The last
-// line names the worst level.
+// One line for each finding, with its remedy below. Equal findings of several GPUs are merged. The
+// last line names the worst level.
 std::string DoctorText(const std::vector<Finding>& findings, const Screen& screen);
 // {"worst":"warn","findings":[{"topic","level","text","remedy"}],"gpus":[{"uuid","name","pci",
-// "activity":"gpm","counters":[names of what it counts],"values":[names of other values]}],
+// "activity":"gpm","counters":[names of activity counters],"values":[names of other values]}],
 // "contexts":[{"gpu_type","gpu","measured_mib" or "not_measured","assumed_mib","taught_by"}]}.
 std::string DoctorJson(const std::vector<Finding>& findings, const DriverFacts& facts,
                        const std::vector<ContextFacts>& contexts);

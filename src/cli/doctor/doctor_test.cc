@@ -40,7 +40,7 @@ DriverFacts OneGpu(gpu::ReadResult<gpu::Reading> reading) {
   return facts;
 }
 
-// The first finding that is not kOk; kOk if all are.
+// The first finding that is not kOk, or an empty finding if all are kOk.
 Finding FirstTrouble(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (finding.level != Level::kOk) return finding;
@@ -48,7 +48,7 @@ Finding FirstTrouble(const std::vector<Finding>& findings) {
   return {};
 }
 
-TEST(DoctorGpus, AHealthyGpuIsAllWell) {
+TEST(DoctorGpus, AHealthyGpuHasNoProblems) {
   const std::vector<Finding> findings = CheckDriver(OneGpu(Healthy()), {});
   EXPECT_EQ(Worst(findings), Level::kOk) << FirstTrouble(findings).text;
   ASSERT_EQ(findings.size(), 4u);
@@ -78,7 +78,7 @@ TEST(DoctorGpus, TheLimitIsThatOfTheSharingMethod) {
   EXPECT_THAT(rule(core::SharingMethod::kAlone), HasSubstr("(GPM); one task at a time"));
 }
 
-TEST(DoctorGpus, AmountsOfMemoryThatDoNotAddUp) {
+TEST(DoctorGpus, WarnsIfAmountsOfMemoryDoNotAddUp) {
   DriverFacts facts = OneGpu(Healthy());
   facts.uneven_memory = {{.uuid = "GPU-b"},
                          {.uuid = "GPU-a",
@@ -189,7 +189,7 @@ TEST(DoctorGpus, EachTroubleHasItsLevelAndARemedy) {
       << "no sharing, and Xid 63 is reported elsewhere";
 }
 
-TEST(DoctorGpus, InstancesAreCountedAndWholeGpusMissed) {
+TEST(DoctorGpus, ReportsInstancesAndTheLackOfWholeGpus) {
   DriverFacts facts = OneGpu(Healthy());
   for (int i = 0; i < 2; ++i) {
     gpu::Reading reading = Healthy();
@@ -235,7 +235,7 @@ TEST(DoctorGpus, AnUndescribedGpuIsBad) {
   EXPECT_THAT(none.remedy, HasSubstr("nvidia-smi -mig 0"));
   (*facts.gpus)[0].info.trouble = {"only the first is used", gpu::TroubleCause::kSharedMemory};
   EXPECT_EQ(FirstTrouble(CheckDriver(facts, {})).level, Level::kWarn);
-  // The words alone must not decide the result.
+  // The words of the trouble alone must not decide the result.
   (*facts.gpus)[0].info.trouble = {"MIG is on but it has no instance"};
   EXPECT_THAT(FirstTrouble(CheckDriver(facts, {})).remedy, HasSubstr("nvidia-smi -q"));
 }
@@ -314,7 +314,7 @@ TEST(Doctor, WrapsLongLinesBelowTheirText) {
             "1 to look at.\n");
 }
 
-TEST(Doctor, TextAndJsonSayTheSame) {
+TEST(Doctor, TextAndJsonHaveTheSameFindings) {
   DriverFacts facts = OneGpu(Healthy());
   const std::vector<Finding> findings = {{"driver", Level::kOk, "driver 1", ""},
                                          {"mps", Level::kWarn, "off", "turn it on"},

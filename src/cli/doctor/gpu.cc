@@ -19,7 +19,7 @@ using gpu::ComputeMode;
 using gpu::CounterSource;
 using gpu::RecoveryAction;
 
-// Values that are read in addition to the counters, with names for people.
+// Values that are read in addition to the counters, with readable names.
 struct Value {
   const char* name;
   bool (*told)(const gpu::Reading& reading);
@@ -54,8 +54,7 @@ std::vector<std::string> CounterNames(const gpu::Reading& reading, bool told) {
   return names;
 }
 
-// For people, a source without counters, or with SM activity only, is reported in one message, not
-// twelve.
+// Reports a source without counters, or with SM activity only, in one message instead of twelve.
 std::vector<std::string> MissingValues(const gpu::Reading& reading) {
   std::vector<std::string> names = Values(reading, false);
   if (CounterNames(reading, true).size() <= 1) {
@@ -205,15 +204,15 @@ class GpuCheck {
             ", so that `dcgmi dmon -e 1002` shows numbers; else see policy.without_sm_activity");
   }
 
-  // DCGM's counters of instances cannot be distinguished (docs/server/gpus.md), so it does not
-  // help.
+  // DCGM is no remedy, because its counters of instances cannot be distinguished
+  // (docs/server/gpus.md).
   void NoActivityOfInstances() {
     const std::string text = "SM activity of instances is not counted before Hopper";
     const core::PolicyConfig& policy = settings_.policy;
     if (!policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
     if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory)
       return Add(Level::kOk, text + "; " + config::RuleWithoutActivity(policy));
-    // Their coarse utilisation is not available either.
+    // Instances have no coarse utilisation either.
     Add(Level::kWarn, text + ": tasks do not share here, despite collocation.share_mig",
         "set collocation.share_mig = false, or policy.without_sm_activity = \"memory\" to share by "
         "memory alone");
@@ -264,7 +263,7 @@ class GpuCheck {
     }
   }
 
-  // The modes of an instance are those of its board.
+  // An instance has the modes of its board.
   void Modes() {
     const ComputeMode mode = facts_.reading->condition.compute_mode.value_or(ComputeMode::kDefault);
     if (mode == ComputeMode::kDefault) return;
@@ -272,7 +271,7 @@ class GpuCheck {
       return Add(Level::kBad, "compute mode PROHIBITED: no task can run here",
                  "nvidia-smi -c DEFAULT");
     }
-    // "auto" means MPS if it is available, otherwise streams.
+    // "auto" means MPS where available, otherwise streams.
     switch (settings_.collocation.value_or(core::SharingMethod::kMps)) {
       case core::SharingMethod::kUnknown:
       case core::SharingMethod::kAlone:
@@ -311,8 +310,8 @@ class GpuCheck {
 };
 
 struct Division {
-  std::map<std::string, int> profiles;  // how many instances of each
-  std::set<std::string> boards;         // divided ones
+  std::map<std::string, int> profiles;  // number of instances of each profile
+  std::set<std::string> boards;         // divided boards
   std::size_t whole = 0;
 };
 

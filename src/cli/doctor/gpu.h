@@ -1,4 +1,4 @@
-// Checks of single GPUs and instances, and of how a server is divided (MIG).
+// Checks single GPUs and instances, and how a server is divided (MIG).
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,15 @@
 
 namespace carma::cli {
 
-// Findings on the sources of readings, the resulting rule, condition, modes and processes.
+// Findings on a GPU's sources of readings, the resulting rule, its condition, its modes and its
+// processes.
 std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
                               const config::Settings& settings);
-// Findings on the instances and their effect on tasks, and on modes that need a reset; empty on a
-// server without MIG. Needs a list of GPUs.
+// Findings on the MIG instances and their effect on tasks, and on modes that need a reset; empty on
+// a server without MIG. driver.gpus must be a list.
 std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings& settings);
 
-// Names of the reported activity counters, and of the other reported values.
+// The names of the activity counters that the GPU reports, and of all other reported values.
 std::vector<std::string> ReportedCounters(const gpu::Reading& reading);
 std::vector<std::string> ReportedValues(const gpu::Reading& reading);
 

@@ -26,7 +26,7 @@ constexpr std::uint64_t kLittleDisk = 1'024 * kMib;
 constexpr std::uint64_t kTooLittleDisk = 100 * kMib;
 constexpr std::uint64_t kTooFewFiles = 1'000;
 constexpr std::int64_t kClockSlackMs = 5'000;
-constexpr std::int64_t kFirstBelievableMs = 1'704'067'200'000;  // 2024
+constexpr std::int64_t kFirstBelievableMs = 1'704'067'200'000;  // January 2024
 constexpr std::size_t kMaxFile = 1 << 20;
 constexpr int kFewSamples = 3;
 
@@ -34,7 +34,7 @@ std::string Seconds(base::Duration span) {
   return fmt::format("{:g} s", static_cast<double>(span.count()) / 1'000);
 }
 
-// Value of "key: value" in the text of a file below /proc/driver.
+// Returns the value of "key: value" in the text of a file below /proc/driver.
 std::string ParameterOf(std::string_view text, std::string_view key) {
   for (std::string_view line : base::Split(text, '\n')) {
     const std::size_t colon = line.find(':');
@@ -44,7 +44,7 @@ std::string ParameterOf(std::string_view text, std::string_view key) {
   return "";
 }
 
-// The option in /proc/mounts that hides other users' processes; empty: none.
+// Returns the option in /proc/mounts that hides other users' processes; empty if there is none.
 std::string HiddenProcesses(std::string_view mounts) {
   for (std::string_view line : base::Split(mounts, '\n')) {
     const std::vector<std::string_view> words = base::SplitWords(line);
@@ -73,7 +73,7 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
   char target[64] = {};
   const ssize_t length =
       ::readlink((root + "/proc/self/ns/pid").c_str(), target, sizeof target - 1);
-  // The kernel's own number of the first pid namespace (include/linux/proc_ns.h).
+  // The number that the kernel gives the first pid namespace (include/linux/proc_ns.h).
   if (!simulated && length > 0 && std::string_view(target) != "pid:[4026531836]") {
     add(Level::kBad, "this is a separate pid namespace, but the driver reports the host's pids",
         "run carmad on the host, or its container with the host's pids (--pid=host)");
@@ -271,8 +271,7 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
   const bool shares = settings.collocation != core::SharingMethod::kStreams;
   if (!shares || settings.kernel_log.empty() || !settings.simgpu_state.empty()) return {};
   const std::string path = root + settings.kernel_log;
-  // Opened in the same way as by the daemon: the device's mode does not show what the kernel
-  // allows.
+  // Opens the device as the daemon does, because its mode does not show what the kernel allows.
   if (base::UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC))) return {};
   return {{"settings", Level::kWarn,
            fmt::format("monitor.kernel_log: {}: {}: after a fault under MPS the wrong task may be "
@@ -283,7 +282,7 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
 
 namespace {
 
-// Shows closed GPUs with their remedy; GPUs with the same cause share a finding.
+// A closed GPU with its remedy. GPUs with the same cause share a finding.
 struct Closed {
   std::string why;
   bool down;
@@ -303,8 +302,8 @@ std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
   return closed;
 }
 
-// Whether the problem is already shown with the closed GPUs. A silent driver is a problem of each
-// of its GPUs.
+// Whether the findings on closed GPUs already show the problem. If the driver is silent, all of its
+// GPUs are down.
 bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
   if (trouble == api::TroubleOfDriver(daemon.status->driver)) {
     return std::ranges::any_of(daemon.gpus, [](const api::GpuView& gpu) {
@@ -312,7 +311,7 @@ bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
     });
   }
   return std::ranges::any_of(daemon.gpus, [&](const api::GpuView& gpu) {
-    // A GPU's trouble may combine that of a rule with another one.
+    // A GPU's trouble may combine the trouble of a rule with another trouble.
     const auto tells = [&](const std::string& begin) {
       return trouble.starts_with(begin) && gpu.trouble.contains(trouble.substr(begin.size()));
     };
@@ -334,7 +333,7 @@ std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFact
 
 namespace {
 
-// Most drivers have no kernel limits, so their absence is no reason to warn.
+// Does not warn about missing kernel limits, because most drivers have none.
 Finding MemoryLimitsFinding(const api::StatusView& status) {
   std::string text = "the limits of tasks are not enforced";
   if (status.memory_limits == "kernel") {

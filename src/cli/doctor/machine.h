@@ -1,4 +1,4 @@
-// Checks other than those of GPUs: rights, groups, disk, clock, settings, the daemon.
+// Checks everything except GPUs: rights, groups, disk, clock, settings, the daemon.
 #pragma once
 
 #include <cstdint>
@@ -15,54 +15,56 @@
 
 namespace carma::cli {
 
-// Rights and surroundings, read below `root` ("" on a real machine): pid namespace, hidden
-// processes of others, profiling for administrators only, device files.
+// Checks rights below `root` ("" on a real machine): the pid namespace, hidden processes of other
+// users, profiling for administrators only, device files.
 std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool simulated);
 
 Finding CheckCgroups(const task::CgroupBase& place, const config::Settings& settings);
 
 struct DiskFacts {
-  std::string path;  // of the folder that exists
+  std::string path;  // the folder that exists
   std::uint64_t free_bytes = 0;
-  std::uint64_t free_files = 0;  // 0 without limit: the file system has none
+  std::uint64_t free_files = 0;  // 0 if the file system has no such limit
   bool counts_files = true;
-  bool writable = true;  // by carmad, as far as this process can see
+  bool writable = true;  // carmad may write, as far as this process can see
 };
 Finding CheckDisk(const Result<DiskFacts>& disk);
 
 struct ClockFacts {
-  std::int64_t now_ms = 0;  // when the daemon was asked
+  std::int64_t now_ms = 0;  // when the daemon answered
   bool synchronised = true;
-  // The daemon's time at its answer, if it runs in real time.
+  // The daemon's time at its answer, if the daemon runs in real time.
   std::optional<std::int64_t> daemon_ms;
 };
 Finding CheckClock(const ClockFacts& clock);
 
-// Valid but unlikely settings, and missing programs that they name, below `root`. Empty if all is
-// well.
+// Finds valid but unlikely settings, and programs that settings name but are missing below `root`.
+// Empty if all is well.
 std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings);
 
-// Whether the allowed notifications (notify.allow) can be sent: the program of notify.sendmail, and
-// curl in carma-notify's search path; below `root`. Empty without notifications.
+// Checks that the allowed notifications (notify.allow) can be sent: the program of notify.sendmail,
+// and curl in carma-notify's search path, both below `root`. Empty if notifications are off.
 std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings);
 
-// Whether root may read monitor.kernel_log, below `root`. Empty if so, or if it is not used.
+// Checks that root may read monitor.kernel_log, below `root`. Empty if so, or if the log is not
+// used.
 std::vector<Finding> CheckKernelLog(const std::string& root, const config::Settings& settings);
 
-// Whether the file of estimate.profiles (which must be set) is valid and useful for tasks on these
-// GPU types. No types: unknown.
+// Checks that the file of estimate.profiles (which must be set) is valid and useful for tasks on
+// these GPU types. An empty list means that the types are unknown.
 Finding CheckProfiles(const config::Settings& settings, const std::vector<std::string>& gpu_types);
 
 struct DaemonFacts {
   Result<api::StatusView> status;
   std::vector<api::GpuView> gpus;  // from the daemon; empty: no answer
-  std::int64_t asked_ms = 0;       // this process's time when `status` came
-  // The simulated GPUs of carmad --simulate, which no configuration names; empty: others.
+  std::int64_t asked_ms = 0;       // time of this process when `status` arrived
+  // State of the simulated GPUs of carmad --simulate, which no configuration names; empty: other
+  // GPUs.
   std::string simulated_state = {};
 };
-// told: earlier findings; what those about settings say is not repeated.
+// told: earlier findings; what they say about settings is not repeated.
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Finding>& told = {});
-// A warning if the daemon reads GPUs that this command does not find with its settings.
+// Warns if the daemon reads GPUs that this command does not find with its own settings.
 std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver);
 
 }  // namespace carma::cli

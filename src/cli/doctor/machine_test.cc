@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The first finding that is not kOk; kOk if all are.
+// The first finding that is not kOk, or an empty finding if all are kOk.
 Finding FirstTrouble(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (finding.level != Level::kOk) return finding;
@@ -31,7 +31,7 @@ Finding FirstTrouble(const std::vector<Finding>& findings) {
   return {};
 }
 
-// A machine's files below a folder.
+// Makes a machine's files below a folder.
 class DoctorMachine : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -51,7 +51,7 @@ class DoctorMachine : public ::testing::Test {
   std::string root_;
 };
 
-TEST_F(DoctorMachine, AnEmptyOneHasNothingToComplainAbout) {
+TEST_F(DoctorMachine, AnEmptyMachineHasNoFindings) {
   EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
   EXPECT_EQ(Worst(CheckRights(root_, false, false)), Level::kOk);
   config::Settings streams;
@@ -60,7 +60,7 @@ TEST_F(DoctorMachine, AnEmptyOneHasNothingToComplainAbout) {
   EXPECT_TRUE(CheckSettings(root_, {}).empty());
 }
 
-TEST_F(DoctorMachine, HiddenProcessesOfOthers) {
+TEST_F(DoctorMachine, ReportsHiddenProcessesOfOtherUsers) {
   Put("/proc/mounts", "proc /proc proc rw,nosuid,hidepid=invisible 0 0\n");
   EXPECT_THAT(FirstTrouble(CheckRights(root_, false, false)).text, HasSubstr("hidepid=invisible"));
   EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk) << "root sees them";
@@ -68,19 +68,19 @@ TEST_F(DoctorMachine, HiddenProcessesOfOthers) {
   EXPECT_EQ(Worst(CheckRights(root_, false, false)), Level::kOk);
 }
 
-TEST_F(DoctorMachine, APidNamespaceOfItsOwn) {
+TEST_F(DoctorMachine, ReportsASeparatePidNamespace) {
   Link("/proc/self/ns/pid", "pid:[4026532211]");
   EXPECT_THAT(FirstTrouble(CheckRights(root_, true, false)).text, HasSubstr("pid namespace"));
   EXPECT_EQ(Worst(CheckRights(root_, true, true)), Level::kOk) << "a simulated driver shares it";
 }
 
-TEST_F(DoctorMachine, CountersForAdministratorsOnly) {
+TEST_F(DoctorMachine, ReportsCountersForAdministratorsOnly) {
   Put("/proc/driver/nvidia/params", "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\n");
   EXPECT_THAT(FirstTrouble(CheckRights(root_, false, false)).text, HasSubstr("administrators"));
   EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
 }
 
-// The MPS daemons of CARMA and of others on that machine.
+// Adds MPS daemons of CARMA and of others to the machine.
 class DoctorMps : public DoctorMachine {
  protected:
   void SetUp() override {
@@ -95,7 +95,7 @@ class DoctorMps : public DoctorMachine {
   MpsTrial trial_;
 };
 
-// A process that holds the lock of a control daemon, as long as the object lives.
+// A process that holds the lock of a control daemon while the object lives.
 class LockOf {
  public:
   explicit LockOf(const std::string& path) {
@@ -198,7 +198,7 @@ TEST_F(DoctorMps, NeedsAFolderThatOthersCannotWrite) {
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is writable by others"));
   settings_.mps_dir = "/run/carma/mps/.keep/mps";
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("is not a folder"));
-  if (::geteuid() == 0) return;  // who may write everywhere
+  if (::geteuid() == 0) return;  // root may write everywhere
   settings_.mps_dir = "/run/other/mps";
   ::chmod((root_ + "/run").c_str(), 0555);
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("cannot be created or written: /run"));
@@ -242,7 +242,7 @@ TEST_F(DoctorMps, WarnsAboutRootsDaemonOfProtocol3) {
   EXPECT_THAT(FirstTrouble(Check()).text, HasSubstr("serves /run/nvidia-mps"));
 }
 
-TEST_F(DoctorMachine, SettingsThatAreUnlikelyToBeMeant) {
+TEST_F(DoctorMachine, WarnsAboutUnlikelySettings) {
   config::Settings settings;
   settings.notify_admin = {"root@example.org", "/opt/tell"};
   const std::string expected = "notify.admin: /opt/tell is not an executable program";
@@ -313,7 +313,7 @@ TEST_F(DoctorMachine, ChecksNotificationPrograms) {
   EXPECT_TRUE(CheckNotices(root_, settings).empty());
 }
 
-TEST_F(DoctorMachine, AKernelLogThatCannotBeRead) {
+TEST_F(DoctorMachine, WarnsIfTheKernelLogCannotBeRead) {
   config::Settings settings;
   EXPECT_THAT(FirstTrouble(CheckKernelLog(root_, settings)).text,
               HasSubstr("monitor.kernel_log: /dev/kmsg: No such file"));
@@ -328,7 +328,7 @@ TEST_F(DoctorMachine, AKernelLogThatCannotBeRead) {
   EXPECT_TRUE(CheckKernelLog(root_, settings).empty());
 }
 
-TEST_F(DoctorMachine, ProfilesThatAreOfNoUse) {
+TEST_F(DoctorMachine, WarnsAboutUselessProfiles) {
   const std::string header =
       "workload,gpu_type,sm_active,sensitivity,pressure,load_s,time_s,iterations,memory_mib,runs,"
       "time_spread,meetings,fit_error,signature\n";
@@ -390,7 +390,7 @@ TEST(Doctor, TheSharingMethodIsCarmadsOrThatOfTheTrial) {
 }
 
 TEST(Doctor, WaitingForTheDriverIsNoJumpOfTheClock) {
-  // Both clocks showed the same time; the check comes much later.
+  // Both clocks showed the same time, but the check comes much later.
   constexpr std::int64_t kAsked = 1'790'000'000'000;
   DaemonFacts daemon{.status = api::StatusView{.now_ms = kAsked}, .gpus = {}, .asked_ms = kAsked};
   EXPECT_THAT(CheckClock(AskClock(daemon)).text, Not(HasSubstr("differs")));

@@ -20,13 +20,13 @@
 namespace carma::cli {
 namespace {
 
-// Default folders where CUDA programs reach NVIDIA's control daemon; the second is for protocol 3
-// as root.
+// The default folders where CUDA programs reach NVIDIA's control daemon. The second is for protocol
+// 3 as root.
 constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
-constexpr std::size_t kMaxFolders = 1'000;  // users, and GPUs of one user
+constexpr std::size_t kMaxFolders = 1'000;  // users, or GPUs of one user
 
-// The program as execvp finds it; empty if it is not found.
+// Finds the program as execvp would; empty if it is not found.
 std::string FindProgram(const std::string& root, const std::string& name,
                         const std::string& search_path) {
   if (name.find('/') != std::string::npos) return base::IsProgram(root + name) ? name : "";
@@ -44,7 +44,7 @@ bool MayUseMps(const config::Settings& settings) {
 
 struct Listing {
   std::vector<std::string> names;
-  bool hidden = false;  // not ours to read
+  bool hidden = false;  // this process may not read it
 };
 
 Listing FoldersIn(const std::string& path) {
@@ -61,11 +61,11 @@ Listing FoldersIn(const std::string& path) {
   return listing;
 }
 
-// CARMA's own: mps_dir/UID/GPU.
+// CARMA's own control daemons, in mps_dir/UID/GPU.
 struct OwnDaemons {
   std::vector<std::string> living;  // "uid 1000 (pid 4242)", "all users (pid 4242)"
   int dead = 0;                     // folders whose daemon has ended
-  int hidden = 0;                   // of users whose folders are not ours to read
+  int hidden = 0;                   // folders of users that this process may not read
 };
 
 OwnDaemons FindOwn(const std::string& root, const std::string& mps_dir) {
@@ -100,7 +100,7 @@ std::string OwnText(const OwnDaemons& own) {
   return text;
 }
 
-// The nearest existing parent folder.
+// The nearest parent folder that exists.
 std::string Existing(const std::string& root, std::string path) {
   while (path.size() > 1 && !base::Exists(root + path))
     path = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
@@ -177,7 +177,7 @@ class MpsCheck {
     return "none above its task's promise and policy.margin";
   }
 
-  // The remedy for a trial that failed.
+  // The remedy for a failed trial.
   std::string TrialRemedy(const base::Error& why) const {
     if (IsShared() && why.code == ErrorCode::kDenied)
       return "set collocation.mps_servers to \"user\": each user then has a server of their own";
@@ -216,7 +216,7 @@ class MpsCheck {
     }
   }
 
-  // "auto" can also use streams, although they gain less.
+  // "auto" can also use streams, although their gain is smaller.
   Level WithoutMps() const { return settings_.collocation ? Level::kBad : Level::kWarn; }
 
   void Add(Level level, std::string text, std::string remedy = "") {

@@ -1,5 +1,5 @@
-// Checks of MPS: whether CARMA can start its control daemons, which of them run, and whether
-// foreign ones do (docs/server/collocation.md).
+// Checks MPS: whether CARMA can start its control daemons, which of them run, and whether foreign
+// control daemons run (docs/server/collocation.md).
 #pragma once
 
 #include <optional>
@@ -14,20 +14,20 @@
 
 namespace carma::cli {
 
-// The result of starting, asking and ending a control daemon; empty: not tried.
+// The result of starting, querying and ending a control daemon; empty: not tried.
 using MpsTrial = std::optional<Result<task::MpsAbilities>>;
 
-// Starts one as this user in a temporary folder, if the settings allow MPS. is_daemon_user: as in
-// CheckMps. Blocks up to collocation.mps_timeout and a second.
+// Starts a control daemon as this user in a temporary folder, if the settings allow MPS.
+// is_daemon_user: see CheckMps. Blocks up to collocation.mps_timeout plus a second.
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user);
 
-// How tasks share a GPU with these settings. For "auto", what carmad reports counts
-// ("streams: at most …"; empty if it does not run), otherwise the trial of MPS. Without either it
-// is MPS, which "auto" prefers.
+// How tasks share a GPU with these settings. For "auto", the line that carmad reports decides
+// ("streams: at most …"; empty if carmad does not run), otherwise the trial of MPS. Without either,
+// the answer is MPS, which "auto" prefers.
 core::SharingMethod MethodInForce(const config::Settings& settings, std::string_view carmads_line,
                                   const MpsTrial& trial);
 
-// Checks below `root` ("" on a real machine). search_path: folders as in $PATH. is_daemon_user:
+// Checks MPS below `root` ("" on a real machine). search_path: folders as in $PATH. is_daemon_user:
 // carmad has the rights of this process.
 std::vector<Finding> CheckMps(const std::string& root, const config::Settings& settings,
                               const std::string& search_path, bool is_daemon_user,

@@ -1,4 +1,4 @@
-// Commands that install what `carma doctor` misses: on Debian, Ubuntu (and DGX OS), RHEL and
+// The commands that install what `carma doctor` misses, on Debian, Ubuntu (and DGX OS), RHEL and
 // similar distributions, and Fedora.
 #include "cli/doctor/packages.h"
 
@@ -16,12 +16,12 @@ namespace {
 constexpr std::size_t kMaxReleaseFile = 64 * 1024;
 
 struct Packages {
-  std::string_view distribution;  // a word of ID or ID_LIKE; the first row that is one counts
+  std::string_view distribution;  // a word of ID or ID_LIKE; the first matching row counts
   std::string_view install;
   std::string_view driver, mps, dcgm, mail, curl;
 };
-// Ubuntu's entries are before Debian's, because Ubuntu names Debian in ID_LIKE. DCGM is in NVIDIA's
-// own repository.
+// Ubuntu's row is before Debian's, because Ubuntu names Debian in ID_LIKE. DCGM is in NVIDIA's own
+// repository.
 constexpr std::array<Packages, 4> kPackages{{
     {"ubuntu", "sudo apt install", "ubuntu-drivers-common && sudo ubuntu-drivers install --gpgpu",
      "nvidia-compute-utils-$(cut -d. -f1 /sys/module/nvidia/version)", "datacenter-gpu-manager",
@@ -65,7 +65,7 @@ std::string_view PackageOf(const Packages& row, Missing what) {
 }  // namespace
 
 std::string InstallCommandFor(std::string_view os_release, Missing what) {
-  // The distribution itself comes before similar ones: RHEL names Fedora in ID_LIKE.
+  // The distribution itself precedes similar distributions, because RHEL names Fedora in ID_LIKE.
   for (const char* key : {"ID", "ID_LIKE"}) {
     const std::vector<std::string> words = WordsOf(os_release, key);
     for (const std::string& word : words) {

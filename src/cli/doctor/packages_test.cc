@@ -28,7 +28,7 @@ TEST(Packages, NamesTheCommandOfTheDistribution) {
     EXPECT_EQ(InstallCommandFor(each.os_release, each.what), each.expected) << each.os_release;
 }
 
-TEST(Packages, NamesNothingWhereTheDistributionIsNotKnown) {
+TEST(Packages, NamesNoCommandForAnUnknownDistribution) {
   EXPECT_EQ(InstallCommand("/nowhere", Missing::kCurl), "");
 }
 

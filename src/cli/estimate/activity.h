@@ -1,5 +1,5 @@
-// What `carma estimate` shows in addition to memory: how a task computes, and its slowdown beside
-// others.
+// Shows what `carma estimate` adds to memory: how a task computes, and its slowdown beside other
+// tasks.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,16 @@
 
 namespace carma::cli {
 
-// Complete lines: SM activity alone and its source, time of an iteration, and the predicted
-// slowdown beside a task like itself and beside neighbours of these activities (none: left out).
-// model: what the summary shows about how the task computes.
+// What the model summary shows about how the task computes.
 struct ModelWork {
   std::optional<double> grain;                   // of its kernels (core/profile.h)
   std::optional<estimate::ActivityGuess> guess;  // for a task that has not run
 };
+// Complete lines: SM activity alone and its source, the time of an iteration, and the predicted
+// slowdown beside a task like itself and beside neighbours of these activities (none: left out).
 std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model,
                          std::span<const double> beside);
-// docs/use/api.md.
+// The same facts as JSON (docs/use/api.md).
 base::Json ActivityJson(const api::KnowledgeView& known, const ModelWork& model,
                         std::span<const double> beside);
 

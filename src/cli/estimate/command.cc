@@ -1,4 +1,4 @@
-// estimate: the answer of every estimator for a model or a task.
+// `carma estimate`: shows the answer of every estimator for a model or a task.
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,29 +26,28 @@ namespace {
 
 struct EstimateFlags {
   std::string file;
-  TransformerFlags transformer;  // without the options that both kinds share, which are below
-  // Options of task/describe/description.h, for use with a summary or to override those of a
-  // script.
+  TransformerFlags transformer;  // without the shared options, which are below
+  // Options of task/describe/description.h. They apply to a summary, or override those of a script.
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
   std::string estimators;      // comma-separated; empty: all
   std::string weights;         // folder of the gpumemnet weights; empty: shipped. With --hf-config:
                                // how the model's weights are stored
-  double coverage = 0;         // 0: the daemon's
-  std::vector<double> beside;  // SM activity of neighbours
+  double coverage = 0;         // 0: the daemon's value
+  std::vector<double> beside;  // SM activities of neighbours
   bool explain = false;
-  bool run = false;  // the command's script, up to its first step
+  bool run = false;  // run the command's script up to its first step
   bool reset = false;
 };
 
-// The task that FILE describes, or one with this summary and no command.
+// The task that FILE describes, or a task with only this summary and no command.
 struct Described {
   task::TaskSpec spec;
   bool has_command = false;
   std::vector<std::string> remarks;
 };
 
-// Adds the options about a training, in their order.
+// Adds the options about the training, in their order.
 void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
   const TransformerFlags& training = flags.transformer;
   if (!training.config.empty()) options.settings.emplace_back("hf-config", training.config);
@@ -109,7 +108,7 @@ task::Observation FromView(const api::RunView& view, std::string signature, std:
   return run;
 }
 
-// The views are sorted newest first, but a history needs the oldest first.
+// The views are sorted newest first, but a history needs the oldest run first.
 void Remember(const api::KnowledgeView& view, const estimate::Question& question,
               estimate::History& history) {
   for (auto run = view.runs.rbegin(); run != view.runs.rend(); ++run)
@@ -153,7 +152,7 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   return chosen;
 }
 
-// The summary of a script that was run; otherwise that of the file that was named or found.
+// The summary of the script that was run, otherwise that of the file that was named or found.
 estimate::Summary SummaryOf(const EstimateFlags& flags,
                             const std::optional<Result<std::string>>& ran,
                             const task::TaskSpec& spec) {
@@ -163,7 +162,7 @@ estimate::Summary SummaryOf(const EstimateFlags& flags,
   return estimate::ReadSummary(ReadInput(path, model::kMaxSummaryBytes), InputName(path));
 }
 
-// Adds what the daemon has learned: its calibration, and earlier runs of the task.
+// Adds the daemon's knowledge: its calibration, and earlier runs of the task.
 void AddKnowledge(Context& context, estimate::Question& question, estimate::History& history,
                   EstimateSheet& sheet) {
   const Called<api::KnowledgeView> known =
@@ -251,7 +250,7 @@ void RunHfConfig(Context& context, const EstimateFlags& flags) {
   RunTransformer(context, asked);
 }
 
-// Replaces a training's configuration or Python script with the command that runs it.
+// Replaces a training's configuration or Python script by the command that runs it.
 Result<Unit> TakeTraining(Context& context, EstimateFlags& flags) {
   if (context.literal || !MayBeTraining(flags.file) || DescribesTask(flags.file)) return Unit{};
   const Result<std::string> text = base::ReadFile(flags.file, estimate::kMaxConfigBytes);

@@ -1,4 +1,4 @@
-// Configurations of trainings, given without the command that reads them.
+// Recognises configuration files of trainings that are given without a command.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace carma::cli {
 
-// The command that trains with this file: "axolotl train FILE", "python3 FILE". Empty: not such a
-// file. text: its content. Errors: kInvalid, one line, if the file describes how a training runs
-// but not for which model: a configuration of accelerate or DeepSpeed.
+// Returns the command that trains with this file: "axolotl train FILE", "python3 FILE"; empty for
+// other files. text: the file's content. Errors: kInvalid, one line, if the file describes how a
+// training runs but not which model: a configuration of accelerate or DeepSpeed.
 Result<std::vector<std::string>> CommandOfFile(const std::string& path, std::string_view text);
 
-// Whether such files have this kind of name, so that the content is worth reading.
+// Whether the file's name is that of such a configuration, so that its content is worth reading.
 bool MayBeTraining(std::string_view path);
 
 }  // namespace carma::cli

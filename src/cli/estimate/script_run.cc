@@ -20,7 +20,7 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kExpected =
     "expected a Python command, as in: carma estimate --run python train.py";
-// The helper ends itself earlier, with a reason (script.py).
+// The helper stops itself before this limit and gives a reason (script.py).
 constexpr std::chrono::seconds kLimit{150};
 
 bool IsInterpreter(std::string_view word) {
@@ -29,7 +29,7 @@ bool IsInterpreter(std::string_view word) {
          name.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-// A program, or a module after -m, that starts a process for each GPU.
+// Whether the word is a program, or a module after -m, that starts a process for each GPU.
 bool IsLauncher(std::string_view word) {
   constexpr std::string_view kLaunchers[] = {"torchrun",
                                              "deepspeed",

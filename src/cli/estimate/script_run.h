@@ -1,5 +1,5 @@
-// `carma estimate --run`: runs a training script up to the end of its first step on tensors without
-// memory.
+// `carma estimate --run`: runs a training script until the end of its first step, on tensors
+// without memory.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace carma::cli {
 
-// The user's command with the helper inserted before the script: {"uv", "run", "python",
-// "train.py"} becomes {"uv", "run", "python", HELPER, "--run", "--gpus", GPUS, "train.py"}. Errors:
-// kInvalid if it is not a Python script, or is a launcher of several processes.
+// Inserts the helper before the script in the user's command: {"uv", "run", "python", "train.py"}
+// becomes {"uv", "run", "python", HELPER, "--run", "--gpus", GPUS, "train.py"}. Errors: kInvalid if
+// the command is not a Python script, or launches several processes.
 Result<std::vector<std::string>> WordsOfRun(const std::vector<std::string>& command,
                                             const std::string& helper, const std::string& gpus);
 
-// The layer list that the helper wrote, as JSON. The script runs here, as the caller, with the
-// caller's environment and without a GPU; it is killed at a limit. Blocks for minutes at most.
-// Errors: kInvalid as above, kNotFound (no such program, no helper installed), kUnavailable if the
-// script did not reach a step; the text is one line.
+// Returns the layer list that the helper wrote, as JSON. The script runs here, as the caller, with
+// the caller's environment and without a GPU; it is killed at a time limit. Blocks for minutes at
+// most. Errors, one line each: kInvalid as for WordsOfRun, kNotFound (no such program, no helper
+// installed), kUnavailable if the script did not reach a step.
 Result<std::string> RunScript(const std::vector<std::string>& command, const std::string& gpus);
 
 }  // namespace carma::cli

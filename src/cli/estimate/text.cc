@@ -61,7 +61,7 @@ std::string_view PrecisionName(estimate::Precision precision) {
   return "";
 }
 
-// "25.6 M parameters"; for small models the exact number.
+// "25.6 M parameters", or the exact number for small models.
 std::string ParamsText(double params) {
   return params < 1e5 ? fmt::format("{:.0f} parameters", params)
                       : fmt::format("{:.1f} M parameters", params / 1e6);
@@ -81,13 +81,13 @@ std::string ModelLine(const EstimateSheet& sheet) {
                      ParamsText(static_cast<double>(layers->params)));
 }
 
-// "adam", "AdamW (as adam)".
+// The word with its meaning: "adam", "AdamW (as adam)".
 std::string Stated(const std::optional<std::string>& word, std::string_view meaning) {
   if (!word || base::ToLower(*word) == meaning) return std::string(meaning);
   return fmt::format("{} (as {})", base::Printable(*word, 40), meaning);
 }
 
-// The question: "batch 32, adam, fp32, 1 GPU, A100".
+// Summarises the question: "batch 32, adam, fp32, 1 GPU, A100".
 std::string AskedLine(const EstimateSheet& sheet) {
   const Question& question = *sheet.question;
   std::vector<std::string> parts;
@@ -110,7 +110,8 @@ std::string AskedLine(const EstimateSheet& sheet) {
   return base::Join(parts, ", ");
 }
 
-// What is known about the training, and from where, one line each; empty if nothing is.
+// Lists what is known about the training, with its source, one line each; empty if nothing is
+// known.
 std::string TrainingTable(const EstimateSheet& sheet, const Screen& screen) {
   if (sheet.training.empty()) return "";
   Table table({{"TRAINING"}, {"VALUE"}, {"FROM", false, 20}});
@@ -126,7 +127,7 @@ std::string CoverageText(const Answer& answer) {
   return answer.coverage > 0 ? fmt::format("{:.4g} %", answer.coverage * 100) : "-";
 }
 
-// The first warning, or the reason why there is no answer; --explain shows the rest.
+// The first warning, or the reason why there is no answer. --explain shows the rest.
 std::string NoteText(const Opinion& opinion) {
   if (!opinion.answer) return base::Printable(opinion.answer.error().message, kShown);
   const std::vector<std::string>& warnings = opinion.answer->warnings;
@@ -135,7 +136,7 @@ std::string NoteText(const Opinion& opinion) {
   return base::Printable(warnings.front(), kShown) + more;
 }
 
-// True for "auto" if the estimator that it took its answer from is shown, too.
+// Whether "auto" took its answer from another estimator that is shown too.
 bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::string& method) {
   return opinion.estimator != method &&
          std::ranges::any_of(sheet.opinions, [&](const Opinion& each) {
@@ -164,7 +165,7 @@ std::string OpinionTable(const EstimateSheet& sheet, bool explain, const Screen&
   return table.Text(screen);
 }
 
-// The memory that the daemon would promise to such a task; empty if it has no answer either.
+// The memory that the daemon would promise to such a task; empty if the daemon has no answer.
 std::string PromiseLine(const EstimateSheet& sheet) {
   if (!sheet.knowledge) return "";
   for (const Opinion& opinion : sheet.opinions) {

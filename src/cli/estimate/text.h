@@ -1,4 +1,4 @@
-// Estimates as text and JSON.
+// Shows estimates as text and JSON.
 #pragma once
 
 #include <optional>
@@ -22,25 +22,25 @@ struct Opinion {
   Result<estimate::Answer> answer;
 };
 
-// Everything that is shown. Pointers are borrowed.
+// Everything to show. Pointers are borrowed.
 struct EstimateSheet {
   std::string file;
   const model::LayerList* layers = nullptr;  // null: no readable summary
   const estimate::Question* question = nullptr;
-  std::optional<std::string> optimizer, precision;  // the question's words for them, if any
-  std::vector<task::TrainingWord> training;         // what is known of a transformer's training
+  std::optional<std::string> optimizer, precision;  // as written in the question; empty: not stated
+  std::vector<task::TrainingWord> training;         // known facts about a transformer's training
   std::vector<std::string> remarks;                 // on the question: unknown words, no daemon …
   std::optional<api::KnowledgeView> knowledge;      // from the daemon; empty: no answer
   estimate::Site site;
   std::vector<Opinion> opinions;
-  ModelWork work;              // from the summary
+  ModelWork work;              // from the model summary
   std::vector<double> beside;  // SM activities of neighbours to show
 };
 
-// A table of all opinions; with `explain` also the model, the parts of each number, the warnings
+// A table of all opinions. With `explain`, also the model, the parts of each number, the warnings
 // and the calibration.
 std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen& screen);
-// One object; docs/use/api.md.
+// One JSON object; see docs/use/api.md.
 std::string EstimateJson(const EstimateSheet& sheet);
 
 }  // namespace carma::cli

@@ -96,7 +96,7 @@ TEST_F(EstimateTextTest, TheDaemonsPromiseIsCutToTheLargestGpu) {
   EXPECT_THAT(EstimateText(sheet_, false, {}), Not(HasSubstr("would promise")));
 }
 
-TEST_F(EstimateTextTest, JsonHoldsAllOfIt) {
+TEST_F(EstimateTextTest, JsonHasAllFacts) {
   const Result<base::Json> json = base::ParseJson(EstimateJson(sheet_));
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ((*json)["estimates"][0]["point_mib"], 8'192);

@@ -26,7 +26,7 @@ using estimate::TrainingPlan;
 using estimate::TransformerConfig;
 using estimate::TransformerEstimate;
 
-// The parts with their names in JSON and in text.
+// The parts of the estimate, with their names in JSON and in text.
 std::array<std::pair<const char*, double>, 9> NamedParts(const TransformerEstimate& estimate) {
   const MemoryParts& parts = estimate.parts;
   return {{{"weights", parts.weights},
@@ -63,7 +63,7 @@ const char* PhaseText(estimate::TrainingPhase phase) {
 void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
   const std::string group = "Transformers";
   for (const task::TrainingOption& option : task::TrainingOptions()) {
-    // --weights may also name a folder; the caller reads it.
+    // --weights may also name a folder, which the caller reads.
     if (option.shared || option.name == "weights") continue;
     const std::string name(option.name);
     const auto keep = [&flags, name](const std::string& value) -> Result<Unit> {
@@ -160,7 +160,8 @@ Result<std::string> ReadConfigFile(const std::string& path) {
   return base::ReadFile(path, estimate::kMaxConfigBytes);
 }
 
-// The file in a model's folder that describes the model; any other path unchanged.
+// Returns the file that describes the model if the path is a model's folder; otherwise the path
+// itself.
 std::string FileOf(const std::string& path) {
   std::error_code none;
   if (!std::filesystem::is_directory(path, none)) return path;
@@ -168,8 +169,8 @@ std::string FileOf(const std::string& path) {
   return path + (is_pipeline ? "/model_index.json" : "/config.json");
 }
 
-// In a diffusers pipeline, the part that is trained; otherwise the file itself. Adds words from the
-// files beside it.
+// Reads the trained part of a diffusers pipeline, otherwise the file itself. Adds words from files
+// in the same folder.
 Result<TransformerConfig> ReadModel(const std::string& path, const std::string& text,
                                     std::vector<task::TrainingWord>& words) {
   std::string config_path = path;

@@ -1,4 +1,4 @@
-// estimate --hf-config: the closed form for transformers, from a config.json and options.
+// estimate --hf-config: the closed formula for transformers, from a config.json and options.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace carma::cli {
 
-inline constexpr double kUsualCoverage = 0.9;  // of an estimate without a daemon
+inline constexpr double kUsualCoverage = 0.9;  // for an estimate without a daemon
 
 struct TransformerFlags {
   std::string config;                      // path of config.json, "-": standard input
-  std::vector<task::TrainingWord> words;   // of options, in the order given
-  std::vector<task::PlanFile> plan_files;  // with some of the words
-  double coverage = 0;                     // 0: the usual
-  std::int64_t gpu_mib = 0;                // 0: not known
+  std::vector<task::TrainingWord> words;   // from options, in the given order
+  std::vector<task::PlanFile> plan_files;  // files with more of these words
+  double coverage = 0;                     // 0: kUsualCoverage
+  std::int64_t gpu_mib = 0;                // 0: unknown
 };
 
 // Adds the options that describe a training.
@@ -30,11 +30,11 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags);
 std::string TransformerText(const std::string& file, const estimate::TransformerConfig& config,
                             const estimate::TrainingPlan& plan,
                             const estimate::TransformerEstimate& estimate);
-// One object; docs/use/api.md.
+// One JSON object; see docs/use/api.md.
 std::string TransformerJson(const std::string& file, const estimate::TransformerConfig& config,
                             const estimate::TransformerEstimate& estimate);
 
-// Reads, estimates and prints; errors go to the context.
+// Reads the files, estimates and prints. Errors go to the context.
 void RunTransformer(Context& context, const TransformerFlags& flags);
 
 }  // namespace carma::cli

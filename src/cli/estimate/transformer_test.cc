@@ -25,7 +25,7 @@ class TransformerVerbTest : public ::testing::Test {
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path) << text;
   }
-  // What the verb prints about `path`, as JSON.
+  // Returns what the verb prints about `path`, as JSON.
   base::Json Answer(const std::string& path) const {
     char* text = nullptr;
     std::size_t size = 0;

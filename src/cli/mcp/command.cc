@@ -1,4 +1,4 @@
-// mcp: serves the Model Context Protocol over this process's standard streams.
+// `carma mcp`: serves the Model Context Protocol over this process's standard streams.
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -43,7 +43,7 @@ void Serve(Context& context, bool changes) {
     const std::optional<std::string> answer = server.Answer(line);
     if (!answer) continue;
     Print(context, *answer + "\n");
-    if (std::fflush(context.out) != 0) return;  // the reader is gone
+    if (std::fflush(context.out) != 0) return;  // the reader of the output is gone
   }
 }
 

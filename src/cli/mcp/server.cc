@@ -166,7 +166,7 @@ Result<Words> Submission(const Json& arguments, Words words) {
       if (!word.empty()) words.push_back(word);
     }
   }
-  // A word that begins with a dash would be taken for an option.
+  // A word that begins with a dash would be read as an option.
   if (command.front().starts_with('-'))
     return Invalid("command: expected a program as its first item");
   words.insert(words.end(), command.begin(), command.end());

@@ -1,4 +1,4 @@
-// A server of the Model Context Protocol for agents: each tool is one call of `carma`. Does not
+// A server of the Model Context Protocol for agents. Each tool is one call of `carma`. It does not
 // depend on processes or streams.
 #pragma once
 
@@ -12,16 +12,16 @@ namespace carma::cli {
 
 struct McpRan {
   int exit_code = 0;
-  std::string text;  // its output, including errors
+  std::string text;  // the output of the command, including errors
 };
 
 class McpServer {
  public:
-  // run: `carma WORDS…`. changes: also offers the tools submit and cancel.
+  // run: runs `carma WORDS…`. changes: also offer the tools submit and cancel.
   using Run = std::function<McpRan(const std::vector<std::string>& words)>;
   McpServer(Run run, bool changes, std::string version);
 
-  // The answer to one message, a line of JSON-RPC 2.0; empty for a notification, which has no
+  // Answers one message, a line of JSON-RPC 2.0. Returns empty for a notification, which has no
   // answer.
   std::optional<std::string> Answer(std::string_view line) const;
 

@@ -22,8 +22,8 @@ std::optional<std::int64_t> NumberOf(const config::Environment& environment, con
   return base::ParseInt(ValueOf(environment, name));
 }
 
-// CUDA uses the entries before the first invalid one; older Slurm writes "NoDevFiles" for a job
-// without GPUs.
+// The entries that CUDA uses: those before the first invalid one. Older versions of Slurm write
+// "NoDevFiles" for a job without GPUs.
 std::vector<std::string> VisibleGpus(const std::string& list) {
   std::vector<std::string> gpus;
   for (const std::string_view each : base::Split(list, ',')) {
@@ -34,7 +34,7 @@ std::vector<std::string> VisibleGpus(const std::string& list) {
   return gpus;
 }
 
-// "0,1", "0-3".
+// Parses "0,1" or "0-3".
 std::optional<std::vector<std::string>> SlurmGpus(const std::string& list) {
   const std::optional<std::vector<int>> numbers = base::ParseCpuList(list);
   if (!numbers || numbers->empty()) return std::nullopt;
@@ -117,7 +117,7 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
 
 std::optional<base::Time> ParseJobEnd(std::string_view text) {
   const std::string_view word = base::Trim(text);
-  // CARMA gives other words for a time, like "now", another meaning.
+  // CARMA gives other words for a time, such as "now", another meaning.
   if (word.empty() || word[0] < '0' || word[0] > '9') return std::nullopt;
   const Result<base::Time> time = task::ParseBegin(word, base::Time{});
   return time ? std::optional(*time) : std::nullopt;

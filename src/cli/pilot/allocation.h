@@ -1,4 +1,4 @@
-// The resources of a cluster job, from its environment. Pure.
+// Reads the resources of a cluster job from its environment, without side effects.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ namespace carma::cli {
 
 struct Allocation {
   std::string job;  // Slurm's number; empty: not in a job
-  // Names for daemon.gpus; absent if not given, which outside a job means the whole machine.
+  // Names for daemon.gpus. Absent if none are given, which outside a job means the whole machine.
   std::optional<std::vector<std::string>> gpus;
   std::optional<int> cpus;
   std::optional<std::int64_t> memory_mib;
-  std::optional<base::Time> ends;  // by this machine's clock
+  std::optional<base::Time> ends;  // on this machine's clock
 };
 
 // The GPUs are those that this process may use (CUDA_VISIBLE_DEVICES, whose indices count within a
-// device cgroup), else those that Slurm names for the step or the job. Errors: kInvalid, with what
-// to do instead: not on a node of the job, several nodes, no GPU. named_gpus: GPUs are named
-// elsewhere, so the environment need not name any.
+// device cgroup), else those that Slurm names for the step or the job. named_gpus: the GPUs are
+// named elsewhere, so the environment need not name any. Errors: kInvalid, with what to do instead:
+// not on a node of the job, several nodes, no GPU.
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 
-// ---- when a job of Slurm ends, if its environment does not show it (before Slurm 23.02) ----
+// ---- when a Slurm job ends, if its environment does not show it (before Slurm 23.02) ----
 
-// Parses what `squeue -h -o %e` prints: local time; empty for "NONE", "N/A".
+// Parses the output of `squeue -h -o %e`, a local time; empty for "NONE" or "N/A".
 std::optional<base::Time> ParseJobEnd(std::string_view text);
 
-// Asks squeue, for some seconds at most; empty if there is no squeue or it gives no time.
+// Runs squeue for some seconds at most. Returns empty if there is no squeue or it gives no time.
 std::optional<base::Time> AskJobEnd(const std::string& job);
 
 }  // namespace carma::cli

@@ -51,7 +51,7 @@ TEST(Allocation, AJobWithoutGpusIsRefused) {
   EXPECT_TRUE(ReadAllocation(Job(), /*named_gpus=*/true));
 }
 
-TEST(Allocation, APilotServesOneNodeAndIsThere) {
+TEST(Allocation, APilotMustRunOnTheOneNodeOfItsJob) {
   const Environment two = Job({{"SLURM_JOB_NUM_NODES", "2"}, {"CUDA_VISIBLE_DEVICES", "0"}});
   EXPECT_THAT(Trouble(two), HasSubstr("srun --ntasks-per-node=1"));
   Environment step = two;

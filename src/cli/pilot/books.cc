@@ -23,7 +23,7 @@ std::string BegunFile(const std::string& folder) {
   return folder + "/begun";
 }
 
-// False if another pilot has the lock.
+// Returns false if another pilot holds the lock.
 Result<bool> Lock(int fd, const std::string& path) {
   const auto limit = std::chrono::steady_clock::now() + kPatience;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {

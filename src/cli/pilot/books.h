@@ -1,5 +1,5 @@
-// The folder of a pilot's database. Only one pilot at a time uses it; the next of the same name
-// continues with its contents.
+// The folder of a pilot's database. Only one pilot at a time uses it. The next pilot of the same
+// name continues with its contents.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ namespace carma::cli {
 
 class PilotBooks {
  public:
-  // Makes the folder if it is missing. whose: one line about this pilot, for the error message of
-  // other pilots. Waits some seconds for a previous pilot that is ending. Errors: kConflict, with
-  // that line of the current user; the system's.
+  // Makes the folder if it is missing, and waits some seconds for a previous pilot that is ending.
+  // whose: one line about this pilot, for the error messages of other pilots. Errors: kConflict,
+  // with such a line about the pilot that uses the folder; the system's.
   static Result<PilotBooks> Take(const std::string& folder, const std::string& whose);
 
   const std::string& folder() const { return folder_; }
   // A process with a copy of this descriptor holds the lock, so the folder stays locked while the
-  // pilot's daemon is still ending.
+  // pilot's daemon is ending.
   int lock_fd() const { return lock_.get(); }
   // Whether the first command (carma pilot --once) has run to its end.
   bool Begun() const;

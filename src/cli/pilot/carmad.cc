@@ -18,7 +18,7 @@ namespace carma::cli {
 namespace {
 
 constexpr std::size_t kLongestSocket = 107;
-// Allocations end regularly, which is not the fault of their tasks.
+// Allocations end regularly, and tasks are not at fault when theirs does.
 constexpr std::int64_t kLostWithAllocations = 1000;
 
 bool MayHold(const std::string& base, const PilotPlace& place) {
@@ -28,7 +28,7 @@ bool MayHold(const std::string& base, const PilotPlace& place) {
   return fits && ::access(base.c_str(), W_OK | X_OK) == 0;
 }
 
-// Sets variables that the environment does not set yet. Usual() also leaves configured keys alone.
+// Sets variables that the environment does not set yet. Usual() also skips configured keys.
 class Variables {
  public:
   explicit Variables(const config::Loaded& configured) : configured_(configured) {}

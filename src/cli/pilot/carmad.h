@@ -1,4 +1,4 @@
-// The daemon of a pilot: a child of this process, which ends with it.
+// The daemon of a pilot: a child process that ends with the pilot.
 #pragma once
 
 #include <map>
@@ -11,20 +11,21 @@
 
 namespace carma::cli {
 
-// The pilot's own paths, whatever the site's configuration sets for the whole server.
+// The pilot's own paths, which replace those that the site configures for the whole server.
 struct PilotPlace {
-  std::string folder;  // private, for sockets
+  std::string folder;  // private folder for sockets
   std::string socket;
   std::string mps_dir;
 };
-// Chooses the first base folder with short enough paths (a socket's may have 107 bytes) and creates
-// the folder. Errors: those of config::CheckPrivate, and kUnavailable if no base is suitable.
+// Chooses the first base folder with short enough paths (a socket's path may have 107 bytes) and
+// creates the pilot's folder in it. Errors: those of config::CheckPrivate, and kUnavailable if no
+// base folder is suitable.
 Result<PilotPlace> MakePlace(const config::Environment& environment, const std::string& job,
                              const std::string& name);
 
-// The daemon's variables (CARMA_SECTION_KEY) with the allocation's share of the machine; notice:
-// how long before the end tasks are asked to checkpoint. Keeps variables that are set and, except
-// for GPUs, cores and memory, configured values. machine_cpus: the cores of this process.
+// The daemon's variables (CARMA_SECTION_KEY) with the allocation's share of the machine. Keeps
+// variables that are set and, except for GPUs, cores and memory, configured values. notice: how
+// long before the end tasks are asked to checkpoint. machine_cpus: the cores of this process.
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
                                                    const PilotPlace& place,
                                                    const config::Loaded& configured,
@@ -36,9 +37,9 @@ class Carmad {
   Result<Unit> Start(const PilotPlace& place, const PilotBooks& books,
                      const std::map<std::string, std::string>& variables);
   bool alive() const { return pid_ > 0; }
-  // To be called when a child has been reaped; if it was the daemon, its end is noted.
+  // Call this when a child has been reaped. If the child was the daemon, its end is recorded.
   void Reaped(pid_t pid, int status);
-  // How it ended: "exit code 2", "signal 9".
+  // How the daemon ended: "exit code 2", "signal 9".
   const std::string& end() const { return end_; }
   void Signal(int number) const;
 

@@ -1,4 +1,4 @@
-// The options of pilot.
+// The options of `carma pilot`.
 #include <memory>
 
 #include "base/text.h"

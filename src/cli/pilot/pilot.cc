@@ -39,20 +39,20 @@ using base::Time;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The reason text by which the next pilot recognises this pilot's drains and reservations.
+// The reason by which the next pilot recognises this pilot's drains and reservations.
 constexpr char kEndOfAllocation[] = "the allocation ends";
 
 constexpr milliseconds kLook{250};
 constexpr seconds kLongestStart{120};
-constexpr seconds kDriverPatience{15};  // once carmad is there
+constexpr seconds kDriverPatience{15};  // counted from carmad's start
 constexpr seconds kLongestStop{30};
 constexpr milliseconds kWaitForChild{20};
-// A cluster that ends a job gives it about 30 s to stop (KillWait).
+// A cluster that ends a job gives the job about 30 s to stop (KillWait).
 constexpr Duration kLeaveSoon{15'000};
 constexpr Duration kTold{1'000};
-// Time reserved at the end of the allocation, after the last task has been killed.
+// Reserve at the end of the allocation, after the last task has been killed.
 constexpr Duration kSpare{5'000};
-// Short allocations get less notice than configured, or nothing would ever start there.
+// Short allocations give less notice than configured. Otherwise nothing would ever start in them.
 constexpr int kNoticeShare = 4;
 constexpr int kMostRestarts = 5;
 // A pilot without work ends after this many consecutive checks in which nothing could start.
@@ -63,14 +63,14 @@ class Pilot {
  public:
   Pilot(Context& context, const PilotFlags& flags) : context_(context), flags_(flags) {}
 
-  // Errors: the reason why the pilot cannot serve.
+  // Errors: why the pilot cannot serve.
   Result<Unit> Open() {
     const config::Environment environment = base::OwnEnvironment();
     allocation_ = CARMA_TRY(ReadAllocation(environment, !flags_.gpus.empty()));
     CARMA_TRY(ReadFlags());
     const config::Loaded configured =
         CARMA_TRY(config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0)));
-    // A job has its own GPUs; without a job they belong to root's carmad, if there is one.
+    // A job has its own GPUs. Outside a job, the GPUs belong to root's carmad, if it runs.
     if (allocation_.job.empty() && !flags_.beside && ::geteuid() != 0 &&
         configured.settings.simgpu_state.empty()) {
       CARMA_TRY(api::CheckNoOtherDaemon(config::kServerSocket, "--beside"));
@@ -80,13 +80,12 @@ class Pilot {
     books_ = CARMA_TRY(PilotBooks::Take(BooksFolder(environment), Whose()));
     variables_ = DaemonVariables(allocation_, place_, configured, notice_, OwnCpus());
     context_.socket_path = place_.socket;
-    // Processes whose parents end become children of the pilot, so that the cluster does not lose
-    // them.
+    // Makes orphaned processes children of the pilot, so that the cluster does not lose them.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     return StartDaemon();
   }
 
-  // Serves until the end; sets the exit code.
+  // Serves until the end and sets the exit code.
   void Serve() {
     TellReady();
     if (!context_.words.empty() && !(flags_.once && books_->Begun())) StartCommand();
@@ -160,7 +159,7 @@ class Pilot {
                        base::ShortHostName(), ::getpid(), base::FormatTime(SystemTime()));
   }
 
-  // ---- its daemon ----
+  // ---- the pilot's daemon ----
 
   Result<Unit> StartDaemon() {
     CARMA_TRY(carmad_.Start(place_, *books_, variables_));
@@ -190,7 +189,7 @@ class Pilot {
     }
   }
 
-  // GPUs that earlier pilots closed are opened again, until the end of this one is near.
+  // Reopens GPUs that earlier pilots closed, unless this pilot's end is near.
   Result<Unit> OpenGpus() {
     const Answer<std::vector<api::GpuView>> gpus = CARMA_TRY(ListGpus(context_.client()));
     gpus_.clear();
@@ -226,7 +225,8 @@ class Pilot {
     return Unit{};
   }
 
-  // A simulated server has its own clock, and a job without a limit may end beyond its calendar.
+  // Converts a time to the daemon's clock: a simulated server has its own clock, and a job without
+  // a limit may end beyond its calendar.
   Time OnItsClock(Time when, const api::StatusView& status) const {
     const double ahead = static_cast<double>((when - SystemTime()).count()) * time_scale_;
     const double then = static_cast<double>(status.now_ms) + ahead;
@@ -244,7 +244,7 @@ class Pilot {
     }
   }
 
-  // ---- while it serves ----
+  // ---- while the pilot serves ----
 
   void TellReady() {
     const std::string ends = allocation_.ends ? base::FormatTime(*allocation_.ends) : "";
@@ -280,12 +280,13 @@ class Pilot {
     GiveTerminal(command_);
   }
 
-  // The kernel stops a program that reads from its terminal in the background.
+  // Makes the command the terminal's foreground process, because the kernel stops a background
+  // program that reads from its terminal.
   static void GiveTerminal(pid_t group) {
     if (::isatty(STDIN_FILENO) == 0) return;
     sigset_t stops, before;
     ::sigemptyset(&stops);
-    ::sigaddset(&stops, SIGTTOU);  // what a background process gets for this
+    ::sigaddset(&stops, SIGTTOU);  // sent to a background process that changes the terminal
     ::pthread_sigmask(SIG_BLOCK, &stops, &before);
     (void)::tcsetpgrp(STDIN_FILENO, group);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -307,7 +308,8 @@ class Pilot {
     }
   }
 
-  // A second request means "now". But the end of a job sends several signals at the same moment.
+  // Ends the pilot. A second request means "now", but the end of a job sends several signals at the
+  // same moment.
   void TakeTold() {
     if (!told_to_end_) told_to_end_ = SystemTime();
     Leave(SystemTime() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : SystemTime());
@@ -341,7 +343,7 @@ class Pilot {
   void Look() {
     if (!carmad_.alive()) return TakeDaemonEnd();
     const Called<api::StatusView> status = GetStatus(context_.client());
-    if (!status) return;  // it has just ended, or is busy: looked at again
+    if (!status) return;  // carmad has just ended, or is busy; the next look repeats the request
     const Time now = SystemTime();
     if (leave_by_) {
       over_ = RunningTasks(status->value) == 0 || now > *leave_by_ + grace_ + kSpare;
@@ -363,7 +365,7 @@ class Pilot {
     return stuck_ >= kStuckLooks;
   }
 
-  // Asks running tasks to checkpoint and to end by then; from now on nothing starts.
+  // Asks running tasks to checkpoint and to end by that time. From now on, nothing starts.
   void Leave(Time by) {
     if (leave_by_ && *leave_by_ <= by) return;
     leave_by_ = by;
@@ -372,21 +374,22 @@ class Pilot {
     if (RunningTasks(status->value) > 0)
       Say("the end is near: tasks are asked to checkpoint and leave by {}", base::FormatTime(by));
     for (const std::string& gpu : gpus_) {
-      // A time in the past would be refused.
+      // The daemon would refuse a time in the past.
       const Time then = std::max(OnItsClock(by, status->value), base::FromMs(status->value.now_ms));
       const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation, then);
       if (!drained) Say("{}", drained.error().message);
     }
   }
 
-  // The daemon's tasks continue in the meantime. A cluster that ends a job also ends the daemon.
+  // Handles the end of the daemon, whose tasks continue in the meantime. A cluster that ends a job
+  // also ends the daemon.
   void TakeDaemonEnd() {
     if (leave_by_ || restarts_++ == kMostRestarts) {
       if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad ended repeatedly"});
       over_ = true;
       return;
     }
-    // A signal to all processes of the job may reach this one a moment later.
+    // A signal to all processes of the job may reach this process a moment later.
     TakeSignal(signals_.Wait(kLook));
     if (leave_by_) return;
     Say("carmad ended with {}; it is restarted", carmad_.end());
@@ -404,12 +407,12 @@ class Pilot {
     StopDaemon();
     if (told_to_end_) AwaitTasks();
     (void)::rmdir((place_.socket + ".ends").c_str());
-    (void)::rmdir(place_.folder.c_str());  // other pilots of the job may be there
+    (void)::rmdir(place_.folder.c_str());  // fails if other pilots of the job still use the folder
     if (context_.exit_code == 0)
       context_.exit_code = command_code_ != 0 ? command_code_ : tasks_code;
   }
 
-  // If the daemon was killed first, the same signal may still be ending tasks.
+  // Waits for tasks: if the daemon was killed first, the same signal may still be ending them.
   void AwaitTasks() {
     const auto limit = std::chrono::steady_clock::now() + grace_;
     while (::waitpid(-1, nullptr, WNOHANG) >= 0 && std::chrono::steady_clock::now() < limit)
@@ -445,12 +448,12 @@ class Pilot {
   std::map<std::string, std::string> variables_;
   Carmad carmad_;
   std::vector<std::string> gpus_;         // UUIDs
-  Duration notice_{}, grace_{};           // the notice on the daemon's clock
-  double time_scale_ = 1;                 // of that clock
-  std::optional<std::int64_t> began_ms_;  // on it
-  std::optional<Time> empty_by_;          // the tasks have to be gone before the end
-  std::optional<Time> leave_by_;          // what the tasks were given
-  std::optional<Time> told_to_end_;       // by a signal, for the first time
+  Duration notice_{}, grace_{};           // notice on the daemon's clock
+  double time_scale_ = 1;                 // speed of the daemon's clock
+  std::optional<std::int64_t> began_ms_;  // on the daemon's clock
+  std::optional<Time> empty_by_;          // when the tasks must be gone, before the end
+  std::optional<Time> leave_by_;          // deadline that the tasks were given
+  std::optional<Time> told_to_end_;       // when the first signal asked the pilot to end
   pid_t command_ = 0;
   int command_code_ = 0;
   int restarts_ = 0;

@@ -1,7 +1,7 @@
-// A pilot: carmad for the GPUs of one allocation, as long as the allocation lasts.
+// A pilot runs carmad for the GPUs of one allocation, as long as the allocation lasts.
 //
-// It starts carmad as its child with a separate database and gives it ordinary commands: a
-// reservation keeps away tasks that would run past the end, and a drain asks running tasks to
+// It starts carmad as its child, with a separate database, and gives it ordinary commands. A
+// reservation keeps away tasks that would run past the end. A drain asks running tasks to
 // checkpoint and requeues them for the next pilot of the same name.
 #pragma once
 
@@ -13,23 +13,23 @@
 
 namespace carma::cli {
 
-// Further exit codes of `carma pilot` after 1 and 2; the command's own code takes precedence.
-inline constexpr int kExitTasksFailed = 3;  // tasks have failed, none waits
+// Additional exit codes of `carma pilot`. The command's own code takes precedence.
+inline constexpr int kExitTasksFailed = 3;  // tasks have failed, and none waits
 inline constexpr int kExitTasksWait = 75;   // tasks wait for the next pilot (EX_TEMPFAIL)
 
 struct PilotFlags {
   std::string name = "default";
-  std::string books;                     // folder of all pilots; empty: $XDG_STATE_HOME/carma/pilot
-  std::string gpus;                      // instead of those in the environment
-  std::string until;                     // for task::ParseBegin
-  std::optional<base::Duration> length;  // or how long
+  std::string books;  // parent folder of all pilots' folders; empty: $XDG_STATE_HOME/carma/pilot
+  std::string gpus;   // instead of the GPUs in the environment
+  std::string until;  // end of the pilot, for task::ParseBegin
+  std::optional<base::Duration> length;  // or how long the pilot runs
   std::optional<base::Duration> notice;
   bool until_empty = false;
   bool once = false;
-  bool beside = false;  // beside root's carmad
+  bool beside = false;  // run although root's carmad is running
 };
 
-// Serves until the end of the allocation, a signal, or (until_empty, or with a command in
+// Serves until the end of the allocation, a signal, or (with until_empty, or with a command in
 // context.words) until no waiting task could start. Sets context.exit_code.
 void RunPilot(Context& context, const PilotFlags& flags);
 

@@ -1,4 +1,5 @@
-// The parts of a pilot: its database, its folder, its daemon's settings, the end of its job.
+// Tests the parts of a pilot: its database, its folder, its daemon's settings, and the end of its
+// job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -81,7 +82,7 @@ TEST_F(PilotParts, TheDaemonGetsTheAllocationsShareAndConfiguredValues) {
                    .contains("CARMA_DAEMON_HTTP_PORT"));
 }
 
-TEST(JobEnd, IsReadFromWhatSqueuePrints) {
+TEST(JobEnd, IsReadFromTheOutputOfSqueue) {
   ::setenv("TZ", "UTC", 1);
   EXPECT_EQ(ParseJobEnd("2026-11-23T03:09:28\n"), base::FromMs(1'795'403'368'000));
   for (const char* none : {"", "NONE", "N/A", "Unknown", "now"})

@@ -1,4 +1,4 @@
-// Reads a pilot's surroundings: its job, its GPUs, its environment.
+// Reads what surrounds a pilot: clock, cores, signals, and the tasks of its carmad.
 #include "cli/pilot/surroundings.h"
 
 #include <poll.h>

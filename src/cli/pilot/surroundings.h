@@ -1,4 +1,4 @@
-// A pilot's surroundings: clock, environment, cores, signals, and its carmad's tasks.
+// What surrounds a pilot: clock, environment, cores, signals, and its carmad's tasks.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace carma::cli {
 base::Time SystemTime();
 int OwnCpus();
 
-// While it exists, this process's signals stay pending until they are taken.
+// While this object exists, this process's signals stay pending until Wait takes them.
 class WaitingSignals {
  public:
   WaitingSignals();
@@ -26,7 +26,7 @@ class WaitingSignals {
   WaitingSignals(const WaitingSignals&) = delete;
   WaitingSignals& operator=(const WaitingSignals&) = delete;
 
-  // The next signal within `patience`; 0: none.
+  // Returns the next signal within `patience`; 0: none.
   int Wait(std::chrono::milliseconds patience) const;
 
  private:
@@ -34,12 +34,12 @@ class WaitingSignals {
   base::UniqueFd fd_;
 };
 
-// Number of tasks in these states.
+// The number of tasks in these states.
 std::int64_t CountOf(const api::StatusView& status, std::initializer_list<std::string_view> states);
 std::int64_t RunningTasks(const api::StatusView& status);
 std::int64_t UnfinishedTasks(const api::StatusView& status);
-// For when nothing runs: whether this task waits for a reason that will last until the end of this
-// allocation.
+// Whether the task waits for a reason that will last until the end of this allocation. Only valid
+// while nothing runs.
 bool WaitsInVain(const api::TaskView& task);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// The options of run and shell.
+// The options of `carma run` and `carma shell`.
 #include <memory>
 
 #include "base/file.h"
@@ -9,7 +9,7 @@
 namespace carma::cli {
 namespace {
 
-// The options that run and shell share, after those of the task.
+// Adds the options that run and shell share, after those of the task.
 std::shared_ptr<RunFlags> AddRunOptions(Syntax verb) {
   auto flags = std::make_shared<RunFlags>();
   AddTaskOptions(verb);
@@ -57,7 +57,7 @@ void AddShellCommand(Syntax app, Context& context) {
   auto flags = AddRunOptions(verb);
   verb.OnRun([&context, flags, verb] {
     flags->submit.settings = GivenOptions(verb);
-    // A command that a user watches at a terminal should not be restarted.
+    // A command that a user watches at a terminal should not restart.
     flags->submit.settings.insert(flags->submit.settings.begin(),
                                   {{"retries", "0"}, {"no-requeue", ""}, {"job-name", "shell"}});
     if (context.words.empty()) context.words = {base::GetEnv("SHELL", "/bin/sh")};

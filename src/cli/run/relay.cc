@@ -19,7 +19,7 @@ using task::AttachMessage;
 using task::AttachSocket;
 using Kind = AttachMessage::Kind;
 
-// A pipe that is ready takes this much without waiting.
+// A pipe that is ready accepts this many bytes without blocking.
 constexpr std::size_t kPortion = 4096;
 
 class Carrier {
@@ -68,8 +68,8 @@ class Carrier {
     }
   }
 
-  // A message that the socket does not accept now is sent first next time. Signals in the meantime
-  // are lost only if thousands of keys are waiting before them.
+  // If the socket does not accept the message now, it is sent first next time. Signals in the
+  // meantime are lost only if thousands of keys wait before them.
   void Send(AttachMessage message) {
     if (unsent_ || !socket_) return;
     const Result<bool> sent = socket_.Send(message);
@@ -88,7 +88,7 @@ class Carrier {
     std::array<char, kPortion> keys;
     const ssize_t n = ::read(streams_.in, keys.data(), keys.size());
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    // The terminal is gone, and so is its user.
+    // The terminal is gone, and its user with it.
     if (n <= 0) return Leave();
     Send({.kind = Kind::kInput, .data = std::string(keys.data(), static_cast<std::size_t>(n))});
   }
@@ -116,7 +116,7 @@ class Carrier {
     shown_.erase(0, static_cast<std::size_t>(n));
   }
 
-  // The task has ended. Shows the rest of its output; only a signal stops this.
+  // Shows the rest of the output after the task has ended. Only a signal interrupts this.
   void ShowRest() {
     pollfd fds[] = {{signals_.fd(), POLLIN, 0}, {shown_to_, POLLOUT, 0}};
     ::poll(fds, std::size(fds), -1);
@@ -133,7 +133,7 @@ class Carrier {
   const Streams streams_;
   CaughtSignals& signals_;
   std::optional<AttachMessage> unsent_;
-  std::string shown_;  // what is still to be written
+  std::string shown_;  // output that is not written yet
   int shown_to_ = -1;
   RelayEnd end_;
 };
@@ -190,7 +190,7 @@ void CaughtSignals::Stop() {
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGTSTP);
   ::raise(SIGTSTP);
-  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);  // it takes effect here
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);  // the pending signal takes effect here
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 

@@ -1,4 +1,4 @@
-// Connects a user's terminal with a task: forwards typed input and shows output.
+// Connects a user's terminal with a task: forwards typed input and shows the task's output.
 #pragma once
 
 #include <termios.h>
@@ -10,8 +10,8 @@
 
 namespace carma::cli {
 
-// While it exists, every key goes to the task: no line editing and no signals here. Does nothing if
-// it is not a terminal.
+// While this object exists, every key goes to the task, without line editing or signals here. Does
+// nothing if the descriptor is not a terminal.
 class RawTerminal {
  public:
   explicit RawTerminal(int fd);
@@ -26,8 +26,8 @@ class RawTerminal {
 
 task::TerminalSize SizeOf(int terminal_fd);
 
-// While it exists, signals that would end or stop this process, and the one for a changed terminal
-// size, only make a descriptor readable.
+// While this object exists, signals that would end or stop this process, and the signal for a
+// changed terminal size, only make a descriptor readable.
 class CaughtSignals {
  public:
   CaughtSignals();
@@ -35,10 +35,11 @@ class CaughtSignals {
   CaughtSignals(const CaughtSignals&) = delete;
   CaughtSignals& operator=(const CaughtSignals&) = delete;
   int fd() const { return fd_.get(); }
-  // The next signal; 0: none. stops: Ctrl-Z stops this process here; when it continues, SIGWINCH is
-  // the answer, because the terminal may have another size by then.
+  // Returns the next signal; 0: none. stops: Ctrl-Z stops this process here. When it continues,
+  // Take returns SIGWINCH, because the terminal may have another size by then.
   int Take(bool stops = true);
-  // As Ctrl-Z does without this. Does nothing if no shell could continue the process.
+  // Stops this process as Ctrl-Z normally would. Does nothing if no shell could continue the
+  // process.
   static void Stop();
 
  private:
@@ -50,17 +51,17 @@ struct Streams {
   int in = 0;
   int out = 1;
   int err = 2;
-  bool terminal = false;  // the task has its own; else it reads `in` itself
+  bool terminal = false;  // the task has its own terminal; otherwise it reads `in` itself
 };
 
 // How an attempt ended, as far as its shim reported.
 struct RelayEnd {
   std::optional<task::AttachMessage> last;  // kEnded or kRefused
-  bool ours = false;                        // our own side is gone
-  bool mid_line = false;                    // the last output did not end its line
+  bool ours = false;                        // our own side of the connection is gone
+  bool mid_line = false;                    // the last output did not end with a newline
 };
 
-// Greets the shim, then relays until it is gone. Signals are forwarded to the task.
+// Greets the shim, then relays until the shim is gone. Signals are forwarded to the task.
 RelayEnd Relay(task::AttachSocket socket, const Streams& streams, CaughtSignals& signals);
 
 }  // namespace carma::cli

@@ -31,7 +31,8 @@ constexpr std::chrono::milliseconds kLastLook{1000};
 // How long to wait for the daemon's verdict on a task that has ended.
 constexpr std::chrono::seconds kVerdictPatience{10};
 
-// Input that is not a device can be read only once; a second start of the task would find none.
+// Whether the input can be read only once, because it is not a device. A second start of the task
+// would find nothing to read.
 bool ComesOnce(int fd) {
   struct stat st {};
   return ::fstat(fd, &st) == 0 && !S_ISCHR(st.st_mode);
@@ -43,7 +44,7 @@ class Runner {
          const Streams& streams)
       : context_(context), flags_(flags), listener_(std::move(listener)), streams_(streams) {}
 
-  // Runs until the task has ended for good; sets the exit code.
+  // Runs until the task has ended for good, and sets the exit code.
   void Run(std::uint64_t id) {
     id_ = id;
     Tell("task {} is submitted", id_);
@@ -86,7 +87,7 @@ class Runner {
     exit_code_ = kExitFailure;
     if (end.last && end.last->kind == AttachMessage::Kind::kEnded)
       exit_code_ = end.last->signal != 0 ? 128 + end.last->signal : end.last->number;
-    // The output has no reader any more: the task gets the signal of a closed terminal.
+    // The output has lost its reader, so the task gets the signal of a closed terminal.
     if (end.ours) Finish(exit_code_);
   }
 
@@ -103,8 +104,8 @@ class Runner {
     Finish(128 + number);
   }
 
-  // A stopped process could not answer when its task starts, and the start would fail. A held task
-  // keeps its place.
+  // Holds the task while this process is stopped: a stopped process could not answer when the task
+  // starts, and the start would fail. A held task keeps its place in the queue.
   void Pause() {
     const Called<api::TaskView> before = GetTask(context_.client(), id_);
     if (before && before->value.reason == "Held") return CaughtSignals::Stop();
@@ -133,7 +134,8 @@ class Runner {
   }
 
   void TakeVerdict(const api::TaskView& view) {
-    // An exit code needs no explanation, but a task that could not start or was ended does.
+    // An exit code needs no explanation, but the end of a task that could not start or was ended
+    // does.
     const bool told = view.reason == "NonZeroExit" || view.reason == "Signal";
     const std::string why = told ? "" : base::Printable(LocalTimes(view.reason_text), 1000);
     if (view.state != "succeeded")
@@ -141,7 +143,8 @@ class Runner {
     Finish(ExitCodeOf(view));
   }
 
-  // Tasks outlive the daemon. If the task has ended, it is not worth waiting for the daemon.
+  // Handles a daemon that does not answer. Tasks outlive the daemon, but if the task has already
+  // ended, waiting long for the daemon is not worthwhile.
   void LookInVain(const base::Error& error) {
     Tell("{}; waiting for it", error.message);
     if (ended_at_ && SteadyClock::now() - *ended_at_ > kVerdictPatience) Finish(exit_code_);
@@ -159,8 +162,8 @@ class Runner {
   CaughtSignals signals_;
   std::uint64_t id_ = 0;
   std::chrono::milliseconds look_ = kFirstLook;
-  std::optional<SteadyClock::time_point> ended_at_;  // of the last attempt that was here
-  int exit_code_ = kExitFailure;                     // of that attempt
+  std::optional<SteadyClock::time_point> ended_at_;  // end of the last attempt that ran here
+  int exit_code_ = kExitFailure;                     // exit code of that attempt
   std::string told_;
   bool over_ = false;
 };

@@ -1,4 +1,5 @@
-// slurm: the parts of CARMA for a Slurm node: configuration, checks, prolog and epilog.
+// `carma slurm`: the parts of CARMA for a Slurm node, which are configuration, checks, prolog and
+// epilog.
 #include <fmt/format.h>
 #include <glob.h>
 #include <unistd.h>
@@ -26,12 +27,12 @@ namespace {
 using base::Json;
 
 constexpr int kGuardS = 5;
-// A carmad that restarts, or is being upgraded, is back within this time.
+// A carmad that restarts, or is being upgraded, returns within this time.
 constexpr std::chrono::seconds kRestart{60};
 constexpr std::chrono::milliseconds kAgain{250};
 constexpr std::size_t kMaxText = 4 << 20;
 constexpr std::size_t kMaxPlugin = 64 << 20;
-// Slurm passes options of the plug-in to prologs in variables with this beginning.
+// Prefix of the variables in which Slurm passes options of the plug-in to prologs.
 constexpr std::string_view kOptionSet = "SPANK__SLURM_SPANK_OPTION_carma_";
 
 std::string NodeName() {
@@ -39,11 +40,11 @@ std::string NodeName() {
   return name.empty() ? base::ShortHostName() : name;
 }
 
-// `asked` if it is given, else this host's node in Slurm. Errors: kInvalid if there are several.
+// Returns `asked` if given, else this host's node in Slurm. Errors: kInvalid if there are several.
 Result<std::string> NodeHere(const std::string& asked) {
   if (!asked.empty()) return asked;
   if (!base::GetEnv("SLURMD_NODENAME").empty()) return NodeName();
-  // Without a slurm.conf, scontrol would try for a minute.
+  // Ends early, because without a slurm.conf scontrol would try for a minute.
   const std::string aliases =
       base::OutputOf({"scontrol", "show", "aliases"}, kMaxText, std::chrono::seconds(3));
   return OnlyNode(aliases, base::ShortHostName());
@@ -55,7 +56,7 @@ Result<std::vector<api::GpuView>> GpusOf(Context& context) {
   return std::move(gpus->value);
 }
 
-// A folder next to that of the programs, or the one where packages install it.
+// A folder next to that of the programs, or the folder where packages install the plug-in.
 std::string PluginFolder() {
   const std::string bin = base::ExecutableDir();
   const std::string beside = bin.substr(0, bin.rfind('/')) + "/lib/carma/slurm";
@@ -77,7 +78,7 @@ void RunConfig(Context& context, const std::string& asked) {
 
 // ---- check ----
 
-// The texts of the files that match.
+// The contents of all files that match, joined.
 std::string TextsOf(const std::string& pattern) {
   std::string all;
   glob_t found{};
@@ -89,7 +90,7 @@ std::string TextsOf(const std::string& pattern) {
   return all;
 }
 
-// The file, with the files that its lines "include PATTERN" name.
+// The file's text, with the files that its lines "include PATTERN" name.
 std::string PlugstackText(const std::string& path) {
   std::string all = base::ReadFile(path, kMaxText).value_or("");
   const std::string text = all;
@@ -184,7 +185,7 @@ void RunGuard(Context& context, bool always) {
   if (!answer) context.Fail(base::Wrap(answer.error(), "no GPUs on node " + NodeName()).error());
 }
 
-// Ends leases that the job has left behind: processes that outlived their slurmstepd.
+// Ends leases that the job has left behind, because processes outlived their slurmstepd.
 void RunEpilog(Context& context) {
   const std::string job = base::GetEnv("SLURM_JOB_ID");
   if (!base::ParseInt(job))
@@ -195,7 +196,7 @@ void RunEpilog(Context& context) {
   const Result<std::string> answer = JobUsesCarma()
                                          ? AskPatiently(context, target, IfItHangs::kGiveUp)
                                          : context.client().Get(target, kGuardS);
-  // The next job's prolog reports the missing carmad.
+  // If no carmad answers, the next job's prolog reports it.
   if (!answer) return;
   const Result<Json> json = base::ParseJson(*answer);
   if (!json || !json->contains("leases")) return;

@@ -86,7 +86,7 @@ Finding CheckDevices(const SlurmFacts& facts) {
           "take gpu out of the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
 }
 
-// Nothing is known about a file that cannot be read.
+// Whether the file may call carma. Nothing is known about an unreadable file, whose text is empty.
 bool MayCallCarma(const std::string& text) {
   return base::Trim(text).empty() || text.find("carma") != std::string::npos;
 }
@@ -134,8 +134,8 @@ Finding CheckSubmission(const SlurmFacts& facts) {
           "for each job"};
 }
 
-// By default, Slurm fills one node after another, and a job that waits on a full node leaves it
-// late (slurm.enabled) or never.
+// Warns if Slurm fills one node after another, as it does by default. A job that waits on a full
+// node leaves it late (slurm.enabled) or never.
 Finding CheckSpreading(const SlurmFacts& facts) {
   const char* topic = "spreading";
   if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))

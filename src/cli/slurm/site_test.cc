@@ -52,7 +52,7 @@ TEST(SlurmSite, LinesNameTheCountOfTheNode) {
   EXPECT_THAT(text, HasSubstr("LLN=YES"));
 }
 
-TEST(SlurmSite, NothingIsBadWhereAllIsRight) {
+TEST(SlurmSite, ACorrectNodeHasNoProblems) {
   const std::vector<Finding> findings = CheckSlurm(Good());
   EXPECT_EQ(findings.size(), 9U);
   for (const Finding& each : findings) EXPECT_EQ(each.level, Level::kOk) << each.topic << each.text;

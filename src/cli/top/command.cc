@@ -1,4 +1,4 @@
-// top: shows the server on one screen until the user quits.
+// `carma top`: shows the server on one screen until the user quits.
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,10 +23,10 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::size_t kMostTasks = 500;
 constexpr std::int64_t kOutputLines = 500;
 
-// The last lines of a task's output, read with the caller's own rights; empty if these do not
-// suffice.
+// The last lines of a task's output, read with the caller's own rights; empty if these are
+// insufficient.
 std::string EndOfOutput(const api::TaskView& task, std::int64_t lines) {
-  constexpr std::int64_t kMostOfLine = 4096;  // a bar that is drawn again and again is one line
+  constexpr std::int64_t kMostOfLine = 4096;  // a progress bar that is redrawn is one line
   OutputReader reader(task.stdout_path);
   if (!reader.Open() || !reader.SkipToLast(lines, lines * kMostOfLine)) return "";
   char* text = nullptr;
@@ -49,7 +49,7 @@ class Top {
   }
 
   void Run() {
-    // Checked before the screen is used, so that a mistake gets a plain error message.
+    // Fetches data before the screen is opened, so that a mistake gets a plain error message.
     if (const auto server = GetOverview(context_.client()); !server)
       return context_.Fail(server.error());
     CursesScreen screen;
@@ -69,7 +69,7 @@ class Top {
     auto page = ListTasks(
         context_.client(),
         {.states = state_.ended ? "all" : "", .limit = kMostTasks, .newest_first = state_.ended});
-    // The last known state stays on the screen.
+    // If a call fails, the last known state stays on the screen.
     data_.trouble = !server ? server.error().message : !page ? page.error().message : "";
     if (server) data_.server = std::move(server->value);
     if (page) data_.tasks = std::move(page->tasks);

@@ -1,4 +1,4 @@
-// The terminal of `carma top`, by ncurses.
+// The terminal of `carma top`, based on ncurses.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace carma::cli {
 
-// While it exists, it owns the whole terminal; only one may exist at a time.
+// Owns the whole terminal while it exists. Only one may exist at a time.
 class CursesScreen {
  public:
   CursesScreen();
@@ -19,7 +19,8 @@ class CursesScreen {
 
   TopSize size() const;
   void Show(const std::vector<TopLine>& lines);
-  // The next key, including the one for a resized window; empty: none within the patience.
+  // Returns the next key, or the stroke for a resized window; empty if there is none within the
+  // patience.
   std::optional<TopStroke> Await(std::chrono::milliseconds patience);
 };
 

@@ -1,4 +1,4 @@
-// Draws the screen of carma top.
+// Draws the screen of `carma top`.
 #include "cli/top/frame.h"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ TopStyle StyleOf(Colour colour) {
   return TopStyle::kPlain;
 }
 
-// The text as a column of that many characters, followed by a blank.
+// Makes the text a column of that many characters, followed by a blank.
 std::string Padded(std::string_view text, std::size_t width, bool right = false) {
   const std::string cut = CutTo(text, width);
   const std::string blanks(width - ShownWidth(cut), ' ');
@@ -171,7 +171,7 @@ TopLine GpuLine(const GpuGlance& gpu, const TopSize& size) {
   return line;
 }
 
-// Widths of the columns of the tasks.
+// The widths of the task columns.
 struct Widths {
   std::size_t name = 16, user = 8, gpu = 4;
 };
@@ -196,7 +196,7 @@ TopLine TaskLine(const TaskView& task, const TopData& data, const Widths& widths
   return {{front}, {Padded(code, 2), StyleOf(StateColour(task))}, {back}};
 }
 
-// Cuts the line to the screen, and fills a selected one up to its edge.
+// Cuts the line to the screen, and extends a selected line to the screen's edge.
 TopLine Fitted(const TopLine& line, int columns) {
   TopLine fitted;
   auto left = static_cast<std::size_t>(std::max(columns, 0));
@@ -210,7 +210,7 @@ TopLine Fitted(const TopLine& line, int columns) {
   return fitted;
 }
 
-// The text without escape sequences for colours and cursor moves: ESC [ … letter.
+// Removes escape sequences for colours and cursor moves from the text: ESC [ … letter.
 std::string WithoutEscapes(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -224,7 +224,7 @@ std::string WithoutEscapes(std::string_view text) {
   return plain;
 }
 
-// The lines of a text; long ones are wrapped.
+// The lines of a text. Long lines are wrapped.
 std::vector<std::string> Wrapped(const std::string& text, int columns) {
   std::vector<std::string> lines;
   for (const std::string_view raw : base::Split(text, '\n')) {
@@ -252,7 +252,8 @@ constexpr std::string_view kHelp =
     "SM activity over the last 15 minutes. MEM of a task: used and promised, ~predicted while it\n"
     "waits, the peak at the end.";
 
-// The number of GPUs shown leaves room for tasks; the first line has the totals of all GPUs.
+// The number of GPUs to show, which leaves room for tasks. The first line has the totals of all
+// GPUs.
 std::size_t GpuRows(const TopData& data, const TopState& state, const TopSize& size) {
   if (!state.gpus) return 0;
   return std::min(data.server.gpus.size(),
@@ -263,7 +264,7 @@ std::size_t TroubleRows(const TopData& data) {
   return !data.trouble.empty() || !data.server.troubles.empty() ? 1 : 0;
 }
 
-// The first row on the screen, chosen so that the selected row is visible.
+// The first row on the screen, such that the selected row is visible.
 std::size_t FirstRow(std::size_t first, std::size_t chosen, std::size_t count, std::size_t rows) {
   if (chosen < first) first = chosen;
   if (rows > 0 && chosen >= first + rows) first = chosen - rows + 1;
@@ -357,7 +358,7 @@ std::vector<const TaskView*> ShownTasks(const TopData& data, const TopState& sta
   };
   switch (state.sort) {
     case TopSort::kQueue:
-      break;  // they come in that order
+      break;  // rows come in that order
     case TopSort::kUser:
       order([](const TaskView* a, const TaskView* b) { return a->user < b->user; });
       break;

@@ -1,5 +1,5 @@
-// The screen of `carma top`: its contents, and the effects of keys. Only values; the terminal is in
-// cli/top/curses.h.
+// The screen of `carma top`: its contents, and the effects of keys. It has only values; the
+// terminal is in cli/top/curses.h.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct TopData {
   api::OverviewView server;
   std::vector<api::TaskView> tasks;             // as listed by the daemon
   std::map<std::uint64_t, std::string> output;  // last output line of running tasks
-  std::string trouble;                          // why the data is old, or empty
-  std::string page;                             // of the selected task, see TopState::page
+  std::string trouble;                          // why the data is old; empty: it is not
+  std::string page;                             // page of the selected task, see TopState::page
 };
 
 enum class TopPage { kTasks, kFacts, kExplanation, kOutput, kHelp };
@@ -26,17 +26,17 @@ enum class TopSort { kQueue, kUser, kMemory, kTime };
 // The user's choices.
 struct TopState {
   TopPage page = TopPage::kTasks;
-  std::uint64_t selected = 0;  // a task; 0: the first
-  std::size_t first_row = 0;   // of the tasks or of the page's lines
+  std::uint64_t selected = 0;  // task number; 0: the first task
+  std::size_t first_row = 0;   // first visible row of the tasks, or line of the page
   TopSort sort = TopSort::kQueue;
   std::string filter;   // part of a name, user, reason or state
   bool typing = false;  // the filter is being typed
   bool mine = false;
   bool ended = false;         // also list ended tasks
-  bool gpus = true;           // show all GPUs, not only their sum
-  std::uint64_t cancels = 0;  // task to confirm cancelling; 0: none
+  bool gpus = true;           // show all GPUs, not only their total
+  std::uint64_t cancels = 0;  // task whose cancellation must be confirmed; 0: none
   std::string message;        // result of the last key
-  std::string user;           // who sits there
+  std::string user;           // user at the terminal
 };
 
 enum class TopKey {
@@ -54,9 +54,9 @@ enum class TopKey {
 };
 struct TopStroke {
   TopKey key = TopKey::kOther;
-  char character = 0;  // kCharacter: printable ASCII
+  char character = 0;  // for kCharacter: printable ASCII
 };
-// What the program must do after a key, besides changing the state.
+// What the program must do after a key, in addition to the new state.
 struct TopWish {
   enum class Kind { kNothing, kQuit, kRefresh, kCancel, kHold, kRelease };
   Kind kind = Kind::kNothing;
@@ -72,28 +72,29 @@ using TopLine = std::vector<TopPiece>;
 struct TopSize {
   int rows = 24;
   int columns = 80;
-  bool blocks = true;  // block characters can be shown
+  bool blocks = true;  // the terminal can show block characters
 };
 
 // The tasks that pass the filter, in the order shown.
 std::vector<const api::TaskView*> ShownTasks(const TopData& data, const TopState& state);
 bool Waits(const api::TaskView& task);
-// Row of the selected task; 0 if it is not in the list.
+// The row of the selected task; 0 if the task is not in the list.
 std::size_t SelectedRow(const std::vector<const api::TaskView*>& tasks, const TopState& state);
-// Rows left for tasks or a page's lines.
+// The number of rows for tasks, or for a page's lines.
 std::size_t BodyRows(const TopData& data, const TopState& state, const TopSize& size);
-// Exactly size.rows lines of at most size.columns characters. Keeps the selection on the screen.
+// Returns exactly size.rows lines of at most size.columns characters, and keeps the selection on
+// the screen.
 std::vector<TopLine> DrawTop(const TopData& data, TopState& state, const TopSize& size);
 TopWish TakeStroke(const TopStroke& stroke, const TopData& data, const TopSize& size,
                    TopState& state);
 
-// "|||||:::    ": a bar of that width for the total, with used memory, then memory promised beyond
-// it.
+// "|||||:::    ": a bar of that width for the total, which shows used memory, then memory promised
+// beyond it.
 std::vector<TopPiece> MemoryBar(std::int64_t used, std::int64_t promised, std::int64_t total,
                                 int width);
 // The last `width` of these percentages as small bars; -1: unknown.
 std::string ActivityBars(const std::vector<std::int64_t>& percent, int width, bool blocks);
-// The last line of a program's output; if a progress bar overwrites itself, its last state.
+// The last line of a program's output. If a progress bar overwrites itself, its last state.
 std::string LastOutputLine(std::string_view text);
 
 }  // namespace carma::cli

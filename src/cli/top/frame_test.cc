@@ -119,7 +119,7 @@ TEST_F(Top, AScreenWithoutUtf8HasBarsOfLetters) {
   EXPECT_THAT(lines[1], HasSubstr(".=#  63%"));
 }
 
-TEST_F(Top, TinyScreensAreNoTrouble) {
+TEST_F(Top, WorksOnTinyScreens) {
   for (const int rows : {0, 1, 2, 3, 5, 7}) {
     for (const int columns : {0, 1, 10, 79}) {
       for (const TopPage page : {TopPage::kTasks, TopPage::kHelp}) {
@@ -153,7 +153,7 @@ TEST_F(Top, KeysMoveTheSelectionAndItStaysOnTheScreen) {
   EXPECT_EQ(state.selected, 41U);
   Press({TopKey::kHome});
   EXPECT_THAT(Lines()[4], StartsWith("     1 "));
-  // The selected task stays selected when others disappear.
+  // The selected task stays selected when other tasks disappear.
   state.selected = 30;
   data.tasks.erase(data.tasks.begin(), data.tasks.begin() + 5);
   Lines();
@@ -175,7 +175,7 @@ TEST_F(Top, FilterShowsOnlyMatchingTasks) {
   EXPECT_THAT(Ids(ShownTasks(data, state)), ElementsAre(2, 3));
 }
 
-TEST_F(Top, TasksAreSortedAsAsked) {
+TEST_F(Top, SortsTasksAsRequested) {
   Press(Letter('s'));
   EXPECT_THAT(Ids(ShownTasks(data, state)), ElementsAre(1, 2, 3)) << "by user";
   Press(Letter('s'));
@@ -185,7 +185,7 @@ TEST_F(Top, TasksAreSortedAsAsked) {
   EXPECT_THAT(Lines()[3], HasSubstr("by time"));
 }
 
-TEST_F(Top, NothingIsCancelledWithoutAYes) {
+TEST_F(Top, CancelsOnlyAfterConfirmation) {
   Lines();
   EXPECT_EQ(Press(Letter('c')).kind, Kind::kNothing);
   EXPECT_THAT(Lines()[23], HasSubstr("End task 1? y or n"));
@@ -197,7 +197,7 @@ TEST_F(Top, NothingIsCancelledWithoutAYes) {
   EXPECT_EQ(wish.task, 1U);
 }
 
-TEST_F(Top, HoldIsForWaitingTasks) {
+TEST_F(Top, HoldsOnlyWaitingTasks) {
   Lines();
   EXPECT_EQ(Press(Letter('h')).kind, Kind::kNothing) << "it runs";
   state.selected = 2;
@@ -231,7 +231,7 @@ TEST_F(Top, PagesAreOpenedReadAndLeft) {
   EXPECT_THAT(Lines()[2], HasSubstr("choose a task"));
 }
 
-TEST_F(Top, WithoutTasksThereIsNothingToChoose) {
+TEST_F(Top, WithoutTasksNothingIsSelected) {
   data.tasks.clear();
   EXPECT_THAT(Lines()[4], HasSubstr("no tasks"));
   for (const char letter : std::string("ceh"))
