@@ -16,9 +16,9 @@
 namespace carma::gpu {
 
 struct DmonOptions {
-  std::string program = "dcgmi";   // in $PATH, or a path; run without a shell
-  base::Duration period{1'000};    // between two rows of a GPU
-  base::Duration silence{10'000};  // without output for this long it counts as hung and is killed
+  std::string program = "dcgmi";         // in $PATH, or a path; run without a shell
+  base::Duration period{1'000};          // between two rows of a GPU
+  base::Duration silence{10'000};        // killed as hung after this time without output
   base::Duration first_pause{1'000};     // before a restart; doubles while it fails …
   base::Duration longest_pause{60'000};  // … up to this
 };

@@ -68,11 +68,10 @@ class Health {
 
   HealthRules rules_;
   std::string why_;
-  std::string xid_why_;         // most serious Xid since the last reset
-  bool xid_is_device_ = false;  // xid_why_ is a device fault, not merely contained
-  std::string
-      restored_why_;        // reason restored after a restart, until a condition is reported again
-  Condition acknowledged_;  // what an administrator has acknowledged
+  std::string xid_why_;                       // most serious Xid since the last reset
+  bool xid_is_device_ = false;                // xid_why_ is a device fault, not merely contained
+  std::string restored_why_;                  // from a restart, until a condition is reported
+  Condition acknowledged_;                    // what an administrator has acknowledged
   std::optional<std::int64_t> ecc_at_start_;  // uncorrectable errors that do not count
   Condition last_;
 };

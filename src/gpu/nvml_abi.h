@@ -196,8 +196,7 @@ static_assert(sizeof(EventData) == 32);
 
 // GPM computes metrics from two samples of hardware counters.
 inline constexpr std::uint32_t kGpmVersion = 1;
-inline constexpr std::uint32_t kGpmSmUtil =
-    2;  // percent of SMs with a warp, mean between the samples
+inline constexpr std::uint32_t kGpmSmUtil = 2;  // percent of SMs with a warp, mean over the span
 // From the newest known header. Older libraries use only the first metric_count entries.
 inline constexpr std::size_t kGpmMetricMax = 333;
 

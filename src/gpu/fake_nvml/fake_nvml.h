@@ -55,9 +55,8 @@ struct FakeNvmlGpu {
   std::uint32_t mig_slices = 7;
   std::optional<std::uint32_t> mig_pending;  // empty: no change pending
   std::vector<FakeNvmlInstance> instances;
-  std::vector<nvml::ProcessUtilization>
-      samples;  // only samples newer than the requested time are returned
-  std::map<std::string, nvml::Return> errors;  // by function name, for this GPU only
+  std::vector<nvml::ProcessUtilization> samples;  // returned if newer than requested
+  std::map<std::string, nvml::Return> errors;     // by function name, for this GPU only
   std::uint32_t recovery_action = 0;
   std::uint32_t recovery_type = nvml::kTypeUnsignedInt;
   // Processes that appear between the call that counts them and the call that lists them.
