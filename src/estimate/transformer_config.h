@@ -35,9 +35,8 @@ inline constexpr std::pair<Dtype, std::string_view> kDtypeWords[] = {
 struct TransformerConfig {
   std::string family;  // model_type of config.json
   std::int64_t layers = 0;
-  std::int64_t decoder_layers =
-      0;                    // part of `layers`: blocks with a second attention, to an encoder
-  std::int64_t hidden = 0;  // width of the residual stream
+  std::int64_t decoder_layers = 0;  // part of `layers`: with a second attention, to an encoder
+  std::int64_t hidden = 0;          // width of the residual stream
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // fewer than heads: grouped keys and values
   std::int64_t head_width = 0;

@@ -16,11 +16,10 @@ struct ShellWord {
 };
 
 struct ShellCommand {
-  std::vector<ShellWord> words;  // at least one; redirections are left out
-  std::map<std::string, std::string>
-      settings;        // NAME=value before the command, and exported variables
-  std::string folder;  // of an earlier `cd`; empty: there was none
-  int line = 0;        // of its first word, from 1
+  std::vector<ShellWord> words;                 // at least one; redirections are left out
+  std::map<std::string, std::string> settings;  // exported, or NAME=value before it
+  std::string folder;                           // of an earlier `cd`; empty: there was none
+  int line = 0;                                 // of its first word, from 1
 };
 
 // Returns simple commands in the order of the text, ignoring conditions, loops and functions around

@@ -41,8 +41,7 @@ struct Tensor {
 
 class Trail {
  public:
-  static constexpr std::size_t kMemory =
-      24;  // rows may read this many tensors back, as a block's branches do
+  static constexpr std::size_t kMemory = 24;  // a block's branches reach this far back
 
   void Reserve(std::size_t tensors) {
     tensors_.reserve(tensors);

@@ -54,8 +54,7 @@ Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan);
 // Memory that stays from step to step.
 struct Static {
   double weights = 0;  // all amounts in bytes
-  double copies =
-      0;  // 16-bit copies of weights, from the forward pass until a block's backward pass
+  double copies = 0;   // 16-bit copies of weights, until a block's backward pass
   double gradients = 0;
   double waiting = 0;  // accumulated gradients during the next pass
   double optimizer = 0;
