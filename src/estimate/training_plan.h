@@ -79,7 +79,7 @@ enum class Checkpointing {
   // Everything except attention and every second matrix product (torchtitan's "selective" with
   // "op").
   kOperators,
-  kFull  // all
+  kFull  // the whole block
 };
 inline constexpr std::pair<Checkpointing, std::string_view> kCheckpointingWords[] = {
     {Checkpointing::kNone, "none"},

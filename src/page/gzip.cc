@@ -15,8 +15,7 @@ std::string Gzip(std::string_view text, Effort effort) {
       ::deflateInit2(&stream, level, Z_DEFLATED, kGzipFormat, kMemory, Z_DEFAULT_STRATEGY) == Z_OK,
       "no memory to pack a text");
   std::string packed(::deflateBound(&stream, text.size()), '\0');
-  stream.next_in =
-      reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));  // zlib only reads the input
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));  // only read by zlib
   stream.avail_in = static_cast<uInt>(text.size());
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());
   stream.avail_out = static_cast<uInt>(packed.size());

@@ -16,10 +16,9 @@ namespace {
 using base::Seconds;
 
 struct Waits {
-  double first_s = 0;      // until the first start
-  double after_oom_s = 0;  // until the next start, after it ran out of memory
-  double after_stop_s =
-      0;  // after it was requeued for another task or at the end of its time slice
+  double first_s = 0;       // until the first start
+  double after_oom_s = 0;   // until the next start, after it ran out of memory
+  double after_stop_s = 0;  // after a requeue for other tasks or by time slice
   double after_fault_s = 0;
   double AllS() const { return first_s + after_oom_s + after_stop_s + after_fault_s; }
 };

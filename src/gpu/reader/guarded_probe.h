@@ -57,7 +57,7 @@ class GuardedProbe : public Probe {
   // How long to leave a hung GPU alone.
   struct Caution {
     std::chrono::milliseconds pause;
-    Clock::time_point answered;  // again
+    Clock::time_point answered;  // when the GPU answered again
   };
   struct Place {
     std::uint32_t number = 0;            // NVML's number of the whole GPU

@@ -154,7 +154,7 @@ bool Carmad::End(std::int64_t id, const Ending& ending) const {
   return false;
 }
 
-// A job must be requeued before Slurm ends it, because jobs that depend on it would then start.
+// Jobs that depend on this job start once Slurm has ended it, so it must be requeued before.
 void Carmad::AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const {
   const std::int64_t started = MonotonicMs();
   bool gone = !told;
