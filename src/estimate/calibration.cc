@@ -98,8 +98,8 @@ std::size_t ModelsIn(const Taught& taught) {
   return models.size();
 }
 
-// The constant without libraries that follows from the tasks for one way of loading kernels, and
-// their mean difference from it.
+// The constant without libraries according to the tasks, if they load kernels in one way, and their
+// mean difference from it.
 struct Base {
   double mib = 0;
   double disagreement = 0;

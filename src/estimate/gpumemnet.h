@@ -15,7 +15,7 @@
 namespace carma::estimate {
 
 // Converts probabilities of classes to MiB. Does not set method and warnings.
-//   classes the most probable class; for MLPs also the most probable class of twice the width
+//   classes  the most probable class; for MLPs also the most probable class of twice the width
 //   point    each class counts as the median need of the training runs in it; their mean by
 //            probability, kept within the most probable class
 //   bound    upper edge of the lowest classes that together reach `coverage`. The last class is

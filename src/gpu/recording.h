@@ -39,9 +39,9 @@ struct Recording {
 std::string RecordingHead(const Recording& head);  // without the answers
 std::string RecordingLine(const RecordedAnswer& answer);
 
-// Errors: kInvalid with the line if the text is not a recording or of another version, has values
-// out of range or times that go back, or exceeds kMaxRecordingBytes. Ignores an incomplete last
-// line, which a killed recorder leaves.
+// Errors: kInvalid with the line if the text is not a recording of this version, has values out of
+// range or times that go back, or exceeds kMaxRecordingBytes. Ignores an incomplete last line,
+// which a killed recorder leaves.
 Result<Recording> ParseRecording(std::string_view text);
 
 }  // namespace carma::gpu

@@ -143,7 +143,7 @@ class Grid {
   std::vector<Place> places_;  // from left to right
 };
 
-// Removes and counts the marks of nested models' layers: "| " (TensorFlow) or " └ " (Keras 3).
+// Removes and counts the marks of nested models' layers: "| " (TensorFlow) or "   └ " (Keras 3).
 int TakeDepth(std::string_view& label) {
   constexpr std::string_view kCorner = "└";
   if (const std::size_t corner = label.find(kCorner); corner != std::string_view::npos) {

@@ -31,7 +31,7 @@ const Reader* ReaderOf(SummaryFormat format) {
   return std::ranges::find(kReaders, format, &Reader::format);
 }
 
-// Whether the line looks like "Conv2d-1 [-1, 64, 112, 112] 9,408".
+// Whether the line looks like "Conv2d-1   [-1, 64, 112, 112]   9,408".
 bool IsTorchSummaryRow(std::string_view row) {
   const std::size_t open = row.find('[');
   const std::string_view label = base::Trim(row.substr(0, open));

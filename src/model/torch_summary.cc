@@ -1,5 +1,5 @@
 // Reads torchsummary's output: one row per module in the order in which modules finish, such as
-// "Conv2d-1 [-1, 64, 112, 112] 9,408".
+// "Conv2d-1    [-1, 64, 112, 112]    9,408".
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -92,7 +92,7 @@ JobReturn Begun(JobReturn back, const Job& job);
 // job: as Slurm shows it now; empty if Slurm does not know it. long_in_queue: kLongInQueue has
 // passed since its release.
 NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in_queue = false);
-// Returns the return's state once Slurm has done that step.
+// The state of the plan once Slurm has done that step.
 JobReturn After(JobReturn back, ReturnStep done);
 
 // A failed run with its claim and its allowed retries.

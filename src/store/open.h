@@ -26,7 +26,7 @@ Result<Unit> CheckNoLink(const std::string& path);
 // How long a call waits while an administrator's sqlite3 holds the file.
 inline constexpr int kBusyTimeoutMs = 5'000;
 
-// Only reads: neither the file nor its write-ahead log changes, and no other file is made. Errors:
+// Only reads. Neither the file nor its write-ahead log changes, and no other file is made. Errors:
 // kCorrupt (not SQLite, not CARMA's, damaged pages, a log without its file), kConflict (a newer
 // schema, a symbolic link), kNotFound (no file, so a new one may be made).
 Result<Unit> Inspect(const std::string& path);

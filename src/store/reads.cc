@@ -115,8 +115,7 @@ Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter, bool* cut)
       impl_->select_tasks + "WHERE task.id IN (" + ids.sql +
       (filter.newest_first ? ") ORDER BY task.id DESC LIMIT ?" : ") ORDER BY task.id LIMIT ?");
   return impl_->Read("listing tasks", [&]() -> Result<std::vector<StoredTask>> {
-    SQLite::Statement rows(*impl_->db,
-                           sql);  // not cached: such queries are many
+    SQLite::Statement rows(*impl_->db, sql);  // not cached, because there are many such queries
     Binder bind(rows);
     for (const auto& argument : ids.arguments)
       std::visit([&](const auto& value) { bind.Bind(value); }, argument);

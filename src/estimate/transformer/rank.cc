@@ -260,8 +260,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   } else if (full && (plan.deepspeed || IsZero(plan.data_parallel))) {
     UseDeepSpeed(plan, parameters, held, all);
   }
-  // Autocast makes a 16-bit copy of every matrix, which the backward pass of trained matrices
-  // needs.
+  // Autocast makes a 16-bit copy of every matrix. The backward pass of trained matrices needs it.
   if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
       plan.checkpointing == Checkpointing::kNone)
     all.copies = 2 * sizes.matrices;
@@ -272,8 +271,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
         fsdp ? (full ? (pipelines && plan.amp ? 4 : 2) : gradient) * all.trained : all.gradients;
   if (plan.step_in_backward) all.gradients = all.waiting = all.step = 0;
   if (plan.offload_optimizer) all.optimizer = all.step = 0;
-  // With an offloaded optimizer, ZeRO's second and third stage reduce gradients in buckets and move
-  // them to the host too.
+  // ZeRO's stages 2 and 3 then reduce gradients in buckets and also move them to the host.
   if (plan.offload_optimizer && ShardsGradients(plan)) all.gradients = all.waiting = 0;
   if (plan.offload_parameters) all.weights = all.gradients = all.step = 0;
   const double averaged = plan.averages ? gradient * all.trained / by_weights : 0;

@@ -48,9 +48,9 @@ struct TrainingRuns {
 };
 
 // runs, models: at least one file each; `models` has the sizes of the runs' models. The columns are
-// those of docs/inside/estimators.md, "Tables of runs". Unreadable rows of `runs` are skipped.
-// Errors: those of base::ReadFile; kInvalid with file and line for a table of models; kInvalid if
-// no row has a model.
+// those of docs/inside/estimators.md, "Tables of runs". Unreadable rows of `runs` get no answer and
+// are listed in `troubles`. Errors: those of base::ReadFile; kInvalid with file and line for a
+// table of models; kInvalid if no row has a model.
 Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                       const std::vector<std::string>& models);
 

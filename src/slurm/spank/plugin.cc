@@ -1,8 +1,8 @@
 // spank_carma.so: gives a Slurm job step the GPUs that the node's carmad assigns to it.
 //
-//   srun, sbatch, salloc read and check the options
-//   slurmstepd, as root requests a lease once per step; reports how the step ended
-//   a task, as the user waits for the lease, so that scancel can end it, and adopts the lease
+//   srun, sbatch, salloc   read and check the options
+//   slurmstepd, as root    requests a lease once per step; reports how the step ended
+//   a task, as the user    waits for the lease, so that scancel can end it, and adopts the lease
 //
 // A step without options does nothing, unless its job's script has a lease: then the step shares
 // that lease. A step that requested a lease and got none fails, with the reason on its standard
@@ -60,9 +60,8 @@ struct Arguments {
 
 Arguments arguments;
 Wanted wanted;
-bool used = false;  // at least one option was given
-std::string
-    option_trouble;  // about an unreadable option; on the node the step fails with this text
+bool used = false;           // at least one option was given
+std::string option_trouble;  // about an unreadable option; fails the step on its node
 
 // What a task's process passes to slurmstepd.
 struct Shared {
