@@ -18,7 +18,7 @@ struct BlockKeeps {
   double kept = 0;   // read by convolutions (frozen or not), attention, products, activations
   double cast = 0;   // 16-bit copies that only autocast makes
   double without_kernels = 0;        // additional bytes kept by plain code instead of fused kernels
-  double without_kernels_16bit = 0;  // likewise, for weights or autocast in 16 bits
+  double without_kernels_16bit = 0;  // the same for weights or autocast in 16 bits
   double matrix = 0;                 // elements of an unfused attention matrix per pair of tokens
   double widest = 0;                 // input and output of the largest convolution
   double made = 0;                   // temporaries of the backward pass

@@ -91,7 +91,7 @@ inline constexpr std::pair<Checkpointing, std::string_view> kCheckpointingWords[
 // The order in which a pipeline runs forward and backward passes of its micro-batches.
 enum class Schedule {
   k1F1B,         // alternates passes once the pipeline is full
-  kInterleaved,  // likewise, with several smaller stages on each GPU
+  kInterleaved,  // 1F1B with several smaller stages on each GPU
   kGpipe         // all forward passes first
 };
 inline constexpr std::pair<Schedule, std::string_view> kScheduleWords[] = {

@@ -20,7 +20,7 @@ namespace carma::gpu {
 namespace {
 
 // Maximum number of events taken per round and stored per device. A GPU that repeats a fault
-// endlessly must not delay the others.
+// endlessly must not delay other GPUs.
 constexpr int kMaxEvents = 64;
 constexpr const char* kOpening = "initialising NVML";
 

@@ -80,8 +80,8 @@ struct DeviceInfo {
   // UUIDs of other GPUs connected by NVLink, directly or through switches; empty for an instance.
   std::vector<std::string> linked_to = {};
   // Why the device could not be described; empty if it could. The device is listed anyway, so that
-  // the others can be used. Its UUID may be a made-up "GPU-unknown-3", its memory is 0, and Read()
-  // returns kNotFound.
+  // other devices can be used. Its UUID may be a made-up "GPU-unknown-3", its memory is 0, and
+  // Read() returns kNotFound.
   DeviceTrouble trouble;
 
   // Without trouble.cause.
@@ -157,7 +157,7 @@ enum class RecoveryAction {
 // answered.
 struct Condition {
   std::optional<std::int64_t> ecc_corrected;    // errors of memory since the driver was loaded
-  std::optional<std::int64_t> ecc_uncorrected;  // likewise, uncorrected
+  std::optional<std::int64_t> ecc_uncorrected;  // uncorrected errors of memory
   std::optional<std::int64_t> rows_remapped;    // rows of memory replaced by spares, ever
   std::optional<bool> remap_pending;            // more rows at the next reset
   std::optional<bool> remap_failed;             // no spare rows left

@@ -14,7 +14,8 @@ namespace carma::gpu {
 // seconds while the other GPUs wait.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
-// Returns true if all described GPUs have their earlier numbers; then the others have too.
+// Returns true if all described GPUs have their earlier numbers. Then GPUs in trouble have them
+// too.
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
 
 // Used by one thread.
@@ -22,9 +23,9 @@ class SteadyProbe : public Probe {
  public:
   explicit SteadyProbe(std::unique_ptr<Probe> probe) : probe_(std::move(probe)) {}
 
-  // Keeps the driver's first list, or the one given to Keep(). Later lists are returned in that
-  // order: a GPU that can be described again has its current description, one that is no longer
-  // listed has a trouble that explains this, and new ones are not shown.
+  // Keeps the driver's first list, or the list given to Keep(). Later lists are returned in that
+  // order. A GPU that can be described again has its current description, a GPU that is no longer
+  // listed has a trouble that explains this, and new GPUs are not shown.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // device: index in the kept list. Errors: kNotFound also if the driver does not list the GPU. If
   // the GPU is missing, lost or in trouble, requests a new list from the driver, at most once per

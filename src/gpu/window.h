@@ -21,7 +21,7 @@ class Window {
   // Time-weighted mean of SM activity over [from(), last taken]; empty if any part of that span
   // lacks it.
   std::optional<double> SmActive() const;
-  // Likewise for the coarse utilisation.
+  // The mean of the coarse utilisation over the same span.
   std::optional<double> Utilization() const;
   // The 95th percentile of SM activity over the same span; empty when the mean is.
   std::optional<double> SmActiveP95() const;
@@ -33,7 +33,7 @@ class Window {
   struct Sample {
     base::Time taken;
     std::optional<double> sm_active;    // mean over (previous taken, taken]
-    std::optional<double> utilization;  // likewise
+    std::optional<double> utilization;  // mean over the same span
   };
   using Value = std::optional<double> Sample::*;
   // A part of the window with the mean of a value there.

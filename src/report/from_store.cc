@@ -124,7 +124,7 @@ void StoreRun::Settle(const Life& life) {
     last.ended = std::max(last.started, task.ended.value_or(now_));
     last.end = task.ended ? EndOf(task.state) : AttemptEnd::kUnfinished;
   }
-  // The row may already name the GPUs of the next launch, or those of a failed launch.
+  // The row may already name the GPUs of the next launch or of a failed launch.
   const bool same = last.gpus.empty() || std::ranges::count(life.last_gpus, last.gpus.front()) > 0;
   if (same) last.gpus = life.last_gpus;
 }

@@ -14,8 +14,8 @@ namespace {
 constexpr std::int64_t kMibPerGib = 1'024;
 // A job that was restarted this many times for other reasons is left to its user.
 constexpr int kMostVictimRestarts = 10;
-// Being asked to leave is not the job's fault, but so many departures mean that something else is
-// wrong.
+// Being asked to leave is not the job's fault, but this number of departures means that something
+// else is wrong.
 constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
 constexpr std::string_view kBeside = " | carma: ";  // kOurs after somebody else's comment

@@ -34,7 +34,7 @@ inline constexpr std::pair<ReturnStep, std::string_view> kReturnWords[] = {
 // A requeue in progress, stored until the job waits again with its new claim or cannot be requeued.
 struct JobReturn {
   std::uint64_t job = 0;
-  // Restart count of the failed run; empty: not yet read from Slurm.
+  // Restart count of the failed run; empty until it is read from Slurm.
   std::optional<int> restart;
   int retries = 0;             // allowed retries; for a victim, allowed restarts of any cause
   std::int64_t claim_gib = 0;  // the new claim; 0: unchanged

@@ -41,7 +41,7 @@ class FakeVfs {
 
   // Called before every write, truncation and sync, the moments at which power may fail.
   std::function<void()> at_each_change;
-  // Bytes that still fit. Then writes fail as on a full disk. Empty: no limit.
+  // Bytes that still fit before writes fail as on a full disk. Empty if there is no limit.
   std::optional<std::int64_t> space_left;
   bool syncs_fail = false;
 

@@ -301,7 +301,7 @@ constexpr std::string_view kVersion11 = R"sql(
 ALTER TABLE task ADD COLUMN max_slowdown REAL;
 )sql";
 
-// How a run compares with similar ones, and what PyTorch reported about its memory.
+// How a run compares with similar runs, and what PyTorch reported about its memory.
 constexpr std::string_view kVersion12 = R"sql(
 ALTER TABLE observation ADD COLUMN relation TEXT NOT NULL DEFAULT '';
 ALTER TABLE observation ADD COLUMN batch INTEGER;

@@ -346,7 +346,7 @@ class Finder {
     return found == spec_.environment.end() ? "" : found->second;
   }
 
-  // Keeps the training if it needs more memory than the one found before.
+  // Keeps the training if it needs more memory than the best so far.
   void Judge(const std::string& path, Meaning meaning) {
     const Result<std::string> text = Read(path, kMaxConfigBytes);
     if (!text) return;

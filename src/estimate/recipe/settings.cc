@@ -171,7 +171,7 @@ class YamlReader {
     return text;
   }
 
-  // Reads all lines with this indentation and deeper ones. Returns the first line after them.
+  // Reads all lines with at least this indentation. Returns the first line after them.
   std::size_t ReadBlock(const std::string& prefix, std::size_t at, std::size_t indent, int depth) {
     if (depth > kMaxSettingDepth) {
       Complain(lines_[at].number, fmt::format("expected at most {} levels", kMaxSettingDepth));

@@ -56,7 +56,7 @@ std::string_view WithoutComment(std::string_view line) {
   return base::Trim(line.substr(0, end));
 }
 
-// The number of opening brackets minus closing ones.
+// The number of opening brackets minus the number of closing brackets.
 int Depth(std::string_view text) {
   int depth = 0;
   VisitPlain(text, [&](char c, std::size_t) {

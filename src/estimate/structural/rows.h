@@ -19,7 +19,7 @@ namespace carma::estimate {
 enum class Step {
   kNone,
   kContainer,  // the modules inside have rows of their own
-  kBlock,      // likewise, but code around the modules uses parameters
+  kBlock,      // a container whose own code uses parameters
   kAttention,  // a block or container whose products may have no rows
   kPassing,    // passes its input on: Identity, Dropout
   kOperation,

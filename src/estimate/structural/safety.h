@@ -11,7 +11,7 @@ namespace carma::estimate {
 enum class Evidence {
   kExactBytes,  // a dry run counted the kept bytes
   kCompared,    // rules with input shapes, over kinds of modules that several families share
-  kShapes,      // likewise over layers only, without the modules around them
+  kShapes,      // rules with input shapes, over layers without the modules around them
   kUncompared,  // 16-bit training, or bytes counted in 16 bits
   // The model has several module types of its own, whose code has no rows. One of them is an
   // attention (kOwnAttention) or none is (kOwnBlocks).

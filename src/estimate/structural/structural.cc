@@ -31,13 +31,13 @@ constexpr double kMibBytes = 1024.0 * 1024.0;
 // Copies of the parameters while activations exist: weights, and gradients, which do not all exist
 // at the same time as all activations. The optimizer's states are extra.
 constexpr double kRunCopies = 1.7;
-// Likewise, if gradients are never freed.
+// The same number if gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
 // Copies during the optimizer's step, including the temporaries of kernels that process all tensors
 // at once.
 constexpr double kStepCopies = 3.5;
-// Likewise for a tensor larger than the memory freed by the backward pass: weight, gradient and one
-// temporary each need new memory.
+// Copies of a tensor that is larger than the memory freed by the backward pass: weight, gradient
+// and one temporary each need new memory.
 constexpr double kLargeStepCopies = 3.0;
 
 constexpr double kKeptFactor = 1.01;     // rounding and unusable remainders of the allocator
@@ -230,7 +230,7 @@ std::int64_t BoundMib(const Question& question, double context_mib, double point
   const double shipped_mib =
       context_mib + (point_mib - context_mib) * ShippedFactor(evidence, question.coverage);
   double factor = shipped_mib / point_mib;
-  // Ratios learned from tasks with complete summaries do not apply to incomplete ones.
+  // Ratios learned from tasks with complete summaries do not apply to incomplete summaries.
   if (question.site != nullptr && evidence != Evidence::kTotals)
     factor = question.site->Factor(question.coverage, factor);
   return std::max(RoundMib(point_mib), RoundMib(point_mib * factor));

@@ -91,7 +91,7 @@ double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return KeepsLess(plan) ? 8 : 16;
 }
 
-// Likewise for the norm before a decoder's second attention, which only queries read, and for the
+// The bytes of the norm before a decoder's second attention, which only queries read, and of the
 // copies of the encoder's result that keys and values make.
 double CrossNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.rms_norm && plan.amp) return 6;

@@ -1,4 +1,4 @@
-// Loads the probe for the daemon and `carma doctor`, so that both see the same.
+// Loads the probe for the daemon and `carma doctor`, so that both get the same data.
 #pragma once
 
 #include <functional>

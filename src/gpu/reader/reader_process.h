@@ -29,7 +29,7 @@ struct NoAnswer {
 // Used by one thread, for one request at a time. Unusable after a NoAnswer with late = false.
 class ReaderProcess {
  public:
-  // Errors: those of the system.
+  // Errors: from the system.
   static Result<std::unique_ptr<ReaderProcess>> Start(const ReaderProgram& program);
   // Kills the process and waits briefly for its end. A process that hangs in the kernel is
   // abandoned.

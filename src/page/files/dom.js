@@ -1,4 +1,4 @@
-// Makes elements, and updates the elements on the screen to the wanted ones.
+// Makes elements, and updates the elements on the screen.
 
 const kSvg = 'http://www.w3.org/2000/svg';
 
@@ -19,7 +19,7 @@ export function h(name, attributes, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
 
-// Likewise for a part of an SVG drawing.
+// Makes an SVG element in the same way.
 export function s(name, attributes, ...children) {
   return fill(document.createElementNS(kSvg, name), attributes, children);
 }

@@ -28,7 +28,7 @@ let heard_ms = 0;     // when the server last answered
 let drawn_ms = 0;     // last drawing, by the reader's clock; 0: none yet
 let timer = 0;
 const shownTails = new WeakSet();
-let round = 0;        // number of the request; answers to earlier ones are too late
+let round = 0;        // number of the request; earlier answers are ignored
 
 function readPlace() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');

@@ -34,7 +34,7 @@ function askFor(title, content, buttons) {
     });
     document.body.append(box);
     box.showModal();
-    // The focus is not on a button that ends a task, so that Enter does not press it.
+    // Never puts the focus on a button that ends a task, because Enter would press it.
     (box.querySelector('input') || box.querySelector('button[value=""]'))?.focus();
   });
 }
