@@ -45,7 +45,7 @@ struct WorkloadProfile {
   int runs = 0;                     // runs alone
   double time_spread = 0;           // standard deviation over mean of time_s; 0 for one run
   int meetings = 0;                 // runs with neighbours under MPS behind s and p
-  std::optional<double> fit_error;  // mean |log(predicted / measured)| slowdown in these runs
+  std::optional<double> fit_error;  // mean |log(predicted / measured slowdown)|
   friend bool operator==(const WorkloadProfile&, const WorkloadProfile&) = default;
 };
 

@@ -225,7 +225,7 @@ struct Store::Impl {
   std::map<std::int64_t, BooksId> books;   // by the first task number
   Transaction batch = Transaction::kNone;
   Durability durability = Durability::kNow;  // as set by OpenForWork
-  // The highest numbers ever given, on disk (durable_) and including the open batch (last_).
+  // The highest numbers ever given, on disk (durable_…) and including the open batch (last_…).
   std::int64_t durable_task = 0, last_task = 0;
   std::int64_t durable_event = 0, last_event = 0;
 
