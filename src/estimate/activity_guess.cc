@@ -1,4 +1,4 @@
-// SM activity of a training that has not run yet, from its model summary.
+// Guesses the SM activity of a training that has not run yet from its model summary.
 #include "estimate/activity_guess.h"
 
 #include <algorithm>
@@ -11,20 +11,20 @@
 namespace carma::estimate {
 namespace {
 
-// u = x^a / (x^a + c^a), with x in multiply-adds per sample: half of the SMs are busy at c.
+// u = x^a / (x^a + c^a), with x in multiply-adds per sample. Half of the SMs are busy at c.
 struct Curve {
   double half_busy = 0;
   double steepness = 0;
-  double mean_error = 0;  // with families left out
+  double mean_error = 0;  // for families left out in turn
 };
-// Fitted to 17 runs of image networks alone on an A100. The mean error on 487 generated networks,
-// which were not used in the fit, is 0.09.
+// Fitted to 17 runs of image networks, each alone on an A100. The mean error on 487 generated
+// networks, which were not used in the fit, is 0.09.
 constexpr Curve kConvolutional{.half_busy = 1.0e9, .steepness = 0.5, .mean_error = 0.10};
-// Fitted to 2234 generated networks of linear layers on an A100. Their kernels are short, so a
-// sample needs far fewer multiply-adds to fill the SMs while one of them runs.
+// Fitted to 2234 generated networks of linear layers on an A100. Far fewer multiply-adds per sample
+// fill the SMs than in convolutional networks, because the kernels are short.
 constexpr Curve kLinear{.half_busy = 2.4e7, .steepness = 0.75, .mean_error = 0.04};
 
-// How many times each weight is used per sample.
+// How often each weight is used per sample.
 double UsesOf(const model::Layer& layer, model::Op op) {
   const model::Shape& out = layer.out;
   if (op == model::Op::kConv) {

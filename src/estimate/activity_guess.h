@@ -1,5 +1,5 @@
-// SM activity of a training that has not run yet, from its model summary (dissertation, section
-// 7.1): docs/inside/estimators.md, "Activity before the first run".
+// Guesses the SM activity of a training that has not run yet from its model summary (dissertation,
+// section 7.1; docs/inside/estimators.md, "Activity before the first run").
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ std::optional<double> MultiplyAdds(const model::LayerList& list);
 
 struct ActivityGuess {
   double sm_active = 0;   // 0..1
-  double mean_error = 0;  // of such guesses, families left out
+  double mean_error = 0;  // of these guesses, for families left out in turn
 };
-// Supports networks of convolutions, or of linear layers only, whose layers are all printed; empty
-// for any other.
+// Supports networks of convolutions, or of linear layers only, whose layers are all printed. Empty
+// for any other network.
 std::optional<ActivityGuess> GuessActivity(const model::LayerList& list);
 
-// The kernel size of a training: core::GrainOf for a convolutional network whose layers are all
-// printed, at `batch` samples. Empty for any other network, or if the batch is unknown.
+// The kernel size of a training (core::GrainOf) with `batch` samples, for a convolutional network
+// whose layers are all printed. Empty for any other network, or if the batch is unknown.
 std::optional<double> GrainOf(const model::LayerList& list, std::optional<std::int64_t> batch);
 
 }  // namespace carma::estimate

@@ -13,7 +13,7 @@ TEST(Interpolate, PredictsFromOtherBatches) {
     const char* name;
     std::vector<Sighting> seen;
     double amount;
-    std::int64_t point_mib;  // 0: no answer
+    std::int64_t point_mib;  // 0: expects no answer
     bool between;
   } cases[] = {
       {"between two", line, 24, 7'000, true},
@@ -41,7 +41,7 @@ TEST(Interpolate, PredictsFromOtherBatches) {
   }
 }
 
-TEST(Interpolate, IsLessSureTheFartherItIs) {
+TEST(Interpolate, WidensTheBoundWithDistance) {
   const std::vector<Sighting> line{{8, 3'000}, {16, 5'000}};
   const auto share = [&](double amount) {
     const auto answer = Interpolate(line, amount);

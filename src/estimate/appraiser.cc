@@ -80,7 +80,7 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
 
   Result<Answer> answer = Ask(question);
   if (!answer) {
-    // Without a summary, a warning would only repeat what the user already knows.
+    // Without a summary, a warning would tell the user nothing new.
     if (spec.model_summary) remarks.push_back("no estimate: " + answer.error().message);
     return result;
   }

@@ -1,5 +1,5 @@
-// The memory that a server promises for a task, from the user's figure, the configured method and
-// the lessons of finished tasks. Used by the daemon, the simulator and `carma estimate`.
+// Computes the memory that a server promises to a task from the user's figure, the configured
+// method and the results of finished tasks. Used by the daemon, the simulator and `carma estimate`.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@
 
 namespace carma::estimate {
 
-// The rules for appraisals, the same for all tasks at any one time.
+// The rules for appraisals. At any moment they are the same for all tasks.
 struct AppraisalRules {
-  std::string method = "auto";  // of Estimators()
-  double coverage = 0.9;        // 0: promise the point
+  std::string method = "auto";  // a name in Estimators()
+  double coverage = 0.9;        // 0: the point is promised
   bool prefer_given = true;
-  std::string gpu_type;                              // of most GPUs
-  Paces paces;                                       // of the server's types
+  std::string gpu_type;                              // the most common type
+  Paces paces;                                       // of the server's GPU types
   std::int64_t gpu_mib = 0;                          // usable memory of the largest GPU
-  std::shared_ptr<const History> history;            // null: no learning
+  std::shared_ptr<const History> history;            // null: nothing is learned
   std::shared_ptr<const MeasuredProfiles> measured;  // null: none
 };
 
@@ -40,14 +40,14 @@ void SuitGpus(AppraisalRules& rules, std::span<const core::GpuInfo> gpus);
 
 struct Appraisal {
   std::optional<core::Estimate> estimate;  // empty: unknown
-  core::KindId kind{};                     // of its signature
-  core::Profile profile;  // from earlier runs of the same training and from measurements
+  core::KindId kind{};                     // derived from the signature
+  core::Profile profile;  // from earlier runs of the training and from measurements
   std::string model;      // fingerprint; empty: no readable summary
   std::optional<task::FormulaSplit> formula;  // needed to learn from the task's end
   std::vector<std::string> remarks;           // one sentence each, for the user
 };
 
-// Appraises one task. Pure except for the history; no I/O. Safe to use from several threads.
+// Appraises tasks. Pure except for the history; no I/O. Safe to use from several threads.
 class Appraiser {
  public:
   explicit Appraiser(AppraisalRules rules);

@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 
 constexpr std::uint32_t kAda = 1000;
 
-// Two fully connected layers as torchsummary prints them.
+// Two fully connected layers in torchsummary's format.
 constexpr const char* kSummary =
     "----------------------------------------------------------------\n"
     "        Layer (type)               Output Shape         Param #\n"
@@ -108,7 +108,7 @@ TEST(Appraiser, APredictionNeverPromisesMoreThanTheLargestGpu) {
   EXPECT_EQ(result.estimate, (core::Estimate{40'000, "history", 39'000}));
 }
 
-TEST(Appraiser, ProgramsOfThreeRunsGiveAPrior) {
+TEST(Appraiser, ThreeRunsOfAProgramGiveAPrior) {
   auto history = std::make_shared<History>();
   for (const std::int64_t mib : {4'000, 6'000, 5'000}) {
     task::Observation run = Peak({}, mib);
@@ -121,12 +121,12 @@ TEST(Appraiser, ProgramsOfThreeRunsGiveAPrior) {
   EXPECT_THAT(result.remarks, ElementsAre(HasSubstr("4000 to 6000 MiB")));
 }
 
-// A small Llama, 16-bit weights: 271 M parameters.
+// A small Llama with 16-bit weights and 271 M parameters.
 constexpr const char* kConfig =
     R"({"model_type":"llama","num_hidden_layers":16,"hidden_size":1024,"num_attention_heads":8,)"
     R"("intermediate_size":2816,"vocab_size":32000,"torch_dtype":"bfloat16"})";
 
-TEST(Appraiser, ATransformerIsReckonedFromItsConfigAndTheTasksWords) {
+TEST(Appraiser, EstimatesATransformerFromConfigAndTask) {
   const Summary summary = ReadSummary(std::string(kConfig), "config.json");
   ASSERT_TRUE(summary.transformer) << summary.trouble;
   EXPECT_FALSE(summary.layers);
@@ -155,7 +155,7 @@ TEST(Appraiser, ATransformerIsReckonedFromItsConfigAndTheTasksWords) {
   EXPECT_THAT(nothing.remarks.back(), HasSubstr("--dp: 'magic': expected ddp"));
 }
 
-TEST(Appraiser, RelativesOfATransformersTrainingCorrectIt) {
+TEST(Appraiser, CorrectsTransformersByRunsWithOtherSettings) {
   const Summary summary = ReadSummary(std::string(kConfig), "config.json");
   task::TaskSpec spec = Spec("/home/ada/config.json");
   spec.training = {{"seq-len", "512", ""}};
@@ -163,7 +163,7 @@ TEST(Appraiser, RelativesOfATransformersTrainingCorrectIt) {
   const Appraiser appraiser(Rules(history));
   const Appraisal alone = appraiser.Appraise(spec, kAda, summary);
   ASSERT_TRUE(alone.estimate);
-  // With another length, the same program needed a fifth less than estimated in three runs.
+  // In three runs with other lengths, the program needed a fifth less than estimated.
   for (const char* length : {"128", "256", "1024"}) {
     task::TaskSpec other = spec;
     other.training = {{"seq-len", length, ""}};
@@ -187,7 +187,7 @@ TEST(Appraiser, RelativesOfATransformersTrainingCorrectIt) {
   EXPECT_THAT(related.remarks.back(), HasSubstr("3 runs of the same program"));
 }
 
-TEST(Appraiser, RunsWithOtherBatchesAnswerForThisOne) {
+TEST(Appraiser, PredictsFromRunsWithOtherBatches) {
   auto history = std::make_shared<History>();
   const Appraiser appraiser(Rules(history));
   task::TaskSpec spec = Spec();
@@ -228,8 +228,7 @@ TEST(Appraiser, LearnsTheAllocatorsGaps) {
   auto history = std::make_shared<History>();
   const Appraiser appraiser(Rules(history));
   const Appraisal alone = appraiser.Appraise(spec, kAda, summary);
-  // With another length, the same program ran out of memory, with gaps of half the allocated
-  // memory.
+  // With another length, the program ran out of memory with gaps of half the allocated memory.
   task::TaskSpec other = spec;
   other.training = {{"seq-len", "4096", ""}};
   task::Observation run;
@@ -284,7 +283,7 @@ TEST(Appraiser, UsesTheMeasuredProfile) {
   EXPECT_EQ(Appraiser(rules).Appraise(Spec(), kAda, {}).profile, core::Profile{});
 }
 
-TEST(Appraiser, AModelInDataParallelGetsAPartOfTheBatch) {
+TEST(Appraiser, SplitsTheBatchInDataParallel) {
   const auto appraise = [](const std::string& wrapper, int gpus, std::int64_t batch) {
     const std::string text = wrapper +
                              "(\n"
@@ -309,8 +308,8 @@ TEST(Appraiser, AModelInDataParallelGetsAPartOfTheBatch) {
               Contains(HasSubstr("each of 2 GPUs its part of the batch of 400: 200 samples")));
 }
 
-// The size of the kernels of a convolutional network, from its summary and batch.
-TEST(Appraiser, TheGrainOfConvolutionalNetworksIsKnown) {
+// The grain is computed from the summary and the batch.
+TEST(Appraiser, ComputesTheGrainOfConvolutionalNetworks) {
   const char* network =
       "----------------------------------------------------------------\n"
       "        Layer (type)               Output Shape         Param #\n"
@@ -333,7 +332,7 @@ TEST(Appraiser, TheGrainOfConvolutionalNetworksIsKnown) {
   EXPECT_EQ(grain(kSummary, 16), std::nullopt) << "fully connected";
 }
 
-TEST(SuitGpus, TheLargestMemoryAndTheTypeOfMost) {
+TEST(SuitGpus, TakesTheLargestMemoryAndTheMostCommonType) {
   AppraisalRules rules;
   SuitGpus(rules, std::vector<core::GpuInfo>{{.type = "B", .total_mib = 1'000, .reserved_mib = 100},
                                              {.type = "A", .total_mib = 500},

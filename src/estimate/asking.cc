@@ -14,7 +14,7 @@
 namespace carma::estimate {
 namespace {
 
-// The task's own setting, else the summary's, parsed by `parse`.
+// The setting of the task, or else of the summary, parsed by `parse`.
 template <class Value>
 std::optional<Value> Known(const std::optional<std::string>& stated,
                            const std::optional<std::string>& noted, const char* what,
@@ -30,14 +30,14 @@ std::optional<Value> Known(const std::optional<std::string>& stated,
   return value;
 }
 
-// Adds the settings of a transformer's training: first those found in files, then those that the
-// task states.
+// The settings of a transformer's training: first those found in files, then those stated by the
+// task.
 std::vector<task::TrainingWord> WordsOf(const task::TaskSpec& spec) {
   std::vector<task::TrainingWord> words = spec.training;
   if (spec.batch_size) words.push_back({"batch", std::to_string(*spec.batch_size), ""});
   if (spec.optimizer) words.push_back({"optimizer", *spec.optimizer, ""});
   if (spec.precision) words.push_back({"precision", *spec.precision, ""});
-  // One GPU is the default, so it is no information.
+  // One GPU is the default and needs no word.
   if (spec.gpus > 1) words.push_back({"gpus", std::to_string(spec.gpus), ""});
   return words;
 }

@@ -1,5 +1,5 @@
-// The order in which the methods are trusted, and the last resort for a task about which nothing is
-// known.
+// The estimator "auto": the order in which methods are trusted, and the last resort for unknown
+// tasks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class ClassPrior {
     answer.method = "prior";
     answer.point_mib = peaks_mib[peaks_mib.size() * 3 / 4];
     answer.bound_mib = std::max(answer.point_mib, peaks_mib.back());
-    // The highest of n values covers n/(n + 1) of future ones, if they are of the same kind.
+    // The highest of n values covers n/(n + 1) of future values of the same kind.
     answer.coverage =
         static_cast<double>(peaks_mib.size()) / static_cast<double>(peaks_mib.size() + 1);
     answer.warnings.push_back(
@@ -49,8 +49,8 @@ class ClassPrior {
   }
 };
 
-// Predicts from runs of the same training with other amounts: with the same length of samples, with
-// the same number of samples, or with both different.
+// Predicts from runs of the same training with another length of samples, another number of
+// samples, or both.
 class OfAmounts {
  public:
   explicit OfAmounts(const Question& question) : question_(question) {
@@ -96,16 +96,16 @@ class OfAmounts {
     return Interpolate(seen, tokens(*question_.amounts.batch, *question_.amounts.length));
   }
 
-  // Runs on another GPU type count only if there are none on this one: a sample adds the same
-  // memory there, only the context differs (docs/evidence/estimators.md).
+  // Runs on another GPU type count only if there are none on this type. A sample adds the same
+  // memory there; only the context differs (docs/evidence/estimators.md).
   void Add(const task::Observation& run, double amount, std::vector<Sighting>& seen) const {
     if (own_type_ && run.gpu_type != question_.gpu_type) return;
     const double shift_mib = own_type_ ? 0 : ContextShift(run.gpu_type, question_.gpu_type);
     seen.push_back({amount, run.measured_mib + std::llround(shift_mib), run.ran_out});
   }
 
-  // How much more memory a process holds on the other type before its first tensor; 0 if this is
-  // unknown for either type.
+  // How much more memory a process uses on type `to` than on `from` before its first tensor; 0 if
+  // this is unknown for either type.
   double ContextShift(const std::string& from, const std::string& to) const {
     const Site there = question_.history->SiteFor(from);
     const Site here = question_.history->SiteFor(to);
@@ -139,8 +139,8 @@ class OfAmounts {
   bool own_type_ = false;
 };
 
-// For networks whose width changes at every layer, the formula is least exact, and a classifier
-// that was trained on such networks is better (docs/evidence/estimators.md): its class limits the
+// The formula is least exact for networks whose width changes at every layer, and a classifier
+// trained on such networks is better (docs/evidence/estimators.md). So its class limits the
 // formula's answer, which is finer within the class.
 void KeepWithinClass(const Question& question, Answer& answer) {
   // An extra factor for the bound, fitted to 1151 runs so that 95 of 100 are covered.
@@ -163,10 +163,9 @@ void KeepWithinClass(const Question& question, Answer& answer) {
                   alike->low_mib, alike->high_mib.value_or(point_mib)));
 }
 
-// Corrects the answer by the same user's runs of the same program with other settings that were
-// estimated in closed form: the next run will need about the same share of its estimate. One such
-// run moves the answer half of the way, three runs three quarters.
-// Returns false if there is no such run.
+// Corrects the answer by runs of the same user's program with other settings that were estimated in
+// closed form, because the next run will need about the same share of its estimate. One run moves
+// the answer half of the way, three runs three quarters. Returns false if there is no such run.
 bool FollowRelatives(const Question& question, Answer& answer) {
   constexpr double kMostCorrection = 1.6;
   constexpr double kLeastAllowance = 1.03;
@@ -202,9 +201,8 @@ double* TermOf(Answer& answer, std::string_view name) {
   return found == answer.terms.end() ? nullptr : &found->mib;
 }
 
-// The reserve of PyTorch's allocator as a share of the allocated memory, in the same user's runs of
-// the same program that reported it, in ascending order. Runs that ran out of memory report it as
-// well.
+// The reserve of PyTorch's allocator as a share of the allocated memory, ascending, in runs of the
+// same user's program that reported it. Runs that ran out of memory report it too.
 std::vector<double> GapsOf(const Question& question, double context_mib) {
   std::vector<double> gaps;
   if (question.history == nullptr || question.kin.empty()) return gaps;
@@ -217,8 +215,8 @@ std::vector<double> GapsOf(const Question& question, double context_mib) {
   return gaps;
 }
 
-// Uses the same share for the next run: one run counts half, three count three quarters, and the
-// built-in share the rest.
+// Mixes the measured share of the reserve with the built-in share: one run counts half, three runs
+// count three quarters.
 void LearnGaps(const Question& question, Answer& answer) {
   const double* const context_mib = TermOf(answer, kContextTerm);
   double* const gaps_mib = TermOf(answer, kFragmentationTerm);

@@ -10,8 +10,8 @@ namespace {
 using model::Layer;
 using model::LayerList;
 
-// A convolutional network without blocks, as generators make them: ten convolutions of rising
-// width, each with a norm and an activation, and a classifier at the end.
+// A convolutional network like those of generators: ten convolutions of rising width, each with a
+// norm and an activation, then a classifier, and no blocks.
 LayerList Generated() {
   LayerList list;
   list.has_input_shapes = true;

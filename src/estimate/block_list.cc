@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::int64_t kMaxMambaChannels = 10'000'000;
 
-// Bytes that the loop over the tokens in Transformers keeps for each channel and state: the decays,
-// the steps times the input's matrix, and the state before each step, all in fp32. With 16-bit
-// weights, that state is also copied.
+// Bytes that Transformers' loop over the tokens keeps for each channel and state: the decays, the
+// steps times the input's matrix, and the state before each step, all in fp32. With 16-bit weights,
+// the state is also copied.
 constexpr double kScanBytes = 3 * 4;
 constexpr double kScanCopyBytes = 2;
-// Additional elements for each channel: input and result of the convolution's activation, the same
-// two for the steps, the sum that the gate multiplies, and the activated gate. With 16-bit weights,
+// Additional elements for each channel: input and result of the convolution's activation and of the
+// steps' activation, the sum that the gate multiplies, and the activated gate. With 16-bit weights,
 // also a copy of the input in fp32.
 constexpr double kLoopElements = 6;
 
@@ -30,10 +30,10 @@ constexpr std::int64_t kMaxUnetLayers = 50;
 // One resolution of the U-Net.
 struct Level {
   double channels = 0;
-  double layers = 2;  // residual blocks on the way down; one more on the way up
-  double depth = 1;   // of attention blocks after each
+  double layers = 2;  // residual blocks on the way down; on the way up one more
+  double depth = 1;   // attention blocks after each residual block
   double heads = 8;
-  bool attends = false;  // on the way down, and up
+  bool attends = false;  // has attention on the way down and up
   bool attends_up = false;
 };
 
@@ -49,13 +49,15 @@ class Builder {
   }
 
  private:
-  // Reads one number for all levels, or a list with one for each; empty if it is neither.
+  // Reads one number for all levels, or a list with a number for each level. Empty if the value is
+  // neither.
   std::vector<double> PerLevel(const char* key, std::size_t levels, std::int64_t high) {
     const base::Json* found = in_.Raw(key);
     if (found == nullptr || found->is_null()) return {};
     std::vector<double> values;
     const auto take = [&](const base::Json& each) {
-      // Some configurations have a list for each layer of a level: the first layer's value is used.
+      // Some configurations have a list per level with a value per layer. The first layer's value
+      // is used.
       const base::Json& one = each.is_array() && !each.empty() ? each.front() : each;
       if (!one.is_number_integer() || one.get<double>() < 1 ||
           one.get<double>() > static_cast<double>(high))
@@ -195,7 +197,7 @@ class Builder {
     BlockKeeps around = {
         .parameters = 2 * width * width, .wide = share * width, .again = false, .early = early};
     (linear_ ? around.read : around.kept) = share * 2 * width;
-    if (text == 0) {  // a single attention, with nothing around it
+    if (text == 0) {  // only an attention, with nothing around it
       around = {.parameters = 4 * width * width,
                 .input = share * width,
                 .wide = share * width,
@@ -221,11 +223,11 @@ class Builder {
            .early = early});
     }
     Adapt(width, width, share, share, level.depth);
-    Adapt(width, text, share, 0, level.depth);  // a text has few tokens
+    Adapt(width, text, share, 0, level.depth);  // a text's few tokens do not count
   }
 
-  // Adds the adapters of `count` attentions. Their keys and values are made from tensors of width
-  // `read`, with `tokens` of them for each token of the model.
+  // Adds the adapters of `count` attentions. Keys and values are made from tensors of width `read`;
+  // there are `tokens` of these for each token of the model.
   void Adapt(double width, double read, double share, double tokens, double count) {
     const auto add = [&](AdaptedMatrices& matrices, double in, double per_token) {
       matrices.inputs += count * per_token * in;
@@ -239,9 +241,9 @@ class Builder {
 
   base::JsonReader& in_;
   UNet net_;
-  double embedding_ = 0;  // width of the embedding of the time
+  double embedding_ = 0;  // width of the time's embedding
   double added_ = 0;
-  double text_ = 0;  // width of the text's tokens; 0: the model reads none
+  double text_ = 0;  // width of the text's tokens; 0: the model reads no text
   std::int64_t channels_in_ = 4;
   bool linear_ = false;
 };
@@ -261,7 +263,7 @@ BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidd
   const auto wide = static_cast<double>(inner);
   const auto state = static_cast<double>(states);
   double projected = 2 * wide;  // by the input projection
-  double more = 0;              // parameters of what depends on the input
+  double more = 0;              // parameters of parts that depend on the input
   if (second) {
     std::int64_t heads = std::max<std::int64_t>(1, inner / 64);
     std::int64_t groups = 8;

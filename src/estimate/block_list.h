@@ -1,4 +1,5 @@
-// The blocks of a model that is not a stack of equal attention blocks: a U-Net, state-space layers.
+// The blocks of models that are not stacks of equal attention blocks: U-Nets and state-space
+// models.
 #pragma once
 
 #include <vector>
@@ -11,24 +12,24 @@ namespace carma::estimate {
 // U-Net is a pixel of its input, so a block that runs at half the resolution counts for a quarter.
 struct BlockKeeps {
   double parameters = 0;
-  double input = 0;  // of the block; all that stays if the block is recomputed
+  double input = 0;  // input of the block; all that stays if the block is recomputed
   double wide = 0;   // read by norms and by the activations after them: in fp32 under autocast
   double read = 0;   // read by linear layers: not kept if their weights are frozen
   double kept = 0;   // read by convolutions (frozen or not), attention, products, activations
   double cast = 0;   // 16-bit copies that only autocast makes
-  double without_kernels = 0;  // bytes that plain code keeps in addition to what fused kernels keep
+  double without_kernels = 0;        // additional bytes kept by plain code instead of fused kernels
   double without_kernels_16bit = 0;  // the same for weights or autocast in 16 bits
-  double matrix = 0;   // elements of an unfused attention matrix, for each token and token
-  double widest = 0;   // input and output of its largest convolution
-  double made = 0;     // temporaries of its backward pass
-  bool again = true;   // gradient checkpointing recomputes it
-  bool early = false;  // lies before the middle of the model: its gradients come last
+  double matrix = 0;                 // elements of an unfused attention matrix per pair of tokens
+  double widest = 0;                 // input and output of the largest convolution
+  double made = 0;                   // temporaries of the backward pass
+  bool again = true;                 // gradient checkpointing recomputes it
+  bool early = false;                // before the model's middle, so its gradients come last
 };
 
-// The matrices that adapters of one kind are added to, summed over all blocks.
+// The matrices that get adapters of one kind, summed over all blocks.
 struct AdaptedMatrices {
   double inputs = 0;  // elements for each token
-  double widths = 0;  // sum of all widths, in and out
+  double widths = 0;  // sum of all input and output widths
 };
 
 struct BlockList {
@@ -52,8 +53,8 @@ BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidd
 // UNet2DModel.
 struct UNet {
   BlockList list;
-  double other_parameters = 0;  // embeddings of the time and of what the image is made from
-  std::int64_t sample = 64;     // height and width of its input: a latent of an image, or an image
+  double other_parameters = 0;  // embeddings of the time and of the condition
+  std::int64_t sample = 64;     // height and width of the input, a latent or an image
 };
 
 // Counts the parameters of the modules that diffusers builds, without biases (859 of the 860 M of

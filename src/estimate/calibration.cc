@@ -16,17 +16,17 @@
 namespace carma::estimate {
 namespace {
 
-// A process that has loaded CUDA holds more than this, even if a median is lower.
+// A process that has loaded CUDA uses more than this, even if a median is lower.
 constexpr double kLeastContextMib = 64;
-// Below this, a remainder is no larger than its rounding error, so it gets no more weight.
+// A remainder below this is no larger than its rounding error, so it gets no more weight.
 constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
 
-// A site's factor may exceed 1 by at most this many times as much as the built-in factor does.
+// A site's factor may exceed 1 at most by this multiple of the built-in factor's excess.
 constexpr double kMostWider = 2;
 
-// The newest observation of every signature, by GPU type.
+// The newest observation of each signature, by GPU type.
 std::map<std::string, Taught> ByType(std::span<const task::Observation> observations) {
   std::map<std::string, Taught> by_type;
   std::set<std::pair<std::string_view, std::string_view>> seen;
@@ -69,13 +69,13 @@ double RestOf(const task::Observation& run) {
   return static_cast<double>(run.formula->rest_mib);
 }
 
-// All runs of one model, with any batch and length, count once for the constant.
+// Identifies a model. All its runs, with any batch and length, count once for the constant.
 std::string_view ModelOf(const task::Observation& run) {
   return run.relation.empty() ? run.signature : run.relation;
 }
 
 // Runs that are small enough to show the constant: all below kMostSmallMib, or else the smallest
-// kLeastCalibration models below four times as much, which are less certain (ShiftOf).
+// kLeastCalibration models below four times that size, which are less certain (ShiftOf).
 Taught SmallOf(const Taught& taught) {
   constexpr double kStillSmallMib = 4 * kMostSmallMib;
   Taught rising = taught;
@@ -98,12 +98,12 @@ std::size_t ModelsIn(const Taught& taught) {
   return models.size();
 }
 
-// The constant without libraries that the tasks show if they load their kernels in this way, and
-// their mean difference from it.
+// The constant without libraries according to the tasks, if they load kernels in one way, and their
+// mean difference from it.
 struct Base {
   double mib = 0;
   double disagreement = 0;
-  bool loads_so = false;  // the size fits this way of loading
+  bool loads_so = false;  // the constant fits this way of loading
 };
 
 Base LearnBase(const Taught& taught, Loading loading) {
@@ -146,8 +146,8 @@ double ErrorOf(const Site& site, const task::Observation& run) {
   return std::abs(PredictedMib(site, run) / static_cast<double>(run.measured_mib) - 1);
 }
 
-// How far the built-in base is shifted towards the one that tasks show; 0 if the formula's error on
-// models of that size explains the difference.
+// How far the built-in base is shifted towards the measured base; 0 if the formula's error on
+// models of this size explains the difference.
 struct Shift {
   double shown_mib = 0;
   double doubt_mib = 0;
@@ -158,8 +158,8 @@ Shift ShiftOf(const Taught& small) {
   // Nine of ten models of this size have an error below this (docs/inside/estimators.md,
   // "Calibration").
   constexpr double kFormulaError = 0.2;
-  // A shift within this many times the disagreement of the tasks counts as noise, because a true
-  // constant is nearly the same in all of them.
+  // A shift within this multiple of the tasks' disagreement counts as noise, because a true
+  // constant is nearly the same in all tasks.
   constexpr double kMostDisagreement = 3;
   std::vector<double> rests;
   double assumed_mib = 0;
@@ -171,8 +171,8 @@ Shift ShiftOf(const Taught& small) {
   std::ranges::sort(rests);
   const Base base = ShownBase(small);
   Shift shift;
-  // Relative to the constant assumed for these tasks, which differs if a task stated its version of
-  // PyTorch.
+  // The shift is relative to the constant assumed for these tasks, which differs if a task stated
+  // its version of PyTorch.
   shift.shown_mib = base.mib - assumed_mib / static_cast<double>(small.size());
   shift.doubt_mib = std::max(kFormulaError * std::max(rests[rests.size() / 2], kBareRestMib),
                              kMostDisagreement * base.disagreement);
@@ -182,7 +182,7 @@ Shift ShiftOf(const Taught& small) {
   return shift;
 }
 
-// The mean error over the tasks when each is predicted from the models in the other parts.
+// The mean error over the tasks if each is predicted from the models in the other parts.
 struct Trial {
   double learned = 0;
   double shipped = 0;
@@ -255,7 +255,8 @@ double Site::Factor(double coverage, double shipped) const {
   if (ratios.empty()) return shipped;
   const std::size_t n = ratios.size();
   const auto rank = static_cast<std::size_t>(std::ceil(static_cast<double>(n + 1) * coverage));
-  // One odd run must not determine all bounds: with too few runs, the second largest value counts.
+  // A single odd run must not determine all bounds, so with too few runs the second largest value
+  // counts.
   const double own = rank <= n ? ratios[std::max<std::size_t>(rank, 1) - 1]
                                : std::max(shipped, n >= 2 ? ratios[n - 2] : shipped);
   const double trust =

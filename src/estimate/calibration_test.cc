@@ -11,12 +11,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The built-in constants of a network with convolutions and of one without, with all kernels loaded
-// at once.
+// The built-in constants of networks with and without convolutions, with all kernels loaded at
+// once.
 constexpr std::int64_t kShippedContext = 1712;
 constexpr std::int64_t kPlainContext = 1455;
 
-// A task whose model needs rest_mib, on a site where the constant is context_mib.
+// A task whose model needs rest_mib on a site with the constant context_mib.
 task::Observation Taught(int number, std::int64_t rest_mib, std::int64_t context_mib,
                          const std::string& type = "A100", double error = 1) {
   task::Observation run;
@@ -45,8 +45,8 @@ TEST(Calibration, LearnsTheConstantFromFiveTasks) {
   EXPECT_EQ(site.Remark(), "");
 }
 
-// Half of the tasks have convolutions, the others none. All loaded their kernels at first use, but
-// this was known only for one half.
+// Half of the tasks have convolutions. All tasks loaded their kernels at first use, but this was
+// known only for one half.
 TEST(Calibration, TasksShowHowKernelsAreLoaded) {
   const double plain = ShippedMib({Loading::kLazy, Libraries::kPlain});
   const double cudnn = ShippedMib({Loading::kLazy, Libraries::kConvolutions});
@@ -66,8 +66,7 @@ TEST(Calibration, TasksShowHowKernelsAreLoaded) {
 }
 
 TEST(Calibration, LightTasksDecideTheConstant) {
-  // Ten heavy tasks for which the formula is 10 % too low, and five light ones that show the
-  // constant.
+  // For ten heavy tasks the formula is 10 % too low; five light tasks show the constant.
   std::vector<task::Observation> runs;
   for (int i = 0; i < 10; ++i) runs.push_back(Taught(i, 20'000, 600, "A100", 1.1));
   for (int i = 10; i < 15; ++i) runs.push_back(Taught(i, 100, 600));
@@ -126,13 +125,13 @@ TEST(Calibration, IgnoresUnusableRuns) {
   EXPECT_EQ(Calibrate(runs, "A100").tasks, 5U) << "a repeated task counts once";
 }
 
-TEST(Calibration, TheConstantStaysPossible) {
+TEST(Calibration, TheConstantStaysPlausible) {
   std::vector<task::Observation> runs;
   for (int i = 0; i < 5; ++i) runs.push_back(Taught(i, 500, 0, "A100", 0.2));
   EXPECT_EQ(Calibrate(runs, "A100").ContextMib(kShippedContext), 64);
 }
 
-TEST(Calibration, TheFactorGrowsFromTheShippedOneIntoTheSitesOwn) {
+TEST(Calibration, TheFactorMovesFromShippedToOwnRatios) {
   const auto site_of = [](std::size_t count, double ratio) {
     Site site;
     site.ratios.assign(count, ratio);
@@ -160,7 +159,7 @@ TEST(Calibration, TheFactorIsTheConformalQuantile) {
   EXPECT_DOUBLE_EQ(site.Factor(0.50, 1.3), 1.50);
 }
 
-TEST(Calibration, AnotherGpuTypeTeachesWithALabel) {
+TEST(Calibration, ValuesOfAnotherGpuTypeHaveARemark) {
   std::vector<task::Observation> runs = Many(6, "H100");
   const Site site = Calibrate(runs, "A100");
   EXPECT_NEAR(site.ContextMib(kShippedContext), 600, 30);
@@ -178,7 +177,7 @@ TEST(Calibration, TheNewestRunsCalibrate) {
   EXPECT_NEAR(history.SiteFor("A100").ContextMib(kShippedContext), 900, 10);
 }
 
-TEST(Calibration, IsAskedOfTheHistoryAndForgotten) {
+TEST(Calibration, ComesFromTheHistoryAndCanBeForgotten) {
   History history;
   for (const task::Observation& run : Many(5)) history.Add(run);
   EXPECT_EQ(history.SiteFor("A100").tasks, 5U);

@@ -1,4 +1,4 @@
-// Factors by which predictions are multiplied to cover given shares of tasks.
+// Factors that predictions are multiplied by to cover given shares of tasks.
 #pragma once
 
 #include <array>
@@ -6,9 +6,9 @@
 namespace carma::estimate {
 
 inline constexpr std::array kCoverages{0.5, 0.8, 0.9, 0.95, 0.98, 0.999};
-using CoverageFactors = std::array<double, kCoverages.size()>;  // quantiles, of each of them
+using CoverageFactors = std::array<double, kCoverages.size()>;  // one per entry of kCoverages
 
-// The factor is linear between the shares; outside them it is the nearest value.
+// Interpolates linearly between the shares; outside their range the nearest factor is used.
 double FactorAt(const CoverageFactors& factors, double coverage);
 
 }  // namespace carma::estimate

@@ -1,4 +1,4 @@
-// Data sets for the evaluation: models, and measurements of their training.
+// Reads data sets for the evaluation: models, and measurements of their training.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ constexpr std::size_t kMaxTableBytes = std::size_t{256} << 20;
 constexpr double kMaxMib = 1e9;
 constexpr double kMaxBatch = 1e9;
 
-// Reduces a list to what torchsummary would print: modules and their outputs, the batch in place of
-// the first dimension, and only the parameters of plain weights and biases.
+// Reduces a list to what torchsummary would print: modules and their outputs, with the batch as the
+// first dimension, and only the parameters of plain weights and biases.
 void ReduceToSummary(model::LayerList& list) {
   list.has_input_shapes = false;
   list.saved.reset();
@@ -40,7 +40,7 @@ void ReduceToSummary(model::LayerList& list) {
     if (!plain) layer.params = layer.trainable = 0;
     model::Shape out;
     for (std::size_t i = 0; i < layer.out.rank(); ++i) {
-      (void)out.Push(i == 0 ? -1 : std::abs(layer.out[i]));  // fits: it was one before
+      (void)out.Push(i == 0 ? -1 : std::abs(layer.out[i]));  // fits: was a dimension
     }
     layer.out = out;
     layer.in = model::Shape();
@@ -53,7 +53,7 @@ void ReduceToSummary(model::LayerList& list) {
   list.layers = std::move(printed);
 }
 
-// The model itself has level 0, "blocks.0.mlp" has level 3.
+// The level of a module: 0 for the model itself, 3 for "blocks.0.mlp".
 int LevelOf(const std::string& name) {
   return name.empty() ? 0 : 1 + static_cast<int>(std::ranges::count(name, '.'));
 }
@@ -65,7 +65,7 @@ std::string_view AncestorOf(const std::string& name, int level) {
   return std::string_view(name).substr(0, end);
 }
 
-// The total that torchinfo prints below its rows, for a batch of one: outputs in fp32, counted
+// The total that torchinfo prints below its rows, for a batch of one: the outputs in fp32, counted
 // twice because of gradients.
 double PassBytes(const model::LayerList& list) {
   constexpr double kBytes = 2 * sizeof(float);
@@ -77,9 +77,8 @@ double PassBytes(const model::LayerList& list) {
   return kBytes * elements;
 }
 
-// Reduces a list to what torchinfo prints by default: rows down to kDepth, with deeper layers added
-// to their ancestor's row. Modules that never run, such as a ModuleList, also have a row, without a
-// shape.
+// Reduces a list to what torchinfo prints by default: rows down to kDepth, to which deeper layers
+// are added. Modules that never run, such as a ModuleList, have a row without a shape.
 void ReduceToTorchInfo(model::LayerList& list) {
   constexpr int kDepth = 3;
   list.format = model::SummaryFormat::kTorchInfo;
@@ -89,7 +88,7 @@ void ReduceToTorchInfo(model::LayerList& list) {
   list.batch = 1;
   list.pass_bytes = PassBytes(list);
   std::vector<model::Layer> printed;
-  model::Layer hidden;  // stands for what is below one row
+  model::Layer hidden;  // represents everything below a row
   const auto print = [&](model::Layer layer) {
     if (layer.params > 0 && layer.kind == model::RowKind::kUnknown) {
       list.collapsed = true;
@@ -211,7 +210,7 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     run.optimizer = options.optimizer;
     if (const std::string_view name = row.Text("optimizer"); !name.empty())
       run.optimizer = ParseOptimizer(name);
-    // If a source has this column, some of its values are guesses.
+    // In sources with this column, some values are guesses.
     const std::string_view from = row.Text("sim_source");
     if (const auto active = row.Number("solo_smact", 0, 1);
         active && (from.empty() || from == "run60"))

@@ -11,25 +11,25 @@ namespace {
 constexpr std::int64_t kMaxLayers = 10'000;
 constexpr std::int64_t kMaxWidth = 100'000;
 constexpr std::int64_t kMaxSide = 100'000;
-// Image pixels per pixel of the autoencoder's latent, in height and in width.
+// Image pixels per latent pixel of the autoencoder, in height and in width.
 constexpr std::int64_t kLatentPixels = 8;
 
 // Taken from the models of diffusers 0.30 to 0.35. Parameters per block, in squares of the width.
 struct PatchModel {
   std::string_view name;
-  double squares = 12;       // 4 of attention, 8 of a plain feed-forward part, and other parts
-  double single = 0;         // of the later blocks, where image and text share all matrices
-  bool reads_text = false;   // a second attention, to the text
+  double squares = 12;       // attention has 4, a plain feed-forward part 8
+  double single = 0;         // for later blocks, in which image and text share all matrices
+  bool reads_text = false;   // blocks have a second attention, to the text
   bool norms_heads = false;  // queries and keys have norms
-  std::int64_t text = 0;     // tokens of the text in the sequence
-  std::int64_t side = 128;   // of a latent, unless the file states it
+  std::int64_t text = 0;     // text tokens in the sequence
+  std::int64_t side = 128;   // default side of a latent
   std::int64_t patch = 2;
-  std::int64_t frames = 1;  // of a latent video
-  double vectors = 0;       // for each block, made of an embedding of the time (time_embed_dim)
+  std::int64_t frames = 1;  // default frames of a latent video
+  double vectors = 0;       // per block, made from the time's embedding (time_embed_dim)
 };
 
 constexpr PatchModel kPatchModels[] = {
-    // Modulation by six vectors for each block: 6 squares.
+    // Six vectors modulate each block: 6 squares.
     {.name = "DiTTransformer2DModel", .squares = 18, .side = 32},
     {.name = "Transformer2DModel", .squares = 18, .side = 32},
     {.name = "PixArtTransformer2DModel", .squares = 16, .reads_text = true},
@@ -86,7 +86,7 @@ std::int64_t GetPatch(base::JsonReader& in, std::int64_t usual) {
 // Reads the number of patches of an image or a video, and the number of the text's tokens.
 void GetTokens(base::JsonReader& in, const PatchModel& model, TransformerConfig& config) {
   std::int64_t patch = GetPatch(in, model.patch);
-  if (patch == 1 && model.single > 0) patch = model.patch;  // its input comes as patches already
+  if (patch == 1 && model.single > 0) patch = model.patch;  // its input already consists of patches
   std::int64_t height = model.side;
   in.Get("sample_size", height, 1, kMaxSide);
   std::int64_t width = height;

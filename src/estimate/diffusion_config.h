@@ -1,5 +1,5 @@
-// Diffusion models, from the config.json of diffusers: U-Nets, and transformers over patches of a
-// noisy image or video.
+// Reads diffusion models from the config.json of diffusers: U-Nets, and transformers over patches
+// of a noisy image or video.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace carma::estimate {
 
-// Whether a `_class_name` of diffusers is one whose blocks are known.
+// Whether the blocks of this `_class_name` of diffusers are known.
 bool IsDiffusion(std::string_view class_name);
 
 // Sets config.family to the class. A transformer has blocks of attention and a feed-forward part,
 // with scales, shifts and gates that depend on the noise step; its tokens are patches and, in some
-// classes, the text's. Mistakes are recorded in `in`.
+// classes, text tokens too. Mistakes are recorded in `in`.
 void ReadDiffusion(base::JsonReader& in, TransformerConfig& config);
 
-// The names of all such classes, for suggestions.
+// The names of all known classes, for suggestions.
 std::vector<std::string> DiffusionClasses();
 
 }  // namespace carma::estimate

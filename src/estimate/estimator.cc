@@ -18,7 +18,7 @@ class Given : public Estimator {
   }
 };
 
-// One line per estimator; the daemon uses the first one by default.
+// One line per estimator. The first is the daemon's default.
 constexpr EstimatorEntry kEstimators[] = {
     {"auto", "history, else transformer or structural, else what the same program needed before",
      &MakeAuto},

@@ -19,12 +19,12 @@ namespace carma::estimate {
 
 // State tensors per parameter that an optimizer keeps.
 enum class Optimizer { kSgd, kMomentum, kAdam };  // 0, 1, 2 per parameter
-// "sgd", "sgd-momentum", "momentum", "adam", "adamw" and similar names, in upper or lower case;
-// empty: an unknown name.
+// Parses "sgd", "sgd-momentum", "momentum", "adam", "adamw" and similar names in upper or lower
+// case; empty for an unknown name.
 std::optional<Optimizer> ParseOptimizer(std::string_view name);
 
 enum class Precision { kFp32, kMixed, kHalf };  // kMixed: fp32 weights, 16-bit activations (amp)
-// "fp32", "tf32", "amp", "amp-fp16", "amp-bf16", "fp16", "bf16"; empty for others.
+// Parses "fp32", "tf32", "amp", "amp-fp16", "amp-bf16", "fp16" or "bf16"; empty for other names.
 std::optional<Precision> ParsePrecision(std::string_view name);
 
 struct Site;    // calibration.h: what finished tasks have shown about this server
@@ -33,14 +33,14 @@ class History;  // history.h: measured peaks of earlier runs
 // Everything known before the run. Borrowed for one call.
 struct Question {
   const model::LayerList* layers = nullptr;  // null: no readable summary
-  // A config.json in place of a summary, and how its model is trained; null: none.
+  // A config.json in place of a summary (null: none), and how its model is trained.
   const TransformerConfig* transformer = nullptr;
   std::optional<TrainingPlan> plan;
-  std::vector<std::string> assumed;    // of the plan, one sentence each
-  bool assumes_length = false;         // the one about the length of samples
+  std::vector<std::string> assumed;    // assumptions of the plan, one sentence each
+  bool assumes_length = false;         // one of them is about the length of samples
   std::string summary_trouble;         // why there is no summary although one was named
   std::optional<std::int64_t> batch;   // samples per GPU and step
-  std::optional<Optimizer> optimizer;  // empty: unknown, the estimator names its assumption
+  std::optional<Optimizer> optimizer;  // empty: unknown; the estimator states its assumption
   std::optional<Precision> precision;
   int gpus = 1;
   std::string gpu_type;                   // "A100-40GB"; empty: not known
@@ -52,7 +52,7 @@ struct Question {
   std::string relation;        // equal for the same training with other amounts; empty: unknown
   Amounts amounts;             // from the task's description and command
   double coverage = 0.95;      // share of runs that the bound should cover, 0.5..0.999
-  const Site* site = nullptr;  // null: the shipped constants
+  const Site* site = nullptr;  // null: the shipped constants are used
   const History* history = nullptr;
 };
 
@@ -68,7 +68,8 @@ struct Term {
   double mib = 0;
 };
 
-// The answer of a classifier: measured memory within [index * width_mib, (index + 1) * width_mib).
+// A class predicted by a classifier: measured memory within [index * width_mib, (index + 1) *
+// width_mib).
 struct MemoryClass {
   std::int64_t width_mib = 0;
   int index = 0;
@@ -81,11 +82,11 @@ struct Answer {
   // The part of the point that PyTorch uses for tensors; the rest is context and the allocator's
   // cache. Empty if the method does not separate them.
   std::optional<std::int64_t> needed_mib;
-  double coverage = 0;      // of the bound; 0: the method has none
+  double coverage = 0;      // of the bound; 0: the method has no coverage
   std::string method;       // "structural", "gpumemnet-mlp" …
   std::vector<Term> terms;  // may be empty; otherwise their sum is the point
   std::vector<MemoryClass>
-      classes;  // most probable one of each width, finest first; classifiers only
+      classes;  // most probable class of each width, finest first; classifiers only
   std::vector<std::string> warnings;  // one sentence each: assumed optimizer, collapsed summary …
 };
 
@@ -93,12 +94,12 @@ class Estimator {
  public:
   virtual ~Estimator() = default;
   virtual std::string_view name() const = 0;
-  // Errors: kNotFound if this method has no answer for such a task, with the reason as a sentence.
-  // Pure and safe to call from several threads; no I/O.
+  // Errors: kNotFound with the reason as a sentence if this method has no answer for the task. Pure
+  // and safe to call from several threads; no I/O.
   virtual Result<Answer> Ask(const Question& question) const = 0;
 };
 
-// The figure that the user or the task file states, unchanged.
+// The figure from the user or the task file, unchanged.
 std::unique_ptr<Estimator> MakeGiven();
 // Formula of the dissertation, section 5.3.1.
 std::unique_ptr<Estimator> MakeHorus();
@@ -113,9 +114,10 @@ std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 // Measured peaks of earlier runs of the same training.
 std::unique_ptr<Estimator> MakeFromHistory();
-// The first of these that has an answer: history; runs of the same training with other amounts; the
-// closed form if a config.json is named; the structural formula with the best available
-// information; this user's runs of the same program with other settings. kNotFound if none has.
+// Uses the first method that has an answer: history; runs of the same training with other amounts;
+// the closed form if a config.json is named; the structural formula with the best available
+// information; this user's runs of the same program with other settings. kNotFound if no method has
+// one.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {
@@ -123,7 +125,7 @@ struct EstimatorEntry {
   std::string_view description;
   std::unique_ptr<Estimator> (*make)();
 };
-// All of the above, "auto" first.
+// All estimators, "auto" first.
 std::span<const EstimatorEntry> Estimators();
 const EstimatorEntry* FindEstimator(std::string_view name);
 

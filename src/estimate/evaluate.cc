@@ -53,7 +53,7 @@ ClassScore ClassScoreOf(std::span<const std::pair<int, int>> pairs, std::int64_t
     }
     const std::size_t hits = score.confusion[i][i];
     right += hits;
-    if (measured == 0) continue;  // only predicted: the means are over measured classes
+    if (measured == 0) continue;  // only predicted; the means are over measured classes
     ++measured_classes;
     const double precision =
         predicted == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(predicted);
@@ -74,16 +74,16 @@ double RatioOf(std::int64_t measured_mib, std::int64_t answered_mib) {
   return static_cast<double>(measured_mib) / static_cast<double>(answered_mib);
 }
 
-// What the runs outside a group show about it.
+// Corrections for a group, learned from runs outside it.
 struct Teachings {
   double point = 0;           // factor on points; 0: not learned
   double bound = 0;           // factor on bounds, or on points
-  bool bounds_point = false;  // the latter
+  bool bounds_point = false;  // `bound` is a factor on points
 };
 
-// With this many runs of one kind, the runs show how far its bound may be off.
+// Number of runs of a kind that show how far its bound may be off.
 constexpr std::size_t kEnoughOfKind = 20;
-// If all other runs are of other kinds, the bound must be wider.
+// Factor for a wider bound if no other run is of the same kind.
 constexpr double kWiderUnseen = 2;
 
 // The conformal quantile: the ceil((n + 1) coverage)-th of n values.

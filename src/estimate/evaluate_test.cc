@@ -21,12 +21,12 @@ Outcome Of(std::int64_t measured_mib, std::int64_t point_mib, std::int64_t bound
 
 TEST(Evaluate, ScoresPredictions) {
   std::vector<Outcome> outcomes = {
-      Of(10'000, 9'000, 10'000),         // 10 % under, covered by a hair
+      Of(10'000, 9'000, 10'000),         // 10 % under, just covered
       Of(10'000, 9'400, 9'999),          // 6 % under, not covered
-      Of(1'000, 1'100, 1'200),           // 10 % over, another class of 1 GiB
+      Of(1'000, 1'100, 1'200),           // 10 % over, in another 1 GiB class
       Of(2'000, 2'000, 2'400),           // right
-      Of(39'000, 50'000, 60'000, true),  // censored, seen to be too large
-      Of(39'000, 30'000, 60'000, true),  // censored, not seen
+      Of(39'000, 50'000, 60'000, true),  // censored, predicted above the card
+      Of(39'000, 30'000, 60'000, true),  // censored, predicted below the card
       {.measured_mib = 5, .censored = false, .answer = std::nullopt},
   };
   const Score score = ScoreOf(outcomes, 39'500);
@@ -47,7 +47,7 @@ TEST(Evaluate, ScoresPredictions) {
   EXPECT_TRUE(ClassScoresOf(outcomes).empty());
 }
 
-TEST(Evaluate, NothingToScoreIsNoDivisionByZero) {
+TEST(Evaluate, HandlesEmptyInput) {
   EXPECT_EQ(ScoreOf({}, 1).runs, 0U);
   EXPECT_EQ(ScoreOf({}, 1).mean_error, 0);
 }
@@ -58,7 +58,8 @@ TEST(Evaluate, ScoresClasses) {
     outcome.answer->classes = {{.width_mib = 1000, .index = index}};
     return outcome;
   };
-  // Class 0: two right, one predicted as 1. Class 1: one right. Class 3 is never measured.
+  // Class 0 has two correct predictions and one of class 1. Class 1 has one correct prediction.
+  // Class 3 is never measured.
   const std::vector<Outcome> outcomes = {named(10, 0), named(20, 0), named(30, 1), named(1500, 1),
                                          named(1700, 3)};
   const auto scores = ClassScoresOf(outcomes);
@@ -153,7 +154,7 @@ TEST_F(DataSetTest, ReadsACatalogueOfTasks) {
         "workload_id,model,dataset,batch_size,gpus,weight_class,memory_mib_thesis,memory_mib_rad2,"
         "memory_mib_run60,summary_file\n"
         "one,a,x,8,1,light,2000,1900,,net.model\n"
-        "one_50e,a,x,8,1,light,2000,1900,,net.model\n"  // the same, for more epochs
+        "one_50e,a,x,8,1,light,2000,1900,,net.model\n"  // the same task with more epochs
         "two,a,x,8,2,heavy,2000,,1500,net.model\n"
         "none,a,x,8,1,light,,,,net.model\n");
   const auto set = ReadCatalogue(Path("catalogue.csv"), Path("summaries"), {});
@@ -165,8 +166,8 @@ TEST_F(DataSetTest, ReadsACatalogueOfTasks) {
   EXPECT_EQ(set->models.size(), 1U);
 }
 
-TEST(LeaveOut, TheOthersCorrectAndBound) {
-  // One group is predicted correctly; in the other, every run needs twice as much.
+TEST(LeaveOut, CorrectsAndBoundsByOtherGroups) {
+  // One group is predicted correctly. In the other group, every run needs twice as much.
   const std::vector<Outcome> outcomes{Of(1'000, 1'000, 1'200), Of(2'000, 2'000, 2'400),
                                       Of(2'000, 1'000, 1'200), Of(4'000, 2'000, 2'400)};
   const std::vector<LeftOut> parts{{"a"}, {"a"}, {"b"}, {"b"}};
@@ -178,9 +179,9 @@ TEST(LeaveOut, TheOthersCorrectAndBound) {
   EXPECT_FALSE(LeaveOut(outcomes, one, 0.95)[0].answer) << "there is no other group";
 }
 
-TEST(LeaveOut, TheBoundOfAKindIsTaughtByItsOwn) {
-  // 21 runs of fixed length that needed the predicted memory, 20 of changing length that needed
-  // half more; then one of each from another source.
+TEST(LeaveOut, TakesTheBoundOfAKindFromItsOwnRuns) {
+  // 21 runs of fixed length needed the predicted memory, and 20 runs of changing length half more.
+  // Then there is one run of each kind from another source.
   std::vector<Outcome> outcomes;
   std::vector<LeftOut> parts;
   for (int i = 0; i < 20; ++i) {
@@ -201,7 +202,7 @@ TEST(LeaveOut, TheBoundOfAKindIsTaughtByItsOwn) {
   EXPECT_EQ(left[43].answer->bound_mib, 2'000) << "twice as far as all others";
 }
 
-// An image model made of blocks: its rows in torchinfo's usual three levels.
+// The model is an image model made of blocks, reduced to torchinfo's default three levels.
 TEST(DataSet, TorchInfoHidesDeepLayers) {
   const std::string layers = ::testing::TempDir() + "/deep.jsonl";
   const std::string measured = ::testing::TempDir() + "/deep.csv";

@@ -35,7 +35,7 @@ std::string NameOf(NetworkKind kind) {
   return fmt::format("gpumemnet-{}", NetworkKindName(kind));
 }
 
-// With fewer measured runs than this, a network has not learned a family.
+// A network that was trained on fewer measured runs has not learned its family.
 constexpr std::int64_t kFewRuns = 500;
 
 std::string_view ShippedWeights(NetworkKind kind, Family family) {
@@ -63,7 +63,7 @@ Result<Network> LoadBytes(NetworkKind kind, Family family, std::string_view byte
   return network;
 }
 
-// One network per family, each made when the first question needs it.
+// One network per family, made when a question first needs it.
 class Networks {
  public:
   explicit Networks(NetworkKind kind) : kind_(kind) {}
@@ -198,7 +198,7 @@ Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const 
   const std::size_t count = probabilities.size();
   double mean = 0;
   for (std::size_t k = 0; k < count; ++k) mean += probabilities[k] * points[k];
-  std::size_t below = 0;  // classes under the bound
+  std::size_t below = 0;  // number of classes below the bound
   for (double reached = 0; below < count && reached < coverage; ++below)
     reached += probabilities[below];
 

@@ -18,7 +18,7 @@ float Ln1p(double size) {
 }
 
 // The order around the circle: first the functions whose output suffices for the backward pass,
-// then those that also need their input, which costs one more tensor.
+// then the functions that also need their input, which costs one more tensor.
 constexpr std::array<std::string_view, 16> kFunctions{
     "relu",  "relu6", "hardtanh", "hardsigmoid", "softmax",  "sigmoid",   "tanh", "logsoftmax",
     "prelu", "elu",   "celu",     "selu",        "softplus", "hardswish", "silu", "mish",
@@ -35,7 +35,8 @@ double Turn(std::string_view function) {
   return -1;
 }
 
-// Elements that grow with the batch, per sample; tables of positions and the like do not count.
+// Output elements per sample. Tables of positions and other outputs that do not grow with the batch
+// do not count.
 double OutputOf(const model::Layer& layer) {
   return layer.out.ScalesWithBatch() ? static_cast<double>(layer.out.Elements()) : 0;
 }

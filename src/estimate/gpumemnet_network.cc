@@ -19,7 +19,7 @@ using Eigen::MatrixXf;
 using Eigen::VectorXf;
 using Index = Eigen::Index;
 
-// The shipped networks are below a tenth of these limits; beyond the limits, one inference takes
+// The shipped networks are below a tenth of these limits. Beyond the limits, an inference takes
 // more than a few milliseconds.
 constexpr Index kMaxFeatures = 512;
 constexpr Index kMaxClasses = 64;
@@ -59,7 +59,7 @@ MatrixXf Relu(const MatrixXf& x) {
   return x.cwiseMax(0.F);
 }
 
-// Each column becomes positive and sums to 1.
+// Makes each column positive with a sum of 1.
 void SoftmaxColumns(MatrixXf& x) {
   const Eigen::RowVectorXf largest = x.colwise().maxCoeff();
   x = (x.rowwise() - largest).array().exp();
@@ -67,7 +67,7 @@ void SoftmaxColumns(MatrixXf& x) {
   x.array().rowwise() /= sum.array();
 }
 
-// The sequence as the encoder reads it, one column per token.
+// The encoder's input, one column per token.
 struct Sequence {
   MatrixXf tokens;      // [types + sizes, n]: one-hot type, standardised sizes
   VectorXf ln_repeats;  // [n + 1]: 0 for the aggregates, which come first
@@ -83,12 +83,12 @@ class Network::Member {
  public:
   virtual ~Member() = default;
   virtual Index classes() const = 0;
-  // Unscaled log-probabilities of the classes. aggregates are standardised.
+  // Unscaled log-probabilities of the classes. aggregates: standardised.
   virtual VectorXf Logits(const VectorXf& aggregates, const Sequence& sequence) const = 0;
 };
 
-// Takes tensors out of a file by name and notes the first that is not as expected. After a mistake
-// it still returns tensors of the size that a correct file would have.
+// Takes tensors out of a file by name and records the first mistake. After a mistake it still
+// returns tensors of the size that a correct file would have.
 class Network::Loader {
  public:
   static constexpr Index kAny = -1;  // decided by the file, up to kMaxFeatures
@@ -144,7 +144,7 @@ class Network::Loader {
   void Complain(const std::string& what) {
     if (!error_) error_ = {ErrorCode::kInvalid, fmt::format("{}: {}", path_, what)};
   }
-  // Unknown tensors are an error: the file's author expects them to have an effect.
+  // Unknown tensors are an error, because the file's author expects them to have an effect.
   void NoOthers() {
     for (const auto& [name, tensor] : file_.tensors) {
       if (!name.starts_with("check.") && !taken_.contains(name)) {

@@ -1,5 +1,5 @@
-// The networks of GPUMemNet: they predict a model's class of memory (Yousefzadeh-Asl-Miandoab et
-// al., arXiv 2602.17817). Inference only; tools/train makes the weights.
+// The networks of GPUMemNet, which predict a model's memory class (Yousefzadeh-Asl-Miandoab et al.,
+// arXiv 2602.17817). Inference only; tools/train makes the weights.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace carma::estimate {
 enum class NetworkKind { kMlp, kTransformer };
 std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 
-// An ensemble of classifiers for one family of models. Class k holds the models that need
-// [k, k + 1) * class_mib; the last class holds larger ones too.
+// An ensemble of classifiers for one family of models. Class k contains models that need [k, k + 1)
+// * class_mib; the last class also contains larger models.
 //
 // A weights file is a safetensors file (F = aggregates, T = layer types, C = classes) with
 //   metadata   format "carma-gpumemnet-1", kind, family, class_mib, runs (measured runs it was
@@ -37,13 +37,13 @@ std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 //                  feedforward.out (normed first, ReLU); norm, hidden [h, d + F] of the first token
 //                  and the aggregates (ReLU), output
 //     layer sizes are standardised by layers.mean, layers.scale [3]
-// Equal layers are merged into one token, whose attention weights are multiplied by the number of
-// these layers. An encoder without positions gives exactly the same result for the whole sequence.
+// Equal layers are merged into one token, whose attention weights are multiplied by their number.
+// An encoder without positions gives exactly the same result for the whole sequence.
 class Network {
  public:
-  // Errors: kInvalid "path: what, expected": a format, family or input that this program does not
-  // have, tensors that are missing, superfluous or of a wrong shape, and an ensemble whose answers
-  // to the examples in its own file are off by more than 1e-4.
+  // Errors: kInvalid "path: what, expected" for an unknown format, family or input, for tensors
+  // that are missing, superfluous or of a wrong shape, and for an ensemble whose answers to the
+  // examples in its own file are off by more than 1e-4.
   static Result<Network> Load(const TensorFile& file, std::string_view path);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
@@ -55,10 +55,10 @@ class Network {
   std::int64_t runs() const { return runs_; }
   std::span<const float> class_points() const { return points_; }  // MiB, one per class
 
-  // Mean over the members: one number per class, their sum 1. Empty if an input or weight is so
+  // The probability of each class as the mean over the members. Empty if an input or weight is so
   // large that the numbers overflow.
   std::vector<double> Probabilities(const NetworkInput& input) const;
-  // Names of the aggregates that lie outside what the training data covered.
+  // Names of the aggregates outside the range of the training data.
   std::vector<std::string_view> Unfamiliar(const NetworkInput& input) const;
 
  private:
@@ -67,8 +67,8 @@ class Network {
   class Mlp;
   class Encoder;
   Network();
-  // The steps of Load(), in order. The loader records what is not as expected. TakeScales() returns
-  // the number of attention heads (1 if there are none), which TakeMembers() needs.
+  // The steps of Load(), in order. The loader records errors. TakeScales() returns the number of
+  // attention heads (1 if there are none), which TakeMembers() needs.
   void TakeFacts(Loader& in);
   std::int64_t TakeScales(Loader& in);
   void TakeClasses(Loader& in);
@@ -85,9 +85,9 @@ class Network {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
-// "gpumemnet-mlp-cnn.safetensors": the file of one kind and family in a folder of weights.
+// The file name for one kind and family in a folder of weights: "gpumemnet-mlp-cnn.safetensors".
 std::string WeightsFileName(NetworkKind kind, model::Family family);
-// The metadata of the inputs that this program computes, for Load and for the trainer.
+// Metadata that describes the inputs computed by this program, for Load and for the trainer.
 std::string AggregateNameList();
 std::string LayerSizeNameList();
 inline constexpr std::string_view kWeightsFormat = "carma-gpumemnet-1";

@@ -49,7 +49,7 @@ void AddLayer(model::LayerList& list, const char* type, model::Shape in, model::
   list.params += params;
 }
 
-// A network of this many linear layers of one width, each followed by an activation.
+// A network of `layers` linear layers of one width, each followed by an activation.
 model::LayerList Perceptron(int layers, std::int64_t width) {
   model::LayerList list;
   const model::Shape shape = ShapeOf({-1, width});
@@ -198,14 +198,15 @@ TEST(ClassAnswer, PointAndBoundComeFromTheProbabilities) {
   }
 }
 
-TEST(ClassAnswer, PerceptronsAreClassedTwiceAsWideToo) {
+TEST(ClassAnswer, PerceptronsAlsoHaveClassesOfTwiceTheWidth) {
   const std::vector<double> probabilities{0.4, 0, 0.3, 0.3};
   const std::vector<float> points{500, 1500, 2500, 3500};
   const Answer answer = AnswerFromClasses(probabilities, points, 1024, Family::kMlp, 0.9);
   EXPECT_EQ(answer.classes, (std::vector<MemoryClass>{{1024, 0}, {2048, 1}}));
 }
 
-// A correct file of a network without hidden layers: the probabilities are the softmax of the bias.
+// A correct file of a network without hidden layers, whose probabilities are the softmax of the
+// bias.
 TensorFile BiasOnly(const std::vector<float>& bias) {
   const auto count = static_cast<std::int64_t>(kAggregateNames.size());
   const auto classes = static_cast<std::int64_t>(bias.size());
@@ -348,7 +349,7 @@ Result<Network> LoadShipped(NetworkKind kind, Family family) {
   return Network::Load(*tensors, path);
 }
 
-// Loading compares the answers to the examples in each file, which are libtorch's, within 1e-4.
+// Loading checks that the answers to each file's examples agree with libtorch's within 1e-4.
 TEST(ShippedWeights, AgreeWithTheTrainersLibrary) {
   for (const NetworkKind kind : kKinds) {
     for (const Family family : kFamilies) {
@@ -376,7 +377,7 @@ TEST(ShippedWeights, EveryFileHasItsCard) {
   }
 }
 
-TEST(Encoder, OneTokenForEqualLayersIsExactlyTheWholeSequence) {
+TEST(Encoder, MergedEqualLayersMatchTheWholeSequence) {
   const auto network = LoadShipped(NetworkKind::kTransformer, Family::kCnn);
   ASSERT_TRUE(network) << network.error().message;
   const NetworkInput merged = DescribeForNetworks(Convolutions(9, 64, 56), 32);
@@ -408,8 +409,8 @@ TEST_P(GpuMemNetTest, IsInTheTable) {
   EXPECT_EQ(entry->make()->name(), estimator_->name());
 }
 
-// The rule of thumb for perceptrons under Adam (1454 MiB of context, 5.2 times the parameters)
-// puts these well inside a class; a network that learned anything agrees.
+// By a rule of thumb for perceptrons under Adam (1454 MiB of context, 5.2 times the parameters),
+// these models are well inside a class. A trained network must agree.
 TEST_P(GpuMemNetTest, PredictsPlainPerceptrons) {
   struct Case {
     int layers;
@@ -492,7 +493,7 @@ TEST_P(GpuMemNetTest, WarnsAboutModelsOutsideTheTrainingData) {
               Contains(HasSubstr("measured runs of transformer models")));
 }
 
-TEST_P(GpuMemNetTest, MayBeAskedFromSeveralThreadsAtOnce) {
+TEST_P(GpuMemNetTest, IsSafeToUseFromSeveralThreads) {
   const model::LayerList list = Perceptron(4, 1024);
   const std::int64_t wanted = estimator_->Ask(Ask(list, 128))->point_mib;
   const auto fresh =
@@ -516,7 +517,7 @@ class WeightsFolderTest : public ::testing::Test {
   std::string folder_;
 };
 
-TEST_F(WeightsFolderTest, StandsInForTheShippedWeights) {
+TEST_F(WeightsFolderTest, ReplacesTheShippedWeights) {
   const model::LayerList list = Convolutions(10, 64, 64);
   const auto loaded = LoadGpuMemNet(NetworkKind::kMlp, folder_);
   ASSERT_TRUE(loaded) << loaded.error().message;
@@ -524,7 +525,7 @@ TEST_F(WeightsFolderTest, StandsInForTheShippedWeights) {
             MakeGpuMemNetMlp()->Ask(Ask(list, 16))->point_mib);
 }
 
-TEST_F(WeightsFolderTest, IsAskedForByTheNetworksOnly) {
+TEST_F(WeightsFolderTest, IsUsedOnlyByTheNetworks) {
   std::filesystem::remove(folder_ + "/gpumemnet-mlp-cnn.safetensors");
   EXPECT_FALSE(MakeWithWeights(*FindEstimator("gpumemnet-mlp"), folder_));
   EXPECT_TRUE(MakeWithWeights(*FindEstimator("gpumemnet-mlp"), ""));
@@ -534,7 +535,7 @@ TEST_F(WeightsFolderTest, IsAskedForByTheNetworksOnly) {
   EXPECT_EQ((*other)->name(), "horus");
 }
 
-TEST_F(WeightsFolderTest, IsRefusedWhereAFileIsMissingWrongOrBroken) {
+TEST_F(WeightsFolderTest, IsRefusedIfAFileIsMissingWrongOrBroken) {
   const std::string cnn = folder_ + "/gpumemnet-mlp-cnn.safetensors";
   const std::string mlp = folder_ + "/gpumemnet-mlp-mlp.safetensors";
   std::filesystem::copy_file(mlp, cnn, std::filesystem::copy_options::overwrite_existing);

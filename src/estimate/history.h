@@ -1,4 +1,4 @@
-// Measured peaks of earlier runs, for predicting the next run of the same training.
+// Stores measured peaks of earlier runs and predicts the next run of the same training from them.
 #pragma once
 
 #include <cstddef>
@@ -21,31 +21,31 @@ namespace carma::estimate {
 struct Recollection {
   std::int64_t point_mib = 0;
   std::int64_t bound_mib = 0;
-  std::size_t runs = 0;              // on which it is based
+  std::size_t runs = 0;              // number of runs behind the prediction
   std::vector<std::string> remarks;  // one sentence each
 };
 
-// runs: newest first, at least one. Those on `gpu_type` are used, or all of them if there are none.
-// point: the peak that three quarters of the runs' weight lie at or below. Each run weighs half as
-// much as the second run after it, so that a rise counts at once and a fall after four runs. bound:
-// the highest peak that weighs at least a twentieth of the newest, widened by 10 % for a lone run
-// down to 3 % from four runs on (what a reading once a second may miss, and what cuDNN's search for
-// algorithms adds now and then; chosen, not fitted). If no run has succeeded since one ran out of
-// memory, the need is higher than what that run had: point and bound are then at least a tenth
-// above that.
+// runs: newest first, at least one. Runs on `gpu_type` are used, or all runs if there are none.
+// point: three quarters of the runs' weight have a peak at or below it. Each run weighs half as
+// much as the second run after it, so a rise counts at once and a fall after four runs. bound: the
+// highest peak that weighs at least a twentieth of the newest, widened by 10 % for a single run
+// down to 3 % from four runs on. This allows for peaks between readings one second apart and for
+// occasional searches of cuDNN for algorithms; the values are chosen, not fitted. If no run has
+// succeeded since a run ran out of memory, point and bound are at least a tenth above what that run
+// had.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
-// GPU types of a server, and how fast each is relative to the fastest of them (core::PacesOf).
+// The GPU types of a server, with their speed relative to the fastest type (core::PacesOf).
 using Paces = std::map<std::string, double>;
 
-// How a task with these runs uses a GPU of that type. runs: as above, but may be empty. The SM
-// activity is that of the newest run, on that type if there is one. The run time is the median of
-// the newest five runs on the server's types, converted to the fastest type; `gpu_type` always
-// counts as one of these types.
+// How a task with these runs uses a GPU of this type. runs: as for Recollect(), but may be empty.
+// The SM activity is that of the newest run on this type, or else of the newest run. The run time
+// is the median of the newest five runs on the server's types (`gpu_type` always counts as one),
+// converted to the fastest type.
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 
-// A server changes (drivers, libraries, users), so older runs count less.
+// Number of newest runs used for calibration, because a server changes (drivers, libraries, users).
 inline constexpr std::size_t kCalibrationRuns = 1'000;
 
 // The observations of all runs. Safe to use from several threads; no call blocks for long.
@@ -55,20 +55,20 @@ class History {
   History(const History&) = delete;
   History& operator=(const History&) = delete;
 
-  // Call in order of time; the oldest runs beyond the limits in task/verdict/observation.h are
-  // dropped.
+  // Must be called in order of time. Drops the oldest runs beyond the limits in
+  // task/verdict/observation.h.
   void Add(task::Observation observation);
-  // Drops what was learned about the formula and keeps the peaks.
+  // Drops what was learned about the formula, but keeps the peaks.
   void ForgetCalibration();
 
-  // Newest first, at most task::kRunsPerSignature.
+  // Both return the newest first, at most task::kRunsPerSignature.
   std::vector<task::Observation> OfSignature(const std::string& signature) const;
   std::vector<task::Observation> OfKin(const std::string& kin) const;
-  // Calibrate() over the newest kCalibrationRuns that have a formula; cached for each type until
-  // the next Add.
+  // Calibrate() over the newest kCalibrationRuns with a formula. Cached for each type until the
+  // next Add.
   Site SiteFor(const std::string& gpu_type) const;
   std::size_t size() const;
-  // All observations, oldest first: adding them to an empty history makes an equal one.
+  // All observations, oldest first. Adding them to an empty history makes an equal history.
   std::vector<task::Observation> All() const;
 
  private:
@@ -81,11 +81,11 @@ class History {
   std::map<std::uint64_t, task::Observation> runs_;  // in order of arrival
   std::uint64_t next_key_ = 0;
   Runs by_signature_, by_kin_;
-  // An index for Calibrate(), which then need not read all runs: the runs with a formula, and the
-  // newest of those that had enough memory, by GPU type and signature.
+  // An index, so that Calibrate() need not read all runs: the runs with a formula, and by GPU type
+  // and signature the newest of them that had enough memory.
   std::set<std::uint64_t> with_formula_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> newest_;
-  mutable std::map<std::string, Site> sites_;  // by GPU type, "": any other; empty: to be made
+  mutable std::map<std::string, Site> sites_;  // by GPU type; "": any other type; filled on demand
 };
 
 }  // namespace carma::estimate

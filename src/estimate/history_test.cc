@@ -156,14 +156,14 @@ TEST(History, AnswersAsAnEstimator) {
   EXPECT_EQ(answer->method, "history");
 }
 
-TEST(ProfileFrom, TheNewestKnownCores) {
+TEST(ProfileFrom, TakesTheNewestKnownCores) {
   std::vector<task::Observation> newest_first(3, Peaked(1000, false, "s", "A100"));
   newest_first[1].cpus = 6;
   newest_first[2].cpus = 2;
   EXPECT_EQ(ProfileFrom(newest_first, "A100", {}).cpus, 6);
 }
 
-TEST(ProfileFrom, TheHighestShareOfTheOtherGpus) {
+TEST(ProfileFrom, TakesTheHighestShareOfTheOtherGpus) {
   std::vector<task::Observation> runs(3, Peaked(1000, false, "s", "A100"));
   EXPECT_EQ(ProfileFrom(runs, "A100", {}).others_share, std::nullopt);
   runs[1].others_share = 0.6;
@@ -173,7 +173,7 @@ TEST(ProfileFrom, TheHighestShareOfTheOtherGpus) {
   EXPECT_EQ(ProfileFrom(runs, "A100", {}).others_share, 1);
 }
 
-TEST(ProfileFrom, TheNewestActivityAndTheMiddleRunTime) {
+TEST(ProfileFrom, TakesTheNewestActivityAndTheMedianRunTime) {
   const auto run = [](std::optional<double> sm_active, int alone_s, const std::string& type) {
     task::Observation observed = Peaked(1000, false, "s", type);
     observed.sm_active = sm_active;

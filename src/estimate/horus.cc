@@ -1,5 +1,5 @@
-// The estimator of the Horus scheduler (Yeung et al., TPDS 2022), as the dissertation gives it in
-// section 5.3.1: (B A + P) + B G + d, at four bytes each.
+// The estimator of the Horus scheduler (Yeung et al., TPDS 2022) as in section 5.3.1 of the
+// dissertation: (B A + P) + B G + d, at four bytes each.
 #include "estimate/estimator.h"
 #include "estimate/round_mib.h"
 #include "model/features.h"
@@ -8,7 +8,7 @@ namespace carma::estimate {
 namespace {
 
 constexpr double kMib = 1024.0 * 1024.0;
-// The value of d; with it and G = P, the formula reproduces the estimates published for CARMA's 39
+// The value of d. With it and G = P, the formula reproduces the estimates published for CARMA's 39
 // tasks (resnet50: 7904 at batch 32, 14910 at 64).
 constexpr double kInitialMib = 800;
 

@@ -18,7 +18,7 @@ core::TaskRecord Ended(core::TaskState state, core::ExitKind kind, std::int64_t 
   return record;
 }
 
-TEST(Teaches, AFullRunThatWasWatchedAndOneThatRanOut) {
+TEST(Teaches, AcceptsWatchedFullRunsAndRunsOutOfMemory) {
   using core::ExitKind;
   using core::TaskState;
   const struct {
@@ -64,7 +64,7 @@ TEST(LessonOf, ContainsPromisedAndMeasuredMemory) {
   EXPECT_TRUE(lesson.kin.starts_with("1000-"));
 }
 
-TEST(RanOnOf, AsFastAsTheSlowestOfItsGpus) {
+TEST(RanOnOf, TakesThePaceOfTheSlowestGpu) {
   const std::vector<core::GpuInfo> gpus{{.type = "H100", .speed = 2.6},
                                         {.type = "A100", .speed = 1.3},
                                         {.type = "V100", .speed = 0.65}};

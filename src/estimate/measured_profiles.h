@@ -1,4 +1,4 @@
-// Profiles that `carma profile` measured (profile/profiles.h), found by the signature of a task.
+// Finds profiles measured by `carma profile` (profile/profiles.h) by a task's signature.
 #pragma once
 
 #include <cstddef>
@@ -19,23 +19,22 @@ class MeasuredProfiles {
   // type, the first line is used.
   explicit MeasuredProfiles(std::vector<profile::WorkloadProfile> profiles);
 
-  // Null: not measured on that type.
+  // Null if it was not measured on this type.
   const profile::WorkloadProfile* Of(const std::string& signature,
                                      const std::string& gpu_type) const;
-  // The first line with this signature on any type; null: never measured.
+  // The first line with this signature on any type; null if it was never measured.
   const profile::WorkloadProfile* Elsewhere(const std::string& signature) const;
   std::size_t size() const { return profiles_.size(); }
 
  private:
   std::vector<profile::WorkloadProfile> profiles_;
-  std::multimap<std::string, std::size_t> by_signature_;  // equal ones in the order of the lines
+  std::multimap<std::string, std::size_t> by_signature_;  // same signature: in order of lines
 };
 
-// Completes what is known of a task from earlier runs with the profile measured for the same
-// program. If it was measured on the same type of GPU, its SM activity and fitted parameters are
-// used. If it was measured on another type, only its activity is used, and only if earlier runs
-// show none. Run times stay those of earlier runs, because what was measured may have been a
-// shorter piece of the work.
+// Adds the profile measured for the same program to what earlier runs have shown. From a profile of
+// the same GPU type, the SM activity and fitted parameters are used; from another type only the
+// activity, and only if earlier runs show none. Run times stay those of earlier runs, because the
+// measurement may have covered a shorter piece of the work.
 core::Profile WithMeasured(core::Profile known, const MeasuredProfiles& measured,
                            const std::string& signature, const std::string& gpu_type);
 

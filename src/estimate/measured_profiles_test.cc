@@ -46,7 +46,7 @@ TEST(WithMeasured, OnTheSameTypeActivityAndParametersCount) {
   EXPECT_EQ(WithMeasured(seen, measured, "b", "A100"), seen);
 }
 
-TEST(WithMeasured, OnAnotherTypeOnlyTheActivityAndOnlyWhereRunsTellNone) {
+TEST(WithMeasured, OnAnotherTypeOnlyActivityCountsIfRunsShowNone) {
   WorkloadProfile line = Line("a", "H100", 0.4);
   line.sensitivity = 1.5;
   line.pressure = 0.25;

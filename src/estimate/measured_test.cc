@@ -1,4 +1,4 @@
-// Compares the estimators with data/measured, which has what trainings really needed.
+// Compares the estimators with the measured memory of trainings in data/measured.
 #include <gtest/gtest.h>
 
 #include <string>

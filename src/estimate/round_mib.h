@@ -1,4 +1,3 @@
-// Rounds a computed size to whole MiB.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +6,8 @@
 
 namespace carma::estimate {
 
-// The nearest whole number. Absurd sizes give an absurd result, but never undefined behaviour.
+// Rounds a computed size to the nearest whole MiB. Absurd sizes give an absurd result, but never
+// undefined behaviour.
 inline std::int64_t RoundMib(double mib) {
   constexpr double kMost = 1e15;
   return std::llround(std::clamp(mib, 0.0, kMost));

@@ -92,7 +92,7 @@ class Parser {
     for (const Json& dimension : *shape) {
       const auto size = Whole(dimension, kMaxTensorFileBytes);
       if (!size || *size == 0) return Bad(name, "expected dimensions of at least 1");
-      // Both factors are below 2^24: no overflow.
+      // Both factors are below 2^24, so this does not overflow.
       elements *= *size;
       if (elements > kMaxTensorFileBytes) return Bad(name, "the shape is larger than the file");
       tensor.shape.push_back(static_cast<std::int64_t>(*size));
@@ -126,8 +126,8 @@ class Parser {
     return static_cast<std::size_t>(value);
   }
 
-  // The tensors must cover the data one after the other: bytes that two tensors share, or that no
-  // tensor covers, are suspicious.
+  // The tensors must cover the data one after another. Bytes in two tensors or in none are
+  // suspicious.
   Result<Unit> CheckExtents() {
     std::ranges::sort(extents_, {}, &Extent::begin);
     std::size_t reached = 0;

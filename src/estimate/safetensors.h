@@ -1,4 +1,4 @@
-// Named arrays of numbers in the safetensors layout, read as untrusted bytes.
+// Reads and writes named arrays of numbers in the safetensors layout. Input is not trusted.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +29,13 @@ struct TensorFile {
   friend bool operator==(const TensorFile&, const TensorFile&) = default;
 };
 
-// Layout: the header's length (8 bytes, little endian), a JSON object of tensors with dtype, shape
-// and data_offsets, the data. Only F32 is accepted. `path` is for messages.
-// Errors: kInvalid "path: what, expected" for anything beyond the limits above, a shape that does
-// not match its number of bytes, bytes that belong to two tensors or to none, NaN and infinity.
+// Layout: the header's length (8 bytes, little endian); the header, a JSON object of tensors with
+// dtype, shape and data_offsets; the data. Only F32 is accepted. `path` is for messages. Errors:
+// kInvalid "path: what, expected" for anything beyond the limits above, a shape that does not match
+// its number of bytes, bytes that belong to two tensors or to none, NaN and infinity.
 Result<TensorFile> ParseTensors(std::string_view bytes, std::string_view path);
 
-// Text that ParseTensors reads back unchanged; equal contents result in equal bytes. The shapes and
+// Writes bytes that ParseTensors reads back unchanged; equal contents give equal bytes. Shapes and
 // values must be as `Tensor` requires.
 std::string DumpTensors(const TensorFile& file);
 

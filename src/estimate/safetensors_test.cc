@@ -9,7 +9,7 @@
 namespace carma::estimate {
 namespace {
 
-// A file with this header, followed by this many bytes of zeros.
+// A file with this header, followed by `data` bytes of zeros.
 std::string FileOf(const std::string& header, std::size_t data) {
   const std::uint64_t length = header.size();
   std::string bytes(8, '\0');
@@ -34,7 +34,7 @@ TEST(Safetensors, ReadsBackItsOwnOutput) {
   EXPECT_EQ(DumpTensors(*read), bytes);
 }
 
-TEST(Safetensors, TensorsMayLieInAnyOrder) {
+TEST(Safetensors, AcceptsTensorsInAnyOrder) {
   const auto read = ParseTensors(FileOf(R"({"z":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                                         R"("a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
                                         12),
@@ -43,7 +43,7 @@ TEST(Safetensors, TensorsMayLieInAnyOrder) {
   EXPECT_EQ(read->tensors.at("a").values.size(), 2U);
 }
 
-TEST(Safetensors, BadFilesAreRefusedInOneLine) {
+TEST(Safetensors, RefusesBadFilesInOneLine) {
   const std::string huge_length = std::string(8, '\x7f');
   const std::string one = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   struct Case {

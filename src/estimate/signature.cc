@@ -16,8 +16,8 @@ namespace carma::estimate {
 namespace {
 
 // Options whose value does not affect memory, without leading dashes and with '-' for '_'. All
-// other options are part of the signature: a name missing here loses a run's history, but a
-// superfluous name causes a wrong promise. So names that some programs use for their model ("name",
+// other options are part of the signature. A name missing here loses a run's history, but a
+// superfluous name causes a wrong promise, so names that some programs use for their model ("name",
 // "experiment", "checkpoint", "data") are not listed.
 constexpr std::string_view kIrrelevant =
     " seed random-seed manual-seed random-state rng-seed "
@@ -28,7 +28,7 @@ constexpr std::string_view kIrrelevant =
     " log-dir logdir log-file log-level log-interval print-freq "
     " run-name run-id exp-name tag trial fold port master-port data-dir data-path ";
 
-// Options that state an amount, spelled in the same way.
+// Options that state an amount, in the same spelling.
 constexpr std::string_view kBatch =
     " b bs batch batch-size train-batch-size per-device-train-batch-size per-gpu-train-batch-size "
     " micro-batch micro-batch-size train-micro-batch-size-per-gpu device-batch-size "
@@ -37,13 +37,13 @@ constexpr std::string_view kLength =
     " seq-len seq-length sequence-len sequence-length max-seq-len max-seq-length max-length "
     " model-max-length block-size cutoff-len context-length ctx-len ";
 
-// 128 bits of FNV-1a in two lanes, mixed at the end. Not for secrets: the user's number is in plain
-// text before it.
+// 128 bits of FNV-1a in two lanes, mixed at the end. Not for secrets; the user's id precedes it in
+// plain text.
 class Digest {
  public:
   void Add(std::string_view text) {
     for (const char c : text) Byte(static_cast<unsigned char>(c));
-    Byte(0xFF);  // never part of UTF-8: ends the piece
+    Byte(0xFF);  // ends the piece; never part of UTF-8
   }
   void Add(std::int64_t value) {
     for (int i = 0; i < 8; ++i) Byte(static_cast<unsigned char>(value >> (8 * i)));
@@ -122,20 +122,22 @@ bool IsWithin(std::string_view digits, std::int64_t low, std::int64_t high) {
   return number && *number >= low && *number <= high;
 }
 
-// "20261121". 2048 is rather a size than a year.
+// Whether the text is a day: "20261121". 2048 is more likely a size than a year.
 bool IsDay(const std::string& text) {
   return text.size() == 8 && AreDigits(text) && IsWithin(text.substr(0, 4), 2015, 2039) &&
          IsWithin(text.substr(4, 2), 1, 12) && IsWithin(text.substr(6), 1, 31);
 }
 
-// "11", "1144", "114455"; or digits that make a name unique: "9f86d0".
+// Whether the part may follow a day: "11", "1144", "114455", or digits that make a name unique,
+// "9f86d0".
 bool FollowsDay(std::string_view part) {
   if (part.size() > 5 && AreHex(part)) return true;
   return AreDigits(part) && (part.size() == 2 || part.size() == 4) &&
          IsWithin(part.substr(0, 2), 0, 59) && IsWithin(part.substr(part.size() - 2), 0, 59);
 }
 
-// "9f86d081", or the number of a job or of a second. 1000000 is rather a setting.
+// Whether the part is unique, like "9f86d081", a job's number or a Unix time. 1000000 is more
+// likely a setting.
 bool IsUnique(std::string_view part) {
   if (AreDigits(part)) return part.size() >= 7 && !part.ends_with("000");
   const auto digits =
@@ -143,8 +145,8 @@ bool IsUnique(std::string_view part) {
   return part.size() >= 8 && AreHex(part) && digits > 2;
 }
 
-// A date, perhaps with a counter behind it, or a unique name: 2026-11-21, 20261121-1144-1,
-// 9f86d081884c, 1234567_12; not sizes such as 128_256_512.
+// Whether the word is a date, perhaps with a counter, or a unique name: 2026-11-21,
+// 20261121-1144-1, 9f86d081884c, 1234567_12. Sizes such as 128_256_512 are not.
 bool IsStamp(std::string_view word) {
   if (!AreDigits(word) && IsUnique(word)) return true;
   std::string spaced(word);
@@ -169,8 +171,7 @@ bool IsStamp(std::string_view word) {
                                         parts.end(), FollowsDay);
 }
 
-// Every word of the command: arguments with blanks (such as that of sh -c) and lines of a script
-// are split.
+// All words of the command. Arguments with blanks (as for sh -c) and lines of a script are split.
 std::vector<std::string> CommandWords(const task::TaskSpec& spec) {
   std::vector<std::string> words;
   const auto take = [&](std::string_view text) {
@@ -186,7 +187,7 @@ std::vector<std::string> CommandWords(const task::TaskSpec& spec) {
   return words;
 }
 
-// Removes the amounts from the words, so that the remaining words are the same for all amounts.
+// Takes the amounts out of the words, so the remaining words are the same for all amounts.
 Amounts TakeAmounts(std::vector<std::string>& words) {
   Amounts amounts;
   std::optional<std::int64_t>* expected = nullptr;
@@ -233,7 +234,7 @@ std::string LastName(std::string_view path) {
   return std::string(base::BaseName(path));
 }
 
-// The training program itself: the first Python file or module, else the first word.
+// The training program: the first Python file or module, or else the first word.
 std::string ProgramOf(const task::TaskSpec& spec, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].ends_with(".py")) return LastName(words[i]);
@@ -284,7 +285,7 @@ std::string Fingerprint(const TransformerConfig& config) {
         config.active_experts, config.shared_forward, std::int64_t{config.tied}}) {
     digest.Add(size);
   }
-  // Sizes that few families have; without them nothing is added, so that earlier history stays
+  // Few families have these sizes. Without them nothing is added, so that earlier history stays
   // valid.
   if (config.other_parameters > 0 || config.latent_parameters > 0 || config.dense_layers > 0 ||
       config.decoder_layers > 0 || config.table_width > 0 || config.blocks)
@@ -310,7 +311,7 @@ std::string WordShape(const std::string& word) {
 
 namespace {
 
-// The parts of a signature besides the command's words and the batch.
+// Adds the parts of a signature other than the command's words and the batch.
 void AddRest(Digest& digest, const task::TaskSpec& spec, bool with_amounts) {
   digest.Add(std::int64_t{spec.optimizer.has_value()});
   digest.Add(base::ToLower(spec.optimizer.value_or("")));

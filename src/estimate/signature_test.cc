@@ -185,7 +185,7 @@ TEST(Signature, KinIsTheProgram) {
   EXPECT_EQ(Kin(Spec("/opt/a/train --x 1"), 1000), Kin(Spec("train --y 2"), 1000));
 }
 
-TEST(Signature, ItsKindIsANumberThatTheStoreCanKeep) {
+TEST(Signature, ItsKindFitsTheStore) {
   const std::string one = Signature(Spec("python train.py --layers 12"), 1000, "");
   EXPECT_EQ(KindOf(one), KindOf(std::string(one)));
   EXPECT_NE(KindOf(one), KindOf(Signature(Spec("python train.py --layers 24"), 1000, "")));
@@ -194,7 +194,7 @@ TEST(Signature, ItsKindIsANumberThatTheStoreCanKeep) {
   EXPECT_LT(core::Number(KindOf(one)), std::uint64_t{1} << 63);
 }
 
-TEST(Fingerprint, IsOfTheStructure) {
+TEST(Fingerprint, DependsOnTheStructure) {
   model::LayerList list;
   model::Layer layer;
   layer.type = "Linear";

@@ -46,7 +46,7 @@ SweepAnswer AnswerOf(SweepQuestion question, const std::string& benchmark, std::
 
 void AskBatches(const std::string& benchmark, const Curve& curve,
                 std::vector<SweepAnswer>& answers) {
-  constexpr std::size_t kLeast = 3;  // a batch is predicted from at least two others
+  constexpr std::size_t kLeast = 3;  // each batch is predicted from at least two others
   if (curve.size() < kLeast) return;
   for (const auto& [batch, mib] : curve) {
     Curve others = curve;

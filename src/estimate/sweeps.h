@@ -1,5 +1,5 @@
-// Tables of sweeps: one training measured with many batches, perhaps on several GPU types; predicts
-// some of them from the others.
+// Evaluates predictions on sweeps: tables of one training measured with many batches, perhaps on
+// several GPU types. Some measurements are predicted from the others.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 namespace carma::estimate {
 
 struct SweepPoint {
-  std::string gpu;        // its type
+  std::string gpu;        // type of the GPU
   std::string benchmark;  // what was trained
   std::int64_t batch = 0;
-  std::int64_t mib = 0;  // as the driver shows it
+  std::int64_t mib = 0;  // as shown by the driver
 };
 
 // Whether a table has the columns of a sweep: gpu, benchmark, batch, mem_mib_median.
@@ -28,10 +28,10 @@ Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path);
 
 // Which measurement is predicted from the others.
 enum class SweepQuestion {
-  kBatch,   // one batch, from all others of the benchmark on this GPU
-  kDouble,  // twice the batch or more, from the two next smaller ones
-  kGpu,     // one batch, from the benchmark on another type and the difference of the contexts
-  kSlope    // what a sample adds on this type (KiB), by the benchmark on another
+  kBatch,   // one batch from all other batches of the benchmark on this GPU
+  kDouble,  // a batch at least twice as large, from the two next smaller batches
+  kGpu,     // one batch from the benchmark on another type and the contexts' difference
+  kSlope    // what a sample adds on this type (KiB), from the benchmark on another type
 };
 inline constexpr std::pair<SweepQuestion, std::string_view> kSweepQuestionWords[] = {
     {SweepQuestion::kBatch, "batch left out"},
@@ -39,7 +39,7 @@ inline constexpr std::pair<SweepQuestion, std::string_view> kSweepQuestionWords[
     {SweepQuestion::kGpu, "GPU left out"},
     {SweepQuestion::kSlope, "sample, GPU left out"}};
 
-// One question with the measured and the predicted memory; without an answer `point` is 0.
+// A question with the measured and the predicted memory; `point` is 0 without an answer.
 struct SweepAnswer {
   SweepQuestion question{};
   std::string benchmark;

@@ -9,14 +9,14 @@
 namespace carma::estimate {
 namespace {
 
-// A curve that begins at `context` and grows by this much for each sample.
+// Adds a curve that begins at `context` and grows by `sample` for each sample.
 void Add(const char* gpu, const char* benchmark, std::int64_t context, std::int64_t sample,
          std::vector<SweepPoint>& points) {
   for (const std::int64_t batch : {8, 16, 32, 64})
     points.push_back({gpu, benchmark, batch, context + sample * batch});
 }
 
-TEST(Sweeps, StraightLinesAreAnsweredExactly) {
+TEST(Sweeps, PredictsStraightLinesExactly) {
   std::vector<SweepPoint> points;
   Add("A", "small", 1'000, 10, points);
   Add("A", "large", 2'000, 50, points);
@@ -25,7 +25,7 @@ TEST(Sweeps, StraightLinesAreAnsweredExactly) {
   int asked[4] = {};
   for (const SweepAnswer& each : AskSweeps(points)) {
     ++asked[static_cast<int>(each.question)];
-    // Below the smallest batch seen, the line may bend; here it does not.
+    // Below the smallest measured batch the line may bend, but here it does not.
     EXPECT_EQ(each.point, each.measured)
         << base::WordOf(each.question) << " " << each.benchmark << " " << each.measured;
   }

@@ -1,4 +1,5 @@
-// How a transformer is trained: all settings that affect memory and are not in config.json.
+// Describes how a transformer is trained: all settings that affect memory and are not in
+// config.json.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@ enum class Method { kFull, kLora };
 inline constexpr std::pair<Method, std::string_view> kMethodWords[] = {{Method::kFull, "full"},
                                                                        {Method::kLora, "lora"}};
 
-// The objective of the training. kPreferences (DPO): pairs of answers, one better than the other,
-// run as one batch of twice as many samples. kGroups (GRPO): answers that the model has just
-// written are compared with each other.
+// The objective of the training. kPreferences (DPO): pairs of a better and a worse answer run as a
+// batch of twice as many samples. kGroups (GRPO): answers just written by the model are compared
+// with each other.
 enum class Objective { kTokens, kPreferences, kGroups };
 inline constexpr std::pair<Objective, std::string_view> kObjectiveWords[] = {
     {Objective::kTokens, "sft"}, {Objective::kPreferences, "dpo"}, {Objective::kGroups, "grpo"}};
@@ -29,7 +30,7 @@ enum class StepOptimizer {
   kAdamFused,  // 2 g
   kAdam8Bit,   // 2
   kAdam4Bit,   // 1
-  kPagedAdam,  // in the host's memory when the GPU's is short
+  kPagedAdam,  // moves to host memory when GPU memory is short
   kMomentum,   // g, and g for the step
   kSgd,        // nothing, and g for the step
   kFactored,   // Adafactor, LOMO: next to nothing
@@ -74,11 +75,11 @@ inline constexpr std::pair<StepOptimizer, std::string_view> kStepOptimizerWords[
 // Which part of a block is recomputed in the backward pass.
 enum class Checkpointing {
   kNone,
-  kAttention,  // its core alone, which flash attention does anyway (Megatron's "selective")
+  kAttention,  // only its core, as flash attention does anyway (Megatron's "selective")
   // Everything except attention and every second matrix product (torchtitan's "selective" with
   // "op").
   kOperators,
-  kFull  // all
+  kFull  // the whole block
 };
 inline constexpr std::pair<Checkpointing, std::string_view> kCheckpointingWords[] = {
     {Checkpointing::kNone, "none"},
@@ -89,8 +90,8 @@ inline constexpr std::pair<Checkpointing, std::string_view> kCheckpointingWords[
 
 // The order in which a pipeline runs forward and backward passes of its micro-batches.
 enum class Schedule {
-  k1F1B,         // one of each in turn, once the pipeline is full
-  kInterleaved,  // the same with several smaller stages on each GPU
+  k1F1B,         // alternates passes once the pipeline is full
+  kInterleaved,  // 1F1B with several smaller stages on each GPU
   kGpipe         // all forward passes first
 };
 inline constexpr std::pair<Schedule, std::string_view> kScheduleWords[] = {
@@ -100,7 +101,7 @@ inline constexpr std::pair<Schedule, std::string_view> kScheduleWords[] = {
     {Schedule::kInterleaved, "interleaved1f1b"},
     {Schedule::kInterleaved, "interleaved-1f1b"}};
 
-enum class Attention { kFlash, kEager };  // flash: also PyTorch's own fused kernels (sdpa)
+enum class Attention { kFlash, kEager };  // kFlash includes PyTorch's own fused kernels (sdpa)
 inline constexpr std::pair<Attention, std::string_view> kAttentionWords[] = {
     {Attention::kFlash, "flash"}, {Attention::kEager, "eager"}, {Attention::kFlash, "sdpa"}};
 
@@ -109,9 +110,9 @@ enum class Loss {
   kStock,    // Hugging Face: a copy in fp32, its log-softmax, the gradients of both
   kInPlace,  // one kernel that overwrites the copy (Triton cross entropy)
   kSplit,    // 16-bit scores, cast piece by piece (LitGPT)
-  kChunked,  // head and loss a chunk of the tokens at a time (torchtune)
-  kFused,    // head and loss in one kernel: the scores never exist (Liger)
-  kNone      // a head of a few classes: no scores over the vocabulary at all
+  kChunked,  // head and loss for a chunk of tokens at a time (torchtune)
+  kFused,    // head and loss in one kernel, so scores never exist (Liger)
+  kNone      // a head of a few classes: no scores over the vocabulary
 };
 inline constexpr std::pair<Loss, std::string_view> kLossWords[] = {
     {Loss::kStock, "stock"},     {Loss::kInPlace, "in-place"}, {Loss::kSplit, "split"},
@@ -131,71 +132,70 @@ struct LoraTargets {
   bool gate = false, up = false, down = false;
 };
 // Parses any of "q,k,v,o,gate,up,down", with or without "_proj", and "qkv", "attention", "mlp",
-// "all". Errors: kInvalid, naming the word.
+// "all". Errors: kInvalid with the word.
 Result<LoraTargets> ParseLoraTargets(std::string_view words);
 
 struct TrainingPlan {
-  std::int64_t sequence = 2048;        // tokens of one sample; the longest where lengths vary
+  std::int64_t sequence = 2048;        // tokens of the longest sample
   std::int64_t batch = 1;              // samples per GPU and step
-  std::int64_t parameters = 0;         // of the whole model; 0: as config.json describes it
+  std::int64_t parameters = 0;         // of the whole model; 0: computed from config.json
   std::int64_t frozen_parameters = 0;  // of additional models that only run forward
   bool averages = false;               // a second copy of the trained weights (EMA)
   bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU
-  // Tokens of a decoder that reads an encoder; empty: as many as the encoder has.
+  // Tokens of a decoder that reads an encoder; empty if the encoder has as many.
   std::optional<std::int64_t> target;
   // Mean length of the other samples if micro-batches are not padded; empty if all samples are
   // padded or packed to the sequence length.
   std::optional<std::int64_t> mean_length;
-  bool accumulates = false;      // gradients live through the next pass (gradient accumulation)
-  bool variable_length = false;  // padded or packed to changing lengths
+  bool accumulates = false;      // gradients persist during the next pass (gradient accumulation)
+  bool variable_length = false;  // samples are padded or packed to changing lengths
   Objective objective = Objective::kTokens;
-  bool reference = false;    // a frozen copy of the model is also on the GPU
+  bool reference = false;    // a frozen copy of the model is on the GPU too
   double rollout_share = 0;  // share of the GPU's memory for an engine that writes answers
   Method method = Method::kFull;
   Quantisation quantisation = Quantisation::kNone;
   Dtype weights = Dtype::kBf16;
-  bool amp = false;            // autocast to 16 bits; under FSDP: its mixed precision
-  bool fp32_residual = false;  // norms were cast to fp32, and the residual stream with them
-  bool fp32_rest = false;      // embedding and head were too (prepare_model_for_kbit_training)
+  bool amp = false;                  // autocast to 16 bits, or FSDP's mixed precision
+  bool fp32_residual = false;        // norms and the residual stream were cast to fp32
+  bool fp32_rest = false;            // embedding and head as well (prepare_model_for_kbit_training)
   bool keeps_frozen_inputs = false;  // quantised layers as bitsandbytes had them until 2024
   std::int64_t lora_rank = 16;
   LoraTargets lora_targets;
   bool lora_dropout = false;
-  bool lora_16bit = false;         // adapters in the weights' precision; PEFT makes them fp32
+  bool lora_16bit = false;         // adapters have the weights' precision; PEFT's are fp32
   bool trains_embeddings = false;  // modules_to_save: embedding and head, as copies
   StepOptimizer optimizer = StepOptimizer::kAdam;
   bool step_in_backward = false;  // each gradient is used and freed at once
   Checkpointing checkpointing = Checkpointing::kNone;
-  std::int64_t checkpoint_every = 1;  // with kFull: every n-th block; the others keep all
+  std::int64_t checkpoint_every = 1;  // with kFull: every n-th block; other blocks keep everything
   Attention attention = Attention::kFlash;
   Loss loss = Loss::kStock;
   bool fused_layers = false;  // norms and adapters by fused kernels (Triton, torch.compile)
   DataParallel data_parallel = DataParallel::kDdp;
   std::int64_t ranks = 1;  // GPUs that share data_parallel's work
-  bool deepspeed = false;  // its optimizer, even on one GPU; implied by the ZeRO stages
-  // Whether training runs as in Megatron and NeMo: 16-bit weights beside fp32 gradients, masters
-  // and states, and custom kernels. Combined with ZeRO's first stage, this is Megatron's
-  // distributed optimizer.
+  bool deepspeed = false;  // DeepSpeed's optimizer, even on one GPU; implied by ZeRO
+  // Training as in Megatron and NeMo: 16-bit weights with fp32 gradients, masters and states, and
+  // custom kernels. With ZeRO's first stage, this is Megatron's distributed optimizer.
   bool megatron = false;
   bool offload_optimizer = false;
   bool offload_parameters = false;
   bool offload_activations = false;
-  bool unties_head = false;          // two tables although config.json ties them (LitGPT)
+  bool unties_head = false;          // separate head although config.json ties it (LitGPT)
   bool saves_whole_model = false;    // gathers all weights on a GPU to save them
-  bool expandable_segments = false;  // of PyTorch's allocator: blocks grow in place
+  bool expandable_segments = false;  // PyTorch's allocator grows blocks in place
   std::int64_t tensor_parallel = 1;
-  bool sequence_parallel = false;    // also splits by tokens what tensor parallelism does not
+  bool sequence_parallel = false;    // splits by tokens what tensor parallelism does not split
   std::int64_t expert_parallel = 1;  // GPUs of a data-parallel group that share the experts
   std::int64_t pipeline = 1;         // stages
-  std::int64_t in_flight = 0;      // micro-batches of the first stage; 0: as the schedule makes it
-  std::int64_t micro_batches = 0;  // that `batch` is cut into; 0: it is one of them
+  std::int64_t in_flight = 0;        // micro-batches of the first stage; 0: per the schedule
+  std::int64_t micro_batches = 0;    // number that `batch` is cut into; 0: `batch` is one of them
   Schedule schedule = Schedule::k1F1B;
   std::int64_t stages_per_gpu = 2;  // of an interleaved schedule
   std::int64_t context_parallel = 1;
-  std::optional<double> gpu_mib;  // of the GPU that it runs on; empty: not known
+  std::optional<double> gpu_mib;  // memory of the GPU; empty: unknown
 };
 
-// Sets what Megatron always does: fused norms, a loss in place, no autocast.
+// Sets what Megatron always uses: fused norms, an in-place loss, no autocast.
 void UseMegatron(TrainingPlan& plan);
 
 }  // namespace carma::estimate

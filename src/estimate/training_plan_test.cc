@@ -5,7 +5,7 @@
 namespace carma::estimate {
 namespace {
 
-TEST(LoraTargetsTest, AreNamedAsTheLibrariesNameThem) {
+TEST(LoraTargetsTest, AcceptsTheLibrariesNames) {
   const auto some = ParseLoraTargets("q_proj,V");
   ASSERT_TRUE(some);
   EXPECT_TRUE(some->query && some->value && !some->key && !some->down);
@@ -22,7 +22,7 @@ TEST(LoraTargetsTest, AreNamedAsTheLibrariesNameThem) {
   EXPECT_TRUE(attention->output && !attention->up);
 }
 
-TEST(LoraTargetsTest, AnUnknownOneIsNamed) {
+TEST(LoraTargetsTest, NamesUnknownTargets) {
   for (const char* words : {"q,head", "", "q,,v"}) {
     const auto targets = ParseLoraTargets(words);
     ASSERT_FALSE(targets) << words;

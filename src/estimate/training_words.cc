@@ -19,7 +19,7 @@ constexpr std::int64_t kMostGpus = 100'000;
 constexpr std::int64_t kMostParameters = 1'000'000'000'000'000;
 constexpr std::int64_t kMostRank = 1'000'000;
 
-// "--method", or "lora.yaml:7: method".
+// The word's place: "--method", or "lora.yaml:7: method".
 std::string Place(const TrainingWord& word) {
   return word.from.empty() ? "--" + word.name : word.from + ": " + word.name;
 }
@@ -28,12 +28,12 @@ std::unexpected<base::Error> Wrong(const TrainingWord& word, std::string_view ex
   return Invalid("{}: '{}': expected {}", Place(word), base::Printable(word.value, 40), expected);
 }
 
-// Looks words up and notes the first mistake.
+// Looks up words and records the first mistake.
 class Words {
  public:
   explicit Words(std::span<const TrainingWord> words) : words_(words) {}
 
-  // The last word with that name; null if there is none.
+  // The last word with this name; null if there is none.
   const TrainingWord* Find(std::string_view name) const {
     for (auto word = words_.rbegin(); word != words_.rend(); ++word) {
       if (word->name == name) return &*word;
@@ -74,7 +74,7 @@ class Words {
     target = *known;
   }
 
-  // In the same form as the words of enums: lower case, with dashes.
+  // The value in the form of enum words: lower case, with dashes.
   static std::string Plain(std::string_view value) {
     std::string plain = base::ToLower(value);
     std::replace(plain.begin(), plain.end(), '_', '-');
@@ -115,8 +115,8 @@ void SetTokens(Words& words, TrainingPlan& plan) {
   words.Switch("grad-accum", plan.accumulates);
 }
 
-// The training's precision as other estimators accept it: fp32 and bf16 also set the type of the
-// stored weights.
+// Sets the precision from the same words as other estimators; fp32 and bf16 also set the type of
+// the stored weights.
 void SetPrecision(Words& words, TrainingPlan& plan) {
   const TrainingWord* word = words.Find("precision");
   if (word != nullptr) {
@@ -201,7 +201,8 @@ void SetMethod(Words& words, const TransformerConfig& config, TrainingPlan& plan
   words.Switch("train-embeddings", plan.trains_embeddings);
 }
 
-// With adapters, the model without them is the reference; GRPO uses a reference only on request.
+// Sets the objective and its reference. With adapters, the model without them is the reference;
+// GRPO uses a reference only on request.
 void SetObjective(Words& words, TrainingPlan& plan) {
   words.OneOf("objective", plan.objective);
   plan.reference = plan.objective == Objective::kPreferences && plan.method == Method::kFull;

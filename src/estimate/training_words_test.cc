@@ -7,7 +7,7 @@ namespace {
 
 using task::TrainingWord;
 
-TEST(TrainingWords, TheLastOfANameCounts) {
+TEST(TrainingWords, TheLastWordOfANameCounts) {
   const std::vector<TrainingWord> words = {{"seq-len", "512", "a.yaml:1"},
                                            {"method", "QLoRA", "a.yaml:2"},
                                            {"amp", "on", "a.yaml:3"},
@@ -22,7 +22,7 @@ TEST(TrainingWords, TheLastOfANameCounts) {
   EXPECT_TRUE(plan->fp32_residual && plan->lora_targets.query && !plan->lora_targets.key);
 }
 
-TEST(TrainingWords, EveryOptionMeansSomethingAndRefusesNonsense) {
+TEST(TrainingWords, EveryOptionHasAnEffectAndRefusesInvalidValues) {
   for (const task::TrainingOption& option : task::TrainingOptions()) {
     const auto checked = CheckWords(std::vector<TrainingWord>{{std::string(option.name), "?", ""}});
     ASSERT_FALSE(checked) << option.name;
@@ -62,7 +62,7 @@ TEST(TrainingWords, ADecoderHasALengthOfItsOwn) {
 TEST(TrainingWords, AnImageHasItsPatchesUnlessALengthIsStated) {
   TransformerConfig config;
   config.sees_images = config.one_length = true;
-  config.positions = 3'137;  // more than texts are assumed to have
+  config.positions = 3'137;  // more than the assumed length of texts
   EXPECT_EQ(PlanOf({}, config)->sequence, 3'137);
   EXPECT_EQ(Assumptions({}, config, *PlanOf({}, config))[0],
             "images of 3137 patches, as in config.json (--seq-len)");
@@ -100,7 +100,7 @@ TEST(TrainingWords, WithoutALengthATableOfPositionsBoundsIt) {
   EXPECT_TRUE(Assumptions(said, bert, *PlanOf(said, bert)).empty());
 }
 
-TEST(TrainingWords, OnlyPreferencesWithoutAdaptersBringAReference) {
+TEST(TrainingWords, OnlyPreferencesWithoutAdaptersAddAReference) {
   struct Case {
     std::vector<TrainingWord> words;
     bool reference;

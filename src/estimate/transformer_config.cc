@@ -23,13 +23,13 @@ constexpr std::int64_t kMaxVocabulary = 100'000'000;
 
 using Keys = std::initializer_list<const char*>;
 
-// Reads the first of the keys that exists. False if none does.
+// Reads the first key that exists. Returns false if there is none.
 bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t low,
               std::int64_t high) {
   return std::ranges::any_of(keys, [&](const char* key) { return in.Get(key, target, low, high); });
 }
 
-// Reads a required number in the same way; if the target is above 0, it is the default.
+// Reads a required number in the same way. A target above 0 is the default.
 void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t high) {
   if (GetFirst(in, keys, target, 1, high) || in.error() || target > 0) return;
   std::string others;
@@ -38,8 +38,8 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
   in.Complain(*keys.begin(), fmt::format("a number, but the file has no such key{}", others));
 }
 
-// The family or class with the most similar name, else the one with the longest common prefix;
-// empty if fewer than three letters match.
+// The family or class with the most similar name, or else with the longest common prefix. Empty if
+// fewer than three letters match.
 std::string NearestFamily(std::string_view name) {
   std::vector<std::string> names = DiffusionClasses();
   for (const TransformerFamily& family : TransformerFamilies()) names.emplace_back(family.name);
@@ -75,8 +75,8 @@ const TransformerFamily* FamilyOf(const std::string& name, base::JsonReader& in)
 
 void GetHeads(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
   bool one_key_head = family.one_key_head;
-  bool new_decoder = false;  // of Falcon: heads of keys are counted again
-  bool grouped = true;       // of ChatGLM: multi_query_group_num counts only with multi_query on
+  bool new_decoder = false;  // Falcon's new architecture, which counts heads of keys
+  bool grouped = true;       // ChatGLM: multi_query_group_num counts only with multi_query on
   if (family.one_key_head) in.Get("multi_query", one_key_head);
   if (family.one_key_head) in.Get("new_decoder_architecture", new_decoder);
   in.Get("multi_query_attention", grouped);
@@ -94,14 +94,14 @@ void GetHeads(base::JsonReader& in, const TransformerFamily& family, Transformer
   GetFirst(in, {"head_dim", "kv_channels", "d_kv"}, config.head_width, 1, kMaxHidden);
 }
 
-// Queries and keys through narrow matrices (multi-head latent attention): part of a head's width is
-// rotated by the position, and keys and values are made from one latent vector.
+// Reads the sizes of multi-head latent attention: part of a head's width is rotated by the
+// position, and keys and values are made from one latent vector.
 void GetLatents(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t latent = 0;
   if (!in.Get("kv_lora_rank", latent, 1, kMaxHidden)) return;
   std::int64_t fixed = 0;
   std::int64_t turning = 0;
-  std::int64_t narrow = 0;  // of queries; 0: they come straight from the stream
+  std::int64_t narrow = 0;  // of queries; 0: made directly from the stream
   Need(in, {"qk_nope_head_dim"}, fixed, kMaxHidden);
   Need(in, {"qk_rope_head_dim"}, turning, kMaxHidden);
   in.Get("q_lora_rank", narrow, 1, kMaxHidden);
@@ -118,15 +118,14 @@ void GetLatents(base::JsonReader& in, TransformerConfig& config) {
                              static_cast<double>(latent) * expanded + config.OutputWidth() * width;
 }
 
-// The first entry of "architectures", which are named like their classes:
-// "BertForSequenceClassification".
+// The first class in "architectures", such as "BertForSequenceClassification".
 std::string ClassOf(base::JsonReader& in) {
   const base::Json* names = in.Raw("architectures");
   const bool named = names != nullptr && names->is_array() && !names->empty();
   return named && names->front().is_string() ? names->front().get<std::string>() : "";
 }
 
-// A class like T5EncoderModel has no decoder.
+// Reads the decoder. A class like T5EncoderModel has none.
 void GetDecoder(base::JsonReader& in, TransformerConfig& config) {
   const std::string name = ClassOf(in);
   if (name.ends_with("EncoderModel") || name.ends_with("ForAudioClassification")) {
@@ -139,7 +138,7 @@ void GetDecoder(base::JsonReader& in, TransformerConfig& config) {
   config.decoder_layers = decoder;
 }
 
-// The tokens of an image model are patches, plus one or two others.
+// Reads the sizes of an image model. Its tokens are patches, plus one or two others.
 void GetImage(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t image = 224;
   std::int64_t patch = 16;
@@ -149,7 +148,7 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   in.Get("num_channels", channels, 1, 1'000);
   config.sees_images = config.one_length = config.classifies = true;
   config.token_pixels = patch;
-  config.text_tokens = 1;  // that stands for the whole image
+  config.text_tokens = 1;  // which represents the whole image
   config.positions = (image / patch) * (image / patch) + config.text_tokens;
   config.other_parameters =
       static_cast<double>(channels * patch * patch) * static_cast<double>(config.hidden);
@@ -161,7 +160,8 @@ void GetImage(base::JsonReader& in, TransformerConfig& config) {
   config.feed_forward = (config.hidden * 8 / 3 + kStep - 1) / kStep * kStep;
 }
 
-// Two convolutions turn each sound into the same number of pieces of a spectrum.
+// Reads a sound encoder in which two convolutions turn each sound into the same number of pieces of
+// a spectrum.
 void GetSound(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t bands = 80;
   config.positions = 1500;
@@ -242,14 +242,14 @@ void GetDropout(base::JsonReader& in, const TransformerFamily& family, Transform
   config.drops_scores = family.drops_out && rate > 0;
 }
 
-// In Transformers, these activations consist of several operations; the others are a single
-// operation.
+// Reads the activation. In Transformers some activations consist of several operations; the others
+// are a single operation.
 void GetActivation(base::JsonReader& in, const TransformerFamily& family,
                    TransformerConfig& config) {
   std::string name = family.written_out_gelu ? "gelu_new" : family.quick_gelu ? "quick_gelu" : "";
   for (const char* key : {"activation_function", "hidden_act", "feed_forward_proj"})
     if (in.Get(key, name, 100)) break;
-  // T5's "gated-gelu" is gated, and its gelu is written out as a formula.
+  // T5's "gated-gelu" is gated, with gelu written out as a formula.
   if (name.starts_with("gated-")) config.gated = true;
   config.written_out_gelu = name == "gelu_new" || name == "gelu_fast" || name == "gated-gelu";
   config.quick_gelu = name == "quick_gelu";
@@ -263,7 +263,7 @@ void GetHead(base::JsonReader& in, TransformerConfig& config) {
   config.classifies = config.classifies || IsClassifier(name) || config.encodes_only;
 }
 
-// Experts are in all blocks but the first ones (DeepSeek), or in every second block (Llama 4).
+// Experts are in all blocks except the first few (DeepSeek), or in every second block (Llama 4).
 void GetBlocksWithout(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t step = 1;
   in.Get("first_k_dense_replace", config.dense_layers, 0, config.layers);
@@ -285,7 +285,7 @@ void GetExperts(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t shared = 0;
   if (GetFirst(in, {"n_shared_experts", "num_shared_experts"}, shared, 0, 1'000))
     config.shared_forward = shared * config.feed_forward;
-  // Llama 4 also has a shared expert, but its file does not mention it.
+  // Llama 4 also has a shared expert, which its file does not mention.
   if (in.Has("interleave_moe_layer_step")) config.shared_forward = config.feed_forward;
   GetBlocksWithout(in, config);
 }
@@ -308,7 +308,7 @@ void GetQuantisation(base::JsonReader& outer, TransformerConfig& config) {
   in.Get("bnb_4bit_use_double_quant", doubly);
   if (in.error()) return outer.Take(*in.error());
   const bool packed = method == "gptq" || method == "awq";
-  // These formats are only for serving; in training, such a model has 16-bit weights.
+  // These formats are only for serving. In training the model has 16-bit weights.
   if (method == "fp8" || method == "mxfp4") return;
   if (in_4bit) {
     config.quantisation = doubly ? Quantisation::kNf4Double : Quantisation::kNf4;
@@ -338,13 +338,13 @@ void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   GetQuantisation(in, config);
 }
 
-// Parts whose parameters can be computed from their sizes: encoders of images and sounds besides
-// the stack.
+// Encoders of images and sounds outside the stack, whose parameters can be computed from their
+// sizes.
 constexpr std::string_view kEncoders[] = {"vision_config", "visual",         "vision_tower",
                                           "vision_cfg",    "vision_encoder", "audio_config",
                                           "audio_cfg",     "speech_config",  "audio_encoder"};
 
-// Reads the size of such an encoder; every key is optional. False if it has no size.
+// Reads the size of such an encoder. Every key is optional. Returns false if there is no size.
 bool GetEncoder(base::JsonReader& outer, const char* key, TransformerConfig& config) {
   const base::Json* found = outer.Raw(key);
   base::JsonReader in(*found, outer.pointer() + "/" + key);
@@ -375,8 +375,8 @@ bool TellsSizes(const base::Json& part) {
   return std::ranges::any_of(kSizes, [&](const char* key) { return part.contains(key); });
 }
 
-// Reads every part of the file besides the text stack: it is counted by its weights, or named as
-// not counted.
+// Reads every part of the file outside the text stack. Each part is counted by its weights or named
+// as not counted.
 void GetParts(const base::Json& whole, const std::string& text_part, base::JsonReader& in,
               TransformerConfig& config) {
   if (!whole.is_object()) return;
@@ -389,7 +389,7 @@ void GetParts(const base::Json& whole, const std::string& text_part, base::JsonR
   }
 }
 
-// The part that reads text in a model with several kinds of input; otherwise the model itself.
+// The part that reads text if a model has several kinds of input, or else the model itself.
 const base::Json& TextPart(const base::Json& json, std::string& pointer) {
   if (!json.is_object()) return json;
   for (const char* key : {"text_config", "llm_config", "language_config"}) {
@@ -401,7 +401,7 @@ const base::Json& TextPart(const base::Json& json, std::string& pointer) {
   return json;
 }
 
-// One stack, from the part of the file that describes it.
+// Reads a stack from the part of the file that describes it.
 void GetStack(base::JsonReader& in, const TransformerFamily& family, TransformerConfig& config) {
   config.gated = family.gated;
   config.rms_norm = family.rms_norm;
@@ -419,8 +419,8 @@ void GetStack(base::JsonReader& in, const TransformerFamily& family, Transformer
   GetDropout(in, family, config);
 }
 
-// Reads the towers of a model that compares images with texts; missing keys have the defaults of
-// its code. The image tower comes first, because images mostly have more tokens.
+// Reads the towers of a model that compares images with texts. Missing keys have the defaults of
+// its code. The image tower comes first, because images usually have more tokens.
 void GetTowers(base::JsonReader& whole, TransformerConfig& config) {
   const std::string family = config.family;
   const auto get = [&](const char* key, const char* kind, TransformerConfig& tower) {
@@ -470,7 +470,7 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
   } else if (const TransformerFamily* known = FamilyOf(config.family, in); known != nullptr) {
     TransformerFamily family = *known;
     const bool nested = &text_part != &*json;
-    if (!nested) family.sizes = {};  // a file of its own must give its sizes
+    if (!nested) family.sizes = {};  // a separate file must state all sizes
     GetStack(in, family, config);
     GetWhole(in, config);
     if (nested) GetWhole(whole, config);

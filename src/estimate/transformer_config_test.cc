@@ -80,11 +80,11 @@ TEST(TransformerConfig, ReadsTheKeysOfOtherFamilies) {
   }
 }
 
-// Public models: the relevant part of their config.json, and the number of parameters in their
-// model cards.
+// A public model: the relevant part of its config.json, and the number of parameters in its model
+// card.
 struct PublicModel {
   const char* name;
-  const char* what;  // what is special about it
+  const char* what;  // the special property
   const char* text;
   double parameters;
 };
@@ -311,7 +311,7 @@ TEST(TransformerConfig, CountsTheParametersOfPublicModels) {
   }
 }
 
-TEST(TransformerConfig, ReadsThePartForTextsOfAModelThatSees) {
+TEST(TransformerConfig, ReadsTheTextPartOfAVisionModel) {
   const auto config = Parsed(
       R"({"model_type":"llava","tie_word_embeddings":false,"torch_dtype":"float16",
           "text_config":{"model_type":"llama","vocab_size":32064},
@@ -341,7 +341,7 @@ TEST(TransformerConfig, BlocksOfADecoderThatReadsAnEncoderAreCounted) {
   EXPECT_TRUE(config.unfused_attention && config.rms_norm && config.tied && config.drops_out);
 }
 
-TEST(TransformerConfig, ASoundHasPiecesAndItsTextABound) {
+TEST(TransformerConfig, ReadsSoundPiecesAndTheTextLimit) {
   const auto config = Parsed(
       R"({"model_type":"whisper","d_model":768,"encoder_layers":12,"decoder_layers":12,
           "encoder_attention_heads":12,"encoder_ffn_dim":3072,"vocab_size":51865,
@@ -353,7 +353,7 @@ TEST(TransformerConfig, ASoundHasPiecesAndItsTextABound) {
   EXPECT_EQ(config.decoder_positions, 448);
 }
 
-TEST(TransformerConfig, AnImageHasItsTokens) {
+TEST(TransformerConfig, CountsTheTokensOfImages) {
   const auto config = Parsed(
       R"({"model_type":"vit","num_hidden_layers":12,"hidden_size":768,"num_attention_heads":12,
           "intermediate_size":3072,"image_size":384,"patch_size":16})");
@@ -440,14 +440,14 @@ TEST(TransformerConfig, CountsKnownEncodersAndNamesOtherParts) {
   EXPECT_EQ(config->uncounted, std::vector<std::string>{"resampler"});
 }
 
-TEST(TransformerConfig, AnUnknownFamilyIsAnsweredWithTheNearestOne) {
+TEST(TransformerConfig, SuggestsTheNearestFamily) {
   const auto config = ParseTransformerConfig(R"({"model_type":"qwen9_moe"})", "config.json");
   ASSERT_FALSE(config);
   EXPECT_NE(config.error().message.find("(did you mean qwen"), std::string::npos);
   EXPECT_LT(config.error().message.size(), 200U) << "not a list of all families";
 }
 
-// The parameters in the models' cards, without biases and norms.
+// The numbers are from the models' cards, without biases and norms.
 TEST(TransformerConfig, CountsModelsOfOtherKinds) {
   const struct {
     const char* text;

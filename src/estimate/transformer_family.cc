@@ -12,10 +12,10 @@ using Transformer = TransformerFamily;
 
 // Families with two matrices in the feed-forward part, and LayerNorm.
 constexpr Transformer kPlain = {.gated = false, .rms_norm = false};
-// The same with BERT's parts.
+// kPlain with BERT's parts.
 constexpr Transformer kBert = {
     .gated = false, .rms_norm = false, .tied = true, .learned_positions = true, .drops_out = true};
-// The same for the patches of an image.
+// kPlain for the patches of an image.
 constexpr Transformer kImages = {
     .gated = false, .rms_norm = false, .sees_images = true, .wide_scores = true};
 

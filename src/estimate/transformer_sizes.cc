@@ -1,4 +1,4 @@
-// The sizes of a model's parts, from the numbers of its config.json.
+// Computes the sizes of a model's parts from the numbers in its config.json.
 #include <algorithm>
 
 #include "estimate/transformer_config.h"
@@ -33,7 +33,7 @@ double TransformerConfig::Attentions() const {
 
 namespace {
 
-// The mean over the blocks, because some have experts and others do not.
+// The mean over all blocks, of which only some may have experts.
 double Mean(const TransformerConfig& config, double with_experts) {
   if (config.dense_layers == 0) return with_experts;
   const double dense =

@@ -29,8 +29,8 @@ double Kept(const BlockList& list, bool frozen) {
   return 4 * elements;
 }
 
-// The bytes are those that autograd saves per pixel of the latent for the same modules in PyTorch,
-// in fp32 with fused attention.
+// The bytes are what autograd saves per latent pixel for the same modules in PyTorch, in fp32 with
+// fused attention.
 TEST(UNetConfig, CountsTheBytesThatAutogradKeeps) {
   const TransformerConfig config = Parsed(kStableDiffusion);
   ASSERT_TRUE(config.blocks);
@@ -51,7 +51,7 @@ TEST(UNetConfig, LevelsMayDifferInDepthAndAttention) {
   EXPECT_NEAR(config.TotalParameters(), 2567e6, 4e6) << "as the model's card says";
 }
 
-TEST(UNetConfig, NamesListsThatDoNotFit) {
+TEST(UNetConfig, ReportsListsOfTheWrongLength) {
   const struct {
     const char* text;
     const char* expected;

@@ -25,14 +25,14 @@ void ReadWaves(base::JsonReader& in, bool trained, TransformerConfig& config) {
   }
   if (widths.size() != strides.size() || widths.size() != kernels.size() || widths.empty())
     return in.Complain("conv_dim", "as many numbers as conv_stride and conv_kernel have");
-  // Each token has one position in the last layer; going back, each layer has its stride times as
-  // many positions.
+  // Each token has one position in the last layer. Going backwards, each layer's stride multiplies
+  // the number of positions.
   BlockKeeps all = {.again = false};
   double positions = 1;
   for (std::size_t i = widths.size(); i-- > 0;) {
     const double before = i == 0 ? 1 : widths[i - 1];
     all.parameters += kernels[i] * before * widths[i];
-    all.kept += positions * widths[i] * (i == 0 ? 3 : 2);  // the first has a norm
+    all.kept += positions * widths[i] * (i == 0 ? 3 : 2);  // the first layer has a norm
     all.widest = std::max(all.widest, positions * widths[i]);
     positions *= strides[i];
   }

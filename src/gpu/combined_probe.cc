@@ -37,12 +37,12 @@ base::Time CombinedProbe::RealNow() const {
 }
 
 bool CombinedProbe::NeedsDcgm(const DeviceInfo& info) const {
-  // DCGM has its own numbers for instances, and its output does not show which instance is which.
+  // DCGM's output does not show which of its instance numbers belongs to which instance.
   if (info.mig || !info.trouble.empty()) return false;
   return options_.prefer == CombinedOptions::Prefer::kDcgm || !info.reports_sm_activity;
 }
 
-// Whether a GPU reports SM activity is decided once, so waiting a few seconds is worth it: the
+// Whether a GPU reports SM activity is decided once, so a few seconds of waiting are worth it: the
 // first rows of a new `dcgmi` are "N/A".
 void CombinedProbe::AwaitFirstRows() {
   const auto deadline = std::chrono::steady_clock::now() + options_.first_answer;

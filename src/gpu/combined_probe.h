@@ -1,5 +1,4 @@
-// Everything from NVML, with the activity counters from the driver itself (GPM, Hopper and newer)
-// or DCGM.
+// Combines NVML with activity counters from the driver itself (GPM, Hopper and newer) or from DCGM.
 #pragma once
 
 #include <functional>
@@ -15,14 +14,14 @@ namespace carma::gpu {
 
 struct CombinedOptions {
   enum class Prefer {
-    kAuto,  // GPM if the GPU has it; `dcgmi` only if one lacks it
+    kAuto,  // GPM if the GPU has it; `dcgmi` only if a GPU lacks it
     kDcgm,  // `dcgmi` for every GPU
   };
   Prefer prefer = Prefer::kAuto;
   DmonOptions dmon;
   // How long Devices() waits for the first counts of `dcgmi`, in real time.
   base::Duration first_answer{4'000};
-  // Real time; empty: the boot clock.
+  // Returns the real time. If empty, the boot clock is used.
   std::function<base::Time()> real_now;
 };
 
@@ -30,24 +29,25 @@ class CombinedProbe : public Probe {
  public:
   CombinedProbe(std::unique_ptr<Probe> nvml, CombinedOptions options);
 
-  // A GPU reports SM activity if either source does. Instances of divided GPUs only have NVML's.
+  // A GPU reports SM activity if either source does. Instances of divided GPUs have only NVML's
+  // counters.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // Reads NVML. Where DCGM is needed, takes the counters (and power and energy if NVML has none)
-  // from a row of `dcgmi` that is at most three of its periods old. kCorrupt also for impossible
-  // values of DCGM.
+  // Reads NVML. If DCGM is needed, takes the counters (and power and energy if NVML has none) from
+  // a row of `dcgmi` that is at most three of its periods old. Impossible values of DCGM are
+  // kCorrupt too.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override { nvml_->LeaveAlone(devices); }
 
-  // Why `dcgmi` gives no data, in one line; empty: it is not needed, or it works.
+  // Why `dcgmi` gives no data, in one line; empty if it works or is not needed.
   std::string DcgmTrouble() const { return dmon_ ? dmon_->trouble() : ""; }
 
  private:
   struct Device {
     DeviceInfo info;
     std::string pci_key;
-    std::size_t number = 0;  // of the whole GPU, in the order of the bus
+    std::size_t number = 0;  // of the whole GPU, in PCI order
     Sanity sanity;
-    std::vector<int> xids;  // from readings that failed
+    std::vector<int> xids;  // reported by readings that failed
   };
   bool NeedsDcgm(const DeviceInfo& info) const;
   void AwaitFirstRows();
@@ -55,7 +55,7 @@ class CombinedProbe : public Probe {
 
   std::unique_ptr<Probe> nvml_;
   CombinedOptions options_;
-  std::unique_ptr<DmonReader> dmon_;  // null: no GPU needs it
+  std::unique_ptr<DmonReader> dmon_;  // null: no GPU needs `dcgmi`
   std::vector<Device> devices_;
 };
 

@@ -1,5 +1,5 @@
-// One table of all numbers in a Reading: their names in files and output, and for activity counters
-// their numbers in GPM and DCGM.
+// A table of all numbers in a Reading with their names in files and output, and the ids of activity
+// counters in GPM and DCGM.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,22 @@ struct Counter {
   CounterUnit unit;
   std::uint32_t gpm;            // nvmlGpmMetricId_t
   int dcgm;                     // DCGM field id; names changed with DCGM 4.6, numbers did not
-  std::string_view dcgm_title;  // above the column of `dcgmi dmon`
+  std::string_view dcgm_title;  // column title of `dcgmi dmon`
 };
 
-// SM activity comes first: without it the others are not read.
+// SM activity comes first; without it the other counters are not read.
 std::span<const Counter> Counters();
 
-// Stores a source's value, given in its own unit. False: impossible; the value stays absent.
+// Store a source's value, given in the source's unit. If the value is impossible, they return false
+// and it stays absent.
 bool StoreGpm(const Counter& counter, double said, Reading& reading);
 bool StoreDcgm(const Counter& counter, double said, Reading& reading);
 
-// The single numbers of a Reading that are not counters.
+// A number of a Reading that is not a counter.
 struct Gauge {
   std::string_view name;
   std::optional<double> Reading::*value;
-  double high;  // larger ones are invalid
+  double high;  // larger values are invalid
 };
 std::span<const Gauge> Gauges();
 

@@ -32,10 +32,10 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 template <class T>
 using Tried = std::expected<T, ContextTrouble>;
 
-// More than the driver keeps for itself on an idle GPU, less than any context.
+// More memory than the driver keeps for itself on an idle GPU, but less than any context.
 constexpr std::int64_t kIdleMib = 128;
 constexpr std::size_t kMaxLine = 1'000;
-// How many times the driver is asked about a process that it does not list yet.
+// Number of queries about a process that the driver does not list yet.
 constexpr int kLooks = 5;
 constexpr std::chrono::milliseconds kReleaseTime{3'000};
 constexpr std::chrono::milliseconds kKillTime{1'000};
@@ -49,14 +49,14 @@ std::unexpected<ContextTrouble> Trouble(Kind kind, std::string text, int code = 
   return std::unexpected(ContextTrouble{.kind = kind, .text = std::move(text), .cuda_code = code});
 }
 
-// ---- the child: CUDA's driver interface, as facts of its ABI ----
+// ---- the child: the parts of CUDA's driver ABI that it uses ----
 
 using CuResult = int;
 using CuDevice = int;
 using CuContext = struct CuContextHandle*;
 constexpr CuResult kCudaSuccess = 0;
-constexpr CuResult kCudaOutOfMemory = 2;         // others have taken it
-constexpr CuResult kCudaDeviceUnavailable = 46;  // another process has it for itself
+constexpr CuResult kCudaOutOfMemory = 2;         // other processes use it
+constexpr CuResult kCudaDeviceUnavailable = 46;  // another process uses the GPU exclusively
 constexpr CuResult kCudaInvalidDevice = 101;
 constexpr CuResult kCudaNoSymbol = 500;
 
@@ -86,13 +86,13 @@ CudaApi ResolveCuda(void* library) {
   return api;
 }
 
-// False if the parent has gone, which the child notices soon anyway.
+// Returns false if the parent is gone, which the child notices soon anyway.
 bool Say(std::string_view word, const std::string& rest) {
   const std::string line = fmt::format("{}{}\n", word, base::Printable(rest, kMaxLine / 2));
   return base::WriteAll(STDOUT_FILENO, line).has_value();
 }
 
-// The steps that make a context, and the error that stopped them.
+// The steps of making a context, and the error that stopped them.
 class Making {
  public:
   explicit Making(const CudaApi& api) : api_(api) {}
@@ -122,7 +122,7 @@ class Making {
     return Refuse(name, code, text != nullptr ? text : "unnamed error");
   }
 
-  // If the library cannot count its GPUs, one is assumed: only one was made visible.
+  // If the library cannot count its GPUs, one is assumed, because only one was made visible.
   bool OnlyOne() {
     int devices = 1;
     if (api_.count == nullptr) return true;
@@ -143,7 +143,7 @@ class Making {
 
 // ---- the parent ----
 
-// An empty folder, in which there is no MPS control daemon; the default folder is shared by all
+// An empty folder, so the child finds no MPS control daemon. The default folder is shared by all
 // users.
 class EmptyFolder {
  public:
@@ -152,7 +152,7 @@ class EmptyFolder {
     if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
   }
   ~EmptyFolder() {
-    std::error_code ignored;  // left behind in /tmp at worst
+    std::error_code ignored;  // at worst the folder stays in /tmp
     if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
   }
   EmptyFolder(const EmptyFolder&) = delete;
@@ -163,7 +163,7 @@ class EmptyFolder {
   std::string path_;
 };
 
-// The environment of this process, without variables that control CUDA.
+// This process's environment without variables that control CUDA, plus those for the child.
 std::vector<std::string> Environment(const std::string& uuid, const std::string& empty_folder) {
   std::vector<std::string> block;
   for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
@@ -181,7 +181,7 @@ std::chrono::milliseconds Until(SteadyTime deadline) {
   return std::max(left, std::chrono::milliseconds(0));
 }
 
-// One child process that makes a context; it is ended with this object.
+// A child process that makes a context. It is ended with this object.
 class Holder {
  public:
   ~Holder() { End(); }
@@ -194,8 +194,8 @@ class Holder {
     Result<base::Pipe> output = base::MakePipe(false);
     if (!input) return Trouble(Kind::kMachine, input.error().message);
     if (!output) return Trouble(Kind::kMachine, output.error().message);
-    // The child has its own process group: Ctrl-C at the terminal ends only the doctor, which the
-    // child then notices.
+    // The child has its own process group: Ctrl-C at the terminal ends only the doctor, and the
+    // child notices that.
     auto child = base::Spawn(words, {.files = {input->read.get(), output->write.get(), "/dev/null"},
                                      .environment = Environment(uuid, folder_.path())});
     if (!child) return Trouble(Kind::kMachine, words.front() + ": " + std::strerror(child.error()));
@@ -205,7 +205,7 @@ class Holder {
     return Unit{};
   }
 
-  // The PCI address of the GPU on which the child holds a context, or "-".
+  // Waits for the PCI address of the GPU on which the child holds a context, or "-".
   Tried<std::string> Await(std::chrono::milliseconds patience) {
     const Tried<std::string> line = ReadLine(std::chrono::steady_clock::now() + patience);
     if (!line) {
@@ -250,7 +250,8 @@ class Holder {
     }
   }
 
-  // How the child ended. Its output has ended, so the child has ended or soon will.
+  // How the child ended. Call it once the child's output has ended, so the child has ended or soon
+  // will.
   std::string HowItEnded() {
     constexpr const char* kWords = "the process that created the context ";
     if (!EndsWithin(kKillTime)) return std::string(kWords) + "closed its output";
@@ -286,13 +287,13 @@ class Holder {
   }
 
   EmptyFolder folder_;
-  base::UniqueFd input_;   // its end makes the child release the context
+  base::UniqueFd input_;   // closing it makes the child release the context
   base::UniqueFd output_;  // one line
-  bool holds_ = false;     // a context, which must be released
+  bool holds_ = false;     // the child holds a context that must be released
   base::Spawned child_;    // pid 0: none, or reaped
 };
 
-// "0000:07:00.0" for any form of the address: CUDA writes fewer digits of the domain than NVML.
+// The address as "0000:07:00.0", because CUDA writes fewer digits of the domain than NVML.
 std::string PlainPci(const std::string& pci) {
   const std::string lower = base::ToLower(pci);
   const std::size_t colon = lower.find(':');
@@ -300,7 +301,7 @@ std::string PlainPci(const std::string& pci) {
   return lower.substr(std::min(colon == std::string::npos ? 0 : colon, digit));
 }
 
-// The process's memory according to the driver; empty if it does not list the process.
+// The process's memory according to the driver; empty if the driver does not list the process.
 std::optional<std::int64_t> UseOf(const Reading& reading, pid_t pid) {
   for (const ProcessUse& use : reading.processes) {
     if (use.pid == pid) return use.used_mib;

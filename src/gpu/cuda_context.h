@@ -1,6 +1,6 @@
-// The memory of a process on a GPU before its first tensor, measured by making a CUDA context. The
-// driver may hang or crash, so a child process makes it; it loads the CUDA driver and looks up its
-// functions by name.
+// Measures how much GPU memory a process uses before its first tensor, by making a CUDA context.
+// The driver may hang or crash, so a child process makes the context; it loads the CUDA driver and
+// looks up its functions by name.
 #pragma once
 
 #include <chrono>
@@ -17,17 +17,16 @@
 namespace carma::gpu {
 
 inline constexpr const char* kCudaLibrary = "libcuda.so.1";
-// The only argument with which `carma` does the child's part.
+// With this as its only argument, `carma` does the child's part.
 inline constexpr const char* kHoldContextWord = "--hold-cuda-context";
 
 // The child's part: makes a context on the only visible GPU, reports it in one line on standard
 // output, keeps it until standard input ends, and releases it. Returns the exit code. Call it
-// before any thread is started. Only a hanging driver may keep it for ever; otherwise it ends with
-// its parent.
+// before any thread is started. The child ends with its parent, unless the driver hangs.
 int HoldContext();
 
 // Why no context should be made on this GPU now: it would disturb others, or measure something
-// else. Empty: it may be made. The text is part of a sentence.
+// else. A clause; empty if there is no obstacle.
 std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& reading);
 
 struct ContextOptions {
@@ -38,7 +37,7 @@ struct ContextOptions {
 
 struct ContextCost {
   std::int64_t mib = 0;
-  bool of_process = false;  // reported for the process; false: growth of the GPU's use
+  bool of_process = false;  // true: reported for the process; false: growth of the GPU's use
   friend bool operator==(const ContextCost&, const ContextCost&) = default;
 };
 
@@ -56,16 +55,16 @@ struct ContextTrouble {
   int cuda_code = 0;  // CUresult
 };
 
-// Makes a context on the probe's device of that number and measures its memory. The child sees only
-// that GPU or instance and uses no MPS server; it is gone when this returns, unless the driver
-// holds it in the kernel. Blocks for the patience plus a few seconds, and as long as the probe
-// blocks; worker only.
+// Makes a context on device number `device` of the probe and measures its memory. The child sees
+// only that GPU or instance and uses no MPS server. It has ended when this returns, unless the
+// driver holds it in the kernel. Blocks for the patience plus a few seconds, and as long as the
+// probe blocks; worker only.
 std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::size_t device,
                                                           const DeviceInfo& info,
                                                           const ContextOptions& options);
 
-// Makes a context on the GPU or instance of that UUID, even if it is in use, and releases it.
-// Returns why CUDA programs do not work there; empty: they do, or unknown. Blocks like
+// Makes a context on the GPU or instance with this UUID, even if it is in use, and releases it.
+// Returns why CUDA programs do not work there; empty if they work or it is unknown. Blocks like
 // MeasureContext().
 std::optional<ContextTrouble> TryContext(const std::string& uuid, const ContextOptions& options);
 

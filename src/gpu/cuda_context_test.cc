@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = ContextTrouble::Kind;
 
-// The children of this thread; a test makes them one at a time.
+// The child processes of this thread. A test makes them one at a time.
 std::vector<pid_t> Children() {
   std::ifstream list("/proc/thread-self/children");
   std::vector<pid_t> children;
@@ -46,8 +46,8 @@ class ChildrenProbe : public Probe {
   }
 
   Reading idle;
-  bool lists = true;                           // the child's process
-  std::optional<std::int64_t> told_mib = 410;  // its memory
+  bool lists = true;                           // whether the driver lists the child
+  std::optional<std::int64_t> told_mib = 410;  // the child's memory
   bool stranger = false;                       // another process appears with the child
   int seen = 0;
 };
@@ -88,14 +88,14 @@ class CudaContext : public ::testing::Test {
   ChildrenProbe probe_;
 };
 
-TEST_F(CudaContext, IsTheMemoryThatTheDriverReportsForTheProcess) {
+TEST_F(CudaContext, UsesTheMemoryReportedForTheProcess) {
   const auto cost = Measure();
   ASSERT_TRUE(cost) << cost.error().text;
   EXPECT_EQ(*cost, (ContextCost{.mib = 410, .of_process = true}));
   EXPECT_THAT(Log(), HasSubstr("released")) << "nothing is left on the GPU";
 }
 
-TEST_F(CudaContext, IsTheGrowthOfTheGpuIfNoProcessIsListed) {
+TEST_F(CudaContext, UsesTheGpusGrowthIfNoProcessIsListed) {
   probe_.lists = false;
   EXPECT_EQ(Measure().value(), (ContextCost{.mib = 412, .of_process = false}));
   probe_.lists = true;
@@ -126,7 +126,7 @@ TEST_F(CudaContext, SeesOneGpuAndUsesNoMpsServer) {
   EXPECT_FALSE(base::Exists(log.substr(at, log.find('\n', at) - at))) << "the folder is gone";
 }
 
-TEST_F(CudaContext, EveryFailureIsOneSentence) {
+TEST_F(CudaContext, ReportsEveryFailureInOneSentence) {
   const struct {
     const char* name;
     const char* order;
@@ -185,7 +185,7 @@ TEST_F(CudaContext, RefusesAContextOnAnotherGpu) {
   EXPECT_THAT(Measure().error().text, HasSubstr("8 GPUs instead of the one named"));
 }
 
-TEST_F(CudaContext, ProgramsThatCannotServe) {
+TEST_F(CudaContext, FailsForUnsuitablePrograms) {
   const struct {
     std::vector<std::string> holder;
     Kind kind;
@@ -207,7 +207,7 @@ TEST_F(CudaContext, ProgramsThatCannotServe) {
   }
 }
 
-TEST_F(CudaContext, IsNotMadeWhereItWouldDisturb) {
+TEST_F(CudaContext, IsNotMadeIfItWouldDisturbOthers) {
   const struct {
     const char* name;
     std::function<void(DeviceInfo&, Reading&)> change;

@@ -1,4 +1,4 @@
-// A device as JSON: in recordings, and in the daemon's list of known GPUs.
+// Converts devices to and from JSON for recordings and for the daemon's list of known GPUs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,7 +9,7 @@
 
 namespace carma::gpu {
 
-// Absent values are left out, so that older and newer files can both be read.
+// Absent values are left out, so older and newer files can both be read.
 nlohmann::json DeviceToJson(const DeviceInfo& info);
 // Errors: kInvalid with the place below `pointer`: no name, or neither memory nor a trouble
 // that explains why there is none.

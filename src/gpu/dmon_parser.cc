@@ -13,11 +13,12 @@ namespace {
 
 constexpr std::size_t kMaxRow = 8'192;
 constexpr std::size_t kNoColumn = static_cast<std::size_t>(-1);
-// DCGM's blank values: "not found", "not supported" and the like, for doubles and for integers.
+// Smallest of DCGM's values for "not found", "not supported" and the like, for doubles and
+// integers.
 constexpr double kBlank = 140'737'488'355'328.0;
 constexpr double kMaxWatts = 100'000;
 
-// One requested field. Exactly one of the three ways to keep it is set.
+// A requested field. Exactly one of its three targets is set.
 struct Field {
   int number;
   std::string_view title;
@@ -43,7 +44,7 @@ bool IsBlank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
-// False if the value in the cell is impossible.
+// Returns false if the value in the cell is impossible.
 bool Keep(const Field& field, std::string_view cell, DmonRow& row) {
   if (cell.empty() || cell == "N/A" || cell.ends_with("...")) return true;
   if (field.is_pci) {
@@ -134,7 +135,7 @@ void DmonParser::TakeTitles(std::string_view line) {
     }
     at = end;
   }
-  // Columns come in the requested order, so their position shows the meaning of a new title.
+  // Columns are in the requested order, so the position shows the meaning of an unknown title.
   if (columns_.size() != Fields().size()) return;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const bool taken =
@@ -143,12 +144,12 @@ void DmonParser::TakeTitles(std::string_view line) {
   }
 }
 
-// Kind, number and one cell per column; empty if the line can be divided in several ways.
+// Kind, number and one cell per column. Empty if the line can be divided in several ways.
 std::vector<std::string_view> DmonParser::Cells(std::string_view line) const {
   std::vector<std::string_view> words = base::SplitWords(line);
   if (words.size() == columns_.size() + 2) return words;
-  // A cell is blank, or an instance's long name leaves no room before its first value: then the
-  // titles show where the cells begin.
+  // If a cell is blank, or an instance's long name touches its first value, the titles show where
+  // the cells begin.
   const std::size_t first = columns_.front().from;
   words = base::SplitWords(line.substr(0, first));
   if (words.size() != 2) return {};
@@ -172,7 +173,7 @@ void DmonParser::TakeLine(std::string_view line, std::vector<DmonRow>& rows) {
   const std::vector<std::string_view> words = base::SplitWords(line);
   if (words.empty()) return;
   if (words[0] == "#Entity") return TakeTitles(line);
-  if (words[0] == "ID") return;  // units
+  if (words[0] == "ID") return;  // line of units
   const std::optional<DmonRow::Kind> kind = ParseKind(words[0]);
   if (!kind || columns_.empty()) {
     remark_ = base::Printable(base::Trim(line));

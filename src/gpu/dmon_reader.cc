@@ -17,7 +17,7 @@
 namespace carma::gpu {
 namespace {
 
-// The limit of one Poll(): a child that writes without end must not delay the readings.
+// Limit per Poll(), because a child that writes without end must not delay the readings.
 constexpr std::size_t kMaxBytesPerPoll = 1 << 20;
 constexpr int kLastWaitMs = 1'000;
 
@@ -109,7 +109,7 @@ void DmonReader::Poll(base::Time now) {
     if (now >= next_start_) Start(now);
     if (!running()) return;
   }
-  if (looked_away) last_row_ = now;  // its output was not read in that time
+  if (looked_away) last_row_ = now;  // the output was not read in that time
   if (!ReadAll(now, !looked_away)) return Stop(now, options_.program + " dmon has ended");
   if (now - last_row_ >= options_.silence) {
     Stop(now, options_.program + " dmon has been silent for " +

@@ -1,5 +1,4 @@
-// A permanently running `dcgmi dmon`: the first answer of a new one is often empty, so it is not
-// started for each reading.
+// Keeps one `dcgmi dmon` running, because the first answer of a new process is often empty.
 #pragma once
 
 #include <sys/types.h>
@@ -19,31 +18,31 @@ namespace carma::gpu {
 struct DmonOptions {
   std::string program = "dcgmi";         // in $PATH, or a path; run without a shell
   base::Duration period{1'000};          // between two rows of a GPU
-  base::Duration silence{10'000};        // without output for this long it hangs, and is ended
+  base::Duration silence{10'000};        // killed as hung after this time without output
   base::Duration first_pause{1'000};     // before a restart; doubles while it fails …
   base::Duration longest_pause{60'000};  // … up to this
 };
 
-// Used by one thread. Times are passed in and must not go back; they are real, not simulated, time.
+// Used by one thread. Times are passed in and must not go back. They are real, not simulated.
 class DmonReader {
  public:
   explicit DmonReader(DmonOptions options) : options_(std::move(options)) {}
-  // Ends the child and waits for it, at most a second (one that hangs in the driver is left
-  // behind).
+  // Kills the child and waits for it for at most a second. A child that hangs in the driver is
+  // abandoned.
   ~DmonReader();
   DmonReader(const DmonReader&) = delete;
   DmonReader& operator=(const DmonReader&) = delete;
 
-  // Starts or restarts the child when due, reads its output, ends it when it hangs. Never blocks.
-  // Call it at least once per period: older output has no time and is discarded.
+  // Starts or restarts the child when due, reads its output, and kills it if it hangs. Never
+  // blocks. Call it at least once per period: older output has no known time and is discarded.
   void Poll(base::Time now);
-  // Waits until there is output, at most for `longest` of real time.
+  // Waits until there is output, for at most `longest` in real time.
   void Wait(std::chrono::milliseconds longest) const;
 
-  // The newest row of this GPU, not older than three periods; null: none. Rows without PCI address
-  // are matched by number: DCGM counts GPUs in the order of the bus.
+  // The newest row of this GPU, or null if there is none from the last three periods. Rows without
+  // PCI address are matched by number, because DCGM counts GPUs in PCI order.
   const DmonRow* Find(const std::string& pci_key, std::size_t index, base::Time now) const;
-  // Why there are no rows, in one line; empty while rows come or may still come.
+  // Why there are no rows, in one line. Empty while rows arrive or may still arrive.
   const std::string& trouble() const { return trouble_; }
   bool running() const { return child_ > 0; }
 
@@ -55,7 +54,7 @@ class DmonReader {
   void Start(base::Time now);
   void Stop(base::Time now, const std::string& why);
   void Reap();
-  // False: the child has closed its end.
+  // Returns false if the child has closed its output.
   bool ReadAll(base::Time now, bool keep);
   void Keep(const std::vector<DmonRow>& rows, base::Time now);
   base::Duration FreshFor() const { return 3 * options_.period; }
@@ -66,12 +65,12 @@ class DmonReader {
   std::vector<pid_t> ended_;  // killed, not yet reaped
   base::UniqueFd output_;
   base::Time last_poll_{};
-  base::Time last_row_{};  // or when the child was started
+  base::Time last_row_{};  // or the start of the child
   base::Time next_start_{};
   base::Duration pause_{0};  // 0: nothing has failed yet
-  bool gave_rows_ = false;   // the present child
+  bool gave_rows_ = false;   // by the current child
   std::map<std::string, Kept> by_pci_;
-  std::map<int, Kept> by_number_;  // of rows without address
+  std::map<int, Kept> by_number_;  // rows without PCI address
   std::string trouble_;
 };
 

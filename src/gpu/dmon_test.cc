@@ -1,5 +1,5 @@
-// The text of `dcgmi dmon`, the child that writes it, and the probe that mixes it with NVML. The
-// children here are shell scripts that print what dcgmi would.
+// Tests of parsing `dcgmi dmon`, of the child that writes it, and of the probe that combines it
+// with NVML. The children here are shell scripts that print what dcgmi would.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,7 +19,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The layout of dcgmi: ten columns for the entity, then each width and two blanks.
+// A line in dcgmi's layout: ten columns for the entity, then for each cell its width and two
+// blanks.
 std::string Line(const std::string& entity, const std::vector<std::string>& cells) {
   std::string line = entity;
   line.resize(std::max<std::size_t>(line.size(), 10), ' ');
@@ -68,7 +69,7 @@ TEST(DmonParser, ReadsARowInCarmasUnits) {
   EXPECT_EQ(rows[0].values, expected);
 }
 
-TEST(DmonParser, IsTheSameWhateverThePieces) {
+TEST(DmonParser, AcceptsOutputInAnyPieces) {
   const std::string text = Titles() + Line("GPU 0", Row("0000:07:00.0", "0.5")) + Titles() +
                            Line("GPU 1", Row("0000:0f:00.0", "0.25"));
   for (std::size_t piece = 1; piece < 40; ++piece) {
@@ -113,7 +114,7 @@ TEST(DmonParser, LeavesBlankValuesAbsent) {
   }
 }
 
-TEST(DmonParser, MigRowsAreKeptApart) {
+TEST(DmonParser, SeparatesMigRows) {
   DmonParser parser;
   std::vector<std::string> blank = Row("", "0.5");
   // The long name of an instance leaves no blank before its first value.
@@ -130,10 +131,10 @@ TEST(DmonParser, MigRowsAreKeptApart) {
   EXPECT_EQ(rows[2].values.sm_active, 0.25);
 }
 
-TEST(DmonParser, ColumnsGoByTitleAndNewTitlesByPlace) {
+TEST(DmonParser, FindsColumnsByTitleOrElseByPosition) {
   std::vector<std::string> titles = kTitles;
   std::vector<std::string> row = Row("0000:07:00.0", "0.5");
-  std::swap(titles[1], titles[5]);  // another order
+  std::swap(titles[1], titles[5]);  // columns in another order
   std::swap(row[1], row[5]);
   DmonParser swapped;
   EXPECT_EQ(swapped.Feed(Line("#Entity", titles) + Line("GPU 0", row))[0].values.sm_active, 0.5);
@@ -143,7 +144,7 @@ TEST(DmonParser, ColumnsGoByTitleAndNewTitlesByPlace) {
   const auto rows =
       renamed.Feed(Line("#Entity", titles) + Line("GPU 0", Row("0000:07:00.0", "0.5")));
   EXPECT_EQ(rows[0].values.sm_active, 0.5);
-  titles.push_back("EXTRA");  // positions mean nothing now
+  titles.push_back("EXTRA");  // positions are now meaningless
   row = Row("0000:07:00.0", "0.5");
   row.push_back("7");
   DmonParser extended;
@@ -152,7 +153,7 @@ TEST(DmonParser, ColumnsGoByTitleAndNewTitlesByPlace) {
   EXPECT_EQ(more[0].values.dram_active, 0.3);
 }
 
-TEST(DmonParser, AnythingElseIsARemark) {
+TEST(DmonParser, TreatsOtherLinesAsRemarks) {
   const struct {
     const char* name;
     std::string text;
@@ -177,7 +178,7 @@ TEST(DmonParser, AnythingElseIsARemark) {
   }
 }
 
-TEST(PciKey, OneSpellingForAll) {
+TEST(PciKey, NormalisesAllSpellings) {
   const struct {
     const char* address;
     const char* key;
@@ -194,7 +195,7 @@ TEST(PciKey, OneSpellingForAll) {
   for (const auto& c : cases) EXPECT_EQ(PciKey(c.address), c.key) << c.address;
 }
 
-// A folder with a `dcgmi` that does what the test writes into it.
+// A folder with a `dcgmi` script whose body the test sets.
 class DmonChildTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -207,7 +208,7 @@ class DmonChildTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // Each start adds a line with its arguments to `starts`.
+  // Each start of the script adds a line with its arguments to the file `starts`.
   DmonOptions Script(const std::string& body) {
     const std::string path = folder_ + "/dcgmi";
     EXPECT_TRUE(base::WriteFileAtomic(
@@ -220,7 +221,7 @@ class DmonChildTest : public ::testing::Test {
     const auto text = base::ReadFile(folder_ + "/starts", 1 << 20);
     return text ? static_cast<std::size_t>(std::ranges::count(*text, '\n')) : 0;
   }
-  // Polls at this time until `holds` is true.
+  // Polls with time `now` until `holds` is true.
   static bool Until(DmonReader& reader, base::Time now, const std::function<bool()>& holds) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!holds()) {
@@ -236,7 +237,7 @@ class DmonChildTest : public ::testing::Test {
 
 constexpr const char* kServes = "cat rows; exec sleep 1000";
 
-TEST_F(DmonChildTest, RowsAreFoundByAddressWhileTheyAreFresh) {
+TEST_F(DmonChildTest, FindsFreshRowsByAddress) {
   DmonReader reader(Script(kServes));
   const base::Time now = base::FromMs(1'000'000);
   ASSERT_TRUE(Until(reader, now, [&] { return reader.Find("0000:0f:00.0", 9, now) != nullptr; }));
@@ -249,7 +250,7 @@ TEST_F(DmonChildTest, RowsAreFoundByAddressWhileTheyAreFresh) {
             "dmon -e " + DmonFieldList() + " -d 1000\n");
 }
 
-TEST_F(DmonChildTest, AChildThatEndsIsStartedAgainAfterLongerAndLongerPauses) {
+TEST_F(DmonChildTest, RestartsAnEndedChildAfterGrowingPauses) {
   DmonReader reader(Script("echo Error: no host engine is running; exit 1"));
   base::Time now = base::FromMs(1'000'000);
   std::size_t starts = 0;
@@ -277,7 +278,7 @@ TEST_F(DmonChildTest, RestartsAWorkingChildAfterAShortPause) {
   }
 }
 
-TEST_F(DmonChildTest, AHangingChildIsEnded) {
+TEST_F(DmonChildTest, KillsAHangingChild) {
   DmonReader reader(Script("echo $$ > pid; exec sleep 1000"));
   base::Time now = base::FromMs(1'000'000);
   std::string pid;
@@ -293,7 +294,7 @@ TEST_F(DmonChildTest, AHangingChildIsEnded) {
   ASSERT_TRUE(Until(reader, now, [&] { return ::kill(std::stoi(pid), 0) != 0; })) << "reaped";
 }
 
-TEST_F(DmonChildTest, DiscardsOutputWrittenWhileNoOneRead) {
+TEST_F(DmonChildTest, DiscardsOutputThatWasNotReadInTime) {
   DmonReader reader(Script("echo $$ > pid; cat rows; read line < gate; cat rows; exec sleep 1000"));
   ASSERT_EQ(::mkfifo((folder_ + "/gate").c_str(), 0600), 0);
   base::Time now = base::FromMs(1'000'000);
@@ -317,7 +318,7 @@ TEST_F(DmonChildTest, NamesAMissingProgram) {
 
 class CombinedProbeTest : public DmonChildTest {
  protected:
-  // Two GPUs; `gpm`: which of them have GPM counters.
+  // Makes a probe with two GPUs. gpm: which GPUs have GPM counters.
   void Make(const std::string& body, std::vector<bool> gpm,
             CombinedOptions::Prefer prefer = CombinedOptions::Prefer::kAuto) {
     std::vector<DeviceInfo> infos = FakeProbe::EqualDevices(2, 40'960, 424);
@@ -356,7 +357,7 @@ class CombinedProbeTest : public DmonChildTest {
   std::unique_ptr<CombinedProbe> probe_;
 };
 
-TEST_F(CombinedProbeTest, DcgmCountsWhereTheDriverDoesNot) {
+TEST_F(CombinedProbeTest, UsesDcgmIfTheDriverHasNoCounters) {
   Make(kServes, {false, true});
   const auto devices = probe_->Devices();
   ASSERT_TRUE(devices);
@@ -378,7 +379,7 @@ TEST_F(CombinedProbeTest, DcgmCountsWhereTheDriverDoesNot) {
   EXPECT_FALSE(stale.sm_active);
 }
 
-TEST_F(CombinedProbeTest, NoChildWhereTheDriverCounts) {
+TEST_F(CombinedProbeTest, StartsNoChildIfTheDriverHasCounters) {
   Make(kServes, {true, true});
   ASSERT_TRUE(probe_->Devices());
   MustRead(0);
@@ -386,15 +387,15 @@ TEST_F(CombinedProbeTest, NoChildWhereTheDriverCounts) {
   EXPECT_EQ(probe_->DcgmTrouble(), "");
 }
 
-TEST_F(CombinedProbeTest, DcgmForAllWhenAsked) {
+TEST_F(CombinedProbeTest, UsesDcgmForAllGpusOnRequest) {
   Make(kServes, {true, true}, CombinedOptions::Prefer::kDcgm);
   ASSERT_TRUE(probe_->Devices());
   EXPECT_EQ(MustRead(1).sm_active, 0.25);
 }
 
-// Rows of GPUs without an address are matched by their number among whole GPUs, and never to an
-// instance: they describe the whole GPU.
-TEST_F(CombinedProbeTest, InstancesHaveNoCountersOfDcgm) {
+// Rows without an address describe whole GPUs, so they are matched by number among whole GPUs,
+// never to an instance.
+TEST_F(CombinedProbeTest, GivesInstancesNoDcgmCounters) {
   ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/rows", Titles() + Line("GPU 0", Row("N/A", "0.9")) +
                                                            Line("GPU-I 0", Row("N/A", "0.8")) +
                                                            Line("GPU-CI 0", Row("N/A", "0.7")) +

@@ -9,12 +9,12 @@
 namespace carma::gpu {
 
 struct InstalledDriver {
-  std::optional<std::string> loaded;     // "550.54.15", of the kernel's module
-  std::optional<std::string> installed;  // of the library that a program would load now
+  std::optional<std::string> loaded;     // "550.54.15", the kernel module's version
+  std::optional<std::string> installed;  // version of the library that a program would load now
   bool Differ() const { return loaded && installed && *loaded != *installed; }
 };
 
-// nvml_library: as in NvmlLibrary; without a folder, the usual folders are searched. root: replaces
+// nvml_library: file name or path; a file name is searched in the usual folders. root: replaces
 // "/". Unknown versions are empty. Reads a few small files.
 InstalledDriver ReadInstalledDriver(const std::string& nvml_library, const std::string& root = "");
 

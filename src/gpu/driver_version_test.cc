@@ -23,7 +23,7 @@ class DriverVersion : public ::testing::Test {
   void Load(const std::string& version) {
     ASSERT_TRUE(base::WriteFileAtomic(root_ + "/sys/module/nvidia/version", version + "\n"));
   }
-  // The way packages do it: the old version's file is removed, and the link changes.
+  // Installs a version as packages do: the old version's file is removed and the link changes.
   void Install(const std::string& version) {
     std::filesystem::remove_all(Folder());
     std::filesystem::create_directories(Folder());
@@ -35,7 +35,7 @@ class DriverVersion : public ::testing::Test {
   std::string root_;
 };
 
-TEST_F(DriverVersion, AnUpgradeShowsUntilTheModuleIsLoadedAgain) {
+TEST_F(DriverVersion, ShowsAnUpgradeUntilTheModuleIsReloaded) {
   Load("535.183.01");
   EXPECT_FALSE(Read().Differ()) << "the library's version is unknown";
   Install("535.183.01");

@@ -1,4 +1,4 @@
-// GPUs whose answers a test sets.
+// A probe whose answers a test sets.
 #pragma once
 
 #include <condition_variable>
@@ -15,28 +15,28 @@ namespace carma::gpu {
 class FakeProbe : public Probe {
  public:
   explicit FakeProbe(std::vector<DeviceInfo> devices);
-  // `count` equal GPUs "GPU-fake-0" … in PCI order, that report SM activity.
+  // `count` equal GPUs "GPU-fake-0" … in PCI order. They report SM activity.
   static std::vector<DeviceInfo> EqualDevices(std::size_t count, std::int64_t total_mib,
                                               std::int64_t reserved_mib = 0);
 
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // The reading that was set last; at first that of an idle GPU. `taken` is always `now`.
+  // Returns the reading that was set last, or that of an idle GPU. `taken` is always `now`.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
 
   void Set(std::size_t device, Reading reading);
-  // Sum of the processes' memory becomes the used memory.
+  // The sum of the processes' memory becomes the used memory.
   void SetProcesses(std::size_t device, std::vector<ProcessUse> processes,
                     std::optional<double> sm_active = 0.0);
-  // The device (or the list of devices) answers with this error until it is cleared.
+  // The device (or the list of devices) returns this error until it is cleared.
   void Fail(std::size_t device, ReadError error);
   void FailDevices(base::Error error);
   void ClearFailures();
-  // Every call blocks until Release(), as under a driver that hangs.
+  // Every call blocks until Release(), as if the driver hung.
   void Hang();
   void Release();
-  // Calls of Read() that were answered.
+  // Number of answered calls of Read().
   std::size_t reads() const;
-  // Calls that are blocked at this moment.
+  // Number of calls that are blocked now.
   std::size_t hanging() const;
 
  private:

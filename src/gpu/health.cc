@@ -40,7 +40,7 @@ constexpr XidLine kXids[] = {
 
 constexpr std::string_view kXidPrefix = "Xid ";
 constexpr std::string_view kEccPrefix = "new uncorrectable memory errors: ";
-// The beginning of that reason in earlier versions.
+// The beginning of the same reason in earlier versions.
 constexpr std::string_view kOldEccPrefix = "new errors of memory beyond repair: ";
 
 std::string_view RecoveryText(RecoveryAction action) {
@@ -153,7 +153,7 @@ void Health::Restore(std::string why) {
     return;
   }
   restored_why_ = why_;
-  // The driver's count continues from the earlier daemon's time, so no error is older than that.
+  // The errors behind this reason are part of the driver's count, so none of them is excluded.
   if (why_.starts_with(kEccPrefix) || why_.starts_with(kOldEccPrefix)) ecc_at_start_ = 0;
 }
 

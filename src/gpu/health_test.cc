@@ -21,7 +21,7 @@ Reading Tells(Condition condition) {
   return reading;
 }
 
-TEST(Xids, AreTheTasksOrTheDevices) {
+TEST(Xids, AreClassifiedAsFaultsOfTasksOrDevices) {
   const struct {
     XidClass meaning;
     std::vector<int> xids;
@@ -41,7 +41,7 @@ TEST(Xids, AreTheTasksOrTheDevices) {
   EXPECT_EQ(DescribeXid(79).text, "fell off the bus");
 }
 
-TEST(Health, OnlyXidsOfTheDeviceCloseAGpu) {
+TEST(Health, DrainsOnlyForDeviceXids) {
   const struct {
     const char* name;
     std::vector<int> xids, ignored;
@@ -108,7 +108,7 @@ TEST(Health, ConditionsLastUntilTheyAreNoLongerReported) {
   }
 }
 
-TEST(Health, OnlyNewErrorsOfMemoryCount) {
+TEST(Health, CountsOnlyNewMemoryErrors) {
   Health health({});
   EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 5})), IsEmpty()) << "from before the start";
   EXPECT_EQ(health.Take(Tells({.ecc_uncorrected = 7})), "new uncorrectable memory errors: 2");
@@ -120,7 +120,7 @@ TEST(Health, OnlyNewErrorsOfMemoryCount) {
   EXPECT_THAT(Health({}).Take(Tells({.ecc_corrected = 1'000})), IsEmpty());
 }
 
-TEST(Health, AResetThatShowsEndsAnXid) {
+TEST(Health, ClearsAnXidAfterAVisibleReset) {
   Health reset({});
   reset.Take(Tells({.ecc_uncorrected = 0, .recovery = RecoveryAction::kGpuReset}));
   EXPECT_EQ(reset.Take(Announces({95})), "Xid 95: uncontained memory error");
@@ -132,7 +132,7 @@ TEST(Health, AResetThatShowsEndsAnXid) {
   EXPECT_THAT(reloaded.Take(Tells({.ecc_uncorrected = 0})), IsEmpty());
 }
 
-TEST(Health, APersonsResumeHoldsUntilSomethingNew) {
+TEST(Health, AResumeHoldsUntilNewEvidence) {
   Health health({});
   health.Take(Announces({79}));
   health.Acknowledge();
@@ -146,7 +146,7 @@ TEST(Health, APersonsResumeHoldsUntilSomethingNew) {
       << "another wish";
 }
 
-TEST(Health, RulesMayLeaveResumingToAPerson) {
+TEST(Health, CanLeaveResumingToAdministrators) {
   Health health({.resume_when_cleared = false});
   health.Take(Announces({79}));
   health.Cleared();
@@ -158,7 +158,7 @@ TEST(Health, RulesMayLeaveResumingToAPerson) {
   EXPECT_THAT(health.Take(Tells({.remap_pending = false})), IsEmpty());
 }
 
-TEST(Health, ARestartedDaemonKeepsItsVerdicts) {
+TEST(Health, KeepsVerdictsAcrossRestarts) {
   const struct {
     const char* name;
     std::string why;

@@ -13,10 +13,9 @@
 namespace carma::gpu {
 namespace {
 
-// The kernel's own limit of a record; it refuses a smaller buffer.
+// The kernel's limit on a record's size. It refuses a smaller buffer.
 constexpr std::size_t kRecordBytes = 8192;
-// The most records read at once; a kernel log that grows faster than this per second is not read
-// fully.
+// Maximum number of records per call. A log that grows faster is not read completely.
 constexpr int kMostReads = 10'000;
 
 std::string_view TakeUntil(std::string_view& rest, char end) {
@@ -51,14 +50,14 @@ std::optional<std::array<std::uint32_t, 3>> PlaceOf(std::string_view pci) {
 std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   constexpr std::string_view kBegin = "NVRM: Xid (PCI:";
   std::string_view rest = line;
-  // "4,811,168790062,-;": the kernel's data about a record. The same text later in the record may
-  // come from any process, even a user's.
+  // Removes the kernel's header of a record, "4,811,168790062,-;". The Xid text later in a record
+  // may come from any process, even a user's.
   if (const std::size_t head = rest.find(';'); head != rest.npos && !rest.starts_with(kBegin))
     rest.remove_prefix(head + 1);
   if (!rest.starts_with(kBegin)) return std::nullopt;
   rest.remove_prefix(kBegin.size());
   KernelXid found;
-  // A MIG instance follows the PCI address: "0000:07:00 GPU-I:05".
+  // A MIG instance may follow the PCI address: "0000:07:00 GPU-I:05".
   std::string_view where = TakeUntil(rest, ')');
   found.pci = TakeUntil(where, ' ');
   if (!PlaceOf(found.pci) || !rest.starts_with(": ")) return std::nullopt;
@@ -89,7 +88,7 @@ std::vector<KernelXid> KernelLog::Read() {
   std::array<char, kRecordBytes> room;
   for (int i = 0; i < kMostReads; ++i) {
     const ssize_t count = ::read(fd_.get(), room.data(), room.size());
-    // Records were overwritten, or a signal arrived: the next records can be read.
+    // If records were overwritten or a signal arrived, the next records can be read.
     if (count < 0 && (errno == EPIPE || errno == EINTR)) continue;
     if (count <= 0) break;
     begun_.append(room.data(), static_cast<std::size_t>(count));

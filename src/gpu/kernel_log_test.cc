@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(KernelXid, IsReadAsDriversWriteIt) {
+TEST(KernelXid, ParsesTheDriversFormats) {
   const struct {
     const char* name;
     const char* line;
@@ -48,7 +48,7 @@ TEST(KernelXid, IgnoresOtherLines) {
     EXPECT_FALSE(ParseKernelXid(line)) << line;
 }
 
-TEST(KernelXid, PlacesAreComparedAsNumbers) {
+TEST(KernelXid, ComparesAddressesAsNumbers) {
   EXPECT_TRUE(IsSamePlace("00000000:00:06.0", "0000:00:06"));
   EXPECT_TRUE(IsSamePlace("0000000A:C1:00.0", "000a:c1:00"));
   EXPECT_FALSE(IsSamePlace("00000000:07:00.0", "0000:00:07"));
@@ -77,7 +77,7 @@ TEST_F(KernelLogTest, ReturnsOnlyNewLines) {
   EXPECT_THAT(log->Read(), ElementsAre(KernelXid{"0000:00:06", 43, 9})) << "after an endless line";
 }
 
-TEST_F(KernelLogTest, AnUnreadableLogIsAnError) {
+TEST_F(KernelLogTest, ReportsAnUnreadableLog) {
   EXPECT_FALSE(KernelLog::Open(path_ + "/no"));
 }
 

@@ -61,7 +61,7 @@ TEST_F(MemoryLimits, AreUnavailableWithAnOlderDriver) {
   EXPECT_EQ(Read(), std::nullopt);
 }
 
-TEST_F(MemoryLimits, TellWhyTheDriverRefuses) {
+TEST_F(MemoryLimits, ReportWhyTheDriverRefuses) {
   const struct {
     nvml::Return answer;
     ErrorCode code;
@@ -78,7 +78,7 @@ TEST_F(MemoryLimits, TellWhyTheDriverRefuses) {
   EXPECT_EQ(Set({"GPU-z", 1, 2}).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(MemoryLimits, AreTakenFromWords) {
+TEST_F(MemoryLimits, AreParsedFromWords) {
   using Words = std::vector<std::string>;
   EXPECT_EQ(SetMemoryLimitsFromWords(Words{CARMA_FAKE_NVML, kGroup, "GPU-a", "100", "200"}), 0);
   EXPECT_EQ(nvml_->gpus[0].memory_limits.at(kGroup).hard, 200 * kMib);

@@ -1,4 +1,4 @@
-// Checks what the driver's amounts of memory mean.
+// Checks whether the driver's memory figures add up.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,10 @@ struct UnevenMemory {
   friend bool operator==(const UnevenMemory&, const UnevenMemory&) = default;
 };
 
-// CARMA gives tasks total - reserved and assumes that `used` is the memory of processes. According
-// to older headers of NVML `used` includes reserved memory, according to newer ones it does not;
-// the sum shows which is true. In NVML's order; empty if unsupported. May block; worker only.
+// Lists GPUs whose figures do not add up. CARMA gives tasks total - reserved and assumes that
+// `used` excludes reserved memory. NVML's newer headers say so and its older headers say the
+// opposite; the sum shows which is true. In NVML's order; empty if unsupported. May block; worker
+// only.
 std::vector<UnevenMemory> AskUnevenMemory(const std::string& library);
 
 }  // namespace carma::gpu

@@ -37,7 +37,7 @@ TEST_F(MemorySum, ReportsGpusWhoseAmountsDoNotAddUp) {
   EXPECT_EQ(nvml_->users, 0) << "NVML was shut down again";
 }
 
-TEST_F(MemorySum, ReportsNothingIfTheDriverCannotBeAsked) {
+TEST_F(MemorySum, ReportsNothingWithoutDriver) {
   nvml_->gpus[0].memory.used = nvml::kNoValue64;
   nvml_->gpus[1].memory = Memory(40'960, 424, 30'000, 0);
   nvml_->gpus[1].errors = {{"nvmlDeviceGetMemoryInfo_v2", nvml::kNotSupported}};

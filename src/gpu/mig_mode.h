@@ -1,4 +1,4 @@
-// MIG modes that an administrator has set but that need a reset to take effect.
+// Finds MIG modes that an administrator has set but that need a reset to take effect.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct PendingMigMode {
 // GPUs whose mode will change, in NVML's order; empty if unsupported. May block; worker only.
 std::vector<PendingMigMode> AskPendingMigModes(const std::string& library);
 
-// Share of the whole GPU's SMs that an instance has, by its name: of seven slices (an A30 has four)
-// "3g.20gb" has three, "1c.3g.20gb" one. 1 for an unknown name.
+// An instance's share of the GPU's SMs, derived from its name: "3g.20gb" has three of seven slices
+// (an A30 has four), "1c.3g.20gb" has one. Returns 1 for an unknown name.
 double ComputeShareOf(const MigPlace& place);
 
 }  // namespace carma::gpu

@@ -34,7 +34,7 @@ TEST_F(MigMode, ReportsOnlyChangesThatWaitForAReset) {
   EXPECT_EQ(AskPendingMigModes(CARMA_FAKE_NVML).size(), 1u) << "an invalid mode is left out";
 }
 
-TEST_F(MigMode, ReportsNothingIfTheDriverCannotBeAsked) {
+TEST_F(MigMode, ReportsNothingWithoutDriver) {
   nvml_->gpus[0].mig_pending = 1;
   for (const char* function : {"nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetMigMode"}) {
     nvml_->errors = {{function, nvml::kUnknown}};
@@ -43,7 +43,7 @@ TEST_F(MigMode, ReportsNothingIfTheDriverCannotBeAsked) {
   EXPECT_THAT(AskPendingMigModes("/nonexistent.so"), IsEmpty());
 }
 
-TEST(ComputeShareOf, GoesByTheSlicesInTheName) {
+TEST(ComputeShareOf, FollowsFromTheSlicesInTheName) {
   EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "3g.20gb"}), 3.0 / 7);
   EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "1g.5gb"}), 1.0 / 7);
   EXPECT_DOUBLE_EQ(ComputeShareOf({.profile_name = "1c.3g.20gb"}), 1.0 / 7);

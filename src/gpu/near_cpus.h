@@ -1,4 +1,4 @@
-// The cores close to a GPU: those of its NUMA node.
+// Finds the cores close to a GPU, which are those of its NUMA node.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,13 @@
 
 namespace carma::gpu {
 
-// Read from the kernel for the PCI device ("00000000:07:00.0" in the driver's form). root: "" for
-// this machine, or a folder with its own sys. Empty: unknown, or all are equally close.
+// Reads the cores of a PCI device ("00000000:07:00.0" in the driver's form) from the kernel. root:
+// "" for this machine, or a folder with its own sys. Empty if unknown or if all cores are equally
+// close.
 std::vector<int> NearCpus(const std::string& root, std::string_view pci);
 
-// For GPU `index` of a simulated server with two sockets, each of which has half of the GPUs and
-// half of this machine's cores.
+// Returns the cores of GPU `index` of a simulated server. Each of its two sockets has half of the
+// GPUs and half of this machine's cores.
 std::vector<int> NearCpusSimulated(const std::vector<int>& cpus, std::size_t index,
                                    std::size_t gpus);
 

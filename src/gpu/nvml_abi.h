@@ -1,6 +1,6 @@
-// The part of NVML's public C interface that CARMA calls, as facts of its ABI: names, numbers and
-// layouts. Written by hand so that CARMA builds where no NVIDIA package is installed; the library
-// is found at run time. The simulated driver (simgpu/driver) exports the same functions.
+// The part of NVML's C interface that CARMA calls: names, numbers and layouts of its ABI. Written
+// by hand, so CARMA builds without NVIDIA packages; the library is found at run time. The simulated
+// driver (simgpu/driver) exports the same functions.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace carma::gpu::nvml {
 
-// The result of every call.
+// The return code of every call.
 using Return = std::int32_t;
 inline constexpr Return kSuccess = 0;
 inline constexpr Return kUninitialized = 1;
@@ -44,7 +44,7 @@ inline constexpr std::size_t kVersionBytes = 80;
 inline constexpr std::uint64_t kNoValue64 = std::numeric_limits<std::uint64_t>::max();
 inline constexpr std::uint32_t kNoValue32 = std::numeric_limits<std::uint32_t>::max();
 
-// A struct's first word gives its size and version to the driver.
+// The first word of a struct, which encodes its size and version for the driver.
 template <class T>
 constexpr std::uint32_t StructVersion(std::uint32_t version) {
   return static_cast<std::uint32_t>(sizeof(T)) | (version << 24);
@@ -91,11 +91,11 @@ struct ProcessInfo {
 static_assert(sizeof(ProcessInfo) == 24);
 
 struct Utilization {
-  std::uint32_t gpu;     // percent of the last period in which a kernel ran
-  std::uint32_t memory;  // percent of it in which memory was read or written
+  std::uint32_t gpu;     // percent of the last period during which a kernel ran
+  std::uint32_t memory;  // percent during which memory was read or written
 };
 
-// Utilization by one process since the requested time; all zero if it did not compute.
+// The utilization by one process since the requested time; all zero if the process did not compute.
 struct ProcessUtilization {
   std::uint32_t pid;
   std::uint64_t timestamp_us;  // by the driver's clock
@@ -106,7 +106,7 @@ struct ProcessUtilization {
 };
 static_assert(sizeof(ProcessUtilization) == 32);
 
-// The parts of a GPU, or of an instance of a divided one (MIG).
+// The parts of a GPU, or of an instance of a divided GPU (MIG).
 struct DeviceAttributes {
   std::uint32_t multiprocessors;
   std::uint32_t shared_copy_engines;
@@ -129,13 +129,12 @@ struct GpuInstanceInfo {
 };
 static_assert(sizeof(GpuInstanceInfo) == 24);
 
-// Memory of a control group on one GPU, from r615 on; amounts are bytes. The structs have no
-// version.
+// A control group's memory on one GPU (r615 and newer), in bytes. These structs have no version.
 inline constexpr std::uint64_t kNoMemoryLimit = std::numeric_limits<std::uint64_t>::max();
 
 struct SetMemoryLimits {
   const char* name_space;    // full path of the group's folder
-  std::uint64_t soft_limit;  // guaranteed to the group; 0: none
+  std::uint64_t soft_limit;  // guaranteed bytes; 0: none
   std::uint64_t hard_limit;  // allocations beyond it fail; kNoMemoryLimit: none
 };
 static_assert(sizeof(SetMemoryLimits) == 24 && offsetof(SetMemoryLimits, soft_limit) == 8 &&
@@ -163,16 +162,16 @@ inline constexpr std::uint32_t kClockSm = 1;
 inline constexpr std::uint32_t kClockMemory = 2;
 inline constexpr std::uint32_t kEccCorrected = 0;
 inline constexpr std::uint32_t kEccUncorrected = 1;
-inline constexpr std::uint32_t kEccSinceLoad = 0;  // "volatile"; 1 is since the GPU was made
+inline constexpr std::uint32_t kEccSinceLoad = 0;  // "volatile"; 1 counts over the GPU's lifetime
 
-// One of many values that are requested by number.
+// A value that is requested by number.
 struct FieldValue {
   std::uint32_t field_id;
   std::uint32_t scope_id;
   std::int64_t timestamp_us;
   std::int64_t latency_us;
   std::uint32_t value_type;
-  Return result;  // of this field; `value` means nothing unless it is kSuccess
+  Return result;  // `value` is undefined unless this is kSuccess
   union {
     double real;
     std::uint32_t count;
@@ -195,10 +194,10 @@ struct EventData {
 };
 static_assert(sizeof(EventData) == 32);
 
-// GPM: two samples of hardware counters, and metrics computed from the pair.
+// GPM computes metrics from two samples of hardware counters.
 inline constexpr std::uint32_t kGpmVersion = 1;
 inline constexpr std::uint32_t kGpmSmUtil = 2;  // percent of SMs with a warp, mean over the span
-// From the newest known header; older libraries use only the first metric_count entries.
+// From the newest known header. Older libraries use only the first metric_count entries.
 inline constexpr std::size_t kGpmMetricMax = 333;
 
 struct GpmSupport {
@@ -225,7 +224,7 @@ struct GpmMetricsGet {
 };
 static_assert(offsetof(GpmMetricsGet, metrics) == 24);
 
-// Types of the functions, for dlsym and for the simulated driver.
+// Function types, for dlsym and for the simulated driver.
 using InitFn = Return();
 using ErrorStringFn = const char*(Return);
 using GetVersionFn = Return(char*, std::uint32_t);
@@ -236,8 +235,8 @@ using GetTextFn = Return(Device, char*, std::uint32_t);
 using GetPciFn = Return(Device, PciInfo*);
 using GetMemoryFn = Return(Device, Memory*);
 using GetMemoryV2Fn = Return(Device, MemoryV2*);
-// Only root may set limits. Not for MIG handles. kNotFound: no such group, or none that can have
-// limits.
+// Only root may set limits. MIG handles are not allowed. kNotFound if the group does not exist or
+// cannot have limits.
 using SetMemoryLimitsFn = Return(Device, SetMemoryLimits*);
 using GetMemoryLimitsFn = Return(Device, GetMemoryLimits*);
 using GetProcessesFn = Return(Device, std::uint32_t*, ProcessInfo*);
@@ -251,13 +250,14 @@ using GetEccFn = Return(Device, std::uint32_t error, std::uint32_t counter, std:
 // corrected, uncorrected, pending, failed
 using GetRemappedFn = Return(Device, std::uint32_t*, std::uint32_t*, std::uint32_t*,
                              std::uint32_t*);
-// NVLink: whether a link is in use, and what is at its other end.
+// NVLink: whether a link is in use, and the device at its other end.
 using GetLinkStateFn = Return(Device, std::uint32_t link, std::uint32_t* active);
 using GetLinkPciFn = Return(Device, std::uint32_t link, PciInfo* other);
 using GetLinkTypeFn = Return(Device, std::uint32_t link, std::uint32_t* other);
 using GetComputeModeFn = Return(Device, std::uint32_t*);
 using GetMigModeFn = Return(Device, std::uint32_t* current, std::uint32_t* pending);
-// The instances of a divided GPU: handles up to the maximum, kNotFound if there is none.
+// The instances of a divided GPU. A handle below the maximum count is kNotFound if it has no
+// instance.
 using GetMigCountFn = Return(Device, std::uint32_t*);
 using GetMigHandleFn = Return(Device, std::uint32_t index, Device*);
 using GetParentFn = Return(Device mig, Device*);

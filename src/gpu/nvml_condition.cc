@@ -10,7 +10,7 @@ namespace {
 
 ReadResult<Unit> AskEcc(NvmlCalls& calls, const NvmlDevice& device, Condition& condition) {
   if (!calls.api.ecc) return Unit{};
-  constexpr std::uint64_t kMostErrors = std::uint64_t{1} << 53;  // exact in JSON
+  constexpr std::uint64_t kMostErrors = std::uint64_t{1} << 53;  // still exact in JSON
   for (const auto& [kind, target] :
        {std::pair(nvml::kEccCorrected, &condition.ecc_corrected),
         std::pair(nvml::kEccUncorrected, &condition.ecc_uncorrected)}) {

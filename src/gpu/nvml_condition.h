@@ -1,4 +1,4 @@
-// The condition of a GPU, as NVML reports it.
+// Reads the condition of a GPU from NVML.
 #pragma once
 
 #include "gpu/nvml_devices.h"
@@ -7,7 +7,8 @@
 
 namespace carma::gpu {
 
-// The condition of the whole GPU, even for its instances. Errors: those of NvmlCalls::FailureOf().
+// Returns the condition of the whole GPU, even for an instance. Errors: those of
+// NvmlCalls::FailureOf().
 ReadResult<Condition> AskCondition(NvmlCalls& calls, const NvmlDevice& device);
 
 }  // namespace carma::gpu

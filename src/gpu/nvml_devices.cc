@@ -26,7 +26,7 @@ std::unexpected<ReadError> NotTold(const std::string& gpu) {
   return Corrupt(gpu, "its memory is not reported");
 }
 
-// reserved: drivers before R510 do not separate it from the used memory.
+// Drivers before R510 do not separate `reserved` from the used memory.
 template <class Memory>
 ReadResult<MemoryUse> UseOf(NvmlCalls& calls, nvml::Return code, const Memory& memory,
                             std::uint64_t reserved, const std::string& gpu) {
@@ -128,7 +128,7 @@ ReadResult<Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
   return Unit{};
 }
 
-// Failures are not reported, because only tasks that ask for connected GPUs depend on this.
+// Failures are not reported, because only tasks that request connected GPUs depend on links.
 NvmlLinks AskLinks(const NvmlApi& api, nvml::Device handle) {
   NvmlLinks links;
   if (!api.link_state) return links;
@@ -178,7 +178,7 @@ ReadResult<NvmlDevice> DescribeWhole(NvmlCalls& calls, const Board& board) {
   return device;
 }
 
-// Only privileged accounts may read the profile; -1 is a valid answer.
+// Returns -1 if the profile is unknown; only privileged accounts may read it.
 int AskProfile(const NvmlApi& api, const Board& board, std::uint32_t gpu_instance) {
   if (!api.gpu_instance || !api.gpu_instance_info) return -1;
   nvml::GpuInstance instance = nullptr;
@@ -245,8 +245,8 @@ NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
   return device;
 }
 
-// Handles are numbered with gaps. If some seem to exist but cannot be opened, one is listed for
-// them, because their number is unknown. Errors: no handle could be opened.
+// Handles are numbered with gaps. If instances seem to exist but cannot be opened, one device is
+// listed for all of them, because their number is unknown. Errors: no handle could be opened.
 ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
                                                  std::uint32_t count) {
   const std::int64_t board_mib =
@@ -307,7 +307,7 @@ Listed DevicesOf(NvmlCalls& calls, Board& board) {
 }
 
 struct Group {
-  std::string pci;  // of the board, or of the one before it
+  std::string pci;  // of the board, or of its predecessor
   std::vector<NvmlDevice> devices;
 };
 
@@ -367,7 +367,7 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
     groups.push_back({board.pci.empty() ? before : board.pci, std::move(*devices)});
   }
   if (!any && first_error) return std::unexpected(*first_error);
-  // NVML's own order is the order of the bus on every known driver; CARMA promises it to its users.
+  // CARMA promises PCI order to its users. Every known driver already lists GPUs in it.
   std::ranges::stable_sort(groups, [](const Group& a, const Group& b) { return a.pci < b.pci; });
   std::vector<NvmlDevice> all;
   for (Group& group : groups) std::ranges::move(group.devices, std::back_inserter(all));

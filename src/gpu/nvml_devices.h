@@ -1,4 +1,4 @@
-// Lists the GPUs, and the instances of divided ones (MIG).
+// Lists the GPUs and the instances of divided GPUs (MIG).
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@
 
 namespace carma::gpu {
 
-// Options for making a list. GPUs have the numbers of NVML's own list.
+// Options of a listing. GPUs have the numbers of NVML's own list.
 struct NvmlListing {
   std::set<std::uint32_t> leave_out;          // listed with a trouble and not queried
-  std::function<void(std::uint32_t)> asking;  // called before the first query of each other one
+  std::function<void(std::uint32_t)> asking;  // called before the first query of each queried GPU
 };
 
 // Where the NVLinks of a GPU lead.
 struct NvmlLinks {
   std::vector<std::string> pcis;  // addresses of other GPUs
-  bool to_switch = false;         // connected with all others at a switch
+  bool to_switch = false;         // connected with all other GPUs at a switch
 };
 
 struct NvmlDevice {
-  std::uint32_t number = 0;       // NVML's, of the whole GPU
+  std::uint32_t number = 0;       // NVML's number of the whole GPU
   DeviceInfo info;                // without reports_sm_activity
-  nvml::Device handle = nullptr;  // of the GPU or the instance; null: none
+  nvml::Device handle = nullptr;  // the GPU's or the instance's; null: none
   nvml::Device board = nullptr;   // of the whole GPU
   NvmlLinks links;                // of a whole GPU
-  bool leads = true;              // the first readable one of its board
+  bool leads = true;              // the first readable device of its board
   std::uint32_t GpuInstance() const {
     return info.mig ? static_cast<std::uint32_t>(info.mig->gpu_instance) : nvml::kNoValue32;
   }
@@ -42,14 +42,14 @@ struct NvmlDevice {
   }
 };
 
-// In PCI order; one with unknown address stays after its predecessor. One that cannot be described
-// is listed with its trouble. Errors: the GPUs cannot be counted, the driver is gone, or none of
-// the queried ones can be described (with the first one's reason).
+// Lists devices in PCI order; a device with unknown address stays after its predecessor. A device
+// that cannot be described is listed with its trouble. Errors: the GPUs cannot be counted, the
+// driver is gone, or no queried GPU can be described (with the first reason).
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 
-// Gets new handles after the driver was reloaded, which makes the old ones invalid. Errors: as
-// above.
+// Gets new handles after a reload of the driver, which invalidates the old ones. Errors: as
+// ListNvmlDevices().
 Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices);
 
 struct MemoryUse {
@@ -57,12 +57,13 @@ struct MemoryUse {
   std::int64_t reserved_mib = 0;
   std::int64_t used_mib = 0;
 };
-// gpu: as ReadError::gpu. Errors: those of NvmlCalls::FailureOf(); kCorrupt: the driver reports no
-// amount.
+// gpu: as ReadError::gpu. Errors: those of NvmlCalls::FailureOf(), and kCorrupt if the driver
+// reports no amount.
 ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
 
-// "3g.20gb", or "1c.3g.20gb" for a part of such an instance: its slices, and its memory in eighths
-// of the GPU's, in whole GiB. board_mib 0: unknown; then the instance's own memory rounded up.
+// "3g.20gb", or "1c.3g.20gb" for a part of that instance: the slices, then the memory in eighths of
+// the GPU's memory, in whole GiB. If board_mib is 0 (unknown), the instance's own memory is rounded
+// up.
 std::string MigProfileName(const nvml::DeviceAttributes& attributes, std::int64_t board_mib);
 
 }  // namespace carma::gpu

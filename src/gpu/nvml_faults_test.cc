@@ -1,5 +1,5 @@
-// Every function of NVML with every error that it may return, on one GPU and on the whole driver,
-// and every function missing: the other GPUs continue, and the outcome is as documented
+// Lets every function of NVML return every possible error, for one GPU and for the whole driver,
+// and removes every function. The other GPUs must continue, and the outcome must be as documented
 // (docs/server/gpus.md).
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -18,11 +18,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// The consequence of an error in one function, in the order of severity.
+// The consequence of an error in a function, in order of severity.
 enum class Role {
-  kNothing,    // it is not noticed
+  kNothing,    // the error is not noticed
   kTells,      // a value is absent, unless the GPU or the driver is lost
-  kDecides,    // the reading fails unless the error means "there is none"
+  kDecides,    // the reading fails, unless the error means that there is no value
   kMemory,     // the reading fails, or the function from before R510 is used
   kIdentity,   // the GPU cannot be described
   kFoundation  // no GPU can be listed
@@ -31,8 +31,8 @@ enum class Role {
 struct Function {
   const char* name;
   Role at_list;          // while GPUs are listed
-  Role at_read;          // while one is read
-  bool of_a_gpu = true;  // false: of the driver or the library
+  Role at_read;          // while a GPU is read
+  bool of_a_gpu = true;  // false: a function of the driver or the library
 };
 
 constexpr Function kFunctions[] = {
@@ -108,7 +108,7 @@ std::vector<nvml::Return> EveryError() {
   return codes;
 }
 
-// The result of a reading; kInvalid stands for success.
+// The expected result of a reading; kInvalid means success.
 ErrorCode Expected(Role role, nvml::Return code) {
   constexpr ErrorCode kSucceeds = ErrorCode::kInvalid;
   const ErrorCode fails = code == nvml::kGpuIsLost ? ErrorCode::kNotFound : ErrorCode::kUnavailable;
@@ -136,7 +136,7 @@ class NvmlFaultsTest : public FakeNvmlTest {
  protected:
   void SetUp() override {
     FakeNvmlTest::SetUp();
-    // A GPU without an address keeps its place in NVML's order, which is that of the bus.
+    // A GPU without an address keeps its place in NVML's order, which is PCI order.
     std::swap(nvml_->gpus[0], nvml_->gpus[1]);
     for (FakeNvmlGpu& gpu : nvml_->gpus) gpu.compute = {Process(11, 100)};
   }
@@ -174,7 +174,7 @@ TEST_F(NvmlFaultsTest, AGpuFailsWhileItIsRead) {
       MustRead(0);
       Faulty().errors = {{function.name, code}};
       const auto reading = probe_->Read(0, base::FromMs(5) + kConditionSpan);
-      // An absurd number of processes is not believed; an empty list is a valid answer.
+      // An absurd number of processes is an error; an empty list is a valid answer.
       const bool absurd = code == nvml::kInsufficientSize && function.at_read == Role::kDecides &&
                           std::string(function.name).find("Processes") != std::string::npos;
       EXPECT_EQ(Outcome(reading), absurd ? ErrorCode::kCorrupt : Expected(function.at_read, code));
@@ -213,7 +213,7 @@ TEST_F(NvmlFaultsTest, AGpuFailsWhileItIsListed) {
   }
 }
 
-TEST_F(NvmlFaultsTest, ADividedGpuThatFails) {
+TEST_F(NvmlFaultsTest, ADividedGpuFails) {
   FakeNvmlInstance instance;
   instance.uuid = "MIG-1";
   instance.memory = {.version = 0, .total = 19'968 * kMib, .reserved = 0, .free = 0, .used = kMib};
@@ -238,7 +238,7 @@ TEST_F(NvmlFaultsTest, ADividedGpuThatFails) {
   }
 }
 
-TEST_F(NvmlFaultsTest, AGpuThatDoesNotComeBackWithTheDriver) {
+TEST_F(NvmlFaultsTest, AGpuDoesNotReturnAfterADriverReload) {
   for (const nvml::Return code : EveryError()) {
     SCOPED_TRACE(code);
     ASSERT_TRUE(probe_->Devices());
@@ -271,7 +271,7 @@ TEST_F(NvmlFaultsTest, TheWholeDriverFails) {
   }
 }
 
-TEST_F(NvmlFaultsTest, ALibraryThatLacksAFunction) {
+TEST_F(NvmlFaultsTest, TheLibraryLacksAFunction) {
   Faulty().mig_mode = 1;
   FakeNvmlInstance instance;
   instance.uuid = "MIG-1";

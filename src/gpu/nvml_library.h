@@ -1,4 +1,4 @@
-// NVML's functions, found in a library at run time.
+// Finds NVML's functions in a library at run time.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace carma::gpu {
 
-// The functions of one library; null: not in the library.
+// The functions of one library; null if the library lacks the function.
 class NvmlApi {
   // An address that converts to any function pointer.
   struct Symbol {
@@ -23,10 +23,10 @@ class NvmlApi {
     void* address;
   };
   Symbol Named(const char* word) const { return {find_(word)}; }
-  std::function<void*(const char* name)> find_;  // above the functions, which are found by it
+  std::function<void*(const char* name)> find_;  // declared first, because it finds the functions
 
  public:
-  // find: returns a function of the library, or null.
+  // find: returns a function of the library or null.
   explicit NvmlApi(std::function<void*(const char* name)> find) : find_(std::move(find)) {}
 
   nvml::InitFn* init = Named("nvmlInit_v2");
@@ -98,7 +98,7 @@ struct NvmlLibrary {
 };
 
 // Loads a library (a file name for the dynamic linker, or a path) without calling it. Errors:
-// kUnavailable: no such library, or one without the indispensable functions.
+// kUnavailable if the library is missing or lacks required functions.
 Result<NvmlLibrary> LoadNvml(const std::string& library);
 
 // NVML initialised for a few calls, and shut down by the destructor.
@@ -111,7 +111,7 @@ class NvmlSession {
   NvmlSession(const NvmlSession&) = delete;
   NvmlSession& operator=(const NvmlSession&) = delete;
   bool open() const { return open_; }
-  // Calls visit(device, UUID) for each whole GPU with a UUID, in NVML's order; for none if the
+  // Calls visit(device, UUID) for each whole GPU with a UUID, in NVML's order. Does nothing if the
   // session is not open.
   void ForEachGpu(const std::function<void(nvml::Device, const std::string&)>& visit) const;
 
@@ -122,28 +122,28 @@ class NvmlSession {
 
 // Whether the code means that this GPU or this account has no such value.
 bool MeansAbsent(nvml::Return code);
-// The driver was unloaded, or its library was never initialised.
+// Whether the driver was unloaded or its library never initialised.
 bool MeansDriverGone(nvml::Return code);
 // The driver's text for the code: "Driver Not Loaded (NVML 9)".
 std::string NvmlText(const NvmlApi& api, nvml::Return code);
 
-// The consequence if a single value cannot be read.
+// The consequence of a value that cannot be read.
 enum class Weight {
   kDecides,  // the reading fails
-  kTells,    // value absent, unless the GPU or driver is gone
+  kTells,    // the value is absent, unless the GPU or driver is gone
 };
 
-// Judges the results of one library's calls. Remembers that the driver is gone.
+// Judges the return codes of one library and records that the driver is gone.
 class NvmlCalls {
  public:
   explicit NvmlCalls(const NvmlApi& functions) : api(functions) {}
 
-  // True: the call gave its value; false: there is none. Errors: those of FailureOf().
+  // Returns whether the call produced its value. Errors: those of FailureOf().
   ReadResult<bool> Given(const std::string& gpu, nvml::Return code, const char* what,
                          Weight weight);
-  // "doing: text of the driver"; kNotFound for a lost GPU, else kUnavailable.
+  // An error "doing: text of the driver": kNotFound for a lost GPU, else kUnavailable.
   std::unexpected<base::Error> Failure(nvml::Return code, const std::string& doing);
-  // The same for one GPU, with the requested value; empty: the GPU itself.
+  // The same for one GPU. what: the requested value; empty for the GPU itself.
   std::unexpected<ReadError> FailureOf(const std::string& gpu, nvml::Return code,
                                        const std::string& what = "");
   bool driver_gone() const { return driver_gone_; }
@@ -152,7 +152,7 @@ class NvmlCalls {
   const NvmlApi& api;
 
  private:
-  // Notes whether the driver is gone, and returns the error code.
+  // Records whether the driver is gone and returns the error code.
   ErrorCode Judge(nvml::Return code);
 
   bool driver_gone_ = false;

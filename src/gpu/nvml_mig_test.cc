@@ -1,4 +1,4 @@
-// Divided GPUs (MIG), MPS clients and the use by each process.
+// Tests of divided GPUs (MIG), MPS clients and the use by each process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// GPU-a, the first on the bus, is divided in two; GPU-b is whole.
+// GPU-a, the first in PCI order, has two instances. GPU-b is whole.
 class NvmlMigTest : public FakeNvmlTest {
  protected:
   void SetUp() override {
@@ -81,7 +81,7 @@ TEST_F(NvmlMigTest, LeavesOutUnknownFactsOfAnInstance) {
   for (const DeviceInfo& device : devices) EXPECT_THAT(device.trouble.text, IsEmpty());
 }
 
-TEST_F(NvmlMigTest, AnInstanceIsReadByItsOwnHandle) {
+TEST_F(NvmlMigTest, ReadsInstancesByTheirOwnHandle) {
   First().sm_percent = 40;
   Second().sm_percent = 5;
   First().compute = {Of(2, 11, 900)};
@@ -102,7 +102,7 @@ TEST_F(NvmlMigTest, AnInstanceIsReadByItsOwnHandle) {
   const Reading second = MustRead(1);
   EXPECT_EQ(second.sm_active, 0.05);
   EXPECT_THAT(second.processes, IsEmpty());
-  // Values of the whole GPU: the power is shown once, the others with each instance.
+  // Of the values of the whole GPU, power is shown once and the others with each instance.
   EXPECT_EQ(first.power_w, 200.0);
   EXPECT_EQ(first.energy_j, 5.0);
   EXPECT_FALSE(second.power_w || second.energy_j);
@@ -115,7 +115,7 @@ TEST_F(NvmlMigTest, AnInstanceIsReadByItsOwnHandle) {
   EXPECT_EQ(nvml_->calls["nvmlDeviceGetRemappedRows"], 1) << "the whole GPU is queried once";
 }
 
-TEST_F(NvmlMigTest, TheListOfTheWholeGpuServesWhereInstancesHaveNone) {
+TEST_F(NvmlMigTest, UsesTheWholeGpusListIfInstancesHaveNone) {
   for (const nvml::Return code : {nvml::kNotSupported, nvml::kInvalidArgument}) {
     First().errors = Second().errors = {{"nvmlDeviceGetComputeRunningProcesses_v3", code}};
     Divided().compute = {
@@ -154,7 +154,7 @@ TEST_F(NvmlMigTest, ADividedGpuWithoutInstancesIsInTrouble) {
   EXPECT_THAT(devices[0].trouble.text, IsEmpty());
 }
 
-TEST_F(NvmlMigTest, AnInstanceThatCannotBeDescribedSpoilsNoOther) {
+TEST_F(NvmlMigTest, AnUndescribableInstanceDoesNotAffectOthers) {
   for (const char* function :
        {"nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetUUID", "nvmlDeviceGetGpuInstanceId",
         "nvmlDeviceGetComputeInstanceId", "nvmlDeviceGetMemoryInfo_v2"}) {
@@ -169,7 +169,7 @@ TEST_F(NvmlMigTest, AnInstanceThatCannotBeDescribedSpoilsNoOther) {
   }
 }
 
-TEST_F(NvmlMigTest, ComputeInstancesDoNotShareAPromiseOfMemory) {
+TEST_F(NvmlMigTest, RefusesComputeInstancesThatShareMemory) {
   Second().gpu_instance = First().gpu_instance;
   Second().compute_instance = 1;
   First().compute_slices = Second().compute_slices = 1;
@@ -181,14 +181,14 @@ TEST_F(NvmlMigTest, ComputeInstancesDoNotShareAPromiseOfMemory) {
   EXPECT_EQ(devices[1].total_mib, 0);
 }
 
-TEST_F(NvmlMigTest, InstancesAreFoundAgainWhenTheDriverCameBack) {
+TEST_F(NvmlMigTest, FindsInstancesAgainAfterADriverReload) {
   MustList();
   nvml_->initialised = false;
   EXPECT_EQ(probe_->Read(1, {}).error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(MustRead(1).total_mib, 19'968);
   nvml_->initialised = false;
   EXPECT_FALSE(probe_->Read(0, {}));
-  Divided().instances.pop_back();  // and one of them has disappeared
+  Divided().instances.pop_back();  // and one instance has disappeared
   EXPECT_EQ(MustRead(0).total_mib, 19'968);
   EXPECT_EQ(probe_->Read(1, {}).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(MustRead(2).total_mib, 40'960);
@@ -226,7 +226,7 @@ TEST(MigProfileName, MatchesNvidiasTools) {
 
 using NvmlProcessesTest = FakeNvmlTest;
 
-TEST_F(NvmlProcessesTest, ClientsOfMpsAreKnownByTheirList) {
+TEST_F(NvmlProcessesTest, RecognisesMpsClientsByTheirList) {
   nvml_->gpus[1].compute = {Process(11, 400), Process(12, 300)};
   nvml_->gpus[1].mps = {Process(12, 300), Process(13, 200)};
   ASSERT_TRUE(probe_->Devices());
@@ -236,7 +236,7 @@ TEST_F(NvmlProcessesTest, ClientsOfMpsAreKnownByTheirList) {
                           ProcessUse{.pid = 13, .used_mib = 200, .mps_client = true}));
 }
 
-TEST_F(NvmlProcessesTest, KernelTimeIsThatSinceTheLastReading) {
+TEST_F(NvmlProcessesTest, ReportsKernelTimeSinceTheLastReading) {
   FakeNvmlGpu& gpu = nvml_->gpus[1];
   gpu.compute = {Process(11, 400), Process(12, 300)};
   gpu.samples = {{11, 1'000, 90, 0, 0, 0}, {11, 2'000, 50, 0, 0, 0}, {99, 2'000, 40, 0, 0, 0}};

@@ -19,26 +19,27 @@
 namespace carma::gpu {
 namespace {
 
-// Maximum number of events taken per round and stored per device: a GPU that repeats a fault
-// endlessly must not delay the others.
+// Maximum number of events taken per round and stored per device. A GPU that repeats a fault
+// endlessly must not delay other GPUs.
 constexpr int kMaxEvents = 64;
 constexpr const char* kOpening = "initialising NVML";
 
 struct DeviceState : NvmlDevice {
-  // The pair of GPM samples: the last one taken, and the one to take next. Null: no GPM.
+  // The last GPM sample, and the sample to take next; null without GPM.
   nvml::GpmSample previous = nullptr;
   nvml::GpmSample next = nullptr;
   bool primed = false;  // `previous` holds counters
-  // How many of Counters() are requested: a library that refuses the whole list may know the first.
+  // Number of Counters() that are requested, because a library that refuses the whole list may know
+  // the first.
   std::size_t gpm_counters = Counters().size();
   Sanity sanity;
   NvmlProcesses processes;
-  // The reading of the whole GPU, kept by its first device, so that it is read only once for all
-  // its instances.
+  // Facts of the whole GPU, stored with its first device, so that they are read once for all its
+  // instances.
   std::size_t keeper = 0;
   Condition condition;
   std::optional<base::Time> condition_taken;
-  std::vector<int> xids;  // announced and not yet read
+  std::vector<int> xids;  // announced, but not in a reading yet
 };
 
 class LibraryProbe : public NvmlProbe {
@@ -86,10 +87,10 @@ class LibraryProbe : public NvmlProbe {
   NvmlCalls calls_;
   NvmlListing listing_;
   bool initialised_ = false;  // nvmlInit succeeded
-  bool open_ = false;         // … and the devices were found; see calls_.driver_gone() too
+  bool open_ = false;         // … and the devices were found; see also calls_.driver_gone()
   nvml::EventSet events_ = nullptr;
   std::vector<DeviceState> devices_;
-  nvml::GpmMetricsGet metrics_{};  // 13 KiB, too much for every call
+  nvml::GpmMetricsGet metrics_{};  // a member, because 13 KiB are too much for every call
 };
 
 std::unexpected<ReadError> Corrupt(const DeviceState& device, std::string what) {
@@ -109,7 +110,7 @@ Result<Unit> LibraryProbe::Open() {
 }
 
 Result<Unit> LibraryProbe::FindAgain() {
-  // To find a GPU by its name, NVML visits all GPUs.
+  // To find a GPU by UUID, NVML visits all GPUs, including those left out.
   if (!devices_.empty() && !listing_.leave_out.empty())
     return Unavailable("NVML was reloaded; GPUs must be listed again");
   std::vector<NvmlDevice*> all;
@@ -156,7 +157,7 @@ void LibraryProbe::FreeGpm(DeviceState& device) {
   device.primed = false;
 }
 
-// A new set each time: events about the GPUs of an earlier list are of no use.
+// Makes a new set, because events about the GPUs of an earlier list are useless.
 void LibraryProbe::RegisterEvents() {
   FreeEvents();
   if (!api_.HasEvents() || devices_.empty()) return;
@@ -186,7 +187,7 @@ void LibraryProbe::TakeEvents() {
   }
 }
 
-// Gives the event to the instance that it names, else to all devices of its GPU.
+// Assigns the event to the instance that it names, or else to all devices of its GPU.
 void LibraryProbe::Announce(const nvml::EventData& event) {
   const auto named = [&event](const DeviceState& device) {
     return device.GpuInstance() == event.gpu_instance &&
@@ -206,8 +207,8 @@ void LibraryProbe::Announce(const nvml::EventData& event) {
 }
 
 ReadResult<std::vector<DeviceInfo>> LibraryProbe::Devices() {
-  // For a new list the library must start again: it only knows the GPUs that existed when it was
-  // initialised.
+  // For a new list the library must be restarted, because it only knows the GPUs that existed when
+  // it was initialised.
   Shutdown();
   devices_.clear();
   CARMA_TRY(Open());
@@ -267,7 +268,7 @@ ReadResult<Unit> LibraryProbe::ReadProcesses(DeviceState& device, Reading& readi
   return device.processes.AddKernelTime(calls_, device, reading.utilization, reading.processes);
 }
 
-// Reads the first metrics of the pair of samples, as many as are requested.
+// Reads the first `count` metrics of the pair of samples.
 nvml::Return LibraryProbe::AskMetrics(const DeviceState& device, std::size_t count) {
   metrics_.version = nvml::kGpmVersion;
   metrics_.metric_count = static_cast<std::uint32_t>(count);
@@ -280,8 +281,8 @@ nvml::Return LibraryProbe::AskMetrics(const DeviceState& device, std::size_t cou
   return api_.gpm_metrics(&metrics_);
 }
 
-// Reads the counters; false if the driver has none. If the library fails at one of the others, SM
-// activity must still be read, because decisions depend on it.
+// Reads the counters. Returns false if the driver has none. If another counter fails, SM activity
+// must still be read, because decisions depend on it.
 ReadResult<bool> LibraryProbe::AskCounters(DeviceState& device) {
   nvml::Return code = AskMetrics(device, device.gpm_counters);
   const bool gone = code == nvml::kGpuIsLost || MeansDriverGone(code);
@@ -299,7 +300,7 @@ ReadResult<Unit> LibraryProbe::ReadCounters(DeviceState& device, Reading& readin
   ReadResult<bool> given = Given(device, sampled, "GPM sample", Weight::kDecides);
   if (!given) return std::unexpected(given.error());
   if (!*given) return Unit{};
-  std::swap(device.previous, device.next);  // `previous` is now the newest
+  std::swap(device.previous, device.next);  // `previous` is now the newest sample
   if (!pair) return Unit{};
   given = AskCounters(device);
   if (given && *given)
@@ -328,8 +329,8 @@ ReadResult<Unit> LibraryProbe::ReadUtilization(const DeviceState& device, Readin
   return Unit{};
 }
 
-// Instances have no power of their own: the first one shows that of the whole GPU, so that sums
-// over devices are correct.
+// Instances have no power of their own. The first instance shows the power of the whole GPU, so
+// sums over devices are correct.
 ReadResult<Unit> LibraryProbe::ReadPower(const DeviceState& device, Reading& reading) {
   if (!device.leads) return Unit{};
   if (api_.power) {
@@ -351,7 +352,7 @@ ReadResult<Unit> LibraryProbe::ReadTemperature(const DeviceState& device, Readin
   nvml::Return code = api_.temperature
                           ? api_.temperature(device.board, nvml::kTemperatureGpu, &celsius)
                           : nvml::kFunctionNotFound;
-  // Newer call: in NVML 13 the old one is deprecated.
+  // Tries the newer call, because NVML 13 deprecates the old one.
   if (MeansAbsent(code) && api_.temperature_v) {
     nvml::Temperature temperature{nvml::StructVersion<nvml::Temperature>(1), nvml::kTemperatureGpu,
                                   0};

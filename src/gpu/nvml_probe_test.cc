@@ -24,7 +24,7 @@ TEST_F(NvmlProbeTest, ListsDevicesInPciOrderWithTheirMemory) {
   EXPECT_EQ((*devices)[1].uuid, "GPU-b");
 }
 
-TEST_F(NvmlProbeTest, LinkedGpusAreFoundDirectlyAndThroughSwitches) {
+TEST_F(NvmlProbeTest, FindsLinkedGpusDirectlyAndThroughSwitches) {
   const auto linked = [this] {
     const auto devices = probe_->Devices();
     EXPECT_TRUE(devices);
@@ -35,7 +35,7 @@ TEST_F(NvmlProbeTest, LinkedGpusAreFoundDirectlyAndThroughSwitches) {
   using ::testing::ElementsAre;
   using ::testing::IsEmpty;
   EXPECT_THAT(linked(), ElementsAre(IsEmpty(), IsEmpty()));
-  // One link is enough; a link that is not in use, or leads elsewhere, does not count.
+  // One link is enough. A link that is unused or leads elsewhere does not count.
   nvml_->gpus[0].links = {"", nvml_->gpus[1].bus_id, nvml_->gpus[1].bus_id, "00000000:ff:00.0"};
   EXPECT_EQ(linked().at(0).size() + linked().at(1).size(), 1U);
   nvml_->gpus[0].links = {"switch", "switch"};
@@ -84,7 +84,7 @@ TEST_F(NvmlProbeTest, MergesTheListsToOneEntryPerPid) {
   EXPECT_EQ(seen, expected);
 }
 
-TEST_F(NvmlProbeTest, AsksAgainWhenProcessesAppearInBetween) {
+TEST_F(NvmlProbeTest, RetriesIfProcessesAppearInBetween) {
   ASSERT_TRUE(probe_->Devices());
   FakeNvmlGpu& gpu = nvml_->gpus[1];
   gpu.compute = {Process(11, 1)};
@@ -127,7 +127,7 @@ TEST_F(NvmlProbeTest, UsesTheNewFormOfADeprecatedCall) {
   EXPECT_EQ(probe->Read(0, {})->temperature_c, 61.0);
 }
 
-TEST_F(NvmlProbeTest, ValuesThatCannotBeTrueAreCorrupt) {
+TEST_F(NvmlProbeTest, ReportsImpossibleValuesAsCorrupt) {
   struct Case {
     const char* name;
     std::function<void(FakeNvmlGpu&)> lie;
@@ -190,10 +190,10 @@ TEST_F(NvmlProbeTest, ErrorsKeepTheirKindAndTheDriversText) {
   }
 }
 
-TEST_F(NvmlProbeTest, ADriverThatComesBackIsUsedAgain) {
+TEST_F(NvmlProbeTest, UsesADriverThatReturns) {
   ASSERT_TRUE(probe_->Devices());
   nvml_->errors = {{"nvmlInit_v2", nvml::kDriverNotLoaded}};
-  nvml_->initialised = false;  // the module was unloaded under us
+  nvml_->initialised = false;  // the module was unloaded meanwhile
   auto reading = probe_->Read(1, {});
   ASSERT_FALSE(reading);
   EXPECT_EQ(reading.error().code, ErrorCode::kUnavailable);
@@ -203,7 +203,7 @@ TEST_F(NvmlProbeTest, ADriverThatComesBackIsUsedAgain) {
   EXPECT_EQ(MustRead(1).used_mib, 10'000);
 }
 
-TEST_F(NvmlProbeTest, CountersComeInFractionsAndBytes) {
+TEST_F(NvmlProbeTest, ConvertsCountersToFractionsAndBytes) {
   FakeNvmlGpu& gpu = nvml_->gpus[1];
   ASSERT_TRUE(probe_->Devices());
   EXPECT_EQ(Reading{}.counters, CounterSource::kNone);
@@ -242,7 +242,7 @@ TEST_F(NvmlProbeTest, RequestsOnlyKnownMetrics) {
   }
 }
 
-TEST_F(NvmlProbeTest, TheConditionIsAskedForNowAndThen) {
+TEST_F(NvmlProbeTest, ReadsTheConditionPeriodically) {
   FakeNvmlGpu& gpu = nvml_->gpus[1];
   gpu.ecc_corrected = 5;
   gpu.ecc_uncorrected = 1;
@@ -310,7 +310,7 @@ TEST_F(NvmlProbeTest, InformativeValuesAreAbsentAfterAnyError) {
     for (const nvml::Return code : codes) {
       SCOPED_TRACE(std::string(c.function) + " " + std::to_string(code));
       nvml_->errors = {{c.function, code}};
-      ASSERT_TRUE(probe_->Devices());  // the condition is asked for again
+      ASSERT_TRUE(probe_->Devices());  // makes the probe read the condition again
       EXPECT_TRUE(c.absent(MustRead(0)));
     }
     const bool of_a_gpu = std::string(c.function).starts_with("nvmlDeviceGet");
@@ -338,7 +338,7 @@ TEST_F(NvmlProbeTest, DecisiveValuesFailUnlessUnsupported) {
                              "nvmlDeviceGetTemperature"};
   struct Case {
     nvml::Return code;
-    std::optional<ErrorCode> expected;  // empty: the reading succeeds without it
+    std::optional<ErrorCode> expected;  // empty: the reading succeeds without the value
   };
   const Case cases[] = {{nvml::kNotSupported, {}},
                         {nvml::kNoPermission, {}},
@@ -399,7 +399,7 @@ TEST_F(NvmlProbeTest, XidsReachTheirGpuOnce) {
   EXPECT_EQ(nvml_->events.size(), 936u);
 }
 
-TEST_F(NvmlProbeTest, StuckCountersAreNoIdleGpu) {
+TEST_F(NvmlProbeTest, DoesNotTakeStuckCountersForAnIdleGpu) {
   ASSERT_TRUE(probe_->Devices());
   nvml_->gpus[1].utilization = 100;
   nvml_->gpus[1].sm_percent = 0;

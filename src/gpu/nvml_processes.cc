@@ -13,9 +13,9 @@ namespace carma::gpu {
 namespace {
 
 constexpr std::uint32_t kMaxProcesses = 65'536;
-constexpr std::uint32_t kRoom = 8;  // processes that start between question and answer
+constexpr std::uint32_t kRoom = 8;  // for processes that start between the two calls
 
-// Adds the lines of one pid within one list …
+// Within one list, the lines of a pid are added up …
 void AddUse(std::vector<ProcessUse>& uses, const ProcessUse& line) {
   for (ProcessUse& use : uses) {
     if (use.pid != line.pid) continue;
@@ -26,8 +26,8 @@ void AddUse(std::vector<ProcessUse>& uses, const ProcessUse& line) {
   uses.push_back(line);
 }
 
-// … and takes the larger value of two lists: a process that computes and draws is in both, each
-// time with all its memory.
+// … and of two lists the larger value counts, because a process that computes and draws is in both
+// with all its memory.
 void MergeUse(std::vector<ProcessUse>& all, const ProcessUse& use) {
   for (ProcessUse& known : all) {
     if (known.pid != use.pid) continue;
@@ -38,8 +38,8 @@ void MergeUse(std::vector<ProcessUse>& all, const ProcessUse& use) {
   all.push_back(use);
 }
 
-// The MPS server holds some memory of its own and is listed like a client. The kernel cuts names to
-// 15 bytes.
+// The MPS server uses some memory itself and is listed like a client. The kernel cuts names to 15
+// bytes.
 bool IsMpsServer(pid_t pid, const std::vector<ProcessUse>& known) {
   for (const ProcessUse& use : known) {
     if (use.pid == pid) return use.mps_server;
@@ -53,7 +53,7 @@ std::unexpected<ReadError> Absurd(const NvmlDevice& device) {
       ReadError(ErrorCode::kCorrupt, "an implausible number of processes", device.info.uuid));
 }
 
-// Where the cgroup v2 tree is mounted: beside trees of version 1 it is not /sys/fs/cgroup itself.
+// Where the cgroup v2 tree is mounted, which is not /sys/fs/cgroup if there are trees of version 1.
 std::string CgroupRoot() {
   const std::string mounts = base::ReadFile("/proc/self/mounts", 1 << 20).value_or("");
   for (const std::string_view line : base::Split(mounts, '\n')) {
@@ -76,8 +76,8 @@ bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_li
 
 }  // namespace
 
-// New processes may start between counting and listing them: leave room, and try again if the list
-// is still too short.
+// Processes may start between counting and listing, so this leaves some room and tries again if the
+// list is still too short.
 nvml::Return NvmlProcesses::Ask(nvml::GetProcessesFn* function, nvml::Device handle) {
   count_ = 0;
   nvml::Return code = function(handle, &count_, nullptr);
@@ -96,7 +96,7 @@ ReadResult<Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& device,
                                     nvml::GetProcessesFn* function, const char* what, bool mps) {
   if (!function) return Unit{};
   nvml::Return code = Ask(function, device.handle);
-  // Not every driver lists the processes of an instance by its own handle.
+  // Not every driver lists an instance's processes by the instance's handle.
   const bool whole_list = device.info.mig && (MeansAbsent(code) || code == nvml::kInvalidArgument);
   if (whole_list) code = Ask(function, device.board);
   if (code == nvml::kInsufficientSize) return Absurd(device);
@@ -145,7 +145,7 @@ ReadResult<Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const NvmlDevice
     samples_.resize(count);
     code = function(device.handle, samples_.data(), &count, seen_us_);
   }
-  if (code == nvml::kNotFound) count = 0;  // no process computed since
+  if (code == nvml::kNotFound) count = 0;  // no process has computed since
   const bool given =
       CARMA_TRY(calls.Given(device.info.uuid, code == nvml::kNotFound ? nvml::kSuccess : code,
                             "utilization by each process", Weight::kTells));
@@ -170,7 +170,7 @@ void NvmlProcesses::AddGroups(const NvmlApi& api, const NvmlDevice& device,
                               std::vector<ProcessUse>& processes) {
   if (api.memory_limits == nullptr || device.info.mig) return;
   static const std::string root = CgroupRoot();
-  std::map<std::string, std::optional<GroupMemory>> asked;  // of many processes, few groups
+  std::map<std::string, std::optional<GroupMemory>> asked;  // many processes, few groups
   std::map<pid_t, std::string> groups;
   for (ProcessUse& use : processes) {
     if (use.mps_server) continue;

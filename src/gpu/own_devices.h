@@ -14,8 +14,8 @@ struct OwnDevices {
   std::vector<std::string> unknown;  // names without a match
 };
 
-// names: numbers of whole GPUs in PCI order, as in CUDA and Slurm (a divided one means all its
-// instances), or UUIDs of GPUs and instances, or their beginnings, which mean all matches. Pure.
+// names: numbers of whole GPUs in PCI order, as in CUDA and Slurm (for a divided GPU, all its
+// instances), or UUIDs of GPUs and instances or prefixes of UUIDs, which select all matches. Pure.
 OwnDevices OnlyNamed(std::vector<DeviceInfo> devices, std::span<const std::string> names);
 
 }  // namespace carma::gpu

@@ -28,7 +28,7 @@ std::vector<std::string> Uuids(const std::vector<std::string>& names) {
   return uuids;
 }
 
-TEST(OwnDevices, AreNamedByNumbersOfWholeGpusOrByUuids) {
+TEST(OwnDevices, AreSelectedByGpuNumberOrUuid) {
   EXPECT_THAT(Uuids({"0"}), ElementsAre("GPU-aa11"));
   EXPECT_THAT(Uuids({"1"}), ElementsAre("MIG-b1", "MIG-b2"));
   EXPECT_THAT(Uuids({"3", "2"}), ElementsAre("GPU-aa22", "GPU-cc33")) << "in the list's order";

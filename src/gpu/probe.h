@@ -1,4 +1,4 @@
-// Reads GPUs. Deals with pids, not with tasks.
+// The interface for reading GPUs. It deals with pids, not with tasks.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@
 
 namespace carma::gpu {
 
-// Limits of what is read from JSON (device_json.h, reading_json.h).
+// Limits on values read from JSON (device_json.h, reading_json.h).
 inline constexpr base::FieldRule kMibRule{.low = 0, .high = std::int64_t{1} << 40};
 inline constexpr base::FieldRule kCountRule{.low = 0, .high = std::int64_t{1} << 53};
 inline constexpr base::FieldRule kInstanceRule{.low = 0, .high = 1 << 20};
@@ -33,7 +33,7 @@ struct MigPlace {
   int compute_instance = 0;
   int profile = -1;          // NVML's number of the GPU instance's profile; -1: not reported
   std::string profile_name;  // "3g.20gb", derived from slices and memory
-  int slices = 7;            // of the whole GPU: as many instances as there may be
+  int slices = 7;            // slices of the whole GPU, so also the most instances
 
   static void VisitFields(auto& field, auto& place) {
     field("parent", place.parent_uuid, "", kNameRule);
@@ -46,12 +46,12 @@ struct MigPlace {
   friend bool operator==(const MigPlace&, const MigPlace&) = default;
 };
 
-// Causes that have their own remedies; the text has the details.
+// Causes that have their own remedies. DeviceTrouble::text has the details.
 enum class TroubleCause {
   kOther,
   kNoInstance,    // MIG is on, but there is no instance
-  kSharedMemory,  // a compute instance beside another of the same GPU instance
-  kHangs,         // a driver call about it does not return
+  kSharedMemory,  // several compute instances share one GPU instance
+  kHangs,         // a driver call for this GPU does not return
 };
 inline constexpr std::pair<TroubleCause, std::string_view> kTroubleCauseWords[] = {
     {TroubleCause::kOther, "other"},
@@ -62,13 +62,13 @@ inline constexpr std::pair<TroubleCause, std::string_view> kTroubleCauseWords[] 
 struct DeviceTrouble {
   std::string text;  // only for people; empty: none
   TroubleCause cause = TroubleCause::kOther;
-  std::string gpu = {};  // the GPU, not named in the text; as ReadError::gpu
+  std::string gpu = {};  // as ReadError::gpu; `text` does not name the GPU
   bool empty() const { return text.empty(); }
   std::string Sentence() const { return OfGpu(gpu, text); }
   friend bool operator==(const DeviceTrouble&, const DeviceTrouble&) = default;
 };
 
-// A whole GPU, or in its place each of the instances that it is divided into.
+// A whole GPU, or one instance of a divided GPU.
 struct DeviceInfo {
   std::string uuid;  // of an instance: "MIG-…"
   std::string name;  // "NVIDIA A100-SXM4-40GB"
@@ -79,9 +79,9 @@ struct DeviceInfo {
   std::optional<MigPlace> mig;
   // UUIDs of other GPUs connected by NVLink, directly or through switches; empty for an instance.
   std::vector<std::string> linked_to = {};
-  // Why it could not be described; empty: it was. It is listed at its place anyway, so that the
-  // others can be used; its UUID may be a made-up "GPU-unknown-3", its memory is 0, and Read()
-  // returns kNotFound.
+  // Why the device could not be described; empty if it could. The device is listed anyway, so that
+  // other devices can be used. Its UUID may be a made-up "GPU-unknown-3", its memory is 0, and
+  // Read() returns kNotFound.
   DeviceTrouble trouble;
 
   // Without trouble.cause.
@@ -107,11 +107,11 @@ struct ProcessUse {
   std::optional<std::int64_t> used_mib;  // empty: the driver does not report it
   bool mps_server = false;               // never counted as work
   bool mps_client = false;               // computes through an MPS server
-  // Recent share of time in which its kernels ran, 0..1, as coarse as Reading::utilization; empty:
-  // not reported (never under MPS or on MIG instances).
+  // Recent share of time in which the process's kernels ran, 0..1, as coarse as
+  // Reading::utilization; empty if not reported, as always under MPS or on MIG instances.
   std::optional<double> kernel_time;
-  // The nearest control group of the process, as in /proc/PID/cgroup, that has its own limit on the
-  // GPU's memory; empty: none. group_mib: what all its processes use together.
+  // The process's nearest control group, as in /proc/PID/cgroup, with its own limit on the GPU's
+  // memory; empty if there is none. group_mib: memory used by all processes of the group.
   std::string group;
   std::int64_t group_mib = 0;
 
@@ -129,7 +129,7 @@ struct ProcessUse {
 
 // Source of the activity counters of a GPU (Counter in counters.h).
 enum class CounterSource {
-  kNone,  // none: only the coarse utilisation is known
+  kNone,  // only the coarse utilisation is known
   kGpm,   // the driver's own counters, Hopper and newer
   kDcgm,  // `dcgmi dmon`
 };
@@ -153,12 +153,13 @@ enum class RecoveryAction {
   kOther = 5,  // unknown to this program
 };
 
-// State that changes rarely. Absent: not supported, not permitted, or no answer.
+// State of a GPU that changes rarely. A value is absent if not supported, not permitted or not
+// answered.
 struct Condition {
   std::optional<std::int64_t> ecc_corrected;    // errors of memory since the driver was loaded
-  std::optional<std::int64_t> ecc_uncorrected;  // the same, uncorrected
+  std::optional<std::int64_t> ecc_uncorrected;  // uncorrected errors of memory
   std::optional<std::int64_t> rows_remapped;    // rows of memory replaced by spares, ever
-  std::optional<bool> remap_pending;            // more at the next reset
+  std::optional<bool> remap_pending;            // more rows at the next reset
   std::optional<bool> remap_failed;             // no spare rows left
   std::optional<ComputeMode> compute_mode;
   std::optional<bool> mig;  // divided into instances
@@ -178,18 +179,18 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-// The reading of one device at one moment. Absent: not supported or no answer.
+// The reading of one device at one moment. A value is absent if not supported or not answered.
 struct Reading {
   base::Time taken{};
   std::int64_t total_mib = 0;
   std::int64_t reserved_mib = 0;
-  std::int64_t used_mib = 0;          // without reserved
+  std::int64_t used_mib = 0;          // without reserved memory
   std::optional<double> sm_active;    // 0..1, since the previous reading
   std::optional<double> utilization;  // 0..1, "a kernel was running", coarse
   std::optional<double> power_w;
   std::optional<double> energy_j;  // since the driver was loaded
   std::optional<double> temperature_c;
-  std::vector<ProcessUse> processes;  // one line per pid
+  std::vector<ProcessUse> processes;  // one entry per pid
 
   // The other counters, from the same source and over the same span as sm_active; fractions 0..1.
   CounterSource counters = CounterSource::kNone;
@@ -208,29 +209,29 @@ struct Reading {
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
   Condition condition;
-  // Critical errors announced by the driver since the previous reading. On a divided GPU each
-  // instance gets its own and those that concern all.
+  // Critical errors announced by the driver since the previous reading. On a divided GPU, each
+  // instance gets its own errors and those of the whole GPU.
   std::vector<int> xids;
 
-  // Without `taken`; defined in reading_json.cc, the only user.
+  // Visits all but `taken`. Defined in reading_json.cc, its only user.
   static void VisitFields(auto& field, auto& reading);
   friend bool operator==(const Reading&, const Reading&) = default;
 };
 
-// The results of reading all devices, in order; empty for those left alone.
+// The results of reading all devices, in order; empty for devices left alone.
 using Round = std::vector<std::optional<ReadResult<Reading>>>;
 
 class Probe {
  public:
   virtual ~Probe() = default;
-  // Devices in PCI order. Errors: kUnavailable: there is no driver, or it does not answer; if no
-  // GPU can be described, the error of the first one. May block; worker only.
+  // Devices in PCI order. Errors: kUnavailable if there is no driver or it does not answer; the
+  // first GPU's error if no GPU can be described. May block; worker only.
   virtual ReadResult<std::vector<DeviceInfo>> Devices() = 0;
-  // Errors per device: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (a value
-  // that cannot be true: NaN, sentinel, used > total). May block; worker only.
+  // Errors per device: kUnavailable (try again), kNotFound (the GPU is lost), kCorrupt (an
+  // impossible value: NaN, sentinel, used > total). May block; worker only.
   virtual ReadResult<Reading> Read(std::size_t device, base::Time now) = 0;
-  // Devices of the last list that will not be read until the next such call: the driver's handles
-  // for them may be released.
+  // These devices of the last list will not be read until the next LeaveAlone(), so the driver's
+  // handles for them may be released.
   virtual void LeaveAlone(const std::set<std::size_t>& /*devices*/) {}
 };
 

@@ -11,7 +11,7 @@ TEST(ReadError, NamesTheGpuIfTheMessageDoesNot) {
   EXPECT_EQ(lost.Sentence(), "GPU GPU-a: it is lost");
 }
 
-TEST(ReadError, AnErrorOfTheDriverNamesNoGpu) {
+TEST(ReadError, DriverErrorsNameNoGpu) {
   const Result<Unit> opened = Unavailable("no driver");
   const ReadResult<int> read = std::unexpected(opened.error());
   EXPECT_EQ(read.error().code, ErrorCode::kUnavailable);

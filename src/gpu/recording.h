@@ -1,10 +1,10 @@
 // Recordings of a driver's answers, for bug reports and tests.
 //
 // JSON lines. The first line is the head:
-// {"carma_recording":1,"made_by":…,"driver":…,"devices":[…]}. Every other line is an answer of one
-// device, "at_ms" after the first, in order: {"at_ms":1000,"gpu":0,"reading":{…}} or
+// {"carma_recording":1,"made_by":…,"driver":…,"devices":[…]}. Every other line is the answer of one
+// device, "at_ms" after the first answer, in order: {"at_ms":1000,"gpu":0,"reading":{…}} or
 // {"at_ms":1000,"gpu":0,"error":{"code":…,"gpu":…,"message":…}}. Absent values are left out. Units
-// are in the names. For processes only pids are recorded, no users or commands.
+// are in the names. Of processes only the pids are recorded, not users or commands.
 #pragma once
 
 #include <cstdint>
@@ -30,18 +30,18 @@ struct RecordedAnswer {
 
 struct Recording {
   std::string made_by;  // "carma 0.1.0"
-  std::string driver;   // its version; may be empty
+  std::string driver;   // the driver's version; may be empty
   std::vector<DeviceInfo> devices;
   std::vector<RecordedAnswer> answers;
 };
 
-// The lines of the file, each with its newline.
+// Lines of the file, each with its newline.
 std::string RecordingHead(const Recording& head);  // without the answers
 std::string RecordingLine(const RecordedAnswer& answer);
 
-// Errors: kInvalid with the line: no recording, another version, values out of range, times that go
-// back, more than kMaxRecordingBytes. An incomplete last line, left by a killed recorder, is
-// ignored.
+// Errors: kInvalid with the line if the text is not a recording of this version, has values out of
+// range or times that go back, or exceeds kMaxRecordingBytes. Ignores an incomplete last line,
+// which a killed recorder leaves.
 Result<Recording> ParseRecording(std::string_view text);
 
 }  // namespace carma::gpu

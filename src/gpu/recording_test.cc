@@ -14,9 +14,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Each Read() of a device gives its next answer, `taken` at the recorded distance from the first
-// Read() of any device; then kUnavailable "the recording has ended". Nothing is skipped or
-// repeated, however fast it is read.
+// Replays a recording. Each Read() of a device returns its next answer, `taken` at the recorded
+// distance from the first Read() of any device, and at the end kUnavailable "the recording has
+// ended". Nothing is skipped or repeated, however fast it is read.
 class ReplayProbe : public Probe {
  public:
   explicit ReplayProbe(Recording recording);
@@ -25,7 +25,7 @@ class ReplayProbe : public Probe {
 
  private:
   Recording recording_;
-  std::vector<std::vector<std::size_t>> of_device_;  // numbers of its answers
+  std::vector<std::vector<std::size_t>> of_device_;  // numbers of the device's answers
   std::vector<std::size_t> next_;
   std::optional<base::Time> began_;
 };
@@ -102,7 +102,7 @@ std::string TextOf(const Recording& recording) {
   return text;
 }
 
-TEST(Recording, IsTheSameWhenItIsReadAgain) {
+TEST(Recording, RoundTrips) {
   const Recording before = TwoGpus();
   const auto after = ParseRecording(TextOf(before));
   ASSERT_TRUE(after) << after.error().message;
@@ -122,7 +122,7 @@ TEST(Recording, IsTheSameWhenItIsReadAgain) {
   EXPECT_EQ(after->answers[2].reading.error().Sentence(), "GPU GPU-a: GPU is lost");
 }
 
-TEST(Recording, IsCutWhereItsRecorderDied) {
+TEST(Recording, IgnoresAnIncompleteLastLine) {
   std::string text = TextOf(TwoGpus());
   text.resize(text.size() - 20);
   const auto recording = ParseRecording(text);
@@ -130,7 +130,7 @@ TEST(Recording, IsCutWhereItsRecorderDied) {
   EXPECT_EQ(recording->answers.size(), 3u);
 }
 
-TEST(Recording, MistakesAreNamedByLine) {
+TEST(Recording, ReportsMistakesWithTheirLine) {
   const std::string head = RecordingHead(TwoGpus());
   const struct {
     const char* name;
@@ -175,7 +175,7 @@ TEST(Recording, MistakesAreNamedByLine) {
   }
 }
 
-// Values for which an older recorder had no word are absent.
+// Values unknown to an older recorder are absent.
 TEST(Recording, ReadsRecordingsOfEarlierVersions) {
   const auto recording =
       ParseRecording(R"({"carma_recording":1,"devices":[{"uuid":"GPU-a","total_mib":40960}]})"
@@ -187,7 +187,7 @@ TEST(Recording, ReadsRecordingsOfEarlierVersions) {
   EXPECT_EQ(recording->answers[0].reading->processes[0], ProcessUse{.pid = 7});
 }
 
-TEST(ReplayProbe, GivesEveryAnswerOnceAtItsDistance) {
+TEST(ReplayProbe, ReturnsEveryAnswerOnceAtItsTime) {
   ReplayProbe probe(TwoGpus());
   EXPECT_EQ(probe.Devices()->size(), 5u);
   const base::Time began = base::FromMs(50'000);
@@ -202,7 +202,7 @@ TEST(ReplayProbe, GivesEveryAnswerOnceAtItsDistance) {
   EXPECT_EQ(probe.Read(5, began).error().code, ErrorCode::kNotFound);
 }
 
-// Recorded from the simulated driver: an idle A100 beside one on which a task starts.
+// Recorded from the simulated driver with an idle A100 and an A100 on which a task starts.
 TEST(ReplayProbe, ARecordedServerShowsATaskThatStarts) {
   const auto text = base::ReadFile(
       std::string(CARMA_SOURCE_DIR) + "/fuzz/corpus/recording/simulated-2xA100.jsonl", 1 << 20);
@@ -227,7 +227,8 @@ TEST(ReplayProbe, ARecordedServerShowsATaskThatStarts) {
   EXPECT_GT(busy.SmActiveP95().value(), busy.SmActive().value());
 }
 
-// Recorded from the simulated driver: an A100 divided in three, an H100 in two, a whole A100.
+// Recorded from the simulated driver with an A100 divided in three, an H100 divided in two, and a
+// whole A100.
 TEST(ReplayProbe, ARecordedServerShowsItsInstances) {
   const auto text = base::ReadFile(
       std::string(CARMA_SOURCE_DIR) + "/fuzz/corpus/recording/simulated-mig.jsonl", 1 << 20);

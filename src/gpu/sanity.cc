@@ -7,7 +7,7 @@
 namespace carma::gpu {
 namespace {
 
-// Total is rounded down, used and reserved are rounded up.
+// Allowance for rounding: total is rounded down, used and reserved are rounded up.
 constexpr std::int64_t kRoundingMib = 3;
 
 bool Within(const std::optional<double>& value, double high) {

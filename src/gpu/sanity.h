@@ -1,5 +1,5 @@
-// Checks whole Readings for impossible contents, whatever their source. Impossible single numbers
-// (a sentinel, 4000 %) are rejected where they are converted.
+// Checks Readings of any source for impossible contents. Impossible single numbers (a sentinel,
+// 4000 %) are rejected earlier, where they are converted.
 #pragma once
 
 #include <optional>
@@ -20,9 +20,9 @@ inline constexpr double kFullUtilization = 0.99;
 // One per GPU.
 class Sanity {
  public:
-  // Call it in the order of readings. Errors: kCorrupt, with the GPU: more memory in use than there
-  // is, a process larger than the GPU, a value that is not a number or out of range, a decreasing
-  // energy counter (reported once), stuck activity counters.
+  // Must be called in the order of readings. Errors: kCorrupt with the GPU for more used memory
+  // than exists, a process larger than the GPU, a value that is NaN or out of range, a decreasing
+  // energy counter (reported once), or stuck activity counters.
   ReadResult<Unit> Check(const std::string& uuid, const Reading& reading);
   // The driver was reloaded, so its counters restart.
   void Forget() { *this = {}; }

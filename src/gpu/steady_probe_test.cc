@@ -26,7 +26,7 @@ class ChangingProbe : public Probe {
   }
   std::vector<DeviceInfo> list;
   int lists = 0;
-  int lost = -1;  // this one, until the list is made again
+  int lost = -1;  // number of a lost GPU, until the next list
 };
 
 DeviceInfo Device(const std::string& uuid, std::int64_t mark) {
@@ -116,7 +116,7 @@ TEST_F(SteadyProbeTest, LooksForALostGpuWithARestartedLibrary) {
   EXPECT_EQ(driver_->lists, 2);
 }
 
-TEST_F(SteadyProbeTest, ALookThatFailsIsNoLoss) {
+TEST_F(SteadyProbeTest, KeepsGpusIfALookFails) {
   driver_->list[1].trouble = {"lost"};
   ASSERT_TRUE(probe_->Devices());
   EXPECT_EQ(Mark(0), 1);
@@ -131,7 +131,7 @@ TEST_F(SteadyProbeTest, ALookThatFailsIsNoLoss) {
   EXPECT_EQ(Mark(1), 2);
 }
 
-TEST_F(SteadyProbeTest, AListOfBeforeIsKept) {
+TEST_F(SteadyProbeTest, KeepsAnEarlierList) {
   probe_->Keep({kC, kA});
   EXPECT_EQ(Refusal(0), ErrorCode::kUnavailable) << "the driver has not answered yet";
   EXPECT_EQ(*probe_->Devices(), (std::vector<DeviceInfo>{kC, kA}));

@@ -1,6 +1,6 @@
-// Units of drivers and tools: percent, bytes, milliwatts and millijoules are converted to CARMA's
-// fractions, MiB, watts and joules only here. Each unit is a separate type, so that mixing them
-// does not compile.
+// The only place where units of drivers and tools (percent, bytes, milliwatts, millijoules) are
+// converted to CARMA's fractions, MiB, watts and joules. Each unit is a separate type, so that
+// mixing them does not compile.
 #pragma once
 
 #include <algorithm>
@@ -33,13 +33,13 @@ using Joules = Quantity<struct JoulesUnit, double>;
 using MibPerSecond = Quantity<struct MibPerSecondUnit, double>;
 using BytesPerSecond = Quantity<struct BytesPerSecondUnit, double>;
 
-// Counters are sampled one after the other, so a full GPU may read slightly above 1.
+// Counters are sampled one after another, so a full GPU may read slightly above 1.
 inline constexpr double kFractionSlack = 0.01;
 // Upper limit for plausible rates: no link of a GPU reaches 10 TB/s.
 inline constexpr double kMaxBytesPerSecond = 1e13;
 
-// Empty: no fraction (not a number, negative, above 1 by more than the slack). Values within the
-// slack become 1.
+// Empty if the value is no fraction (NaN, negative, above 1 by more than the slack). Values within
+// the slack become 1.
 constexpr std::optional<Fraction> ToFraction(double whole_is_one) {
   if (!(whole_is_one >= 0 && whole_is_one <= 1 + kFractionSlack)) return std::nullopt;
   return Fraction(std::min(whole_is_one, 1.0));
@@ -47,7 +47,7 @@ constexpr std::optional<Fraction> ToFraction(double whole_is_one) {
 constexpr std::optional<Fraction> ToFraction(Percent percent) {
   return ToFraction(percent.value() / 100);
 }
-// Empty: an impossible rate.
+// Empty if the rate is impossible.
 constexpr std::optional<BytesPerSecond> ToRate(double bytes_per_second) {
   if (!(bytes_per_second >= 0 && bytes_per_second <= kMaxBytesPerSecond)) return std::nullopt;
   return BytesPerSecond(bytes_per_second);

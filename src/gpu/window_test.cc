@@ -45,7 +45,7 @@ TEST(Window, TimeWeightedMeanOverItsLength) {
   }
 }
 
-TEST(Window, UtilisationHasAMeanOfItsOwn) {
+TEST(Window, AveragesUtilisationSeparately) {
   Window window(std::chrono::seconds(60));
   EXPECT_FALSE(window.Utilization());
   window.Add({.taken = base::FromMs(0), .utilization = 1.0});
@@ -62,7 +62,7 @@ Window Filled(const std::vector<Point>& points) {
   return window;
 }
 
-TEST(Window, NinetyFiveHundredthsOfTheTimeWereNoBusier) {
+TEST(Window, ReportsThe95thPercentile) {
   const struct {
     const char* name;
     std::vector<Point> points;
@@ -87,10 +87,10 @@ TEST(Window, TheWeightedMeanFollowsAChange) {
   EXPECT_EQ(Filled({{5, 0.7}}).SmActiveEwma(tau), 0.7);
   EXPECT_EQ(Filled({{0, 0.1}, {10, {}}, {20, 0.3}}).SmActiveEwma(tau), std::nullopt);
   EXPECT_NEAR(*Filled({{0, {}}, {10, 0.4}, {40, 0.4}}).SmActiveEwma(tau), 0.4, 1e-12);
-  // One tau after a step from 0 to 1, in a window of four tau.
+  // The mean one tau after a step from 0 to 1, in a window of four tau.
   const double expected = (1 - std::exp(-1)) / (1 - std::exp(-4));
   EXPECT_NEAR(*Filled({{0, {}}, {30, 0.0}, {40, 1.0}}).SmActiveEwma(tau), expected, 1e-12);
-  EXPECT_GT(expected, 0.6);  // where the plain mean gives 0.25
+  EXPECT_GT(expected, 0.6);  // while the plain mean is 0.25
 }
 
 TEST(Window, EmptyAfterClear) {

@@ -65,7 +65,7 @@ Taken TakeText(const Json& value, std::string& target, std::string_view pointer,
   return {};
 }
 
-// Reads 0 and 1, which the data sets use, or true and false.
+// Reads true and false, or 0 and 1 as in the data sets.
 bool ReadFlag(const Json& value, bool& target) {
   const std::optional<std::int64_t> number =
       value.is_boolean() ? value.get<bool>() : WholeNumber(value);
@@ -113,7 +113,7 @@ Taken TakeAttributes(const Json& value, Layer& layer) {
   return {};
 }
 
-// The cells of a row, in their order; every row has at least the first four.
+// The cells of a row, in order. Every row has at least the first four.
 constexpr std::size_t kRequiredCells = 4;
 constexpr std::size_t kMostCells = 9;
 
@@ -179,7 +179,7 @@ Taken TakeLayers(const Json& value, LayerList& list) {
 
 constexpr double kMostBytes = 1e18;
 
-// The parts of an object that are only valid together.
+// The parts of an object that are only valid in combination.
 struct Draft {
   LayerList list;
   bool params_told = false;
@@ -226,7 +226,7 @@ Taken TakeHeld(const Json& value, LayerList& list) {
   return {};
 }
 
-// The notes of carma_summary.py, which are strings.
+// Reads the notes of carma_summary.py, which are strings.
 Taken TakeNotes(const Json& value, LayerList& list) {
   constexpr std::size_t kMostNotes = 100;
   if (!value.is_array()) return Expected("/notes", "a list of texts");
@@ -321,7 +321,7 @@ Taken TakeObject(const Json& root, Draft& draft) {
   return {};
 }
 
-// Values that follow from several parts together.
+// Computes values that depend on several parts.
 Taken Finish(Draft& draft) {
   LayerList& list = draft.list;
   std::int64_t row_sum = 0;
@@ -341,7 +341,7 @@ Taken Finish(Draft& draft) {
   }
   if (!draft.trainable_told) list.trainable = list.params;
   if (list.trainable > list.params) return Expected("/trainable", "at most as many as params");
-  // Measured at batch 2 and 4: the values lie on a line through both.
+  // The bytes were measured at batch 2 and 4; other batches lie on the line through both.
   if (draft.saved_b2 && draft.saved_b4 && !list.saved) {
     const double per_sample = (*draft.saved_b4 - *draft.saved_b2) / 2;
     if (per_sample < 0) return Expected("/saved_bytes_b4", "at least saved_bytes_b2");

@@ -1,4 +1,4 @@
-// CARMA's own layer lists: one JSON object per model, docs/use/layer-lists.md.
+// Reads CARMA's own layer lists: one JSON object per model (docs/use/layer-lists.md).
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace carma::model {
 
-// Reads `text`, which must be one object. Errors: kInvalid "place: /layers/3/1: expected …",
-// without the pointer for broken JSON.
+// `text` must be one object. Errors: kInvalid "place: /layers/3/1: expected …"; for broken JSON,
+// without the pointer.
 Result<LayerList> ReadLayerList(std::string_view text, std::string_view place);
 
 }  // namespace carma::model

@@ -27,7 +27,7 @@ class Arguments {
     }
   }
 
-  // The value of a keyword; "" if it is missing.
+  // The value of a keyword, or "" if it is missing.
   std::string_view Keyword(std::string_view name) const {
     for (const std::string_view piece : pieces_) {
       if (piece.size() > name.size() && piece.starts_with(name) && piece[name.size()] == '=')
@@ -36,7 +36,7 @@ class Arguments {
     return "";
   }
   std::string_view At(std::size_t i) const { return i < pieces_.size() ? pieces_[i] : ""; }
-  // The i-th argument, or the value of the keyword that newer versions print.
+  // The i-th argument, or the value of the keyword that newer versions print instead.
   Number Width(std::size_t i, std::string_view name) const {
     const std::string_view keyword = Keyword(name);
     return Count(keyword.empty() ? At(i) : keyword);
@@ -49,7 +49,7 @@ class Arguments {
   std::int64_t Whole(std::string_view name, std::int64_t usual) const {
     return Count(Keyword(name)).value_or(usual);
   }
-  // The number of positions in "3" or "(3, 3)"; a single number applies to every side.
+  // The number of kernel positions in "3" or "(3, 3)". A single number applies to every side.
   Number Positions(std::string_view name, int sides) const {
     const std::string_view value = Keyword(name);
     Shape shape;
@@ -61,7 +61,7 @@ class Arguments {
     return product;
   }
 
-  // A width of 0 means that it is unknown.
+  // A width of 0 means an unknown width.
   static Number Count(std::string_view text) {
     const Number value = ParseCount(text);
     return value && *value > 0 ? value : std::nullopt;
@@ -80,7 +80,7 @@ class Arguments {
   std::vector<std::string_view> pieces_;
 };
 
-// The rank in a name: Conv2d → 2.
+// The number of dimensions in a type's name: Conv2d → 2.
 int Sides(std::string_view type) {
   const std::size_t digit = type.find_first_of("123");
   return digit == std::string_view::npos ? 1 : type[digit] - '0';
@@ -140,8 +140,8 @@ Number RecurrentParams(const Arguments& arguments, Layer& layer) {
                              : layer.type.starts_with("GRU") ? 3
                                                              : 1;
   const std::int64_t biases = arguments.Flag("bias", true) ? 2 : 0;
-  // The weights of one layer and direction: each gate reads the input and the state; then the state
-  // is projected.
+  // The weights of one layer and direction: each gate reads the input and the state, and the state
+  // is then projected.
   const auto weights = [&](Number width) {
     const Number columns = Arguments::Sum(Arguments::Sum(width, state), biases);
     const Number rows = Arguments::Product(hidden, gates);

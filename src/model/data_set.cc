@@ -1,4 +1,4 @@
-// Data sets: one layer list per line, gzipped or not.
+// Reads data sets with one layer list per line, gzipped or not.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@
 namespace carma::model {
 namespace {
 
-// Lines of a file, which zlib unpacks if it is gzipped; zlib passes plain text through.
+// Reads the lines of a file. zlib unpacks a gzipped file and passes plain text through.
 class PackedLines {
  public:
   static Result<PackedLines> Open(const std::string& path) {
@@ -33,7 +33,7 @@ class PackedLines {
     return lines;
   }
 
-  // The next line, without its end; false at the end of the file.
+  // Reads the next line, without its line end. Returns false at the end of the file.
   Result<bool> Next(std::string& line) {
     line.clear();
     while (true) {
@@ -86,7 +86,7 @@ class PackedLines {
   std::string buffer_;
   std::size_t at_ = 0;
   std::size_t unpacked_ = 0;
-  std::size_t number_ = 0;  // of the line last given
+  std::size_t number_ = 0;  // of the last line read
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ class DataSet : public ::testing::Test {
     ::gzclose(file);
     return packed;
   }
-  // Names of the models up to `stop`, and the error if there was one.
+  // Names of the models up to `stop`, followed by the error if there was one.
   static std::vector<std::string> Names(const std::string& path, std::string_view stop = "") {
     std::vector<std::string> names;
     const auto read = ForEachModel(path, [&](const LayerList& list) {

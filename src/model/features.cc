@@ -9,7 +9,8 @@
 namespace carma::model {
 namespace {
 
-// Counts names; models use one or two activation functions, so a walk beats a map.
+// Counts names in a list. Models use one or two activation functions, so a list is faster than a
+// map.
 class Tally {
  public:
   void Add(std::string_view name) {
@@ -30,8 +31,8 @@ class Tally {
   std::vector<Count> counts_;
 };
 
-// Parameters of computing layers up to the last block that is printed as one row. Tables, and the
-// head after that block, have many parameters but save little.
+// Parameters of computing layers up to the last block printed as one row. Tables and the head after
+// that block are left out: they have many parameters but save little.
 std::int64_t BodyParams(const LayerList& list) {
   std::int64_t body = 0;
   std::int64_t up_to_here = 0;
@@ -92,7 +93,7 @@ Family Classify(const LayerList& list) {
   return features.conv > 0 ? Family::kCnn : Family::kMlp;
 }
 
-// If more than a quarter of the body is hidden, the bound is too low.
+// With more than a quarter of the body hidden, the bound would be too low.
 bool HidesMost(const LayerList& list) {
   const std::int64_t body = BodyParams(list);
   return list.format == SummaryFormat::kTorchInfo && list.collapsed &&

@@ -110,7 +110,7 @@ TEST(Features, CountLayersByOperation) {
   EXPECT_EQ(Summarize(list), expected);
 }
 
-TEST(Features, DataParallelHandsEachGpuAPartOfTheBatch) {
+TEST(Features, DataParallelSplitsTheBatch) {
   LayerList list;
   list.model = "DataParallel";
   EXPECT_EQ(BatchOfOneGpu(list, 9, 2), 5) << "the fullest one";
@@ -119,7 +119,7 @@ TEST(Features, DataParallelHandsEachGpuAPartOfTheBatch) {
   EXPECT_EQ(BatchOfOneGpu(list, 9, 2), 9) << "each process loads its own batch";
 }
 
-TEST(Features, TellFamiliesApart) {
+TEST(Features, DistinguishFamilies) {
   const struct {
     const char* name;
     std::vector<std::string> types;

@@ -1,6 +1,6 @@
-// Keras summary(), of TensorFlow 1 and 2 (columns at fixed places, "====") and of Keras 3 (boxes).
-// Layers get PyTorch's names, and the channels of images come first, so that one set of rules reads
-// both.
+// Reads Keras summary() of TensorFlow 1 and 2 (columns at fixed places, "====") and of Keras 3
+// (boxes). Layers get PyTorch's names and shapes get channels first, so the rules for PyTorch
+// apply.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Translation {
   std::string_view keras;
   std::string_view torch;
 };
-// TensorFlow 1 cuts long names ("BatchNor"): the first entry with this beginning is taken.
+// TensorFlow 1 cuts long names ("BatchNor"), so the first entry with this beginning is used.
 constexpr Translation kTypes[] = {
     {"Conv2D", "Conv2d"},
     {"Conv1D", "Conv1d"},
@@ -34,7 +34,7 @@ constexpr Translation kTypes[] = {
     {"SeparableConv1D", "SeparableConv1d"},
     {"Dense", "Linear"},
     {"EinsumDense", "Linear"},
-    {"BatchNormalization", "BatchNorm"},  // 1d, 2d, 3d by its shape
+    {"BatchNormalization", "BatchNorm"},  // 1d, 2d or 3d, depending on its shape
     {"LayerNormalization", "LayerNorm"},
     {"GroupNormalization", "GroupNorm"},
     {"RMSNormalization", "RMSNorm"},
@@ -60,13 +60,14 @@ constexpr Translation kTypes[] = {
     {"InputLayer", "InputLayer"},
 };
 
-// "activation_3" and "conv1_relu" both have the type Activation: the name may contain the function.
+// Layers of type Activation may have the function in their name: "conv1_relu", but also
+// "activation_3".
 constexpr Translation kFunctions[] = {
     {"relu6", "ReLU6"}, {"relu", "ReLU"},       {"swish", "SiLU"},      {"silu", "SiLU"},
     {"gelu", "GELU"},   {"sigmoid", "Sigmoid"}, {"softmax", "Softmax"}, {"tanh", "Tanh"},
 };
 
-// Layers that PyTorch users write as code, so that PyTorch summaries have no row for them.
+// Layers that are plain code in PyTorch, so PyTorch summaries have no row for them.
 constexpr std::string_view kFunctional[] = {
     "Add",    "Subtract",   "Multiply",        "Average",     "Maximum",   "Minimum",       "Dot",
     "Lambda", "TFOpLambda", "SlicingOpLambda", "Concatenate", "Rescaling", "Normalization",
@@ -78,7 +79,7 @@ constexpr std::array<std::string_view, 5> kTitles{"Layer (type)", "Output Shape"
 template <class Text>
 using Cells = std::array<Text, kTitles.size()>;
 
-// The layout of a table: the positions of a line's cells.
+// The layout of a table: where the cells of a line are.
 class Grid {
  public:
   explicit Grid(std::string_view header) {
@@ -116,7 +117,7 @@ class Grid {
     for (std::size_t i = 0; i < places_.size() && start < line.size(); ++i) {
       std::size_t end = i + 1 < places_.size() ? places_[i + 1].start : line.size();
       end = std::min(end, line.size());
-      // In some versions layers of a nested model begin a little to the left of the titles.
+      // In some versions a nested model's layers begin slightly to the left of the titles.
       while (line.front() == '|' && end < line.size() && end > start && line[end - 1] != ' ') --end;
       cells[places_[i].column] = line.substr(start, end - start);
       start = end;
@@ -142,7 +143,7 @@ class Grid {
   std::vector<Place> places_;  // from left to right
 };
 
-// Layers of a nested model are marked "| " (TensorFlow) or "   └ " (Keras 3).
+// Removes and counts the marks of nested models' layers: "| " (TensorFlow) or "   └ " (Keras 3).
 int TakeDepth(std::string_view& label) {
   constexpr std::string_view kCorner = "└";
   if (const std::size_t corner = label.find(kCorner); corner != std::string_view::npos) {
@@ -167,7 +168,7 @@ struct Row {
   std::size_t line = 0;
 };
 
-// A cell may take several lines; the number of parameters is in the first one.
+// A cell may have several lines; the number of parameters is in the first line.
 Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
   std::vector<Row> rows;
   while (true) {
@@ -200,7 +201,7 @@ std::string_view Cell(const Row& row, Column column) {
   return row.cells[static_cast<std::size_t>(column)];
 }
 
-// "conv2d_1(Conv2D)" → attribute and class; a class may be cut off: "bn(BatchNor".
+// Splits "conv2d_1(Conv2D)" into attribute and class. The class may be cut off: "bn(BatchNor".
 bool ParseLabel(std::string_view label, Layer& layer, bool& cut) {
   const std::size_t open = label.find('(');
   if (open == std::string_view::npos || open > kMaxNameBytes) return false;
@@ -242,7 +243,7 @@ bool IsBatchNorm(const Layer& layer) {
 }
 
 // A batch norm has four numbers per channel (fewer without scale or shift), so its parameters show
-// which dimension is the channels.
+// which dimension has the channels.
 bool HasChannelsFirst(const std::vector<Layer>& rows) {
   return std::ranges::any_of(rows, [](const Layer& layer) {
     return IsBatchNorm(layer) && layer.out.rank() >= 4 && layer.params == 4 * layer.out[1] &&
@@ -250,7 +251,8 @@ bool HasChannelsFirst(const std::vector<Layer>& rows) {
   });
 }
 
-// Moving mean and variance of a batch norm: Keras counts them as parameters, PyTorch as buffers.
+// The moving mean and variance of a batch norm, which Keras counts as parameters and PyTorch as
+// buffers.
 std::int64_t MovingStatistics(const Layer& layer) {
   if (!IsBatchNorm(layer) || layer.out.empty()) return 0;
   const std::int64_t channels = std::abs(layer.out.rank() >= 4 ? layer.out[1] : layer.out.last());
@@ -263,8 +265,8 @@ std::string FirstConnection(std::string_view cell) {
   return std::string(cell.substr(0, cell.find('[')));
 }
 
-// The input of each row: the output of the layer that the column names. Keras omits the column if
-// every layer reads the one above it.
+// Sets the input of each row to the output of the layer named in its column. Keras omits the column
+// if every layer reads the layer above it.
 void FindInputs(std::vector<Layer>& layers, const std::vector<Row>& rows, bool connected) {
   std::unordered_map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -293,10 +295,10 @@ std::string ModelName(const Lines& lines) {
 struct Table {
   std::vector<Layer> layers;
   std::vector<int> depths;
-  bool any_cut = false;  // a name of a type was cut off
+  bool any_cut = false;  // the name of a type was cut off
 };
 
-// The number without a remark after it, as in "0(unbuilt)".
+// The number of parameters without a remark, as in "0(unbuilt)".
 std::string_view ParamsOf(const Row& row) {
   const std::string_view params = Cell(row, Column::kParams);
   return params.substr(0, params.find('('));
@@ -309,7 +311,7 @@ std::string_view ShapeOf(const Row& row) {
   return shape;
 }
 
-// False if this is not a row of a Keras layer.
+// Returns false if this is not the row of a Keras layer.
 bool ReadRow(const Row& row, Table& table) {
   Layer layer;
   bool cut = false;
@@ -342,7 +344,7 @@ Result<Table> ReadRows(const Lines& lines, const std::vector<Row>& rows) {
   return table;
 }
 
-// Converts shapes to PyTorch's order, and finds the input of each layer.
+// Converts shapes to PyTorch's order and finds the input of each layer.
 void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, bool connected) {
   if (table.any_cut) {
     AddNote(list, Note::Kind::kInferred,
@@ -361,7 +363,7 @@ void FindShapes(LayerList& list, Table& table, const std::vector<Row>& rows, boo
   }
 }
 
-// Parameters of a nested model's layers, for each row.
+// For each row, the parameters of the nested model's layers inside it.
 std::vector<std::int64_t> ParamsInside(const Table& table) {
   std::vector<std::int64_t> inside(table.layers.size(), 0);
   std::vector<std::size_t> parents;
@@ -376,11 +378,11 @@ std::vector<std::int64_t> ParamsInside(const Table& table) {
 // The sums over the list's layers.
 struct Sums {
   std::int64_t params = 0;
-  std::int64_t moving = 0;             // moving means and variances, not among the parameters
+  std::int64_t moving = 0;             // moving means and variances, not part of `params`
   std::vector<std::size_t> collapsed;  // layers that look like whole blocks
 };
 
-// Moves the layers to the list, in the order in which they finish.
+// Moves the layers to the list in the order in which they finish.
 Result<Sums> TakeInOrder(LayerList& list, Table& table, const std::vector<Row>& rows,
                          const Lines& lines) {
   Sums sums;

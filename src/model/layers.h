@@ -1,4 +1,4 @@
-// A model as a list of layers: the common form of all kinds of summaries.
+// A model as a list of layers, the common form of all summaries.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ inline constexpr std::size_t kMaxSummaryBytes = 64 << 20;
 inline constexpr std::size_t kMaxLayers = 200'000;
 inline constexpr std::size_t kMaxRank = 8;
 inline constexpr std::int64_t kMaxDimension = std::int64_t{1} << 40;
-// Maximum elements of one tensor per sample, and parameters of one model.
+// Limit on the elements of a tensor per sample and on the parameters of a model.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
 // Dimensions as printed. A negative entry -k is k times the batch: -1 is the batch itself, -64 is
@@ -35,12 +35,12 @@ class Shape {
   }
   std::span<const std::int64_t> dimensions() const { return {dimensions_.data(), rank_}; }
   std::size_t rank() const { return rank_; }
-  bool empty() const { return rank_ == 0; }  // not known
+  bool empty() const { return rank_ == 0; }  // unknown shape
   std::int64_t operator[](std::size_t i) const { return dimensions_[i]; }
   std::int64_t last() const { return dimensions_[rank_ - 1]; }  // rank > 0
   bool ScalesWithBatch() const;
-  // Elements per sample: the product of the dimensions, -k counted as k. Saturates at kMaxElements;
-  // 0 for an unknown shape.
+  // Elements per sample: the product of the dimensions, with -k counted as k. Saturates at
+  // kMaxElements; 0 for an unknown shape.
   std::int64_t Elements() const;
   friend bool operator==(const Shape&, const Shape&) = default;
 
@@ -51,25 +51,26 @@ class Shape {
 
 enum class RowKind {
   kLeaf,       // a module without children
-  kBlock,      // children and own parameters
-  kContainer,  // children, no parameters of its own
+  kBlock,      // a module with children and its own parameters
+  kContainer,  // a module with children but no parameters of its own
   kUnknown,    // the summary does not distinguish leaves and containers (torchsummary)
 };
 
-// One row: a module that ran (a module that is called twice has two rows).
+// One row: a module that ran. A module that is called twice has two rows.
 struct Layer {
   std::string type;  // class name: "Conv2d"
   std::string name;  // dotted path of attributes; empty if the summary does not give it
   Shape in;          // first tensor; empty: not known
   Shape out;
-  std::int64_t params = 0;  // its own, not those of its children
+  std::int64_t params = 0;  // without those of its children
   std::int64_t trainable = 0;
   bool inplace = false;
   RowKind kind = RowKind::kLeaf;
   std::optional<double> dropout;       // rate of a dropout layer, 0..1
   std::optional<std::int64_t> kernel;  // positions of a convolution's kernel: 9 for 3x3
-  // Input width (for a table: its entries) and output width of a linear layer, convolution, norm or
-  // embedding, from its constructor; empty: unknown. Printed module trees have these but no shapes.
+  // Input width (of an embedding, its entries) and output width of a linear layer, convolution,
+  // norm or embedding, from its constructor; empty if unknown. Printed module trees have these but
+  // no shapes.
   std::optional<std::int64_t> in_features;
   std::optional<std::int64_t> out_features;
   friend bool operator==(const Layer&, const Layer&) = default;
@@ -77,14 +78,14 @@ struct Layer {
 
 enum class SummaryFormat { kTorchSummary, kTorchInfo, kTorchTree, kKeras, kCarmaJson };
 
-// A note for the author of a summary: something was inferred, missing or contradictory.
+// Tells the author of a summary what was inferred, missing or contradictory.
 struct Note {
   enum class Kind {
-    kInferred,       // derived from the text, with the rule
+    kInferred,       // a value was derived; the text has the rule
     kMissingShapes,  // rows without shapes, or no input shapes at all
-    kCollapsed,      // blocks printed as one row: contents unknown
+    kCollapsed,      // blocks are printed as one row, so their contents are unknown
     kFooter,         // the totals at the end contradict the rows
-    kUnknownLayer,   // types for which there is no rule
+    kUnknownLayer,   // there is no rule for these types
     kOther,
   };
   Kind kind = Kind::kOther;
@@ -92,19 +93,19 @@ struct Note {
   friend bool operator==(const Note&, const Note&) = default;
 };
 
-// Bytes that autograd keeps for the backward pass, measured by a dry run (carma_summary.py);
-// parameters and buffers not counted.
+// Bytes that autograd keeps for the backward pass, without parameters and buffers, measured by a
+// dry run (carma_summary.py).
 struct SavedBytes {
   double per_sample = 0;
   double constant = 0;
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
-// Other memory of a training, counted in the types in which it is stored.
+// Other memory of a training in bytes, counted in the types in which it is stored.
 struct HeldBytes {
-  double trained = 0;            // weights, without gradients
-  double frozen = 0;             // weights that are not trained, quantised ones with their scales
-  double others = 0;             // models beside it: a running mean of the weights, a teacher
+  double trained = 0;  // weights, without gradients
+  double frozen = 0;   // weights that are not trained; includes the scales of quantised weights
+  double others = 0;   // other models: a running mean of the weights, a teacher
   std::optional<double> states;  // of the optimizer
   std::optional<double> step;    // temporaries of its step
   friend bool operator==(const HeldBytes&, const HeldBytes&) = default;
@@ -117,25 +118,25 @@ struct LayerList {
   std::string arch;    // kind within the family ("residual"), as named in the source, or empty
   Shape input;         // of the whole model, one sample; empty: not known
   Shape output;
-  std::vector<Layer> layers;  // in the order the modules finish
+  std::vector<Layer> layers;  // in the order in which the modules finish
   std::int64_t params = 0;    // of the whole model, from the source if given
   std::int64_t trainable = 0;
   std::int64_t param_tensors = 0;  // 0: not known
   std::int64_t buffer_bytes = 0;   // batch-norm statistics and the like
-  bool has_input_shapes = false;   // rows have their inputs
-  bool collapsed = false;          // a Note names the rows
-  std::int64_t hidden_params = 0;  // of rows with hidden contents
+  bool has_input_shapes = false;   // the rows have input shapes
+  bool collapsed = false;          // some rows are blocks; a Note names them
+  std::int64_t hidden_params = 0;  // parameters of rows with hidden contents
   // torchinfo's "Forward/backward pass size" for `batch`: twice the output bytes of all modules
-  // with parameters, including hidden ones. Empty: unknown.
+  // with parameters, including hidden modules. Empty if unknown.
   std::optional<double> pass_bytes;
-  std::optional<double> dropout;      // rate of the model's dropout layers if rows do not have it
-  std::optional<std::int64_t> batch;  // batch size the summary was made with
-  std::optional<std::string> optimizer;  // "adamw" …, as the helper saw it
+  std::optional<double> dropout;         // rate of the model's dropout layers, if not in the rows
+  std::optional<std::int64_t> batch;     // batch size of the summary
+  std::optional<std::string> optimizer;  // "adamw" …, as seen by the helper
   std::optional<std::string> precision;  // "fp32", "amp", "bf16" …
   std::optional<std::string> torch;      // PyTorch that will train it: "2.11.0+cu130"
-  std::optional<std::string> loss;  // that `saved` was counted with: "sum", "cross-entropy" …
-  std::optional<SavedBytes> saved;  // in `precision`, if that is known
-  std::optional<HeldBytes> held;    // also in `precision`
+  std::optional<std::string> loss;       // the loss used for `saved`: "sum", "cross-entropy" …
+  std::optional<SavedBytes> saved;       // in `precision`, if known
+  std::optional<HeldBytes> held;         // also in `precision`
   std::vector<Note> notes;
   friend bool operator==(const LayerList&, const LayerList&) = default;
 };

@@ -15,7 +15,7 @@ struct Rule {
   Op op;
 };
 
-// The first rule that fits decides. Words for the purpose of a layer ("attention", "norm") come
+// The first matching rule decides. Words for the purpose of a layer ("attention", "norm") come
 // before words for its parts ("linear", "conv").
 constexpr Rule kRules[] = {
     {"identity", Where::kStart, Op::kReshape},
@@ -87,7 +87,7 @@ bool Fits(const Rule& rule, std::string_view name) {
   return false;
 }
 
-// Nearly every row of nearly every model is one of these; they are found without trying the rules.
+// The types of nearly all rows in nearly all models, which are found without trying the rules.
 struct Common {
   std::string_view type;
   Op op;
@@ -116,7 +116,8 @@ static_assert(std::ranges::is_sorted(kCommon, {}, &Common::type));
 
 constexpr std::size_t kLongestName = 128;
 
-// Pools that are a single operation; "SelectAdaptivePool2d" is not, but contains one.
+// Whether the pool is a single operation. "SelectAdaptivePool2d" contains a pool but is not a
+// single operation.
 bool IsPlainPool(std::string_view type) {
   constexpr std::string_view kStarts[] = {"Adaptive", "Max", "Avg", "LP", "Fractional", "Global"};
   return std::ranges::any_of(kStarts, [&](std::string_view s) { return type.starts_with(s); });

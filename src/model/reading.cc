@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kNamesInANote = 5;
 constexpr std::size_t kBatchCandidates = 16;
 
-// "Conv2d, Linear and others"
+// Lists names as in "Conv2d, Linear and others".
 std::string Names(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < std::min(names.size(), kNamesInANote); ++i) {
@@ -27,13 +27,13 @@ std::string Names(const std::vector<std::string>& names) {
   return text;
 }
 
-// Adds a name if it is new, up to one more than a note shows.
+// Adds a new name. Keeps at most one more than a note shows.
 void AddOnce(std::vector<std::string>& names, const std::string& name) {
   if (names.size() <= kNamesInANote && std::ranges::find(names, name) == names.end())
     names.push_back(name);
 }
 
-// PyTorch's modules with weights that never contain others that a summary would print.
+// PyTorch's modules that have weights but never contain modules that a summary would print.
 constexpr std::string_view kBuiltIn[] = {
     "BatchNorm1d",
     "BatchNorm2d",
@@ -69,7 +69,8 @@ constexpr std::string_view kBuiltIn[] = {
     "NonDynamicallyQuantizableLinear",
 };
 
-// A library's variant of a built-in module: "StdConv2d", "Conv2dSame", "LlamaRMSNorm".
+// Whether this is a library's variant of a built-in module: "StdConv2d", "Conv2dSame",
+// "LlamaRMSNorm".
 bool IsVariant(std::string_view type) {
   if (type.ends_with("Same")) type.remove_suffix(4);
   constexpr std::string_view kEnds[] = {"Conv1d",    "Conv2d",      "Conv3d",     "Linear",
@@ -78,7 +79,8 @@ bool IsVariant(std::string_view type) {
   return std::ranges::any_of(kEnds, [&](std::string_view end) { return type.ends_with(end); });
 }
 
-// A few numbers per channel: layer scale, a norm under another name.
+// Whether the layer has only a few numbers per channel, such as a layer scale or a norm under
+// another name.
 bool IsPerChannel(const Layer& layer) {
   std::int64_t width = layer.out_features.value_or(0);
   if (layer.out.rank() > 0) width = std::max(width, std::abs(layer.out.last()));
@@ -119,7 +121,7 @@ std::int64_t BestDivisor(const std::vector<std::int64_t>& values) {
   return best.second;
 }
 
-// Reads a size that is only a hint: if it is not a sensible number, it is ignored.
+// Reads a size that is only a hint. Returns nothing if the number is not plausible.
 std::optional<double> ParseMegabytes(std::string_view text) {
   constexpr double kMostMegabytes = 1e12;
   const std::optional<double> megabytes = base::ParseDouble(base::Trim(text));
@@ -159,7 +161,7 @@ bool ParseShape(std::string_view text, Shape& shape) {
   const std::size_t close = text.find_first_of("])", open);
   if (close == std::string_view::npos) return false;
   std::string_view list = base::Trim(text.substr(open, close - open));
-  if (list.ends_with(',')) list.remove_suffix(1);  // a tuple of one: "(10,)"
+  if (list.ends_with(',')) list.remove_suffix(1);  // a tuple with one item: "(10,)"
   if (list.empty()) return true;
   Shape found;
   bool known = true;
@@ -235,7 +237,7 @@ std::vector<std::size_t> FinishingOrder(std::span<const int> depths) {
 }
 
 Result<Unit> Totals::Read(Lines& lines) {
-  // Other lines that torchsummary, torchinfo and Keras print below the table.
+  // Lines that torchsummary, torchinfo and Keras print below the table.
   constexpr std::string_view kPassSize = "Forward/backward pass size (MB):";
   constexpr std::string_view kSizes[] = {"Input size",      "Forward/backward pass size",
                                          "Params size",     "Estimated Total Size",
@@ -296,7 +298,7 @@ void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum) {
 void FindBatch(LayerList& list) {
   struct Printed {
     Shape* shape;
-    const std::string* row;  // its type
+    const std::string* row;  // the row's type
   };
   const std::string model = "the model";
   std::vector<Printed> shapes{{&list.input, &model}, {&list.output, &model}};

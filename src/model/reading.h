@@ -1,4 +1,4 @@
-// Common parts of the readers of text summaries: numbers, shapes, totals, batch, order of rows.
+// Shared by all readers of text summaries: numbers, shapes, totals, batch, order of rows.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,17 @@
 namespace carma::model {
 
 inline constexpr std::size_t kMaxNameBytes = 128;  // of a type or of one attribute
-inline constexpr std::size_t kMaxPathBytes = 512;  // of attributes from the model to a row
+inline constexpr std::size_t kMaxPathBytes = 512;  // of the attributes from the model to a row
 inline constexpr int kMaxDepth = 64;               // of nested modules
 
 inline constexpr std::size_t kMaxLines = 1'000'000;
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 
-// The lines of a text summary, with their place for errors: a cursor over lines that are borrowed
-// from the text. Line endings ("\n", "\r\n") are cut off.
+// A cursor over the lines of a text summary, which borrows the text and adds places to errors. Line
+// endings ("\n", "\r\n") are cut off.
 class Lines {
  public:
-  // Errors: kInvalid "path:line: …" for a NUL byte, lines beyond kMaxLineBytes, more than
+  // Errors: kInvalid "path:line: …" for a NUL byte, a line beyond kMaxLineBytes, or more than
   // kMaxLines.
   static Result<Lines> Split(std::string_view text, std::string_view path);
 
@@ -35,7 +35,7 @@ class Lines {
   std::string_view At(std::size_t line) const { return lines_[line]; }  // counted from 0
   std::string_view Take() { return lines_[next_++]; }                   // not at the end
   std::size_t next() const { return next_; }
-  // kInvalid "path:line: what", for the line taken last.
+  // Returns kInvalid "path:line: what" for the line taken last.
   std::unexpected<base::Error> Fail(std::string_view what) const { return FailAt(next_, what); }
   // The same for a given line, counted from 1.
   std::unexpected<base::Error> FailAt(std::size_t line, std::string_view what) const;
@@ -46,10 +46,11 @@ class Lines {
   std::size_t next_ = 0;
 };
 
-// "1,234,567", 0 to kMaxElements; empty for anything else.
+// Parses "1,234,567", from 0 to kMaxElements; empty for anything else.
 std::optional<std::int64_t> ParseCount(std::string_view text);
 
-// Whether it is a class or an attribute: letters, digits, '_', '.' and '-', at most kMaxNameBytes.
+// Whether the text may name a class or attribute: letters, digits, '_', '.' and '-', at most
+// kMaxNameBytes.
 bool IsName(std::string_view text);
 
 // Parses "[32, 3, 224, 224]" or "(None, 28, 28, 1)"; of a list of shapes, only the first. A leading
@@ -64,13 +65,12 @@ std::string JoinPath(std::string_view parent, std::string_view name);
 // The shape of one sample: without its first dimension.
 Shape WithoutBatch(const Shape& shape);
 
-// Whether the line only draws something: "=====", "_____", "-----" and parts of boxes.
+// Whether the line consists of drawing characters: "=====", "_____", "-----" and parts of boxes.
 bool IsRule(std::string_view line);
 
-// Rows list parents first, while layer lists have the order in which modules finish: children, then
-// their parent. Returns row indices in that order; depths are those of the rows.
+// Rows list parents first, but in layer lists children come before their parent, as modules finish.
+// Returns row indices in that order. depths: nesting depth of each row.
 std::vector<std::size_t> FinishingOrder(std::span<const int> depths);
-// Whether row i is followed by rows inside it.
 inline bool HasChildren(std::span<const int> depths, std::size_t i) {
   return i + 1 < depths.size() && depths[i + 1] > depths[i];
 }
@@ -80,23 +80,22 @@ struct Totals {
   std::optional<std::int64_t> params;
   std::optional<std::int64_t> trainable;
   std::optional<std::int64_t> frozen;
-  std::optional<double> pass_mb;  // "Forward/backward pass size", in the program's own megabytes
-  // Reads lines as long as they are totals, sizes, rules or blank; stops at the first other line.
-  // Errors: a total that is not a number.
+  std::optional<double> pass_mb;  // "Forward/backward pass size", in the program's megabytes
+  // Reads totals, sizes, rules and blank lines; stops at the first other line. Errors: a total that
+  // is not a number.
   Result<Unit> Read(Lines& lines);
 };
 
-// Adds to a sum of parameters; returns false without a change if the sum would exceed kMaxElements.
+// Adds to a sum of parameters. Returns false without a change if the sum would exceed kMaxElements.
 bool AddParams(std::int64_t& sum, std::int64_t params);
 
-// Sets params and trainable of a table from its totals and the sum of its rows. Adds a note if they
-// differ (the larger is used, because tables may omit weights) or are missing.
+// Sets params and trainable of a table from its totals and the sum of its rows. The larger is used,
+// because tables may omit weights. Adds a note if they differ or are missing.
 void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum);
 
-// Tables of real runs print the batch as a number. Finds the batch among the most frequent first
-// dimensions as the one that divides most of them (the largest if several do). Replaces its
-// multiples by -1, -2 …, and adds a note on rows that do not fit. Does nothing if the batch is -1
-// already.
+// Tables of real runs print the batch as a number. The batch is the frequent first dimension that
+// divides most first dimensions (the largest if several do). Replaces its multiples by -1, -2 …,
+// and adds a note on rows that do not fit. Does nothing if the batch is -1 already.
 void FindBatch(LayerList& list);
 
 // Whether a row with parameters at a table's deepest level looks like a block with hidden contents
@@ -104,7 +103,7 @@ void FindBatch(LayerList& list);
 bool LooksCollapsed(const Layer& layer);
 
 void AddNote(LayerList& list, Note::Kind kind, std::string text);
-// Adds final notes on the rows. `collapsed` are blocks with hidden contents: they become kUnknown,
+// Add final notes on the rows. `collapsed` are blocks with hidden contents: they become kUnknown,
 // and the list is marked as collapsed.
 void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed);
 void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except);

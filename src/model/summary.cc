@@ -17,7 +17,7 @@ namespace {
 
 struct Reader {
   SummaryFormat format;
-  std::string_view name;  // for people
+  std::string_view name;  // as shown to users
   Result<LayerList> (*read)(Lines& lines);
 };
 constexpr std::array kReaders{
@@ -31,7 +31,7 @@ const Reader* ReaderOf(SummaryFormat format) {
   return std::ranges::find(kReaders, format, &Reader::format);
 }
 
-// "Conv2d-1   [-1, 64, 112, 112]   9,408"
+// Whether the line looks like "Conv2d-1   [-1, 64, 112, 112]   9,408".
 bool IsTorchSummaryRow(std::string_view row) {
   const std::size_t open = row.find('[');
   const std::string_view label = base::Trim(row.substr(0, open));
@@ -44,7 +44,7 @@ bool IsBranch(std::string_view row) {
   return row.starts_with("├─") || row.starts_with("└─") || row.starts_with("+ ");
 }
 
-// The format whose table begins with this line. `lines` gives access to the lines after it.
+// The format whose table begins at line `at`, judged by this line and the next lines.
 const Reader* TableAt(const Lines& lines, std::size_t at) {
   const std::string_view line = lines.At(at);
   if (line.find("Layer (type") == std::string_view::npos) return nullptr;
@@ -65,7 +65,7 @@ const Reader* TableAt(const Lines& lines, std::size_t at) {
   return ReaderOf(rows > 0 ? SummaryFormat::kKeras : SummaryFormat::kTorchSummary);
 }
 
-// True for "ResNet(" without indentation: the first line of a printed module.
+// Returns true for the first line of a printed module, such as "ResNet(" without indentation.
 bool IsTreeRoot(std::string_view line) {
   line = line.substr(0, line.find_last_not_of(" \t") + 1);
   if (line.size() < 2 || line.size() > kMaxNameBytes || !line.ends_with('(')) return false;
@@ -76,7 +76,7 @@ bool IsTreeRoot(std::string_view line) {
          });
 }
 
-// True for "Linear(in_features=4, out_features=2, bias=True)": a model of one layer.
+// Returns true for a model of one layer: "Linear(in_features=4, out_features=2, bias=True)".
 bool IsSingleModule(std::string_view line) {
   const std::size_t open = line.find('(');
   return open != std::string_view::npos && line.ends_with(')') && line.front() != '(' &&
@@ -92,7 +92,7 @@ bool IsBlank(std::string_view line) {
   return base::Trim(line).empty();
 }
 
-// Lines that Keras prints above its table.
+// Whether Keras prints this line above its table.
 bool IsTitle(std::string_view line) {
   return IsRule(line) || base::Trim(line).starts_with("Model: \"");
 }

@@ -124,7 +124,7 @@ TEST(TorchSummary, NotesThatRowsHaveNoInputs) {
   EXPECT_THAT(Notes(list, Note::Kind::kMissingShapes), HasSubstr("first dimension"));
 }
 
-TEST(TorchSummary, TakesThePrintedBatchOut) {
+TEST(TorchSummary, ReplacesThePrintedBatch) {
   const LayerList list = Parse(Fixture("torchsummary_batch"));
   EXPECT_EQ(list.batch, 16);
   EXPECT_EQ(list.layers[0].out, S({-1, 64}));
@@ -148,7 +148,7 @@ TEST(TorchSummary, NotesTotalsThatContradictTheRows) {
   EXPECT_THAT(Notes(none, Note::Kind::kFooter), HasSubstr("no totals"));
 }
 
-TEST(TorchInfo, PutsParentsBehindTheirChildren) {
+TEST(TorchInfo, PutsParentsAfterTheirChildren) {
   const LayerList list = Parse(Fixture("torchinfo"));
   EXPECT_THAT(Paths(list), ElementsAre("stem.0", "stem.1", "stem", "win.proj", "win.proj", "win",
                                        "table", "unused", "head", ""));
@@ -158,7 +158,7 @@ TEST(TorchInfo, PutsParentsBehindTheirChildren) {
   EXPECT_EQ(Row(list, "Conv2d").kind, RowKind::kLeaf);
 }
 
-TEST(TorchInfo, TurnsTheBatchIntoMinusOneWhereItFits) {
+TEST(TorchInfo, ReplacesMatchingBatchesByMinusOne) {
   const LayerList list = Parse(Fixture("torchinfo"));
   EXPECT_EQ(list.batch, 6);
   EXPECT_EQ(list.input, S({3, 16, 16}));
@@ -226,7 +226,7 @@ Total params: 6
   EXPECT_EQ(list.batch, 4);
 }
 
-TEST(TorchInfo, PassesOverTheTensorsOfVerboseTables) {
+TEST(TorchInfo, SkipsTensorsInVerboseTables) {
   const LayerList list = Parse(R"(==================================
 Layer (type:depth-idx)   Kernel Shape   Output Shape   Param #
 ==================================
@@ -295,7 +295,7 @@ TEST(TorchTree, RepeatsModulesPrintedOnce) {
   EXPECT_EQ(names.back(), "");
 }
 
-TEST(TorchTree, TakesOneModuleAlone) {
+TEST(TorchTree, ReadsASingleModule) {
   const LayerList list = Parse("Linear(in_features=4, out_features=2, bias=True)\n");
   EXPECT_EQ(list.params, 10);
   EXPECT_EQ(list.layers.size(), 1U);
@@ -314,21 +314,21 @@ TEST(Keras, GetsPyTorchNamesAndChannelsFirst) {
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("channels"));
 }
 
-TEST(Keras, TakesMovingStatisticsAsBuffers) {
+TEST(Keras, CountsMovingStatisticsAsBuffers) {
   const LayerList list = Parse(Fixture("keras2"));
   EXPECT_EQ(Row(list, "BatchNorm2d").params, 16);
   EXPECT_EQ(list.buffer_bytes, 64);
   EXPECT_EQ(Notes(list, Note::Kind::kFooter), "");
 }
 
-TEST(Keras, IsNotTakenForTorchSummaryByItsConnections) {
+TEST(Keras, IsNotMistakenForTorchSummary) {
   const LayerList list = Parse(Replaced(Replaced(Fixture("keras2"), "'input_1[0]", "'in-1[0]"),
                                         "input_1 (InputLayer)", "in-1 (InputLayer)   "));
   EXPECT_EQ(list.format, SummaryFormat::kKeras);
   EXPECT_EQ(list.layers[0].in, S({-1, 3, 32, 32}));
 }
 
-TEST(Keras, SeesChannelsThatStandFirst) {
+TEST(Keras, RecognisesChannelsFirst) {
   std::string text = Fixture("keras2");
   for (std::size_t at = 0; (at = text.find("(None, 30, 30, 8)", at)) != std::string::npos;)
     text.replace(at, 17, "(None, 8, 30, 30)");
@@ -345,7 +345,7 @@ TEST(Keras, ReadsBoxesWithWrappedCells) {
   EXPECT_EQ(Notes(list, Note::Kind::kFooter), "") << "the optimizer's numbers are not parameters";
 }
 
-TEST(Keras, CompletesTypesThatAreCutOff) {
+TEST(Keras, CompletesTruncatedTypes) {
   const LayerList list = Parse(Fixture("keras1"));
   EXPECT_EQ(list.layers[1].type, "BatchNorm2d");
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("cut off"));
@@ -378,7 +378,7 @@ Non-trainable params: 120
   EXPECT_FALSE(list.collapsed);
 }
 
-TEST(CarmaJson, TakesEveryKey) {
+TEST(CarmaJson, ReadsEveryKey) {
   const LayerList list = Parse(Fixture("json"));
   EXPECT_EQ(list.model, "net");
   EXPECT_EQ(list.family, "cnn");
@@ -511,7 +511,7 @@ TEST(CarmaJson, NamesThePlaceOfAMistake) {
   EXPECT_THAT(Error("{\"x\":" + std::string(5'000, '[')), HasSubstr("nested deeper"));
 }
 
-TEST(Summary, IsBoundedWhateverItsSize) {
+TEST(Summary, StaysWithinItsLimits) {
   EXPECT_THAT(Error(std::string(kMaxSummaryBytes + 1, ' ')),
               HasSubstr("model.txt:1: a summary of"));
   std::string rows(
@@ -543,7 +543,7 @@ TEST(Summary, SurvivesEveryTruncation) {
   }
 }
 
-TEST(Summary, TakesWindowsLineEndsAndAByteOrderMark) {
+TEST(Summary, AcceptsWindowsLineEndsAndAByteOrderMark) {
   for (const char* name : kFixtures) {
     SCOPED_TRACE(name);
     const std::string fixture = Fixture(name);

@@ -1,4 +1,4 @@
-// torchinfo: a tree of modules, parents first, with the columns that its caller chose.
+// Reads torchinfo's output: a tree of modules, parents first, with the columns that the user chose.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct Header {
 Header ParseHeader(std::string_view line) {
   Header header;
   line = base::Trim(line);
-  // "Layer (type (var_name):depth-idx)", then the titles of the columns.
+  // The line has "Layer (type (var_name):depth-idx)", then the titles of the columns.
   const std::string_view layer = line.substr(0, line.find("  "));
   header.indexed = layer.find("depth-idx") != std::string_view::npos;
   header.named = layer.find("var_name") != std::string_view::npos;
@@ -50,7 +50,7 @@ Header ParseHeader(std::string_view line) {
   return header;
 }
 
-// Removes the branches before a row's name and returns its depth: 0 for the model itself.
+// Removes the branches before a row's name and returns the row's depth, 0 for the model itself.
 int TakeDepth(std::string_view& line) {
   int drawn = 0;
   while (!line.empty()) {
@@ -74,7 +74,7 @@ int TakeDepth(std::string_view& line) {
   return 0;
 }
 
-// The next cell: a bracketed list, or a word.
+// Takes the next cell, which is a bracketed list or a word.
 std::string_view TakeCell(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   std::size_t end = 0;
@@ -90,9 +90,9 @@ std::string_view TakeCell(std::string_view& line) {
 
 enum class Label { kModule, kWeight, kNone };
 
-// Splits "Conv2d (conv1): 2-1" into type and attribute. With verbose=2, torchinfo lists the tensors
-// of a module below the module: they have neither type nor attribute, and their numbers are in the
-// module's row.
+// Splits "Conv2d (conv1): 2-1" into type and attribute. With verbose=2, torchinfo lists a module's
+// tensors below the module. Those rows have neither type nor attribute, and their numbers are part
+// of the module's row.
 Label TakeLabel(std::string_view& line, const Header& header, int depth, Layer& layer) {
   const std::size_t end = std::min(line.find_first_of(" :"), line.size());
   if (!IsName(line.substr(0, end))) return Label::kNone;
@@ -120,11 +120,11 @@ Label TakeLabel(std::string_view& line, const Header& header, int depth, Layer& 
 struct Row {
   Layer layer;
   Shape kernel;
-  bool repeated = false;  // "(recursive)": its parameters were counted above
+  bool repeated = false;  // "(recursive)": the parameters were counted in an earlier row
 };
 
 // The number of positions in a convolution's kernel. Some versions print the shape of the whole
-// weight, whose last dimensions are the kernel's.
+// weight, whose last dimensions are those of the kernel.
 std::optional<std::int64_t> KernelPositions(const Row& row) {
   const std::size_t sides = std::max<std::size_t>(row.layer.out.rank(), 2) - 2;
   if (OpOf(row.layer.type) != Op::kConv || sides == 0 || row.kernel.rank() < sides) return {};
@@ -156,7 +156,7 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
         break;
       }
       case Column::kKernel:
-        // A pool has one number for all its sides; it is not used.
+        // A pool has one number for all sides, which is not used.
         if (cell.starts_with('[') ? !ParseShape(cell, row.kernel)
                                   : cell != "--" && !ParseCount(cell)) {
           return false;
@@ -175,7 +175,7 @@ struct Table {
   std::vector<Layer> rows;
   std::vector<int> depths;
   std::int64_t params = 0;
-  std::size_t repeated = 0;  // rows that call a module again
+  std::size_t repeated = 0;  // rows that repeat a module
 
   bool Fits(int depth) const {
     // Early versions omit the row of the model itself and begin with its children.
@@ -186,7 +186,7 @@ struct Table {
 // Reads the table up to its closing line.
 Result<Table> TakeTable(Lines& lines, const Header& header) {
   Table table;
-  std::vector<std::string> path;  // names of the attributes that lead to the row
+  std::vector<std::string> path;  // attributes that lead to the row
   while (true) {
     if (lines.AtEnd()) return lines.Fail("the table ends without its closing line: cut off?");
     std::string_view line = lines.Take();
@@ -220,8 +220,8 @@ Result<Table> TakeTable(Lines& lines, const Header& header) {
   return table;
 }
 
-// Moves the rows to the list, in the order in which they finish. Returns the layers at the last
-// depth, which may be blocks whose contents are not shown.
+// Moves the rows to the list in the order in which modules finish. Returns the layers at the
+// deepest level, which may be blocks with hidden contents.
 std::vector<std::size_t> TakeInOrder(LayerList& list, Table& table) {
   const int deepest = std::ranges::max(table.depths);
   std::vector<std::size_t> collapsed;
@@ -256,7 +256,7 @@ Result<LayerList> ReadTorchInfo(Lines& lines) {
   FindBatch(list);
   if (list.input.ScalesWithBatch()) list.input = WithoutBatch(list.input);
   UseTotals(list, totals, table.params);
-  constexpr double kBytesOfMegabyte = 1e6;  // torchinfo's are powers of ten
+  constexpr double kBytesOfMegabyte = 1e6;  // torchinfo's megabytes are powers of ten
   if (totals.pass_mb) list.pass_bytes = *totals.pass_mb * kBytesOfMegabyte;
   if (table.repeated > 0) {
     AddNote(list, Note::Kind::kInferred,

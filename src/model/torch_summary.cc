@@ -1,5 +1,5 @@
-// torchsummary: "Conv2d-1    [-1, 64, 112, 112]    9,408", one row per module in the order they
-// finish.
+// Reads torchsummary's output: one row per module in the order in which modules finish, such as
+// "Conv2d-1    [-1, 64, 112, 112]    9,408".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace carma::model {
 namespace {
 
-// "Conv2d-1   [-1, 64, 112, 112]   9,408" → a row; empty if the line is not a row.
+// Parses a row; empty if the line is not a row.
 std::optional<Layer> ParseRow(std::string_view line) {
   line = base::Trim(line);
   const std::size_t open = line.find('[');

@@ -1,5 +1,5 @@
-// print(model) of PyTorch: a tree of constructors. pytorch_model_summary adds ", N params" to the
-// end of each module, including those of its children. There are no shapes.
+// Reads PyTorch's print(model): a tree of constructors without shapes. pytorch_model_summary adds
+// ", N params" to each module, including the parameters of its children.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,20 +13,20 @@
 namespace carma::model {
 namespace {
 
-// A few nested lines "999 x" could stand for any number of rows; 128 experts in each of 60 layers
-// are some 40 000.
+// A few nested lines "999 x" could mean any number of rows. 128 experts in each of 60 layers are
+// about 40 000 rows.
 constexpr std::size_t kMaxCopiedRows = 50'000;
 
 // The start of a module, parsed from one line.
 struct Opening {
-  std::string_view attribute;  // "conv1", "0-11" for twelve equal ones; empty: the model itself
+  std::string_view attribute;  // "conv1"; "0-11" for twelve equal modules; empty: the model itself
   std::int64_t copies = 1;
   std::string_view type;
   std::optional<std::string_view> arguments;  // empty: children follow
-  std::optional<std::int64_t> params;         // as printed in the line, of a module that ends here
+  std::optional<std::int64_t> params;         // as printed, if the module ends in this line
 };
 
-// ", 1,536 params" → 1536. An empty tail is valid; returns false for anything else.
+// Parses ", 1,536 params" as 1536. An empty tail is valid. Returns false for anything else.
 bool ParseTail(std::string_view tail, std::optional<std::int64_t>& params) {
   if (tail.empty()) return true;
   if (!tail.starts_with(", ") || !tail.ends_with(" params")) return false;
@@ -34,7 +34,8 @@ bool ParseTail(std::string_view tail, std::optional<std::int64_t>& params) {
   return params.has_value();
 }
 
-// "(0-11): 12 x BertLayer(", "(conv1): Conv2d(3, 64, …), 9,408 params", "ResNet(".
+// Parses lines such as "(0-11): 12 x BertLayer(", "(conv1): Conv2d(3, 64, …), 9,408 params" or
+// "ResNet(".
 std::optional<Opening> ParseOpening(std::string_view line) {
   Opening opening;
   line = base::Trim(line);
@@ -68,11 +69,11 @@ std::optional<Opening> ParseOpening(std::string_view line) {
   return opening;
 }
 
-// A module whose closing line is still to come.
+// A module whose closing line has not been read yet.
 struct Open {
   Layer layer;
   std::string parent;  // path of the module around it
-  std::string index;   // of the first of its copies: "0" of "0-11"
+  std::string index;   // of its first copy: "0" of "0-11"
   std::int64_t copies = 1;
   std::size_t line = 0;  // counted from 1
   std::size_t first_row = 0;
@@ -114,7 +115,7 @@ class TreeReader {
       return lines_.Fail(fmt::format("'{}', expected a module like 'Linear(in_features=4, …)'",
                                      base::Printable(line, 80)));
     }
-    // Any other line between modules is text that a module prints about itself.
+    // All other lines between modules are text that a module prints about itself.
     if (!opening) {
       if (!line.empty()) ++passed_over_;
       return Unit{};
@@ -141,7 +142,7 @@ class TreeReader {
     return Close(opening->params ? opening->params : derived.value_or(0));
   }
 
-  // Ends the innermost module; `params` are its own and its children's, as printed or derived.
+  // Ends the innermost module. params: of the module and its children, as printed or derived.
   Result<Unit> Close(std::optional<std::int64_t> params) {
     Open module = std::move(open_.back());
     open_.pop_back();
@@ -195,9 +196,9 @@ class TreeReader {
     return Unit{};
   }
 
-  // Conv1D of transformers has inputs x outputs + outputs parameters and prints neither. It reads
-  // the output of the last layer or, in a new branch, of the last norm: the first of the two that
-  // divides the number evenly.
+  // Conv1D of transformers has inputs x outputs + outputs parameters but prints neither width. It
+  // reads the output of the last layer or, in a new branch, of the last norm. The first width that
+  // divides the number evenly is used.
   void InferConv1D(Layer& layer) const {
     for (const auto& width : {last_width_, norm_width_}) {
       if (!width || layer.params == 0 || layer.params % (*width + 1) != 0) continue;
@@ -212,8 +213,9 @@ class TreeReader {
       undetermined_.push_back(type);
   }
 
-  // An output layer as large as the word table is that table: language models tie the two, and a
-  // printed tree shows, and counts, both. The block around it may hold its bias a second time.
+  // An output layer as large as the word table is the same tensor: language models tie them, but a
+  // printed tree shows and counts both. The block around the layer may count its bias a second
+  // time.
   std::int64_t TiedParams() {
     const Layer* table = nullptr;
     for (const Layer& layer : list_.layers) {
@@ -274,7 +276,7 @@ class TreeReader {
     }
     AddNote(list_, Note::Kind::kMissingShapes,
             "a printed module tree has no shapes: it does not show what grows with the batch");
-    // Unknown types are named; their missing shapes are not reported again.
+    // Notes unknown types. Their missing shapes are not reported again.
     NoteUnknownTypes(list_, {});
   }
 
@@ -282,12 +284,12 @@ class TreeReader {
   LayerList list_;
   std::vector<Open> open_;
   std::vector<std::string> undetermined_;
-  std::optional<std::int64_t> last_width_;  // of the last layer that has one, of the last norm
+  std::optional<std::int64_t> last_width_;  // of the last layer with a width, of the last norm
   std::optional<std::int64_t> norm_width_;
   std::size_t copied_rows_ = 0;
   std::size_t passed_over_ = 0;
   bool told_ = false;    // parameters are printed
-  bool shared_ = false;  // a block has fewer than its children
+  bool shared_ = false;  // a block has fewer parameters than its children
 };
 
 }  // namespace

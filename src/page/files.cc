@@ -10,7 +10,7 @@
 
 namespace carma::page {
 
-// CMakeLists.txt makes these from files/.
+// CMakeLists.txt generates these texts from files/.
 extern const std::string_view kIndexHtml, kPageCss, kIconSvg, kMainJs, kDomJs, kWordsJs, kPartsJs,
     kLinkJs, kServerJs, kTaskJs, kTasksJs, kUsersJs, kHistoryJs, kWhoJs;
 

@@ -1,5 +1,5 @@
-// The files of the web page, compiled into the program: nothing is installed or loaded from
-// elsewhere.
+// The files of the web page. They are compiled into the program, so nothing is installed or loaded
+// from elsewhere.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ struct File {
   std::string_view name;  // "main.js"
   std::string_view content_type;
   std::string_view text;
-  std::string gzip;  // the same, packed
-  std::string etag;  // of this text: another text has another
+  std::string gzip;  // the text, compressed
+  std::string etag;  // changes with the text
 };
 
 inline constexpr std::string_view kIndex = "index.html";
@@ -27,7 +27,7 @@ inline constexpr std::string_view kReportPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'";
 
-// Null: no such file. Files are compressed at the first call.
+// Returns null for an unknown name. Files are compressed at the first call.
 const File* Find(std::string_view name);
 
 }  // namespace carma::page

@@ -31,7 +31,7 @@ std::string Unpacked(const std::string& packed) {
   return text;
 }
 
-// Our own files that the text loads: "/page/NAME" and, in scripts, "./NAME".
+// The page's files that the text loads: "/page/NAME" and, in scripts, "./NAME".
 std::set<std::string> Needed(std::string_view text) {
   static const std::regex kName(R"re(["'](?:/page|\.)/([a-z]+\.(?:js|css|svg))["'])re");
   const std::string all(text);
@@ -48,7 +48,7 @@ TEST(Gzip, KeepsTheText) {
   }
 }
 
-TEST(Files, AreWholeAndPacked) {
+TEST(Files, AreCompleteAndCompressed) {
   const File* index = Find(kIndex);
   ASSERT_NE(index, nullptr);
   std::set<std::string> seen{std::string(kIndex)}, open = Needed(index->text);
@@ -65,10 +65,10 @@ TEST(Files, AreWholeAndPacked) {
   EXPECT_EQ(Find(""), nullptr);
 }
 
-TEST(Files, OfTheFirstViewAreSmall) {
+TEST(Files, NeededForTheFirstViewAreSmall) {
   std::size_t bytes = Find(kIndex)->gzip.size();
   for (const std::string& name : Needed(Find(kIndex)->text)) bytes += Find(name)->gzip.size();
-  EXPECT_LT(bytes, 40'000U);  // of 60 KB; the rest is for the server's data
+  EXPECT_LT(bytes, 40'000U);  // of 60 KB; the rest is for data
 }
 
 TEST(Files, LoadNothingFromElsewhereAndHaveNoScriptInThePage) {

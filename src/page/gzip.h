@@ -7,11 +7,11 @@
 namespace carma::page {
 
 enum class Effort {
-  kOnce,   // compressed once, sent often
-  kEvery,  // compressed every second
+  kOnce,   // best: compressed once, sent often
+  kEvery,  // fast: compressed every second
 };
 
-// Gzip format (RFC 1952). The same text gives the same bytes.
+// Compresses to the gzip format (RFC 1952). The same text gives the same bytes.
 std::string Gzip(std::string_view text, Effort effort);
 
 }  // namespace carma::page

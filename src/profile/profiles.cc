@@ -21,7 +21,7 @@ constexpr std::string_view kHeader =
 constexpr double kMostSeconds = 1e9;
 constexpr double kMostCount = 1e6;
 constexpr double kMostMib = static_cast<double>(std::int64_t{1} << 40);
-constexpr double kMostParameter = 1e3;  // as carma-simtask takes them
+constexpr double kMostParameter = 1e3;  // as accepted by carma-simtask
 
 // "{}" writes the shortest text that reads back as the same number.
 std::string Number(const std::optional<double>& value) {
@@ -34,7 +34,7 @@ Result<std::string> Name(const CsvRow& row, std::string_view column) {
   return std::string(text);
 }
 
-// Reads the cells of a row and keeps the first mistake.
+// Reads the cells of a row and records the first mistake.
 class RowReader {
  public:
   explicit RowReader(const CsvRow& row) : row_(row) {}

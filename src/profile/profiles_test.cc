@@ -25,7 +25,7 @@ WorkloadProfile Full() {
           .fit_error = 0.02};
 }
 
-TEST(Profiles, ReadBackAsTheyWereWritten) {
+TEST(Profiles, RoundTrip) {
   const std::vector<WorkloadProfile> profiles{
       Full(), {.workload = "alone", .gpu_type = "T4", .time_s = 1, .runs = 1}};
   const auto again = ParseProfiles(ProfilesCsv(profiles), "profiles.csv");
@@ -33,14 +33,14 @@ TEST(Profiles, ReadBackAsTheyWereWritten) {
   EXPECT_EQ(*again, profiles);
 }
 
-TEST(Profiles, TellTheTimeOfAnIterationWhereTheirNumberIsKnown) {
+TEST(Profiles, HaveAnIterationTimeIfTheNumberIsKnown) {
   WorkloadProfile profile = Full();
   EXPECT_DOUBLE_EQ(IterationS(profile).value_or(0), 0.300125);
   profile.iterations.reset();
   EXPECT_FALSE(IterationS(profile));
 }
 
-TEST(Profiles, AreRefusedWhereTheyCannotBeMeant) {
+TEST(Profiles, AreRefusedIfImpossible) {
   struct Case {
     const char* name;
     std::string row;

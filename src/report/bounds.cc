@@ -16,14 +16,14 @@ constexpr const char* kLongestTask = "longest task";
 constexpr const char* kSmAreaShared = "SM activity area at 1.05";
 constexpr const char* kMemoryArea = "memory area";
 
-// At this time a task that runs at full speed from its release begins or ends: its work per second
-// is added to that of the running tasks, or subtracted.
+// A time at which a task that runs at full speed from its release begins or ends, so its work per
+// second is added to the sum or subtracted.
 struct Turn {
   double at_s = 0;
   double change = 0;
 };
 
-// Between two turning points the bound is linear, so its highest value is at one of them.
+// The bound is linear between two turns, so its highest value is at one of them.
 double AreaBound(std::span<const BoundTask> tasks, double capacity,
                  const std::function<double(const BoundTask&)>& work_per_s) {
   std::vector<Turn> turns;

@@ -1,4 +1,5 @@
-// Lower bounds on the makespan of a load on one pool of equal GPUs, for any policy and collocation.
+// Lower bounds on the makespan of a workload on a pool of equal GPUs, for any policy and
+// collocation.
 #pragma once
 
 #include <span>
@@ -9,23 +10,23 @@
 
 namespace carma::report {
 
-// The needs of one task under any placement.
+// What one task needs under any placement.
 struct BoundTask {
-  base::Duration release{};  // its submission, since the first one
-  double run_s = 0;          // execution alone on its GPUs
-  double load_s = 0;         // loading before that, on the GPU without work
+  base::Duration release{};  // submission, since the first task's submission
+  double run_s = 0;          // execution when alone on its GPUs
+  double load_s = 0;         // loading time before execution, without GPU work
   int gpus = 1;
-  double sm_active = 0;   // alone, summed over its GPUs
+  double sm_active = 0;   // when alone, summed over its GPUs
   double memory_mib = 0;  // minimum while it runs, summed over its GPUs
-  // Share of a GPU that it takes up under a slowdown limit: its SM activity divided by the highest
-  // SM activity that a GPU running it can deliver, summed over its GPUs.
+  // Share of a GPU that the task takes up under a slowdown limit: its SM activity divided by the
+  // highest SM activity that a GPU running it can deliver, summed over its GPUs.
   double limited_share = 0;
 };
 
 struct BoundPool {
   int gpus = 0;
   double usable_mib = 0;  // of one GPU
-  // Maximum slowdown of tasks; 0: no such bound.
+  // Maximum slowdown of tasks; 0: no limit.
   double slowdown_limit = 0;
 };
 
@@ -36,15 +37,15 @@ struct BoundPool {
 //   "SM activity area at 1.05"    the same at the throughput that MPS was measured to reach
 //   "memory area"        work = memory x run at the GPU's memory
 //   "SM activity area, slowdown at most 2.5"  work = limited_share x run at a capacity of 1 per GPU
-// An area bound is the highest, over all times s, of s + (work that cannot be done by s) / (GPUs x
-// capacity): no task runs faster than alone, or before it is released and loaded;
-// docs/server/metrics.md. Empty without tasks or GPUs. There is no memory bound if usable_mib is 0,
-// and the last one only with a slowdown_limit. O(n log n); tasks in any order.
+// An area bound is the maximum over all times s of s + (work that cannot be done by s) / (GPUs x
+// capacity), because no task runs faster than alone, or before it is released and loaded
+// (docs/server/metrics.md). Empty without tasks or GPUs. Without usable_mib there is no memory
+// bound, without slowdown_limit no bound for it. O(n log n); tasks in any order.
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool);
 
-// The bound that no policy can beat: the highest of those that are valid for any way of sharing.
-// They exclude the exclusive area, the SM activity area at capacity 1, and the one with a slowdown
-// limit. 0: none.
+// The bound that no policy can beat: the highest bound valid for any way of sharing. The exclusive
+// area, the SM activity area at capacity 1 and the bound with a slowdown limit do not count.
+// Returns 0 if there is none.
 double TightestBound(std::span<const Bound> bounds);
 
 }  // namespace carma::report

@@ -24,7 +24,7 @@ double BoundNamed(const std::vector<Bound>& bounds, const std::string& name) {
   return found == bounds.end() ? -1 : found->makespan_s;
 }
 
-TEST(Bounds, AreThoseComputedByHand) {
+TEST(Bounds, MatchHandComputation) {
   // Two GPUs of 40 000 MiB. There are 1000 exclusive GPU-seconds of work, 900 of them released at
   // 300 s.
   const std::vector<BoundTask> tasks{Released(0, 100), Released(300, 300, 2, 1.2, 24'000),
@@ -33,14 +33,14 @@ TEST(Bounds, AreThoseComputedByHand) {
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "longest task"), 614);
   // The tasks that arrive at 300 do no work before 314.
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "exclusive area"), 314 + (600 + 300) / 2.0);
-  // Both run side by side at full speed, so the longest task determines the bound.
+  // Both tasks run side by side at full speed, so the longest task determines the bound.
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area"), 614);
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "memory area"), 614);
 }
 
 TEST(Bounds, AreaBoundAddsTheRemainingWork) {
-  // One GPU. When the two others have loaded, the first has done at most 80 of its 160; from then
-  // on, all three together need more than the GPU can deliver.
+  // On one GPU, the first task has done at most 80 of its 160 when the two others have loaded. From
+  // then on, all three together need more than the GPU can deliver.
   const std::vector<BoundTask> tasks{Released(0, 200, 1, 0.8), Released(100, 400, 1, 0.8),
                                      Released(100, 400, 1, 0.8)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0});
@@ -48,7 +48,7 @@ TEST(Bounds, AreaBoundAddsTheRemainingWork) {
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area at 1.05"), 114 + 720 / 1.05);
 }
 
-TEST(Bounds, WithASlowdownLimitAreNotForAll) {
+TEST(Bounds, WithASlowdownLimitAreNotUniversal) {
   std::vector<BoundTask> tasks{Released(0, 1'000)};
   tasks[0].limited_share = 0.9;
   const BoundPool pool{.gpus = 1, .usable_mib = 0, .slowdown_limit = 1.5};
@@ -58,20 +58,20 @@ TEST(Bounds, WithASlowdownLimitAreNotForAll) {
   EXPECT_LT(TightestBound(bounds), 1'800);
 }
 
-TEST(Bounds, TheWorstReleaseCountsNotTheFirst) {
+TEST(Bounds, UseTheWorstRelease) {
   const std::vector<BoundTask> tasks{Released(0, 10), Released(1'000, 10)};
   EXPECT_DOUBLE_EQ(
       BoundNamed(MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0}), "exclusive area"), 1'024);
 }
 
-TEST(Bounds, WithoutTasksOrGpusThereIsNone) {
+TEST(Bounds, AreEmptyWithoutTasksOrGpus) {
   const std::vector<BoundTask> tasks{Released(0, 10)};
   EXPECT_TRUE(MakespanBounds({}, {.gpus = 4, .usable_mib = 1}).empty());
   EXPECT_TRUE(MakespanBounds(tasks, {.gpus = 0, .usable_mib = 1}).empty());
   EXPECT_EQ(MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0}).size(), 4u);
 }
 
-TEST(Bounds, TheOrderOfTheTasksDoesNotMatter) {
+TEST(Bounds, DoNotDependOnTheOrderOfTasks) {
   std::vector<BoundTask> tasks{Released(0, 100), Released(50, 300, 2), Released(20, 80)};
   const std::vector<Bound> forth = MakespanBounds(tasks, {.gpus = 2, .usable_mib = 1'000});
   std::ranges::reverse(tasks);

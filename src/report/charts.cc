@@ -52,12 +52,12 @@ std::string BarChart(std::string_view what, std::span<const Bar> bars,
   const auto mark_y = [](std::size_t i) { return static_cast<double>(i + 1) * kMarkRow; };
   for (std::size_t i = 0; i < marks.size(); ++i)
     svg.Line(x(marks[i].value), mark_y(i) - 6, x(marks[i].value), bottom, "mark");
-  // Text comes last: its outline covers the lines behind it.
+  // Text is drawn last, because its outline covers the lines behind it.
   for (std::size_t i = 0; i < bars.size(); ++i) {
     const double y = top + static_cast<double>(i) * kRow + (kRow - kThick) / 2;
     svg.Text(ends[i] + 5, y + kThick - 3, bars[i].text, "value");
   }
-  // The names of the marks are above the bars, each in its own row, so that they never overlap.
+  // The names of the marks are above the bars, each in its own row, so they never overlap.
   for (std::size_t i = 0; i < marks.size(); ++i) {
     const double at = x(marks[i].value), y = mark_y(i);
     const bool right = at < (label_width + width) / 2;

@@ -1,4 +1,4 @@
-// Figures that compare runs: bars of their metrics, distributions over their tasks.
+// Figures that compare runs by bars of metrics and by distributions over tasks.
 #pragma once
 
 #include <span>
@@ -15,16 +15,16 @@ struct BarPart {
 };
 struct Bar {
   std::string label;
-  std::vector<BarPart> parts;  // one after another
-  double error = 0;            // of the whole, to both sides; 0: none
-  std::string text;            // the value, at the end
+  std::vector<BarPart> parts;  // drawn one after another
+  double error = 0;            // half the error bar of the whole; 0: none
+  std::string text;            // the value, written at the end
 };
 // A value with which all bars are compared, drawn as a mark.
 struct BarMark {
   double value = 0;
   std::string name;
 };
-// Horizontal bars that begin at 0. ticks: the marks of the axis, which ends at `high`.
+// Draws horizontal bars from 0. ticks: the marks of the axis, which ends at `high`.
 std::string BarChart(std::string_view what, std::span<const Bar> bars,
                      std::span<const BarMark> marks, double high, std::span<const Tick> ticks,
                      double width);
@@ -35,7 +35,7 @@ struct Distribution {
   std::string css;             // "line0" …
   std::vector<double> values;  // in any order, finite
 };
-// Share of the tasks at or below a value. Distributions without values are left out.
+// Draws the share of tasks at or below each value. Distributions without values are left out.
 std::string CdfChart(std::string_view what, std::span<const Distribution> cases,
                      std::span<const Tick> ticks, double high, double width);
 

@@ -16,14 +16,13 @@ namespace {
 
 constexpr double kLeastSlowdown = 1.01;
 
-// The source of what was known when the task was submitted: measured parameters come only from
-// `carma profile`.
+// The source of the profile at submission. Measured parameters come only from `carma profile`.
 std::string_view ProfiledBy(const core::Profile& profile) {
   return profile.mps ? "carma profile" : "history";
 }
 
-// The slowdown: the one predicted for its neighbours, and the measured one relative to its run time
-// alone, if that is known. A task without neighbours has none.
+// The slowdown predicted for the task's neighbours, and the measured slowdown relative to its run
+// time alone, if known. Empty for a task without neighbours.
 std::optional<Forecast> SlowdownOf(const core::TaskRecord& record) {
   const auto& predicted = record.profile->alone;
   const auto& done = record.seen->alone;
@@ -61,7 +60,7 @@ std::vector<Forecast> ForecastsOf(const core::TaskRecord& record) {
   }
   if (std::optional<Forecast> slowdown = SlowdownOf(record))
     forecasts.push_back(*std::move(slowdown));
-  // For a task that was stopped at its limit, the full run time is unknown.
+  // The full run time of a task that was stopped at its limit is unknown.
   if (record.state == core::TaskState::kSucceeded && record.request->time_limit &&
       record.attempt->started && record.ended) {
     const double limit_s = base::Seconds(*record.request->time_limit);

@@ -38,7 +38,7 @@ TEST(Forecasts, OfMemoryAreTheLikelyPeakAndThePromise) {
   EXPECT_THAT(ForecastsOf(given), IsEmpty()) << "its memory was not measured";
 }
 
-TEST(Forecasts, OfDurationAreThoseOfTasksThatCameToTheirEnd) {
+TEST(Forecasts, OfDurationRequireACompletedTask) {
   core::TaskRecord record = Ended();
   record.estimate.reset();
   record.request.Edit().time_limit = base::Duration(600'000);
@@ -64,7 +64,7 @@ TEST(Forecasts, OfActivityCompareTheProfileWithTheSamples) {
   EXPECT_THAT(ForecastsOf(record), IsEmpty()) << "nothing was predicted";
 }
 
-TEST(Forecasts, OfSlowdownAreThoseOfTasksThatHadNeighbours) {
+TEST(Forecasts, OfSlowdownRequireNeighbours) {
   core::TaskRecord record = Ended();
   record.estimate.reset();
   record.attempt.Edit().launched = At(100);
@@ -100,7 +100,7 @@ TEST(Forecasts, AreJudgedByQuantityAndMethod) {
   EXPECT_EQ(judged[1].kept, 1);
 }
 
-TEST(Forecasts, AreKeptAndShown) {
+TEST(Forecasts, AreStoredAndShown) {
   RunRecord run{.label = "magm", .to = At(500)};
   run.tasks = {{.id = 1, .submitted = At(0), .ended = At(400), .forecasts = ForecastsOf(Ended())}};
   const Report report = MakeReport(run);

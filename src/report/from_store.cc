@@ -15,7 +15,7 @@ using core::Time;
 
 namespace {
 
-// The reason without the task's own output, because everybody may read reports.
+// The reason without the task's own output, because all users may read reports.
 std::string ReasonOf(const core::TaskRecord& record) {
   std::string detail = core::PublicDetail(record.exit->detail);
   return detail.empty() ? core::PublicText(record.reason.code, *record.reason.text) : detail;
@@ -35,7 +35,7 @@ AttemptEnd EndOf(TaskState state) {
   }
 }
 
-// The end of an attempt, from the state that follows it and the event.
+// How an attempt ended, according to the next state and the event's text.
 AttemptEnd EndOf(TaskState state, bool was_stopping, const std::string& text) {
   if (core::ReasonOfLine(text) == core::ReasonCode::kOutOfMemory) return AttemptEnd::kOutOfMemory;
   if (state == TaskState::kQueued && was_stopping) return AttemptEnd::kStopped;
@@ -94,7 +94,7 @@ void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   switch (state) {
     case TaskState::kRunning:
-      // After a restart of the daemon there may be a second event for the same process.
+      // A restarted daemon may have stored a second event for the same process.
       if (!std::exchange(life.running, true)) {
         attempts.push_back({.started = event.when, .ended = now_});
         if (!event.gpu_uuid.empty()) attempts.back().gpus = {GpuOf(event.gpu_uuid)};
@@ -112,7 +112,7 @@ void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state
   }
 }
 
-// Takes from the task's row what its events do not contain.
+// Adds facts from the task's row that its events do not contain.
 void StoreRun::Settle(const Life& life) {
   RunTask& task = run_.tasks[life.task];
   const bool lives = task.state == TaskState::kRunning || task.state == TaskState::kStopping;
@@ -124,13 +124,13 @@ void StoreRun::Settle(const Life& life) {
     last.ended = std::max(last.started, task.ended.value_or(now_));
     last.end = task.ended ? EndOf(task.state) : AttemptEnd::kUnfinished;
   }
-  // The row may already name the GPUs of a launch that is to follow, or of one that failed.
+  // The row may already name the GPUs of the next launch or of a failed launch.
   const bool same = last.gpus.empty() || std::ranges::count(life.last_gpus, last.gpus.front()) > 0;
   if (same) last.gpus = life.last_gpus;
 }
 
-// The row counts a task's crashes. The published mode also counts other failures as crashes,
-// because it cannot distinguish them; in the event, these have another reason.
+// The task's row counts its crashes. In published mode, which cannot distinguish them, other
+// failures count too; their events have another reason.
 void StoreRun::MarkCrashes(const Life& life) {
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   auto marked = std::ranges::count_if(
@@ -148,7 +148,7 @@ void StoreRun::Add(const store::EndedAttempt& attempt) {
   if (life != lives_.end()) life->second.attempts.push_back(attempt);
 }
 
-// An attempt known from events belongs to the account that held its GPUs when it started.
+// Assigns to an attempt known from events the stored attempt that held its GPUs when it started.
 void StoreRun::TellPromises(const Life& life) {
   for (Attempt& attempt : run_.tasks[life.task].attempts) {
     const auto held = std::ranges::find_if(life.attempts, [&](const store::EndedAttempt& of) {

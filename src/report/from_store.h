@@ -26,31 +26,31 @@ class StoreRun {
   // Takes changes of state and ignores other events. An attempt lasts from "running" to the next
   // state that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
-  // Adds all GPUs and the promise of an attempt known from events. Without this call, only an
-  // attempt's first GPU is known, and for the last attempt the GPUs in the task's row.
+  // Adds all GPUs and the promise of an attempt that is known from events. Without this call, only
+  // an attempt's first GPU is known, and for the last attempt the GPUs in the task's row.
   void Add(const store::EndedAttempt& attempt);
-  // Spans of one GPU in order of time; time outside the run is ignored, spans without rows are
-  // gaps.
+  // Spans of a GPU must come in order of time. Time outside the run is ignored; spans without rows
+  // are gaps.
   void Add(const store::GpuUsage& usage);
   // Rows outside the run are ignored.
   void Add(const store::LineWait& wait);
-  // Sets name and size of the GPU; by default its UUID is its name.
+  // Sets the GPU's name, type and size. Its name is its UUID by default.
   void NameGpu(const std::string& uuid, std::string name, std::string type,
                std::int64_t usable_mib);
 
   std::size_t tasks() const { return run_.tasks.size(); }
-  // The span of the run: from the first submission to the last end, or to `now` while a task is not
-  // final. Without tasks, both are `now`.
+  // The span of the run, from the first submission to the last end, or to `now` while a task is not
+  // final. Both are `now` if there are no tasks.
   core::Time from() const { return first_.value_or(now_); }
   core::Time to() const { return last_.value_or(now_); }
-  // Ends the record; nothing may be added afterwards. The caller sets label and provenance.
+  // Completes the record. Nothing may be added afterwards. The caller sets label and provenance.
   RunRecord Finish();
 
  private:
   // Data of one task beyond its RunTask.
   struct Life {
     std::size_t task = 0;  // in run_.tasks
-    bool running = false;  // its last attempt is open
+    bool running = false;  // its last attempt has not ended
     bool stopping = false;
     int ooms = 0;
     std::optional<core::Time> started;
@@ -69,7 +69,7 @@ class StoreRun {
   // Each life changes only its own task, so the order of the map has no effect.
   std::unordered_map<std::uint64_t, Life> lives_;         // by task id
   std::map<std::string, int> gpus_;                       // by UUID
-  std::vector<std::optional<core::Time>> covered_until_;  // of each GPU's points
+  std::vector<std::optional<core::Time>> covered_until_;  // by GPU, the end of its points
 };
 
 }  // namespace carma::report

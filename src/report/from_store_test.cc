@@ -111,7 +111,7 @@ TEST(StoreRun, TakesGpusAndPromiseFromTheAccount) {
   first.promised_mib = 5'000;
   first.gpu_uuids = {"B", "A"};
   books.Add(first);
-  store::EndedAttempt failed{.task = core::TaskId{1}, .number = 2};  // its launch
+  store::EndedAttempt failed{.task = core::TaskId{1}, .number = 2};  // its launch failed
   failed.taken = {.from = At(90), .to = At(101)};
   failed.promised_mib = 9'000;
   failed.gpu_uuids = {"B"};
@@ -143,7 +143,7 @@ TEST(StoreRun, NamesTheExitCodeOrElseTheReason) {
   EXPECT_EQ(reason(TaskState::kSucceeded, "bye"), "");
 }
 
-TEST(StoreRun, EventsOfOthersArePassedOver) {
+TEST(StoreRun, IgnoresEventsOfUnknownTasks) {
   StoreRun books(At(1'000));
   books.Add(Task(TaskState::kSucceeded, {}, 40, {}));
   store::StoredEvent other = Step(10, TaskState::kRunning, "A");
@@ -155,11 +155,11 @@ TEST(StoreRun, EventsOfOthersArePassedOver) {
   EXPECT_THAT(books.Finish().tasks.at(0).attempts, IsEmpty());
 }
 
-TEST(StoreRun, UseOfTheGpusIsCutAtTheRunAndHolesAreHoles) {
+TEST(StoreRun, CutsUsageToTheRunAndKeepsGaps) {
   StoreRun books(At(1'000));
   books.NameGpu("A", "GPU 0", "A100", 40'000);
   books.Add(Task(TaskState::kSucceeded, 10, 100, {"A"}));
-  books.Add(store::GpuUsage{At(-60), At(0), "A", 0.9, 9, 9, 1});  // before
+  books.Add(store::GpuUsage{At(-60), At(0), "A", 0.9, 9, 9, 1});  // before the run
   books.Add(store::GpuUsage{At(-20), At(40), "A", 0.5, 100, 600, 1});
   books.Add(store::GpuUsage{At(60), At(90), "A", 0.25, 200, 600, 1});
   books.Add(store::GpuUsage{At(100), At(160), "A", 0.9, 9, 9, 1});  // after

@@ -19,8 +19,8 @@
 
 namespace carma::report {
 
-// style.css. Its colours are from Okabe and Ito's set for all kinds of colour vision, darkened
-// where white text stands on them; lines also differ in their dashes, for printing without colour.
+// The text of style.css. Its colours are from Okabe and Ito's set for all kinds of colour vision,
+// darkened behind white text. Lines also differ in their dashes, for printing without colour.
 extern const std::string_view kStyle;
 
 namespace {
@@ -41,7 +41,7 @@ void PutProvenance(std::string& out, const std::vector<Case>& cases) {
   out += "</dl><p>Definitions of the metrics: docs/server/metrics.md of CARMA.</p></section>\n";
 }
 
-// The result and its numbers, before everything else.
+// The result and its numbers, at the top of the page.
 void PutResult(std::string& out, std::span<const Metrics> metrics) {
   Put(out, "<p class=\"result\">{}</p>\n", Escape(ResultSentence(metrics), 1000));
   out += "<div class=\"numbers\">";
@@ -52,7 +52,8 @@ void PutResult(std::string& out, std::span<const Metrics> metrics) {
   out += "</div>\n";
 }
 
-// Long labels would be cut in every figure: letters replace them, and a list explains the letters.
+// Labels longer than this would be cut in every figure, so letters replace them and a list explains
+// the letters.
 constexpr std::size_t kLongLabel = 22;
 
 std::vector<Report> WithLetters(std::span<const Report> reports, std::string& list) {

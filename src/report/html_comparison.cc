@@ -48,7 +48,7 @@ BarFigure BarsOf(const std::vector<Case>& cases, std::string_view key, std::stri
   const Line& line = LineOf(key);
   BarFigure figure{.caption = std::move(caption)};
   figure.of_time = key.ends_with("_s");
-  const double scale = line.share ? 100 : 1;  // the axis is in percent as the values are
+  const double scale = line.share ? 100 : 1;  // the axis is in percent, like the values
   for (const Case& each : cases) {
     const std::optional<Estimated> value = Over(each, line);
     if (!value || figure.bars.size() == kMaxBars) continue;
@@ -99,8 +99,8 @@ TaskTimes TimesOf(const std::vector<const RunRecord*>& runs) {
 void PutComparison(std::string& out, const std::vector<Case>& cases) {
   out += "<section class=\"whole\"><h2>Side by side</h2><div class=\"grid three\">\n";
   BarFigure total = BarsOf(cases, "trace_total_s", "Trace total time, with the bounds of the load");
-  // The same load has the same bounds, so the first case represents all. Equal bounds share one
-  // mark.
+  // All cases run the same workload and so have the bounds of the first case. Equal bounds share
+  // one mark.
   for (const Bound& bound : cases.front().replays.front()->bounds) {
     const auto same = std::ranges::find_if(total.marks, [&](const BarMark& mark) {
       return SpanText(mark.value) == SpanText(bound.makespan_s);

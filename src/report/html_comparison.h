@@ -9,9 +9,9 @@
 
 namespace carma::report {
 
-// A bar for each case, figure by figure.
+// One figure per metric, with a bar for each case.
 void PutComparison(std::string& out, const std::vector<Case>& cases);
-// A line for each case: the distribution of its tasks' times.
+// The distribution of task times, with a line for each case.
 void PutDistributions(std::string& out, const Recorded& cases);
 
 }  // namespace carma::report

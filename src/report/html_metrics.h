@@ -8,7 +8,7 @@
 
 namespace carma::report {
 
-// The others are compared with the first case.
+// Compares all cases with the first.
 void PutMetrics(std::string& out, const std::vector<Case>& cases);
 // Tables by group of tasks, user and prediction, if the cases have them.
 void PutGroups(std::string& out, const std::vector<Case>& cases);

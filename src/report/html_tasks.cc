@@ -16,9 +16,9 @@ namespace {
 using base::Seconds;
 
 struct Waits {
-  double first_s = 0;       // for the first start
-  double after_oom_s = 0;   // for the next one, after it ran out of memory
-  double after_stop_s = 0;  // after it was sent back: its turn was over, or another went first
+  double first_s = 0;       // until the first start
+  double after_oom_s = 0;   // until the next start, after it ran out of memory
+  double after_stop_s = 0;  // after a requeue for other tasks or by time slice
   double after_fault_s = 0;
   double AllS() const { return first_s + after_oom_s + after_stop_s + after_fault_s; }
 };

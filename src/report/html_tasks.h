@@ -1,4 +1,4 @@
-// Results of the records' tasks, as sections of a report's page.
+// Results of tasks, as sections of a report's page.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace carma::report {
 
-// Reasons for which tasks waited; nothing if none waited.
+// The reasons why tasks waited. Puts nothing if no task waited.
 void PutWaits(std::string& out, const Recorded& cases);
-// Reasons for which the head of the queue waited, the longest first.
+// The reasons why the head of the queue waited, longest wait first.
 void PutLineWaits(std::string& out, const Recorded& cases);
 // Tasks that did not succeed, and why.
 void PutFailures(std::string& out, const Recorded& cases);

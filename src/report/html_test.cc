@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Checks that every opened tag is closed, in order; empty if so.
+// Returns the first tag that is not closed in order; empty if there is none.
 std::string Unbalanced(const std::string& html) {
   const std::set<std::string> alone{"meta", "br", "!doctype"};
   std::vector<std::string> open;
@@ -66,7 +66,7 @@ std::vector<Report> OneOnTheClock() {
   return {MakeReport(std::move(run))};
 }
 
-TEST(Html, OneRunThatHappenedIsDrawnByTheReadersClock) {
+TEST(Html, DrawsARealRunByTheReadersClock) {
   const std::vector<Report> reports = OneOnTheClock();
   const std::string there = Html(reports, "there", Clock{std::chrono::hours(2)});
   EXPECT_THAT(there, HasSubstr(">17:00</text>"));
@@ -78,7 +78,7 @@ TEST(Html, OneRunThatHappenedIsDrawnByTheReadersClock) {
   EXPECT_THAT(GpusHtml(*reports.front().run, "GPUs", Clock{}), HasSubstr(">15:00</text>"));
 }
 
-TEST(Html, WaitingIsSplitByCause) {
+TEST(Html, SplitsWaitingByCause) {
   const auto at = [](std::int64_t h) { return base::FromMs(h * 3'600'000); };
   RunRecord run{.label = "", .to = at(20), .gpus = {{.name = "GPU 0"}}};
   RunTask task{.id = 1, .submitted = at(0), .ended = at(10)};
@@ -111,7 +111,7 @@ TEST(Html, ShowsReasonsOfFailures) {
   EXPECT_THAT(html, HasSubstr("FileNotFoundError: &lt;data&gt;</td></tr>"));
 }
 
-TEST(Html, PromisedMemoryStandsBesideWhatIsUsed) {
+TEST(Html, ShowsPromisedBesideUsedMemory) {
   RunRecord run = Make({.label = "", .tasks = 20, .gpus = 2});
   const auto drawn = [&] { return Html(std::vector<Report>{MakeReport(run)}, "promises"); };
   EXPECT_THAT(drawn(), Not(HasSubstr("class=\"promise\"")));
@@ -144,7 +144,7 @@ TEST(Html, IsTheSameForTheSameReports) {
   EXPECT_EQ(Html(Two(), "x"), Html(Two(), "x"));
 }
 
-TEST(Html, HasAnAnswerForEveryOddRun) {
+TEST(Html, HandlesUnusualRuns) {
   const double unknown = std::numeric_limits<double>::quiet_NaN();
   RunRecord silent = Make({.tasks = 5, .gpus = 1});
   for (GpuPoint& point : silent.gpus[0].points) point.sm_active = point.power_w = unknown;
@@ -175,7 +175,7 @@ TEST(Html, HasAnAnswerForEveryOddRun) {
   EXPECT_THAT(Html({}, "none"), HasSubstr("There is no run"));
 }
 
-TEST(Html, TextOfOthersStaysText) {
+TEST(Html, EscapesUntrustedText) {
   RunRecord run = Make({.label = "<script>alert(1)</script>", .tasks = 3, .gpus = 1});
   run.provenance = "\"><script>";
   for (RunTask& task : run.tasks) task.name = task.group = "</svg><script>x</script>";
@@ -186,7 +186,7 @@ TEST(Html, TextOfOthersStaysText) {
   EXPECT_THAT(html, Not(HasSubstr("<script")));
 }
 
-TEST(Html, StaysBoundedHoweverLongTheRun) {
+TEST(Html, StaysBoundedForLongRuns) {
   const std::vector<Report> many{MakeReport(Make({.label = "long", .tasks = 20'000, .gpus = 8})),
                                  MakeReport(Make({.label = "wide", .tasks = 5'000, .gpus = 300}))};
   const std::string html = Html(many, "many");
@@ -207,7 +207,7 @@ TEST(Html, ReplaysAreDrawnOnce) {
   EXPECT_EQ(html.find(heading), html.rfind(heading));
 }
 
-TEST(Html, ManyCasesAreSeveralTablesBesideTheFirst) {
+TEST(Html, SplitsManyCasesIntoSeveralTables) {
   std::vector<Report> reports;
   for (int i = 0; i < 12; ++i) {
     const std::string label = "policy " + std::to_string(i);

@@ -11,7 +11,7 @@
 namespace carma::report {
 namespace {
 
-// colours: whether any run is drawn in the colours of the groups.
+// colours: whether a run is drawn in the colours of the groups.
 void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool crashes,
                bool broken) {
   out += "<div class=\"key\">";
@@ -22,7 +22,7 @@ void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool 
   }
   std::ranges::sort(by_colour);
   for (const auto& [colour, group] : by_colour) {
-    if (colour == last) continue;  // those beyond the last colour share it
+    if (colour == last) continue;  // further groups share the last colour
     last = colour;
     const bool shared = std::ranges::count_if(
                             by_colour, [&](const auto& each) { return each.first == colour; }) > 1;

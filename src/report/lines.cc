@@ -17,7 +17,7 @@ using Value = std::optional<double>;
 std::string WholeText(double value) {
   return fmt::format("{:.0f}", value);
 }
-// Counts; means of replays have a fraction.
+// Formats a count. Means of replays may have a fraction.
 std::string CountText(double value) {
   return value == std::floor(value) ? WholeText(value) : fmt::format("{:.1f}", value);
 }
@@ -44,7 +44,7 @@ Value Count(std::int64_t count) {
   return static_cast<double>(count);
 }
 
-// The 0 of a run in which no task was executed is not a measurement.
+// In a run without executed tasks, 0 is not a measurement.
 Value Measured(const Metrics& m, double seconds) {
   return m.executed == 0 && seconds == 0 ? std::nullopt : Value(seconds);
 }
@@ -100,7 +100,8 @@ std::optional<std::vector<double>> ValuesOf(const Case& of, const Line& line) {
   return values;
 }
 
-// The 97.5 % quantile of Student's t distribution; freedom: degrees, at least 1, rounded down.
+// The 97.5 % quantile of Student's t distribution. freedom: degrees of freedom, at least 1, rounded
+// down.
 double StudentQuantile(double freedom) {
   constexpr std::array kFew{12.706, 4.303, 3.182};
   const double n = std::floor(freedom);
@@ -183,7 +184,7 @@ std::string Text(const Line& line, const Estimated& value) {
 Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
   const double base = EstimatedOf(reference).mean;
   const double ratio = base > 0 ? EstimatedOf(values).mean / base : 1;
-  // The difference of each run from that ratio.
+  // The difference of each run from the ratio of the means.
   std::vector<double> rests;
   rests.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i)

@@ -1,4 +1,4 @@
-// The metrics shown in tables and files, in order: one list for all outputs.
+// The metrics shown in tables and files, in one ordered list for all outputs.
 #pragma once
 
 #include <optional>
@@ -17,42 +17,42 @@ struct Line {
   std::optional<double> (*value)(const Metrics&);
   std::string (*text)(double);  // "1:23:45"
   bool always = true;           // shown even if no run reports it
-  bool share = false;           // differences are percentage points
-  // Formats the standard deviation beside a mean; empty: like a value.
+  bool share = false;           // differences are in percentage points
+  // Formats the standard deviation beside a mean. If null, it is formatted like a value.
   std::string (*error)(double sd, double mean) = nullptr;
 };
 std::span<const Line> Lines();
 // The line with this key, which must exist.
 const Line& LineOf(std::string_view key);
 
-// The line's values over the replays of a case; empty if one of them does not report it.
+// The line's values over the replays of a case; empty if a replay does not report it.
 std::optional<Estimated> Over(const Case& of, const Line& line);
 // "1:23:45", "1:23:45 ± 0:12".
 std::string Text(const Line& line, const Estimated& value);
 // The difference between two policies' means; used by every table, figure and sentence. Values at
-// the same position have the same seed: their common noise cancels.
+// the same position have the same seed, so their common noise cancels.
 struct Change {
   Estimated relative;  // -0.25: a quarter less
   // The 95 % confidence interval of the difference (Student's t) contains 0, so the difference is
   // not significant. False for single runs, whose noise is unknown.
   bool within_noise = false;
 };
-// The numbers of values and references must be equal, and at least one.
+// Both must have the same size, at least one.
 Change ChangeOf(std::span<const double> values, std::span<const double> reference);
 // Empty if any replay does not report the line, or if the mean of `base` is 0.
 std::optional<Change> ChangeOf(const Line& line, const Case& base, const Case& of);
-// "-25.0 %", "(-0.3 %)" within the noise, "+16.1 points" of a share; empty if unknown.
+// "-25.0 %"; "(-0.3 %)" within the noise; "+16.1 points" for a share; empty if unknown.
 std::string Difference(const Line& line, const Case& base, const Case& of);
-// "+12.0 %": how far the value is above the bound.
+// How far the value is above the bound: "+12.0 %".
 std::string AboveBound(double bound_s, const Estimated& value);
 
-// The names of all bounds of the cases, each once: one row of a table.
+// The distinct names of the cases' bounds; each is a row of a table.
 std::vector<std::string> BoundNames(std::span<const Case> cases);
-// The bound in s, as the mean over the replays; empty if one of them has no bound of that name.
+// The bound in s, as the mean over the replays; empty if a replay has no bound of that name.
 std::optional<double> BoundOf(const Case& of, const std::string& name);
 
 std::string SpanText(double seconds);  // "12.3 s", "1:02:03"
-// Replaces a label that is too long: "A", "B" … "Z", "AA", "BB" …
+// A short name for a label that is too long: "A", "B" … "Z", "AA", "BB" …
 std::string LetterOf(std::size_t number);
 
 }  // namespace carma::report

@@ -1,5 +1,5 @@
-// A made-up run for tests of reports: tasks of three weights come at random, are placed on the GPU
-// with the fewest tasks, and slow each other down.
+// A made-up run for tests of reports: tasks of three weights arrive at random, are placed on the
+// GPU with the fewest tasks, and slow each other down.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct MadeRun {
   std::string label = "made";
   int tasks = 60;
   int gpus = 4;
-  int most_per_gpu = 3;  // tasks at once
+  int most_per_gpu = 3;  // tasks at the same time
   double crash_share = 0.05;
   std::uint64_t seed = 1;
 };

@@ -1,4 +1,4 @@
-// The dissertation's metrics of a run: the same for real and simulated runs.
+// The dissertation's metrics of a run, the same for real and simulated runs.
 #pragma once
 
 #include <cstdint>
@@ -57,9 +57,9 @@ struct GroupMetrics {
 struct UserMetrics {
   std::string name;
   std::int64_t tasks = 0;
-  double gpu_s = 0;           // execution times number of GPUs
-  double waiting_mean_s = 0;  // of a task
-  double stretch_mean = 0;    // completion over the time alone, or if unknown over execution
+  double gpu_s = 0;           // execution time multiplied by the number of GPUs
+  double waiting_mean_s = 0;  // mean wait of a task
+  double stretch_mean = 0;    // completion time / time alone, or / execution time if unknown
   static void VisitFields(auto& field, auto& self) {
     field("name", self.name, "", kNameRule);
     field("tasks", self.tasks, "", kCountRule);
@@ -75,9 +75,9 @@ struct ForecastMetrics {
   std::string what;
   std::string by;
   std::int64_t tasks = 0;
-  Spread ratio;               // seen / predicted
+  Spread ratio;               // measured / predicted
   std::int64_t promised = 0;  // tasks to which a bound was promised
-  std::int64_t kept = 0;      // of these, with no more seen than promised
+  std::int64_t kept = 0;      // promised bounds that held
   static void VisitFields(auto& field, auto& self) {
     field("what", self.what, "", kNameRule);
     field("by", self.by, "", kNameRule);
@@ -98,28 +98,28 @@ struct Metrics {
   std::vector<std::pair<core::TaskState, std::int64_t>> tasks_by_state;  // in order of the states
   std::int64_t tasks = 0;
   std::int64_t executed = 0;
-  std::int64_t oom_crashes = 0;  // attempts that ran out of GPU memory, recovered ones included
-  std::int64_t attempts = 0;     // launches, all tasks
+  std::int64_t oom_crashes = 0;  // attempts that ran out of GPU memory, even if recovered
+  std::int64_t attempts = 0;     // launches of all tasks
   // Tasks that servers returned to the cluster's queue; absent if there is no such queue.
   std::optional<std::int64_t> requeues;
 
   core::Time first_submitted{};
   core::Time last_ended{};
-  double trace_total_s = 0;  // first submission received until the last task has retired
-  Spread waiting;            // s in the queue, before the first execution and between executions
-  Spread execution;          // s in execution, all attempts
+  double trace_total_s = 0;  // from the first submission until the last task has ended
+  Spread waiting;            // s in the queue before and between executions
+  Spread execution;          // s in execution over all attempts
   Spread jct;                // s from submission to completion: waiting + execution
-  // Execution time of the successful attempt divided by the time alone, for tasks whose time alone
-  // is known; absent: none.
+  // Execution time of the successful attempt divided by the time alone. Absent if no task's time
+  // alone is known.
   std::optional<Spread> slowdown;
-  // Time lost to saving and leaving (RunTask::lost_s) as a share of all execution; absent: none or
-  // unknown.
+  // Time lost to checkpoints and to making room (RunTask::lost_s) as a share of all execution.
+  // Absent if none or unknown.
   std::optional<double> lost_share;
-  std::vector<GroupMetrics> groups;        // by name; tasks without a group are in none
+  std::vector<GroupMetrics> groups;        // by name; tasks without a group do not count
   std::vector<ForecastMetrics> forecasts;  // by quantity and method
 
-  // With two users or more: each by name, Jain's index of their mean stretches (1: equal for all),
-  // and the longest mean wait of a user.
+  // With two users or more: the users by name, Jain's index of their mean stretches (1: equal for
+  // all), and the longest mean wait of a user.
   std::vector<UserMetrics> users;
   std::optional<double> jain;
   std::optional<double> worst_user_waiting_s;
@@ -130,10 +130,10 @@ struct Metrics {
   std::optional<double> sm_active;        // 0..1
   std::optional<double> energy_mj;        // all GPUs
   std::optional<double> power_w;          // all GPUs together
-  double gpu_coverage = 0;                // part of that time for which there are records, 0..1
+  double gpu_coverage = 0;                // part of the time that has records, 0..1
 
   std::vector<Bound> bounds;
-  // All fields except tasks_by_state, whose keys are states.
+  // Visits all fields except tasks_by_state, whose keys are states.
   static void VisitFields(auto& field, auto& self) {
     field("label", self.label, "", kNameRule);
     field("provenance", self.provenance, "", kNameRule);
@@ -169,14 +169,14 @@ struct Metrics {
 };
 
 // Computes the metrics from the record alone. The GPUs' points are cut at the first submission and
-// the last end of the tasks that have ended; an unfinished task counts only in tasks_by_state,
-// attempts and oom_crashes. Without executed tasks every time is 0.
+// the last end of the ended tasks. An unfinished task counts only in tasks_by_state, attempts and
+// oom_crashes. All times are 0 without executed tasks.
 Metrics Compute(const RunRecord& run);
 
 nlohmann::json ToJson(const Metrics& metrics);
 // Errors: kInvalid with JSON pointer. Unknown fields are ignored.
 Result<Metrics> FromJson(const nlohmann::json& json);
-// The same as one line of text.
+// JSON as one line of text.
 std::string ToJsonText(const Metrics& metrics);
 Result<Metrics> FromJsonText(const std::string& text);
 

@@ -42,7 +42,7 @@ store::StoredEvent Step(std::uint64_t id, std::int64_t s, TaskState state) {
   return event;
 }
 
-// Two GPUs, three tasks:
+// A run with two GPUs and three tasks:
 //   1: submitted 0, runs 10-110, succeeds.                   wait 10, exec 100, JCT 110
 //   2: submitted 20, runs 30-40 (OOM), again 100-220.        wait 70, exec 130, JCT 200
 //   3: submitted 60, cancelled at 90 while it waits.         not executed
@@ -57,7 +57,7 @@ struct Example {
       Step(2, 40, TaskState::kQueued),     Step(3, 90, TaskState::kCancelled),
       Step(2, 99, TaskState::kLaunching),  Step(2, 100, TaskState::kRunning),
       Step(1, 110, TaskState::kSucceeded), Step(2, 220, TaskState::kSucceeded)};
-  // GPU-A: half busy for the first 100 s, then idle to the end and 20 s beyond. GPU-B: 0-220.
+  // GPU-A is half busy for the first 100 s, then idle until 20 s after the end. GPU-B: 0-220.
   std::vector<store::GpuUsage> usage{
       {At(0), At(100), "GPU-A", 0.5, 10'000, 20'000, 1},
       {At(100), At(240), "GPU-A", 0.0, 0, 7'000, 0},
@@ -83,7 +83,7 @@ Metrics Compute(const std::string& label, std::span<const store::StoredTask> tas
   return Compute(run);
 }
 
-TEST(Metrics, AreThoseComputedByHand) {
+TEST(Metrics, MatchHandComputation) {
   const Example example;
   const Metrics m = Compute("magm", example.tasks, example.events, example.usage);
   EXPECT_EQ(m.label, "magm");
@@ -103,7 +103,7 @@ TEST(Metrics, AreThoseComputedByHand) {
   // 10 000 MiB x 100 s + 5 000 MiB x 220 s over 440 GPU-seconds.
   EXPECT_DOUBLE_EQ(*m.memory_used_mib, 2'100'000.0 / 440);
   EXPECT_DOUBLE_EQ(*m.sm_active, (0.5 * 100 + 0.25 * 220) / 440);
-  // Of the last row's 140 s, 120 are within the run, so 6 000 J of its 7 000 J count.
+  // 120 of the last row's 140 s are within the run, so 6 000 J of its 7 000 J count.
   EXPECT_DOUBLE_EQ(*m.energy_mj, 0.048);
   EXPECT_NEAR(*m.power_w, 48'000.0 / 220, 1e-9);
 }
@@ -180,13 +180,13 @@ TEST(Metrics, ReportsMissingGpuRecords) {
   EXPECT_THAT(Table(m), HasSubstr("note: half: GPU records cover 45 % of the run"));
 }
 
-TEST(Metrics, JsonBringsEverythingBack) {
+TEST(Metrics, RoundTripThroughJson) {
   const Example example;
   const Metrics m = Compute("magm", example.tasks, example.events, example.usage);
   EXPECT_EQ(*FromJsonText(ToJsonText(m)), m);
 }
 
-TEST(Metrics, BrokenJsonIsRefusedWithItsPlace) {
+TEST(Metrics, ReportThePlaceOfBrokenJson) {
   struct Case {
     const char* text;
     const char* error;
@@ -210,7 +210,7 @@ TEST(Metrics, BrokenJsonIsRefusedWithItsPlace) {
   }
 }
 
-TEST(Tables, StandSideBySideWithDifferences) {
+TEST(Tables, CompareCasesWithDifferences) {
   Metrics exclusive{.label = "exclusive",
                     .tasks_by_state = {{TaskState::kSucceeded, 60}},
                     .tasks = 60,

@@ -26,7 +26,7 @@ constexpr std::size_t kMaxForecastsShown = 20;
 constexpr std::size_t kMaxReasons = 1'000;
 constexpr double kMaxValue = 1e15;
 
-// ---- writing: straight to text, because a tree of 100 000 tasks takes ten times the room ----
+// ---- writing: directly as text, because a JSON tree takes ten times the memory ----
 
 using JsonText = fmt::memory_buffer;
 
@@ -39,7 +39,7 @@ std::string Quoted(const std::string& text) {
   return base::DumpJson(Json(text));
 }
 
-// A list with one item per value, written by `put`.
+// Writes a list; `put` writes the item for each value.
 template <class Range, class PutItem>
 void PutList(JsonText& out, const Range& range, PutItem put) {
   out.push_back('[');
@@ -51,7 +51,7 @@ void PutList(JsonText& out, const Range& range, PutItem put) {
   out.push_back(']');
 }
 
-// Writes null for a value that was not reported, and no more digits than a reader can use.
+// Writes null for a value that was not reported, and no more digits than are useful.
 void PutNumber(JsonText& out, double value) {
   if (std::isfinite(value)) {
     Put(out, "{:.6g}", value);
@@ -129,7 +129,8 @@ std::unexpected<base::Error> Expected(const std::string& pointer, std::string_vi
   return Invalid(pointer + ": expected " + std::string(what));
 }
 
-// A list inside `json`; empty if it is absent. Errors: the value is not a list, or is too long.
+// A list inside `json`, or an empty list if it is absent. Errors: the value is not a list, or is
+// too long.
 Result<const Json*> ListOf(JsonReader& in, const char* key, std::size_t most,
                            const std::string& pointer) {
   static const Json kNone = Json::array();
@@ -320,7 +321,7 @@ std::string ToJsonText(const Report& report) {
   std::string metrics = ToJsonText(report.metrics);
   if (!report.run) return metrics;
   JsonText out;
-  metrics.pop_back();  // the closing brace comes after the record
+  metrics.pop_back();  // the closing brace follows the record
   Put(out, R"({},"run":)", metrics);
   PutRun(out, *report.run);
   out.push_back('}');

@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxReports = 1'000;
 
 struct Report {
   Metrics metrics;
-  // The record, for figures; empty: only the metrics were stored (replays). Its points may be
+  // The record, for figures; empty if only the metrics were stored (replays). Its points may be
   // thinned out, so metrics are not recomputed from it.
   std::optional<RunRecord> run;
 };
@@ -28,14 +28,15 @@ struct Report {
 // Makes a report with the metrics of the record.
 Report MakeReport(RunRecord run);
 
-// One line of JSON: the fields of the metrics, and the record as "run" {"version": 1, …} where
-// there is one (docs/server/metrics.md). A task takes about 250 bytes.
+// One line of JSON: the fields of the metrics, and the record, if present, as "run" {"version": 1,
+// …} (docs/server/metrics.md). A task takes about 250 bytes.
 std::string ToJsonText(const Report& report);
-// One report, or a list of them. Errors: kInvalid with JSON pointer: a version that is not 1, more
-// than the limits, attempts on GPUs that do not exist, times that go back, or equal task ids.
+// Reads one report or a list of reports. Errors: kInvalid with JSON pointer for a version that is
+// not 1, sizes beyond the limits, attempts on unknown GPUs, times that go back, or equal task ids.
 Result<std::vector<Report>> ReportsFromJsonText(std::string_view text);
 
-// Replays of one case: reports with the same label. Cases are in the order of their first report.
+// The replays of one case, which are reports with the same label. Cases are in the order of their
+// first report.
 struct Case {
   std::string label;
   std::vector<const Metrics*> replays;  // at least one
@@ -51,26 +52,26 @@ struct Estimated {
 };
 // values: one per run, at least one.
 Estimated EstimatedOf(std::span<const double> values);
-// True if the 95 % confidence interval of the difference of two means (Student's t) contains 0, so
-// it is not significant; false if one side is a single run, because then it is unknown.
+// Whether the difference of two means is not significant: its 95 % confidence interval (Student's
+// t) contains 0. False if a side is a single run, because then the noise is unknown.
 bool WithinNoise(const Estimated& a, const Estimated& b);
 
-// Two columns, name and value, for people.
+// A readable table with two columns, name and value.
 std::string Table(const Metrics& metrics);
-// Side by side, one column per case; all but the first also show the difference from it in percent,
+// A table with one column per case. Later cases also show the difference from the first in percent,
 // in brackets if within the noise. Replays show mean ± standard deviation.
 std::string Compare(std::span<const Metrics> runs);
 // Metrics of groups of tasks, one row per case and group; empty if no run has groups.
 std::string GroupTable(std::span<const Metrics> runs);
 
-// Predicted against measured, one row per case, quantity and method; empty without predictions. For
-// replays it shows the first.
+// Predicted against measured values, one row per case, quantity and method. Empty without
+// predictions. Only the first replay of a case counts.
 std::string ForecastTable(std::span<const Metrics> runs);
 
 // One row per run with a header line: the metrics in SI units, empty where not reported.
 std::string RunsCsv(std::span<const Metrics> runs);
-// One row per task with a header line, of the reports that have records; times in s since the run's
-// first submission.
+// One row per task of the reports that have records, with a header line. Times are s since the
+// run's first submission.
 std::string TasksCsv(std::span<const Report> reports);
 
 }  // namespace carma::report

@@ -34,7 +34,7 @@ Report Example() {
   return MakeReport(std::move(run));
 }
 
-TEST(Reports, JsonBringsTheRecordBack) {
+TEST(Reports, RoundTripThroughJson) {
   const Report report = Example();
   const std::string text = ToJsonText(report);
   const auto read = ReportsFromJsonText(text);
@@ -54,7 +54,7 @@ TEST(Reports, JsonBringsTheRecordBack) {
   EXPECT_EQ(ToJsonText(back), text);
 }
 
-TEST(Reports, MetricsAloneAreAReportToo) {
+TEST(Reports, MayConsistOfMetricsOnly) {
   const Report report{.metrics = {.label = "kept", .trace_total_s = 7}, .run = {}};
   const auto read = ReportsFromJsonText(ToJsonText(report));
   ASSERT_TRUE(read);
@@ -65,7 +65,7 @@ TEST(Reports, MetricsAloneAreAReportToo) {
   EXPECT_THAT(*list, SizeIs(2));
 }
 
-TEST(Reports, BrokenRecordsAreRefusedWithTheirPlace) {
+TEST(Reports, ReportThePlaceOfBrokenRecords) {
   const std::string task = R"({"id":1,"gpus":1,"submitted_ms":0,"state":"succeeded")";
   struct Case {
     std::string run;
@@ -115,7 +115,7 @@ TEST(Reports, BrokenRecordsAreRefusedWithTheirPlace) {
               StartsWith("/1/trace_total_s"));
 }
 
-TEST(Cases, ReplaysAreOneColumnWithTheirNoise) {
+TEST(Cases, ShowReplaysAsOneColumnWithNoise) {
   std::vector<Metrics> runs{
       {.label = "base", .trace_total_s = 100}, {.label = "new", .trace_total_s = 80},
       {.label = "base", .trace_total_s = 104}, {.label = "new", .trace_total_s = 84},

@@ -25,7 +25,7 @@ std::string TasksText(double count) {
   return LineOf("tasks").text(count);
 }
 
-// "24 % ± 1"; as many digits as the error allows.
+// "24 % ± 1", with as many digits as the error allows.
 std::string PercentText(const Change& change) {
   const double percent = std::abs(change.relative.mean) * 100;
   const double sd = change.relative.sd * 100;
@@ -50,7 +50,8 @@ std::string NameOf(const Case& of) {
   return of.label.empty() ? "the other run" : of.label;
 }
 
-// The fastest case; cases in which more tasks failed than in the first come last.
+// The fastest case. Cases in which more tasks failed than in the first are only used if there is no
+// other.
 std::size_t Best(const std::vector<Case>& cases) {
   const Line& total = LineOf("trace_total_s");
   std::size_t best = 1;
@@ -108,7 +109,7 @@ std::string Single(const Case& of) {
     text += fmt::format("; the GPUs' SMs were {:.0f} % busy", active->mean * 100);
   const double failed = FailedMean(of);
   if (failed == 0) return text + "; all succeeded.";
-  // Some of these tasks may never have run.
+  // Some of the failed tasks may never have run.
   const double all = Over(of, LineOf("tasks"))->mean;
   return text + fmt::format("; {}{} did not succeed.", TasksText(failed),
                             all == executed ? "" : " of all " + TasksText(all));

@@ -1,4 +1,4 @@
-// The result of a run in words, for people who do not read tables.
+// The result of a run in words, for readers who do not read tables.
 #pragma once
 
 #include <span>
@@ -11,19 +11,19 @@
 
 namespace carma::report {
 
-// Tasks of a run that did not succeed.
+// Number of tasks that did not succeed.
 std::int64_t Failed(const Metrics& metrics);
 
-// One sentence without line end: for one case its duration and use of the GPUs; for several, how
-// much earlier the best of the others ends than the first, and at what cost; empty without runs.
-// Replays (equal labels) count as one. Labels are not made printable.
+// One sentence without line end. For one case: its duration and use of the GPUs. For several: how
+// much earlier than the first case the best other case ends, and at what cost. Empty without runs.
+// Replays (equal labels) count as one case. Labels are not made printable.
 std::string ResultSentence(std::span<const Metrics> runs);
 
-// The most important numbers: total time, completion, slowdown, energy, crashes.
+// One of the most important numbers: total time, completion, slowdown, energy, crashes.
 struct Headline {
   std::string name;
   std::string value;
-  std::string change;  // against the first case, "-24 %"; empty: none
+  std::string change;  // relative to the first case, "-24 %"; empty: none
 };
 // The headlines for the run that ResultSentence() is about.
 std::vector<Headline> Headlines(std::span<const Metrics> runs);

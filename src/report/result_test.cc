@@ -27,7 +27,7 @@ Metrics Ended(const std::string& label, double total_s, double jct_s = 1000, dou
   return run;
 }
 
-TEST(Change, IsTakenRunByRunSoThatCommonNoiseCancels) {
+TEST(Change, ComparesPairedRunsSoThatCommonNoiseCancels) {
   const double before[] = {100, 200, 300};
   const double after[] = {90, 180, 270};
   const Change change = ChangeOf(after, before);
@@ -49,12 +49,12 @@ TEST(Change, WithinItsConfidenceIntervalIsNoise) {
 TEST(Change, FewRunsNeedAClearerDifference) {
   const struct {
     std::size_t runs;
-    double errors;  // that the difference must exceed: Student's t for 95 %
+    double errors;  // the difference must exceed this: Student's t for 95 %
   } cases[] = {{2, 12.706}, {4, 3.182}, {6, 2.571}, {10, 2.262}, {30, 2.045}, {1000, 1.962}};
   for (const auto& each : cases) {
     const std::vector<double> before(each.runs, 100);
     const auto less_by = [&](double errors) {
-      std::vector<double> after;  // its standard error is 1 / sqrt(runs - 1)
+      std::vector<double> after;  // standard error: 1 / sqrt(runs - 1)
       for (std::size_t i = 0; i < each.runs; ++i) {
         after.push_back(100 - errors / std::sqrt(static_cast<double>(each.runs - 1)) +
                         (i % 2 == 0 ? 1 : -1));
@@ -66,14 +66,15 @@ TEST(Change, FewRunsNeedAClearerDifference) {
   }
 }
 
-TEST(Change, OfCasesWithDifferentNumbersOfRunsIsComparedByWelch) {
+TEST(Change, UsesWelchForDifferentNumbersOfRuns) {
   const auto of = [](double mean, std::size_t runs) {
     return Estimated{.mean = mean, .sd = 1, .runs = runs};
   };
-  // Standard error 1 with 2 and 2 runs, 2 degrees of freedom: the difference must be above 4.30.
+  // With standard error 1, 2 and 2 runs and 2 degrees of freedom, the difference must be above
+  // 4.30.
   EXPECT_TRUE(WithinNoise(of(100, 2), of(104.2, 2)));
   EXPECT_FALSE(WithinNoise(of(100, 2), of(104.4, 2)));
-  // Standard error 0.2 with 50 and 50 runs, 98 degrees: above 0.397.
+  // With standard error 0.2, 50 and 50 runs and 98 degrees, it must be above 0.397.
   EXPECT_TRUE(WithinNoise(of(100, 50), of(100.39, 50)));
   EXPECT_FALSE(WithinNoise(of(100, 50), of(100.40, 50)));
   EXPECT_FALSE(WithinNoise({.mean = 1, .runs = 2}, {.mean = 2, .runs = 2})) << "no noise at all";

@@ -11,7 +11,7 @@ using base::Seconds;
 
 namespace {
 
-// The mean over the time in which the value is known.
+// A mean over the time during which the value is known.
 class Mean {
  public:
   void Add(double value, double length_s) {

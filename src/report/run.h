@@ -1,5 +1,5 @@
-// One run of a server, simulated or real: attempts with times and GPUs, and the GPUs over time.
-// Metrics and figures are computed only from this.
+// The record of one run of a simulated or real server: attempts with times and GPUs, and the GPUs
+// over time. It is the only source of metrics and figures.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace carma::report {
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 inline constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
 
-// Rules of fields in JSON: texts, numbers of things, and other amounts.
+// Rules for JSON fields: texts, counts and other amounts.
 inline constexpr base::FieldRule kNameRule{.max_bytes = 4096};
 inline constexpr base::FieldRule kCountRule{.low = 0};
 inline constexpr base::FieldRule kAmountRule{.least = 0, .most = 1e18};
@@ -41,7 +41,7 @@ struct Attempt {
   core::Time ended{};  // kUnfinished: the end of the record
   AttemptEnd end = AttemptEnd::kSucceeded;
   std::vector<int> gpus;                 // indices into RunRecord::gpus, ascending
-  std::optional<double> promised_mib{};  // on each of them; empty: none or unknown
+  std::optional<double> promised_mib{};  // on each GPU; empty: none or unknown
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
@@ -71,20 +71,21 @@ struct RunTask {
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty: not final
   core::TaskState state = core::TaskState::kSucceeded;
-  std::string reason;  // why it ended so; empty: unknown
-  // Time that its last attempt's work takes from launch to end alone on its GPUs; empty: unknown.
+  std::string reason;  // why it ended in this state; empty: unknown
+  // Time from launch to end that the last attempt's work takes alone on its GPUs; empty if unknown.
   std::optional<double> solo_s;
-  // The same for all its work if earlier attempts saved a part of it; empty: equal to solo_s.
+  // The same for all of the task's work, if earlier attempts saved a part of it; empty if equal to
+  // solo_s.
   std::optional<double> whole_solo_s;
-  // Time lost to checkpoints and to making room: saving, repeated work, and restarts. Empty:
-  // unknown or none.
+  // Time lost to checkpoints and to making room for others: saving, repeated work and restarts.
+  // Empty if unknown or none.
   std::optional<double> lost_s;
   std::vector<Attempt> attempts;    // by time
-  std::vector<Forecast> forecasts;  // of its last attempt; empty while it has not ended
+  std::vector<Forecast> forecasts;  // of the last attempt; empty until the task has ended
   friend bool operator==(const RunTask&, const RunTask&) = default;
 };
 
-// Means from `at` until the next point (or the end of the record).
+// Mean values from `at` until the next point or the end of the record.
 struct GpuPoint {
   core::Time at{};
   double used_mib = 0;   // NaN: a gap until the next point
@@ -112,20 +113,20 @@ struct Bound {
 
 struct RunRecord {
   std::string label;       // "MAGM + GPUMemNet 80 %, MPS"; replays of one case share it
-  std::string provenance;  // the command that repeats it, or where it was recorded
+  std::string provenance;  // the command that repeats the run, or where it was recorded
   bool simulated = false;
   core::Time from{};           // the first submission
   core::Time to{};             // end of the last task, or time of recording
   std::vector<RunTask> tasks;  // by id
   std::vector<RunGpu> gpus;
   std::vector<Bound> bounds;
-  // How long the head of the queue waited, by reason ("GpuMemory"); empty: it never waited, or not
-  // recorded.
+  // How long the head of the queue waited, by reason ("GpuMemory"); empty if it never waited or
+  // this was not recorded.
   std::map<std::string, double> line_waits_s;
 };
 
-// Reduces each GPU to at most `most` points (at least 1): means over equal spans, each over its
-// known part. Means and energy over the run do not change if there are no gaps.
+// Reduces each GPU to at most `most` points (at least 1), which are means over the known parts of
+// equal spans. Means and energy over the run do not change if there are no gaps.
 void Condense(RunRecord& run, std::size_t most);
 
 }  // namespace carma::report

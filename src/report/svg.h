@@ -1,5 +1,5 @@
 // Writes SVG figures for an HTML page. Colours, fonts and line widths are CSS classes of that page,
-// so that one drawing works on light and dark screens and on paper.
+// so a drawing suits light and dark screens and paper.
 #pragma once
 
 #include <span>
@@ -9,17 +9,17 @@
 
 namespace carma::report {
 
-// Untrusted text, made safe between tags and inside quotes: one line, cut at max_bytes with "…".
+// Makes untrusted text safe between tags and inside quotes: one line, cut at max_bytes with "…".
 std::string Escape(std::string_view text, std::size_t max_bytes = 200);
 
 // A coordinate with at most two decimals: "12.5", "3".
 std::string Coordinate(double value);
 
-// One drawing of width x height units, scaled by the page. Text is escaped here; classes and path
-// data are trusted.
+// A drawing of width x height units, scaled by the page. It escapes text; classes and path data are
+// trusted.
 class Svg {
  public:
-  // what: a description for readers who cannot see the drawing.
+  // what: a description for people who cannot see the drawing.
   Svg(double width, double height, std::string_view what);
 
   void Rect(double x, double y, double width, double height, std::string_view css,
@@ -35,14 +35,15 @@ class Svg {
   std::string text_;
 };
 
-// A point of a curve; NaN y: a gap from here to the next point.
+// A point of a curve. If y is NaN, there is a gap until the next point.
 struct XY {
   double x = 0;
   double y = 0;
 };
 
-// Reduces a curve to at most `most` points (at least 8) so that it looks the same: in each of equal
-// spans of x it keeps the first, lowest, highest and last value and gaps. Points in order of x.
+// Reduces a curve to at most `most` points (at least 8) without changing its look: each of equal
+// spans of x keeps its first, lowest, highest and last value and its gaps. Points must be in order
+// of x.
 std::vector<XY> Thin(std::span<const XY> curve, std::size_t most);
 
 // Maps a range of values to a range of units of the drawing.
@@ -55,22 +56,22 @@ struct Scale {
   double operator()(double value) const;
 };
 
-// Path data of a curve whose values apply until the next point (the last one until end_x).
+// Path data of a curve whose values apply until the next point, the last one until end_x.
 std::string StepPath(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
-// The same curve, closed down to the bottom of y for filling.
+// The same curve, closed along the bottom of y for filling.
 std::string StepArea(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
 
 struct Tick {
   double at = 0;
   std::string text;
 };
-// Round values (1, 2, 5 times a power of ten) from 0 to at most `high`, at most `most` steps.
+// Round values (1, 2 or 5 times a power of ten) from 0 to at most `high`, in at most `most` steps.
 std::vector<Tick> NiceTicks(double high, int most);
-// The same for spans of time in s: whole seconds, minutes, hours, days, named with their unit.
+// The same for durations in s: whole seconds, minutes, hours or days, named with their unit.
 std::vector<Tick> TimeTicks(double high_s, int most);
-// Round times of day on an axis of `length_s` that begins at `from_s`, a moment in s since the
-// epoch of the clock that is shown: "14:00", "14:00:30", and at midnight "23 Nov". at: s from its
-// beginning.
+// Round times of day on an axis of `length_s`: "14:00", "14:00:30", and at midnight "23 Nov".
+// from_s: the axis's beginning in s since the epoch of the displayed clock. Tick::at counts from
+// there.
 std::vector<Tick> ClockTicks(double from_s, double length_s, int most);
 // The next round value, so that a bar or curve does not touch the end of its axis. NiceEnd(0) is 1.
 double NiceEnd(double high);

@@ -56,7 +56,7 @@ TEST(Ticks, OfTimeNameTheirUnit) {
   EXPECT_LE(TimeTicks(86'400.0 * 10'000, 8).size(), 9u);
 }
 
-TEST(Thin, KeepsExtremesHolesAndEnds) {
+TEST(Thin, KeepsExtremesGapsAndEnds) {
   std::vector<XY> curve;
   for (int i = 0; i < 100'000; ++i)
     curve.push_back({static_cast<double>(i), std::sin(i / 5'000.0)});
@@ -103,7 +103,7 @@ TEST(Ticks, OnAClockAreRoundTimesOfDay) {
   EXPECT_LE(ClockTicks(kTwoOClock, 1e9, 4).size(), 5u);
 }
 
-TEST(Paths, BreakAtHoles) {
+TEST(Paths, BreakAtGaps) {
   const Scale x{.low = 0, .high = 10, .from = 0, .to = 100};
   const Scale y{.low = 0, .high = 1, .from = 50, .to = 0};
   const std::vector<XY> curve{{0, 1}, {2, kNan}, {4, 0.5}};

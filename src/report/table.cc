@@ -1,4 +1,4 @@
-// Metrics as text for people.
+// Writes metrics as readable text tables.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,13 +13,14 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-// Characters on screen: bytes that continue a UTF-8 character take no room.
+// The width on screen: bytes that continue a UTF-8 character do not count.
 std::size_t Width(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-// Formats lines of cells as columns: the first `left` are left-aligned, the others right-aligned.
+// Formats lines of cells as columns. The first `left` columns are left-aligned, the others
+// right-aligned.
 std::string Align(const std::vector<Cells>& lines, std::size_t left = 1) {
   std::vector<std::size_t> widths(lines.front().size(), 0);
   for (const Cells& cells : lines) {
@@ -39,7 +40,7 @@ std::string Align(const std::vector<Cells>& lines, std::size_t left = 1) {
   return text;
 }
 
-// The columns with nothing below their title.
+// Removes columns that have nothing below their title.
 void DropEmptyColumns(std::vector<Cells>& lines) {
   for (std::size_t column = lines.front().size(); column-- > 0;) {
     const bool empty = std::all_of(lines.begin() + 1, lines.end(),
@@ -56,7 +57,7 @@ std::int64_t CountOf(const Metrics& metrics, core::TaskState state) {
   return 0;
 }
 
-// Name, the first case's value, and for each further case its value and difference.
+// The line's name, the first case's value, and each further case's value and difference.
 Cells LineCells(const Line& line, const std::vector<Case>& cases) {
   Cells cells{line.name};
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -71,7 +72,7 @@ bool Reported(const Line& line, const std::vector<Case>& cases) {
   return std::ranges::any_of(cases, [&](const Case& each) { return Over(each, line).has_value(); });
 }
 
-// How far above each bound the cases are.
+// Adds how far above each bound the cases are.
 void AddBounds(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   const Line& makespan = Lines().front();
   for (const std::string& name : BoundNames(cases)) {
@@ -87,7 +88,7 @@ void AddBounds(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   }
 }
 
-// States that occur in any of the runs.
+// Adds the states that occur in any run.
 void AddStates(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   for (int i = 0; i < core::kTaskStateCount; ++i) {
     const auto state = static_cast<core::TaskState>(i);
@@ -105,7 +106,7 @@ void AddStates(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   }
 }
 
-// Notes that a reader needs before trusting the lines above.
+// Warnings about the lines of the table.
 std::string Notes(std::span<const Metrics> runs, const std::vector<Case>& cases) {
   constexpr double kComplete = 0.95;
   std::string notes;

@@ -1,5 +1,5 @@
-// Computes metrics of a run incrementally from ended tasks and GPU spans. It stores only sums and,
-// for the percentiles, a few numbers per executed task.
+// Computes a run's metrics incrementally from ended tasks and GPU spans. Stores only sums and, for
+// percentiles, a few numbers per executed task.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace carma::report {
 
-// Sorts before summing, so that the result does not depend on the order at all.
+// Sorts before summing, so the result does not depend on the order.
 Spread SpreadOf(std::vector<double> values);
 
 // (Σx)² / (n · Σx²): 1 if all values are equal, 1/n if one has everything; 1 for an empty list.
@@ -29,8 +29,8 @@ struct TaskOutcome {
   std::string_view group;  // empty: none
   std::string_view user;   // empty: unknown
   core::Time submitted{};
-  std::optional<core::Time> ended;  // empty: not final, only counted
-  // Execution of all attempts, and of the last one; empty: its process never ran.
+  std::optional<core::Time> ended;  // empty: not final; the task is only counted
+  // Execution time of all attempts, and of the last one. Empty if the task's process never ran.
   std::optional<core::Duration> executed;
   std::optional<core::Duration> last_executed;
   std::optional<double> solo_s;        // RunTask::solo_s
@@ -41,10 +41,11 @@ struct TaskOutcome {
   int ooms = 0;
 };
 
-// The outcome of a recorded task; its group and user are borrowed.
+// The outcome of a recorded task. It borrows the group's and the user's names.
 TaskOutcome OutcomeOf(const RunTask& task);
 
-// One GPU over one span inside the run, which is from the first submission to the last end.
+// The use of one GPU over a span inside the run, which lasts from the first submission to the last
+// end.
 struct GpuSpan {
   int gpu = 0;  // from 0
   core::Duration length{};
@@ -53,17 +54,17 @@ struct GpuSpan {
   double energy_j = 0;   // used in the span, NaN: not reported
 };
 
-// Equal outcomes in any order give bitwise equal metrics; spans of one GPU are summed in the order
-// given.
+// Equal outcomes give bitwise equal metrics in any order. Spans of one GPU are summed in the given
+// order.
 class Tally {
  public:
-  // Adds a task. To be called once per task.
+  // Must be called once per task.
   void Add(const TaskOutcome& task);
   void Add(const GpuSpan& span);
-  // First submission and last end of the tasks that have ended; empty: none has.
+  // First submission and last end of the ended tasks; empty if no task has ended.
   std::optional<core::Time> first_submitted() const { return first_; }
   std::optional<core::Time> last_ended() const { return last_; }
-  // The metrics of everything added so far; the caller sets label, provenance and bounds.
+  // The metrics of everything added so far. The caller sets label, provenance and bounds.
   Metrics Finish() const;
 
  private:
@@ -96,7 +97,7 @@ class Tally {
   std::map<std::string, Group, std::less<>> groups_;
   std::map<std::string, User, std::less<>> users_;
   std::map<core::TaskState, std::int64_t> by_state_;
-  std::vector<double> lost_s_;  // of tasks that lost any
+  std::vector<double> lost_s_;  // of tasks that lost time
   std::int64_t attempts_ = 0;
   std::optional<core::Time> first_, last_;
   std::vector<GpuSums> gpus_;

@@ -30,7 +30,7 @@ TaskOutcome Ran(std::string_view group, std::int64_t submitted_s, std::int64_t e
           .attempts = 1};
 }
 
-TEST(Tally, UsersAreComparedByHowMuchLongerTheirTasksTook) {
+TEST(Tally, ComparesUsersByStretch) {
   EXPECT_DOUBLE_EQ(JainIndex({}), 1);
   EXPECT_DOUBLE_EQ(JainIndex(std::vector<double>{3, 3, 3}), 1);
   EXPECT_DOUBLE_EQ(JainIndex(std::vector<double>{5, 0}), 0.5);
@@ -41,7 +41,7 @@ TEST(Tally, UsersAreComparedByHowMuchLongerTheirTasksTook) {
   };
   tally.Add(of("ada", Ran("", 0, 30, 20, 10.0)));  // three times as long as alone
   EXPECT_FALSE(tally.Finish().jain) << "one user cannot be compared";
-  tally.Add(of("ada", Ran("", 0, 20, 20)));  // its own time, as the time alone is unknown
+  tally.Add(of("ada", Ran("", 0, 20, 20)));  // counts as its own time; the time alone is unknown
   TaskOutcome wide = of("bob", Ran("", 10, 110, 50, 50.0));
   wide.gpus = 2;
   tally.Add(wide);
@@ -56,7 +56,8 @@ TEST(Tally, UsersAreComparedByHowMuchLongerTheirTasksTook) {
 
 TEST(Tally, ComparesResumedTasksByTheirWholeWork) {
   Tally tally;
-  // 1 000 s alone, of which the last attempt had 400 left: it waited 900 s in total.
+  // A task of 1 000 s alone, of which 400 s were left for the last attempt. It waited 900 s in
+  // total.
   TaskOutcome task = Ran("", 0, 2'000, 1'100, 400.0);
   task.last_executed = base::Duration(400'000);
   task.whole_solo_s = 1'000;
@@ -104,7 +105,7 @@ TEST(Tally, GroupsAddUpToTheWhole) {
   EXPECT_DOUBLE_EQ(m.slowdown->mean, (2 + 1.25) / 2);
 }
 
-TEST(Tally, SlowdownIsOfTheAttemptThatSucceeded) {
+TEST(Tally, TakesSlowdownFromTheSuccessfulAttempt) {
   Tally tally;
   TaskOutcome recovered = Ran("", 0, 100, 60, 50.0);
   recovered.last_executed = base::Duration(55'000);
@@ -116,7 +117,7 @@ TEST(Tally, SlowdownIsOfTheAttemptThatSucceeded) {
   EXPECT_DOUBLE_EQ(tally.Finish().slowdown->median, 1.1);
 }
 
-TEST(Tally, TheOrderOfTasksCannotBeSeen) {
+TEST(Tally, DoesNotDependOnTheOrderOfTasks) {
   RunRecord run = Make({.tasks = 200});
   Tally forth, back;
   for (const RunTask& task : run.tasks) forth.Add(OutcomeOf(task));
@@ -125,7 +126,7 @@ TEST(Tally, TheOrderOfTasksCannotBeSeen) {
   EXPECT_EQ(forth.Finish(), back.Finish());
 }
 
-TEST(Tally, ARunMeasuredWhileItGoesOnIsTheRunMeasuredAfterwards) {
+TEST(Tally, MatchesMetricsComputedAfterTheRun) {
   const RunRecord run = Make({.tasks = 100, .gpus = 3});
   Tally tally;
   for (std::size_t gpu = 0; gpu < run.gpus.size(); ++gpu) {

@@ -1,4 +1,4 @@
-// The figures of tasks over time.
+// Draws the figures of tasks over time.
 #include "report/timeline.h"
 
 #include <fmt/format.h>
@@ -96,12 +96,12 @@ std::string Cross(double x, double y, double size) {
 
 void DrawBlock(Svg& svg, const Block& block, const RunRecord& run, const TimelineFrame& frame,
                double top, std::string& crosses) {
-  constexpr double kLetter = 5.4;  // width of one at the size of class "inside"
+  constexpr double kLetter = 5.4;  // width of a letter of class "inside"
   const Scale x = TimeScale(frame);
   const double from = x(Since(run, block.attempt->started));
   const double to = x(Since(run, block.attempt->ended));
   const double y = top + static_cast<double>(block.lane) * frame.gantt_lane;
-  // Even the shortest task stays visible.
+  // Keeps even the shortest task visible.
   const double width = std::max(0.6, to - from);
   const double gap = frame.gantt_lane > 5 ? 1 : 0.4;
   svg.Rect(from, y, width, frame.gantt_lane - gap,
@@ -143,13 +143,14 @@ std::string TasksOneByOne(const RunRecord& run, const TimelineFrame& frame) {
   return std::move(svg).Finish();
 }
 
-// How many tasks ran, in cells: rows of neighbouring GPUs, columns of equal spans of time.
+// The number of running tasks in cells. Rows are groups of neighbouring GPUs, columns are equal
+// spans of time.
 struct Density {
   std::size_t gpus_per_row = 1;
   std::size_t rows = 0;
   double column_s = 1;
-  std::vector<double> tasks;         // mean per GPU; row by row
-  std::vector<std::size_t> crashes;  // of each column
+  std::vector<double> tasks;         // mean per GPU, row by row
+  std::vector<std::size_t> crashes;  // by column
 };
 constexpr std::size_t kColumns = 240;
 
@@ -197,7 +198,7 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
   const auto x_of = [&](std::size_t column) {
     return x(static_cast<double>(column) * density.column_s);
   };
-  // One path per level; neighbouring cells of one level are joined.
+  // Each level is one path; neighbouring cells of a level are joined.
   std::vector<std::string> cells(kLevels + 1);
   for (std::size_t row = 0; row < density.rows; ++row) {
     const double y = kTop + static_cast<double>(row) * kRow;
@@ -215,7 +216,7 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
     svg.Text(kLeft - 6, y + kRow - 1,
              base::Printable(run.gpus[row * density.gpus_per_row].name, 11), "label end");
   }
-  for (std::size_t level = 1; level <= kLevels; ++level) {  // level 0 is paper
+  for (std::size_t level = 1; level <= kLevels; ++level) {  // level 0 is not drawn
     svg.Path(cells[level], fmt::format("density d{}", level),
              fmt::format("tasks per GPU: up to {:.2g}",
                          frame.most_per_gpu * static_cast<double>(level) / kLevels));
@@ -236,8 +237,8 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
 }
 
 std::vector<XY> QueueCurve(const RunRecord& run) {
-  // Changes of the number of waiting tasks: a task waits from its submission to its first attempt,
-  // between attempts, and until its end if it never ran again.
+  // Changes of the number of waiting tasks. A task waits from its submission to its first attempt,
+  // between attempts, and until its end if it never runs again.
   std::map<core::Time, int> changes;
   for (const RunTask& task : run.tasks) {
     ++changes[task.submitted];
@@ -335,7 +336,7 @@ TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width) 
         memory_mib = std::fmax(memory_mib, point.used_mib);
         power_w = std::fmax(power_w, point.power_w);
       }
-      if (run->gpus.size() > kStripGpus) continue;  // drawn as a mean, which is less
+      if (run->gpus.size() > kStripGpus) continue;  // drawn as a mean, which is lower
       for (const XY& point : PromisedCurve(*run, static_cast<int>(i)))
         memory_mib = std::fmax(memory_mib, point.y * 1024);
     }

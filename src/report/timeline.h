@@ -1,4 +1,4 @@
-// Figures of one run over time: tasks on GPUs, and the GPUs themselves.
+// Figures of one run over time: the tasks on the GPUs, and the GPUs themselves.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,19 @@ namespace carma::report {
 struct TimelineFrame {
   double width = 560;
   double length_s = 0;                         // of the time axis: the longest of the runs
-  std::optional<double> clock_from_s;          // of ClockTicks; empty: the axis begins at 0
-  double gantt_lane = 12;                      // height of one task's bar; FitLanes
+  std::optional<double> clock_from_s;          // for ClockTicks; empty: the axis begins at 0
+  double gantt_lane = 12;                      // height of a task's bar
   double memory_end_mib = 0;                   // end of the axis of memory
   double power_end_w = 0;                      // end of the axis of power
-  double most_per_gpu = 1;                     // tasks on one GPU, as means of a short span
+  double most_per_gpu = 1;                     // tasks on one GPU, as means over a short span
   double queue_end = 1;                        // end of the axis of waiting tasks
   std::map<std::string, std::size_t> colours;  // of groups: classes "c0" to "c7"
 };
 
-// The frame for these runs at this width.
+// The common frame for these runs.
 TimelineFrame FrameFor(const std::vector<const RunRecord*>& runs, double width);
 
-// With more attempts or GPUs only the number of running tasks is drawn.
+// Beyond these limits, Gantt() draws only the number of running tasks.
 inline constexpr std::size_t kMaxGanttAttempts = 5'000;
 inline constexpr std::size_t kMaxGanttGpus = 32;
 bool DrawnOneByOne(const RunRecord& run);
@@ -39,8 +39,8 @@ std::string Gantt(const RunRecord& run, const TimelineFrame& frame);
 std::string QueueChart(const RunRecord& run, const TimelineFrame& frame);
 
 enum class Quantity { kMemory, kSmActive, kPower };
-// One strip per GPU; for many GPUs the mean with the range from lowest to highest. For memory, also
-// the promises. A line of text if nothing was reported.
+// Draws one strip per GPU, or for many GPUs the mean with the range from lowest to highest. For
+// memory, also the promises. Draws a line of text if nothing was reported.
 std::string GpuChart(const RunRecord& run, Quantity quantity, const TimelineFrame& frame);
 
 }  // namespace carma::report

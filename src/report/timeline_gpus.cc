@@ -1,4 +1,4 @@
-// The figures of GPUs over time.
+// Draws the figures of GPUs over time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 struct QuantityLook {
   double GpuPoint::*column;
   std::string_view what;
-  double factor;  // to the unit of the axis
+  double factor;  // converts to the unit of the axis
   std::string_view unit;
 };
 QuantityLook LookOf(Quantity quantity) {
@@ -83,7 +83,7 @@ std::string Strips(const RunRecord& run, Quantity quantity, const TimelineFrame&
   return std::move(svg).Finish();
 }
 
-// The mean over each of equal spans of time; NaN if nothing is known.
+// The mean over each of equal spans of time; NaN where nothing is known.
 std::vector<double> Resample(const std::vector<XY>& curve, double end_s, double span_s,
                              std::size_t spans) {
   std::vector<double> sum(spans, 0.0), known_s(spans, 0.0);
@@ -103,7 +103,7 @@ std::vector<double> Resample(const std::vector<XY>& curve, double end_s, double 
   return sum;
 }
 
-// The range from the lowest to the highest GPU, and their mean.
+// Draws the range from the lowest to the highest GPU, and the mean.
 std::string Envelope(const RunRecord& run, Quantity quantity, const TimelineFrame& frame) {
   const QuantityLook look = LookOf(quantity);
   const double end = EndOf(quantity, frame);
@@ -168,7 +168,7 @@ std::vector<XY> PromisedCurve(const RunRecord& run, std::optional<int> gpu) {
   double promised = 0;
   for (const auto& [when, change] : changes) {
     promised += change;
-    constexpr double kNothing = 1e-6;  // what is left of sums that cancel out
+    constexpr double kNothing = 1e-6;  // rounding error of sums that cancel out
     curve.push_back({std::max(0.0, Since(run, when)), promised > kNothing ? promised : kUnknown});
   }
   return curve;
@@ -177,7 +177,7 @@ std::vector<XY> PromisedCurve(const RunRecord& run, std::optional<int> gpu) {
 void DrawValueAxis(Svg& svg, const Scale& y, const TimelineFrame& frame, std::string_view unit) {
   for (const Tick& tick : NiceTicks(y.high, 2)) {
     svg.Line(kLeft, y(tick.at), frame.width - kRight, y(tick.at), "rule");
-    if (tick.at == 0) continue;  // said by the base line; the strip below needs the room
+    if (tick.at == 0) continue;  // the base line marks 0, and the strip below needs the space
     svg.Text(frame.width - kRight + 5, y(tick.at) + 3.5, tick.text + std::string(unit), "tick");
   }
 }

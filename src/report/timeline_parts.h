@@ -15,14 +15,14 @@ namespace carma::report {
 
 inline constexpr double kLeft = 62, kRight = 44, kTop = 4, kAxis = 20;
 inline constexpr std::size_t kMostPoints = 2'000;
-inline constexpr std::size_t kStripGpus = 8;  // more are drawn as one
+inline constexpr std::size_t kStripGpus = 8;  // more GPUs share one strip
 
 Scale TimeScale(const TimelineFrame& frame);
 // Seconds since the run began.
 double Since(const RunRecord& run, core::Time when);
 void DrawTimeAxis(Svg& svg, const TimelineFrame& frame, double top, double bottom);
 void DrawValueAxis(Svg& svg, const Scale& y, const TimelineFrame& frame, std::string_view unit);
-// A figure that is a line of text.
+// A figure that consists of a line of text.
 std::string Note(const TimelineFrame& frame, std::string_view text);
 // GiB promised on this GPU, or on all of them.
 std::vector<XY> PromisedCurve(const RunRecord& run, std::optional<int> gpu);

@@ -7,14 +7,14 @@
 namespace carma::slurm {
 namespace {
 
-// A job that was restarted this often is left alone, whatever the causes.
+// A job that was restarted this many times for any cause is not moved.
 constexpr int kMostRestarts = 2;
 
 std::int64_t NumberOf(std::string_view text) {
   return base::ParseInt(text.substr(0, text.find_first_not_of("0123456789"))).value_or(0);
 }
 
-// "gpu:a100:4(S:0-1),carma:156", "gpu:a100:0(IDX:N/A),carma:12"
+// The amount of carma in "gpu:a100:4(S:0-1),carma:156" or "gpu:a100:0(IDX:N/A),carma:12".
 std::int64_t CarmaIn(std::string_view gres) {
   constexpr std::string_view kName = "carma:";
   for (const std::string_view each : base::Split(gres, ',')) {
@@ -30,7 +30,7 @@ Node ReadNode(std::string_view line) {
     const std::size_t sign = word.find('=');
     if (sign == std::string_view::npos) continue;
     const std::string_view name = word.substr(0, sign), value = word.substr(sign + 1);
-    if (name == "Reason" || name == "Comment") break;  // free text until the end
+    if (name == "Reason" || name == "Comment") break;  // free text to the end
     if (name == "NodeName") node.name = value;
     if (name == "State") node.takes_jobs = value == "IDLE" || value == "MIXED";
     if (name == "ActiveFeatures") node.features = value;

@@ -15,7 +15,7 @@ namespace carma::slurm {
 
 struct Node {
   std::string name;
-  bool takes_jobs = false;  // idle or partly used, and neither drained, reserved nor planned for
+  bool takes_jobs = false;  // idle or partly used, and not drained, reserved or planned
   std::vector<std::string> partitions;
   std::string features;
   std::int64_t gib = 0, used_gib = 0;  // of gres/carma
@@ -26,15 +26,15 @@ struct Node {
 
 // Lines of `scontrol --details --oneliner show node`. Other lines are skipped.
 std::vector<Node> ReadNodes(std::string_view text);
-// The nodes that a job excludes, from the output of `squeue --format=%A|%x|`; empty: Slurm does not
-// show the job.
+// The nodes that a job excludes, from the output of `squeue --format=%A|%x|`. Empty if Slurm does
+// not show the job.
 std::optional<std::string> ExcludedNodes(std::string_view text, std::uint64_t id);
 
-// Why the job stays on its node, as a clause: it is not a batch job of one node that may be
-// restarted, or its user has chosen the node. Empty: it may go.
+// Why the job must stay on its node, as a clause: it is not a restartable batch job of one node, or
+// its user has chosen the node. Empty if it may move.
 std::string WhyItStays(const Job& job);
-// A node with room for the job: afterwards at most half of its GPU memory is allocated, or the job
-// is alone on it. Empty: there is none.
+// A node with room for the job: with it, at most half of the node's GPU memory is allocated, or the
+// job is alone there. Empty if there is none.
 std::optional<std::string> NodeFor(const Job& job, std::span<const Node> nodes);
 
 }  // namespace carma::slurm

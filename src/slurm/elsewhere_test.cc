@@ -5,7 +5,7 @@
 namespace carma::slurm {
 namespace {
 
-// A line as Slurm 22.05's scontrol prints it.
+// A line in the form of Slurm 22.05's scontrol.
 std::string Line(const std::string& name, const std::string& state, int used_gib,
                  const std::string& more = "") {
   return "NodeName=" + name +
@@ -30,7 +30,7 @@ Job Waiting() {
           .memory_mib = 1'000};
 }
 
-TEST(Elsewhere, NodesAreReadAsScontrolShowsThem) {
+TEST(Elsewhere, ReadsNodesFromScontrol) {
   const auto nodes = ReadNodes(Line("n0", "MIXED", 96) + "\nno node\n" +
                                Line("n1", "IDLE+DRAIN", 0, "Reason=x State=IDLE [root@now]"));
   ASSERT_EQ(nodes.size(), 2U);
@@ -45,14 +45,14 @@ TEST(Elsewhere, NodesAreReadAsScontrolShowsThem) {
   EXPECT_FALSE(nodes[1].takes_jobs);
 }
 
-TEST(Elsewhere, ExcludedNodesAreReadAsSqueueShowsThem) {
+TEST(Elsewhere, ReadsExcludedNodesFromSqueue) {
   EXPECT_EQ(ExcludedNodes("9|n3|\n10|n[0-1]|\n", 10), "n[0-1]");
   EXPECT_EQ(ExcludedNodes("10||\n", 10), "");
   EXPECT_EQ(ExcludedNodes("10|(null)|\n", 10), "");
   EXPECT_FALSE(ExcludedNodes("9|n3|\nslurm_load_jobs error\n", 10));
 }
 
-TEST(Elsewhere, ANodeWithRoomIsFoundForIt) {
+TEST(Elsewhere, FindsANodeWithRoom) {
   const std::string here = Line("n0", "MIXED", 96);
   const auto found = [&](const std::string& others, const Job& job) {
     return NodeFor(job, ReadNodes(here + others)).value_or("");
@@ -84,7 +84,7 @@ TEST(Elsewhere, ANodeWithRoomIsFoundForIt) {
   EXPECT_EQ(found(otherwise, job), "") << "the job may ask for a feature";
 }
 
-TEST(Elsewhere, SomeJobsStay) {
+TEST(Elsewhere, KeepsJobsThatMustStay) {
   EXPECT_EQ(WhyItStays(Waiting()), "");
   struct Case {
     const char* why;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kColumns = 16;
 constexpr std::size_t kMostOfWord = 300;
 constexpr std::string_view kCarma = "carma:";
-// The reasons of jobs that a user or an administrator holds, or that are held until released.
+// Slurm's reasons for jobs that are held, by a user or an administrator or until they are released.
 constexpr std::array<std::string_view, 3> kHeldReasons{"JobHeldAdmin", "JobHeldUser",
                                                        kHeldByRequeue};
 constexpr std::array<std::string_view, 5> kRunningStates{"RUNNING", "COMPLETING", "SUSPENDED",
@@ -29,12 +29,12 @@ std::string_view ValueIn(std::string_view word) {
   return word == "(null)" || word == "N/A" ? std::string_view() : word;
 }
 
-// "gres:gpu:1", "gres/gpu:1": "gpu:1".
+// Turns "gres:gpu:1" and "gres/gpu:1" into "gpu:1".
 std::string_view WithoutPrefix(std::string_view each) {
   return each.starts_with("gres:") || each.starts_with("gres/") ? each.substr(5) : each;
 }
 
-// "gres:carma:12", "gres:gpu:1,gres:carma:12", "gres/carma:12".
+// Reads "gres:carma:12", "gres:gpu:1,gres:carma:12" or "gres/carma:12".
 void ReadGres(std::string_view tres, Job& job) {
   for (std::string_view each : base::Split(ValueIn(tres), ',')) {
     each = WithoutPrefix(each);
@@ -49,7 +49,7 @@ void ReadGres(std::string_view tres, Job& job) {
   }
 }
 
-// "cpu=4,mem=1000M,node=1,billing=4"
+// Reads "cpu=4,mem=1000M,node=1,billing=4".
 void ReadAllocated(std::string_view tres, Job& job) {
   for (const std::string_view each : base::Split(tres, ',')) {
     if (each.starts_with("cpu=")) job.cpus = base::ParseInt(each.substr(4)).value_or(0);
@@ -67,7 +67,7 @@ std::unexpected<base::Error> NoJob(std::string_view line) {
   return Invalid("not a line of squeue: {}", base::Printable(line, 100));
 }
 
-// The id in a job's first line; empty: another line.
+// The id in a job's first line; empty for other lines.
 std::optional<std::int64_t> JobBegunBy(std::string_view line) {
   const std::vector<std::string_view> raw = base::Split(line, '|');
   if (raw.size() < kColumns) return std::nullopt;

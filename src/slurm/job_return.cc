@@ -12,13 +12,13 @@ namespace carma::slurm {
 namespace {
 
 constexpr std::int64_t kMibPerGib = 1'024;
-// A job that was restarted this often for other reasons is left to its user.
+// A job that was restarted this many times for other reasons is left to its user.
 constexpr int kMostVictimRestarts = 10;
-// Being asked to leave is not the job's fault, but if it happens this often, something else is
-// wrong.
+// Being asked to leave is not the job's fault, but this number of departures means that something
+// else is wrong.
 constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
-constexpr std::string_view kBeside = " | carma: ";  // kOurs after a comment of other people
+constexpr std::string_view kBeside = " | carma: ";  // kOurs after somebody else's comment
 constexpr std::string_view kRetry = ", retry ";
 
 NextStep Run(ReturnStep step, std::vector<std::string> words) {
@@ -28,26 +28,27 @@ NextStep GiveUp(std::string why) {
   return {NextStep::What::kGiveUp, {}, {}, std::move(why)};
 }
 
-// Where our part of a comment begins, after that of other people; its size: there is none.
+// The offset of our part of a comment, after the part of other people; the comment's size if there
+// is none.
 std::size_t OursIn(std::string_view comment) {
   return comment.starts_with(kOurs) ? 0 : std::min(comment.rfind(kBeside), comment.size());
 }
 
-// The request that changes the job; empty: there is nothing to change.
+// The words for scontrol that change the job; empty if there is nothing to change.
 std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
   std::vector<std::string> words{"update", "JobId=" + job.name};
-  // Slurm may refuse the claim, for example if no node has that much: then only the comment.
+  // Slurm may refuse the claim, for example if no node has that much. Then only the comment is set.
   if (back.claim_gib > 0 && job.carma_gib > 0 && back.refusals < kMostRefusals / 2)
     words.push_back("Gres=" + job.GresWith(back.claim_gib));
   std::string comment = job.admin_comment.substr(0, OursIn(job.admin_comment));
   if (!comment.empty()) comment += " | ";
   comment += back.comment;
-  // Longer ones are cut by squeue, so what others wrote would be lost.
+  // squeue cuts longer comments, so text by others would be lost.
   if (comment.size() < kMostOfComment) words.push_back("AdminComment=" + comment);
   return words.size() > 2 ? words : std::vector<std::string>();
 }
 
-// The failed run has not left Slurm yet.
+// The next step while Slurm still has the failed run.
 NextStep SendBack(const JobReturn& back, const Job& job) {
   if (!job.batch) return GiveUp("Slurm restarts only batch scripts");
   if (job.IsComponent()) return GiveUp("it is part of a heterogeneous job");
@@ -55,7 +56,7 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
   if (!job.MayGoBack()) return GiveUp(fmt::format("the job has ended ({})", job.state));
   const bool more = back.claim_gib > 0;
   const int had = more ? RetriesToldIn(job.admin_comment) : job.restarts;
-  // A user may have written another comment each time.
+  // A user may have replaced our comment each time, so restarts are limited too.
   const int most = more ? back.retries + kMostVictimRestarts : back.retries;
   if (had >= back.retries || job.restarts >= most) {
     return GiveUp(fmt::format("no retry is left after {} restart{}", job.restarts,
@@ -67,12 +68,12 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
 NextStep Done() {
   return {NextStep::What::kDone, {}, {}, {}};
 }
-// Whether the job is on its way into the queue.
+// Whether the job is moving into the queue.
 bool IsUnderway(const Job& job) {
   return job.state == "COMPLETING" || job.state.starts_with("REQUEUE");
 }
 
-// Keeps watching the job after its end, while it could be requeued.
+// Keeps watching a job that has ended, because it may still be requeued.
 NextStep Watch() {
   return {NextStep::What::kWatch, ReturnStep::kRelease, {}, {}};
 }
@@ -95,7 +96,7 @@ NextStep NextElsewhere(const JobReturn& back, const Job& job, bool long_in_queue
   const int restart = back.restart.value_or(job.restarts);
   const bool first = job.restarts == restart + 1;
   if (job.restarts == restart) return SendElsewhere(job);
-  // It is better to come back to this node than to be held for ever.
+  // Returning to this node is better than being held for ever.
   if (back.step == ReturnStep::kRaise && back.refusals >= kMostRefusals / 2 && job.Held())
     return Run(ReturnStep::kRelease, {"release", job.name});
   const bool excludes = job.excluded == back.exclude;
@@ -131,7 +132,7 @@ JobReturn Begun(JobReturn back, const Job& job) {
   const int had = RetriesToldIn(job.admin_comment);
   if (back.claim_gib > 0) {
     back.comment += fmt::format("{}{} of {}", kRetry, had + 1, back.retries);
-  } else if (had > 0) {  // counting continues from there
+  } else if (had > 0) {  // counting continues from this number
     back.comment += job.admin_comment.substr(job.admin_comment.rfind(kRetry));
   }
   return back;
@@ -144,9 +145,9 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
   if (!job) return GiveUp("Slurm no longer lists the job");
   if (!back.exclude.empty()) return NextElsewhere(back, *job, long_in_queue);
   const int restart = back.restart.value_or(job->restarts);
-  if (job->restarts > restart + 1) return Done();  // it went on without us
+  if (job->restarts > restart + 1) return Done();  // the job was restarted without us
   if (job->Waits()) {
-    // A job that Slurm does not let us change is released anyway.
+    // If Slurm refuses to change the job, it is released anyway.
     std::vector<std::string> words = Changes(back, *job);
     if (back.step != ReturnStep::kRelease && back.refusals < kMostRefusals && !words.empty())
       return Run(ReturnStep::kRaise, std::move(words));
@@ -154,14 +155,14 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
                                         : Done();
   }
   if (job->restarts == restart) return SendBack(back, *job);
-  // Otherwise a user has released it.
+  // Otherwise a user has released the job.
   return IsUnderway(*job) ? NextStep{} : Done();
 }
 
 JobReturn After(JobReturn back, ReturnStep done) {
   back.refusals = 0;
-  // The job's claim can be read, but its comment cannot: until this step is known to be done, the
-  // claim is raised again.
+  // The job's claim can be read, but not its comment, so the raise is repeated until it is known to
+  // be done.
   if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
   return back;
 }

@@ -1,7 +1,6 @@
-// Requeues a Slurm job, with its new claim, after it ran out of GPU memory, was ended by a
-// neighbour, was asked to leave its GPUs, or had to wait on a full node. Pure: each step follows
-// from the request and from Slurm's state, so it continues after a crash at any point; every step
-// may be repeated.
+// Requeues a Slurm job with its new claim after it ran out of GPU memory, was ended by a neighbour,
+// was asked to leave its GPUs, or had to wait on a full node. Pure: each step follows from the
+// request and from Slurm's state and may be repeated, so a crash at any point does no harm.
 #pragma once
 
 #include <chrono>
@@ -32,22 +31,22 @@ inline constexpr std::pair<ReturnStep, std::string_view> kReturnWords[] = {
     {ReturnStep::kRelease, "release"},
 };
 
-// Stored until the job waits again with its new claim, or cannot be requeued.
+// A requeue in progress, stored until the job waits again with its new claim or cannot be requeued.
 struct JobReturn {
   std::uint64_t job = 0;
-  // Restart count of the failed run; empty: not yet read from Slurm.
+  // Restart count of the failed run; empty until it is read from Slurm.
   std::optional<int> restart;
-  int retries = 0;             // allowed retries; for a victim allowed restarts of any cause
-  std::int64_t claim_gib = 0;  // its new claim; 0: as before
-  std::string comment;         // for sacct, one line; until Begun() with kNodePlace (waits.h)
-  // A job that waits on this node and is sent elsewhere; empty: another return. Slurm cannot change
-  // what a running job excludes, so this is removed when the job waits in Slurm's queue again.
+  int retries = 0;             // allowed retries; for a victim, allowed restarts of any cause
+  std::int64_t claim_gib = 0;  // the new claim; 0: unchanged
+  std::string comment;         // for sacct, one line; has kNodePlace (waits.h) until Begun()
+  // The node on which the job waits, if it is sent elsewhere; else empty. Slurm cannot change the
+  // exclusions of a running job, so this one is removed when the job is back in Slurm's queue.
   std::string exclude;
-  bool on_hold = false;  // a user held the job while it ran: it is not released
+  bool on_hold = false;  // a user held the job while it ran, so it is not released
   ReturnStep step = ReturnStep::kAsked;
   int refusals = 0;  // of this step
 
-  // Whether nothing was done yet, so that it may be dropped.
+  // Whether the return may be dropped because nothing was done yet.
   bool MayBeDropped() const { return !exclude.empty() && step == ReturnStep::kAsked; }
 
   static void VisitFields(auto& field, auto& back) {
@@ -64,19 +63,19 @@ struct JobReturn {
   friend bool operator==(const JobReturn&, const JobReturn&) = default;
 };
 
-// Number of retries after out of memory in its comment: "… retry 2 of 3". Restarts for other causes
-// (a neighbour, a node, an administrator) do not count.
+// Number of out-of-memory retries according to the comment ("… retry 2 of 3"). Restarts for other
+// causes (a neighbour, a node, an administrator) do not count.
 int RetriesToldIn(std::string_view admin_comment);
 
-// A step that Slurm has refused this often is given up.
+// The return is given up once Slurm has refused a step this many times.
 inline constexpr int kMostRefusals = 20;
 
 struct NextStep {
   enum class What {
-    kRun,    // words after scontrol's own path; `step` must be durable first
+    kRun,    // call scontrol with these words; `step` must be durable first
     kWait,   // check again
-    kWatch,  // the same, rarely: it has left this node
-    kDone,   // it waits or runs again
+    kWatch,  // check again, but rarely: the job has left this node
+    kDone,   // the job waits or runs again
     kGiveUp,
   };
   What what = What::kWait;
@@ -85,33 +84,33 @@ struct NextStep {
   std::string why;  // kGiveUp: one sentence
 };
 
-// A job that was sent elsewhere and has waited in the queue this long may run on any node again.
+// After this time in the queue, a job that was sent elsewhere may run on any node again.
 inline constexpr std::chrono::minutes kLongInQueue{5};
 
-// Fills in the run's number and node, once Slurm has shown the job.
+// Fills in the run's number and node once Slurm has shown the job.
 JobReturn Begun(JobReturn back, const Job& job);
-// job: as Slurm shows it now; empty: unknown to Slurm. long_in_queue: kLongInQueue has passed since
-// it was released.
+// job: as Slurm shows it now; empty if Slurm does not know it. long_in_queue: kLongInQueue has
+// passed since its release.
 NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in_queue = false);
-// The state after Slurm has done that step.
+// The state of the plan once Slurm has done that step.
 JobReturn After(JobReturn back, ReturnStep done);
 
-// A failed run: its claim, and its allowed retries.
+// A failed run with its claim and its allowed retries.
 struct FailedRun {
-  // False: the job was a victim of a neighbour or of its GPU, or was asked to leave; its claim
+  // If false, the job was a victim of a neighbour or of its GPU, or was asked to leave; its claim
   // stays.
   bool out_of_memory = false;
-  bool left = false;  // asked to checkpoint, as by a drain, and continues later
+  bool left = false;  // was asked to checkpoint, as by a drain, and continues later
   int most_retries = 3;
   int gpus = 1;
   std::int64_t had_mib = 0;     // of each GPU
-  std::int64_t wanted_mib = 0;  // of each GPU, next time
-  std::int64_t most_mib = 0;    // of a GPU of this node; a run that had it all is not retried
+  std::int64_t wanted_mib = 0;  // of each GPU, for the next run
+  std::int64_t most_mib = 0;    // of a GPU of this node; a run that had all of it is not retried
   std::uint64_t job = 0;
 };
-// The plan for its requeue. Errors: kConflict: no requeue, with the reason.
+// Plans the requeue. Errors: kConflict with the reason if the job is not requeued.
 Result<JobReturn> ReturnOf(const FailedRun& run);
-// The plan for sending elsewhere a job that waits on its only node.
+// Plans to send elsewhere a job that waits on its only node.
 JobReturn LeaveNode(const Job& job);
 
 }  // namespace carma::slurm

@@ -29,7 +29,7 @@ Job Seen(const std::string& state, int restarts, const std::string& reason = "No
           .gres = "carma:10"};
 }
 
-// A Slurm of one job.
+// A fake Slurm with one job.
 class OneJob {
  public:
   Job job = Seen("RUNNING", 0);
@@ -63,7 +63,7 @@ class OneJob {
   }
 };
 
-// A program that writes its plan before each step, and may be killed before or after any step.
+// A program that stores its plan before each step, and may be killed before or after any step.
 class Desk {
  public:
   explicit Desk(OneJob& slurm) : slurm_(slurm) {}
@@ -71,7 +71,7 @@ class Desk {
   int steps_until_death = 1'000;
   std::optional<NextStep> last;
 
-  // False if it was killed.
+  // Returns false if the program was killed.
   bool Work() {
     JobReturn back = kept;
     for (int look = 0; look < 60; ++look) {
@@ -116,7 +116,7 @@ TEST(JobReturn, IsRequeuedWithItsNeedAndReleased) {
   EXPECT_EQ(slurm.comment, "carma: more, retry 1 of 3");
 }
 
-TEST(JobReturn, IsTheSameAfterADeathAnywhere) {
+TEST(JobReturn, SurvivesACrashAtAnyPoint) {
   for (int death = 0; death < 12; ++death) {
     OneJob slurm;
     Desk first(slurm);
@@ -133,7 +133,7 @@ TEST(JobReturn, IsTheSameAfterADeathAnywhere) {
   }
 }
 
-TEST(JobReturn, AJobThatSlurmDoesNotLetUsChangeIsReleased) {
+TEST(JobReturn, ReleasesAJobThatSlurmRefusesToChange) {
   for (const char* refused : {"Gres=", "update"}) {
     OneJob slurm;
     slurm.refuses = refused;
@@ -146,7 +146,7 @@ TEST(JobReturn, AJobThatSlurmDoesNotLetUsChangeIsReleased) {
   }
 }
 
-TEST(JobReturn, AJobThatAPersonHoldsIsRaisedAndStaysHeld) {
+TEST(JobReturn, RaisesButDoesNotReleaseAHeldJob) {
   OneJob slurm;
   slurm.job.on_hold = true;
   Desk desk(slurm);
@@ -241,7 +241,7 @@ TEST(JobReturn, NextStepFollowsFromSlurmsState) {
   }
 }
 
-TEST(JobReturn, RetriesAreCountedInTheCommentOverVictimsRestarts) {
+TEST(JobReturn, CountsRetriesAcrossVictimRestarts) {
   EXPECT_EQ(RetriesToldIn(""), 0);
   EXPECT_EQ(RetriesToldIn("somebody's, retry 7 of 8"), 0);
   EXPECT_EQ(RetriesToldIn("carma: waits on n1 for GPUs"), 0);
@@ -257,7 +257,7 @@ TEST(JobReturn, RetriesAreCountedInTheCommentOverVictimsRestarts) {
   EXPECT_EQ(Begun(Asked(), job).comment, "carma: more, retry 2 of 3");
 }
 
-TEST(JobReturn, AnElementOfAnArrayGoesAlone) {
+TEST(JobReturn, RequeuesASingleArrayElement) {
   Job element = Seen("RUNNING", 0);
   element.name = "10_3";
   EXPECT_EQ(Next(Asked(), element).words, (std::vector<std::string>{"requeuehold", "10_3"}));
@@ -270,7 +270,7 @@ TEST(JobReturn, AJobThatSlurmDoesNotCountIsNotRaised) {
             (std::vector<std::string>{"update", "JobId=10", "AdminComment=carma: more"}));
 }
 
-// A Slurm with one job that waits on n0 for GPUs; each request is an assignment to it.
+// A fake Slurm with one job that waits on n0 for GPUs. Requests are assignments to the job.
 class JobElsewhere : public ::testing::Test {
  protected:
   JobElsewhere() {
@@ -278,7 +278,7 @@ class JobElsewhere : public ::testing::Test {
     job.excluded = "";
     back = LeaveNode(job);
   }
-  // The first word of the next request, after it was done; "" if there is none.
+  // Performs the next request and returns its first word; "" if there is none.
   std::string Step(bool long_in_queue = false) {
     back = Begun(back, job);
     last = Next(back, job, long_in_queue);
@@ -341,7 +341,7 @@ TEST_F(JobElsewhere, MayUseItsNodeAgainOnceRequeued) {
   Step();
   EXPECT_EQ(last.what, What::kWatch);
   job.state = "PENDING";
-  job.restarts = 2;  // for another cause
+  job.restarts = 2;  // restarted for another cause
   EXPECT_EQ(Step(), "update");
   EXPECT_EQ(job.excluded, "");
 }
@@ -367,7 +367,7 @@ TEST_F(JobElsewhere, AKillAtAnyStepChangesNothing) {
   }
 }
 
-TEST_F(JobElsewhere, OtherPeoplesChoicesStand) {
+TEST_F(JobElsewhere, RespectsChoicesOfUsers) {
   job.excluded = "n7";
   Step();
   EXPECT_EQ(last.what, What::kGiveUp);
@@ -382,7 +382,7 @@ TEST_F(JobElsewhere, OtherPeoplesChoicesStand) {
   EXPECT_EQ(last.what, What::kDone) << "changed by an administrator";
 }
 
-TEST_F(JobElsewhere, AJobThatSlurmDoesNotLetExcludeItsNodeIsReleased) {
+TEST_F(JobElsewhere, ReleasesAJobIfSlurmRefusesTheExclusion) {
   Step();
   back.step = ReturnStep::kRaise;
   back.refusals = kMostRefusals / 2;
@@ -391,7 +391,7 @@ TEST_F(JobElsewhere, AJobThatSlurmDoesNotLetExcludeItsNodeIsReleased) {
   EXPECT_EQ(last.what, What::kDone);
 }
 
-TEST(JobReturn, GivesTheClaimOfTheNextRun) {
+TEST(JobReturn, ComputesTheClaimOfTheNextRun) {
   const FailedRun run{.out_of_memory = true,
                       .gpus = 2,
                       .had_mib = 10'240,
@@ -400,7 +400,7 @@ TEST(JobReturn, GivesTheClaimOfTheNextRun) {
                       .job = 10};
   const auto back = ReturnOf(run);
   ASSERT_TRUE(back);
-  EXPECT_EQ(back->claim_gib, 30);  // of both, rounded up
+  EXPECT_EQ(back->claim_gib, 30);  // of both GPUs, rounded up
   EXPECT_EQ(back->comment, "carma: out of GPU memory on %n (10.0G to 14.6G)");
   Job job = Seen("RUNNING", 0);
   job.node_list = "gpu07";
@@ -435,7 +435,7 @@ TEST(JobReturn, IsKeptWhole) {
   EXPECT_EQ(*again, back);
 }
 
-TEST(JobReturn, AJobThatHadToLeaveContinuesEachTime) {
+TEST(JobReturn, ContinuesAfterEveryDeparture) {
   const auto back = ReturnOf({.left = true, .most_retries = 0, .job = 12});
   ASSERT_TRUE(back) << "retries after failures do not matter here";
   EXPECT_EQ(back->claim_gib, 0);

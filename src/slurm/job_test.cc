@@ -5,7 +5,7 @@
 namespace carma::slurm {
 namespace {
 
-// Lines as Slurm 22.05's squeue prints them.
+// Lines in the form of Slurm 22.05's squeue.
 constexpr const char* kArray =
     "2                   |2_2                 |PENDING             |job requeued in held state  "
     "|1   |1   |1     |gres:carma:17          |1     |      |   |main|(null)|"
@@ -74,7 +74,7 @@ TEST(Job, AnUnreadableLineOfAnotherJobDoesNotMatter) {
   EXPECT_TRUE(second && *second);
 }
 
-TEST(Job, LinesOfAnotherShapeAreErrors) {
+TEST(Job, RejectsMalformedLines) {
   for (const char* line : {"slurm_load_jobs error: Invalid job id specified",
                            "1|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1",
                            "x|1|RUNNING|None|1|1|0|N/A|1|n0||main|(null)|cpu=1|9|(null)|",

@@ -16,30 +16,29 @@ struct WaitingJob {
   std::string why;  // one line
 };
 
-// Whether the comment is about waiting, so that it may be replaced; comments of people and about
-// retries stay.
+// Whether the comment is about waiting and may be replaced. Comments by people or about retries
+// stay.
 bool IsOfWaits(std::string_view admin_comment);
 
-// Placeholder in a comment for the node's name in Slurm.
+// Placeholder for the node's Slurm name in a comment.
 inline constexpr std::string_view kNodePlace = "%n";
 std::string WithNodeName(std::string text, std::string_view node);
 
-// Sets comments of jobs that have waited long enough, at most once a minute each and only if they
-// change; removes them when they no longer wait.
+// Sets the comment of a job that has waited long enough, at most once a minute and only if the text
+// changes. Removes it when the job no longer waits.
 class WaitComments {
  public:
   using Moment = std::chrono::steady_clock::time_point;
   struct Comment {
     std::uint64_t job = 0;
-    std::string text;  // with kNodePlace
+    std::string text;  // contains kNodePlace
     bool waits = true;
     friend bool operator==(const Comment&, const Comment&) = default;
   };
   explicit WaitComments(std::chrono::milliseconds quiet) : quiet_(quiet) {}
-  // waiting: all jobs that wait now. Returns the due comment that was updated longest ago; empty:
-  // none.
+  // waiting: all jobs that wait now. Returns the due comment with the oldest update, or nothing.
   std::optional<Comment> Next(Moment now, std::span<const WaitingJob> waiting);
-  // Stops commenting on that job.
+  // Stops commenting on the job.
   void Forget(std::uint64_t job);
 
  private:

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(WaitComments, TellOfThoseThatWaitLongOnceAMinute) {
+TEST(WaitComments, AreSetForLongWaitsOnceAMinute) {
   WaitComments comments(seconds(10));
   const WaitComments::Moment start{};
   std::vector<WaitingJob> waiting{{10, "(WarmUp) a"}, {11, "(NoGpuFits) b"}};
@@ -28,7 +28,7 @@ TEST(WaitComments, TellOfThoseThatWaitLongOnceAMinute) {
   EXPECT_FALSE(comments.Next(start + seconds(200), waiting)) << "nothing new";
 }
 
-TEST(WaitComments, TellWhenThoseWaitNoMore) {
+TEST(WaitComments, AreRemovedAfterTheWait) {
   WaitComments comments(seconds(10));
   const WaitComments::Moment start{};
   const std::vector<WaitingJob> waiting{{10, "(WarmUp) a"}}, none;

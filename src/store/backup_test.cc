@@ -54,7 +54,7 @@ TEST_F(BackUpTest, CopiesDurableDataWhileTheDatabaseIsWritten) {
   ASSERT_TRUE(store) << store.error().message;
   for (std::uint64_t id = 1; id <= 3; ++id) Put(**store, id);
   ASSERT_TRUE((*store)->Begin());
-  ASSERT_TRUE((*store)->PutTask(NewTask(4)));  // an open batch is not part of it
+  ASSERT_TRUE((*store)->PutTask(NewTask(4)));  // an open batch is not copied
   const Result<std::int64_t> copied = BackUp(State(), Path("copy"), false);
   ASSERT_TRUE(copied) << copied.error().message;
   ASSERT_TRUE((*store)->Commit());
@@ -81,7 +81,7 @@ TEST_F(BackUpTest, CopiesAClosedDatabaseAndLeavesItUsable) {
   EXPECT_EQ((*again)->Unfinished()->size(), 1U);
 }
 
-// It gives out numbers that the first database has given to other tasks.
+// The copy assigns numbers that the original database has assigned to other tasks.
 TEST_F(BackUpTest, ACopyThatIsUsedBecomesAnotherDatabase) {
   const Result<std::unique_ptr<Store>> store = Store::Open(State());
   ASSERT_TRUE(store);
@@ -111,7 +111,7 @@ TEST_F(BackUpTest, ReplacesFilesOnlyOnRequestAndNeverTheDatabase) {
   EXPECT_EQ(BackUp(Path("elsewhere"), Path("x"), false).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(BackUpTest, AFullDiskOfTheCopyIsNamed) {
+TEST_F(BackUpTest, ReportsAFullDisk) {
   {
     const Result<std::unique_ptr<Store>> store = Store::Open(State());
     ASSERT_TRUE(store);

@@ -1,4 +1,4 @@
-// Changes of the database that belong together: Store::Apply() makes all of them durable, or none.
+// A set of changes to the database: Store::Apply() makes all of them durable, or none.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ namespace carma::store {
 // The part of a stored task that changes.
 struct RecordRow {
   core::TaskRecord record;
-  std::vector<std::string> gpu_uuids;  // of its placement, same order
+  std::vector<std::string> gpu_uuids;  // of its placement, in that order
 };
 
 struct DrainReason {
@@ -33,17 +33,17 @@ struct Batch {
   std::vector<task::Observation> observations;
   std::vector<EndedAttempt> attempts;
   std::vector<EditedDescription> descriptions;
-  std::vector<Notice> notices;         // new ones
-  std::vector<Notice> notice_results;  // of known ones
+  std::vector<Notice> notices;         // new notices
+  std::vector<Notice> notice_results;  // of notices already stored
   bool forget_calibration = false;
-  // (GPU's UUID, by rule) -> the drain; empty: open again.
+  // Maps (GPU's UUID, by rule) to the drain; empty if the GPU is open again.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
   std::vector<std::optional<Closing>> closings;  // the last one applies; empty: the server is open
   std::vector<ReservationRow> reservations;
   std::vector<JobReturnRow> job_returns;
 
   bool Empty() const;
-  // kLater if all changes would be recovered by a restart anyway, else kNow. passing: tasks that a
+  // Returns kLater if a restart would recover all changes anyway, else kNow. passing: tasks that a
   // power failure ends anyway.
   Durability Urgency(const std::set<core::TaskId>& passing = {}) const;
 };

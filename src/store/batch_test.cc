@@ -102,7 +102,7 @@ class ApplyTest : public ::testing::Test {
   std::unique_ptr<Store> store_;
 };
 
-TEST_F(ApplyTest, EveryKindOfRowIsKept) {
+TEST_F(ApplyTest, StoresEveryKindOfRow) {
   Batch batch;
   core::TaskRecord record = task_.record;
   record.peak_mib = 4'321;

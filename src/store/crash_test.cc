@@ -1,4 +1,5 @@
-// What the database guarantees when the machine fails: power cuts, torn logs, kills, full disks.
+// Tests what the database guarantees if the machine fails: power cuts, torn logs, kills, full
+// disks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -20,7 +21,7 @@ using core::TaskId;
 
 constexpr std::uint64_t kBatchTasks = 12;
 
-// Batch n holds tasks 12 n + 1 … 12 n + 12, an event, and a change to the first task ever.
+// Batch n consists of tasks 12 n + 1 … 12 n + 12, an event, and a change to the very first task.
 Result<Unit> WriteBatch(Store& store, std::uint64_t n) {
   Result<Unit> ok = store.Begin();
   for (std::uint64_t i = 1; ok && i <= kBatchTasks; ++i) {
@@ -39,7 +40,7 @@ Result<Unit> WriteBatch(Store& store, std::uint64_t n) {
   return ok;
 }
 
-// The number of batches in the database; fails the test if one of them is incomplete.
+// The number of batches in the database. Fails the test if a batch is incomplete.
 std::uint64_t WholeBatches(Store& store) {
   const Result<std::vector<StoredTask>> tasks =
       store.List({.newest_first = false, .limit = 1'000'000});
@@ -74,7 +75,7 @@ class StoreCrash : public ::testing::Test {
     EXPECT_TRUE(store) << store.error().message;
     return store ? *std::move(store) : nullptr;
   }
-  // The same files in a fresh folder.
+  // Writes the files to a fresh folder.
   std::string Lay(const std::map<std::string, std::string>& files) {
     const std::string dir = root_ + "/copy";
     std::filesystem::remove_all(dir);
@@ -148,10 +149,10 @@ TEST_F(StoreCrash, APowerCutLosesOnlyDeferredBatches) {
     ASSERT_NE(store, nullptr);
     EXPECT_EQ(WholeBatches(*store), cut.committed);
     const auto ooms = static_cast<std::uint64_t>(store->Get(TaskId{2})->record.ooms);
-    EXPECT_GE(ooms + 1, cut.committed);  // those before were followed by a batch of kind kNow
+    EXPECT_GE(ooms + 1, cut.committed);  // earlier batches were followed by a kNow batch
     taken_back += cut.committed - ooms;
   }
-  EXPECT_GT(taken_back, 0U);  // else this test tests nothing
+  EXPECT_GT(taken_back, 0U);  // otherwise nothing was tested
 }
 
 TEST_F(StoreCrash, ATornOrGarbledLogGivesWholeBatchesOnly) {
@@ -177,7 +178,7 @@ TEST_F(StoreCrash, ATornOrGarbledLogGivesWholeBatchesOnly) {
   EXPECT_EQ(WholeBatches(*whole), 15U);
 }
 
-// Writes batches for ever and reports each commit through the pipe.
+// Writes batches endlessly and reports each commit through the pipe.
 [[noreturn]] void WriteUntilKilled(const std::string& dir, int pipe) {
   Result<std::unique_ptr<Store>> store = Store::Open(dir);
   if (!store) ::_exit(3);
@@ -204,7 +205,7 @@ TEST_F(StoreCrash, AKilledWriterLosesNoCommittedBatch) {
     std::uint64_t committed = 0;
     for (std::uint64_t wanted = rng.Below(12) + 1; wanted > 0; --wanted)
       ASSERT_EQ(::read(pipe[0], &committed, sizeof committed), ssize_t{sizeof committed});
-    // The child is somewhere in its next batches: wait for a random time, then kill it.
+    // Kills the child after a random time, somewhere in its next batches.
     for (volatile std::uint64_t spin = rng.Below(600'000); spin > 0;) spin = spin - 1;
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     while (::read(pipe[0], &committed, sizeof committed) == ssize_t{sizeof committed}) {
@@ -254,7 +255,7 @@ TEST_F(StoreCrash, ADiskThatStaysFullStillServesReadersAndCloses) {
   disk.space_left = 0;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(WriteBatch(*store, 1).error().code, ErrorCode::kIo);
   EXPECT_EQ(WholeBatches(*store), 1U);
-  store.reset();  // cannot checkpoint: the log keeps the batch
+  store.reset();  // cannot checkpoint, so the log keeps the batch
   disk.space_left.reset();
   EXPECT_EQ(WholeBatches(*MustOpen(dir_)), 1U);
 }
@@ -288,7 +289,7 @@ TEST_F(StoreCrash, TheRestOfAFailedBatchIsRefused) {
   ASSERT_TRUE(WriteBatch(*store, 0));
   ASSERT_TRUE(store->Begin());
   StoredTask huge = NewTask(100);
-  huge.spec_json = std::string(8 << 20, 'h');  // larger than SQLite's cache: written before Commit
+  huge.spec_json = std::string(8 << 20, 'h');  // exceeds SQLite's cache
   disk.space_left = 1 << 20;
   EXPECT_EQ(store->PutTask(huge).error().code, ErrorCode::kIo);
   disk.space_left.reset();

@@ -7,10 +7,11 @@
 namespace carma::store {
 namespace {
 
-// Naming a shorter match would take more room than repeating it.
+// A reference to a shorter match would be longer than the match.
 constexpr std::size_t kShortestCopy = 24;
 
-// JSON separates its values by commas; other texts can be cut there as well.
+// The piece up to the next comma, because JSON separates values by commas. Other texts can be cut
+// there as well.
 std::string_view PieceAt(std::string_view text, std::size_t at) {
   const std::size_t comma = text.find(',', at);
   return text.substr(at, comma == std::string_view::npos ? comma : comma + 1 - at);
@@ -52,10 +53,11 @@ Template::Template(std::string text) : text_(std::move(text)) {
 std::string Template::Difference(std::string_view text) const {
   const std::string_view base = text_;
   std::string difference;
-  std::size_t told = 0;  // bytes of `text` that the difference already gives
+  std::size_t told = 0;  // bytes of `text` already encoded
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view piece = PieceAt(text, at);
-    // The start of the text matches the start of the template even if its first piece differs.
+    // The start of the text is compared with the start of the template even if their first pieces
+    // differ.
     const auto found = pieces_.find(piece);
     const std::size_t from = at == 0 ? 0 : found == pieces_.end() ? base.size() : found->second;
     const std::size_t length = CommonPrefix(base.substr(from), text.substr(at));
@@ -66,7 +68,7 @@ std::string Template::Difference(std::string_view text) const {
     Insert(text.substr(told, at - told), difference);
     difference += 'c' + std::to_string(from) + ',' + std::to_string(length) + ';';
     told = at + length;
-    // Pieces begin after commas; the rest of a piece that matched only in part is new.
+    // Pieces begin after commas. The rest of a piece that matched only in part is new.
     at = text[told - 1] == ',' || told == text.size() ? told : told + PieceAt(text, told).size();
   }
   Insert(text.substr(told), difference);

@@ -9,7 +9,7 @@
 
 namespace carma::store {
 
-// The text that differences refer to.
+// The base text of differences.
 class Template {
  public:
   explicit Template(std::string text);
@@ -17,16 +17,16 @@ class Template {
   Template& operator=(const Template&) = delete;
   const std::string& text() const { return text_; }
 
-  // `text` as pieces of the template ("c<from>,<length>;") and new bytes ("i<length>;<bytes>").
-  // Apply() of the result gives `text` back, whatever the bytes.
+  // Encodes `text` as pieces of the template ("c<from>,<length>;") and new bytes
+  // ("i<length>;<bytes>"). Apply() restores any `text` from the result.
   std::string Difference(std::string_view text) const;
 
  private:
   std::string text_;
-  std::unordered_map<std::string_view, std::size_t> pieces_;  // between commas -> first place
+  std::unordered_map<std::string_view, std::size_t> pieces_;  // text between commas -> first offset
 };
 
-// Empty: not a difference from this text.
+// Restores a text. Empty if `difference` is not a difference from `base`.
 std::optional<std::string> Apply(std::string_view base, std::string_view difference);
 
 }  // namespace carma::store

@@ -49,7 +49,7 @@ TEST(Delta, RestoresTheText) {
   }
 }
 
-TEST(Delta, RandomTextsComeTogether) {
+TEST(Delta, RestoresRandomTexts) {
   base::Rng rng(7);
   const auto random_text = [&] {
     std::string text;

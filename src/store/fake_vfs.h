@@ -1,4 +1,4 @@
-// A disk for tests: it records which writes were synced, can lose the others, and can be full.
+// A disk for tests: it records which writes were synced, can lose unsynced writes, and can be full.
 #pragma once
 
 #include <sqlite3.h>
@@ -19,7 +19,8 @@
 
 namespace carma::store {
 
-// While it lives, SQLite's default file system is this one on top of the real one. One at a time.
+// While an instance exists, it is SQLite's default file system, on top of the real one. Only one
+// may exist at a time.
 class FakeVfs {
  public:
   FakeVfs() : real_(sqlite3_vfs_find(nullptr)), vfs_(*real_) {
@@ -38,14 +39,14 @@ class FakeVfs {
   FakeVfs(const FakeVfs&) = delete;
   FakeVfs& operator=(const FakeVfs&) = delete;
 
-  // Called before every write, truncation and sync: the moments at which power may fail.
+  // Called before every write, truncation and sync, the moments at which power may fail.
   std::function<void()> at_each_change;
-  // Bytes that still fit; then writes fail as on a full disk. Empty: no limit.
+  // Bytes that still fit before writes fail as on a full disk. Empty if there is no limit.
   std::optional<std::int64_t> space_left;
   bool syncs_fail = false;
 
-  // What a power failure at this moment might leave of each file: all that was synced, and of the
-  // later writes any part, in any combination, torn at sectors.
+  // What a power failure now might leave of each file: everything that was synced, and any
+  // combination of parts of the later writes, torn at sectors.
   std::map<std::string, std::string> AfterPowerFailure(base::Rng& rng) const {
     constexpr std::uint64_t kSector = 512;
     std::map<std::string, std::string> files;

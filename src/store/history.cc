@@ -15,27 +15,27 @@ namespace carma::store {
 
 namespace {
 
-// The columns are in the order in which VisitTask() reads them.
+// Selects the columns in the order of VisitTask().
 std::string SelectTasks() {
   return "SELECT id," + JoinColumns(TaskColumns()) + " FROM task ";
 }
 
-// "+" keeps SQLite from using the index of the times, which is not in the order of the ids.
+// "+" keeps SQLite from using the index on times, which is not in the order of ids.
 std::string InSpan() {
   return "WHERE +submitted_ms >= ? AND +submitted_ms <= ? AND " + std::string(kArrived) + " ";
 }
 
-// Ids of the tasks in a span of time; three parameters.
+// Condition for the newest tasks in a span of time, with three parameters.
 std::string Newest() {
   return "WHERE id IN (SELECT id FROM task " + InSpan() + "ORDER BY id DESC LIMIT ?) ";
 }
 
-constexpr std::int64_t kAll = -1;  // a LIMIT that is none
+constexpr std::int64_t kAll = -1;  // as LIMIT: no limit
 
 }  // namespace
 
 struct History::Impl {
-  // Calls `read_row` for each row until it fails or returns that it has enough.
+  // Calls `read_row` for each row until it fails or needs no more rows.
   template <class ReadRow, class... Values>
   Result<Unit> Walk(const char* doing, const std::string& sql, ReadRow read_row,
                     const Values&... values) {
@@ -56,7 +56,7 @@ struct History::Impl {
     }
   }
 
-  // The same for whole rows; rest: the part of the query after the name of the table.
+  // Reads whole rows. rest: the query after the table's name.
   template <class Row, class... Values>
   Result<Unit> Each(const char* doing, const std::string& rest, const TakeRow<Row>& take,
                     const Values&... values) {

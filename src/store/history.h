@@ -1,4 +1,4 @@
-// Reads the database on another thread while the daemon writes it, for long reads.
+// Reads the database on another thread while the daemon writes to it. Meant for long reads.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@
 
 namespace carma::store {
 
-// Takes one row; false: stop reading.
+// Takes one row. Returns false to stop reading.
 template <class Row>
 using TakeRow = std::function<bool(const Row&)>;
 
-// One consistent view of the database, from Open to destruction, without later commits. The writer
-// is not blocked; only its log grows while the view is open. Every call blocks on the disk: only
-// for workers, one thread at a time. Rows are passed one by one, so memory does not grow with their
-// number.
+// One consistent view of the database from Open() to destruction, without later commits. The writer
+// is not blocked, but its log grows while the view is open. Every call blocks on the disk, so only
+// workers may use it, one thread at a time. Rows are passed one by one, so memory does not grow
+// with their number.
 class History {
  public:
   // Opens the database of a Store that is open in this folder. Errors: kIo, kNotFound.
@@ -29,16 +29,16 @@ class History {
   struct Span {
     core::Time submitted_from = core::Time::min();  // then or later
     core::Time submitted_to = core::Time::max();    // then or earlier
-    std::optional<std::int64_t> newest;             // only the last ones by id
+    std::optional<std::int64_t> newest;             // only this many, the highest ids
   };
   Result<std::int64_t> CountTasks(const Span& span);
-  // Tasks by id, without their descriptions: spec_json and the paths are empty, gid is 0.
+  // Passes tasks by id, without their descriptions: spec_json and the paths are empty, gid is 0.
   Result<Unit> Tasks(const Span& span, const TakeRow<StoredTask>& take);
-  // Events of the tasks from first to last, ordered by task, then time.
+  // Passes the events of tasks `first` to `last`, ordered by task, then time.
   Result<Unit> Events(core::TaskId first, core::TaskId last, const TakeRow<StoredEvent>& take);
-  // Attempts that overlap [from, to), ordered by their ends.
+  // Passes attempts that overlap [from, to), ordered by end.
   Result<Unit> Attempts(core::Time from, core::Time to, const TakeRow<EndedAttempt>& take);
-  // Rows that overlap [from, to), in order of time.
+  // Pass rows that overlap [from, to), ordered by time.
   Result<Unit> Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take);
   Result<Unit> LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take);
 

@@ -29,7 +29,7 @@ class HistoryTest : public ::testing::Test {
     store_.reset();
     std::filesystem::remove_all(dir_);
   }
-  // Task `id`, submitted at id seconds, which ran and ended.
+  // Stores task `id`, which was submitted at `id` seconds, ran and ended.
   void Put(std::uint64_t id) {
     ASSERT_TRUE(store_->Begin());
     StoredTask task;
@@ -89,7 +89,7 @@ TEST_F(HistoryTest, GivesTheTasksOfASpanById) {
   }
 }
 
-TEST_F(HistoryTest, IsAViewOfOneMomentWhichTheWriterDoesNotWaitFor) {
+TEST_F(HistoryTest, IsAConsistentViewThatDoesNotBlockTheWriter) {
   Put(1);
   const auto history = Open();
   Put(2);
@@ -110,7 +110,7 @@ TEST_F(HistoryTest, GivesEventsByTaskAndStopsOnRequest) {
   EXPECT_THAT(told, ElementsAre("2 running", "2 succeeded", "3 running"));
 }
 
-TEST_F(HistoryTest, GivesTheUseOfTheGpusThatTouchesASpan) {
+TEST_F(HistoryTest, GivesUsageThatOverlapsASpan) {
   ASSERT_TRUE(store_->Begin());
   for (int minute = 0; minute < 5; ++minute) {
     const core::Time from = base::FromMs(minute * 60'000);

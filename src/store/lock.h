@@ -1,4 +1,4 @@
-// One daemon per state folder.
+// A lock that allows only one daemon per state folder.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace carma::store {
 
-// Holds flock() on <state_dir>/lock; the file has the holder's pid for messages. The kernel
-// releases it when the process ends for any reason.
+// Holds flock() on <state_dir>/lock. The file contains the holder's pid for messages. The kernel
+// releases the lock when the process ends for any reason.
 class StateLock {
  public:
-  // Makes the folder (0700) if there is none. Errors: kConflict with the holder's pid, kDenied (the
+  // Makes the folder (0700) if it is missing. Errors: kConflict with the holder's pid, kDenied (the
   // folder belongs to another user or others may write to it), kIo.
   static Result<StateLock> Take(const std::string& state_dir);
 

@@ -24,14 +24,14 @@ namespace carma::store {
 
 namespace {
 
-// With statistics SQLite takes one lock of the process for each allocation, and reports made on
+// For statistics SQLite takes a process-wide lock at each allocation, so reports made on other
 // threads would delay the loop. Has an effect only before the first database is opened.
 void KeepNoStatistics() {
   static const int kept = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   (void)kept;
 }
 
-// The first 100 bytes of every SQLite file (https://www.sqlite.org/fileformat.html §1.3).
+// From the first 100 bytes of an SQLite file (https://www.sqlite.org/fileformat.html §1.3).
 struct Header {
   std::int32_t user_version = 0;    // offset 60
   std::int32_t application_id = 0;  // offset 68
@@ -98,9 +98,9 @@ std::string Uri(const std::string& path, std::string_view parameters) {
   return uri + "?" + std::string(parameters);
 }
 
-// Without a log the file is all there is, and "immutable" keeps SQLite from making files beside it.
-// With a log (the last daemon was killed) its pages count too: the lock in exclusive mode keeps the
-// log's index in memory instead of a -shm file, and no checkpoint may happen when we close.
+// Without a log the file is complete, and "immutable" keeps SQLite from making files beside it.
+// With a log (the last daemon was killed) the log's pages count too. Then exclusive locking keeps
+// the log's index in memory instead of in a -shm file, and closing must not checkpoint.
 std::unique_ptr<SQLite::Database> OpenToLook(const std::string& path, bool with_log) {
   KeepNoStatistics();
   if (!with_log) {
@@ -115,7 +115,7 @@ std::unique_ptr<SQLite::Database> OpenToLook(const std::string& path, bool with_
   return db;
 }
 
-// quick_check names the database ("*** in database main ***") above its first finding.
+// Skips the line "*** in database main ***", which quick_check prints above its first finding.
 std::string_view FirstFinding(std::string_view verdict) {
   for (const std::string_view line : base::Split(verdict, '\n')) {
     if (!line.starts_with("***")) return line;
@@ -125,7 +125,8 @@ std::string_view FirstFinding(std::string_view verdict) {
 
 Result<Unit> Look(const std::string& path, bool with_log) {
   const std::unique_ptr<SQLite::Database> db = OpenToLook(path, with_log);
-  // Checked again with the log: a newer CARMA may have been killed right after its upgrade.
+  // Checks the version again with the log, because a newer CARMA may have been killed right after
+  // its upgrade.
   const Header header{.user_version = db->execAndGet("PRAGMA user_version").getInt(),
                       .application_id = db->execAndGet("PRAGMA application_id").getInt()};
   CARMA_TRY(CheckHeader(path, header));
@@ -141,8 +142,8 @@ void Apply(SQLite::Database& db, const Migration& step) {
   db.exec("COMMIT");
 }
 
-// Built under another name and renamed when complete, so that carma.db is never half a file and
-// never needs a rollback journal.
+// Builds the file under another name and renames it when complete, so carma.db is never half a file
+// and never needs a rollback journal.
 Result<Unit> MakeNew(const std::string& path) {
   const std::string building = path + ".new";
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) ::unlink((building + suffix).c_str());
@@ -169,11 +170,11 @@ void Upgrade(SQLite::Database& db) {
   for (const Migration& step : Migrations()) {
     if (step.version > version) Apply(db, step);
   }
-  // The header on disk must show an older CARMA the new version even without the log.
+  // An older CARMA must see the new version in the header on disk, even without the log.
   if (version < SchemaVersion()) db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
-// The index of the log, which SQLite makes when it opens a database; without space for it SQLite
+// Size of the log's index, which SQLite makes when it opens a database. Without space for it SQLite
 // reports an I/O error.
 constexpr std::uint64_t kIndexBytes = 32'768;
 

@@ -1,4 +1,5 @@
-// Databases that the store refuses to open, without changing the folder.
+// Tests that the store refuses unusable databases without changing the folder, and upgrades old
+// ones.
 #include "store/open.h"
 
 #include <fcntl.h>
@@ -30,7 +31,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Every file but the lock, which only contains pids.
+// The contents of all files except the lock, which only contains pids.
 std::map<std::string, std::string> Contents(const std::string& dir) {
   std::map<std::string, std::string> files;
   for (const auto& each : std::filesystem::directory_iterator(dir)) {
@@ -51,7 +52,7 @@ class StoreRefusal : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
-  // A database with some content, closed properly.
+  // Makes a database with some content and closes it properly.
   void Fill() {
     Result<std::unique_ptr<Store>> store = Store::Open(dir_);
     ASSERT_TRUE(store) << store.error().message;
@@ -76,7 +77,7 @@ class StoreRefusal : public ::testing::Test {
     std::filesystem::remove(path_);
     ASSERT_TRUE(base::WriteFileAtomic(path_, bytes, 0600));
   }
-  // The file as an older CARMA would leave it.
+  // Makes the file as an older CARMA would leave it.
   void MakeOldBooks(int version, const std::string& rows) {
     std::filesystem::remove(path_);
     SQLite::Database db(path_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
@@ -115,7 +116,7 @@ TEST_F(StoreRefusal, EveryNewDatabaseKeepsItsOwnId) {
   EXPECT_NE(id(other).id, first.id);
 }
 
-TEST_F(StoreRefusal, AnUpgradeLeavesTheNamesOfTasksThatAreThere) {
+TEST_F(StoreRefusal, AnUpgradeKeepsTheFileNamesOfExistingTasks) {
   MakeOldBooks(20, "UPDATE counter SET value=12 WHERE name='task'");
   const std::unique_ptr<Store> store = Store::Open(dir_).value();
   const BooksId old = store->BooksOf(core::TaskId{12}), next = store->BooksOf(core::TaskId{13});
@@ -124,7 +125,7 @@ TEST_F(StoreRefusal, AnUpgradeLeavesTheNamesOfTasksThatAreThere) {
   EXPECT_EQ(old.id.size(), 32U);
 }
 
-TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
+TEST_F(StoreRefusal, RefusesForeignOrDamagedFiles) {
   const std::string sound = Bytes();
   const auto with = [&](std::size_t at, const std::string& bytes) {
     return std::string(sound).replace(at, bytes.size(), bytes);
@@ -164,7 +165,7 @@ TEST_F(StoreRefusal, FilesThatAreNotCarmasOrDamaged) {
   EXPECT_TRUE(Store::Open(dir_)) << "the undamaged file is still accepted";
 }
 
-TEST_F(StoreRefusal, ALinkInPlaceOfTheFile) {
+TEST_F(StoreRefusal, RefusesALink) {
   std::filesystem::rename(path_, dir_ + "/real");
   std::filesystem::create_symlink("real", path_);
   ExpectRefused("a link", ErrorCode::kConflict, "is a symbolic link, expected a regular file");
@@ -180,7 +181,7 @@ TEST_F(StoreRefusal, RefusesANewerSchemaInTheLog) {
   ExpectRefused("newer in the log", ErrorCode::kConflict, "schema " + newer + " of a newer CARMA");
 }
 
-TEST_F(StoreRefusal, DamageUnderAnUnfinishedLog) {
+TEST_F(StoreRefusal, RefusesDamageUnderAnUnfinishedLog) {
   LeaveInLog("UPDATE task SET ooms=1 WHERE id=1");
   std::string bytes = Bytes();
   bytes.replace(6 * 4096, 4096, std::string(4096, '\x33'));
@@ -193,7 +194,7 @@ TEST_F(StoreRefusal, DamageUnderAnUnfinishedLog) {
   ExpectRefused("damaged with a log", ErrorCode::kCorrupt, "");
 }
 
-TEST_F(StoreRefusal, ALogWithoutItsFileAndAJournalThatWeNeverWrite) {
+TEST_F(StoreRefusal, RefusesALogWithoutItsFileAndForeignJournals) {
   LeaveInLog("UPDATE task SET ooms=1 WHERE id=1");
   std::filesystem::rename(path_, dir_ + "/moved");
   ExpectRefused("log without its file", ErrorCode::kCorrupt, "is missing but its log");
@@ -203,7 +204,7 @@ TEST_F(StoreRefusal, ALogWithoutItsFileAndAJournalThatWeNeverWrite) {
   ExpectRefused("a journal", ErrorCode::kCorrupt, "-journal");
 }
 
-TEST_F(StoreRefusal, ALogLeftByAKilledDaemonIsTaken) {
+TEST_F(StoreRefusal, UsesALogLeftByAKilledDaemon) {
   LeaveInLog("UPDATE task SET ooms=7 WHERE id=1");
   const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
   ASSERT_TRUE(store) << store.error().message;
@@ -224,7 +225,7 @@ TEST_F(StoreRefusal, ANewFileIsCompleteOrAbsent) {
   EXPECT_TRUE(Inspect(path_));
 }
 
-TEST_F(StoreRefusal, AFullDiskIsNamed) {
+TEST_F(StoreRefusal, ReportsAFullDisk) {
   const bool mounts = ::unshare(CLONE_NEWNS) == 0 &&
                       ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
                       ::mount("carma-test", dir_.c_str(), "tmpfs", 0, "size=3m,mode=0700") == 0;
@@ -240,7 +241,7 @@ TEST_F(StoreRefusal, AFullDiskIsNamed) {
   EXPECT_THAT(message, HasSubstr("disk I/O error (no space left on the disk of " + dir_ + ")"));
 }
 
-TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
+TEST_F(StoreRefusal, MigrationsHaveConsecutiveVersions) {
   int version = 0;
   for (const Migration& step : Migrations()) EXPECT_EQ(step.version, ++version);
   EXPECT_EQ(version, SchemaVersion());
@@ -299,7 +300,7 @@ TEST_F(StoreRefusal, UpgradesSchema2WithTasksDrainsAndUse) {
   EXPECT_EQ((*store)->ServerClosing().value(), std::nullopt);
 }
 
-TEST(StateLock, ASecondDaemonLearnsThePidOfTheFirst) {
+TEST(StateLock, ReportsTheHoldersPid) {
   std::string pattern = ::testing::TempDir() + "carma-lock-XXXXXX";
   ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
   const std::string dir = pattern + "/made/by/us";

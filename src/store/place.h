@@ -9,14 +9,14 @@
 
 namespace carma::store {
 
-// SQLite continues with the file that it opened even if it was deleted or replaced: everything
-// written then is lost with the last descriptor.
+// SQLite keeps using the file it opened even after the file was deleted or replaced; everything
+// written from then on is lost with the last descriptor.
 class FilePlace {
  public:
   FilePlace() = default;
-  // Remembers which file is at the path now. If there is none, Check() always succeeds.
+  // Records which file is at the path now. If there is none, Check() always succeeds.
   explicit FilePlace(std::string path);
-  // Errors: kIo: the file was replaced or removed.
+  // Errors: kIo if the file was replaced or removed.
   Result<Unit> Check() const;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 // Tasks that name no class are in the default class.
 const std::string kClass = fmt::format("COALESCE(qos, '{}')", core::kUsualQos);
 
-// Builds one SELECT; conditions that the chosen index does not cover are checked row by row.
+// Builds a SELECT. Conditions that the chosen index does not cover are checked row by row.
 class Select {
  public:
   Select(Query& query, const std::string& index) : query_(query) {
@@ -50,7 +50,7 @@ class Select {
   bool first_ = true;
 };
 
-// One query per state, each already in id order, merged by the outer ORDER BY: no state, rare or
+// Makes one query per state, each in id order, merged by the outer ORDER BY. No state, rare or
 // common, costs more than `limit` index entries.
 void WalkByState(const TaskFilter& filter, Query& query) {
   const std::vector<core::TaskState> states =

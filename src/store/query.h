@@ -11,17 +11,17 @@
 
 namespace carma::store {
 
-// Condition on a row of table task: not part of a submission that is still being stored.
+// Condition on a row of table task: its submission has been stored completely.
 inline constexpr std::string_view kArrived =
     "NOT EXISTS (SELECT 1 FROM arrival WHERE first <= task.id AND past_last > task.id)";
 
 struct Query {
   std::string sql;
-  std::vector<std::variant<std::int64_t, std::string>> arguments;  // of its '?', in order
+  std::vector<std::variant<std::int64_t, std::string>> arguments;  // for its '?', in order
 };
 
-// A SELECT of at most filter.limit ids that uses the index with the fewest rows to read: a page of
-// 50 costs the same with 100 or 100 000 stored tasks.
+// Returns a SELECT of at most filter.limit ids. It uses the index with the fewest rows to read, so
+// a page of 50 costs the same with 100 or 100 000 stored tasks.
 Query CandidateIds(const TaskFilter& filter);
 
 }  // namespace carma::store

@@ -10,7 +10,7 @@
 namespace carma::store {
 namespace {
 
-// described: false leaves the description out.
+// described: whether the row includes the description.
 Result<StoredTask> ReadTask(SQLite::Statement& row, bool described = true) {
   StoredTask task;
   Reader reader(row);
@@ -115,7 +115,7 @@ Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter, bool* cut)
       impl_->select_tasks + "WHERE task.id IN (" + ids.sql +
       (filter.newest_first ? ") ORDER BY task.id DESC LIMIT ?" : ") ORDER BY task.id LIMIT ?");
   return impl_->Read("listing tasks", [&]() -> Result<std::vector<StoredTask>> {
-    SQLite::Statement rows(*impl_->db, sql);  // not kept: there are thousands of such lists
+    SQLite::Statement rows(*impl_->db, sql);  // not cached, because there are many such queries
     Binder bind(rows);
     for (const auto& argument : ids.arguments)
       std::visit([&](const auto& value) { bind.Bind(value); }, argument);
@@ -151,7 +151,7 @@ Result<std::vector<std::pair<core::TaskId, core::TaskState>>> Store::StatesOfArr
     reader("id", member.first);
     reader("state", member.second);
   };
-  // Numbers of an array follow each other, so no index on array_id is needed.
+  // The tasks of an array have consecutive numbers, so no index on array_id is needed.
   return impl_->Rows<Member>("tasks of an array",
                              "SELECT id, state FROM task WHERE id>=?1 AND id<?1+?2 AND array_id=?1",
                              read, first, static_cast<std::int64_t>(task::kMaxArrayTasks));

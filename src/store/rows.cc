@@ -16,8 +16,8 @@ using base::Json;
 
 namespace {
 
-// Dependencies have been stored by these words since the first version, before users had words for
-// them; an older daemon accepts no others.
+// Words by which dependencies have been stored since the first version, before users had words for
+// them. An older daemon accepts no others.
 constexpr std::pair<core::DependencyKind, std::string_view> kDependencyWords[] = {
     {core::DependencyKind::kAfterOk, "after_ok"},
     {core::DependencyKind::kAfterAny, "after_any"},
@@ -28,7 +28,7 @@ std::string_view StoredWord(core::DependencyKind kind) {
       ->second;
 }
 
-// The elements of a stored array, each an array of `width` values; no value if the text is not such
+// Parses a stored array whose elements are arrays of `width` values. Empty if the text is not such
 // an array.
 std::optional<Json> ParseRows(const std::string& text, std::size_t width) {
   Result<Json> json = base::ParseJson(text);
@@ -78,7 +78,8 @@ void Binder::Bind(double value) {
 void Binder::Bind(const std::string& value) {
   statement_->bind(next_++, value);
 }
-// Lists are JSON: they are read whole or not at all. An empty list is NULL, the common case.
+// Lists are stored as JSON, because they are only read as a whole. The empty list, the common case,
+// is NULL.
 void Binder::Bind(const std::vector<core::Dependency>& value) {
   if (value.empty()) return BindNull();
   Json rows = Json::array();

@@ -1,5 +1,5 @@
-// Conversion of values to and from SQLite: binding parameters of a statement, reading columns of a
-// row. Both are visitors of the tables (store/tables.h).
+// Converts values to and from SQLite: Binder binds parameters of a statement, Reader reads columns
+// of a row. Both are visitors of the tables (store/tables.h).
 #pragma once
 
 #include <SQLiteCpp/Statement.h>
@@ -28,7 +28,7 @@ class Binder {
   }
   void operator()(const char*, const char*, const char*,
                   const std::optional<core::Estimate>& value);
-  // Two numbers, known only together.
+  // Two numbers that are only known together.
   template <class Pair>
   void operator()(const char*, const char*, const std::optional<Pair>& value) {
     const auto& [first, second] = value.value_or(Pair{});
@@ -49,7 +49,7 @@ class Binder {
   void Bind(core::ReservationId value) { Bind(core::Number(value)); }
   void Bind(core::Time value) { Bind(base::ToMs(value)); }
   void Bind(core::Duration value) { Bind(static_cast<std::int64_t>(value.count())); }
-  // Enums are stored as words: the file stays readable, and an enum can be reordered.
+  // Enums are stored as words, so the file stays readable and an enum can be reordered.
   template <base::HasWords Enum>
   void Bind(Enum value) {
     BindWord(base::WordOf(value));
@@ -74,8 +74,8 @@ class Binder {
   int next_;
 };
 
-// Reads the columns of the current row, one after another. Impossible values are noted; check
-// problem() at the end.
+// Reads the columns of the current row, one after another. Impossible values do not stop it, so
+// check problem() at the end.
 class Reader {
  public:
   explicit Reader(SQLite::Statement& statement) : statement_(&statement) {}
@@ -135,7 +135,8 @@ class Reader {
     }
   }
 
-  // The first impossible value: its column and what was expected; empty: none.
+  // The column of the first impossible value and what was expected there; empty if all values were
+  // possible.
   const std::optional<std::string>& problem() const { return problem_; }
 
  private:

@@ -5,10 +5,10 @@
 namespace carma::store {
 namespace {
 
-// Table task holds the changing part of a task, one short row; what never changes after submission
-// and may be long (environment, script) is in table description, so that a change of state rewrites
-// a few hundred bytes. Each index serves one kind of query of Store::List, Unfinished or Prune; the
-// task's id ends every index by itself, so pages come in id order without sorting.
+// Table task has one short row per task with the part that changes. Long parts that never change
+// after submission (environment, script) are in table description, so a change of state rewrites
+// only a few hundred bytes. Each index serves one kind of query of Store::List, Unfinished or
+// Prune; the task's id ends every index by itself, so pages come in id order without sorting.
 constexpr std::string_view kVersion1 = R"sql(
 CREATE TABLE task (
   id INTEGER PRIMARY KEY,
@@ -133,9 +133,9 @@ CREATE TABLE counter (
 INSERT INTO counter VALUES ('task', 0), ('event', 0);
 )sql";
 
-// Table forecast holds details of an estimate that the row of its task does not have; most tasks
-// have none. Table observation outlives its tasks and is bounded by Store::AddObservation; its rows
-// are read once, at the start.
+// Table forecast has details of an estimate beyond the task's row; most tasks have no forecast.
+// Table observation outlives its tasks and is bounded by Store::AddObservation; its rows are read
+// once, at the start.
 constexpr std::string_view kVersion2 = R"sql(
 ALTER TABLE task ADD COLUMN predicted_mib INTEGER;
 
@@ -166,8 +166,7 @@ CREATE TABLE observation (
 CREATE INDEX observation_signature ON observation(signature);
 )sql";
 
-// How an attempt shared its GPUs, and what health and idleness add to a task, a drain and a record
-// of use.
+// How an attempt shares its GPUs, and columns about health and idleness in tasks, drains and usage.
 constexpr std::string_view kVersion3 = R"sql(
 ALTER TABLE task ADD COLUMN sm_share REAL;
 ALTER TABLE task ADD COLUMN victim_restarts INTEGER NOT NULL DEFAULT 0;
@@ -193,7 +192,7 @@ DROP TABLE drain;
 ALTER TABLE drain_of_two RENAME TO drain;
 )sql";
 
-// Submissions that were named by their senders, kept for a day.
+// Submissions that were named by their senders. Rows are kept for a day.
 constexpr std::string_view kVersion4 = R"sql(
 CREATE TABLE request (
   uid INTEGER NOT NULL,
@@ -206,8 +205,8 @@ CREATE TABLE request (
 CREATE INDEX request_when ON request(when_ms);
 )sql";
 
-// Submissions that are being stored in pieces: tasks with a number in [first, past_last) are in no
-// answer and no count until the last piece is stored.
+// Submissions that are being stored in pieces. Tasks with a number in [first, past_last) appear in
+// no answer and no count until the last piece is stored.
 constexpr std::string_view kVersion5 = R"sql(
 CREATE TABLE arrival (
   first INTEGER PRIMARY KEY,
@@ -225,13 +224,13 @@ WHEN NOT EXISTS (SELECT 1 FROM arrival WHERE first <= old.id AND past_last > old
 END;
 )sql";
 
-// The identity of a task's program, so that a restarted daemon knows which tasks may learn from
+// The identity of a task's program, by which a restarted daemon finds tasks that may learn from
 // each other.
 constexpr std::string_view kVersion6 = R"sql(
 ALTER TABLE task ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// How tasks use a GPU, and for how long: as predicted, and as measured.
+// How and for how long tasks use a GPU, predicted and measured.
 constexpr std::string_view kVersion7 = R"sql(
 ALTER TABLE task ADD COLUMN profile_sm_active REAL;
 ALTER TABLE task ADD COLUMN profile_sensitivity REAL;
@@ -268,13 +267,13 @@ CREATE TABLE attempt (
 CREATE INDEX attempt_ended ON attempt(ended_ms);
 )sql";
 
-// What the last attempt of a task has shown; reports compare it with the prediction.
+// Measurements of a task's last attempt, which reports compare with the prediction.
 constexpr std::string_view kVersion9 = R"sql(
 ALTER TABLE task ADD COLUMN seen_sm_active REAL;
 ALTER TABLE task ADD COLUMN seen_alone_ms INTEGER;
 )sql";
 
-// When a task was warned of its time limit; who is notified of tasks, and whether that was done.
+// When a task was warned of its time limit, and notifications with their results.
 constexpr std::string_view kVersion10 = R"sql(
 ALTER TABLE task ADD COLUMN signal_before_ms INTEGER;
 ALTER TABLE task ADD COLUMN warned_ms INTEGER;
@@ -302,7 +301,7 @@ constexpr std::string_view kVersion11 = R"sql(
 ALTER TABLE task ADD COLUMN max_slowdown REAL;
 )sql";
 
-// How a run compares with similar ones, and what PyTorch reported about its memory.
+// How a run compares with similar runs, and what PyTorch reported about its memory.
 constexpr std::string_view kVersion12 = R"sql(
 ALTER TABLE observation ADD COLUMN relation TEXT NOT NULL DEFAULT '';
 ALTER TABLE observation ADD COLUMN batch INTEGER;
@@ -310,7 +309,8 @@ ALTER TABLE observation ADD COLUMN length INTEGER;
 ALTER TABLE observation ADD COLUMN allocated_mib INTEGER;
 )sql";
 
-// What a task asks of the server besides GPUs, which GPUs it may use, and how it pauses for others.
+// A task's request for resources other than GPUs, the GPUs it may use, and how it pauses for
+// others.
 constexpr std::string_view kVersion13 = R"sql(
 ALTER TABLE task ADD COLUMN cpus INTEGER;
 ALTER TABLE task ADD COLUMN host_memory_mib INTEGER;
@@ -326,7 +326,7 @@ ALTER TABLE task ADD COLUMN slot_notice_ms INTEGER;
 ALTER TABLE task ADD COLUMN checkpoints INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// Why a task has to leave its GPUs and by when; when a drained GPU must be empty.
+// Why and by when a task has to leave its GPUs, and when a drained GPU must be empty.
 constexpr std::string_view kVersion14 = R"sql(
 ALTER TABLE task ADD COLUMN cut_off INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE task ADD COLUMN notice_cause TEXT NOT NULL DEFAULT 'none';
@@ -334,15 +334,15 @@ ALTER TABLE task ADD COLUMN leaves_by_ms INTEGER;
 ALTER TABLE drain ADD COLUMN empty_by_ms INTEGER;
 )sql";
 
-// What a task's attempt is promised of the server besides GPUs.
+// Resources other than GPUs that are promised to a task's attempt.
 constexpr std::string_view kVersion15 = R"sql(
 ALTER TABLE task ADD COLUMN promised_cpus INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE task ADD COLUMN promised_host_mib INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE task ADD COLUMN own_cores TEXT NOT NULL DEFAULT '';
 )sql";
 
-// Reservations of GPUs. One that was removed keeps its row without description: numbers are not
-// used again.
+// Reservations of GPUs. A removed reservation keeps its row without description, so that its number
+// is not reused.
 constexpr std::string_view kVersion16 = R"sql(
 CREATE TABLE booking (
   id INTEGER PRIMARY KEY,
@@ -351,7 +351,7 @@ CREATE TABLE booking (
 ) STRICT;
 )sql";
 
-// Slurm jobs that are being put back into Slurm's queue, each until that is done.
+// Slurm jobs that are being requeued. Each row exists until the requeue is done.
 constexpr std::string_view kVersion17 = R"sql(
 CREATE TABLE job_return (
   task INTEGER PRIMARY KEY,
@@ -381,15 +381,15 @@ CREATE TABLE closing (
 ) STRICT;
 )sql";
 
-// The grain of a task's profile: how large its kernels are.
+// The grain of a task's profile, which is the size of its kernels.
 constexpr std::string_view kVersion20 = R"sql(
 ALTER TABLE task ADD COLUMN profile_grain REAL;
 )sql";
 
-// The identity of this database: task numbers are unique only within it. Each row applies from a
-// task number on: a copy that is put into use gives out the same numbers again, and so is a
+// The identity of this database, within which task numbers are unique. Each row applies from a task
+// number on, because a copy that is put into use assigns the same numbers again and so is a
 // different database from that number on. id: if NULL, chosen at the next opening; named: files of
-// these tasks have it in their names.
+// these tasks have the id in their names.
 constexpr std::string_view kVersion21 = R"sql(
 CREATE TABLE books (
   from_task INTEGER PRIMARY KEY,
@@ -417,7 +417,7 @@ ALTER TABLE task ADD COLUMN sharing_partition TEXT NOT NULL DEFAULT '';
 ALTER TABLE task ADD COLUMN sharing_sms INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// The memory of a task on its GPUs but the first.
+// The memory share of a task on its GPUs other than the first.
 constexpr std::string_view kVersion25 = R"sql(
 ALTER TABLE task ADD COLUMN profile_others_share REAL;
 ALTER TABLE observation ADD COLUMN others_share REAL;

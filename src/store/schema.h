@@ -1,4 +1,4 @@
-// The tables of the state file and how an older file becomes a newer one.
+// The tables of the state file and the upgrade of older files.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace carma::store {
 
-// "CRMA" in the file's header distinguishes our file from other SQLite databases.
+// "CRMA" in the file's header, which distinguishes our file from other SQLite databases.
 inline constexpr std::int32_t kApplicationId = 0x43524D41;
 
-// One step from version - 1 to version (PRAGMA user_version); SQL only, run in one transaction.
-// A released step is never edited: a change of the tables is a new step at the end.
+// An upgrade from version - 1 to version (PRAGMA user_version), in SQL only, run in one
+// transaction. A released step is never edited; a change of the tables is a new step at the end.
 struct Migration {
   int version;
   std::string_view sql;
 };
 std::span<const Migration> Migrations();
-int SchemaVersion();  // of the last one
+int SchemaVersion();  // the newest
 
 }  // namespace carma::store

@@ -1,4 +1,4 @@
-// Texts of SQL statements made from the tables' columns (store/tables.h).
+// SQL statements built from the tables' columns (store/tables.h).
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace carma::store {
 
-// A visitor of a table.
+// A visitor that collects a table's column names.
 class ColumnNames {
  public:
   template <class Value>
@@ -29,13 +29,13 @@ class ColumnNames {
   std::vector<std::string> names;
 };
 
-// "before NAME after", joined.
+// Joins the names, each between `before` and `after`.
 std::string JoinColumns(const std::vector<std::string>& names, std::string_view before = "",
                         std::string_view after = "", std::string_view separator = ",");
-// "?,?,?" for that many values.
+// Returns "?,?,?" with `count` question marks.
 std::string Marks(std::size_t count);
 
-// "a,b,c": the columns of Table<Row>.
+// The column names of Table<Row>.
 template <class Row>
 std::vector<std::string> ColumnsOf() {
   ColumnNames columns;
@@ -43,7 +43,7 @@ std::vector<std::string> ColumnsOf() {
   Table<Row>::Visit(columns, row);
   return std::move(columns.names);
 }
-// "SELECT a,b,c FROM table ", each text made once.
+// Returns "SELECT a,b,c FROM table ", built once per table.
 template <class Row>
 const std::string& SelectSql() {
   static const std::string text =
@@ -70,19 +70,19 @@ const std::string& ReplaceSql() {
   return text;
 }
 
-// All columns of table task, and those that a record fills.
+// All columns of table task, and the columns that a record fills.
 std::vector<std::string> TaskColumns();
 std::vector<std::string> RecordColumns();
 std::string InsertTaskSql();
 std::string UpdateRecordSql();
-// Rows of `task` with their description, in the order in which ReadTask() of reads.cc
-// takes them.
+// Selects rows of `task` with their description, with columns in the order of ReadTask()
+// (reads.cc).
 std::string SelectTasksSql();
 inline constexpr const char* kPutDescription =
     "INSERT INTO description(id,gid,template,spec,stdout_path,stderr_path) VALUES(?,?,?,?,?,?) "
     "ON CONFLICT(id) DO UPDATE SET gid=excluded.gid,template=excluded.template,spec=excluded.spec,"
     "stdout_path=excluded.stdout_path,stderr_path=excluded.stderr_path";
-// The names of all final states, or of all others: "'queued','running'".
+// The names of all final states, or of all other states: "'queued','running'".
 std::string QuotedStates(bool final);
 
 }  // namespace carma::store

@@ -13,7 +13,7 @@
 namespace carma::store {
 namespace {
 
-// A new notice, which gets its number from the store.
+// Binds a new notice, which gets its number from the store.
 class NewNotice {
  public:
   explicit NewNotice(SQLite::Statement& statement) : binder_(statement) {}
@@ -95,7 +95,7 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
   each(batch.records, [&](const auto& row) -> Result<Unit> {
     Result<Unit> put = PutRecord(row.second.record, row.second.gpu_uuids);
     if (put || put.error().code != ErrorCode::kNotFound) return put;
-    base::LogError("task_missing", {{"why", put.error().message}});  // pruned while it was requeued
+    base::LogError("task_missing", {{"why", put.error().message}});  // pruned during its requeue
     return Unit{};
   });
   each(batch.events, [&](const StoredEvent& event) { return AddEvent(event); });
@@ -313,7 +313,7 @@ Result<bool> Store::DropArrival(core::TaskId first, std::size_t most) {
 }
 
 Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
-  // Tasks on which unfinished ones depend are needed at the next start (StateOf), so they stay.
+  // Tasks on which unfinished tasks depend are needed at the next start (StateOf), so they stay.
   const std::string old_tasks =
       "SELECT id FROM task WHERE ended_ms < ?1 AND state IN (" + QuotedStates(true) +
       ") AND id NOT IN (SELECT json_extract(value, '$[0]') FROM task, "
@@ -331,7 +331,7 @@ Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
                             "notice WHERE task IS NULL AND made_ms", "line_wait WHERE to_ms"})
       impl_->Run(fmt::format("DELETE FROM {} < ?", old), ended_before);
     impl_->Run("DELETE FROM attempt WHERE ended_ms < ?", ended_before - kAttemptsKept);
-    impl_->templates.clear();  // the next line may take any that no task uses any more
+    impl_->templates.clear();  // the next line may delete unused templates
     impl_->Run(
         "DELETE FROM template WHERE id NOT IN "
         "(SELECT template FROM description WHERE template IS NOT NULL)");

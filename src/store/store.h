@@ -1,5 +1,5 @@
-// The durable state of one daemon: SQLite in WAL mode. Every change is in a batch; a batch is
-// durable or has not happened.
+// The durable state of one daemon in SQLite (WAL mode). Every change is part of a batch, which
+// becomes durable as a whole or not at all.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@
 
 namespace carma::store {
 
-// One row per task: the core's record plus what the core does not need.
+// One row per task: the core's record plus facts that the core does not need.
 struct StoredTask {
   core::TaskRecord record;
   std::uint32_t gid = 0;
   std::string user;
   std::string name;
   std::string spec_json;               // task::ToJsonText
-  std::vector<std::string> gpu_uuids;  // of its placement, same order
-  std::string stdout_path;             // expanded
+  std::vector<std::string> gpu_uuids;  // of its placement, in that order
+  std::string stdout_path;             // placeholders expanded
   std::string stderr_path;
 };
 
@@ -61,7 +61,7 @@ inline constexpr std::pair<EventKind, std::string_view> kEventWords[] = {
 // The submitter of a task.
 struct TaskOwner {
   std::uint32_t uid = 0;
-  std::string user;  // its name then
+  std::string user;  // its name at that time
 };
 // One line of history, for `carma history` and reports.
 struct StoredEvent {
@@ -86,11 +86,11 @@ inline constexpr std::pair<NoticeState, std::string_view> kNoticeWords[] = {
     {NoticeState::kFailed, "failed"},
     {NoticeState::kDropped, "dropped"},
 };
-// A notification. Stored in one batch with the change that it reports, so that neither exists
-// without the other; if it is not known to have been sent, it is sent again.
+// A notification. It is stored in one batch with the change that it reports, so neither exists
+// without the other. It is sent again unless it is known to have been sent.
 struct Notice {
   std::int64_t id = 0;               // given by the store
-  std::optional<core::TaskId> task;  // empty: of the server
+  std::optional<core::TaskId> task;  // empty: a notice of the server
   std::uint32_t uid = 0;             // sent with this user's rights
   std::string event;                 // task::NotifyEvent's word, or the server's: "idle", "health"
   std::string target;                // for task::ParseNotifyTarget
@@ -98,7 +98,7 @@ struct Notice {
   core::Time made{};
   NoticeState state = NoticeState::kWaiting;
   int tries = 0;
-  core::Time next{};  // waiting: not before then
+  core::Time next{};  // kWaiting: not sent before then
   std::string text;   // the last error, one line
   friend bool operator==(const Notice&, const Notice&) = default;
 };
@@ -110,7 +110,7 @@ struct EditedDescription {
   std::string spec_json;
 };
 
-// Use of one GPU over one span, for reports: means over [from, to).
+// The use of one GPU over [from, to), for reports. Values are means unless noted.
 struct GpuUsage {
   core::Time from{};
   core::Time to{};
@@ -118,15 +118,15 @@ struct GpuUsage {
   double sm_active = 0;  // NaN: not reported
   double used_mib = 0;
   double energy_j = 0;  // spent in the span; NaN: not reported
-  int tasks = 0;        // residents at the end of the span
+  int tasks = 0;        // tasks on the GPU at the end of the span
   // NaN: not reported, or stored by an older CARMA.
-  double sm_peak = kUnknown;  // highest SM activity of one reading
+  double sm_peak = kUnknown;  // highest SM activity in a reading
   double used_peak_mib = kUnknown;
   double dram_active = kUnknown;
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 };
 
-// How long in [from, to) the head of the queue waited for one reason, for reports.
+// How long the head of the queue waited for one reason in [from, to), for reports.
 struct LineWait {
   core::Time from{};
   core::Time to{};
@@ -135,8 +135,8 @@ struct LineWait {
   friend bool operator==(const LineWait&, const LineWait&) = default;
 };
 
-// The drain of a GPU, which takes no new tasks, and its reason. Drains by administrators and by the
-// health rules are separate rows.
+// The drain of a GPU, which takes no new tasks. Drains by administrators and by the health rules
+// are separate rows.
 struct Drain {
   std::string gpu_uuid;
   std::string why;
@@ -153,7 +153,7 @@ struct Closing {
   friend bool operator==(const Closing&, const Closing&) = default;
 };
 
-// A reservation: its description as JSON (core::Reservation), and its maker.
+// A reservation with its description as JSON (core::Reservation) and its maker.
 struct ReservationRow {
   core::ReservationId id{};
   std::string made_by;
@@ -161,25 +161,24 @@ struct ReservationRow {
   friend bool operator==(const ReservationRow&, const ReservationRow&) = default;
 };
 
-// A job that is being requeued in Slurm (slurm/job_return.h) after the end of its task. The plan is
-// stored as JSON.
+// The plan, as JSON, for requeuing a Slurm job (slurm/job_return.h) after the end of its task.
 struct JobReturnRow {
   core::TaskId task{};
-  std::optional<std::string> description;  // empty: it is done
+  std::optional<std::string> description;  // empty: the requeue is done
   friend bool operator==(const JobReturnRow&, const JobReturnRow&) = default;
 };
 
-// A finished attempt, for accounts, limits and shares. Stored for kAttemptsKept longer than its
-// task.
+// A finished attempt, for accounts, limits and shares. It is stored for kAttemptsKept longer than
+// its task.
 struct EndedAttempt {
   core::TaskId task{};
   int number = 0;
   core::Taken taken;
-  core::Duration waited{};            // before it
-  std::optional<core::Time> started;  // its process ran
+  core::Duration waited{};            // before the attempt
+  std::optional<core::Time> started;  // empty: its process never ran
   std::int64_t promised_mib = 0;      // on each GPU
   std::int64_t peak_mib = 0;
-  std::optional<core::ExitKind> exit;  // empty: could not be launched
+  std::optional<core::ExitKind> exit;  // empty: not launched
   std::vector<std::string> gpu_uuids;
   friend bool operator==(const EndedAttempt&, const EndedAttempt&) = default;
 };
@@ -197,13 +196,13 @@ struct TaskFilter {
   std::optional<std::string> qos;  // core::kUsualQos also finds tasks that name no class
 };
 
-// Descriptions may have scripts of megabytes.
+// Limit of a listing, because a description may contain a script of megabytes.
 inline constexpr std::size_t kMostListedBytes = 16 << 20;
 
-// The states for which `holds`, for a filter.
+// Returns the states for which `holds` is true, for a filter.
 std::vector<core::TaskState> StatesWhere(const std::function<bool(core::TaskState)>& holds);
 
-// A named submission that its sender may repeat, and the resulting tasks.
+// A named submission, which its sender may repeat, and the resulting tasks.
 struct AcceptedRequest {
   std::uint32_t uid = 0;
   std::string request;  // unique per user
@@ -215,14 +214,14 @@ struct AcceptedRequest {
 // tasks.
 struct BooksId {
   std::string id;     // 32 hexadecimal digits, random
-  bool named = true;  // false: of a version that did not use it in file names
+  bool named = true;  // false: from a version that did not use it in file names
   friend bool operator==(const BooksId&, const BooksId&) = default;
 };
 
 // When a batch must survive a power failure.
 enum class Durability {
   kNow,    // once Commit returns
-  kLater,  // with the next batch of kind kNow: only for data that a restart recovers. It
+  kLater,  // with the next kNow batch; only for data that a restart recovers. It
            // survives the end of the daemon; earlier commits are safe.
 };
 
@@ -237,94 +236,92 @@ class Store {
   static Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
   ~Store();
 
-  // Errors: kIo: the files were removed or replaced, so nothing can be stored any more. Costs two
-  // stat calls; every batch begins with it.
+  // Errors: kIo if the files were removed or replaced, so that nothing can be stored any more.
+  // Costs two stat calls. Every batch begins with this check.
   Result<Unit> InPlace() const;
 
-  // A batch: everything between Begin and Commit becomes durable together, as `durability`
-  // requires.
-  // Errors: kIo (disk full …), from Commit or any call between; then the batch is rolled back at
-  // once, later calls of the batch also return kIo, and the next Begin starts a new one. Rollback
-  // without an open batch does nothing.
+  // Everything between Begin and Commit is one batch and becomes durable together, as `durability`
+  // requires. Errors: kIo (for example a full disk) from Commit or any call before it. The batch is
+  // then rolled back at once, its later calls also return kIo, and the next Begin starts a new
+  // batch. Rollback without an open batch does nothing.
   Result<Unit> Begin(Durability durability = Durability::kNow);
   Result<Unit> Commit();
   void Rollback();
-  // Writes all of it between a Begin and a Commit; rolls back on failure. Does nothing if it is
-  // empty.
+  // Writes the whole batch between a Begin and a Commit and rolls back on failure. Does nothing for
+  // an empty batch.
   Result<Unit> Apply(const Batch& batch, Durability durability);
 
   // The following calls are only allowed inside a batch.
-  Result<Unit> PutTask(const StoredTask& task);  // insert or replace, spec included
-  Result<Unit> PutRecord(                        // kNotFound: no such task (the batch stays open)
-      const core::TaskRecord& record,            // the changing part of a known task
+  Result<Unit> PutTask(const StoredTask& task);  // insert or replace, with its spec
+  Result<Unit> PutRecord(              // kNotFound for an unknown task (the batch stays open)
+      const core::TaskRecord& record,  // the part of a known task that changes
       const std::vector<std::string>& gpu_uuids);
   Result<Unit> AddEvent(const StoredEvent& event);
   Result<Unit> AddUsage(const GpuUsage& usage);
   Result<Unit> AddLineWait(const LineWait& wait);
   Result<Unit> PutDrain(const Drain& drain);
   Result<Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
-  Result<Unit> PutClosing(const std::optional<Closing>& closing);  // empty: it is open
+  Result<Unit> PutClosing(const std::optional<Closing>& closing);  // empty: the server is open
   Result<Unit> PutReservation(const ReservationRow& booking);      // insert or replace
   Result<Unit> PutJobReturn(const JobReturnRow& row);              // insert, replace or drop
-  Result<Unit> PutForecast(const Forecast& forecast);              // insert or replace; known task
-  // Deletes the oldest beyond the limits of task/verdict/observation.h.
+  Result<Unit> PutForecast(const Forecast& forecast);  // insert or replace, for a known task
+  // Also deletes the oldest observations beyond the limits of task/verdict/observation.h.
   Result<Unit> AddObservation(const task::Observation& observation);
   Result<Unit> PutAttempt(const EndedAttempt& attempt);          // insert or replace
   Result<Unit> PutDescription(const EditedDescription& edited);  // of a known task
   Result<Unit> AddNotice(const Notice& notice);
-  // Updates state, tries, next and text; does nothing if it has been pruned.
+  // Updates state, tries, next and text. Does nothing if the notice has been pruned.
   Result<Unit> PutNoticeResult(const Notice& notice);
   Result<Unit> PutRequest(const AcceptedRequest& accepted, core::Time when);
-  // Deletes requests that were accepted before the time.
+  // Deletes requests that were accepted before `before`.
   Result<Unit> ForgetRequests(core::Time before);
   // Deletes the comparison of observed peaks with the formula, but keeps the peaks.
   Result<Unit> ForgetCalibration();
-  // Deletes up to `most` tasks that ended before the time, with their events and notices; keeps
-  // those that unfinished tasks depend on. Once no task is left to delete, also deletes usage, line
-  // waits, events and notices from before the time, and attempts that ended kAttemptsKept earlier
-  // still. Returns the number of deleted tasks.
+  // Deletes up to `most` tasks that ended before `ended_before`, with their events and notices, but
+  // keeps tasks that unfinished tasks depend on. Once no task is left to delete, also deletes
+  // usage, line waits, events and notices from before that time, and attempts that ended another
+  // kAttemptsKept earlier. Returns the number of deleted tasks.
   Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
-  // A submission stored in several batches gets its numbers with the first one: `tasks` numbers
-  // from `first`. Until FinishArrival its tasks are in no answer and no count, even after a
-  // restart.
+  // Begins a submission that needs several batches: the first batch takes `tasks` numbers from
+  // `first`. Until FinishArrival its tasks appear in no answer and no count, even after a restart.
   Result<Unit> BeginArrival(core::TaskId first, std::size_t tasks);
   Result<Unit> FinishArrival(core::TaskId first);
-  // Deletes at most `most` tasks of an abandoned submission. True: nothing of it is left.
+  // Deletes at most `most` tasks of an abandoned submission. Returns true if nothing of it is left.
   Result<bool> DropArrival(core::TaskId first, std::size_t most);
 
   // Reading.
-  Result<core::TaskId> NextId();                 // one past the highest id ever given
+  Result<core::TaskId> NextId();                 // highest id ever given, plus 1
   BooksId BooksOf(core::TaskId id) const;        // also for future tasks
   Result<std::vector<StoredTask>> Unfinished();  // by id, without paging
-  Result<std::vector<core::TaskId>> Arrivals();  // first numbers of incomplete ones
+  Result<std::vector<core::TaskId>> Arrivals();  // first numbers of incomplete submissions
   Result<StoredTask> Get(core::TaskId id);       // kNotFound
   Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
-  Result<std::optional<TaskOwner>> OwnerOf(core::TaskId id);  // without its description
-  // Stops after descriptions of kMostListedBytes; cut: whether it did. Without `cut` the rest of
-  // the tasks come without their descriptions.
+  Result<std::optional<TaskOwner>> OwnerOf(core::TaskId id);  // of the task alone
+  // With `cut`, stops after kMostListedBytes of descriptions and reports whether it did. Without
+  // `cut`, the remaining tasks come without their descriptions.
   Result<std::vector<StoredTask>> List(const TaskFilter& filter, bool* cut = nullptr);
   Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
-  // The tasks of the array of this first number.
+  // The tasks of the array whose first task is `first`.
   Result<std::vector<std::pair<core::TaskId, core::TaskState>>> StatesOfArray(core::TaskId first);
-  // Events in order; without after_sequence the newest `limit` of them.
+  // Events in order. Without after_sequence, the newest `limit` events.
   Result<std::vector<StoredEvent>> Events(std::optional<core::TaskId> task,
                                           std::optional<std::int64_t> after_sequence,
                                           std::size_t limit);
   Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
   Result<std::vector<Drain>> Drains();
   Result<std::optional<Closing>> ServerClosing();
-  Result<std::vector<ReservationRow>> ReservationBook();  // by number, removed ones too
+  Result<std::vector<ReservationRow>> ReservationBook();  // by number, including removed ones
   Result<std::vector<JobReturnRow>> JobReturns();         // by task
-  Result<bool> JobReturns(core::TaskId id);               // that task's job
+  Result<bool> JobReturns(core::TaskId id);  // whether the task's job is being requeued
   Result<std::optional<AcceptedRequest>> FindRequest(std::uint32_t uid, const std::string& request);
   Result<std::optional<Forecast>> ForecastOf(core::TaskId id);
   Result<std::vector<task::Observation>> Observations();  // all, oldest first
-  // Attempts that ended at `ended_after` or later, ordered by their ends.
+  // Attempts that ended at `ended_after` or later, ordered by end.
   Result<std::vector<EndedAttempt>> Attempts(core::Time ended_after);
-  // Waiting notices, the earliest due first.
+  // Waiting notices, ordered by when they are due.
   Result<std::vector<Notice>> WaitingNotices(std::size_t limit);
   Result<std::vector<Notice>> NoticesOf(core::TaskId id);  // in order
-  // Counts this user's notices made then or later that were not dropped.
+  // Counts the user's notices that were made at `made_after` or later and not dropped.
   Result<std::int64_t> CountNotices(std::uint32_t uid, core::Time made_after);
 
  private:

@@ -1,4 +1,4 @@
-// Internals of the store, for its parts store.cc (opening, writing) and reads.cc.
+// Internals of the store, shared by store.cc (opening, writing) and reads.cc.
 #pragma once
 
 #include <SQLiteCpp/Column.h>
@@ -26,8 +26,8 @@
 
 namespace carma::store {
 
-// A cached statement for one use: it is always reset at the end, so that no read transaction stays
-// open and prevents checkpoints of the log.
+// Borrows a cached statement and resets it at the end, so that no read transaction stays open and
+// blocks checkpoints of the log.
 class Use {
  public:
   explicit Use(SQLite::Statement& statement) : statement_(statement) {}
@@ -41,7 +41,7 @@ class Use {
   SQLite::Statement& statement_;
 };
 
-// The value of description.spec, and the template of its difference.
+// The value of description.spec, and the template that it differs from.
 struct PackedSpec {
   std::optional<std::int64_t> template_id;
   std::string text;
@@ -59,7 +59,7 @@ struct Store::Impl {
     statements.clear();
     if (!db) return;
     // Moves the log into the database, so that a single file is left. If that fails (full disk),
-    // the log still has everything.
+    // the log loses nothing.
     db->tryExec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 
@@ -69,7 +69,7 @@ struct Store::Impl {
     return *statement;
   }
 
-  // Runs a statement with these parameters. Returns the number of changed rows.
+  // Returns the number of changed rows.
   template <class... Values>
   int Run(const std::string& sql, const Values&... values) {
     const Use statement(Prepared(sql));
@@ -86,7 +86,7 @@ struct Store::Impl {
     statement->exec();
   }
 
-  // The rows of a query, each filled by `read`. what: their name in an error.
+  // The rows of a query, each filled by `read`. what: name of the rows in an error.
   template <class Row, class ReadRow, class... Values>
   Result<std::vector<Row>> Rows(std::string_view what, const std::string& sql, ReadRow read,
                                 const Values&... values) {
@@ -103,7 +103,7 @@ struct Store::Impl {
       return rows;
     });
   }
-  // The same for whole rows; rest: the part of the query after the name of the table.
+  // Reads whole rows. rest: the query after the table's name.
   template <class Row, class... Values>
   Result<std::vector<Row>> All(std::string_view what, const std::string& rest,
                                const Values&... values) {
@@ -115,14 +115,14 @@ struct Store::Impl {
     if (sqlite3_get_autocommit(db->getHandle()) == 0) db->tryExec("ROLLBACK");
     last_task = durable_task;
     last_event = durable_event;
-    templates.clear();  // a new one of this batch is gone
+    templates.clear();  // a template added by this batch is gone
   }
 
-  // A user's descriptions are stored as differences from that user's last one that differed too
-  // much.
+  // Stores a description as its difference from the user's template. A description that differs too
+  // much becomes the new template.
   PackedSpec Pack(const std::string& user, const std::string& spec) {
     constexpr std::size_t kWorthIt = 256;
-    constexpr std::size_t kMostUsers = 64;  // of one day; each keeps one text in memory
+    constexpr std::size_t kMostUsers = 64;  // of one day; each has one text in memory
     if (spec.size() < kWorthIt) return {std::nullopt, spec};
     const auto known = templates.find(user);
     if (known != templates.end()) {
@@ -136,7 +136,7 @@ struct Store::Impl {
     return {added.id, added.base.Difference(spec)};
   }
 
-  // Runs a part of the open batch; any failure of SQLite undoes the whole batch.
+  // Runs a part of the open batch. Any failure of SQLite undoes the whole batch.
   template <class Body>
   auto Change(std::string_view doing, Body body) -> decltype(body()) {
     CARMA_CHECK(batch != Transaction::kNone, "the store was changed outside a batch");
@@ -152,7 +152,7 @@ struct Store::Impl {
     }
   }
 
-  // Like Change(), for a body that returns nothing and fails only by an exception of SQLite.
+  // Like Change(), for a body that returns nothing and fails only with an exception of SQLite.
   template <class Body>
   Result<Unit> Do(std::string_view doing, Body body) {
     return Change(doing, [&]() -> Result<Unit> {
@@ -170,7 +170,7 @@ struct Store::Impl {
     }
   }
 
-  // SQLite accepts this only between transactions.
+  // Must be called between transactions; SQLite rejects it inside one.
   void SetDurability(Durability wanted) {
     if (wanted == durability) return;
     db->exec(wanted == Durability::kNow ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
@@ -190,7 +190,7 @@ struct Store::Impl {
     last_task = durable_task = Counter("task");
     last_event = durable_event = Counter("event");
   }
-  // Reads the id of the database; a new one or a restored copy gets its id here.
+  // Reads the id of the database. A new database or a restored copy gets its id here.
   void LoadBooks() {
     db->exec("UPDATE books SET id=lower(hex(randomblob(16))) WHERE id IS NULL");
     const Use rows(Prepared("SELECT from_task,id,named FROM books"));
@@ -200,7 +200,7 @@ struct Store::Impl {
     }
     if (books.empty()) throw SQLite::Exception("table books is empty", SQLITE_CORRUPT);
   }
-  // Called once per batch, so that numbering costs nothing per row.
+  // Called once per batch, so numbering costs nothing per row.
   void SaveCounters() {
     if (last_task != durable_task) PutCounter("task", last_task);
     if (last_event != durable_event) PutCounter("event", last_event);
@@ -225,7 +225,7 @@ struct Store::Impl {
   std::map<std::int64_t, BooksId> books;   // by the first task number
   Transaction batch = Transaction::kNone;
   Durability durability = Durability::kNow;  // as set by OpenForWork
-  // Highest numbers ever given: on disk, and including the open batch.
+  // The highest numbers ever given, on disk (durable_…) and including the open batch (last_…).
   std::int64_t durable_task = 0, last_task = 0;
   std::int64_t durable_event = 0, last_event = 0;
 

@@ -76,7 +76,7 @@ void ExpectEqual(const StoredTask& got, const StoredTask& wanted) {
   EXPECT_EQ(got.stderr_path, wanted.stderr_path);
 }
 
-TEST_F(StoreTest, IntoADatabaseThatWasTakenAwayNothingIsPut) {
+TEST_F(StoreTest, RefusesToWriteToARemovedDatabase) {
   for (const char* name : {"/carma.db", "/carma.db-wal"}) {
     ASSERT_TRUE(store_->InPlace());
     std::filesystem::rename(dir_ + name, dir_ + "/away");
@@ -89,7 +89,7 @@ TEST_F(StoreTest, IntoADatabaseThatWasTakenAwayNothingIsPut) {
   }
 }
 
-TEST_F(StoreTest, EveryFieldComesBackAsItWasPut) {
+TEST_F(StoreTest, RoundTripsEveryField) {
   Put(FullTask(7));
   Put(NewTask(8));
   StoredTask bare;
@@ -101,7 +101,7 @@ TEST_F(StoreTest, EveryFieldComesBackAsItWasPut) {
   ExpectEqual(*store_->Get(TaskId{9}), bare);
 }
 
-TEST_F(StoreTest, EveryEnumeratorComesBackAsItWasPut) {
+TEST_F(StoreTest, RoundTripsEveryEnumerator) {
   std::vector<StoredTask> tasks;
   const auto add = [&](auto change) {
     tasks.push_back(NewTask(tasks.size() + 1, 2));
@@ -125,7 +125,7 @@ TEST_F(StoreTest, EveryEnumeratorComesBackAsItWasPut) {
   for (const StoredTask& task : tasks) ExpectEqual(*store_->Get(task.record.id), task);
 }
 
-TEST_F(StoreTest, TextOfAnyBytesAndNumbersOfAnySizeComeBack) {
+TEST_F(StoreTest, RoundTripsAnyBytesAndNumbers) {
   StoredTask task = NewTask(1);
   task.record.reason.text = "\0 zero and \xff\xfe bad UTF-8"s;
   task.record.request.Edit().priority = std::numeric_limits<std::int64_t>::min();
@@ -145,7 +145,7 @@ TEST_F(StoreTest, PutRecordChangesTheRecordAndLeavesTheDescription) {
   ExpectEqual(*store_->Get(TaskId{3}), task);
 }
 
-TEST_F(StoreTest, PutRecordOfAnUnknownTaskIsRefusedAndTheBatchGoesOn) {
+TEST_F(StoreTest, PutRecordRefusesAnUnknownTaskAndTheBatchContinues) {
   Batch([&] {
     const auto put = store_->PutRecord(FullTask(99).record, {});
     ASSERT_FALSE(put);
@@ -155,7 +155,7 @@ TEST_F(StoreTest, PutRecordOfAnUnknownTaskIsRefusedAndTheBatchGoesOn) {
   EXPECT_TRUE(store_->Get(TaskId{1}));
 }
 
-TEST_F(StoreTest, PutTaskAgainReplacesAllOfIt) {
+TEST_F(StoreTest, PutTaskReplacesTheWholeTask) {
   Put(NewTask(3));
   Put(FullTask(3));
   ExpectEqual(*store_->Get(TaskId{3}), FullTask(3));
@@ -171,7 +171,7 @@ TEST_F(StoreTest, ATaskWithoutAProperIdIsRefused) {
   });
 }
 
-TEST_F(StoreTest, IdsAreNeverGivenTwice) {
+TEST_F(StoreTest, NeverReusesIds) {
   EXPECT_EQ(store_->NextId(), TaskId{1});
   Put(FinishedTask(41));
   EXPECT_EQ(store_->NextId(), TaskId{42});
@@ -194,7 +194,7 @@ TEST_F(StoreTest, ARolledBackBatchLeavesNothing) {
   EXPECT_THAT(Ids({}), IsEmpty());
   EXPECT_THAT(*store_->Events(std::nullopt, 0, 10), IsEmpty());
   EXPECT_THAT(*store_->Drains(), IsEmpty());
-  store_->Rollback();  // without a batch: nothing happens
+  store_->Rollback();  // no effect without a batch
 }
 
 TEST_F(StoreTest, UnfinishedGivesEveryTaskThatIsNotFinalById) {
@@ -428,7 +428,7 @@ EndedAttempt AttemptAt(std::uint64_t task, int number, core::Time ended) {
           .gpu_uuids = {"GPU-1", "GPU-2"}};
 }
 
-TEST_F(StoreTest, AttemptsAreKeptOnceAndOutliveTheirTasks) {
+TEST_F(StoreTest, StoresAttemptsOnceAndKeepsThemLongerThanTasks) {
   const core::Time now = *FinishedTask(3).record.ended;
   const EndedAttempt second = AttemptAt(1, 2, now);
   EndedAttempt never = AttemptAt(1, 1, now - core::Duration(500'000));
@@ -463,7 +463,7 @@ TEST_F(StoreTest, PruneRemovesOldTasksWithTheirRows) {
     ASSERT_TRUE(store_->AddLineWait(
         {base::FromMs(0), base::FromMs(9), core::ReasonCode::kGpuMemory, base::Duration(9)}));
   });
-  Batch([&] { EXPECT_EQ(store_->Prune(now, 100), 1); });  // 1; 2 is waited for, 3 and 4 are younger
+  Batch([&] { EXPECT_EQ(store_->Prune(now, 100), 1); });  // 2 is needed, 3 and 4 are young
   EXPECT_THAT(Ids({}), ElementsAre(6, 5, 4, 3, 2));
   EXPECT_EQ(store_->Events(std::nullopt, 0, 10)->size(), 2U);
   EXPECT_THAT(*store_->Usage(base::FromMs(0), now), IsEmpty());
@@ -491,7 +491,7 @@ TEST_F(StoreTest, PruneRespectsItsLimit) {
   Batch([&] { EXPECT_EQ(store_->Prune(later, 3), 2); });
 }
 
-TEST_F(StoreTest, ASubmissionInPiecesIsSeenOnceItIsWhole) {
+TEST_F(StoreTest, ShowsASubmissionInPiecesOnceComplete) {
   Batch([&] { ASSERT_TRUE(store_->PutTask(NewTask(1))); });
   Batch([&] {
     ASSERT_TRUE(store_->BeginArrival(TaskId{2}, 3));
@@ -499,7 +499,7 @@ TEST_F(StoreTest, ASubmissionInPiecesIsSeenOnceItIsWhole) {
   });
   Batch([&] {
     ASSERT_TRUE(store_->PutTask(NewTask(3)));
-    ASSERT_TRUE(store_->PutTask(NewTask(5)));  // of another submission
+    ASSERT_TRUE(store_->PutTask(NewTask(5)));  // part of another submission
   });
   EXPECT_THAT(Ids({.newest_first = false}), ElementsAre(1, 5));
   EXPECT_FALSE(store_->Get(TaskId{2}));
@@ -516,7 +516,7 @@ TEST_F(StoreTest, ASubmissionInPiecesIsSeenOnceItIsWhole) {
   EXPECT_TRUE(store_->Arrivals()->empty());
 }
 
-TEST_F(StoreTest, ASubmissionThatWasCutShortIsTakenBackAndItsNumbersAreGone) {
+TEST_F(StoreTest, DropsAnIncompleteSubmissionWithoutReusingItsNumbers) {
   Batch([&] {
     ASSERT_TRUE(store_->BeginArrival(TaskId{1}, 4));
     for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(store_->PutTask(NewTask(id)));
@@ -541,7 +541,7 @@ TEST_F(StoreTest, AnotherProgramMayReadWhileTheStoreIsOpen) {
   EXPECT_EQ(db.execAndGet("SELECT state FROM task").getString(), "queued");
 }
 
-TEST_F(StoreTest, AValueThatCannotBeOursIsReportedAsCorrupt) {
+TEST_F(StoreTest, ReportsImpossibleValuesAsCorrupt) {
   Put(NewTask(1));
   store_.reset();
   {
@@ -567,7 +567,7 @@ TEST_F(StoreTest, AClosedStoreIsOneFileForItsOwnerOnly) {
   EXPECT_EQ(info.st_mode & 0777, 0600U);
 }
 
-TEST_F(StoreTest, TheLogIsGivenBackAfterALargeBatch) {
+TEST_F(StoreTest, ShrinksTheLogAfterALargeBatch) {
   Batch([&] {
     for (std::uint64_t id = 1; id <= 20'000; ++id) ASSERT_TRUE(store_->PutTask(NewTask(id)));
   });

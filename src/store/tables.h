@@ -1,5 +1,5 @@
-// The tables of the database. For each, one list of its columns with their members serves the SQL
-// names, binding and reading, so that none can be forgotten in one of them.
+// The tables of the database. One list per table pairs columns with members for SQL names, binding
+// and reading, so that no column can be forgotten in one of the three.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ namespace carma::store {
 
 // ---- task ----
 
-// The fields of a request under their API names, except for three.
+// The columns of a request. They have the API names of its fields, except for three.
 template <class Visitor>
 class RequestColumns {
  public:
@@ -22,8 +22,8 @@ class RequestColumns {
     const std::string_view field = name;
     (*column_)(field == "time_limit_s"      ? "time_limit_ms"
                : field == "signal_before_s" ? "signal_before_ms"
-               : field == "held"            ? "submitted_held"  // `held` is whether it is held now
-                                            : name,
+               : field == "held" ? "submitted_held"  // column `held`: whether it is held now
+                                 : name,
                value);
   }
 
@@ -31,7 +31,7 @@ class RequestColumns {
   Visitor* column_;
 };
 
-// Shows a visitor a value that may be shared: reading makes a separate copy.
+// Gives a visitor access to a value that may be shared. Access for writing makes a separate copy.
 template <class T>
 const T& Inside(const base::CopyOnWrite<T>& value) {
   return *value;
@@ -154,7 +154,7 @@ struct Table<Drain> {
   }
 };
 
-// The row's number is left out, because there is only one row.
+// The table has only one row, so its number is left out.
 template <>
 struct Table<Closing> {
   static constexpr const char* kName = "closing";

@@ -7,7 +7,7 @@
 
 namespace carma::store {
 
-// Every field differs from its default, so that a forgotten column shows.
+// Every field differs from its default, so a test notices a forgotten column.
 inline StoredTask FullTask(std::uint64_t id) {
   StoredTask task;
   core::TaskRecord& r = task.record;
@@ -114,7 +114,7 @@ inline std::string SampleSpec(std::uint64_t id, std::size_t environment_bytes) {
          environment + ",\"name\":\"train\",\"workdir\":\"/home/ada\"}";
 }
 
-// A task that was just submitted.
+// A newly submitted task.
 inline StoredTask NewTask(std::uint64_t id, std::size_t environment_bytes = 2'000) {
   StoredTask task;
   task.record.id = core::TaskId{id};

@@ -24,7 +24,7 @@ namespace {
 constexpr int kMaxNesting = 3;  // of scripts that start scripts
 constexpr std::size_t kMaxPathBytes = 4096;
 
-// Whether the name has the form used on the hub; a name that leads out of the cache is refused.
+// Whether the name has the form used on the hub. A name that leads out of the cache is refused.
 bool IsHubName(std::string_view name) {
   if (name.empty() || name.size() > 200 || name.find("..") != std::string_view::npos) return false;
   if (std::ranges::count(name, '/') > 1 || name.front() == '/' || name.back() == '/') return false;
@@ -53,7 +53,7 @@ class Finder {
       LookAtCommand({.words = std::move(words), .line = 0}, "", spec_.workdir, 0);
     }
     KeepTheLast();
-    // Whatever a file contains, the task must remain valid.
+    // The task must remain valid, whatever a file contains.
     for (task::TrainingWord& word : best_.words) word.from = base::Printable(word.from, 500);
     std::erase_if(best_.words, [](const task::TrainingWord& word) {
       return word.value.size() > 1000 || word.value != base::Printable(word.value, 1000);
@@ -62,8 +62,7 @@ class Finder {
   }
 
  private:
-  // Keeps only the last word of each name, which is the valid one; overridden ones need not be
-  // shown.
+  // Keeps only the last word of each name, which is valid. Overridden words need not be shown.
   void KeepTheLast() {
     TrainingWords last;
     for (task::TrainingWord& word : best_.words) {
@@ -90,7 +89,7 @@ class Finder {
     if (depth >= kMaxNesting) return;
     const std::optional<NestedScript> nested = NestedScriptOf(command.words);
     if (!nested) return;
-    // Variables that are set before a command, or exported, are known inside it (CONFIG_FILE=x
+    // A command sees variables that are exported or set in front of it (CONFIG_FILE=x
     // ./run_train.sh).
     std::map<std::string, std::string> inside = command.settings;
     inside.insert(spec_.environment.begin(), spec_.environment.end());
@@ -147,7 +146,7 @@ class Finder {
     Judge(path, std::move(meaning));
   }
 
-  // Adds the valid words, and a note for each of the others.
+  // Adds the valid words, and a note for each invalid word.
   void AddValid(TrainingWords more, TrainingWords& words) {
     for (task::TrainingWord& word : more) {
       TrainingWords one = {std::move(word)};
@@ -172,12 +171,12 @@ class Finder {
     const std::string file = name->value.ends_with(".yaml") ? name->value : name->value + ".yaml";
     const std::string whole =
         Below(beside, path == nullptr ? file : fmt::format("{}/{}", path->value, file));
-    // Scripts without Hydra may have options with these names, too.
+    // Scripts without Hydra may have options with these names too.
     if (Read(whole, kMaxConfigBytes)) AddFile(whole, folder, "", settings);
   }
 
-  // Adds what only scripts of diffusers imply: those for adapters have it in their name, and load
-  // the frozen weights in the precision of autocast.
+  // Adds words implied by scripts of diffusers. Scripts for adapters are recognised by name and
+  // load the frozen weights in autocast's precision.
   static void AddDiffusion(const std::string& program, const std::vector<Setting>& settings,
                            TrainingWords& words) {
     const auto add = [&](const char* name, const std::string& value, const std::string& from) {
@@ -215,7 +214,7 @@ class Finder {
     Judge(path, std::move(meaning));
   }
 
-  // PyTorch's allocator is configured by the environment.
+  // Adds words for PyTorch's allocator, which environment variables configure.
   void AddAllocator(const ShellCommand& command, TrainingWords& words) const {
     for (const char* const name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
       const auto own = command.settings.find(name);
@@ -278,7 +277,7 @@ class Finder {
 
   // ---- the model ----
 
-  // The config.json that the task itself states; empty if it states none.
+  // The config.json stated by the task; empty if there is none.
   std::string StatedConfig() {
     if (!spec_.model_summary) return "";
     const Result<std::string> text = Read(*spec_.model_summary, kMaxConfigBytes);
@@ -286,7 +285,7 @@ class Finder {
     return *spec_.model_summary;
   }
 
-  // The path of the model's config.json; empty if it is not found, which is noted if `told`.
+  // The path of the model's config.json. Empty if it is not found; then a note is added if `told`.
   std::string ConfigOf(const Meaning& meaning, const std::string& folder, bool told,
                        TrainingWords& words) {
     const std::string& model = meaning.model;
@@ -308,7 +307,7 @@ class Finder {
     return "";
   }
 
-  // The trained part of a diffusers pipeline; adds words for the untrained parts beside it.
+  // The trained part of a diffusers pipeline. Adds words for the untrained parts.
   std::string PartOf(const std::string& index, TrainingWords& words) {
     const Result<std::string> text = Read(index, kMaxConfigBytes);
     if (!text) return "";
@@ -347,7 +346,7 @@ class Finder {
     return found == spec_.environment.end() ? "" : found->second;
   }
 
-  // Keeps the result if it needs more memory than the one found before.
+  // Keeps the training if it needs more memory than the best so far.
   void Judge(const std::string& path, Meaning meaning) {
     const Result<std::string> text = Read(path, kMaxConfigBytes);
     if (!text) return;
@@ -355,7 +354,7 @@ class Finder {
     if (!config) return Note(config.error().message);
     const TrainingWords beside = ReadBeside(
         path, *config, [&](const std::string& file) { return Read(file, kMaxConfigBytes); });
-    // Stated settings have precedence, so they come later.
+    // Stated settings take precedence, so they come later.
     meaning.words.insert(meaning.words.begin(), beside.begin(), beside.end());
     const Result<TrainingPlan> plan = PlanOf(meaning.words, *config);
     if (!plan) return Note(plan.error().message);

@@ -14,16 +14,16 @@ namespace carma::estimate {
 struct TrainingFound {
   TrainingWords words;             // in increasing precedence; empty: no training was recognised
   std::string config;              // absolute path of the model's config.json; empty: not found
-  std::vector<std::string> notes;  // one sentence per obstacle
+  std::vector<std::string> notes;  // one sentence per problem
 };
 
 // path: absolute. May block as long as a file system does.
 using FileReader =
     std::function<Result<std::string>(const std::string& path, std::size_t max_bytes)>;
 
-// Reads the task's script or command as text; nothing is executed. Files that it names are read
-// with `read`: configurations of the training, the model's config.json in its folder or in Hugging
-// Face's cache. If a script has several trainings, the one that needs the most memory is used. At
+// Reads the task's script or command as text; nothing is executed. `read` reads files named there:
+// configurations of the training, and the model's config.json in its folder or in Hugging Face's
+// cache. If a script has several trainings, the training that needs the most memory is used. At
 // most kMaxTrainingFiles files of kMaxConfigBytes each.
 inline constexpr int kMaxTrainingFiles = 40;
 TrainingFound FindTraining(const task::TaskSpec& spec, const FileReader& read);

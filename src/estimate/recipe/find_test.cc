@@ -1,4 +1,4 @@
-// Whole descriptions with the files that they name. The models and the scripts are made up.
+// Tests whole task descriptions with the files that they name. Models and scripts are made up.
 #include "estimate/recipe/find.h"
 
 #include <gmock/gmock.h>
@@ -200,7 +200,7 @@ TEST_F(FindTrainingTest, AClassifierHasNoScoresOverTheVocabulary) {
   EXPECT_EQ(From(found, "loss"), "t.py:1: class_head");
 }
 
-TEST_F(FindTrainingTest, LengthsOfTwoPartsAddUpAndTrlChecksPoints) {
+TEST_F(FindTrainingTest, AddsLengthsAndTrlsDefaultCheckpointing) {
   const TrainingPlan parts =
       Plan(Script("python q.py --model small --lr 1 --source_max_len 16 --target_max_len 512\n"));
   EXPECT_EQ(parts.sequence, 528);
@@ -209,7 +209,7 @@ TEST_F(FindTrainingTest, LengthsOfTwoPartsAddUpAndTrlChecksPoints) {
   EXPECT_EQ(Plan(Script(trl + "--max_seq_length 512\n")).checkpointing, Checkpointing::kNone);
 }
 
-TEST_F(FindTrainingTest, TrainingsByPreferencesAreLeftAlone) {
+TEST_F(FindTrainingTest, IgnoresPreferenceTrainingsThatAreNotModelled) {
   EXPECT_THAT(Script("python run_ppo.py --model small --lr 1\n").notes,
               ElementsAre(HasSubstr("train.sh:2: run_ppo.py: preference training is not")));
   files_["/lab/ppo.yaml"] = "model_name_or_path: small\nstage: ppo\nlearning_rate: 1\n";
@@ -218,7 +218,7 @@ TEST_F(FindTrainingTest, TrainingsByPreferencesAreLeftAlone) {
   EXPECT_THAT(found.notes, ElementsAre("ppo.yaml:2: stage: preference training is not modelled"));
 }
 
-TEST_F(FindTrainingTest, PreferencesWhoseModelsAreKnownAreRead) {
+TEST_F(FindTrainingTest, ReadsPreferenceTrainingsOfKnownModels) {
   files_["/lab/dpo.yaml"] = "model_name_or_path: small\nstage: dpo\nfinetuning_type: full\n";
   TrainingPlan plan = Plan(Script("llamafactory-cli train dpo.yaml\n"));
   EXPECT_EQ(plan.objective, Objective::kPreferences);
@@ -230,7 +230,7 @@ TEST_F(FindTrainingTest, PreferencesWhoseModelsAreKnownAreRead) {
   EXPECT_EQ(plan.rollout_share, 0.4);
 }
 
-TEST_F(FindTrainingTest, TrlsTrainersOfPreferencesAreRead) {
+TEST_F(FindTrainingTest, ReadsTrlsPreferenceTrainers) {
   TrainingPlan plan = Plan(Script(
       "trl dpo --model_name_or_path small --learning_rate 1 --max_length 2048 --beta 0.1\n"));
   EXPECT_EQ(plan.objective, Objective::kPreferences);
@@ -266,7 +266,7 @@ TEST_F(FindTrainingTest, UnslothsKernelsAreKnown) {
   EXPECT_TRUE(plan.fused_layers && plan.offload_activations && !plan.fp32_rest);
 }
 
-TEST_F(FindTrainingTest, AStatedConfigServesATrainingOfAnyModel) {
+TEST_F(FindTrainingTest, UsesAStatedConfigForAnyModel) {
   task::TaskSpec spec = Spec();
   spec.script = "#!/bin/bash\npython t.py --model lab/other --lr 1 --max_length 512\n";
   spec.model_summary = "/lab/small/config.json";
@@ -314,7 +314,7 @@ TEST_F(FindTrainingTest, NemosFileIsReadByItsName) {
   EXPECT_EQ(plan.data_parallel, DataParallel::kZero1);
 }
 
-TEST_F(FindTrainingTest, LightningsWordsAreUnderstood) {
+TEST_F(FindTrainingTest, ReadsLightningsSettings) {
   const TrainingPlan plan = Plan(
       Script("python fit.py --model small --lr 1 --precision bf16-mixed --devices 4 --strategy "
              "deepspeed_stage_3_offload\n"));
@@ -324,7 +324,7 @@ TEST_F(FindTrainingTest, LightningsWordsAreUnderstood) {
   EXPECT_EQ(plan.ranks, 4);
 }
 
-TEST_F(FindTrainingTest, TheAllocatorsSettingIsSeen) {
+TEST_F(FindTrainingTest, ReadsTheAllocatorsSetting) {
   const std::string command = "python t.py --model small --lr 1\n";
   EXPECT_FALSE(Plan(Script(command)).expandable_segments);
   const std::string setting = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
@@ -360,7 +360,7 @@ TEST_F(FindTrainingTest, IgnoresCommandsWithoutATransformerTraining) {
   }
 }
 
-TEST_F(FindTrainingTest, ReportsObstacles) {
+TEST_F(FindTrainingTest, ReportsProblems) {
   EXPECT_THAT(
       Script("python t.py --model_name_or_path lab/other --lr 1\n").notes,
       ElementsAre("train.sh:2: --model_name_or_path: no config.json of 'lab/other' here nor "
@@ -393,7 +393,7 @@ TEST_F(FindTrainingTest, TheWeightIndexHasTheSizeOfTheWholeModel) {
   EXPECT_EQ(From(found, "parameters"), "model.safetensors.index.json: total_size");
 }
 
-TEST_F(FindTrainingTest, ATokenizersLengthCountsWhereNothingElseDoes) {
+TEST_F(FindTrainingTest, UsesTheTokenizersLengthAsALastResort) {
   files_["/lab/train.py"] = "ids = tokenizer(texts, max_length=128, truncation=True)\n";
   EXPECT_EQ(Plan(Script("python train.py --model_name_or_path lab/small --lr 1\n")).sequence, 128);
   EXPECT_EQ(Plan(Script("python train.py --model_name_or_path lab/small --lr 1 --max_length 64\n"))

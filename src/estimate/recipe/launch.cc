@@ -42,7 +42,7 @@ std::string OptionName(std::string_view word) {
   return name;
 }
 
-// Flags of launchers without a value: the word after one is an argument of its own.
+// Whether this flag of a launcher has no value, so the next word is a separate argument.
 bool IsLauncherFlag(std::string_view name) {
   return IsOneOf(name, {"standalone",
                         "no_python",
@@ -240,7 +240,7 @@ class CommandReader {
       settings.push_back({std::move(name), std::move(value), Place(dashed)});
   }
 
-  // "dpo.py" and "train_ppo.py" are scripts of TRL.
+  // Adds the trainer's kind from the name of a TRL script, such as "dpo.py" or "train_ppo.py".
   void AddTrainerKind() {
     if (launch_.framework != Framework::kTrainer) return;
     const std::string_view kind = TrainerKindOf(base::BaseName(launch_.program));

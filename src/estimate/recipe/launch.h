@@ -1,4 +1,4 @@
-// The training that a command starts, and its settings.
+// Finds the training that a command starts, and its settings.
 #pragma once
 
 #include <optional>
@@ -16,19 +16,19 @@ struct Launch {
   Framework framework = Framework::kTrainer;
   std::string program;             // the script or module that trains
   std::vector<Setting> launcher;   // options of torchrun, accelerate, deepspeed
-  std::vector<Setting> options;    // of the program
+  std::vector<Setting> options;    // options of the program
   std::vector<std::string> files;  // configurations named without an option, as written
 };
 
-// torchrun, accelerate launch, deepspeed, axolotl, llamafactory-cli, tune, trl, swift, and Python
-// scripts, with anything before them (env, srun, uv run …). place: where the command was found, for
-// the settings' sources; may be empty. The result is empty if the command starts no known training.
+// Understands torchrun, accelerate launch, deepspeed, axolotl, llamafactory-cli, tune, trl, swift
+// and Python scripts, with anything before them (env, srun, uv run …). place: where the command was
+// found, for the settings' sources; may be empty. Empty if the command starts no known training.
 std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_view place);
 
 // A script that a shell runs, with its arguments: "bash train.sh 4".
 struct NestedScript {
   std::string path;  // empty: `text` is the script
-  std::string text;  // of -c
+  std::string text;  // argument of -c
   std::vector<std::string> args;
 };
 std::optional<NestedScript> NestedScriptOf(const std::vector<ShellWord>& words);

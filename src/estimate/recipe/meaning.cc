@@ -85,7 +85,8 @@ class Reader {
                       "weight_decay"}) != nullptr;
   }
 
-  // PPO and the like hold a second model, or generate text between the steps.
+  // Whether the training is of preferences: PPO and the like have a second model or generate text
+  // between steps.
   bool IsOfPreferences() {
     constexpr std::string_view kKinds[] = {"ppo", "rm",    "kto",  "orpo",
                                            "ipo", "simpo", "rlhf", "rloo"};
@@ -113,7 +114,7 @@ class Reader {
     if (framework_ == Framework::kTrl) AddUsual("seq-len", "1024");
     if (framework_ == Framework::kLlamaFactory) AddUsual("seq-len", "2048");
     if (framework_ == Framework::kAxolotl) AddUsual("seq-len", "512");
-    // A tokenizer cuts its input, even if the trainer allows more.
+    // The tokenizer cuts its input even if the trainer allows more.
     AddNumber("seq-len", {"tokenizer.max_length"});
     AddNumber("seq-len", {"max_seq_length", "max_seq_len", "max_length", "sequence_len",
                           "cutoff_len", "block_size", "model_max_length", "seq_length", "seq_len",
@@ -147,7 +148,7 @@ class Reader {
       Add("grad-accum", "on", *passes);
   }
 
-  // ---- full, or adapters ----
+  // ---- full training or adapters ----
 
   // The setting that selects adapter training; null if there is none.
   const Setting* SaysLora() {
@@ -214,7 +215,7 @@ class Reader {
     Add("lora-targets", list, *named);
   }
 
-  // Plain words from "['q_proj', 'v_proj']", or for "output_proj" of torchtune.
+  // Turns "['q_proj', 'v_proj']" into plain words, and renames torchtune's "output_proj".
   static std::string Plain(std::string_view value) {
     std::string list;
     for (const char c : value) {
@@ -285,7 +286,7 @@ class Reader {
       if (framework_ == Framework::kTorchtune) continue;
       return Add("amp", "on", *setting);
     }
-    // Lightning states mixed precision in "precision": bf16-mixed.
+    // Lightning states mixed precision as "precision": bf16-mixed.
     const Setting* precision = said_.Value({"precision"});
     if (precision != nullptr && base::ToLower(precision->value).contains("mixed"))
       return Add("amp", "on", *precision);
@@ -308,7 +309,7 @@ class Reader {
         // from_pretrained of Transformers 4 converts any file to fp32 unless a dtype is given.
         return AddUsual("weights", "fp32");
       case Framework::kLlamaFactory:
-        // LLaMA-Factory loads weights in 16 bits, and converts trained ones to fp32.
+        // LLaMA-Factory loads weights in 16 bits and converts trained weights to fp32.
         return AddUsual("weights", lora_ || amp == nullptr ? "bf16" : "fp32");
       case Framework::kAxolotl:
       case Framework::kTorchtune:
@@ -336,14 +337,14 @@ class Reader {
     Add("optimizer", word, *named);
   }
 
-  // ---- activations that are kept ----
+  // ---- kept activations ----
 
   void Checkpointing() {
     if (framework_ == Framework::kLlamaFactory || framework_ == Framework::kSwift) {
       if (said_.Yes({"disable_gradient_checkpointing"}) == nullptr)
         AddUsual("gradient-checkpointing", "full");
     }
-    // TRL has checkpointed by default since it renamed its length option to max_length.
+    // TRL checkpoints by default since it renamed its length option to max_length.
     if (framework_ == Framework::kTrl && said_.Any({"max_seq_length"}) == nullptr)
       AddUsual("gradient-checkpointing", "full");
     const Setting* asked = said_.Any(
@@ -455,7 +456,7 @@ class Reader {
       AddOffload("optimizer,params", *offload);
   }
 
-  // "fsdp", "deepspeed_stage_2_offload" …
+  // Reads Lightning's "fsdp", "deepspeed_stage_2_offload" …
   void LightningStrategy() {
     const Setting* strategy = said_.Value({"strategy"});
     if (strategy == nullptr) return;

@@ -1,4 +1,4 @@
-// What the settings of a training mean for its memory, independently of the framework.
+// Translates the settings of any framework into words that describe a training's memory.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace carma::estimate {
 
-// Frameworks, distinguished by their defaults.
+// Frameworks with different defaults.
 enum class Framework {
-  kTrainer,  // Hugging Face's Trainer, and scripts that use its words
-  kTrl,      // its SFTTrainer
+  kTrainer,  // Hugging Face's Trainer, and scripts with the same option names
+  kTrl,      // TRL's SFTTrainer
   kAxolotl,
   kLlamaFactory,
   kTorchtune,
@@ -27,16 +27,15 @@ inline constexpr std::pair<Framework, std::string_view> kFrameworkWords[] = {
     {Framework::kTorchtune, "torchtune"}, {Framework::kSwift, "ms-swift"}};
 
 struct Meaning {
-  bool trains = false;       // whether weights are trained in a modelled way
-  std::string not_modelled;  // why not, if known; one sentence
-  std::string model;         // name or folder of the model; empty: none is named
+  bool trains = false;       // weights are trained in a modelled way
+  std::string not_modelled;  // why not, if known, as a sentence
+  std::string model;         // name or folder of the model; empty: not named
   std::string model_from;
-  TrainingWords words;             // each is valid for PlanOf; in increasing precedence
-  std::vector<std::string> notes;  // one sentence each: what is not modelled, or not understood
+  TrainingWords words;             // valid for PlanOf; in increasing precedence
+  std::vector<std::string> notes;  // one sentence each: not modelled or not understood
 };
 
-// settings: in order of increasing precedence; their names may have '-' or '_' and upper or lower
-// case.
+// settings: in increasing precedence. Their names may have '-' or '_' and upper or lower case.
 Meaning MeaningOf(const std::vector<Setting>& settings, Framework framework);
 
 }  // namespace carma::estimate

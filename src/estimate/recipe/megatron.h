@@ -1,4 +1,5 @@
-// Settings of Megatron-LM's scripts and of NeMo, which name the model's sizes instead of a model.
+// Reads settings of Megatron-LM's scripts and of NeMo, which state the model's sizes instead of
+// naming a model.
 #pragma once
 
 #include <string_view>
@@ -9,15 +10,15 @@
 
 namespace carma::estimate {
 
-// Whether these settings are Megatron's, judging by its names for the splits and sizes of a model.
+// Whether the settings are Megatron's, judged by its names for the splits and sizes of a model.
 bool IsOfMegatron(const std::vector<Setting>& settings);
 
-// Adds NeMo's settings (model.micro_batch_size, trainer.devices) once more under Megatron's names,
+// Adds copies of NeMo's settings (model.micro_batch_size, trainer.devices) under Megatron's names,
 // each right after the original.
 void AddPlainNames(std::vector<Setting>& settings);
 
-// Words for what MeaningOf does not cover: Megatron's states, its distributed optimizer, NeMo's
-// lengths.
+// Words for settings that MeaningOf does not cover: Megatron's states, its distributed optimizer,
+// NeMo's lengths.
 TrainingWords WordsOfMegatron(const std::vector<Setting>& settings);
 
 }  // namespace carma::estimate

@@ -35,7 +35,7 @@ class Found {
   TrainingWords words_;
 };
 
-// Hugging Face's trainer fills in values that a file sets to "auto".
+// Whether Hugging Face's trainer fills in the value, because the file has "auto".
 bool IsAuto(const base::Json* value) {
   return value != nullptr && value->is_string() && *value == "auto";
 }
@@ -71,7 +71,7 @@ void GetZero(base::JsonReader& outer, Found& words) {
   if (in.error()) outer.Take(*in.error());
 }
 
-// bf16 and fp16 store the weights in that precision, regardless of the model's own.
+// bf16 and fp16 also store the weights in that precision, whatever the model's precision.
 void GetPrecision(base::JsonReader& outer, const char* key, Found& words) {
   const base::Json* found = outer.Raw(key);
   if (found == nullptr) return;
@@ -164,7 +164,7 @@ Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view wh
 
 namespace {
 
-// The folder of a path with its slash; empty for a bare name.
+// The folder of a path, with a slash at its end; empty for a bare name.
 std::string FolderOf(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash + 1));
@@ -174,8 +174,8 @@ using TextReader = std::function<Result<std::string>(const std::string& path)>;
 
 // Parameters of an autoencoder, computed from the widths of its levels. Each level has two residual
 // blocks on the way down, three on the way up, and a convolution that changes the resolution.
-// Encoder and decoder each have two blocks with an attention in the middle. A residual block is two
-// convolutions of nine taps.
+// Encoder and decoder each have two blocks with an attention between them. A residual block has two
+// 3x3 convolutions.
 double AutoencoderParameters(const base::Json& json) {
   double parameters = 0;
   double last = 0;
@@ -240,7 +240,7 @@ Result<PipelineFound> ReadPipeline(std::string_view text, const std::string& pat
   double frozen = 0;
   Found words("model_index.json");
   for (const auto& [part, library] : json.items()) {
-    // Parts are written as [library, class]; a part that is left out is [null, null].
+    // Parts are written as [library, class]; an omitted part is [null, null].
     if (!library.is_array() || library.size() != 2 || !library.back().is_string()) continue;
     if (part.find('/') != std::string::npos || part.find("..") != std::string::npos) continue;
     const std::string config = FolderOf(path) + part + "/config.json";

@@ -1,4 +1,4 @@
-// Reads files with settings of a transformer's training.
+// Reads files that contain settings of a transformer's training.
 #pragma once
 
 #include <functional>
@@ -12,49 +12,49 @@
 
 namespace carma::estimate {
 
-// Below, `where` is the file's name; each word's `from` is that name and the key.
+// In this header `where` is the file's name; the `from` of a word is that name and the key.
 using TrainingWords = std::vector<task::TrainingWord>;
 
-// A DeepSpeed configuration as JSON: zero_optimization.stage, offload_optimizer and offload_param
-// with a device other than "none", gradient_accumulation_steps, train_micro_batch_size_per_gpu,
-// bf16 and fp16; values left to the trainer ("auto") are ignored.
+// Reads a DeepSpeed configuration (JSON): zero_optimization.stage, offload_optimizer and
+// offload_param with a device other than "none", gradient_accumulation_steps,
+// train_micro_batch_size_per_gpu, bf16 and fp16. Values left to the trainer ("auto") are ignored.
 // Errors: kInvalid, one line with the place.
 Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view where);
 
-// PEFT's adapter_config.json: r, target_modules (a list, or "all-linear"), lora_dropout,
-// modules_to_save. The training is then an adapter training. Errors: as above, including another
+// Reads PEFT's adapter_config.json: r, target_modules (a list, or "all-linear"), lora_dropout,
+// modules_to_save. The result is an adapter training. Errors: as ReadDeepSpeed(); also for another
 // kind of adapter.
 Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where);
 
-// model.safetensors.index.json beside a config.json: turns metadata.total_size in bytes into
-// parameters of that type; empty for quantised weights. Errors: as above.
+// Reads model.safetensors.index.json beside a config.json: converts metadata.total_size in bytes to
+// parameters of the configured type. Empty for quantised weights. Errors: as ReadDeepSpeed().
 Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view where,
                                       const TransformerConfig& config);
 // The path of model.safetensors.index.json beside the configuration at `config_path`.
 std::string WeightIndexBeside(std::string_view config_path);
 
-// tokenizer_config.json beside a config.json: model_max_length, the length at which the tokenizer
-// cuts texts; empty for the huge number that means no limit. Errors: as above.
+// Reads model_max_length, the length at which the tokenizer cuts texts, from tokenizer_config.json.
+// Empty for the huge number that means no limit. Errors: as ReadDeepSpeed().
 Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where);
 
-// Words from files beside the configuration at `config_path`, with lower precedence than stated
-// words: the size of the weights, and the length at which the tokenizer cuts. read: returns a
-// file's text; files that are missing or cannot be parsed are ignored.
+// Words from files beside the configuration at `config_path`: the size of the weights and the
+// length at which the tokenizer cuts. Stated words take precedence over them. read: returns a
+// file's text. Missing or malformed files are ignored.
 TrainingWords ReadBeside(const std::string& config_path, const TransformerConfig& config,
                          const std::function<Result<std::string>(const std::string& path)>& read);
 
-// A diffusers pipeline: the model that is trained, and the untrained parts beside it (text encoders
-// and an autoencoder).
+// A diffusers pipeline: the trained model, and the untrained parts (text encoders and an
+// autoencoder).
 struct PipelineFound {
   std::string config;   // path of the U-Net's or transformer's config.json
   TrainingWords words;  // frozen-parameters, encodes-images
 };
 // text: model_index.json at `path`. Encoders whose config.json is missing or unknown are not
-// counted. Errors: kInvalid for text that is not JSON, or without a U-Net or transformer.
+// counted. Errors: kInvalid if the text is not JSON or has no U-Net or transformer.
 Result<PipelineFound> ReadPipeline(
     std::string_view text, const std::string& path,
     const std::function<Result<std::string>(const std::string& path)>& read);
-// Whether a text is a model_index.json.
+// Whether the text is a model_index.json.
 bool IsPipeline(std::string_view text);
 
 // Whether this module of an adapter is the embedding or the head ("embed_tokens", "lm_head").

@@ -9,7 +9,7 @@
 namespace carma::estimate {
 namespace {
 
-// GRPOConfig's own limits, in tokens.
+// The defaults of GRPOConfig, in tokens.
 constexpr std::int64_t kUsualPrompt = 512;
 constexpr std::int64_t kUsualAnswer = 256;
 

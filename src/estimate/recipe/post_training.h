@@ -1,4 +1,4 @@
-// Settings that only Unsloth and TRL's preference and reward trainers state or imply.
+// Reads settings that only Unsloth and TRL's preference and reward trainers state or imply.
 #pragma once
 
 #include <string_view>
@@ -9,17 +9,18 @@
 
 namespace carma::estimate {
 
-// The key of a setting that names a trainer's kind: its value is dpo, grpo, ppo …
+// Key of a setting with the trainer's kind: dpo, grpo, ppo …
 inline constexpr std::string_view kTrainerKind = "trainer_kind";
-// The key of a setting that means that Unsloth loads the model.
+// Key of a setting that means that Unsloth loads the model.
 inline constexpr std::string_view kUnsloth = "unsloth";
 
-// The kind in the name of a script or class ("train_dpo.py", "GRPOConfig"); empty: none.
+// The trainer's kind in the name of a script or class ("train_dpo.py", "GRPOConfig"); empty if
+// there is none.
 std::string_view TrainerKindOf(std::string_view name);
 
-// Words with higher precedence than those of MeaningOf. For GRPO: the length of prompt and answer
-// together, whether there is a reference model, and the share of an engine in the same process. For
-// Unsloth: its kernels, how it stores the weights, and that it offloads the inputs of blocks.
+// Words that take precedence over those of MeaningOf. For GRPO: the length of prompt and answer
+// together, whether there is a reference model, and the memory share of an engine in the same
+// process. For Unsloth: its kernels, its storage of weights, and the offloading of block inputs.
 TrainingWords WordsOfPostTraining(const std::vector<Setting>& settings);
 
 }  // namespace carma::estimate

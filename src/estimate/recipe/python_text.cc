@@ -34,7 +34,7 @@ bool IsNumber(std::string_view text) {
 enum class Kind { kName, kText, kNumber, kSign, kEnd };
 struct Token {
   Kind kind = Kind::kEnd;
-  std::string_view text;  // of a text without its quotes
+  std::string_view text;  // for strings, without quotes
   int line = 0;
 };
 
@@ -96,7 +96,7 @@ class PythonReader {
       if (Is(at + 1, '(')) {
         ReadCall(tokens_[at].text, at + 1);
       } else if (Is(at + 1, '=') && !Is(at + 2, '=')) {
-        // Remembers a name whose value is a literal.
+        // Records a name whose value is a literal.
         if (auto value = ValueAt(at + 2)) names_[std::string(tokens_[at].text)] = *std::move(value);
       }
     }
@@ -162,7 +162,7 @@ class PythonReader {
     if (name == "add_argument") return ReadArgument(open);
     if (IsTokenizer(dotted)) return ReadTokenizer(open, name == "from_pretrained");
     if (std::ranges::find(kCalls, name) == kCalls.end()) return;
-    // Tokenizers and processors also have a function named from_pretrained.
+    // Tokenizers and processors also have a function from_pretrained, which does not count.
     const bool fetches = name == "from_pretrained";
     if (fetches && dotted.find("Model") == std::string_view::npos && !IsClassifier(dotted)) return;
     if (fetches && dotted.starts_with("Fast")) Emit(std::string(kUnsloth), "true", line);
@@ -174,8 +174,8 @@ class PythonReader {
     ReadNamed(open, name == "LoraConfig" || name == "get_peft_model");
   }
 
-  // True in tokenizer(texts, max_length=128) and AutoTokenizer.from_pretrained(…,
-  // model_max_length=128).
+  // Whether the call is of a tokenizer: tokenizer(texts, max_length=128) or
+  // AutoTokenizer.from_pretrained(…, model_max_length=128).
   static bool IsTokenizer(std::string_view dotted) {
     const std::string name = base::ToLower(dotted);
     return name.find("tokenizer") != std::string::npos || name.ends_with("encode_plus");
@@ -205,7 +205,7 @@ class PythonReader {
     for (std::size_t at = open; at < CallEnd(open); ++at) {
       if (Is(at, '(') || Is(at, '[') || Is(at, '{')) ++depth;
       if ((Is(at, ')') || Is(at, ']') || Is(at, '}')) && --depth == 0) return;
-      // TRL passes the arguments for loading the model in a dictionary.
+      // TRL takes the arguments for loading the model in a dictionary.
       if (depth == 2 && tokens_[at].kind == Kind::kText && tokens_[at].text.ends_with("dtype") &&
           Is(at + 1, ':')) {
         if (const auto value = ValueAt(at + 2)) Emit("torch_dtype", *value, tokens_[at].line);

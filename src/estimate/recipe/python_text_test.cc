@@ -51,7 +51,7 @@ TEST(PythonText, ReadsDefaultsOfArguments) {
             "t.py:1 max-len=256\nt.py:2 lr=1e-3\n");
 }
 
-TEST(PythonText, LeavesTheRestAlone) {
+TEST(PythonText, IgnoresEverythingElse) {
   for (const char* text :
        {"\"\"\"\nLoraConfig(r=8)\n\"\"\"", "# LoraConfig(r=8)", "def f(r=8): pass",
         "LoraConfig(r=x)", "LoraConfig(r=4 * 2)", "print('LoraConfig(r=8)')", "LoraConfig(r==8)",

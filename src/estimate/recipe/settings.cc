@@ -12,7 +12,7 @@
 namespace carma::estimate {
 namespace {
 
-constexpr std::size_t kMaxKeyBytes = 200;  // of one level
+constexpr std::size_t kMaxKeyBytes = 200;  // of a single level
 
 std::string Below(const std::string& prefix, std::string_view key) {
   key = key.substr(0, kMaxKeyBytes);
@@ -32,7 +32,7 @@ std::size_t SkipQuoted(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// A quote only counts where a scalar may begin.
+// Whether a quote opens a scalar: it must be where a scalar may begin.
 bool OpensQuote(std::string_view text, std::size_t at) {
   if (text[at] != '"' && text[at] != '\'') return false;
   return at == 0 || std::string_view(" \t[{,:\n").find(text[at - 1]) != std::string_view::npos;
@@ -49,7 +49,7 @@ std::string_view WithoutComment(std::string_view line) {
   return line;
 }
 
-// The meaning of a scalar: without quotes and escapes.
+// The value of a scalar, without quotes and escapes.
 std::string Unquoted(std::string_view text) {
   text = base::Trim(text);
   if (text.size() < 2 || text.front() != text.back() || (text[0] != '"' && text[0] != '\''))
@@ -161,7 +161,7 @@ class YamlReader {
     return std::string_view::npos;
   }
 
-  // The value without anchors and tags before it.
+  // The value, without leading anchors and tags.
   static std::string_view Value(std::string_view text) {
     text = base::Trim(text);
     while (text.starts_with('&') || text.starts_with('!')) {
@@ -171,7 +171,7 @@ class YamlReader {
     return text;
   }
 
-  // Reads all lines with this indentation and deeper ones. Returns the first line after them.
+  // Reads all lines with at least this indentation. Returns the first line after them.
   std::size_t ReadBlock(const std::string& prefix, std::size_t at, std::size_t indent, int depth) {
     if (depth > kMaxSettingDepth) {
       Complain(lines_[at].number, fmt::format("expected at most {} levels", kMaxSettingDepth));
@@ -179,7 +179,7 @@ class YamlReader {
     }
     while (at < lines_.size() && lines_[at].indent >= indent && !mistake_) {
       if (lines_[at].indent > indent) {
-        ++at;  // a scalar continues
+        ++at;  // the scalar continues on this line
       } else if (IsItem(lines_[at].text)) {
         at = ReadList(prefix, at, indent, depth);
       } else if (lines_[at].text[0] == '{' || lines_[at].text[0] == '[') {
@@ -214,7 +214,7 @@ class YamlReader {
     if (at + 1 == lines_.size()) return at + 1;
     const Line& next = lines_[at + 1];
     if (next.indent > line.indent) return ReadBlock(key, at + 1, next.indent, depth + 1);
-    // Lists may be indented no further than their key.
+    // A list may have the same indentation as its key.
     if (next.indent == line.indent && IsItem(next.text))
       return ReadList(key, at + 1, line.indent, depth + 1);
     return at + 1;

@@ -10,25 +10,25 @@
 namespace carma::estimate {
 
 struct Setting {
-  std::string key;    // of nested mappings with dots: "optimizer.fused", "datasets.0.path"
+  std::string key;    // nested mappings have dots: "optimizer.fused", "datasets.0.path"
   std::string value;  // as written, without quotes; scalars of a list are separated by commas
   std::string from;   // "lora.yaml:7"
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
-// Maximum number of settings in one file, and their maximum nesting.
+// Limits on the settings of one file and on their nesting.
 inline constexpr std::size_t kMaxSettings = 5'000;
 inline constexpr int kMaxSettingDepth = 32;
 
-// Reads the part of YAML that training configurations use: mappings and lists, in blocks and in
-// brackets, quotes, comments. Text in blocks (| and >), anchors and aliases are ignored; of several
-// documents only the first is read. where: the file's name for sources and messages. Errors:
-// kInvalid "where:line: …": tabs as indentation, brackets or quotes without an end, or more than
-// the limits above.
+// Reads the part of YAML that training configurations use: mappings and lists (as blocks or in
+// brackets), quotes and comments. Block text (| and >), anchors and aliases are ignored. Only the
+// first of several documents is read. where: the file's name for sources and messages. Errors:
+// kInvalid "where:line: …" for tabs as indentation, brackets or quotes without an end, or exceeded
+// limits.
 Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where);
 
 // Reads a JSON object in the same way; `from` is the file's name. Errors: those of base::ParseJson,
-// with the name; kInvalid if it is not an object or exceeds the limits.
+// with the name; kInvalid if the text is not an object or exceeds the limits.
 Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

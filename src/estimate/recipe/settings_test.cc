@@ -13,7 +13,7 @@ std::string Told(const Result<std::vector<Setting>>& settings) {
   return told;
 }
 
-TEST(Yaml, IsReadAsConfigurationsAreWritten) {
+TEST(Yaml, ReadsConfigurations) {
   const struct {
     const char* text;
     const char* expected;
@@ -38,7 +38,7 @@ TEST(Yaml, IsReadAsConfigurationsAreWritten) {
   for (const auto& each : cases) EXPECT_EQ(Told(ReadYaml(each.text, "f")), each.expected);
 }
 
-TEST(Yaml, AMistakeHasItsLine) {
+TEST(Yaml, ReportsTheLineOfAMistake) {
   EXPECT_EQ(Told(ReadYaml("a: 1\n\tb: 2\n", "f.yaml")),
             "f.yaml:2: expected spaces for indentation, not tabs");
   EXPECT_EQ(Told(ReadYaml("a:\nb: [1,\n  2\n", "f.yaml")),
@@ -51,7 +51,7 @@ TEST(Yaml, AMistakeHasItsLine) {
   EXPECT_FALSE(ReadYaml("a: " + std::string(100, '[') + std::string(100, ']'), "f"));
 }
 
-TEST(JsonSettings, AreTheSameTerms) {
+TEST(JsonSettings, HaveTheSameFormAsYaml) {
   EXPECT_EQ(Told(ReadJsonSettings(R"({"a":{"b":1.5,"c":[true,"x"]},"d":null})", "f.json")),
             "f.json a.b=1.5\nf.json a.c=true,x\nf.json d=null\n");
   EXPECT_EQ(Told(ReadJsonSettings("[]", "f.json")), "f.json: expected an object");

@@ -10,7 +10,7 @@
 namespace carma::estimate {
 namespace {
 
-// Variables that contain variables could grow without limit.
+// A limit, because variables that contain variables could grow endlessly.
 constexpr std::size_t kMaxExpandedBytes = 4 << 20;
 
 bool IsNameStart(char c) {
@@ -48,7 +48,7 @@ std::optional<Assignment> AssignmentOf(std::string_view word) {
   return Assignment{std::string(word.substr(0, length)), std::string(rest.substr(1)), adds};
 }
 
-// The words that one word of the text expands to: a variable may contain several, or none.
+// The words that a word of the text expands to. A variable may contain several words or none.
 class Fields {
  public:
   void Append(std::string_view text, bool known = true) {
@@ -71,7 +71,7 @@ class Fields {
  private:
   std::vector<ShellWord> done_;
   ShellWord current_;
-  bool open_ = false;  // also with an empty text: ''
+  bool open_ = false;  // also for an empty word: ''
 };
 
 class ShellReader {
@@ -142,7 +142,7 @@ class ShellReader {
       if (IsOneOf(c, " \t\r\n;&|()<>")) break;
       ReadPiece(fields);
     }
-    // This is the number of a descriptor, as in 2>&1.
+    // The digits are the number of a descriptor, as in 2>&1.
     if (IsOneOf(Peek(), "<>") && !AtEnd() && IsDigits(fields.Current())) return {};
     return fields.Take();
   }
@@ -450,7 +450,7 @@ class ShellReader {
     }
   }
 
-  // "NAME" or "NAME=value"; the value is already assigned.
+  // Exports "NAME" or "NAME=value". The value is already assigned.
   void Export(const ShellWord& word) {
     constexpr std::size_t kMostExported = 200;
     const std::string name = word.text.substr(0, NameLength(word.text));

@@ -11,21 +11,21 @@ namespace carma::estimate {
 
 struct ShellWord {
   std::string text;   // without quotes, with variables expanded
-  bool known = true;  // false: a part of it is the output of a command, a loop's variable …
+  bool known = true;  // false: a part is the output of a command, a loop's variable …
   friend bool operator==(const ShellWord&, const ShellWord&) = default;
 };
 
 struct ShellCommand {
   std::vector<ShellWord> words;                 // at least one; redirections are left out
-  std::map<std::string, std::string> settings;  // NAME=value before it, and what was exported
-  std::string folder;                           // of a `cd` before it; empty: none was seen
-  int line = 0;                                 // where it begins, from 1
+  std::map<std::string, std::string> settings;  // exported, or NAME=value before it
+  std::string folder;                           // of an earlier `cd`; empty: there was none
+  int line = 0;                                 // of its first word, from 1
 };
 
-// Simple commands in the order of the text, ignoring conditions, loops and functions around them.
-// args: the script's arguments; environment: the task's environment. Variables, arrays, defaults
-// (${NAME:-word}), here-documents and continued lines are understood. At most kMaxShellCommands,
-// and about as much text as a few scripts; the rest is left out.
+// Returns simple commands in the order of the text, ignoring conditions, loops and functions around
+// them. args: the script's arguments; environment: the task's environment. Variables, arrays,
+// defaults (${NAME:-word}), here-documents and continued lines are understood. Returns at most
+// kMaxShellCommands and about as much text as a few scripts have; the rest is left out.
 inline constexpr std::size_t kMaxShellCommands = 2'000;
 std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
                                      const std::map<std::string, std::string>& environment);

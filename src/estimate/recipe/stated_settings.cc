@@ -62,9 +62,9 @@ std::optional<bool> TruthOf(std::string_view value) {
 }
 
 std::string PlaceOf(const Setting& setting) {
-  // Names that do not come from a file.
+  // These names do not come from a file.
   if (setting.key == kTrainerKind || setting.key == kUnsloth) return setting.from;
-  // An option's place already contains its name.
+  // The place of an option already contains its name.
   return setting.from.contains("--") ? setting.from : setting.from + ": " + setting.key;
 }
 

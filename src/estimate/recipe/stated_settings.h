@@ -17,17 +17,17 @@ namespace carma::estimate {
 
 using SettingNames = std::initializer_list<std::string_view>;
 
-// Names may have '-' or '_' and upper or lower case; if several have the same meaning, the last
+// Names may have '-' or '_' and upper or lower case. If several names mean the same, the last
 // setting is used.
 class StatedSettings {
  public:
   // The settings must outlive this object.
   explicit StatedSettings(const std::vector<Setting>& settings);
-  // The last setting with one of these names; null: none is stated.
+  // The last setting with one of these names; null if none is stated.
   const Setting* Any(SettingNames names) const;
-  // The stated setting, unless it is empty, "none", or left to another program ("auto").
+  // The same, but null if the value is empty, "none", or left to another program ("auto").
   const Setting* Value(SettingNames names) const;
-  // The setting whose value means yes; null if there is none.
+  // The same, but null unless the value means yes.
   const Setting* Yes(SettingNames names) const;
   bool No(SettingNames names) const;
 
@@ -42,9 +42,9 @@ class StatedSettings {
 // Whether the value means yes or no; empty if it means neither.
 std::optional<bool> TruthOf(std::string_view value);
 
-// Where the setting was found, with its name.
+// The place where the setting was found, with its name.
 std::string PlaceOf(const Setting& setting);
-// Adds a word of the plan that follows from the setting.
+// Adds a word of the plan, with the setting as its source.
 void AddWord(std::string_view name, std::string value, const Setting& setting,
              TrainingWords& words);
 

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kMaxKeyBytes = 400;
 
-// The position after the closing quote of the text that begins at `at`; npos: not closed.
+// The position after the closing quote of the text that begins at `at`, or npos if it is not
+// closed.
 std::size_t EndOfQuoted(std::string_view text, std::size_t at) {
   const char quote = text[at];
   for (std::size_t i = at + 1; i < text.size(); ++i) {
@@ -55,7 +56,7 @@ std::string_view WithoutComment(std::string_view line) {
   return base::Trim(line.substr(0, end));
 }
 
-// The number of opening brackets minus closing ones.
+// The number of opening brackets minus the number of closing brackets.
 int Depth(std::string_view text) {
   int depth = 0;
   VisitPlain(text, [&](char c, std::size_t) {
@@ -65,7 +66,7 @@ int Depth(std::string_view text) {
   return depth;
 }
 
-// The first `wanted` outside quotes; npos: there is none.
+// The first `wanted` outside quotes, or npos.
 std::size_t FindPlain(std::string_view text, char wanted) {
   std::size_t found = std::string_view::npos;
   VisitPlain(text, [&](char c, std::size_t at) {
@@ -106,7 +107,7 @@ std::string Unquoted(std::string_view text) {
   return plain;
 }
 
-// A number may have underscores between its digits.
+// Numbers may have underscores between their digits.
 std::string PlainScalar(std::string_view text) {
   if (!text.empty() && IsQuote(text.front())) return Unquoted(text);
   std::string plain(text);
@@ -143,7 +144,7 @@ class TomlReader {
   }
 
  private:
-  // Text in three quotes may span lines; it is never a number or a name, so it is skipped.
+  // Skips text in triple quotes, which may span lines. It is never a number or a name.
   bool SkipsLongText(std::string_view line) {
     if (long_quote_ != 0) {
       if (line.find(std::string(3, long_quote_)) != std::string_view::npos) long_quote_ = 0;
@@ -226,7 +227,7 @@ class TomlReader {
 
   std::string_view where_;
   int line_ = 0;
-  char long_quote_ = 0;  // of a text in three quotes that is open
+  char long_quote_ = 0;  // quote of an open text in triple quotes
   std::string table_;
   std::map<std::string, int> tables_;  // number of tables in each array of tables
   std::vector<Setting> settings_;

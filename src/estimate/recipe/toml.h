@@ -1,4 +1,4 @@
-// Reads settings from a TOML file as names and values.
+// The subset of TOML that training configurations use.
 #pragma once
 
 #include <string_view>
@@ -9,11 +9,11 @@
 
 namespace carma::estimate {
 
-// Tables, arrays of tables (numbered from 0), dotted keys, and values on one line or in brackets
-// over several: "[training] seq_len = 8_192" is training.seq_len with the value 8192. Text in three
-// quotes is ignored. where: the file's name for sources and messages. Errors: kInvalid "where:line:
-// …": a line that is not a table, key or comment, brackets or quotes without an end, or more than
-// kMaxSettings.
+// Reads tables, arrays of tables (numbered from 0), dotted keys, and values on one line or in
+// brackets over several lines: "[training] seq_len = 8_192" is training.seq_len with the value
+// 8192. Text in triple quotes is ignored. where: the file's name for sources and messages. Errors:
+// kInvalid "where:line: …" for a line that is not a table, key or comment, brackets or quotes
+// without an end, or more than kMaxSettings.
 Result<std::vector<Setting>> ReadToml(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

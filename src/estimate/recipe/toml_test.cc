@@ -15,7 +15,7 @@ std::string Told(const Result<std::vector<Setting>>& settings) {
   return told;
 }
 
-TEST(Toml, IsReadAsConfigurationsAreWritten) {
+TEST(Toml, ReadsConfigurations) {
   const struct {
     const char* text;
     const char* expected;
@@ -35,7 +35,7 @@ TEST(Toml, IsReadAsConfigurationsAreWritten) {
   for (const auto& each : cases) EXPECT_EQ(Told(ReadToml(each.text, "f")), each.expected);
 }
 
-TEST(Toml, MistakesAreNamedWithTheirLine) {
+TEST(Toml, ReportsTheLineOfAMistake) {
   const struct {
     const char* text;
     const char* expected;

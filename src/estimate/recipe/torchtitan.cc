@@ -74,8 +74,7 @@ class TitanReader {
     const Setting* files = Find({"model.hf_assets_path", "model.tokenizer_path"});
     if (files != nullptr) {
       std::string folder = files->value;
-      // Older versions name the tokenizer's file, which is in a folder of its own in Meta's
-      // releases.
+      // Older versions name the tokenizer's file, which has its own folder in Meta's releases.
       if (const std::size_t slash = folder.rfind('/');
           slash != std::string::npos && folder.substr(slash).starts_with("/tokenizer."))
         folder.erase(slash);
@@ -168,7 +167,7 @@ class TitanReader {
     if (parts > 1) Add("dp", "fsdp", Find(shards));
   }
 
-  // A micro-batch is one sample unless set; older versions set the number of micro-batches, by
+  // By default a micro-batch is one sample. Older versions set the number of micro-batches, by
   // default the number of stages.
   void Pipeline(std::int64_t stages) {
     const Keys schedules = {"parallelism.pipeline_parallel_schedule",

@@ -1,5 +1,5 @@
-// The settings of torchtitan, which are written in a TOML file and in options named like its keys
-// ("--training.seq_len 8192"), turned into words of a plan.
+// Turns the settings of torchtitan into words of a plan. They come from a TOML file and from
+// options named like its keys ("--training.seq_len 8192").
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace carma::estimate {
 
-// Whether settings are torchtitan's, by the names of its sections.
+// Whether the settings are torchtitan's, judged by the names of its sections.
 bool IsOfTorchtitan(const std::vector<Setting>& settings);
 
 struct TorchtitanPlan {
   TrainingWords words;
-  std::string model;  // the folder of the model's files; empty: none is named
+  std::string model;  // folder of the model's files; empty: not named
   std::string model_from;
   std::vector<std::string> notes;  // one sentence each
 };
 
-// settings: in increasing precedence, those of the launcher included (nproc_per_node, nnodes).
+// settings: in increasing precedence, including those of the launcher (nproc_per_node, nnodes).
 // Missing settings have the defaults of torchtitan's JobConfig: fp32 shards with 16-bit copies, 8
 // samples, selective checkpointing, a fused AdamW, all other GPUs in FSDP, and sequence parallelism
 // with tensor parallelism.

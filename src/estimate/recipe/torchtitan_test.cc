@@ -34,7 +34,7 @@ TEST(Torchtitan, ReadsTheTrainingFromAFile) {
   EXPECT_EQ(plan.optimizer, StepOptimizer::kAdamFused);
 }
 
-TEST(Torchtitan, OptionsOverrideTheFileAndLaunchersTellTheGpus) {
+TEST(Torchtitan, OptionsOverrideTheFileAndLaunchersSetTheGpus) {
   const TrainingPlan plan = Plan(
       "[training]\nseq_len = 2048\n[activation_checkpoint]\nmode = \"selective\"\n"
       "selective_ac_option = \"2\"\n",

@@ -21,20 +21,19 @@ constexpr std::int64_t kUnusedPositions = 2;
 
 Shape TextOf(std::int64_t tokens, std::int64_t width) {
   Shape shape;
-  // Three dimensions of sensible size always fit; a width beyond the limit leaves it unknown.
+  // Three plausible dimensions always fit. A width beyond the limit leaves the shape unknown.
   if (!shape.Push(-1) || !shape.Push(tokens) || !shape.Push(width)) return {};
   return shape;
 }
 
-// True for "embeddings.position_embeddings", "pos_embed" and GPT-2's "wpe"; not for
-// "relative_position_bias", nor for "pos_tag_embedding", which is about parts of speech.
+// True for "embeddings.position_embeddings", "pos_embed" and GPT-2's "wpe", but not for
+// "relative_position_bias" or "pos_tag_embedding", which is about parts of speech.
 bool NamesPositions(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('.') + 1);
   return name == "wpe" || name.starts_with("position_emb") || name.starts_with("pos_emb");
 }
 
-// The position at which the activation at `at` runs: after the first of two linear layers that fit
-// together.
+// Where the activation at `at` runs: after the first of two linear layers that match.
 std::size_t PlaceOf(const std::vector<Layer>& layers, std::size_t at) {
   constexpr std::size_t kReach = 4;
   for (std::size_t i = at - std::min<std::size_t>(at, 1); i >= 1 && at - i < kReach; --i) {
@@ -89,7 +88,7 @@ LayerList WithAssumedTokens(const LayerList& list) {
   std::int64_t width = 0;
   for (Layer& layer : layers) {
     const Op op = model::OpOf(layer.type);
-    if (op == Op::kConv || op == Op::kRecurrent) return list;  // not a model of tokens alone
+    if (op == Op::kConv || op == Op::kRecurrent) return list;  // reads more than tokens
     if (layer.kind == RowKind::kContainer) continue;
     if (layer.kind == RowKind::kLeaf && layer.out_features) {
       const bool table = op == Op::kEmbedding;

@@ -1,4 +1,4 @@
-// Shapes for a printed module tree, which has none.
+// Assumes shapes for a printed module tree, which has none.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,19 @@
 
 namespace carma::estimate {
 
-// Text length assumed for a list without shapes, unless the model only accepts shorter texts.
+// The text length assumed for a list without shapes, unless the model accepts only shorter texts.
 inline constexpr int kAssumedTokens = 512;
 
-// The longest text that the model accepts, in tokens: the number of entries in its table of learned
-// positions. Empty if it has no such table with a recognised name.
+// The longest text that the model accepts, in tokens, which is the number of entries in its table
+// of learned positions. Empty if it has no such table with a recognised name.
 std::optional<std::int64_t> LongestText(const model::LayerList& list);
 std::int64_t AssumedTokens(const model::LayerList& list);
-// Whether the model accepts no text longer than the assumed one.
+// Whether the assumed text is the longest that the model accepts.
 bool AssumesTheLongest(const model::LayerList& list);
 
-// The same model with shapes [batch, AssumedTokens, width], where the widths are those of its
-// linear layers, norms and tables. A tree lists modules as they were declared; an activation that
-// is listed after two linear layers is put between them. A list with other layers stays without
-// shapes.
+// The same model with shapes [batch, AssumedTokens, width] and the widths of its linear layers,
+// norms and tables. A tree lists modules in order of declaration, so an activation listed after two
+// linear layers is moved between them. A list with other layers stays without shapes.
 model::LayerList WithAssumedTokens(const model::LayerList& list);
 
 // Whether no row has an output shape.

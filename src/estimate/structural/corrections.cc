@@ -28,8 +28,8 @@ int ParallelWays(Graph& graph, Row& row, int input) {
   return convolution || lone_norm ? entry : input;
 }
 
-// Two norms in a chain make no sense: the second is a branch that reads the input of the first
-// one's convolution.
+// Two norms in a chain make no sense, so the second is a branch that reads the input of the
+// convolution before the first.
 int NormAfterNorm(Graph& graph, Row& row, int input) {
   const Trail& trail = graph.trail;
   if (!row.rule->batch_norm || input != row.before || trail[input].maker != Maker::kNorm)
@@ -40,7 +40,7 @@ int NormAfterNorm(Graph& graph, Row& row, int input) {
   return source != Tensor::kNobody && trail[source].elements == row.in ? source : input;
 }
 
-// Adds a padded copy wherever the stride does not divide the size.
+// Adds a padded copy if the stride does not divide the size.
 int TensorFlowPadding(Graph& graph, Row& row, int input) {
   const Shape& out = row.layer->out;
   const Shape read = row.layer->in.empty() ? graph.trail[input].shape : row.layer->in;
@@ -62,7 +62,7 @@ int GatedForward(Graph& graph, Row& row, int input) {
   const auto linear = [&](int index) {
     return index != Tensor::kNobody && trail[index].maker == Maker::kMatrix && trail[index].linear;
   };
-  const bool bare = linear(input);  // else after an activation
+  const bool bare = linear(input);  // false: after an activation
   const int product = bare ? input : trail[input].from;
   if (!linear(product) || trail[product].elements != row.in) return input;
   const int source = trail[product].from;
@@ -87,9 +87,9 @@ int GatedForward(Graph& graph, Row& row, int input) {
   return trail.AddPrivate({.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
 }
 
-// Convolutions of the slices of one tensor, where each result is added to the next slice before its
-// convolution. There is one convolution fewer than slices, then a row that reads all of them side
-// by side. Without the sums, the last slice is pooled.
+// The slices of one tensor pass through convolutions, and each result is added to the next slice
+// before its convolution. There is one convolution fewer than slices, then a row that reads all
+// results side by side. Without the sums, the last slice is pooled.
 int SlicesInSteps(Graph& graph, Row& row, int input) {
   constexpr std::ptrdiff_t kReach = 48;  // rows
   if (!row.rule->convolution || row.in != row.out || input != row.before) return input;
@@ -150,14 +150,14 @@ bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
 }
 
-// An attention whose code uses its own weights: query, key and value are kept, and a copy of the
+// The code of this attention uses its own weights. Query, key and value are kept, and a copy of the
 // input if the product after the attention has no row either.
 void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.rule->relative_positions || !HidesProducts(row)) return;
   kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);
 }
 
-// A container whose only row is the product after the attention.
+// The container's only row is the product after the attention.
 void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   if (row.kind == Kind::kBlock || row.rule->relative_positions) return;
   if (row.seen.products == 1 && !row.seen.convolution && row.seen.matrix == 0 &&
@@ -166,7 +166,7 @@ void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// If softmax has its own row, no fused kernel is used, and the matrix before it is kept as well.
+// If softmax has its own row, no fused kernel is used, and softmax's input is kept as well.
 void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   if (row.rule->relative_positions || row.seen.matrix <= 0 || !HidesProducts(row)) return;
   kept.AddElements((row.kind == Kind::kBlock ? 3 : 6) * row.out + row.seen.matrix);
@@ -174,7 +174,7 @@ void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
 }
 
 // A table with one number per head and distance within a square is added to the scores, so
-// softmax's result is kept: one matrix per head.
+// softmax's result, one matrix per head, is kept.
 void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -198,7 +198,7 @@ void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
 void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   constexpr double kVectors = 8;
   constexpr double kMatrices = 3;
-  constexpr double kHeadWidth = 64;  // XLNet's d_head; a summary does not show it
+  constexpr double kHeadWidth = 64;  // XLNet's d_head, which a summary does not show
   const Shape& out = row.layer->out;
   if (!row.rule->relative_positions || out.rank() != 3) return;
   const auto tokens = static_cast<double>(Dimension(out, 1));
@@ -210,10 +210,10 @@ void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Query, key and value are [batch, blocks, tokens, width]: fused kernels need four dimensions, one
-// of them the heads, so the matrix of every block is made and kept.
+// Query, key and value have blocks as well as heads, but fused kernels take only four dimensions
+// including the heads. So the matrix of every block is made and kept.
 void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
-  constexpr double kHeadWidth = 32;  // NesT's; a summary does not show it
+  constexpr double kHeadWidth = 32;  // NesT's, which a summary does not show
   if (row.rule->role != Role::kMatrix || !row.rule->linear || !row.before_attention) return;
   if (row.out != 3 * row.in) return;
   const Shape& in = row.knows_input ? row.layer->in : graph.trail[row.read].shape;
@@ -224,7 +224,7 @@ void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// A dropout reads softmax's result, but softmax has no row: its scaled, biased or masked input is
+// A dropout reads softmax's result, but softmax has no row. Its scaled, biased or masked input is
 // also kept.
 void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
   if (!row.given_unseen || row.rule->role != Role::kDropout) return;
@@ -247,9 +247,9 @@ void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
   }
 }
 
-// A linear layer over pairs of tokens makes a second matrix of weights from their distances; both
-// are mixed by a number per head and scaled to a sum of 1 again. Softmax's result for both, the
-// input of the division and its result are kept.
+// A linear layer over pairs of tokens makes a second matrix of weights from their distances. Both
+// matrices are mixed by a number per head and scaled to a sum of 1 again. Softmax's result for
+// both, the input of the division and its result are kept.
 void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kMatrices = 4;
   const Shape& in = row.layer->in;
@@ -285,9 +285,10 @@ void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Values are an image of one channel, [batch, 1, height, width, values], and a convolution turns
-// them into keys: one matrix per position, by which the queries of all heads are multiplied. The
-// product copies it for each head. The norm before the values' norm is that of all heads' queries.
+// A convolution turns the values, an image of one channel [batch, 1, height, width, values], into
+// keys: one matrix per position, by which the queries of all heads are multiplied. The product
+// copies the matrix for each head. The norm before the values' norm is the norm of all heads'
+// queries.
 void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -301,8 +302,8 @@ void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   }
 }
 
-// A norm of one half of a tensor, then a linear layer whose result is multiplied by the other half:
-// the product is kept.
+// After a norm of one half of a tensor, a linear layer's result is multiplied by the other half.
+// The product is kept.
 void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
   if (!row.rule->linear || row.read == Tensor::kNobody) return;
   const Tensor& read = graph.trail[row.read];
@@ -315,12 +316,12 @@ void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
 // from which they were cut.
 void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.seen.heads < 2 || row.layer->params != row.seen.heads) return;
-  constexpr int kMostProducts = 3;  // more mix other matrices by that number
+  constexpr int kMostProducts = 3;  // attentions with more mix other matrices by that number
   if (row.seen.products > kMostProducts) return;
   kept.AddElements(3 * row.out);
 }
 
-// torch.nn.MultiheadAttention has rows only for its products; it copies its result to [length,
+// torch.nn.MultiheadAttention has rows only for its products, and copies its result to [length,
 // batch].
 void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.before == Tensor::kNobody) return;
@@ -338,7 +339,7 @@ void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
     kept.AddElements(read.elements);
 }
 
-// A block's own parameters, as long as its channels: x * gamma keeps x.
+// If a block's own parameters are as many as its channels, they are a scale: x * gamma keeps x.
 void LayerScale(const Graph&, const Row& row, Kept& kept) {
   const Shape& out = row.layer->out;
   const std::int64_t params = row.layer->params;
@@ -349,14 +350,14 @@ void LayerScale(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// Networks without norms scale the input of a block: the activation keeps its result, and the
+// Networks without norms scale the input of a block. The activation keeps its result, and the
 // convolution keeps the scaled copy.
 void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
   if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);
 }
 
 // Several tensors of one size are stacked to [ways, channels, height, width], and the module makes
-// a weight for each channel of each: the product with these weights keeps the stack.
+// a weight for each channel of each tensor. The product with these weights keeps the stack.
 void StackedWays(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -365,8 +366,8 @@ void StackedWays(const Graph&, const Row& row, Kept& kept) {
   kept.AddElements(Elements(in));
 }
 
-// Two convolutions, each with the tensors that its norm and its activation keep; the next row reads
-// the last of them.
+// The block has two convolutions, each with the tensors kept by its norm and its activation. The
+// next row reads the last tensor.
 void BlockInOneRow(const Graph& graph, const Row& row, Kept& kept) {
   if (graph.collapsed && row.rule->role == Role::kOther && row.layer->params > 0 &&
       row.layer->out.rank() == 4) {

@@ -1,5 +1,5 @@
-// Named corrections where sizes and types alone lead to errors, each with the model that needs it
-// and a test of the same name (corrections_test.cc).
+// Named corrections for cases in which sizes and types alone mislead. Each has the model that needs
+// it and a test of the same name (corrections_test.cc).
 #pragma once
 
 #include <span>
@@ -12,26 +12,26 @@ namespace carma::estimate {
 
 enum class CorrectsReading { kBeforeSizes, kAfterSizes };
 
-// Corrects which tensor a row reads while the graph is made.
+// Corrects which tensor a row reads, while the graph is made.
 struct ReadingCorrection {
   std::string_view name;
   std::string_view model;     // the model that needs it
-  std::string_view evidence;  // counted over exact bytes without it -> with it, or where it is from
-  CorrectsReading when;       // before or after an input was chosen by its size
-  // input: the tensor made last (kBeforeSizes), or the one chosen by size. Returns `input` if it is
-  // right; kNobody stays kNobody.
+  std::string_view evidence;  // counted / exact bytes without it -> with it, or its source
+  CorrectsReading when;       // before or after an input is chosen by size
+  // input: the tensor made last (kBeforeSizes) or the tensor chosen by size. Returns `input` if it
+  // is right; kNobody stays kNobody.
   int (*source)(Graph& graph, Row& row, int input);
 };
 std::span<const ReadingCorrection> ReadingCorrections();
 // Applies the corrections for `moment`, in order.
 int CorrectReading(CorrectsReading when, Graph& graph, Row& row, int input);
 
-// Adds bytes kept by code without rows: the third pass of CountKept.
+// Adds bytes kept by code without rows, in the third pass of CountKept.
 struct KeptCorrection {
   std::string_view name;
   std::string_view model;
   std::string_view evidence;
-  Step step;  // of the rows that it checks
+  Step step;  // kind of rows that it checks
   void (*add)(const Graph& graph, const Row& row, Kept& kept);
 };
 std::span<const KeptCorrection> KeptCorrections();

@@ -62,14 +62,14 @@ std::vector<KeptExample> KeptExamples() {
        3 * 80 + 200},
       {"relative positions",
        List({Module("XLNetRelativeAttention", kTokens, kTokens, 512, false, RowKind::kBlock)}),
-       8 * 80 + (3 + 0.25) * 80 / 64 * 10},  // the mask is a quarter of a matrix
+       8 * 80 + (3 + 0.25) * 80 / 64 * 10},  // the mask has a quarter of a matrix's bytes
       {"attention over blocks",
        List({Module("Linear", kBlocks, Of({-1, 2, 5, 96}), 3168),
              Module("Attention", kBlocks, kBlocks, 0, false, RowKind::kContainer)}),
        2 * 5 * 5},
       {"attention with a dropout",
        List({Module("Linear", kTokens, kTriple, 216), Module("Dropout", kWeights, kWeights)}), 200},
-      {"attention with distances",  // two heads, a number for each of nine distances
+      {"attention with distances",  // two heads, nine distances
        List({Module("LayerNorm", kSquare, kSquare, 64), Module("Linear", kSquare, kSquare, 1056),
              Module("Attention", kSquare, kSquare, 18, false, RowKind::kBlock)}),
        2 * 9 * 9},
@@ -94,7 +94,7 @@ std::vector<KeptExample> KeptExamples() {
        List({Module("Conv2d", kImage, kMaps, 108),
              Module("PosEmbedRel", Of({-1, 2, 5, 4}), Of({-1, 2, 5, 7}), 36)}),
        70 + 2 * 40 + 2 * 2 * 7 * 4},
-      {"position matrices",  // of two heads, keys of width 2, values of width 4
+      {"position matrices",  // two heads, keys of width 2, values of width 4
        List({Module("BatchNorm2d", kMaps, kMaps, 8), Module("BatchNorm2d", kMaps, kMaps, 8),
              Module("Conv3d", Of({-1, 1, 8, 8, 4}), Of({-1, 2, 8, 8, 4}), 100)}),
        512},
@@ -172,7 +172,7 @@ TEST_P(KeptCorrectionTest, AddsTheBytesOfItsModel) {
     if (each.correction == correction.name) {
       ++found;
       EXPECT_EQ(Added(correction, each.list), 4 * each.elements);
-    } else if (correction.step != Step::kAttention) {  // attentions hide products in several ways
+    } else if (correction.step != Step::kAttention) {  // attentions hide products in different ways
       EXPECT_EQ(Added(correction, each.list), 0) << each.correction;
     }
   }
@@ -241,7 +241,7 @@ TEST(Corrections, AGateOfLowerResolutionIsEnlargedFirst) {
                            Module("Conv2d", out, out, 144)}))
         .per_sample;
   };
-  // The image, the gate, its copy, the other factor, and the product.
+  // The image, the gate, its copy, the other factor and the product are kept.
   EXPECT_EQ(kept(kMaps), 4 * (192 + 64 + 3 * 256));
 }
 

@@ -1,5 +1,5 @@
-// A dry run with PyTorch's FakeTensor counts only parameters and the tensors kept for the backward
-// pass.
+// Estimates like a dry run with PyTorch's FakeTensor, which counts only parameters and the tensors
+// kept for the backward pass.
 #include "estimate/estimator.h"
 #include "estimate/round_mib.h"
 #include "estimate/structural/assumed_shapes.h"

@@ -18,7 +18,8 @@ using model::Shape;
 using Kind = Row::Kind;
 using Maker = Tensor::Maker;
 
-// Whether `part` is half of `whole`, as after chunk(): only the last dimension is half as wide.
+// Whether `part` is half of `whole`, as after chunk(): the last dimension is half as wide, the
+// others are equal.
 bool IsHalf(const Shape& part, const Shape& whole) {
   if (part.empty() || part.rank() != whole.rank() || whole.last() != 2 * part.last()) return false;
   return std::equal(part.dimensions().begin(), part.dimensions().end() - 1,
@@ -48,20 +49,20 @@ class GraphMaker {
   int ReadElsewhere(const Row& row);
   int Join(const Row& row);
   bool HidesWindows(const Row& row) const;
-  // The tensor that the last matrix product before the current tensor read.
+  // The input of the last matrix product before the current tensor.
   int OriginOfCurrent() const {
     int index = current_;
     while (index != Tensor::kNobody && graph_.trail[index].maker != Maker::kMatrix)
       index = graph_.trail[index].from;
     return index == Tensor::kNobody ? 0 : graph_.trail[index].from;
   }
-  // Whether a row of this size reads the results for all slices, side by side.
+  // Whether a row of this size reads the results of all slices side by side.
   bool JoinsSlices(double elements) {
     if (split_ == Tensor::kNobody || graph_.trail[split_].elements != elements) return false;
     split_ = Tensor::kNobody;
     return true;
   }
-  // Whether the row reads the next slice, directly after a slice's convolution without a norm.
+  // Whether the row reads the next slice directly after another slice's convolution without a norm.
   bool ReadsNextSlice(const Row& row) const {
     if (split_ == Tensor::kNobody || !row.rule->convolution) return false;
     return Current().maker == Maker::kMatrix && Current().from == split_ &&
@@ -73,7 +74,7 @@ class GraphMaker {
   bool HasCurrent() const { return current_ != Tensor::kNobody; }
   const Tensor& Current() const { return graph_.trail[current_]; }
   void Keep(int index) { graph_.trail[index].kept = true; }
-  // A gate of lower resolution than the other factor is enlarged first. The copy is kept, and a
+  // A gate with lower resolution than the other factor is enlarged first. The copy is kept, and a
   // concatenation if no module made the other factor.
   bool KeepEnlarged(const Row& row) {
     const Shape& gate = Current().shape;
@@ -101,7 +102,7 @@ class GraphMaker {
   Graph graph_;
   UnseenInput unseen_;
   int current_ = Tensor::kNobody;  // the tensor made last
-  int split_ = Tensor::kNobody;    // what the last slice was taken from
+  int split_ = Tensor::kNobody;    // tensor of the last slice
   SinceNorm seen_;
   bool block_starts_ = true;
   bool weighs_values_ = false;  // the last row made an attention's weights
@@ -132,7 +133,8 @@ void GraphMaker::Take(Row& row) {
   Operation(row);
 }
 
-// Finds sizes of a row that the summary does not show. False if they do not grow with the batch.
+// Finds sizes of a row that the summary does not show. Returns false if they do not grow with the
+// batch.
 bool GraphMaker::FindSizes(Row& row) {
   if (row.knows_input) return row.layer->out.ScalesWithBatch() || row.layer->in.ScalesWithBatch();
   if (row.kind == Kind::kContainer) return true;
@@ -162,7 +164,8 @@ void GraphMaker::Container(Row& row) {
   MakeUnseen(row.out, row.layer->out);
 }
 
-// The printed size lacks a factor: the dimension printed as the batch also held the windows.
+// Whether the printed size lacks a factor, because the dimension printed as the batch also
+// contained the windows.
 bool GraphMaker::HidesWindows(const Row& row) const {
   const Shape& out = row.layer->out;
   return !row.knows_input && Current().elements > row.out && out.rank() == 3 &&
@@ -183,7 +186,7 @@ void GraphMaker::Passing(Row& row) {
     if (Current().maker == Maker::kMatrix) Keep(current_);
     MakeUnseen(row.in, row.layer->in);
     row.given_unseen = true;
-    // Softmax's result, for which there was no row.
+    // This is softmax's result, which has no row.
     if (row.rule->role == Role::kDropout && IsAttentionMatrix(row.layer->in)) Keep(current_);
   }
   if (IsAttentionMatrix(row.layer->in)) {
@@ -198,9 +201,8 @@ void GraphMaker::Passing(Row& row) {
 
 // ---- operations ----
 
-// A norm that calls its own activation is printed after that activation, although the activation
-// reads the norm's result. So the norm reads what the activation seems to read, and makes no new
-// tensor.
+// A norm that calls its own activation is printed after it, although the activation reads the
+// norm's result. So the norm reads what the activation seems to read, and makes no new tensor.
 bool GraphMaker::NormAroundActivation(Row& row) {
   if (row.kind != Kind::kBlock || !row.rule->norm_with_activation || !HasCurrent()) return false;
   if (&row == graph_.rows().data() || Current().from == Tensor::kNobody) return false;
@@ -213,7 +215,7 @@ bool GraphMaker::NormAroundActivation(Row& row) {
   row.before = current_;
   row.read = Current().from;
   row.holds = Holds::kInput;
-  // An activation that keeps its input keeps the norm's result, which is another tensor.
+  // If the activation keeps its input, it keeps the norm's result, which is another tensor.
   if (source.kept) row.read = graph_.trail.AddPrivate({.elements = row.in, .shape = row.layer->in});
   Keep(row.read);
   return true;
@@ -245,11 +247,11 @@ int GraphMaker::InputOf(Row& row) {
   return CorrectReading(CorrectsReading::kAfterSizes, graph_, row, input);
 }
 
-// Finds the tensor for a row that does not read the last one, but an earlier one, or one that code
-// between the modules made.
+// Finds the tensor read by a row that does not read the last tensor: an earlier tensor, or a tensor
+// made by code between the modules.
 int GraphMaker::ReadElsewhere(const Row& row) {
   const Tensor& current = Current();
-  // The row reads one half of the last tensor: a view, which keeps the whole tensor.
+  // The row reads one half of the last tensor. This view keeps the whole tensor.
   if (row.rule->row_statistics && IsHalf(row.layer->in, current.shape)) return current_;
   if (JoinsSlices(row.in)) return Join(row);
   // The product of attention weights and values, in the order of the tokens, is a new tensor even
@@ -269,8 +271,9 @@ int GraphMaker::ReadElsewhere(const Row& row) {
     split_ = current_;
     return current_;
   }
-  if (product) Keep(current_);  // query, key, value: read by a matrix product
-  // A second linear layer of the same input and width: x * act(g), not the result of attention.
+  if (product) Keep(current_);  // a matrix product reads query, key, value
+  // The row is a second linear layer with the same input and width, as in x * act(g), not the
+  // result of attention.
   const bool sibling = source != Tensor::kNobody && current.linear && row.rule->linear &&
                        row.out == current.elements && current.from == source;
   if (sibling) return source;
@@ -282,7 +285,7 @@ int GraphMaker::Join(const Row& row) {
   Tensor made{.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction};
   const Shape& out = row.layer->out;
   if (made.shape.empty() && out.rank() == 4) {
-    // Records the channels of a concatenation, so that it is recognised when other rows read it.
+    // Records the channels of the concatenation, so that it is recognised when other rows read it.
     const auto positions = static_cast<double>(out[2] * out[3]);
     made.shape.Push(-1);
     made.shape.Push(std::max<std::int64_t>(1, std::llround(row.in / positions)));
@@ -292,8 +295,9 @@ int GraphMaker::Join(const Row& row) {
   return graph_.trail.Add(made);
 }
 
-// The last convolution is the shortcut of a residual block: the next row reads the same input, and
-// its result is later added to another tensor of its size. A sum keeps nothing.
+// Whether the last convolution is the shortcut of a residual block: the next row reads the same
+// input, and the shortcut's result is later added to another tensor of its size. A sum keeps
+// nothing.
 bool GraphMaker::IsShortcut(const Row& row, int source) const {
   const Tensor& current = Current();
   if (current.maker != Maker::kMatrix || current.linear) return false;

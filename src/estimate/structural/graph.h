@@ -1,10 +1,9 @@
-// Which row reads which tensor: the first of the three passes of CountKept (kept.h).
+// Finds which row reads which tensor, the first of the three passes of CountKept (kept.h).
 //
-// A summary lists modules in the order in which they finish. A row reads the tensor that was made
-// last if the size fits. If not, it reads an earlier one (a branch, a shortcut), or one that code
-// between the modules made (a sum, a product, a concatenation, attention):
-// docs/inside/estimators.md, "Functional code". If sizes mislead, a named correction replaces them
-// (corrections.h).
+// A summary lists modules in the order in which they finish. A row reads the tensor made last if
+// the size fits, or else an earlier tensor (a branch, a shortcut) or the result of code between the
+// modules (a sum, a product, a concatenation, attention; docs/inside/estimators.md, "Functional
+// code"). If sizes mislead, a named correction replaces them (corrections.h).
 #pragma once
 
 #include "estimate/structural/rows.h"
@@ -17,14 +16,14 @@ struct Graph {
   Rows types;  // owns what the rows point to
   std::vector<Row>& rows() { return types.rows; }
   const std::vector<Row>& rows() const { return types.rows; }
-  Trail trail;                 // every tensor, and whether some backward pass needs it
+  Trail trail;                 // all tensors, and whether a backward pass needs them
   int last = Tensor::kNobody;  // the model's result
-  bool leaves_only = true;     // no row is a block: PyTorch's own layers have code without rows
+  bool leaves_only = true;     // no row is a block, so PyTorch's own layers have code without rows
   bool collapsed = false;      // blocks are printed as one row
 };
 
 // Borrows the list. A tensor is `kept` if a row holds it (keep_rules.h), or if code between the
-// modules multiplied it with another.
+// modules multiplied it with another tensor.
 Graph MakeGraph(const model::LayerList& list);
 
 }  // namespace carma::estimate

@@ -1,4 +1,5 @@
-// The memory of a model whose blocks are printed as one row, from the totals below the table.
+// Counts the memory of a model whose blocks are printed as one row, from the totals below the
+// table.
 #include "estimate/structural/hidden.h"
 
 #include "estimate/structural/layer_rule.h"
@@ -6,13 +7,13 @@
 namespace carma::estimate {
 namespace {
 
-// Memory besides weights and states, as a multiple of torchinfo's total (twice the outputs of all
+// Memory other than weights and states as a multiple of torchinfo's total (twice the outputs of all
 // modules with parameters and without children), without the allocator's share. The kinds of
-// printed rows show what that total leaves out; docs/inside/estimators.md, "Bound".
+// printed rows show what the total leaves out (docs/inside/estimators.md, "Bound").
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
-constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
+constexpr double kNothingSeen = 1.18;       // no printed norm: the median of all
 constexpr double kLayerNormsOnly = 0.93;    // norms with no separate result; attention matrices
-constexpr double kKeepsInput = 1.14;        // GELU, SiLU …: they also keep what they read
+constexpr double kKeepsInput = 1.14;        // GELU, SiLU … also keep their input
 constexpr double kActivationInNorm = 1.68;  // norms with children are not in the total
 
 double KeptOfPass(const model::LayerList& list) {

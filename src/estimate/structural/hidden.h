@@ -1,5 +1,4 @@
-// For summaries that print blocks as one row, so that their contents are hidden; the totals may be
-// known.
+// Counts kept bytes for summaries that print blocks as one row, so that their contents are hidden.
 #pragma once
 
 #include <optional>
@@ -9,9 +8,9 @@
 
 namespace carma::estimate {
 
-// Kept bytes of a model with mostly hidden layers (model::HidesMost), from the total output size
-// below the table; visible rows (convolutions, tables, scores) count as usual. Empty if the size or
-// its batch is unknown.
+// The kept bytes of a model with mostly hidden layers (model::HidesMost), derived from the total
+// output size below the table. Visible rows (convolutions, tables, scores) count as usual. Empty if
+// the size or its batch is unknown.
 std::optional<Kept> KeptByTotals(const model::LayerList& list);
 
 }  // namespace carma::estimate

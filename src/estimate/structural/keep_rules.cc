@@ -5,7 +5,7 @@
 namespace carma::estimate {
 namespace {
 
-constexpr double kIndexBytes = 8;      // of the place of a maximum
+constexpr double kIndexBytes = 8;      // of a maximum's position
 constexpr double kStatisticBytes = 8;  // mean and deviation of a row
 constexpr double kMaskBytes = 1;
 
@@ -14,7 +14,7 @@ bool Is(const Row& row, const Tensor&) {
   return row.rule->role == kRole;
 }
 
-// torchsummary does not show whether an activation works in place; most of those that can do so do.
+// torchsummary does not show whether an activation is in place, but most that can be are.
 bool IsLeakyInPlace(const Row& row, const Tensor&) {
   return row.rule->leaky && (row.layer->inplace || row.layer->kind == model::RowKind::kUnknown);
 }
@@ -56,7 +56,7 @@ constexpr BesidesRule kBesidesRules[] = {
               row.step == Step::kOperation;
      },
      [](const Row& row, Kept& kept) {
-       // LayerNorm2d works on the channels of an image, others on the last dimension.
+       // LayerNorm2d works on the channels of an image, other norms on the last dimension.
        const model::Shape& out = row.layer->out;
        const bool channels = row.rule->images && out.rank() == 4;
        const std::int64_t width = Dimension(out, channels ? 1 : out.rank() - 1);

@@ -1,5 +1,5 @@
-// What each kind of layer keeps for its backward pass: two tables of facts about PyTorch, and the
-// second pass of CountKept (kept.h). "derivatives.yaml" is PyTorch's
+// What each kind of layer keeps for its backward pass, as two tables of facts about PyTorch. They
+// are the second pass of CountKept (kept.h). "derivatives.yaml" is PyTorch's
 // tools/autograd/derivatives.yaml, which lists what every operation saves.
 #pragma once
 
@@ -11,20 +11,20 @@
 
 namespace carma::estimate {
 
-// Which whole tensor an operation holds: 4 bytes per element, counted once even if several
-// operations hold it.
+// Which whole tensor an operation holds. It has 4 bytes per element and is counted once even if
+// several operations hold it.
 struct KeepRule {
   std::string_view pattern;
   bool (*fits)(const Row& row, const Tensor& read);
   Holds holds;
   std::string_view evidence;
 };
-// The first rule that fits is used.
+// The first matching rule is used.
 std::span<const KeepRule> KeepRules();
-// Returns kNothing if no rule fits. read: the tensor that the row reads.
+// Returns kNothing if no rule matches. read: the tensor that the row reads.
 Holds HoldsOf(const Row& row, const Tensor& read);
 
-// Memory that an operation keeps in addition. All rules that fit add up.
+// Memory that an operation keeps in addition. All matching rules add up.
 struct BesidesRule {
   std::string_view pattern;
   std::string_view bytes;
@@ -33,7 +33,7 @@ struct BesidesRule {
   std::string_view evidence;
 };
 std::span<const BesidesRule> BesidesRules();
-// Adds copies that the row holds, and the bytes that the BesidesRules give for it.
+// Adds the copies that the row holds, and the bytes of its BesidesRules.
 void AddBesides(const Graph& graph, const Row& row, Kept& kept);
 
 }  // namespace carma::estimate

@@ -1,7 +1,7 @@
 // Computes what autograd keeps for the backward pass from a list of layers, in three passes:
-//   graph.h        which row reads which tensor, and which tensors stay
-//   keep_rules.h   bytes by kind of layer: a table of facts about PyTorch
-//   corrections.h  exceptions that the first two miss, each with the model that needs it
+//   graph.h        finds which row reads which tensor, and which tensors stay
+//   keep_rules.h   adds bytes by kind of layer, from a table of facts about PyTorch
+//   corrections.h  adds what both miss, each with the model that needs it
 // docs/inside/estimators.md, section "Kept bytes", shows how to add to the tables.
 #pragma once
 
@@ -13,20 +13,20 @@ namespace carma::estimate {
 
 inline constexpr double kElementBytes = 4;
 
-// Amounts in bytes, at four bytes per element; "per sample" grows with the batch.
+// Amounts are bytes, with four bytes per element. "Per sample" amounts grow with the batch.
 struct Kept {
   double per_sample = 0;
-  double operations = 0;      // rows of modules without children, which is the number of tensors
+  double operations = 0;      // rows without children; also the number of tensors
   double constant = 0;        // independent of the batch
-  double masks = 0;           // part of per_sample that is bytes at every precision
+  double masks = 0;           // part of per_sample with one byte per element at any precision
   double wide = 0;            // part of per_sample that autocast leaves in fp32: LayerNorm, softmax
   double widest_conv = 0;     // per sample: input and output of the largest dense convolution
   double largest = 0;         // per sample: the largest single tensor
-  double largest_inside = 0;  // per sample: the same, a language model's scores left out
+  double largest_inside = 0;  // per sample: the largest without a language model's scores
   double logits = 0;          // per sample: a language model's scores, as the loss keeps them
   bool has_conv = false;
   bool has_embedding = false;
-  // Whether the model has attention by separate matrix products, whose bytes are the least certain.
+  // Whether attention consists of separate matrix products, whose bytes are the least certain.
   bool unfused_attention = false;
   // Bytes of each layer's trained parameters, in descending order.
   std::vector<double> weights;
@@ -34,9 +34,9 @@ struct Kept {
   void AddElements(double elements) { per_sample += kElementBytes * elements; }
 };
 
-// list: with output shapes; input shapes make it more accurate. A list without any shape counts as
-// a model of tokens (assumed_shapes.h), if its layers show their widths. per_sample is 0 if nothing
-// is known.
+// list: with output shapes; input shapes make the result more accurate. A list without any shape is
+// treated as a model of tokens (assumed_shapes.h) if its layers show their widths. per_sample is 0
+// if nothing is known.
 Kept CountKept(const model::LayerList& list);
 
 }  // namespace carma::estimate

@@ -28,7 +28,7 @@ TEST(Kept, CountsTheBytesOfEachKindOfLayer) {
   struct Case {
     const char* name;
     std::vector<Layer> rows;
-    double elements;  // kept, of four bytes
+    double elements;  // kept elements of four bytes
   };
   const Layer conv = Module("Conv2d", kImage, kSmall, 108);
   const Case cases[] = {
@@ -185,7 +185,7 @@ TEST(Kept, NeedsNoInputShapes) {
 }
 
 TEST(Kept, FindsWindowsThatTheBatchHides) {
-  // 4 windows of 4 x 4 tokens; torchsummary prints the batch in place of the windows.
+  // There are 4 windows of 4 x 4 tokens; torchsummary prints the batch instead of the windows.
   const LayerList truth = List({Module("LayerNorm", Of({-1, 8, 8, 6}), Of({-1, 8, 8, 6}), 12),
                                 Module("Linear", Of({-4, 16, 6}), Of({-4, 16, 18}), 126),
                                 Module("Linear", Of({-4, 16, 6}), Of({-4, 16, 6}), 42)});
@@ -195,7 +195,7 @@ TEST(Kept, FindsWindowsThatTheBatchHides) {
   EXPECT_EQ(CountKept(text).per_sample, CountKept(truth).per_sample);
 }
 
-TEST(Kept, SeesTheWidestDenseConvolution) {
+TEST(Kept, MeasuresTheWidestDenseConvolution) {
   const Kept kept = CountKept(List({Module("Conv2d", kImage, kSmall, 108),
                                     Module("Conv2d", kSmall, kWide, 64),     // 1x1: no workspace
                                     Module("Conv2d", kWide, kWide, 144)}));  // depthwise: none

@@ -22,7 +22,7 @@ bool IsAny(std::string_view name, std::initializer_list<std::string_view> names)
   return std::ranges::find(names, name) != names.end();
 }
 
-// The order matters: words for a layer's effect are checked before other words in its name.
+// The order matters: words for a layer's effect are checked before other words.
 Role RoleOf(std::string_view name) {
   if (name.starts_with("dropout") || name.ends_with("dropout")) return Role::kDropout;
   if (StartsWithAny(name, {"identity", "flatten", "unflatten", "droppath", "stochasticdepth",
@@ -32,7 +32,7 @@ Role RoleOf(std::string_view name) {
   if (StartsWithAny(name, {"starrelu", "squaredrelu"})) return Role::kKeepsTwo;
   if (HasAny(name, {"maxpool"})) return Role::kMaxPool;
   if (HasAny(name, {"avgpool"})) return Role::kAvgPool;
-  // The derivative of these is a function of the result.
+  // The derivative of these functions depends only on the result.
   if (IsAny(name, {"relu", "sigmoid", "tanh"}) || name.starts_with("softmax") ||
       name.starts_with("logsoftmax")) {
     return Role::kKeepsOutput;
@@ -58,8 +58,8 @@ Role RoleOf(std::string_view name) {
   return Role::kOther;
 }
 
-// Blocks that run as a sum of parallel paths during training and are merged into one convolution
-// afterwards.
+// Whether a block runs as a sum of parallel paths during training and is merged into one
+// convolution afterwards.
 bool IsReparameterised(std::string_view name) {
   return StartsWithAny(name, {"mobileoneblock", "repvgg", "qarepvgg", "reparam", "repconv"}) ||
          name == "repmixer";
@@ -71,7 +71,7 @@ LayerRule RuleOf(std::string_view type) {
   const std::string name = base::ToLower(type);
   LayerRule rule;
   rule.role = RoleOf(name);
-  rule.convolution = HasAny(name, {"conv"}) && type != "Conv1D";  // that is GPT-2's linear layer
+  rule.convolution = HasAny(name, {"conv"}) && type != "Conv1D";  // GPT-2's linear layer
   rule.linear = HasAny(name, {"linear"}) || type == "Conv1D";
   rule.batch_norm = HasAny(name, {"batchnorm"});
   rule.norm_with_activation = HasAny(name, {"normact", "evonorm", "filterresponse"}) ||

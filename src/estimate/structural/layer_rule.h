@@ -1,4 +1,4 @@
-// What one type of layer keeps for its backward pass, judged by the class name.
+// Decides by class name what a type of layer keeps for its backward pass.
 #pragma once
 
 #include <string_view>
@@ -7,13 +7,13 @@ namespace carma::estimate {
 
 enum class Role {
   kTransparent,  // passes its input on: Identity, Flatten, DropPath
-  kDropout,      // a mask and a new tensor while its rate is above zero
+  kDropout,      // keeps a mask and makes a new tensor if its rate is above zero
   kMatrix,       // convolution or linear layer: keeps its input for the gradient of the weight
   kNorm,         // keeps its input
   kKeepsInput,   // activation whose derivative needs the input
   kKeepsOutput,  // activation whose derivative needs the output
-  kKeepsTwo,     // StarReLU and similar ones: relu(x) twice, once for the square
-  kMaxPool,      // keeps its input and the place of each maximum
+  kKeepsTwo,     // StarReLU and the like: relu(x) twice, once for the square
+  kMaxPool,      // keeps its input and the position of each maximum
   kAvgPool,      // keeps its input, unless it is a plain mean
   kKeepsNothing,
   kOther,  // no rule fits
@@ -24,19 +24,19 @@ struct LayerRule {
   bool convolution = false;
   bool linear = false;
   bool batch_norm = false;
-  bool norm_with_activation = false;  // one block that includes the activation: BatchNormAct2d
-  bool row_statistics = false;        // mean and deviation of every row: LayerNorm
+  bool norm_with_activation = false;  // a block that includes the activation: BatchNormAct2d
+  bool row_statistics = false;        // keeps mean and deviation of every row: LayerNorm
   bool images = false;                // works on [batch, channels, height, width]
-  bool attention = false;             // by its name, whatever the role
-  bool gate = false;                  // its result is going to be multiplied with something
+  bool attention = false;             // is an attention by name, whatever the role
+  bool gate = false;                  // its result is multiplied with another tensor
   bool softmax = false;
   bool elementwise = false;   // the output has the shape of the input
   bool same_padding = false;  // pads a copy of its input if the stride needs it
   bool standardized = false;  // uses a normalised copy of its weight
-  bool norm_free = false;     // of a network that scales activations instead of normalising them
-  bool leaky = false;         // keeps the output where it works in place, else the input
+  bool norm_free = false;     // belongs to a network that scales activations instead of normalising
+  bool leaky = false;         // keeps the output if in place, else the input
   bool parallel_branches = false;   // the training form of a re-parameterised block
-  bool wraps_one = false;           // a name like "ConvNormAct": a container that adds nothing
+  bool wraps_one = false;           // named like "ConvNormAct": a container that adds nothing
   bool relative_positions = false;  // attention that no fused kernel supports
   double extra_outputs = 0;         // additional tensors of the output's size
 };

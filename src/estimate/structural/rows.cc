@@ -27,7 +27,7 @@ Kind KindOf(const Layer& layer) {
   return model::IsOperation(layer) ? Kind::kOperation : Kind::kContainer;
 }
 
-// One rule per type; a model has few types. Neighbouring rows often have one of the last types.
+// Keeps one rule per type. A model has few types, and a row often has one of the last types.
 class Rules {
  public:
   explicit Rules(std::deque<TypeRule>& rules) : rules_(rules) {}
@@ -52,9 +52,9 @@ class Rules {
   std::array<const TypeRule*, kGuesses> last_{};
 };
 
-// The rows of a block come before the block itself and are recognised by their names. Without
-// names, they are the rows that can belong to such a block: convolutions, norms, wrappers of these,
-// and a last activation.
+// A block's rows come before the block itself and are recognised by their names. Without names,
+// they are the rows that can belong to such a block: convolutions, norms, their wrappers, and a
+// last activation.
 void MarkWays(std::vector<Row>& rows, std::size_t container) {
   const std::string& name = rows[container].layer->name;
   const auto belongs = [&](std::size_t at) {

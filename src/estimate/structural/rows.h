@@ -1,5 +1,5 @@
-// The rows of a layer list. Each has the rule for its type and, once the graph is made (graph.h),
-// the tensors that it reads and keeps.
+// The rows of a layer list. Each row has the rule for its type and, once the graph is made
+// (graph.h), the tensors that it reads and keeps.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@
 
 namespace carma::estimate {
 
-// The role of a row in a training step. kNone: nothing that grows with the batch.
+// The role of a row in a training step. kNone: keeps nothing that grows with the batch.
 enum class Step {
   kNone,
   kContainer,  // the modules inside have rows of their own
-  kBlock,      // the same, with parameters that code around them uses
+  kBlock,      // a container whose own code uses parameters
   kAttention,  // a block or container whose products may have no rows
   kPassing,    // passes its input on: Identity, Dropout
   kOperation,
@@ -28,12 +28,12 @@ enum class Step {
 // Which tensor a row's backward pass needs (keep_rules.h).
 enum class Holds { kNothing, kInput, kOutput, kCopy };
 
-// What the operations since the last norm show about the attention that they belong to.
+// What the operations since the last norm show about the attention around them.
 struct SinceNorm {
   int products = 0;  // linear layers and convolutions
   bool convolution = false;
-  double matrix = 0;  // elements of one [tokens, tokens] that a softmax made for no attention yet
-  std::int64_t heads = 0;  // of the last such matrix, from any row
+  double matrix = 0;  // elements of a softmax's [tokens, tokens] not yet assigned to an attention
+  std::int64_t heads = 0;  // of the last [tokens, tokens] matrix, from any row
 };
 
 struct Row {
@@ -43,20 +43,20 @@ struct Row {
   const LayerRule* rule = nullptr;
   Kind kind = Kind::kOperation;
   bool knows_input = false;
-  double in = 0, out = 0;           // elements per sample; windows counted once the graph is made
+  double in = 0, out = 0;           // elements per sample; with windows once the graph is made
   double dropout = 0;               // rate, of a dropout layer
   bool before_attention = false;    // the next block to finish is an attention
-  std::optional<std::size_t> ways;  // first row of the block of parallel paths that it belongs to
+  std::optional<std::size_t> ways;  // first row of its block of parallel paths
 
   // The graph fills in the rest.
   Step step = Step::kNone;
   Holds holds = Holds::kNothing;
   int before = Tensor::kNobody;  // the last tensor before this row
-  int read = Tensor::kNobody;    // what it reads; containers and blocks: nobody's
-  int entry = Tensor::kNobody;   // for the first row of parallel paths: the input of the block
-  bool given_unseen = false;     // passing: code between the modules made its input
-  bool scaled_copy = false;      // reads a scaled copy: first product of a block without norms
-  SinceNorm seen;                // of an attention
+  int read = Tensor::kNobody;    // the tensor read; kNobody for containers and blocks
+  int entry = Tensor::kNobody;   // first row of parallel paths: the block's input
+  bool given_unseen = false;     // kPassing: code between the modules made its input
+  bool scaled_copy = false;  // reads a scaled copy, as the first product of a block without norms
+  SinceNorm seen;            // set for an attention
 };
 
 struct TypeRule {
@@ -66,13 +66,13 @@ struct TypeRule {
 
 struct Rows {
   std::deque<TypeRule> rules;  // the rows point here
-  std::vector<Row> rows;       // as many as layers, in their order
+  std::vector<Row> rows;       // one per layer, in the same order
 };
 
-// Borrows the list.
+// The result borrows the list.
 Rows RowsOf(const model::LayerList& list);
 
-// [..., tokens, tokens]
+// Whether the shape is [..., tokens, tokens].
 bool IsAttentionMatrix(const model::Shape& shape);
 // Whether the row multiplies with a weight: convolutions, linear layers, and unknown types with
 // parameters.

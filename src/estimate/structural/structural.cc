@@ -1,5 +1,5 @@
-// The peak of a training step, from the structure of the model. docs/inside/estimators.md has the
-// formula and its constants, docs/evidence/estimators.md its errors.
+// Predicts the peak of a training step from the structure of the model. docs/inside/estimators.md
+// has the formula and its constants, docs/evidence/estimators.md its errors.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -28,24 +28,24 @@ constexpr std::string_view kFullDepth =
 
 constexpr double kMibBytes = 1024.0 * 1024.0;
 
-// Copies of the parameters while activations exist: weights and gradients (which do not quite exist
-// at the same time as all activations). The optimizer's states come on top.
+// Copies of the parameters while activations exist: weights, and gradients, which do not all exist
+// at the same time as all activations. The optimizer's states are extra.
 constexpr double kRunCopies = 1.7;
-// The same if gradients are never freed.
+// The same number if gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
 // Copies during the optimizer's step, including the temporaries of kernels that process all tensors
 // at once.
 constexpr double kStepCopies = 3.5;
-// The same for a tensor that is larger than the memory that the backward pass has freed: weight,
-// gradient and one temporary each need new memory.
+// Copies of a tensor that is larger than the memory freed by the backward pass: weight, gradient
+// and one temporary each need new memory.
 constexpr double kLargeStepCopies = 3.0;
 
-constexpr double kKeptFactor = 1.01;     // what the allocator rounds up, and cannot reuse
+constexpr double kKeptFactor = 1.01;     // rounding and unusable remainders of the allocator
 constexpr double kConvFactor = 3.52;     // workspace and gradients of the widest convolution
 constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
-// Tensors of at most 10 MiB share segments of 20 MiB with gaps between them, larger ones have their
-// own. This is the extra share of kept memory if tensors are small; for tensors of 10 MiB it is
-// half of that.
+// Tensors of at most 10 MiB share segments of 20 MiB with gaps between them; larger tensors have
+// their own segments. This is the extra share of kept memory for small tensors; for tensors of 10
+// MiB it is half.
 constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
 
@@ -59,24 +59,23 @@ double SumOf(const std::vector<Term>& terms) {
   return sum_mib;
 }
 
-// The numbers from the question that all terms use. Sizes are relative: 1 for four bytes, 0.5 for
-// two.
+// Numbers from the question that all terms use. Sizes are relative: 1 for four bytes, 0.5 for two.
 struct Numbers {
   double batch = 0;
   double activation_size = 1;
-  double trained_mib = 0;          // the parameters that are not frozen
-  double frozen_mib = 0;           // the others, and what else is held
-  double states_mib = 0;           // of the optimizer
-  std::optional<double> step_mib;  // temporaries of its step, where they were counted
-  double large_mib = 0;            // trained tensors too large for the memory of freed activations
+  double trained_mib = 0;          // parameters that are not frozen
+  double frozen_mib = 0;           // frozen parameters and other held models
+  double states_mib = 0;           // the optimizer's states
+  std::optional<double> step_mib;  // temporaries of its step, if counted
+  double large_mib = 0;            // trained tensors larger than the memory of freed activations
   double run_copies = kRunCopies;
-  double copies_mib = 0;    // of the weights, in 16 bits
-  bool keeps_wide = false;  // what autocast leaves in fp32, of bytes counted in fp32
-  double counted_size = 1;  // size of a counted element, relative to the requested size
+  double copies_mib = 0;    // 16-bit copies of the weights
+  bool keeps_wide = false;  // autocast leaves some of the bytes counted in fp32 as they are
+  double counted_size = 1;  // size of a counted element relative to the requested size
 };
 
-// Before PyTorch 2.0, zero_grad() filled gradients with zeros by default and did not free them, so
-// from the second step on they exist at the same time as all activations.
+// Before PyTorch 2.0, zero_grad() by default filled gradients with zeros instead of freeing them,
+// so from the second step on they exist at the same time as all activations.
 bool KeepsGradients(const model::LayerList& layers) {
   return layers.torch && layers.torch->starts_with("1.");
 }
@@ -85,18 +84,18 @@ double SizeOf(Precision precision) {
   return precision == Precision::kFp32 ? 1 : 0.5;
 }
 
-// A dry run counts in the precision that its list states; a list without one is in fp32.
+// The precision in which a dry run counted, as stated in the list; fp32 if it states none.
 Precision CountedIn(const model::LayerList& layers) {
   if (!layers.saved || !layers.precision) return Precision::kFp32;
   return ParsePrecision(*layers.precision).value_or(Precision::kFp32);
 }
 
-// If the list does not state the number of trained parameters, all count as trained.
+// The number of trained parameters; all parameters if the list does not state it.
 std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }
 
-// Takes the held memory from a dry run, if that ran in the precision of the question.
+// Takes the held memory from the dry run if it ran in the question's precision.
 void TakeHeld(const Question& question, Numbers& numbers) {
   const std::optional<model::HeldBytes>& held = question.layers->held;
   const bool half = question.precision.value_or(Precision::kFp32) == Precision::kHalf;
@@ -149,7 +148,7 @@ double ContextMib(const Question& question, const Kept& kept) {
   return question.site == nullptr ? shipped_mib : question.site->ContextMib(shipped_mib);
 }
 
-// The factor from bytes counted in fp32 or 16 bits to the precision of the question.
+// The factor that converts bytes counted in fp32 or 16 bits to the question's precision.
 double ShrinkOf(const Kept& kept, const Numbers& numbers) {
   const double all = std::max(kept.per_sample, 1.0);
   const double masks = kept.masks / all;
@@ -166,7 +165,8 @@ double KeptMib(const model::LayerList& layers, const Kept& kept, const Numbers& 
   return (kKeptFactor + kSharedGaps / (1 + mean_mib / kSegmentMib)) * mib;
 }
 
-// A dry run with a loss over the scores has already counted log-softmax's result, one of the three.
+// The memory of the scores in the loss. A dry run with a loss over the scores has already counted
+// one of its three parts, log-softmax's result.
 double LossMib(const model::LayerList& layers, const Kept& kept, const Numbers& numbers) {
   const bool counted = layers.saved && (layers.loss == "cross-entropy" || layers.loss == "own");
   return (counted ? 2.0 / 3 : 1) * kept.logits * numbers.batch / kMibBytes;
@@ -187,8 +187,8 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
           {"loss over the vocabulary", LossMib(*question.layers, kept, numbers)}};
 }
 
-// How much more the optimizer's step needs than the rest; not above 0 if the step fits. If a dry
-// run has counted the step's temporaries, they replace one copy of all gradients.
+// How much more the optimizer's step needs than the rest; at most 0 if the step fits. If a dry run
+// has counted the step's temporaries, they replace one copy of all gradients.
 double StepMib(const Numbers& numbers, double rest_mib) {
   const double copy = numbers.step_mib ? 1 : 0;
   return numbers.frozen_mib + numbers.states_mib + numbers.step_mib.value_or(0) +
@@ -196,7 +196,7 @@ double StepMib(const Numbers& numbers, double rest_mib) {
          (kLargeStepCopies - copy) * numbers.large_mib - rest_mib;
 }
 
-// One or two custom class names mean little, because the model's own class is one of them.
+// One or two unfamiliar class names mean little, because the model's own class is one.
 bool HasOwnCode(const model::LayerList& layers) {
   constexpr std::size_t kMany = 3;
   return UnfamiliarModules(layers) >= kMany;
@@ -207,15 +207,15 @@ bool HasContainers(const model::LayerList& layers) {
       layers.layers, [](const model::Layer& layer) { return layer.kind != model::RowKind::kLeaf; });
 }
 
-// All measured runs were in fp32. Bytes counted in another precision than that of the question are
-// also a guess.
+// Other precisions count as not compared, because all measured runs were in fp32. So do bytes
+// counted in another precision than the question's.
 Evidence EvidenceOf(const Question& question, bool no_shapes) {
   const model::LayerList& layers = *question.layers;
   const Precision asked = question.precision.value_or(Precision::kFp32);
   if (layers.saved && CountedIn(layers) != asked) return Evidence::kText;
   if (layers.saved)
     return asked == Precision::kFp32 ? Evidence::kExactBytes : Evidence::kUncompared;
-  // A text may be longer than was assumed.
+  // Texts may be longer than assumed.
   if (layers.collapsed || (no_shapes && !AssumesTheLongest(layers))) return Evidence::kPartial;
   if (!layers.has_input_shapes) return Evidence::kText;
   if (asked != Precision::kFp32) return Evidence::kUncompared;
@@ -224,13 +224,13 @@ Evidence EvidenceOf(const Question& question, bool no_shapes) {
   return HasContainers(layers) ? Evidence::kCompared : Evidence::kShapes;
 }
 
-// The context is known; what the model adds to it is not.
+// The factor applies only to what the model adds to the context, which is known.
 std::int64_t BoundMib(const Question& question, double context_mib, double point_mib,
                       Evidence evidence) {
   const double shipped_mib =
       context_mib + (point_mib - context_mib) * ShippedFactor(evidence, question.coverage);
   double factor = shipped_mib / point_mib;
-  // Lessons from tasks with complete summaries do not apply to others.
+  // Ratios learned from tasks with complete summaries do not apply to incomplete summaries.
   if (question.site != nullptr && evidence != Evidence::kTotals)
     factor = question.site->Factor(question.coverage, factor);
   return std::max(RoundMib(point_mib), RoundMib(point_mib * factor));
@@ -282,15 +282,15 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
   std::vector<Term> terms = RestOf(question, kept, numbers);
   const double rest_mib = SumOf(terms);
   terms.push_back({"step of the optimizer", std::max(0.0, StepMib(numbers, rest_mib))});
-  // DistributedDataParallel reduces copies of the gradients, and keeps them.
+  // DistributedDataParallel reduces copies of the gradients and keeps the copies.
   if (question.gpus > 1)
     terms.push_back({"shared gradients", kCollectivesMib + numbers.trained_mib});
   return terms;
 }
 
-// A tensor of weights stops counting as large at the batch where an activation becomes larger;
-// there the formula's result falls, but memory does not. This is the highest need of a smaller
-// batch, found just below those batches.
+// At the batch where an activation becomes larger than a tensor of weights, the tensor stops
+// counting as large and the formula's result falls, but memory does not. So this returns the
+// highest need of a smaller batch, found just below such batches.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;

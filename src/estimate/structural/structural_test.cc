@@ -124,7 +124,7 @@ TEST(Structural, CountsOptimizersAndPrecisions) {
   EXPECT_LT(point(Optimizer::kAdam, Precision::kHalf), point(Optimizer::kAdam, Precision::kMixed));
 }
 
-// Activations of a small batch leave no gap in which the temporaries of 64 MiB of weights fit.
+// Activations of a small batch leave no gap large enough for the temporaries of 64 MiB of weights.
 TEST(Structural, LargeWeightsNeedTheirOwnMemoryAtTheStep) {
   const auto structural = MakeStructural();
   const LayerList list = SmallNet();
@@ -162,8 +162,9 @@ TEST(Structural, CountsTheCodeThatAVersionOfPyTorchLoads) {
   EXPECT_EQ(TermOf(*structural->Ask(question), kContextTerm), 700 + 20);
 }
 
-TEST(Structural, GradientsStayWherePyTorchOnlyClearsThem) {
-  // Three tenths of 64 MiB of weights, which are usually freed while all activations exist.
+TEST(Structural, KeepsGradientsThatPyTorchOnlyClears) {
+  // The difference is three tenths of 64 MiB of weights, which are usually freed while all
+  // activations exist.
   LayerList list = SmallNet();
   list.torch = "1.12.1+cu113";
   const double freed_mib = [&] {
@@ -201,12 +202,12 @@ TEST(Structural, PrefersBytesOfADryRun) {
   LayerList list = SmallNet();
   list.saved = model::SavedBytes{.per_sample = 8.0 * 278'528, .constant = 0};
   const auto answer = structural->Ask(Ask(list, 256));
-  const double twice_mib = 256 * 8.0 * 278'528 / (1 << 20);  // of what the rules count
+  const double twice_mib = 256 * 8.0 * 278'528 / (1 << 20);  // twice what the rules count
   EXPECT_NEAR(TermOf(*answer, "kept for backward"), WithGaps(twice_mib, list), 1);
 }
 
 // carma_summary.py --precision amp already counts 16-bit tensors and the copies of weights.
-TEST(Structural, BytesOfADryRunAreInThePrecisionThatTheyWereCountedIn) {
+TEST(Structural, ConvertsBytesOfADryRunFromTheirPrecision) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
   list.saved = model::SavedBytes{.per_sample = 1 << 20, .constant = 0};
@@ -254,7 +255,7 @@ TEST(Structural, ALargerBatchNeverNeedsLess) {
   }
 }
 
-TEST(Structural, DeclinesWhereMostIsHidden) {
+TEST(Structural, DeclinesIfMostIsHidden) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
   list.format = model::SummaryFormat::kTorchInfo;
@@ -304,7 +305,7 @@ TEST(Structural, UsesTheTotalsIfMostLayersAreHidden) {
   EXPECT_EQ(structural->Ask(here)->bound_mib, answer->bound_mib) << "nor do lessons apply to it";
 }
 
-TEST(Structural, AHeadDoesNotSpeakForTheBlocksBeforeIt) {
+TEST(Structural, AHeadDoesNotRepresentTheBlocksBeforeIt) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
   list.format = model::SummaryFormat::kTorchInfo;
@@ -353,7 +354,7 @@ TEST(Structural, CrossEntropyOfADryRunIsCountedOnce) {
               0.81 * 8 * 4 * 128 * 64 / (1 << 20), 0.01);
 }
 
-TEST(Structural, GpusThatWorkTogetherHoldTheGradientsOnceMore) {
+TEST(Structural, CountsGradientCopiesOnSeveralGpus) {
   const auto structural = MakeStructural();
   const LayerList list = SmallNet();
   Question question = Ask(list, 8);
@@ -362,7 +363,7 @@ TEST(Structural, GpusThatWorkTogetherHoldTheGradientsOnceMore) {
   EXPECT_NEAR(static_cast<double>(structural->Ask(question)->point_mib - alone_mib), 566 + 64, 1);
 }
 
-TEST(Structural, FrozenWeightsAreThereOnce) {
+TEST(Structural, CountsFrozenWeightsOnce) {
   const auto structural = MakeStructural();
   LayerList list = SmallNet();
   list.trainable = list.params;
@@ -434,7 +435,7 @@ TEST(Structural, WidensTheBoundForUncomparedCode) {
   EXPECT_TRUE(structural->Ask(Ask(list, 8))->warnings.empty()) << "custom code is counted";
 }
 
-TEST(Safety, RisesWithCoverageAndIgnorance) {
+TEST(Safety, RisesWithCoverageAndUncertainty) {
   double before = 0;
   for (const double coverage : {0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.999}) {
     const double factor = ShippedFactor(Evidence::kShapes, coverage);
@@ -453,8 +454,8 @@ TEST(Safety, RisesWithCoverageAndIgnorance) {
   }
 }
 
-TEST(Horus, GivesBackPublishedEstimates) {
-  // ResNet-18 on images of 32 x 32: 11.2 M parameters, 150 k activations.
+TEST(Horus, ReproducesPublishedEstimates) {
+  // ResNet-18 on 32 x 32 images has 11.2 M parameters and 150 k activations.
   LayerList list;
   list.params = 11'220'132;
   Layer layer;

@@ -1,4 +1,4 @@
-// Short ways to write layer lists in tests.
+// Helpers to write layer lists in tests.
 #pragma once
 
 #include <gtest/gtest.h>

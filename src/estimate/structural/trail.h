@@ -11,7 +11,7 @@
 
 namespace carma::estimate {
 
-// Per sample.
+// Elements per sample.
 inline double Elements(const model::Shape& shape) {
   return static_cast<double>(shape.Elements());
 }
@@ -22,9 +22,9 @@ inline std::int64_t Dimension(const model::Shape& shape, std::size_t i) {
 struct Tensor {
   enum class Maker {
     kInput,
-    kMatrix,    // convolution or linear layer: nothing has kept its result yet
+    kMatrix,    // a convolution or linear layer whose result nothing keeps yet
     kNorm,      // a norm without activation
-    kGate,      // sigmoid, softmax: about to be multiplied with something
+    kGate,      // sigmoid, softmax: will be multiplied with another tensor
     kFunction,  // code between the modules: a concatenation, a sum, a product
     kOther,
   };
@@ -35,15 +35,14 @@ struct Tensor {
   Maker maker = Maker::kOther;
   bool linear = false;       // made by a linear layer
   bool opens_block = false;  // an activation before the block's first product, not in place
-  bool kept = false;         // some backward pass needs it: counted once
+  bool kept = false;         // a backward pass needs it; counted once
   int from = kNobody;        // the input from which it was made
 };
 
 class Trail {
  public:
-  static constexpr std::size_t kMemory = 24;  // rows reach back this far: a block's branches
+  static constexpr std::size_t kMemory = 24;  // a block's branches reach this far back
 
-  // Reserves space for that many tensors.
   void Reserve(std::size_t tensors) {
     tensors_.reserve(tensors);
     recent_.reserve(tensors);

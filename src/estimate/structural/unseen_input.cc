@@ -11,7 +11,7 @@ namespace {
 
 using model::Shape;
 
-// The square root of a square number; otherwise empty.
+// The square root of a square number; empty for other numbers.
 std::optional<std::int64_t> Root(double number) {
   const auto root = static_cast<std::int64_t>(std::lround(std::sqrt(number)));
   if (static_cast<double>(root * root) != number) return std::nullopt;
@@ -22,12 +22,12 @@ std::optional<std::int64_t> Root(double number) {
 constexpr std::array<std::int64_t, 14> kKernels{1,  3,  5,  7,  4,   9,   16,
                                                 25, 36, 49, 64, 121, 256, 1024};
 
-// 64 weights per output more likely mean a 1x1 convolution of 64 channels than a depthwise 8x8:
-// depthwise kernels have odd sides.
+// 64 weights per output are more likely a 1x1 convolution of 64 channels than a depthwise 8x8,
+// because depthwise kernels have odd sides.
 constexpr std::int64_t kLargestDepthwise = 49;
 
-// Weights per output channel, without the bias and the extra weights of a standardised convolution:
-// one of a few candidates, the most likely first.
+// Candidates for the weights per output channel, most likely first, without the bias and the extra
+// weights of a standardised convolution.
 struct Candidates {
   std::array<std::int64_t, 3> values{};
   std::size_t count = 0;
@@ -49,7 +49,7 @@ Candidates WeightsPerOutput(const model::Layer& layer, const LayerRule& rule) {
   return candidates;
 }
 
-// The first convolution of a model reads an image: 3 channels or 1.
+// The elements of the image that a model's first convolution reads, with 3 channels or 1.
 double ImageElements(const model::Layer& layer, const LayerRule& rule) {
   const auto positions = static_cast<double>(layer.out[2] * layer.out[3]);
   for (const std::int64_t weights : WeightsPerOutput(layer, rule)) {
@@ -67,9 +67,9 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
 }
 
 // The channels of a concatenation of the last tensor with others, from the weights of the layer
-// that reads it; 0 if it is not a concatenation. The first choice is channels that an earlier
-// tensor explains, then twice as many channels with a 3x3 kernel (a skip from far back), then the
-// fewest that divide evenly.
+// that reads it; 0 if it is not a concatenation. It prefers channels that an earlier tensor
+// explains, then twice as many channels with a 3x3 kernel (a skip from far back), then the fewest
+// channels that divide evenly.
 std::int64_t JoinedChannels(const Candidates& weights, const Tensor& current, const Trail& trail) {
   const std::int64_t channels = Dimension(current.shape, 1);
   const auto explained = [&](std::int64_t joined) {
@@ -85,7 +85,7 @@ std::int64_t JoinedChannels(const Candidates& weights, const Tensor& current, co
         return each / kernel;
     }
   }
-  constexpr std::int64_t kMostParts = 4;  // of a concatenation under a larger kernel
+  constexpr std::int64_t kMostParts = 4;  // of a concatenation read by a larger kernel
   for (const std::int64_t kernel : {9, 25, 49}) {
     for (const std::int64_t each : weights) {
       const std::int64_t joined = each / kernel;
@@ -102,14 +102,14 @@ double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Ten
   if (current->shape.rank() != 4) return current->elements;
   const std::int64_t channels = Dimension(current->shape, 1);
   const std::int64_t outputs = Dimension(layer.out, 1);
-  for (const std::int64_t each : weights) {  // plain and depthwise
+  for (const std::int64_t each : weights) {  // plain and depthwise convolutions
     for (const std::int64_t kernel : kKernels) {
       const bool depthwise = each == kernel && kernel % 2 == 1 && kernel <= kLargestDepthwise;
       if (each == channels * kernel || (depthwise && outputs % channels == 0))
         return current->elements;
     }
   }
-  for (const std::int64_t each : weights) {  // 1x1 of an earlier tensor: a branch, a shortcut
+  for (const std::int64_t each : weights) {  // a 1x1 branch or shortcut from an earlier tensor
     const int found = trail.Newest([&](const Tensor& tensor) {
       return Trail::IsReadable(tensor) && tensor.shape.rank() == 4 &&
              Dimension(tensor.shape, 1) == each &&
@@ -117,7 +117,7 @@ double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Ten
     });
     if (found != Tensor::kNobody) return trail[found].elements;
   }
-  for (const std::int64_t each : weights) {  // groups
+  for (const std::int64_t each : weights) {  // grouped convolutions
     for (const std::int64_t kernel : {1, 9, 25, 49}) {
       if (channels * kernel % each == 0 && outputs % (channels * kernel / each) == 0)
         return current->elements;
@@ -130,7 +130,8 @@ double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Ten
   return current->elements;
 }
 
-// The input width of a linear layer, from its parameters: with a bias if that divides evenly.
+// The input width of a linear layer, derived from its parameters: with a bias if that divides
+// evenly.
 double WidthRead(const model::Layer& layer) {
   if (layer.in_features) return static_cast<double>(*layer.in_features);
   const std::int64_t outputs = layer.out.last();
@@ -176,14 +177,14 @@ UnseenInput::Read UnseenInput::OfLinear(const model::Layer& layer, const Tensor*
   if (current == nullptr) return {.elements = tokens * width};
   const Shape& before = current->shape;
   const auto last = before.empty() ? 0.0 : static_cast<double>(std::abs(before.last()));
-  if (last == width || last == width + 1) {  // without a bias there is one weight more per output
+  if (last == width || last == width + 1) {  // + 1: without a bias
     width = last;
     if (layer.out.rank() == 3 || layer.out.rank() == 4) EnterWindows(*current, width, tokens);
     const double windows = WindowsOf(layer.out);
     return {.elements = tokens * windows * width, .windows = windows};
   }
   if (layer.out.rank() > 2) return {.elements = tokens * width};
-  // One vector per sample: the tokens before it were averaged, or one was picked.
+  // The row reads one vector per sample: the tokens before it were averaged, or one was selected.
   if (before.rank() == 3 &&
       current->elements == static_cast<double>(Dimension(before, 1)) * width) {
     return {.elements = width};
@@ -199,7 +200,7 @@ UnseenInput::Read UnseenInput::OfElementwise(const model::Layer& layer,
   const bool same_tokens =
       layer.out.rank() == 2 ||
       (before.rank() == layer.out.rank() && before.rank() > 1 && before[1] == layer.out[1]);
-  // The row seems to have fewer elements than its input, but the same shape: the first dimension
+  // The row seems to have fewer elements than its input but the same shape, so the first dimension
   // contained more than the batch.
   if (same_width && same_tokens && current.elements > printed &&
       std::fmod(current.elements, printed) == 0) {

@@ -1,4 +1,5 @@
-// Infers what a row reads if the summary does not show it (torchsummary, some of torchinfo).
+// Infers the input of a row if the summary does not show it (torchsummary, some output of
+// torchinfo).
 #pragma once
 
 #include "estimate/structural/layer_rule.h"
@@ -8,14 +9,14 @@
 namespace carma::estimate {
 
 // torchsummary prints only outputs, with the batch size in place of their first dimension. So the
-// size of a row's input follows from its parameters (a 1x1 convolution with 64 weights per output
-// reads 64 channels), and windows that were folded into the first dimension show up as fewer tokens
-// than in the output of the row before. One object per model, because it remembers the windows.
+// size of a row's input is derived from its parameters (a 1x1 convolution with 64 weights per
+// output reads 64 channels). Windows folded into the first dimension appear as fewer tokens than in
+// the output of the row before. Each model needs its own object, which stores the windows.
 class UnseenInput {
  public:
   struct Read {
-    double elements = 0;  // per sample, windows counted
-    double windows = 1;   // multiply the printed output by this
+    double elements = 0;  // per sample, in all windows
+    double windows = 1;   // factor for the printed output
   };
   // current: the last tensor; null before the first row.
   Read Of(const model::Layer& layer, const LayerRule& rule, const Tensor* current,

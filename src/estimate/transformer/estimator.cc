@@ -1,4 +1,4 @@
-// The closed form for transformers as one estimator among the others.
+// Makes the closed form for transformers available as an estimator.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::vector<Term> TermsOf(const TransformerEstimate& estimate) {
   return terms;
 }
 
-// Uses the context that finished tasks on this server showed.
+// Uses the context measured in finished tasks on this server.
 void SuitSite(const Site& site, TransformerEstimate& estimate) {
   const double shipped_mib = ShippedMib({Loading::kLazy, Libraries::kSequences});
   const double shift_mib = site.ContextMib(shipped_mib) - shipped_mib;

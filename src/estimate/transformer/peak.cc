@@ -1,4 +1,4 @@
-// The peak of each rank at each moment of a step, and the bounds around it.
+// Computes the peak of each rank at each moment of a step, and its bounds.
 #include "estimate/transformer/peak.h"
 
 #include <fmt/format.h>
@@ -25,26 +25,26 @@ const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
 // of the moved bytes, up to a limit.
 constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
-// Reserved bytes per byte of logits and activations: blocks of changing sizes leave gaps. One
-// factor per cause, from runs of fixed length; the last one is for sizes that never repeat.
+// Reserved bytes per byte of logits and activations, because blocks of changing sizes leave gaps.
+// There is one factor per cause, from runs of fixed length; the last is for sizes that never
+// repeat.
 constexpr double kSpreadLayer = 1.2;
 constexpr double kSpreadStock = 1.35;
 constexpr double kSpreadInPlace = 1.6;
-constexpr double kSpreadKept = 1.05;  // without checkpointing: blocks that stay leave no gaps
-constexpr double kStepKept = 0.3;     // additional share of gradients and of the step's temporaries
+constexpr double kSpreadKept = 1.05;  // without checkpointing, because kept blocks leave no gaps
+constexpr double kStepKept = 0.3;     // plus this share of gradients and of the step's temporaries
 constexpr double kSpreadKeptVariable = 1.5;
 constexpr double kSpreadVariable = 2.7;
 // Segments that grow in place leave hardly any gaps: 1.01 to 1.17 on an H100.
 constexpr double kSpreadExpandable = 1.1;
-constexpr double kSpreadVariableShared = 1.6;  // frozen weights that are shared: a block decides
+constexpr double kSpreadVariableShared = 1.6;  // sharded frozen weights: a block decides
 
 // Quantiles of measured / predicted over the runs, slightly raised from 0.9 on. The last column is
 // a judgement.
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
-// For kinds of trainings that were never measured: by judgement, twice as far above 1 as the
-// others.
+// For kinds of trainings that were never measured. By judgement, they are twice as far above 1.
 constexpr CoverageFactors kNeededUnseen{1.00, 1.08, 1.20, 1.32, 1.70, 3.0};
 constexpr CoverageFactors kShownUnseen{1.00, 1.16, 1.32, 1.48, 1.90, 3.0};
 constexpr CoverageFactors kVariableUnseen{1.00, 1.30, 1.54, 1.84, 2.40, 4.0};
@@ -121,8 +121,8 @@ double MovingMib(const Moment& moment) {
   return moment.parts.logits + moment.parts.activations;
 }
 
-// Activations come and go in blocks of many sizes, which stay cached when the optimizer allocates
-// its memory in the first step: so both count, and so do the gaps between them. moments: the step
+// Activations use blocks of many sizes, which are still cached when the optimizer allocates its
+// memory in the first step. So both count, and the gaps between blocks too. moments: the step
 // first.
 double ReservedMib(const std::vector<Moment>& moments, const Static& all, double needed,
                    const TrainingPlan& plan) {
@@ -150,7 +150,7 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
   return std::max(needed, free_running);
 }
 
-// FSDP's mixed precision runs blocks on 16-bit copies, regardless of the precision of its shards.
+// FSDP's mixed precision runs blocks on 16-bit copies, whatever the precision of its shards.
 TrainingPlan AsActivations(const TrainingPlan& plan) {
   TrainingPlan acts = plan;
   if (plan.data_parallel == DataParallel::kFsdp && Shards(plan) > 1 && plan.amp)
@@ -252,15 +252,15 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   return Unit{};
 }
 
-// Whether a part beside the stack is counted by its weights alone. Models with samples of one
-// length, and those with other kinds of blocks, are counted completely.
+// Whether a part outside the stack is counted only by its weights. Models with samples of one
+// length or with other kinds of blocks are counted completely.
 bool CountsBeside(const TransformerConfig& config) {
   return config.other_parameters > 0 && !config.one_length && !config.blocks &&
          config.usual_length == 0;
 }
 
-// The properties of the training that no measured run had, or only runs from one source that
-// records few details. Empty if such trainings were compared.
+// Properties of the training that no measured run had, or only runs from a source with few details.
+// Empty if such trainings were compared.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
@@ -297,12 +297,12 @@ TransformerConfig WithAllParameters(const TransformerConfig& described, const Tr
   if (plan.parameters == 0) return config;
   const double more = static_cast<double>(plan.parameters) - config.TotalParameters();
   config.stated_parameters = static_cast<double>(plan.parameters);
-  // A small difference comes from biases and rounding, not from an additional part.
+  // A small difference is due to biases and rounding, not to an additional part.
   if (more > 0.02 * config.TotalParameters() && !config.one_length) config.other_parameters += more;
   return config;
 }
 
-// Adds a sentence for each thing that the estimate leaves out or takes for granted.
+// Adds a sentence for each part that the estimate leaves out or assumes.
 void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
                  const std::string& unseen, std::vector<std::string>& warnings) {
   if (!unseen.empty())
@@ -368,7 +368,7 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& describ
   estimate.coverage = coverage;
   estimate.context_mib = kContextMib;
   const bool plain_ddp = plan.data_parallel == DataParallel::kDdp && plan.ranks > 1;
-  if (plain_ddp) estimate.context_mib += kCollectivesMib;  // sharding has a term of its own
+  if (plain_ddp) estimate.context_mib += kCollectivesMib;  // sharding has its own term
   double highest = -1;
   for (const Stage& stage : StagesOf(config, plan)) {
     const RankPeak peak = PeakOf(config, plan, stage);

@@ -1,4 +1,5 @@
-// The memory of a transformer's training in closed form: docs/inside/estimators.md, "Transformers".
+// Computes the memory of a transformer's training in closed form (docs/inside/estimators.md,
+// "Transformers").
 #pragma once
 
 #include <cstdint>
@@ -18,26 +19,26 @@ namespace carma::estimate {
 enum class TrainingPhase {
   kStep,   // the optimizer's step: no activations, all gradients and states
   kLoss,   // the loss: inputs of all blocks, scores over the vocabulary
-  kLayer,  // the last block again: inputs of all blocks, everything one block keeps
-  kEnd,    // the first block again: one block, and by now all gradients
+  kLayer,  // the last block's backward pass: inputs of all blocks, and what one block keeps
+  kEnd,    // the first block's backward pass: one block, and all gradients
   kSave,   // gathering the weights of all ranks to save them
-  kEncode  // before the first block: an autoencoder turns images into latents
+  kEncode  // an autoencoder turns images into latents, before the first block
 };
 inline constexpr std::pair<TrainingPhase, std::string_view> kTrainingPhaseWords[] = {
     {TrainingPhase::kStep, "step"},   {TrainingPhase::kLoss, "loss"},
     {TrainingPhase::kLayer, "layer"}, {TrainingPhase::kEnd, "end"},
     {TrainingPhase::kSave, "save"},   {TrainingPhase::kEncode, "encode"}};
 
-// One GPU, in MiB, at one moment.
+// The memory on one GPU at one moment, in MiB.
 struct MemoryParts {
-  double weights = 0;  // adapters and copies that stay included
+  double weights = 0;  // including adapters and permanent copies
   double gradients = 0;
-  double optimizer = 0;  // states, fp32 masters included
+  double optimizer = 0;  // states, including fp32 masters
   double logits = 0;     // tensors that the loss makes from the scores
   double activations = 0;
   double working = 0;  // unsharded copies, temporaries of the step, buckets
   double beside = 0;   // a reference model, an engine that writes answers
-  double Sum() const;  // what PyTorch calls allocated
+  double Sum() const;  // "allocated" in PyTorch's terms
 };
 
 // A prediction, and a bound that covers the requested share of runs.
@@ -48,14 +49,14 @@ struct MemoryBound {
 
 // The estimate for the rank that needs the most memory.
 struct TransformerEstimate {
-  TrainingPhase phase = TrainingPhase::kStep;  // in which memory is highest
+  TrainingPhase phase = TrainingPhase::kStep;  // when memory is highest
   MemoryParts parts;                           // at that moment
-  double fragmentation_mib = 0;  // reserved by PyTorch's allocator beyond what is allocated
-  double context_mib = 0;        // CUDA context and libraries
-  MemoryBound needed;            // allocated: the sum of the parts
-  MemoryBound reserved;          // with the fragmentation
-  MemoryBound shown;             // with the context: what nvidia-smi shows, and what is promised
-  double parameters = 0;         // of the whole model, without adapters
+  double fragmentation_mib = 0;                // reserved by PyTorch's allocator but not allocated
+  double context_mib = 0;                      // CUDA context and libraries
+  MemoryBound needed;                          // allocated: the sum of the parts
+  MemoryBound reserved;                        // allocated plus fragmentation
+  MemoryBound shown;      // reserved plus context: as in nvidia-smi, and as promised
+  double parameters = 0;  // of the whole model, without adapters
   double trained_parameters = 0;
   double coverage = 0;                // of the bounds
   std::vector<std::string> warnings;  // one sentence each

@@ -1,4 +1,4 @@
-// docs/evidence/estimators.md explains each number here; the models are made up.
+// docs/evidence/estimators.md explains each number here. The models are made up.
 #include "estimate/transformer/peak.h"
 
 #include <gmock/gmock.h>
@@ -60,7 +60,7 @@ TEST(TransformerPeak, FewTokensInFullNeedTenBytesPerParameterAtTheStep) {
 TEST(TransformerPeak, OptimizersDifferByTheirStatesAndTheirStep) {
   struct Case {
     StepOptimizer optimizer;
-    double bytes;  // per parameter in 16 bits
+    double bytes;  // per parameter, with 16-bit weights
   };
   for (const Case& each : {Case{StepOptimizer::kAdam, 10}, Case{StepOptimizer::kAdamFused, 8},
                            Case{StepOptimizer::kAdam8Bit, 6}, Case{StepOptimizer::kAdam4Bit, 5},
@@ -72,11 +72,12 @@ TEST(TransformerPeak, OptimizersDifferByTheirStatesAndTheirStep) {
   }
 }
 
-TEST(TransformerPeak, ManyTokensArePaidAtTheLossByTheVocabulary) {
+TEST(TransformerPeak, ManyTokensPeakAtTheLoss) {
   const TransformerEstimate few = Asked(LoraPlan(1024, 8));
   const TransformerEstimate many = Asked(LoraPlan(1024, 16));
   EXPECT_EQ(few.phase, TrainingPhase::kLoss);
-  // The inputs of 16 blocks, twelve bytes per score, and eight per channel around the loss.
+  // A token adds the inputs of 16 blocks, twelve bytes per score, and eight per channel around the
+  // loss.
   const double slope = 2.0 * 16 * 1024 + 12.0 * 32'000 + 8.0 * 1024;
   EXPECT_NEAR((many.parts.Sum() - few.parts.Sum()) * kMib / 8192, slope, 1e-6 * slope);
 }
@@ -88,7 +89,7 @@ TEST(TransformerPeak, ModelsPreparedForQuantisedTrainingHaveFp32ScoresAndStream)
     plan.fp32_residual = plan.fp32_rest = true;
     return Asked(plan).parts.Sum();
   };
-  // The slope of a published table of the longest lengths that fit, within 2 %.
+  // This is, within 2 %, the slope of a published table of the longest lengths that fit.
   const double slope = 4.0 * 16 * 1024 + 16.0 * 32'000 + 8.0 * 1024;
   EXPECT_NEAR((prepared(16) - prepared(8)) * kMib / 8192, slope, 1e-6 * slope);
 }
@@ -130,7 +131,7 @@ TEST(TransformerPeak, OperatorsKeptAreAttentionAndEverySecondProduct) {
   EXPECT_NEAR(operators - full, 2.0 * (4 * 1024 + 2816) * 16 * 4096 / kMib, 1);
 }
 
-TEST(TransformerPeak, SequenceParallelismSplitsTheStreamTensorParallelismDoesNot) {
+TEST(TransformerPeak, SequenceParallelismSplitsTheStream) {
   TrainingPlan plan = Plan(4096, 8);
   plan.tensor_parallel = 4;
   const double whole = Asked(plan).parts.activations;
@@ -138,7 +139,7 @@ TEST(TransformerPeak, SequenceParallelismSplitsTheStreamTensorParallelismDoesNot
   EXPECT_LT(Asked(plan).parts.activations, 0.35 * whole) << "a quarter, plus gathered tensors";
 }
 
-TEST(TransformerPeak, APipelineHoldsAsManyMicroBatchesAsItsScheduleMakes) {
+TEST(TransformerPeak, APipelineHoldsTheMicroBatchesOfItsSchedule) {
   TrainingPlan plan = Plan(4096, 16);
   plan.loss = Loss::kFused;
   plan.pipeline = 4;
@@ -341,7 +342,7 @@ TEST(TransformerPeak, GapsComeFromVaryingLengths) {
   EXPECT_GT(gaps(Checkpointing::kFull, true), gaps(Checkpointing::kFull, false));
 }
 
-TEST(TransformerPeak, NearTheGpusEndTheAllocatorGivesBack) {
+TEST(TransformerPeak, TheAllocatorFreesCacheNearTheGpusLimit) {
   TrainingPlan plan = LoraPlan(1024, 16);
   const TransformerEstimate free_running = Asked(plan);
   plan.gpu_mib = free_running.parts.Sum() + 2000;
@@ -387,7 +388,7 @@ TEST(TransformerPeak, UncomparedKindsHaveAWiderBoundAndAWarning) {
   EXPECT_TRUE(widened(plan));
 }
 
-TEST(TransformerPeak, AnUnfusedFamilyKeepsItsMatricesWhateverIsAsked) {
+TEST(TransformerPeak, AnUnfusedFamilyAlwaysKeepsItsMatrices) {
   TransformerConfig config = Model();
   config.unfused_attention = true;
   TrainingPlan plan = LoraPlan(1024, 4);
@@ -404,11 +405,12 @@ TEST(TransformerPeak, ADecoderKeepsASecondAttentionAndTheEncodersKeys) {
   const double one = Asked(plan, config).parts.activations;
   config.decoder_layers = 8;
   const double both = Asked(plan, config).parts.activations;
-  // In half of the blocks: a norm, and query, key, value and result, 16 h per token.
+  // Half of the blocks add a norm, and query, key, value and result: 16 h per token.
   EXPECT_NEAR(both - one, 16.0 * 8 * 1024 * 4096 / kMib, 1);
   plan.target = 256;
   const TransformerEstimate shorter = Asked(plan, config);
-  // A block of the encoder, and one of the decoder, which has a quarter of the tokens.
+  // The encoder's block, and the second attention of the decoder's block, which has a quarter of
+  // the tokens.
   const double block = one / 16;
   const double second = (8.0 + 4 + 4 * 4) * 1024 * 1024 / kMib;
   EXPECT_NEAR(shorter.parts.activations, 8 * block + 8 * (block / 4 + second), 1);
@@ -448,7 +450,7 @@ TEST(TransformerPeak, RefusesImpossiblePlans) {
   }
 }
 
-TEST(TransformerPeak, ExpandableSegmentsLeaveFewerGapsAndTheNeedAsItIs) {
+TEST(TransformerPeak, ExpandableSegmentsReduceOnlyTheGaps) {
   TrainingPlan plan = LoraPlan(4096, 8);
   const TransformerEstimate usual = Asked(plan);
   plan.expandable_segments = true;
@@ -529,7 +531,7 @@ TEST(TransformerPeak, SequenceParallelismGathersInputsOfMatrices) {
       << "two gathered tensors and their gradients, whole";
 }
 
-// As in the code of Transformers: 4 bytes for the norm's input in fp32, 2 for its quotient.
+// Transformers' norm keeps 4 bytes for its input in fp32 and 2 for its quotient.
 TEST(TransformerPeak, NormsOfQueriesAndKeysKeepSixBytes) {
   TrainingPlan plan = Plan(8192, 4);
   plan.checkpointing = Checkpointing::kNone;
@@ -541,7 +543,7 @@ TEST(TransformerPeak, NormsOfQueriesAndKeysKeepSixBytes) {
               1e6);
 }
 
-TEST(TransformerPeak, ATowerBesideKeepsItsOwnActivations) {
+TEST(TransformerPeak, ASecondTowerKeepsItsOwnActivations) {
   const auto clip = ParseTransformerConfig(
       R"({"model_type":"clip","vision_config":{"patch_size":32},"text_config":{}})", "c");
   ASSERT_TRUE(clip) << clip.error().message;
@@ -574,7 +576,7 @@ TEST(TransformerPeak, StateSpaceBlocksKeepThreeWidthsOrAllStates) {
       << "without the kernels, each token keeps its states";
 }
 
-TEST(TransformerPeak, FrozenModelsBesideAndAnAverageAreHeld) {
+TEST(TransformerPeak, HoldsFrozenModelsAndAWeightAverage) {
   TrainingPlan plan = Plan(512, 1);
   const double before = Asked(plan).parts.beside;
   plan.frozen_parameters = 1'000'000'000;
@@ -585,7 +587,7 @@ TEST(TransformerPeak, FrozenModelsBesideAndAnAverageAreHeld) {
 
 // milabench trains Stable Diffusion 1.5 at 512 pixels on an H100 with autocast and AdamW: NVML
 // showed 43 769 MiB with 24 images and 73 777 with 48. peft published 8.12 GB for adapters with
-// checkpointing, two images and attention that is not fused, its text encoder included.
+// checkpointing, two images and unfused attention, including the text encoder.
 TEST(TransformerPeak, AUNetNeedsTheMeasuredMemory) {
   const auto unet = ParseTransformerConfig(
       R"({"_class_name":"UNet2DConditionModel","attention_head_dim":8,

@@ -1,5 +1,5 @@
-// One rank of a transformer's training: which part of the model it holds, and the bytes that stay
-// on its GPU from step to step. peak.cc adds what grows with the tokens (tokens.h).
+// Computes which part of a model one rank of a transformer's training holds, and the bytes that
+// stay on its GPU from step to step. peak.cc adds what grows with the tokens (tokens.h).
 #pragma once
 
 #include "estimate/training_plan.h"
@@ -9,8 +9,8 @@ namespace carma::estimate {
 
 bool RunsBlocksAgain(const TrainingPlan& plan);
 bool IsZero(DataParallel kind);
-// Number of GPUs among which sharded memory is divided: the data-parallel GPUs times those that
-// share each sample, as in torchtitan's FSDP mesh and in the distributed optimizers of Megatron and
+// Number of GPUs among which sharded memory is divided: the data-parallel GPUs times the GPUs that
+// share a sample, as in torchtitan's FSDP mesh and in the distributed optimizers of Megatron and
 // DeepSpeed.
 double Shards(const TrainingPlan& plan);
 
@@ -22,17 +22,17 @@ struct Stage {
   double in_flight = 1;  // micro-batches whose block inputs it keeps
 };
 
-// The part of the model that this rank has.
+// The part of the model on this rank.
 struct Sizes {
   double layers = 0;
-  double stream = 0;  // width of the residual stream that this rank keeps
+  double stream = 0;  // width of the residual stream on this rank
   double hidden = 0, query = 0, key = 0, value = 0, output = 0, forward = 0, vocabulary = 0;
   double heads = 0;
   double block = 0;      // parameters of one block's matrices
-  double matrices = 0;   // of all blocks on this rank
-  double elsewhere = 0;  // the part of these that other GPUs have: experts of one block
+  double matrices = 0;   // parameters of all blocks' matrices on this rank
+  double elsewhere = 0;  // part of `matrices` on other GPUs: experts of one block
   double rest = 0;       // embedding, head, norms
-  double tables = 0;     // embedding and head alone
+  double tables = 0;     // only embedding and head
   double tokens = 0;     // of one micro-batch
   double sequence = 0;
   double in_flight = 1;
@@ -48,19 +48,19 @@ struct Adapters {
 };
 
 Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);
-// The adapters of a model with other kinds of blocks.
+// The adapters of a model with other kinds of blocks (BlockList).
 Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan);
 
 // Memory that stays from step to step.
 struct Static {
-  double weights = 0;  // bytes, all of these
-  double copies = 0;   // of weights in 16 bits, from the forward pass until a block's backward pass
+  double weights = 0;  // all amounts in bytes
+  double copies = 0;   // 16-bit copies of weights, until a block's backward pass
   double gradients = 0;
-  double waiting = 0;  // gradients that wait for more passes, while the next one runs
+  double waiting = 0;  // accumulated gradients during the next pass
   double optimizer = 0;
   double step = 0;       // temporaries of the optimizer's step
-  double buckets = 0;    // of the collective operations, always
-  double root = 0;       // unsharded embedding and head while blocks run
+  double buckets = 0;    // permanent buckets of collective operations
+  double root = 0;       // embedding and head, unsharded while blocks run
   double one_block = 0;  // an unsharded block
   double whole = 0;      // all weights unsharded, for saving
   double beside = 0;     // a frozen reference model, an engine that writes answers

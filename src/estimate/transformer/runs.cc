@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kMaxTableBytes = std::size_t{64} << 20;
 constexpr double kMibPerGib = 1024;
 
-// Reads the cell's number into `target`; an empty cell does not change it. False: `error` has the
-// reason.
+// Reads the cell's number into `target`; an empty cell does not change it. Returns false on a
+// mistake, with the reason in `error`.
 bool Take(const base::CsvRow& row, const char* column, double low, double high,
           std::int64_t& target, std::optional<base::Error>& error) {
   const Result<std::optional<double>> number = row.Number(column, low, high);
@@ -73,7 +73,7 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
   return config;
 }
 
-using NamesOfModels = std::map<std::string, std::size_t, std::less<>>;  // and their aliases
+using NamesOfModels = std::map<std::string, std::size_t, std::less<>>;  // including aliases
 
 struct Models {
   std::vector<TransformerConfig> configs;
@@ -106,7 +106,7 @@ std::unexpected<base::Error> TooLittle(std::string text) {
   return NotFound(std::move(text));
 }
 
-// The libraries of the sources, distinguished by their defaults.
+// The libraries used by the sources. They have different defaults.
 enum class Library { kHuggingFace, kLitGpt, kTorchtune };
 Library LibraryOf(std::string_view framework) {
   if (Has(framework, "LitGPT")) return Library::kLitGpt;
@@ -130,8 +130,7 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   } else if (method == "qlora") {
     plan.quantisation = Quantisation::kNf4;
   }
-  // Recipes that use PEFT quantise the constants again; for LitGPT, the row states whether it does
-  // so.
+  // Recipes that use PEFT quantise the constants again; for LitGPT, the row states this.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
     plan.quantisation = Quantisation::kNf4Double;
   if (plan.method == Method::kFull) return Unit{};
@@ -142,8 +141,8 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   if (plan.lora_rank == 0) plan.lora_rank = 8;
   const Result<std::optional<double>> dropout = row.Number("lora_dropout", 0, 1);
   plan.lora_dropout = dropout && dropout->value_or(0) > 0;
-  // From "DEFAULT (qkv)", "q,v,o + mlp" or a list in Python, only the words are kept. The head's
-  // adapter is too small to count.
+  // Only the words of "DEFAULT (qkv)", "q,v,o + mlp" or a Python list are kept. The head's adapter
+  // is too small to count.
   std::string words;
   for (const char c : row.Text("lora_targets")) {
     if (c == '(') words.clear();
@@ -170,7 +169,7 @@ Result<Unit> SetPrecision(const base::CsvRow& row, Library library, TrainingPlan
   const std::string_view amp = row.Text("amp");
   plan.amp = !amp.empty() && !amp.ends_with("-true");
   // Recipes that use PEFT cast all weights except those of bitsandbytes to fp32. fms-acceleration
-  // casts only the norms, or nothing with FSDP.
+  // casts only the norms, and with FSDP nothing.
   const bool own = Has(row.Text("framework"), "fms-acceleration");
   const bool nf4 =
       plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double;
@@ -279,18 +278,19 @@ Result<Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t 
     plan.pipeline = all;
     return Unit{};
   } else if (splits) {
-    return Unit{};  // the columns tp, pp and cp state it
+    return Unit{};  // stated in the columns tp, pp and cp
   } else {
     return TooLittle(fmt::format("parallel '{}' is not modelled", base::Printable(kind, 40)));
   }
   plan.ranks = ranks > 0 ? ranks : copies;
-  // A table that counts all GPUs with a part of the weights counts those that share a sample twice.
+  // The table counts all GPUs with a part of the weights, so GPUs that share a sample would count
+  // twice.
   if (plan.ranks > copies && plan.ranks % plan.context_parallel == 0)
     plan.ranks /= plan.context_parallel;
   return Unit{};
 }
 
-// Libraries that use the Trainer of Hugging Face or work like it.
+// Whether the library uses Hugging Face's Trainer or works like it.
 bool IsOfTrainer(std::string_view framework) {
   const std::string name = base::ToLower(framework);
   constexpr std::string_view kNames[] = {"hf",      "trainer", "trl",    "axolotl",
@@ -315,7 +315,7 @@ void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, Train
     plan.micro_batches = std::min(plan.batch, plan.pipeline);
   if (const auto known = base::FromWord<Schedule>(base::ToLower(row.Text("schedule"))))
     plan.schedule = *known;
-  // Without a Trainer's autocast, FSDP trains in the precision in which the weights were loaded.
+  // Without the Trainer's autocast, FSDP trains in the precision of the loaded weights.
   if (plan.data_parallel == DataParallel::kFsdp && plan.weights != Dtype::kFp32 &&
       !IsOfTrainer(framework))
     plan.amp = false;
@@ -333,7 +333,8 @@ void SetMegatron(const base::CsvRow& row, std::int64_t gpus, TrainingPlan& plan)
   plan.ranks = std::max(plan.ranks, gpus / one_copy);
 }
 
-// "A100-80GB" has 79.2 GiB: the total in nvidia-smi is 1 % below the name.
+// The memory of a GPU such as "A100-80GB", which has 79.2 GiB: nvidia-smi's total is 1 % below the
+// name.
 std::optional<double> GpuMib(std::string_view name) {
   const std::size_t dash = name.rfind('-');
   if (dash == std::string_view::npos || !name.ends_with("GB")) return std::nullopt;
@@ -342,8 +343,8 @@ std::optional<double> GpuMib(std::string_view name) {
   return 0.99 * static_cast<double>(*size) * kMibPerGib;
 }
 
-// The longest sample in a few hundred steps as a share of the cap, from the source that states
-// both.
+// The longest sample in a few hundred steps as a share of the cap, according to the source that
+// states both.
 constexpr double kLongestOfCap = 0.6;
 
 // Takes lengths from the note if the row states none: "variable, mean 445 tokens, cap 4096".
@@ -378,7 +379,7 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::int64_t gpus,
   const std::string_view lengths = row.Text("seq_note");
   plan.variable_length =
       Has(lengths, "variable") || Has(lengths, "max length") || Has(lengths, "dataset");
-  // Sources that give the batch of one pass, but not the number of passes, use several.
+  // Sources that state the batch of a pass but not the number of passes use several passes.
   plan.accumulates = steps > 1 || (!stated && plan.variable_length);
   tokens = tokens || SetLengths(lengths, plan);
   if (!tokens) return TooLittle("no length of the samples");

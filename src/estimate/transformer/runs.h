@@ -1,4 +1,4 @@
-// Tables of measured training runs of transformers, for the evaluation.
+// Reads tables of measured training runs of transformers, for the evaluation.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class MemoryKind {
   kAllocated,  // PyTorch's max_memory_allocated
   kReserved,   // max_memory_reserved
   kShown,      // nvidia-smi, NVML
-  kUnstated    // of unstated kind: treated as kShown, and reported separately
+  kUnstated    // not stated: treated as kShown, and reported separately
 };
 inline constexpr std::pair<MemoryKind, std::string_view> kMemoryKindWords[] = {
     {MemoryKind::kAllocated, "allocated"},
@@ -35,7 +35,7 @@ struct MeasuredMemory {
 struct TrainingRun {
   std::string id, source, model, family, method, quantisation, parallel;
   std::int64_t gpus = 1;
-  Result<TrainingPlan> plan = TrainingPlan{};  // or why the row is insufficient
+  Result<TrainingPlan> plan = TrainingPlan{};  // or the reason why the row is insufficient
   std::size_t config = 0;                      // index into TrainingRuns::configs
   std::vector<MeasuredMemory> measured;        // at least one
 };
@@ -43,14 +43,14 @@ struct TrainingRun {
 struct TrainingRuns {
   std::vector<TransformerConfig> configs;
   std::vector<TrainingRun> runs;
-  std::size_t without_model = 0;      // rows whose model the table of models does not have
-  std::vector<std::string> troubles;  // of rows with a cell that cannot be read: place and reason
+  std::size_t without_model = 0;      // rows whose model is not in the table of models
+  std::vector<std::string> troubles;  // rows with an unreadable cell: place and reason
 };
 
-// runs, models: one file or several of each; models are the sizes of the runs' models. The columns
-// are those of docs/inside/estimators.md, "Tables of runs". Only rows that cannot be read get no
-// answer. Errors: those of base::ReadFile; kInvalid with file and line for a table of models;
-// kInvalid if no row has a model.
+// runs, models: at least one file each; `models` has the sizes of the runs' models. The columns are
+// those of docs/inside/estimators.md, "Tables of runs". Unreadable rows of `runs` get no answer and
+// are listed in `troubles`. Errors: those of base::ReadFile; kInvalid with file and line for a
+// table of models; kInvalid if no row has a model.
 Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                       const std::vector<std::string>& models);
 

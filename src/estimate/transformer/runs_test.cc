@@ -1,4 +1,4 @@
-// Tables of runs; all rows are made up.
+// Tests of reading tables of runs. All rows are made up.
 #include "estimate/transformer/runs.h"
 
 #include <fmt/format.h>
@@ -70,7 +70,7 @@ TEST_F(RunTables, ASumOverGpusIsDivided) {
   EXPECT_EQ(set->runs[0].measured[0].kind, MemoryKind::kUnstated);
 }
 
-TEST_F(RunTables, LibrariesBringTheirHabits) {
+TEST_F(RunTables, AppliesTheDefaultsOfLibraries) {
   const auto set = Read(
       "1,lab,LitGPT 2024,small,lora,nf4,bf16,bf16-true,adamw,512,packed,1,,8,\"q,v\",none,sdpa,,,1,"
       ",1,4,torch max allocated,,,\n"
@@ -85,7 +85,7 @@ TEST_F(RunTables, LibrariesBringTheirHabits) {
   EXPECT_EQ(set->runs[1].measured[0].kind, MemoryKind::kReserved);
 }
 
-TEST_F(RunTables, TargetsAreReadAsPeopleWriteThem) {
+TEST_F(RunTables, ReadsTargetsInManySpellings) {
   for (const char* targets :
        {"['q_proj', 'v_proj']", "q_proj v_proj", "q,v", "(q_proj + v_proj)", "q_proj;v_proj"}) {
     const auto set = Read(fmt::format(
@@ -122,7 +122,7 @@ TEST_F(RunTables, ReadsSelectiveCheckpointing) {
   }
 }
 
-TEST_F(RunTables, QuantisedModelsArePreparedWhereTheLibraryDoes) {
+TEST_F(RunTables, PreparesQuantisedModelsLikeTheLibrary) {
   const char* const row =
       "1,lab,{},small,lora,{},bf16,bf16,adamw,512,packed,1,,8,\"q,v\",full,flash2,,,1,,1,4,"
       "torch max reserved,,,\n";
@@ -137,7 +137,7 @@ TEST_F(RunTables, QuantisedModelsArePreparedWhereTheLibraryDoes) {
   EXPECT_FALSE(prepared("LitGPT 2024", "nf4"));
 }
 
-TEST_F(RunTables, ManyWordsMeanAKindOfParallelWork) {
+TEST_F(RunTables, ReadsKindsOfParallelismInManySpellings) {
   struct Case {
     const char* word;
     DataParallel kind;
@@ -160,7 +160,7 @@ TEST_F(RunTables, ManyWordsMeanAKindOfParallelWork) {
   }
 }
 
-TEST_F(RunTables, ANoteMayTellTheLengths) {
+TEST_F(RunTables, ReadsLengthsFromNotes) {
   const auto set = Read(
       "1,lab,HF Trainer,small,full,,bf16,,adamw,,\"variable, mean 300 tokens, cap 1000, padding "
       "free\",4,,,,full,,,,1,,1,9,nvidia-smi,,,\n"
@@ -191,7 +191,7 @@ TEST_F(RunTables, ReportsMissingColumnsOfARow) {
   }
 }
 
-TEST_F(RunTables, ABadCellCostsItsRowOnly) {
+TEST_F(RunTables, ABadCellAffectsOnlyItsRow) {
   const auto set = Read(
       "1,lab,HF Trainer,small,full,,bf16,,adamw,-3,,1,,,,full,,,,1,,1,9,nvidia-smi,,,\n"
       "2,lab,HF Trainer,small,full,,bf16,,adamw,9,,1,,0,,full,,,,1,,1,9,nvidia-smi,,,\n");
@@ -205,7 +205,7 @@ TEST_F(RunTables, ABadCellCostsItsRowOnly) {
   EXPECT_FALSE(FieldOf(TrainingRun{}, "colour"));
 }
 
-TEST_F(RunTables, AFamilyOfTransformersBringsItsNorms) {
+TEST_F(RunTables, TakesNormsFromTheFamily) {
   std::string models = kModels;
   models.replace(models.rfind("lab\n"), 4, "qwen3\n");
   Write("models.csv", models);

@@ -1,4 +1,4 @@
-// Memory that grows with the number of tokens.
+// Counts memory that grows with the number of tokens.
 #include "estimate/transformer/tokens.h"
 
 #include <algorithm>
@@ -8,16 +8,16 @@ namespace {
 
 // Sequence parallelism gathers a norm's result over all tokens before the matrices that read it.
 // Their backward pass makes an equally large gradient before it is scattered. Both are in 16 bits.
-// Returns the bytes of one of these tensors, less the part that one GPU keeps of the residual
-// stream anyway.
+// Returns the bytes of one such tensor, less the part of the residual stream that a GPU keeps
+// anyway.
 double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
   return plan.sequence_parallel ? 2 * (sizes.hidden - sizes.stream) : 0;
 }
 
-// Scores over the vocabulary: log-softmax, its gradient and that of the scores, in fp32 if autocast
-// or the model's code casts them, as it does in causal models. Without a cast in the code,
-// autocast's log-softmax reads 16-bit scores and makes their gradient in 16 bits. Whether a custom
-// loop also holds the scores is unknown (Trainer does not).
+// Adds log-softmax, its gradient and the gradient of the scores over the vocabulary. They are fp32
+// if autocast or the model's code casts them, as the code of causal models does. Without a cast in
+// the code, autocast's log-softmax reads 16-bit scores and makes their gradient in 16 bits. Whether
+// a custom loop also holds the scores is unknown; the Trainer does not.
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
   const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;
@@ -29,10 +29,10 @@ void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Si
     copy = wide ? 4 : 2;
     bytes = wide ? 12 : plan.amp ? 10 : 6;
   }
-  if (plan.fp32_rest) bytes = 16;  // the head is fp32, and so are its scores
+  if (plan.fp32_rest) bytes = 16;  // head and scores are fp32
   switch (loss) {
     case Loss::kStock:
-      // The caller holds the scores until the end of the step, except with FSDP.
+      // Except with FSDP, the caller holds the scores until the end of the step.
       if (!shares_weights) per.held = copy * sizes.vocabulary;
       break;
     case Loss::kInPlace:
@@ -64,7 +64,7 @@ double MatrixBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return (config.rms_norm || config.wide_scores ? 6 : 2) + (config.drops_scores ? 3 : 0);
 }
 
-// Bytes per element that the backward pass of such attention needs: the gradients of softmax's
+// Bytes per element of the attention matrix for the backward pass: the gradients of softmax's
 // result and of its input.
 double MatrixGradientBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool wide = plan.amp || config.rms_norm || config.wide_scores;
@@ -77,22 +77,22 @@ bool KeepsLess(const TrainingPlan& plan) {
   return plan.method == Method::kLora && !plan.lora_16bit && !RunsBlocksAgain(plan);
 }
 
-// The bytes of both norms. RMSNorm in the code of Transformers keeps its input in fp32, the
-// quotient if its weight is trained, and the result; LayerNorm keeps its input and its result.
-// Under autocast the result is fp32, and each matrix keeps a copy of its own.
+// The bytes of both norms. Transformers' RMSNorm keeps its input in fp32, the quotient if its
+// weight is trained, and the result; LayerNorm keeps its input and its result. Under autocast the
+// result is fp32, and each matrix keeps its own copy.
 double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool fp32 = plan.weights == Dtype::kFp32;
   if (!config.rms_norm && plan.amp)
     return config.one_projection || plan.method == Method::kLora ? 12 : 16;
   if (!config.rms_norm) return 8;
   if (plan.fused_layers) return 8;
-  if (fp32 && plan.amp) return 26;  // each matrix makes its own cast of what it reads
+  if (fp32 && plan.amp) return 26;  // each matrix casts its own input
   if (fp32) return 12;
   return KeepsLess(plan) ? 8 : 16;
 }
 
-// The same for the norm before a decoder's second attention, which only queries read, and for the
-// copies of an encoder's result that its keys and values make.
+// The bytes of the norm before a decoder's second attention, which only queries read, and of the
+// copies of the encoder's result that keys and values make.
 double CrossNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.rms_norm && plan.amp) return 6;
   return NormBytes(config, plan) / 2;
@@ -101,8 +101,8 @@ double CrossCopyBytes(const TrainingPlan& plan) {
   return plan.amp && plan.method == Method::kFull ? 4 : 0;
 }
 
-// The bytes of the feed-forward part, per element of its inner width. A frozen matrix needs no
-// input.
+// The bytes of the feed-forward part per element of its inner width. A frozen matrix does not need
+// its input.
 double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool frozen = plan.method == Method::kLora;
   double bytes = config.gated ? (frozen ? 6 : 8) : (frozen ? 2 : 4);
@@ -111,9 +111,9 @@ double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   return bytes + (frozen && plan.keeps_frozen_inputs ? 2 : 0);
 }
 
-// Bytes per element that norms of queries and keys keep: the norm's input in fp32, and its quotient
-// if its weight is trained; in diffusers' code also the input in 16 bits. The norm's result is
-// rotated at once; only the rotated tensor is kept, and it is counted elsewhere.
+// Bytes per element that norms of queries and keys keep: the norm's input in fp32, the quotient if
+// its weight is trained, and in diffusers' code also the input in 16 bits. The norm's result is
+// rotated at once; only the rotated tensor is kept, which is counted elsewhere.
 double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.norms_heads) return 0;
   const bool fp32 = plan.weights == Dtype::kFp32 && !plan.amp;
@@ -122,10 +122,10 @@ double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) 
   return fp32 ? 8 : 6;
 }
 
-// Scales and gates that depend on the sample, in bytes per element of the stream: both norms'
-// results and both parts' results are factors. If the layers that make the scales are frozen,
-// nothing is kept. A block whose two parts run side by side has one norm and one common result, but
-// concatenates the inputs of its last matrix.
+// Bytes per element of the stream for scales and gates that depend on the sample: the results of
+// both norms and of both parts are factors. If the layers that make the scales are frozen, nothing
+// is kept. A block with two parts side by side has one norm and one common result, but concatenates
+// the inputs of its last matrix.
 double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.modulated || plan.method == Method::kLora) return 0;
   const double beside = config.side_by_side;
@@ -146,7 +146,7 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
     attention += 2 * (sizes.query + sizes.output) + (frozen ? 0 : 2 * sizes.hidden);
   if (frozen && plan.keeps_frozen_inputs) attention += 4 * sizes.hidden + 2 * sizes.query;
   double matrix = 0;
-  double gradients = 0;  // of the matrix
+  double gradients = 0;  // of the attention matrix
   if (plan.attention == Attention::kEager) {
     if (plan.checkpointing != Checkpointing::kAttention)
       matrix = MatrixBytes(config, plan) * sizes.heads * stack.keys;
@@ -156,7 +156,7 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       (config.drops_out ? 2 * sizes.stream : 0) + (config.drops_forward ? sizes.forward : 0);
   const double copied = plan.amp || plan.lora_16bit ? 2 : 4;
   const double adapted = copied + (plan.lora_dropout ? 5 : 0);
-  // There is usually a norm for each attention and one for the feed-forward part.
+  // Usually each attention and the feed-forward part have a norm.
   double norms = static_cast<double>(config.norms) / 2 * NormBytes(config, plan);
   if (stack.read > 0) norms += CrossNormBytes(config, plan) + stack.read * CrossCopyBytes(plan);
   per.block =
@@ -164,10 +164,10 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       matrix + masks + adapted * (frozen ? adapters.inputs : 0) +
       HeadNormBytes(config, plan) * (sizes.query + sizes.key) +
       ModulationBytes(config, plan) * sizes.stream;
-  // The inputs gathered for attention and for the feed-forward part; Megatron gathers them again
-  // instead of keeping them.
+  // Adds the inputs gathered for attention and for the feed-forward part. Megatron gathers them
+  // again instead of keeping them.
   if (!plan.megatron) per.block += 2 * grown * GatheredBytes(plan, sizes);
-  // The copy after dropout is kept instead of the one before it.
+  // The copy after dropout is kept instead of the copy before it.
   per.kept = per.block;
   if (KeepsLess(plan) && plan.lora_dropout) per.kept -= copied * adapters.inputs;
   per.temporaries = std::max(
@@ -179,9 +179,9 @@ bool KeepsStream(const TransformerConfig& config, const TrainingPlan& plan) {
   return config.rms_norm && plan.weights != Dtype::kFp32 && !KeepsLess(plan);
 }
 
-// Bytes kept of a block if only its cheap operations are recomputed: the results of attention and
-// of every second matrix product, that is, queries, values, one product of the feed-forward part
-// and the last product.
+// Bytes that a block keeps if only cheap operations are recomputed: the results of attention and of
+// every second matrix product (queries, values, one product of the feed-forward part, and the last
+// product).
 double ProductBytes(const Sizes& sizes, const TrainingPlan& plan) {
   const double size = plan.weights == Dtype::kFp32 && !plan.amp ? 4 : 2;
   return size * (sizes.output + sizes.query + sizes.value + sizes.forward + sizes.stream);
@@ -239,8 +239,8 @@ PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& pla
 
 namespace {
 
-// Workspace of a convolution and its two gradients, per byte of its input and output: as
-// in the formula for model summaries (docs/inside/estimators.md).
+// Workspace of a convolution and its two gradients per byte of its input and output, as in the
+// formula for model summaries (docs/inside/estimators.md).
 constexpr double kConvolutionBytes = 3.52;
 
 double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const TrainingPlan& plan,
@@ -257,9 +257,9 @@ double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const T
   return bytes;
 }
 
-// Bytes that adapters read: a copy for each adapter in its precision. If the model has the same
-// precision, queries, keys and values read one tensor, and the attention already keeps the output's
-// input.
+// Bytes of the adapters' inputs. Each adapter makes a copy in its own precision. If the model has
+// the same precision, queries, keys and values read one tensor, and attention already keeps the
+// input of the output projection.
 double AdapterBytes(const TransformerConfig& config, const TrainingPlan& plan,
                     const Adapters& adapters) {
   if (plan.method != Method::kLora) return 0;

@@ -1,4 +1,5 @@
-// Bytes of a transformer's training that grow with the tokens: activations, temporaries, the loss.
+// Counts the bytes of a transformer's training that grow with the tokens: activations, temporaries,
+// the loss.
 #pragma once
 
 #include "estimate/transformer/rank.h"
@@ -7,34 +8,34 @@ namespace carma::estimate {
 
 // Bytes per token.
 struct PerToken {
-  double inputs = 0;       // of all blocks, kept from the forward pass on
-  double block = 0;        // what one block keeps for its backward pass, and its temporaries
-  double kept = 0;         // the part of this that stays
+  double inputs = 0;       // inputs of all blocks, kept from the forward pass on
+  double block = 0;        // one block: kept for its backward pass, plus temporaries
+  double kept = 0;         // the kept part of `block`
   double temporaries = 0;  // of one block's backward pass
   double loss = 0;         // of the scores, at the loss
   double held = 0;         // of the scores, while the first blocks run backward
-  double above = 0;        // around the loss, without the scores
-  double stays = 0;        // what FSDP with frozen weights does not free until then
+  double above = 0;        // around the loss, except for the scores
+  double stays = 0;        // not freed until the loss by FSDP with frozen weights
   // In the middle of a U-Net's backward pass: bytes still kept, and the share of all gradients that
   // already exist. 0: not considered.
   double midway = 0;
   double midway_gradients = 0;
-  double encodes = 0;  // while an autoencoder makes what the first block reads
+  double encodes = 0;  // while an autoencoder makes the first block's input
 };
 
-// The blocks that run on the same tokens: all of them, or those of an encoder or of a decoder.
+// Blocks that run on the same tokens: all blocks, or those of an encoder or a decoder.
 struct Stack {
   double layers = 0;
-  double keys = 0;   // tokens that an attention sees, both attentions of a decoder together
-  double read = 0;   // for a decoder: tokens of the encoder per token of its own; 0: no encoder
-  bool last = true;  // is followed by the loss
+  double keys = 0;   // tokens that attention sees; for a decoder, both attentions together
+  double read = 0;   // for a decoder: encoder tokens per decoder token; 0: no encoder
+  bool last = true;  // the loss follows
 };
 
-// shares_weights: as Static.
+// shares_weights: as in Static.
 PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
                     const Adapters& adapters, const Stack& stack, bool shares_weights);
-// Bytes per token of an encoder and a decoder together, counted per token of the decoder. tokens:
-// number of the decoder's tokens; the encoder's number is sizes.tokens.
+// Bytes of an encoder and a decoder together, per token of the decoder. tokens: number of the
+// decoder's tokens; the encoder has sizes.tokens.
 PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& plan,
                         const Sizes& sizes, const Adapters& adapters, double tokens,
                         bool shares_weights);

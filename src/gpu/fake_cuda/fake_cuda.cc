@@ -1,7 +1,7 @@
-// A CUDA driver for the tests of cuda_context.cc, loaded like the real one: by its name, in a
+// A CUDA driver for the tests of cuda_context.cc. Like the real driver, it is loaded by name in a
 // child. CARMA_FAKE_CUDA controls it: "fail=FUNCTION:CODE", "hang=FUNCTION", "crash=FUNCTION", or
-// "@PATH" for a file with one of these. It writes the variables that it sees into the file that
-// CARMA_FAKE_CUDA_LOG names.
+// "@PATH" for a file with one of these texts. It writes its environment variables to the file named
+// by CARMA_FAKE_CUDA_LOG.
 #include <unistd.h>
 
 #include <cstdio>

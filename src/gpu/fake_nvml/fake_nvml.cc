@@ -14,7 +14,7 @@ using namespace carma::gpu::nvml;
 
 namespace {
 
-// The GPUs that the environment describes, for processes that no test can reach.
+// Makes the GPUs described in the environment, for processes whose memory the test cannot set.
 FakeNvml AtLoad() {
   FakeNvml fake;
   const char* const words = std::getenv(kFakeNvmlVariable);
@@ -49,7 +49,7 @@ Return Check(const char* function) {
   return Listed(Fake().errors, function);
 }
 
-// Handles are the index of the GPU plus one, and above that the index of the instance plus one.
+// A handle is the GPU's index plus one and, in the higher bits, the instance's index plus one.
 constexpr std::uintptr_t kInstanceUnit = 0x1'0000;
 Device HandleOf(std::size_t gpu, std::size_t instance_plus_one = 0) {
   return reinterpret_cast<Device>(instance_plus_one * kInstanceUnit + gpu + 1);
@@ -221,7 +221,7 @@ FAKE_EXPORT Return nvmlGpmSampleFree(GpmSample sample) {
   delete reinterpret_cast<FakeNvmlGpu*>(sample);
   return Listed(Fake().errors, "nvmlGpmSampleFree");
 }
-// A sample holds the GPU's metrics at that time; those of a pair are the second sample's.
+// A sample holds the GPU's metrics at that time. A pair of samples has the metrics of the second.
 FAKE_EXPORT Return nvmlGpmSampleGet(Device device, GpmSample sample) {
   *reinterpret_cast<FakeNvmlGpu*>(sample) = Gpu(device);
   return CheckWhole("nvmlGpmSampleGet", device);

@@ -1,5 +1,5 @@
-// A scripted NVML for the tests of the probe: what the driver would answer, set through one struct
-// that the library exports as `carma_fake_nvml`.
+// A scripted NVML for tests of the probe. Tests set its answers in one struct, which the library
+// exports as `carma_fake_nvml`.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace carma::gpu {
 
-// An instance of a divided GPU, with memory, processes and counters of its own.
+// An instance of a divided GPU with its own memory, processes and counters.
 struct FakeNvmlInstance {
   std::string uuid;
   std::uint32_t gpu_instance = 1;
@@ -23,10 +23,10 @@ struct FakeNvmlInstance {
   nvml::MemoryV2 memory{};
   std::vector<nvml::ProcessInfo> compute;
   double sm_percent = 0;
-  std::map<std::string, nvml::Return> errors;  // by function name, of this instance alone
+  std::map<std::string, nvml::Return> errors;  // by function name, for this instance only
 };
 
-// The limits of a control group on a GPU as set in the driver, in bytes.
+// A control group's limits on a GPU as set in the driver, in bytes.
 struct FakeNvmlLimit {
   std::uint64_t soft = 0;
   std::uint64_t hard = nvml::kNoMemoryLimit;
@@ -40,7 +40,7 @@ struct FakeNvmlGpu {
   std::vector<nvml::ProcessInfo> compute, graphics, mps;
   double sm_percent = 0;
   bool gpm = true;
-  // Further GPM metrics by number, in NVML's units; those that are not here are not supported.
+  // Further GPM metrics by number, in NVML's units. Metrics missing here are not supported.
   std::map<std::uint32_t, double> gpm_metrics;
   std::uint32_t utilization = 0;
   std::uint32_t power_mw = 0;
@@ -53,16 +53,16 @@ struct FakeNvmlGpu {
   std::uint32_t compute_mode = 0;
   std::uint32_t mig_mode = 0;
   std::uint32_t mig_slices = 7;
-  std::optional<std::uint32_t> mig_pending;  // empty: as it is
+  std::optional<std::uint32_t> mig_pending;  // empty: no change pending
   std::vector<FakeNvmlInstance> instances;
-  std::vector<nvml::ProcessUtilization> samples;  // only newer ones than requested are returned
-  std::map<std::string, nvml::Return> errors;     // by function name, of this GPU alone
+  std::vector<nvml::ProcessUtilization> samples;  // returned if newer than requested
+  std::map<std::string, nvml::Return> errors;     // by function name, for this GPU only
   std::uint32_t recovery_action = 0;
   std::uint32_t recovery_type = nvml::kTypeUnsignedInt;
   // Processes that appear between the call that counts them and the call that lists them.
   int late_processes = 0;
   std::map<std::string, FakeNvmlLimit> memory_limits;  // by the group's path
-  // NVLinks: addresses of those at their other ends, "switch", or "" for one that is not in use.
+  // What each NVLink leads to: a PCI address, "switch", or "" for an unused link.
   std::vector<std::string> links;
 };
 
@@ -76,19 +76,20 @@ struct FakeNvmlEvent {
 
 struct FakeNvml {
   std::vector<FakeNvmlGpu> gpus;
-  std::deque<FakeNvmlEvent> events;            // announced to the only set
-  nvml::Return gpm_lists = nvml::kSuccess;     // the answer to more than one metric at a time
-  std::map<std::string, int> calls;            // by function name, of those that are counted
-  std::map<std::string, nvml::Return> errors;  // by function name, of all GPUs; absent: success
+  std::deque<FakeNvmlEvent> events;            // delivered to the only event set
+  nvml::Return gpm_lists = nvml::kSuccess;     // the answer to a request for several metrics
+  std::map<std::string, int> calls;            // by function name, only of counted functions
+  std::map<std::string, nvml::Return> errors;  // by function name, for all GPUs; absent: success
   int init_calls = 0;
   int samples = 0;     // GPM samples allocated and not freed
   int event_sets = 0;  // made and not freed
   bool initialised = false;
-  int users = 0;  // nvmlInit without its nvmlShutdown, as the library counts them
+  int users = 0;  // calls of nvmlInit not yet followed by nvmlShutdown
 };
 
 inline constexpr const char* kFakeNvmlSymbol = "carma_fake_nvml";
-// The GPUs when the library is loaded: "gpu" is a normal one, "gpu remap-failed" a broken one.
+// The GPUs that exist when the library is loaded: "gpu" is a healthy GPU, "gpu remap-failed" a
+// broken one.
 inline constexpr const char* kFakeNvmlVariable = "CARMA_FAKE_NVML";
 
 inline FakeNvmlGpu UsualFakeGpu() {

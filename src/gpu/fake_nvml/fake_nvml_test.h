@@ -17,7 +17,8 @@ constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 class ScriptedNvml : public ::testing::Test {
  protected:
   void SetUp() override {
-    // The subject's own dlopen of the same file gives the same library, so the script reaches it.
+    // When the tested code opens the same file with dlopen, it gets the same library, so the script
+    // applies to it.
     handle_ = ::dlopen(CARMA_FAKE_NVML, RTLD_NOW);
     ASSERT_NE(handle_, nullptr) << ::dlerror();
     nvml_ = static_cast<FakeNvml*>(::dlsym(handle_, kFakeNvmlSymbol));

@@ -66,11 +66,11 @@ ReadResult<Unit> GuardedProbe::Open() {
       if (auto* error = std::get_if<ReadError>(&*answer)) return std::unexpected(std::move(*error));
       return NoSuchAnswer();
     }
-    // A user may have killed the reader: a GPU is only blamed if it happens there again.
+    // A user may have killed the reader, so a GPU is only blamed if this happens there twice.
     if (!answer.error().late && ended.insert(answer.error().asking).second) continue;
     const std::string why = WhyOf(answer.error());
     if (!answer.error().asking) {
-      aside_.clear();  // it was not their fault
+      aside_.clear();  // the GPUs set aside were not the cause
       return Unavailable(why);
     }
     SetAside(*answer.error().asking, why);
@@ -91,7 +91,7 @@ void GuardedProbe::Take(ReaderListing listing) {
       places_.push_back({number, i});
       continue;
     }
-    // A GPU that was left out has one entry in the listing, even if it was divided before.
+    // A GPU that was left out has a single entry in the listing, even if it was divided before.
     const auto before = known_.find(number);
     const std::vector<DeviceInfo>& as_known =
         before != known_.end() ? before->second : told[number];
@@ -107,8 +107,8 @@ void GuardedProbe::Take(ReaderListing listing) {
   }
 }
 
-// A reader that replaces another must list the same GPUs as the one before. A GPU that is in
-// trouble has no UUID to compare.
+// A new reader must list the same GPUs as the reader that it replaces. A GPU in trouble has no UUID
+// to compare.
 ReadResult<Unit> GuardedProbe::OpenAgain() {
   const std::vector<DeviceInfo> before = devices_;
   ReadResult<Unit> open = Open();
@@ -209,7 +209,7 @@ bool GuardedProbe::AnswersAgain(std::uint32_t number, Aside& aside) {
   return false;
 }
 
-// This does not wait: the other GPUs are being read.
+// Does not wait, because the other GPUs are being read.
 bool GuardedProbe::TrialSucceeds(std::uint32_t number, Aside& aside) {
   const std::expected<ReaderAnswer, NoAnswer> answer = aside.trial->Await(milliseconds(0));
   if (!answer && answer.error().late && Clock::now() < aside.trial_until) return false;

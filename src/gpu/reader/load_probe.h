@@ -1,4 +1,4 @@
-// The probe that the daemon and `carma doctor` use, so that both see the same.
+// Loads the probe for the daemon and `carma doctor`, so that both get the same data.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace carma::gpu {
 
 // The source of activity counters.
 enum class ActivitySource {
-  kAuto,  // the driver if it can (GPM), else DCGM
+  kAuto,  // the driver if it supports GPM, else DCGM
   kNvml,  // only the driver: `dcgmi` is never started
   kDcgm,  // DCGM for every GPU
 };
@@ -29,8 +29,8 @@ struct ProbeOptions {
 
 struct LoadedProbe {
   std::unique_ptr<SteadyProbe> probe;
-  // Why DCGM gives no data, in one line; empty: it works or is not needed. Call it after Devices(),
-  // on the reading thread. Empty function: DCGM is never used.
+  // Returns why DCGM gives no data, in one line; empty if DCGM works or is not needed. Call it
+  // after Devices(), on the reading thread. The function is empty if DCGM is never used.
   std::function<std::string()> dcgm_trouble;
 };
 

@@ -1,6 +1,6 @@
-// The program that calls the driver for the daemon (carma-reader). It is a process and not a
-// thread: if a call never returns from the kernel, the process can be abandoned, while a thread
-// would keep the daemon's process with its locks and sockets from ever ending.
+// The program that calls the driver for the daemon (carma-reader). If a call never returns from the
+// kernel, a process can be abandoned, while a thread would keep the daemon, with its locks and
+// sockets, from ever ending.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace carma::gpu {
 
-// Answers requests (reader_wire.h) until the other side is gone. Loads the library at the first
-// list, and again at the next one if that failed. Errors: kInvalid for a line that is not a
-// request.
+// Answers requests (reader_wire.h) until the client is gone. Loads the library at the first list
+// request, and tries again at the next one if that failed. Errors: kInvalid for a line that is not
+// a request.
 Result<Unit> ServeReader(base::UniqueFd socket, const std::string& nvml_library);
 
 }  // namespace carma::gpu

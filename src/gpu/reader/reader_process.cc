@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kLastWaitMs = 200;
 
-// Readers that were killed but have not ended yet: each is reaped once it has.
+// Readers that were killed but have not ended yet. Each is reaped once it has ended.
 class LeftBehind {
  public:
   void Add(pid_t pid) {
@@ -67,7 +67,7 @@ ReaderProcess::~ReaderProcess() {
 
 void ReaderProcess::Ask(const ReaderRequest& request) {
   asking_.reset();
-  // A reader that is gone is noticed when its answer is awaited.
+  // If the reader is gone, Await() notices it.
   (void)socket_.Send(FormatRequest(request));
 }
 

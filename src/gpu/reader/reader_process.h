@@ -1,4 +1,4 @@
-// The client side of one carma-reader.
+// The client of a carma-reader process.
 #pragma once
 
 #include <sys/types.h>
@@ -22,23 +22,24 @@ struct ReaderProgram {
 
 // Why there is no answer.
 struct NoAnswer {
-  bool late = false;                    // may still come; false: the reader ended or sent nonsense
+  bool late = false;  // true: may still come; false: the reader ended or sent nonsense
   std::optional<std::uint32_t> asking;  // NVML's number of the GPU in question
 };
 
-// Used by one thread, for one request at a time. After a NoAnswer with late = false it is unusable.
+// Used by one thread, for one request at a time. Unusable after a NoAnswer with late = false.
 class ReaderProcess {
  public:
-  // Errors: the system's.
+  // Errors: from the system.
   static Result<std::unique_ptr<ReaderProcess>> Start(const ReaderProgram& program);
-  // Kills it and waits a moment for its end; one that hangs in the kernel is left behind.
+  // Kills the process and waits briefly for its end. A process that hangs in the kernel is
+  // abandoned.
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;
   ReaderProcess& operator=(const ReaderProcess&) = delete;
 
   void Ask(const ReaderRequest& request);
-  // Waits for the answer to the last request. patience: how long the reader may be silent; while it
-  // lists GPUs, how long for each GPU.
+  // Waits for the answer to the last request. patience: how long the reader may be silent, counted
+  // per GPU while it lists GPUs.
   std::expected<ReaderAnswer, NoAnswer> Await(std::chrono::milliseconds patience);
 
  private:

@@ -1,5 +1,5 @@
-// The protocol between the daemon and its reader (carma-reader) of the same version: one line each
-// way. "list 3 5" asks for the devices without the GPUs 3 and 5 of NVML's list, "read 2
+// The protocol between the daemon and its reader (carma-reader) of the same version: one line in
+// each direction. "list 3 5" asks for the devices without the GPUs 3 and 5 of NVML's list, "read 2
 // 1700000000000" for a reading of device 2 at that time. Answers are JSON objects: {"asking":4}
 // before the first driver call for GPU 4, then {"devices":[…],"numbers":[…]}, {"reading":{…}} or
 // {"error":{…}}.
@@ -36,12 +36,12 @@ struct Asking {
 };
 struct ReaderListing {
   std::vector<DeviceInfo> devices;
-  std::vector<std::uint32_t> numbers;  // NVML's, of the GPU that each device is or belongs to
+  std::vector<std::uint32_t> numbers;  // NVML's number of each device's GPU
 };
 using ReaderAnswer = std::variant<Asking, ReaderListing, Reading, ReadError>;
 
 std::string FormatAnswer(const ReaderAnswer& answer);
-// Does not set Reading::taken. Errors: kInvalid with the place.
+// Does not set Reading::taken. Errors: kInvalid with the place in the line.
 Result<ReaderAnswer> ParseAnswer(std::string_view line);
 
 }  // namespace carma::gpu

@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(ReaderWire, RequestsComeBackAsTheyWere) {
+TEST(ReaderWire, RoundTripsRequests) {
   const auto list = ParseRequest(FormatRequest(ListRequest{{3, 5}}));
   ASSERT_TRUE(list) << list.error().message;
   EXPECT_THAT(std::get<ListRequest>(*list).leave_out, ElementsAre(3U, 5U));
@@ -21,7 +21,7 @@ TEST(ReaderWire, RequestsComeBackAsTheyWere) {
   EXPECT_EQ(std::get<ReadRequest>(*read).now, base::FromMs(1'700'000'000'123));
 }
 
-TEST(ReaderWire, AnswersComeBackAsTheyWere) {
+TEST(ReaderWire, RoundTripsAnswers) {
   EXPECT_EQ(std::get<Asking>(ParseAnswer(FormatAnswer(Asking{4})).value()).number, 4U);
 
   DeviceInfo whole{.uuid = "GPU-a", .name = "A100", .pci = "0:1", .total_mib = 40'000};

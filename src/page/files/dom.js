@@ -1,4 +1,4 @@
-// Makes elements, and updates those on the screen to what should be there.
+// Makes elements, and updates the elements on the screen.
 
 const kSvg = 'http://www.w3.org/2000/svg';
 
@@ -14,12 +14,12 @@ function fill(element, attributes, children) {
   return element;
 }
 
-// h('td', {class: 'number'}, 12, ' W'): empty children and attributes are left out.
+// Makes an element: h('td', {class: 'number'}, 12, ' W'). Empty children and attributes are left out.
 export function h(name, attributes, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
 
-// The same for a part of a drawing.
+// Makes an SVG element in the same way.
 export function s(name, attributes, ...children) {
   return fill(document.createElementNS(kSvg, name), attributes, children);
 }
@@ -42,8 +42,8 @@ function matchAttributes(old, wanted) {
   }
 }
 
-// Makes the children of `old` equal to `wanted` and touches nothing that is so already: the focus, a selection of text and
-// the place of a scrolled box stay.
+// Makes the children of `old` equal to `wanted` and touches nothing that is already equal, so the focus, selected text
+// and scroll positions stay.
 export function match(old, wanted) {
   const byKey = new Map();
   for (const child of old.children) {
@@ -61,7 +61,7 @@ export function match(old, wanted) {
         if (known.data !== child.data) known.data = child.data;
       } else {
         matchAttributes(known, child);
-        // A field that the reader fills in, and a frame, are left as they are.
+        // Fields that the reader fills in and frames stay as they are.
         if (!known.hasAttribute('data-own')) match(known, [...child.childNodes]);
       }
     } else {

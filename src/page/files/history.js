@@ -1,4 +1,4 @@
-// What happened over a span of time: the GPUs, and the report that `carma report --html` makes. The server draws both.
+// The view of a span of time: the GPUs, and the report of `carma report --html`. The server draws both.
 
 import {h} from './dom.js';
 import {now} from './link.js';

@@ -1,5 +1,5 @@
-// Requests to the server. Identity is never a cookie: it is the connection's (a forwarded Unix socket), or a token that
-// the reader has given this page, kept for as long as the tab is open and sent in the header Authorization.
+// Sends requests to the server. Identity is never a cookie. It is that of the connection (a forwarded Unix socket), or
+// a token that the reader has entered, which is kept while the tab is open and sent in the header Authorization.
 
 const kTokenKey = 'carma-token';
 const kAnswerMs = 5000;  // a hanging daemon or a stalled tunnel counts as no answer
@@ -12,7 +12,7 @@ export class Refused extends Error {
   }
 }
 
-// No answer at all: the daemon restarts, or the tunnel is closed.
+// There is no answer: the daemon restarts, or the tunnel is closed.
 export class Silent extends Error {}
 
 export function token() {
@@ -41,12 +41,12 @@ async function refusal(response) {
   try {
     error = (await response.json()).error;
   } catch {
-    // The text is not the server's own.
+    // The text is not from the server itself.
   }
   return new Refused(response.status, error.code, error.message);
 }
 
-// The body may stall as well as the answer.
+// Reading the body has a time limit too, because it may stall.
 async function valueOf(response) {
   if (!response.ok) throw await refusal(response);
   try {
@@ -64,7 +64,7 @@ export async function post(path, body) {
   return valueOf(await send('POST', path, {}, body));
 }
 
-// Something that is requested repeatedly and often has not changed. ask() gives the value, or null: unchanged.
+// A value that is requested repeatedly and often has not changed. ask() returns the value, or null if it is unchanged.
 export class Changing {
   constructor(path) {
     this.path = path;

@@ -1,4 +1,4 @@
-// Which view is shown, when its data is requested again, and the keyboard.
+// Chooses the view, refreshes its data, and handles clicks and the keyboard.
 
 import {h, match} from './dom.js';
 import {Changing, Refused, setClock, Silent} from './link.js';
@@ -15,20 +15,20 @@ const kViews = {
   history: {name: 'history', module: () => import('./history.js')},
 };
 
-let who = null;  // who.js, once the first view is there
+let who = null;  // who.js, once the first view is shown
 
 const overview = new Changing('/v1/overview');
 const main = document.getElementById('main');
 const live = document.getElementById('live');
 
-let place = {};       // what the address names
+let place = {};       // parsed from the address
 let known = null;     // what the view has loaded
 let failures = 0;     // in a row
 let heard_ms = 0;     // when the server last answered
-let drawn_ms = 0;     // the same by the reader's clock: 0: nothing was shown yet
+let drawn_ms = 0;     // last drawing, by the reader's clock; 0: none yet
 let timer = 0;
 const shownTails = new WeakSet();
-let round = 0;        // of requests; an answer to an earlier round is too late
+let round = 0;        // number of the request; earlier answers are ignored
 
 function readPlace() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
@@ -54,7 +54,7 @@ function showHead() {
   document.title = `${what} – ${view.host || 'CARMA'}`;
 }
 
-// A report is shown in full height, without scrolling inside its frame.
+// Shows reports in full height, without scrolling inside the frame.
 function fitFrames() {
   for (const frame of main.querySelectorAll('iframe[data-tall]')) {
     const page = frame.contentDocument && frame.contentDocument.documentElement;
@@ -194,7 +194,7 @@ main.addEventListener('click', async (event) => {
     return;
   }
   const row = event.target.closest('tr[data-row]');
-  // A click beside the number opens the task as well; one that marks text does not.
+  // A click anywhere in the row opens the task, unless it selects text.
   if (row && !event.target.closest('a, button') && String(getSelection()) === '') row.querySelector('td.id a').click();
 });
 

@@ -16,13 +16,13 @@ export function taskLink(task, ...more) {
   return h('a', {href: `#/task/${task.id}`}, String(task.id), ...more);
 }
 
-// A time: "14:02"; the tooltip shows it in full.
+// A time, "14:02", with the full date in the tooltip.
 export function when(ms) {
   return h('time', {datetime: new Date(ms).toISOString(), title: moment(ms)}, clock(ms, now()));
 }
 
-// A bar of `total`: what is used now is filled, what is promised beyond that is pale, red is what
-// is over its promise. The same in words for screen readers.
+// A bar of `total`: used memory is filled, memory promised beyond that is pale, use above the promise is red. `words`
+// say the same for screen readers.
 export function memoryBar({used, promised, foreign, total, over}, words) {
   const at = (mib) => `${Math.max(0, Math.min(100, (mib / Math.max(1, total)) * 100)).toFixed(2)}%`;
   const own = Math.max(0, used - (foreign || 0));
@@ -43,7 +43,7 @@ export function shareBar(share, words) {
     s('rect', {class: 'active', width, height: 12, rx: 3}));
 }
 
-// Percentages over equal spans, oldest first, -1: a hole.
+// A curve of percentages over equal spans, oldest first; -1 is a gap.
 export function sparkline(values, words) {
   const high = 24;
   const y = (value) => (high - 1 - (value / 100) * (high - 2)).toFixed(1);
@@ -83,13 +83,13 @@ export function runTimes(task) {
   return {since: ran, until, share: until ? Math.min(1, ran / (task.time_limit_s * 1000)) : null};
 }
 
-// How long it has waited: "12 min"; the tooltip shows since when.
+// How long the task has waited, "12 min", with the beginning in the tooltip.
 export function waits(task) {
   const since = task.waiting_since_ms || task.submitted_ms;
   return h('time', {datetime: new Date(since).toISOString(), title: `since ${moment(since)}`}, span(now() - since));
 }
 
-// When it will start, if known: "by 14:20", "about 14:20", and the basis of that time.
+// When the task will start, if known: "by 14:20" or "about 14:20", with the basis of that time.
 export function starts(task) {
   const at = task.latest_start_ms || task.likely_start_ms;
   if (!at) return null;
@@ -99,7 +99,7 @@ export function starts(task) {
   return h('time', {datetime: new Date(at).toISOString(), title: `${word} ${moment(at)} ${rests}`}, `${word} ${clock(at, now())}`);
 }
 
-// What an administrator or the task's user should look at.
+// Problems that an administrator or the task's user should look at.
 export function warnings(task) {
   const list = [];
   if (task.over_promise_mib) list.push(chip('bad', `${memory(task.over_promise_mib)} over its promise`));
@@ -130,7 +130,7 @@ export function progressBar(progress) {
 }
 
 // A table that turns into cards on a phone: every cell has its own label.
-// brief: a line each on a phone, with number, name and end alone.
+// brief: on a phone each task is one line with only number, name and end.
 export function table({caption, columns, rows, empty, brief}) {
   if (rows.length === 0) return h('p', {class: 'hint'}, empty);
   return h('table', {class: brief ? 'list brief' : 'list'},
@@ -179,7 +179,7 @@ export const kTaskColumns = {
   ],
 };
 
-// "lr=0.1 seed=3" of a task of a sweep.
+// The parameters of a sweep's task: "lr=0.1 seed=3".
 export function parameterWords(task) {
   return Object.entries(task.parameters || {}).map(([name, value]) => `${name}=${value}`).join(' ');
 }
@@ -214,7 +214,7 @@ export function runningRow(task) {
   };
 }
 
-// A long reason is cut on the screen and shown in full by its title and by the task's own page.
+// A long reason is cut on the screen. Its tooltip and the task's page show it in full.
 export function because(chips, text) {
   const words = localTimes(text || '');
   return h('span', {class: 'because'}, chips, h('span', {class: 'why', title: words}, words));
@@ -237,12 +237,12 @@ function waitingRow(task, last) {
   };
 }
 
-// Neighbours of one array that wait for the same reason are one row.
+// Neighbouring tasks of an array that wait for the same reason share a row.
 export function waitingRows(tasks) {
   return groupsOf(tasks).map((group) => waitingRow(group[0], group.at(-1)));
 }
 
-// Whether the numbers rise or fall.
+// Works for rising and falling numbers.
 export function groupsOf(tasks) {
   const groups = [];
   for (const task of tasks) {

@@ -1,4 +1,4 @@
-// The server at a glance: figures, GPUs, what runs, what waits and why, what has ended.
+// The overview of the server: figures, GPUs, running tasks, waiting tasks with reasons, ended tasks.
 
 import {h, s} from './dom.js';
 import {memory, percent, plural, span} from './words.js';
@@ -43,7 +43,7 @@ function resident(task, gpu, rows) {
     task.idle_since_ms && chip('warn', `idle for ${span(now() - task.idle_since_ms)}`));
 }
 
-// Without its folder, because people know a program by its name.
+// The program's name without its folder.
 function programOf({command}) {
   return command ? command.replace(/^(MPS server: )?\S*\//, '$1') : 'a hidden process';
 }

@@ -1,4 +1,4 @@
-// One task: its history, promised and measured memory, its neighbours, why it waits, its last lines.
+// The view of one task: its history, promised and measured memory, neighbours, reason for waiting, last output.
 
 import {h} from './dom.js';
 import {ending, exactClock, hasEnded, isRunning, isWaiting, kSharing, localTimes, memory, moment, percent, plural, span} from './words.js';
@@ -9,7 +9,7 @@ import {chip, memoryBar, parameterWords, progressOf, runTimes, stateChip, taskLi
 const kMostEvents = 200;
 const kOutputEveryMs = 3000;
 
-// The ends of its output, if the reader may see them.
+// The last lines of the task's output, if the reader may see them.
 async function output(task, known) {
   if (!mayAct(task)) return null;
   const fresh = known && known.output && performance.now() - known.output.asked < kOutputEveryMs;
@@ -39,7 +39,7 @@ function fact(title, ...value) {
   return shown.length === 0 ? null : [h('dt', {}, title), h('dd', {}, shown)];
 }
 
-// A single text is a line for the shell.
+// The command as typed in a shell. A single text already is a shell line.
 function asTyped(words) {
   const quoted = (word) => (/^[\w@%+=:,./~-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
   return words.length === 1 ? words[0] : words.map(quoted).join(' ');
@@ -84,14 +84,14 @@ function neighbours(task, view) {
         `GPU ${gpu.index}: ${process.command || 'a hidden process'} of ${process.user || 'an unknown user'}, not a CARMA task`))));
 }
 
-// The cores and memory of the server that it requests, and how much of them is free.
+// The CPUs and host memory that the task requests, and how much is free.
 function hostWords({fit, wants_cpus: cpus, wants_memory_mib: mib, ...left}) {
   const words = [cpus > 0 && `${plural(cpus, 'CPU')} (${left.free_cpus} of ${left.cpus} free)`,
     mib > 0 && `${memory(mib)} of memory (${memory(left.free_memory_mib)} of ${memory(left.memory_mib)} free)`].filter(Boolean);
   return fit === '' || words.length === 0 ? null : words.join(' and ');
 }
 
-// Each sentence with its basis; nothing if nothing is known.
+// The expected start with its basis; empty if nothing is known.
 function startWords(task) {
   const {latest_start_ms: latest, likely_start_ms: likely} = task;
   const about = likely && (!latest || likely + 60_000 < latest);
@@ -102,7 +102,7 @@ function startWords(task) {
   ];
 }
 
-// GPUs with the same answer are one row: the sentence without their numbers, and the figures, are equal.
+// Groups GPUs whose sentence, apart from GPU numbers, and figures are equal. Each group is one row.
 function alike(gpus) {
   const groups = new Map();
   for (const gpu of gpus) {

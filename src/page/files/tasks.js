@@ -1,4 +1,4 @@
-// All tasks, page by page.
+// The view of all tasks, page by page.
 
 import {h} from './dom.js';
 import {get, now} from './link.js';
@@ -52,7 +52,7 @@ function notes(task) {
   return text || marks.length > 0 ? because(marks, text) : null;
 }
 
-// The first and the last task of a group of an array; the list shows the newest first.
+// A row with the first and the last task of a group. The list shows the newest first.
 function row(group) {
   const [task, last] = [group.at(-1), group[0]].sort((a, b) => a.id - b.id);
   const many = last.id !== task.id;
@@ -90,7 +90,7 @@ export function draw({show, page, query}) {
   ];
 }
 
-// The filter in the form of this view, as an address.
+// The address for the filter in this view's form.
 export function addressOf(form, query) {
   return withQuery(query, {user: form.get('user').trim(), name: form.get('name').trim(), before: ''});
 }

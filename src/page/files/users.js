@@ -1,4 +1,4 @@
-// What each user holds now, and the totals of all users' tasks over a span of time.
+// The view of users: what each user holds now, and the totals of their tasks over a span of time.
 
 import {h} from './dom.js';
 import {Changing, get, now} from './link.js';
@@ -13,7 +13,7 @@ const users = new Changing('/v1/users');
 export async function load(query, known) {
   const over = kSpans[query.get('over')] ? query.get('over') : '7d';
   await users.ask();
-  // Reading the records of a month takes the server a while: once, not every second.
+  // Reading the records of a month takes the server some time, so this is requested only once.
   const past = known && known.over === over ? known.past
     : await get(`/v1/report?after_ms=${Math.round(now() - kSpans[over][1])}`).catch(() => null);
   return {over, past, users: users.value.users};

@@ -14,14 +14,14 @@ export function mayRaise() {
   return who.admin;
 }
 
-// A short message at the foot of the page that disappears by itself; screen readers read it out.
+// Shows a short message at the foot of the page, which disappears by itself and is read out by screen readers.
 export function tell(text) {
   const line = h('p', {}, text);
   document.getElementById('told').append(line);
   setTimeout(() => line.remove(), 6000);
 }
 
-// The answer: the name of the button that was pressed, or "" for none.
+// Shows a dialog. Resolves to the name of the pressed button, or "" if there was none.
 function askFor(title, content, buttons) {
   return new Promise((resolve) => {
     const box = h('dialog', {'aria-label': title}, h('form', {method: 'dialog'}, h('h2', {}, title), content,
@@ -34,7 +34,7 @@ function askFor(title, content, buttons) {
     });
     document.body.append(box);
     box.showModal();
-    // Enter must not end a task.
+    // Never puts the focus on a button that ends a task, because Enter would press it.
     (box.querySelector('input') || box.querySelector('button[value=""]'))?.focus();
   });
 }
@@ -57,13 +57,14 @@ export async function signOut() {
   await learn();
 }
 
-// Asks the server, and shows the answer in the head of the page. Also after a refusal: the token may have been revoked.
+// Requests the identity and shows it in the head of the page. Also called after a refusal, because the token may have
+// been revoked.
 export async function learn() {
   try {
     who = await get('/v1/whoami');
   } catch (error) {
     who = {user: '', admin: false, by: ''};
-    // A token that the server refuses is of no further use.
+    // A token that the server refuses is useless.
     if (error instanceof Refused && token()) {
       keepToken('');
       tell('Your token is unknown here, was revoked or has expired. Sign in again to act on your tasks.');
@@ -82,7 +83,7 @@ const kAsked = {
 };
 const kDone = {cancel: 'is cancelled', hold: 'is held', release: 'is released', requeue: 'goes back to the queue', priority: 'has a new priority'};
 
-// True: the server has done it.
+// Returns true if the server has performed the action.
 export async function act(verb, id, name, body) {
   const question = kAsked[verb];
   if (question) {

@@ -1,4 +1,4 @@
-// Numbers and words as people read them.
+// Formats numbers, times and states for the reader.
 
 export function memory(mib) {
   if (mib === null || mib === undefined) return '–';
@@ -10,7 +10,7 @@ export function percent(share) {
   return share === null || share === undefined ? '–' : `${Math.round(share * 100)} %`;
 }
 
-// 45 s, 12 min, 3 h 05 min, 2 d 4 h.
+// A duration: 45 s, 12 min, 3 h 05 min, 2 d 4 h.
 export function span(ms) {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 60) return `${seconds} s`;
@@ -25,7 +25,7 @@ const kTime = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digi
 const kDay = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short'});
 const kWhole = new Intl.DateTimeFormat('en-GB', {dateStyle: 'medium', timeStyle: 'medium'});
 
-// 14:02, with the day if it is not today.
+// A time: 14:02, with the day if it is not today.
 export function clock(ms, now) {
   const when = new Date(ms);
   const time = kTime.format(when);
@@ -34,14 +34,14 @@ export function clock(ms, now) {
 
 const kSecond = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit', second: '2-digit'});
 
-// 14:02:37, or with the day.
+// A time with seconds: 14:02:37, with the day if it is not today.
 export function exactClock(ms, now) {
   const when = new Date(ms);
   const time = kSecond.format(when);
   return when.toDateString() === new Date(now).toDateString() ? time : `${kDay.format(when)} ${time}`;
 }
 
-// Moments in a text of the server, which has them in UTC, by the reader's clock.
+// Converts the UTC times in a text of the server to the reader's clock.
 export function localTimes(text) {
   return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (iso) => kWhole.format(new Date(iso)));
 }
@@ -50,7 +50,7 @@ export function moment(ms) {
   return kWhole.format(new Date(ms));
 }
 
-// The state in words for people, and its colour.
+// The displayed word for each state, and its colour.
 const kStates = {
   submitted: ['submitted', 'waits'],
   estimating: ['estimating', 'waits'],

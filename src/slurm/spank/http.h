@@ -8,19 +8,18 @@
 namespace carma::slurm {
 
 struct Reply {
-  int status = 0;  // 0: none came
+  int status = 0;  // 0: no answer
   std::string body;
-  std::string trouble;  // why there is none: "connecting to /run/…: No such file or directory"
-  bool gone = false;    // no listener: carmad restarts or is not installed
+  std::string trouble;  // why there is no answer: "connecting to /run/…: No such file or directory"
+  bool gone = false;    // nothing listens: carmad restarts or is not installed
 };
 
-// Monotonic time.
 std::int64_t MonotonicMs();
 
-// Sends the body as JSON, if not empty. Returns within `seconds`.
+// Sends the body as JSON unless it is empty. Returns within `seconds`.
 Reply CallCarmad(const std::string& socket, std::string_view method, std::string_view target,
                  std::string_view body, int seconds);
-// Parses a complete answer. Empty body and status 0: not an answer.
+// Parses a complete answer. Returns status 0 and an empty body if the text is not an answer.
 Reply ParseReply(std::string_view text);
 
 }  // namespace carma::slurm

@@ -1,4 +1,4 @@
-// Uses only library calls that do not throw: the plug-in is built without exceptions.
+// Uses only library calls that do not throw, because the plug-in is built without exceptions.
 #include "slurm/spank/json.h"
 
 namespace carma::slurm {

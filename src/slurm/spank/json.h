@@ -1,4 +1,4 @@
-// The JSON needed by the plug-in: writing texts, reading carmad's answers. Bounded in size.
+// The JSON needed by the plug-in: it quotes strings and reads carmad's answers of limited size.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace carma::slurm {
 // The text as a JSON string, in ASCII.
 std::string Quoted(std::string_view text);
 
-// The texts and numbers of a document, by path: "error/message". Items of lists have their index as
-// name: "leases/0/id".
+// The strings and numbers of a document by path, such as "error/message". List items are named by
+// index: "leases/0/id".
 class Document {
  public:
-  // False: not JSON, or too large.
+  // Returns false if the text is not JSON or too large.
   bool Parse(std::string_view text);
   std::optional<std::string> Text(const std::string& place) const;
-  std::optional<std::int64_t> Number(const std::string& place) const;  // a whole one, not negative
-  // Texts directly in the object or list at that path, by name.
+  std::optional<std::int64_t> Number(const std::string& place) const;  // whole, >= 0
+  // The strings directly inside the object or list at that path, by name.
   std::vector<std::pair<std::string, std::string>> Texts(const std::string& place) const;
 
  private:

@@ -1,4 +1,4 @@
-// The plug-in's calls to carmad: a lease for a step of a job (docs/use/leases.md).
+// The plug-in's calls to carmad to lease GPUs for a step of a job (docs/use/leases.md).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace carma::slurm {
 
-// The values of the options.
+// The values of the plug-in's options.
 struct Wanted {
   int gpus = 1;
   std::optional<std::int64_t> memory_mib;
@@ -21,7 +21,7 @@ struct Wanted {
   std::optional<std::int64_t> retries;
 };
 
-// The step, from Slurm.
+// The step as Slurm describes it.
 struct Step {
   std::string cluster;
   std::uint32_t job = 0;
@@ -29,26 +29,26 @@ struct Step {
   std::uint32_t rank = 0;
   std::uint32_t restart = 0;
   std::uint32_t uid = 0, gid = 0;
-  std::vector<std::uint32_t> groups;  // supplementary groups of its user
-  int keeper = 0;                     // its slurmstepd
+  std::vector<std::uint32_t> groups;  // the user's supplementary groups
+  int keeper = 0;                     // process id of its slurmstepd
   std::string job_name;
   std::vector<std::string> command;
   std::string folder;
 };
 
 struct Standing {
-  std::int64_t id = 0;  // 0: there is none
+  std::int64_t id = 0;  // 0: no lease
   std::string state;    // "waiting", "granted", "adopted", "ended"
   std::string step;     // the requesting step
   std::string reason, reason_text;
-  std::vector<std::string> outputs;  // files that its processes write to: "INODE PATH"
-  std::string follows;               // after its end: "requeue" while its job is requeued
-  std::string trouble;               // why there is none, or it is unknown; one line
+  std::vector<std::string> outputs;  // files its processes write to: "INODE PATH"
+  std::string follows;               // after the lease's end: "requeue" while its job is requeued
+  std::string trouble;               // why there is no lease or its state is unknown; one line
   bool away = false;                 // carmad did not answer
-  bool gone = false;                 // because its socket has no listener
+  bool gone = false;                 // carmad is away because nothing listens on its socket
 };
 
-// The body of POST /v1/leases. Pure.
+// Returns the body of POST /v1/leases. Pure.
 std::string AskText(const Step& step, const Wanted& wanted);
 
 // How the process of a lease ended.
@@ -63,19 +63,21 @@ inline constexpr int kRestartS = 60;
 class Carmad {
  public:
   explicit Carmad(std::string socket) : socket_(std::move(socket)) {}
-  // Repeats the request for `patience_s` while carmad is away; always for the same lease, even if
-  // answers were lost.
+  // Repeats the request for `patience_s` while carmad is away. All repeats mean the same lease,
+  // even if answers were lost.
   Standing Ask(const Step& step, const Wanted& wanted, int patience_s) const;
-  // Whether the script of that job has a lease here; repeats the request like Ask().
+  // Whether the job's script has a lease here. Repeats the request like Ask().
   bool HasBase(std::uint32_t job, int patience_s) const;
-  // Returns when the lease no longer waits, or after `seconds`.
+  // Returns once the lease no longer waits, or after `seconds`.
   Standing Await(std::int64_t id, int seconds) const;
-  // Adopts it for the calling process and returns its environment. Empty: `trouble` has the reason.
+  // Adopts the lease for the calling process and returns the environment for it. If the result is
+  // empty, standing.trouble has the reason.
   std::vector<std::pair<std::string, std::string>> Adopt(std::int64_t id, Standing& standing) const;
-  // Reports the end. False: carmad is away; the next one reads the report from a file.
+  // Reports the end. Returns false if carmad is away; it then reads the report from a file after
+  // its restart.
   bool End(std::int64_t id, const Ending& ending) const;
-  // Waits until the cause of the end is known and the job, if necessary, has been requeued; at most
-  // `seconds`, or kRestartS without a listener. told: the result of End().
+  // Waits until the cause of the end is known and a requeue of the job is complete, for at most
+  // `seconds`, or kRestartS if nothing listens. told: the result of End(), which reports the end.
   void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;
 
  private:

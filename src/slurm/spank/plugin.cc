@@ -1,11 +1,11 @@
-// spank_carma.so: the GPUs of a Slurm job step are those that the node's carmad gives it.
+// spank_carma.so: gives a Slurm job step the GPUs that the node's carmad assigns to it.
 //
-//   srun, sbatch, salloc   the options are read and checked
-//   slurmstepd, as root    asks for a lease, once for each step; reports at the end how it went
-//   a task, as the user    waits for the lease, where scancel reaches it, and adopts it
+//   srun, sbatch, salloc   read and check the options
+//   slurmstepd, as root    requests a lease once per step; reports how the step ended
+//   a task, as the user    waits for the lease, so that scancel can end it, and adopts the lease
 //
-// A step without options is left alone, except in a job whose script has a lease: such steps share
-// that lease. A step that asked for a lease and got none fails, with the reason on its standard
+// A step without options does nothing, unless its job's script has a lease: then the step shares
+// that lease. A step that requested a lease and got none fails, with the reason on its standard
 // error.
 extern "C" {
 #include <slurm/slurm.h>
@@ -41,13 +41,13 @@ const unsigned int spank_plugin_version = 1;
 namespace carma::slurm {
 namespace {
 
-constexpr int kQuietS = 5;  // then the user is shown why it waits
+constexpr int kQuietS = 5;  // after this time the user is shown why the step waits
 constexpr int kPollS = 30;
-constexpr int kVerdictS = 10;  // how long a failed script waits to be requeued
+constexpr int kVerdictS = 10;  // how long a failed script waits for its requeue
 constexpr int kAwayS = 600;    // how long carmad may be away
-constexpr int kFailed = -1;    // Slurm passes over errors above 0, those of spank.h among them
+constexpr int kFailed = -1;    // Slurm ignores errors above 0, including those of spank.h
 constexpr std::uint32_t kMaxFiles = 64;
-// This variable shows a step that the script of its job has a lease: "4711".
+// Variable for steps of a job whose script has a lease; its value is the job's id: "4711".
 constexpr char kJobVariable[] = "CARMA_LEASE_JOB";
 // The name of waiting processes: Slurm's trackers ignore processes with slurmstepd's name.
 constexpr char kWaits[] = "carma-wait";
@@ -55,21 +55,21 @@ constexpr char kWaits[] = "carma-wait";
 struct Arguments {
   std::string socket = "/run/carma/carmad.sock";
   std::string cluster = "slurm";
-  std::int64_t wait_min = 0;  // for a lease; 0: as long as the job may run
+  std::int64_t wait_min = 0;  // longest wait for a lease; 0: as long as the job may run
 };
 
 Arguments arguments;
 Wanted wanted;
-bool used = false;           // at least one option was
-std::string option_trouble;  // of an unreadable option: on a node the step is refused with it
+bool used = false;           // at least one option was given
+std::string option_trouble;  // about an unreadable option; fails the step on its node
 
 // What a task's process passes to slurmstepd.
 struct Shared {
   OpenFile errors[kMaxFiles], outputs[kMaxFiles];  // of each task
-  volatile bool adopted;                           // at least one has its GPUs
+  volatile bool adopted;                           // at least one task has its GPUs
 };
 
-// The state of the step in slurmstepd; its tasks are forked from it.
+// The state of the step in slurmstepd, from which its tasks are forked.
 struct State {
   std::string node;
   std::string socket;
@@ -81,7 +81,7 @@ struct State {
   std::uint32_t tasks = 0, ended = 0;
   Ending ending;
 };
-State* state = nullptr;  // null: the step has nothing to do with carmad
+State* state = nullptr;  // null: the step does not use carmad
 
 // ---- arguments and options ----
 
@@ -160,8 +160,8 @@ spank_option options[] = {
              "number of restarts after running out of GPU memory (default 3)"),
 };
 
-// A job's options are in the environment of its processes, for the steps of srun. sbatch and salloc
-// must not hand them on to another job.
+// A job's options are in the environment of its processes, for srun's steps. sbatch and salloc must
+// not pass them on to another job.
 void ForgetInherited() {
   std::vector<std::string> names;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -196,7 +196,7 @@ std::string StepName(std::uint32_t number) {
 
 std::uint32_t RestartOf(spank_t spank) {
   std::uint32_t count = 0;
-  // In batch steps the item is always 0.
+  // In batch steps Slurm's item is always 0.
   if (const auto told = Whole(Variable(spank, "SLURM_RESTART_COUNT"), 0, 1'000'000))
     return static_cast<std::uint32_t>(*told);
   if (spank_get_item(spank, S_SLURM_RESTART_COUNT, &count) != ESPANK_SUCCESS) return 0;
@@ -270,7 +270,7 @@ int Refuse(const std::string& why) {
   return kFailed;
 }
 
-// First the last lines of the files to which carmad saw its processes write (`prog > log 2>&1` in a
+// The last lines of the files that carmad saw the task's processes write (`prog > log 2>&1` in a
 // script, `srun --error=file prog`), then those of its own output and error file.
 std::string LastWords(std::uint32_t task) {
   constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
@@ -296,13 +296,13 @@ std::string LastWords(std::uint32_t task) {
 }
 
 // Since 24.11 slurmstepd handles signals, and its child keeps these handlers until it starts its
-// program: scancel would not end a child that waits, and scontrol suspend would not stop it.
+// program. A waiting child would survive scancel, and scontrol suspend would not stop it.
 void RestoreSignals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGTSTP})
     ::signal(number, SIG_DFL);
 }
 
-// Waits until the lease is granted. Empty if it is; else the reason why not.
+// Waits for the lease. Returns an empty text once it is granted, else the reason why not.
 std::string AwaitGrant(const Carmad& carmad) {
   const std::int64_t started = MonotonicMs();
   std::int64_t away_ms = 0;
@@ -347,8 +347,8 @@ int TakeLease(spank_t spank) {
       if (state->shared != nullptr) state->shared->adopted = true;
       return 0;
     }
-    // The job did not take its grant in time, perhaps because it was suspended: it waits for
-    // another.
+    // The job did not take its grant in time, perhaps because it was suspended. It waits for
+    // another grant.
     const bool again = !standing.away && carmad.Await(state->lease, 0).state == "waiting";
     const bool late = MonotonicMs() - started >= kAwayS * std::int64_t{1000};
     if (!again && (!standing.away || late)) return Refuse(standing.trouble);
@@ -361,7 +361,7 @@ int TakeLease(spank_t spank) {
 
 using namespace carma::slurm;
 
-// The release of Slurm's headers with which this is built. `carma slurm check` finds it in the
+// The release of the Slurm headers used for the build. `carma slurm check` finds this text in the
 // file.
 CARMA_EXPORT const char carma_slurm_release[];
 const char carma_slurm_release[] = "carma for Slurm " CARMA_SLURM_RELEASE;
@@ -385,14 +385,14 @@ CARMA_EXPORT int slurm_spank_init_post_opt(spank_t spank, int, char**) {
   std::uint32_t number = 0;
   if (spank_get_item(spank, S_JOB_STEPID, &number) != ESPANK_SUCCESS || number == SLURM_EXTERN_CONT)
     return ESPANK_SUCCESS;
-  // Steps of a job with a lease share it, including those that were started outside the job.
+  // Steps of a job with a lease share it, even if they were started outside the job.
   const bool script = number == SLURM_BATCH_SCRIPT || number == SLURM_INTERACTIVE_STEP;
   if (!used && script && Variable(spank, "CARMA_TASK_ID").empty()) return ESPANK_SUCCESS;
   state = new State;
   state->node = NodeName(spank);
   state->socket = WithNode(arguments.socket, state->node);
   state->step = ReadStep(spank, number);
-  // The script of this job has a lease, so carmad is only away; otherwise the node may have no
+  // If the job's script has a lease, carmad can only be away; otherwise the node may have no
   // carmad.
   const bool certain = Variable(spank, kJobVariable) == std::to_string(state->step.job);
   if (!used && !Carmad(state->socket).HasBase(state->step.job, certain ? kRestartS : 0)) {
@@ -420,7 +420,7 @@ CARMA_EXPORT int slurm_spank_task_init(spank_t spank, int, char**) {
 
 CARMA_EXPORT int slurm_spank_task_exit(spank_t spank, int, char**) {
   if (state == nullptr || state->lease == 0 || state->joined) return ESPANK_SUCCESS;
-  // A task that never had its GPUs has nothing to report: carmad sees that it is gone.
+  // A task that never had its GPUs has nothing to report, because carmad sees that it is gone.
   if (state->shared != nullptr && !state->shared->adopted) return ESPANK_SUCCESS;
   int status = 0, task = 0;
   spank_get_item(spank, S_TASK_EXIT_STATUS, &status);

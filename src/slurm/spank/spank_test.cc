@@ -1,4 +1,4 @@
-// The plug-in's input and output, without Slurm.
+// Tests of the plug-in's input and output, without Slurm.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -90,7 +90,7 @@ TEST(SpankHttp, ReportsMissingListener) {
   EXPECT_EQ(CallCarmad(std::string(200, 'x'), "GET", "/", "", 1).status, 0);
 }
 
-TEST(SpankLease, AsksForAStep) {
+TEST(SpankLease, RequestsALeaseForAStep) {
   Step step{.cluster = "bed",
             .job = 12,
             .name = "0",
@@ -146,7 +146,7 @@ TEST(SpankTail, ReadsOnlyTheFileThatTheTaskOpened) {
   ::rmdir(folder.c_str());
 }
 
-// The child runs as the job's user, who may stop it.
+// The child runs as the job's user, who may stop the child.
 TEST(SpankTail, DoesNotWaitForAStoppedChild) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -162,8 +162,9 @@ TEST(SpankTail, DoesNotWaitForAStoppedChild) {
   ::close(ends[0]);
 }
 
-// A daemon that comes back while the plug-in asks: at first it does not listen, then it answers.
-TEST(SpankLease, AsksAgainWhileCarmadRestarts) {
+// The daemon restarts while the plug-in sends its request: at first it does not listen, then it
+// answers.
+TEST(SpankLease, RetriesWhileCarmadRestarts) {
   std::string folder = ::testing::TempDir() + "/carma-spank-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string path = folder + "/s";
@@ -176,12 +177,12 @@ TEST(SpankLease, AsksAgainWhileCarmadRestarts) {
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof address.sun_path - 1);
     ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    ::close(listener);  // refused
+    ::close(listener);  // the request is refused
     ::unlink(path.c_str());
     const int next = ::socket(AF_UNIX, SOCK_STREAM, 0);
     ASSERT_EQ(::bind(next, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     ASSERT_EQ(::listen(next, 4), 0);
-    // The first answer is cut off, the second one complete.
+    // The first answer is cut off, the second is complete.
     for (const std::string_view answer :
          {"HTTP/1.1 20", "HTTP/1.1 503 x\r\n\r\n{}",
           "HTTP/1.1 201 Created\r\n\r\n{\"id\":7,\"state\":\"waiting\",\"step\":\"batch\"}"}) {

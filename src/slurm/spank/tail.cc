@@ -21,10 +21,10 @@ namespace {
 constexpr off_t kTailBytes = 16 << 10;
 constexpr std::size_t kMostTailBytes = 2 * kTailBytes;
 constexpr int kLimitMs = 3'000;
-constexpr int kReapMs = 1'000;  // a killed process that takes longer to end is hung
+constexpr int kReapMs = 1'000;  // a killed process that needs longer to end is hung
 
-// Runs in the child: writes to the pipe and ends. If it hangs, it keeps no descriptor of slurmstepd
-// open.
+// Runs in the child: writes to the pipe and ends. It closes slurmstepd's descriptors, in case it
+// hangs.
 [[noreturn]] void SendTail(const OpenFile& file, uid_t uid, gid_t gid,
                            const std::vector<gid_t>& groups, int pipe) {
   constexpr int kOut = 3;
@@ -82,7 +82,7 @@ std::string ReadOfChild(pid_t child, int from, int limit_ms) {
     if (bytes <= 0) break;
     text.append(buffer, static_cast<std::size_t>(bytes));
   }
-  ::kill(child, SIGKILL);  // reaches one that is stopped, too
+  ::kill(child, SIGKILL);  // also ends a stopped child
   for (const std::int64_t last = MonotonicMs() + kReapMs; MonotonicMs() < last;) {
     const pid_t ended = ::waitpid(child, nullptr, WNOHANG);
     if (ended == child || (ended < 0 && errno != EINTR)) break;
