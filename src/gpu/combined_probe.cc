@@ -39,7 +39,7 @@ base::Time CombinedProbe::RealNow() const {
 bool CombinedProbe::NeedsDcgm(const DeviceInfo& info) const {
   // DCGM has its own numbers for instances, and its output does not show which instance is which.
   if (info.mig || !info.trouble.empty()) return false;
-  return options_.prefer == CombinedOptions::Prefer::kDcgm || !info.reports_sm_activity;
+  return options_.dcgm_for_all || !info.reports_sm_activity;
 }
 
 // Whether a GPU reports SM activity is decided once, so waiting a few seconds is worth it: the

@@ -318,8 +318,7 @@ TEST_F(DmonChildTest, NamesAMissingProgram) {
 class CombinedProbeTest : public DmonChildTest {
  protected:
   // Two GPUs; `gpm`: which of them have GPM counters.
-  void Make(const std::string& body, std::vector<bool> gpm,
-            CombinedOptions::Prefer prefer = CombinedOptions::Prefer::kAuto) {
+  void Make(const std::string& body, std::vector<bool> gpm, bool dcgm_for_all = false) {
     std::vector<DeviceInfo> infos = FakeProbe::EqualDevices(2, 40'960, 424);
     infos[0].pci = "00000000:07:00.0";
     infos[1].pci = "00000000:0F:00.0";
@@ -340,7 +339,7 @@ class CombinedProbeTest : public DmonChildTest {
       nvml_->Set(i, reading);
     }
     CombinedOptions options;
-    options.prefer = prefer;
+    options.dcgm_for_all = dcgm_for_all;
     options.dmon = Script(body);
     options.real_now = [this] { return now_; };
     probe_ = std::make_unique<CombinedProbe>(std::move(nvml), options);
@@ -387,7 +386,7 @@ TEST_F(CombinedProbeTest, NoChildWhereTheDriverCounts) {
 }
 
 TEST_F(CombinedProbeTest, DcgmForAllWhenAsked) {
-  Make(kServes, {true, true}, CombinedOptions::Prefer::kDcgm);
+  Make(kServes, {true, true}, /*dcgm_for_all=*/true);
   ASSERT_TRUE(probe_->Devices());
   EXPECT_EQ(MustRead(1).sm_active, 0.25);
 }
@@ -403,7 +402,7 @@ TEST_F(CombinedProbeTest, InstancesHaveNoCountersOfDcgm) {
   infos[0].mig = MigPlace{"GPU-07", 1, 0, 9, "3g.20gb"};
   infos[1].mig = MigPlace{"GPU-07", 2, 0, 9, "3g.20gb"};
   for (DeviceInfo& info : infos) info.reports_sm_activity = false;
-  Make(kServes, infos, {false, false, false}, CombinedOptions::Prefer::kDcgm);
+  Make(kServes, infos, {false, false, false}, /*dcgm_for_all=*/true);
   const auto devices = probe_->Devices();
   ASSERT_TRUE(devices);
   EXPECT_FALSE((*devices)[0].reports_sm_activity || (*devices)[1].reports_sm_activity);
