@@ -57,10 +57,10 @@ bool Keep(const Field& field, std::string_view cell, DmonRow& row) {
   if (!(*said >= 0)) return false;
   if (field.is_power) {
     if (*said > kMaxWatts) return false;
-    row.values.power_w = Watts(*said).value();
+    row.values.power_w = *said;
     return true;
   }
-  row.values.energy_j = ToJoules(Millijoules(static_cast<std::uint64_t>(*said))).value();
+  row.values.energy_j = MillijoulesToJoules(static_cast<std::uint64_t>(*said));
   return true;
 }
 
