@@ -323,10 +323,10 @@ class CombinedProbeTest : public DmonChildTest {
     infos[0].pci = "00000000:07:00.0";
     infos[1].pci = "00000000:0F:00.0";
     for (std::size_t i = 0; i < infos.size(); ++i) infos[i].reports_sm_activity = gpm[i];
-    Make(body, infos, gpm, prefer);
+    Make(body, infos, gpm, dcgm_for_all);
   }
   void Make(const std::string& body, const std::vector<DeviceInfo>& infos, std::vector<bool> gpm,
-            CombinedOptions::Prefer prefer) {
+            bool dcgm_for_all) {
     auto nvml = std::make_unique<FakeProbe>(infos);
     nvml_ = nvml.get();
     for (std::size_t i = 0; i < infos.size(); ++i) {
