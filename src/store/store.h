@@ -263,10 +263,7 @@ class Store {
   Result<Unit> AddLineWait(const LineWait& wait);
   Result<Unit> PutDrain(const Drain& drain);
   Result<Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
-  Result<Unit> PutClosing(const std::optional<Closing>& closing);  // empty: it is open
-  Result<Unit> PutReservation(const ReservationRow& booking);      // insert or replace
-  Result<Unit> PutJobReturn(const JobReturnRow& row);              // insert, replace or drop
-  Result<Unit> PutForecast(const Forecast& forecast);              // insert or replace; known task
+  Result<Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
   // Deletes the oldest beyond the limits of task/verdict/observation.h.
   Result<Unit> AddObservation(const task::Observation& observation);
   Result<Unit> PutAttempt(const EndedAttempt& attempt);          // insert or replace
