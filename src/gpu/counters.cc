@@ -27,9 +27,10 @@ constexpr Gauge kGauges[] = {
     {"memory_clock_mhz", &Reading::memory_clock_mhz, 100'000},
 };
 
-bool Keep(const std::optional<double>& believed, std::optional<double>& value) {
+template <class Unit>
+bool Keep(const std::optional<Unit>& believed, std::optional<double>& value) {
   if (!believed) return false;
-  value = believed;
+  value = believed->value();
   return true;
 }
 
@@ -45,14 +46,14 @@ std::span<const Gauge> Gauges() {
 
 bool StoreGpm(const Counter& counter, double said, Reading& reading) {
   std::optional<double>& value = reading.*counter.value;
-  return counter.unit == CounterUnit::kFraction ? Keep(PercentToFraction(said), value)
-                                                : Keep(MibToBytesPerSecond(said), value);
+  return counter.unit == CounterUnit::kFraction ? Keep(ToFraction(Percent(said)), value)
+                                                : Keep(ToRate(MibPerSecond(said)), value);
 }
 
 bool StoreDcgm(const Counter& counter, double said, Reading& reading) {
   std::optional<double>& value = reading.*counter.value;
   return counter.unit == CounterUnit::kFraction ? Keep(ToFraction(said), value)
-                                                : Keep(ToBytesPerSecond(said), value);
+                                                : Keep(ToRate(said), value);
 }
 
 }  // namespace carma::gpu

@@ -57,10 +57,10 @@ bool Keep(const Field& field, std::string_view cell, DmonRow& row) {
   if (!(*said >= 0)) return false;
   if (field.is_power) {
     if (*said > kMaxWatts) return false;
-    row.values.power_w = *said;
+    row.values.power_w = Watts(*said).value();
     return true;
   }
-  row.values.energy_j = MillijoulesToJoules(static_cast<std::uint64_t>(*said));
+  row.values.energy_j = ToJoules(Millijoules(static_cast<std::uint64_t>(*said))).value();
   return true;
 }
 

@@ -74,10 +74,10 @@ std::optional<GroupMemory> ReadGroupMemory(const NvmlApi& api, nvml::Device devi
   if (api.memory_limits == nullptr || api.memory_limits(device, &answer) != nvml::kSuccess)
     return std::nullopt;
   GroupMemory memory;
-  memory.soft_mib = BytesToWholeMib(answer.soft_limit);
+  memory.soft_mib = WholeMib(Bytes(answer.soft_limit)).value();
   if (answer.hard_limit != nvml::kNoMemoryLimit)
-    memory.hard_mib = BytesToWholeMib(answer.hard_limit);
-  memory.used_mib = BytesToStartedMib(answer.current_used);
+    memory.hard_mib = WholeMib(Bytes(answer.hard_limit)).value();
+  memory.used_mib = StartedMib(Bytes(answer.current_used)).value();
   return memory;
 }
 

@@ -33,9 +33,9 @@ ReadResult<MemoryUse> UseOf(NvmlCalls& calls, nvml::Return code, const Memory& m
   if (code != nvml::kSuccess) return calls.FailureOf(gpu, code, "memory");
   if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64)
     return NotTold(gpu);
-  return MemoryUse{.total_mib = BytesToWholeMib(memory.total),
-                   .reserved_mib = BytesToStartedMib(reserved),
-                   .used_mib = BytesToStartedMib(memory.used)};
+  return MemoryUse{.total_mib = WholeMib(Bytes(memory.total)).value(),
+                   .reserved_mib = StartedMib(Bytes(reserved)).value(),
+                   .used_mib = StartedMib(Bytes(memory.used)).value()};
 }
 
 ReadResult<MemoryUse> AskMemoryV1(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {

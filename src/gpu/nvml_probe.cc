@@ -322,9 +322,9 @@ ReadResult<Unit> LibraryProbe::ReadUtilization(const DeviceState& device, Readin
   const bool given = CARMA_TRY(Given(device, api_.utilization(device.handle, &utilization),
                                      "utilization", Weight::kDecides));
   if (!given) return Unit{};
-  const std::optional<double> busy = PercentToFraction(utilization.gpu);
+  const std::optional<Fraction> busy = ToFraction(Percent(utilization.gpu));
   if (!busy) return Corrupt(device, "utilization above 100 %");
-  reading.utilization = busy;
+  reading.utilization = busy->value();
   return Unit{};
 }
 
@@ -336,13 +336,13 @@ ReadResult<Unit> LibraryProbe::ReadPower(const DeviceState& device, Reading& rea
     std::uint32_t milliwatts = 0;
     const bool given =
         CARMA_TRY(Given(device, api_.power(device.board, &milliwatts), "power", Weight::kDecides));
-    if (given) reading.power_w = MilliwattsToWatts(milliwatts);
+    if (given) reading.power_w = ToWatts(Milliwatts(milliwatts)).value();
   }
   if (!api_.energy) return Unit{};
   std::uint64_t millijoules = 0;
   const bool given =
       CARMA_TRY(Given(device, api_.energy(device.board, &millijoules), "energy", Weight::kDecides));
-  if (given) reading.energy_j = MillijoulesToJoules(millijoules);
+  if (given) reading.energy_j = ToJoules(Millijoules(millijoules)).value();
   return Unit{};
 }
 

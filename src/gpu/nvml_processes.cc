@@ -109,7 +109,7 @@ ReadResult<Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& device,
     if (!IsOf(device, line, whole_list)) continue;
     ProcessUse use{.pid = static_cast<pid_t>(line.pid), .mps_client = mps};
     if (line.used_gpu_memory != nvml::kNoValue64)
-      use.used_mib = BytesToStartedMib(line.used_gpu_memory);
+      use.used_mib = StartedMib(Bytes(line.used_gpu_memory)).value();
     AddUse(uses, use);
   }
   for (const ProcessUse& use : uses) MergeUse(now_, use);
@@ -159,9 +159,9 @@ ReadResult<Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const NvmlDevice
   for (ProcessUse& use : processes) {
     if (use.mps_server || use.mps_client) continue;
     const auto found = newest.find(use.pid);
-    const std::optional<double> share =
-        PercentToFraction(found == newest.end() ? 0.0 : found->second->sm);
-    if (share) use.kernel_time = share;
+    const std::optional<Fraction> share =
+        ToFraction(Percent(found == newest.end() ? 0.0 : found->second->sm));
+    if (share) use.kernel_time = share->value();
   }
   return Unit{};
 }

@@ -1,12 +1,37 @@
 // Units of drivers and tools: percent, bytes, milliwatts and millijoules are converted to CARMA's
-// fractions, MiB, watts and joules only here.
+// fractions, MiB, watts and joules only here. Each unit is a separate type, so that mixing them
+// does not compile.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace carma::gpu {
+
+template <class Unit, class Number>
+class Quantity {
+ public:
+  constexpr Quantity() = default;
+  explicit constexpr Quantity(Number value) : value_(value) {}
+  constexpr Number value() const { return value_; }
+  friend constexpr auto operator<=>(const Quantity&, const Quantity&) = default;
+
+ private:
+  Number value_{};
+};
+
+using Percent = Quantity<struct PercentUnit, double>;
+using Fraction = Quantity<struct FractionUnit, double>;  // 0..1
+using Bytes = Quantity<struct BytesUnit, std::uint64_t>;
+using Mib = Quantity<struct MibUnit, std::int64_t>;
+using Milliwatts = Quantity<struct MilliwattsUnit, std::uint32_t>;
+using Watts = Quantity<struct WattsUnit, double>;
+using Millijoules = Quantity<struct MillijoulesUnit, std::uint64_t>;
+using Joules = Quantity<struct JoulesUnit, double>;
+using MibPerSecond = Quantity<struct MibPerSecondUnit, double>;
+using BytesPerSecond = Quantity<struct BytesPerSecondUnit, double>;
 
 // Counters are sampled one after the other, so a full GPU may read slightly above 1.
 inline constexpr double kFractionSlack = 0.01;
@@ -15,35 +40,36 @@ inline constexpr double kMaxBytesPerSecond = 1e13;
 
 // Empty: no fraction (not a number, negative, above 1 by more than the slack). Values within the
 // slack become 1.
-constexpr std::optional<double> ToFraction(double whole_is_one) {
+constexpr std::optional<Fraction> ToFraction(double whole_is_one) {
   if (!(whole_is_one >= 0 && whole_is_one <= 1 + kFractionSlack)) return std::nullopt;
-  return std::min(whole_is_one, 1.0);
+  return Fraction(std::min(whole_is_one, 1.0));
 }
-constexpr std::optional<double> PercentToFraction(double percent) {
-  return ToFraction(percent / 100);
+constexpr std::optional<Fraction> ToFraction(Percent percent) {
+  return ToFraction(percent.value() / 100);
 }
 // Empty: an impossible rate.
-constexpr std::optional<double> ToBytesPerSecond(double bytes_per_second) {
+constexpr std::optional<BytesPerSecond> ToRate(double bytes_per_second) {
   if (!(bytes_per_second >= 0 && bytes_per_second <= kMaxBytesPerSecond)) return std::nullopt;
-  return bytes_per_second;
+  return BytesPerSecond(bytes_per_second);
 }
-constexpr std::optional<double> MibToBytesPerSecond(double mib_per_second) {
-  return ToBytesPerSecond(mib_per_second * 1'048'576.0);
+constexpr std::optional<BytesPerSecond> ToRate(MibPerSecond rate) {
+  return ToRate(rate.value() * 1'048'576.0);
 }
 
 // Available memory is rounded down and used memory up, so that rounding never promises memory that
 // does not exist.
-constexpr std::int64_t BytesToWholeMib(std::uint64_t bytes) {
-  return static_cast<std::int64_t>(bytes >> 20);
+constexpr Mib WholeMib(Bytes there) {
+  return Mib(static_cast<std::int64_t>(there.value() >> 20));
 }
-constexpr std::int64_t BytesToStartedMib(std::uint64_t bytes) {
-  return BytesToWholeMib(bytes) + ((bytes & 0xF'FFFF) != 0 ? 1 : 0);
+constexpr Mib StartedMib(Bytes taken) {
+  return Mib(static_cast<std::int64_t>(taken.value() >> 20) +
+             ((taken.value() & 0xF'FFFF) != 0 ? 1 : 0));
 }
-constexpr double MilliwattsToWatts(std::uint32_t milliwatts) {
-  return milliwatts / 1000.0;
+constexpr Watts ToWatts(Milliwatts power) {
+  return Watts(power.value() / 1000.0);
 }
-constexpr double MillijoulesToJoules(std::uint64_t millijoules) {
-  return static_cast<double>(millijoules) / 1000.0;
+constexpr Joules ToJoules(Millijoules energy) {
+  return Joules(static_cast<double>(energy.value()) / 1000.0);
 }
 
 }  // namespace carma::gpu
