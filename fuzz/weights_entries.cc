@@ -7,6 +7,7 @@
 #include "entries.h"
 #include "estimate/gpumemnet_network.h"
 #include "estimate/safetensors.h"
+#include "estimate/safetensors_fixture.h"
 
 namespace carma::fuzz {
 

@@ -239,7 +239,6 @@ void LearnGaps(const Question& question, Answer& answer) {
 
 class Auto : public Estimator {
  public:
-  std::string_view name() const override { return "auto"; }
   Result<Answer> Ask(const Question& question) const override {
     Result<Answer> known = history_->Ask(question);
     if (known) return known;

@@ -8,7 +8,6 @@ namespace {
 
 class Given : public Estimator {
  public:
-  std::string_view name() const override { return "given"; }
   Result<Answer> Ask(const Question& question) const override {
     if (!question.given_mib) return NotFound("no memory need was stated");
     Answer answer;

@@ -16,9 +16,9 @@ TEST(Estimator, GivenRepeatsTheUsersNumberAndItsSource) {
   EXPECT_EQ(answer.method, "rad");
 }
 
-TEST(Estimator, EveryEntryMakesAnEstimatorOfItsName) {
+TEST(Estimator, EveryEntryMakesAnEstimatorAndIsFoundByItsName) {
   for (const EstimatorEntry& entry : Estimators()) {
-    EXPECT_EQ(entry.make()->name(), entry.name);
+    EXPECT_NE(entry.make(), nullptr);
     EXPECT_EQ(FindEstimator(entry.name), &entry);
   }
   EXPECT_EQ(FindEstimator("no such"), nullptr);

@@ -99,8 +99,6 @@ class GpuMemNet : public Estimator {
   GpuMemNet(NetworkKind kind, std::unique_ptr<Networks> networks)
       : name_(NameOf(kind)), networks_(std::move(networks)) {}
 
-  std::string_view name() const override { return name_; }
-
   Result<Answer> Ask(const Question& question) const override {
     const auto nothing = [](std::string_view reason) { return NotFound(std::string(reason)); };
     if (question.layers == nullptr) {

@@ -403,14 +403,8 @@ class GpuMemNetTest : public ::testing::TestWithParam<NetworkKind> {
 INSTANTIATE_TEST_SUITE_P(Kinds, GpuMemNetTest, ::testing::ValuesIn(kKinds),
                          [](const auto& kind) { return std::string(NetworkKindName(kind.param)); });
 
-TEST_P(GpuMemNetTest, IsInTheTable) {
-  const EstimatorEntry* entry = FindEstimator(estimator_->name());
-  ASSERT_NE(entry, nullptr);
-  EXPECT_EQ(entry->make()->name(), estimator_->name());
-}
-
-// By a rule of thumb for perceptrons under Adam (1454 MiB of context, 5.2 times the parameters),
-// these models are well inside a class. A trained network must agree.
+// The rule of thumb for perceptrons under Adam (1454 MiB of context, 5.2 times the parameters)
+// puts these well inside a class; a network that learned anything agrees.
 TEST_P(GpuMemNetTest, PredictsPlainPerceptrons) {
   struct Case {
     int layers;
@@ -430,7 +424,7 @@ TEST_P(GpuMemNetTest, PredictsPlainPerceptrons) {
     EXPECT_EQ(answer->classes[1], (MemoryClass{2048, each.gib / 2}));
     EXPECT_EQ(answer->point_mib / 1024, each.gib);
     EXPECT_GE(answer->bound_mib, answer->point_mib);
-    EXPECT_EQ(answer->method, estimator_->name());
+    EXPECT_EQ(answer->method, fmt::format("gpumemnet-{}", NetworkKindName(GetParam())));
   }
 }
 
@@ -530,9 +524,7 @@ TEST_F(WeightsFolderTest, IsUsedOnlyByTheNetworks) {
   EXPECT_FALSE(MakeWithWeights(*FindEstimator("gpumemnet-mlp"), folder_));
   EXPECT_TRUE(MakeWithWeights(*FindEstimator("gpumemnet-mlp"), ""));
   EXPECT_TRUE(MakeWithWeights(*FindEstimator("gpumemnet-transformer"), folder_));
-  const auto other = MakeWithWeights(*FindEstimator("horus"), folder_);
-  ASSERT_TRUE(other);
-  EXPECT_EQ((*other)->name(), "horus");
+  EXPECT_TRUE(MakeWithWeights(*FindEstimator("horus"), folder_));
 }
 
 TEST_F(WeightsFolderTest, IsRefusedIfAFileIsMissingWrongOrBroken) {

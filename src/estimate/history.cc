@@ -78,7 +78,6 @@ std::int64_t HighestThatCounts(const std::vector<std::int64_t>& newest_first) {
 
 class FromHistory : public Estimator {
  public:
-  std::string_view name() const override { return "history"; }
   Result<Answer> Ask(const Question& question) const override {
     if (question.history == nullptr) return NotFound("there is no history");
     if (question.signature.empty())
@@ -89,7 +88,7 @@ class FromHistory : public Estimator {
     Answer answer;
     answer.point_mib = recollection.point_mib;
     answer.bound_mib = recollection.bound_mib;
-    answer.method = name();
+    answer.method = "history";
     answer.terms.push_back({fmt::format("measured in {} earlier run{}", recollection.runs,
                                         recollection.runs == 1 ? "" : "s"),
                             static_cast<double>(recollection.point_mib)});

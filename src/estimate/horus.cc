@@ -14,7 +14,6 @@ constexpr double kInitialMib = 800;
 
 class Horus : public Estimator {
  public:
-  std::string_view name() const override { return "horus"; }
   Result<Answer> Ask(const Question& question) const override {
     if (question.layers == nullptr) return NotFound("there is no model summary");
     if (!question.batch) return NotFound("the batch size is not known");
@@ -24,7 +23,7 @@ class Horus : public Estimator {
     const double params_mib = 4 * static_cast<double>(features.params) / kMib;
     const double activations_mib = 4 * static_cast<double>(features.activations) / kMib;
     Answer answer;
-    answer.method = name();
+    answer.method = "horus";
     answer.terms = {{std::string(kContextTerm), kInitialMib},
                     {"parameters", params_mib},
                     {"activations", batch * activations_mib},

@@ -155,23 +155,4 @@ Result<TensorFile> ParseTensors(std::string_view bytes, std::string_view path) {
   return Parser(bytes, path).Parse();
 }
 
-std::string DumpTensors(const TensorFile& file) {
-  Json header = Json::object();
-  if (!file.metadata.empty()) header[kMetadata] = file.metadata;
-  std::string data;
-  for (const auto& [name, tensor] : file.tensors) {
-    const std::size_t begin = data.size();
-    data.append(reinterpret_cast<const char*>(tensor.values.data()),
-                tensor.values.size() * sizeof(float));
-    header[name] = {
-        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
-  }
-  std::string text = base::DumpJson(header);
-  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');
-  const std::uint64_t length = text.size();
-  std::string bytes(kLengthBytes, '\0');
-  std::memcpy(bytes.data(), &length, kLengthBytes);
-  return bytes + text + data;
-}
-
 }  // namespace carma::estimate

@@ -35,8 +35,4 @@ struct TensorFile {
 // its number of bytes, bytes that belong to two tensors or to none, NaN and infinity.
 Result<TensorFile> ParseTensors(std::string_view bytes, std::string_view path);
 
-// Writes bytes that ParseTensors reads back unchanged; equal contents give equal bytes. Shapes and
-// values must be as `Tensor` requires.
-std::string DumpTensors(const TensorFile& file);
-
 }  // namespace carma::estimate

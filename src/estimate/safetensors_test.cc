@@ -6,6 +6,8 @@
 #include <limits>
 #include <string>
 
+#include "estimate/safetensors_fixture.h"
+
 namespace carma::estimate {
 namespace {
 

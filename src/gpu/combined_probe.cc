@@ -39,7 +39,7 @@ base::Time CombinedProbe::RealNow() const {
 bool CombinedProbe::NeedsDcgm(const DeviceInfo& info) const {
   // DCGM's output does not show which of its instance numbers belongs to which instance.
   if (info.mig || !info.trouble.empty()) return false;
-  return options_.prefer == CombinedOptions::Prefer::kDcgm || !info.reports_sm_activity;
+  return options_.dcgm_for_all || !info.reports_sm_activity;
 }
 
 // Whether a GPU reports SM activity is decided once, so a few seconds of waiting are worth it: the

@@ -13,11 +13,7 @@
 namespace carma::gpu {
 
 struct CombinedOptions {
-  enum class Prefer {
-    kAuto,  // GPM if the GPU has it; `dcgmi` only if a GPU lacks it
-    kDcgm,  // `dcgmi` for every GPU
-  };
-  Prefer prefer = Prefer::kAuto;
+  bool dcgm_for_all = false;  // also for GPUs whose driver reports SM activity (GPM)
   DmonOptions dmon;
   // How long Devices() waits for the first counts of `dcgmi`, in real time.
   base::Duration first_answer{4'000};

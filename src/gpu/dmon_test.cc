@@ -318,17 +318,16 @@ TEST_F(DmonChildTest, NamesAMissingProgram) {
 
 class CombinedProbeTest : public DmonChildTest {
  protected:
-  // Makes a probe with two GPUs. gpm: which GPUs have GPM counters.
-  void Make(const std::string& body, std::vector<bool> gpm,
-            CombinedOptions::Prefer prefer = CombinedOptions::Prefer::kAuto) {
+  // Two GPUs; `gpm`: which of them have GPM counters.
+  void Make(const std::string& body, std::vector<bool> gpm, bool dcgm_for_all = false) {
     std::vector<DeviceInfo> infos = FakeProbe::EqualDevices(2, 40'960, 424);
     infos[0].pci = "00000000:07:00.0";
     infos[1].pci = "00000000:0F:00.0";
     for (std::size_t i = 0; i < infos.size(); ++i) infos[i].reports_sm_activity = gpm[i];
-    Make(body, infos, gpm, prefer);
+    Make(body, infos, gpm, dcgm_for_all);
   }
   void Make(const std::string& body, const std::vector<DeviceInfo>& infos, std::vector<bool> gpm,
-            CombinedOptions::Prefer prefer) {
+            bool dcgm_for_all) {
     auto nvml = std::make_unique<FakeProbe>(infos);
     nvml_ = nvml.get();
     for (std::size_t i = 0; i < infos.size(); ++i) {
@@ -341,7 +340,7 @@ class CombinedProbeTest : public DmonChildTest {
       nvml_->Set(i, reading);
     }
     CombinedOptions options;
-    options.prefer = prefer;
+    options.dcgm_for_all = dcgm_for_all;
     options.dmon = Script(body);
     options.real_now = [this] { return now_; };
     probe_ = std::make_unique<CombinedProbe>(std::move(nvml), options);
@@ -387,8 +386,8 @@ TEST_F(CombinedProbeTest, StartsNoChildIfTheDriverHasCounters) {
   EXPECT_EQ(probe_->DcgmTrouble(), "");
 }
 
-TEST_F(CombinedProbeTest, UsesDcgmForAllGpusOnRequest) {
-  Make(kServes, {true, true}, CombinedOptions::Prefer::kDcgm);
+TEST_F(CombinedProbeTest, DcgmForAllWhenAsked) {
+  Make(kServes, {true, true}, /*dcgm_for_all=*/true);
   ASSERT_TRUE(probe_->Devices());
   EXPECT_EQ(MustRead(1).sm_active, 0.25);
 }
@@ -404,7 +403,7 @@ TEST_F(CombinedProbeTest, GivesInstancesNoDcgmCounters) {
   infos[0].mig = MigPlace{"GPU-07", 1, 0, 9, "3g.20gb"};
   infos[1].mig = MigPlace{"GPU-07", 2, 0, 9, "3g.20gb"};
   for (DeviceInfo& info : infos) info.reports_sm_activity = false;
-  Make(kServes, infos, {false, false, false}, CombinedOptions::Prefer::kDcgm);
+  Make(kServes, infos, {false, false, false}, /*dcgm_for_all=*/true);
   const auto devices = probe_->Devices();
   ASSERT_TRUE(devices);
   EXPECT_FALSE((*devices)[0].reports_sm_activity || (*devices)[1].reports_sm_activity);

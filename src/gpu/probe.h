@@ -19,7 +19,7 @@
 
 namespace carma::gpu {
 
-// Limits on values read from JSON (device_json.h, reading_json.h).
+// Limits of what is read from JSON (reading_json.h).
 inline constexpr base::FieldRule kMibRule{.low = 0, .high = std::int64_t{1} << 40};
 inline constexpr base::FieldRule kCountRule{.low = 0, .high = std::int64_t{1} << 53};
 inline constexpr base::FieldRule kInstanceRule{.low = 0, .high = 1 << 20};

@@ -1,8 +1,9 @@
-// Converts readings and errors of GPUs to and from JSON, for recordings and between the daemon and
-// its reader.
+// A device, a reading or an error of a GPU as JSON: in recordings, between the daemon and its
+// reader, and in the daemon's list of known GPUs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "base/result.h"
 #include "gpu/probe.h"
@@ -26,5 +27,11 @@ void AddAnswer(const ReadResult<Reading>& answer, nlohmann::json& json);
 // Reads the reading or the error from an object. Errors: kInvalid with the place if both or neither
 // are there, or a value is out of range.
 Result<ReadResult<Reading>> TakeAnswer(base::JsonReader& in);
+
+// Absent values are left out, so that older and newer files can both be read.
+nlohmann::json DeviceToJson(const DeviceInfo& info);
+// Errors: kInvalid with the place below `pointer`: no name, or neither memory nor a trouble
+// that explains why there is none.
+Result<DeviceInfo> DeviceFromJson(const nlohmann::json& json, const std::string& pointer);
 
 }  // namespace carma::gpu

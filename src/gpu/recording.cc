@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "base/try.h"
-#include "gpu/device_json.h"
 #include "gpu/reading_json.h"
 
 namespace carma::gpu {

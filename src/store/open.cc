@@ -72,9 +72,9 @@ Result<Unit> CheckHeader(const std::string& path, const Header& header) {
                     " of a newer CARMA, expected at most " + std::to_string(SchemaVersion()) +
                     ": start the newer one, or restore a backup");
   }
-  if (header.user_version < 1) {
-    return Fail(ErrorCode::kCorrupt, path + " has schema " + std::to_string(header.user_version) +
-                                         ", expected at least 1");
+  if (const int oldest = Migrations().front().version; header.user_version < oldest) {
+    return Fail(ErrorCode::kCorrupt, "{} has schema {}, expected at least {}", path,
+                header.user_version, oldest);
   }
   return Unit{};
 }

@@ -144,6 +144,8 @@ TEST_F(StoreRefusal, RefusesForeignOrDamagedFiles) {
       {"noise", std::string(8192, '\xA7'), ErrorCode::kCorrupt, "is not a CARMA state file"},
       {"another application", with(68, "ABCD"), ErrorCode::kCorrupt, "another application"},
       {"schema 0", with(60, std::string(4, '\0')), ErrorCode::kCorrupt, "schema 0"},
+      {"the schema before our oldest", with(60, {'\0', '\0', '\0', 19}), ErrorCode::kCorrupt,
+       "has schema 19, expected at least 20"},
       {"a newer schema", with(60, {'\0', '\0', '\0', static_cast<char>(newer)}),
        ErrorCode::kConflict,
        fmt::format("schema {} of a newer CARMA, expected at most {}: start the newer one", newer,
@@ -241,38 +243,27 @@ TEST_F(StoreRefusal, ReportsAFullDisk) {
   EXPECT_THAT(message, HasSubstr("disk I/O error (no space left on the disk of " + dir_ + ")"));
 }
 
-TEST_F(StoreRefusal, MigrationsHaveConsecutiveVersions) {
-  int version = 0;
+TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
+  int version = Migrations().front().version - 1;
   for (const Migration& step : Migrations()) EXPECT_EQ(step.version, ++version);
   EXPECT_EQ(version, SchemaVersion());
 }
 
-TEST_F(StoreRefusal, UpgradesSchema1WithItsTasks) {
-  MakeOldBooks(1,
-               "INSERT INTO task VALUES(7,'queued','ada','train',1000,1,NULL,0,0,NULL,NULL,NULL,3,"
-               "1,0,NULL,0,'main',0,'','',12000,'given',0,0,0,0,NULL,0,NULL,NULL,NULL,'','','none',"
-               "1,1,NULL,NULL,NULL,NULL,'success',0,0,'',0);"
-               "INSERT INTO description VALUES(7,1000,NULL,'{}','/o','/o')");
-  const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
-  ASSERT_TRUE(store) << store.error().message;
-  const Result<StoredTask> task = (*store)->Get(core::TaskId{7});
-  ASSERT_TRUE(task) << task.error().message;
-  EXPECT_EQ(task->record.estimate, (core::Estimate{12'000, "given", std::nullopt}));
-  ASSERT_TRUE((*store)->Begin());
-  EXPECT_TRUE((*store)->PutForecast({task->record.id, "m", std::nullopt, {}}));
-  EXPECT_TRUE((*store)->AddObservation({}));
-  EXPECT_TRUE((*store)->Commit());
-}
-
 // A daemon is replaced while a task runs and a GPU is drained.
-TEST_F(StoreRefusal, UpgradesSchema2WithTasksDrainsAndUse) {
-  MakeOldBooks(2,
-               "INSERT INTO task VALUES(7,'running','ada','train',1000,1,NULL,0,0,NULL,NULL,NULL,"
-               "3,1,0,NULL,0,'main',0,'','',12000,'given',1,0,0,2,NULL,0,NULL,'[[0,12000]]',"
-               "'[\"GPU-1\"]','','','none',1,1,2,2,3,NULL,'success',0,0,'',11000,9000);"
-               "INSERT INTO description VALUES(7,1000,NULL,'{}','/o','/o');"
-               "INSERT INTO gpu_usage VALUES(1,1000,61000,'GPU-1',0.5,2048.0,NULL,1);"
-               "INSERT INTO drain VALUES('GPU-2','fan')");
+TEST_F(StoreRefusal, UpgradesSchema20WithTasksDrainsAndUse) {
+  MakeOldBooks(
+      20,
+      "INSERT INTO task(id,state,user,name,uid,gpus,exclusive,priority,max_recoveries,requeue,"
+      "submitted_held,array_limit,queue,held,reason,reason_text,estimate_mib,estimate_method,"
+      "attempt,ooms,launch_failures,node_failures,retry_on_idle_gpu,placement,gpu_uuids,"
+      "placement_reason,placement_reason_text,stopping,submitted_ms,queued_since_ms,"
+      "first_start_ms,launched_ms,started_ms,exit_kind,exit_code,exit_signal,exit_detail,"
+      "peak_mib,predicted_mib) VALUES(7,'running','ada','train',1000,1,0,0,3,1,0,0,'main',0,'',"
+      "'',12000,'given',1,0,0,2,0,'[[0,12000]]','[\"GPU-1\"]','','','none',1,1,2,2,3,'success',"
+      "0,0,'',11000,9000);"
+      "INSERT INTO description VALUES(7,1000,NULL,'{}','/o','/o');"
+      "INSERT INTO gpu_usage VALUES(1,1000,61000,'GPU-1',0.5,2048.0,NULL,1,NULL,NULL,NULL);"
+      "INSERT INTO drain VALUES('GPU-2',0,'fan',NULL)");
   const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
   ASSERT_TRUE(store) << store.error().message;
   const Result<StoredTask> task = (*store)->Get(core::TaskId{7});

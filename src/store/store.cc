@@ -113,9 +113,25 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
     if (!row.second) return DropDrain(gpu_uuid, by_rule);
     return PutDrain({gpu_uuid, row.second->why, by_rule, row.second->empty_by});
   });
-  each(batch.closings, [&](const std::optional<Closing>& closing) { return PutClosing(closing); });
-  each(batch.reservations, [&](const ReservationRow& booking) { return PutReservation(booking); });
-  each(batch.job_returns, [&](const JobReturnRow& row) { return PutJobReturn(row); });
+  each(batch.closings, [&](const std::optional<Closing>& closing) {
+    return impl_->Do("storing that the server is closed", [&] {
+      impl_->Run("DELETE FROM closing");
+      if (closing) impl_->Put(InsertSql<Closing>(), *closing);
+    });
+  });
+  each(batch.reservations, [&](const ReservationRow& booking) {
+    return impl_->Do("storing a reservation",
+                     [&] { impl_->Put(ReplaceSql<ReservationRow>(), booking); });
+  });
+  each(batch.job_returns, [&](const JobReturnRow& row) {
+    return impl_->Do("storing a job's return", [&] {
+      if (row.description) {
+        impl_->Put(ReplaceSql<JobReturnRow>(), row);
+      } else {
+        impl_->Run("DELETE FROM job_return WHERE task=?", row.task);
+      }
+    });
+  });
   if (ok) return Commit();
   Rollback();
   return ok;
@@ -171,28 +187,6 @@ Result<Unit> Store::AddLineWait(const LineWait& wait) {
 
 Result<Unit> Store::PutDrain(const Drain& drain) {
   return impl_->Do("storing a drain", [&] { impl_->Put(ReplaceSql<Drain>(), drain); });
-}
-
-Result<Unit> Store::PutClosing(const std::optional<Closing>& closing) {
-  return impl_->Do("storing that the server is closed", [&] {
-    impl_->Run("DELETE FROM closing");
-    if (closing) impl_->Put(InsertSql<Closing>(), *closing);
-  });
-}
-
-Result<Unit> Store::PutReservation(const ReservationRow& booking) {
-  return impl_->Do("storing a reservation",
-                   [&] { impl_->Put(ReplaceSql<ReservationRow>(), booking); });
-}
-
-Result<Unit> Store::PutJobReturn(const JobReturnRow& row) {
-  return impl_->Do("storing a job's return", [&] {
-    if (row.description) {
-      impl_->Put(ReplaceSql<JobReturnRow>(), row);
-    } else {
-      impl_->Run("DELETE FROM job_return WHERE task=?", row.task);
-    }
-  });
 }
 
 Result<Unit> Store::DropDrain(const std::string& gpu_uuid, bool by_rule) {

@@ -261,11 +261,8 @@ class Store {
   Result<Unit> AddLineWait(const LineWait& wait);
   Result<Unit> PutDrain(const Drain& drain);
   Result<Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
-  Result<Unit> PutClosing(const std::optional<Closing>& closing);  // empty: the server is open
-  Result<Unit> PutReservation(const ReservationRow& booking);      // insert or replace
-  Result<Unit> PutJobReturn(const JobReturnRow& row);              // insert, replace or drop
-  Result<Unit> PutForecast(const Forecast& forecast);  // insert or replace, for a known task
-  // Also deletes the oldest observations beyond the limits of task/verdict/observation.h.
+  Result<Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
+  // Deletes the oldest beyond the limits of task/verdict/observation.h.
   Result<Unit> AddObservation(const task::Observation& observation);
   Result<Unit> PutAttempt(const EndedAttempt& attempt);          // insert or replace
   Result<Unit> PutDescription(const EditedDescription& edited);  // of a known task

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/try.h"
-#include "gpu/device_json.h"
+#include "gpu/reading_json.h"
 #include "gpu/steady_probe.h"
 
 namespace carma::daemon {

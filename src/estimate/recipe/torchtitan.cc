@@ -1,34 +1,27 @@
 #include "estimate/recipe/torchtitan.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <optional>
 #include <string_view>
 
 #include "base/text.h"
+#include "estimate/recipe/stated_settings.h"
 #include "estimate/training_words.h"
 
 namespace carma::estimate {
 namespace {
 
-using Keys = std::initializer_list<std::string_view>;
+using Keys = SettingNames;
 
 constexpr std::int64_t kMostGpus = 100'000;
 
-std::string Normalised(std::string_view key) {
-  std::string plain = base::ToLower(key);
-  std::replace(plain.begin(), plain.end(), '-', '_');
-  return plain;
-}
-
 std::string From(const Setting& setting) {
-  const bool option = setting.from.find("--") != std::string::npos;
-  return base::Printable(option ? setting.from : setting.from + ": " + setting.key, 500);
+  return base::Printable(PlaceOf(setting), 500);
 }
 
 class TitanReader {
  public:
-  explicit TitanReader(const std::vector<Setting>& settings) : settings_(settings) {}
+  explicit TitanReader(const std::vector<Setting>& settings) : said_(settings) {}
 
   TorchtitanPlan Read() {
     Model();
@@ -41,23 +34,12 @@ class TitanReader {
   }
 
  private:
-  // The last setting with one of these names; null if there is none.
-  const Setting* Find(Keys keys) const {
-    for (auto each = settings_.rbegin(); each != settings_.rend(); ++each) {
-      if (std::ranges::find(keys, Normalised(each->key)) != keys.end()) return &*each;
-    }
-    return nullptr;
-  }
   std::optional<std::int64_t> Number(Keys keys) const {
-    const Setting* setting = Find(keys);
+    const Setting* setting = said_.Any(keys);
     return setting == nullptr ? std::nullopt : base::ParseInt(setting->value);
   }
   std::int64_t Degree(Keys keys) const {
     return std::clamp<std::int64_t>(Number(keys).value_or(1), 1, kMostGpus);
-  }
-  const Setting* Yes(Keys keys) const {
-    const Setting* setting = Find(keys);
-    return setting != nullptr && base::ToLower(setting->value) == "true" ? setting : nullptr;
   }
 
   void Add(std::string_view name, std::string value, const Setting* setting) {
@@ -71,7 +53,7 @@ class TitanReader {
   }
 
   void Model() {
-    const Setting* files = Find({"model.hf_assets_path", "model.tokenizer_path"});
+    const Setting* files = said_.Any({"model.hf_assets_path", "model.tokenizer_path"});
     if (files != nullptr) {
       std::string folder = files->value;
       // Older versions name the tokenizer's file, which has its own folder in Meta's releases.
@@ -85,48 +67,48 @@ class TitanReader {
   }
 
   void Tokens() {
-    const Setting* length = Find({"training.seq_len"});
+    const Setting* length = said_.Any({"training.seq_len"});
     Add("seq-len", length != nullptr ? length->value : "2048", length);
-    const Setting* batch = Find({"training.local_batch_size", "training.batch_size"});
+    const Setting* batch = said_.Any({"training.local_batch_size", "training.batch_size"});
     Add("batch", batch != nullptr ? batch->value : "8", batch);
   }
 
   void Precision() {
-    const Setting* stored = Find({"training.dtype"});
+    const Setting* stored = said_.Any({"training.dtype"});
     const bool half =
         stored != nullptr && base::ToLower(stored->value).find("16") != std::string::npos;
     Add("weights", half ? "bf16" : "fp32", stored);
-    const Setting* mixed = Find({"training.mixed_precision_param"});
+    const Setting* mixed = said_.Any({"training.mixed_precision_param"});
     const bool whole =
         mixed != nullptr && base::ToLower(mixed->value).find("32") != std::string::npos;
     Add("amp", whole ? "off" : "on", mixed);
-    const Setting* compiled = Yes({"compile.enable", "training.compile"});
+    const Setting* compiled = said_.Yes({"compile.enable", "training.compile"});
     if (compiled != nullptr) Add("fused-layers", "on", compiled);
   }
 
   void Optimizer() {
-    const Setting* kind = Find({"optimizer.implementation"});
-    const Setting* fused = Find({"optimizer.fused"});
+    const Setting* kind = said_.Any({"optimizer.implementation"});
+    const Setting* fused = said_.Any({"optimizer.fused"});
     const bool plain =
         (kind != nullptr && base::ToLower(kind->value) != "fused") ||
         (kind == nullptr && fused != nullptr && base::ToLower(fused->value) == "false");
-    const Setting* name = Find({"optimizer.name"});
+    const Setting* name = said_.Any({"optimizer.name"});
     const std::string word = name == nullptr ? "adamw" : base::ToLower(name->value);
     Add("optimizer", word.starts_with("adam") ? (plain ? "adamw" : "adamw-fused") : word, name);
-    if (const Setting* inside = Yes({"optimizer.early_step_in_backward"}))
+    if (const Setting* inside = said_.Yes({"optimizer.early_step_in_backward"}))
       Add("step-in-backward", "on", inside);
-    if (const Setting* moved = Yes({"training.enable_cpu_offload"}))
+    if (const Setting* moved = said_.Yes({"training.enable_cpu_offload"}))
       Add("offload", "optimizer,params", moved);
   }
 
   // "selective" recomputes either everything except attention and every second product, or every
   // N-th block.
   void Checkpointing() {
-    const Setting* mode = Find({"activation_checkpoint.mode"});
+    const Setting* mode = said_.Any({"activation_checkpoint.mode"});
     const std::string name = mode == nullptr ? "selective" : base::ToLower(mode->value);
     if (name != "selective")
       return Add("gradient-checkpointing", name == "full" ? "full" : "none", mode);
-    const Setting* option = Find({"activation_checkpoint.selective_ac_option"});
+    const Setting* option = said_.Any({"activation_checkpoint.selective_ac_option"});
     const std::optional<std::int64_t> every =
         option == nullptr ? std::nullopt : base::ParseInt(option->value);
     if (every) return Add("checkpoint-every", std::to_string(*every), option);
@@ -147,14 +129,14 @@ class TitanReader {
     const std::int64_t one_copy = Degree(tensor) * Degree(stages) * Degree(context);
     for (const auto& [word, keys] :
          {std::pair("tp", tensor), std::pair("pp", stages), std::pair("cp", context)}) {
-      if (Degree(keys) > 1) Add(word, std::to_string(Degree(keys)), Find(keys));
+      if (Degree(keys) > 1) Add(word, std::to_string(Degree(keys)), said_.Any(keys));
     }
     if (Degree(tensor) > 1) Add("sequence-parallel", "on", nullptr);
     if (const Keys experts = {"parallelism.expert_parallel_degree"}; Degree(experts) > 1)
-      Add("ep", std::to_string(Degree(experts)), Find(experts));
+      Add("ep", std::to_string(Degree(experts)), said_.Any(experts));
     if (Degree(stages) > 1) Pipeline(Degree(stages));
 
-    const Setting* processes = Find({"nproc_per_node"});
+    const Setting* processes = said_.Any({"nproc_per_node"});
     const std::int64_t all = Degree({"nproc_per_node"}) * Degree({"nnodes"});
     const std::optional<std::int64_t> stated = Number(shards);
     const bool told = stated.value_or(-1) > 0;
@@ -163,8 +145,8 @@ class TitanReader {
     if (!told && processes == nullptr)
       plan_.notes.emplace_back("torchtitan shards over all GPUs, but their number is not stated");
     const std::int64_t gpus = std::min(parts, kMostGpus / one_copy) * one_copy;
-    if (gpus > 1) Add("gpus", std::to_string(gpus), told ? Find(shards) : processes);
-    if (parts > 1) Add("dp", "fsdp", Find(shards));
+    if (gpus > 1) Add("gpus", std::to_string(gpus), told ? said_.Any(shards) : processes);
+    if (parts > 1) Add("dp", "fsdp", said_.Any(shards));
   }
 
   // By default a micro-batch is one sample. Older versions set the number of micro-batches, by
@@ -172,10 +154,10 @@ class TitanReader {
   void Pipeline(std::int64_t stages) {
     const Keys schedules = {"parallelism.pipeline_parallel_schedule",
                             "experimental.pipeline_parallel_schedule"};
-    if (const Setting* schedule = Find(schedules))
+    if (const Setting* schedule = said_.Any(schedules))
       Add("schedule", base::ToLower(schedule->value), schedule);
-    const Setting* samples = Find({"parallelism.pipeline_parallel_microbatch_size"});
-    const Setting* parts = Find({"experimental.pipeline_parallel_microbatches"});
+    const Setting* samples = said_.Any({"parallelism.pipeline_parallel_microbatch_size"});
+    const Setting* parts = said_.Any({"experimental.pipeline_parallel_microbatches"});
     const std::int64_t batch = std::max<std::int64_t>(
         1, Number({"training.local_batch_size", "training.batch_size"}).value_or(8));
     std::int64_t count = batch;
@@ -184,25 +166,26 @@ class TitanReader {
           batch / std::clamp<std::int64_t>(base::ParseInt(samples->value).value_or(1), 1, batch);
     } else if (parts != nullptr) {
       count = base::ParseInt(parts->value).value_or(stages);
-    } else if (Find({"experimental.pipeline_parallel_degree"}) != nullptr) {
+    } else if (said_.Any({"experimental.pipeline_parallel_degree"}) != nullptr) {
       count = stages;
     }
     Add("micro-batches", std::to_string(std::clamp<std::int64_t>(count, 1, batch)),
         samples != nullptr ? samples : parts);
   }
 
-  const std::vector<Setting>& settings_;
+  StatedSettings said_;
   TorchtitanPlan plan_;
 };
 
 }  // namespace
 
 bool IsOfTorchtitan(const std::vector<Setting>& settings) {
-  return std::ranges::any_of(settings, [](const Setting& each) {
-    const std::string key = Normalised(each.key);
-    return key == "job.config_file" || key.starts_with("activation_checkpoint.") ||
-           key == "training.seq_len" || key == "training.local_batch_size" || key == "model.flavor";
-  });
+  const StatedSettings said(settings);
+  return said.Any({"job.config_file", "training.seq_len", "training.local_batch_size",
+                   "model.flavor"}) != nullptr ||
+         std::ranges::any_of(settings, [](const Setting& each) {
+           return each.key.starts_with("activation_checkpoint.");
+         });
 }
 
 TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings) {

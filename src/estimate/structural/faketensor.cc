@@ -12,7 +12,6 @@ constexpr double kMib = 1024.0 * 1024.0;
 
 class FakeTensor : public Estimator {
  public:
-  std::string_view name() const override { return "faketensor"; }
   Result<Answer> Ask(const Question& question) const override {
     if (question.layers == nullptr) return NotFound("there is no model summary");
     const model::LayerList& layers = *question.layers;
@@ -27,7 +26,7 @@ class FakeTensor : public Estimator {
       kept = counted.per_sample * batch + counted.constant;
     }
     Answer answer;
-    answer.method = name();
+    answer.method = "faketensor";
     answer.terms = {{"parameters", 4 * static_cast<double>(layers.params) / kMib},
                     {"kept for backward", kept / kMib}};
     answer.point_mib = answer.bound_mib = RoundMib(answer.terms[0].mib + answer.terms[1].mib);

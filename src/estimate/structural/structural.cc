@@ -13,8 +13,8 @@
 #include "estimate/loaded_code.h"
 #include "estimate/round_mib.h"
 #include "estimate/structural/assumed_shapes.h"
-#include "estimate/structural/hidden.h"
 #include "estimate/structural/kept.h"
+#include "estimate/structural/layer_rule.h"
 #include "estimate/structural/safety.h"
 #include "model/features.h"
 
@@ -48,6 +48,50 @@ constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
 // MiB it is half.
 constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
+
+// Memory besides weights and states, as a multiple of torchinfo's total (twice the outputs of all
+// modules with parameters and without children), without the allocator's share. The kinds of
+// printed rows show what that total leaves out; docs/inside/estimators.md, "Bound".
+constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
+constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
+constexpr double kLayerNormsOnly = 0.93;    // norms with no separate result; attention matrices
+constexpr double kKeepsInput = 1.14;        // GELU, SiLU …: they also keep what they read
+constexpr double kActivationInNorm = 1.68;  // norms with children are not in the total
+
+double KeptOfPass(const model::LayerList& list) {
+  bool batch_norm = false;
+  bool layer_norm = false;
+  bool keeps_input = false;
+  bool activation_in_norm = false;
+  for (const model::Layer& layer : list.layers) {
+    const LayerRule rule = RuleOf(layer.type);
+    batch_norm |= rule.batch_norm;
+    layer_norm |= rule.row_statistics;
+    keeps_input |= rule.role == Role::kKeepsInput;
+    // In a block of convolution, norm and activation, the norm is in the total.
+    activation_in_norm |= rule.norm_with_activation && !rule.convolution;
+  }
+  if (!batch_norm && !layer_norm && !activation_in_norm) return kNothingSeen;
+  double factor = kKeptOfPass;
+  if (layer_norm && !batch_norm) factor *= kLayerNormsOnly;
+  if (keeps_input && batch_norm) factor *= kKeepsInput;
+  if (activation_in_norm) factor *= kActivationInNorm;
+  return factor;
+}
+
+// Kept bytes of a model with mostly hidden layers (model::HidesMost): its summary prints blocks as
+// one row. Computed from the total output size below the table; visible rows (convolutions, tables,
+// scores) count as usual. Empty if the size or its batch is unknown.
+std::optional<Kept> KeptByTotals(const model::LayerList& list) {
+  if (!list.pass_bytes || !list.batch) return std::nullopt;
+  const Kept visible = CountKept(list);
+  Kept kept;
+  kept.per_sample = KeptOfPass(list) * *list.pass_bytes / static_cast<double>(*list.batch);
+  kept.logits = visible.logits;
+  kept.has_conv = visible.has_conv;
+  kept.has_embedding = visible.has_embedding;
+  return kept;
+}
 
 double StatesOf(Optimizer optimizer) {
   return optimizer == Optimizer::kSgd ? 0 : optimizer == Optimizer::kMomentum ? 1 : 2;
@@ -311,7 +355,6 @@ double SmallerBatchMib(const Question& question, const Kept& kept) {
 
 class Structural : public Estimator {
  public:
-  std::string_view name() const override { return "structural"; }
   Result<Answer> Ask(const Question& question) const override;
 };
 
@@ -338,7 +381,7 @@ Result<Answer> Structural::Ask(const Question& question) const {
   }
   const double context_mib = ContextMib(question, kept);
   Answer answer;
-  answer.method = name();
+  answer.method = "structural";
   answer.terms = TermsOf(question, kept, NumbersOf(question, kept));
   const double of_batch_mib = SumOf(answer.terms);
   const double more_mib = std::max(0.0, SmallerBatchMib(question, kept) - of_batch_mib);

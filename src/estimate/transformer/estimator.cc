@@ -76,7 +76,6 @@ void AddShorter(const Question& question, TrainingPlan plan, const TransformerEs
 
 class Transformer : public Estimator {
  public:
-  std::string_view name() const override { return "transformer"; }
   Result<Answer> Ask(const Question& question) const override {
     if (question.transformer == nullptr || !question.plan) {
       return NotFound(question.summary_trouble.empty() ? "no config.json of a transformer"
@@ -91,7 +90,7 @@ class Transformer : public Estimator {
     if (!estimate) return NotFound(estimate.error().message);
     if (question.site != nullptr) SuitSite(*question.site, *estimate);
     Answer answer;
-    answer.method = name();
+    answer.method = "transformer";
     answer.point_mib = estimate->shown.point_mib;
     answer.bound_mib = estimate->shown.bound_mib;
     answer.needed_mib = estimate->needed.point_mib;

@@ -14,7 +14,7 @@ constexpr base::Duration kShortestDmonPeriod{100};
 
 CombinedOptions Combine(const ProbeOptions& options) {
   CombinedOptions combined;
-  if (options.source == ActivitySource::kDcgm) combined.prefer = CombinedOptions::Prefer::kDcgm;
+  combined.dcgm_for_all = options.source == ActivitySource::kDcgm;
   combined.dmon.period = std::max(options.period, kShortestDmonPeriod);
   combined.dmon.silence = std::max(combined.dmon.silence, 3 * combined.dmon.period);
   combined.first_answer = options.first_answer;

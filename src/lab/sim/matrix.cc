@@ -2,15 +2,29 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <iterator>
+#include <thread>
 
 #include "base/try.h"
 #include "lab/sim/bounds.h"
-#include "lab/sim/parallel.h"
 #include "report/tally.h"
 
 namespace carma::sim {
 namespace {
+
+// Calls work(0) … work(count - 1), each once, on at most `threads` threads including the caller's;
+// returns when all have returned.
+void ForEachIndex(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next{0};
+  const auto take = [&] {
+    for (std::size_t i = next++; i < count; i = next++) work(i);
+  };
+  const std::size_t useful = std::min<std::size_t>(count, static_cast<std::size_t>(threads));
+  std::vector<std::jthread> others;
+  for (std::size_t i = 1; i < useful; ++i) others.emplace_back(take);
+  take();
+}
 
 // Times of tasks come from the tally, figures of the GPUs from the simulator's exact integrals.
 report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally, const Totals& totals,

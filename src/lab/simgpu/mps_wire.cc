@@ -24,25 +24,29 @@ constexpr std::string_view kVisible = " visible=";
 
 struct ErrorFact {
   MpsError error;
-  std::string_view name;
-  std::string_view text;
+  CudaError cuda;
 };
 constexpr std::array kErrorFacts{
-    ErrorFact{MpsError::kForeignAccess, "CUDA_ERROR_ILLEGAL_ADDRESS",
-              "an illegal memory access was encountered"},
-    ErrorFact{MpsError::kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
-    ErrorFact{MpsError::kConnectionFailed, "CUDA_ERROR_MPS_CONNECTION_FAILED",
-              "MPS client failed to connect to the MPS control daemon or the MPS server"},
-    ErrorFact{MpsError::kRpcFailure, "CUDA_ERROR_MPS_RPC_FAILURE",
-              "the remote procedural call between the MPS server and the MPS client failed"},
-    ErrorFact{MpsError::kServerNotReady, "CUDA_ERROR_MPS_SERVER_NOT_READY",
-              "MPS server is not ready to accept new MPS client requests"},
-    ErrorFact{MpsError::kMaxClients, "CUDA_ERROR_MPS_MAX_CLIENTS_REACHED",
-              "the hardware resources required to create MPS client have been exhausted"},
-    ErrorFact{MpsError::kClientTerminated, "CUDA_ERROR_MPS_CLIENT_TERMINATED",
-              "the MPS client has been terminated by the server"},
-    ErrorFact{MpsError::kInvalidResourceConfiguration, "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION",
-              "invalid resource configuration"},
+    ErrorFact{MpsError::kForeignAccess,
+              {"CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"}},
+    ErrorFact{MpsError::kLaunchFailed, {"CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"}},
+    ErrorFact{MpsError::kConnectionFailed,
+              {"CUDA_ERROR_MPS_CONNECTION_FAILED",
+               "MPS client failed to connect to the MPS control daemon or the MPS server"}},
+    ErrorFact{MpsError::kRpcFailure,
+              {"CUDA_ERROR_MPS_RPC_FAILURE",
+               "the remote procedural call between the MPS server and the MPS client failed"}},
+    ErrorFact{MpsError::kServerNotReady,
+              {"CUDA_ERROR_MPS_SERVER_NOT_READY",
+               "MPS server is not ready to accept new MPS client requests"}},
+    ErrorFact{MpsError::kMaxClients,
+              {"CUDA_ERROR_MPS_MAX_CLIENTS_REACHED",
+               "the hardware resources required to create MPS client have been exhausted"}},
+    ErrorFact{
+        MpsError::kClientTerminated,
+        {"CUDA_ERROR_MPS_CLIENT_TERMINATED", "the MPS client has been terminated by the server"}},
+    ErrorFact{MpsError::kInvalidResourceConfiguration,
+              {"CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION", "invalid resource configuration"}},
 };
 
 Result<sockaddr_un> Address(const std::string& path) {
@@ -72,18 +76,9 @@ MpsFolders MpsFoldersFromEnvironment() {
           folder("CUDA_MPS_LOG_DIRECTORY", "/var/log/nvidia-mps")};
 }
 
-std::string_view MpsErrorName(MpsError error) {
-  for (const ErrorFact& fact : kErrorFacts) {
-    if (fact.error == error) return fact.name;
-  }
-  return "";
-}
-
-std::string_view MpsErrorText(MpsError error) {
-  for (const ErrorFact& fact : kErrorFacts) {
-    if (fact.error == error) return fact.text;
-  }
-  return "";
+CudaError CudaErrorOf(MpsError error) {
+  const auto* fact = std::ranges::find(kErrorFacts, error, &ErrorFact::error);
+  return fact == kErrorFacts.end() ? CudaError{} : fact->cuda;
 }
 
 MpsError MpsErrorFromNumber(std::int64_t number) {

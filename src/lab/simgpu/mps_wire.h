@@ -11,6 +11,7 @@
 #include "base/line_socket.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "lab/simgpu/framework_text.h"
 
 namespace carma::simgpu {
 
@@ -45,10 +46,7 @@ enum class MpsError {
   kClientTerminated = 810,
   kInvalidResourceConfiguration = 915,  // a client without SM partition where each needs one
 };
-// "CUDA_ERROR_MPS_RPC_FAILURE"
-std::string_view MpsErrorName(MpsError error);
-// CUDA's text for the error.
-std::string_view MpsErrorText(MpsError error);
+CudaError CudaErrorOf(MpsError error);
 // The error with this number; kNone for any other number.
 MpsError MpsErrorFromNumber(std::int64_t number);
 

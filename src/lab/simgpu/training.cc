@@ -140,7 +140,7 @@ Run::Ending Run::ServeMps() {
     residency_.reset();
     return std::nullopt;
   }
-  return CudaFailure({MpsErrorName(trouble), MpsErrorText(trouble)});
+  return CudaFailure(CudaErrorOf(trouble));
 }
 
 Run::Ending Run::WaitUntil(double until_s) {
@@ -157,10 +157,7 @@ Run::Ending Run::WaitForWork(double left_s) {
     const Result<Progress> progress = residency_->Look();
     if (!progress) return Broken(progress.error());
     if (const Ending ending = ServeSignals()) return ending;
-    if (progress->evicted) {
-      return CudaFailure(
-          {MpsErrorName(MpsError::kClientTerminated), MpsErrorText(MpsError::kClientTerminated)});
-    }
+    if (progress->evicted) return CudaFailure(CudaErrorOf(MpsError::kClientTerminated));
     if (progress->work_left_s <= left_s + kRoundingS) return std::nullopt;
     const double span_s = progress->pace > 0 ? (progress->work_left_s - left_s) / progress->pace
                                              : std::numeric_limits<double>::infinity();
@@ -221,8 +218,7 @@ Run::Ending Run::JoinMps() {
   if (options_.mps_pipes.empty()) return std::nullopt;
   MpsError refused = MpsError::kNone;
   mps_ = MpsClient::Join(options_.mps_pipes, options_.mps_partition, refused);
-  if (refused != MpsError::kNone)
-    return CudaFailure({MpsErrorName(refused), MpsErrorText(refused)});
+  if (refused != MpsError::kNone) return CudaFailure(CudaErrorOf(refused));
   if (!mps_) return std::nullopt;
   Install(SIGIO, OnMpsNews);
   mps_->RaiseOnNews(SIGIO);

@@ -18,20 +18,10 @@ constexpr std::array kTools{
     ToolEntry{ContainerTool::kDocker, "docker"},
     ToolEntry{ContainerTool::kApptainer, "apptainer"},
 };
-constexpr std::array kAnyTool{ContainerTool::kPodman, ContainerTool::kDocker,
-                              ContainerTool::kApptainer};
-constexpr std::array kOnlyApptainer{ContainerTool::kApptainer};
 
 bool IsOnePlainLine(std::string_view text) {
   return !text.empty() && text.size() <= kMaxBytes && base::IsUtf8(text) &&
          !base::HasControls(text);
-}
-
-std::span<const ContainerTool> Just(ContainerTool tool) {
-  for (const ContainerTool& each : kAnyTool) {
-    if (each == tool) return {&each, 1};
-  }
-  return {};
 }
 
 }  // namespace
@@ -75,12 +65,11 @@ bool IsImageFile(std::string_view image) {
   return image.ends_with(".sif");
 }
 
-std::span<const ContainerTool> ToolsFor(const ContainerImage& container) {
-  if (container.tool) return Just(*container.tool);
-  const bool of_apptainer =
-      IsImageFile(container.image) || container.image.find("://") != std::string::npos;
-  if (of_apptainer) return kOnlyApptainer;
-  return kAnyTool;
+std::vector<ContainerTool> ToolsFor(const ContainerImage& container) {
+  if (container.tool) return {*container.tool};
+  if (IsImageFile(container.image) || container.image.find("://") != std::string::npos)
+    return {ContainerTool::kApptainer};
+  return {ContainerTool::kPodman, ContainerTool::kDocker, ContainerTool::kApptainer};
 }
 
 Result<ContainerMount> ParseMount(std::string_view text) {

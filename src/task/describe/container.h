@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +29,7 @@ bool IsImageFile(std::string_view image);
 
 // The tools that can run it, best first. Files and "docker://…" are for Apptainer. Names in a
 // registry are for Podman, which needs no privileges, then Docker, then Apptainer.
-std::span<const ContainerTool> ToolsFor(const ContainerImage& container);
+std::vector<ContainerTool> ToolsFor(const ContainerImage& container);
 
 struct ContainerMount {
   std::string source;  // on the server; absolute

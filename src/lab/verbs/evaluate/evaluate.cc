@@ -19,9 +19,7 @@
 #include "estimate/evaluate.h"
 #include "estimate/gpumemnet.h"
 #include "estimate/sweeps.h"
-#include "lab/verbs/evaluate/evaluate_calibration.h"
-#include "lab/verbs/evaluate/evaluate_runs.h"
-#include "lab/verbs/evaluate/evaluate_sweeps.h"
+#include "lab/verbs/evaluate/parts.h"
 #include "lab/verbs/lab.h"
 
 namespace carma::cli {
@@ -32,27 +30,6 @@ using estimate::DataSet;
 using estimate::Outcome;
 using estimate::Run;
 using estimate::Score;
-
-// The usable memory of an A100 with 40 GiB: a run that did not fit should be predicted above it.
-constexpr std::int64_t kUsualCardMib = 39'500;
-
-struct EvaluateFlags {
-  std::string layers, measured, catalogue, summaries;
-  std::vector<std::string> runs;    // of transformers
-  std::vector<std::string> models;  // theirs
-  std::string estimators;
-  std::string optimizer;  // of rows that do not state theirs
-  std::string weights;    // folder of the networks' weights; empty: shipped
-  std::string calibrate;  // family whose runs calibrate the site's constants, or "each"
-  bool summary_only = false;
-  bool torchinfo = false;
-  bool exact = false;
-  std::string by;         // fields, comma-separated: "family", or those of tables of runs
-  std::string leave_out;  // fields: each group is estimated from the others alone
-  bool rows = false;
-  double coverage = 0.95;
-  std::int64_t card_mib = kUsualCardMib;
-};
 
 struct Evaluated {
   std::string estimator;
@@ -238,19 +215,10 @@ Result<bool> AreSweeps(const std::vector<std::string>& files) {
 void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
   const Result<bool> sweeps = AreSweeps(flags.runs);
   if (!sweeps) return context.Fail(NamedWrongly(sweeps.error()));
-  if (*sweeps) {
-    return EvaluateSweeps(
-        context,
-        {.files = flags.runs, .by_benchmark = flags.by == "benchmark", .rows = flags.rows});
-  }
+  if (*sweeps) return EvaluateSweeps(context, flags);
   if (flags.runs.empty() || flags.models.empty())
     return context.Fail({ErrorCode::kInvalid, "expected --runs and --models together"});
-  return EvaluateRuns(context, {.runs = flags.runs,
-                                .models = flags.models,
-                                .by = flags.by,
-                                .leave_out = flags.leave_out,
-                                .rows = flags.rows,
-                                .coverage = flags.coverage});
+  EvaluateRuns(context, flags);
 }
 
 // The results of all chosen estimators.

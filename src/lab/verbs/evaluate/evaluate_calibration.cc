@@ -1,6 +1,4 @@
 // estimate evaluate --calibrate: how well some families calibrate a server's constants for others.
-#include "lab/verbs/evaluate/evaluate_calibration.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +11,7 @@
 #include "cli/client/verbs.h"
 #include "cli/table.h"
 #include "estimate/asking.h"
-#include "lab/verbs/evaluate/evaluate_runs.h"
+#include "lab/verbs/evaluate/parts.h"
 
 namespace carma::cli {
 namespace {

@@ -1,5 +1,4 @@
-#include "lab/verbs/evaluate/evaluate_runs.h"
-
+// estimate evaluate --runs with tables of measured runs.
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -13,6 +12,7 @@
 #include "estimate/evaluate.h"
 #include "estimate/transformer/peak.h"
 #include "estimate/transformer/runs.h"
+#include "lab/verbs/evaluate/parts.h"
 
 namespace carma::cli {
 namespace {
@@ -24,13 +24,9 @@ using estimate::TrainingRun;
 using estimate::TrainingRuns;
 using estimate::TransformerEstimate;
 
-// A definition of memory and the name of a group of runs.
+// A definition of memory and the name of a group of runs; an empty name: all runs.
 using Group = std::pair<MemoryKind, std::string>;
-
-struct Scored {
-  Group group;  // an empty name: all runs
-  Score score;
-};
+using Scores = std::map<Group, Score>;
 
 const estimate::MemoryBound& BoundOf(const TransformerEstimate& estimate, MemoryKind kind) {
   if (kind == MemoryKind::kAllocated) return estimate.needed;
@@ -85,21 +81,16 @@ void LeaveOut(std::map<MemoryKind, Compared>& compared, double coverage) {
   leave(false);
 }
 
-std::string Percent(double share) {
-  return fmt::format("{:.1f}", 100 * share);
-}
-
-std::string TableOf(const std::vector<Scored>& all, const RunsFlags& flags) {
+std::string TableOf(const Scores& scores, double coverage) {
   Table table(TextsAndNumbers({"MEMORY", "RUNS"}, {"N", "MEAN ERR", "MEDIAN", "P90", "UNDER",
                                                    ">10%", "COVERED", "BOUND OVER", "NONE"}));
-  for (const Scored& each : all) {
-    const Score& score = each.score;
-    std::vector<Cell> row{{std::string(base::WordOf(each.group.first))},
-                          {each.group.second.empty() ? "all" : each.group.second},
+  for (const auto& [group, score] : scores) {
+    std::vector<Cell> row{{std::string(base::WordOf(group.first))},
+                          {group.second.empty() ? "all" : group.second},
                           {std::to_string(score.runs)}};
     for (const double share : {score.mean_error, score.median_error, score.p90_error, score.under,
                                score.under_10, score.covered, score.bound_over})
-      row.push_back({score.runs == 0 ? "-" : Percent(share)});
+      row.push_back({score.runs == 0 ? "-" : fmt::format("{:.1f}", 100 * share)});
     row.push_back({std::to_string(score.unanswered)});
     table.Add(std::move(row));
   }
@@ -109,7 +100,7 @@ std::string TableOf(const std::vector<Scored>& all, const RunsFlags& flags) {
              "nvidia-smi would\nshow. UNDER: predicted below the measurement, at all and by more "
              "than 10 %. COVERED, BOUND OVER: of\nthe bound at {:g} %. NONE: rows with too little "
              "information, or a method that is not modelled.\n",
-             100 * flags.coverage);
+             100 * coverage);
 }
 
 std::string RowOf(const TrainingRun& run, const estimate::MeasuredMemory& measured,
@@ -137,14 +128,6 @@ std::string TroublesOf(const TrainingRuns& set) {
   return text;
 }
 
-std::vector<Scored> ScoresOf(const std::map<Group, std::vector<Outcome>>& groups) {
-  std::vector<Scored> all;
-  all.reserve(groups.size());
-  for (const auto& [group, outcomes] : groups)
-    all.push_back({group, estimate::ScoreOf(outcomes, 0)});
-  return all;
-}
-
 }  // namespace
 
 base::Json ScoreJson(const Score& score) {
@@ -165,7 +148,7 @@ base::Json ScoreJson(const Score& score) {
           {"bound_over", score.bound_over}};
 }
 
-void EvaluateRuns(Context& context, const RunsFlags& flags) {
+void EvaluateRuns(Context& context, const EvaluateFlags& flags) {
   const Result<TrainingRuns> set = estimate::ReadTrainingRuns(flags.runs, flags.models);
   if (!set) return context.Fail(NamedWrongly(set.error()));
   std::map<MemoryKind, Compared> compared;
@@ -205,18 +188,19 @@ void EvaluateRuns(Context& context, const RunsFlags& flags) {
     }
   }
   if (flags.rows) return Print(context, rows);
-  const std::vector<Scored> all = ScoresOf(groups);
+  Scores scores;
+  for (const auto& [group, outcomes] : groups) scores[group] = estimate::ScoreOf(outcomes, 0);
   if (context.json) {
     base::Json json{{"runs", set->runs.size()},
                     {"without_model", set->without_model},
                     {"coverage", flags.coverage},
                     {"troubles", set->troubles},
                     {"estimators", base::Json::array()}};
-    for (const Scored& each : all) {
-      base::Json one = ScoreJson(each.score);
+    for (const auto& [group, score] : scores) {
+      base::Json one = ScoreJson(score);
       one["estimator"] = "transformer";
-      one["memory"] = base::WordOf(each.group.first);
-      one["family"] = each.group.second;
+      one["memory"] = base::WordOf(group.first);
+      one["family"] = group.second;
       one["classes"] = base::Json::array();
       json["estimators"].push_back(std::move(one));
     }
@@ -224,7 +208,7 @@ void EvaluateRuns(Context& context, const RunsFlags& flags) {
   }
   Print(context, fmt::format("{}; {} more without a model\n\n",
                              base::Counted(std::ssize(set->runs), "run"), set->without_model) +
-                     TableOf(all, flags) + TroublesOf(*set));
+                     TableOf(scores, flags.coverage) + TroublesOf(*set));
 }
 
 }  // namespace carma::cli

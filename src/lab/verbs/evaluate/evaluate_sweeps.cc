@@ -1,5 +1,4 @@
-#include "lab/verbs/evaluate/evaluate_sweeps.h"
-
+// estimate evaluate --runs with sweeps of batches.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -12,7 +11,7 @@
 #include "cli/table.h"
 #include "estimate/evaluate.h"
 #include "estimate/sweeps.h"
-#include "lab/verbs/evaluate/evaluate_runs.h"
+#include "lab/verbs/evaluate/parts.h"
 
 namespace carma::cli {
 namespace {
@@ -67,9 +66,9 @@ std::string TableOf(const Scores& scores) {
 
 }  // namespace
 
-void EvaluateSweeps(Context& context, const SweepsFlags& flags) {
+void EvaluateSweeps(Context& context, const EvaluateFlags& flags) {
   std::vector<SweepPoint> points;
-  for (const std::string& file : flags.files) {
+  for (const std::string& file : flags.runs) {
     Result<std::vector<SweepPoint>> read = estimate::ReadSweeps(file);
     if (!read) return context.Fail(NamedWrongly(read.error()));
     std::ranges::move(*read, std::back_inserter(points));
@@ -83,7 +82,7 @@ void EvaluateSweeps(Context& context, const SweepsFlags& flags) {
     }
     return Print(context, rows);
   }
-  const Scores scores = ScoresOf(answers, flags.by_benchmark);
+  const Scores scores = ScoresOf(answers, flags.by == "benchmark");
   if (!context.json)
     return Print(context, base::Counted(std::ssize(points), "point") + "\n\n" + TableOf(scores));
   base::Json json{{"runs", points.size()},

@@ -57,7 +57,7 @@ TEST(SlowdownOf, CountsTheTimeWithoutNeighboursAsAlone) {
   }
 }
 
-TEST(ActiveFrom, FindsTheMomentWithinASample) {
+TEST(ActiveSpan, BeginsAndEndsWithinSamples) {
   // Activity 0.8 from 2.5 to 5.25.
   const std::vector<ProfileSample> samples{{.at_s = 0},
                                            {.at_s = 1, .sm_active = 0},
@@ -66,11 +66,12 @@ TEST(ActiveFrom, FindsTheMomentWithinASample) {
                                            {.at_s = 4, .sm_active = 0.8},
                                            {.at_s = 5, .sm_active = 0.8},
                                            {.at_s = 6, .sm_active = 0.2}};
-  EXPECT_NEAR(ActiveFrom(samples).value_or(0), 2.5, 1e-9);
-  EXPECT_NEAR(ActiveUntil(samples).value_or(0), 5.25, 1e-9);
+  const ActiveSpan active = ActiveSpanOf(samples).value_or(ActiveSpan{});
+  EXPECT_NEAR(active.from_s, 2.5, 1e-9);
+  EXPECT_NEAR(active.until_s, 5.25, 1e-9);
   EXPECT_NEAR(MeanSmActive(samples, 2.5, 5.25).value_or(0), 0.8, 1e-9);
   const std::vector<ProfileSample> silent{{.at_s = 0}, {.at_s = 1}};
-  EXPECT_FALSE(ActiveFrom(silent));
+  EXPECT_FALSE(ActiveSpanOf(silent));
   EXPECT_FALSE(MeanSmActive(silent, 0, 1));
 }
 

@@ -150,11 +150,13 @@ class Measurement::ActiveRun {
       measured.energy_j = *samples_.back().energy_j - *before.energy_j;
     if (run_.members.size() > 1 || instances_.empty()) return measured;
     const RunInstance& only = instances_.front();
-    const std::optional<double> from_s = ActiveFrom(samples_), until_s = ActiveUntil(samples_);
-    if (!from_s || !until_s) return measured;
-    measured.load_s = std::clamp(*from_s - only.begin_s, 0.0, only.end_s - only.begin_s);
-    measured.unload_s = std::clamp(only.end_s - *until_s, 0.0, only.end_s - *from_s);
-    measured.sm_active = MeanSmActive(samples_, *from_s, std::min(*until_s, only.end_s));
+    const std::optional<ActiveSpan> active = ActiveSpanOf(samples_);
+    if (!active) return measured;
+    const double length_s = only.end_s - only.begin_s;
+    measured.load_s = std::clamp(active->from_s - only.begin_s, 0.0, length_s);
+    measured.unload_s = std::clamp(only.end_s - active->until_s, 0.0, only.end_s - active->from_s);
+    measured.sm_active =
+        MeanSmActive(samples_, active->from_s, std::min(active->until_s, only.end_s));
     return measured;
   }
 

@@ -31,28 +31,19 @@ std::optional<double> UsualActivity(std::span<const ProfileSample> samples) {
 
 }  // namespace
 
-std::optional<double> ActiveFrom(std::span<const ProfileSample> samples) {
+std::optional<ActiveSpan> ActiveSpanOf(std::span<const ProfileSample> samples) {
   const std::optional<double> usual = UsualActivity(samples);
   if (!usual || *usual <= 0) return std::nullopt;
+  std::optional<ActiveSpan> active;
   for (std::size_t i = 1; i < samples.size(); ++i) {
     const std::optional<double> activity = ActivityOf(samples[i]);
     if (!activity || *activity < kActiveShare * *usual) continue;
-    const double span_s = samples[i].at_s - samples[i - 1].at_s;
-    return samples[i].at_s - span_s * std::min(1.0, *activity / *usual);
+    const double active_s =
+        (samples[i].at_s - samples[i - 1].at_s) * std::min(1.0, *activity / *usual);
+    if (!active) active = {.from_s = samples[i].at_s - active_s};
+    active->until_s = samples[i - 1].at_s + active_s;
   }
-  return std::nullopt;
-}
-
-std::optional<double> ActiveUntil(std::span<const ProfileSample> samples) {
-  const std::optional<double> usual = UsualActivity(samples);
-  if (!usual || *usual <= 0) return std::nullopt;
-  for (std::size_t i = samples.size() - 1; i > 0; --i) {
-    const std::optional<double> activity = ActivityOf(samples[i]);
-    if (!activity || *activity < kActiveShare * *usual) continue;
-    const double span_s = samples[i].at_s - samples[i - 1].at_s;
-    return samples[i - 1].at_s + span_s * std::min(1.0, *activity / *usual);
-  }
-  return std::nullopt;
+  return active;
 }
 
 std::optional<double> MeanSmActive(std::span<const ProfileSample> samples, double from_s,

@@ -15,14 +15,16 @@ struct ProfileSample {
   std::int64_t used_mib = 0;
   std::optional<double> energy_j;
 };
-// The time at which a GPU became active for the rest of the run. Interpolates: the activity of the
-// first active span divided by the usual activity gives the active time in that span. Uses the
-// coarse utilisation if there is no SM activity. Empty if neither is known or the GPU was never
-// active. Samples are in order of time; the first one only marks the beginning of the second one's
-// span.
-std::optional<double> ActiveFrom(std::span<const ProfileSample> samples);
-// The same for the end of activity; the last sample should be later.
-std::optional<double> ActiveUntil(std::span<const ProfileSample> samples);
+// The times at which a GPU became active for the rest of the run, and at which it no longer was;
+// the last sample should be later. Interpolates: the activity of the first or last active sample
+// divided by the usual activity gives the active time in its span. Uses the coarse utilisation if
+// there is no SM activity. Empty if neither is known or the GPU was never active. Samples are in
+// order of time; the first one only marks the beginning of the second one's span.
+struct ActiveSpan {
+  double from_s = 0;
+  double until_s = 0;
+};
+std::optional<ActiveSpan> ActiveSpanOf(std::span<const ProfileSample> samples);
 // The SM activity of all samples, also of those outside the span, divided by to_s - from_s; at most
 // 1. Empty if unknown.
 std::optional<double> MeanSmActive(std::span<const ProfileSample> samples, double from_s,

@@ -51,32 +51,45 @@ std::string GroupText(const std::vector<std::string>& members) {
   return base::Join(members, " + ");
 }
 
-std::vector<std::string> ProfileCells(const WorkloadProfile& each) {
-  return {each.workload,
-          Maybe(each.sm_active, 3),
-          Maybe(each.sensitivity, 3),
-          Maybe(each.pressure, 3),
-          SecondsText(each.time_s),
-          each.iterations ? fmt::format("{:.4g} ms", *profile::IterationS(each) * 1000) : "-",
-          SecondsText(each.load_s),
-          each.memory_mib ? base::FormatMib(*each.memory_mib) : "-",
-          std::to_string(each.runs),
-          fmt::format("{:.1f} %", each.time_spread * 100),
-          each.fit_error ? fmt::format("{:.1f} %", *each.fit_error * 100) : "-"};
+// A table, for the terminal and for the page.
+struct Sheet {
+  std::vector<std::string> titles;
+  std::size_t left = 1;  // columns that are aligned to the left
+  std::vector<std::vector<std::string>> rows;
+};
+
+Sheet ProfileSheet(const TypeFindings& type) {
+  Sheet sheet{
+      {"WORKLOAD", "U", "S", "P", "TIME", "ITERATION", "LOAD", "MEM", "RUNS", "SPREAD", "ERROR"}};
+  for (const WorkloadProfile& each : type.profiles) {
+    sheet.rows.push_back(
+        {each.workload, Maybe(each.sm_active, 3), Maybe(each.sensitivity, 3),
+         Maybe(each.pressure, 3), SecondsText(each.time_s),
+         each.iterations ? fmt::format("{:.4g} ms", *profile::IterationS(each) * 1000) : "-",
+         SecondsText(each.load_s), each.memory_mib ? base::FormatMib(*each.memory_mib) : "-",
+         std::to_string(each.runs), fmt::format("{:.1f} %", each.time_spread * 100),
+         each.fit_error ? fmt::format("{:.1f} %", *each.fit_error * 100) : "-"});
+  }
+  return sheet;
 }
 
-const std::vector<std::string> kProfileTitles{
-    "WORKLOAD", "U", "S", "P", "TIME", "ITERATION", "LOAD", "MEM", "RUNS", "SPREAD", "ERROR"};
-const std::vector<std::string> kMeetingTitles{"GROUP",    "METHOD",    "WORKLOAD",
-                                              "SLOWDOWN", "PREDICTED", "RUNS"};
+Sheet MeetingSheet(const TypeFindings& type) {
+  Sheet sheet{{"GROUP", "METHOD", "WORKLOAD", "SLOWDOWN", "PREDICTED", "RUNS"}, 3};
+  for (const Meeting& each : type.meetings) {
+    sheet.rows.push_back({GroupText(each.members), std::string(base::WordOf(each.method)),
+                          each.workload, SpreadText(each.slowdown, 3), Maybe(each.predicted, 3),
+                          std::to_string(each.slowdown.count)});
+  }
+  return sheet;
+}
 
-std::vector<std::string> MeetingCells(const Meeting& each) {
-  return {GroupText(each.members),
-          std::string(base::WordOf(each.method)),
-          each.workload,
-          SpreadText(each.slowdown, 3),
-          Maybe(each.predicted, 3),
-          std::to_string(each.slowdown.count)};
+Sheet WatchingSheet(const TypeFindings& type) {
+  Sheet sheet{{"WATCHED BY", "WORKLOAD", "LONGER", "RUNS"}, 2};
+  for (const WatchingCost& each : type.watching) {
+    sheet.rows.push_back({std::string(base::WordOf(each.watcher)), each.workload,
+                          ShareText(each.share), std::to_string(each.share.count)});
+  }
+  return sheet;
 }
 
 // A sentence on the accuracy of the parameters.
@@ -96,37 +109,24 @@ std::vector<std::string> ModelLines(const TypeFindings& type) {
   return lines;
 }
 
-Table TableWith(const std::vector<std::string>& titles, std::size_t left) {
+std::string SheetText(const Sheet& sheet, const Screen& screen) {
   std::vector<Column> columns;
-  for (std::size_t i = 0; i < titles.size(); ++i)
-    columns.push_back({.title = titles[i], .right = i >= left});
-  return Table(std::move(columns));
-}
-
-void AddTo(Table& table, const std::vector<std::string>& cells) {
-  std::vector<Cell> row;
-  for (const std::string& cell : cells) row.push_back({cell});
-  table.Add(std::move(row));
+  for (std::size_t i = 0; i < sheet.titles.size(); ++i)
+    columns.push_back({.title = sheet.titles[i], .right = i >= sheet.left});
+  Table table(std::move(columns));
+  for (const std::vector<std::string>& cells : sheet.rows) {
+    std::vector<Cell> row;
+    for (const std::string& cell : cells) row.push_back({cell});
+    table.Add(std::move(row));
+  }
+  return table.Text(screen);
 }
 
 std::string TypeText(const TypeFindings& type, const Screen& screen) {
-  std::string text = type.gpu_type + "\n";
-  Table profiles = TableWith(kProfileTitles, 1);
-  for (const WorkloadProfile& each : type.profiles) AddTo(profiles, ProfileCells(each));
-  text += profiles.Text(screen);
+  std::string text = type.gpu_type + "\n" + SheetText(ProfileSheet(type), screen);
   for (const std::string& line : ModelLines(type)) text += line + "\n";
-  if (!type.meetings.empty()) {
-    Table meetings = TableWith(kMeetingTitles, 3);
-    for (const Meeting& each : type.meetings) AddTo(meetings, MeetingCells(each));
-    text += "\n" + meetings.Text(screen);
-  }
-  if (!type.watching.empty()) {
-    Table watching = TableWith({"WATCHED BY", "WORKLOAD", "LONGER", "RUNS"}, 2);
-    for (const WatchingCost& each : type.watching) {
-      AddTo(watching, {std::string(base::WordOf(each.watcher)), each.workload,
-                       ShareText(each.share), std::to_string(each.share.count)});
-    }
-    text += "\n" + watching.Text(screen);
+  for (const Sheet& sheet : {MeetingSheet(type), WatchingSheet(type)}) {
+    if (!sheet.rows.empty()) text += "\n" + SheetText(sheet, screen);
   }
   return text;
 }
@@ -189,12 +189,11 @@ void PutHtmlRow(std::string& out, const std::vector<std::string>& cells, const c
   out += "</tr>\n";
 }
 
-void PutTable(std::string& out, const std::vector<std::string>& titles,
-              const std::vector<std::vector<std::string>>& rows) {
+void PutTable(std::string& out, const Sheet& sheet) {
   out += "<div class=\"scroll\"><table><thead>";
-  PutHtmlRow(out, titles, "th");
+  PutHtmlRow(out, sheet.titles, "th");
   out += "</thead><tbody>\n";
-  for (const std::vector<std::string>& row : rows) PutHtmlRow(out, row, "td");
+  for (const std::vector<std::string>& row : sheet.rows) PutHtmlRow(out, row, "td");
   out += "</tbody></table></div>\n";
 }
 
@@ -246,21 +245,13 @@ void PutMeetingFigures(std::string& out, const TypeFindings& type) {
 
 void PutType(std::string& out, const TypeFindings& type) {
   out += fmt::format("<section><h2>{}</h2>\n", report::Escape(type.gpu_type));
-  std::vector<std::vector<std::string>> rows;
-  for (const WorkloadProfile& each : type.profiles) rows.push_back(ProfileCells(each));
-  PutTable(out, kProfileTitles, rows);
+  PutTable(out, ProfileSheet(type));
   for (const std::string& line : ModelLines(type))
     out += fmt::format("<p>{}</p>\n", report::Escape(line));
   PutMeetingFigures(out, type);
-  rows.clear();
-  for (const Meeting& each : type.meetings) rows.push_back(MeetingCells(each));
-  if (!rows.empty()) PutTable(out, kMeetingTitles, rows);
-  rows.clear();
-  for (const WatchingCost& each : type.watching) {
-    rows.push_back({std::string(base::WordOf(each.watcher)), each.workload, ShareText(each.share),
-                    std::to_string(each.share.count)});
+  for (const Sheet& sheet : {MeetingSheet(type), WatchingSheet(type)}) {
+    if (!sheet.rows.empty()) PutTable(out, sheet);
   }
-  if (!rows.empty()) PutTable(out, {"WATCHED BY", "WORKLOAD", "LONGER", "RUNS"}, rows);
   out += "</section>\n";
 }
 

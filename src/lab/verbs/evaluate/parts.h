@@ -1,0 +1,64 @@
+// The parts of `estimate evaluate`, which share its flags.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "cli/command.h"
+#include "estimate/calibration.h"
+#include "estimate/evaluate.h"
+
+namespace carma::cli {
+
+// The usable memory of an A100 with 40 GiB: a run that did not fit should be predicted above it.
+inline constexpr std::int64_t kUsualCardMib = 39'500;
+
+struct EvaluateFlags {
+  std::string layers, measured, catalogue, summaries;
+  std::vector<std::string> runs;    // of transformers
+  std::vector<std::string> models;  // theirs
+  std::string estimators;
+  std::string optimizer;  // of rows that do not state theirs
+  std::string weights;    // folder of the networks' weights; empty: shipped
+  std::string calibrate;  // family whose runs calibrate the site's constants, or "each"
+  bool summary_only = false;
+  bool torchinfo = false;
+  bool exact = false;
+  std::string by;         // fields, comma-separated: "family", or those of tables of runs
+  std::string leave_out;  // fields: each group is estimated from the others alone
+  bool rows = false;
+  double coverage = 0.95;
+  std::int64_t card_mib = kUsualCardMib;
+};
+
+// The JSON of a score in `estimate evaluate --json`.
+base::Json ScoreJson(const estimate::Score& score);
+
+// The following functions print; errors go to the context.
+
+// --runs: compares the closed form for transformers with tables of measured runs. --by and
+// --leave-out: fields of estimate::FieldOf.
+void EvaluateRuns(Context& context, const EvaluateFlags& flags);
+// --runs with sweeps of batches: predictions from relatives.
+void EvaluateSweeps(Context& context, const EvaluateFlags& flags);
+
+// The argument of --calibrate for each family in turn.
+inline constexpr const char* kEachFamily = "each";
+
+// The estimator's answers for all runs. site: learned constants; null: the shipped ones.
+std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
+                                         const estimate::DataSet& set, double coverage,
+                                         const estimate::Site* site);
+
+// Learns from the runs of that family, each batch as a separate task. Errors: kInvalid if it has no
+// run.
+Result<estimate::Site> LearnFrom(const estimate::DataSet& set, const std::string& family);
+
+// --calibrate: one row per family, with the errors of its own runs and of all others, as shipped
+// and calibrated.
+void EvaluateCalibration(Context& context, const estimate::DataSet& set, double coverage);
+
+}  // namespace carma::cli
