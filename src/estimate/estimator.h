@@ -93,8 +93,8 @@ struct Answer {
 class Estimator {
  public:
   virtual ~Estimator() = default;
-  // Errors: kNotFound if this method has no answer for such a task, with the reason as a sentence.
-  // Pure and safe to call from several threads; no I/O.
+  // Errors: kNotFound with the reason as a sentence if this method has no answer for the task. Pure
+  // and safe to call from several threads; no I/O.
   virtual Result<Answer> Ask(const Question& question) const = 0;
 };
 

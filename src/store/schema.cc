@@ -5,10 +5,10 @@
 namespace carma::store {
 namespace {
 
-// Table task holds the changing part of a task, one short row; what never changes after submission
-// and may be long (environment, script) is in table description, so that a change of state rewrites
-// a few hundred bytes. Each index serves one kind of query of Store::List, Unfinished or Prune; the
-// task's id ends every index by itself, so pages come in id order without sorting.
+// Table task has one short row per task with the part that changes. Long parts that never change
+// after submission (environment, script) are in table description, so a change of state rewrites
+// only a few hundred bytes. Each index serves one kind of query of Store::List, Unfinished or
+// Prune; the task's id ends every index by itself, so pages come in id order without sorting.
 constexpr std::string_view kVersion20 = R"sql(
 CREATE TABLE task (
   id INTEGER PRIMARY KEY,
@@ -104,8 +104,8 @@ CREATE INDEX task_name ON task(name);
 CREATE INDEX task_submitted ON task(submitted_ms);
 CREATE INDEX task_ended ON task(ended_ms) WHERE ended_ms IS NOT NULL;
 
--- Submissions that are being stored in pieces: tasks with a number in [first, past_last) are in no
--- answer and no count until the last piece is stored.
+-- Submissions that are being stored in pieces. Tasks with a number in [first, past_last) appear in
+-- no answer and no count until the last piece is stored.
 CREATE TABLE arrival (
   first INTEGER PRIMARY KEY,
   past_last INTEGER NOT NULL
@@ -187,7 +187,7 @@ CREATE TABLE counter (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO counter VALUES ('task', 0), ('event', 0);
 
--- Details of an estimate that the row of its task does not have; most tasks have none.
+-- Details of an estimate beyond the task's row; most tasks have no forecast.
 CREATE TABLE forecast (
   id INTEGER PRIMARY KEY REFERENCES task(id) ON DELETE CASCADE,
   model TEXT NOT NULL,
@@ -196,7 +196,7 @@ CREATE TABLE forecast (
   remarks TEXT
 ) STRICT;
 
--- Measured peaks outlive their tasks and are bounded by Store::AddObservation; these rows are read
+-- Measured peaks. They outlive their tasks and are bounded by Store::AddObservation; they are read
 -- once, at the start.
 CREATE TABLE observation (
   id INTEGER PRIMARY KEY,
@@ -222,7 +222,7 @@ CREATE TABLE observation (
 ) STRICT;
 CREATE INDEX observation_signature ON observation(signature);
 
--- Submissions that were named by their senders, kept for a day.
+-- Submissions that were named by their senders. Rows are kept for a day.
 CREATE TABLE request (
   uid INTEGER NOT NULL,
   request TEXT NOT NULL,
@@ -233,7 +233,7 @@ CREATE TABLE request (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX request_when ON request(when_ms);
 
--- The usage of each ended attempt, whose rows outlive their tasks.
+-- The usage of each ended attempt. Rows outlive their tasks.
 CREATE TABLE attempt (
   task INTEGER NOT NULL,
   number INTEGER NOT NULL,
@@ -273,15 +273,15 @@ CREATE INDEX notice_waiting ON notice(next_ms) WHERE state = 'waiting';
 CREATE INDEX notice_task ON notice(task) WHERE task IS NOT NULL;
 CREATE INDEX notice_made ON notice(made_ms);
 
--- Reservations of GPUs. One that was removed keeps its row without description: numbers are not
--- used again.
+-- Reservations of GPUs. A removed reservation keeps its row without description, so that its
+-- number is not reused.
 CREATE TABLE booking (
   id INTEGER PRIMARY KEY,
   made_by TEXT NOT NULL,
   description TEXT
 ) STRICT;
 
--- Slurm jobs that are being put back into Slurm's queue, each until that is done.
+-- Slurm jobs that are being requeued. Each row exists until the requeue is done.
 CREATE TABLE job_return (
   task INTEGER PRIMARY KEY,
   description TEXT NOT NULL
@@ -306,8 +306,8 @@ CREATE TABLE closing (
 ) STRICT;
 )sql";
 
-// The identity of this database: task numbers are unique only within it. Each row applies from a
-// task number on: a copy that is put into use gives out the same numbers again, and so is a
+// The identity of this database, within which task numbers are unique. Each row applies from a task
+// number on, because a copy that is put into use assigns the same numbers again and so is a
 // different database from that number on. id: if NULL, chosen at the next opening; named: files of
 // these tasks have the id in their names.
 constexpr std::string_view kVersion21 = R"sql(

@@ -10,9 +10,9 @@ namespace carma::store {
 // "CRMA" in the file's header, which distinguishes our file from other SQLite databases.
 inline constexpr std::int32_t kApplicationId = 0x43524D41;
 
-// One step from version - 1 to version (PRAGMA user_version); SQL only, run in one transaction. The
-// first step makes the tables of the oldest version that can be opened.
-// A released step is never edited: a change of the tables is a new step at the end.
+// An upgrade from version - 1 to version (PRAGMA user_version), in SQL only, run in one
+// transaction. The first step makes the tables of the oldest version that can be opened. A released
+// step is never edited; a change of the tables is a new step at the end.
 struct Migration {
   int version;
   std::string_view sql;
