@@ -1,5 +1,5 @@
-// estimate evaluate --calibrate: a server's lessons from one family, and their effect on
-// predictions for the others.
+// estimate evaluate --calibrate: how predictions for other families change after a server has
+// learned from one family.
 #pragma once
 
 #include <string>
@@ -12,20 +12,20 @@
 
 namespace carma::cli {
 
-// The argument for calibrating with each family in turn.
+// With this argument, each family in turn is the one to calibrate with.
 inline constexpr const char* kEachFamily = "each";
 
-// The estimator's answers for all runs. site: learned constants; null: the shipped ones.
+// The estimator's answers for all runs. site: the learned constants; null for the shipped ones.
 std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
                                          const estimate::DataSet& set, double coverage,
                                          const estimate::Site* site);
 
-// Learns from the runs of that family, each batch as a separate task. Errors: kInvalid if it has no
-// run.
+// Learns from the runs of this family, each batch as a separate task. Errors: kInvalid if the
+// family has no run.
 Result<estimate::Site> LearnFrom(const estimate::DataSet& set, const std::string& family);
 
-// Prints one row per family: the errors of its own runs and of all others, as shipped and
-// calibrated. Errors go to the context.
+// Prints one row per family: the errors of its own runs and of all other runs, with shipped and
+// with calibrated constants. Errors go to the context.
 void EvaluateCalibration(Context& context, const estimate::DataSet& set, double coverage);
 
 }  // namespace carma::cli

@@ -16,7 +16,7 @@ namespace carma::cli {
 struct RunsFlags {
   std::vector<std::string> runs;    // files
   std::vector<std::string> models;  // files
-  std::string by;         // comma-separated fields of estimate::FieldOf; empty: everything together
+  std::string by;  // comma-separated fields of estimate::FieldOf; empty: one group for all runs
   std::string leave_out;  // fields whose groups are left out in turn
   bool rows = false;
   double coverage = 0.95;

@@ -1,4 +1,4 @@
-// estimate evaluate --runs with sweeps of batches: predictions from relatives.
+// estimate evaluate --runs with sweeps over batch sizes: predictions from related runs.
 #pragma once
 
 #include <string>
