@@ -10,7 +10,7 @@ namespace carma::cli {
 struct ProfileSample {
   double at_s = 0;
   std::optional<double> sm_active;    // mean since the previous sample
-  std::optional<double> utilization;  // nvidia-smi's coarse utilisation
+  std::optional<double> utilization;  // the driver's coarse utilisation
   std::int64_t used_mib = 0;
   std::optional<double> energy_j;
 };
