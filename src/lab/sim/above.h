@@ -41,8 +41,8 @@ struct Above {
   // ---- kSlurm ----
   Gres gres = Gres::kCarma;
   bool spread = false;  // to the least loaded server (LLN=YES), not to the first one with room
-  bool backfill =
-      false;  // tasks may pass the head if their time limits show that they do not delay it
+  // Tasks may pass the head if their time limits show that they do not delay it.
+  bool backfill = false;
   base::Duration backfill_every{30'000};
   // Users state the task's run time alone times this factor as its time limit. No task is stopped
   // at its limit.
@@ -50,8 +50,9 @@ struct Above {
   // Delay before a task that was sent back may start again: its credential must expire first.
   base::Duration requeue_delay{121'000};
 
-  // ---- kSlurm with Gres::kCarma, kAsked ---- A task that its server has not started within `wait`
-  // moves to another server. With kSlurm it moves at most wait_requeues times.
+  // ---- kSlurm with Gres::kCarma, kAsked ----
+  // A task that its server has not started within `wait` moves to another server. With kSlurm it
+  // moves at most wait_requeues times.
   base::Duration wait{600'000};
   int wait_requeues = 3;
 

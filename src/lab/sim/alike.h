@@ -28,8 +28,8 @@ struct Alike {
   std::optional<core::Estimate> estimate;
   core::Profile profile;
   CountAsked asked;  // what Slurm books on each server
-  std::vector<std::optional<bool>>
-      could_take;  // by kind of server: whether an empty server of that kind could take the task
+  // By kind of server: whether an empty server of that kind could take the task.
+  std::vector<std::optional<bool>> could_take;
 
   // A server's answer (asked.cc): how well the task would fit, or empty if it cannot start now.
   // `told` is the number of event batches that the server had received by then.

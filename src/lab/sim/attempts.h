@@ -55,8 +55,8 @@ class Attempts {
   void OutOfMemory(JobIndex index);
   void WriteCheckpoint(JobIndex index);
   void Schedule(JobIndex index);
-  std::optional<base::Duration> LeftOf(
-      const Job& job) const;  // remaining time, as the task prints it
+  // Remaining time, as the task prints it.
+  std::optional<base::Duration> LeftOf(const Job& job) const;
 
   const RunOptions& options_;
   const Layout& layout_;

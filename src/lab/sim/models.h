@@ -55,8 +55,8 @@ struct ShownProgress {
   double share = 0;     // share of tasks that print their progress
   double noise = 0.05;  // standard deviation of the factor on the speed that the daemon reads
   base::Duration every{600'000};  // time between two evaluations of a task
-  base::Duration evaluates{
-      60'000};  // length of an evaluation, during which the task prints nothing new
+  // Length of an evaluation, during which the task prints nothing new.
+  base::Duration evaluates{60'000};
 };
 
 // Time that a stopped task needs to end. Until then it keeps its memory and makes no progress.

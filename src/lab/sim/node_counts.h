@@ -16,9 +16,9 @@ namespace carma::sim {
 // A task's request to one node.
 struct CountAsked {
   int gpus = 1;
-  std::int64_t memory_mib =
-      std::numeric_limits<std::int64_t>::max();  // memory of each GPU; default: all of it
-  bool whole = false;                            // the whole node, exclusively
+  // Memory of each GPU; default: all of it.
+  std::int64_t memory_mib = std::numeric_limits<std::int64_t>::max();
+  bool whole = false;  // the whole node, exclusively
 };
 
 class NodeCounts {
@@ -70,8 +70,8 @@ class NodeCounts {
   std::int64_t UnitsOf(const Node& node, std::uint32_t pool, const CountAsked& asked) const;
   int PoolsOf(const Node& node, const CountAsked& asked) const;
   bool Fits(const Node& node, const CountAsked& asked) const;
-  std::vector<Part> PartsFor(const Node& node,
-                             const CountAsked& asked) const;  // for a request that fits
+  // For a request that fits.
+  std::vector<Part> PartsFor(const Node& node, const CountAsked& asked) const;
   // The node after all tasks that end by `at` have left.
   static Node At(const Node& node, base::Time at);
 

@@ -47,8 +47,8 @@ class Simulation {
   void CatchUp(std::uint32_t node);
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);
-  bool InVain()
-      const;  // whether tasks have made no lasting progress for so much time that they never will
+  // Whether tasks have made no lasting progress for so much time that they never will.
+  bool InVain() const;
   void CheckBooks() const;
   base::Time now() const { return agenda_.now(); }
 

@@ -80,8 +80,8 @@ struct ValidationOptions {
   int threads = 1;
   double noise = 0.03;
   std::uint64_t seed = 1;
-  std::function<void(int done, int all)>
-      progress;  // called with the number of finished runs, from any thread
+  // Called with the number of finished runs, from any thread.
+  std::function<void(int done, int all)> progress;
 };
 // Runs every published policy on these servers. Errors: those of Simulate.
 Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cluster,

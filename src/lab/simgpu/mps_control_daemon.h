@@ -78,8 +78,8 @@ class ControlDaemon {
   std::string SetMemoryLimit(const Words& words);
   std::string Quit(const Words& words);
 
-  // ---- mps_control_partitions.cc: static SM partitions ---- A GPU that the daemon sees. Commands
-  // may name it by the beginning of its UUID.
+  // ---- mps_control_partitions.cc: static SM partitions ----
+  // A GPU that the daemon sees. Commands may name it by the beginning of its UUID.
   struct Gpu {
     std::string uuid;
     std::map<std::string, int> partitions;  // number of chunks by partition id

@@ -72,8 +72,8 @@ class MpsServer {
   base::LineSocket channel_;
   MpsWelcome terms_;
   std::vector<Client> clients_;
-  std::map<std::string, double, std::less<>>
-      partitions_;  // percentage of the SMs by partition; empty unless the SMs are divided
+  // Percentage of the SMs by partition; empty unless the SMs are divided.
+  std::map<std::string, double, std::less<>> partitions_;
   // The server's own residencies on its clients' GPUs, so that the driver lists it there.
   std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;
   std::map<std::string, std::unique_ptr<Residency>> residencies_;

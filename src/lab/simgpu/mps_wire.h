@@ -42,8 +42,8 @@ enum class MpsError {
   kServerNotReady = 807,
   kMaxClients = 808,
   kClientTerminated = 810,
-  kInvalidResourceConfiguration =
-      915,  // the client has no SM partition although the daemon divides the SMs
+  // The client has no SM partition although the daemon divides the SMs.
+  kInvalidResourceConfiguration = 915,
 };
 // "CUDA_ERROR_MPS_RPC_FAILURE"
 std::string_view MpsErrorName(MpsError error);

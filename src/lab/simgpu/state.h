@@ -126,8 +126,8 @@ class Server {
   const base::ClockOrigin& clock() const { return clock_; }
   double Now() const;
 
-  // Every access advances the world to the present and frees the memory of dead processes. Errors
-  // of these functions: kNotFound: the file was removed or replaced; kCorrupt: it was torn.
+  // Every access advances the world to the present and frees the memory of dead processes.
+  // Errors of these functions: kNotFound: the file was removed or replaced; kCorrupt: it was torn.
   Result<GpuLook> Look(int gpu);
   // Fills `lines` with the processes that use this sharing method on one GPU, including its
   // instances.

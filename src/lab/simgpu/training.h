@@ -24,16 +24,18 @@ struct TrainingOptions {
   double mps_thread_percentage = 100;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
   std::string mps_partition;           // CUDA_MPS_SM_PARTITION
 
-  std::vector<std::int64_t> memory_mib = {
-      300};                               // per GPU; the last value applies to the remaining GPUs
+  // Per GPU; the last value applies to the remaining GPUs.
+  std::vector<std::int64_t> memory_mib = {300};
   std::vector<double> sm_active = {0.5};  // per GPU, like memory_mib
   double sensitivity = 0.7;
   double pressure = 0.5;
-  double solo_s = 0;               // work alone on an A100-40GB; 0: allocate, free and end
-  double load_s = 0;               // from the start of the process to the first allocation
-  double first_batch_share = 0.6;  // share of the memory for parameters and optimiser states; the
-                                   // first batch allocates the rest
-  double crash_s = 8;              // from the failed allocation to the end of the process
+  double solo_s = 0;  // work alone on an A100-40GB; 0: allocate, free and end
+  double load_s = 0;  // from the start of the process to the first allocation
+  double first_batch_share =
+      // Share of the memory for parameters and optimiser states; the first batch allocates the
+      // rest.
+      0.6;
+  double crash_s = 8;  // from the failed allocation to the end of the process
   int epochs = 10;
   Framework framework = Framework::kPyTorch;
 

@@ -39,8 +39,8 @@ struct Arrival {
   pid_t pid = 0;
   std::uint64_t start_ticks = 0;
   core::SharingMethod sharing = core::SharingMethod::kStreams;
-  std::uint32_t mps_server =
-      0;              // under MPS: its server; clients of one server compute side by side
+  // Under MPS: its server; clients of one server compute side by side.
+  std::uint32_t mps_server = 0;
   double sm_cap = 1;  // maximum share of the SMs (thread percentage of MPS)
   double sensitivity = 0;
   double pressure = 0;

@@ -61,8 +61,8 @@ struct JobStatistics {
   double offered_gpus = 0;  // GPU seconds / time span of submissions
   Arrivals arrivals;
   Concurrency concurrency;
-  std::vector<std::size_t>
-      by_hour;  // arrivals in each hour of the day; empty if the hour is not known
+  // Arrivals in each hour of the day; empty if the hour is not known.
+  std::vector<std::size_t> by_hour;
   std::vector<GroupFacts> users;  // by GPU hours, largest first
   std::vector<GroupFacts> vcs;
 };

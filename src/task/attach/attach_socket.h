@@ -25,8 +25,8 @@ struct TerminalSize {
 struct AttachMessage {
   enum class Kind : char {
     // To the shim:
-    kHello =
-        'h',  // the first message, with the size of the terminal, or with the input as descriptor
+    // The first message, with the size of the terminal, or with the input as descriptor.
+    kHello = 'h',
     kInput = 'i',   // typed bytes
     kWindow = 'w',  // the terminal's size has changed
     kSignal = 's',  // a signal for the task

@@ -50,8 +50,8 @@ struct Draft {
   const RadColumn* rad_column = kRadColumns.data();  // column to use; null: none
   bool reads_training = true;
   std::optional<SlurmWords> slurm;  // set for a script with #SBATCH lines
-  std::vector<std::pair<std::string, std::vector<std::string>>>
-      parameters;          // values of a sweep by parameter
+  // Values of a sweep by parameter.
+  std::vector<std::pair<std::string, std::vector<std::string>>> parameters;
   std::string sweep_file;  // as written; empty: none
   std::optional<MailTypes> mail_types;
   std::string mail_user;  // empty: the task's own user

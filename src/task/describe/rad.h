@@ -42,8 +42,9 @@ struct RadFile {
   std::vector<std::string> command;  // split as a shell would do it, but run without a shell
   std::optional<std::string> model;  // as written
   std::optional<std::int64_t> batch_size;
-  std::optional<bool> exclusive;  // the policy word of the named form. The original never read the
-                                  // positional form's word, which is always "exclusive"
+  // The policy word of the named form. The original never read the positional form's word, which is
+  // always "exclusive"
+  std::optional<bool> exclusive;
   int gpus = 1;
   RadMemory memory;
 };

@@ -88,8 +88,8 @@ struct TaskSpec : core::TaskRequest {
   bool append_output = false;  // append to existing output files
   bool no_progress = false;    // do not read progress from the task's output
   bool serve = false;          // latency-sensitive
-  std::optional<std::string>
-      signal;                // name of the signal sent signal_before its time limit: "USR1"
+  // Name of the signal sent signal_before its time limit: "USR1"
+  std::optional<std::string> signal;
   bool signal_main = false;  // send it to the main process only
   std::optional<std::string> attach;
   bool terminal = false;

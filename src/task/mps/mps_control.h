@@ -64,8 +64,8 @@ class MpsControl {
   // Ends the client's GPU context cleanly. The process continues and gets error 810.
   Result<Unit> TerminateClient(const MpsServer& server, pid_t client, Deadline deadline) const;
 
-  // ---- static SM partitions of a server with one GPU ---- Whether the running daemon divides the
-  // SMs, so that each client needs a partition.
+  // ---- static SM partitions of a server with one GPU ----
+  // Whether the running daemon divides the SMs, so that each client needs a partition.
   bool DividesSms() const;
   Result<MpsPartitions> Partitions(Deadline deadline) const;
   // Makes a new partition with this share of the SMs. Errors: kConflict: other partitions leave too

@@ -14,8 +14,8 @@ struct RunRequest {
   std::vector<std::string> words;
   std::string input = {};       // standard input of the program
   std::string more_input = {};  // content of its descriptor 3; empty: that is not opened
-  std::optional<std::vector<std::string>> environment =
-      {};                    // "NAME=value" each; empty: this process's own
+  // "NAME=value" each; empty: this process's own.
+  std::optional<std::vector<std::string>> environment = {};
   std::string folder = "/";  // working folder; empty: this process's own
   std::size_t kept = 4096;   // maximum bytes returned of its output, and of its errors
   std::chrono::milliseconds limit{10'000};  // after this time it is killed with its children

@@ -53,11 +53,11 @@ struct ProgressReport {
   static bool IsUnit(std::string_view text);
 };
 
-// Converts to one line of JSON and back, from any bytes. Errors: kInvalid.
+// Convert to one line of JSON and back. ParseProgressReport accepts any bytes. Errors: kInvalid.
 std::string ToText(const ProgressReport& report);
 Result<ProgressReport> ParseProgressReport(std::string_view text);
 
-// True if nothing has changed for ten times the longest step and for at least ten minutes.
+// Whether nothing has changed for ten times the longest step and for at least ten minutes.
 bool IsStalled(const ProgressReport& report, std::int64_t now_ms);
 
 }  // namespace carma::task

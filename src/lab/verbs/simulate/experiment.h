@@ -25,8 +25,8 @@ struct SimLoad {
   std::string summaries;  // folder of the workloads' model summaries; empty: none
   std::string server = "dgx-station-a100";
   std::string config;  // configuration file that policies start from; empty: the defaults
-  std::vector<PolicyWord>
-      model;  // options of the simulated world; a later value replaces an earlier one
+  // Options of the simulated world; a later value replaces an earlier one.
+  std::vector<PolicyWord> model;
   std::vector<std::string> reserve;  // reservations per server (sim/reservation_words.h)
   int runs = 1;
   double noise = 0;

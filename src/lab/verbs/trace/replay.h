@@ -25,8 +25,8 @@ struct ReplayOptions {
   // Memory that certain tasks of the trace (numbered from 1) state instead of the estimate.
   std::map<std::size_t, std::int64_t> said_mib;
   std::string simtask;  // absolute path of carma-simtask
-  std::string
-      output_dir;  // absolute path of the working directory, which also receives the outputs
+  // Absolute path of the working directory, which also receives the outputs.
+  std::string output_dir;
   std::map<std::string, std::string> environment;
 };
 
