@@ -12,7 +12,8 @@
 namespace carma::sim {
 namespace {
 
-// Times of tasks come from the tally, figures of the GPUs from the simulator's exact integrals.
+// Times of tasks come from the tally; figures of the GPUs come from the simulator's exact
+// integrals.
 report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally, const Totals& totals,
                           const Above& above) {
   report::Metrics metrics = tally.Finish();
@@ -28,7 +29,7 @@ report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally, co
   return metrics;
 }
 
-// Whether two policies have the same bounds: only the bound for a slowdown limit depends on the
+// Whether two policies have the same bounds. Only the bound for a slowdown limit depends on the
 // sharing method.
 bool ShareBounds(const RunOptions& a, const RunOptions& b) {
   return a.memory.load == b.memory.load && a.memory.first_share == b.memory.first_share &&
@@ -37,7 +38,7 @@ bool ShareBounds(const RunOptions& a, const RunOptions& b) {
           (a.collocation == b.collocation && a.interference == b.interference));
 }
 
-// Bounds take long for a long trace, so policies with the same bounds share them.
+// Computing bounds takes long for a long trace, so policies with the same bounds share them.
 std::vector<std::vector<report::Bound>> BoundsOfAll(const Cluster& cluster,
                                                     std::span<const Arrival> arrivals,
                                                     std::span<const RunOptions> policies) {
@@ -65,7 +66,8 @@ Result<OneRun> RunOne(const Cluster& cluster, std::span<const Arrival> arrivals,
   return OneRun{MetricsOf(cluster, tally, result.totals, options.above), std::move(result.taught)};
 }
 
-// A sequence of dependent runs: all runs of a policy that keeps its history, else a single run.
+// A sequence of dependent runs: all runs of a policy that keeps its history, otherwise a single
+// run.
 struct Chain {
   std::size_t policy = 0;
   std::size_t first = 0;

@@ -47,7 +47,7 @@ class Simulation {
   void CatchUp(std::uint32_t node);
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);
-  // Whether tasks have made no lasting progress for so much time that they never will.
+  // True if tasks have made no lasting progress for a long time, so they never will.
   bool InVain() const;
   void CheckBooks() const;
   base::Time now() const { return agenda_.now(); }
@@ -93,7 +93,7 @@ class Simulation {
   int still_days_ = 0;  // days on which tasks waited but none ran
 
   std::optional<IdleFirst> idle_first_;  // only with several servers
-  // Only used if the servers have a common queue by another method than Placing::kQueue.
+  // Only used if the servers have a common queue with a method other than Placing::kQueue.
   LinesAbove lines_;
   Candidates candidates_;
   std::optional<SlurmPlacing> slurm_;

@@ -42,8 +42,8 @@ struct RadFile {
   std::vector<std::string> command;  // split as a shell would do it, but run without a shell
   std::optional<std::string> model;  // as written
   std::optional<std::int64_t> batch_size;
-  // The policy word of the named form. The original never read the positional form's word, which is
-  // always "exclusive"
+  // The policy word of the named form. The positional form's word is always "exclusive", and the
+  // original never read it.
   std::optional<bool> exclusive;
   int gpus = 1;
   RadMemory memory;

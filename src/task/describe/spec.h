@@ -88,7 +88,7 @@ struct TaskSpec : core::TaskRequest {
   bool append_output = false;  // append to existing output files
   bool no_progress = false;    // do not read progress from the task's output
   bool serve = false;          // latency-sensitive
-  // Name of the signal sent signal_before its time limit: "USR1"
+  // The name of the signal that is sent signal_before its time limit, such as "USR1".
   std::optional<std::string> signal;
   bool signal_main = false;  // send it to the main process only
   std::optional<std::string> attach;

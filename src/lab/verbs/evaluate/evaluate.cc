@@ -33,22 +33,23 @@ using estimate::Outcome;
 using estimate::Run;
 using estimate::Score;
 
-// The usable memory of an A100 with 40 GiB: a run that did not fit should be predicted above it.
+// The usable memory of an A100 with 40 GiB. The prediction for a run that did not fit should exceed
+// it.
 constexpr std::int64_t kUsualCardMib = 39'500;
 
 struct EvaluateFlags {
   std::string layers, measured, catalogue, summaries;
-  std::vector<std::string> runs;    // of transformers
-  std::vector<std::string> models;  // theirs
+  std::vector<std::string> runs;    // files of transformers' runs
+  std::vector<std::string> models;  // files of these transformers' models
   std::string estimators;
-  std::string optimizer;  // of rows that do not state theirs
-  std::string weights;    // folder of the networks' weights; empty: shipped
+  std::string optimizer;  // for rows that do not state one
+  std::string weights;    // folder of the networks' weights; empty: the shipped ones
   std::string calibrate;  // family whose runs calibrate the site's constants, or "each"
   bool summary_only = false;
   bool torchinfo = false;
   bool exact = false;
-  std::string by;         // fields, comma-separated: "family", or those of tables of runs
-  std::string leave_out;  // fields: each group is estimated from the others alone
+  std::string by;         // comma-separated fields: "family", or fields of tables of runs
+  std::string leave_out;  // fields; each of their groups is estimated from the others alone
   bool rows = false;
   double coverage = 0.95;
   std::int64_t card_mib = kUsualCardMib;
@@ -56,7 +57,7 @@ struct EvaluateFlags {
 
 struct Evaluated {
   std::string estimator;
-  std::string family;  // empty: all
+  std::string family;  // empty: all families
   Score score;
   std::vector<ClassScore> classes;
 };
@@ -114,11 +115,11 @@ std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
   return evaluated;
 }
 
-// Scores guesses of SM activity by multiply-adds, if the data set has measured values.
+// Scores guesses of SM activity from multiply-adds, if the data set has measured values.
 struct ActivityScore {
   std::size_t runs = 0;
   double mean_error = 0;
-  double usual_error = 0;  // of core::kUsualActivity for all
+  double usual_error = 0;  // error of core::kUsualActivity for all runs
 };
 
 ActivityScore ScoreActivity(const DataSet& set) {
@@ -224,7 +225,7 @@ std::string RowsOf(const std::string& name, const DataSet& set,
   return text;
 }
 
-// True if the files are sweeps, which need no table of models.
+// Whether the files are sweeps, which need no table of models.
 Result<bool> AreSweeps(const std::vector<std::string>& files) {
   bool sweeps = !files.empty();
   for (const std::string& file : files) {
@@ -234,7 +235,7 @@ Result<bool> AreSweeps(const std::vector<std::string>& files) {
   return sweeps;
 }
 
-// Measured runs of transformers: --runs, --models.
+// Evaluates measured runs of transformers: --runs, --models.
 void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
   const Result<bool> sweeps = AreSweeps(flags.runs);
   if (!sweeps) return context.Fail(NamedWrongly(sweeps.error()));
@@ -256,7 +257,7 @@ void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
 // The results of all chosen estimators.
 struct Evaluation {
   std::vector<Evaluated> all;
-  std::string rows;  // of --rows
+  std::string rows;  // for --rows
 };
 
 Result<Evaluation> EvaluateAll(const std::vector<const estimate::EstimatorEntry*>& chosen,
@@ -338,7 +339,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   Result<Evaluation> done = EvaluateAll(*chosen, *set, site, flags);
   if (!done) return context.Fail(done.error());
   if (flags.rows) return Print(context, done->rows);
-  // Estimators that cannot answer for such data (given, history) are left out.
+  // Leaves out estimators that cannot answer for such data (given, history).
   std::erase_if(done->all, [](const Evaluated& each) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
   });

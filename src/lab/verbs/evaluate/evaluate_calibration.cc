@@ -1,4 +1,5 @@
-// estimate evaluate --calibrate: how well some families calibrate a server's constants for others.
+// estimate evaluate --calibrate: how well the runs of some families calibrate a server's constants
+// for other families.
 #include "lab/verbs/evaluate/evaluate_calibration.h"
 
 #include <fmt/format.h>
