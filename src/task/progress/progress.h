@@ -14,8 +14,8 @@ enum class Phase {
 };
 std::string_view ToText(Phase phase);  // "other", "download", "train", "eval"
 
-// All counters except `run_fraction`, which is about the whole run, belong to one loop, often to
-// one epoch. All numbers are finite, and only `loss` may be negative.
+// The counters describe one loop, which is often one epoch; `run_fraction` describes the whole run.
+// All numbers are finite, and only `loss` may be negative.
 struct Progress {
   Phase phase = Phase::kOther;
   std::string_view unit;  // of the loop: "step", "iter", "epoch", …; empty: nothing was recognised
