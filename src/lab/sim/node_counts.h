@@ -18,7 +18,7 @@ struct CountAsked {
   int gpus = 1;
   // Memory of each GPU; default: all of it.
   std::int64_t memory_mib = std::numeric_limits<std::int64_t>::max();
-  bool whole = false;  // the whole node, exclusively
+  bool whole = false;  // requests the whole node exclusively
 };
 
 class NodeCounts {

@@ -103,7 +103,7 @@ struct EstimateOptions {
     kMeasured,  // everything that the catalogue has
   };
   Profiles profiles = Profiles::kNone;
-  bool durations = false;  // run times alone are known
+  bool durations = false;  // whether tasks' solo run times are known
   // Random errors of this advance knowledge: each value is multiplied by exp(N(0, sigma)), drawn
   // per task.
   double activity_sigma = 0;

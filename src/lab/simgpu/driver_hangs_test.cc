@@ -182,7 +182,7 @@ TEST_F(DriverHangs, ReplacesAKilledReader) {
   EXPECT_EQ(Readers().size(), 1U);
 }
 
-TEST_F(DriverHangs, DoesNotCallAHungGpuThatIsNotRead) {
+TEST_F(DriverHangs, DoesNotCallAGpuThatIsLeftAlone) {
   gpu::GuardedProbe probe(Options());
   const std::vector<std::string> uuids = Uuids(probe);
   probe.LeaveAlone({2});

@@ -41,8 +41,8 @@ int RunMpsCommand(const MpsFolders& folders, const std::string& command);
 inline constexpr std::string_view kMpsAnswerEnd = ".";
 inline constexpr std::string_view kMpsFailed = ".failed";
 
-// If this variable is "3" in the control daemon's environment, it uses protocol 3 of branch 615, as
-// in its manual.
+// If this variable is "3" in the control daemon's environment, the daemon uses protocol 3, as in
+// the manual of branch 615.
 inline constexpr const char* kMpsProtocolVariable = "CUDA_MPS_PROTOCOL_VERSION";
 
 }  // namespace carma::simgpu

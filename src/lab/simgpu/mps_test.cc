@@ -450,7 +450,7 @@ TEST_F(MpsTest, AKilledServerIsReplacedAndAKilledDaemonCanBeStartedAgain) {
   EXPECT_EQ(Do("get_default_active_thread_percentage").out, "100.0\n");
 }
 
-TEST_F(MpsTest, QuitWaitsForClientsUntilItsTimeout) {
+TEST_F(MpsTest, QuitWaitsForClientsUntilAnotherQuitEndsThem) {
   ASSERT_EQ(StartDaemon().code, 0);
   Process task(Task());
   AwaitWork(task);

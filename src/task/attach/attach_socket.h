@@ -25,8 +25,7 @@ struct TerminalSize {
 struct AttachMessage {
   enum class Kind : char {
     // To the shim:
-    // The first message, with the size of the terminal, or with the input as descriptor.
-    kHello = 'h',
+    kHello = 'h',   // first, with the terminal's size, or with the input as descriptor
     kInput = 'i',   // typed bytes
     kWindow = 'w',  // the terminal's size has changed
     kSignal = 's',  // a signal for the task

@@ -172,22 +172,21 @@ struct TaskSpec : core::TaskRequest {
     field("notify", task.notify, "Notifications: targets and events.",
           {.max_items = kMaxNotifyRules, .unless_empty = true});
     field("append_output", task.append_output,
-          "Existing output files are appended to, not emptied.", {.unless_empty = true});
-    field("no_progress", task.no_progress, "Its progress is not read from its output.",
+          "Append to existing output files instead of emptying them.", {.unless_empty = true});
+    field("no_progress", task.no_progress, "Do not read the task's progress from its output.",
           {.unless_empty = true});
-    field(
-        "serve", task.serve,
-        "It is latency-sensitive: under MPS its kernels go before those of its user's other tasks "
-        "(client priority), and max_slowdown is 1.25 if it is absent.",
-        {.unless_empty = true});
+    field("serve", task.serve,
+          "Latency-sensitive task: under MPS its kernels go before those of its user's other tasks "
+          "(client priority), and max_slowdown is 1.25 if it is absent.",
+          {.unless_empty = true});
     field("signal", task.signal,
-          "Sent signal_before_s seconds before its time limit: USR1, INT … by name.",
+          "Name of the signal sent signal_before_s seconds before the time limit: USR1, INT …",
           {.max_bytes = 16,
            .fits = base::IsSignalName,
            .expected = "the name of a signal such as USR1"});
     field("signal_main", task.signal_main,
-          "That signal goes only to its main process (with a script: its shell), otherwise to all "
-          "of its processes but a script's shell.",
+          "Send that signal only to the main process (with a script: its shell); otherwise to all "
+          "processes except a script's shell.",
           {.unless_empty = true});
     field("attach", task.attach,
           "Name under which carma run waits for the task: its input comes from there, its output "

@@ -66,7 +66,7 @@ Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(std::str
 }
 
 Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::string_view where) {
-  // Spreadsheets put a byte-order mark before "CSV UTF-8".
+  // Spreadsheets begin a "CSV UTF-8" file with a byte-order mark.
   if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; text.starts_with(kMark))
     text.remove_prefix(kMark.size());
   const std::vector<std::string> names = HeaderOf(text);

@@ -165,7 +165,7 @@ TEST(SimPolicy, ALaterWordWinsAndAppearsOnceInTheSpec) {
   EXPECT_EQ(policy.spec, "magm,sm_cap=false");
 }
 
-TEST(SimPolicy, APublishedVersionSetsItsPauses) {
+TEST(SimPolicy, APublishedVersionSetsItsPacing) {
   EXPECT_EQ(Policy("magm,published=thesis").options.policy.pacing, core::Pacing::kThesis);
   EXPECT_EQ(Policy("magm,published=v2").options.policy.pacing, core::Pacing::kV2);
 }
