@@ -29,7 +29,7 @@ class Predictions {
   core::EstimateReady AnswerFor(const Job& job);
   // Learns from an attempt that has left its GPUs.
   void Learn(const Job& job, const core::TaskRecord& record, base::Time now);
-  // RunResult::taught.
+  // All observations so far, for RunResult::taught.
   std::vector<task::Observation> Taught() const;
 
  private:

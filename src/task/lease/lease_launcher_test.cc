@@ -181,7 +181,7 @@ class LeaseLauncherTest : public ::testing::Test {
   }
 
   std::string folder_;
-  // No daemon, because this process starts those that have leases.
+  // 0: this process's own children must be able to have leases.
   LeaseLauncher::Options options_{.daemon = 0};
   FakeLauncher* others_ = nullptr;
   std::unique_ptr<LeaseLauncher> launcher_;

@@ -177,7 +177,7 @@ class Reader {
 
 // ---- running ----
 
-// The signals that announce the end of a script, or warn of it.
+// Signals that end a script or announce its end, and SIGCONT.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
 // The signals in kPassedOn and SIGCHLD. They are blocked and waited for, so that none arrives

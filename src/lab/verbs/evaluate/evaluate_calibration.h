@@ -12,7 +12,7 @@
 
 namespace carma::cli {
 
-// With this argument, each family in turn is the one to calibrate with.
+// The argument that calibrates with each family in turn.
 inline constexpr const char* kEachFamily = "each";
 
 // The estimator's answers for all runs. site: the learned constants; null for the shipped ones.
