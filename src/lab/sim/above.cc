@@ -1,5 +1,5 @@
-// The cluster's queue: which tasks wait, which run on which servers, and when a returned task may
-// start again.
+// The queue above the servers: which tasks wait, which run on which servers, and when a returned
+// task may start again.
 #include "lab/sim/above.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ void Simulation::EnterAbove(JobIndex index) {
   Job& job = jobs_[index];
   job.phase = Phase::kWaiting;
   job.above.alike = candidates_.AlikeOf(job);
-  if (!candidates_.AnyCould(*job.above.alike)) return Submit(0, {&index, 1});  // to be refused
+  // A task that no server could take is submitted to the first server, which refuses it.
+  if (!candidates_.AnyCould(*job.above.alike)) return Submit(0, {&index, 1});
   job.above.lined_up = now();
   lines_.Add({core::Number(job.id), index, job.uid, RateOf(job)}, job.arrival->user);
   above_changed_ = true;

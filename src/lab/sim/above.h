@@ -1,4 +1,4 @@
-// Options of a simulated cluster's queue, which distributes tasks to servers.
+// How a simulated cluster's queue distributes tasks to servers.
 #pragma once
 
 #include <string_view>
@@ -11,8 +11,8 @@ namespace carma::sim {
 
 enum class Placing {
   kQueue,  // first in, first out, to the server with the most idle GPUs
-  kSlurm,  // like Slurm: by a count per server; the server places the task
-  kAsked,  // by the best of the servers' own answers
+  kSlurm,  // by a count per server, as Slurm does; the server places the task
+  kAsked,  // to the server whose own answer is best
 };
 inline constexpr std::pair<Placing, std::string_view> kPlacingWords[] = {
     {Placing::kQueue, "queue"},
@@ -20,12 +20,12 @@ inline constexpr std::pair<Placing, std::string_view> kPlacingWords[] = {
     {Placing::kAsked, "asked"},
 };
 
-// The resource that Slurm counts (its "gres"). Only with kCarma is there a CARMA on the nodes;
+// The resource that Slurm counts (its "gres"). Only with kCarma does CARMA run on the nodes;
 // otherwise a task starts at once on the GPUs that Slurm chose, and fails if it runs out of memory.
 enum class Gres {
   kCarma,  // GiB of GPU memory of a server; CARMA chooses the GPU
   kGpu,    // GPUs, each for one task
-  kShard,  // GiB of each GPU; a task gets the first GPU with enough left
+  kShard,  // GiB of each GPU; a task gets the first GPU with enough GiB left
 };
 inline constexpr std::pair<Gres, std::string_view> kGresWords[] = {
     {Gres::kCarma, "carma"},
@@ -40,24 +40,24 @@ struct Above {
 
   // ---- kSlurm ----
   Gres gres = Gres::kCarma;
-  bool spread = false;    // to the least loaded server (LLN=YES); else to the first with room
-  bool backfill = false;  // tasks that, by time limits, do not delay the head may pass it
+  bool spread = false;  // to the least loaded server (LLN=YES), not to the first one with room
+  // Tasks may pass the head if their time limits show that they do not delay it.
+  bool backfill = false;
   base::Duration backfill_every{30'000};
-  // Time limits that users state, as a multiple of the run time alone. No task is stopped at its
-  // limit.
+  // Users state the task's run time alone times this factor as its time limit. No task is stopped
+  // at its limit.
   double time_limit = 2;
-  // Delay before a task that was sent back may start again, because its credential must expire
-  // first.
+  // Delay before a task that was sent back may start again: its credential must expire first.
   base::Duration requeue_delay{121'000};
 
   // ---- kSlurm with Gres::kCarma, kAsked ----
-  // A task that its server has not started within `wait` moves to another server; with kSlurm at
-  // most wait_requeues times, after which it stays.
+  // A task that its server has not started within `wait` moves to another server. With kSlurm it
+  // moves at most wait_requeues times.
   base::Duration wait{600'000};
   int wait_requeues = 3;
 
   // ---- kAsked ----
-  base::Duration report_every{10'000};  // maximum age of the answers
+  base::Duration report_every{10'000};  // maximum age of the servers' answers
 
   bool WithCarma() const { return placing == Placing::kAsked || gres == Gres::kCarma; }
   friend bool operator==(const Above&, const Above&) = default;

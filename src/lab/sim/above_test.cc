@@ -1,4 +1,4 @@
-// Scheduling above the servers, in small clusters with exact end times.
+// Tests of scheduling above the servers, in small clusters with exact end times.
 #include "lab/sim/above.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using base::Duration;
 
-// A task so light that its neighbours do not slow down.
+// Makes a task so light that its neighbours do not slow down.
 trace::Workload MakeWorkload(std::string id, int gpus, double solo_s, std::int64_t mib) {
   trace::Workload workload{.id = std::move(id), .gpus = gpus, .solo_s = solo_s};
   workload.sm_active.assign(static_cast<std::size_t>(gpus), 0.01);
@@ -59,7 +59,7 @@ std::vector<double> StartsOf(const RunResult& run) {
 TEST(AboveSlurm, RefusesATaskThatHasOutgrownTheGpusOfItsType) {
   const trace::Workload large = MakeWorkload("large", 1, 1'000, 41'000);
   RunOptions options = Placed(Placing::kSlurm);
-  options.estimates.bias = -0.2;  // its first attempt is promised less
+  options.estimates.bias = -0.2;  // the first attempt is promised less than it needs
   const RunResult run =
       Play("1xA100-40GB + 1xH100-80GB", {{.workload = &large, .gpu_type = "A100"}}, options);
   EXPECT_EQ(run.totals.rejected, 1);
@@ -70,14 +70,14 @@ TEST(AboveSlurm, PacksOrSpreads) {
   const trace::Workload some = MakeWorkload("some", 1, 1'000, 12'000);
   const std::vector<Arrival> arrivals(4, {Duration{0}, &some});
   RunOptions options = Placed(Placing::kSlurm);
-  // Four tasks of 12 GiB fit into the 79 GiB of the first server: all go there, each to the GPU
+  // Four tasks of 12 GiB fit into the 79 GiB of the first server, so all go there, each to the GPU
   // with the most free memory.
   EXPECT_EQ(GpusOf(Play("3 * 2xA100-40GB", arrivals, options)), (std::vector<int>{0, 1, 0, 1}));
   options.above.spread = true;
   EXPECT_EQ(GpusOf(Play("3 * 2xA100-40GB", arrivals, options)), (std::vector<int>{0, 2, 4, 1}));
 }
 
-TEST(AboveSlurm, ShardsAreOfTheFirstGpuAndGpusOfOneTask) {
+TEST(AboveSlurm, ShardsUseTheFirstGpuAndWholeGpusServeOneTask) {
   const trace::Workload some = MakeWorkload("some", 1, 1'000, 16 * 1024);
   const std::vector<Arrival> arrivals(6, {Duration{0}, &some});
   const RunOptions shards = Placed(Placing::kSlurm, Gres::kShard);
@@ -87,8 +87,8 @@ TEST(AboveSlurm, ShardsAreOfTheFirstGpuAndGpusOfOneTask) {
   EXPECT_EQ(GpusOf(Play("2 * 4xA100-40GB", arrivals, gpus)), (std::vector<int>{0, 1, 2, 3, 4, 5}));
 }
 
-TEST(AboveSlurm, ACountedTaskThatFitsNoGpuMovesToAnotherServer) {
-  // 3 * 26 of 79 GiB, but no GPU takes two of them.
+TEST(AboveSlurm, ATaskThatFitsTheCountButNoGpuMovesToAnotherServer) {
+  // The node has room for 3 * 26 of 79 GiB, but no GPU takes two of these tasks.
   const trace::Workload large = MakeWorkload("large", 1, 2'000, 26'000);
   const std::vector<Arrival> arrivals(3, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
@@ -97,12 +97,12 @@ TEST(AboveSlurm, ACountedTaskThatFitsNoGpuMovesToAnotherServer) {
   EXPECT_EQ(GpusOf(run), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(run.totals.attempts, 3);
-  // The task is never sent back: it waits until the first end.
+  // The task is never sent back, so it waits until another task ends.
   options.above.wait_requeues = 0;
   const RunResult patient = Play("2 * 2xA100-40GB", arrivals, options);
   EXPECT_EQ(patient.totals.requeues, 0);
   EXPECT_GE(StartsOf(patient)[2], 2'014);
-  // With kAsked, the servers report at once that they cannot start it.
+  // With kAsked, the servers report at once that they cannot start the task.
   const RunResult asked = Play("2 * 2xA100-40GB", arrivals, Placed(Placing::kAsked));
   EXPECT_EQ(StartsOf(asked), (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(asked.totals.requeues, 0);
@@ -119,8 +119,8 @@ TEST(AboveSlurm, ARequeuedTaskIsConsideredAgainLater) {
                                       {Duration{0}, &some},  {Duration{0}, &some},
                                       {Duration{0}, &large}, {Duration{400'000}, &tiny}};
   const RunResult run = Play("2 * 2xA100-40GB", arrivals, Placed(Placing::kSlurm));
-  // No server has enough memory left for the large task until the brief ones end (114 s). It waits
-  // there and comes back, although the other server has long been empty.
+  // No server has enough memory left for the large task until the brief tasks end (114 s). The task
+  // waits on its server and is sent back, although the other server has long been empty.
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(StartsOf(run)[6], 114 + 600 + 121);
 }
@@ -135,7 +135,7 @@ TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
   EXPECT_EQ(run.totals.oom_crashes, 1);
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(run.totals.attempts, 3);
-  EXPECT_GE(StartsOf(run)[1], 1'014);  // the server has seen what the first one holds
+  EXPECT_GE(StartsOf(run)[1], 1'014);  // by then the server has seen what the first task holds
   // The first attempt crashed when it allocated memory.
   EXPECT_EQ(run.record->tasks[1].attempts[0].end, report::AttemptEnd::kOutOfMemory);
 
@@ -147,7 +147,7 @@ TEST(AboveSlurm, RequeuesWithALargerClaimAfterRunningOutOfMemory) {
   EXPECT_EQ(lost.totals.requeues, 0);
 }
 
-TEST(AboveSlurm, BackfillPassesTheFirstWithoutDelayingIt) {
+TEST(AboveSlurm, BackfillPassesTheHeadWithoutDelayingIt) {
   const trace::Workload one = MakeWorkload("one", 1, 1'000, 4'000);
   const trace::Workload two = MakeWorkload("two", 2, 500, 4'000);
   const trace::Workload brief = MakeWorkload("brief", 1, 100, 4'000);
@@ -160,7 +160,7 @@ TEST(AboveSlurm, BackfillPassesTheFirstWithoutDelayingIt) {
   EXPECT_NEAR(in_order[1], 1'014, 1);
   EXPECT_NEAR(in_order[2], 1'014 + 514, 2);
   EXPECT_NEAR(in_order[3], 1'014 + 514, 2);
-  // By its time limit (twice 100 s), the brief task ends before both GPUs must be free; the endless
+  // By its time limit (twice 100 s), the brief task ends before both GPUs must be free. The endless
   // task does not.
   options.above.backfill = true;
   const std::vector<double> backfilled = StartsOf(Play("2xA100-40GB", arrivals, options));
@@ -169,7 +169,7 @@ TEST(AboveSlurm, BackfillPassesTheFirstWithoutDelayingIt) {
   EXPECT_NEAR(backfilled[2], 1'014 + 514, 2);
 }
 
-TEST(Above, ATaskOfSeveralServersGetsThemWholeAndAtOnce) {
+TEST(Above, GivesATaskSeveralWholeServersAtOnce) {
   const trace::Workload one = MakeWorkload("one", 1, 500, 4'000);
   const trace::Workload three = MakeWorkload("three", 3, 1'000, 4'000);
   for (const Placing placing : {Placing::kSlurm, Placing::kAsked}) {
@@ -183,19 +183,19 @@ TEST(Above, ATaskOfSeveralServersGetsThemWholeAndAtOnce) {
     ASSERT_EQ(run.totals.succeeded, 4) << base::WordOf(placing);
     EXPECT_EQ(run.record->tasks[1].attempts[0].gpus, (std::vector<int>{2, 3, 4}));
     EXPECT_EQ(run.record->tasks[2].attempts[0].gpus.front() / 2, 0);
-    // Two servers are empty when the two small tasks have ended (518 s) and the first large one too
-    // (1 015 s): the first server and one of the others, or the same two again.
+    // Two servers are empty when the two small tasks have ended (518 s) and the first large task
+    // has ended too (1 015 s): the first server and one of the others, or the same two again.
     EXPECT_NEAR(StartsOf(run)[3], 1'015, 1) << base::WordOf(placing);
     EXPECT_EQ(run.record->tasks[3].attempts[0].gpus.size(), 3u);
     EXPECT_EQ(run.totals.attempts, 4);
   }
 }
 
-TEST(AboveAsked, KeepsAServerForATaskPassedTooLong) {
+TEST(AboveAsked, ReservesAServerForATaskPassedTooLong) {
   const trace::Workload one = MakeWorkload("one", 1, 1'000, 4'000);
   const trace::Workload two = MakeWorkload("two", 2, 500, 4'000);
   std::vector<Arrival> arrivals{{Duration{0}, &one}, {Duration{0}, &one}, {Duration{0}, &two}};
-  // There is always a waiting task that needs one GPU; running ones never end together.
+  // There is always a waiting task that needs one GPU, and running tasks never end together.
   arrivals[1].solo_s = 1'500;
   for (int i = 0; i < 30; ++i) arrivals.push_back({Duration{0}, &one});
   RunOptions options = Placed(Placing::kAsked);
@@ -209,7 +209,7 @@ TEST(AboveAsked, KeepsAServerForATaskPassedTooLong) {
   EXPECT_GT(StartsOf(Play("2xA100-40GB", arrivals, options))[2], 14'000);
 }
 
-TEST(Above, SharesOfUsersAreCountedAboveTheServers) {
+TEST(Above, FairSharesCountUsageOnAllServers) {
   const trace::Workload one = MakeWorkload("one", 1, 100, 4'000);
   std::vector<Arrival> arrivals;
   for (int i = 0; i < 6; ++i)
@@ -222,7 +222,7 @@ TEST(Above, SharesOfUsersAreCountedAboveTheServers) {
   EXPECT_NEAR(StartsOf(Play("2 * A100-40GB", arrivals, options))[6], 114, 1);
 }
 
-TEST(Above, EverythingEndsOnceAndEqualArgumentsGiveEqualRuns) {
+TEST(Above, EveryTaskEndsOnceAndEqualArgumentsGiveEqualRuns) {
   const std::vector<trace::Workload> workloads{
       MakeWorkload("small", 1, 300, 4'000), MakeWorkload("large", 1, 900, 26'000),
       MakeWorkload("two", 2, 600, 15'000), MakeWorkload("gang", 6, 200, 12'000)};
@@ -265,7 +265,7 @@ TEST(Above, RefusesTasksThatAllServersTogetherCannotRun) {
   struct Case {
     std::string_view servers;
     Placing placing;
-    std::string_view says;  // empty: it runs
+    std::string_view says;  // empty: the task runs
   };
   for (const Case& c : {Case{"3 * 2xA100-40GB", Placing::kQueue, "the largest server has 2"},
                         Case{"3 * 2xA100-40GB", Placing::kAsked, ""},

@@ -11,22 +11,22 @@ namespace carma::sim {
 
 inline constexpr base::Time kDaemonsStart{};
 
-// The purpose of a timer. There is one of each kind for the run, for each server, or for each task.
+// The purpose of a timer. Each kind exists once per run, per server or per task.
 enum class Due : std::uint8_t {
   kArrivals,      // the next tasks are submitted
-  kAbove,         // the queue above the servers is checked again
-  kReservations,  // the servers learn of the next reservations
-  kWake,          // of a server: requested by its core
-  kTick,          // of a server: its monitor may take samples
-  kSamples,       // of a server: samples arrive at its core
-  kTask,          // of a task: the next step of its life
+  kAbove,         // the queue above the servers is examined again
+  kReservations,  // the servers receive the next reservations
+  kWake,          // per server: requested by its core
+  kTick,          // per server: its monitor may take samples
+  kSamples,       // per server: samples arrive at its core
+  kTask,          // per task: the next step of its life
 };
 
 class Agenda {
  public:
   struct Event {
     Due due = Due::kArrivals;
-    std::uint32_t index = 0;  // of the server or the task
+    std::uint32_t index = 0;  // number of the server or the task
   };
 
   explicit Agenda(std::size_t servers) : servers_(static_cast<TimerId>(servers)) {}
@@ -55,7 +55,7 @@ class Agenda {
  private:
   static constexpr TimerId kOfRun = 3;
   static constexpr TimerId kOfServer = 3;
-  // The number of tasks is not known in advance, so their timers come last.
+  // Task timers come last because the number of tasks is not known in advance.
   TimerId IdOf(Due due, std::uint32_t index) const {
     const auto kind = static_cast<TimerId>(due);
     if (due == Due::kTask) return kOfRun + kOfServer * servers_ + index;

@@ -1,5 +1,5 @@
-// Tasks that are equal for placement: they have the same request and the same predictions, so a
-// server's answer for one is valid for all. Private to sim.
+// Tasks with the same request and the same predictions. They are equal for placement, so a server's
+// answer for one of them is valid for all. Private to sim.
 #pragma once
 
 #include <cstddef>
@@ -27,18 +27,19 @@ struct Alike {
   core::TaskRequest request;
   std::optional<core::Estimate> estimate;
   core::Profile profile;
-  CountAsked asked;                             // of each server
-  std::vector<std::optional<bool>> could_take;  // by kind of server, when empty
+  CountAsked asked;  // what Slurm books on each server
+  // By kind of server: whether an empty server of that kind could take the task.
+  std::vector<std::optional<bool>> could_take;
 
-  // A server's answer (asked.cc): the number of event batches it had received, and how well the
-  // task would fit; empty: it cannot start now.
+  // A server's answer (asked.cc): how well the task would fit, or empty if it cannot start now.
+  // `told` is the number of event batches that the server had received by then.
   struct Answer {
     std::uint64_t told = 0;
     std::optional<double> score;
   };
   std::vector<Answer> answers;
   std::vector<std::optional<core::Need>> needs;  // by kind of server
-  // No server would take such a task, as of this epoch and this number of touched servers.
+  // At this epoch and with this number of touched servers, no server would take such a task.
   std::uint64_t none_epoch = 0;
   std::size_t none_touched = 0;
 };

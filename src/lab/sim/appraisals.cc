@@ -58,8 +58,8 @@ const std::optional<core::Estimate>& Appraisals::Of(const trace::Workload& workl
                                                     std::uint32_t uid) {
   Known& known = Find(workload, uid);
   std::optional<core::Estimate>& estimate = known.appraisal.estimate;
-  // An estimate from the program's own runs changes only with new runs; any other may change with
-  // the calibration.
+  // An estimate from the program's own runs changes only with new runs. Any other estimate may also
+  // change with the calibration.
   const bool holds = !known.stale && (known.asked_after == lessons_ ||
                                       (estimate && estimate->method == kFromHistory));
   if (holds) return estimate;

@@ -1,4 +1,4 @@
-// The estimator of the simulated daemons, used through carmad's own code (estimate/appraiser.h,
+// The estimator of the simulated daemons, run by carmad's own code (estimate/appraiser.h,
 // estimate/lesson.h). Private to sim.
 #pragma once
 
@@ -22,19 +22,19 @@
 
 namespace carma::sim {
 
-// The servers' predictions for a run's workloads, and the lessons from their ends. A user's tasks
-// of one workload count as the same program; another workload or user (0: unknown) is another
-// program.
+// Predicts memory and GPU use of a run's workloads and learns from finished attempts. A user's
+// tasks of one workload count as the same program. Another workload or another user counts as
+// another program (user 0: unknown).
 class Appraisals {
  public:
-  // options: must have a method and outlive this object. gpus: of all servers.
+  // options: must have a method and outlive this object. gpus: the GPUs of all servers.
   Appraisals(const EstimateOptions& options, std::span<const core::GpuInfo> gpus);
 
-  // The current estimate. Empty: none.
+  // The current estimate; empty if there is none.
   const std::optional<core::Estimate>& Of(const trace::Workload& workload, std::uint32_t uid);
   // GPU use of the workload's tasks, as learned from its runs; may be empty.
   const core::Profile& ProfileOf(const trace::Workload& workload, std::uint32_t uid);
-  // Learns from an attempt that has left its GPUs; watched: its run time.
+  // Learns from an attempt that has left its GPUs. watched: how long the attempt ran.
   void Learn(const trace::Workload& workload, const core::TaskRecord& record,
              const estimate::RanOn& where, base::Duration watched, base::Time now);
   // All observations so far (EstimateOptions::taught).
@@ -45,9 +45,9 @@ class Appraisals {
     task::TaskSpec spec;
     const estimate::Summary* summary = nullptr;
     estimate::Appraisal appraisal;
-    std::uint64_t asked_after = 0;  // number of lessons
+    std::uint64_t asked_after = 0;  // number of lessons at the last request
     bool asked = false;
-    bool stale = true;  // something was learned from its own tasks since then
+    bool stale = true;  // a lesson from its own tasks has come since then
   };
   Known& Find(const trace::Workload& workload, std::uint32_t uid);
 
@@ -55,7 +55,7 @@ class Appraisals {
   const estimate::Summary no_summary_;
   std::shared_ptr<estimate::History> history_ = std::make_shared<estimate::History>();
   estimate::Appraiser appraiser_;
-  // By user; never iterated.
+  // By user and workload; never iterated.
   std::map<std::pair<std::uint32_t, const trace::Workload*>, Known> known_;
   std::uint64_t lessons_ = 0;
 };

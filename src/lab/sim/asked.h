@@ -1,7 +1,7 @@
-// Chooses servers by their own answers: whether a server would start the task now, and how well it
-// would fit, by the server's own guards and mapper. A server with a waiting task takes no other. So
-// a placed task starts at once, unless something happens that the answer could not foresee. Private
-// to sim.
+// Chooses servers by their own answers: each server's guards and mapper determine whether it would
+// start the task now, and how well the task would fit. A server with a waiting task takes no other
+// task. So a placed task starts at once, unless something happens that the answer could not
+// foresee. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +28,19 @@ class AskedPlacing {
   AskedPlacing(const RunOptions& options, const Layout& layout, const Servers& servers,
                const LinesAbove& lines, const Jobs& jobs, const Candidates& candidates);
 
-  // To be called when that server's answers may have changed.
+  // To be called when this server's answers may have changed.
   void Changed(std::uint32_t server) { touched_.push_back(server); }
-  // Places tasks until no server would start one. Reports must not be due.
+  // Places tasks until no server would start one. Call it only if no reports are due.
   void Place(base::Time now, const PlaceTask& place);
-  // To be called when the task has got its servers.
+  // To be called when the task has been given its servers.
   void Placed(const Job& job);
-  // Latest time of the servers' next reports of their samples; their decisions are known at once.
+  // When the servers must next report their samples, at the latest. Their decisions are known at
+  // once.
   base::Time ReportsBy() const { return reported_ + options_.above.report_every; }
   void Reported(base::Time now) { reported_ = now; }
 
  private:
-  struct Seen {  // the GPUs of a server
+  struct Seen {  // the GPUs of a server as last seen
     std::vector<core::GpuView> views;
     std::uint64_t told = 0;  // Server::told at that time
   };
@@ -57,13 +58,14 @@ class AskedPlacing {
   const LinesAbove& lines_;
   const Jobs& jobs_;
   const Candidates& candidates_;
-  std::unique_ptr<core::Mapper> mapper_;  // its score compares the answers
-  std::vector<Seen> seen_;                // of each server
+  std::unique_ptr<core::Mapper> mapper_;  // compares the answers by its score
+  std::vector<Seen> seen_;                // one per server
   base::Time reported_{};
   // Servers whose answers may have changed, in order; a new epoch means all of them.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;
-  // Number of the task for which servers are kept free, because others have passed it for too long.
+  // Number of the task for which servers are kept free because other tasks have passed it for too
+  // long.
   std::optional<std::uint64_t> kept_for_;
   std::vector<std::uint32_t> kept_;
 };

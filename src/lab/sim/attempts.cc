@@ -13,8 +13,7 @@
 namespace carma::sim {
 namespace {
 
-// Whether the task is not an MPS client, so that its kernels take turns with the clients on its
-// GPUs.
+// Whether the task is not an MPS client. Its kernels then take turns with the clients on its GPUs.
 bool IsNoMpsClient(const RunOptions& options, const Job& job) {
   return options.policy.gangs_take_turns && job.workload().gpus > 1;
 }
@@ -47,7 +46,7 @@ void Attempts::Launch(JobIndex index, const core::StartTask& start) {
   attempt.promised_mib = start.placement.empty() ? 0 : start.placement.front().claim_mib;
   attempt.alone = start.alone;
   attempt.limit_mib = MpsLimitOf(job, start);
-  // Work after which the attempt fails by itself.
+  // The attempt fails by itself after this much work.
   double fails_after_s = std::numeric_limits<double>::infinity();
   if (options_.failures.per_hour > 0) {
     base::Rng rng =
@@ -59,7 +58,7 @@ void Attempts::Launch(JobIndex index, const core::StartTask& start) {
   agenda_.Set(agenda_.now() + options_.memory.load, Due::kTask, index);
 }
 
-// The limit that the daemon would give the MPS server (daemon/engine/starts.cc).
+// The limit that the daemon would set on the MPS server (daemon/engine/starts.cc).
 std::int64_t Attempts::MpsLimitOf(const Job& job, const core::StartTask& start) const {
   const core::Placement& at = start.placement.front();
   const bool client = options_.collocation == core::SharingMethod::kMps && !start.alone &&
@@ -195,7 +194,7 @@ void Attempts::AskToSave(JobIndex index) {
 
 void Attempts::Stop(JobIndex index) {
   Job& job = jobs_[index];
-  if (job.phase == Phase::kCrashing || job.attempt.saved) return;  // it is ending already
+  if (job.phase == Phase::kCrashing || job.attempt.saved) return;  // already ending
   base::Duration takes = options_.stopping.takes;
   if (job.Computes() && options_.checkpoints.on_stop) {
     WriteCheckpoint(index);
@@ -213,10 +212,10 @@ void Attempts::End(JobIndex index) {
   agenda_.Clear(Due::kTask, index);
 }
 
-// Estimates the end by the mean speed of the attempt, like task/progress/tracker.h.
+// Estimates the remaining time from the mean speed of the attempt, like task/progress/tracker.h.
 std::optional<base::Duration> Attempts::LeftOf(const Job& job) const {
   constexpr base::Duration kFirst{60'000};
-  constexpr std::uint64_t kOwnSeeds = 1'000'003;  // apart from those of other draws
+  constexpr std::uint64_t kOwnSeeds = 1'000'003;  // separates these draws from others
   const ShownProgress& shown = options_.progress;
   const base::Time now = agenda_.now();
   const base::Duration span = now - job.attempt.allocated;

@@ -21,12 +21,12 @@ class Attempts {
  public:
   // Result of a task's timer.
   struct Step {
-    std::optional<core::ExitKind> exit;  // if its process ends
+    std::optional<core::ExitKind> exit;  // set if the task's process ends
     bool memory = false;                 // its memory may have changed
-    bool slot_over = false;              // its slot is over, and it would not lose all its work
+    bool slot_over = false;  // the time slice is over, and the task would not lose all its work
   };
 
-  // `from`: the first submission. All arguments must outlive it.
+  // `from`: time of the first submission. All arguments must outlive this object.
   Attempts(const RunOptions& options, const Layout& layout, Jobs& jobs, Agenda& agenda,
            Results& results, base::Time from);
 
@@ -34,12 +34,12 @@ class Attempts {
   void Launch(JobIndex index, const core::StartTask& start);
   // Handles the timer of a task with a running process.
   Step OnTimer(JobIndex index);
-  // Asks the task to save and end, which it does if it can save.
+  // Asks the task to checkpoint and end. A task that cannot checkpoint continues.
   void AskToSave(JobIndex index);
   void Stop(JobIndex index);
   // To be called when the task's process has ended.
   void End(JobIndex index);
-  // Progress printed by the tasks of a server; empty if none prints it.
+  // Progress printed by the tasks of a server; empty if no task prints any.
   std::optional<core::ProgressSeen> ProgressOn(std::uint32_t server) const;
 
   Machines& machines() { return machines_; }
@@ -55,7 +55,8 @@ class Attempts {
   void OutOfMemory(JobIndex index);
   void WriteCheckpoint(JobIndex index);
   void Schedule(JobIndex index);
-  std::optional<base::Duration> LeftOf(const Job& job) const;  // as it prints
+  // Remaining time, as the task prints it.
+  std::optional<base::Duration> LeftOf(const Job& job) const;
 
   const RunOptions& options_;
   const Layout& layout_;

@@ -10,8 +10,8 @@
 namespace carma::sim {
 
 // Lower bounds on the makespan (report/bounds.h) under the models of these options: no run without
-// noise is shorter. With RunOptions::slowdown_limit there is also a bound for policies that keep
-// this limit. Empty if the servers' GPUs differ, because the bounds assume one type.
+// noise is shorter. RunOptions::slowdown_limit adds a bound for policies that keep this limit.
+// Empty if the servers' GPUs differ, because the bounds assume one type.
 std::vector<report::Bound> BoundsOf(const Cluster& cluster, std::span<const Arrival> arrivals,
                                     const RunOptions& options);
 

@@ -25,7 +25,7 @@ double BoundNamed(const std::vector<report::Bound>& bounds, std::string_view nam
   return found == bounds.end() ? -1 : found->makespan_s;
 }
 
-TEST(BoundsOf, NeedGpusOfOneType) {
+TEST(BoundsOf, RequiresGpusOfOneType) {
   const trace::Workload small = Made(0.3, 0.5, 0.2, 4'000);
   const std::vector<Arrival> arrivals{{base::Duration{0}, &small}, {base::Duration{2'000}, &small}};
   const auto bounds = BoundsOf(*ParseCluster("2xA100-40GB"), arrivals, {});
@@ -35,7 +35,7 @@ TEST(BoundsOf, NeedGpusOfOneType) {
   EXPECT_TRUE(BoundsOf(*ParseCluster("1xA100-40GB,1xH100-80GB"), arrivals, {}).empty());
 }
 
-// Tries loads, sharing methods and memory models: no run without noise is shorter than the bound.
+// Tries loads, sharing methods and memory models.
 TEST(BoundsOf, NoRunWithoutNoiseIsShorter) {
   base::Rng rng(3);
   const Cluster cluster = *ParseCluster("2xA100-40GB");
@@ -106,7 +106,7 @@ TEST(MostDelivered, IsTheBestOfAllSetsThatKeepTheLimit) {
     const std::vector<double> most = MostDelivered({}, core::SharingMethod::kMps, loads, limit);
     std::vector<double> best;
     for (const Load& load : loads) best.push_back(load.sm_active);
-    for (std::size_t code = 0; code < 625; ++code) {  // a digit 4: none
+    for (std::size_t code = 0; code < 625; ++code) {  // digit 4: no task
       std::vector<std::size_t> set;
       for (std::size_t digit = 0, rest = code; digit < 4; ++digit, rest /= 5) {
         if (rest % 5 < 4) set.push_back(rest % 5);

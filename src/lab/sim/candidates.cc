@@ -6,7 +6,7 @@
 namespace carma::sim {
 namespace {
 
-// With more groups than this, the table is cleared; tasks keep their own pointers.
+// The table is cleared if it has more groups than this. Tasks keep their own pointers to groups.
 constexpr std::size_t kMostAlikes = 512;
 
 }  // namespace

@@ -17,17 +17,17 @@ namespace carma::sim {
 
 class Candidates {
  public:
-  // All arguments must outlive it.
+  // All arguments must outlive this object.
   Candidates(const RunOptions& options, const Layout& layout, const Servers& servers,
              Predictions& predictions);
 
-  // The group of tasks that get the same answers from servers.
+  // The group of tasks that are equal to this one for placement.
   std::shared_ptr<Alike> AlikeOf(const Job& job);
   // Whether the server could take such a task when empty.
   bool CouldTake(Alike& alike, std::uint32_t server) const;
   bool AnyCould(Alike& alike, std::optional<std::uint32_t> except = {}) const;
-  // Returns as many servers of one kind as the task needs, all with `is_free`; empty if there are
-  // too few.
+  // Returns as many servers of one kind as the task needs, all of which satisfy `is_free`; empty if
+  // there are too few.
   using IsFree = std::function<bool(std::uint32_t)>;
   std::vector<std::uint32_t> WholeServersFor(const Job& job, const IsFree& is_free) const;
 

@@ -1,4 +1,4 @@
-// Random values per task and purpose, independent of everything else in the run, so that runs of
+// Random values per task and purpose. They do not depend on anything else in the run, so runs of
 // several policies with one seed have the same tasks.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Several servers under one queue.
+// Tests of several servers under one queue.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ TEST(Cluster, SpreadsTheLoadAndLosesNothing) {
   for (const report::RunTask& task : run.record->tasks) {
     const std::vector<int>& gpus = task.attempts[0].gpus;
     for (const int gpu : gpus) ++used[static_cast<std::size_t>(gpu)];
-    // A task that needs all GPUs of one server.
+    // The task needs all GPUs of one server.
     EXPECT_EQ(gpus.front() / 2, gpus.back() / 2);
   }
   EXPECT_GT(*std::ranges::min_element(used), 20) << ::testing::PrintToString(used);

@@ -6,11 +6,11 @@
 namespace carma::sim {
 namespace {
 
-// Number of sets of tasks tried for one load.
+// Maximum number of sets of tasks that are tried for one load.
 constexpr int kMostLooks = 20'000;
 
-// Each further task slows the others down, so if a set breaks the limit, every larger set that
-// contains it does too and is skipped.
+// Searches for the best set of neighbours. Each further task slows the others down. So if a set
+// breaks the limit, every larger set that contains it breaks the limit too and is skipped.
 class Search {
  public:
   // by_worth: the order in which neighbours are tried.
@@ -27,7 +27,7 @@ class Search {
   }
 
  private:
-  // Throughput of the members; negative if one of them would be too slow.
+  // Throughput of the members; negative if one of them would exceed the slowdown limit.
   double Delivered() const {
     double pressure = 0, delivered = 0;
     for (const std::size_t each : members_) pressure += loads_[each].pressure;

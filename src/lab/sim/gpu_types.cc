@@ -65,7 +65,7 @@ Result<GpuType> FindType(std::string_view name) {
                  base::Join(known, ", "));
 }
 
-// The instances of an A100, which later GPUs have too (NVIDIA's MIG user guide).
+// The instances of an A100, which later GPUs also have (NVIDIA's MIG user guide).
 constexpr std::array kMigSlices{
     MigSlices{7, 8, 0},  MigSlices{4, 4, 5},  MigSlices{3, 4, 9},
     MigSlices{2, 2, 14}, MigSlices{1, 2, 15}, MigSlices{1, 1, 19},
@@ -90,7 +90,7 @@ Result<MigSlices> FindProfile(const GpuType& type, std::string_view name) {
                  ", expected one of " + base::Join(known, ", "));
 }
 
-// "mig=3g.20gb+2g.10gb"
+// Parses a division such as "mig=3g.20gb+2g.10gb".
 Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view text) {
   constexpr std::string_view kPrefix = "mig=";
   text = base::Trim(text);
@@ -116,7 +116,7 @@ Result<std::vector<MigSlices>> ParseMig(const GpuType& type, std::string_view te
 std::int64_t TakeCount(std::string_view& group) {
   group = base::Trim(group);
   const std::size_t cross = group.find_first_of("xX");
-  // "RTX3090-24GB" has an x too: only digits before it are a count.
+  // "RTX3090-24GB" contains an x too, so only digits before the x are a count.
   if (cross == std::string_view::npos || cross == 0) return 1;
   const auto number = base::ParseInt(group.substr(0, cross));
   if (!number) return 1;

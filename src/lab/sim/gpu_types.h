@@ -17,11 +17,12 @@ inline constexpr int kMaxServerGpus = 64;
 inline constexpr std::size_t kMaxTypeBytes = 31;
 inline constexpr std::size_t kMaxNvmlNameBytes = 63;
 
-// One instance of a divided GPU (MIG): its slices out of seven compute and eight memory slices.
+// One instance of a divided GPU (MIG): its share of the seven compute slices and eight memory
+// slices.
 struct MigSlices {
   int compute = 0;
   int memory = 0;
-  int profile = -1;  // NVIDIA's number of it
+  int profile = -1;  // NVIDIA's number of the profile; -1: unknown
   friend bool operator==(const MigSlices&, const MigSlices&) = default;
 };
 inline constexpr int kMigComputeSlices = 7;
@@ -37,44 +38,45 @@ struct GpuType {
   double relative_speed = 1;  // training speed relative to an A100-40GB
 };
 
-// The built-in table. Errors: kInvalid with the line.
+// Parses the built-in table. Errors: kInvalid with the line.
 Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv);
 const std::vector<GpuType>& GpuTypes();
 
-// "4xA100-40GB", "2xA100-40GB,1xH100-80GB", "A100-40GB" -> one entry per GPU, in order; case is
-// ignored. Errors: kInvalid: unknown type (the message lists the known ones), no GPU or more than
-// kMaxServerGpus, a division.
+// Parses a shape: "4xA100-40GB", "2xA100-40GB,1xH100-80GB" or "A100-40GB". Returns one entry per
+// GPU, in order. Case is ignored. Errors: kInvalid: an unknown type (the message lists the known
+// types), no GPU, more than kMaxServerGpus, a division.
 Result<std::vector<GpuType>> ParseShape(std::string_view shape);
 
 // A GPU of a server whose GPUs may be divided.
 struct ShapedGpu {
   GpuType type;
-  // Empty optional: MIG is off. An empty list: it is on, but without instances.
+  // Empty optional: MIG is off. Empty list: MIG is on but there are no instances.
   std::optional<std::vector<MigSlices>> mig;
 };
 // Parses a shape with divisions, which apply to each GPU of a group:
 // "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Errors: those of
-// ParseShape; kInvalid: a type that cannot be divided, a profile it does not have, more slices than
-// there are.
+// ParseShape; kInvalid: a type that cannot be divided, a profile that the type does not have, more
+// slices than the GPU has.
 Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
-// NVIDIA's name for such an instance of this type, such as "3g.20gb".
+// NVIDIA's name for an instance with these slices on this type, such as "3g.20gb".
 std::string MigProfileName(const GpuType& type, const MigSlices& slices);
 
 // A division of an A100 into equal instances (NVIDIA's profiles 7g.40gb, 3g.20gb, 2g.10gb or
 // 1g.5gb), out of seven compute and eight memory slices.
 struct MigProfile {
   int instances = 1;
-  double compute = 1;  // share of the GPU's SMs, each instance
-  double memory = 1;   // share of its memory
+  double compute = 1;  // share of the GPU's SMs in each instance
+  double memory = 1;   // share of the GPU's memory in each instance
 };
 bool CanBeDivided(const GpuType& type);
 // Null if there is no such division.
 const MigProfile* FindMigProfile(int instances);
 
-// Speed of a task on an instance with that share of the SMs relative to the whole GPU, with u its
-// SM activity there: ((1 + u^4) / (1 + (u / compute)^4))^(1/4), so about min(1, compute / u) with a
-// round knee. Against MISO's medians of nine trainings on four sizes of instances, u fitted to each
-// training: 4.9 % mean error and 16 % at most, where min(1, compute / u) has 6.3 % and 21 %.
+// Speed of a task on an instance with this share of the SMs, relative to the whole GPU: ((1 + u^4)
+// / (1 + (u / compute)^4))^(1/4), where u is the task's SM activity on the whole GPU. This is about
+// min(1, compute / u) with a round knee. The mean error against MISO's medians of nine trainings on
+// four sizes of instances, with u fitted to each training, is 4.9 % (at most 16 %); min(1, compute
+// / u) has 6.3 % (21 %).
 double MigSpeed(double compute, double sm_active);
 
 }  // namespace carma::sim

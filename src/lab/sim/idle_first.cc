@@ -1,4 +1,4 @@
-// The queue above several servers, first in, first out.
+// Places tasks from the first-in-first-out queue above several servers.
 #include "lab/sim/idle_first.h"
 
 namespace carma::sim {
@@ -32,7 +32,7 @@ void IdleFirst::Changed(std::uint32_t index) {
 std::optional<std::uint32_t> IdleFirst::ServerFor(const Job& job) {
   const core::TaskRequest request = RequestOf(options_, layout_, job);
   const std::optional<core::Estimate> estimate = predictions_.EstimateOf(job);
-  std::vector<std::optional<bool>> fits;  // by kind of server
+  std::vector<std::optional<bool>> fits;  // by kind of server: whether the task fits
   const auto could_take = [&](std::uint32_t index) {
     const std::uint32_t kind = layout_.servers()[index].kind;
     if (kind >= fits.size()) fits.resize(kind + 1);
@@ -43,11 +43,11 @@ std::optional<std::uint32_t> IdleFirst::ServerFor(const Job& job) {
   for (const Key& key : open_) {
     if (could_take(std::get<2>(key))) return std::get<2>(key);
   }
-  // If a busy server could take the task when empty, the task waits for it.
+  // If a busy server could take the task when empty, the task waits for this server.
   for (std::uint32_t i = 0; i < servers_.size(); ++i) {
     if (could_take(i)) return std::nullopt;
   }
-  return std::get<2>(*open_.begin());  // to be refused
+  return std::get<2>(*open_.begin());  // so that this server refuses it
 }
 
 std::optional<IdleFirst::Placed> IdleFirst::Next() {

@@ -1,7 +1,7 @@
 // The first-in-first-out queue above several servers (Placing::kQueue). Its first task goes to a
 // server with an empty main queue: the one with the most idle GPUs, then the fewest tasks, then the
-// lowest number. The server's own core then decides. So a server never hoards tasks that another
-// could start, and each task is considered by one core only. Private to sim.
+// lowest number. The server's own core then decides which GPU it gets. So a server never hoards
+// tasks that another could start, and each task is considered by one core only. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ class IdleFirst {
     std::uint32_t server = 0;
   };
 
-  // All arguments must outlive it.
+  // All arguments must outlive this object.
   IdleFirst(const RunOptions& options, const Layout& layout, const Servers& servers,
             const Machines& machines, const Jobs& jobs, Predictions& predictions);
 
   void Add(std::span<const JobIndex> jobs);
-  // To be called when the tasks of that server have changed.
+  // To be called when this server's tasks have changed.
   void Changed(std::uint32_t server);
   // Removes the first task and returns it with its server; empty if it must wait or the queue is
   // empty.
@@ -51,7 +51,7 @@ class IdleFirst {
   Predictions& predictions_;
   std::deque<JobIndex> queue_;
   std::set<Key> open_;                      // servers whose main queue is empty
-  std::vector<std::optional<Key>> key_of_;  // in open_, by server
+  std::vector<std::optional<Key>> key_of_;  // by server: its key in open_, or empty
 };
 
 }  // namespace carma::sim

@@ -1,4 +1,4 @@
-// Unfinished tasks, and the requests they make to servers.
+// Stores unfinished tasks, and makes their requests to servers.
 #include "lab/sim/jobs.h"
 
 #include <fmt/format.h>
@@ -41,14 +41,14 @@ core::TaskRequest RequestOf(const RunOptions& options, const Layout& layout, con
   if (!job.arrival->qos.empty()) request.qos = job.arrival->qos;
   if (!job.arrival->account.empty()) request.account = job.arrival->account;
   request.uid = job.uid;
-  // The request is capped at the server's cores, because more could never start.
+  // The request is capped at the server's cores, because a task with more could never start.
   const double cores = std::ceil(std::min(CoresOf(options, job), options.host.cores));
   if (options.host.promised && cores >= 1) request.cpus = static_cast<int>(cores);
   // Without an estimate, a task requests whole GPUs, as `carma trace replay` does.
   request.exclusive = options.policy.pacing == core::Pacing::kImmediate &&
                       trace::Estimate(job.workload(), options.estimates.source).whole_gpu;
   if (gang) request.exclusive = true;
-  // After running out of memory, the server does not retry such a task; at most Slurm requeues it.
+  // The server does not retry such a task after it ran out of memory. At most, Slurm requeues it.
   if (gang || options.above.placing == Placing::kSlurm) request.max_recoveries = 0;
   if (!server) return request;
   request.gpus = GpusOn(layout, job, *server);

@@ -25,27 +25,27 @@ namespace carma::sim {
 using JobIndex = std::uint32_t;
 
 enum class Phase : std::uint8_t {
-  kEstimating,  // its estimate comes later
-  kWaiting,     // in the cluster's queue or in a server's
-  kLoading,     // its process lives but has not allocated
+  kEstimating,  // the estimate is not ready yet
+  kWaiting,     // in the queue of the cluster or of a server
+  kLoading,     // the process lives but has allocated no GPU memory yet
   kComputing,
-  kCrashing,  // ran out of memory, its process is about to end
-  kStopping,  // the core has requested its end
-  kAway,      // sent back by its server, not placed again yet
+  kCrashing,  // the task ran out of memory, and its process is about to end
+  kStopping,  // the core has requested the end of the process
+  kAway,      // sent back by the server, not placed again yet
 };
 
 // The task's state in the cluster's queue; used with Placing::kSlurm and kAsked.
 struct PlaceAbove {
   std::shared_ptr<Alike> alike;
   bool placed = false;
-  bool leaving = false;                    // its server must give it back
-  std::vector<std::uint32_t> nodes;        // whole servers of a task of several
+  bool leaving = false;                    // its server must return it to the cluster's queue
+  std::vector<std::uint32_t> nodes;        // the whole servers of a task that needs several
   std::vector<std::uint32_t> pinned;       // GPUs of its server that Slurm has chosen
-  std::optional<std::uint32_t> shunned;    // the last server that it was taken from
-  base::Time lined_up{};                   // the last time
+  std::optional<std::uint32_t> shunned;    // the server that it was last taken from
+  base::Time lined_up{};                   // when it last joined the queue
   int waits = 0;                           // times it was sent back
-  int retries = 0;                         // after it ran out of memory
-  std::optional<std::int64_t> raised_mib;  // what it asks for in the next attempt
+  int retries = 0;                         // retries after it ran out of memory
+  std::optional<std::int64_t> raised_mib;  // memory that it requests for the next attempt
 };
 
 // The current attempt, or the last one.
@@ -53,12 +53,12 @@ struct JobAttempt {
   int number = 0;
   base::Time launched{};
   base::Time allocated{};
-  std::vector<std::uint32_t> gpus;  // SimGpus, all on one server unless it has several servers
-  std::int64_t promised_mib = 0;    // of its memory on each; 0: nothing
-  std::int64_t limit_mib = 0;       // of its memory on each; 0: none
-  bool alone = false;               // exclusive, so not an MPS client
-  bool saved = false;               // it was asked to checkpoint and ends by itself
-  bool holds = false;               // memory there, from its first allocation on
+  std::vector<std::uint32_t> gpus;  // SimGpus, all on one server unless the task needs several
+  std::int64_t promised_mib = 0;    // promised memory on each GPU; 0: nothing
+  std::int64_t limit_mib = 0;       // limit of its memory on each GPU; 0: none
+  bool alone = false;               // on exclusive GPUs, so not an MPS client
+  bool saved = false;               // the task was asked to checkpoint and ends by itself
+  bool holds = false;               // holds GPU memory, from its first allocation on
   base::Time ends{};
   std::optional<base::Time> memory_steps;
   std::optional<base::Time> checkpoints;
@@ -68,19 +68,19 @@ struct JobAttempt {
 struct Job {
   core::TaskId id{};
   const Arrival* arrival = nullptr;
-  std::uint32_t uid = 0;  // 0: its user is unknown
+  std::uint32_t uid = 0;  // 0: the user is unknown
   base::Time submitted{};
   Phase phase = Phase::kWaiting;
-  std::uint32_t node = 0;   // its server, or the first of them
-  std::size_t parts = 0;    // of PlaceAbove::nodes that have started or ended it
+  std::uint32_t node = 0;   // its server, or the first of several
+  std::size_t parts = 0;    // number of PlaceAbove::nodes that have started or ended the task
   bool recovering = false;  // waits in the server's recovery queue
-  bool untaught = false;    // its last attempt has ended but nothing was learned from it yet
+  bool untaught = false;    // its last attempt has ended but has not been learned from yet
   PlaceAbove above;
   Work work;
   JobAttempt attempt;
 
-  // All attempts.
-  int slots = 0;  // times it was sent back
+  // ---- sums over all attempts ----
+  int slots = 0;  // number of times it was sent back
   std::int64_t attempts = 0;
   double executed_s = 0;
   std::optional<core::ExpectedStart> told;  // expected start; only if requested
@@ -99,15 +99,15 @@ bool IsGang(const Layout& layout, const Job& job);
 int GpusOn(const Layout& layout, const Job& job, std::uint32_t server);
 // Cores that the job's data loading needs, on all its servers.
 double CoresOf(const RunOptions& options, const Job& job);
-// The request to this server; for a task on several servers, its part there. Without a server, the
-// request to the whole cluster.
+// The task's request to this server. For a task on several servers, the request covers this
+// server's part. Without a server, it covers the whole cluster.
 core::TaskRequest RequestOf(const RunOptions& options, const Layout& layout, const Job& job,
                             std::optional<std::uint32_t> server = std::nullopt);
 
-// Unfinished tasks by index; an index is reused after its task's end.
+// Unfinished tasks by index. An index is reused after its task has ended.
 class Jobs {
  public:
-  // The arrivals must outlive it.
+  // The arrivals must outlive this object.
   Jobs(std::span<const Arrival> arrivals, double noise, std::uint64_t seed);
 
   // number: position of the arrival, from 0; the task id is one higher.
@@ -123,10 +123,10 @@ class Jobs {
   const std::span<const Arrival> arrivals_;
   const double noise_;
   const std::uint64_t seed_;
-  std::map<std::string, std::uint32_t> uids_;  // of the users that the load names
+  std::map<std::string, std::uint32_t> uids_;  // users that the load names
   std::vector<Job> jobs_;
   std::vector<JobIndex> free_;
-  std::unordered_map<std::uint64_t, JobIndex> index_of_;  // by task id; for look-up only
+  std::unordered_map<std::uint64_t, JobIndex> index_of_;  // by task id; only for look-up
 };
 
 }  // namespace carma::sim

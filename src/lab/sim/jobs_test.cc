@@ -7,7 +7,7 @@ namespace {
 
 using base::FromMs;
 
-TEST(Jobs, AnIndexIsUsedAgain) {
+TEST(Jobs, ReusesAnIndex) {
   const trace::Workload workload = MakeWorkload("small", 1, 300, 0.3, 4'000);
   const std::vector<Arrival> arrivals(3, Arrival{.workload = &workload});
   Jobs jobs(arrivals, 0, 1);
@@ -21,7 +21,7 @@ TEST(Jobs, AnIndexIsUsedAgain) {
   EXPECT_DOUBLE_EQ(jobs[0].work.solo_s(), 300);
 }
 
-TEST(Jobs, UsersHaveNumbersAndUnnamedOnesHaveNone) {
+TEST(Jobs, NumbersNamedUsersOnly) {
   const trace::Workload workload = MakeWorkload("small", 1, 300, 0.3, 4'000);
   const std::vector<Arrival> arrivals{{.workload = &workload, .user = "bob"},
                                       {.workload = &workload, .user = "ada"},
@@ -34,7 +34,7 @@ TEST(Jobs, UsersHaveNumbersAndUnnamedOnesHaveNone) {
   EXPECT_EQ(uids, (std::vector<std::uint32_t>{1001, 1002, 0, 1001}));
 }
 
-TEST(Jobs, ATaskOfSeveralServersAsksEachForItsPart) {
+TEST(Jobs, ATaskOnSeveralServersRequestsItsPartFromEach) {
   const Cluster cluster = MakeWorld("3 * 4xA100-40GB");
   const Layout layout(cluster, *FindMigProfile(1), false);
   const trace::Workload workload = MakeWorkload("ten", 10, 300, 0.3, 4'000);

@@ -1,5 +1,4 @@
-// The GPUs, cards and servers of a run, which stay the same from its start to its end. Private to
-// sim.
+// The GPUs, cards and servers of a run. They never change during the run. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,8 @@
 
 namespace carma::sim {
 
-// A SimGpu is a GPU from the policy's view: a card, or an instance of one under MIG. SimGpus and
-// cards are numbered across the whole cluster.
+// A SimGpu is what the policy sees as a GPU: a card, or an instance of a card under MIG. SimGpus
+// and cards are numbered across the whole cluster.
 class Layout {
  public:
   struct Server {
@@ -25,7 +24,7 @@ class Layout {
     std::uint32_t EndGpu() const { return first_gpu + gpu_count; }
   };
 
-  // `divided`: by MIG. The cluster must outlive it.
+  // divided: whether MIG divides the cards. The cluster must outlive this object.
   Layout(const Cluster& cluster, const MigProfile& mig, bool divided);
 
   const std::vector<Server>& servers() const { return servers_; }
@@ -45,9 +44,9 @@ class Layout {
   std::vector<core::GpuInfo> InfosOf(std::uint32_t server) const;
 
   std::int64_t largest_mib() const { return largest_mib_; }  // usable memory of the largest GPU
-  double fastest() const { return fastest_; }                // Server::fastest of the fastest one
-  std::uint32_t most_gpus() const { return most_gpus_; }     // of one server
-  // Time alone for this work on these GPUs, the slowest of which sets the pace.
+  double fastest() const { return fastest_; }             // Server::fastest of the fastest server
+  std::uint32_t most_gpus() const { return most_gpus_; }  // largest number of GPUs in one server
+  // Run time of this work alone on these GPUs; the slowest GPU sets the pace.
   double AloneS(std::span<const std::uint32_t> gpus, double work_s) const;
 
  private:
@@ -56,7 +55,7 @@ class Layout {
   std::uint32_t instances_ = 1;
   std::vector<Server> servers_;
   std::vector<const GpuType*> cards_;
-  std::vector<std::uint32_t> server_of_;  // of each SimGpu
+  std::vector<std::uint32_t> server_of_;  // by SimGpu
   std::int64_t largest_mib_ = 0;
   double fastest_ = 0;
   std::uint32_t most_gpus_ = 0;

@@ -19,12 +19,12 @@ TEST(Layout, NumbersGpusThroughAllServers) {
   EXPECT_EQ(layout.fastest(), layout.TypeOf(7).relative_speed);
   EXPECT_EQ(layout.largest_mib(), layout.UsableMib(7));
   EXPECT_EQ(layout.InfosOf(1)[1].uuid, "GPU-3");
-  // The slower of the two sets the pace.
+  // The slower of the two GPUs sets the pace.
   const std::uint32_t both[] = {0, 7};
   EXPECT_DOUBLE_EQ(layout.AloneS(both, 100), 100 / layout.TypeOf(0).relative_speed);
 }
 
-TEST(Layout, InstancesAreGpusOfOneCard) {
+TEST(Layout, InstancesOfACardCountAsGpus) {
   const Cluster cluster = *ParseCluster("2xA100-40GB");
   const Layout layout(cluster, *FindMigProfile(7), true);
   EXPECT_EQ(layout.gpu_count(), 14u);

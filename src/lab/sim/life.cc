@@ -38,7 +38,7 @@ void Simulation::OnEstimate(JobIndex index) {
   Job& job = jobs_[index];
   job.phase = Phase::kWaiting;
   if (IsPatient(job)) agenda_.Set(now() + options_.above.wait, Due::kTask, index);
-  // The servers are copied, because the task may be removed when the last of them gets its end.
+  // This loop uses a copy of the servers, because the task may be removed during the last step.
   for (const std::uint32_t each : std::vector(job.Servers().begin(), job.Servers().end())) {
     CatchUp(each);
     events_.emplace_back(predictions_.AnswerFor(job));
@@ -62,7 +62,7 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
     job.attempt.gpus.push_back(layout_.servers()[index].first_gpu + core::Number(placement.gpu));
     attempts_.machines().AddProcess(job.attempt.gpus.back());
   }
-  // A task on several servers begins when it has all of them.
+  // A task on several servers begins when all of them have started it.
   if (!job.above.nodes.empty() && ++job.parts < job.above.nodes.size()) return;
   job.parts = 0;
   if (job.told) options_.on_start({job.submitted, now(), *std::exchange(job.told, std::nullopt)});
@@ -90,7 +90,7 @@ void Simulation::OnChanged(std::uint32_t index, const core::TaskRecord& record) 
   if (!std::exchange(job.recovering, true)) ++servers_[index].queue.recovering;
 }
 
-// Called when the task's slot of RunOptions::time_slot is over.
+// Called when the task's time slice (RunOptions::time_slot) is over.
 void Simulation::EndSlot(Job& job) {
   if (servers_[job.node].queue.waiting == 0) return;
   CatchUp(job.node);
@@ -111,11 +111,11 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   }
   job.phase = Phase::kWaiting;
   job.untaught = true;
-  // After the last server has got the end, the task may no longer exist.
+  // The task may no longer exist once the last server has handled its end, so this is copied first.
   const core::TaskExited exited{job.id, job.attempt.number, std::move(exit)};
   for (const std::uint32_t each : std::vector(job.Servers().begin(), job.Servers().end())) {
     --servers_[each].launched;
-    CatchUp(each);  // so that the core learns what the task has shown so far
+    CatchUp(each);  // so that the core has what the task has shown so far
     events_.emplace_back(exited);
     results_.CountEvents(1);
     ++servers_[each].queue.waiting;

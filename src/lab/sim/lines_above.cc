@@ -36,7 +36,7 @@ std::vector<LinesAbove::Waiting> LinesAbove::First(std::size_t most, core::Time 
     std::tuple<double, std::uint64_t> Rank() const { return {share, at->first}; }
     bool operator<(const Head& other) const { return Rank() > other.Rank(); }
   };
-  std::priority_queue<Head> heads;  // the least share on top
+  std::priority_queue<Head> heads;  // smallest share on top
   for (const auto& [uid, line] : lines_) {
     Head head{.at = line.waiting.begin(), .end = line.waiting.end()};
     if (order_ == core::QueueOrder::kFair) {

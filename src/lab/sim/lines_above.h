@@ -17,22 +17,22 @@ class LinesAbove {
     std::uint64_t number = 0;
     std::uint32_t job = 0;
     std::uint32_t uid = 0;
-    double rate = 0;  // whole GPUs, if it were started
+    double rate = 0;  // GPUs that the task would occupy, in whole GPUs
   };
 
   LinesAbove(core::QueueOrder order, const core::FairRules& rules)
       : order_(order), shares_(rules) {}
 
-  // user: the name for the uid, which determines the weight. A task that returns gets its old
-  // place, by its number.
+  // user: the name of the user `uid`, which determines the weight. A task that returns to the queue
+  // gets its old position back, by its number.
   void Add(const Waiting& waiting, const std::string& user);
   void Remove(std::uint32_t uid, std::uint64_t number);
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
 
-  // The first `most` waiting tasks. Fair order is that of a server's own queue
-  // (docs/server/policies.md): the user with the least share goes first; running tasks, and those
-  // already in the result, count as if they ran an hour longer.
+  // The first `most` waiting tasks. The fair order equals that of a server's own queue
+  // (docs/server/policies.md): the user with the smallest share goes first. Running tasks, and
+  // tasks already in the result, count as if they ran an hour longer.
   std::vector<Waiting> First(std::size_t most, core::Time now) const;
 
   // Charges the user at this rate from now on, because the task holds GPUs.
@@ -47,7 +47,7 @@ class LinesAbove {
   };
   core::QueueOrder order_;
   core::FairShare shares_;
-  std::map<std::uint32_t, Line> lines_;  // by user; a single one unless the order is fair
+  std::map<std::uint32_t, Line> lines_;  // by user; a single queue unless the order is fair
   std::size_t count_ = 0;
 };
 

@@ -31,7 +31,7 @@ TEST(LinesAbove, FirstInFirstOut) {
   EXPECT_EQ(NumbersOf(lines), (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
   EXPECT_EQ(lines.First(2, Time{}).size(), 2u);
   lines.Remove(kAda, 1);
-  lines.Add({.number = 1, .uid = kAda}, "ada");  // it returns to its old place
+  lines.Add({.number = 1, .uid = kAda}, "ada");  // the task returns to its old position
   EXPECT_EQ(NumbersOf(lines).front(), 1u);
   for (std::uint64_t number = 1; number <= 5; ++number) {
     lines.Remove(number <= 3 ? kAda : kBob, number);

@@ -1,5 +1,5 @@
-// Memory, speed, activity and power of the simulated GPUs, and the cores of their servers, as tasks
-// use them. Private to sim.
+// The simulated GPUs' memory, speed, activity and power, and their servers' cores, while tasks use
+// them. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +21,22 @@ namespace carma::sim {
 
 class Machines {
  public:
-  // A task that computes on GPUs. The caller numbers it.
+  // A task that computes on GPUs. The caller assigns its number.
   struct Resident {
     core::TaskId id{};
     const trace::Workload* workload = nullptr;
     std::vector<std::uint32_t> gpus;     // SimGpus
-    std::vector<std::uint32_t> servers;  // of these GPUs
-    std::uint32_t user = 0;              // Load::user
-    double cores = 0;                    // needed by its data loading, on all servers
-    std::int64_t limit_mib = 0;          // of its memory on each GPU; 0: none
+    std::vector<std::uint32_t> servers;  // the servers of these GPUs
+    std::uint32_t user = 0;              // as in Load::user
+    double cores = 0;                    // cores that its data loading needs, on all servers
+    std::int64_t limit_mib = 0;          // limit of its memory on each GPU; 0: none
     bool alone = false;                  // not an MPS client
   };
   // Called when a task's pace (work seconds per second) changes.
   using PaceChanged = std::function<void(std::uint32_t job, double pace)>;
 
-  // Cards draw power from `from` on. All arguments must outlive it; recorder: null: no series.
+  // Cards draw power from time `from` on. All arguments must outlive this object. recorder: null if
+  // no series are recorded.
   Machines(const RunOptions& options, const Layout& layout, base::Time from, Recorder* recorder,
            PaceChanged pace_changed);
 
@@ -48,35 +49,36 @@ class Machines {
   bool HasRoom(const Resident& resident) const;
   // The task allocates its memory and starts to compute.
   void Enter(base::Time now, std::uint32_t job, Resident resident);
-  // The task's memory changes, `since` after its first allocation. False: it has run out of memory
-  // and left.
+  // Changes the task's memory at time `since` after its first allocation. Returns false if the task
+  // has run out of memory and left.
   bool Resize(base::Time now, std::uint32_t job, base::Duration since);
   void Leave(base::Time now, std::uint32_t job);
 
   const SimGpu& gpu(std::uint32_t gpu) const { return gpus_[gpu]; }
-  // Number of processes on the GPU that hold no memory: not yet, or no longer.
+  // Number of processes on the GPU that do not hold memory yet or no longer hold it.
   int Loading(std::uint32_t gpu) const {
     return processes_[gpu] - static_cast<int>(gpus_[gpu].occupants().size());
   }
   core::TaskId IdOf(const Occupant& occupant) const { return residents_[occupant.job].resident.id; }
-  // Number of the server's cores that its tasks keep busy; empty if unchanged since the last call.
+  // Number of the server's cores that its tasks keep busy; empty if it has not changed since the
+  // last call.
   std::optional<core::HostSampled> TakeHostSample(std::uint32_t server);
 
   std::vector<SimDevice>& cards() { return cards_; }
-  void CheckEmpty() const;  // after the last task
+  void CheckEmpty() const;  // To be called after the last task has ended.
 
  private:
   struct Pace {
     Resident resident;
-    std::vector<double> on_each;  // of its GPUs
+    std::vector<double> on_each;  // speed on each of its GPUs
     double slowest = 0;
   };
   struct Host {
-    double wanted_cores = 0;  // by computing tasks
-    int computing = 0;        // tasks
-    double factor = 1;        // HostFactor
+    double wanted_cores = 0;  // cores that computing tasks need
+    int computing = 0;        // number of computing tasks
+    double factor = 1;        // result of HostFactor
     bool changed = false;     // since the last sample
-    int idle_gpus = 0;        // without any process
+    int idle_gpus = 0;        // GPUs without any process
   };
 
   std::int64_t FirstMib(const Resident& resident, std::size_t part) const;
@@ -99,7 +101,7 @@ class Machines {
   std::vector<int> processes_;  // on each SimGpu
   std::vector<SimDevice> cards_;
   std::vector<Host> hosts_;      // by server
-  std::vector<Pace> residents_;  // by number of the task
+  std::vector<Pace> residents_;  // by task number
   // Buffers of one recomputation.
   std::vector<Load> loads_;
   std::vector<double> speeds_;

@@ -42,7 +42,7 @@ TEST_F(MachinesTest, NeighboursSlowEachOtherDown) {
   machines.CheckEmpty();
 }
 
-TEST_F(MachinesTest, ATaskOfTwoGpusIsAsFastAsTheSlower) {
+TEST_F(MachinesTest, ATaskOnTwoGpusIsAsFastAsTheSlowerOne) {
   Machines machines = Make();
   machines.Enter(FromMs(0), 0, On(both_, {0, 1}));
   EXPECT_DOUBLE_EQ(paces_[0], 1);
@@ -50,13 +50,13 @@ TEST_F(MachinesTest, ATaskOfTwoGpusIsAsFastAsTheSlower) {
   EXPECT_LT(paces_[0], 1);
 }
 
-TEST_F(MachinesTest, MemoryIsAvailableOnce) {
+TEST_F(MachinesTest, MemoryIsGivenToOneTaskOnly) {
   options_.memory.first_share = 0.1;
   options_.memory.ramp = Duration{10'000};
   Machines machines = Make();
   EXPECT_TRUE(machines.HasRoom(On(large_, {0})));
   machines.Enter(FromMs(0), 0, On(large_, {0}));
-  machines.Enter(FromMs(0), 1, On(large_, {0}));  // both start small
+  machines.Enter(FromMs(0), 1, On(large_, {0}));  // both tasks start small
   EXPECT_TRUE(machines.Resize(FromMs(10'000), 0, Duration{10'000}));
   EXPECT_FALSE(machines.HasRoom(On(large_, {0})));
   EXPECT_FALSE(machines.Resize(FromMs(10'000), 1, Duration{10'000})) << "out of memory";
@@ -65,7 +65,7 @@ TEST_F(MachinesTest, MemoryIsAvailableOnce) {
   machines.CheckEmpty();
 }
 
-TEST_F(MachinesTest, ALimitHoldsWhereTheGpuHasMore) {
+TEST_F(MachinesTest, ALimitAppliesEvenIfTheGpuHasMoreMemory) {
   Machines machines = Make();
   Machines::Resident limited = On(small_, {0});
   limited.limit_mib = 3'999;

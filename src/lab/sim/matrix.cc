@@ -42,7 +42,7 @@ report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally, co
   return metrics;
 }
 
-// Whether two policies have the same bounds: only the bound for a slowdown limit depends on the
+// Whether two policies have the same bounds. Only the bound for a slowdown limit depends on the
 // sharing method.
 bool ShareBounds(const RunOptions& a, const RunOptions& b) {
   return a.memory.load == b.memory.load && a.memory.first_share == b.memory.first_share &&
@@ -51,7 +51,7 @@ bool ShareBounds(const RunOptions& a, const RunOptions& b) {
           (a.collocation == b.collocation && a.interference == b.interference));
 }
 
-// Bounds take long for a long trace, so policies with the same bounds share them.
+// Computing bounds takes long for a long trace, so policies with the same bounds share them.
 std::vector<std::vector<report::Bound>> BoundsOfAll(const Cluster& cluster,
                                                     std::span<const Arrival> arrivals,
                                                     std::span<const RunOptions> policies) {
@@ -79,7 +79,8 @@ Result<OneRun> RunOne(const Cluster& cluster, std::span<const Arrival> arrivals,
   return OneRun{MetricsOf(cluster, tally, result.totals, options.above), std::move(result.taught)};
 }
 
-// A sequence of dependent runs: all runs of a policy that keeps its history, else a single run.
+// A sequence of dependent runs: all runs of a policy that keeps its history, otherwise a single
+// run.
 struct Chain {
   std::size_t policy = 0;
   std::size_t first = 0;

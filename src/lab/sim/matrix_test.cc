@@ -35,7 +35,7 @@ class MatrixTest : public ::testing::Test {
   std::vector<RunOptions> policies_;
 };
 
-TEST_F(MatrixTest, EveryPolicyMeetsTheSameSeedsWhateverTheThreads) {
+TEST_F(MatrixTest, EveryPolicyRunsWithTheSameSeedsOnAnyNumberOfThreads) {
   const auto alone = SimulateMatrix(cluster_, arrivals_, policies_, 4, 1);
   std::atomic<std::size_t> told{0};
   const auto together =
@@ -46,7 +46,7 @@ TEST_F(MatrixTest, EveryPolicyMeetsTheSameSeedsWhateverTheThreads) {
   EXPECT_EQ(*alone, *together);
   EXPECT_EQ(told, 8u);
   EXPECT_NE(alone->front()[0].trace_total_s, alone->front()[1].trace_total_s);
-  // Three tasks on two GPUs: without sharing, the third waits for the end of another.
+  // There are three tasks and two GPUs: without sharing, the third task waits until another ends.
   EXPECT_GT(alone->front()[0].trace_total_s, alone->back()[0].trace_total_s);
 }
 
@@ -71,7 +71,7 @@ TEST_F(MatrixTest, RunsOfAPolicyThatCarriesItsHistoryFollowEachOther) {
   EXPECT_EQ(*SimulateMatrix(cluster_, arrivals_, policies_, 3, 1), *carried);
 }
 
-TEST_F(MatrixTest, ARecordedRunIsTheSameRun) {
+TEST_F(MatrixTest, RecordingDoesNotChangeTheRun) {
   const auto metrics = SimulateMatrix(cluster_, arrivals_, policies_, 1, 1);
   const auto recorded = SimulateRecorded(cluster_, arrivals_, policies_.back());
   ASSERT_TRUE(recorded);
@@ -98,7 +98,7 @@ TEST_F(MatrixTest, ReportsAndTheSimulatorAgreeOnTheMeans) {
   EXPECT_EQ(of_report.attempts, totals.attempts);
 }
 
-TEST_F(MatrixTest, EachPolicyHasTheBoundsOfItsWayOfSharing) {
+TEST_F(MatrixTest, EachPolicyHasTheBoundsOfItsSharingMethod) {
   policies_.push_back(policies_.back());
   policies_.back().collocation = core::SharingMethod::kStreams;
   for (RunOptions& policy : policies_) policy.slowdown_limit = 1.15;
@@ -109,7 +109,7 @@ TEST_F(MatrixTest, EachPolicyHasTheBoundsOfItsWayOfSharing) {
   EXPECT_NE((*metrics)[1][0].bounds, (*metrics)[2][0].bounds);
 }
 
-TEST_F(MatrixTest, ARunThatCannotBeIsTheAnswer) {
+TEST_F(MatrixTest, ReturnsTheErrorOfAFailedRun) {
   small_.gpus = 3;
   small_.sm_active = {0.3, 0.3, 0.3};
   small_.memory_mib = {1, 1, 1};

@@ -40,7 +40,7 @@ double SumOf(const std::vector<double>& values) {
   return sum;
 }
 
-TEST(MigSpeed, MeetsMeasuredTrainingsOnInstances) {
+TEST(MigSpeed, AgreesWithMeasuredTrainingsOnInstances) {
   std::vector<double> all;
   for (const Training& training : kMeasured) {
     std::vector<double> best = ErrorsOf(training, 0.05);
@@ -54,7 +54,7 @@ TEST(MigSpeed, MeetsMeasuredTrainingsOnInstances) {
   EXPECT_LT(SumOf(all) / static_cast<double>(all.size()), 0.055);
 }
 
-TEST(MigSpeed, AWholeGpuCostsNothing) {
+TEST(MigSpeed, AWholeGpuHasFullSpeed) {
   EXPECT_DOUBLE_EQ(MigSpeed(1, 0.9), 1);
   EXPECT_NEAR(1 / MigSpeed(1.0 / 7, 0.3), 2.1, 0.1) << "published: 2 to 2.5 for seven small tasks";
 }

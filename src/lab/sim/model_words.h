@@ -1,4 +1,4 @@
-// The options of the simulated world by name: `carma simulate --model`.
+// The options of the simulated world by name, for `carma simulate --model`.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace carma::sim {
 
-// Parse a word's value into `target`. False if it is invalid or outside low..high.
+// Parse a value into `target`. They return false if it is invalid or outside low..high.
 bool SetNumber(double& target, std::string_view value, double low, double high);
 bool SetWhole(int& target, std::string_view value, int low, int high);
 bool Set(base::Duration& target, std::string_view value);
@@ -17,9 +17,9 @@ bool Set(bool& target, std::string_view value);  // "true" or "false"
 
 struct ModelWord {
   std::string_view name;     // "memory_ramp"
-  std::string_view type;     // "time span": what is expected
-  std::string_view meaning;  // with its default
-  // False if the value is not as `type` describes. Simulate checks combinations.
+  std::string_view type;     // what is expected: "time span"
+  std::string_view meaning;  // includes the default
+  // Returns false if the value does not match `type`. Simulate checks combinations of options.
   bool (*set)(RunOptions& options, std::string_view value);
 };
 std::span<const ModelWord> ModelWords();

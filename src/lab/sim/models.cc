@@ -10,7 +10,7 @@ double PowerW(const PowerModel& model, double smact) {
 }
 
 double HostFactor(const HostContention& model, double wanted) {
-  // `wanted` is a running sum with rounding errors.
+  // Allows for rounding errors, because `wanted` is a running sum.
   constexpr double kRounding = 1 + 1e-9;
   if (model.cores <= 0 || wanted <= model.cores * kRounding) return 1.0;
   return model.cores / wanted;

@@ -24,40 +24,42 @@ struct PowerModel {
 };
 double PowerW(const PowerModel& model, double smact);
 
-// Data loaders of all tasks of a server share its CPU cores. An option, off by default: the
-// measured runs hint at it (tasks with a demanding task on another GPU ran 10 to 25 % longer) but
-// do not determine its constants. A task that needs no cores is not slowed down.
+// Data loaders of all tasks of a server share its CPU cores. This option is off by default: the
+// measured runs hint at the effect (tasks with a demanding task on another GPU ran 10 to 25 %
+// longer) but do not determine its constants. A task that needs no cores is not slowed down.
 struct HostContention {
   double cores = 0;               // 0: not modelled
-  double cores_per_gpu_task = 8;  // busy cores per GPU of a task, unless stated
-  // Whether the server promises its cores, and so starts no more tasks than its cores allow.
+  double cores_per_gpu_task = 8;  // busy cores per GPU of a task that states no other number
+  // Whether the server promises cores to tasks, and so starts no more tasks than its cores allow.
   bool promised = false;
 };
 // Factor, in (0, 1], on the speed of the server's tasks when together they need this many cores.
 double HostFactor(const HostContention& model, double wanted);
 
-// Failures unrelated to memory: exponential in a task's work, in hours alone on the reference GPU.
+// Failures unrelated to memory. The work until a failure is exponentially distributed, in hours
+// alone on the reference GPU.
 struct Failures {
   double per_hour = 0;
 };
 
-// A task that is stopped or crashes keeps its work up to the last checkpoint, from which the next
-// attempt continues. Options; by default there are no checkpoints.
+// A task that is stopped or crashes keeps its work up to the last checkpoint, and the next attempt
+// continues from there. By default there are no checkpoints.
 struct Checkpoints {
   base::Duration every{0};  // period after the first allocation; 0: none
   base::Duration cost{0};   // of writing one, while the task makes no progress
   bool on_stop = false;     // a task writes one when asked to stop
 };
 
-// The progress that tasks print and the daemon reads. An option: by default they print none.
+// The progress that tasks print and the daemon reads. By default tasks print none.
 struct ShownProgress {
-  double share = 0;                  // of the tasks print it
-  double noise = 0.05;               // standard deviation of a factor on the speed that is read
-  base::Duration every{600'000};     // a task evaluates after each such time
-  base::Duration evaluates{60'000};  // for this long, during which it shows nothing new
+  double share = 0;     // share of tasks that print their progress
+  double noise = 0.05;  // standard deviation of the factor on the speed that the daemon reads
+  base::Duration every{600'000};  // time between two evaluations of a task
+  // Length of an evaluation, during which the task prints nothing new.
+  base::Duration evaluates{60'000};
 };
 
-// Time that a stopped task needs to end. Until then it keeps its memory and does no more work.
+// Time that a stopped task needs to end. Until then it keeps its memory and makes no progress.
 struct Stopping {
   base::Duration takes{2'000};
 };

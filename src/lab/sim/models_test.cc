@@ -7,7 +7,7 @@
 namespace carma::sim {
 namespace {
 
-TEST(PowerW, FollowsTheMeasuredCards) {
+TEST(PowerW, AgreesWithMeasuredCards) {
   EXPECT_DOUBLE_EQ(PowerW({}, 0), 53.8);
   EXPECT_NEAR(PowerW({}, 0.62), 225, 11);
   EXPECT_NEAR(PowerW({}, 0.99), 272, 4);

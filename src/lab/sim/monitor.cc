@@ -55,15 +55,15 @@ core::GpuSampled Monitor::Sample(std::uint32_t gpu, base::Time taken) {
 }
 
 bool Monitor::IsMoving(std::uint32_t gpu) const {
-  // A new task is first seen up to a period after its start. A whole window later the GPU has
-  // settled, and after one more window its activity is known.
+  // A new task is first seen up to one period after its start. The GPU has settled one whole window
+  // later, and its activity is known after another window.
   const base::Duration settles = options_.window + options_.period + core::kActivityWarmUp;
   return machines_.Loading(gpu) > 0 ||
          observed_[gpu].sampled < machines_.gpu(gpu).changed() + settles;
 }
 
-// Whether further samples could let a waiting task start. While nothing on the server changes, all
-// samples are equal.
+// Whether further samples could let a waiting task start. Samples stay equal while nothing on the
+// server changes.
 bool Monitor::MayOpen(std::uint32_t index, const Queue& queue) const {
   if (queue.recovering > 0) return true;
   if (queue.waiting == 0) return false;
@@ -84,7 +84,7 @@ void Monitor::CatchUp(std::uint32_t index, base::Time now, const Queue& queue,
   const base::Time taken = TickAtOrBefore(now);
   for (const std::uint32_t gpu : layout_.GpusOf(index)) {
     if (observed_[gpu].sampled >= taken || !IsMoving(gpu)) continue;
-    // Changes after that tick are left to the next one.
+    // Later changes are left to the next tick.
     events.emplace_back(SampleAsLast(gpu, taken));
     observed_[gpu].sampled = taken;
     ++samples_;
@@ -98,7 +98,7 @@ void Monitor::Tick(std::uint32_t index, base::Time now, const Queue& queue,
     if (OnDemand() && !HasChanged(gpu) && !may_open) continue;
     events.emplace_back(Sample(gpu, now));
   }
-  // A task that waits for recovery may have waited long enough.
+  // A task in the recovery queue may have waited long enough.
   if (events.empty() && queue.recovering > 0) events.emplace_back(core::WakeUp{});
 }
 

@@ -1,4 +1,4 @@
-// The samples of the daemons' monitors, and when they can affect a core. Private to sim.
+// The samples of the daemons' monitors, taken only when they can affect a core. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,31 @@
 
 namespace carma::sim {
 
-// Samples are taken in the last millisecond of each period. Most of them cannot change a decision.
-// On demand, a GPU is only sampled at the first tick after each change (when the core would have
-// learned of its memory), at every tick while tasks wait and something changes, and once before a
-// decision after a quiet time. The core then decides as if it had seen every sample.
+// Samples are taken in the last millisecond of each period, and most of them cannot change a
+// decision. So, on demand, a GPU is sampled only in three cases: at the first tick after each
+// change (when the core would have learned of its memory), at every tick while tasks wait and
+// something changes, and once before a decision after a quiet time. The core then decides as if it
+// had seen every sample.
 class Monitor {
  public:
   // The tasks of a server's core that have no GPUs yet.
   struct Queue {
     int waiting = 0;
-    int recovering = 0;  // of them in the recovery queue
+    int recovering = 0;  // the part of `waiting` that is in the recovery queue
   };
 
-  // All arguments must outlive it.
+  // All arguments must outlive this object.
   Monitor(const MonitorOptions& options, const Layout& layout, const Machines& machines);
 
-  // Adds the first sample of each of a server's GPUs.
+  // Adds the first sample of each GPU of the server to `events`.
   void Begin(std::uint32_t server, std::vector<core::Event>& events) const;
   // Adds the samples of a tick at `now` to `events`.
   void Tick(std::uint32_t server, base::Time now, const Queue& queue,
             std::vector<core::Event>& events);
-  // On demand: adds the samples that a decision at `now` needs.
+  // On demand: adds the samples that a decision at `now` needs to `events`.
   void CatchUp(std::uint32_t server, base::Time now, const Queue& queue,
                std::vector<core::Event>& events);
-  // Whether a sample at the next tick is needed.
+  // Whether the next tick must take a sample.
   bool WantsTick(std::uint32_t server, const Queue& queue) const;
   base::Time TickAfter(base::Time when) const;
 
@@ -49,7 +50,7 @@ class Monitor {
     std::int64_t used_mib = 0;
     std::vector<std::pair<core::TaskId, std::int64_t>> tasks_mib;
     base::Time sampled{};
-    std::uint64_t changes = 0;  // of the GPU at that time
+    std::uint64_t changes = 0;  // the GPU's count of changes at that time
   };
 
   bool OnDemand() const { return options_.mode == MonitorOptions::Mode::kOnDemand; }
@@ -65,7 +66,7 @@ class Monitor {
   const MonitorOptions& options_;
   const Layout& layout_;
   const Machines& machines_;
-  std::vector<Observed> observed_;  // of each SimGpu
+  std::vector<Observed> observed_;  // by SimGpu
   std::int64_t samples_ = 0;
 };
 

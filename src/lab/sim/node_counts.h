@@ -1,5 +1,5 @@
-// Slurm's view of its nodes: counts of a generic resource, booked by tasks until their time limits.
-// It sees neither memory nor activity.
+// Slurm's view of its nodes: counts of a generic resource, which tasks book until their time
+// limits. Slurm sees neither memory nor activity.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ namespace carma::sim {
 // A task's request to one node.
 struct CountAsked {
   int gpus = 1;
-  std::int64_t memory_mib = std::numeric_limits<std::int64_t>::max();  // of each; default: all
-  bool whole = false;  // the whole node, exclusively
+  // Memory of each GPU; default: all of it.
+  std::int64_t memory_mib = std::numeric_limits<std::int64_t>::max();
+  bool whole = false;  // requests the whole node exclusively
 };
 
 class NodeCounts {
@@ -35,11 +36,11 @@ class NodeCounts {
   void Release(std::uint32_t node, std::uint64_t task);
 
   // The earliest time at which the request fits if all tasks of the node use their whole time
-  // limits (a task beyond its limit may end at any moment). Empty: it does not even fit on an empty
-  // node.
+  // limits. (A task past its limit may end at any moment.) Empty if the request does not even fit
+  // on an empty node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
                                      base::Time now) const;
-  // Whether `asked` would still fit at that time with another request booked that lasts longer.
+  // Whether `asked` would still fit at that time beside a longer request that is booked before.
   bool FitsBeside(std::uint32_t node, const CountAsked& asked, base::Time at,
                   const CountAsked& other) const;
 
@@ -57,7 +58,7 @@ class NodeCounts {
     int gpus = 0;
     std::vector<Part> parts;
   };
-  // Pools are the node's GPUs, or the node itself if all memory is one count.
+  // A node's pools are its GPUs, or the node itself if all its memory is one count.
   struct Node {
     std::vector<std::int64_t> all;
     std::vector<std::int64_t> left;
@@ -65,12 +66,13 @@ class NodeCounts {
     int gpus = 0;
     int gpus_booked = 0;
   };
-  // Units needed of each pool, and the number of pools.
+  // Units that the request needs of each pool, and the number of pools that it uses.
   std::int64_t UnitsOf(const Node& node, std::uint32_t pool, const CountAsked& asked) const;
   int PoolsOf(const Node& node, const CountAsked& asked) const;
   bool Fits(const Node& node, const CountAsked& asked) const;
-  std::vector<Part> PartsFor(const Node& node, const CountAsked& asked) const;  // which fits
-  // The node after all tasks that end by then have left.
+  // For a request that fits.
+  std::vector<Part> PartsFor(const Node& node, const CountAsked& asked) const;
+  // The node after all tasks that end by `at` have left.
   static Node At(const Node& node, base::Time at);
 
   Gres gres_;

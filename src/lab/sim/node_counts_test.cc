@@ -16,7 +16,7 @@ CountAsked Asked(std::int64_t gib, int gpus = 1) {
   return {.gpus = gpus, .memory_mib = gib * 1024};
 }
 
-// Two GPUs of 39.6 GiB, on which a task of 16 GiB and one of 24 are booked.
+// A node with two GPUs of 39.6 GiB, on which a task of 16 GiB and a task of 24 GiB are booked.
 NodeCounts TwoBooked(Gres gres) {
   NodeCounts counts(gres);
   counts.AddNode(std::vector<std::int64_t>{40'536, 40'536});
@@ -47,7 +47,7 @@ TEST(NodeCounts, ComparesRequestsWithFreeUnits) {
   for (const Case& c : cases) EXPECT_EQ(TwoBooked(c.gres).Fits(0, c.asked), c.fits) << c.name;
 }
 
-TEST(NodeCounts, ShardsAreOfTheFirstGpuWithSoMany) {
+TEST(NodeCounts, ShardsUseTheFirstGpuWithEnoughLeft) {
   NodeCounts counts(Gres::kShard);
   counts.AddNode(std::vector<std::int64_t>(4, 40'536));
   std::vector<std::uint32_t> chosen;
@@ -68,7 +68,7 @@ TEST(NodeCounts, ReleasedGpusFitAgain) {
   EXPECT_EQ(counts.GpusBooked(0), 0);
 }
 
-TEST(NodeCounts, FromWhenByTimeLimits) {
+TEST(NodeCounts, FindsWhenARequestFitsByTimeLimits) {
   const NodeCounts counts = TwoBooked(Gres::kCarma);
   EXPECT_EQ(counts.FitsFrom(0, Asked(39), At(10)), At(10));
   EXPECT_EQ(counts.FitsFrom(0, Asked(25, 2), At(10)), At(100));
@@ -81,10 +81,11 @@ TEST(NodeCounts, FromWhenByTimeLimits) {
 
 TEST(NodeCounts, FitsBesideALongerTask) {
   const NodeCounts counts = TwoBooked(Gres::kCarma);
-  // At 100 s the first task has ended: then 55 of 79 GiB are free.
+  // The first task has ended by 100 s, and then 55 of 79 GiB are free.
   EXPECT_TRUE(counts.FitsBeside(0, Asked(25, 2), At(100), Asked(5)));
   EXPECT_FALSE(counts.FitsBeside(0, Asked(25, 2), At(100), Asked(6)));
-  EXPECT_FALSE(counts.FitsBeside(0, Asked(1), At(100), Asked(30, 2)));  // it does not fit now
+  // The request itself does not fit now.
+  EXPECT_FALSE(counts.FitsBeside(0, Asked(1), At(100), Asked(30, 2)));
 }
 
 }  // namespace

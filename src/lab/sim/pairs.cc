@@ -45,8 +45,9 @@ double MemorySpeed(double factor, const PairedTask& own, const PairedTask& other
   return 1 / (1 + factor * own.utilization * other.memory);
 }
 
-// For utilization as nvidia-smi shows it, where any kernel counts: two tasks only slow each other
-// down if their utilizations together exceed this. Fitted to Lucid's pairs on an RTX 3090.
+// For utilization as nvidia-smi shows it, where any kernel counts as busy: two tasks slow each
+// other down only if their utilizations together exceed this value. Fitted to Lucid's pairs on an
+// RTX 3090.
 constexpr double kUtilizationTogether = 1.14;
 
 double UtilizationSpeed(const PairedTask& own, const PairedTask& other) {
@@ -87,7 +88,7 @@ PairAgreement AgreementOf(const std::vector<MeasuredPair>& pairs, const Form& fo
 
 using FormWithFactor = double (*)(double, const PairedTask&, const PairedTask&);
 
-// By golden section: the error falls to its lowest value and rises again.
+// Searches by golden section, because the error falls to its lowest value and rises again.
 double BestFactor(const std::vector<MeasuredPair>& pairs, FormWithFactor form) {
   const auto squares = [&](double factor) {
     return SquaresOf(pairs, [&](const PairedTask& own, const PairedTask& other) {

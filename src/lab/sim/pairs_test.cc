@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kHeader = "config1,config2,speed1,speed2,u1,m1,u2,m2\n";
 
-TEST(ParsePairs, PercentBecomeShares) {
+TEST(ParsePairs, ConvertsPercentToShares) {
   const auto pairs = ParsePairs(std::string(kHeader) + "a,b,0.9,1.02,50,25,80,10\n", "p.csv");
   ASSERT_TRUE(pairs) << pairs.error().message;
   ASSERT_EQ(pairs->streams.size(), 1u);
@@ -21,7 +21,7 @@ TEST(ParsePairs, PercentBecomeShares) {
   EXPECT_DOUBLE_EQ(pairs->streams[0][1].utilization, 0.8);
 }
 
-TEST(ParsePairs, ByMethod) {
+TEST(ParsePairs, SeparatesPairsByMethod) {
   const auto pairs = ParsePairs(
       "method,speed1,speed2,u1,m1,u2,m2\nmps,0.9,1,50,25,80,10\nstreams,0.8,1,50,25,80,10\n"
       "mps,0.7,1,50,25,80,10\n",
@@ -46,7 +46,7 @@ TEST(ParsePairs, RefusesWithTheLine) {
   }
 }
 
-// Pairs computed with the formula itself.
+// Makes pairs with the formula itself.
 template <class Speed>
 std::vector<MeasuredPair> MadeBy(const Speed& speed) {
   base::Rng rng(2);

@@ -1,4 +1,4 @@
-// The answers of the simulated estimators, with their errors.
+// The predictions of the simulated estimators, with their errors.
 #include "lab/sim/predictions.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ Predictions::Predictions(const RunOptions& options, const Layout& layout)
 std::optional<core::Estimate> Predictions::Unchanged(const Job& job) {
   if (appraisals_) return appraisals_->Of(job.workload(), job.uid);
   const trace::MemoryEstimate told = trace::Estimate(job.workload(), options_.estimates.source);
-  // The original system has no exclusive tasks: a task of unknown need requests a GPU's whole
+  // The original system has no exclusive tasks: a task without an estimate requests a GPU's whole
   // memory.
   const bool asks_for_all = told.whole_gpu && options_.policy.pacing != core::Pacing::kImmediate;
   const std::optional<std::int64_t> mib = asks_for_all ? layout_.largest_mib() : told.mib;
@@ -72,7 +72,7 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   // The catalogue's traits replace those of a summary.
   profile.grain = core::GrainOf(workload.traits);
   if (appraisals_) profile = appraisals_->ProfileOf(workload, job.uid);
-  // The known run time applies to the fastest GPU of all servers.
+  // The known run time is for the fastest GPU of all servers.
   if (profile.alone) profile.alone = LongerBy(*profile.alone, layout_.fastest() / fastest_here);
   if (options.durations) {
     const base::Duration solo(std::llround(job.work.solo_s() * of_duration * 1000));
@@ -88,7 +88,7 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   return profile;
 }
 
-// A user's tasks of a workload are one program (appraisals.h), so they are of one kind.
+// A user's tasks of one workload count as one program (appraisals.h), so they are of one kind.
 core::EstimateReady Predictions::AnswerFor(const Job& job) {
   const std::optional<core::Estimate> estimate =
       job.above.raised_mib ? core::Estimate{*job.above.raised_mib, "raised"} : EstimateOf(job);

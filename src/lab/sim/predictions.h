@@ -1,5 +1,5 @@
-// The simulated daemons' knowledge of a task at its submission, and their lessons from its end.
-// Private to sim.
+// What the simulated daemons predict for a task at its submission, and what they learn from its
+// end. Private to sim.
 #pragma once
 
 #include <optional>
@@ -19,17 +19,17 @@ namespace carma::sim {
 // depend on the time of the request.
 class Predictions {
  public:
-  // The options and the layout must outlive it.
+  // The options and the layout must outlive this object.
   Predictions(const RunOptions& options, const Layout& layout);
 
-  // The task's memory; empty: no estimate.
+  // The estimate of the task's memory; empty if there is none.
   std::optional<core::Estimate> EstimateOf(const Job& job);
   core::Profile ProfileOf(const Job& job);
   // The event with estimate and profile for the core of the task's server.
   core::EstimateReady AnswerFor(const Job& job);
   // Learns from an attempt that has left its GPUs.
   void Learn(const Job& job, const core::TaskRecord& record, base::Time now);
-  // RunResult::taught.
+  // All observations so far, for RunResult::taught.
   std::vector<task::Observation> Taught() const;
 
  private:
@@ -38,7 +38,7 @@ class Predictions {
 
   const RunOptions& options_;
   const Layout& layout_;
-  std::optional<Appraisals> appraisals_;  // with a method
+  std::optional<Appraisals> appraisals_;  // empty unless the options name a method
 };
 
 }  // namespace carma::sim

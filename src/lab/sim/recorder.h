@@ -1,4 +1,4 @@
-// Records a run for reports: every task, and the series of every GPU in bounded space.
+// Records a run for reports: every task, and every GPU's time series in bounded space.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace carma::sim {
 
-// Values that are valid until the next change, stored as at most `limit` points (at least 2). If
-// there are more, neighbours are merged to their mean over time, so that the overall mean is exact.
+// A step function of time, stored as at most `limit` points (at least 2). If there are more,
+// neighbours are merged to their mean over time, so the overall mean stays exact.
 class Series {
  public:
   Series(std::size_t limit, base::Time from) : limit_(limit), open_{.at = from}, since_(from) {}
@@ -42,7 +42,7 @@ class Series {
 
 class Recorder {
  public:
-  // `from`: the first submission.
+  // `from`: time of the first submission.
   Recorder(const Cluster& cluster, std::size_t points_per_gpu, base::Time from);
   void Add(report::RunTask task);
   void SetDevice(std::size_t device, base::Time now, double used_mib, double sm_active,

@@ -12,13 +12,13 @@ namespace carma::sim {
 
 // Words of `carma reserve`, separated by blanks: "for=ada,bob gpus=0,1 from=9h for-time=8h
 // repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=1d to=2d". Times count from the
-// first submission, a Monday at midnight, which is 0 in Reservation::from. The reservation applies
-// to each server. Loads have users but neither accounts nor classes. Errors: kInvalid, with what
-// was expected.
+// first submission, which is 0 in Reservation::from and counts as a Monday at midnight. The
+// reservation applies to each server. Loads have users but neither accounts nor classes. Errors:
+// kInvalid, with what was expected.
 Result<core::Reservation> ParseReservation(std::string_view text);
 
-// The periods in force at `now` or beginning before `horizon`, and the next one of each
-// reservation, numbered for ReservationBook. `first`: time of the first submission.
+// The periods in force at `now` or beginning before `horizon`, and the next period of each
+// reservation, all numbered for ReservationBook. `first`: time of the first submission.
 std::vector<core::ReservedPeriod> PeriodsOf(std::span<const core::Reservation> reservations,
                                             core::Time first, core::Time now, core::Time horizon);
 

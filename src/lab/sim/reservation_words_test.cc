@@ -52,7 +52,7 @@ TEST(ParseReservation, NamesTheExpectedForm) {
   }
 }
 
-TEST(PeriodsOfReservations, TheFirstSubmissionIsOnAMonday) {
+TEST(PeriodsOfReservations, StartOnAMonday) {
   std::vector<core::Reservation> reservations{
       *ParseReservation("for=ada gpus=0 from=9h for-time=8h repeat=weekdays")};
   reservations[0].id = core::ReservationId{1};
@@ -67,7 +67,7 @@ TEST(PeriodsOfReservations, TheFirstSubmissionIsOnAMonday) {
   EXPECT_EQ(days, (std::vector<int>{0, 1, 2, 3, 4, 7}));
 }
 
-// ---- in a run ----
+// ---- reservations in a run ----
 
 class Reserved : public ::testing::Test {
  protected:
@@ -85,7 +85,7 @@ class Reserved : public ::testing::Test {
   void Submit(Duration at, std::string user) {
     arrivals_.push_back({.at = at, .workload = &work_, .user = std::move(user)});
   }
-  // Start of each task, in seconds after the first submission, and its GPU.
+  // The start of each task, in seconds after the first submission, and its GPU.
   std::vector<std::pair<double, int>> Play() {
     const auto run = Simulate(*ParseCluster(servers_), arrivals_, options_);
     EXPECT_TRUE(run) << run.error().message;
@@ -104,9 +104,10 @@ class Reserved : public ::testing::Test {
   std::vector<Arrival> arrivals_;
 };
 
-TEST_F(Reserved, ItsGpusAreForItsUsers) {
+TEST_F(Reserved, ReservedGpusAreOnlyForTheirUsers) {
   Reserve("for=ada gpus=0 from=30m for-time=2h");
-  Submit(Duration{0}, "bob");  // ends long before, but states no limit: not within the lead
+  // Ends long before, but states no limit, so it may reach into the lead.
+  Submit(Duration{0}, "bob");
   Submit(Duration{0}, "bob");
   Submit(hours(1), "bob");
   Submit(hours(1), "ada");
@@ -123,7 +124,7 @@ TEST_F(Reserved, ItsGpusAreForItsUsers) {
 TEST_F(Reserved, RepeatsAndWaitingTasksStartAfterwards) {
   Reserve("for=nobody gpus=all from=1h for-time=2h repeat=daily");
   Submit(Duration{0}, "ada");
-  Submit(hours(24 * 20) + minutes(90), "ada");  // beyond the periods sent at first
+  Submit(hours(24 * 20) + minutes(90), "ada");  // after the periods that are sent at first
   options_.policy.booking_lead = Duration{0};
   const std::vector<std::pair<double, int>> starts = Play();
   EXPECT_EQ(starts[0].first, 0);
@@ -140,7 +141,8 @@ TEST_F(Reserved, RefusesReservationsThatConflict) {
   const auto run = Simulate(*ParseCluster(servers_), arrivals_, options_);
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().message, ::testing::HasSubstr("would not get its GPUs"));
-  // The hour in between is shorter than the lead, so a task without a limit would never start.
+  // The hour between two reservations is shorter than the lead, so a task without a limit would
+  // never start.
   options_.policy.booking_lead = hours(2);
   options_.reservations = {
       *ParseReservation("for=nobody gpus=all from=0s for-time=23h repeat=daily")};

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kMaxTimeS = 366.0 * 86400;
 
-// A task on a GPU, from one moment to another.
+// The time that one part of a task spends on a GPU.
 struct Stay {
   double start_s = 0;
   double end_s = 0;
@@ -23,8 +23,7 @@ struct Stay {
   Load load;
 };
 
-// A stretch of time with one pace: the pace on a GPU is constant between two arrivals or
-// departures.
+// A time span with one pace. The pace on a GPU is constant between two arrivals or departures.
 struct Stretch {
   double from_s = 0;
   double to_s = 0;
@@ -62,7 +61,7 @@ std::vector<Stretch> PacesOf(const std::vector<Stay>& gpu, std::size_t task,
   return stretches;
 }
 
-// Work done at the pace of the slowest part while all parts were on their GPUs.
+// Work done while all parts of the task were on their GPUs. The slowest part sets the pace.
 double WorkDone(const std::vector<std::vector<Stretch>>& parts) {
   std::vector<double> cuts;
   for (const std::vector<Stretch>& part : parts) {

@@ -1,5 +1,5 @@
-// Compares a measured run with the interference model, task by task: placements and times are taken
-// from the measurement, only the speeds are computed. So no policy, queue or memory effect hides an
+// Compares a measured run with the interference model, task by task. Placements and times come from
+// the measurement; only the speeds are computed. So no policy, queue or memory effect hides an
 // error of the model.
 #pragma once
 
@@ -19,45 +19,45 @@ inline constexpr std::size_t kMaxMeasuredRows = 1'000;
 
 // One task of a measured run.
 struct MeasuredTask {
-  struct Part {  // on one GPU, from its first memory to its end
+  struct Part {  // on one GPU, from the task's first memory there to its end
     int gpu = 0;
     double start_s = 0;
     double end_s = 0;
   };
   int number = 0;
   std::string workload_id;
-  double slowdown = 0;  // time there over the time alone
+  double slowdown = 0;  // time on the GPUs divided by the time alone
   std::vector<Part> parts;
 };
 
-// CSV with task_no, workload_id, gpu, start_s, end_s and slowdown; more rows of a task are its
-// other GPUs. Errors: kInvalid "path: line 7: …".
+// CSV with task_no, workload_id, gpu, start_s, end_s and slowdown. Further rows of the same task
+// describe its other GPUs. Errors: kInvalid "path: line 7: …".
 Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::string_view path);
 
 // Function that returns a task's load on its GPU number `part`.
 using LoadOfPart = std::function<Load(const trace::Workload& workload, std::size_t part)>;
-// LoadAsListed uses the catalogue's parameters, and guesses for a workload without measurements;
+// LoadAsListed uses the catalogue's parameters, and guesses for a workload without measurements.
 // LoadAsGuessed always guesses (core::GuessMps).
 Load LoadAsListed(const trace::Workload& workload, std::size_t part);
 Load LoadAsGuessed(const trace::Workload& workload, std::size_t part);
 
-// Time from the task's first memory on any GPU to its last.
+// Time between the task's first memory on any GPU and its last.
 double DurationOf(const MeasuredTask& task);
 
-// How well the model predicts slowdowns, in log slowdown.
+// How well the model predicts the logarithm of the slowdowns.
 struct Agreement {
   std::size_t tasks = 0;
   double mean_error = 0;  // mean of |log predicted - log measured|
-  double r2 = 0;          // against the mean of the measured ones
+  double r2 = 0;          // against the mean of the measured values
 };
 struct Residency {
   std::vector<double> predicted;  // slowdown of each task, in order
-  Agreement counted;              // of tasks that ran long enough
+  Agreement counted;              // for tasks that ran at least least_s
 };
 
 // least_s: shorter tasks do not count in the agreement, because their measured slowdown is
-// unreliable; they still slow down others. Errors: kInvalid for a workload that the catalogue does
-// not have or cannot replay, or of another number of GPUs.
+// unreliable; they still slow down other tasks. Errors: kInvalid if the catalogue lacks the
+// workload, cannot replay it, or has it with another number of GPUs.
 Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
                                   const trace::Catalogue& catalogue, const Interference& model,
                                   const LoadOfPart& load, double least_s = 0);

@@ -23,8 +23,8 @@ std::vector<MeasuredTask> Tasks(std::string_view rows) {
   return *ParseMeasuredTasks(std::string(kHeader) + std::string(rows), "t.csv");
 }
 
-TEST(ReplayResidency, ByHand) {
-  // b comes half way through a: 500 s alone, 500 s at 1 / (1 + 0.5 * 0.2).
+TEST(ReplayResidency, AgreesWithACalculationByHand) {
+  // b comes when a is half done: 500 s alone, then 500 s at 1 / (1 + 0.5 * 0.2).
   const auto tasks = Tasks("1,a,0,0,1000,1.1\n2,b,0,500,1500,1.2\n");
   const auto residency = ReplayResidency(tasks, Workloads(), {}, LoadAsListed);
   ASSERT_TRUE(residency) << residency.error().message;
@@ -32,7 +32,7 @@ TEST(ReplayResidency, ByHand) {
   EXPECT_NEAR(residency->predicted[1], 1000 / (500 / 1.4 + 500), 1e-9);
 }
 
-TEST(ReplayResidency, ATaskOnTwoGpusGoesAtThePaceOfTheSlowerOne) {
+TEST(ReplayResidency, ATaskOnTwoGpusRunsAtThePaceOfTheSlowerOne) {
   const auto tasks = Tasks("1,two,0,0,1000,1\n1,two,1,0,1000,1\n2,a,0,0,500,1\n3,b,1,0,1000,1\n");
   const auto residency = ReplayResidency(tasks, Workloads(), {}, LoadAsListed);
   ASSERT_TRUE(residency) << residency.error().message;
@@ -52,7 +52,7 @@ TEST(ReplayResidency, AgreesWithItself) {
 }
 
 TEST(ReplayResidency, IgnoresTasksThatRanTooBriefly) {
-  // The second task's measured slowdown is far off, because it ran for only a minute.
+  // The second task's measured slowdown is far off, because it ran for only one minute.
   const auto tasks = Tasks("1,a,0,0,1000,1.03\n2,b,0,500,560,9\n3,a,1,0,900,1\n");
   const auto all = ReplayResidency(tasks, Workloads(), {}, LoadAsListed);
   const auto longer = ReplayResidency(tasks, Workloads(), {}, LoadAsListed, 600);
@@ -83,7 +83,7 @@ TEST(ParseMeasuredTasks, RefusesWithTheLine) {
   }
 }
 
-TEST(ReplayResidency, RefusesStrangers) {
+TEST(ReplayResidency, RefusesUnknownWorkloads) {
   EXPECT_FALSE(ReplayResidency(Tasks("1,c,0,0,5,1\n"), Workloads(), {}, LoadAsListed));
   EXPECT_FALSE(ReplayResidency(Tasks("1,a,0,0,5,1\n1,a,1,0,5,1\n"), Workloads(), {}, LoadAsListed));
 }

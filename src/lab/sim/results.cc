@@ -1,4 +1,4 @@
-// Sums, means and the record of a run.
+// Computes the sums, means and record of a run.
 #include "lab/sim/results.h"
 
 #include <algorithm>

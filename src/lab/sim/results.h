@@ -18,7 +18,7 @@ namespace carma::sim {
 
 class Results {
  public:
-  // from: the first submission. All arguments must outlive it.
+  // from: time of the first submission. All arguments must outlive this object.
   Results(const Cluster& cluster, const RunOptions& options, const Layout& layout, base::Time from);
 
   // Null if nothing is recorded.
@@ -32,13 +32,13 @@ class Results {
   void SentBack() { ++totals_.requeues; }
   void WorkSaved() { starts_in_vain_ = 0; }
   void AttemptEnded(Job& job, core::ExitKind kind, base::Time now);
-  // reason: the cause if the task did not succeed.
+  // reason: why the task did not succeed.
   void TaskEnded(Job& job, core::TaskState state, const std::string& reason, base::Time now);
 
   const Totals& so_far() const { return totals_; }
-  // Number of attempts stopped since a task last ended or saved more of its work.
+  // Number of attempts stopped since any task last ended or saved more of its work.
   std::int64_t starts_in_vain() const { return starts_in_vain_; }
-  // To be called after the last end. `devices`: all cards.
+  // To be called after the last task has ended. `devices`: all cards.
   RunResult Finish(std::vector<SimDevice>& devices, std::int64_t samples);
 
  private:
@@ -56,7 +56,7 @@ class Results {
   double waiting_s_ = 0;
   double execution_s_ = 0;
   double jct_s_ = 0;
-  double slowdown_ = 0;  // over successful attempts
+  double slowdown_ = 0;  // summed over successful attempts
 };
 
 }  // namespace carma::sim

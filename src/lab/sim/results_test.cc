@@ -7,7 +7,7 @@ namespace {
 
 using base::FromMs;
 
-TEST(Results, MeansAreOverTasksThatWereStarted) {
+TEST(Results, MeansCoverOnlyStartedTasks) {
   const Cluster cluster = MakeWorld("1xA100-40GB");
   const Layout layout(cluster, *FindMigProfile(1), false);
   const trace::Workload workload = MakeWorkload("small", 1, 50, 0.3, 4'000);
@@ -40,7 +40,7 @@ TEST(Results, MeansAreOverTasksThatWereStarted) {
   EXPECT_DOUBLE_EQ(totals.slowdown, 2);
   ASSERT_EQ(told.size(), 2u);
   EXPECT_EQ(told[0].attempts.at(0).gpus, std::vector<int>{0});
-  EXPECT_EQ(told[0].solo_s, 64.0);  // with the time to load
+  EXPECT_EQ(told[0].solo_s, 64.0);  // includes the load time
   EXPECT_FALSE(told[1].solo_s);
   EXPECT_EQ(told[1].reason, "too large");
 }

@@ -23,15 +23,15 @@ struct Server {
   };
 
   core::WakingCore core;
-  std::uint64_t told = 0;  // number of batches of events that it was sent
+  std::uint64_t told = 0;  // number of event batches sent to the core
   Monitor::Queue queue;
-  int launched = 0;    // tasks
-  bool whole = false;  // held by a task of several servers
+  int launched = 0;    // number of tasks launched here
+  bool whole = false;  // held by a task that uses several servers
   base::Time progress_shown{};
-  base::Time next_tick{};  // where one is set
+  base::Time next_tick{};  // only valid if a tick is set
   std::deque<Samples> on_the_way;
 };
-// A deque, because a server's core cannot be moved.
+// This is a deque because a server's core cannot be moved.
 using Servers = std::deque<Server>;
 
 }  // namespace carma::sim

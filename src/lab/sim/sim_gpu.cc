@@ -54,7 +54,7 @@ void SimGpu::SetActivity(base::Time now, double sm_active, base::Duration keep) 
 }
 
 const SimGpu::Step& SimGpu::StepAt(base::Time at) const {
-  if (steps_.back().at <= at) return steps_.back();  // most questions are about now
+  if (steps_.back().at <= at) return steps_.back();  // most queries are about the present
   const auto after =
       std::upper_bound(steps_.begin(), steps_.end(), at,
                        [](base::Time when, const Step& step) { return when < step.at; });
@@ -68,8 +68,7 @@ double SimGpu::IntegralAt(base::Time at) const {
 
 double SimGpu::MeanActivity(base::Time from, base::Time to) const {
   if (from >= to) return StepAt(to).sm_active;
-  // If the activity did not change, the difference of two long integrals would only add a rounding
-  // error.
+  // If the activity did not change, subtracting two long integrals would only add a rounding error.
   const Step& first = StepAt(from);
   if (&first == &StepAt(to)) return first.sm_active;
   return std::clamp((IntegralAt(to) - IntegralAt(from)) / Ms(to - from), 0.0, 1.0);

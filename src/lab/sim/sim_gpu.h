@@ -1,5 +1,5 @@
-// Memory and activity of GPUs of the simulated cluster. A SimGpu is a GPU for the policy: a card,
-// or an instance of one under MIG; a SimDevice is the card that draws power.
+// The memory and activity of the simulated cluster's GPUs. A SimGpu is what the policy sees as a
+// GPU: a card, or an instance of a card under MIG. A SimDevice is the card that draws power.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,14 @@ namespace carma::sim {
 
 // A task's share of one GPU, from its first allocation to its end.
 struct Occupant {
-  std::uint32_t job = 0;   // the number of the task in its run
+  std::uint32_t job = 0;   // number of the task in its run
   std::uint32_t part = 0;  // which of the task's GPUs this is
   std::int64_t mib = 0;
-  double base_speed = 1;  // of the task here without neighbours
+  double base_speed = 1;  // the task's speed on this GPU without neighbours
   Load load;
 };
 
-// A simulated GPU: its memory, its residents, and its recent activity, of which the monitor takes
-// means.
+// A simulated GPU: its memory, its residents, and its recent activity, which the monitor averages.
 class SimGpu {
  public:
   SimGpu(std::int64_t usable_mib, base::Time from);
@@ -36,11 +35,12 @@ class SimGpu {
   void Remove(std::uint32_t job);
   void Resize(std::uint32_t job, std::int64_t mib);
 
-  // Sets the activity from `now` on; time never goes back. Data older than `keep` may be dropped.
+  // Sets the activity from `now` on; time never goes back. Activity older than `keep` may be
+  // dropped.
   void SetActivity(base::Time now, double sm_active, base::Duration keep);
   // Exact mean of the activity over [from, to]; the activity at `to` if from == to.
   double MeanActivity(base::Time from, base::Time to) const;
-  // The number of calls of SetActivity, and the time of the last one.
+  // changes() is the number of calls of SetActivity, changed() the time of the last call.
   std::uint64_t changes() const { return changes_; }
   base::Time changed() const { return changed_; }
 
@@ -48,7 +48,7 @@ class SimGpu {
   struct Step {  // from `at` until the next step
     base::Time at{};
     double sm_active = 0;
-    double integral_ms = 0;  // of the activity, up to `at`
+    double integral_ms = 0;  // of the activity, until `at`
   };
   const Step& StepAt(base::Time at) const;
   double IntegralAt(base::Time at) const;
@@ -61,7 +61,7 @@ class SimGpu {
   base::Time changed_{};
 };
 
-// Integrals over the run, which are exact because all values are constant between two changes.
+// Integrals over the run. They are exact because all values are constant between two changes.
 class SimDevice {
  public:
   SimDevice(const PowerModel& power, base::Time from);

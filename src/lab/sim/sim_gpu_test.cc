@@ -22,12 +22,12 @@ TEST(SimGpu, MeanActivityIsExact) {
   EXPECT_DOUBLE_EQ(gpu.MeanActivity(FromMs(0), FromMs(8'000)), (4 * 0.5 + 2 * 1.0) / 8);
   EXPECT_DOUBLE_EQ(gpu.MeanActivity(FromMs(3'000), FromMs(5'000)), 0.5);
   EXPECT_DOUBLE_EQ(gpu.MeanActivity(FromMs(7'000), FromMs(7'000)), 1.0);
-  // Values older than any window are dropped, the others are kept.
+  // Values older than any window are dropped. The other values stay.
   for (int i = 1; i <= 100; ++i) gpu.SetActivity(FromMs(6'000 + i * 1'000), 1.0 / i, keep);
   EXPECT_NEAR(gpu.MeanActivity(FromMs(105'000), FromMs(106'000)), 1.0 / 99, 1e-12);
 }
 
-TEST(SimGpu, MemoryIsThatOfItsOccupants) {
+TEST(SimGpu, UsedMemoryIsTheSumOfItsOccupants) {
   SimGpu gpu(40'000, FromMs(0));
   gpu.Add({.job = 1, .mib = 1'000});
   gpu.Add({.job = 2, .mib = 2'000});
@@ -40,7 +40,7 @@ TEST(SimGpu, MemoryIsThatOfItsOccupants) {
 
 TEST(SimDevice, IntegratesFromItsStart) {
   SimDevice device({.idle_w = 50, .dynamic_w = 100, .k = 1, .max_w = 120}, FromMs(10'000));
-  device.Set(FromMs(5'000), 0, 0.0);  // before the run: not counted
+  device.Set(FromMs(5'000), 0, 0.0);  // before the run, so it does not count
   device.Set(FromMs(20'000), 1'000, 1.0);
   device.Advance(FromMs(30'000));
   const double busy_w = PowerW({.idle_w = 50, .dynamic_w = 100, .k = 1, .max_w = 120}, 1.0);
@@ -49,14 +49,14 @@ TEST(SimDevice, IntegratesFromItsStart) {
   EXPECT_DOUBLE_EQ(device.mib_s(), 10'000);
 }
 
-TEST(MemoryModel, PlateauAtOnceByDefault) {
+TEST(MemoryModel, ReachesThePlateauAtOnceByDefault) {
   const MemoryModel model;
   EXPECT_EQ(HeldMib(model, 10'000, Duration{0}), 10'000);
   EXPECT_FALSE(NextStep(model, Duration{0}));
   EXPECT_EQ(AllocatableMib(model, 40'000, 5), 40'000);
 }
 
-TEST(MemoryModel, RampAndGrowthGoByTheirOwnSteps) {
+TEST(MemoryModel, RampAndGrowthHaveTheirOwnSteps) {
   const MemoryModel model{.first_share = 0.2, .ramp = Duration{100'001}, .growth_per_hour = 0.6};
   Duration at{0};
   std::vector<std::int64_t> held{HeldMib(model, 10'000, at)};
@@ -71,7 +71,7 @@ TEST(MemoryModel, RampAndGrowthGoByTheirOwnSteps) {
   EXPECT_EQ(held, (std::vector<std::int64_t>{2'000, 4'000, 6'000, 8'000, 10'000, 11'000, 12'000}));
 }
 
-TEST(MemoryModel, SpikesComeAndGoBesideTheGrowth) {
+TEST(MemoryModel, SpikesComeAndGoDuringGrowth) {
   const MemoryModel model{.growth_per_hour = 0.6,
                           .spike_share = 0.5,
                           .spike_every = Duration{900'000},

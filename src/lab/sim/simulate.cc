@@ -22,8 +22,8 @@ using base::Duration;
 constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
 constexpr Duration kCheckedFor = std::chrono::hours(28 * 24);
 constexpr double kMaxSoloS = 10.0 * 366 * 86400;
-// Each retry takes at least seconds of simulated time, so this number never ends a task within a
-// run of usual length.
+// Each retry takes at least seconds of simulated time, so a run of usual length never reaches this
+// number of retries of a task.
 constexpr int kRetriesWithoutEnd = 10'000;
 
 struct NumberOption {
@@ -116,7 +116,7 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   return Unit{};
 }
 
-// The largest number of GPUs that servers of one kind have together.
+// The largest total of GPUs among servers of one kind.
 std::size_t MostOfOneKind(const Cluster& cluster) {
   std::map<std::vector<std::string>, std::size_t> gpus;
   std::size_t most = 0;
@@ -129,7 +129,7 @@ std::size_t MostOfOneKind(const Cluster& cluster) {
   return most;
 }
 
-// Every server has all of these reservations.
+// Checks the reservations against every server, because each of them has all reservations.
 Result<Unit> CheckBookings(const Cluster& cluster,
                            std::span<const core::Reservation> reservations) {
   if (reservations.empty()) return Unit{};

@@ -36,8 +36,8 @@ struct ServerShape {
   std::string name;  // "dgx-station-a100", "node 3"
   std::vector<GpuType> gpus;
 };
-// A single server runs as under carmad. Several servers have a common queue (above.h), and so does
-// a single server under Slurm.
+// A single server runs as under carmad. Several servers have a common queue (above.h). A single
+// server under Slurm has this queue too.
 struct Cluster {
   std::vector<ServerShape> servers;
 };
@@ -48,7 +48,7 @@ inline constexpr std::size_t kMaxServers = 4096;
 // several servers: "125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100".
 // Errors: kInvalid: an unknown name or type, no GPU, more than kMaxServers servers.
 Result<Cluster> ParseCluster(std::string_view text);
-// Known servers with their shapes, for help texts.
+// Names of known servers with their shapes, for help texts.
 struct ServerName {
   std::string_view name;
   std::string_view shape;
@@ -59,80 +59,82 @@ std::span<const ServerName> ServerNames();
 
 // One task of the trace. The workload must outlive the run.
 struct Arrival {
-  base::Duration at{};  // since the trace's start, in ascending order
+  base::Duration at{};  // counted from the trace's start, in ascending order
   const trace::Workload* workload = nullptr;
-  std::optional<double> solo_s;     // instead of the workload's
-  int line = 0;                     // in the trace file, for messages; 0: from no file
+  std::optional<double> solo_s;     // solo duration; empty: the workload's
+  int line = 0;                     // line in the trace file, for messages; 0: not from a file
   std::string user = {};            // empty: unknown
-  std::optional<double> cpus = {};  // instead of the workload's
-  std::string gpu_type = {};        // only GPUs of that model; empty: any
-  std::string qos = {};             // one of PolicyConfig::classes; empty: the default one
-  std::string account = {};         // one that its user may name; or empty
+  std::optional<double> cpus = {};  // empty: the workload's
+  std::string gpu_type = {};        // the only GPU model that the task may use; empty: any
+  std::string qos = {};             // one of PolicyConfig::classes; empty: the default class
+  std::string account = {};         // an account that the user may name, or empty
 };
 // Errors: kInvalid "path: line 7: …" for a workload that the catalogue does not have or cannot
 // replay.
 Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
                                       const trace::Catalogue& catalogue, std::string_view path);
 
-// ---- how it is run ----
+// ---- options of a run ----
 
 // The model summaries that users would submit, by workload.
 using Summaries = std::map<std::string, estimate::Summary>;
 
-// The estimates of tasks' peaks: from an estimator of `carma estimate` as in carmad, or given in
-// advance.
+// How tasks' peaks are estimated: by an estimator of `carma estimate` as in carmad, or by figures
+// given in advance.
 struct EstimateOptions {
-  std::string_view source = "none";  // trace::ParseEstimateSource; counts without a method
+  std::string_view source = "none";  // for trace::ParseEstimateSource; only used without a method
 
   // One of estimate::Estimators(), used as in carmad: at each submission, with the lessons from
-  // this run's finished tasks (appraisals.h). All servers share their lessons. Empty: `source` is
-  // used.
+  // this run's finished tasks (appraisals.h). All servers share their lessons. If it is empty,
+  // `source` is used.
   std::string method;
-  double coverage = 0.9;                       // of the bounds that are promised; 0: the point
+  double coverage = 0.9;  // coverage of the promised upper bounds; 0: promise the point estimate
   std::shared_ptr<const Summaries> summaries;  // null: no summaries
   bool learns = true;                          // learn from finished tasks
-  // Observations from before this run, oldest first (RunResult::taught); null if there are none.
+  // Observations from earlier runs, oldest first (RunResult::taught); null if there are none.
   std::shared_ptr<const std::vector<task::Observation>> taught;
-  // In SimulateMatrix: each run starts with what was learned in the runs before it.
+  // In SimulateMatrix, each run starts with what the runs before it learned.
   bool carries = false;
 
-  // Advance knowledge of tasks' GPU use and run times.
+  // What is known in advance about tasks' GPU use and run times.
   enum class Profiles {
     kNone,      // nothing
-    kActivity,  // SM activity and traits; s and p are guessed from them
-    kMeasured,  // all that the catalogue has
+    kActivity,  // SM activity and traits, from which s and p are guessed
+    kMeasured,  // everything that the catalogue has
   };
   Profiles profiles = Profiles::kNone;
-  bool durations = false;  // run times alone
-  // Random errors of this knowledge: each value times exp(N(0, sigma)), drawn for each task.
+  bool durations = false;  // whether tasks' solo run times are known
+  // Random errors of this advance knowledge: each value is multiplied by exp(N(0, sigma)), drawn
+  // per task.
   double activity_sigma = 0;
-  double slowdown_sigma = 0;  // of sensitivity and of pressure
+  double slowdown_sigma = 0;  // for sensitivity and pressure
   double duration_sigma = 0;
 
-  // An additional random error: the estimate times exp(N(bias, sigma)), drawn for each task; and
-  // the share of tasks without any estimate. Peaks measured in earlier runs have no error.
+  // Random errors of the memory estimate: it is multiplied by exp(N(bias, sigma)), drawn per task,
+  // and missing_share of the tasks get no estimate. Peaks measured in earlier runs have no error.
   double bias = 0;
   double sigma = 0;
   double missing_share = 0;
   base::Duration takes{0};
   // As in the daemon, a prediction (by a method, or with an error) promises at most the largest
-  // GPU's memory; only a stated peak can be too large for the server.
+  // GPU's memory. Only a stated peak can be too large for the server.
 };
 
-// The monitor's samples for the core.
+// How the monitor takes samples for the core.
 struct MonitorOptions {
   enum class Mode {
-    // Takes only samples that can change a decision: the results are those of kPeriodic, but the
+    // Takes only samples that can change a decision. The results equal those of kPeriodic, but the
     // run is faster.
     kOnDemand,
     kPeriodic,  // every sample of every GPU, as carmad's monitor does
-    // Takes no samples: decisions use claims only. The policy's SM cap and settling do not apply.
+    // Takes no samples, so decisions use claims only. The policy's SM cap and settling do not
+    // apply.
     kNone,
   };
   Mode mode = Mode::kOnDemand;
   base::Duration period{1'000};
   base::Duration window{60'000};
-  base::Duration delay{0};  // from the reading to its arrival at the core
+  base::Duration delay{0};  // time from the reading to its arrival at the core
 };
 
 // A task's start, and the start that the core had expected.
@@ -143,12 +145,12 @@ struct ToldStart {
 };
 
 struct RunOptions {
-  core::PolicyConfig policy;  // core::AsPublished for the original's loops
+  core::PolicyConfig policy;  // core::AsPublished sets the original system's loops
   // kAlone: one task per GPU, whatever the policy's mapper. kMig: every GPU is divided into equal
-  // instances, which the policy treats as GPUs; an instance takes tasks of one GPU, one at a time
-  // unless PolicyConfig::share_mig.
+  // instances, which the policy treats as GPUs. An instance takes only one-GPU tasks, and only one
+  // at a time unless PolicyConfig::share_mig is set.
   core::SharingMethod collocation = core::SharingMethod::kMps;
-  int mig_instances = 7;  // kMig: 1, 2, 3 or 7 per GPU (mig.h)
+  int mig_instances = 7;  // for kMig: 1, 2, 3 or 7 per GPU (gpu_types.h)
   EstimateOptions estimates;
   MonitorOptions monitor;
   Above above;
@@ -157,8 +159,8 @@ struct RunOptions {
   std::vector<core::Reservation> reservations;
 
   // With kMps: limits each task to its promise plus the policy's margin, like
-  // collocation.mps_memory_limit; a task that needs more runs out of memory even if the GPU has
-  // some.
+  // collocation.mps_memory_limit. A task that needs more runs out of memory even if the GPU has
+  // some left.
   bool mps_memory_limit = false;
 
   MemoryModel memory;
@@ -168,60 +170,60 @@ struct RunOptions {
   Checkpoints checkpoints;
   Stopping stopping;
   ShownProgress progress;
-  // Option: time slots, as with `carma requeue` by an administrator. A task that has run for one
-  // slot while others wait is requeued behind those that had fewer slots. It continues if no task
-  // waits, or if it has saved no work since it started. 0: no slots.
+  // Option: time slices, as if an administrator called `carma requeue`. A task that has run for one
+  // time slice while others wait is requeued behind tasks that had fewer time slices. It continues
+  // if no task waits, or if it has saved no work since it started. 0: no time slices.
   base::Duration time_slot{0};
 
-  int max_recoveries = 3;  // per task; as published: unlimited
-  // Perturbation: each task's solo time times exp(N(0, noise)), and a random moment between the
-  // start of the daemon and the first submission.
+  int max_recoveries = 3;  // per task; the published versions have no limit
+  // Perturbation: each task's solo time is multiplied by exp(N(0, noise)), and the first submission
+  // comes at a random moment after the start of the daemon.
   double noise = 0;
   std::uint64_t seed = 1;
 
-  // Only for BoundsOf (bounds.h): maximum slowdown of tasks; 0: no limit.
+  // Only for BoundsOf (bounds.h): the maximum slowdown of tasks; 0: no limit.
   double slowdown_limit = 0;
 
   // Records every task and the series of every GPU in RunResult::record. Without it, memory does
   // not grow with the trace.
   bool record = false;
   std::size_t points_per_gpu =
-      4'000;  // maximum number of points of a series, which is thinned by time-weighted means
+      4'000;  // maximum number of points of a series, which is thinned by means over time
   // Called at the end of each task, in order, so that results need not be stored.
   std::function<void(const report::RunTask&)> on_task;
   // Called at the first start of each task that had to wait, with the start expected at submission.
-  // Only for one server with immediate estimates.
+  // Only allowed with one server and immediate estimates.
   std::function<void(const ToldStart&)> on_start;
 };
 // The settings of a published version of the original system: core::AsPublished, its monitor's
-// window (92 s, not overlapping; v2: 30 s, rolling), unlimited retries, a whole GPU for a task
+// window (92 s, not overlapping; v2: 30 s, rolling), unlimited retries, and a whole GPU for a task
 // without an estimate. Errors: those of core::AsPublished.
 Result<RunOptions> AsPublished(std::string_view era, RunOptions base);
 
-// ---- what came out ----
+// ---- the results ----
 
 // Exact means and sums over the run, as defined in docs/server/metrics.md. The run lasts from the
 // first submission to the last end.
 struct Totals {
   std::int64_t tasks = 0;
   std::int64_t succeeded = 0;
-  std::int64_t rejected = 0;  // could never fit
-  std::int64_t failed = 0;    // ended otherwise
+  std::int64_t rejected = 0;  // tasks that could never fit
+  std::int64_t failed = 0;    // tasks that ended without success for another reason
   std::int64_t attempts = 0;
   std::int64_t oom_crashes = 0;
-  std::int64_t requeues = 0;  // tasks sent back above the servers
+  std::int64_t requeues = 0;  // number of times that tasks were sent back to the common queue
   double makespan_s = 0;
   double waiting_s = 0;    // mean over executed tasks, like the next three
-  double execution_s = 0;  // launch to end, all attempts
+  double execution_s = 0;  // launch to end, including all attempts
   double jct_s = 0;
-  // For successful attempts: time from first allocation to end, divided by the time that the work
-  // takes alone.
+  // Mean over successful attempts: time from first allocation to end, divided by the time that the
+  // work takes alone.
   double slowdown = 0;
-  double energy_j = 0;    // all GPUs
+  double energy_j = 0;    // sum over all GPUs
   double sm_active = 0;   // mean per GPU, 0..1
   double memory_mib = 0;  // mean per GPU
-  // Work of the simulator: task events in the cores and the cluster, and samples, whose number
-  // depends only on MonitorOptions::mode.
+  // The simulator's own work: task events in the cores and the cluster, and samples. The number of
+  // samples depends only on MonitorOptions::mode.
   std::int64_t task_events = 0;
   std::int64_t samples = 0;
   friend bool operator==(const Totals&, const Totals&) = default;
@@ -229,19 +231,22 @@ struct Totals {
 
 struct RunResult {
   Totals totals;
-  std::optional<report::RunRecord> record;  // label and provenance are the caller's
-  // All observations of the servers at the end, including those from earlier runs; empty unless a
-  // method learns.
+  std::optional<report::RunRecord> record;  // the caller sets label and provenance
+  // All observations that the servers have at the end, including those from earlier runs; empty
+  // unless a method learns.
   std::vector<task::Observation> taught;
 };
 
 // A pure function: equal arguments give the same bytes on any machine and thread. At the end the
-// accounts must balance (every task ended once, no claim left, the energy is that of the GPUs); if
-// they do not, the simulator itself is wrong and it aborts. Errors: kInvalid: options out of range;
-// a task that wants more GPUs than any server has ("line 7 (bert-8gpu): wants 8 GPUs, the largest
-// server has 4") or, if whole servers can be combined (not Placing::kQueue), than all servers of
-// one kind have together; arrivals that go back in time; reservations that cannot all have their
-// GPUs, or leave tasks no time.
+// accounts must balance: every task has ended once, no claim is left, and the total energy equals
+// that of the GPUs. If they do not, the simulator itself is wrong and it aborts. Errors: kInvalid
+// if
+// - options are out of range,
+// - a task wants more GPUs than any server has ("line 7 (bert-8gpu): wants 8 GPUs, the largest
+//   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all
+//   servers of one kind have together,
+// - arrivals go back in time,
+// - reservations cannot all have their GPUs, or leave tasks no time.
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options);
 

@@ -1,4 +1,4 @@
-// Later simulated tasks profit from the lessons of earlier ones.
+// Tests that later simulated tasks profit from what earlier tasks have shown.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -18,7 +18,7 @@ RunOptions Learning() {
   return options;
 }
 
-TEST(SimulateLearning, AFinishedTaskTeachesThoseOfItsWorkloadThatComeLater) {
+TEST(SimulateLearning, LaterTasksLearnFromAFinishedTaskOfTheirWorkload) {
   const trace::Workload known = MakeWorkload("known", 1, 1'000, 0.3, 25'000);
   const trace::Workload other = MakeWorkload("other", 1, 1'000, 0.3, 5'000);
   const std::vector<Arrival> arrivals{
@@ -63,7 +63,7 @@ TEST(SimulateLearning, ALaterRunUsesTheLessonsOfAnEarlierOne) {
   EXPECT_EQ(second.taught.size(), first.taught.size() + 4);
 }
 
-TEST(SimulateLearning, AUserLearnsFromTheOwnTasksAlone) {
+TEST(SimulateLearning, AUsersTasksLearnOnlyFromThatUsersTasks) {
   const trace::Workload half = MakeWorkload("half", 1, 1'000, 0.3, 25'000);
   const Duration later{5'000'000};
   const std::vector<Arrival> arrivals{{.at = Duration{0}, .workload = &half, .user = "ada"},

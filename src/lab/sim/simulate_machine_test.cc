@@ -1,4 +1,4 @@
-// Simulated tasks on parts of a server other than whole GPUs: instances and cores.
+// Tests of simulated tasks on parts of a server other than whole GPUs: instances and cores.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -19,7 +19,7 @@ TEST(SimulateMachine, InstancesDoNotDisturbEachOther) {
   options.policy.mapper = "exclusive";
   const RunResult run =
       Play(MakeWorld("A100-40GB"), std::vector<Arrival>(7, {Duration{0}, &small}), options);
-  // A published result: seven of the smallest tasks take 2 to 2.5 times as long.
+  // Published result: seven of the smallest tasks take 2 to 2.5 times as long.
   const double takes_s = 1'000 / MigSpeed(1.0 / 7, 0.3);
   EXPECT_NEAR(run.totals.makespan_s, 14 + takes_s, 0.01);
   EXPECT_EQ(run.record->gpus.size(), 1u);
@@ -41,7 +41,7 @@ TEST(SimulateMachine, AnInstanceTakesOneTaskUnlessItIsShared) {
   EXPECT_LT(Play(MakeWorld("A100-40GB"), four, options).totals.waiting_s, 100);
 }
 
-TEST(SimulateMachine, TasksOfSeveralGpusTakeTurnsBesideAnMpsServerPerGpu) {
+TEST(SimulateMachine, TasksOnSeveralGpusTakeTurnsBesideAnMpsServerPerGpu) {
   const trace::Workload one = MakeWorkload("one", 1, 1'000, 0.3, 4'000);
   const trace::Workload two = MakeWorkload("two", 2, 1'000, 0.3, 4'000);
   RunOptions options = Immediate();
@@ -84,11 +84,11 @@ TEST(SimulateMachine, EachTaskNeedsItsOwnCores) {
     const double took_s = base::Seconds(*task.ended - task.submitted);
     EXPECT_NEAR(took_s, task.name == "frugal" ? 1'014 : 1'514, 0.01) << task.name;
   }
-  // Now the load states fewer cores for one of them.
+  // Here the load states fewer cores for one task.
   std::vector<Arrival> told = load;
   told[1].cpus = 8;
   EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), told, options).totals.makespan_s, 1'014, 0.01);
-  // If the server promises its cores, the second task waits for the first.
+  // If the server promises cores, the second task waits for the first.
   options.host.promised = true;
   const Totals promised = Play(MakeWorld("4xA100-40GB"), load, options).totals;
   EXPECT_NEAR(promised.makespan_s, 2'028, 1);

@@ -1,4 +1,4 @@
-// GPU memory of simulated runs: which tasks fit, and which crash.
+// Tests of GPU memory in simulated runs: which tasks fit, and which crash.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace {
 
 using base::Duration;
 
-TEST(SimulateMemory, ANewcomerThatDoesNotFitCrashesAndComesBack) {
+TEST(SimulateMemory, ANewTaskThatDoesNotFitCrashesAndIsRetried) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 25'000);
   RunOptions options = Immediate();
   options.estimates.source = "none";
@@ -39,8 +39,8 @@ TEST(SimulateMemory, ARampCanFailLate) {
       Play(MakeWorld("A100-40GB"), {{Duration{0}, &small}, {Duration{500'000}, &large}}, options);
   const report::Attempt& late = run.record->tasks[1].attempts[0];
   EXPECT_EQ(late.end, report::AttemptEnd::kOutOfMemory);
-  // 20 000 MiB are used and 20 536 are free: the fourth step of the ramp (21 000 MiB at 3/4) does
-  // not fit.
+  // 20 000 MiB are used and 20 536 are free, so the fourth step of the ramp (21 000 MiB at 3/4)
+  // does not fit.
   EXPECT_EQ(late.ended - late.started, Duration{14'000 + 300'000 + 8'000});
 }
 
@@ -54,7 +54,7 @@ TEST(SimulateMemory, OnlyTheGrowingTaskCrashesOnAFullGpu) {
       Play(MakeWorld("A100-40GB"), {{Duration{0}, &steady}, {Duration{0}, &spiky}}, options);
   EXPECT_EQ(run.record->tasks[0].attempts.size(), 1u);
   ASSERT_GE(run.record->tasks[1].attempts.size(), 1u);
-  // Beside the other task a spike does not fit; on a GPU alone it does, and ends half a minute
+  // Beside the other task, a spike does not fit. On a GPU alone it fits, and ends half a minute
   // later.
   EXPECT_EQ(run.totals.oom_crashes,
             static_cast<std::int64_t>(run.record->tasks[1].attempts.size()) - 1);
@@ -64,7 +64,7 @@ TEST(SimulateMemory, OnlyTheGrowingTaskCrashesOnAFullGpu) {
 TEST(SimulateMemory, TheMpsLimitEndsATaskWithTooSmallAPromise) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
   RunOptions options = Immediate();
-  options.estimates.bias = -0.5;  // 6065 MiB are promised
+  options.estimates.bias = -0.5;  // so 6065 MiB are promised
   const std::vector<Arrival> one{{Duration{0}, &workload}};
   EXPECT_EQ(Play(MakeWorld("A100-40GB"), one, options).totals.oom_crashes, 0);
   options.mps_memory_limit = true;
@@ -79,7 +79,7 @@ TEST(SimulateMemory, TheMpsLimitEndsATaskWithTooSmallAPromise) {
   EXPECT_EQ(Play(MakeWorld("A100-40GB"), one, options).totals.oom_crashes, 0) << "nothing enforces";
 }
 
-TEST(SimulateMemory, FragmentsAreLostToEverybody) {
+TEST(SimulateMemory, FragmentsAreLostToAllTasks) {
   const trace::Workload half = MakeWorkload("half", 1, 1'000, 0.3, 20'000);
   RunOptions options = Immediate();
   options.estimates.source = "none";

@@ -1,4 +1,4 @@
-// The samples that the monitor of simulated runs takes.
+// Tests of the samples that the monitor of simulated runs takes.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -37,8 +37,8 @@ TEST(SimulateSamples, EnergyIsTheIntegralOfThePowerInTheRecord) {
   EXPECT_EQ(run.totals.succeeded, 60);
 }
 
-// Skipped samples would have changed nothing: the results are byte for byte the same.
-TEST(SimulateSamples, SamplesOnDemandGiveTheRunOfAllSamples) {
+// Skipped samples would not have changed anything, so the results are the same byte for byte.
+TEST(SimulateSamples, SamplesOnDemandGiveTheSameRunAsAllSamples) {
   const std::vector<trace::Workload> workloads = Mixed();
   std::vector<Arrival> arrivals = Crowd(workloads, 60);
   for (std::size_t i = 0; i < arrivals.size(); ++i)
@@ -135,7 +135,7 @@ TEST(SimulateSamples, ADelayOfTheMonitorCostsTime) {
     double sum_s = 0;
     for (options.seed = 1; options.seed <= 20; ++options.seed)
       sum_s += Play(MakeWorld("4xA100-40GB"), arrivals, options).totals.waiting_s;
-    return sum_s;  // in one run chance would be larger than what the delay costs
+    return sum_s;  // a single run would vary by chance more than the delay costs
   };
   EXPECT_GT(waiting_s(Duration{60'000}), waiting_s(Duration{0}));
 }

@@ -1,5 +1,5 @@
-// Time slots, checkpoints and classes in simulated runs: which tasks are interrupted, and how much
-// work that costs.
+// Tests of time slices, checkpoints and classes in simulated runs: which tasks are interrupted, and
+// how much work that costs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ RunOptions Slots() {
   return options;
 }
 
-TEST(SimulateSlots, AStoppedTaskGoesOnFromItsLastCheckpoint) {
+TEST(SimulateSlots, AStoppedTaskContinuesFromItsLastCheckpoint) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
   const std::vector<Arrival> two(2, {Duration{0}, &workload});
   const RunResult run = Play(MakeWorld("A100-40GB"), two, Slots());
@@ -33,8 +33,8 @@ TEST(SimulateSlots, AStoppedTaskGoesOnFromItsLastCheckpoint) {
   ASSERT_EQ(first.attempts.size(), 3u);
   EXPECT_EQ(first.attempts[0].end, report::AttemptEnd::kStopped);
   EXPECT_EQ(first.attempts[0].ended - first.attempts[0].started, Duration{502'000});
-  // The first slot saves 300 s of work, and the second another 300 of its 486 s; 400 s remain for
-  // the third.
+  // The first time slice saves 300 s of work, and the second saves another 300 of its 486 s. 400 s
+  // remain for the third.
   EXPECT_EQ(first.attempts[1].end, report::AttemptEnd::kStopped);
   EXPECT_EQ(first.attempts[2].ended - first.attempts[2].started, Duration{14'000 + 400'000});
   EXPECT_NEAR(*first.solo_s, 414, 1e-9) << "solo time of the attempt that succeeded";
@@ -45,12 +45,12 @@ TEST(SimulateSlots, AStoppedTaskGoesOnFromItsLastCheckpoint) {
   EXPECT_GE(first.attempts[1].started, run.record->tasks[1].attempts[0].ended);
 }
 
-TEST(SimulateSlots, ACheckpointCostsTimeAndOneOnStopLosesNothing) {
+TEST(SimulateSlots, ACheckpointTakesTimeAndOneOnStopLosesNothing) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.3, 10'000);
   RunOptions options = Immediate();
   options.checkpoints = {.every = Duration{300'000}, .cost = Duration{20'000}};
   const std::vector<Arrival> one{{Duration{0}, &workload}};
-  // It saves at 300, 600 and 900 s of its running time.
+  // The task saves at 300, 600 and 900 s of its running time.
   EXPECT_NEAR(Play(MakeWorld("A100-40GB"), one, options).totals.makespan_s, 14 + 1'000 + 60, 0.01);
 
   options = Slots();
@@ -63,7 +63,7 @@ TEST(SimulateSlots, ACheckpointCostsTimeAndOneOnStopLosesNothing) {
   EXPECT_EQ(first.attempts[2].ended - first.attempts[2].started, Duration{14'000 + 28'000});
 }
 
-TEST(SimulateSlots, AtTheEndOfItsSlotATaskSavesAndMakesRoom) {
+TEST(SimulateSlots, ATaskSavesAndMakesRoomAtTheEndOfItsTimeSlice) {
   const trace::Workload work = MakeWorkload("long", 1, 10'000, 0.3, 10'000);
   const trace::Workload look = MakeWorkload("short", 1, 100, 0.3, 10'000);
   RunOptions options = Immediate();
@@ -75,7 +75,7 @@ TEST(SimulateSlots, AtTheEndOfItsSlotATaskSavesAndMakesRoom) {
   EXPECT_EQ(run.totals.succeeded, 2);
   const report::RunTask& first = run.record->tasks[0];
   ASSERT_EQ(first.attempts.size(), 2u);
-  // The task is asked 900 s after its start, saves for 20 s and takes 2 s to end.
+  // The task is asked to save 900 s after its start, saves for 20 s and takes 2 s to end.
   EXPECT_EQ(first.attempts[0].ended - first.attempts[0].started, Duration{922'000});
   EXPECT_EQ(first.attempts[1].ended - first.attempts[1].started,
             Duration{14'000 + 10'000'000 - (900'000 - 14'000)});
@@ -83,8 +83,8 @@ TEST(SimulateSlots, AtTheEndOfItsSlotATaskSavesAndMakesRoom) {
   EXPECT_EQ(run.record->tasks[1].attempts.size(), 1u);
   EXPECT_FALSE(run.record->tasks[1].lost_s);
 
-  // A task that saves periodically is stopped, and repeats its unsaved work; a task that never
-  // saves stays.
+  // A task that saves periodically is stopped and repeats its unsaved work. A task that never saves
+  // stays.
   options.checkpoints = {.every = Duration{300'000}};
   const RunResult again = Play(MakeWorld("A100-40GB"), two, options);
   EXPECT_EQ(again.record->tasks[0].attempts[0].ended - again.record->tasks[0].attempts[0].started,
@@ -95,7 +95,7 @@ TEST(SimulateSlots, AtTheEndOfItsSlotATaskSavesAndMakesRoom) {
   EXPECT_EQ(stays.record->tasks[0].attempts.size(), 1u);
 }
 
-TEST(SimulateSlots, AClassThatPreemptsHasAPlaceAtOnce) {
+TEST(SimulateSlots, APreemptingClassStartsAtOnce) {
   const trace::Workload work = MakeWorkload("long", 1, 10'000, 0.3, 10'000);
   const trace::Workload look = MakeWorkload("short", 1, 100, 0.3, 10'000);
   RunOptions options = Immediate();
@@ -158,7 +158,7 @@ TEST(SimulateSlots, ARunWithoutProgressEndsWithAdvice) {
   RunOptions options = Immediate();
   options.policy.mapper = "exclusive";
   options.policy.slots = {.length = Duration{10'000}, .notice = Duration{1'000}};
-  options.checkpoints = {.on_stop = true};  // that is: once it has loaded
+  options.checkpoints = {.on_stop = true};  // on_stop only works once the task has loaded
   const std::vector<Arrival> two(2, {Duration{0}, &workload});
   const auto run = Simulate(MakeWorld("A100-40GB"), two, options);
   ASSERT_FALSE(run);

@@ -18,7 +18,7 @@ using base::Duration;
 TEST(Simulate, OneTaskAlone) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.5, 10'000);
   const RunResult run = Play(MakeWorld("4xA100-40GB"), {{Duration{0}, &workload}}, Immediate());
-  // 14 s until the first allocation, then full speed.
+  // The first allocation comes after 14 s, then the task runs at full speed.
   EXPECT_DOUBLE_EQ(run.totals.makespan_s, 1'014);
   EXPECT_DOUBLE_EQ(run.totals.execution_s, 1'014);
   EXPECT_DOUBLE_EQ(run.totals.waiting_s, 0);
@@ -47,24 +47,25 @@ TEST(Simulate, ATaskThatStaysAloneRunsWithoutMps) {
   EXPECT_EQ(Play(MakeWorld("4xA100-40GB"), arrivals, options).totals, by_mapper);
 }
 
-TEST(Simulate, TwoTasksSlowEachOtherDownOnlyWhileBothAreThere) {
+TEST(Simulate, TwoTasksSlowEachOtherDownOnlyWhileBothRun) {
   const trace::Workload one = MakeWorkload("one", 1, 1'000, 0.4, 10'000);
   const trace::Workload two = MakeWorkload("two", 1, 1'500, 0.3, 10'000);
   const RunResult run =
       Play(MakeWorld("A100-40GB"), {{Duration{0}, &one}, {Duration{0}, &two}}, Immediate());
-  // 1 + s * p: 1.15 and 1.2 while the first task runs, then the second is alone.
+  // The slowdowns 1 + s * p are 1.15 and 1.2 while the first task runs. After that, the second is
+  // alone.
   const double first_s = 1'000 * 1.15;
   const double second_s = first_s + (1'500 - first_s / 1.2);
   EXPECT_NEAR(base::Seconds(*run.record->tasks[0].ended - run.record->from), 14 + first_s, 0.002);
   EXPECT_NEAR(base::Seconds(*run.record->tasks[1].ended - run.record->from), 14 + second_s, 0.002);
 }
 
-TEST(Simulate, ATaskOnTwoGpusGoesAtThePaceOfTheSlowerOne) {
+TEST(Simulate, ATaskOnTwoGpusRunsAtThePaceOfTheSlowerOne) {
   const trace::Workload wide = MakeWorkload("wide", 2, 1'000, 0.2, 5'000);
   const trace::Workload other = MakeWorkload("other", 1, 5'000, 0.6, 5'000);
   RunOptions options = Immediate();
   options.policy.mapper = "first-fit";
-  // Both tasks use GPU 0. On GPU 1 the wide one could run at full speed, but the slower GPU sets
+  // Both tasks use GPU 0. The wide task could run at full speed on GPU 1, but the slower GPU sets
   // its pace.
   const RunResult run =
       Play(MakeWorld("2xA100-40GB"), {{Duration{0}, &wide}, {Duration{0}, &other}}, options);
@@ -91,7 +92,7 @@ TEST(Simulate, SomeTasksFailByThemselves) {
   EXPECT_EQ(run.totals.oom_crashes, 0);
 }
 
-TEST(Simulate, EdgesOfTheLoad) {
+TEST(Simulate, HandlesEmptyAndExtremeLoads) {
   const trace::Workload nothing = MakeWorkload("nothing", 1, 0, 0.3, 4'000);
   const trace::Workload huge = MakeWorkload("huge", 1, 100, 0.3, 60'000);
   const Cluster cluster = MakeWorld("2xA100-40GB");
@@ -191,7 +192,7 @@ TEST(Simulate, EqualArgumentsGiveEqualRuns) {
 }
 
 // A user who floods the queue does not delay others: the next free GPU goes to the new user.
-TEST(Simulate, AFloodDelaysANewUserByOneEnd) {
+TEST(Simulate, AFloodDelaysANewUserOnlyUntilOneTaskEnds) {
   const trace::Workload workload = MakeWorkload("w", 1, 300, 1.0, 30'000);
   std::vector<Arrival> arrivals;
   for (int i = 0; i < 10'000; ++i) arrivals.push_back({Duration{0}, &workload, 200 + i % 200});
@@ -213,10 +214,10 @@ TEST(Simulate, AFloodDelaysANewUserByOneEnd) {
     return longest_s;
   };
   EXPECT_GT(longest_wait_s(core::QueueOrder::kFifo), 600'000);
-  EXPECT_LT(longest_wait_s(core::QueueOrder::kFair), 2 * 420);  // four places, each once
+  EXPECT_LT(longest_wait_s(core::QueueOrder::kFair), 2 * 420);  // each of four tasks once
 }
 
-TEST(AsPublished, SetsTheRulesOfTheEra) {
+TEST(AsPublished, SetsTheRulesOfThePublishedVersion) {
   const RunOptions thesis = *AsPublished("thesis", {});
   EXPECT_EQ(thesis.monitor.window, Duration{92'000});
   EXPECT_EQ(thesis.policy.pacing, core::Pacing::kThesis);

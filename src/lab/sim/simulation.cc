@@ -1,4 +1,4 @@
-// The loop of a run: timers, and the events and actions of the servers' cores.
+// The main loop of a run: timers, and the events and actions of the servers' cores.
 #include "lab/sim/simulation.h"
 
 #include <algorithm>
@@ -15,18 +15,18 @@ namespace {
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kOneDay = std::chrono::hours(24);
 constexpr int kMostStillDays = 400;
-// In the published system, the rounds of the daemon's loop and its window start at times
-// independent of the first submission. The longest of these periods is the window.
+// In the published system, the rounds of the daemon's loop and its window start independently of
+// the first submission. The window is the longest of these periods.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
 // After this many stops per task in which no task saved any work, the run is given up. By then,
-// time slices that grow from a second have reached their maximum.
+// time slices that grow from one second have reached their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
 // The time between two readings of what tasks print.
 constexpr base::Duration kProgressGap{30'000};
 
-// Slurm has already chosen the GPUs, so the task starts there at once, without CARMA's checks.
+// For tasks whose GPUs Slurm has already chosen: they start there at once, without CARMA's checks.
 core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   policy.mapper = gres == Gres::kGpu ? core::kNeverSharing : "first-fit";
   policy.sm_cap.reset();
@@ -43,7 +43,7 @@ core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   return policy;
 }
 
-// Adapts the policy to the simulated cluster, where the driver always answers, so no sample is too
+// Adapts the policy to the simulated cluster. Its driver always answers, so no sample is ever too
 // old.
 core::PolicyConfig PolicyOf(const RunOptions& options) {
   core::PolicyConfig policy = options.policy;
@@ -115,7 +115,7 @@ void Simulation::BuildServers() {
 Result<RunResult> Simulation::Run() {
   const auto at = [this](std::size_t i) { return first_ + (arrivals_[i].at - arrivals_[0].at); };
   if (!arrivals_.empty()) agenda_.Set(at(0), Due::kArrivals);
-  // The loop cannot wait for an empty agenda, because there is always another tick.
+  // An empty agenda cannot end this loop, because there is always another tick.
   SendReservations();
   while (next_arrival_ < arrivals_.size() || jobs_.size() > 0) {
     if (still_days_ > kMostStillDays)

@@ -32,7 +32,7 @@ class Simulation {
   Result<RunResult> Run();
 
  private:
-  // ---- simulation.cc: the servers, and what happens when ----
+  // ---- simulation.cc: the servers and the dispatch of events ----
   void BuildServers();
   void Handle(const Agenda::Event& event);
   void OnArrivals();
@@ -41,13 +41,14 @@ class Simulation {
   void SendReservations();
   void OnJob(JobIndex index);
   void OnEstimate(JobIndex index);
-  // Passes events_ to the core and performs its actions, until these cause no more events.
+  // Passes events_ to the core and performs its actions, until the actions cause no more events.
   void Tell(std::uint32_t node);
-  // Adds the samples that the core needs for its next decision to events_.
+  // Adds to events_ the samples that the core needs for its next decision.
   void CatchUp(std::uint32_t node);
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);
-  bool InVain() const;  // no lasting progress for a long time, so there will be none
+  // True if tasks have made no lasting progress for a long time, so they never will.
+  bool InVain() const;
   void CheckBooks() const;
   base::Time now() const { return agenda_.now(); }
 
@@ -60,7 +61,7 @@ class Simulation {
   void LeaveQueue(std::uint32_t node, Job& job);
   void Retire(JobIndex index, const core::TaskRecord& record);
 
-  // ---- above.cc: tasks above the servers ----
+  // ---- above.cc: tasks in the queue above the servers ----
   bool HasAbove() const { return options_.above.placing != Placing::kQueue; }
   double RateOf(const Job& job) const;
   void EnterAbove(JobIndex index);
@@ -72,12 +73,12 @@ class Simulation {
   void LeaveAbove(JobIndex index);
   void Dispatch();
   PlaceTask Placer();
-  void OnAbove();  // its timer
-  void Report();   // the servers, before they are asked
+  void OnAbove();  // handles the timer of that queue
+  void Report();   // makes the servers report before they are asked
 
   const RunOptions& options_;
   const std::span<const Arrival> arrivals_;
-  const base::Time first_;  // the first submission
+  const base::Time first_;  // time of the first submission
   const Layout layout_;
   Agenda agenda_;
   Jobs jobs_;
@@ -86,13 +87,13 @@ class Simulation {
   Monitor monitor_;
   Predictions predictions_;
   Servers servers_;
-  std::vector<core::Event> events_;  // of this moment, for one core
+  std::vector<core::Event> events_;  // events of this moment for one core
   std::size_t next_arrival_ = 0;
   std::vector<core::Reservation> reservations_;
-  int still_days_ = 0;  // days without running but with waiting tasks
+  int still_days_ = 0;  // days on which tasks waited but none ran
 
   std::optional<IdleFirst> idle_first_;  // only with several servers
-  // Only used if the servers have a common queue other than Placing::kQueue.
+  // Only used if the servers have a common queue with a method other than Placing::kQueue.
   LinesAbove lines_;
   Candidates candidates_;
   std::optional<SlurmPlacing> slurm_;

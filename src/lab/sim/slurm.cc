@@ -1,4 +1,4 @@
-// Slurm's choice of servers, and its backfill.
+// Slurm's choice of servers, including its backfill.
 #include "lab/sim/slurm.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace carma::sim {
 namespace {
 
-// bf_max_job_test
+// Slurm's bf_max_job_test
 constexpr std::size_t kBackfillLooks = 500;
 
 }  // namespace
@@ -79,7 +79,7 @@ void SlurmPlacing::PlaceInOrder(base::Time now, const PlaceTask& place) {
   while (!lines_.empty()) {
     const JobIndex head = lines_.First(1, now).front().job;
     const std::vector<std::uint32_t> nodes = NodesFor(jobs_[head], now, nullptr);
-    freed_.clear();  // the known free space is that of this task only
+    freed_.clear();  // freed_ only covers the blocked task
     blocked_.reset();
     if (nodes.empty()) {
       blocked_ = core::Number(jobs_[head].id);
@@ -125,7 +125,7 @@ void SlurmPlacing::Backfill(base::Time now, const PlaceTask& place) {
   std::optional<Kept> kept;
   for (const LinesAbove::Waiting& each : lines_.First(kBackfillLooks, now)) {
     const Job& job = jobs_[each.job];
-    if (!kept) {  // the first task, which has just been checked
+    if (!kept) {  // no reservation yet, so this is the first task, which has just been checked
       kept = KeptFor(job, now);
       if (!kept) return;
       continue;

@@ -1,5 +1,5 @@
-// Chooses servers as Slurm does: by counts, in queue order. If the first task must wait, later ones
-// may start by backfill, which reserves resources for the first task only. Private to sim.
+// Chooses servers as Slurm does: by counts, in queue order. If the head of the queue must wait,
+// later tasks may start by backfill, which reserves resources for the head only. Private to sim.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +23,25 @@ using PlaceTask = std::function<void(JobIndex, std::span<const std::uint32_t>)>;
 
 class SlurmPlacing {
  public:
-  // All arguments must outlive it.
+  // All arguments must outlive this object.
   SlurmPlacing(const RunOptions& options, const Layout& layout, const LinesAbove& lines,
                const Jobs& jobs, const Candidates& candidates);
 
-  // Places tasks until the first one has to wait.
+  // Places tasks until the head of the queue has to wait.
   void PlaceInOrder(base::Time now, const PlaceTask& place);
   void Backfill(base::Time now, const PlaceTask& place);
-  // Books the task on that server until its time limit and returns the GPUs that Slurm chooses.
+  // Books the task on this server until its time limit and returns the GPUs that Slurm chooses.
   std::vector<std::uint32_t> Book(const Job& job, std::uint32_t server, base::Time now);
   void Release(const Job& job);
   bool Empty(std::uint32_t server) const { return counts_.Empty(server); }
 
  private:
-  struct Kept {  // for the first in line
+  struct Kept {  // kept for the head of the queue
     base::Time from{};
     std::vector<std::uint32_t> nodes;
     CountAsked asked;
   };
-  base::Duration LimitOf(const Job& job) const;  // as its user states it
+  base::Duration LimitOf(const Job& job) const;  // the limit that its user states
   std::vector<std::uint32_t> NodesFor(const Job& job, base::Time now, const Kept* kept) const;
   bool MayPass(const Kept& kept, std::uint32_t node, const Job& job, base::Time now) const;
   std::optional<Kept> KeptFor(const Job& job, base::Time now) const;
@@ -53,7 +53,7 @@ class SlurmPlacing {
   const Candidates& candidates_;
   NodeCounts counts_;
   // Number of the head of the queue that fitted nowhere, and the servers that have gained room
-  // since.
+  // since then.
   std::optional<std::uint64_t> blocked_;
   std::vector<std::uint32_t> freed_;
 };

@@ -1,4 +1,4 @@
-// Future events: at most one per timer, ordered by (time, rank, order of setting).
+// Future events, at most one per timer, ordered by (time, rank, order of setting).
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,11 @@ namespace carma::sim {
 
 using TimerId = std::uint32_t;
 
-// A heap that knows the position of each timer, so that setting a timer again replaces its event:
-// memory depends on the number of timers, not of events.
+// A heap that stores the position of each timer, so setting a timer again replaces its event.
+// Memory therefore depends on the number of timers, not of events.
 class TimerQueue {
  public:
-  // Events of one moment are ordered by rank: an observation shows the state before that moment's
-  // changes.
+  // Events of one moment are ordered by rank: an observation comes before that moment's changes.
   enum class Rank : std::uint8_t { kObserve, kHappen };
 
   struct Event {
@@ -25,7 +24,7 @@ class TimerQueue {
     TimerId timer = 0;
   };
 
-  // Timers are numbered by the caller, densely from 0. A set timer is moved.
+  // The caller numbers timers densely from 0. Setting a timer that is already set moves it.
   void Set(TimerId timer, base::Time when, Rank rank = Rank::kHappen);
   void Clear(TimerId timer);
   bool IsSet(TimerId timer) const { return timer < places_.size() && places_[timer] != kNowhere; }
@@ -50,8 +49,8 @@ class TimerQueue {
   void Down(std::size_t at, const Entry& entry);
   void Place(std::size_t at, const Entry& entry);
 
-  std::vector<Entry> heap_;            // four children each
-  std::vector<std::uint32_t> places_;  // of each timer in the heap
+  std::vector<Entry> heap_;            // each entry has four children
+  std::vector<std::uint32_t> places_;  // position of each timer in the heap
   std::uint64_t sequence_ = 0;
 };
 

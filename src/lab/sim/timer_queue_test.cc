@@ -38,7 +38,7 @@ TEST(TimerQueue, ATimerHasOneEvent) {
   EXPECT_FALSE(queue.IsSet(7));
 }
 
-// Compares the queue with a plain sorted map, for every kind of move.
+// Compares the queue with a plain sorted map for every kind of operation.
 TEST(TimerQueue, AgreesWithASortedMap) {
   base::Rng rng(3);
   TimerQueue queue;

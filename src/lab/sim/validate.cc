@@ -34,7 +34,8 @@ const TraceFacts& FactsOf(PublishedTrace trace) {
   return *std::ranges::find(kTraces, trace, &TraceFacts::trace);
 }
 
-// The policies of chapter 6. "2 GB" and "5 GB" are the floors of its scripts, 2000 and 5000 MiB.
+// The policies of chapter 6. "2 GB" and "5 GB" are the memory floors of its scripts: 2000 and 5000
+// MiB.
 constexpr PublishedPolicy kPolicies[] = {
     {"exclusive", "exclusive", 0, 0, 0, "none", core::SharingMethod::kAlone},
     {"round robin, streams", "round-robin", 0, 0, 0, "none", core::SharingMethod::kStreams},
@@ -72,7 +73,7 @@ struct PublishedFigure {
   double to = kAny;
 };
 
-// Makespans of the 60 tasks: the lengths of two runs, read from their published curves. The time
+// Makespans of the 60 tasks are the lengths of two runs, read from their published curves. The time
 // scale is chosen so that the integral of power equals the published energy.
 constexpr std::string_view kCurves = "published curves";
 constexpr std::string_view kMarginal = "section 6.4.1: \"only marginal\"";
@@ -82,7 +83,8 @@ consteval PublishedFigure Within(PublishedFigure figure, double share) {
   figure.to = figure.value * (1 + share);
   return figure;
 }
-// For a relative change, the makespan itself (not the change) must be within this share.
+// For a relative change, the makespan itself (not the change) must be within this share of the
+// published one.
 consteval PublishedFigure ChangeWithin(PublishedFigure figure, double share) {
   figure.from = (1 + figure.value) * (1 - share) - 1;
   figure.to = (1 + figure.value) * (1 + share) - 1;
@@ -93,11 +95,11 @@ using enum PublishedTrace;
 using enum Figure;
 using enum Standing;
 constexpr PublishedFigure kFigures[] = {
-    // 60 tasks. The solo times, activities and the power curve come from the exclusive run.
+    // 60 tasks. The solo times, the activities and the power curve are fitted to the exclusive run.
     Within({kHeavy60, "exclusive", kMakespanMin, 639, kCurves, kCalibration}, 0.015),
     Within({kHeavy60, "exclusive", kEnergyMj, 33.20, "table 6.5", kCalibration}, 0.015),
     {kHeavy60, "exclusive", kOomCrashes, 0, "table 6.6", kPrediction, 0, 0},
-    // The constant of streams was chosen to meet this energy.
+    // The streams constant was chosen to match this energy.
     {kHeavy60, "round robin, streams", kEnergyMj, 34.75, "table 6.5", kCalibration, 33, 36},
     {kHeavy60, "round robin, streams", kOomCrashes, 9, "table 6.6", kPrediction, 8, 11},
     {kHeavy60, "round robin, MPS", kEnergyMj, 29.60, "table 6.5", kPrediction},
@@ -115,7 +117,7 @@ constexpr PublishedFigure kFigures[] = {
     Within({kHeavy60, "MAGM + GPUMemNet 80 %", kEnergyMj, 28.50, "table 6.5", kCalibration}, 0.04),
     {kHeavy60, "MAGM + GPUMemNet 80 %", kOomCrashes, 1, "table 6.6", kPrediction, 0, 2},
 
-    // 90 tasks, none of which were used to fit the models.
+    // 90 tasks. None of them was used to fit the models.
     {kMix90, "OWF 80 %, MPS", kMakespanChange, -0.3013, "section 6.4.1", kPrediction},
     {kMix90, "OWF 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10, 0.10},
     {kMix90, "OBF 80 %, streams", kMakespanChange, 0, kMarginal, kPrediction, -0.10, 0.10},
@@ -186,7 +188,7 @@ double ValueOf(Figure figure, const report::Metrics& run, const report::Metrics&
       return static_cast<double>(run.oom_crashes);
     case kSlowdown:
     case kPowerW:
-      break;  // only of the models alone
+      break;  // only figures of ValidateModels()
   }
   return 0;
 }
@@ -320,7 +322,8 @@ Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cl
 
 std::vector<Comparison> ValidateModels() {
   std::vector<Comparison> rows;
-  // 2, 3 and 7 copies of a network like ResNet on small images, with SM activity 0.30 alone.
+  // 2, 3 and 7 copies of a network similar to ResNet on small images, whose SM activity alone is
+  // 0.30.
   const Load small{.sm_active = 0.30, .sensitivity = 0.707, .pressure = 0.30 * 0.959};
   const std::vector<Load> many(7, small);
   const auto mps = [&](std::size_t n) {
@@ -334,7 +337,7 @@ std::vector<Comparison> ValidateModels() {
   rows.push_back(
       OneValue("2 small tasks, MPS", kSlowdown, kChapter4, kPrediction, 1.0, mps(2), kAny, 1.25));
   // A recommender (SM activity 0.05) beside ResNet152 (0.82). The recommender's sensitivity and
-  // pressure are not published; these were chosen for the comparison.
+  // pressure are not published; the values here were chosen for the comparison.
   const Load recommender{.sm_active = 0.05, .sensitivity = 0.05, .pressure = 0.05};
   const Load resnet{.sm_active = 0.82, .sensitivity = 0.707, .pressure = 0.82 * 0.959};
   const std::array pair{recommender, resnet};

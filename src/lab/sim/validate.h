@@ -14,20 +14,20 @@
 
 namespace carma::sim {
 
-// Traces of the original's evaluation; they are not part of CARMA.
+// Traces of the original system's evaluation, which are not part of CARMA.
 enum class PublishedTrace {
-  kHeavy60,  // dissertation, 60 tasks of the sections 6.4.4 to 6.4.6
-  kMix90,    // dissertation, 90 tasks of the sections 6.4.1 to 6.4.3
-  kNewer60,  // the newer repository's 60 tasks, on the control loop of November 2025
+  kHeavy60,  // 60 tasks of the dissertation's sections 6.4.4 to 6.4.6
+  kMix90,    // 90 tasks of the dissertation's sections 6.4.1 to 6.4.3
+  kNewer60,  // the newer repository's 60 tasks, with its control loop of November 2025
 };
 // "heavy60", "mix90", "t1".
 std::string_view PublishedTraceName(PublishedTrace trace);
-// Recognises a trace by its number of tasks and last submission; empty: none of these traces.
+// Recognises a trace by its number of tasks and last submission; empty for any other trace.
 std::optional<PublishedTrace> RecognisePublished(std::span<const Arrival> arrivals);
 
 enum class Figure {
   kMakespanMin,
-  kMakespanChange,  // against exclusive use of the same run, -0.25: a quarter less
+  kMakespanChange,  // relative to exclusive use in the same run; -0.25 means a quarter less
   kEnergyMj,
   kEnergyChange,
   kSmActiveChange,
@@ -46,14 +46,14 @@ struct PublishedPolicy {
   std::string_view label;  // "MAGM 2 GB 80 %"
   std::string_view mapper;
   double sm_cap = 0;           // 0: none
-  std::int64_t floor_mib = 0;  // without estimates
+  std::int64_t floor_mib = 0;  // used without estimates
   std::int64_t margin_mib = 0;
   std::string_view estimates = "none";  // as EstimateOptions::source
   core::SharingMethod collocation = core::SharingMethod::kMps;
 };
-// The policies of the trace that have a published figure, exclusive use first.
+// The policies of the trace that have a published figure; exclusive use comes first.
 std::vector<PublishedPolicy> PoliciesOf(PublishedTrace trace);
-// The policy's settings, with the control loop in use when the trace was run. No errors for a
+// The policy's settings, with the control loop in use when the trace was run. Never fails for a
 // policy of PoliciesOf.
 Result<RunOptions> OptionsOf(PublishedTrace trace, const PublishedPolicy& policy);
 
@@ -65,7 +65,7 @@ struct Comparison {
   double published = 0;
   double simulated = 0;  // mean over the runs
   double deviation = 0;  // standard deviation of single runs
-  double low = 0;        // of single runs
+  double low = 0;        // smallest value of a single run
   double high = 0;
   // Required range of the mean, [from, to]; empty: the figure is only shown.
   std::optional<double> from;
@@ -80,17 +80,18 @@ struct ValidationOptions {
   int threads = 1;
   double noise = 0.03;
   std::uint64_t seed = 1;
-  std::function<void(int done, int all)> progress;  // finished runs, from any thread
+  // Called with the number of finished runs, from any thread.
+  std::function<void(int done, int all)> progress;
 };
 // Runs every published policy on these servers. Errors: those of Simulate.
 Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cluster,
                                          std::span<const Arrival> arrivals,
                                          const ValidationOptions& options);
 
-// Comparison with small published cases that need no trace, only the models and shipped data.
+// Compares the models with small published cases; this needs only shipped data and no trace.
 std::vector<Comparison> ValidateModels();
 
-// For people: one line per figure.
+// A table for people, with one line per figure.
 std::string Table(std::span<const Comparison> comparisons);
 
 }  // namespace carma::sim

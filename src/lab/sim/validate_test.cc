@@ -24,7 +24,7 @@ TEST(Published, EveryPolicyCanBeRun) {
   }
 }
 
-TEST(RecognisePublished, ByLengthAndLastSubmission) {
+TEST(RecognisePublished, RecognisesTracesByLengthAndLastSubmission) {
   const trace::Workload workload;
   std::vector<Arrival> arrivals(60, {Duration{0}, &workload});
   EXPECT_FALSE(RecognisePublished(arrivals));
@@ -35,9 +35,9 @@ TEST(RecognisePublished, ByLengthAndLastSubmission) {
   EXPECT_EQ(RecognisePublished(arrivals), PublishedTrace::kNewer60);
 }
 
-TEST(Comparison, AgreementAndNoiseAreTwoThings) {
+TEST(Comparison, AgreementIsIndependentOfNoise) {
   Comparison row{.published = 10, .simulated = 12, .deviation = 1.5};
-  EXPECT_TRUE(row.Agrees());  // no range is required
+  EXPECT_TRUE(row.Agrees());  // the figure has no required range
   EXPECT_TRUE(row.WithinNoise());
   row.to = 11;
   EXPECT_FALSE(row.Agrees());
@@ -69,7 +69,7 @@ TEST(Validate, ComparesEveryFigureOfTheTrace) {
   EXPECT_NE(table.find("prediction"), std::string::npos);
 }
 
-TEST(ValidateModels, MeetThePublishedMeasurements) {
+TEST(ValidateModels, AgreeWithThePublishedMeasurements) {
   const std::vector<Comparison> rows = ValidateModels();
   EXPECT_GE(rows.size(), 10u);
   for (const Comparison& row : rows) EXPECT_TRUE(row.Agrees()) << Table({&row, 1});

@@ -1,5 +1,5 @@
-// The work of a simulated task: how much an attempt has done, and how much of it survives the
-// attempt's end. Private to sim.
+// The work of a simulated task: how much an attempt has done, and how much of that work survives
+// the attempt's end. Private to sim.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace carma::sim {
 
-// Work is measured in seconds alone on the reference GPU. An attempt does the work that no earlier
-// attempt has saved. Its pace (work seconds per second) stays the same until the next change.
+// Work is measured in seconds alone on the reference GPU. An attempt does the work that earlier
+// attempts have not saved. Its pace (work seconds per second) stays the same until the next change.
 class Work {
  public:
   Work() = default;
@@ -23,22 +23,22 @@ class Work {
   double LeftS(base::Time now) const { return left_s_ - pace_ * base::Seconds(now - since_); }
   // Whether this attempt has saved anything.
   bool HasSaved() const { return saved_s_ > solo_s_ - attempt_s_; }
-  // Time lost to saving and stops; empty if the task was never asked to checkpoint or stop.
+  // Time lost to checkpoints and stops; empty if the task was never asked to checkpoint or stop.
   const std::optional<double>& lost_s() const { return lost_s_; }
 
-  // Starts an attempt, which fails by itself after this much work (may be infinity).
+  // Starts an attempt, which fails by itself after this much work (may be infinite).
   void Launch(double fails_after_s);
   // Starts computing at `now`, with a pace of 0 until SetPace.
   void Begin(base::Time now);
   // Advances the work to `now`, at the pace since its last change.
   void Advance(base::Time now);
   void SetPace(base::Time now, double pace);
-  // End of the attempt at the present pace, at least `now`; empty if it has no pace yet.
+  // When the attempt ends at the present pace, at least `now`; empty if it has no pace yet.
   std::optional<base::Time> EndsAt(base::Time now) const;
-  // Writes a checkpoint, which takes `cost`. Returns whether more work is saved than before.
+  // Writes a checkpoint, which takes `cost`. Returns whether it saves more work than before.
   bool Save(base::Time now, base::Duration cost);
-  // Stops the attempt, so another start is needed. computes: whether it was computing and so loses
-  // the work since the last checkpoint.
+  // Stops the attempt, so another start is needed. computes: whether the attempt was computing and
+  // so loses the work since its last checkpoint.
   void Stop(base::Time now, base::Duration load, bool computes);
 
  private:
@@ -50,8 +50,8 @@ class Work {
   double pace_ = 0;
   base::Time since_{};
   double left_s_ = 0;   // at `since_`, including the pause
-  double pause_s_ = 0;  // for writing a checkpoint, done first
-  double saved_s_ = 0;  // of the whole task
+  double pause_s_ = 0;  // rest of the pause for a checkpoint, which comes before the work
+  double saved_s_ = 0;  // part of the whole task's work
   std::optional<double> lost_s_;
 };
 

@@ -1,5 +1,5 @@
 // Reads through the probe with every fault in every function that the simulated driver exports, on
-// one GPU and on the whole driver: nothing crashes or stays stuck, the other GPUs continue, the
+// one GPU and on the whole driver. Nothing crashes or stays stuck, the other GPUs continue, the
 // outcome is documented (docs/server/gpus.md), and everything works again once the fault is
 // cleared.
 #include <dlfcn.h>
@@ -24,7 +24,8 @@ namespace {
 
 namespace nvml = gpu::nvml;
 
-// The effect of an error in a function on a reading of a whole GPU; functions not listed have none.
+// The effect of an error in a function on a reading of a whole GPU. Functions that are not listed
+// have no effect.
 enum class Role { kNothing, kTells, kDecides };
 struct RoleOf {
   std::string_view function;
@@ -79,7 +80,7 @@ nvml::Return CodeOf(const Fault& fault) {
   return fault.kind == FaultKind::kVanish ? nvml::kDriverNotLoaded : fault.code;
 }
 
-// The code of the reading's error; kInvalid means success.
+// The code of the reading's error; kInvalid stands for success.
 ErrorCode Outcome(const gpu::ReadResult<gpu::Reading>& reading) {
   return reading ? ErrorCode::kInvalid : reading.error().code;
 }
@@ -90,7 +91,7 @@ std::vector<ErrorCode> Documented(Role role, nvml::Return code) {
   const bool gone = lost || gpu::MeansDriverGone(code);
   if (role == Role::kNothing || (role == Role::kTells && !gone)) return {ErrorCode::kInvalid};
   if (role == Role::kDecides && gpu::MeansAbsent(code)) return {ErrorCode::kInvalid};
-  // A process list that keeps asking for a larger buffer is not trusted.
+  // A process list that keeps requesting a larger buffer is not trusted.
   if (code == nvml::kInsufficientSize) return {fails, ErrorCode::kCorrupt};
   return {fails};
 }
@@ -122,7 +123,7 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
   void TearDown() override { ::unsetenv(kStateVariable); }
 
   bool Divided() const { return shared_->places()[0].mig; }
-  // Reads after the time at which the GPU's condition is due again.
+  // Reads after the time at which the GPU's condition must be read again.
   gpu::Reading MustRead(std::size_t device) {
     const auto reading = Read(device);
     EXPECT_TRUE(reading) << reading.error().message;
@@ -164,7 +165,7 @@ TEST_P(DriverFaultsTest, TheDriverExportsAllFunctionsOfTheProbe) {
     EXPECT_NE(::dlsym(library->handle.get(), name.c_str()), nullptr) << name;
 }
 
-TEST_P(DriverFaultsTest, FaultsOfOneGpuWhileItIsRead) {
+TEST_P(DriverFaultsTest, SurvivesFaultsOfOneGpuWhileReading) {
   for (const std::string& function : EveryFunction()) {
     for (const Fault& fault : EveryFault(0, function)) {
       SCOPED_TRACE(function + " answers " + std::to_string(CodeOf(fault)));
@@ -183,7 +184,7 @@ TEST_P(DriverFaultsTest, FaultsOfOneGpuWhileItIsRead) {
   }
 }
 
-TEST_P(DriverFaultsTest, FaultsOfOneGpuWhileItIsListed) {
+TEST_P(DriverFaultsTest, SurvivesFaultsOfOneGpuWhileListing) {
   for (const std::string& function : EveryFunction()) {
     for (const Fault& fault : EveryFault(0, function)) {
       SCOPED_TRACE(function + " answers " + std::to_string(CodeOf(fault)));
@@ -207,7 +208,7 @@ TEST_P(DriverFaultsTest, FaultsOfOneGpuWhileItIsListed) {
   }
 }
 
-TEST_P(DriverFaultsTest, TheWholeDriver) {
+TEST_P(DriverFaultsTest, SurvivesFaultsOfTheWholeDriver) {
   for (const std::string& function : EveryFunction()) {
     for (const Fault& fault : EveryFault(kWholeDriver, function)) {
       SCOPED_TRACE(function + " answers " + std::to_string(CodeOf(fault)));
@@ -238,7 +239,7 @@ TEST_P(DriverFaultsTest, CallersReturnWhenAHangEnds) {
   }
 }
 
-TEST_P(DriverFaultsTest, LiesAreFoundOut) {
+TEST_P(DriverFaultsTest, DetectsWrongReadings) {
   for (const FaultKind lie :
        {FaultKind::kNanActivity, FaultKind::kUsedOverTotal, FaultKind::kNoMemoryValue}) {
     SCOPED_TRACE(FaultKindName(lie));
@@ -250,7 +251,7 @@ TEST_P(DriverFaultsTest, LiesAreFoundOut) {
   }
 }
 
-TEST_P(DriverFaultsTest, AGpuThatIsLostAltogetherTakesItsInstancesAlong) {
+TEST_P(DriverFaultsTest, LosingAGpuLosesItsInstances) {
   for (const FaultKind kind : {FaultKind::kLost, FaultKind::kVanish}) {
     ASSERT_TRUE(shared_->SetFault({kind, 0, 0, ""}));
     for (std::size_t i = 0; i + 1 < count_; ++i) {

@@ -1,4 +1,5 @@
-// One GPU of the simulated driver hangs, or its library crashes, under real carma-readers.
+// Tests in which one GPU of the simulated driver hangs, or its library crashes, under real
+// carma-readers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ class DriverHangs : public ::testing::Test {
     const auto reading = probe.Read(device, base::FromMs(++now_ms_));
     return reading ? "" : reading.error().message;
   }
-  // `so` must read the GPU: the probe retries a hung GPU only when it is read.
+  // `so` must read the GPU, because the probe retries a hung GPU only when it is read.
   bool Soon(const std::function<bool()>& so) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!so()) {
@@ -66,7 +67,7 @@ class DriverHangs : public ::testing::Test {
     }
     return true;
   }
-  // The children of this process named carma-reader.
+  // The children of this process that are named carma-reader.
   static std::vector<pid_t> Readers() {
     std::vector<pid_t> pids;
     for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -104,7 +105,7 @@ TEST_F(DriverHangs, ReadsTheOtherGpusAndRetriesTheHungOne) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Trouble(probe, i), "");
 }
 
-TEST_F(DriverHangs, LosingAnotherGpuDoesNotCloseTheRest) {
+TEST_F(DriverHangs, LosingOneGpuKeepsTheOthersOpen) {
   gpu::GuardedProbe probe(Options());
   ASSERT_EQ(Uuids(probe).size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Trouble(probe, i), "");
@@ -115,7 +116,7 @@ TEST_F(DriverHangs, LosingAnotherGpuDoesNotCloseTheRest) {
   for (const std::size_t other : {0U, 1U}) EXPECT_EQ(Trouble(probe, other), "");
 }
 
-TEST_F(DriverHangs, AProbeThatStartsComesUpWithoutIt) {
+TEST_F(DriverHangs, AProbeStartsWithoutTheHungGpu) {
   Hang(1);
   gpu::GuardedProbe probe(Options());
   const auto devices = probe.Devices();
@@ -132,10 +133,11 @@ TEST_F(DriverHangs, AProbeThatStartsComesUpWithoutIt) {
   EXPECT_EQ(probe.Devices().value()[1].trouble.text, "");
 }
 
-TEST_F(DriverHangs, AHangInOneFunctionIsFoundAtEachRetry) {
+TEST_F(DriverHangs, EachRetryFindsAHangInOneFunction) {
   gpu::GuardedProbe probe(Options());
   ASSERT_EQ(Uuids(probe).size(), 4U);
-  Hang(0, "nvmlDeviceGetPowerUsage");  // the list does not ask for it, so a trial succeeds
+  // The device list does not call this function, so a retry succeeds.
+  Hang(0, "nvmlDeviceGetPowerUsage");
   EXPECT_THAT(Trouble(probe, 0), HasSubstr("not answered"));
   for (int round = 0; round < 5; ++round) {
     EXPECT_THAT(Trouble(probe, 0), HasSubstr("not answered"));
@@ -171,7 +173,7 @@ TEST_F(DriverHangs, ReportsADriverWhoseGpusAllHang) {
   EXPECT_EQ(Uuids(probe).size(), 4U) << "the next list tries the GPUs again";
 }
 
-TEST_F(DriverHangs, AReaderThatIsKilledIsReplaced) {
+TEST_F(DriverHangs, ReplacesAKilledReader) {
   gpu::GuardedProbe probe(Options());
   ASSERT_EQ(Uuids(probe).size(), 4U);
   ASSERT_EQ(Readers().size(), 1U);
@@ -193,7 +195,7 @@ TEST_F(DriverHangs, DoesNotCallAGpuThatIsLeftAlone) {
   EXPECT_EQ(Trouble(probe, 2), "");
 }
 
-TEST_F(DriverHangs, NothingIsLeftOfAProbe) {
+TEST_F(DriverHangs, AProbeLeavesNoProcessBehind) {
   {
     gpu::GuardedProbe probe(Options());
     ASSERT_EQ(Uuids(probe).size(), 4U);

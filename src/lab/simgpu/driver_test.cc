@@ -1,4 +1,4 @@
-// The complete path: state file -> libcarma-simgpu.so -> dlopen -> NVML calls -> probe.
+// Tests the complete path: state file -> libcarma-simgpu.so -> dlopen -> NVML calls -> probe.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST_F(DriverTest, AWorkingTaskIsMeasured) {
   const auto task = Join(1, 12'345, core::SharingMethod::kMps);
   const auto holder = Join(1, 1'000, core::SharingMethod::kMps);
   ASSERT_TRUE(holder->Stop());
-  MustRead(1);  // from here on the load is constant
+  MustRead(1);  // the load is constant from here on
   const gpu::Reading reading = MustRead(1);
   EXPECT_EQ(reading.used_mib, 13'345);
   const double smact = 0.6;
@@ -143,7 +143,7 @@ TEST(DriverLimits, AreSetForFoldersAndReadBack) {
   ::unsetenv(kStateVariable);
 }
 
-TEST_F(DriverTest, EveryFaultReachesTheProbeAsItsKindOfError) {
+TEST_F(DriverTest, TheProbeReportsEveryFaultAsItsKindOfError) {
   struct Case {
     const char* name;
     Fault fault;
@@ -175,7 +175,7 @@ TEST_F(DriverTest, EveryFaultReachesTheProbeAsItsKindOfError) {
     EXPECT_EQ(reading.error().code, c.expected) << reading.error().message;
     EXPECT_THAT(reading.error().message, ::testing::HasSubstr(c.text));
     if (c.fault.gpu == 0) {
-      MustRead(1);  // the others still work
+      MustRead(1);  // the other GPUs still work
     }
     ASSERT_TRUE(shared_->ClearFaults());
     MustRead(0);
@@ -211,7 +211,7 @@ TEST_F(DriverTest, AHangingGpuBlocksUntilItIsCleared) {
   EXPECT_TRUE(done);
 }
 
-TEST_F(DriverTest, NoStateOrABrokenOneMeansNoDriver) {
+TEST_F(DriverTest, AMissingOrBrokenStateFileMeansNoDriver) {
   for (const std::string& path : {std::string(), server_.path() + ".none", server_.folder()}) {
     SCOPED_TRACE(path);
     ::setenv(kStateVariable, path.c_str(), 1);
@@ -226,7 +226,7 @@ TEST_F(DriverTest, NoStateOrABrokenOneMeansNoDriver) {
   EXPECT_EQ(probe_->Read(0, {}).error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(DriverTest, AServerThatWasReplacedIsFoundAgain) {
+TEST_F(DriverTest, FindsAReplacedServerAgain) {
   ASSERT_TRUE(probe_->Devices());
   ASSERT_TRUE(CreateServer(server_.path(), "2xA100-40GB,1xH100-80GB", {}));
   LetFileCheckExpire();
@@ -263,13 +263,13 @@ TEST_F(DriverTest, CallsOutOfOrderOrWithNonsenseGetNvmlErrors) {
   EXPECT_EQ(uuid(device, small, sizeof small), nvml::kInsufficientSize);
   EXPECT_EQ(shutdown(), nvml::kSuccess);
   EXPECT_EQ(shutdown(), nvml::kUninitialized);
-  // A program that loads the driver must see no symbols other than NVML's.
+  // A program that loads the driver must not see symbols other than NVML's.
   EXPECT_EQ(::dlsym(library, "_ZN5carma6simgpu6Server6AttachERKSs"), nullptr);
   ::dlclose(library);
 }
 
 TEST_F(DriverTest, XidsDamageAndResetReachTheProbe) {
-  ASSERT_TRUE(shared_->AnnounceXid(0, 13));  // before a client listened
+  ASSERT_TRUE(shared_->AnnounceXid(0, 13));  // before any client listened
   ASSERT_TRUE(probe_->Devices());
   EXPECT_THAT(MustRead(0).xids, ::testing::IsEmpty());
   ASSERT_TRUE(shared_->AnnounceXid(1, 79));
@@ -358,7 +358,7 @@ TEST_F(DriverTest, ReportsUseByProcessExceptUnderMps) {
   EXPECT_EQ(api.shutdown(), nvml::kSuccess);
 }
 
-TEST(DividedDriver, InstancesAreShownAsNvmlShowsThem) {
+TEST(DividedDriver, ShowsInstancesAsNvmlDoes) {
   TestServer server("A100-40GB,A100-80GB:mig=3g.40gb+1g.10gb", {.time_scale = 1000});
   ::setenv(kStateVariable, server.path().c_str(), 1);
   const auto shared = Server::Attach(server.path());

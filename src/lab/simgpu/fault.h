@@ -13,13 +13,13 @@ enum class FaultKind : std::uint32_t {
   kNone,
   kHang,           // calls block until the fault is cleared
   kLost,           // GPU_IS_LOST
-  kError,          // the given NVML error, from the given function or from all
+  kError,          // the given NVML error, from the given function or from all functions
   kNanActivity,    // SM activity is NaN
-  kUsedOverTotal,  // more memory in use than there is
+  kUsedOverTotal,  // more memory is in use than the GPU has
   kNoMemoryValue,  // memory counters are the "not available" sentinel
-  kStale,          // readings stay as at the fault's beginning
-  kVanish,         // no driver: DRIVER_NOT_LOADED from every call, nvmlInit included
-  kNoPidMemory,    // memory of processes is that sentinel
+  kStale,          // readings stay as they were when the fault began
+  kVanish,         // no driver: every call returns DRIVER_NOT_LOADED, nvmlInit included
+  kNoPidMemory,    // the memory of processes is that sentinel
 };
 
 inline constexpr std::int32_t kWholeDriver = -1;
@@ -37,11 +37,12 @@ inline constexpr std::string_view kFaultKinds =
     "no-process-memory";
 
 std::string_view FaultKindName(FaultKind kind);
-// Errors: kInvalid with the known names.
+// Errors: kInvalid; the message lists the known names.
 Result<FaultKind> ParseFaultKind(std::string_view name);
-// "TIMEOUT", "GPU_IS_LOST" … (NVML's names without NVML_ERROR_) or a number. Errors: kInvalid.
+// Parses "TIMEOUT", "GPU_IS_LOST" … (NVML's names without NVML_ERROR_) or a number. Errors:
+// kInvalid.
 Result<std::int32_t> ParseNvmlCode(std::string_view text);
-// "GPU is lost"; "unknown error" for codes that NVML does not have.
+// NVML's text, such as "GPU is lost"; "unknown error" for codes that NVML does not have.
 const char* NvmlText(std::int32_t code);
 
 }  // namespace carma::simgpu

@@ -1,5 +1,5 @@
-// Out-of-memory messages of training frameworks in their real form, with current numbers: the texts
-// that out-of-memory detection must recognise.
+// The out-of-memory messages of training frameworks in their real form, with current numbers. The
+// out-of-memory detection must recognise these texts.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ Result<Framework> ParseFramework(std::string_view name);
 
 // A failed allocation, as the process sees it.
 struct FailedAllocation {
-  int device = 0;  // the process's own numbering
+  int device = 0;  // in the process's own numbering
   std::int64_t wanted_mib = 0;
   std::int64_t free_mib = 0;
   std::int64_t usable_mib = 0;
-  std::int64_t own_mib = 0;  // what the process holds there already
+  std::int64_t own_mib = 0;  // memory that the process already holds on this device
 };
-// The text ends with a newline. Every framework then exits with kOomExitCode, because the exception
-// is not caught.
+// Returns text that ends with a newline. Every framework then exits with kOomExitCode because the
+// exception is not caught.
 std::string OomText(Framework framework, const FailedAllocation& failed);
 inline constexpr int kOomExitCode = 1;
 
@@ -34,7 +34,7 @@ struct CudaError {
 };
 inline constexpr CudaError kIllegalAddress{"CUDA_ERROR_ILLEGAL_ADDRESS",
                                            "an illegal memory access was encountered"};
-// The text ends with a newline. The program then exits with kCudaExitCode.
+// Returns text that ends with a newline. The program then exits with kCudaExitCode.
 std::string CudaErrorText(Framework framework, const CudaError& error);
 inline constexpr int kCudaExitCode = 1;
 

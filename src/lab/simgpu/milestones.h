@@ -1,4 +1,4 @@
-// The events of a simulated training: epochs, growth, accidents, the end.
+// The events of a simulated training: epochs, growth, failures and the end.
 #pragma once
 
 #include <vector>

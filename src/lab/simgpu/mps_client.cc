@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kForEver = std::chrono::hours(24 * 365);
 
-// On an H100 (driver 580), the program that caused a fault ended after its neighbours.
+// Delay of a program that caused a fault: on an H100 (driver 580), it ended after its neighbours.
 constexpr auto kUnloading = 300ms;
 
 // Reads "error 807". If the text is neither an error nor the expected answer, the peer is not an

@@ -10,10 +10,10 @@ namespace carma::simgpu {
 
 class MpsClient {
  public:
-  // Makes the calling process a client of this folder's server, which is started if necessary. Null
-  // if no daemon answers; the program then silently runs without MPS, as real ones do. Null with
-  // `refused` set if a daemon or server refuses the client. Blocks as long as the daemon does.
-  // partition: CUDA_MPS_SM_PARTITION, or empty.
+  // Makes the calling process a client of the MPS server of this pipe directory and starts that
+  // server if necessary. Returns null if no daemon answers; the program then silently runs without
+  // MPS, as real programs do. Returns null with `refused` set if the daemon or server refuses the
+  // client. Blocks as long as the daemon does. partition: CUDA_MPS_SM_PARTITION, or empty.
   static std::unique_ptr<MpsClient> Join(const std::string& pipes, const std::string& partition,
                                          MpsError& refused);
   // Disconnects from the server in the regular way.
@@ -22,10 +22,10 @@ class MpsClient {
   MpsClient& operator=(const MpsClient&) = delete;
 
   const MpsWelcome& welcome() const { return welcome_; }
-  // Reports to the MPS server the GPU or instance, and its simulated server, that this client
-  // computes on.
+  // Reports to the MPS server on which GPU or instance of which simulated server this client
+  // computes.
   void Uses(int place, const std::string& state_path) const;
-  // Raises this signal in this process when the server sends something or ends.
+  // Raises this signal in this process when the server sends a message or ends.
   void RaiseOnNews(int signal) const;
   // The client's error; permanent once it is not kNone. Never blocks.
   MpsError Trouble();

@@ -1,4 +1,5 @@
-// The side of carma-simmps that sends commands to the control daemon, and the misbehaviour of both.
+// The part of carma-simmps that sends commands to the control daemon, and the misbehaviour of both
+// programs.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -13,8 +13,8 @@
 namespace carma::simgpu {
 namespace {
 
-// The lock is held while the daemon lives; the kernel releases it however the daemon ends. Children
-// do not inherit it.
+// Takes the lock that is held while the daemon lives. The kernel releases it however the daemon
+// ends, and children do not inherit it.
 Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {
   const std::string path = folders.Lock();
   base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));

@@ -50,8 +50,8 @@ std::string ControlDaemon::Execute(std::string_view line) {
   return fmt::format("Unknown command \"{}\"", base::Printable(words[0], 60));
 }
 
-// ---- protocol 3: the commands of carmad, from NVIDIA's manual of release 615; never compared with
-// a real one ----
+// ---- protocol 3: the commands that carmad uses, from NVIDIA's manual of release 615; never
+// compared with a real daemon ----
 
 std::string ControlDaemon::Refuse(const std::string& why) {
   refused_ = true;
@@ -111,7 +111,7 @@ std::string ControlDaemon::StartServerCommand(const Words& words) {
   const auto uid = base::ParseInt(words[2]);
   if (words[1] != "-uid" || !uid || *uid < 0 || *uid > 0xffff'fffe)
     return "A user id (UID) is required to start a new server";
-  // A failure is logged, and visible in the list of servers.
+  // A failure to start is logged and visible in the list of servers.
   if (servers_.empty()) (void)StartServer(static_cast<uid_t>(*uid));
   return "";
 }

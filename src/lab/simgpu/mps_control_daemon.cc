@@ -26,13 +26,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Time limit for a silent peer.
+// Time limit for a peer that does not answer.
 constexpr auto kPatience = 2000ms;
 
 sigset_t ServedSignals() {
   sigset_t set;
   sigemptyset(&set);
-  // Other signals end the daemon at once and leave all its files behind, as with NVIDIA's.
+  // Other signals end the daemon at once and leave all its files behind, as with NVIDIA's daemon.
   sigaddset(&set, SIGCHLD);
   return set;
 }
@@ -82,11 +82,12 @@ ControlDaemon::ControlDaemon(MpsFolders folders, base::UniqueFd lock,
 }
 
 Result<Unit> ControlDaemon::Open() {
-  // An existing FIFO of an earlier daemon is reused; another file of that name prevents the FIFO.
+  // Reuses the FIFO of an earlier daemon. If another file has that name, there is no FIFO.
   ::mkfifo(folders_.LogFifo().c_str(), 0777);
   privileged_ = CARMA_TRY(ListenAnew(folders_.Privileged()));
   listener_ = CARMA_TRY(ListenAnew(folders_.Control()));
-  // The folder decides who may connect; a shared daemon must also admit clients of other users.
+  // The folder's mode decides who may connect. A shared daemon must also admit clients of other
+  // users.
   ::chmod(folders_.Control().c_str(), 0666);
   if (!Is535())
     CARMA_TRY(base::WriteFileAtomic(folders_.PidFile(), std::to_string(::getpid()), 0666));
@@ -122,7 +123,7 @@ bool ControlDaemon::Idle() {
 
 void ControlDaemon::Shutdown() {
   for (Server& server : servers_) {
-    // A server that does not answer the request to quit is killed.
+    // Kills a server that does not answer the request to quit.
     if (Ask(server, "quit") != "bye") failed_ = ::kill(server.pid, SIGKILL) == 0;
     ::waitpid(server.pid, nullptr, 0);
     ::unlink(server.path.c_str());
@@ -178,8 +179,8 @@ void ControlDaemon::ServeClient(base::LineSocket& peer, uid_t uid, std::string_v
   const auto refuse = [&peer](MpsError error) {
     peer.Send(fmt::format("error {}", static_cast<int>(error)));
   };
-  // Serves one user at a time, like NVIDIA's daemon; but here the second user is refused instead of
-  // waiting.
+  // Serves one user at a time, like NVIDIA's daemon. But this daemon refuses a second user instead
+  // of making the user wait.
   const bool others = !options_.multi_user && !servers_.empty() && servers_.front().uid != uid;
   if (quitting_ || others) return refuse(MpsError::kConnectionFailed);
   const std::optional<double> percent = PartitionPercent(partition);

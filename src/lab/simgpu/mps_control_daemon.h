@@ -27,7 +27,8 @@ class ControlDaemon {
 
   // Creates the daemon's sockets and files; from then on, clients wait to be served.
   Result<Unit> Open();
-  // Serves until it is asked to quit; returns the exit code of the process.
+  // Serves clients and commands until a command ends the daemon. Returns the exit code of the
+  // process.
   int Run();
 
  private:
@@ -35,12 +36,12 @@ class ControlDaemon {
   struct Server {
     pid_t pid = 0;
     uid_t uid = 0;
-    std::string path;  // of its socket
+    std::string path;  // path of its socket
     base::LineSocket channel;
   };
   struct Command {
     std::string_view name;
-    std::size_t arguments;  // at least this many
+    std::size_t arguments;  // minimum number of arguments
     std::string (ControlDaemon::*run)(const Words&);
   };
 
@@ -54,12 +55,13 @@ class ControlDaemon {
   void ServeClient(base::LineSocket& peer, uid_t uid, std::string_view partition);
   Result<Server*> StartServer(uid_t uid);
   Server* FindServer(std::string_view pid);
-  // The server's answer in one line; empty if it gives none, so that its process counts as ended.
+  // The server's answer in one line. Empty if the server does not answer; its process then counts
+  // as ended.
   std::optional<std::string> Ask(Server& server, const std::string& request);
   bool Idle();
   void Shutdown();
 
-  // ---- mps_control_answers.cc: answers are printed by the program that sent the command ----
+  // ---- mps_control_answers.cc: the program that sent a command prints its answer ----
   std::string Execute(std::string_view line);
   std::string ExecuteThree(const Words& words);
   std::string Refuse(const std::string& why);
@@ -77,10 +79,10 @@ class ControlDaemon {
   std::string Quit(const Words& words);
 
   // ---- mps_control_partitions.cc: static SM partitions ----
-  // A GPU that the daemon sees. It may be named by the beginning of its UUID.
+  // A GPU that the daemon sees. Commands may name it by the beginning of its UUID.
   struct Gpu {
     std::string uuid;
-    std::map<std::string, int> partitions;  // chunks by id
+    std::map<std::string, int> partitions;  // number of chunks by partition id
     int UsedChunks() const;
   };
   Gpu* FindGpu(std::string_view uuid);
@@ -96,22 +98,22 @@ class ControlDaemon {
   MpsFolders folders_;
   base::UniqueFd lock_, listener_, privileged_, signals_;
   MpsDaemonOptions options_;
-  std::vector<Gpu> gpus_;  // if it divides the SMs
+  std::vector<Gpu> gpus_;  // empty unless the daemon divides the SMs
   int partitions_made_ = 0;
   MpsWelcome terms_;
   std::vector<Server> servers_;
   int started_ = 0;
   const bool three_ = base::GetEnv(kMpsProtocolVariable) == "3";
-  bool refused_ = false;                      // the program that sent the present command fails
+  bool refused_ = false;                      // the program that sent the present command must fail
   bool failed_ = false;                       // a server has failed
   std::vector<base::LineSocket> unanswered_;  // peers of a daemon that hangs
-  std::vector<base::LineSocket> quitters_;    // wait for the end
-  bool quitting_ = false;                     // no new clients
-  std::optional<std::int64_t> quit_at_ns_;    // latest time to end
+  std::vector<base::LineSocket> quitters_;    // peers that wait for the daemon's end
+  bool quitting_ = false;                     // no new clients are accepted
+  std::optional<std::int64_t> quit_at_ns_;    // when the daemon must end at the latest
 };
 
-// For a new child process: closes all descriptors except these two, which may be equal, and the
-// standard ones.
+// For a new child process: closes all descriptors except the standard ones and these two, which may
+// be equal.
 void CloseAllBut(int a, int b);
 
 }  // namespace carma::simgpu

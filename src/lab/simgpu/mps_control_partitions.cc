@@ -1,5 +1,5 @@
-// Static SM partitions of a simulated MPS, with syntax and limits from NVIDIA's manual and users'
-// reports on CUDA 13.1 and newer. Every GPU is an A100 here: 108 SMs in chunks of 4.
+// Static SM partitions of a simulated MPS. Syntax and limits follow NVIDIA's manual and users'
+// reports on CUDA 13.1 and newer. Every GPU counts as an A100: 108 SMs in chunks of 4.
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr int kSms = 108;
 constexpr int kSmsPerChunk = 4;
 constexpr int kChunks = kSms / kSmsPerChunk;
-constexpr std::size_t kPartialUuid = 12;  // "GPU-74d43ed3"
+constexpr std::size_t kPartialUuid = 12;  // length of "GPU-74d43ed3"
 
 constexpr const char* kTitle =
     "GPU             Partition                                free   used   free  used  clients\n"

@@ -42,7 +42,7 @@ void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view w
   if (!fd) return;
   const std::string line = fmt::format(
       "[{} {} {}] {}\n", base::FormatTime(base::SystemClock().Now()), who, ::getpid(), text);
-  // A failed write, as on a full disk, only loses this line.
+  // A failed write (for example on a full disk) loses only this line.
   (void)!::write(fd.get(), line.data(), line.size());
 }
 
@@ -75,7 +75,7 @@ int MpsServer::Run() {
       Lose(clients_[i]);
       clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    // The daemon is served last, so that the answer no longer counts clients that have just gone.
+    // The daemon is served last, so that the answer does not count clients that have just gone.
     if (watched[0].revents != 0) daemon_lives = ServeDaemon();
   }
   Note("Server is shutting down");
@@ -144,7 +144,7 @@ bool MpsServer::ServeClient(Client& client) {
       ShowItself(line->substr(5));
     }
     if (*line == "fault" && client.joined) FaultOf(client);
-    if (*line == "bye") client.terminated = true;  // it leaves in the regular way
+    if (*line == "bye") client.terminated = true;  // the client leaves in the regular way
   } while (client.socket.HasLine());
   return true;
 }
@@ -166,7 +166,8 @@ void MpsServer::Admit(Client& client, std::string_view partition) {
   }
 }
 
-// Reads "0 /path/of/the/state". Like the real server, it can be listed among the GPU's processes.
+// `place_and_path` is "0 /path/of/the/state". Like a real server, this one can be listed among the
+// GPU's processes.
 void MpsServer::ShowItself(std::string_view place_and_path) {
   const std::string key(place_and_path);
   if (residencies_.contains(key) || !MpsBehaves(folders_, "resident")) return;
@@ -208,8 +209,8 @@ void MpsServer::Lose(const Client& client) {
   if (!client.joined) return;
   Note(fmt::format("Client {} disconnected", client.pid));
   if (client.terminated || client.affected || MpsBehaves(folders_, "tolerant")) return;
-  // The client was killed while its kernels ran. NVIDIA does not document the effect on the server,
-  // so this one assumes the worst.
+  // The client was killed while its kernels ran. NVIDIA does not document what happens to the
+  // server then, so the simulation assumes the worst.
   Note(fmt::format("Client {} died with work in flight, the server ends", client.pid));
   ::_exit(1);
 }

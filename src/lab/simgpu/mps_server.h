@@ -1,5 +1,5 @@
-// The server process of a simulated MPS: a child of the control daemon that serves the clients of
-// one user and lets a fault of one affect all of them.
+// The server process of a simulated MPS. It is a child of the control daemon and serves the clients
+// of one user. A fault of one client affects all of them.
 #pragma once
 
 #include <sys/types.h>
@@ -17,19 +17,19 @@
 
 namespace carma::simgpu {
 
-// Clients per GPU, as in NVIDIA's MPS since Volta.
+// Maximum number of clients per GPU, as in NVIDIA's MPS since Volta.
 inline constexpr int kMaxMpsClients = 48;
 
-// Memory of the server's own context on a GPU, similar to real ones.
+// Memory of the server's own context on a GPU, similar to that of real servers.
 inline constexpr std::int64_t kMpsServerMib = 30;
 
-// Writes one line to server.log or control.log; ignores failures.
+// Appends one line to server.log or control.log; ignores failures.
 void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view who,
             const std::string& text);
 
 class MpsServer {
  public:
-  // listener: the socket for clients; channel: the connection to the control daemon.
+  // listener: socket for clients. channel: connection to the control daemon.
   MpsServer(const MpsFolders& folders, base::UniqueFd listener, base::UniqueFd channel,
             MpsWelcome terms)
       : folders_(folders),
@@ -38,7 +38,7 @@ class MpsServer {
         terms_(std::move(terms)) {}
 
   // Runs until the daemon sends quit, or until the daemon and the last client are gone. Returns the
-  // exit status; exits at once if a client was killed while computing.
+  // exit status. If a client was killed while computing, the server exits at once.
   int Run();
 
  private:
@@ -46,20 +46,20 @@ class MpsServer {
     base::LineSocket socket;
     pid_t pid = 0;
     bool joined = false;
-    std::string partition;       // of the SMs; empty: none
-    bool affected = false;       // by a fault: no new clients until it is gone
-    std::set<std::string> uses;  // "0 /path/of/the/state": the GPUs that it computes on
-    bool terminated = false;     // was asked to end
+    std::string partition;  // SM partition; empty: none
+    bool affected = false;  // affected by a fault: no new clients join until this client is gone
+    std::set<std::string> uses;  // GPUs on which it computes, as "0 /path/of/the/state"
+    bool terminated = false;     // the client was asked to end
   };
 
   void Note(const std::string& text) const;
   bool Faulted() const;
   void Accept();
-  // False if the daemon is gone.
+  // Returns false if the daemon is gone.
   bool ServeDaemon();
   std::string Answer(const std::string& request);
   std::string Terminate(pid_t pid);
-  // False if the client is gone.
+  // Returns false if the client is gone.
   bool ServeClient(Client& client);
   void Admit(Client& client, std::string_view partition);
   void ShowItself(std::string_view place_and_path);
@@ -72,8 +72,9 @@ class MpsServer {
   base::LineSocket channel_;
   MpsWelcome terms_;
   std::vector<Client> clients_;
-  std::map<std::string, double, std::less<>> partitions_;  // percent of the SMs, where divided
-  // The server's own residencies on its clients' GPUs, so that it is listed there.
+  // Percentage of the SMs by partition; empty unless the SMs are divided.
+  std::map<std::string, double, std::less<>> partitions_;
+  // The server's own residencies on its clients' GPUs, so that the driver lists it there.
   std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;
   std::map<std::string, std::unique_ptr<Residency>> residencies_;
   bool quit_ = false;

@@ -1,5 +1,5 @@
-// The simulated MPS: control daemon, server and clients as processes, on a server whose time runs
-// fast.
+// Tests of the simulated MPS: control daemon, server and clients as processes, on a server whose
+// clock runs fast.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ class MpsTest : public ::testing::Test {
     Process process([this, &lines] { return Command(lines); });
     return Finish(process);
   }
-  // 0: none.
+  // The pid of the daemon; 0 if there is none.
   pid_t DaemonPid() const {
     const base::UniqueFd fd(::open(folders_.Lock().c_str(), O_RDONLY | O_CLOEXEC));
     struct flock lock {};
@@ -82,7 +82,7 @@ class MpsTest : public ::testing::Test {
     const bool held = fd && ::fcntl(fd.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     return held ? lock.l_pid : 0;
   }
-  // Waits for the end of the daemon's process, which comes after its answer to "quit".
+  // Waits until the daemon's process has ended, which happens after its answer to "quit".
   void AwaitDaemonsEnd() {
     const base::UniqueFd fd(::open(folders_.Lock().c_str(), O_RDONLY | O_CLOEXEC));
     struct flock lock {};
@@ -103,12 +103,12 @@ class MpsTest : public ::testing::Test {
     options.state_path = server_.path();
     options.mps_pipes = folders_.pipes;
     options.memory_mib = {8'000};
-    options.solo_s = 1e7;  // a hundred real seconds: until something ends it
+    options.solo_s = 1e7;  // a hundred real seconds, so that something else ends it
     options.epochs = 10'000;
     options.crash_s = 0;
     return options;
   }
-  // Once the server has read the ends of its clients.
+  // The server's status once it has noticed that its clients have ended.
   std::string StatusAfterEnds() {
     for (int i = 0; i < 500 && Status() != "ACTIVE"; ++i) ::sched_yield();
     return Status();
@@ -186,14 +186,14 @@ TEST_F(MpsTest, Branch535HasNoPidFileAndNoState) {
   EXPECT_EQ(Do("quit").code, 0);
 }
 
-TEST_F(MpsTest, AFolderInThePlaceOfTheFifoCostsAllLogs) {
+TEST_F(MpsTest, AFolderInPlaceOfTheFifoDisablesAllLogs) {
   std::filesystem::create_directories(folders_.LogFifo());
   ASSERT_EQ(StartDaemon().code, 0);
   EXPECT_EQ(Do("get_server_list").code, 0);
   EXPECT_FALSE(base::Exists(folders_.logs + "/control.log"));
 }
 
-TEST_F(MpsTest, ATaskIsAClientWhereADaemonAnswersAndRunsWithoutMpsElsewhere) {
+TEST_F(MpsTest, ATaskIsAClientIfADaemonAnswersAndOtherwiseRunsWithoutMps) {
   Process alone(Task());
   AwaitWork(alone);
   EXPECT_EQ(shared_->Residents()->at(0).sharing, core::SharingMethod::kStreams);
@@ -212,13 +212,13 @@ TEST_F(MpsTest, ATaskIsAClientWhereADaemonAnswersAndRunsWithoutMpsElsewhere) {
   EXPECT_EQ(ServerPid(), server) << "a regular exit of a client affects no other";
 }
 
-TEST_F(MpsTest, AResidentServerShowsItselfOnTheGpu) {
+TEST_F(MpsTest, AResidentServerIsListedOnTheGpu) {
   Behave("resident");
   ASSERT_EQ(StartDaemon().code, 0);
   Process client(Task());
   AwaitWork(client);
   const std::string server = ServerPid();
-  EXPECT_EQ(Status(), "ACTIVE");  // it serves its clients before it answers
+  EXPECT_EQ(Status(), "ACTIVE");  // the server handles its clients before it answers
   std::vector<ProcessLook> others, clients;
   ASSERT_TRUE(shared_->Processes(0, core::SharingMethod::kStreams, others));
   ASSERT_TRUE(shared_->Processes(0, core::SharingMethod::kMps, clients));
@@ -243,7 +243,7 @@ TEST_F(MpsTest, AClientGetsNoMoreMemoryThanItsLimit) {
   AwaitWork(neighbour);
   TrainingOptions greedy = Task();
   greedy.visible_devices = shared_->places()[0].uuid;
-  greedy.mps_memory_limits = {{0, 100}, {1, 100}};  // ignored: it sees one GPU
+  greedy.mps_memory_limits = {{0, 100}, {1, 100}};  // ignored, because the client sees only one GPU
   greedy.memory_mib = {10'000};
   Process over(greedy);
   EXPECT_EQ(over.Wait(), 1);
@@ -272,7 +272,7 @@ TEST_F(MpsTest, AThreadPercentageCapsActivityAndSpeed) {
   EXPECT_NEAR(shared_->Look(0)->sm_active, 0.5, 1e-9);
 }
 
-TEST_F(MpsTest, EachClientOfADaemonWithPartitionsNeedsOne) {
+TEST_F(MpsTest, EachClientNeedsAPartitionIfTheDaemonDividesTheSms) {
   const std::string gpu = shared_->places()[0].uuid;
   EXPECT_EQ(StartDaemon().code, 0);
   EXPECT_THAT(Do("lspart").out, HasSubstr("Unknown command")) << "not without the option";
@@ -295,7 +295,7 @@ TEST_F(MpsTest, EachClientOfADaemonWithPartitionsNeedsOne) {
   TrainingOptions options = Task();
   options.sm_active = {0.8};
   options.mps_partition = name;
-  options.mps_thread_percentage = 10;  // no longer counts
+  options.mps_thread_percentage = 10;  // has no effect beside a partition
   Process client(options);
   AwaitWork(client);
   EXPECT_NEAR(shared_->Residents()->at(0).pace, 72.0 / 108 / 0.8, 1e-9);
@@ -308,7 +308,7 @@ TEST_F(MpsTest, EachClientOfADaemonWithPartitionsNeedsOne) {
   EXPECT_THAT(Do("lspart").out, ::testing::ContainsRegex(" 27 +0 +108 +0"));
 }
 
-TEST_F(MpsTest, TheGpusOfAClientAreThoseOfItsServer) {
+TEST_F(MpsTest, AClientSeesTheGpusOfItsServer) {
   ::setenv("CUDA_VISIBLE_DEVICES", shared_->places()[1].uuid.c_str(), 1);
   ASSERT_EQ(StartDaemon().code, 0);
   ::unsetenv("CUDA_VISIBLE_DEVICES");
@@ -330,7 +330,7 @@ TEST_F(MpsTest, TheGpusOfAClientAreThoseOfItsServer) {
   EXPECT_THAT(task.err(), HasSubstr("No CUDA GPUs are available"));
 }
 
-TEST_F(MpsTest, AFaultOfOneClientIsTheEndOfAllOnItsGpuAndOfNewOnesUntilTheyAreGone) {
+TEST_F(MpsTest, AFaultEndsAllClientsOnTheGpuAndRefusesNewOnesUntilTheyAreGone) {
   ASSERT_EQ(StartDaemon().code, 0);
   TrainingOptions slow = Task();
   slow.crash_s = 1e9;  // stays after the fault until it is killed
@@ -381,7 +381,7 @@ TEST_F(MpsTest, AFaultSparesTheClientsOnOtherGpusOfItsServer) {
   EXPECT_EQ(spared.Wait(), 143);
 }
 
-TEST_F(MpsTest, TerminatingAClientIsSafeKillingOneIsNot) {
+TEST_F(MpsTest, TerminatingAClientIsSafeButKillingItIsNot) {
   ASSERT_EQ(StartDaemon().code, 0);
   Process neighbour(Task());
   AwaitWork(neighbour);
@@ -422,7 +422,7 @@ TEST_F(MpsTest, TerminatingAClientIsSafeKillingOneIsNot) {
   killed.Kill(SIGKILL);
   EXPECT_EQ(neighbour.Wait(), 1);
   EXPECT_THAT(neighbour.err(), HasSubstr("MPS server and the MPS client failed"));
-  while (ServerPid() == server) {  // it takes a moment to end
+  while (ServerPid() == server) {  // the server takes a moment to end
   }
 }
 
@@ -434,7 +434,7 @@ TEST_F(MpsTest, AKilledServerIsReplacedAndAKilledDaemonCanBeStartedAgain) {
   ::kill(static_cast<pid_t>(base::ParseInt(server).value_or(0)), SIGKILL);
   EXPECT_EQ(first.Wait(), 1);
   EXPECT_THAT(first.err(), HasSubstr("MPS server and the MPS client failed"));
-  while (ServerPid() == server) {  // the daemon takes a moment to see its end
+  while (ServerPid() == server) {  // the daemon takes a moment to notice the server's end
   }
   Process second(Task());
   AwaitWork(second);
@@ -450,7 +450,7 @@ TEST_F(MpsTest, AKilledServerIsReplacedAndAKilledDaemonCanBeStartedAgain) {
   EXPECT_EQ(Do("get_default_active_thread_percentage").out, "100.0\n");
 }
 
-TEST_F(MpsTest, QuitWaitsForClientsButNotForEver) {
+TEST_F(MpsTest, QuitWaitsForClientsUntilAnotherQuitEndsThem) {
   ASSERT_EQ(StartDaemon().code, 0);
   Process task(Task());
   AwaitWork(task);
@@ -497,8 +497,8 @@ TEST_F(MpsTest, MisbehavesOnRequest) {
   Behave("hang");
   Process hangs([this] { return Command("get_server_list"); });
   MpsError refused = MpsError::kNone;
-  // The daemon serves its peers one after the other, so its next answer shows that it has served
-  // this one.
+  // The daemon serves its peers one after the other. So its next answer shows that it has served
+  // this peer.
   Process waits([&] { return MpsClient::Join(folders_.pipes, "", refused) ? 0 : 1; });
   waits.Kill(SIGKILL);
   waits.Wait();
@@ -511,7 +511,7 @@ TEST_F(MpsTest, MisbehavesOnRequest) {
   EXPECT_TRUE(stuck.Runs());
 }
 
-TEST(MpsWire, LimitsPercentagesAndWelcomesAreRead) {
+TEST(MpsWire, ParsesLimitsPercentagesAndWelcomes) {
   EXPECT_EQ(*ParseMpsMemoryLimits("0=6144M, 3=2G"), (MpsMemoryLimits{{0, 6'144}, {3, 2'048}}));
   EXPECT_TRUE(ParseMpsMemoryLimits("")->empty());
   for (const char* wrong : {"6144M", "x=1G", "-1=1G", "64=1G", "0=", "0=1G,,"})

@@ -18,15 +18,14 @@ namespace carma::simgpu {
 inline constexpr std::size_t kMaxMpsLine = 4096;
 
 // Folders of a control daemon and its clients, from CUDA_MPS_PIPE_DIRECTORY and
-// CUDA_MPS_LOG_DIRECTORY or NVIDIA's defaults. File names are NVIDIA's.
+// CUDA_MPS_LOG_DIRECTORY or NVIDIA's defaults. The file names are NVIDIA's.
 struct MpsFolders {
   std::string pipes;
   std::string logs;
   std::string Control() const { return pipes + "/control"; }                // for clients
   std::string Privileged() const { return pipes + "/control_privileged"; }  // for commands
   std::string Lock() const { return pipes + "/control_lock"; }
-  // A FIFO that receives all lines of the logs; if a file other than a FIFO has this name, nothing
-  // is logged.
+  // A FIFO that receives all lines of the logs; if the file is not a FIFO, nothing is logged.
   std::string LogFifo() const { return pipes + "/log"; }
   std::string PidFile() const { return pipes + "/nvidia-cuda-mps-control.pid"; }
   // Words that make the daemon misbehave (mps_control.h).
@@ -37,31 +36,32 @@ MpsFolders MpsFoldersFromEnvironment();
 // CUDA errors that clients of an MPS server get.
 enum class MpsError {
   kNone = 0,
-  kForeignAccess = 700,  // all clients get it after one has accessed foreign memory
-  kLaunchFailed = 719,   // also an error of many programs' own faults
+  kForeignAccess = 700,  // all clients get this error after one of them has accessed foreign memory
+  kLaunchFailed = 719,   // many programs' own faults also give this error
   kConnectionFailed = 805,
   kRpcFailure = 806,
   kServerNotReady = 807,
   kMaxClients = 808,
   kClientTerminated = 810,
-  kInvalidResourceConfiguration = 915,  // a client without SM partition where each needs one
+  // The client has no SM partition although the daemon divides the SMs.
+  kInvalidResourceConfiguration = 915,
 };
 CudaError CudaErrorOf(MpsError error);
 // The error with this number; kNone for any other number.
 MpsError MpsErrorFromNumber(std::int64_t number);
 
-// Sizes by device number as the server numbers them: "0=6144M,1=2G". Errors: kInvalid.
+// Memory limits by the server's device numbers: "0=6144M,1=2G". Errors: kInvalid.
 using MpsMemoryLimits = std::map<int, std::int64_t>;  // MiB
 Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text);
 std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits);
-// A percentage above 0 and at most 100. Errors: kInvalid.
+// Parses a percentage above 0 and at most 100. Errors: kInvalid.
 Result<double> ParseMpsPercentage(std::string_view text);
 
-// A server's answer to an accepted client.
+// A server's answer to a client that it accepts.
 struct MpsWelcome {
   double thread_percentage = 100;
   MpsMemoryLimits memory_limits;
-  // CUDA_VISIBLE_DEVICES of the control daemon; empty optional: not set.
+  // CUDA_VISIBLE_DEVICES of the control daemon; empty if not set.
   std::optional<std::string> visible_devices;
   friend bool operator==(const MpsWelcome&, const MpsWelcome&) = default;
 };
@@ -71,7 +71,8 @@ Result<MpsWelcome> ParseMpsWelcome(std::string_view line);
 
 // Errors: those of connect(2); kInvalid: a path too long for a socket.
 Result<base::LineSocket> ConnectTo(const std::string& path);
-// A listening socket with this path, which must not exist. Errors: those of bind(2), kInvalid.
+// Creates a listening socket at this path, which must not exist yet. Errors: those of bind(2),
+// kInvalid.
 Result<base::UniqueFd> ListenAt(const std::string& path);
 
 }  // namespace carma::simgpu

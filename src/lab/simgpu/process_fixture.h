@@ -1,4 +1,4 @@
-// A forked process of a test, which waits for its output and its end.
+// Runs a function in a forked process, for tests that read its output and wait for its end.
 #pragma once
 
 #include <fcntl.h>
@@ -18,17 +18,16 @@
 
 namespace carma::simgpu {
 
-// A forked child whose output can be read.
 class Process {
  public:
-  // A training task.
+  // Runs a training task.
   explicit Process(const TrainingOptions& options)
       : Process([&options] { return RunTraining(options); }) {}
-  // Any other function; its result is the exit code.
+  // Runs any other function; its result is the exit code.
   explicit Process(const std::function<int()>& work) {
     int out[2], err[2];
     EXPECT_EQ(::pipe2(out, O_CLOEXEC) | ::pipe2(err, O_CLOEXEC), 0);
-    std::fflush(nullptr);  // what waits in buffers would be written twice
+    std::fflush(nullptr);  // otherwise parent and child would both write the buffered output
     pid_ = ::fork();
     if (pid_ == 0) {
       ::dup2(out[1], 1);
@@ -49,7 +48,7 @@ class Process {
       ::waitpid(pid_, nullptr, 0);
     }
   }
-  // Reads stdout until the text has arrived, or until its end.
+  // Reads stdout until it contains the text. Returns false if stdout ends before that.
   bool ReadUntil(const std::string& text) {
     char byte = 0;
     while (stdout_.find(text) == std::string::npos) {
@@ -58,7 +57,8 @@ class Process {
     }
     return true;
   }
-  // Reads everything, reaps the child, and returns its exit code, or minus the signal.
+  // Reads everything, reaps the child, and returns its exit code, or the negative number of the
+  // signal that ended it.
   int Wait() {
     stdout_ += base::ReadAll(out_.get(), 1 << 24).value_or("");
     stderr_ += base::ReadAll(err_.get(), 1 << 24).value_or("");

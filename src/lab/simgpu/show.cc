@@ -26,7 +26,7 @@ std::string_view SharingName(core::SharingMethod sharing) {
   return sharing == core::SharingMethod::kMps ? "mps" : "streams";
 }
 
-// "A100-40GB", or "0: 3g.20gb" for an instance.
+// The type of a GPU ("A100-40GB"), or the number and profile of an instance ("0: 3g.20gb").
 std::string PlaceName(const Server& server, int place) {
   const GpuIdentity& identity = server.places()[static_cast<std::size_t>(place)];
   if (identity.parent_uuid.empty()) return identity.type;

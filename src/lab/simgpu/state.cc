@@ -53,13 +53,14 @@ void FillState(StateFile& state, std::span<const sim::ShapedGpu> gpus,
   state.world.limits_memory = options.memory_limits ? 1 : 0;
 }
 
-// Writes the new server beside the old one, then puts it in its place.
+// Writes the new server to a temporary file, then renames it over the old server's file.
 Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu> gpus,
                         const ServerOptions& options) {
   std::string temporary = path + ".XXXXXX";
   base::UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return FailErrno(errno, "creating " + temporary);
-  // mkostemp makes a private file whatever the umask; tasks of other users need the server too.
+  // mkostemp makes a private file whatever the umask is, but tasks of other users need the server
+  // too.
   if (::fchmod(fd.get(), 0666) != 0 || ::ftruncate(fd.get(), sizeof(StateFile)) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());
@@ -82,7 +83,7 @@ Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu>
   return Unit{};
 }
 
-// Checks the bytes that do not change while a server exists.
+// Checks the part of the file that does not change while a server exists.
 Result<Unit> CheckHeader(const StateFile& state, const std::string& path) {
   Result<Unit> head = base::CheckServerHead(state.head, sizeof(StateFile), path);
   if (head && !Plausible(state.world)) return Fail(ErrorCode::kCorrupt, path + ": broken");
@@ -187,7 +188,7 @@ std::string ShapeOf(const Server& server) {
   return ShapeText(gpus);
 }
 
-// Takes the lock and brings the world up to date, without dead residents.
+// Takes the lock, brings the world up to date, and removes dead residents.
 Result<Server::Lock> Server::Lock::Take(Server& server) {
   CARMA_TRY(server.CheckFile());
   StateFile& state = *server.mapping_->state;
@@ -206,7 +207,8 @@ Result<Server::Lock> Server::Lock::Take(Server& server) {
   return lock;
 }
 
-// Reading a page beyond the end of a truncated file would kill the process.
+// Checks that the file is complete: reading a page beyond the end of a truncated file would kill
+// the process.
 Result<Unit> Server::CheckFile() {
   const std::int64_t now_ns = base::BootTimeNs();
   if (now_ns - mapping_->checked_ns.load(std::memory_order_relaxed) < kFileCheckNs) return Unit{};
@@ -232,8 +234,8 @@ void Server::BringToPresent() {
   Reap();
 }
 
-// The kernel marks the mutexes of a dying thread, whatever killed it, before its pid can be reused;
-// asking a mutex costs nanoseconds, asking /proc microseconds.
+// The kernel marks the mutexes of a dying thread before its pid can be reused, whatever killed the
+// thread. Checking a mutex costs nanoseconds, reading /proc microseconds.
 void Server::Reap() {
   StateFile& state = *mapping_->state;
   for (int slot = 0; slot < state.world.slots; ++slot) {
@@ -371,7 +373,7 @@ Residency::~Residency() {
   // A forked child has a copy of this object, but the residency belongs to the parent.
   if (thread_ != ::gettid()) return;
   const Result<Server::Lock> lock = Server::Lock::Take(server_);
-  // A removed file stays mapped unless it was truncated; the mutex must be released before the
+  // A removed file stays mapped unless it was truncated. The mutex must be released before the
   // mapping.
   StateFile& state = *server_.mapping_->state;
   if (lock) {

@@ -1,7 +1,7 @@
-// A simulated GPU server shared by processes through one mapped file.
+// A simulated GPU server that processes share through one mapped file.
 //
-// All attached processes see the same world (world.h); each access first advances it to the
-// present. Memory of a dead process is freed at the next access.
+// All attached processes see the same world (world.h). Each access first advances it to the present
+// and frees the memory of dead processes.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +21,8 @@
 
 namespace carma::simgpu {
 
-// Real time for which a removed or truncated server may go unnoticed: checking the file at every
-// access would cost more than the access.
+// Real time for which a removed or truncated state file may go unnoticed. Checking the file at
+// every access would cost more than the access.
 inline constexpr std::int64_t kFileCheckNs = 1'000'000;
 
 // The environment variable that names the file for the simulated driver and simulated tasks.
@@ -30,17 +30,18 @@ inline constexpr const char* kStateVariable = "CARMA_SIMGPU_STATE";
 
 struct ServerOptions {
   double time_scale = 1;   // simulated seconds per real second, 0.001..1e6
-  std::uint64_t seed = 1;  // of the UUIDs
-  // Simulated time of day at creation, Unix epoch; empty: the real one.
+  std::uint64_t seed = 1;  // determines the UUIDs
+  // Simulated time of day at creation, in ms of the Unix epoch; empty: the real time.
   std::optional<std::int64_t> origin_time_ms = std::nullopt;
-  // The driver limits the memory of control groups, as NVIDIA's does from r615 on.
+  // Whether the driver can limit the memory of control groups, as NVIDIA's driver does from r615
+  // on.
   bool memory_limits = false;
 };
 
 // Creates an idle server of this shape (gpu_types.h) whose time starts now. All users may read and
-// write the file, as with a real driver's device nodes. Replaces an older server's file, whose
-// processes then lose their GPUs. Errors: kInvalid: shape or scale; kConflict: a server with
-// residents exists; kIo.
+// write the file, as with a real driver's device nodes. An older server's file is replaced, and its
+// processes lose their GPUs. Errors: kInvalid: shape or scale; kConflict: a server with residents
+// exists; kIo.
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options);
 
@@ -71,8 +72,8 @@ struct GpuIdentity {
   std::int64_t reserved_mib = 0;
   int sms = 0;
   double relative_speed = 1;
-  bool mig = false;         // divided into instances
-  std::string parent_uuid;  // of an instance; else empty
+  bool mig = false;         // whether the GPU is divided into instances
+  std::string parent_uuid;  // for an instance: its GPU; else empty
   int gpu_instance = 0;
   sim::MigSlices slices{};
 };
@@ -80,7 +81,7 @@ struct GpuIdentity {
 struct ProcessLook {
   pid_t pid = 0;
   std::int64_t memory_mib = 0;
-  int gpu = 0;              // the place
+  int gpu = 0;              // place number
   double kernel_share = 0;  // at this moment (KernelShare in world.h)
 };
 
@@ -98,67 +99,67 @@ struct Progress {
   double work_left_s = 0;
   double pace = 0;
   std::uint32_t generation = 0;  // for Server::Wait
-  bool evicted = false;          // ended by MPS, its memory is gone
+  bool evicted = false;          // MPS has ended the process, and its memory is gone
 };
 
 class Residency;
 
 class Server {
  public:
-  // Simulated seconds since the server was made; tests pass their own clock.
+  // Simulated seconds since the server was created. Tests pass their own clock.
   using NowFn = std::function<double()>;
 
-  // Errors: kNotFound: no such file; kCorrupt: not a state file, of another version, torn, or made
-  // before the last reboot (the file is left as it is); kDenied, kIo.
+  // Errors: kNotFound: no such file; kCorrupt: the file is no state file, has another version, is
+  // torn, or was created before the last reboot (it is left as it is); kDenied, kIo.
   static Result<std::unique_ptr<Server>> Attach(const std::string& path, NowFn now = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   int gpu_count() const { return gpu_count_; }
-  // GPUs, followed by the instances of divided ones. A parameter `gpu` may be an instance's
+  // GPUs, followed by the instances of divided GPUs. A parameter `gpu` may be an instance's
   // position in this list unless the comment says "whole".
   const std::vector<GpuIdentity>& places() const { return places_; }
   int place_count() const { return static_cast<int>(places_.size()); }
-  // The place itself, or the GPU of an instance.
+  // The GPU of an instance; a whole GPU is its own.
   int WholeGpu(int place) const { return parents_[static_cast<std::size_t>(place)]; }
   const base::ClockOrigin& clock() const { return clock_; }
   double Now() const;
 
   // Every access advances the world to the present and frees the memory of dead processes.
-  // Errors of these: kNotFound: the file was removed or replaced; kCorrupt: it was torn.
+  // Errors of these functions: kNotFound: the file was removed or replaced; kCorrupt: it was torn.
   Result<GpuLook> Look(int gpu);
-  // Fills `lines` with the processes on one GPU, including its instances, that use this sharing
-  // method.
+  // Fills `lines` with the processes that use this sharing method on one GPU, including its
+  // instances.
   Result<Unit> Processes(int gpu, core::SharingMethod sharing, std::vector<ProcessLook>& lines);
   Result<std::vector<ResidentLook>> Residents();
 
-  // Adds the calling process to GPUs or instances that are not divided further, with all of its
-  // shares. If they do not fit, adds none; `shortage` then shows why. The joining thread must
-  // outlive the residency. Errors: kInvalid: shares; kUnavailable: table full.
+  // Adds the calling process with all its shares to GPUs, or to instances. A divided GPU itself is
+  // not allowed. If the shares do not fit, none is added and `shortage` explains why. The joining
+  // thread must outlive the residency. Errors: kInvalid: shares; kUnavailable: the table is full.
   Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
                                           std::optional<Shortage>& shortage);
 
-  // Sleeps until the clock reaches until_s, the world differs from `generation`, or a signal
-  // arrives; at most 200 ms of real time, because deaths are not announced.
+  // Sleeps until the clock reaches until_s, the world's generation differs from `generation`, or a
+  // signal arrives; at most 200 ms of real time, because deaths are not announced.
   void Wait(std::uint32_t generation, double until_s);
   std::uint32_t Generation() const;
-  // Ends Wait() in all processes. Async-signal-safe.
+  // Wakes all processes from Wait(). Async-signal-safe.
   void Poke();
 
-  // Announces a critical error of a GPU or instance, as the driver would. Errors: kInvalid.
+  // Announces a critical error of a GPU or instance as the driver would. Errors: kInvalid.
   Result<Unit> AnnounceXid(int gpu, int xid);
-  // The total number of events, and those from number `from` on that are still stored.
+  // The total number of events, and all stored events from number `from` on.
   struct Xids {
     std::uint64_t count = 0;
     std::vector<XidEvent> events;
   };
   Result<Xids> XidsFrom(std::uint64_t from);
-  // From here on, parameters `gpu` are whole GPUs.
+  // From here on, parameters `gpu` must be whole GPUs.
   Result<Condition> ConditionOf(int gpu);
 
-  // Limits of control groups. Errors: kInvalid: this server has none, a divided GPU, an instance;
-  // kUnavailable: too many.
+  // Limits of control groups. Errors: kInvalid: this server does not support them, or the place is
+  // a divided GPU or an instance; kUnavailable: too many limits.
   Result<Unit> LimitGroup(const GroupLimit& limit);
   struct GroupLook {
     std::int64_t soft_mib = 0;
@@ -167,7 +168,7 @@ class Server {
   };
   Result<GroupLook> LookAtGroup(int gpu, const std::string& group);
   Result<std::vector<GroupLimit>> GroupLimits();
-  // The GPU's memory as a process of that group sees it.
+  // The GPU's memory as a process of this group sees it.
   Result<MemoryView> MemoryOf(int gpu, const std::string& group);
 
   Result<Unit> SetCondition(int gpu, const Condition& condition);
@@ -176,7 +177,7 @@ class Server {
   Result<Unit> ResetGpu(int gpu);
 
   Result<Unit> SetFault(const Fault& fault);
-  // Clears all faults, or those of one whole GPU (kWholeDriver: those of the driver).
+  // Clears all faults, or only the faults of one whole GPU (kWholeDriver: of the driver).
   Result<Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
   Result<std::vector<Fault>> Faults();
   // The worst fault that affects a call of this function on this whole GPU (kWholeDriver: no GPU).
@@ -189,9 +190,9 @@ class Server {
 
   Server() = default;
   Result<Unit> CheckFile();
-  Result<Unit> CheckGpu(int gpu) const;  // a whole one
+  Result<Unit> CheckGpu(int gpu) const;  // must be a whole GPU
   Result<Unit> CheckShares(const std::vector<Share>& shares) const;
-  // To be called with the lock held.
+  // The caller must hold the lock.
   void BringToPresent();
   void Reap();
   void Changed();
@@ -204,18 +205,18 @@ class Server {
   std::vector<int> parents_;  // whole GPU of each place
 };
 
-// A process's presence on its GPUs. The destructor frees its memory. Use it on the joining thread
-// and destroy it before its Server. After a fork it belongs only to the parent.
+// A process's presence on its GPUs. The destructor frees its memory. Use the object on the joining
+// thread and destroy it before its Server. After a fork it belongs only to the parent.
 class Residency {
  public:
   ~Residency();
   Residency(const Residency&) = delete;
   Residency& operator=(const Residency&) = delete;
 
-  // Allocates more memory on its GPUs, all or nothing. An MPS client within its soft limit may
-  // evict others (EvictFor).
+  // Allocates more memory on the process's GPUs, all or nothing. An MPS client within its soft
+  // limit may evict others (EvictFor).
   Result<std::optional<Shortage>> Grow(std::span<const Share> more);
-  // Stops computing; the work stays unfinished and the memory in use.
+  // Stops computing. The work stays unfinished, and the memory stays allocated.
   Result<Unit> Stop();
   Result<Progress> Look();
 

@@ -1,4 +1,4 @@
-// What is wrong with a simulated GPU server: Xids, conditions of its GPUs, faults of its driver.
+// Damage to a simulated GPU server: Xids, conditions of its GPUs, faults of its driver.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -59,8 +59,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
     return Invalid("fault: the name of the function is too long");
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   StateFile& state = *mapping_->state;
-  // Faults of readings are stored per GPU, so a fault that is set on the driver is set on every
-  // GPU.
+  // Faults of readings are stored per GPU, so a fault set on the driver is stored for every GPU.
   const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
   const std::int32_t first = spread ? 0 : fault.gpu;
   const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;
@@ -116,8 +115,8 @@ Result<Fault> Server::FaultOn(std::int32_t gpu, const char* function) {
   CARMA_TRY(CheckFile());
   const std::vector<Fault> faults = CARMA_TRY(Faults());
   Fault worst;
-  // A missing driver hides all other faults, and a hanging driver all others but that. Wrong
-  // readings come last.
+  // A missing driver hides all other faults, and a hanging driver hides all faults except a missing
+  // driver. Wrong readings come last.
   const auto rank = [](FaultKind kind) {
     switch (kind) {
       case FaultKind::kVanish:

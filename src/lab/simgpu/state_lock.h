@@ -1,4 +1,4 @@
-// The mapped file of a simulated GPU server and the lock on it; private to the parts of Server:
+// The mapped file of a simulated GPU server, and the lock on it. Private to the parts of Server:
 // state.cc, state_faults.cc.
 #pragma once
 
@@ -23,10 +23,10 @@ inline constexpr int kMaxFaults = 256;
 
 struct FaultEntry {
   std::uint32_t kind;  // FaultKind
-  std::int32_t gpu;    // the place: kStale is also stored for instances that were not named
+  std::int32_t gpu;    // place number; kStale is also stored for the instances of the GPU
   std::int32_t code;
   char function[64];
-  // For kStale: the frozen readings.
+  // The frozen readings for kStale.
   double now_s;
   std::int64_t used_mib;
   double sm_active;
@@ -35,10 +35,10 @@ struct FaultEntry {
 };
 
 struct StateFile {
-  base::ServerHead head;  // its version changes whenever the layout does
-  pthread_mutex_t lock;   // robust: guards everything below but the atomics
+  base::ServerHead head;  // its version changes whenever the layout changes
+  pthread_mutex_t lock;   // robust; guards everything below except the atomics
   std::atomic<std::uint32_t>
-      generation;  // of the world: changes whenever a pace may have changed; a futex
+      generation;  // of the world: a futex that changes whenever a pace may have changed
   std::atomic<std::uint32_t> fault_count;
   FaultEntry faults[kMaxFaults];
   // Each joined thread holds one of these mutexes; the kernel marks it when the thread dies.
@@ -47,7 +47,7 @@ struct StateFile {
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-// Reads text from the file, which another process may have left without its final NUL.
+// Reads text from the file. Another process may have left it without its final NUL.
 template <std::size_t N>
 std::string Text(const char (&bytes)[N]) {
   return std::string(bytes, strnlen(bytes, N));
@@ -57,13 +57,14 @@ struct Server::Mapping {
   base::UniqueFd fd;
   std::string path;
   StateFile* state = nullptr;
-  std::atomic<std::int64_t> checked_ns{0};  // when the file was last found complete
+  std::atomic<std::int64_t> checked_ns{0};  // when the file was last found to be complete
   ~Mapping() {
     if (state) ::munmap(state, sizeof(StateFile));
   }
 };
 
-// Holds the server's mutex. While it exists, the world is up to date and has no dead residents.
+// Holds the server's mutex. While this object exists, the world is up to date and has no dead
+// residents.
 class Server::Lock {
  public:
   static Result<Lock> Take(Server& server);

@@ -45,7 +45,7 @@ class StateTest : public ::testing::Test {
   double now_s_ = 0;
 };
 
-TEST(ShapeOf, IsTheShapeThatMadeTheServer) {
+TEST(ShapeOf, ReturnsTheShapeOfCreateServer) {
   for (const auto& [shape, normal] :
        {std::pair("4xa100-40gb", "4xA100-40GB"),
         std::pair("A100-40GB, 2xH100-80GB", "1xA100-40GB,2xH100-80GB"),
@@ -66,7 +66,7 @@ TEST_F(StateTest, ProcessesSeeOneWorldAndOneClock) {
   auto b = Join(*yours, Task(5'000));
   EXPECT_EQ(mine->Look(0)->used_mib, 15'000);
   now_s_ = 32;
-  // Alone for 20 s, then 12 s at 1 / (1 + 0.5 * 0.4).
+  // Work alone for 20 s, then for 12 s at 1 / (1 + 0.5 * 0.4).
   EXPECT_NEAR(a->Look()->work_left_s, 70, 1e-9);
   EXPECT_NEAR(b->Look()->work_left_s, 90, 1e-9);
   b.reset();
@@ -78,7 +78,7 @@ TEST_F(StateTest, ProcessesSeeOneWorldAndOneClock) {
   EXPECT_THAT(*mine->Residents(), ::testing::IsEmpty());
 }
 
-TEST_F(StateTest, ANewcomerThatDoesNotFitIsRefusedAndTheResidentsGoOn) {
+TEST_F(StateTest, RefusesAProcessThatDoesNotFitAndKeepsTheResidents) {
   auto server = Attach();
   auto resident = Join(*server, Task(30'000));
   std::optional<Shortage> shortage;
@@ -126,7 +126,7 @@ class LimitTest : public ::testing::Test {
   std::optional<Shortage> shortage_;
 };
 
-TEST_F(LimitTest, HoldForAllProcessesOfAGroupTogether) {
+TEST_F(LimitTest, LimitsApplyToAllProcessesOfAGroupTogether) {
   Limit("/g/a", 5'000, 6'000);
   const auto first = Join(In("/g/a", 4'000));
   const auto below = Join(In("/g/a/worker", 1'500));
@@ -147,7 +147,7 @@ TEST_F(LimitTest, HoldForAllProcessesOfAGroupTogether) {
   EXPECT_EQ(server_->MemoryOf(1, "/g/a")->total_mib, 40'960) << "the limit applies to one GPU only";
 }
 
-TEST_F(LimitTest, CanBeRaisedLoweredAndRemoved) {
+TEST_F(LimitTest, LimitsCanBeRaisedLoweredAndRemoved) {
   Limit("/g/a", 1'000, 2'000);
   const auto task = Join(In("/g/a", 2'000));
   const std::vector<Share> more = {{0, 1'000, 0}};
@@ -162,7 +162,7 @@ TEST_F(LimitTest, CanBeRaisedLoweredAndRemoved) {
   EXPECT_TRUE(server_->GroupLimits()->empty());
 }
 
-TEST_F(LimitTest, UnderMpsThoseAboveTheirSoftLimitGiveWay) {
+TEST_F(LimitTest, UnderMpsClientsAboveTheirSoftLimitAreEvicted) {
   constexpr auto kMps = core::SharingMethod::kMps;
   Limit("/g/a", 10'000, 40'000);
   Limit("/g/b", 20'000, 30'000);
@@ -177,7 +177,7 @@ TEST_F(LimitTest, UnderMpsThoseAboveTheirSoftLimitGiveWay) {
   EXPECT_EQ(server_->Look(0)->used_mib, 15'000);
 }
 
-TEST_F(LimitTest, AreNotForDividedGpusNorOfEveryDriver) {
+TEST_F(LimitTest, LimitsAreRefusedOnDividedGpusAndOlderDrivers) {
   GroupLimit limit{};
   std::string("/g/a").copy(limit.group, kGroupBytes - 1);
   for (const int place : {2, 3}) {
@@ -190,7 +190,7 @@ TEST_F(LimitTest, AreNotForDividedGpusNorOfEveryDriver) {
   EXPECT_EQ((*server)->LimitGroup(limit).error().code, ErrorCode::kInvalid);
 }
 
-TEST_F(StateTest, SharesThatMakeNoSenseAreRefused) {
+TEST_F(StateTest, RefusesMeaninglessShares) {
   auto server = Attach();
   const std::vector<Share> cases[] = {
       {}, {{2, 1, 0}}, {{-1, 1, 0}}, {{0, -1, 0}}, {{0, 1, 0}, {0, 1, 0}}};
@@ -204,7 +204,7 @@ TEST_F(StateTest, SharesThatMakeNoSenseAreRefused) {
   }
 }
 
-// Runs `child` in a forked process that has its own server, up to its first Ready().
+// Runs `child` in a forked process with its own server, up to its first Ready().
 class Child {
  public:
   Child(const std::string& path,
@@ -223,7 +223,7 @@ class Child {
     EXPECT_EQ(::read(ends[0], &ready, 1), 1);
     ::close(ends[0]);
   }
-  // Waits until the child is a zombie, but does not reap it.
+  // Kills the child and waits until it is a zombie, but does not reap it.
   void KillAndLeaveUnreaped() {
     ::kill(pid_, SIGKILL);
     siginfo_t info{};
@@ -269,7 +269,7 @@ TEST_F(StateTest, AProcessThatSimplyExitsFreesItsMemoryToo) {
   EXPECT_EQ(server->Look(0)->used_mib, 0);
 }
 
-TEST_F(StateTest, AForkedChildLeavesItsParentsPlaceAlone) {
+TEST_F(StateTest, AForkedChildDoesNotFreeItsParentsMemory) {
   auto server = Attach();
   auto residency = Join(*server, Task(7'000));
   const pid_t child = ::fork();
@@ -281,7 +281,7 @@ TEST_F(StateTest, AForkedChildLeavesItsParentsPlaceAlone) {
   EXPECT_EQ(server->Look(0)->used_mib, 7'000);
 }
 
-TEST_F(StateTest, DeathInTheMiddleOfAChangeLeavesTheServerWhole) {
+TEST_F(StateTest, SurvivesAProcessThatDiesDuringAChange) {
   auto server = Attach();
   now_s_ = 1;
   auto witness = Join(*server, Task(1'000, 0.3, 1e6));
@@ -319,10 +319,10 @@ TEST_F(StateTest, WaitingEndsWithAnyChangeAndWithAPoke) {
   const std::uint32_t again = server->Generation();
   server->Poke();
   server->Wait(again, 1e18);
-  server->Wait(server->Generation(), now_s_);  // returns at once, because that time has come
+  server->Wait(server->Generation(), now_s_);  // returns at once, because until_s has passed
 }
 
-TEST_F(StateTest, BrokenFilesAreRefusedAndLeftAlone) {
+TEST_F(StateTest, RefusesBrokenFilesAndKeepsThem) {
   struct Case {
     const char* name;
     std::function<void(std::string&)> spoil;
@@ -363,7 +363,7 @@ TEST_F(StateTest, ReportsARemovedOrTornServer) {
   EXPECT_EQ(server->FaultOn(0, "").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(StateTest, AServerInUseIsNotReplaced) {
+TEST_F(StateTest, DoesNotReplaceAServerInUse) {
   auto server = Attach();
   auto residency = Join(*server, Task(1));
   const auto refused = CreateServer(server_.path(), "1xA100-40GB", {});
@@ -375,7 +375,7 @@ TEST_F(StateTest, AServerInUseIsNotReplaced) {
   EXPECT_EQ(server->Look(0).error().code, ErrorCode::kNotFound) << "the old one is gone";
 }
 
-TEST_F(StateTest, AbsurdOptionsAreRefused) {
+TEST_F(StateTest, RefusesInvalidOptions) {
   for (const double scale : {0.0, -1.0, 1e7, std::nan("")}) {
     EXPECT_EQ(CreateServer(server_.path(), "1xA100-40GB", {.time_scale = scale}).error().code,
               ErrorCode::kInvalid);

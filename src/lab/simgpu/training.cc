@@ -34,7 +34,7 @@ constexpr int kUsageExitCode = 2;
 constexpr double kRoundingS = 1e-6;
 constexpr std::string_view kCheckpointHeader = "carma-simtask checkpoint 1\nwork_left_s ";
 
-// Variables that signal handlers may change.
+// Signal handlers may change these variables.
 std::atomic<bool> stop_asked = false;
 std::atomic<bool> checkpoint_asked = false;
 std::atomic<Server*> waiting_server = nullptr;
@@ -47,7 +47,7 @@ void NoteSignal(std::atomic<bool>& note) {
 void OnTerm(int) {
   NoteSignal(stop_asked);
 }
-// Only wakes the sleep; the loops then check for news of the MPS server.
+// Only wakes the sleep. The loops then check for messages of the MPS server.
 void OnMpsNews(int) {
   if (Server* server = waiting_server) server->Poke();
 }
@@ -76,7 +76,7 @@ T PerGpu(const std::vector<T>& values, std::size_t i) {
   return values[std::min(i, values.size() - 1)];
 }
 
-// One run on its GPUs. Every step returns the exit code if the process must end, or nothing.
+// One run on its GPUs. Every step returns the exit code if the process must end, otherwise nothing.
 class Run {
  public:
   Run(const TrainingOptions& options, Server& server, std::vector<int> gpus)
@@ -108,13 +108,13 @@ class Run {
   const TrainingOptions& options_;
   Server& server_;
   std::vector<int> gpus_;
-  std::unique_ptr<MpsClient> mps_;                       // null: it has the GPUs without MPS
-  std::vector<std::optional<std::int64_t>> limits_mib_;  // by MPS, per GPU
+  std::unique_ptr<MpsClient> mps_;                       // null: without MPS
+  std::vector<std::optional<std::int64_t>> limits_mib_;  // limits by MPS, per GPU
   std::unique_ptr<Residency> residency_;
   std::vector<std::int64_t> held_mib_;
-  bool unwinding_ = false;  // it has failed: later events no longer change its end
+  bool unwinding_ = false;  // the run has failed, and later events no longer change how it ends
   bool hanging_ = false;
-  double work_s_ = 0;  // left when the run began
+  double work_s_ = 0;  // work left when the run began
 };
 
 Run::Ending Run::Broken(const base::Error& error) {
@@ -211,7 +211,7 @@ Run::Ending Run::Fault() {
   return CudaFailure(kIllegalAddress);
 }
 
-// Does what the CUDA driver does at the first call. CUDA_VISIBLE_DEVICES of an MPS client chooses
+// Does what the CUDA driver does at the first call. For an MPS client, CUDA_VISIBLE_DEVICES chooses
 // from its server's GPUs.
 Run::Ending Run::JoinMps() {
   limits_mib_.resize(gpus_.size());
@@ -243,7 +243,7 @@ Run::Ending Run::Allocate() {
   arrival.start_ticks = self.start_ticks;
   arrival.sharing = mps_ ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (mps_) {
-    // The folder of the pipes identifies the server while the client uses it.
+    // The folder of the pipes identifies the server as long as the client uses it.
     arrival.mps_server =
         static_cast<std::uint32_t>(std::hash<std::string>{}(options_.mps_pipes)) | 1;
     // If the SMs are partitioned, the thread percentage has no effect.
@@ -271,7 +271,7 @@ Run::Ending Run::Allocate() {
   return Grow(rest);
 }
 
-// The server gives a client no more than its limit, even if more is free.
+// The server gives a client no more memory than its limit, even if more is free.
 std::optional<Shortage> Run::OverLimit(const std::vector<Share>& more) const {
   for (std::size_t i = 0; i < more.size(); ++i) {
     if (!limits_mib_[i]) continue;
@@ -308,7 +308,7 @@ Run::Ending Run::Reach(const Milestone& milestone) {
       ::raise(options_.signal);
       return 128 + options_.signal;
     case Milestone::kHang:
-      // A deadlocked task computes nothing, but keeps its memory.
+      // A deadlocked task computes nothing but keeps its memory.
       hanging_ = true;
       if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
       return WaitUntil(std::numeric_limits<double>::infinity());
@@ -374,7 +374,7 @@ int Run::ToTheEnd(double started_s) {
   Flood();
   const double done = options_.solo_s > 0 ? 1 - work_s_ / options_.solo_s : 0;
   for (const Milestone& milestone : PlanMilestones(options_)) {
-    // A resumed run skips epochs and accidents of the past, but allocates all of its memory.
+    // A resumed run skips past epochs and failures, but allocates all of its memory.
     const bool past = milestone.at < done;
     if (past && milestone.event != Milestone::kGrow) continue;
     if (const Ending ending = WaitForWork(options_.solo_s * (1 - milestone.at))) return *ending;
@@ -401,8 +401,8 @@ int RunOn(const TrainingOptions& options, Server& server, double started_s) {
   return code;
 }
 
-// The grandchild works in its own session and is not our child; its exit code comes through a pipe.
-// If the pipe ends without a code, it was killed.
+// The grandchild works in its own session. It is not our child, so its exit code comes through a
+// pipe. If the pipe ends without a code, the grandchild was killed.
 int RunDetached(const TrainingOptions& options, Server& server, double started_s) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return 1;
@@ -435,8 +435,8 @@ int RunDetached(const TrainingOptions& options, Server& server, double started_s
 std::int64_t ProcessStartNs() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  // A young process has spent nearly all its life computing, so its processor time is nearly its
-  // age; the kernel's coarse start time bounds the error.
+  // A young process has spent nearly all its life computing, so its processor time is close to its
+  // age. The kernel's coarse start time bounds the error.
   const std::int64_t guess =
       base::BootTimeNs() - (static_cast<std::int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec);
   const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);
@@ -445,7 +445,7 @@ std::int64_t ProcessStartNs() {
 }
 
 int RunTraining(const TrainingOptions& options) {
-  // By default timers may fire up to 50 us late, which is noticeable on a fast simulated server.
+  // By default, timers may fire up to 50 us late. On a fast simulated server that is noticeable.
   ::prctl(PR_SET_TIMERSLACK, 1);
   const std::int64_t start_ns = ProcessStartNs();
   if (options.state_path.empty()) {

@@ -1,4 +1,4 @@
-// Makes a process behave like a training task on simulated GPUs (carma-simtask).
+// The behaviour of carma-simtask: a process that acts like a training task on simulated GPUs.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,29 @@
 
 namespace carma::simgpu {
 
-// Shares of the work ("at") are 0 to 1, spans are simulated seconds.
+// Shares of the work ("at") range from 0 to 1; time spans are simulated seconds.
 struct TrainingOptions {
   std::string state_path;
-  // As in CUDA_VISIBLE_DEVICES: UUIDs, their beginnings, or numbers. Empty optional: not set, the
-  // task uses the first GPU.
+  // CUDA_VISIBLE_DEVICES: UUIDs, their beginnings, or numbers. Empty optional: the variable is not
+  // set, and the task uses the first GPU.
   std::optional<std::string> visible_devices;
-  // As in CUDA_MPS_PIPE_DIRECTORY: where an MPS control daemon may answer. Empty: no MPS.
+  // CUDA_MPS_PIPE_DIRECTORY, where an MPS control daemon may answer. Empty: no MPS.
   std::string mps_pipes;
   MpsMemoryLimits mps_memory_limits;   // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
   double mps_thread_percentage = 100;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
   std::string mps_partition;           // CUDA_MPS_SM_PARTITION
 
-  std::vector<std::int64_t> memory_mib = {300};  // per GPU; the last value applies to the rest
-  std::vector<double> sm_active = {0.5};         // per GPU, as memory_mib
+  // Per GPU; the last value applies to the remaining GPUs.
+  std::vector<std::int64_t> memory_mib = {300};
+  std::vector<double> sm_active = {0.5};  // per GPU, like memory_mib
   double sensitivity = 0.7;
   double pressure = 0.5;
-  double solo_s = 0;  // work alone on an A100-40GB; 0: allocate, free, end
+  double solo_s = 0;  // work alone on an A100-40GB; 0: allocate, free and end
   double load_s = 0;  // from the start of the process to the first allocation
   double first_batch_share =
-      0.6;  // of the memory: parameters and optimiser states; the first batch brings the rest
+      // Share of the memory for parameters and optimiser states; the first batch allocates the
+      // rest.
+      0.6;
   double crash_s = 8;  // from the failed allocation to the end of the process
   int epochs = 10;
   Framework framework = Framework::kPyTorch;
@@ -43,8 +46,8 @@ struct TrainingOptions {
   std::optional<double> kill_self_at;
   int signal = 9;
   std::optional<double> hang_at;
-  std::optional<double> fault_at;  // then its kernel accesses foreign memory
-  int xid = 31;                    // announced by the driver; 0: none
+  std::optional<double> fault_at;  // when its kernel accesses foreign memory
+  int xid = 31;                    // error that the driver announces; 0: none
   bool ignore_term = false;
   bool double_fork = false;
   bool tell_memory = false;
@@ -55,12 +58,12 @@ struct TrainingOptions {
 };
 
 // Runs the task in this process to its end and returns the exit code: 0, kOomExitCode, 2 (no
-// server, no such GPU, options that contradict each other), 143 after SIGTERM, or the code that the
-// options set. Installs signal handlers. Progress goes to stdout, errors to stderr.
+// server, no such GPU, contradictory options), 143 after SIGTERM, or the code that the options set.
+// Installs signal handlers. Progress goes to stdout, errors to stderr.
 int RunTraining(const TrainingOptions& options);
 
-// CLOCK_BOOTTIME of this process's start, finer than the kernel's 10 ms ticks, which are seconds on
-// a fast simulated server.
+// CLOCK_BOOTTIME of this process's start. The kernel's 10 ms ticks would be too coarse: they are
+// seconds on a fast simulated server.
 std::int64_t ProcessStartNs();
 
 }  // namespace carma::simgpu

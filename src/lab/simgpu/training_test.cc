@@ -1,5 +1,5 @@
-// Real processes on a simulated server whose clock runs fast; the tests wait for their actions,
-// never for a fixed time.
+// Tests with real processes on a simulated server whose clock runs fast. They wait for the
+// processes' actions, never for a fixed time.
 #include "lab/simgpu/training.h"
 
 #include <gmock/gmock.h>
@@ -62,11 +62,11 @@ TEST_F(TrainingTest, ATaskLoadsWorksReportsAndLeaves) {
   EXPECT_NEAR(shared_->Look(0)->totals.busy_s, 20, 1e-3) << "work ends at its exact instant";
 }
 
-TEST_F(TrainingTest, EveryLifeEndsAsItsOptionsSay) {
+TEST_F(TrainingTest, EveryRunEndsAsItsOptionsState) {
   struct Case {
     const char* name;
     std::function<void(TrainingOptions&)> change;
-    int exit_code;  // negative: the signal
+    int exit_code;  // negative: the signal that ended it
     const char* out;
     const char* err;
   };
@@ -119,7 +119,7 @@ TEST_F(TrainingTest, EveryLifeEndsAsItsOptionsSay) {
   }
 }
 
-TEST_F(TrainingTest, SigtermEndsItPolitelyAtAnyTime) {
+TEST_F(TrainingTest, SigtermEndsATaskCleanlyAtAnyTime) {
   for (const bool loading : {true, false}) {
     TrainingOptions options = Options();
     if (loading) options.load_s = 1e9;
@@ -145,7 +145,7 @@ TEST_F(TrainingTest, ATaskThatIgnoresSigtermNeedsSigkill) {
   EXPECT_EQ(task.Wait(), -SIGKILL);
 }
 
-TEST_F(TrainingTest, AGrandchildCanBeTheOneOnTheGpu) {
+TEST_F(TrainingTest, AGrandchildCanUseTheGpu) {
   TrainingOptions options = Options();
   options.double_fork = true;
   options.hang_at = 0.25;
@@ -183,7 +183,7 @@ TEST_F(TrainingTest, ContinuesFromItsCheckpoint) {
   EXPECT_THAT(again.out(), HasSubstr("epoch 4/4 done"));
 }
 
-TEST_F(TrainingTest, ACheckpointFileOfSomethingElseIsIgnored) {
+TEST_F(TrainingTest, IgnoresAForeignCheckpointFile) {
   TrainingOptions options = Options();
   options.checkpoint_file = server_.folder() + "/checkpoint";
   for (const char* text : {"", "nonsense", "carma-simtask checkpoint 1\nwork_left_s nan\n",
@@ -195,7 +195,7 @@ TEST_F(TrainingTest, ACheckpointFileOfSomethingElseIsIgnored) {
   }
 }
 
-TEST_F(TrainingTest, AFloodHasTheSizeThatWasAskedFor) {
+TEST_F(TrainingTest, AFloodHasTheRequestedSize) {
   TrainingOptions options = Options();
   options.log_flood_bytes = 300'000;
   options.epochs = 0;
@@ -217,7 +217,7 @@ TEST_F(TrainingTest, ATaskOnTwoGpusNeedsBoth) {
   EXPECT_EQ(task.Wait(), -SIGKILL);
 }
 
-TEST_F(TrainingTest, VisibleDevicesAreReadAsCudaReadsThem) {
+TEST_F(TrainingTest, ReadsVisibleDevicesAsCudaDoes) {
   const std::vector<GpuIdentity>& gpus = shared_->places();
   struct Case {
     std::string text;
@@ -228,7 +228,7 @@ TEST_F(TrainingTest, VisibleDevicesAreReadAsCudaReadsThem) {
                         {" 1 ", {1}},
                         {gpus[1].uuid, {1}},
                         {gpus[1].uuid.substr(0, 9) + ",0", {1, 0}},
-                        {"GPU-", {}},  // names both
+                        {"GPU-", {}},  // ambiguous: both UUIDs begin like this
                         {"0,7,1", {0}},
                         {"0,-1,1", {0}},
                         {"", {}},
@@ -240,7 +240,7 @@ TEST_F(TrainingTest, VisibleDevicesAreReadAsCudaReadsThem) {
   EXPECT_FALSE(VisibleGpus(gpus, "1," + gpus[1].uuid));
 }
 
-TEST(DividedTraining, ATaskSeesOneInstanceAndComputesThereAlone) {
+TEST(DividedTraining, ATaskSeesOnlyItsInstanceAndComputesThere) {
   TestServer server("A100-40GB,A100-80GB:mig=3g.40gb+1g.10gb,A100-40GB:mig=",
                     {.time_scale = 2'000});
   const auto shared = Server::Attach(server.path());
@@ -254,10 +254,10 @@ TEST(DividedTraining, ATaskSeesOneInstanceAndComputesThereAlone) {
       {places[4].uuid, {4}},
       {"1", {3}},  // a divided GPU stands for its first instance
       {places[1].uuid, {3}},
-      {places[4].uuid + "," + places[3].uuid, {4}},  // one instance and nothing else
+      {places[4].uuid + "," + places[3].uuid, {4}},  // one instance, and nothing else
       {"0," + places[3].uuid, {0}},
-      {"2", {}},  // divided, with nothing on it
-      {"3", {}},  // instances have no number
+      {"2", {}},  // divided, without instances
+      {"3", {}},  // instances have no numbers
   };
   for (const Case& c : cases) EXPECT_EQ(VisibleGpus(places, c.text).value(), c.expected) << c.text;
   const std::vector<GpuIdentity> only = {places[4]};

@@ -12,7 +12,7 @@
 namespace carma::simgpu {
 namespace {
 
-// Finds the place with this number; instances of a listed GPU are not numbered.
+// Finds the place with this number. If a GPU is listed, its instances have no numbers.
 std::optional<int> NumberedPlace(const std::vector<GpuIdentity>& places, std::int64_t number) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     const bool part = std::ranges::any_of(
@@ -83,7 +83,7 @@ Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsW
   const auto chosen = VisibleGpus(identities, visible_devices);
   if (!chosen) return std::unexpected(chosen.error());
   MpsView view;
-  // Like CUDA, drops all limits if one is for a device that the process does not see.
+  // Like CUDA, drops all limits if one of them is for a device that the process does not see.
   const bool dropped =
       !limits.empty() && limits.rbegin()->first >= static_cast<int>(chosen->size());
   for (const int device : *chosen) {
@@ -95,8 +95,8 @@ Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsW
   return view;
 }
 
-// Both files come from the kernel: one has a line "0::/path", the other a line with the mount of
-// the v2 tree.
+// Reads two files of the kernel: one has a line "0::/path", the other a line with the mount point
+// of the v2 tree.
 std::string OwnGroup() {
   const std::string self = base::ReadFile("/proc/self/cgroup", 65'536).value_or("");
   const std::string mounts = base::ReadFile("/proc/self/mountinfo", 1 << 20).value_or("");

@@ -12,7 +12,7 @@
 namespace carma::simgpu {
 namespace {
 
-// Less work than this many seconds is a rounding error and counts as done.
+// Work that takes less than this many seconds is a rounding error and counts as done.
 constexpr double kDoneS = 1e-9;
 
 template <std::size_t N>
@@ -54,20 +54,21 @@ struct Crowd {
   core::SharingMethod sharing = core::SharingMethod::kMps;
   std::array<int, kMaxResidents> slots;
   std::array<sim::Load, kMaxResidents> loads;
-  std::array<double, kMaxResidents> bases;  // speed alone here, of that on all SMs of such a GPU
+  // Speed alone at this place, relative to all SMs of such a GPU.
+  std::array<double, kMaxResidents> bases;
   std::array<double, kMaxResidents> speeds;
 };
 
 // A task that would keep more SMs busy than it may use takes proportionally longer. This is the
-// simulator's rule for MIG instances (sim/gpu_types.h), also applied to a thread percentage under
-// MPS.
+// simulator's rule for MIG instances (sim/gpu_types.h); here it also applies to a thread percentage
+// under MPS.
 double BaseSpeed(const World& world, const Resident& resident, const Share& share) {
   const double allowed = resident.sm_cap * world.gpus[share.gpu].compute;
   return share.sm_active <= allowed ? 1 : allowed / share.sm_active;
 }
 
-// A resident's effect on neighbours at a place: its activity as a share of the place's SMs, and its
-// pressure in proportion to its speed.
+// A resident's effect on neighbours at a place. Its activity is a share of the place's SMs, and its
+// pressure is proportional to its speed.
 sim::Load LoadThere(const World& world, const Resident& resident, const Share& share, double base) {
   return {.sm_active = std::min(1.0, share.sm_active * base / world.gpus[share.gpu].compute),
           .sensitivity = resident.sensitivity,
@@ -86,7 +87,7 @@ void Gather(const World& world, int gpu, Crowd& crowd) {
       crowd.slots[place] = slot;
       crowd.bases[place] = BaseSpeed(world, resident, resident.shares[i]);
       crowd.loads[place] = LoadThere(world, resident, resident.shares[i], crowd.bases[place]);
-      // The driver switches between MPS servers and processes outside MPS.
+      // The driver switches between MPS servers, and between them and processes outside MPS.
       const bool client = resident.sharing == core::SharingMethod::kMps;
       if (client) crowd.sharing = core::SharingMethod::kMps;
       crowd.loads[place].user = client ? resident.mps_server & ~core::kNoMpsClient
@@ -144,7 +145,7 @@ void RecomputeActivity(World& world, Crowd& crowd) {
   }
 }
 
-// Adds up activity and memory of instances for their GPU; only the whole GPU draws power.
+// Adds up activity and memory of instances for their GPU. Only the whole GPU draws power.
 void AddUpInstances(World& world) {
   for (int g = world.gpu_count; g < world.place_count; ++g) {
     const Gpu& instance = world.gpus[g];
@@ -208,7 +209,7 @@ void InitGpu(Gpu& gpu, const GpuType& type, std::uint64_t seed, int number) {
   gpu.parent = -1;
 }
 
-// An instance gets its slices' share of everything. NVIDIA's instances are slightly smaller.
+// An instance gets its slices' share of everything. NVIDIA's real instances are slightly smaller.
 void InitInstance(World& world, int place, int parent, const GpuType& type,
                   const sim::MigSlices& slices, std::uint64_t seed) {
   const Gpu& whole = world.gpus[parent];
@@ -220,7 +221,7 @@ void InitInstance(World& world, int place, int parent, const GpuType& type,
   gpu.total_mib = whole.total_mib * slices.memory / sim::kMigMemorySlices;
   gpu.reserved_mib = whole.reserved_mib * slices.memory / sim::kMigMemorySlices;
   gpu.compute = static_cast<double>(slices.compute) / sim::kMigComputeSlices;
-  // A slice has an even number of SMs, about an eighth of all: 14 of the 108 of an A100.
+  // A slice has an even number of SMs, about an eighth of the GPU's: 14 of 108 on an A100.
   gpu.sms = 2 * static_cast<int>(std::lround(whole.sms / 16.0)) * slices.compute;
   gpu.parent = parent;
   gpu.slices = slices;
@@ -259,7 +260,7 @@ void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t
 
 bool Advance(World& world, double now_s) {
   bool finished = false;
-  // Every pass ends the work of at least one resident, or is the last.
+  // Every pass ends the work of at least one resident or is the last pass.
   for (int pass = 0; pass <= kMaxResidents; ++pass) {
     if (now_s <= world.motion().now_s) return finished;
     const double next = NextFinish(world);
@@ -357,8 +358,8 @@ std::int64_t SoftLimit(const World& world, int gpu, const std::string& group) {
   return limit == nullptr ? 0 : limit->soft_mib;
 }
 
-// Finds a client of another group that holds memory of this GPU and is above its soft limit; -1 if
-// none.
+// Finds a client of another group that holds memory of this GPU and whose group is above its soft
+// limit; -1 if there is none.
 int FindVictim(const World& world, int gpu, const std::string& group) {
   for (int slot = 0; slot < world.slots; ++slot) {
     const Resident& resident = world.residents[slot];

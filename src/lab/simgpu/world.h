@@ -1,6 +1,6 @@
-// The physics of a simulated GPU server: processes on GPUs, their speeds, activity and power. Plain
-// values without pointers, because they live in memory shared by processes. Time is passed in as
-// simulated seconds; nothing here locks, waits or reads a clock.
+// The physics of a simulated GPU server: processes on GPUs, their speeds, activity and power. The
+// types are plain values without pointers because processes share the memory in which they live.
+// Time is passed in as simulated seconds; nothing here locks, waits or reads a clock.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ namespace carma::simgpu {
 using sim::GpuType;
 
 inline constexpr int kMaxGpus = sim::kMaxServerGpus;
-// A place is a GPU or an instance of a divided one; GPUs are numbered first.
+// A place is a GPU or an instance of a divided GPU. GPUs are numbered first.
 inline constexpr int kMaxPlaces = 2 * kMaxGpus;
 inline constexpr int kMaxResidents = 512;
 inline constexpr std::size_t kTypeBytes = sim::kMaxTypeBytes + 1;
@@ -29,7 +29,7 @@ inline constexpr std::size_t kNameBytes = sim::kMaxNvmlNameBytes + 1;
 
 // One process's share of one GPU or instance.
 struct Share {
-  std::int32_t gpu = 0;  // the place's number
+  std::int32_t gpu = 0;  // place number
   std::int64_t memory_mib = 0;
   double sm_active = 0;  // u of sim::Load on this GPU
 };
@@ -39,47 +39,49 @@ struct Arrival {
   pid_t pid = 0;
   std::uint64_t start_ticks = 0;
   core::SharingMethod sharing = core::SharingMethod::kStreams;
-  std::uint32_t mps_server = 0;  // under MPS: clients of one server compute side by side
-  double sm_cap = 1;             // maximum share of the SMs (thread percentage of MPS)
+  // Under MPS: its server; clients of one server compute side by side.
+  std::uint32_t mps_server = 0;
+  double sm_cap = 1;  // maximum share of the SMs (thread percentage of MPS)
   double sensitivity = 0;
   double pressure = 0;
-  double work_s = 0;          // seconds of work alone on an A100-40GB; 0: only memory
+  double work_s = 0;  // seconds of work alone on an A100-40GB; 0: the process only holds memory
   std::vector<Share> shares;  // 1..kMaxGpus, each GPU once
-  std::string group;          // full path of its control group; empty: none
+  std::string group;          // full path of the process's control group; empty: none
 };
 
-// A memory limit of a control group on one GPU, including groups below it.
+// A limit on the memory of a control group, including groups below it, on one GPU.
 inline constexpr int kMaxGroupLimits = 256;
 inline constexpr std::size_t kGroupBytes = 256;
 struct GroupLimit {
-  char group[kGroupBytes];  // full path; empty: a free entry
-  std::int32_t gpu;         // the place
-  std::int64_t soft_mib;    // may be evicted above it under MPS; 0: none
-  std::int64_t hard_mib;    // allocations beyond it fail; kNoLimitMib: none
+  char group[kGroupBytes];  // full path; empty: this entry is free
+  std::int32_t gpu;         // place number
+  std::int64_t soft_mib;    // under MPS, the group may be evicted above this; 0: no limit
+  std::int64_t hard_mib;    // allocations beyond this fail; kNoLimitMib: no limit
 };
 inline constexpr std::int64_t kNoLimitMib = -1;
 
-// Errors of a GPU until a reset. A new one has none.
+// Errors that a GPU accumulates until a reset. A new GPU has none.
 struct Condition {
-  std::int64_t ecc_corrected = 0;    // errors of memory since the driver was loaded
-  std::int64_t ecc_uncorrected = 0;  // the same, uncorrected
-  std::int64_t rows_remapped = 0;    // rows of memory replaced by spares, ever
-  std::uint32_t remap_pending = 0;   // another one after the next reset
-  std::uint32_t remap_failed = 0;    // no spares left: no reset helps
-  std::int32_t recovery_action = 0;  // NVML's number
+  std::int64_t ecc_corrected = 0;    // corrected memory errors since the driver was loaded
+  std::int64_t ecc_uncorrected = 0;  // uncorrected memory errors since the driver was loaded
+  std::int64_t rows_remapped = 0;    // rows of memory ever replaced by spares
+  std::uint32_t remap_pending = 0;   // 1: another row is replaced at the next reset
+  std::uint32_t remap_failed = 0;    // 1: no spares are left, so a reset does not help
+  std::int32_t recovery_action = 0;  // NVML's number of the action
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
 // A critical error that the driver announced.
 struct XidEvent {
-  std::int32_t gpu = 0;  // the place: an instance or a whole GPU
+  std::int32_t gpu = 0;  // place number of an instance or a whole GPU
   std::int32_t xid = 0;
   friend bool operator==(const XidEvent&, const XidEvent&) = default;
 };
-// Only this many recent events are stored, so a slow reader misses some, as with the real driver.
+// Only this many recent events are stored, so a slow reader misses some events, as with the real
+// driver.
 inline constexpr int kMaxXids = 64;
 
-// A GPU, or an instance of one. Power and condition of an instance are those of its GPU.
+// A GPU or an instance of a GPU. Power and condition of an instance are those of its GPU.
 struct Gpu {
   char type[kTypeBytes];
   char nvml_name[kNameBytes];
@@ -90,13 +92,13 @@ struct Gpu {
   std::int32_t sms;
   sim::PowerModel power;
   double relative_speed;
-  double compute;  // share of a whole GPU's SMs; below 1: an instance
+  double compute;  // share of a whole GPU's SMs; below 1 for an instance
   Condition condition;
-  std::uint32_t mig;    // divided: processes only on its instances
-  std::int32_t parent;  // of an instance: the GPU; else -1
+  std::uint32_t mig;    // 1: divided, so processes run only on its instances
+  std::int32_t parent;  // for an instance: its GPU; else -1
   std::int32_t gpu_instance;
   sim::MigSlices slices;
-  // Derived from the residents by Recompute(); constant from one change to the next.
+  // Recompute() derives these values from the residents; they are constant until the next change.
   std::int64_t used_mib;
   std::int32_t residents;
   std::int32_t working;
@@ -114,24 +116,24 @@ struct Resident {
   double sensitivity;
   double pressure;
   double joined_s;
-  std::uint32_t wants_work;  // it computes while it has work left
-  std::uint32_t evicted;     // ended by MPS for another client; its memory is free
+  std::uint32_t wants_work;  // 1: it computes while it has work left
+  std::uint32_t evicted;     // 1: MPS has ended it for another client, and its memory is free
   std::int32_t share_count;
-  double pace;  // derived: work seconds per second
+  double pace;  // derived by Recompute(): work seconds per second
   Share shares[kMaxGpus];
   char group[kGroupBytes];
 };
 
-// Integrals over time since the server was made.
+// Integrals over time since the server was created.
 struct Totals {
   double energy_j;
-  double sm_s;    // SM activity
+  double sm_s;    // integral of the SM activity
   double busy_s;  // time with at least one kernel running
   double memory_mib_s;
 };
 
-// All time-dependent state, stored twice: an advance writes the copy that is not current and then
-// switches, so that a process killed in between leaves the old state intact.
+// All time-dependent state. It is stored twice: an advance writes the copy that is not current and
+// then switches, so a process killed in between leaves the old state intact.
 struct Motion {
   double now_s;
   double work_left_s[kMaxResidents];
@@ -143,10 +145,10 @@ struct World {
   std::int32_t place_count;
   std::int32_t slots;  // residents beyond this slot have never been used
   sim::Interference interference;
-  std::atomic<std::uint32_t> current;  // of the two motions
-  std::uint64_t xid_count;             // since the server was made
-  XidEvent xids[kMaxXids];             // number n lies at n % kMaxXids
-  std::uint32_t limits_memory;         // the driver can limit the memory of groups
+  std::atomic<std::uint32_t> current;  // index of the current motion
+  std::uint64_t xid_count;             // number of errors since the server was created
+  XidEvent xids[kMaxXids];             // error number n is at index n % kMaxXids
+  std::uint32_t limits_memory;         // 1: the driver can limit the memory of groups
   GroupLimit limits[kMaxGroupLimits];
   Gpu gpus[kMaxPlaces];
   Motion motions[2];
@@ -162,13 +164,13 @@ bool TooManyInstances(std::span<const sim::ShapedGpu> gpus);
 // Initialises an empty server at time 0. UUIDs depend only on the seed and the place's number.
 void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t seed);
 
-// Advances the world to now_s, stopping at each moment when a resident finishes its work (from then
-// on it only holds memory). Does nothing if now_s is earlier. Returns whether some resident
-// finished.
+// Advances the world to now_s and stops at each moment when a resident finishes its work (from then
+// on, that resident only holds memory). Does nothing if now_s is earlier than the world. Returns
+// whether some resident finished.
 bool Advance(World& world, double now_s);
 
-// Computes memory, speeds, activity and power from the residents. Called after every change of
-// them.
+// Computes memory, speeds, activity and power from the residents. Must follow every change of the
+// residents.
 void Recompute(World& world);
 
 // A GPU with too little free memory for a request.
@@ -178,26 +180,27 @@ struct Shortage {
   std::int64_t free_mib = 0;
   std::int64_t usable_mib = 0;
 };
-// The GPU on which the shares do not fit; empty if all fit, including within the limits of the
-// group (Arrival::group).
+// The GPU on which the shares do not fit; empty if all fit, also within the limits of the group
+// (Arrival::group).
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
                                      const std::string& group = {});
-// The memory of a GPU as a process of the group sees it (cudaMemGetInfo): a hard limit of its own
-// group is the total. A limit on a group above does not show in the total.
+// The memory of a GPU as a process of the group sees it (cudaMemGetInfo). A hard limit of the
+// process's own group is the total; a limit on a group above it does not show in the total.
 struct MemoryView {
-  std::int64_t total_mib = 0;  // including the driver's share, without a limit
+  std::int64_t total_mib = 0;  // without a limit, includes the driver's share
   std::int64_t free_mib = 0;
 };
 MemoryView MemoryFor(const World& world, int gpu, const std::string& group);
 std::int64_t GroupUsed(const World& world, int gpu, const std::string& group);
 // Null if the group has no limit of its own.
 const GroupLimit* FindLimit(const World& world, int gpu, const std::string& group);
-// A soft limit of 0 without a hard one removes the entry. False if no entry is free or the path is
-// too long.
+// A soft limit of 0 without a hard limit removes the entry. Returns false if no entry is free or
+// the path is too long.
 bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft_mib,
               std::int64_t hard_mib);
-// For an MPS client within its soft limit that finds the GPU full: ends clients of groups above
-// their soft limits until `wanted` fits, like NVIDIA's server. Does nothing if that is impossible.
+// Called for an MPS client within its soft limit that finds the GPU full. Like NVIDIA's server, it
+// ends clients of groups above their soft limits until `wanted` fits. Does nothing if that is
+// impossible.
 void EvictFor(World& world, std::span<const Share> wanted, const std::string& group);
 
 // A free slot; -1 if the table is full.
@@ -205,22 +208,23 @@ int FreeSlot(const World& world);
 // Writes the arrival into a free slot and recomputes. The caller must have checked that it fits.
 void Place(World& world, int slot, const Arrival& arrival);
 void Remove(World& world, int slot);
-// Adds the memory in `more` on its GPUs.
+// Adds the memory in `more` on the resident's GPUs.
 void Grow(World& world, int slot, std::span<const Share> more);
 // Stops computing before the work is done; the memory stays.
 void Stop(World& world, int slot);
 
-// The share of time in which the GPU runs this process's kernels while it switches between several:
-// proportional to their speeds. 0: it does not compute there.
+// The share of time in which the GPU runs this process's kernels while it switches between several
+// processes. It is proportional to their speeds; 0 if the process does not compute there.
 double KernelShare(const World& world, int slot, int place);
 
 // Announces a critical error of this GPU.
 void Announce(World& world, XidEvent event);
 
-// Resets a GPU: clears errors since the driver was loaded, and replaces rows that wait for a reset.
+// Resets a GPU: clears the errors counted since the driver was loaded, and replaces the rows that
+// wait for a reset.
 void ResetCondition(Condition& condition);
 
-// False if the bytes cannot be from CARMA (counts out of range, unknown GPUs).
+// Returns false if the bytes cannot be from CARMA (counts out of range, unknown GPUs).
 bool Plausible(const World& world);
 
 }  // namespace carma::simgpu

@@ -62,7 +62,7 @@ TEST(World, ATaskAloneRunsAtFullSpeedAndThenOnlyHoldsItsMemory) {
   EXPECT_EQ(Left(*world, slot), 0);
   const Totals& totals = world->motion().totals[0];
   EXPECT_NEAR(totals.busy_s, 100, kTiny);
-  // P = 53.8 + 286.2 (1 - exp(-1.491 SMACT)).
+  // P = 53.8 + 286.2 (1 - exp(-1.491 SMACT))
   const double smact = 0.6;
   EXPECT_NEAR(totals.sm_s, 100 * smact, 1e-6);
   const double watt = 53.8 + 286.2 * (1 - std::exp(-1.491 * smact));
@@ -81,7 +81,8 @@ TEST(World, TwoTasksSlowEachOtherByTheFormulas) {
   const double g_a = 1 - std::pow(0.7, 1.7), g_b = 1 - std::pow(0.6, 1.7);
   const double switched = 1 / (1 + 1.5 * g_a * g_b);
   const Case cases[] = {
-      // slowdown = 1 + s * p, with p of the other task; 0.3 and 0.4 stay below saturation.
+      // slowdown = 1 + s * p, with p of the other task. Activities of 0.3 and 0.4 stay below
+      // saturation.
       {"both through MPS", core::SharingMethod::kMps, core::SharingMethod::kMps, 1 / 1.2, 1 / 1.06},
       {"both without", core::SharingMethod::kStreams, core::SharingMethod::kStreams, switched,
        switched},
@@ -124,7 +125,7 @@ TEST(World, ClientsOfOneServerComputeSideBySide) {
 }
 
 TEST(World, OneLongAdvanceEqualsManyShortOnes) {
-  // The second task ends between two readings; from then on the first must run alone.
+  // The second task ends between two readings. From then on, the first task must run as if alone.
   auto once = MakeWorld("2xA100-40GB"), often = MakeWorld("2xA100-40GB");
   for (World* world : {once.get(), often.get()}) {
     Put(*world, {.u = 0.7, .work_s = 300});
@@ -140,7 +141,7 @@ TEST(World, OneLongAdvanceEqualsManyShortOnes) {
   }
 }
 
-TEST(World, ATaskOnTwoGpusKeepsThePaceOfTheSlower) {
+TEST(World, ATaskOnTwoGpusRunsAtThePaceOfTheSlowerOne) {
   auto world = MakeWorld("2xA100-40GB");
   const int wide = Put(*world, {.u = 0.3, .s = 0.5, .p = 0.2, .gpus = {0, 1}});
   EXPECT_NEAR(world->residents[wide].pace, 1, kTiny);
@@ -156,7 +157,7 @@ TEST(World, AFasterGpuTakesLessTime) {
   EXPECT_NEAR(world->residents[both].pace, 1, kTiny);
 }
 
-TEST(World, AMemoryHolderSlowsNoTask) {
+TEST(World, AProcessThatOnlyHoldsMemorySlowsNoTask) {
   auto world = MakeWorld("A100-40GB");
   const int task = Put(*world, {});
   Put(*world, {.work_s = 0, .sharing = core::SharingMethod::kStreams});
@@ -210,7 +211,7 @@ TEST(World, AThreadPercentageSlowsLargerTasks) {
   const int small = put(0.2, 0.25);
   EXPECT_NEAR(world->residents[small].pace, 1, kTiny) << "within its share";
   const int big = put(0.8, 0.4);
-  // At half its speed it also puts half the pressure on its neighbour.
+  // At half its speed, the task also puts half the pressure on its neighbour.
   EXPECT_NEAR(world->residents[big].pace, 0.5 / (1 + 0.5 * 0.6), kTiny);
   EXPECT_NEAR(world->residents[small].pace, 1 / (1 + 0.5 * 0.3), kTiny);
   EXPECT_NEAR(world->gpus[0].sm_active, 1 - std::pow(0.8 * 0.6, 0.95), kTiny);
@@ -224,7 +225,7 @@ TEST(World, InstancesDoNotDisturbEachOtherAndAddUpToTheirGpu) {
   EXPECT_EQ(world->gpus[3].total_mib, 20'480);
   const int big = Put(*world, {.u = 0.9, .gpus = {2}, .memory_mib = 30'000});
   const int small = Put(*world, {.u = 0.2, .gpus = {3}, .memory_mib = 10'000});
-  // Each task is alone on its instance, with the instance's SMs and the GPU type's speed.
+  // Each task is alone on its instance and runs with the instance's SMs and the GPU type's speed.
   EXPECT_NEAR(world->residents[big].pace, 1.15 * 3 / 7 / 0.9, kTiny);
   EXPECT_NEAR(world->residents[small].pace, 1.15, kTiny);
   EXPECT_EQ(world->gpus[1].used_mib, 40'000);
@@ -237,14 +238,15 @@ TEST(World, InstancesDoNotDisturbEachOtherAndAddUpToTheirGpu) {
   EXPECT_EQ(world->gpus[0].used_mib, 0);
   const Share too_much[] = {{3, 10'269, 0}};
   EXPECT_EQ(FindShortage(*world, too_much)->free_mib, 20'480 - 212 - 10'000);
-  // Within an instance neighbours slow each other as usual, by their share of its SMs.
+  // Within an instance, neighbours slow each other down as usual, according to their share of its
+  // SMs.
   const int second = Put(*world, {.u = 0.2, .s = 0.5, .p = 0.5, .gpus = {3}});
   EXPECT_NEAR(world->residents[small].pace, world->residents[second].pace, kTiny);
   EXPECT_LT(world->residents[small].pace, 1.15);
   EXPECT_NEAR(world->residents[big].pace, 1.15 * 3 / 7 / 0.9, kTiny);
 }
 
-TEST(World, KernelTimeGoesByTheWorkDone) {
+TEST(World, KernelTimeIsProportionalToTheWorkDone) {
   auto world = MakeWorld("A100-40GB");
   const int alone = Put(*world, {.u = 0.3, .sharing = core::SharingMethod::kStreams});
   EXPECT_NEAR(KernelShare(*world, alone, 0), 1, kTiny);
@@ -266,7 +268,7 @@ TEST(World, AResetClearsRepairableErrors) {
   EXPECT_EQ(condition, (Condition{.rows_remapped = 4, .remap_failed = 1}));
 }
 
-TEST(World, TheLastXidsAreKept) {
+TEST(World, KeepsTheLastXids) {
   auto world = MakeWorld("A100-40GB");
   for (int xid = 1; xid <= kMaxXids + 3; ++xid) Announce(*world, {0, xid});
   EXPECT_EQ(world->xid_count, kMaxXids + 3u);
@@ -281,7 +283,7 @@ TEST(World, TimeNeverGoesBack) {
   EXPECT_EQ(world->motion().now_s, 10);
 }
 
-TEST(World, ShapesAreParsedOrRefusedWithTheKnownTypes) {
+TEST(World, ParsesShapesOrRefusesThemWithTheKnownTypes) {
   struct Case {
     const char* shape;
     std::size_t gpus;  // 0: refused
@@ -311,10 +313,10 @@ TEST(World, ShapesAreParsedOrRefusedWithTheKnownTypes) {
   EXPECT_NE(sim::ParseShape("4xB300").error().message.find("A100-80GB"), std::string::npos);
 }
 
-TEST(World, DivisionsAreParsedOrRefused) {
+TEST(World, ParsesOrRefusesDivisions) {
   struct Case {
     const char* shape;
-    std::vector<std::size_t> instances;  // per GPU; 99: not divided. Empty: refused
+    std::vector<std::size_t> instances;  // per GPU; 99: not divided; empty: refused
     const char* complaint = "";
   };
   const Case cases[] = {

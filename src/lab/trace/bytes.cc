@@ -15,7 +15,7 @@ namespace carma::trace {
 
 namespace {
 
-constexpr std::size_t kBufferBytes = 256 << 10;  // holds the longest line more than once
+constexpr std::size_t kBufferBytes = 256 << 10;  // room for more than one line of maximum length
 
 }  // namespace
 
@@ -81,7 +81,7 @@ Result<std::optional<Line>> LineReader::Next() {
     const std::size_t end = buffered.find('\n', searched);
     const bool last = end == std::string_view::npos && ended_;
     if (last && buffered.empty()) {
-      // The rest of an overlong line has been dropped already.
+      // The rest of an overlong line has already been dropped.
       return too_long ? std::optional<Line>({.number = lines_, .too_long = true}) : std::nullopt;
     }
     if (end != std::string_view::npos || last) {

@@ -17,7 +17,8 @@ namespace carma::trace {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Fills `to` with up to `size` bytes; 0 at the end. May block on a pipe. Errors: kIo.
+  // Reads up to `size` bytes into `to` and returns their number, which is 0 at the end. May block
+  // on a pipe. Errors: kIo.
   virtual Result<std::size_t> Read(char* to, std::size_t size) = 0;
 };
 
@@ -33,7 +34,8 @@ class TextSource : public ByteSource {
 
 class FileSource : public ByteSource {
  public:
-  // "-" is standard input. Errors: kNotFound, kDenied, kIo; kInvalid for a directory.
+  // Opens the file; "-" is standard input. Errors: kNotFound, kDenied, kIo; kInvalid for a
+  // directory.
   static Result<FileSource> Open(const std::string& path);
   Result<std::size_t> Read(char* to, std::size_t size) override;
 
@@ -44,13 +46,13 @@ class FileSource : public ByteSource {
   std::string path_;
 };
 
-// Longer lines, which no known trace has, are skipped.
+// Longer lines are skipped; no known trace has them.
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 
 struct Line {
-  std::string_view text;  // without its end; valid until the next call
+  std::string_view text;  // without the newline; valid until the next call
   std::int64_t number = 0;
-  bool too_long = false;  // text is its beginning
+  bool too_long = false;  // `text` is only the beginning of the line
 };
 
 // Buffers a source, hashes all its bytes, and splits it into lines.
@@ -61,16 +63,17 @@ class LineReader {
   // Returns the next bytes without taking them: at least `size` (at most kMaxLineBytes) unless the
   // source ends earlier.
   Result<std::string_view> Peek(std::size_t size);
-  // Empty at the end. CRLF and a missing newline after the last line are accepted.
+  // Returns the next line; empty at the end. CRLF and a missing newline after the last line are
+  // accepted.
   Result<std::optional<Line>> Next();
   // Takes the next buffered bytes, for formats without lines; empty at the end.
   Result<std::string_view> TakeBytes();
-  // Hash of all bytes taken, in hexadecimal; ends the reading.
+  // Hash of all bytes taken, in hexadecimal. Nothing may be read afterwards.
   std::string Sha256Hex() { return hash_.FinishHex(); }
 
  private:
   std::string_view Buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
-  // Reads more into the buffer; false at the end of the source.
+  // Reads more into the buffer. Returns false at the end of the source.
   Result<bool> Fill();
   void Take(std::size_t bytes);
 

@@ -1,4 +1,4 @@
-// Common parts of the format readers: splitting a line into cells, and collecting the trace.
+// Common parts of the format readers: a splitter of CSV lines, and a collector of jobs.
 #pragma once
 
 #include <array>
@@ -14,18 +14,19 @@
 
 namespace carma::trace {
 
-// Splits a line of CSV into cells. Double quotes are as in RFC 4180, but without line ends inside.
+// Splits a line of CSV into cells. Double quotes work as in RFC 4180, except that a quoted cell
+// cannot contain a line end.
 class CsvCells {
  public:
-  // False if a quote is not closed. The cells are valid until the next call, and no longer than the
-  // line.
+  // Returns false if a quote is not closed. The cells are valid until the next call, and no longer
+  // than the line.
   bool Split(std::string_view line);
   std::size_t size() const { return cells_.size(); }
   std::string_view operator[](std::size_t i) const { return cells_[i]; }
 
  private:
   std::vector<std::string_view> cells_;
-  std::string unquoted_;  // of cells with doubled quotes
+  std::string unquoted_;  // text of cells with doubled quotes
 };
 
 // Collects the trace job by job and checks its invariants.
@@ -43,30 +44,31 @@ class JobCollector {
   void SetWorkload(Job& job, std::string_view name) {
     job.workload = NumberOf(trace_.workloads, name);
   }
-  // cells: of kWishColumns; complains if one of them is impossible.
+  // cells: values of kWishColumns. Complains if one of them is impossible.
   void SetWishes(Job& job, const std::array<std::string_view, 4>& cells);
-  // Returns false and complains unless it is a time between zero and kMaxJobSubmit.
+  // Returns false and complains unless the time is between zero and kMaxJobSubmit.
   bool SetSubmit(Job& job, std::optional<double> milliseconds, std::string_view text);
-  // Returns false and complains unless it is a number of GPUs; jobs without GPUs are counted.
+  // Returns false and complains unless this is a valid number of GPUs. Jobs without GPUs are
+  // counted.
   bool SetGpus(Job& job, std::optional<double> gpus, std::string_view text);
   // Sets the duration in seconds; complains if it is missing or impossible.
   void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);
   // Adds a job; jobs are numbered in the order of the trace's lines.
   void Add(const Job& job);
-  // The job that Add() stored at this position, for changes.
+  // The job that Add() stored at this position, so that it can be changed.
   Job& At(std::size_t place) { return trace_.jobs[place]; }
   std::size_t jobs() const { return trace_.jobs.size(); }
-  // text: a comment line without its '#', which contains provenance or the start date.
+  // text: a comment line without its '#'. It contains provenance or the start date.
   void Comment(std::string_view text);
   // To be called if the format promises lines in order of time.
   void CheckOrder(const Job& job, std::string_view text);
 
   const ReadOptions& options() const { return options_; }
-  // The error that stops the reading: an exceeded limit or, with strict, the first complaint.
+  // The error that ends reading: an exceeded limit or, with strict, the first complaint.
   const std::optional<base::Error>& error() const { return error_; }
 
-  // Sorts and returns the trace. dated: submissions are ms since 1970 and are shifted to start at
-  // 0. clock: the time of day at 0 is known (ms since 1970).
+  // Sorts and returns the trace. dated: submissions are in ms since 1970 and are shifted to start
+  // at 0. clock: time of day at 0 in ms since 1970, if it is known.
   Result<JobTrace> Finish(std::string_view format, LineReader& lines, bool dated,
                           std::optional<std::int64_t> clock);
 
@@ -82,7 +84,7 @@ class JobCollector {
 };
 
 // Reads Philly's cluster_job_log: a JSON array of jobs, or jobs one after the other. where: the
-// path for messages.
+// path in messages.
 Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string& where);
 
 }  // namespace carma::trace

@@ -47,13 +47,13 @@ std::vector<std::size_t> Quotas(const std::vector<ClassShare>& mix, std::size_t 
   return quotas;
 }
 
-// Assigns classes to jobs, which come in order of duration, the shortest first.
+// Assigns classes to jobs. The jobs come in order of duration, shortest first.
 class Dealer {
  public:
   Dealer(const std::vector<ClassShare>& mix, std::size_t tasks)
       : left_(Quotas(mix, tasks)), dealt_(mix.size()) {}
 
-  // Returns the shelf's first class with some of its share left; if none has, the shelf's last
+  // Returns the shelf's first class that has some of its share left, or else the shelf's last
   // class.
   std::size_t Deal(const Shelf& shelf) {
     std::size_t chosen = shelf.size();
@@ -77,7 +77,7 @@ bool HasOneClass(const Shelf& shelf) {
   return std::ranges::count_if(shelf, [](const auto& each) { return !each.empty(); }) == 1;
 }
 
-// The jobs' durations; the median replaces unknown ones.
+// The jobs' durations; unknown durations are replaced by the median.
 std::vector<Duration> Durations(const std::vector<Job>& jobs, std::size_t& unknown) {
   std::vector<Duration> known;
   for (const Job& job : jobs) {
@@ -96,7 +96,7 @@ std::vector<Duration> Durations(const std::vector<Job>& jobs, std::size_t& unkno
   return durations;
 }
 
-// The jobs' indices by duration, the shortest first.
+// The jobs' indices in order of duration, shortest first.
 std::vector<std::size_t> ByDuration(const std::vector<Job>& jobs, std::size_t& unknown) {
   const std::vector<Duration> durations = Durations(jobs, unknown);
   std::vector<std::size_t> order(jobs.size());
@@ -162,7 +162,7 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
   const std::size_t tasks = jobs.size();
   const std::map<int, Shelf> shelves = Shelves(catalogue, options.mix);
   CARMA_TRY(CheckClasses(shelves, options.mix));
-  std::vector<const Shelf*> shelf_of(tasks);  // null: it names its workload
+  std::vector<const Shelf*> shelf_of(tasks);  // null: the job names its workload
   for (std::size_t i = 0; i < tasks; ++i) {
     if (named(jobs[i]) != nullptr) {
       ++mapped.kept;
@@ -175,7 +175,7 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
     mapped.other_gpus += shelf->first * 1000 != jobs[i].gpu_milli ? 1 : 0;
   }
   const std::vector<std::size_t> by_duration = ByDuration(jobs, mapped.no_duration);
-  // Jobs with only one possible class use up its share before the others choose.
+  // Jobs with only one possible class use up its share before other jobs choose.
   Dealer dealer(options.mix, tasks - mapped.kept);
   std::vector<std::size_t> classes(tasks);
   for (const bool without_choice : {true, false}) {

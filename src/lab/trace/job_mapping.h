@@ -14,10 +14,10 @@
 
 namespace carma::trace {
 
-// Share of a weight class among the tasks; a mix begins with the class of the shortest jobs.
+// Share of a weight class among the tasks. A mix lists the class of the shortest jobs first.
 struct ClassShare {
   std::string weight_class;
-  double share = 0;  // all together 1
+  double share = 0;  // all shares of a mix sum to 1
 };
 // Parses a mix such as "light=65,medium=27,heavy=8", with any positive numbers. Errors: kInvalid.
 Result<std::vector<ClassShare>> ParseMix(std::string_view text);
@@ -25,28 +25,28 @@ Result<std::vector<ClassShare>> ParseMix(std::string_view text);
 struct MapOptions {
   std::vector<ClassShare> mix;
   bool keep_durations = false;  // tasks last as long as their jobs (Submission::solo_s)
-  // Makes each virtual cluster a user, for traces with groups but without users.
+  // Makes each virtual cluster a user, for traces that name groups but no users.
   bool groups_as_users = false;
   std::uint64_t seed = 1;
 };
 
 struct MappedTasks {
   TaskTrace trace;
-  std::vector<std::size_t> by_class;  // tasks of each class of the mix
+  std::vector<std::size_t> by_class;  // number of tasks in each class of the mix
   std::size_t other_gpus = 0;         // jobs with a number of GPUs that no workload has
-  std::size_t no_duration = 0;        // jobs of unknown duration (median is used)
+  std::size_t no_duration = 0;        // jobs of unknown duration, which get the median
   std::size_t kept = 0;               // jobs that name a workload of the catalogue
-  std::size_t never_ran = 0;          // left out
+  std::size_t never_ran = 0;          // jobs that never ran, which are left out
 };
 
-// A job keeps its submission time and its user (or group), and a workload that it names. A job that
-// never ran is left out. Any other gets a workload with its number of GPUs (a share counts as
-// one) or, if there is none, with the next lower or else the lowest number. Its class follows its
-// duration: the shortest jobs get the first class of the mix until that class has its share, and so
-// on. If only some classes have workloads with a certain number of GPUs, these get all such jobs,
-// and the other classes compensate if possible. The seed chooses among workloads of equal class and
-// number of GPUs. Errors: kInvalid: a class without workloads, more than kMaxTraceTasks jobs,
-// submissions later than a year.
+// A job keeps its submission time, its user (or group), and its workload if it names one. Jobs that
+// never ran are left out. Any other job gets a workload with its number of GPUs (a share of a GPU
+// counts as one GPU) or, if there is none, with the next lower or else the lowest number. Its class
+// follows its duration: the shortest jobs get the first class of the mix until that class has its
+// share, and so on. If only some classes have workloads with a certain number of GPUs, these
+// classes get all jobs of that size, and the other classes compensate if possible. The seed chooses
+// among workloads of equal class and number of GPUs. Errors: kInvalid: a class without workloads,
+// more than kMaxTraceTasks jobs, submissions later than a year.
 Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                             const MapOptions& options);
 

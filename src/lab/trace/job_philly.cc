@@ -1,4 +1,4 @@
-// Philly's cluster_job_log (https://github.com/msr-fiddle/philly-traces).
+// Reads Philly's cluster_job_log (https://github.com/msr-fiddle/philly-traces).
 #include <algorithm>
 
 #include "base/json.h"
@@ -11,11 +11,11 @@ using base::Json;
 
 constexpr std::size_t kMaxObjectBytes = 1 << 20;
 
-// Cuts single jobs out of the array, so that only one is in memory. Text between the objects is
+// Cuts single jobs out of the array, so that only one job is in memory. Text between the objects is
 // ignored.
 class ObjectCutter {
  public:
-  // Takes the next byte; true if it ends an object.
+  // Takes the next byte. Returns true if this byte ends an object.
   bool Take(char c) {
     if (depth_ > 0) object_ += c;
     if (c == '\n') ++line_;
@@ -47,7 +47,7 @@ class ObjectCutter {
   bool escaped_ = false;
 };
 
-// A field's text; empty if it is absent, null, "None" or not a text.
+// A field's text; empty if the field is absent, null, "None" or not a text.
 std::string_view TextOf(const Json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_string()) return {};
@@ -61,12 +61,11 @@ const Json& ItemsOf(const Json& json, const char* key) {
   return found != json.end() && found->is_array() ? *found : kNone;
 }
 
-// Adds up times and GPUs of a job's attempts, because a restarted job held its GPUs in each
-// attempt.
+// Sums times and GPUs over a job's attempts, because a restarted job held its GPUs in each attempt.
 struct Attempts {
-  std::size_t gpus = 0;           // of the largest
-  std::optional<double> seconds;  // of all that have ended, together
-  std::string_view odd;           // a time that is not readable
+  std::size_t gpus = 0;           // of the largest attempt
+  std::optional<double> seconds;  // total of all attempts that have ended
+  std::string_view odd;           // a time that cannot be parsed
 };
 
 Attempts Sum(const Json& job) {
@@ -99,7 +98,7 @@ void TakeJob(const std::string& text, std::int64_t line, JobCollector& out) {
   const std::string_view submitted = TextOf(json, "submitted_time");
   if (!out.SetSubmit(job, ParseLocalTime(submitted), submitted)) return;
   const Attempts attempts = Sum(json);
-  // The trace does not record the requested number of GPUs of a job without attempts.
+  // For a job without attempts, the trace does not record the requested number of GPUs.
   if (attempts.gpus == 0) return out.Complain(Complaint::kGpusMissing, line, {});
   if (!out.SetGpus(job, static_cast<double>(attempts.gpus), "")) return;
   out.SetStatus(job, TextOf(json, "status"));

@@ -17,7 +17,7 @@ namespace {
 // Alibaba's times count from an invented day, but the time of day is real: Unix time in UTC+8.
 constexpr std::int64_t kPaiClockMs = std::int64_t{8} * 3'600'000;
 
-// One row of a table. Columns are numbered as in the format's own list.
+// One row of a table. Columns have their numbers in the format's own list.
 class Row {
  public:
   Row(const CsvCells& cells, const std::vector<int>& places, std::int64_t line)
@@ -47,20 +47,20 @@ class TableReader {
   virtual void Take(const Row& row, JobCollector& out) = 0;
 };
 
-// Sets the time of submission from a column of seconds.
+// Sets the time of submission from a column in seconds.
 bool SetSubmit(Job& job, const Row& row, int column, JobCollector& out) {
   const std::optional<double> seconds = row.Number(column);
   return out.SetSubmit(job, seconds ? std::optional(*seconds * 1000) : std::nullopt,
                        row.Text(column));
 }
 
-// Time from a start that SetSubmit has accepted to the end, if known.
+// Sets the duration from a start that SetSubmit has accepted to the end, if it is known.
 void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
   const std::optional<double> to = row.Number(end);
   out.SetDuration(job, to ? std::optional(*to - *row.Number(start)) : std::nullopt, row.Text(end));
 }
 
-// ---- our own jobs, and tables derived from others in the same columns ----
+// ---- our own job tables, and tables derived from other formats in the same columns ----
 
 class JobsTable : public TableReader {
  public:
@@ -95,7 +95,7 @@ class JobsTable : public TableReader {
   }
 };
 
-// ---- task traces: the workload is known, and the catalogue has the rest ----
+// ---- task traces, which name workloads; the catalogue has the rest ----
 
 class TasksTable : public TableReader {
  public:
@@ -137,7 +137,8 @@ class HeliosTable : public TableReader {
     Job job = row.NewJob();
     if (!out.SetSubmit(job, ParseLocalTime(row.Text(kSubmit)), row.Text(kSubmit))) return;
     if (!out.SetGpus(job, row.Number(kGpus), row.Text(kGpus))) return;
-    out.CheckOrder(job, row.Text(kSubmit));  // job numbers, and so the lines, are in order of time
+    // Jobs, and so the lines, are numbered in order of time.
+    out.CheckOrder(job, row.Text(kSubmit));
     out.SetStatus(job, row.Text(kState));
     out.SetUser(job, row.Text(kUser));
     out.SetVc(job, row.Text(kVc));
@@ -178,7 +179,7 @@ class OpenbTable : public TableReader {
     out.CheckOrder(job, row.Text(kCreated));
     out.SetStatus(job, row.Text(kPhase));
     out.SetVc(job, row.Text(kQos));
-    // A pod that never got a GPU has no GPU time.
+    // A pod that never got a GPU used no GPU time.
     const std::optional<double> scheduled = row.Number(kScheduled);
     const std::optional<double> deleted = row.Number(kDeleted);
     std::optional<double> seconds;
@@ -198,7 +199,7 @@ class PaiTaskTable : public TableReader {
                                        "plan_gpu",   "gpu_type"};
   static constexpr std::size_t kRequired = 10;
 
-  // Tasks of one job (workers, evaluators) start together and count as one job: their GPUs are
+  // Tasks of one job (workers, evaluators) start together and count as one job. Their GPUs are
   // added, and the time is from the first start to the last end.
   void Take(const Row& row, JobCollector& out) override {
     Job job = row.NewJob();
@@ -235,7 +236,7 @@ class PaiTaskTable : public TableReader {
     if (job.status == JobStatus::kPassed) job.status = other.status;
   }
 
-  // The key is a hash of the job's name: ten million names would take too much memory.
+  // The key is a hash of the job's name, because ten million names would take too much memory.
   std::unordered_map<std::size_t, std::size_t> places_;
 };
 
@@ -263,11 +264,11 @@ class PaiJobTable : public TableReader {
 
 struct Layout {
   TraceFormat format;
-  std::span<const char* const> columns;  // the required ones come first
+  std::span<const char* const> columns;  // required columns come first
   std::size_t required = 0;
-  std::size_t headerless = 0;            // columns of a table that has no header; 0: it has one
-  bool dated = false;                    // times count from somewhere before the first job
-  std::optional<std::int64_t> clock_ms;  // the time of day at 0
+  std::size_t headerless = 0;  // number of columns of a table without header; 0: it has a header
+  bool dated = false;          // times count from some moment before the first job
+  std::optional<std::int64_t> clock_ms;  // the time of day at time 0
   std::unique_ptr<TableReader> (*make)() = nullptr;
 };
 
@@ -287,7 +288,7 @@ Layout Of(TraceFormat format, Layout more = {}) {
 
 constexpr TraceFormat kPhilly{"philly", "Microsoft Philly, cluster_job_log (JSON)"};
 
-// A job table may also name workloads, so the layout of job tables is tried first.
+// A job table may also name workloads, so job tables are tried first.
 const std::vector<Layout>& Layouts() {
   static const std::vector<Layout> kLayouts{
       Of<JobsTable>({"jobs", "CSV of submit_s,gpus,duration_s, as these tools write it"}),
@@ -303,8 +304,8 @@ const std::vector<Layout>& Layouts() {
   return kLayouts;
 }
 
-// Positions of the layout's columns in the header, -1 for a missing one; empty if a required one is
-// missing.
+// Positions of the layout's columns in the header, where -1 is a missing column. Empty if a
+// required column is missing.
 std::optional<std::vector<int>> PlacesIn(const CsvCells& header, const Layout& layout) {
   std::vector<int> places(layout.columns.size(), -1);
   for (std::size_t column = 0; column < places.size(); ++column) {
@@ -316,10 +317,10 @@ std::optional<std::vector<int>> PlacesIn(const CsvCells& header, const Layout& l
   return places;
 }
 
-// Positions of the columns in a table without a header; empty if this cannot be its first line.
+// Positions of the columns in a table without a header. Empty if this cannot be its first line.
 std::optional<std::vector<int>> PlacesWithout(const CsvCells& cells, const Layout& layout) {
   if (layout.headerless == 0 || cells.size() != layout.headerless) return std::nullopt;
-  // Both PAI tables have times in the fifth and sixth columns.
+  // Both PAI tables have times in their fifth and sixth columns.
   for (const std::size_t time : {std::size_t{4}, std::size_t{5}}) {
     if (!cells[time].empty() && !base::ParseDouble(cells[time])) return std::nullopt;
   }

@@ -21,15 +21,15 @@ struct TraceFormat {
 std::span<const TraceFormat> TraceFormats();
 
 struct ReadOptions {
-  std::string_view format;               // name of a TraceFormat; empty: detected
+  std::string_view format;               // name of a TraceFormat; empty: detect it
   bool strict = false;                   // the first complaint is an error
   const Catalogue* catalogue = nullptr;  // for task traces; null: the built-in one
   std::size_t max_jobs = kMaxJobs;
 };
 
-// Reads to the end, with memory for jobs and names only. Bad lines are counted, reported, and left
-// out or corrected as in Describe(Complaint). Errors: kInvalid "path: …" for a format that is
-// unknown or not recognised, no job at all, more than max_jobs, more than kMaxNames names, and with
+// Reads to the end and stores only jobs and names. Bad lines are counted, reported, and left out or
+// corrected as in Describe(Complaint). Errors: kInvalid "path: …" for a format that is unknown or
+// not recognised, for no jobs at all, more than max_jobs or more than kMaxNames names, and with
 // strict "path:17: …"; kIo.
 Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path,
                           const ReadOptions& options = {});

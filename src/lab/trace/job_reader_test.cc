@@ -69,7 +69,7 @@ constexpr const char* kPai =
     "j2,evaluator,1.0,Failed,1005.0,1050.0,600.0,29.3,25.0,V100\n"
     "j3,worker,,Running,1020.0,,600.0,29.3,100.0,V100\n";
 
-TEST(ReadJobs, TakesEveryFormatByItsContent) {
+TEST(ReadJobs, RecognisesEveryFormatByItsContent) {
   struct Case {
     const char* format;
     std::string text;
@@ -215,7 +215,7 @@ TEST(ReadJobs, ReportsWhereATornJsonFileEnds) {
       << trace->complaints.told().back();
 }
 
-TEST(ReadJobs, AWrittenTraceReadsAsItWas) {
+TEST(ReadJobs, ReadsBackAWrittenTrace) {
   for (const char* text : {kPhilly, kHelios, kOpenb, kPai}) {
     auto trace = Read(text);
     ASSERT_TRUE(trace);
@@ -248,7 +248,7 @@ class Drops : public ByteSource {
   std::size_t drop_;
 };
 
-TEST(ReadJobs, DoesNotCareHowTheBytesCome) {
+TEST(ReadJobs, ReadsBytesInAnyPieces) {
   for (const char* text : {kPhilly, kHelios, kPai}) {
     const auto whole = Read(text);
     ASSERT_TRUE(whole);
@@ -262,7 +262,7 @@ TEST(ReadJobs, DoesNotCareHowTheBytesCome) {
   }
 }
 
-TEST(ReadJobs, PassesOverALineOfAnyLength) {
+TEST(ReadJobs, SkipsALineOfAnyLength) {
   const std::string text = "submit_s,gpus,duration_s\n1,1,5\n" + std::string(700'000, '9') +
                            ",1,5\nx,1,5\n2,1,5\n" + std::string(700'000, '9');
   for (const std::size_t drop : {999, 65'536, 1'000'000}) {

@@ -21,8 +21,8 @@ constexpr std::size_t kProfileBins = 24;
 using Profile = std::array<double, kProfileBins>;
 
 constexpr std::array kBurstQuantiles{0.0, 0.25, 0.50, 0.75, 0.90, 0.95};
-// Each draw reads all jobs, so a long trace gets fewer draws.
-constexpr std::size_t kLookedAt = 10'000'000;  // jobs, for each gap
+// Every draw reads all jobs, so a long trace gets fewer draws.
+constexpr std::size_t kLookedAt = 10'000'000;  // jobs read for each gap
 constexpr std::size_t kFewestDraws = 4;
 constexpr std::size_t kMostDraws = 100;
 
@@ -67,7 +67,7 @@ class Measure {
     return draw;
   }
 
-  // A distance, small for similar draws. wanted_share: share of the whole GPU time or, with
+  // A distance that is small for similar draws. wanted_share: share of the whole GPU time or, with
   // by_jobs, of the jobs.
   double Difference(const Draw& draw, double wanted_share, bool by_jobs) const {
     const double share =
@@ -109,7 +109,7 @@ std::vector<Duration> BurstGaps(const std::vector<Job>& jobs) {
   for (std::size_t i = 1; i < jobs.size(); ++i)
     gaps.push_back(static_cast<double>((jobs[i].submit - jobs[i - 1].submit).count()));
   std::ranges::sort(gaps);
-  std::vector<Duration> bursts{Duration(-1)};  // every job is a burst of its own
+  std::vector<Duration> bursts{Duration(-1)};  // -1: every job is a burst of its own
   for (const double quantile : kBurstQuantiles) {
     if (gaps.empty()) break;
     const auto place = static_cast<std::size_t>(quantile * static_cast<double>(gaps.size() - 1));
@@ -193,7 +193,7 @@ Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
   }
   const Measure measure(trace);
   facts.cv_before = measure.whole().cv;
-  const double capacity = options.gpus * measure.span_s();  // GPU seconds
+  const double capacity = options.gpus * measure.span_s();  // in GPU seconds
   double share = options.load * capacity / measure.whole().gpu_seconds;
   if (options.scale_time) share = 1;
   if (options.tasks)

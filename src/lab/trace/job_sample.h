@@ -1,4 +1,5 @@
-// Parts of a cluster trace: a window of time, and a sample small enough for a server of a few GPUs.
+// Extracts parts of a cluster trace: a time window, or a sample small enough for a server with a
+// few GPUs.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +12,13 @@
 
 namespace carma::trace {
 
-// Keeps the jobs for which `wanted` is true; the trace then starts at the first of them. Errors:
-// kInvalid if none is left.
+// Keeps the jobs for which `wanted` is true; the trace then starts at the first of these jobs.
+// Errors: kInvalid if no job is left.
 Result<Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted);
 
 struct SampleOptions {
-  int gpus = 4;     // of the server
-  double load = 1;  // GPU time of the sample / (gpus x time in which it is submitted)
+  int gpus = 4;     // GPUs of the server
+  double load = 1;  // GPU time of the sample / (gpus x time span of its submissions)
   std::optional<std::size_t> tasks;  // approximate number of jobs instead of a load
   // Stretches or compresses the times of the sample (all jobs, or `tasks`) until it has the load.
   bool scale_time = false;
@@ -26,26 +27,26 @@ struct SampleOptions {
 
 // Comparison of the sample with its source.
 struct SampleFacts {
-  std::size_t too_large = 0;    // left out: more GPUs than the server has
-  std::size_t no_duration = 0;  // left out: no known duration
-  std::size_t from = 0;         // jobs it was drawn from
-  double load = 0;              // as in SampleOptions
-  double cv_before = 0;         // Arrivals::cv
+  std::size_t too_large = 0;    // jobs left out because they need more GPUs than the server has
+  std::size_t no_duration = 0;  // jobs left out because their duration is unknown
+  std::size_t from = 0;         // number of jobs that the sample was drawn from
+  double load = 0;              // as SampleOptions::load
+  double cv_before = 0;         // Arrivals::cv of the source
   double cv_after = 0;
   double profile_distance = 0;  // total variation between the two arrival profiles, 0..1
-  double time_factor = 1;       // factor on the times
+  double time_factor = 1;       // factor by which times were stretched
 };
 
 // Draws a sample with the requested load and the arrival pattern of the trace.
 //
 // Jobs are thinned at random, so the time of day and the mix of sizes and durations stay. Thinning
 // jobs one by one would turn any arrivals into a Poisson process; keeping or dropping whole bursts
-// (jobs no further apart than some gap) would make them burstier instead. So it draws several times
-// with each of several gaps, from 0 to the 95th percentile, and takes the draw that differs least:
-// |ln load ratio| + |ln CV ratio| + distance of the profiles (arrivals by hour of the day if that
-// is known and the trace is longer than a day, else by 24ths of its span). The sample starts at its
-// first job. Errors: kInvalid: no jobs, or an empty sample. A trace with less than the requested
-// load is kept whole.
+// (jobs no further apart than some gap) would make them burstier instead. So several samples are
+// drawn with each of several gaps, from 0 to the 95th percentile, and the sample that differs least
+// is taken. The difference is |ln load ratio| + |ln CV ratio| + distance of the profiles (arrivals
+// by hour of the day if that is known and the trace is longer than a day, else by 24ths of its
+// span). The sample starts at its first job. A trace with less than the requested load is kept
+// whole. Errors: kInvalid: no jobs, or an empty sample.
 Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options);
 
 }  // namespace carma::trace

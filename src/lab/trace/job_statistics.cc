@@ -43,7 +43,7 @@ double Memory(const std::vector<double>& numbers) {
   return products / static_cast<double>(pairs) / (first.deviation * second.deviation);
 }
 
-// Variance / mean of the arrivals in whole hours; an incomplete last hour is left out.
+// Variance / mean of the number of arrivals per whole hour; an incomplete last hour is left out.
 std::optional<double> DispersionPerHour(const std::vector<Job>& jobs) {
   const Duration first = jobs.front().submit;
   const auto hours = static_cast<std::size_t>((jobs.back().submit - first) / std::chrono::hours(1));

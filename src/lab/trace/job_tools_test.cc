@@ -1,4 +1,4 @@
-// Computations on cluster traces: statistics, samples, mappings, generated traces.
+// Tests of computations on cluster traces: statistics, samples, mappings, generated traces.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,8 @@ Job MakeJob(Duration submit, int gpus, Duration duration) {
   return {.submit = submit, .duration = duration, .gpu_milli = gpus * 1000};
 }
 
-// Bursts of ten jobs 20 s apart, during the daytime of `days` days, far from a Poisson process.
+// Bursts of ten jobs, 20 s apart, in the daytime of `days` days. They are far from a Poisson
+// process.
 JobTrace BurstyTrace(int days, std::uint64_t seed = 5) {
   base::Rng rng(seed);
   JobTrace trace;
@@ -50,7 +51,7 @@ std::string Written(const JobTrace& trace) {
   return text;
 }
 
-TEST(Statistics, AreThoseOfASmallTrace) {
+TEST(Statistics, DescribeASmallTrace) {
   JobTrace trace;
   trace.start_ms = 3'600'000;
   trace.jobs = {MakeJob(seconds(0), 1, seconds(100)), MakeJob(seconds(10), 2, seconds(50)),
@@ -82,7 +83,7 @@ TEST(Statistics, AreThoseOfASmallTrace) {
   EXPECT_EQ(facts.users[1].name, "ann");
 }
 
-TEST(Statistics, TellBurstsFromAPoissonProcess) {
+TEST(Statistics, DistinguishBurstsFromAPoissonProcess) {
   base::Rng rng(3);
   JobTrace poisson;
   Duration at{};
@@ -122,7 +123,7 @@ TEST(Sample, FitsTheServerAndKeepsTheArrivals) {
   }
 }
 
-TEST(Sample, IsTheSameForASeedAndAnotherForAnother) {
+TEST(Sample, DependsOnlyOnTheSeed) {
   const auto sample = [](std::uint64_t seed) {
     JobTrace trace = BurstyTrace(10);
     EXPECT_TRUE(SampleJobs(trace, {.gpus = 4, .tasks = 60, .seed = seed}));
@@ -181,7 +182,7 @@ TEST(KeepJobs, StartsAtTheFirstRemainingJob) {
   EXPECT_FALSE(KeepJobs(trace, [](const Job&) { return false; }));
 }
 
-TEST(ParseMix, TakesSharesOfClasses) {
+TEST(ParseMix, ParsesSharesOfClasses) {
   const auto mix = ParseMix("light=65, medium=27,heavy=8");
   ASSERT_TRUE(mix) << mix.error().message;
   ASSERT_EQ(mix->size(), 3u);
@@ -197,7 +198,7 @@ TEST(MapJobs, FollowsGpusDurationAndMix) {
   const auto catalogue = Catalogue::BuiltIn();
   JobTrace trace;
   for (int i = 0; i < 100; ++i) {
-    // Every tenth job has two GPUs, which only heavy workloads use; every fiftieth has eight, which
+    // Every tenth job has two GPUs, which only heavy workloads use. Every fiftieth has eight, which
     // no workload uses.
     const int gpus = i % 50 == 49 ? 8 : i % 10 == 3 ? 2 : 1;
     trace.jobs.push_back(MakeJob(seconds(i), gpus, seconds(10 + (i * 37) % 100)));
@@ -222,7 +223,7 @@ TEST(MapJobs, FollowsGpusDurationAndMix) {
   EXPECT_LE(longest_light, shortest_medium);
 }
 
-TEST(MapJobs, IsTheSameForASeedAndMayKeepDurations) {
+TEST(MapJobs, IsReproducibleAndMayKeepDurations) {
   const auto catalogue = Catalogue::BuiltIn();
   JobTrace trace = BurstyTrace(3);
   trace.jobs[7].duration.reset();
@@ -249,7 +250,7 @@ TEST(MapJobs, IsTheSameForASeedAndMayKeepDurations) {
   EXPECT_TRUE(text(1, true).starts_with("# here\nsubmit_s,workload_id,solo_s\n"));
 }
 
-TEST(MapJobs, TakesVirtualClustersForUsersWhereItIsAsked) {
+TEST(MapJobs, UsesVirtualClustersAsUsersOnRequest) {
   const auto catalogue = Catalogue::BuiltIn();
   JobTrace trace = BurstyTrace(1);
   for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
@@ -313,7 +314,7 @@ JobTrace Generated(JobGenerator generator, int jobs) {
   return trace;
 }
 
-TEST(Generator, ArrivesAsTheTraceItWasFittedTo) {
+TEST(Generator, ReproducesTheArrivalsOfItsTrace) {
   const JobTrace original = BurstyTrace(50);
   const JobStatistics wanted = Describe(original, 1);
   auto generator = JobGenerator::Fit(original, {.seed = 4});
@@ -327,7 +328,7 @@ TEST(Generator, ArrivesAsTheTraceItWasFittedTo) {
   EXPECT_NEAR(made.offered_gpus / wanted.offered_gpus, 1, 0.1);
 }
 
-TEST(Generator, StretchesTheGapsAsAsked) {
+TEST(Generator, StretchesTheGapsToTheRequestedMean) {
   auto generator = JobGenerator::Fit(BurstyTrace(20), {.mean_gap_s = 300, .max_gpus = 4});
   ASSERT_TRUE(generator);
   const JobTrace made = Generated(*generator, 20'000);
@@ -349,7 +350,7 @@ TEST(Generator, HasBuiltInDefaults) {
             Written(Generated(JobGenerator({.seed = 9}), 500)));
 }
 
-TEST(Generator, NeedsTwoJobsToFitTo) {
+TEST(Generator, RefusesToFitFewerThanTwoJobs) {
   JobTrace trace;
   trace.jobs = {MakeJob(seconds(0), 1, seconds(1)), {.submit = seconds(1), .gpu_milli = 1000}};
   EXPECT_FALSE(JobGenerator::Fit(trace, {}));

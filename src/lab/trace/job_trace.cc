@@ -31,7 +31,7 @@ struct StatusWord {
   JobStatus status;
 };
 constexpr std::array kStatusWords{
-    // ours
+    // CARMA's own words
     StatusWord{"passed", JobStatus::kPassed}, StatusWord{"failed", JobStatus::kFailed},
     StatusWord{"killed", JobStatus::kKilled}, StatusWord{"running", JobStatus::kRunning},
     StatusWord{"pending", JobStatus::kPending},
@@ -52,7 +52,7 @@ bool SameWord(std::string_view text, std::string_view lower) {
   });
 }
 
-// Reads a number of fixed width; -1 for anything but digits.
+// Parses a number of fixed width; -1 unless all characters are digits.
 int Digits(std::string_view text) {
   int value = 0;
   for (const char c : text) {
@@ -97,7 +97,7 @@ void Complaints::Add(Complaint complaint, std::int64_t line, std::string_view va
 }
 
 std::optional<std::int64_t> ParseLocalTime(std::string_view text) {
-  constexpr std::size_t kSeconds = 19;  // up to the whole seconds
+  constexpr std::size_t kSeconds = 19;  // length up to the whole seconds
   if (text.size() < kSeconds || text.size() > 32) return std::nullopt;
   if (text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') || text[13] != ':' ||
       text[16] != ':') {

@@ -1,5 +1,5 @@
 // Traces of whole clusters in one common form: user, submission, number of GPUs and duration of
-// each job. The programs are unknown; map (job_mapping.h) makes task traces of them.
+// each job. The jobs' programs are unknown; job_mapping.h turns these traces into task traces.
 #pragma once
 
 #include <array>
@@ -15,11 +15,11 @@
 
 namespace carma::trace {
 
-inline constexpr std::size_t kMaxJobs = 10'000'000;  // of one trace; each takes 56 bytes
+inline constexpr std::size_t kMaxJobs = 10'000'000;  // per trace; each job takes 56 bytes
 inline constexpr int kMaxJobGpus = 4096;
 inline constexpr std::size_t kMaxNames = 1'000'000;  // different users, clusters or workloads
 inline constexpr std::size_t kMaxNameBytes = 256;
-// Latest submission, counted from the trace's start or from 1970; then it is in 2101.
+// Latest submission, counted from the trace's start or from 1970 (in which case it is in 2101).
 inline constexpr base::Duration kMaxJobSubmit = std::chrono::hours(131 * 366 * 24);
 inline constexpr base::Duration kMaxJobDuration = std::chrono::hours(10 * 366 * 24);
 
@@ -33,7 +33,7 @@ std::optional<JobStatus> ParseJobStatus(std::string_view word);
 class Names {
  public:
   Names() { Number({}); }
-  // The number of a text, assigned if it is new; empty if kMaxNames are in use.
+  // The number of a text. A new text gets a new number; empty if kMaxNames are in use.
   std::optional<std::uint32_t> Number(std::string_view name);
   const std::string& Text(std::uint32_t number) const { return *texts_[number]; }
   std::size_t size() const { return texts_.size(); }
@@ -51,16 +51,16 @@ class Names {
 
 struct Job {
   base::Duration submit{};                 // since the trace's start
-  std::optional<base::Duration> duration;  // time on the GPUs; absent: not known
-  std::int32_t gpu_milli = 0;              // all its GPUs: 8000 eight, 500 half of one
-  std::uint32_t user = 0;                  // in JobTrace::users
-  std::uint32_t vc = 0;                    // virtual cluster, in JobTrace::vcs
-  std::uint32_t workload = 0;              // in JobTrace::workloads; 0: not known
-  std::uint32_t wishes = 0;                // in JobTrace::wishes
-  std::int32_t line = 0;                   // in the file
+  std::optional<base::Duration> duration;  // time on the GPUs; empty: unknown
+  std::int32_t gpu_milli = 0;  // GPUs in thousandths: 8000 is eight GPUs, 500 is half of one
+  std::uint32_t user = 0;      // number in JobTrace::users
+  std::uint32_t vc = 0;        // virtual cluster, number in JobTrace::vcs
+  std::uint32_t workload = 0;  // number in JobTrace::workloads; 0: unknown
+  std::uint32_t wishes = 0;    // number in JobTrace::wishes
+  std::int32_t line = 0;       // line in the file
   JobStatus status = JobStatus::kUnknown;
 };
-// GPUs that the job needs if it shares none.
+// GPUs that the job needs if it does not share any.
 inline int WholeGpus(const Job& job) {
   return (job.gpu_milli + 999) / 1000;
 }
@@ -84,7 +84,7 @@ enum class Complaint {
   kWishes
 };
 inline constexpr std::size_t kComplaintKinds = 11;
-// A key for JSON ("torn"), the problem ("a torn line") and the remedy ("left out").
+// A key for JSON ("torn"), the problem ("a torn line"), and what is done about it ("left out").
 struct ComplaintText {
   std::string_view key;
   std::string_view what;
@@ -92,18 +92,18 @@ struct ComplaintText {
 };
 const ComplaintText& Describe(Complaint complaint);
 
-// The mistakes found in a trace. All are counted; the first ones of each kind are stored as text.
+// The mistakes found in a trace. All are counted; the first few of each kind are stored as text.
 class Complaints {
  public:
   static constexpr std::size_t kToldOfEach = 5;
 
   explicit Complaints(std::string path = {}) : path_(std::move(path)) {}
-  // value: the wrong text.
+  // value: the text that is wrong.
   void Add(Complaint complaint, std::int64_t line, std::string_view value);
   std::size_t total() const { return total_; }
   std::size_t count(Complaint complaint) const { return counts_[static_cast<int>(complaint)]; }
-  // In order of appearance: "philly.csv:17: a negative or absurd duration: '-3'; kept without a
-  // duration".
+  // Messages in order of appearance: "philly.csv:17: a negative or absurd duration: '-3'; kept
+  // without a duration".
   const std::vector<std::string>& told() const { return told_; }
 
  private:
@@ -118,10 +118,10 @@ struct JobTrace {
   Names users;
   Names vcs;
   Names workloads;
-  Names wishes;              // rows of kWishColumns: what tasks ask for besides a workload
-  std::size_t cpu_jobs = 0;  // without GPUs, not among the jobs
+  Names wishes;              // rows of kWishColumns: what tasks request in addition to a workload
+  std::size_t cpu_jobs = 0;  // jobs without GPUs, which are not in `jobs`
   // The cluster's local time at the trace's start, as milliseconds since 1970 without a time zone;
-  // empty if unknown. Used for the time of day.
+  // empty if unknown. It gives the time of day.
   std::optional<std::int64_t> start_ms;
   std::string format;                   // name of a TraceFormat, or of the tool that made it
   std::vector<std::string> provenance;  // comment lines at the head, without "# "
@@ -130,12 +130,12 @@ struct JobTrace {
   Complaints complaints;
 };
 
-// Parses "2017-10-07 01:12:09", optionally with a T, a fraction or a Z, to milliseconds since 1970
-// without applying a time zone. Empty for anything else.
+// Parses "2017-10-07 01:12:09", optionally with a T, a fraction or a Z, to milliseconds since 1970.
+// No time zone is applied. Empty for any other text.
 std::optional<std::int64_t> ParseLocalTime(std::string_view text);
 std::string FormatLocalTime(std::int64_t ms);  // "2017-10-07T01:12:09"
 
-// Shifts all times so that the first job is at 0; start_ms is adjusted.
+// Shifts all times so that the first job is at 0, and adjusts start_ms.
 void StartAtFirstJob(JobTrace& trace);
 
 }  // namespace carma::trace

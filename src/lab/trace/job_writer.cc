@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = 64 << 10;
 
-// thousandths as a decimal number.
+// Appends thousandths as a decimal number.
 void AppendMilli(std::string& text, std::int64_t milli) {
   fmt::format_to(std::back_inserter(text), "{}", milli / 1000);
   if (milli % 1000 == 0) return;
@@ -21,12 +21,12 @@ void AppendMilli(std::string& text, std::int64_t milli) {
   while (text.back() == '0') text.pop_back();
 }
 
-// text: of WishesText.
+// wishes: a text from WishesText.
 void AppendWishes(std::string& text, std::string_view wishes) {
   text += wishes.empty() ? ",,,," : fmt::format(",{}", wishes);
 }
 
-// Keeps the comment on one line: bytes that are not text become '?'.
+// Keeps the cell on one line: bytes that are not text become '?'.
 void AppendCell(std::string& text, std::string_view name) {
   text += ',';
   text += base::CsvCell(base::Printable(name, kMaxNameBytes));

@@ -17,21 +17,21 @@ namespace carma::trace {
 // A function that takes the next piece of a text.
 using Sink = std::function<Result<Unit>(std::string_view)>;
 
-// Comment lines at the head of a trace, with its origin.
+// Comment lines that state a trace's origin, for its head.
 std::string ProvenanceText(const std::vector<std::string>& provenance,
                            std::optional<std::int64_t> start_ms);
 
 // Writes CSV with submit_s,gpus,duration_s and, if the trace has them, vc,user,status,workload_id
-// and kWishColumns; a share of a GPU is written as 0.25. Works job by job, so that a generated
-// trace needs no memory.
+// and kWishColumns; a share of a GPU is written as 0.25. Jobs are written one by one, so a
+// generated trace needs no memory.
 class JobWriter {
  public:
-  // names: a trace with the texts for the jobs' numbers, the provenance and the start; its own jobs
-  // are not written. Both arguments must outlive the writer.
+  // names: a trace that has the texts for the jobs' numbers, the provenance and the start; its own
+  // jobs are not written. Both arguments must outlive the writer.
   JobWriter(const JobTrace& names, Sink sink) : names_(names), sink_(std::move(sink)) {}
   Result<Unit> Begin();
   Result<Unit> Add(const Job& job);
-  // Call it after the last job.
+  // To be called after the last job.
   Result<Unit> End();
 
  private:
@@ -43,7 +43,8 @@ class JobWriter {
 };
 Result<Unit> WriteJobs(const JobTrace& trace, const Sink& sink);
 
-// Writes CSV with submit_s,workload_id and, if a submission has one, solo_s, user, kWishColumns.
+// Writes CSV with submit_s and workload_id, plus solo_s, user and kWishColumns if a submission has
+// them.
 Result<Unit> WriteTasks(const TaskTrace& trace, const std::vector<std::string>& provenance,
                         std::optional<std::int64_t> start_ms, const Sink& sink);
 

@@ -14,7 +14,7 @@ TEST(LayersOf, RecognisesCommonNetworksInAnySpelling) {
   EXPECT_FALSE(LayersOf(""));
 }
 
-TEST(Catalogue, TakesTheLayersOfANamedModel) {
+TEST(Catalogue, FindsTheLayersOfANamedModel) {
   const auto catalogue = Catalogue::Parse(
       "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib,batch_size,"
       "model\n"

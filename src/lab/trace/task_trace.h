@@ -1,4 +1,4 @@
-// Traces: which workload is submitted when.
+// Traces of tasks: which workload is submitted when.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ inline constexpr std::size_t kMaxTraceTasks = 1'000'000;
 inline constexpr base::Duration kMaxSubmission = std::chrono::hours(366 * 24);
 
 struct Submission {
-  base::Duration at{};  // since the trace's start
+  base::Duration at{};  // counted from the trace's start
   std::string workload_id;
-  int line = 0;                  // in the trace file
-  std::optional<double> solo_s;  // duration alone; absent: as in the catalogue
-  std::string user;              // its user; empty: unknown
-  std::optional<double> cpus;    // as Workload::cpus; absent: as in the catalogue
-  std::string gpu_type;          // only GPUs of that model; empty: any
-  std::string qos;               // its class; empty: the default one
-  std::string account;           // its account; empty: none
+  int line = 0;                  // line in the trace file
+  std::optional<double> solo_s;  // duration alone; empty: as in the catalogue
+  std::string user;              // empty: unknown
+  std::optional<double> cpus;    // as Workload::cpus; empty: as in the catalogue
+  std::string gpu_type;          // the only GPU model that the task may use; empty: any
+  std::string qos;               // class; empty: the default class
+  std::string account;           // empty: no account
 };
 
 struct TaskTrace {
@@ -34,16 +34,15 @@ struct TaskTrace {
 
 // Columns of a task trace, in the order of WishesText.
 inline constexpr std::string_view kWishColumns = "account,qos,cpus,gpu_type";
-// "vision,,4,A100"; empty if the task states none of them.
+// The values of kWishColumns, such as "vision,,4,A100"; empty if the task states none of them.
 std::string WishesText(const Submission& task);
-// Takes them from such a text.
+// Sets the task's values from a text in the form of WishesText.
 void SetWishes(Submission& task, std::string_view text);
 
 // CSV with submit_s and workload_id, and optionally solo_s (if a task's duration differs from its
-// workload's), user, account, qos, cpus (cores for data loading), and gpu_type (only GPUs of that
-// model).
-// Errors: kInvalid "path: line 7: …": no tasks, a time before the one above it, negative, or later
-// than a year; a solo_s of 0 or of more than ten years.
+// workload's), user, account, qos, cpus (cores for data loading), and gpu_type (the only model that
+// it may use). Errors: kInvalid "path: line 7: …": no tasks, a time that is before the previous
+// one, negative, or later than a year; a solo_s of 0 or of more than ten years.
 Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
 // The project's own trace of 60 tasks (data/traces/demo60.csv) for the built-in catalogue, parsed
 // and as text.
@@ -51,12 +50,12 @@ Result<TaskTrace> BuiltInDemo60();
 std::string_view Demo60Csv();
 
 // The workload of every submission, in order, as pointers into the catalogue. Errors: kInvalid
-// "path: line 7: …" for the first that is unknown or not usable.
+// "path: line 7: …" for the first workload that is unknown or not usable.
 Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
                                                     const Catalogue& catalogue,
                                                     std::string_view path);
 
-// The workload as this submission runs it: with the submission's own duration if it has one.
+// The workload as this submission runs it: the submission's own duration replaces the workload's.
 Workload AsSubmitted(const Workload& workload, const Submission& submission);
 
 }  // namespace carma::trace

@@ -38,7 +38,7 @@ TEST(TaskTrace, MayStateTheCoresOfDataLoading) {
   EXPECT_FALSE(ParseTrace("submit_s,workload_id,cpus\n0,hungry,-1\n", "t.csv"));
 }
 
-TEST(Catalogue, TakesTheBestKnownMemory) {
+TEST(Catalogue, UsesTheBestKnownMemory) {
   const auto catalogue = Rows(
       "measured,1,10,0.5,1,0.1,100.2,200,300,,,,,\n"
       "table,1,10,0.5,1,0.1,,200,300,,,,,\n"
@@ -88,7 +88,7 @@ TEST(Catalogue, RefusesWithTheLine) {
   }
 }
 
-TEST(Estimate, IsTheColumnAsked) {
+TEST(Estimate, UsesTheRequestedColumn) {
   Workload workload{.id = "w", .gpus = 2, .memory_mib = {26'240, 16'260}};
   workload.estimates_mib = {40'000, std::nullopt, 24'000};
   EXPECT_EQ(Estimate(workload, "none"), MemoryEstimate());
@@ -144,7 +144,7 @@ TEST(ParseTrace, ReadsUserAndClassOfATask) {
   EXPECT_EQ(trace->submissions[1].account + trace->submissions[1].qos, "");
 }
 
-TEST(ParseTrace, AnyTypeOfGpuIsNone) {
+TEST(ParseTrace, ReadsAnyGpuTypeAsEmpty) {
   const auto trace = ParseTrace("submit_s,workload_id,gpu_type\n0,a,Any\n1,a,a100\n", "t.csv");
   ASSERT_TRUE(trace);
   EXPECT_EQ(trace->submissions[0].gpu_type, "");
@@ -184,7 +184,7 @@ TEST(MatchWorkloads, NamesTheLineOfAnUnknownOne) {
   EXPECT_EQ(matched.error().message, "t.csv:3: workload 'b' is not in the catalogue");
 }
 
-TEST(BuiltIn, DemoIsTheMixItPromises) {
+TEST(BuiltIn, DemoTraceHasTheDocumentedMix) {
   const auto catalogue = Catalogue::BuiltIn();
   ASSERT_TRUE(catalogue) << catalogue.error().message;
   EXPECT_EQ(catalogue->size(), 28u);

@@ -16,10 +16,10 @@ namespace carma::trace {
 namespace {
 
 struct Network {
-  std::string_view name;  // letters and digits only
+  std::string_view name;  // only letters and digits
   int layers;
 };
-// Number of convolutions and linear layers in the usual implementations, projections included.
+// Number of convolutions and linear layers in the usual implementations, including projections.
 constexpr Network kNetworks[] = {
     {"alexnet", 8},       {"vgg11", 11},          {"vgg13", 13},       {"vgg16", 16},
     {"vgg19", 19},        {"resnet18", 21},       {"resnet34", 37},    {"resnet50", 54},
@@ -52,7 +52,7 @@ constexpr std::array kMemoryColumns{"memory_mib", "memory_mib_run60", "memory_mi
                                     "memory_mib_rad2"};
 constexpr std::array kSecondMemoryColumns{"memory_mib_gpu2", "memory_mib_run60_gpu2"};
 
-// Reads the cells of one row and remembers the first mistake.
+// Reads the cells of one row and stores the first mistake.
 class RowReader {
  public:
   explicit RowReader(const CsvRow& row) : row_(row) {}
@@ -63,7 +63,7 @@ class RowReader {
     if (!error_) error_ = number.error();
     return std::nullopt;
   }
-  // The first column with a value, rounded up.
+  // The value of the first column that has one, rounded up.
   template <class Columns>
   std::optional<std::int64_t> Mib(const Columns& columns) {
     for (const std::string_view column : columns) {
@@ -88,7 +88,7 @@ std::optional<int> WholeNumber(RowReader& in, std::string_view column, double hi
   return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-// Measured parameters, or a guess from the other columns of the row.
+// Reads measured parameters, or guesses them from the other columns of the row.
 void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Workload& workload,
                       std::string& missing) {
   const std::string domain = base::ToLower(base::Trim(row.Text("domain")));

@@ -1,4 +1,4 @@
-// The workload catalogue: needs and behaviour of training tasks, for replaying traces.
+// The workload catalogue: what training tasks need and how they behave, for replaying traces.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 namespace carma::trace {
 
 inline constexpr std::size_t kMaxWorkloads = 100'000;
-// Shortest and longest duration in a catalogue or trace; the maximum is ten years.
+// Shortest and longest duration in a catalogue or trace; the longest is ten years.
 inline constexpr double kMinSoloS = 0.001;
 inline constexpr double kMaxWorkloadCpus = 10'000;
 inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
@@ -24,7 +24,7 @@ inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 // Published estimators whose figures a catalogue may have, each in a column NAME_mib.
 inline constexpr std::array<std::string_view, 3> kEstimateColumns{"horus", "faketensor",
                                                                   "gpumemnet"};
-// Parses the source of a replayed task's memory figure: "none", "oracle" or one of
+// Parses where a replayed task's memory figure comes from: "none", "oracle" or one of
 // kEstimateColumns. The result is valid for the program's lifetime. Errors: kInvalid "expected
 // none, oracle, …, not 'x'".
 Result<std::string_view> ParseEstimateSource(std::string_view name);
@@ -34,15 +34,15 @@ struct Workload {
   std::string weight_class;  // "light", "medium", "heavy" or empty
   int gpus = 1;
   double solo_s = 0;              // duration alone on its GPUs
-  std::vector<double> sm_active;  // alone, 0..1, per GPU
-  double mps_sensitivity = 0;     // s of slowdown_i = 1 + s_i * sum p_j
-  double mps_pressure = 0;        // p
-  bool mps_guessed = false;       // not measured: core::GuessMps
+  std::vector<double> sm_active;  // running alone, 0..1, per GPU
+  double mps_sensitivity = 0;     // s in slowdown_i = 1 + s_i * sum p_j
+  double mps_pressure = 0;        // p in the same formula
+  bool mps_guessed = false;       // not measured but guessed by core::GuessMps
   core::TaskTraits traits;
   std::vector<std::int64_t> memory_mib;  // peak, per GPU
   std::array<std::optional<std::int64_t>, kEstimateColumns.size()> estimates_mib;
-  std::string summary_file;  // of its model, in the folder of summaries; empty: none
-  std::string optimizer;     // "adam" …; empty: not known
+  std::string summary_file;  // summary of its model, a file in the folder of summaries; empty: none
+  std::string optimizer;     // "adam" …; empty: unknown
   // Cores of the server kept busy by its data loading; empty: unknown.
   std::optional<double> cpus;
 };
@@ -50,15 +50,15 @@ struct Workload {
 // The memory stated by a submission.
 struct MemoryEstimate {
   std::optional<std::int64_t> mib;  // peak per GPU; empty: unknown
-  bool whole_gpu = false;           // no estimate possible: whole GPUs
+  bool whole_gpu = false;           // no estimate is possible, so the task takes whole GPUs
   friend bool operator==(const MemoryEstimate&, const MemoryEstimate&) = default;
 };
 
 // source: from ParseEstimateSource. "oracle" is the true peak on the GPU that needs most. In the
-// columns, 40000 means "no estimate".
+// catalogue's estimate columns, 40000 means "no estimate".
 MemoryEstimate Estimate(const Workload& workload, std::string_view source);
 
-// The arguments with which carma-simtask runs the workload, without the program name.
+// The arguments with which carma-simtask runs the workload; they do not include the program name.
 std::vector<std::string> SimTaskArguments(const Workload& workload);
 
 class Catalogue {
@@ -67,19 +67,19 @@ class Catalogue {
   // and a memory column. Memory is the first value among memory_mib, memory_mib_run60,
   // memory_mib_thesis and memory_mib_rad2; the second GPU's memory and solo_smact_gpu2 default to
   // the first GPU's values. batch_size, layers (or a model that LayersOf knows) and domain
-  // ("transformer") are optional; with one of them a row may leave sensitivity and pressure empty
+  // ("transformer") are optional; a row with one of them may leave sensitivity and pressure empty
   // (GuessMps). summary_file, optimizer and cpus are optional too. A row without time, activity or
   // memory is accepted but not usable. Errors: kInvalid "path: line 7: …".
   static Result<Catalogue> Parse(std::string_view csv, std::string_view path);
   // The project's own catalogue (data/workloads/catalogue.csv).
   static Result<Catalogue> BuiltIn();
 
-  // Errors: kNotFound: no such workload; kInvalid: its row lacks what a replay needs.
+  // Errors: kNotFound: no workload has this id; kInvalid: its row lacks what a replay needs.
   Result<const Workload*> Find(const std::string& id) const;
   std::size_t size() const { return workloads_.size(); }
   const std::map<std::string, Workload>& workloads() const {
     return workloads_;
-  }  // only usable ones
+  }  // only usable workloads
 
  private:
   std::map<std::string, Workload> workloads_;

@@ -15,7 +15,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// The mappers, and the keys of the sections of the configuration that a simulated policy accepts.
+// The mappers, and the configuration keys that a simulated policy accepts.
 Words PolicyWords() {
   Words words = NamesOf(core::Mappers());
   words.emplace_back(config::kAutoMapper);

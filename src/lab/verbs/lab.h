@@ -1,12 +1,12 @@
-// The laboratory: simulations, traces, workload profiles, evaluation of estimators.
+// The verbs of the laboratory: simulations, traces, workload profiles, evaluation of estimators.
 #pragma once
 
 #include "cli/command.h"
 
 namespace carma::cli {
 
-// The program carma-lab: the verbs of `carma` plus those of the laboratory, for which `carma`
-// starts this program.
+// The program carma-lab: the verbs of `carma` and those of the laboratory. `carma` starts this
+// program for the laboratory's verbs.
 Program LabProgram();
 
 void AddDemoCommand(Syntax app, Context& context);

@@ -11,7 +11,7 @@ Ran RunLab(std::vector<std::string> words) {
   return RunWords("/nonexistent.sock", std::move(words), "", LabProgram());
 }
 
-TEST(Lab, ReportsAFileThatIsNotThere) {
+TEST(Lab, ReportsAMissingFile) {
   const std::string none = "/nonexistent/none";
   const std::vector<std::vector<std::string>> cases = {
       {"estimate", "evaluate", "--layers", none, "--measured", none},
@@ -30,12 +30,12 @@ TEST(Lab, ReportsAFileThatIsNotThere) {
   }
 }
 
-TEST(Lab, HasTheServersVerbsToo) {
+TEST(Lab, AlsoHasTheVerbsOfCarma) {
   EXPECT_NE(RunLab({"--help"}).out.find("submit"), std::string::npos);
   EXPECT_NE(RunLab({"completion", "bash"}).out.find("--policy"), std::string::npos);
 }
 
-TEST(Lab, CompletesTheWordsThatOptionsTake) {
+TEST(Lab, CompletesTheValuesOfOptions) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const Ran ran = RunLab({"completion", shell});
     for (const char* word : {"out_of_memory", "magm", "sm_cap=", "structural", "streams", "philly",

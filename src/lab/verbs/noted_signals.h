@@ -1,4 +1,4 @@
-// Notes signals that end programs, so that started programs can be ended first.
+// Records signals that end programs, so that a verb can first end the programs that it has started.
 #pragma once
 
 #include <signal.h>

@@ -23,7 +23,7 @@ using base::UniqueFd;
 using Kind = AttachMessage::Kind;
 
 constexpr std::size_t kNameBytes = 16;
-constexpr int kMostRows = 65'535;  // of the kernel's winsize
+constexpr int kMostRows = 65'535;  // limit of the kernel's winsize
 constexpr std::array kSignals = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 struct Address {
@@ -31,8 +31,8 @@ struct Address {
   socklen_t length = 0;
 };
 
-// An abstract socket: it needs no folder that both sides can reach, and disappears with its
-// listener.
+// The address of an abstract socket. Such a socket needs no folder that both sides can reach, and
+// disappears with its listener.
 Address AddressOf(std::string_view name) {
   Address made;
   made.address.sun_family = AF_UNIX;
@@ -54,7 +54,7 @@ UniqueFd NewSocket() {
   return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// Reads a text like "24 80": exactly kCount numbers from 0 to `most`.
+// Parses a text such as "24 80": exactly kCount numbers from 0 to `most`.
 template <std::size_t kCount>
 std::optional<std::array<int, kCount>> Numbers(std::string_view text, int most) {
   const auto words = base::Split(text, ' ');
@@ -109,7 +109,8 @@ bool Take(std::string_view text, AttachMessage& message) {
   return false;
 }
 
-// The descriptor that came with the message. There is room for one; the kernel closes any other.
+// The descriptor that came with the message. There is room for only one; the kernel closes any
+// others.
 UniqueFd DescriptorOf(msghdr& header) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
@@ -195,7 +196,7 @@ Result<std::optional<AttachSocket::Received>> AttachSocket::Receive() {
   return received;
 }
 
-// Any user may connect, so there is room for more connections than one user can open.
+// Any user may connect, so the queue has room for more connections than one user can open.
 Result<AttachListener> AttachListener::Open() {
   std::array<unsigned char, kNameBytes> chance{};
   if (::getrandom(chance.data(), chance.size(), 0) != static_cast<ssize_t>(chance.size()))

@@ -1,6 +1,6 @@
-// The socket between `carma run` and the shim of its task, independent of carmad, which may even be
-// restarted. `carma run` listens under a name that only the task's description contains; the shim
-// connects once per attempt.
+// The socket between `carma run` and the shim of its task. It does not involve carmad, which may
+// even be restarted meanwhile. `carma run` listens under a name that only the task's description
+// contains; the shim connects once per attempt.
 #pragma once
 
 #include <sys/types.h>
@@ -25,29 +25,29 @@ struct TerminalSize {
 struct AttachMessage {
   enum class Kind : char {
     // To the shim:
-    kHello = 'h',   // first, with the size of the terminal, or with the input as descriptor
+    kHello = 'h',   // first, with the terminal's size, or with the input as descriptor
     kInput = 'i',   // typed bytes
     kWindow = 'w',  // the terminal's size has changed
-    kSignal = 's',  // for the task
+    kSignal = 's',  // a signal for the task
     // From the shim:
     kOutput = 'o',
     kErrors = 'e',
-    kEnded = 'q',    // the attempt has ended, its output is complete
-    kRefused = 'r',  // it could not start
+    kEnded = 'q',    // the attempt has ended, and its output is complete
+    kRefused = 'r',  // the attempt could not start
   };
   Kind kind{};
-  std::string data;   // kInput, kOutput, kErrors: any bytes; kRefused: why
+  std::string data;   // kInput, kOutput, kErrors: any bytes; kRefused: the reason
   TerminalSize size;  // kHello, kWindow
   int number = 0;     // kSignal: the signal; kEnded: the exit code
-  int signal = 0;     // kEnded: the signal that ended it; 0: it exited
+  int signal = 0;     // kEnded: the signal that ended the attempt; 0: it exited
   friend bool operator==(const AttachMessage&, const AttachMessage&) = default;
 };
 // Maximum bytes of data in one message.
 inline constexpr std::size_t kMaxAttachBytes = 32'768;
 
 std::string ToBytes(const AttachMessage& message);
-// Parses untrusted bytes: the result is a message or kInvalid. Only signals that users may send to
-// their tasks are accepted.
+// Parses untrusted bytes into a message. Accepts only signals that users may send to their tasks.
+// Errors: kInvalid.
 Result<AttachMessage> ParseAttachMessage(std::string_view bytes);
 
 // One end of a connection. No call blocks.
@@ -59,15 +59,15 @@ class AttachSocket {
   int fd() const { return fd_.get(); }
   explicit operator bool() const { return static_cast<bool>(fd_); }
   void Close() { fd_.reset(); }
-  // descriptor: sent with the message; -1: none. False: the peer is slow, so try again later.
-  // Errors: the peer is gone.
+  // Sends `message`; descriptor: sent with it, -1 for none. Returns false if the peer is slow, so
+  // the caller must try again later. Errors: the peer is gone.
   Result<bool> Send(const AttachMessage& message, int descriptor = -1);
   struct Received {
     AttachMessage message;
-    base::UniqueFd descriptor;  // the descriptor that came along
+    base::UniqueFd descriptor;  // sent with the message; may be empty
   };
-  // The next message; empty: none has arrived. Errors: kNotFound: the peer is gone; kInvalid: not a
-  // message.
+  // The next message; empty if none has arrived. Errors: kNotFound: the peer is gone; kInvalid: not
+  // a message.
   Result<std::optional<Received>> Receive();
 
  private:
@@ -79,10 +79,11 @@ class AttachListener {
  public:
   // Listens under a random name.
   static Result<AttachListener> Open();
-  // As in TaskSpec::attach.
+  // The name for TaskSpec::attach.
   const std::string& name() const { return name_; }
   int fd() const { return fd_.get(); }
-  // The connection of the next shim; empty: none. Peers other than our user and root are refused.
+  // The connection of the next shim; empty if none waits. Peers other than our user and root are
+  // refused.
   std::optional<AttachSocket> Accept();
 
  private:
@@ -90,8 +91,9 @@ class AttachListener {
   base::UniqueFd fd_;
 };
 
-// The shim's side. The listener must belong to `owner`. Errors: kNotFound: the listener is gone;
-// kDenied: the listener is another user's; kUnavailable: too many connections wait there.
+// Connects from the shim's side. The listener must belong to `owner`. Errors: kNotFound: the
+// listener is gone; kDenied: it belongs to another user; kUnavailable: too many connections wait
+// there.
 Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner);
 
 }  // namespace carma::task

@@ -29,7 +29,7 @@ namespace {
 
 using Kind = AttachMessage::Kind;
 
-TEST(AttachMessages, ComeBackAsTheyWere) {
+TEST(AttachMessages, ParseBackUnchanged) {
   const std::vector<AttachMessage> messages = {
       {.kind = Kind::kHello, .size = {24, 80}},
       {.kind = Kind::kWindow, .size = {0, 0}},
@@ -48,7 +48,7 @@ TEST(AttachMessages, ComeBackAsTheyWere) {
   }
 }
 
-TEST(AttachMessages, OtherBytesAreRefused) {
+TEST(AttachMessages, RefusesOtherBytes) {
   for (const std::string& bytes :
        {std::string(), std::string("?"), std::string("\0", 1), std::string("w"), std::string("w24"),
         std::string("w24 80 1"), std::string("w-1 80"), std::string("w70000 80"),
@@ -79,14 +79,14 @@ TEST(AttachSockets, CarryMessagesAndADescriptor) {
   ASSERT_TRUE(base::WriteAll(pipe->write.get(), "typed"));
   pipe->write.reset();
   EXPECT_EQ(base::ReadAll((*hello)->descriptor.get(), 100), "typed");
-  // No further message has arrived yet; then the peer is gone.
+  // No further message has arrived yet. Then the peer goes away.
   EXPECT_FALSE(shim->Receive().value());
   person->Close();
   EXPECT_EQ(shim->Receive().error().code, ErrorCode::kNotFound);
   EXPECT_FALSE(shim->Send({.kind = Kind::kOutput, .data = "x"}));
 }
 
-TEST(AttachSockets, ASlowReaderIsNotWaitedFor) {
+TEST(AttachSockets, DoesNotWaitForASlowReader) {
   Result<AttachListener> listener = AttachListener::Open();
   ASSERT_TRUE(listener);
   Result<AttachSocket> shim = ConnectAttach(listener->name(), ::geteuid());
@@ -100,7 +100,7 @@ TEST(AttachSockets, ASlowReaderIsNotWaitedFor) {
   EXPECT_TRUE(shim->Send(flood).value());
 }
 
-TEST(AttachSockets, TheListenerMustBeTheOwners) {
+TEST(AttachSockets, TheListenerMustBelongToTheOwner) {
   Result<AttachListener> listener = AttachListener::Open();
   ASSERT_TRUE(listener);
   EXPECT_EQ(ConnectAttach(listener->name(), ::geteuid() + 1).error().code, ErrorCode::kDenied);
@@ -120,7 +120,7 @@ TEST(AttachSockets, StrangersDoNotFillTheQueue) {
   }
 }
 
-TEST(AttachSockets, AFullQueueIsWaitedFor) {
+TEST(AttachSockets, WaitsForRoomInAFullQueue) {
   const std::string name = "test-" + std::to_string(::getpid());
   const std::string path = "carma-run-" + name;
   const base::UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -130,7 +130,7 @@ TEST(AttachSockets, AFullQueueIsWaitedFor) {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
   ASSERT_EQ(::listen(listener.get(), 0), 0);
-  const timeval limit{.tv_sec = 10, .tv_usec = 0};  // of an accept
+  const timeval limit{.tv_sec = 10, .tv_usec = 0};  // time limit of accept
   ASSERT_EQ(::setsockopt(listener.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
   const Result<AttachSocket> first = ConnectAttach(name, ::geteuid());
   ASSERT_TRUE(first) << first.error().message;
@@ -138,7 +138,7 @@ TEST(AttachSockets, AFullQueueIsWaitedFor) {
   const std::string stat = fmt::format("/proc/self/task/{}/stat", ::gettid());
   std::latch opened(1);
   std::thread runner([&] {
-    // Room is made only after the first try has failed, when the other thread sleeps.
+    // Room is made only after the first attempt has failed, when the other thread sleeps.
     while (base::ReadFile(stat, 4096).value_or("").find(") S ") == std::string::npos)
       ::sched_yield();
     const base::UniqueFd stranger(::accept(listener.get(), nullptr, nullptr));
@@ -153,11 +153,11 @@ TEST(AttachSockets, AFullQueueIsWaitedFor) {
   runner.join();
 }
 
-TEST(AttachSockets, AStrangerIsSentAway) {
+TEST(AttachSockets, RefusesOtherUsers) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   Result<AttachListener> listener = AttachListener::Open();
   ASSERT_TRUE(listener);
-  ASSERT_EQ(::seteuid(65'533), 0);  // the listener is an ordinary user
+  ASSERT_EQ(::seteuid(65'533), 0);  // the listener belongs to an ordinary user
   const pid_t stranger = ::fork();
   if (stranger == 0) {
     if (::seteuid(0) != 0 || ::seteuid(65'532) != 0) ::_exit(1);

@@ -18,10 +18,10 @@ using base::UniqueFd;
 using Kind = AttachMessage::Kind;
 using SteadyClock = std::chrono::steady_clock;
 
-// The user's `carma run` has nothing to do but wait for its task to start.
+// The user's `carma run` only waits for its task to start, so it answers soon.
 constexpr std::chrono::milliseconds kHelloPatience{10'000};
 
-// False if the descriptor was not ready before the deadline.
+// Returns false if the descriptor was not ready before the deadline.
 bool WaitFor(int fd, short events, SteadyClock::time_point deadline) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
@@ -43,7 +43,8 @@ Result<AttachSocket::Received> HearHello(AttachSocket& socket) {
   return Unavailable("the 'carma run' that waited for it does not answer");
 }
 
-// Connections of other users may fill the listener's queue until it has refused them.
+// Tries again for a while, because connections of other users may fill the listener's queue until
+// it has refused them.
 Result<AttachSocket> Reach(const std::string& name, uid_t owner) {
   constexpr int kPauseMs = 20;
   const auto deadline = SteadyClock::now() + kHelloPatience;
@@ -112,7 +113,7 @@ void Attachment::Flush() {
   while (socket_ && !unsent_.empty()) {
     const Result<bool> sent = socket_.Send(unsent_.front());
     if (sent && !*sent) return;
-    // If the user is gone, the next Handle() notices it.
+    // If the user has gone, the next Handle() notices it.
     if (!sent) return unsent_.clear();
     unsent_.pop_front();
   }
@@ -122,7 +123,7 @@ void Attachment::Type() {
   if (typed_.empty()) return;
   const ssize_t n = ::write(master_.get(), typed_.data(), typed_.size());
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  // No process has the terminal open any more: what was typed is dropped.
+  // No process has the terminal open any more, so typed bytes are dropped.
   typed_.erase(0, n < 0 ? typed_.size() : static_cast<std::size_t>(n));
 }
 
@@ -136,7 +137,7 @@ void Attachment::TakeIn(AttachMessage message, Asked& asked) {
     case Kind::kSignal:
       return asked.signals.push_back(message.number);
     default:
-      return;  // not a message for the shim
+      return;  // not a message that a client may send
   }
 }
 
@@ -155,7 +156,8 @@ Attachment::Asked Attachment::Handle() {
       unsent_.clear();
     }
   }
-  // While typed input is pending, the socket is not read. Its end would then make poll() spin.
+  // While typed input is pending, the socket is not read. A hang-up of the socket would then make
+  // poll() spin.
   pollfd hangup{socket_.fd(), 0, 0};
   if (socket_ && !typed_.empty() && ::poll(&hangup, 1, 0) == 1 &&
       (hangup.revents & (POLLHUP | POLLERR)) != 0) {

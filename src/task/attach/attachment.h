@@ -1,5 +1,5 @@
 // The shim's side of a task that runs in a user's terminal (`carma run`): the task's streams, and
-// the messages between it and the client.
+// the messages between the task and the client.
 #pragma once
 
 #include <sys/types.h>
@@ -19,35 +19,36 @@ namespace carma::task {
 // All calls need the rights of the task's user. Only Open() and Finish() block, and not for long.
 class Attachment {
  public:
-  // Connects to the client under that name and gets its terminal's size, or its input. terminal:
-  // the task gets a terminal of its own. Errors: no client, a client of another user, no terminal
-  // left on the machine.
+  // Connects to the client under this name and receives the size of its terminal, or its input.
+  // terminal: whether the task gets its own terminal. Errors: no client, a client of another user,
+  // no terminal left on the machine.
   static Result<Attachment> Open(const std::string& name, bool terminal, uid_t owner);
 
-  // The task's end of its input; for a terminal also of its output and errors. We own it until the
-  // task has started.
+  // The task's end of its input; with a terminal, also of its output and errors. This object owns
+  // it until the task has started.
   int task_end() const { return task_end_.get(); }
   void CloseTaskEnd() { task_end_.reset(); }
   bool has_terminal() const { return static_cast<bool>(master_); }
-  // The output of the task's terminal; -1 if it has none.
+  // The output of the task's terminal; -1 without a terminal.
   base::UniqueFd TerminalOutput() const;
 
-  // Descriptors to poll besides the task's output: the socket, and the terminal while it is slow.
+  // Descriptors to poll in addition to the task's output: the socket, and the terminal while it is
+  // slow.
   int socket_fd() const { return socket_.fd(); }
   short socket_events() const;
   int terminal_fd() const { return typed_.empty() ? -1 : master_.get(); }
 
-  // False: the client is slow, so the task's output must wait.
+  // Returns false while the client is slow, so the task's output must wait.
   bool Ready() const { return unsent_.empty(); }
-  // Sends it now or later, in order; dropped once the client is gone.
+  // Sends the message now or later, in order. Messages are dropped once the client is gone.
   void Tell(AttachMessage message);
   struct Asked {
     std::vector<int> signals;
-    bool gone = false;  // the client has just gone
+    bool gone = false;  // the client has gone since the last call
   };
   // Sends and receives what is possible without blocking.
   Asked Handle();
-  // Waits until the client has received everything, at most for `patience`.
+  // Waits until the client has received everything, but at most for `patience`.
   void Finish(std::chrono::milliseconds patience);
 
  private:
@@ -59,10 +60,10 @@ class Attachment {
   void TakeIn(AttachMessage message, Asked& asked);
 
   AttachSocket socket_;
-  base::UniqueFd master_;  // of the terminal
+  base::UniqueFd master_;  // the shim's end of the terminal
   base::UniqueFd task_end_;
   std::deque<AttachMessage> unsent_;
-  std::string typed_;  // not yet taken by the terminal
+  std::string typed_;  // typed bytes that the terminal has not yet taken
 };
 
 }  // namespace carma::task

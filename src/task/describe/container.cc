@@ -41,7 +41,7 @@ Result<ContainerImage> ParseContainer(std::string_view text) {
     const std::string_view rest = names_it ? text.substr(entry.name.size() + 1) : "";
     if (names_it && !rest.starts_with("//")) container = {entry.tool, std::string(rest)};
   }
-  // The tool would take an image name that begins with '-' for an option.
+  // The tool would mistake an image name that begins with '-' for an option.
   const bool good = IsOnePlainLine(container.image) && !container.image.starts_with('-') &&
                     container.image.find(' ') == std::string::npos;
   if (!good) {

@@ -1,5 +1,5 @@
-// The container in which a task runs: its image, the tool that runs it, and additional folders in
-// it.
+// The container in which a task runs: its image, the tool that runs it, and additional folders that
+// are mounted in it.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,20 @@
 namespace carma::task {
 
 enum class ContainerTool { kPodman, kDocker, kApptainer };
-std::string_view ToolName(ContainerTool tool);  // its program: "podman"
+std::string_view ToolName(ContainerTool tool);  // name of its program: "podman"
 
 struct ContainerImage {
-  std::optional<ContainerTool> tool;  // absent: the first installed one of ToolsFor()
+  std::optional<ContainerTool> tool;  // empty: the first installed tool of ToolsFor()
   std::string image;                  // in the tool's syntax
   friend bool operator==(const ContainerImage&, const ContainerImage&) = default;
 };
-// "IMAGE" or "TOOL:IMAGE" ("podman:debian:12"). "docker://…" is a prefix of Apptainer, not of
-// Docker. Errors: kInvalid.
+// Parses "IMAGE" or "TOOL:IMAGE" ("podman:debian:12"). "docker://…" is a prefix of Apptainer, not
+// of Docker. Errors: kInvalid.
 Result<ContainerImage> ParseContainer(std::string_view text);
 std::string ContainerText(const ContainerImage& container);
 
-// A file or folder (it begins with '/', "./", "../" or "~/", or ends with ".sif").
+// Whether the image is a file or folder: it begins with '/', "./", "../" or "~/", or ends with
+// ".sif".
 bool IsImageFile(std::string_view image);
 
 // The tools that can run it, best first. Files and "docker://…" are for Apptainer. Names in a
@@ -32,15 +33,15 @@ bool IsImageFile(std::string_view image);
 std::vector<ContainerTool> ToolsFor(const ContainerImage& container);
 
 struct ContainerMount {
-  std::string source;  // on the server; absolute
+  std::string source;  // absolute path on the server
   std::string destination;
   bool read_only = false;
   friend bool operator==(const ContainerMount&, const ContainerMount&) = default;
 };
-// "SOURCE[:DESTINATION][:ro]"; the destination is the source unless given. Errors: kInvalid.
+// Parses "SOURCE[:DESTINATION][:ro]". The default destination is the source. Errors: kInvalid.
 Result<ContainerMount> ParseMount(std::string_view text);
 
-// Whether the text is a valid container; for the field rules of a description.
+// Whether the text is a valid container or mount, for the field rules of a description.
 bool IsContainer(std::string_view text);
 bool IsMount(std::string_view text);
 

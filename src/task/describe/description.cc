@@ -12,8 +12,8 @@
 namespace carma::task {
 namespace {
 
-// Makes a path absolute: "~/x" is below home, and a relative path below base. An empty path stays
-// empty; without a base a relative one stays relative.
+// Makes a path absolute: "~/x" is below `home`, and a relative path is below `base`. An empty path
+// stays empty. Without a base, a relative path stays relative.
 std::string Absolute(std::string_view path, const std::string& base, const std::string& home) {
   if (path.empty() || path.starts_with('/')) return std::string(path);
   if (path == "~") return home;
@@ -23,7 +23,7 @@ std::string Absolute(std::string_view path, const std::string& base, const std::
   return base + (base.ends_with('/') ? "" : "/") + std::string(path);
 }
 
-// No shell reads the options in a script, so nothing else replaces variables there.
+// Replaces $HOME, because no shell reads the options in a script.
 Result<Unit> ReplaceHome(const std::string& home, std::string& path) {
   for (const std::string_view word : {"$HOME", "${HOME}"}) {
     if (path == word || path.starts_with(std::string(word) + "/"))
@@ -66,7 +66,7 @@ void ResolvePaths(const SubmitterContext& context, TaskSpec& spec) {
   }
 }
 
-// --mail-type and --mail-user together add one more target of notifications.
+// --mail-type and --mail-user together add one more notification target.
 void AddMail(const Draft& draft, TaskSpec& spec) {
   if (!draft.mail_types || draft.mail_types->events.empty()) return;
   spec.notify.push_back({.target = draft.mail_user.empty() ? "me" : draft.mail_user,
@@ -74,7 +74,7 @@ void AddMail(const Draft& draft, TaskSpec& spec) {
                          .each_task = draft.mail_types->each_task});
 }
 
-// Empty if there is no file, or its name cannot be shown.
+// Empty if there is no file or if its name cannot be shown.
 std::optional<std::string> ShownScriptPath(const std::string& path,
                                            const SubmitterContext& context) {
   if (path.empty() || path == "-") return std::nullopt;
@@ -88,7 +88,7 @@ Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
   if (draft.wrap && file_or_command) return Invalid("--wrap is a command itself: give no other");
   if (!draft.wrap && !file_or_command)
     return Invalid("nothing to run: give a script, -- COMMAND, or --wrap");
-  // The task would have an empty name.
+  // Otherwise the task would have an empty name.
   if (!spec.command.empty() && spec.command.front().empty())
     return Invalid("nothing to run: the first word of the command is empty");
   if (draft.wrap) {
@@ -107,8 +107,8 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   const std::optional<std::int64_t>& mib = (*draft.rad_memory).*draft.rad_column->mib;
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
-    // No amount of memory is known: the task gets GPUs of its own, whatever their size, unless its
-    // user allowed sharing. Then only the measured use of the GPU counts.
+    // Without a stated amount of memory, the task gets GPUs of its own, whatever their size. If its
+    // user allowed sharing, only the measured use of the GPU counts.
     spec.exclusive = draft.exclusive.value_or(true);
   } else {
     spec.memory_mib = mib;
@@ -140,7 +140,7 @@ std::vector<std::string> FillEnvironment(const ExportPlan& plan, const Submitter
   return left_out;
 }
 
-// The task must not inherit the variables of a Slurm job from which it may have been submitted.
+// The task may have been submitted from a Slurm job, whose variables it must not inherit.
 void FillSlurm(const SlurmWords& words, const SubmitterContext& context, TaskSpec& spec) {
   spec.slurm = true;
   std::erase_if(spec.environment, [](const auto& each) { return IsSlurmVariable(each.first); });
@@ -167,7 +167,8 @@ Result<std::vector<TaskSpec>> Expand(TaskSpec spec, const std::optional<std::str
 Result<Unit> Description::Set(std::string_view option, std::string_view value,
                               std::string_view file) {
   const OptionInfo* info = FindOption(option);
-  std::string place = fmt::format("{}{}", option.size() == 1 ? "-" : "--", option);  // as typed
+  // As the user typed it.
+  std::string place = fmt::format("{}{}", option.size() == 1 ? "-" : "--", option);
   if (!file.empty() && info == nullptr) place = file;
   if (!file.empty() && info != nullptr) place = fmt::format("{}: --{}", file, info->name);
   if (info == nullptr) {
@@ -256,7 +257,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   FillDefaults(spec);
   CARMA_TRY(Validate(spec));
   for (const std::string& path : {spec.stdout_path, spec.stderr_path}) {
-    if (sweeps && path.find('{') != path.npos) continue;  // a value of the sweep
+    if (sweeps && path.find('{') != path.npos) continue;  // the path contains a value of the sweep
     if ((draft_.array || sweeps) && !path.empty() && IsOnePathForAll(path))
       Warn("all tasks of the array write to " + base::Printable(path) +
            ": add %a to separate them");

@@ -16,7 +16,7 @@ SubmitterContext Eve() {
           .now = base::FromMs(1'772'373'600'000)};
 }
 
-// A description of the command `true` with the given options.
+// A description of the command `true` with these options.
 struct Setting {
   const char* option;
   std::string value;
@@ -63,7 +63,7 @@ TEST(Description, OnlyHomeIsReplacedInPaths) {
   }
 }
 
-TEST(Description, NeedsAFolderOfItsOwnWhereTheCurrentOneWasRemoved) {
+TEST(Description, NeedsAStatedFolderIfTheCurrentOneWasRemoved) {
   Description description;
   description.SetCommand({"true"});
   const SubmitterContext removed{.home = "/home/eve", .user = "eve"};
@@ -97,7 +97,7 @@ TEST(Description, ResolvesPaths) {
   EXPECT_EQ(One({{"conda-env", "tf"}}).conda_env, "tf");
 }
 
-TEST(Description, TakesEveryOption) {
+TEST(Description, AcceptsEveryOption) {
   const TaskSpec spec = One({{"J", "my job"},
                              {"G", "2"},
                              {"memory", "12G"},
@@ -144,7 +144,7 @@ TEST(Description, ServingTasksHaveADefaultSlowdownLimit) {
             1.25);
 }
 
-TEST(Description, LetsTheLastSettingWin) {
+TEST(Description, TheLastSettingWins) {
   EXPECT_EQ(One({{"gpus", "2"}, {"gpus", "1"}}).gpus, 1);
   EXPECT_FALSE(One({{"exclusive", ""}, {"collocated", ""}}).exclusive);
   EXPECT_TRUE(One({{"no-requeue", ""}, {"requeue", ""}}).requeue);
@@ -241,7 +241,7 @@ TEST(Description, NeedsSomethingToRun) {
   EXPECT_TRUE(tasks.error().message.starts_with("nothing to run")) << tasks.error().message;
 }
 
-TEST(Description, ExportsAsAsked) {
+TEST(Description, ExportsTheRequestedVariables) {
   using Map = std::map<std::string, std::string>;
   EXPECT_EQ(One({{"export", "NONE"}}).environment, Map());
   EXPECT_EQ(One({{"export", "LANG,X=1,MISSING"}}).environment, (Map{{"LANG", "C"}, {"X", "1"}}));
@@ -283,7 +283,7 @@ TEST(Description, WarnsAboutOmittedParts) {
             "with --gpu-mem");
 }
 
-TEST(Description, GpusAreChosenByTypeSizeAndName) {
+TEST(Description, ChoosesGpusByTypeSizeAndName) {
   const TaskSpec typed = One({{"gpus", "a100:2"}, {"gpu-memory-min", "40G"}, {"not-on", "0"}});
   EXPECT_EQ(typed.gpus, 2);
   EXPECT_EQ(typed.gpu_type, "a100");

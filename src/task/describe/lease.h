@@ -1,4 +1,4 @@
-// Leases (docs/use/leases.md): tasks that hold GPUs for a process that we did not start.
+// Leases (docs/use/leases.md): tasks that hold GPUs for a process that carmad did not start.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,19 @@ struct LeaseProcess {
   friend bool operator==(const LeaseProcess&, const LeaseProcess&) = default;
 };
 
-// "4711 88213 0f6c…", as in TaskSpec::lease. Empty: not a text of this form.
+// Converts to and from the text in TaskSpec::lease, such as "4711 88213 0f6c…". Parsing returns
+// empty for a text that is not of this form.
 std::string TextOf(const LeaseProcess& process);
 std::optional<LeaseProcess> ParseLeaseProcess(std::string_view text);
 bool IsLeaseProcess(std::string_view text);
 
-// A workload manager's name for a step of a job that it starts here. There is at most one
-// unfinished lease per key.
+// How a workload manager identifies a step of a job that it starts on this machine. There is at
+// most one unfinished lease per key.
 struct LeaseKey {
   std::string cluster;
   std::uint64_t job = 0;
   std::string step;  // "batch", "interactive", or its number
-  int rank = 0;      // of this machine within the step
+  int rank = 0;      // rank of this machine within the step
   int restart = 0;   // number of restarts of the job
 
   static void VisitFields(auto& field, auto& key) {
@@ -46,21 +47,22 @@ struct LeaseKey {
   friend bool operator==(const LeaseKey&, const LeaseKey&) = default;
 };
 
-// "bed 4711 batch 0 0", as in TaskSpec::lease_key. Empty: not a text of this form.
+// Converts to and from the text in TaskSpec::lease_key, such as "bed 4711 batch 0 0". Parsing
+// returns empty for a text that is not of this form.
 std::string TextOf(const LeaseKey& key);
 std::optional<LeaseKey> ParseLeaseKey(std::string_view text);
 bool IsLeaseKey(std::string_view text);
 
-// Identifies a running process of this machine; empty: there is none.
+// Identifies a running process of this machine; empty if there is none.
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);
-// Whether exactly that process still runs.
+// Whether this process still runs. A later process with the same pid does not count.
 bool Alive(const LeaseProcess& process);
 
-// A process with this name that adopts a lease has not started yet: when it execs the real program,
-// its name changes.
+// An adopter of a lease that has this name has not started yet. Its name changes when it execs the
+// real program.
 inline constexpr std::string_view kWaitsForLease = "carma-wait";
-// Whether the process has started in this sense. Known until its parent has reaped it; empty:
-// unknown.
+// Whether the process has started in this sense; empty if unknown. It stays known until the
+// process's parent has reaped it.
 std::optional<bool> HasBegun(const LeaseProcess& process);
 
 }  // namespace carma::task

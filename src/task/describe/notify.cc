@@ -18,7 +18,7 @@ std::unexpected<base::Error> BadTarget(std::string_view text) {
   return Invalid("expected {}, not '{}'", kForms, base::Printable(text, 80));
 }
 
-// Printable ASCII, without blanks and other characters with which a mailer would read several
+// Allows printable ASCII except blanks and other characters that make a mailer read several
 // addresses.
 bool IsAddress(std::string_view text) {
   constexpr std::string_view kMarks = "!#$%&'*+-/=?^_`{|}~.@";
@@ -42,7 +42,7 @@ bool IsUrl(std::string_view text) {
   return false;
 }
 
-// The part "https://host:1" of a URL, without names and passwords.
+// The part of a URL such as "https://host:1", without user name and password.
 std::string OriginOf(std::string_view url) {
   const std::size_t host = url.find("://") + 3;
   const std::size_t end = std::min(url.find_first_of("/?#", host), url.size());
@@ -52,7 +52,7 @@ std::string OriginOf(std::string_view url) {
   return std::string(url.substr(0, host)).append(authority);
 }
 
-// Some services are recognised by their address.
+// Some services are recognised by their host name.
 WebhookForm UsualForm(std::string_view url) {
   const std::string origin = OriginOf(url);
   const std::string_view host = std::string_view(origin).substr(origin.find("://") + 3);
@@ -77,7 +77,7 @@ bool IsPath(std::string_view text) {
   return text.find('/') != std::string_view::npos && base::IsUtf8(text) && !base::HasControls(text);
 }
 
-// Reads the target as the user wrote it; a path may still be relative.
+// Parses the target as the user wrote it. A path may still be relative.
 Result<NotifyTarget> ParseWritten(std::string_view text) {
   if (text.empty() || text.size() > kMaxNotifyTargetBytes) return BadTarget(text);
   if (text == "me") return NotifyTarget{};
@@ -97,7 +97,7 @@ void Add(std::vector<std::string>& events, NotifyEvent event) {
   if (std::ranges::find(events, word) == events.end()) events.push_back(word);
 }
 
-// Empty if one of the pieces is not an event.
+// Empty if one of the words is not an event.
 std::vector<std::string> EventsOf(std::string_view list) {
   std::vector<std::string> events;
   for (const std::string_view piece : base::Split(list, ',')) {
@@ -137,7 +137,7 @@ Result<NotifyRule> ParseNotifyRule(std::string_view text) {
   NotifyRule rule{.target = std::string(text)};
   const std::size_t colon = text.rfind(':');
   const std::string_view last = colon == text.npos ? "" : text.substr(colon + 1);
-  // The port of a URL, or whatever follows its last colon, must not be taken for events.
+  // A URL's port, or whatever follows its last colon, must not be mistaken for events.
   if (std::vector<std::string> events = EventsOf(last); !events.empty()) {
     rule.target = text.substr(0, colon);
     rule.events = std::move(events);
@@ -146,7 +146,7 @@ Result<NotifyRule> ParseNotifyRule(std::string_view text) {
     return rule;
   }
   const Result<NotifyTarget> target = ParseWritten(text);
-  // Any path may name a program, but a word at the end of a URL is a misspelt event.
+  // Any path may be the name of a program, but a word at the end of a URL is a misspelt event.
   if (target && target->kind != NotifyKind::kWebhook) return rule;
   const bool words = !last.empty() && std::ranges::all_of(last, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ',';

@@ -15,11 +15,11 @@
 namespace carma::task {
 
 enum class NotifyEvent {
-  kStart,        // its process runs
-  kEnd,          // it has ended in any way
-  kFail,         // it ended neither by success nor by a cancel
+  kStart,        // the task's process runs
+  kEnd,          // the task has ended in any way
+  kFail,         // the task ended neither by success nor by a cancel
   kOutOfMemory,  // an attempt ran out of GPU memory, retried or not
-  kRequeue,      // it was requeued for another reason
+  kRequeue,      // the task was requeued for another reason
 };
 inline constexpr std::array<std::pair<NotifyEvent, std::string_view>, 5> kNotifyEventWords{{
     {NotifyEvent::kStart, "start"},
@@ -54,19 +54,19 @@ struct NotifyTarget {
   // For mail: "ada@lab.org", a user of this machine, or empty for the task's own user. For a
   // webhook the URL, for a program its absolute path.
   std::string address;
-  WebhookForm form = WebhookForm::kJson;  // of a webhook
+  WebhookForm form = WebhookForm::kJson;  // only for webhooks
   friend bool operator==(const NotifyTarget&, const NotifyTarget&) = default;
 };
-// "me", "ada@lab.org", "mail:ada"; "https://…" with the format of a known host, or
-// "slack+https://…"; "/home/ada/notify". Errors: kInvalid, one line.
+// Parses "me", "ada@lab.org", "mail:ada", "https://…" (in the format of a known host),
+// "slack+https://…" or "/home/ada/notify". Errors: kInvalid, one line.
 Result<NotifyTarget> ParseNotifyTarget(std::string_view text);
-// The part that others may read: in a URL everything from the path on is secret.
+// The part of a target that others may read. In a URL everything from the path on is secret.
 std::string ShownTarget(std::string_view text);
 
 struct NotifyRule {
   std::string target;
   std::vector<std::string> events = {"end"};
-  bool each_task = false;  // for arrays: each task; else one notice per event
+  bool each_task = false;  // for arrays: one notice per task; otherwise one per event
 
   static void VisitFields(auto& field, auto& rule) {
     field("target", rule.target,
@@ -90,20 +90,21 @@ struct NotifyRule {
   static bool IsTarget(std::string_view text);
   static bool IsEvent(std::string_view text);
 };
-// "TARGET" or "TARGET:end,fail". A target that is a path may be relative. Errors: kInvalid.
+// Parses "TARGET" or "TARGET:end,fail". If the target is a path, it may be relative. Errors:
+// kInvalid.
 Result<NotifyRule> ParseNotifyRule(std::string_view text);
-// Whether the rule includes this event.
+// Whether the rule covers this event.
 bool Wants(const NotifyRule& rule, NotifyEvent event);
-// "me: end, fail", without secrets.
+// The rule without secrets: "me: end, fail".
 std::string ShownRule(const NotifyRule& rule);
 
-// Slurm's --mail-type: the events, and the words that have no effect here.
+// Slurm's --mail-type: the events, and the words that have no effect in CARMA.
 struct MailTypes {
   std::vector<std::string> events;
   bool each_task = false;
   std::vector<std::string> passed_over;
 };
-// Errors: kInvalid for a word that Slurm does not have either.
+// Errors: kInvalid for a word that is unknown to Slurm too.
 Result<MailTypes> ParseMailTypes(std::string_view text);
 
 }  // namespace carma::task

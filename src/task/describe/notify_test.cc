@@ -50,7 +50,7 @@ TEST(Notify, HidesSecretsInAUrl) {
   EXPECT_EQ(ShownTarget("ada@lab.org"), "ada@lab.org");
 }
 
-TEST(Notify, ReadsEventsBehindTheLastColon) {
+TEST(Notify, ReadsEventsAfterTheLastColon) {
   const auto rule = ParseNotifyRule("me:fail,oom");
   ASSERT_TRUE(rule);
   EXPECT_EQ(*rule, (NotifyRule{.target = "me", .events = {"fail", "oom"}}));

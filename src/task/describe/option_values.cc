@@ -21,7 +21,7 @@ using base::Time;
 constexpr std::string_view kBeginForms =
     "a time like 14:05, 2026-03-01T14:05, now+1hour, tomorrow or +30m";
 
-// Reads a number of two digits, at most `high`.
+// Parses a number of at most two digits that is at most `high`.
 std::optional<int> TwoDigits(std::string_view text, int high) {
   if (text.empty() || text.size() > 2) return std::nullopt;
   const std::optional<std::int64_t> number = ParseInt(text);
@@ -45,12 +45,12 @@ std::optional<ClockTime> ParseClock(std::string_view text) {
 }
 
 Time FromTm(std::tm parts, bool utc) {
-  parts.tm_isdst = -1;  // mktime determines whether summer time applies
+  parts.tm_isdst = -1;  // mktime determines whether daylight saving time applies
   const std::time_t seconds = utc ? ::timegm(&parts) : ::mktime(&parts);
   return base::FromMs(static_cast<std::int64_t>(seconds) * 1000);
 }
 
-// The given local time, `days` days after today.
+// The local time `clock` on the day that is `days` days after today.
 Time LocalDayTime(Time now, const ClockTime& clock, int days) {
   const std::time_t seconds = static_cast<std::time_t>(base::ToMs(now) / 1000);
   std::tm parts{};
@@ -62,7 +62,7 @@ Time LocalDayTime(Time now, const ClockTime& clock, int days) {
   return FromTm(parts, /*utc=*/false);
 }
 
-// "2026-03-01", "2026-03-01T14:05:30Z".
+// Parses "2026-03-01", "2026-03-01T14:05:30Z".
 std::optional<Time> ParseDate(std::string_view text) {
   const bool utc = text.ends_with('Z');
   if (utc) text.remove_suffix(1);
@@ -91,7 +91,7 @@ std::optional<Time> ParseDate(std::string_view text) {
   return FromTm(parts, utc);
 }
 
-// Reads the text after "now+": "90", "1hour", "2 days", "1h30m".
+// Parses the text after "now+": "90", "1hour", "2 days", "1h30m".
 std::optional<Duration> ParseOffset(std::string_view text) {
   std::size_t digits = 0;
   while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
@@ -132,7 +132,7 @@ bool IsVariableName(std::string_view name) {
   return true;
 }
 
-// Names of node features that sites use for GPU types. Any other feature may be a rack.
+// Whether sites use this node feature as the name of a GPU type. Any other feature may be a rack.
 bool IsKnownGpuType(std::string_view word) {
   constexpr std::string_view kModels[] = {
       "a2",   "a10",  "a16",  "a30",   "a40",  "a100", "a800", "a4000", "a4500", "a5000", "a6000",
@@ -167,7 +167,7 @@ Result<Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& indices)
     return Invalid("array index " + std::to_string(*last) + " is above " +
                    std::to_string(core::kMaxArrayIndex));
   }
-  // The numbers are counted before the list is made: a range may have millions of them.
+  // The numbers are counted before the list is made, because a range may have millions of them.
   const auto count = static_cast<std::size_t>((*last - *first) / *step) + 1;
   if (indices.size() + count > kMaxArrayTasks)
     return Invalid("an array of more than " + std::to_string(kMaxArrayTasks) + " tasks");
@@ -329,7 +329,7 @@ Result<double> ParseShare(std::string_view text) {
   const std::optional<double> number =
       base::ParseDouble(percent ? text.substr(0, text.size() - 1) : text);
   const double share = number.value_or(0) / (percent ? 100 : 1);
-  // "30" could mean 30 % or 30 GPUs, so it is refused, as is everything above 1.
+  // Refuses "30", which could mean 30 % or 30 GPUs, and everything else above 1.
   if (!(share >= core::kMinSmShare && share <= 1)) return Expected("a share like 30% or 0.3", text);
   return share;
 }

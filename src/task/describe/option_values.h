@@ -14,59 +14,60 @@
 
 namespace carma::task {
 
-// All errors are kInvalid and name the expected value, but not the option: "expected a date, not
+// All errors are kInvalid and state the expected value, but not the option: "expected a date, not
 // 'x'".
 std::unexpected<base::Error> Expected(std::string_view expected, std::string_view text);
 
 // When a task may start; relative to `now`:
 //   2026-03-01, 2026-03-01T14:05[:30][Z]    local time, or UTC with Z
-//   14:05[:30], midnight, noon              the next one, local time
+//   14:05[:30], midnight, noon              the next such time, local time
 //   now, now+1hour, now+90 (seconds), tomorrow, +30m, +1h30m
 Result<base::Time> ParseBegin(std::string_view text, base::Time now);
 
 struct ArrayPlan {
-  std::vector<std::int64_t> indices;  // ascending, each once
+  std::vector<std::int64_t> indices;  // ascending, without repetition
   std::optional<std::int64_t> limit;  // "%n"
 };
-// "0-15", "1,3,7-9", "0-15:4", each optionally followed by "%n".
+// Parses "0-15", "1,3,7-9" or "0-15:4", each optionally followed by "%n".
 Result<ArrayPlan> ParseArray(std::string_view text);
 
-// "afterok:1:2,afterany:3,afternotok:4".
+// Parses "afterok:1:2,afterany:3,afternotok:4".
 Result<std::vector<core::Dependency>> ParseDependencies(std::string_view text);
 
 struct GpuCount {
   int gpus = 1;
-  std::optional<std::string> type;   // of model: "a100"
-  std::vector<std::string> remarks;  // ignored parts, for a warning
-  bool counted = true;               // false: no count of GPUs given
+  std::optional<std::string> type;   // GPU model: "a100"
+  std::vector<std::string> remarks;  // ignored parts of the text, for a warning
+  bool counted = true;               // false if the text gives no number of GPUs
 };
-// "2", "a100:2".
+// Parses "2" or "a100:2".
 Result<GpuCount> ParseGpus(std::string_view text);
-// "gpu:2", "gpu:a100:2", "gpu", "none", also with other resources: "gpu:2,lscratch:100". "shard:4"
-// and "mps:50" mean one GPU.
+// Parses "gpu:2", "gpu:a100:2", "gpu" or "none"; other resources may follow: "gpu:2,lscratch:100".
+// "shard:4" and "mps:50" mean one GPU.
 Result<GpuCount> ParseGres(std::string_view text);
 
-// "2,3", "GPU-5d6e…": names of GPUs without repetition.
+// Parses names of GPUs without repetition, such as "2,3" or "GPU-5d6e…".
 Result<std::vector<std::string>> ParseGpuNames(std::string_view text);
-// A part of a GPU's name: "a100", "RTX 6000"; "any" is empty.
+// Parses a part of a GPU's name: "a100", "RTX 6000". Returns empty for "any".
 Result<std::optional<std::string>> ParseGpuType(std::string_view text);
 
 struct Constraint {
   std::optional<std::string> gpu_type;
-  std::vector<std::string> others;  // words that name no known GPU type
+  std::vector<std::string> others;  // words that are no known GPU type
 };
-// Slurm's node features, of which only GPU types have a meaning on one server: "a100", "a100&ib".
+// Parses Slurm's node features, such as "a100" or "a100&ib". On one server only GPU types have a
+// meaning.
 Constraint ParseConstraint(std::string_view text);
 
-// "30%" or "0.3" -> 0.3; from 0.01 to 1.
+// Parses "30%" or "0.3" to 0.3. The result is from 0.01 to 1.
 Result<double> ParseShare(std::string_view text);
 
 struct ExportPlan {
   bool all = true;  // start with the submitter's environment
-  // Name, and its value; empty: the submitter's.
+  // Names with their values; an empty value stands for the submitter's.
   std::vector<std::pair<std::string, std::optional<std::string>>> variables;
 };
-// "ALL", "NONE", "NAME,NAME=value", "ALL,NAME=value".
+// Parses "ALL", "NONE", "NAME,NAME=value" or "ALL,NAME=value".
 Result<ExportPlan> ParseExport(std::string_view text);
 
 }  // namespace carma::task

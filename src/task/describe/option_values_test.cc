@@ -11,7 +11,7 @@
 namespace carma::task {
 namespace {
 
-TEST(ParseShare, TakesPercentAndFractions) {
+TEST(ParseShare, ParsesPercentAndFractions) {
   EXPECT_EQ(ParseShare("30%"), 0.3);
   EXPECT_EQ(ParseShare("0.25"), 0.25);
   EXPECT_EQ(ParseShare("100%"), 1);
@@ -21,7 +21,7 @@ TEST(ParseShare, TakesPercentAndFractions) {
   EXPECT_FALSE(ParseShare("-30%"));
 }
 
-TEST(ParseGres, TakesSlurmsForms) {
+TEST(ParseGres, ParsesSlurmsForms) {
   EXPECT_EQ(ParseGres("gpu")->gpus, 1);
   EXPECT_EQ(ParseGres("gpu:3")->gpus, 3);
   EXPECT_EQ(ParseGres("gpu:a100")->gpus, 1);
@@ -40,7 +40,7 @@ TEST(ParseGres, TakesSlurmsForms) {
   EXPECT_FALSE(ParseGres(""));
 }
 
-TEST(ParseConstraint, ModelsOfGpusAreTakenOutOfIt) {
+TEST(ParseConstraint, ExtractsGpuTypes) {
   EXPECT_EQ(ParseConstraint("a100").gpu_type, "a100");
   EXPECT_EQ(ParseConstraint("gpu_v100_32gb").gpu_type, "gpu_v100_32gb");
   EXPECT_EQ(ParseConstraint("rtx2080ti").gpu_type, "rtx2080ti");
@@ -60,10 +60,10 @@ class ParseBeginTest : public ::testing::Test {
   }
 };
 
-TEST_F(ParseBeginTest, TakesEveryForm) {
+TEST_F(ParseBeginTest, ParsesEveryForm) {
   const base::Time now = base::FromMs(1'772'373'600'000);  // 2026-03-01T14:00:00Z
   const std::vector<std::pair<const char*, std::int64_t>> cases{
-      // seconds after now
+      // expected: seconds after now
       {"now", 0},
       {"now+90", 90},
       {"now + 2 minutes", -1},

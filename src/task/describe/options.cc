@@ -16,11 +16,11 @@
 namespace carma::task {
 namespace {
 
-// Stores one value; on error the draft stays as it was. Errors name the expected value, but not the
-// option.
+// Stores one value; on an error the draft stays unchanged. Errors state the expected value, but not
+// the option.
 using Setter = Result<Unit> (*)(Draft&, std::string_view value);
 
-// A member of the specification or of the draft itself.
+// A member of the draft or of its TaskSpec.
 template <auto kMember>
 auto& Member(Draft& draft) {
   if constexpr (requires { draft.*kMember; }) {
@@ -42,7 +42,7 @@ Result<Unit> SetNumber(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Validate() checks the text later.
+// Stores any text; Validate() checks it later.
 template <auto kMember>
 Result<Unit> SetText(Draft& draft, std::string_view value) {
   Member<kMember>(draft) = std::string(value);
@@ -62,7 +62,7 @@ Result<Unit> SetParsed(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Keeps the text if it can be read.
+// Stores the text if kParse accepts it.
 template <auto kMember, auto kParse>
 Result<Unit> SetReadable(Draft& draft, std::string_view value) {
   CARMA_TRY(kParse(value));
@@ -162,18 +162,18 @@ Result<Unit> SetTime(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Adds to earlier mounts. Finish() makes a relative folder absolute.
+// Adds one mount to the earlier ones. Finish() makes a relative folder absolute.
 Result<Unit> AddContainerMount(Draft& draft, std::string_view value) {
   draft.spec.container_mounts.emplace_back(value);
   return Unit{};
 }
 
-// Adds to earlier parameters: each has its own name.
+// Adds one parameter to the earlier ones. Each has its own name.
 Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   draft.parameters.push_back(CARMA_TRY(ParseParameter(value)));
   return Unit{};
 }
-// The current time is only known in Finish(); here any time serves to check the form.
+// The current time is only known in Finish(). To check the form, any time will do.
 Result<base::Time> BeginAtAnyTime(std::string_view value) {
   return ParseBegin(value, base::FromMs(0));
 }
@@ -186,7 +186,8 @@ Result<Unit> SetRadEstimate(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Adds to earlier targets: a task may notify several. "none" removes those that the script names.
+// Adds one target to the earlier ones, because a task may notify several. "none" removes the
+// targets that the script names.
 Result<Unit> SetNotify(Draft& draft, std::string_view value) {
   if (base::ToLower(value) == "none") {
     draft.spec.notify.clear();
@@ -228,7 +229,8 @@ Result<Unit> SetProgress(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// As in Slurm: [B:]SIGNAL[@SECONDS]; without seconds, a minute before the end.
+// Parses [B:]SIGNAL[@SECONDS], as in Slurm. Without seconds, the signal comes a minute before the
+// end.
 Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   constexpr std::string_view kForm = "[B:]SIGNAL[@SECONDS] such as USR1@120";
   constexpr std::int64_t kUsualS = 60;
@@ -249,7 +251,8 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   draft.spec.signal = ::sigabbrev_np(*number);
   draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
   draft.spec.signal_before = std::chrono::seconds(*seconds);
-  // A program that handles this signal saves its state then, as batch scripts on clusters do.
+  // A program that handles this signal saves its state when it gets it, as batch scripts on
+  // clusters do.
   if (!draft.spec.checkpoint_signal && base::IsHandledSignal(*draft.spec.signal))
     draft.spec.checkpoint_signal = draft.spec.signal;
   return Unit{};
@@ -270,7 +273,7 @@ Result<Unit> AddPlanFile(Draft& draft, std::string_view value) {
 }
 struct Row {
   OptionInfo info;
-  Setter set;  // null: a word about the training, kept under its name
+  Setter set;  // null: a setting of the training, stored under its name
 };
 
 constexpr std::string_view kTransformerGroup = "Memory of a transformer";
@@ -410,7 +413,7 @@ constexpr std::array kRows{
         SetFlag<&Draft::reads_training, false>},
 };
 
-// The rows above, and those of the settings of a training run.
+// kRows and the settings of a training run.
 const std::vector<Row>& AllRows() {
   static const std::vector<Row> kAll = [] {
     std::vector<Row> rows(kRows.begin(), kRows.end());

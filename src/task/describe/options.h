@@ -1,4 +1,4 @@
-// Submit options, the same for directives in scripts and for the command line.
+// Submit options. Directives in scripts and the command line use the same ones.
 #pragma once
 
 #include <span>
@@ -11,19 +11,19 @@ namespace carma::task {
 struct OptionInfo {
   std::string_view name;   // without dashes: "gpus"
   char letter;             // 0: none
-  std::string_view value;  // placeholder for help, empty: a switch without a value
+  std::string_view value;  // placeholder in the help; empty for a switch
   std::string_view help;
-  bool sbatch;                      // means the same as #SBATCH
-  std::string_view group = "Task";  // of the help
+  bool sbatch;                      // has the same meaning in an #SBATCH line
+  std::string_view group = "Task";  // section of the help
 };
 
 // Every option, in the order of the help.
 std::span<const OptionInfo> SubmitOptions();
-// The option with this long name or letter, both without dashes; null: none.
+// The option with this long name or letter, both without dashes; null if there is none.
 const OptionInfo* FindOption(std::string_view name_or_letter);
 
-// Stores a value in the draft of a description; on error the draft is unchanged. file: the file in
-// which an option about the training was read. Errors: kInvalid, with what was expected but not
+// Stores a value in the draft of a description; on an error the draft stays unchanged. file: where
+// an option about the training was read. Errors: kInvalid, which states what was expected but not
 // where.
 struct Draft;
 Result<Unit> StoreOption(const OptionInfo& option, std::string_view value, std::string_view file,

@@ -34,7 +34,7 @@ bool IsKnownKey(std::string_view key) {
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
-// The text before a '#' that is at the start or after a blank.
+// The text before a '#' that is at the start or follows a blank.
 std::string_view WithoutComment(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t'))
@@ -82,7 +82,7 @@ class Parser {
     return Unit{};
   }
 
-  // A file has the named form if some line starts with a known "key:".
+  // A file has the named form if at least one line starts with a known "key:".
   bool IsNamed() const {
     return std::ranges::any_of(lines_,
                                [](std::string_view line) { return IsKnownKey(KeyOf(line)); });
@@ -158,7 +158,7 @@ class Parser {
     CARMA_TRY(ReadCommand(3, lines_[2]));
     if (value(3).size() > kMaxPathBytes) return Expected(4, "a file name", value(3));
     if (!value(3).empty()) file_.model = std::string(value(3));
-    // Line 5 names the data set and line 7 a policy that the original never read.
+    // Line 5 is the name of the data set, and line 7 a policy that the original never read.
     if (!value(5).empty()) CARMA_TRY(ReadBatchSize(6, value(5)));
     CARMA_TRY(ReadGpus(8, value(7)));
     for (std::size_t i = 0; i < kRadColumns.size(); ++i) {

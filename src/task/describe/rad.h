@@ -1,5 +1,5 @@
-// The original system's task descriptions, .rad files: the named form and the positional twelve
-// lines. docs/use/tasks.md shows both.
+// Reads the original system's task descriptions (.rad files): the named form and the positional
+// twelve lines. docs/use/tasks.md shows both.
 #pragma once
 
 #include <array>
@@ -15,19 +15,19 @@ namespace carma::task {
 
 class Description;
 
-// In the original this value, in MB on its 40 GB cards, means "no estimate possible": the task gets
-// a whole GPU.
+// In the original, this value (in MB on its 40 GB cards) means "no estimate possible", and the task
+// gets a whole GPU.
 inline constexpr std::int64_t kRadWholeGpu = 40'000;
 
-// Peaks per GPU in MiB as the columns state them (the original's "MB" are nvidia-smi's MiB),
-// rounded up; empty: not in the file.
+// Peaks per GPU in MiB as the columns state them, rounded up. (The original's "MB" are nvidia-smi's
+// MiB.) Empty: the column is not in the file.
 struct RadMemory {
   std::optional<std::int64_t> oracle;      // line 9, or "memory:" of the named form
   std::optional<std::int64_t> horus;       // line 10
   std::optional<std::int64_t> faketensor;  // line 11
   std::optional<std::int64_t> gpumemnet;   // line 12
 };
-// Its columns in file order, with their names for --rad-estimate.
+// A memory column, with its name for --rad-estimate. kRadColumns is in file order.
 struct RadColumn {
   std::string_view name;
   std::optional<std::int64_t> RadMemory::*mib;
@@ -39,20 +39,21 @@ inline constexpr std::array kRadColumns{
 struct RadFile {
   std::string comment;
   std::optional<std::string> conda_env;
-  std::vector<std::string> command;  // split as a shell would, run without one
+  std::vector<std::string> command;  // split as a shell would do it, but run without a shell
   std::optional<std::string> model;  // as written
   std::optional<std::int64_t> batch_size;
-  std::optional<bool> exclusive;  // the policy word of the named form; the positional one's was
-                                  // never read by the original and is always "exclusive"
+  // The policy word of the named form. The positional form's word is always "exclusive", and the
+  // original never read it.
+  std::optional<bool> exclusive;
   int gpus = 1;
   RadMemory memory;
 };
 
-// Detects the form. Errors: kInvalid "path:line: …": not UTF-8, NUL bytes, too long, cut short,
-// numbers out of range, no command, a command that needs a shell (; | & > < ` $().
+// Detects the form and parses it. Errors: kInvalid "path:line: …": not UTF-8, NUL bytes, too long,
+// cut short, numbers out of range, no command, a command that needs a shell (; | & > < ` $().
 Result<RadFile> ParseRad(std::string_view text, std::string_view path);
 
-// Adds the file's settings to the description; a relative model path is relative to the file's own
+// Adds the file's settings to the description. A relative model path counts from the file's own
 // folder. Errors: those of ParseRad.
 Result<Unit> ApplyRad(std::string_view text, std::string_view path, Description& description);
 

@@ -19,7 +19,7 @@ constexpr const char* kNamed =
     "batch_size: 128\n"
     "policy: collocation\n";
 
-// The twelve lines; the test chooses the last four.
+// The twelve lines. The test chooses the last four.
 std::string Positional(const std::string& columns = "15120\n28923.25\n10666.007\n24000\n") {
   return "# resnet50 on ImageNet\nconda activate tf\npython main.py -a resnet50 'data set'\n"
          "resnet50.model\nimagenet\n128\nexclusive\n2\n" +
@@ -115,7 +115,7 @@ TEST(ParseRad, RefusesWithTheLine) {
   }
 }
 
-// The one task of a positional file with the given options.
+// The task that a positional file with these options describes.
 TaskSpec Apply(const std::string& text,
                const std::vector<std::pair<const char*, const char*>>& options) {
   Description description;
@@ -127,7 +127,7 @@ TaskSpec Apply(const std::string& text,
   return tasks ? tasks->at(0) : TaskSpec{};
 }
 
-TEST(ApplyRad, BecomesATask) {
+TEST(ApplyRad, ConvertsAFileToATask) {
   const TaskSpec spec = Apply(Positional(), {});
   EXPECT_EQ(spec.name, "resnet");
   EXPECT_EQ(spec.gpus, 2);
@@ -147,7 +147,7 @@ TEST(ApplyRad, PicksTheColumn) {
   EXPECT_EQ(Apply(Positional(), {{"rad-estimate", "none"}}).memory_mib, std::nullopt);
 }
 
-TEST(ApplyRad, LetsTheCommandLineWin) {
+TEST(ApplyRad, TheCommandLineOverridesTheFile) {
   const TaskSpec spec =
       Apply(Positional(), {{"memory", "9G"}, {"rad-estimate", "horus"}, {"gpus", "1"}});
   EXPECT_EQ(spec.memory_mib, 9 * 1024);
@@ -155,7 +155,7 @@ TEST(ApplyRad, LetsTheCommandLineWin) {
   EXPECT_EQ(spec.gpus, 1);
 }
 
-TEST(ApplyRad, GivesAWholeGpuWhereNoEstimateIsPossible) {
+TEST(ApplyRad, GivesAWholeGpuIfNoEstimateIsPossible) {
   const std::string text = Positional("15120\n40000\n10\n40000\n");
   const TaskSpec horus = Apply(text, {{"rad-estimate", "horus"}});
   EXPECT_TRUE(horus.exclusive);

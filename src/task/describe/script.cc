@@ -21,7 +21,7 @@ std::string Dashed(std::string_view option) {
   return (option.size() == 1 ? "-" : "--") + base::Printable(option, 60);
 }
 
-// True for options that other functions (FillHost, GpusOf) read from Slurm's words.
+// Whether other functions (FillHost, GpusOf) read this option from Slurm's words.
 bool MeansSomething(std::string_view option) {
   constexpr std::array<std::string_view, 10> kOptions{
       "ntasks",      "ntasks-per-node", "ntasks-per-gpu", "gpus-per-task",
@@ -33,13 +33,13 @@ bool MeansSomething(std::string_view option) {
 std::string SimilarOption(const std::string& name) {
   std::vector<std::string> known;
   for (const OptionInfo& option : SubmitOptions()) known.emplace_back(option.name);
-  // Slurm has no "#SBATCH --memory": the option is ours.
+  // Slurm has no "#SBATCH --memory"; this option is CARMA's.
   std::erase(known, name);
   const std::optional<std::string> meant = base::DidYouMean(name, known, 2);
   return meant ? ", did you mean --" + *meant + "?" : "";
 }
 
-// "#CARMA" or "#SBATCH" if the line is a directive, else empty.
+// "#CARMA" or "#SBATCH" if the line is a directive; otherwise empty.
 std::string_view KeywordOf(std::string_view line) {
   for (const std::string_view word : {"#CARMA", "#SBATCH"}) {
     if (!line.starts_with(word)) continue;
@@ -49,7 +49,7 @@ std::string_view KeywordOf(std::string_view line) {
   return "";
 }
 
-// "#carma -G 2", "#CARMA: -G 2", "#CARMA-G 2"
+// Recognises "#carma -G 2", "#CARMA: -G 2", "#CARMA-G 2".
 bool IsMisspelt(std::string_view line) {
   if (base::ToLower(line.substr(0, 6)) != "#carma") return false;
   const std::size_t option = line.find_first_not_of(": \t", 6);
@@ -84,14 +84,14 @@ class Reader {
       }
       const std::string_view late = KeywordOf(trimmed);
       if (!late.empty()) Warn(std::string(late) + " below the first command is not read");
-      // One warning is enough, and a here-document may be another script.
+      // One warning is enough. Besides, a here-document may contain another script.
       if (!late.empty() || trimmed.find("<<") != trimmed.npos) break;
     }
     TellPassedOver("these #SBATCH options");
     return std::move(found_);
   }
 
-  // The words of an sbatch command line; each option with its value is one word.
+  // Takes the words of an sbatch command line. Each option and its value are one word.
   Result<Directives> RunWords(const std::vector<std::string>& words) {
     found_.sbatch = true;
     for (std::size_t i = 0; i < words.size();) CARMA_TRY(TakeOption(words, i, true));
@@ -152,7 +152,7 @@ class Reader {
     if (info == nullptr || (sbatch && !info->sbatch)) return TakeForeign(*option, words, i, sbatch);
     if (info->name == "wrap" && line_ > 0) return Wrong("--wrap: a script needs no other command");
     const bool is_switch = info->value.empty();
-    if (is_switch && option->value && sbatch) {  // --exclusive=user
+    if (is_switch && option->value && sbatch) {  // for example --exclusive=user
       Warn("#SBATCH " + Dashed(info->name) + ": '" + base::Printable(*option->value, 40) +
            "' is ignored");
       option->value.reset();
@@ -191,7 +191,7 @@ class Reader {
     return Unit{};
   }
 
-  // Reads "1", "2" or "1-4"; the first number is the least number of nodes.
+  // Parses "1", "2" or "1-4". The first number is the minimum number of nodes.
   Result<Unit> CheckNodes(std::string_view value) {
     const std::optional<std::int64_t> least = base::ParseInt(value.substr(0, value.find('-')));
     if (least && *least > 1)
@@ -204,11 +204,11 @@ class Reader {
   std::string_view text_;
   std::string path_;
   int line_ = 0;
-  std::string passed_over_;  // options of Slurm that mean nothing here
+  std::string passed_over_;  // Slurm options that have no effect in CARMA
   Directives found_;
 };
 
-// Changes line ends to those of Unix; true if it changed any.
+// Converts DOS line ends to Unix ones. Returns true if the text had any.
 bool RemoveCarriageReturns(std::string& text) {
   const std::size_t first_end = text.find('\n');
   if (first_end == std::string::npos || first_end == 0 || text[first_end - 1] != '\r') return false;
@@ -230,14 +230,14 @@ Result<Directives> ReadDirectives(std::string_view text, std::string_view path) 
 
 namespace {
 
-// directives.sbatch: they come from a script or command line written for Slurm. place: "train.sh";
-// messages add the line where it is known.
+// directives.sbatch: the directives come from a script or command line written for Slurm. place:
+// "train.sh"; messages add the line if it is known.
 Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
                              Description& description) {
   for (std::string& warning : directives.warnings) description.Warn(std::move(warning));
   if (directives.sbatch) {
     description.AddSlurm(directives.slurm);
-    // Set before the settings below, which have precedence.
+    // Set first, so that the settings below override it.
     if (const std::optional<int> gpus = GpusOf(*description.slurm()))
       CARMA_TRY(description.Set("gpus", std::to_string(*gpus), place));
   }
@@ -256,7 +256,7 @@ Result<Unit> ApplyScript(std::string_view text, std::string_view path,
   Directives directives = CARMA_TRY(ReadDirectives(text, path));
   const std::string shown = base::Printable(path, 200);
   std::string script(text);
-  // The kernel would look for an interpreter whose name ends in a carriage return.
+  // Otherwise the kernel would look for an interpreter whose name ends in a carriage return.
   if (RemoveCarriageReturns(script))
     description.Warn(shown + ": DOS line ends are converted to Unix ones");
   for (std::string& warning : BodyWarnings(script, shown, directives.sbatch))

@@ -20,7 +20,7 @@ struct Directive {
 };
 
 struct Directives {
-  bool sbatch = false;  // has #SBATCH lines
+  bool sbatch = false;  // the script has #SBATCH lines
   SlurmWords slurm;     // the options of these lines
   std::vector<Directive> settings;
   std::vector<std::string> warnings;  // "train.sh:4: #SBATCH --partition: …"
@@ -34,13 +34,13 @@ struct Directives {
 // quote, a directive line longer than 8 KiB, NUL bytes, more than kMaxScriptBytes, no "#!" line.
 Result<Directives> ReadDirectives(std::string_view text, std::string_view path);
 
-// Makes the script the description's command and its directives the first settings. Errors: those
-// of ReadDirectives, and those of Description::Set with "path:line".
+// Makes the script the description's command, and applies its directives as the first settings.
+// Errors: those of ReadDirectives, and those of Description::Set with "path:line".
 Result<Unit> ApplyScript(std::string_view text, std::string_view path,
                          std::vector<std::string> args, Description& description);
 
-// Options of sbatch's command line, which override those of the script applied before:
-// "--ntasks=4", each with its value in one word. Errors: kInvalid "sbatch: …".
+// Applies options of sbatch's command line, which override those of the script applied before. Each
+// word contains its value: "--ntasks=4". Errors: kInvalid "sbatch: …".
 Result<Unit> ApplySbatch(const std::vector<std::string>& words, Description& description);
 
 }  // namespace carma::task

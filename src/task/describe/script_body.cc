@@ -1,5 +1,5 @@
-// Looks for calls in a batch script that behave differently here than on the system it was written
-// for.
+// Looks for calls in a batch script that behave differently in CARMA than on the system for which
+// the script was written.
 #include "task/describe/script_body.h"
 
 #include <fmt/format.h>
@@ -28,8 +28,8 @@ bool Has(const List& list, std::string_view word) {
   return std::ranges::find(list, word) != list.end();
 }
 
-// The words of one line, as precise as this search needs: quotes are removed, and each special
-// character of the shell is a word of its own.
+// Splits one line into words, as precisely as this search needs: quotes are removed, and each
+// special character of the shell is a word of its own.
 std::vector<std::string> WordsOf(std::string_view line) {
   std::vector<std::string> words;
   std::string word;
@@ -59,7 +59,7 @@ bool BeginsCommand(const std::vector<std::string>& words, std::size_t at) {
                                                      "if", "while", "exec", "time", "eval"};
   if (at == 0) return true;
   const std::string& before = words[at - 1];
-  // "NAME=value program"
+  // The form "NAME=value program".
   const bool assigns = before.find('=') != std::string::npos && before[0] != '-' && at == 1;
   return assigns || Has(kBefore, before);
 }
@@ -110,7 +110,7 @@ std::string Mistake(const std::vector<std::string>& words, std::size_t at) {
   return "";
 }
 
-// "export CUDA_VISIBLE_DEVICES=0,1", "CUDA_VISIBLE_DEVICES=1 python …"
+// Recognises "export CUDA_VISIBLE_DEVICES=0,1" and "CUDA_VISIBLE_DEVICES=1 python …".
 bool SetsGpus(const std::vector<std::string>& words, std::size_t at) {
   constexpr std::string_view kSets = "CUDA_VISIBLE_DEVICES=";
   return words[at].starts_with(kSets) &&
@@ -129,7 +129,7 @@ std::vector<std::string> BodyWarnings(std::string_view script, std::string_view 
     ++number;
     if (line.empty()) first = number;
     line += part;
-    if (line.ends_with('\\')) {  // continues on the next line
+    if (line.ends_with('\\')) {  // the command continues on the next line
       line.back() = ' ';
       continue;
     }

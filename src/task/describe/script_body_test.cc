@@ -12,7 +12,7 @@ std::string Warned(std::string_view script, bool slurm = true) {
   return base::Join(BodyWarnings(script, "job.sh", slurm), "; ");
 }
 
-TEST(BodyWarnings, NameCommandsThatWouldFail) {
+TEST(BodyWarnings, WarnsAboutCommandsThatWouldFail) {
   const std::pair<const char*, const char*> kCases[] = {
       {"#!/bin/bash\nleft=$(squeue -h -j 1)\n", "job.sh:2: CARMA has no squeue"},
       {"#!/bin/bash\nsrun -N 2 x\n", "job.sh:2: srun on 2 nodes fails: this is one server"},
@@ -32,7 +32,7 @@ TEST(BodyWarnings, NameCommandsThatWouldFail) {
     EXPECT_THAT(Warned(script), ::testing::StartsWith(expected)) << script;
 }
 
-TEST(BodyWarnings, NameScriptsThatLookForTheirOwnFolder) {
+TEST(BodyWarnings, WarnsAboutScriptsThatLookForTheirOwnFolder) {
   EXPECT_EQ(Warned("#!/bin/bash\ncd \"$(dirname \"$0\")\"\n"),
             "job.sh:2: $0 is a copy of the script in another folder: use $PWD, its working "
             "directory");
@@ -40,7 +40,7 @@ TEST(BodyWarnings, NameScriptsThatLookForTheirOwnFolder) {
   EXPECT_EQ(Warned("#!/bin/bash\ncd $(dirname \"$1\")\n"), "");
 }
 
-TEST(BodyWarnings, DoNotMentionSupportedCommands) {
+TEST(BodyWarnings, IgnoresSupportedCommands) {
   for (const char* script : {"#!/bin/bash\nexport MASTER_ADDR=$(scontrol show hostnames "
                              "$SLURM_JOB_NODELIST | head -n1)\n",
                              "#!/bin/bash\nsrun -n 4 --cpu-bind=none python squeue.py -N 8\n",
@@ -52,7 +52,7 @@ TEST(BodyWarnings, DoNotMentionSupportedCommands) {
   EXPECT_EQ(Warned("#!/bin/bash\nsqueue\n", false), "") << "not written for Slurm";
 }
 
-TEST(BodyWarnings, EachOnceAndNotTooMany) {
+TEST(BodyWarnings, WarnsOnceEachAndNotTooOften) {
   std::string script = "#!/bin/bash\n";
   for (int i = 0; i < 100; ++i) script += "squeue\nsrun --odd" + std::to_string(i) + " x\n";
   EXPECT_EQ(BodyWarnings(script, "job.sh", true).size(), 8U);

@@ -52,7 +52,7 @@ TEST(ReadDirectives, ReadsTheLeadingCommentBlock) {
   }
 }
 
-TEST(ReadDirectives, WarnsOfDirectivesItDoesNotRead) {
+TEST(ReadDirectives, WarnsAboutDirectivesThatItDoesNotRead) {
   constexpr const char* kMisspelt =
       "x.sh:2: not read, expected #CARMA and a blank before the option";
   const std::vector<std::pair<const char*, std::string>> cases{
@@ -75,7 +75,7 @@ TEST(ReadDirectives, WarnsOfDirectivesItDoesNotRead) {
   }
 }
 
-TEST(ReadDirectives, WarnsOfSbatchOptionsItPassesOver) {
+TEST(ReadDirectives, WarnsAboutIgnoredSbatchOptions) {
   const auto directives = ReadDirectives(
       "#!/bin/sh\n"
       "#SBATCH --partition=gpu -N 1 --ntasks 4 --cpus-per-task=8 -A acct --mem=8G\n"
@@ -124,7 +124,7 @@ SubmitterContext Context() {
   return {.cwd = "/w", .home = "/h", .user = "eve", .environment = {}, .now = {}};
 }
 
-TEST(ApplyScript, IsOverruledByTheCommandLine) {
+TEST(ApplyScript, TheCommandLineOverridesTheScript) {
   Description description;
   ASSERT_TRUE(ApplyScript("#!/bin/sh\n#CARMA --gpus=2 --time=5\ntrue\n", "dir/train.sh", {"a", "b"},
                           description));

@@ -13,7 +13,7 @@ bool IsBlank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-// True for NAME=…: a shell would set a variable instead of running it.
+// Whether the word is NAME=…, which a shell would use to set a variable instead of running it.
 bool IsAssignment(std::string_view word) {
   const std::size_t equals = word.find('=');
   if (equals == std::string_view::npos || equals == 0 || !IsNameStart(word.front())) return false;

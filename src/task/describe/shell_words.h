@@ -9,13 +9,14 @@
 
 namespace carma::task {
 
-// kWords: quotes, backslashes and a comment after a blank and '#'; everything else is literal.
-// kCommand: the same, but text that a shell would interpret is refused, because without a shell it
-// would not do what its author meant: ; | & > < ` unquoted, "$" before a name, brace or parenthesis
-// outside '…', and a leading VAR=value. File patterns (*.csv) stay as they are.
+// kWords: quotes, backslashes, and comments (a blank followed by '#') have their meaning;
+// everything else is literal. kCommand: the same, but text that a shell would interpret is refused,
+// because without a shell it would not do what its author meant: ; | & > < ` unquoted, "$" before a
+// name, brace or parenthesis outside '…', and a leading VAR=value. File patterns (*.csv) stay as
+// they are.
 enum class WordRules { kWords, kCommand };
 
-// Errors: kInvalid: unclosed quote, trailing backslash, text that the rules refuse.
+// Errors: kInvalid: an unclosed quote, a trailing backslash, text that the rules refuse.
 Result<std::vector<std::string>> SplitShellWords(std::string_view line, WordRules rules);
 
 }  // namespace carma::task

@@ -1,4 +1,4 @@
-// What a task runs, as lists and notices show it.
+// The command of a task as lists and notices show it.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace carma::task {
 
-// argv, or the script's path (its name, if it came from stdin) and arguments. A line for /bin/sh
-// (--wrap) becomes {"sh", "-c", its first line}.
+// argv, or the script's path and arguments. A script from stdin is shown by its name. A line for
+// /bin/sh (--wrap) becomes {"sh", "-c", its first line}.
 std::vector<std::string> ShownCommand(const TaskSpec& spec);
 
 }  // namespace carma::task

@@ -7,11 +7,11 @@
 namespace carma::task {
 namespace {
 
-// Heads of batch scripts as people write them, with the result: the description of the first task,
-// or why the script is refused. No part may be ignored without a message.
+// Heads of batch scripts as people write them. Each has its expected result: the description of the
+// first task, or why the script is refused. No part may be ignored without a message.
 struct Head {
   const char* name;
-  const char* lines;   // below "#!/bin/bash"
+  const char* lines;   // follow "#!/bin/bash"
   const char* expect;  // "gpus=1 …" or "refused: …"
 };
 
@@ -191,7 +191,7 @@ std::string Described(const std::vector<TaskSpec>& tasks, const Description& des
   return text;
 }
 
-TEST(SlurmHeads, RunRightlyOrAreRefusedInWords) {
+TEST(SlurmHeads, EveryHeadIsUnderstoodOrRefusedWithAMessage) {
   for (const Head& head : kHeads) {
     Description description;
     const std::string script = std::string("#!/bin/bash\n") + head.lines + "python train.py\n";
@@ -213,7 +213,7 @@ TEST(SlurmHeads, RunRightlyOrAreRefusedInWords) {
   }
 }
 
-TEST(SlurmHeads, TheCommandLineWinsOverGpusThatWereCounted) {
+TEST(SlurmHeads, TheCommandLineOverridesCountedGpus) {
   Description description;
   ASSERT_TRUE(ApplyScript("#!/bin/bash\n#SBATCH -n 4 --gpus-per-task=1\ntrue\n", "job.sh", {},
                           description));
@@ -223,7 +223,7 @@ TEST(SlurmHeads, TheCommandLineWinsOverGpusThatWereCounted) {
   EXPECT_EQ(tasks->front().gpus, 2);
 }
 
-TEST(SlurmHeads, ScriptsWithoutThemAreNoJobsOfSlurm) {
+TEST(SlurmHeads, ScriptsWithoutSbatchLinesAreNotSlurmJobs) {
   Description description;
   ASSERT_TRUE(ApplyScript("#!/bin/bash\n#CARMA --gpus 2\ntrue\n", "job.sh", {}, description));
   const auto tasks = description.Finish(

@@ -20,7 +20,7 @@ std::unexpected<base::Error> Bad(std::string_view field, std::string_view expect
   return Invalid(std::string(field) + ": expected " + std::string(expected));
 }
 
-// Text that may contain line breaks but must survive JSON and execve.
+// Whether the text survives JSON and execve unchanged. It may contain line breaks.
 bool IsPlain(std::string_view text, std::size_t max_bytes) {
   return text.size() <= max_bytes && HasNoNul(text) && base::IsUtf8(text);
 }
@@ -151,7 +151,7 @@ bool IsOneOf(std::string_view word, const std::array<std::string_view, kCount>& 
   return std::ranges::find(words, word) != words.end();
 }
 
-// Programs that run the file named in their arguments.
+// Programs that run the file that their arguments name.
 bool IsInterpreter(std::string_view program) {
   constexpr std::array<std::string_view, 11> kNames{
       "bash", "sh", "zsh", "dash", "ksh", "Rscript", "perl", "ruby", "node", "lua", "julia"};
@@ -159,7 +159,7 @@ bool IsInterpreter(std::string_view program) {
                       program.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
   return python || IsOneOf(program, kNames);
 }
-// Programs that run one training job in several processes; they have too many options to list here.
+// Programs that run one training job in several processes. They have too many options to list here.
 bool IsTrainingLauncher(std::string_view program) {
   constexpr std::array<std::string_view, 6> kNames{"torchrun",   "accelerate", "deepspeed",
                                                    "horovodrun", "mpirun",     "mpiexec"};
@@ -265,7 +265,7 @@ bool IsParameterName(std::string_view text) {
 
 std::string NameOfCommand(const std::vector<std::string>& command) {
   std::string name = base::Printable(NameOf(command), 200);
-  // "python3 ''" and the like leave an empty name, but a task must have a name.
+  // "python3 ''" and the like give an empty name, but a task must have a name.
   return name.empty() ? base::Printable(base::BaseName(command.front()), 200) : name;
 }
 
@@ -294,7 +294,7 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string
 }
 
 std::string BooksWord(std::string_view id) {
-  // Letters that look like digits or like each other are left out.
+  // Leaves out letters that look like digits or like each other.
   constexpr std::string_view kLetters = "0123456789abcdefghjkmnpqrstvwxyz";
   constexpr int kBits = 5, kCount = 6;
   std::uint32_t number = 0;
@@ -341,7 +341,7 @@ std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const P
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     std::size_t at = i + 1;
     std::size_t width = 0;
-    // At most ten digits, as in Slurm.
+    // A width has at most ten digits, as in Slurm.
     while (at < pattern.size() && pattern[at] >= '0' && pattern[at] <= '9') ++at;
     if (at > i + 1)
       width =

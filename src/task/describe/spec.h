@@ -1,4 +1,4 @@
-// A task as its user describes it, by options, a script with directives, or a .rad file.
+// A task as its user describes it by options, by a script with directives, or by a .rad file.
 #pragma once
 
 #include <sys/types.h>
@@ -23,27 +23,27 @@
 
 namespace carma::task {
 
-// Limits on what a description may contain; all code that reads descriptions enforces them.
+// Limits on what a description may contain. All code that reads descriptions enforces them.
 inline constexpr std::size_t kMaxNameBytes = 256;
 inline constexpr std::size_t kMaxPathBytes = 4096;
-inline constexpr std::size_t kMaxArgBytes = 131'072;      // one argument or variable
-inline constexpr std::size_t kMaxCommandBytes = 1 << 20;  // all arguments together
+inline constexpr std::size_t kMaxArgBytes = 131'072;      // for one argument or variable
+inline constexpr std::size_t kMaxCommandBytes = 1 << 20;  // for all arguments together
 inline constexpr std::size_t kMaxArgs = 10'000;
 inline constexpr std::size_t kMaxScriptBytes = 4 << 20;
 inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
 // Maximum number of tasks of one --array.
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
-inline constexpr std::size_t kMaxParameters = 32;  // names of one sweep
+inline constexpr std::size_t kMaxParameters = 32;  // parameters in one sweep
 inline constexpr std::size_t kMaxMounts = 64;
-// max_slowdown of a task with serve that does not state one. On an H100 a neighbour that was still
-// loading slowed short steps by 8 and 21 % under MPS and by 17 to 50 % on streams
-// (docs/evidence/simulator.md), so the limit admits such light neighbours under MPS, and few on
+// The default max_slowdown of a task with serve. On an H100, a neighbour that was still loading
+// slowed short steps by 8 and 21 % under MPS and by 17 to 50 % on streams
+// (docs/evidence/simulator.md). So this limit admits such light neighbours under MPS, but few on
 // streams.
 inline constexpr double kServeSlowdown = 1.25;
 
-// Allowed texts.
+// Rules for texts in fields.
 bool HasNoNul(std::string_view text);
-bool IsOneLine(std::string_view text);  // UTF-8 without controls (base::HasControls)
+bool IsOneLine(std::string_view text);  // UTF-8 without control characters (base::HasControls)
 bool IsWord(std::string_view text);     // 1 to 64 letters, digits, and "_-+."
 bool IsAbsolutePath(std::string_view text);
 bool IsUmask(std::string_view text);       // "077", "0022"
@@ -59,7 +59,8 @@ inline constexpr base::FieldRule kPath{
 inline constexpr base::FieldRule kUmask{
     .max_bytes = 4, .fits = IsUmask, .expected = "three octal digits such as 022"};
 
-// The core's part (users cannot set uid and array), plus fields that the core does not need.
+// The core's part of a task (users cannot set uid and array), plus fields that the core does not
+// need.
 struct TaskSpec : core::TaskRequest {
   std::string name;
   std::vector<std::string> command;
@@ -69,8 +70,8 @@ struct TaskSpec : core::TaskRequest {
   std::string workdir;
   std::map<std::string, std::string> environment;
   std::optional<std::string> conda_env;
-  std::optional<std::string> container;       // ParseContainer
-  std::vector<std::string> container_mounts;  // ParseMount each
+  std::optional<std::string> container;       // for ParseContainer
+  std::vector<std::string> container_mounts;  // for ParseMount
   std::string memory_source = "given";        // "given", "rad" …
   std::optional<std::string> model_summary;
   std::optional<std::int64_t> batch_size;
@@ -82,13 +83,14 @@ struct TaskSpec : core::TaskRequest {
   std::string umask = "022";  // octal, as umask(1) writes it
   std::optional<std::int64_t> array_index;
   bool slurm = false;                             // a script written for Slurm
-  std::map<std::string, std::string> parameters;  // its values, if part of a sweep
+  std::map<std::string, std::string> parameters;  // the task's values in a sweep
   std::vector<NotifyRule> notify;
-  bool append_output = false;         // to existing files
-  bool no_progress = false;           // do not read progress from its output
-  bool serve = false;                 // latency-sensitive
-  std::optional<std::string> signal;  // sent signal_before its time limit: "USR1"
-  bool signal_main = false;           // to its main process only
+  bool append_output = false;  // append to existing output files
+  bool no_progress = false;    // do not read progress from the task's output
+  bool serve = false;          // latency-sensitive
+  // The name of the signal that is sent signal_before its time limit, such as "USR1".
+  std::optional<std::string> signal;
+  bool signal_main = false;  // send it to the main process only
   std::optional<std::string> attach;
   bool terminal = false;
   std::optional<std::string> comment;
@@ -170,22 +172,21 @@ struct TaskSpec : core::TaskRequest {
     field("notify", task.notify, "Notifications: targets and events.",
           {.max_items = kMaxNotifyRules, .unless_empty = true});
     field("append_output", task.append_output,
-          "Existing output files are appended to, not emptied.", {.unless_empty = true});
-    field("no_progress", task.no_progress, "Its progress is not read from its output.",
+          "Append to existing output files instead of emptying them.", {.unless_empty = true});
+    field("no_progress", task.no_progress, "Do not read the task's progress from its output.",
           {.unless_empty = true});
-    field(
-        "serve", task.serve,
-        "It is latency-sensitive: under MPS its kernels go before those of its user's other tasks "
-        "(client priority), and max_slowdown is 1.25 if it is absent.",
-        {.unless_empty = true});
+    field("serve", task.serve,
+          "Latency-sensitive task: under MPS its kernels go before those of its user's other tasks "
+          "(client priority), and max_slowdown is 1.25 if it is absent.",
+          {.unless_empty = true});
     field("signal", task.signal,
-          "Sent signal_before_s seconds before its time limit: USR1, INT … by name.",
+          "Name of the signal sent signal_before_s seconds before the time limit: USR1, INT …",
           {.max_bytes = 16,
            .fits = base::IsSignalName,
            .expected = "the name of a signal such as USR1"});
     field("signal_main", task.signal_main,
-          "That signal goes only to its main process (with a script: its shell), otherwise to all "
-          "of its processes but a script's shell.",
+          "Send that signal only to the main process (with a script: its shell); otherwise to all "
+          "processes except a script's shell.",
           {.unless_empty = true});
     field("attach", task.attach,
           "Name under which carma run waits for the task: its input comes from there, its output "
@@ -207,14 +208,14 @@ struct TaskSpec : core::TaskRequest {
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
 
-// Fills in an empty name and stdout_path, from the command and the working directory, and the
+// Fills in an empty name and stdout_path from the command and the working directory, and the
 // max_slowdown of a task with serve.
 void FillDefaults(TaskSpec& spec);
-// The name of a command: its program, or the script given to an interpreter or launcher ("python3
-// -u train.py", "torchrun --nproc-per-node 2 train.py": train.py; "python3 -m pkg.train":
-// pkg.train).
+// The name of a command: its program, or the script given to an interpreter or launcher. "python3
+// -u train.py" and "torchrun --nproc-per-node 2 train.py" give train.py, "python3 -m pkg.train"
+// gives pkg.train.
 std::string NameOfCommand(const std::vector<std::string>& command);
-// Whether a name is valid for a parameter of a sweep: letters, digits and _, not beginning with a
+// Whether a sweep's parameter may have this name: letters, digits and _, not beginning with a
 // digit.
 bool IsParameterName(std::string_view text);
 
@@ -222,48 +223,48 @@ bool IsParameterName(std::string_view text);
 mode_t UmaskOf(const TaskSpec& spec);
 std::string UmaskText(mode_t bits);
 
-// Checks all rules for a spec: limits, UTF-8 names, absolute paths, no NUL bytes, ranges. Errors:
-// kInvalid "field: expected …".
+// Checks all rules for a description: limits, UTF-8 names, absolute paths, no NUL bytes, ranges.
+// Errors: kInvalid "field: expected …".
 Result<Unit> Validate(const TaskSpec& spec);
 
 // The core's part of the description, as a request of this user.
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user = {});
 
-// One JSON object, the body of POST /v1/tasks and the store's column; absent fields take their
-// defaults.
+// One JSON object, as in the body of POST /v1/tasks and in the store's column. Absent fields take
+// their defaults.
 std::string ToJsonText(const TaskSpec& spec);
 // Writes texts equivalent to ToJsonText's. An environment equal to the previous one costs nothing:
-// in a batch of thousands they are all equal and make up most of each description.
+// in a batch of thousands of tasks all environments are equal and make up most of each description.
 class SpecWriter {
  public:
   std::string Text(const TaskSpec& spec);
 
  private:
   std::map<std::string, std::string> environment_;
-  std::string environment_text_;  // of environment_, as JSON
+  std::string environment_text_;  // environment_ as JSON
 };
-// common: values of absent fields. Errors: kInvalid with JSON pointer; unknown fields are refused;
-// Validate() is applied.
+// common: values of absent fields. Refuses unknown fields and applies Validate(). Errors: kInvalid
+// with JSON pointer.
 Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 
-// Words for the names of a task's files.
+// Values for the placeholders in the names of a task's files.
 struct PathWords {
   core::TaskId id{};
   core::TaskId array{};  // first task of its array, or the task itself
   std::string user;
-  std::string host;   // short
-  std::string books;  // BooksWord
-  int rank = 0;       // of several copies
+  std::string host;   // short host name
+  std::string books;  // as from BooksWord
+  int rank = 0;       // number of this copy, if the task runs several
 };
-// Six letters and digits that identify the database of a carmad (from store::BooksId::id), for file
-// names; empty for an id that is no hexadecimal number.
+// Six letters and digits that identify a carmad's database (from store::BooksId::id), for file
+// names; empty if the id is not a hexadecimal number.
 std::string BooksWord(std::string_view id);
-// "%j" and the like in an output path, as in sbatch: %j %J task, %A array, %a index (0 outside an
-// array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the database of its carmad
-// (BooksWord); "%3a" with zeros in front. A '/' in name or user becomes '_'; unknown letters stay
-// as they are.
+// Replaces "%j" and the like in an output path, as sbatch does: %j %J task, %A array, %a index (0
+// outside an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the database of the
+// task's carmad (BooksWord); "%3a" pads with zeros. A '/' in name or user becomes '_'. Unknown
+// letters stay as they are.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
-// Whether all tasks of an array would write into one file.
+// Whether all tasks of an array would write to the same file.
 bool IsOnePathForAll(std::string_view pattern);
 
 }  // namespace carma::task

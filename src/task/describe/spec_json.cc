@@ -72,7 +72,7 @@ Result<TaskSpec> SpecButEnvironment(std::string_view spec_json) {
     if (spec_json[at] == '"') in_text = !in_text;
     if (spec_json[at] == '\\') ++at;
   }
-  spec_json.remove_prefix(std::min(at + 2, spec_json.size()));  // "},"
+  spec_json.remove_prefix(std::min(at + 2, spec_json.size()));  // skips "},"
   return SpecFromJsonText("{" + std::string(spec_json));
 }
 

@@ -1,4 +1,4 @@
-// TaskSpec as a JSON value, for parsed documents (a batch of tasks) and stored ones.
+// TaskSpec as a JSON value, for parsed documents (a batch of tasks) and for stored descriptions.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,18 +11,19 @@
 
 namespace carma::task {
 
-// Fields as in TaskSpec; time_limit_s in seconds, begin_ms since the epoch, absent where empty.
+// Fields as in TaskSpec, with time_limit_s in seconds and begin_ms since the epoch. Empty fields
+// are absent.
 nlohmann::json ToJson(const TaskSpec& spec);
-// pointer: of this object inside its document, "/tasks/3"; common: values of absent fields. Errors:
-// those of SpecFromJsonText.
+// pointer: position of this object in its document, such as "/tasks/3". common: values of absent
+// fields. Errors: those of SpecFromJsonText.
 Result<TaskSpec> SpecFromJson(const nlohmann::json& json, const std::string& pointer,
                               const TaskSpec& common = {});
-// Fields shared by many tasks; need not be a complete description.
+// Parses fields that many tasks share; they need not be a complete description.
 Result<TaskSpec> CommonFromJson(const nlohmann::json& json, const std::string& pointer);
 
-// A stored description without its environment, which is most of it.
+// Parses a stored description without its environment, which is most of the text.
 Result<TaskSpec> SpecButEnvironment(std::string_view spec_json);
-// The stored description, if it is that of a lease; no other description is parsed.
+// The stored description if it belongs to a lease. Other descriptions are not parsed.
 std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json);
 
 }  // namespace carma::task

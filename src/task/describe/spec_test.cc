@@ -29,10 +29,10 @@ TaskSpec Good() {
 struct Case {
   const char* name;
   std::function<void(TaskSpec&)> change;
-  const char* error;  // its start; empty: valid
+  const char* error;  // how the error begins; empty: valid
 };
 
-TEST(Validate, HoldsEveryRule) {
+TEST(Validate, ChecksEveryRule) {
   const std::vector<Case> cases{
       {"a plain task", [](TaskSpec&) {}, ""},
       {"no name", [](TaskSpec& s) { s.name.clear(); }, "name: "},
@@ -148,7 +148,7 @@ TEST(Validate, HoldsEveryRule) {
   }
 }
 
-TEST(Umask, IsOctalOnTheWireAndBitsForTheSystem) {
+TEST(Umask, ConvertsBetweenOctalTextAndBits) {
   TaskSpec spec = Good();
   EXPECT_EQ(UmaskOf(spec), 022U);
   for (const mode_t bits : {0U, 02U, 027U, 0777U}) {
@@ -174,7 +174,7 @@ std::string AnyLine(base::Rng& rng) {
   return text;
 }
 
-// Every field is set or left out at random, but the description is always valid.
+// A description with each field set or left out at random. It is always valid.
 TaskSpec AnySpec(base::Rng& rng) {
   TaskSpec s = Good();
   const auto chance = [&] { return rng.Below(2) == 0; };
@@ -228,7 +228,7 @@ TaskSpec AnySpec(base::Rng& rng) {
   return s;
 }
 
-TEST(SpecJson, ComesBackAsItWent) {
+TEST(SpecJson, ParsesBackUnchanged) {
   base::Rng rng(7);
   for (int i = 0; i < 2000; ++i) {
     const TaskSpec spec = AnySpec(rng);
@@ -240,7 +240,7 @@ TEST(SpecJson, ComesBackAsItWent) {
   }
 }
 
-TEST(SpecJson, AWriterOfManyWritesTheSame) {
+TEST(SpecJson, AWriterOfManySpecsWritesTheSameText) {
   base::Rng rng(8);
   SpecWriter writer;
   TaskSpec before;
@@ -257,7 +257,7 @@ TEST(SpecJson, AWriterOfManyWritesTheSame) {
   }
 }
 
-TEST(SpecJson, TakesAbsentFieldsFromTheCommonPart) {
+TEST(SpecJson, UsesTheCommonPartForAbsentFields) {
   const auto json = base::ParseJson(
       R"({"workdir":"/w","environment":{"A":"1"},"gpus":2,"dependencies":[{"task":5}]})");
   ASSERT_TRUE(json);
@@ -385,7 +385,7 @@ TEST(ToRequest, TakesTheFieldsOfTheCore) {
   EXPECT_EQ(request, static_cast<const core::TaskRequest&>(spec));
 }
 
-TEST(ExpandPath, PutsInTheTask) {
+TEST(ExpandPath, InsertsFactsOfTheTask) {
   TaskSpec spec = Good();
   spec.name = "../../etc/x";
   spec.array_index = 7;
@@ -419,7 +419,7 @@ TEST(ExpandPath, DetectsAnArrayThatWritesOneFile) {
     EXPECT_FALSE(IsOnePathForAll(own)) << own;
 }
 
-TEST(Spec, ATaskInATerminalNamesItAndIsAlone) {
+TEST(Spec, ATaskInATerminalMustNameItAndCannotBeAnArray) {
   EXPECT_TRUE(IsAttachName("0123456789abcdef0123456789abcdef"));
   EXPECT_FALSE(IsAttachName("0123456789abcdef0123456789abcde"));
   EXPECT_FALSE(IsAttachName("0123456789abcdef0123456789abcdeF"));

@@ -42,7 +42,7 @@ TEST(Sweep, RefusesMeaninglessSweeps) {
   EXPECT_FALSE(Combinations({*ParseParameter(many), other}, {}));
 }
 
-TEST(Sweep, PutsValuesWhereTheirNamesStandInBraces) {
+TEST(Sweep, ReplacesNamesInBracesByValues) {
   TaskSpec spec;
   spec.name = "train {lr}";
   spec.stdout_path = "/o/{lr}/{seed}.out";

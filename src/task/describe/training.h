@@ -1,6 +1,5 @@
-// Words that describe the training of a transformer, the input of the closed form for its memory
-// (docs/inside/estimators.md, "Transformers"). They come from options and from files of the
-// training.
+// Words that describe the training of a transformer, from options and from files of the training.
+// They are the input of the closed form for its memory (docs/inside/estimators.md, "Transformers").
 #pragma once
 
 #include <span>
@@ -12,10 +11,10 @@
 
 namespace carma::task {
 
-// One such word. Lists are in increasing precedence: of several words with one name the last is
-// used.
+// One such word. Lists are in increasing precedence: the last of several words with the same name
+// is used.
 struct TrainingWord {
-  std::string name;   // of TrainingOptions()
+  std::string name;   // a name in TrainingOptions()
   std::string value;  // "on" for a switch
   std::string from;   // "train.sh:12: --max_length"; empty: an option of the command line
 
@@ -40,11 +39,11 @@ struct TrainingOption {
   std::string_view name;
   std::string_view value;  // placeholder for help; empty: a switch
   std::string_view help;
-  bool shared = false;  // also an option of other estimators: batch, …
+  bool shared = false;  // other estimators have this option too: batch, …
 };
-// All options, in the order of the help. The estimators check the values
+// All options, in the order of the help. The estimators check their values
 // (estimate/training_words.h).
 std::span<const TrainingOption> TrainingOptions();
-const TrainingOption* FindTrainingOption(std::string_view name);  // null: no such option
+const TrainingOption* FindTrainingOption(std::string_view name);  // null if there is no such option
 
 }  // namespace carma::task

@@ -1,4 +1,4 @@
-// The leases of a launcher, their states (waiting, granted, adopted) and their processes.
+// The leases of a launcher, with their states (waiting, granted, adopted) and their processes.
 #pragma once
 
 #include <sys/types.h>
@@ -18,13 +18,13 @@
 
 namespace carma::task {
 
-// Queries have the same meaning as those of LeaseLauncher with the same names.
+// Queries mean the same as the LeaseLauncher queries with these names.
 class LeaseBook {
  public:
-  // daemon: this process and its ancestors cannot have a lease.
+  // daemon: this process and its ancestors can never have a lease.
   explicit LeaseBook(pid_t daemon) : daemon_(daemon) {}
 
-  // Null: unknown, or a lease of another attempt.
+  // Null if the lease is unknown or belongs to another attempt.
   Lease* Find(core::TaskId id);
   const Lease* Find(core::TaskId id) const;
   Lease* Find(core::TaskId id, int attempt);
@@ -37,8 +37,8 @@ class LeaseBook {
   std::vector<std::string> Outputs(core::TaskId id) const;
   Result<Unit> MayHaveLease(pid_t pid) const;
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
-  // Checks that the process may adopt the lease. True: it has adopted it before. Errors: those of
-  // LeaseLauncher::AdoptLease.
+  // Checks that the process may adopt the lease. Returns true if it has already adopted it. Errors:
+  // those of LeaseLauncher::AdoptLease.
   Result<bool> MayAdopt(core::TaskId id, const LeaseProcess& process) const;
 
   std::map<core::TaskId, Lease> all;
@@ -47,14 +47,15 @@ class LeaseBook {
   pid_t daemon_;
 };
 
-// Writes the new member to disk with earlier ones; a waiting lease keeps its keeper, if any.
-// Errors: kConflict: it has ended, or the lease has too many processes; errors of the disk.
+// Writes the new member to disk with the earlier members. A waiting lease keeps its keeper if it
+// has one. Errors: kConflict: the process has ended, or the lease has too many processes; errors of
+// the disk.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
 // The environment variables for the process of a granted lease.
 std::map<std::string, std::string> EnvironmentOf(const LaunchOrder& order);
 
-// The end of a lease whose processes are gone without a report that reached us.
+// The end to assume for a lease whose processes are gone without a report that reached carmad.
 LeaseEnd UnreportedEnd(const std::string& ends_dir, core::TaskId id, const Lease& lease);
 
 }  // namespace carma::task

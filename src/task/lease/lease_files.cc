@@ -20,10 +20,10 @@ using base::UniqueFd;
 
 constexpr char kLeaseFile[] = "lease";
 constexpr std::size_t kMaxFile = 4 << 20;
-// The first line of the file is the grant; every other line starts with one of these words.
+// The first line of the file is the grant. Every other line starts with one of these words.
 constexpr std::string_view kKeeper = "keeper ", kMember = "process ", kEnd = "end ";
 
-// Appends whole lines to the file.
+// Appends whole lines to the file. All of them are written, or none.
 Result<Unit> Append(const std::string& dir, int flags, std::string_view lines) {
   const std::string path = dir + "/" + kLeaseFile;
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0600));
@@ -36,7 +36,7 @@ Result<Unit> Append(const std::string& dir, int flags, std::string_view lines) {
   return Unit{};
 }
 
-// The lines that begin with this word, without the word.
+// The rest of each line that begins with this word.
 std::vector<std::string> LinesOf(const std::string& dir, std::string_view kind) {
   std::vector<std::string> lines;
   const Result<std::string> text = base::ReadFile(dir + "/" + kLeaseFile, kMaxFile);

@@ -31,13 +31,14 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kKillAgain{1};
-// How often a process is checked if no descriptor was left for it.
+// Time between two checks of a process for which no descriptor was left.
 constexpr std::chrono::milliseconds kLook{200};
-// Time until the first check whether the command has started; it doubles with each check, up to
+// Time until the first check whether the command has started. It doubles with each check, up to
 // kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
-// LauncherPoll's key for the tasks that are not leases; the processes of a lease have its number.
+// LauncherPoll's key for the launcher of all tasks that are not leases. The processes of a lease
+// have the lease's number as key.
 constexpr std::uint64_t kOthers = 0;
 
 ShimEvent EventOf(ShimEventKind kind, core::TaskId id, int attempt) {
@@ -92,7 +93,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
     CARMA_TRY(AddLeaseMember(lease, {keeper, {}, true}));
     WatchMember(id, lease.members.back());
-    if (!lease.begun) return Unit{};  // reported with all others once it has begun
+    if (!lease.begun) return Unit{};  // its processes are reported together once it has begun
     joined_.emplace_back(id, keeper.process);
     poll_.Wake();
     return Unit{};
@@ -162,7 +163,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SignalThatCatch(*lease, *number, options_.daemon);
   }
 
-  // After a restart the daemon gives the same answers as before.
+  // After a restart, the daemon gets the same answers as before.
   void Adopt(const KnownAttempt& attempt) override {
     std::optional<Lease> known = ReadGrant(attempt.dir);
     if (!known) return others_->Adopt(attempt);
@@ -215,8 +216,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     poll_.Wake();
   }
 
-  // The descriptor is for the process that has the number now; it is used only if a check
-  // afterwards shows that it is the right one.
+  // The descriptor may belong to another process that has the pid now. It is used only if a later
+  // check shows that it is the right one.
   void WatchMember(core::TaskId id, LeaseMember& member) {
     member.fd = base::OpenPidfd(member.process.process.pid);
     if (!Alive(member.process)) {
@@ -241,7 +242,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SetTimer();
   }
 
-  // Finds out from its members whether an adopted lease still runs.
+  // Determines from its members whether an adopted lease still runs.
   void TakeAdopted(core::TaskId id, Lease& lease) {
     lease.adopted = true;
     lease.withdraw_at.reset();
@@ -272,15 +273,15 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return !each.keeper && HasBegun(each.process) == true;
     };
     if (std::ranges::any_of(lease.members, has_begun)) return Begin(id, lease);
-    // This applies to any program name: Slurm's own prolog of a task may take long, and a process
-    // with that name must not hold GPUs without a limit.
+    // This limit applies to any program name: Slurm's own prolog of a task may take long, and a
+    // process with that name must not hold GPUs forever.
     if (lease.begin_by && SteadyClock::now() >= *lease.begin_by) return Begin(id, lease);
     lease.look_at = SteadyClock::now() + lease.look_in;
     lease.look_in = std::min(2 * lease.look_in, kLook);
     SetTimer();
   }
 
-  // A stopped process waits again. If it continues after its grant, its time starts now.
+  // A process that was stopped waits again. If it continues after its grant, its time starts then.
   void NotTaken(core::TaskId id, Lease& lease) {
     const bool stopped = IsStopped(lease);
     if (!stopped && lease.stopped) return Grant(id, lease);
@@ -308,8 +309,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Push(std::move(event));
   }
 
-  // A lease whose beginning was not observed did begin if it ended by itself, because a waiting
-  // process is only ended by signals.
+  // If a lease ended by itself before its start was observed, it had started: a process that still
+  // waits can only be ended by signals.
   void End(core::TaskId id, const LeaseEnd& end) {
     Lease& lease = *book_.Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
@@ -334,7 +335,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     DropLeftEnd(options_.ends_dir, id);
   }
 
-  // Noted now, because the lease and the way it ended are soon forgotten.
+  // Noted at once, because the lease and the way it ended are soon forgotten.
   void NoteGone(core::TaskId id, Lease& lease) {
     if (lease.adopted && !lease.begun) LookWhetherBegun(id, lease);
     for (const LeaseMember& each : lease.members) {
@@ -347,7 +348,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (book_.Find(id) == nullptr) return;
     Lease& lease = *book_.Find(id);
     NoteGone(id, lease);
-    // Each is checked only once: one that ended between two checks would be missed for ever.
+    // Each member is checked only once, because a member that ended between two checks would be
+    // missed for ever.
     const auto gone = std::ranges::stable_partition(
         lease.members, [](const LeaseMember& each) { return Alive(each.process); });
     if (gone.begin() != lease.members.begin()) {
@@ -369,7 +371,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // The lease could not be ended: its process now belongs to another user, or hangs in the kernel.
-  // From now on its use of the GPUs counts as foreign.
+  // From now on, its use of the GPUs counts as foreign.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
                   {{"task", id}, {"pid", book_.Find(id)->members.front().process.process.pid}});

@@ -1,20 +1,20 @@
 // Attempts whose process another launcher starts. When the core starts such a task, its GPUs are
 // granted: the order is kept until the intended process takes it (adopts the lease). From then on
-// that process is the task; when it is gone for any reason, the attempt has ended, without a
-// report.
+// that process is the task. When the process is gone for any reason, the attempt has ended without
+// a report.
 //
 // A lease with a key (LeaseKey) is for a step of a workload manager's job, and the process that
-// asked for it is the step's keeper. One or more processes below the keeper may adopt the lease; it
+// requested it is the step's keeper. One or more processes below the keeper may adopt the lease. It
 // ends when all of them and the keeper are gone. A keeper is never signalled.
 //
-// A process that adopts it under the name kWaitsForLease has not started yet: the attempt starts
-// when the process has another name, or after Options::adoption_limit. If it ends before, nothing
-// has started and the launch has failed, as when a grant is not adopted.
+// A process that adopts the lease under the name kWaitsForLease has not started yet. The attempt
+// starts when the process has another name, or after Options::adoption_limit. If the process ends
+// before that, nothing has started and the launch has failed, as when a grant is not adopted.
 //
 // The lines of the file `lease` in an attempt's folder give a restarted carmad its state:
-//   {…}              granted: for which process, and the environment that it gets
-//   keeper, process  adopted, by which processes; stored before they get the answer
-//   end              the report of its end; stored before it is acknowledged
+//   {…}              granted: the intended process, and the environment that it gets
+//   keeper, process  adopted: the adopting processes; stored before they get the answer
+//   end              the report of the end; stored before it is acknowledged
 // A keeper that finds no running carmad leaves its report in Options::ends_dir.
 // A power failure ends the processes too, so these files are not synced.
 #pragma once
@@ -42,21 +42,22 @@ class LeaseLauncher : public Launcher {
  public:
   using Environment = std::map<std::string, std::string>;
   struct Options {
-    // Real time after which a grant is withdrawn, and an adopted lease counts as started.
+    // Real time after which an unadopted grant is withdrawn, and after which an adopted lease
+    // counts as started.
     std::chrono::milliseconds adoption_limit{30'000};
     // Real time after KILL after which a lease counts as ended even if its process is still alive.
     std::chrono::milliseconds kill_limit{10'000};
     // This process and its ancestors cannot have a lease (lease_processes.h).
     pid_t daemon = ::getpid();
-    // Folder with a JSON file per lease, named by its id and written by root or us: exit_code,
-    // signal, stderr_tail, and the keeper's pid. Empty: none.
+    // Folder with one JSON file per lease, named by its id and written by root or by this process's
+    // user: exit_code, signal, stderr_tail, and the keeper's pid. Empty: no such folder.
     std::string ends_dir;
   };
   // Called from Poll(), on the owner's loop.
   struct Listener {
     std::function<void(core::TaskId)> gone;     // a waiting process has ended
-    std::function<void(core::TaskId)> granted;  // Granted() from now on
-    // Descendants of that process belong to the task too; called after the event of its start.
+    std::function<void(core::TaskId)> granted;  // Granted() is true from now on
+    // Descendants of this process belong to the task too. Called after the event of its start.
     std::function<void(core::TaskId, const base::ProcessId&)> joined = nullptr;
   };
 
@@ -64,35 +65,38 @@ class LeaseLauncher : public Launcher {
   static Result<std::unique_ptr<LeaseLauncher>> Make(std::unique_ptr<Launcher> others,
                                                      Options options);
   virtual void Listen(Listener listener) = 0;
-  // Watches the process of a waiting lease. Called once it is durable, and again after a restart.
+  // Watches the process of a waiting lease. Call it once the lease is durable, and again after a
+  // restart.
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
                      const std::optional<LeaseKey>& key = {}) = 0;
   // Whether the lease is granted but not adopted yet.
   bool Granted(core::TaskId id) const { return book_.Granted(id); }
   bool Adopted(core::TaskId id) const { return book_.Adopted(id); }
-  // Waiting, granted and adopted leases.
+  // All waiting, granted and adopted leases.
   std::vector<core::TaskId> Leases() const { return book_.Ids(); }
-  // The leases of that job's steps, with their keys.
+  // The leases of this job's steps, with their keys.
   auto LeasesOfJob(std::uint64_t job) const { return book_.OfJob(job); }
-  // The lease's key; empty: it has none.
+  // Empty if the lease has no key.
   std::optional<LeaseKey> KeyOf(core::TaskId id) const { return book_.KeyOf(id); }
-  // The process that asked for it, or its first adopter.
+  // The process that requested the lease, or its first adopter.
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const { return book_.ProcessOf(id); }
-  // Lets another step of the job, given by its keeper, share an adopted lease with a key. Errors:
-  // kConflict: not adopted, no key, the process has ended; those of the disk.
+  // Lets another step of the job share an adopted lease that has a key. The step is given by its
+  // keeper. Errors: kConflict: the lease is not adopted or has no key, or the process has ended;
+  // errors of the disk.
   virtual Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) = 0;
-  // Makes the process the task and returns its environment. The same process may ask again. Errors:
-  // kConflict: not granted, adopted by another, ended, or a process that cannot have a lease;
-  // kDenied: not below a keeper of the lease; errors of the disk (then nothing has happened).
+  // Makes the process the task and returns its environment. The same process may repeat the call.
+  // Errors: kConflict: the lease is not granted, was adopted by another process or has ended, or
+  // this process cannot have a lease; kDenied: the process is not below a keeper of the lease;
+  // errors of the disk (then nothing has happened).
   virtual Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
   // Errors: kConflict: the process cannot have a lease.
   Result<Unit> MayHaveLease(pid_t pid) const { return book_.MayHaveLease(pid); }
-  // The processes of a step's lease that the driver lists on its GPUs. For each new one the files
-  // that its processes write to are recorded, because they are needed after its end: Outputs().
+  // Reports which processes of a step's lease the driver lists on its GPUs. For each new process,
+  // the files that it writes to are recorded, because Outputs() needs them after its end.
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) { book_.SeenOnGpus(id, pids); }
   std::vector<std::string> Outputs(core::TaskId id) const { return book_.Outputs(id); }
-  // Takes the owner's report of how the lease has ended. Errors: kConflict: not adopted; errors of
-  // the disk.
+  // Takes the owner's report of how the lease has ended. Errors: kConflict: the lease is not
+  // adopted; errors of the disk.
   virtual Result<Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;
 
  protected:

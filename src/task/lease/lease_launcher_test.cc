@@ -1,4 +1,4 @@
-// Leases with real processes: granted, adopted, ended, and found again by another daemon.
+// Tests of leases with real processes: granted, adopted, ended, and found again by another daemon.
 #include "task/lease/lease_launcher.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ using ::testing::IsEmpty;
 
 constexpr core::TaskId kTask{7};
 
-// A process of another user, which does nothing.
+// A process of another user. It does nothing.
 class Stranger {
  public:
   explicit Stranger(const std::vector<std::string>& command = {"sleep", "10000"},
@@ -44,7 +44,7 @@ class Stranger {
   const LeaseProcess& process() const { return process_; }
   void Stop() const { SignalUntil(SIGSTOP, true); }
   void GoOn() const { SignalUntil(SIGCONT, false); }
-  // Returns the status that its parent receives.
+  // Ends the process and returns the status that its parent receives.
   int End(int number = SIGKILL) {
     int status = 0;
     if (pid_ == 0) return status;
@@ -68,7 +68,7 @@ class Stranger {
 
 constexpr uid_t kNobody = 65'534;
 
-// A process of another user, started by root, that does nothing.
+// A process that root starts for another user. It does nothing.
 class Bystander {
  public:
   explicit Bystander(uid_t uid, uid_t effective = kNobody) {
@@ -76,7 +76,7 @@ class Bystander {
     pid_ = ::fork();
     if (pid_ == 0) {
       if (::setresuid(uid, effective, effective) != 0) ::_exit(1);
-      ::signal(SIGINT, SIG_DFL);  // a test that runs in the background ignores it
+      ::signal(SIGINT, SIG_DFL);  // ignored in a test that runs in the background
       (void)!::write(ready.write.get(), "x", 1);
       for (;;) ::pause();
     }
@@ -101,7 +101,7 @@ class Bystander {
   LeaseProcess process_;
 };
 
-// A process named carma-wait, as real waiters are; GoOn() lets it run `then`.
+// A process named carma-wait, like real waiting processes. GoOn() lets it run `then`.
 class Waiter {
  public:
   explicit Waiter(const std::string& then)
@@ -181,7 +181,8 @@ class LeaseLauncherTest : public ::testing::Test {
   }
 
   std::string folder_;
-  LeaseLauncher::Options options_{.daemon = 0};  // this process starts those that have leases
+  // 0: this process's own children must be able to have leases.
+  LeaseLauncher::Options options_{.daemon = 0};
   FakeLauncher* others_ = nullptr;
   std::unique_ptr<LeaseLauncher> launcher_;
   std::vector<core::TaskId> gone_, granted_;
@@ -189,7 +190,7 @@ class LeaseLauncherTest : public ::testing::Test {
   std::vector<ShimEvent> events_;
 };
 
-TEST_F(LeaseLauncherTest, IsGrantedAdoptedAndEndsWithItsProcess) {
+TEST_F(LeaseLauncherTest, ALeaseIsGrantedAdoptedAndEndsWithItsProcess) {
   Stranger stranger;
   launcher_->Watch(kTask, stranger.process());
   EXPECT_FALSE(launcher_->Granted(kTask));
@@ -230,7 +231,7 @@ TEST_F(LeaseLauncherTest, OnlyOneProcessAdoptsALease) {
   EXPECT_THAT(events_, IsEmpty()) << "the requester is not the holder";
 }
 
-// A lease for a step of a job; this process is its keeper.
+// The lease is for a step of a job, and this process is its keeper.
 TEST_F(LeaseLauncherTest, AnyProcessBelowTheKeeperMayAdopt) {
   const LeaseProcess keeper = *FindLeaseProcess(::getpid());
   LaunchOrder order = Order(keeper);
@@ -273,7 +274,7 @@ TEST_F(LeaseLauncherTest, RecordsOutputFilesOfAStep) {
   EXPECT_THAT(launcher_->Outputs(kTask), ElementsAre(::testing::EndsWith("/train log")));
 }
 
-TEST_F(LeaseLauncherTest, AnotherStepJoinsAndKeepsItAlive) {
+TEST_F(LeaseLauncherTest, AnotherStepThatJoinsKeepsTheLeaseAlive) {
   Stranger keeper, other;
   LaunchOrder order = Order(keeper.process());
   order.spec.lease_key = TextOf(LeaseKey{.cluster = "bed", .job = 12, .step = "batch"});
@@ -329,7 +330,7 @@ TEST_F(LeaseLauncherTest, NoticesManyProcessesThatEndDuringACheck) {
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
-TEST_F(LeaseLauncherTest, AGrantThatIsNotAdoptedIsWithdrawn) {
+TEST_F(LeaseLauncherTest, WithdrawsAGrantThatIsNotAdopted) {
   options_.adoption_limit = std::chrono::milliseconds(20);
   Restart();
   Stranger stranger;
@@ -338,7 +339,7 @@ TEST_F(LeaseLauncherTest, AGrantThatIsNotAdoptedIsWithdrawn) {
   EXPECT_FALSE(launcher_->AdoptLease(kTask, stranger.process())) << "too late";
 }
 
-TEST_F(LeaseLauncherTest, ARestartedDaemonFindsItWhereItStood) {
+TEST_F(LeaseLauncherTest, ARestartedDaemonFindsTheLeaseInItsState) {
   Stranger stranger;
   launcher_->Start(Order(stranger.process()));
   Restart();
@@ -347,7 +348,7 @@ TEST_F(LeaseLauncherTest, ARestartedDaemonFindsItWhereItStood) {
   const auto environment = launcher_->AdoptLease(kTask, stranger.process());
   ASSERT_TRUE(environment) << environment.error().message;
   EXPECT_EQ(environment->at("CUDA_VISIBLE_DEVICES"), "GPU-a,GPU-b");
-  // Killed before the daemon learned of the adoption.
+  // The daemon was killed before it learned of the adoption.
   Restart();
   launcher_->Adopt(Known(false));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted) << "adopted";
@@ -361,7 +362,7 @@ TEST_F(LeaseLauncherTest, ARestartedDaemonFindsItWhereItStood) {
   EXPECT_EQ(Next().kind, ShimEventKind::kExited) << "it ended while no daemon was running";
 }
 
-TEST_F(LeaseLauncherTest, TheReportOfItsEndCountsOnceAndSurvives) {
+TEST_F(LeaseLauncherTest, TheReportOfTheEndCountsOnceAndSurvivesARestart) {
   Stranger stranger;
   launcher_->Start(Order(stranger.process()));
   EXPECT_FALSE(launcher_->EndLease(kTask, {.exit_code = 3})) << "not adopted";
@@ -415,7 +416,7 @@ TEST_F(LeaseLauncherTest, SignalsOnlyRootsProcessesOfRootsLease) {
   EXPECT_EQ(WTERMSIG(other.End(SIGINT)), SIGINT) << "no other signal came before";
 }
 
-TEST_F(LeaseLauncherTest, AProcessThatBecameAnotherUsersGivesItsGpusBack) {
+TEST_F(LeaseLauncherTest, AProcessThatNowBelongsToAnotherUserLosesItsGpus) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
   options_.kill_limit = std::chrono::milliseconds(20);
   Restart();
@@ -434,8 +435,8 @@ TEST_F(LeaseLauncherTest, AProcessThatBecameAnotherUsersGivesItsGpusBack) {
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
-// Like su while it asks for a password: its user may signal it, but /proc/PID belongs to root.
-TEST_F(LeaseLauncherTest, AProcessWithAnotherEffectiveUserIsItsOwnersToEnd) {
+// Like su while it asks for a password: the user may signal it, but /proc/PID belongs to root.
+TEST_F(LeaseLauncherTest, EndsAProcessWithAnotherEffectiveUser) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
   Bystander su(kNobody, /*effective=*/0);
   LaunchOrder order = Order(su.process());
@@ -446,7 +447,7 @@ TEST_F(LeaseLauncherTest, AProcessWithAnotherEffectiveUserIsItsOwnersToEnd) {
   EXPECT_EQ(WTERMSIG(su.End(0)), SIGTERM);
 }
 
-TEST_F(LeaseLauncherTest, NoLeaseIsForTheFirstProcessNorForTheDaemonAndThoseAboveIt) {
+TEST_F(LeaseLauncherTest, RefusesLeasesForInitAndForTheDaemonAndItsAncestors) {
   Stranger daemon({"sh", "-c", "sleep 10000 & wait"});
   options_.daemon = daemon.process().process.pid;
   Restart();
@@ -483,7 +484,7 @@ TEST_F(LeaseLauncherTest, AnOldLeaseForAProcessAboveTheDaemonSignalsNothing) {
   ::kill(daemon.pid, SIGKILL);
 }
 
-TEST_F(LeaseLauncherTest, AWaitingNameCountsAsBegunAfterAWhile) {
+TEST_F(LeaseLauncherTest, AWaitingNameCountsAsStartedAfterAWhile) {
   options_.adoption_limit = std::chrono::milliseconds(50);
   Restart();
   Waiter waiter("exec sleep 10000");
@@ -492,7 +493,7 @@ TEST_F(LeaseLauncherTest, AWaitingNameCountsAsBegunAfterAWhile) {
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted) << "and limits apply from now on";
 }
 
-TEST_F(LeaseLauncherTest, AStoppedProcessWaitsAgainAndKeepsNoGpus) {
+TEST_F(LeaseLauncherTest, AStoppedProcessWaitsAgainWithoutGpus) {
   Stranger stranger;
   stranger.Stop();
   launcher_->Start(Order(stranger.process()));
@@ -508,7 +509,7 @@ TEST_F(LeaseLauncherTest, AStoppedProcessWaitsAgainAndKeepsNoGpus) {
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
 }
 
-TEST_F(LeaseLauncherTest, AStoppedProcessThatGoesOnAtItsGrantTakesIt) {
+TEST_F(LeaseLauncherTest, AStoppedProcessThatContinuesAtItsGrantAdoptsIt) {
   Stranger stranger;
   stranger.Stop();
   launcher_->Start(Order(stranger.process()));
@@ -522,8 +523,8 @@ TEST_F(LeaseLauncherTest, AStoppedProcessThatGoesOnAtItsGrantTakesIt) {
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
 }
 
-// A job that Slurm has suspended, by signals or by freezing its cgroup.
-TEST_F(LeaseLauncherTest, AStepThatDoesNotTakeItsGrantWaitsAgain) {
+// Such a process belongs to a job that Slurm has suspended, by signals or by freezing its cgroup.
+TEST_F(LeaseLauncherTest, AStepThatDoesNotAdoptItsGrantWaitsAgain) {
   options_.adoption_limit = std::chrono::milliseconds(20);
   Restart();
   Stranger keeper;
@@ -591,7 +592,7 @@ TEST_F(LeaseLauncherTest, ReadsItsExitStatusFromTheKernel) {
   ASSERT_TRUE(launcher_->AdoptLease(kTask, waiter.process()));
   waiter.GoOn();
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
-  const ShimEvent exited = Next();  // its parent has not asked yet
+  const ShimEvent exited = Next();  // the parent has not asked for it yet
   EXPECT_EQ(exited.exit_code, 5);
   EXPECT_FALSE(exited.untold);
   EXPECT_EQ(WEXITSTATUS(waiter.End(0)), 5);
@@ -608,7 +609,7 @@ TEST_F(LeaseLauncherTest, ReadsItsExitStatusFromTheKernel) {
   EXPECT_TRUE(Next().untold) << "no daemon was watching";
 }
 
-TEST_F(LeaseLauncherTest, AKeeperThatFoundNoDaemonHasLeftWord) {
+TEST_F(LeaseLauncherTest, ReadsTheReportOfAKeeperThatFoundNoDaemon) {
   options_.ends_dir = folder_ + "/ends";
   Restart();
   Stranger keeper;
@@ -636,7 +637,7 @@ TEST_F(LeaseLauncherTest, AKeeperThatFoundNoDaemonHasLeftWord) {
   EXPECT_FALSE(std::filesystem::exists(options_.ends_dir + "/7"));
 }
 
-TEST_F(LeaseLauncherTest, PassesOtherTasksOn) {
+TEST_F(LeaseLauncherTest, PassesOnTasksThatAreNotLeases) {
   LaunchOrder order = Order({});
   order.spec.lease.reset();
   launcher_->Start(order);
@@ -644,7 +645,7 @@ TEST_F(LeaseLauncherTest, PassesOtherTasksOn) {
   EXPECT_EQ(others_->started.size(), 1U);
 }
 
-TEST(LeaseKey, IsWrittenAndReadBack) {
+TEST(LeaseKey, ParsesBackFromItsText) {
   const LeaseKey key{"bed", 12, "batch", 1, 3};
   EXPECT_EQ(TextOf(key), "bed 12 batch 1 3");
   EXPECT_TRUE(base::NamesEveryMember<LeaseKey>());
@@ -653,7 +654,7 @@ TEST(LeaseKey, IsWrittenAndReadBack) {
     EXPECT_FALSE(IsLeaseKey(text)) << text;
 }
 
-TEST(LeaseProcess, IsWrittenAndReadBack) {
+TEST(LeaseProcess, ParsesBackFromItsText) {
   const LeaseProcess process{{4711, 88'213}, "0f6c-11"};
   EXPECT_EQ(TextOf(process), "4711 88213 0f6c-11");
   EXPECT_EQ(ParseLeaseProcess(TextOf(process)), process);

@@ -1,4 +1,4 @@
-// Finds the processes of a lease, and which of them may be sent a signal.
+// Finds the processes of a lease and decides which of them may be sent a signal.
 #include "task/lease/lease_processes.h"
 
 #include <fcntl.h>
@@ -20,11 +20,12 @@ namespace {
 
 constexpr int kMaxAncestors = 256;  // deeper trees do not occur
 constexpr std::size_t kMaxStatusBytes = 65'536;
-// The daemon starts shims beside tasks; a shim keeps this name when another daemon adopts it.
+// Shims are children of the daemon too. A shim keeps this name when another daemon adopts it.
 constexpr std::string_view kShim = "carma-shim";
 
-// The kernel's own rule for a sender without privileges: the real or the saved user id must be the
-// same. The owner of /proc/PID differs for programs that changed their user or allow no core dump.
+// Whether an unprivileged process of this user could signal the process. This is the kernel's own
+// rule: the real or the saved user id must be equal. The owner of /proc/PID would be another one
+// for programs that changed their user or allow no core dump.
 bool RunsAs(pid_t pid, std::uint32_t uid) {
   const std::string ids = base::NamedLine(fmt::format("/proc/{}/status", pid), "Uid:");
   const std::vector<std::string_view> words = base::SplitWords(ids);
@@ -40,8 +41,8 @@ bool IsAbove(pid_t pid, pid_t below) {
   return false;
 }
 
-// The children of all threads of the process, as the kernel lists them; so not every process of the
-// machine is read.
+// The children of all threads of the process, as the kernel lists them. So it is not necessary to
+// read every process of the machine.
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
   std::error_code ignored;
@@ -59,7 +60,7 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
 }
 
 void AddOutputs(pid_t pid, std::vector<std::string>& outputs) {
-  constexpr int kMostFiles = 64;  // of a process
+  constexpr int kMostFiles = 64;  // per process
   std::error_code ignored;
   int seen = 0;
   const std::string process = fmt::format("/proc/{}", pid);

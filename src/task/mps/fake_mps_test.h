@@ -1,5 +1,5 @@
-// A stand-in for NVIDIA's MPS control program, for tests: a shell script whose behaviour a test
-// sets by files in the pipe directory.
+// A stand-in for NVIDIA's MPS control program: a shell script whose behaviour a test controls by
+// files in the pipe directory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,13 +17,17 @@
 
 namespace carma::task {
 
-// help: the output of -h. refuse, refuse-once: -d fails. ends: -d succeeds, but its daemon ends at
-// once. late: the daemon runs, but -d hangs. hang: commands hang. no-server: start_server does
-// nothing. status: the output of get_server_status. ready: the line in control.log about a new
-// server. reason: the line in server.log about a server that does not start. clients: the list of
-// clients. no-partitions: sm_partition fails. partitions: the existing ones, of 27 chunks of 4 SMs.
-// terminate: the output of terminate_client. terminated, asked, variables: its input, for the test
-// to read. The daemon is a Python process that only holds the lock; -d returns once it does.
+// These files control it:
+//   help: the output of -h. refuse, refuse-once: -d fails.
+//   ends: -d succeeds, but its daemon ends at once. late: the daemon runs, but -d hangs.
+//   hang: commands hang. no-server: start_server does nothing.
+//   status: the output of get_server_status. clients: the list of clients.
+//   ready: the line in control.log about a new server.
+//   reason: the line in server.log about a server that does not start.
+//   no-partitions: sm_partition fails. partitions: the existing ones, of 27 chunks of 4 SMs.
+//   terminate: the output of terminate_client.
+// The script writes its input to the files terminated, asked and variables. The daemon is a Python
+// process that only holds the lock; -d returns once it holds it.
 inline constexpr char kFakeMpsScript[] = R"sh(#!/bin/sh
 P=$CUDA_MPS_PIPE_DIRECTORY
 L=$CUDA_MPS_LOG_DIRECTORY

@@ -22,7 +22,7 @@ std::string_view FirstLine(std::string_view text) {
   return base::Trim(text.substr(0, text.find('\n')));
 }
 
-// The text of a log line without its time, user and process.
+// The text of a log line, without time, user and process.
 std::string_view LogText(std::string_view line) {
   const std::size_t end = line.starts_with('[') ? line.find("] ") : line.npos;
   return end == line.npos ? line : line.substr(end + 2);
@@ -92,7 +92,7 @@ std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
   std::map<std::string, std::string> environment{
       {"CUDA_MPS_PIPE_DIRECTORY", MpsPipeDir(dir, id)},
       {"CUDA_MPS_LOG_DIRECTORY", MpsLogDir(dir, id)},
-      // 0 is normal and 1 below normal; nothing is above normal.
+      // 0 is normal and 1 is below normal; there is no higher priority.
       {"CUDA_MPS_CLIENT_PRIORITY", serves ? "0" : "1"}};
   if (sharing.memory_limit_mib > 0) {
     environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] =
@@ -155,7 +155,7 @@ Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text) {
   return rows;
 }
 
-// NVIDIA's manual puts "-" into columns without a value; its programs leave such columns out.
+// NVIDIA's manual puts "-" into columns without a value, but its programs leave such columns out.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu) {
   MpsPartitions found;
   bool listed = false;
@@ -187,8 +187,8 @@ Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::strin
                      base::Printable(FirstLine(text), 100) + "'");
 }
 
-// NVIDIA's manual shows only the name; its programs answer "Partition GPU-…/… created". The id is
-// Base64, so it may contain slashes too.
+// NVIDIA's manual shows only the name, but its programs answer "Partition GPU-…/… created". The id
+// is Base64, so it may contain slashes too.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu) {
   const std::string start = gpu + "/";
   for (const std::string_view line : base::Split(text, '\n')) {

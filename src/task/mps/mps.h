@@ -1,5 +1,5 @@
 // MPS as values: control daemons by user and GPU, their folders, their answers, and their clients'
-// environment. Facts and rules: docs/server/collocation.md.
+// environment. docs/server/collocation.md has the facts and rules.
 #pragma once
 
 #include <sys/types.h>
@@ -16,49 +16,49 @@
 
 namespace carma::task {
 
-// How many servers there are (collocation.mps_servers).
+// Which servers exist (collocation.mps_servers).
 enum class MpsScope {
   kUser,    // one per user, for all whole GPUs
   kGpu,     // one per user and GPU
   kShared,  // one for all users and all whole GPUs
 };
 
-// One control daemon with one server of one user, for one GPU or several. With a server per GPU a
-// fault does not affect other GPUs; with one for all of them a task of several GPUs can be a
-// client. Users have no server in common, except a shared one: it is root's and in multi-user mode,
-// and nothing isolates the users' processes from each other there.
+// One control daemon with one server of one user, for one GPU or several. With one server per GPU,
+// a fault does not affect other GPUs. With one server for all GPUs, a task on several GPUs can be a
+// client. Users never have a common server, except a shared server: it belongs to root, runs in
+// multi-user mode, and does not isolate the users' processes from each other.
 struct MpsServerId {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::string gpus;  // UUIDs as in CUDA_VISIBLE_DEVICES: separated by commas
+  std::string gpus;  // UUIDs separated by commas, as in CUDA_VISIBLE_DEVICES
   bool shared = false;
   friend auto operator<=>(const MpsServerId&, const MpsServerId&) = default;
 };
 
-// The shared server; and the name of a server as in core::Sharing::server.
+// The shared server, and the name of a server as in core::Sharing::server.
 MpsServerId SharedMpsServer(std::string gpus);
 std::string MpsServerName(const MpsServerId& id);
 MpsServerId MpsServerNamed(std::uint32_t uid, std::uint32_t gid, const std::string& name);
 
 // Last part of the path of a server's folder: the last letters of the (last) UUID, and the number
-// of GPUs if there are several. It is short because the folder has a Unix socket, whose path may
-// have at most 107 bytes.
+// of GPUs if there are several. It is short because the folder contains a Unix socket, whose path
+// may have at most 107 bytes.
 std::string MpsFolderName(const std::string& gpus);
-// First part of the path: the user's id, or this name for the shared server.
+// First part of the path: the user's id, or kSharedMpsFolder for the shared server.
 inline constexpr char kSharedMpsFolder[] = "shared";
 std::string MpsOwnerFolder(const MpsServerId& id);
 // <dir>/<owner>/<folder name>, the pipe directory: only NVIDIA's programs put files there.
 std::string MpsPipeDir(const std::string& dir, const MpsServerId& id);
-// <dir>/<owner>/<folder name>.log, beside it.
+// <dir>/<owner>/<folder name>.log, beside the pipe directory.
 std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
-std::string MpsLogName(const std::string& gpus);  // its last part
+std::string MpsLogName(const std::string& gpus);  // last part of the log directory's path
 
 // Whether MPS can enforce a memory limit per process: only if the server has one GPU, which is
 // device 0 in every process. CUDA silently drops a list for several devices in a process that sees
 // fewer of them, as workers of launchers do.
 bool MpsLimitHolds(const std::string& gpus);
-// Environment of a client task, with its limits and its priority among the clients of its server:
-// normal for a latency-sensitive task, otherwise below normal.
+// Environment of a client task. It includes the task's limits and its priority among the clients of
+// its server: normal for a latency-sensitive task, otherwise below normal.
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
                                                         const MpsServerId& id,
                                                         const core::Sharing& sharing, bool serves);
@@ -66,20 +66,20 @@ std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
 // CUDA would look in /tmp/nvidia-mps, which any user may own.
 std::map<std::string, std::string> WithoutMpsEnvironment();
 
-// ---- answers. The control program ends with exit code 0 whatever they are. ----
+// ---- answers; the control program exits with 0 for every answer ----
 
-// Parses processes, one per line, as in the answers of get_server_list and get_client_list; with
-// protocol 3 the first value of each CSV line of `client list`. Errors: kInvalid with the wrong
-// line, kInvalid beyond 4096 lines.
+// Parses processes, one per line, as in the answers of get_server_list and get_client_list. With
+// protocol 3, a process is the first value of each CSV line of `client list`. Errors: kInvalid with
+// the wrong line; kInvalid beyond 4096 lines.
 Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
 
 enum class MpsServerState {
   kActive,
   kStarting,
-  kFault,    // after a client's fault: no new clients until the affected ones are gone
-  kUnknown,  // it runs; drivers before branch 550 report no more
+  kFault,    // after a client's fault: no new clients join until the affected clients are gone
+  kUnknown,  // it runs; drivers before branch 550 report nothing more
 };
-// Errors: kNotFound: there is no such server (any more); kInvalid: any other answer.
+// Errors: kNotFound: there is no such server (any more); kInvalid: an unknown answer.
 Result<MpsServerState> ParseMpsServerState(std::string_view text);
 
 // A named server of protocol 3, from a line of `server list`: name, user, process, state and more.
@@ -93,36 +93,37 @@ struct MpsServerRow {
 Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text);
 
 // The SMs of a GPU under a server with static SM partitions (CUDA 13.1 and newer), as lspart
-// answers. Each client of such a server needs a partition, and no other client uses its SMs. The
-// SMs are divided into chunks; SMs that do not fill a chunk may go to the last partition.
+// reports them. Each client of such a server needs a partition, and no other client uses its SMs.
+// The SMs are divided into chunks; SMs that do not fill a chunk may go to the last partition.
 struct MpsPartition {
   std::string id;  // without the GPU's UUID
   int sms = 0;
-  bool used = false;  // by a client; then it cannot be removed
+  bool used = false;  // used by a client, so it cannot be removed
 };
 struct MpsPartitions {
   int free_chunks = 0;
   int used_chunks = 0;
   std::vector<MpsPartition> partitions;
 };
-// gpu: its UUID, of which the answer contains only the beginning. Errors: kInvalid with the wrong
-// line, kUnavailable with the answer if it has no line for this GPU.
+// gpu: the GPU's UUID; the answer contains only its beginning. Errors: kInvalid with the wrong
+// line; kUnavailable with the answer if it has no line for this GPU.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
-// Its id from the answer of `sm_partition add`. Errors: kUnavailable with the answer.
+// The id of a new partition, from the answer of `sm_partition add`. Errors: kUnavailable with the
+// answer.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu);
-// Chunks for this share of the SMs, 0..1: rounded down, so that shares that fit together do so in
-// chunks too, but at least one.
+// Number of chunks for this share of the SMs, 0..1. It is rounded down, so shares that fit together
+// also fit as chunks, but it is at least one.
 int MpsChunks(double share, const MpsPartitions& of);
 
 // Checks the answer of terminate_client, which is empty or 0 on success. Errors: kUnavailable with
 // its text.
 Result<Unit> ParseMpsTermination(std::string_view text);
 
-// ---- logs. A line: "[2026-11-22 07:16:12.456 Control 30223] text" ----
+// ---- logs; a line is "[2026-11-22 07:16:12.456 Control 30223] text" ----
 
-// The text of the last line that is not empty; empty: there is none.
+// The text of the last line that is not empty; empty if there is none.
 std::string LastMpsLogText(std::string_view log);
-// Whether control.log reports that this server takes clients.
+// Whether control.log reports that this server accepts clients.
 bool SaysMpsServerReady(std::string_view log, pid_t server);
 // Whether control.log reports that a server has ended. Both logs are written in order, so
 // server.log is then complete.

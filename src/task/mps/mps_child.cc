@@ -26,9 +26,9 @@ using base::UniqueFd;
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
-// Opens a folder in which only we can replace files.
+// Opens mps_dir, in which only carmad can replace files.
 Result<UniqueFd> OpenBase(const std::string& dir) {
-  // Every user must be able to reach their own folder below it.
+  // Every user must be able to reach their own folder below.
   const bool root = ::geteuid() == 0;
   CARMA_TRY(base::MakeDirs(dir, root ? 0755 : 0700));
   UniqueFd fd(::open(dir.c_str(), kFolderFlags));
@@ -43,7 +43,7 @@ Result<UniqueFd> OpenBase(const std::string& dir) {
   return fd;
 }
 
-// Makes the folder if it is missing. Only its owner may have access, except that all users pass
+// Makes the folder if it is missing. Only its owner may have access, except that all users may pass
 // through the folder of a shared server.
 Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t uid, gid_t gid,
                          bool shared = false) {
@@ -70,7 +70,7 @@ Result<Unit> TakeRights(const UserInfo& user) {
   return Unit{};
 }
 
-// The logs of this run and of the one before are kept, because the latter may have crashed.
+// Keeps the logs of this run and of the previous run, because the previous daemon may have crashed.
 void PutLogsAside(const UniqueFd& logs) {
   for (const std::string name : {"control.log", "server.log"})
     ::renameat(logs.get(), name.c_str(), logs.get(), (name + ".old").c_str());
@@ -89,8 +89,8 @@ Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
 
 std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user) {
   std::map<std::string, std::string> environment = order.environment;
-  // The control daemon looks for the server on PATH. The server in its own folder has the same
-  // version.
+  // The control daemon searches the server on PATH. The server in the program's own folder has the
+  // same version.
   const std::string& program = order.argv.front();
   environment["PATH"] = program.substr(0, program.rfind('/')) +
                         ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -146,7 +146,8 @@ Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments) {
         "expected DIR UID GID GPU [NAME=VALUE…] -- PROGRAM [ARGUMENT…], DIR and PROGRAM absolute");
   };
   if (arguments.size() < 6) return fail();
-  constexpr std::int64_t kMaxId = 0xfffffffe;  // the one above means "leave it" to the kernel
+  // The next number would mean "leave unchanged" to the kernel.
+  constexpr std::int64_t kMaxId = 0xfffffffe;
   const std::optional<std::int64_t> uid = base::ParseInt(arguments[1]);
   const std::optional<std::int64_t> gid = base::ParseInt(arguments[2]);
   if (!uid || !gid || *uid < 0 || *gid < 0 || *uid > kMaxId || *gid > kMaxId) return fail();

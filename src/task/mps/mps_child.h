@@ -1,6 +1,6 @@
-// How carmad starts NVIDIA's control program: a short-lived carma-shim with one thread makes the
+// Starts NVIDIA's control program for carmad: a short-lived carma-shim with one thread makes the
 // folders, switches to the user's rights and becomes the program. All MPS code that runs as root is
-// here.
+// in this file.
 #pragma once
 
 #include <map>
@@ -13,9 +13,9 @@
 namespace carma::task {
 
 struct MpsOrder {
-  std::string dir;  // collocation.mps_dir
+  std::string dir;  // as collocation.mps_dir
   MpsServerId id;
-  std::map<std::string, std::string> environment;  // extra variables, from carmad
+  std::map<std::string, std::string> environment;  // extra variables from carmad
   std::vector<std::string> argv;                   // argv[0]: absolute path
 };
 
@@ -24,12 +24,12 @@ std::vector<std::string> ToArguments(const MpsOrder& order);
 // Errors: kInvalid.
 Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
 
-// Makes <dir>/<owner> (the user's, 0700; 0711 for a shared server) and, with the user's rights, the
-// folders below it, following no links. "-d" sets aside the logs of the previous daemon. Then
-// becomes the program: user and groups of the server, no new privileges, its own session, default
-// signals, and an environment with only HOME, USER, LOGNAME, PATH (the program's folder first), the
-// MPS folders, the GPU and the order's additions. Blocks while the user database does. Returns only
-// on failure, with a line on stderr.
+// Makes <dir>/<owner> (mode 0700 and owned by the user; 0711 for a shared server). With the user's
+// rights, it then makes the folders below, following no links. "-d" sets aside the logs of the
+// previous daemon. Then the process becomes the program, with user and groups of the server, no new
+// privileges, its own session, default signals, and an environment with only HOME, USER, LOGNAME,
+// PATH (the program's folder first), the MPS folders, the GPU and the order's additions. Blocks
+// while the user database does. Returns only on failure, with a line on stderr.
 int RunMpsChild(const std::vector<std::string>& arguments);
 
 inline constexpr int kMpsChildFailed = 3;

@@ -36,16 +36,16 @@ constexpr const char* kCsv = "--format=csv,noheader";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
-// How long a control daemon may take to get its lock after its start. A caller past its deadline
+// Time within which a control daemon takes its lock after its start. A caller past its deadline
 // does not wait long (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
-// Time between two queries, because each starts a process and adds lines to the control daemon's
+// Time between two queries. Each of them starts a process and adds lines to the control daemon's
 // log.
 constexpr int kAskAgainMs = 100;
-// How long to wait for the control daemon to log that a server has ended; the server's own log is
-// then complete.
+// How long to wait until the control daemon logs that a server has ended. The server's own log is
+// complete at that point.
 constexpr milliseconds kLastWords{300};
-// The time that a control daemon gets to end when it no longer answers.
+// Time that a control daemon has to end if it no longer answers.
 constexpr milliseconds kUnaskedEnd{2'000};
 
 int MsUntil(Deadline deadline) {
@@ -84,7 +84,8 @@ Result<MpsServer> NotActive(const MpsServer& server) {
   return Unavailable("the MPS server did not start in time");
 }
 
-// Waits until these processes are gone, even if they are not our children. False: not in time.
+// Waits until these processes are gone, even if they are not our children. Returns false if they
+// are not gone in time.
 bool AwaitEnds(const std::vector<base::ProcessId>& processes, Deadline deadline) {
   for (const base::ProcessId& process : processes) {
     const UniqueFd fd = base::OpenPidfd(process.pid);
@@ -138,8 +139,8 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
   return Run({}, command + "\n", deadline);
 }
 
-// A control daemon that did not answer in time may have left its starter's session before the
-// starter was killed, and take its lock only afterwards.
+// Ends a control daemon that did not answer in time. It may have left its starter's session before
+// the starter was killed, and may take its lock only afterwards.
 void MpsControl::EndLate() const {
   const Deadline patience = Clock::now() + kLockTaken;
   while (!Daemon() && MsUntil(patience) > 0) ::poll(nullptr, 0, kLookAgainMs);
@@ -153,7 +154,7 @@ Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
         "(collocation.mps_servers)");
   }
   const std::string help = CARMA_TRY(Run({"-h"}, "", deadline));
-  // According to the manual, protocol 3 has the second option.
+  // In the manual of protocol 3, the option has the second name.
   for (const std::string option : {"--multiuser-server", "--multiuser"}) {
     if (help.find(option) != std::string::npos) return option;
   }
@@ -245,7 +246,7 @@ Result<std::string> MpsControl::StartServer(Deadline deadline) const {
 
 Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
   if (!Daemon()) CARMA_TRY(Start(deadline, partitions));
-  std::optional<MpsLogMark> asked;  // the logs as they were before
+  std::optional<MpsLogMark> asked;  // the logs before the server was requested
   std::string said;
   std::optional<MpsServer> starting;
   while (true) {
@@ -255,12 +256,13 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
     starting = *server;
     if (!starting) {
       if (asked) return std::unexpected(WhyNoServer(*asked, said));
-      // Otherwise the first client would wait for the server, or silently run without it.
+      // A server is started now. Otherwise the first client would wait for it, or silently run
+      // without it.
       asked = logs_.Mark();
       said = CARMA_TRY(StartServer(deadline));
       continue;
     }
-    // A server that fails while it starts also shows that state for a moment.
+    // A server that fails during its start is in this state for a moment too.
     if (starting->state == MpsServerState::kFault && !asked) return NotActive(*starting);
     if (TakesClients(*starting, asked)) return *starting;
     if (MsUntil(deadline) == 0) return NotActive(*starting);
@@ -317,7 +319,7 @@ void MpsControl::End(const base::ProcessId& daemon, Deadline deadline) const {
   for (const base::ProcessStat& each : Descendants(daemon.pid)) {
     if (BelongsTo(each.id.pid, id_.uid)) processes.push_back(each.id);
   }
-  // The command also fails if a server failed at its end.
+  // The command also fails if a server failed while it ended.
   const bool heard = MpsSpeaksThree(daemon.pid) ? Run({"-q"}, "", deadline).has_value()
                                                 : Ask("quit -t 1", deadline).has_value();
   const Deadline patience = heard ? deadline : std::min(deadline, Clock::now() + kUnaskedEnd);
@@ -325,10 +327,10 @@ void MpsControl::End(const base::ProcessId& daemon, Deadline deadline) const {
 }
 
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline) {
-  setup.dir = "/tmp/carma-mps-XXXXXX";  // short: a socket's path is
+  setup.dir = "/tmp/carma-mps-XXXXXX";  // short, because paths of sockets must be short
   if (::mkdtemp(setup.dir.data()) == nullptr) return FailErrno(errno, setup.dir);
   const std::string dir = setup.dir;
-  // No server is started, so the choice of the GPU does not matter.
+  // No server is started, so any GPU will do.
   const MpsServerId id = shared ? SharedMpsServer("0") : MpsServerId{::geteuid(), ::getegid(), "0"};
   Result<MpsAbilities> abilities = MpsControl(std::move(setup), id).Try(deadline);
   std::error_code ignored;

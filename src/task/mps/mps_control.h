@@ -1,6 +1,6 @@
-// Talks to the control daemon of one server through NVIDIA's control program, in the daemon's
-// protocol (2 if carmad started it). Every call blocks, at most until a deadline: use it on
-// workers, never on the loop.
+// Communicates with the control daemon of one server through NVIDIA's control program, in the
+// daemon's protocol (2 if carmad started it). Every call blocks, at most until a deadline. So use
+// it on workers, never on the loop.
 #pragma once
 
 #include <chrono>
@@ -17,24 +17,24 @@
 namespace carma::task {
 
 struct MpsSetup {
-  std::string shim_path;  // carma-shim: switches to the user's rights
-  std::string program;    // collocation.mps_control: in $PATH, or an absolute path
+  std::string shim_path;  // path of carma-shim, which switches to the user's rights
+  std::string program;    // collocation.mps_control: a name in $PATH, or an absolute path
   std::string dir;        // collocation.mps_dir
-  std::map<std::string, std::string> environment;  // of the control daemon, in addition
+  std::map<std::string, std::string> environment;  // additional variables of the control daemon
 };
 
 // The observed state of a server.
 struct MpsServer {
   base::ProcessId process;
   MpsServerState state = MpsServerState::kUnknown;
-  std::string name = {};  // in protocol 3; empty: the daemon speaks protocol 2
+  std::string name = {};  // only in protocol 3; empty if the daemon uses protocol 2
 };
 
 // Features of MPS, found by starting a control daemon for a moment.
 struct MpsAbilities {
-  bool tells_state = false;  // of a server; only from branch 550 on
-  bool logs = false;         // its log has lines
-  bool partitions = false;   // can be started with static SM partitions; from CUDA 13.1 on
+  bool tells_state = false;  // reports the state of a server; only from branch 550 on
+  bool logs = false;         // writes lines to its log
+  bool partitions = false;   // can start with static SM partitions; from CUDA 13.1 on
 };
 
 class MpsControl {
@@ -44,38 +44,38 @@ class MpsControl {
   MpsControl(MpsSetup setup, MpsServerId id)
       : setup_(std::move(setup)), id_(std::move(id)), logs_(setup_.dir, id_) {}
 
-  // The control daemon that serves the server's folder: the holder of its lock (mps_files.h), if it
-  // is that user's process. Does not send it anything.
+  // The control daemon that serves the server's folder: the process that holds the folder's lock
+  // (mps_files.h), if it belongs to the server's user. Sends nothing to the daemon.
   std::optional<base::ProcessId> Daemon() const;
 
-  // Starts daemon and server if they are not running, and waits until the server takes clients. A
-  // server that ends during its start is noticed at once; the error contains the cause from its
-  // log. Errors, each a sentence: kNotFound (no such program), kUnavailable (refused, ended, did
-  // not answer in time, the server is in a faulted state), kDenied, kIo. A server that does not
-  // become ready is ended. partitions: a daemon started by this call divides the SMs if the driver
-  // can do that.
+  // Starts daemon and server if they are not running, and waits until the server accepts clients.
+  // If the server ends during its start, this is noticed at once, and the error contains the cause
+  // from its log. A server that does not become ready is ended. partitions: a daemon started by
+  // this call divides the SMs if the driver can do that. Errors, each a sentence: kNotFound (no
+  // such program), kUnavailable (refused, ended, did not answer in time, the server is in a faulted
+  // state), kDenied, kIo.
   Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
   // Starts the daemon, queries it, and ends it again, without a server. The folder must be unused.
   // Errors: those of Ready().
   Result<MpsAbilities> Try(Deadline deadline) const;
-  // The running server; empty: no server or no daemon. Errors: kUnavailable.
+  // The running server; empty if there is no server or no daemon. Errors: kUnavailable.
   Result<std::optional<MpsServer>> Look(Deadline deadline) const;
   Result<std::vector<pid_t>> Clients(const MpsServer& server, Deadline deadline) const;
-  // Ends the client's GPU context cleanly; the process continues and gets error 810.
+  // Ends the client's GPU context cleanly. The process continues and gets error 810.
   Result<Unit> TerminateClient(const MpsServer& server, pid_t client, Deadline deadline) const;
 
-  // ---- static SM partitions, of a server with one GPU ----
+  // ---- static SM partitions of a server with one GPU ----
   // Whether the running daemon divides the SMs, so that each client needs a partition.
   bool DividesSms() const;
   Result<MpsPartitions> Partitions(Deadline deadline) const;
-  // A new partition of this share of the SMs. Errors: kConflict: others leave too few;
-  // kUnavailable: refused for another reason, or no answer.
+  // Makes a new partition with this share of the SMs. Errors: kConflict: other partitions leave too
+  // few SMs; kUnavailable: refused for another reason, or no answer.
   Result<MpsPartition> AddPartition(double share, Deadline deadline) const;
   // Errors: kUnavailable.
   Result<Unit> RemovePartition(const std::string& partition, Deadline deadline) const;
 
   // Ends daemon and server, kills what is left of them at the deadline, and removes the files in
-  // the pipe directory. For a server without clients.
+  // the pipe directory. Use it only for a server without clients.
   void Quit(Deadline deadline) const;
 
   const MpsServerId& id() const { return id_; }
@@ -84,8 +84,8 @@ class MpsControl {
   Result<Unit> Start(Deadline deadline, bool partitions) const;
   // Whether the control program offers static SM partitions, according to its help.
   bool OffersPartitions(Deadline deadline) const;
-  // The control program's option for a shared server. Errors: kDenied: it has none, or we are not
-  // root; otherwise its help could not be read.
+  // The control program's option for a shared server. Errors: kDenied: the program has no such
+  // option, or this process is not root; other errors: its help could not be read.
   Result<std::string> MultiUserOption(Deadline deadline) const;
   void EndLate() const;
   // asked: marks of the logs from before the server was requested; said: the daemon's answer.
@@ -104,13 +104,13 @@ class MpsControl {
   MpsLogs logs_;
 };
 
-// Whether MPS works: MpsControl::Try() as this process's user in a temporary folder, whatever
-// setup.dir is. shared: whether a server for all users works. Errors: kDenied: this driver or this
-// user cannot have one.
+// Whether MPS works: runs MpsControl::Try() as this process's user in a temporary folder and
+// ignores setup.dir. shared: tests a server for all users. Errors: kDenied: this driver or this
+// user cannot have such a server.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
-// Servers below `dir` with running control daemons, left by an earlier carmad. Only for the given
-// GPU sets, each as MpsServerId::gpus.
+// Servers below `dir` whose control daemons still run, left by an earlier carmad. Only considers
+// the given GPU sets, each as MpsServerId::gpus.
 std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,
                                         const std::vector<std::string>& gpus);
 

@@ -1,4 +1,4 @@
-// Static SM partitions: the syntax is NVIDIA's (manual of release 615, protocol 2).
+// Static SM partitions. The syntax is NVIDIA's (manual of release 615, protocol 2).
 #include "base/try.h"
 #include "task/mps/mps_control.h"
 
@@ -35,7 +35,8 @@ Result<MpsPartition> MpsControl::AddPartition(double share, Deadline deadline) c
   return Unavailable("the MPS control daemon does not list the SM partition that it has made");
 }
 
-// The list of partitions shows the result; the text of the answer is not documented.
+// The list of partitions shows whether this worked, because the text of the answer is not
+// documented.
 Result<Unit> MpsControl::RemovePartition(const std::string& partition, Deadline deadline) const {
   const Result<std::string> said = Ask("sm_partition rm " + id_.gpus + " " + partition, deadline);
   if (!said) return std::unexpected(said.error());

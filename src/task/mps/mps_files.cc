@@ -46,7 +46,7 @@ OpenLog Open(const std::string& dir, const MpsServerId& id, const char* name, in
   if (!logs) return {};
   UniqueFd fd(::openat(logs.get(), name, mode | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat st {};
-  // A hard link may lead to a file that the user may not read.
+  // Files of other users are ignored: a hard link may lead to a file that this user may not read.
   if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != id.uid) return {};
   return {std::move(fd), st.st_size};
 }
@@ -95,7 +95,7 @@ std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir) {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (!fd || ::fcntl(fd.get(), F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
-  // 0: the process is not in our pid namespace; -1: this kind of lock has no process.
+  // 0: the process is not in our pid namespace; -1: this kind of lock does not name its process.
   if (lock.l_pid <= 1) return std::nullopt;
   return lock.l_pid;
 }

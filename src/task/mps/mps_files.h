@@ -1,14 +1,14 @@
 // Files of MPS control daemons: finds the daemon that serves a folder, reads its logs, and removes
 // files that it leaves behind. The folders belong to users, who may put anything into them, while
-// carmad may be root: below mps_dir no link is followed, no read blocks, and only that user's files
-// are read or truncated.
+// carmad may be root. So below mps_dir no link is followed, no read blocks, and only files of the
+// server's user are read or truncated.
 //
 // What the files contain was observed with NVIDIA's programs (docs/server/collocation.md, "What
 // NVIDIA's programs do"). A daemon is identified only by its lock: daemons of all branches hold it
 // from before they listen until they end, the kernel names the holder, and the kernel releases it
 // however the daemon ends. The pid file exists only from branch 550 on and outlives a killed
-// daemon. Connecting to the daemon's socket would identify its process too, but fails while the
-// daemon is busy, and the daemon logs each attempt.
+// daemon. Connecting to the daemon's socket would identify its process too, but this fails while
+// the daemon is busy, and the daemon logs each attempt.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,7 @@ namespace carma::task {
 // The process that holds the lock of this pipe directory. Never blocks.
 std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 
-// Whether a control daemon speaks protocol 3 (branch 615 and newer), judged by its environment,
+// Whether a control daemon uses protocol 3 (branch 615 and newer), judged by its environment or
 // else by its options.
 bool MpsSpeaksThree(pid_t daemon);
 
@@ -32,7 +32,7 @@ bool MpsSpeaksThree(pid_t daemon);
 // cannot change while it runs.
 bool MpsDividesSms(pid_t daemon);
 
-// The lengths of the two logs at some moment, for reading what is added later.
+// The lengths of the two logs at some moment, so that later additions can be read.
 struct MpsLogMark {
   std::int64_t control = 0;
   std::int64_t server = 0;
@@ -43,11 +43,11 @@ class MpsLogs {
   MpsLogs(std::string dir, MpsServerId id) : dir_(std::move(dir)), id_(std::move(id)) {}
 
   MpsLogMark Mark() const;
-  // The last 64 KiB added since then; empty if there is nothing or no such file.
+  // The last 64 KiB added since the mark; empty if nothing was added or there is no such file.
   std::string ControlSince(const MpsLogMark& mark) const;
   std::string ServerSince(const MpsLogMark& mark) const;
-  // Empties a log beyond 8 MiB: daemons write several lines per command, and the folder is often in
-  // memory (/run).
+  // Empties a log that exceeds 8 MiB: daemons write several lines per command, and the folder is
+  // often in memory (/run).
   void Bound() const;
 
  private:
@@ -55,8 +55,8 @@ class MpsLogs {
   MpsServerId id_;
 };
 
-// Removes the pipe directory of a server whose daemon has ended, with the daemon's files but
-// without the logs. If it contains other files, they and the folder stay.
+// Removes the pipe directory of a server whose daemon has ended, with the daemon's files. The logs
+// stay. If the directory contains other files, it stays with them.
 void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id);
 
 }  // namespace carma::task

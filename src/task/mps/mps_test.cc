@@ -29,7 +29,7 @@ MpsControl::Deadline Soon(std::chrono::milliseconds span = kPatience) {
 // ---- values ----
 
 TEST(MpsFolders, AreShortEnoughForASocket) {
-  const std::string dir(60, 'd');  // the longest that the configuration takes
+  const std::string dir(60, 'd');  // the longest that the configuration accepts
   const MpsServerId id{4'294'967'294, 1, "MIG-8f3a91c2-aaaa-bbbb-cccc-dddddddddddd"};
   EXPECT_LE((MpsPipeDir(dir, id) + "/control_privileged").size(), 107U);
   EXPECT_EQ(MpsPipeDir("/run/carma/mps", {1000, 1000, "GPU-8f3a91c2-0000-1111-2222-333344445555"}),
@@ -70,7 +70,7 @@ TEST(MpsEnvironment, HasTheFoldersAndOnlyTheExistingLimits) {
   EXPECT_THAT(WithoutMpsEnvironment(), ElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/dev/null")));
 }
 
-TEST(MpsAnswers, AreListsOfProcessesOrAnError) {
+TEST(MpsAnswers, ParsesListsOfProcesses) {
   EXPECT_THAT(ParseMpsPids("").value(), ElementsAre());
   EXPECT_THAT(ParseMpsPids("4711\n\n 4712 \n").value(), ElementsAre(4711, 4712));
   for (const char* text : {"none", "4711 4712", "-1", "0", "99999999999", "Unknown command"})
@@ -111,8 +111,7 @@ TEST(MpsAnswers, ParsesAServersState) {
   EXPECT_THAT(ParseMpsServerState("on fire").error().message, HasSubstr("'on fire'"));
 }
 
-// Both forms of the table exist: the first in NVIDIA's manual, the second in the output of its
-// programs.
+// NVIDIA's manual shows the first form of the table, and its programs print the second.
 TEST(MpsAnswers, ParsesSmPartitions) {
   const std::string gpu = "GPU-74d43ed3-cdf7-e667-3644-bf5b4f46ed65";
   for (const char* text : {"GPU           Partition  free   used   free  used  clients\n"
@@ -145,7 +144,7 @@ TEST(MpsAnswers, ParsesSmPartitions) {
     EXPECT_FALSE(ParseMpsPartitionAdded(text, gpu)) << text;
 }
 
-TEST(MpsPartitions, SharesThatFitTogetherFitInChunksToo) {
+TEST(MpsPartitions, SharesThatFitTogetherAlsoFitAsChunks) {
   const MpsPartitions h100{.free_chunks = 9, .used_chunks = 6};  // 132 SMs in 15 chunks
   EXPECT_EQ(MpsChunks(0.5, h100), 7);
   EXPECT_EQ(MpsChunks(0.2, h100), 3) << "not 2 for 2.9999";
@@ -153,16 +152,16 @@ TEST(MpsPartitions, SharesThatFitTogetherFitInChunksToo) {
   EXPECT_EQ(MpsChunks(0.01, h100), 1);
 }
 
-TEST(MpsAnswers, ToATerminationAreSilenceOrAnError) {
+TEST(MpsAnswers, ParsesTheAnswerToATermination) {
   for (const char* text : {"", "\n", "0\n"}) EXPECT_TRUE(ParseMpsTermination(text)) << text;
-  // Branches 535 and 550 answer this, with exit code 0.
+  // Branches 535 and 550 answer this and exit with 0.
   EXPECT_THAT(ParseMpsTermination("Server 12 not found\nServer 12 not found!\n1\n").error().message,
               HasSubstr("Server 12 not found"));
   for (const char* text : {"1", "Invalid process 7!\n1"})
     EXPECT_FALSE(ParseMpsTermination(text)) << text;
 }
 
-TEST(MpsLogTexts, BeginAfterTheBracket) {
+TEST(MpsLogTexts, StartAfterTheBracket) {
   EXPECT_EQ(LastMpsLogText(""), "");
   EXPECT_EQ(LastMpsLogText("[2026-11-22 07:20:20.172 Other  3208] Startup\n"
                            "[2026-11-22 07:20:20.172 Other  3208] Failed to start : no device\n\n"),
@@ -176,7 +175,7 @@ TEST(MpsLogTexts, BeginAfterTheBracket) {
   EXPECT_FALSE(SaysMpsServerReady("[x] NEW SERVER 12: Ignoring connection from user\n", 12));
 }
 
-TEST(MpsArguments, ComeBackAsTheyWent) {
+TEST(MpsArguments, ParseBackUnchanged) {
   const MpsOrder order{"/m", {1000, 100, "GPU-0"}, {{"A", "x=y"}}, {"/bin/control", "-d"}};
   const auto back = ParseMpsArguments(ToArguments(order));
   ASSERT_TRUE(back) << back.error().message;
@@ -221,7 +220,7 @@ TEST_F(MpsControlTest, StartsDaemonAndServerOnceAndEndsThem) {
   EXPECT_THAT(FindMpsServers(fake_.setup, {fake_.id.gpus}), ElementsAre());
 }
 
-TEST_F(MpsControlTest, AServerForAllUsersNeedsAProgramThatHasOne) {
+TEST_F(MpsControlTest, ASharedServerNeedsAProgramThatSupportsIt) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   fake_.id = SharedMpsServer(fake_.id.gpus);
   fake_.Write("/help", "  -d,--daemon    Setup the daemon in the background\n");
@@ -240,7 +239,7 @@ TEST_F(MpsControlTest, AServerForAllUsersNeedsAProgramThatHasOne) {
   Control().Quit(Soon());
 }
 
-TEST_F(MpsControlTest, TheDaemonGetsNothingOfOurEnvironment) {
+TEST_F(MpsControlTest, TheDaemonInheritsNothingOfOurEnvironment) {
   ::setenv("CARMA_TEST_SECRET", "1", 1);
   ::setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "10", 1);
   ::setenv("CUDA_MPS_PROTOCOL_VERSION", "3", 1);
@@ -297,7 +296,7 @@ TEST_F(MpsControlTest, ReportsEveryFailureInASentence) {
               HasSubstr("did not start in time"));
 }
 
-TEST_F(MpsControlTest, ADaemonIsTriedAndGone) {
+TEST_F(MpsControlTest, TriesADaemonAndEndsIt) {
   // The stand-in's list of servers is empty, as in a daemon without servers.
   fake_.Write("/status", "Server 1 not found\n");
   const auto abilities = Control().Try(Soon());
@@ -323,7 +322,7 @@ TEST_F(MpsControlTest, ReportsAFailedServerAtOnceWithItsReason) {
               HasSubstr("ended while starting: Failed to start : no device"));
 }
 
-// Answers of branches before 550.
+// Branches before 550 answer like this.
 TEST_F(MpsControlTest, AServerWithoutAStateQueryIsReadyAccordingToItsLog) {
   fake_.Write("/status", "Unknown command \"get_server_status\"\n");
   const auto server = Control().Ready(Soon());
@@ -338,7 +337,7 @@ TEST_F(MpsControlTest, AServerWithoutAStateQueryIsReadyAccordingToItsLog) {
   EXPECT_GE(std::chrono::steady_clock::now() - before, kLimit);
 }
 
-TEST_F(MpsControlTest, AHangingDaemonIsGivenUpAndKilledInTheEnd) {
+TEST_F(MpsControlTest, GivesUpAHangingDaemonAndKillsIt) {
   ASSERT_TRUE(Control().Ready(Soon()));
   const auto daemon = Control().Daemon();
   fake_.Write("/hang");
@@ -350,7 +349,7 @@ TEST_F(MpsControlTest, AHangingDaemonIsGivenUpAndKilledInTheEnd) {
   EXPECT_FALSE(base::Alive(*daemon));
 }
 
-TEST_F(MpsControlTest, ADaemonThatComesAfterItWasGivenUpIsKilled) {
+TEST_F(MpsControlTest, KillsADaemonThatStartsAfterTheDeadline) {
   fake_.Write("/late");
   EXPECT_THAT(Control().Ready(Soon(std::chrono::milliseconds(500))).error().message,
               HasSubstr("did not answer in time"));
@@ -367,7 +366,7 @@ TEST_F(MpsControlTest, IgnoresFilesOfADeadDaemon) {
   EXPECT_FALSE(base::Exists(fake_.Pipes())) << "they go";
 }
 
-TEST_F(MpsControlTest, ALockOfAnotherUserIsNoDaemonOfThisOne) {
+TEST_F(MpsControlTest, IgnoresALockOfAnotherUser) {
   ASSERT_TRUE(Control().Ready(Soon()));
   ASSERT_TRUE(Control().Daemon());
   MpsServerId other = fake_.id;
@@ -402,13 +401,13 @@ TEST_F(MpsControlTest, FollowsNoLinkOfAUser) {
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("cannot open the folder"));
 }
 
-TEST_F(MpsControlTest, AFolderThatOthersMayWriteToIsRefused) {
+TEST_F(MpsControlTest, RefusesAFolderThatOthersMayWriteTo) {
   ASSERT_TRUE(base::MakeDirs(fake_.setup.dir, 0777));
   ::chmod(fake_.setup.dir.c_str(), 0777);
   EXPECT_THAT(Control().Ready(Soon()).error().message, HasSubstr("must not be writable by others"));
 }
 
-// Only root may become another user.
+// Only root can become another user.
 TEST_F(MpsControlTest, TheDaemonRunsAsTheUser) {
   const passwd* nobody = ::getpwnam("nobody");
   if (::getuid() != 0 || nobody == nullptr) GTEST_SKIP() << "needs root";
@@ -426,7 +425,7 @@ TEST_F(MpsControlTest, TheDaemonRunsAsTheUser) {
   EXPECT_THAT(fake_.Read("/variables"), HasSubstr("HOME=" + std::string(nobody->pw_dir) + "\n"));
   const base::UniqueFd pidfd = base::OpenPidfd(server->process.pid);
   Control().Quit(Soon());
-  // The stand-in's server is not a child of its daemon, so its end is not waited for.
+  // The stand-in's server is not a child of its daemon, so nothing waits until it has ended.
   pollfd ended{pidfd.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&ended, 1, 20'000), 1);
 }

@@ -13,13 +13,13 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kMaxLine = 900;  // of a header, a title or a message to people
+constexpr std::size_t kMaxLine = 900;  // bytes of a header, a title or a message for people
 
 std::string OneLine(std::string_view text) {
   return base::Printable(text, kMaxLine);
 }
 
-// Slack reads <…> and &…; as markup.
+// Escapes the text, because Slack reads <…> and &…; as markup.
 std::string ForSlack(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -36,8 +36,8 @@ std::string ForSlack(std::string_view text) {
   return escaped;
 }
 
-// The client API of Matrix takes a PUT to a URL that ends in our number; it accepts each number
-// once.
+// The client API of Matrix takes a PUT to a URL that ends in a number of our choice. It accepts
+// each number only once.
 std::string MatrixUrl(const std::string& url, const std::string& key) {
   constexpr std::string_view kSend = "/send/m.room.message";
   const std::size_t query = std::min(url.find('?'), url.size());
@@ -45,7 +45,7 @@ std::string MatrixUrl(const std::string& url, const std::string& key) {
   return url.substr(0, query) + "/" + key + url.substr(query);
 }
 
-// RFC 2047, in words of at most 45 bytes, cut only between characters.
+// Encodes a header by RFC 2047, in words of at most 45 bytes that are cut only between characters.
 std::string HeaderText(std::string_view text) {
   const bool plain = text.find_first_not_of(
                          " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`"
@@ -68,7 +68,7 @@ std::string MailDate(base::Time now) {
   std::tm parts{};
   ::gmtime_r(&seconds, &parts);
   char text[64];
-  // The text is in the C locale, because our programs never change it.
+  // The text is in the C locale, because CARMA's programs never change it.
   std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S +0000", &parts);
   return text;
 }
@@ -108,7 +108,7 @@ std::string MomentIn(const Json& message, const char* name) {
   return ms == 0 ? "" : base::FormatTime(base::FromMs(ms));
 }
 
-// Facts about the task for the reader; unknown ones are left out.
+// Facts about the task for the reader. Unknown facts are left out.
 std::string Facts(const Json& message) {
   const std::int64_t peak_mib = NumberIn(message, "peak_mib");
   const std::int64_t attempt = NumberIn(message, "attempt");
@@ -145,13 +145,13 @@ std::string LastLines(std::string_view output) {
   std::string text;
   for (std::string_view line : lines) {
     if (const std::size_t at = line.rfind('\r'); at != line.npos && at + 1 < line.size())
-      line.remove_prefix(at + 1);  // the last state of a progress bar
+      line.remove_prefix(at + 1);  // keeps the last state of a progress bar
     text += "  " + OneLine(line) + "\n";
   }
   return text.empty() ? text : "\nThe last lines of its output:\n" + text;
 }
 
-// Shortened, so that mailers show all of it and need not encode it.
+// Shortens the text so that mailers show all of it and need not encode it.
 std::string Subject(const std::string& text) {
   constexpr std::size_t kMost = 70;
   if (text.size() <= kMost) return text;

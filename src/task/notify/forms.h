@@ -1,4 +1,5 @@
-// The messages: a mail, or a webhook request in its server's format. Pure.
+// Formats the message of a notice: a mail, or a webhook request in its server's format. Pure
+// functions.
 #pragma once
 
 #include <string>
@@ -18,14 +19,15 @@ struct WebhookRequest {
   std::string body;
   friend bool operator==(const WebhookRequest&, const WebhookRequest&) = default;
 };
-// target: a webhook.
+// target: must be a webhook.
 WebhookRequest RequestOf(const NoticeOrder& order, const NotifyTarget& target);
 
 // Headers and text for sendmail: what happened and why, command, times, and the last lines of the
-// output. host: the sender's host; output: the end of the task's output, or empty.
+// output. host: the sender's host. output: the end of the task's output, or empty.
 std::string MailOf(const NoticeOrder& order, const std::string& address, const std::string& host,
                    base::Time now, std::string_view output = "");
-// Path of the task's output file for the message; empty: several tasks, or no file.
+// Path of the task's output file as the message names it; empty for several tasks, or without a
+// file.
 std::string OutputNamed(const NoticeOrder& order);
 
 }  // namespace carma::task

@@ -1,4 +1,4 @@
-// The order that carmad gives to a carma-notify: one notice, as JSON on standard input.
+// The order for one notice, which carmad passes to carma-notify as JSON on standard input.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 namespace carma::task {
 
 struct NoticeOrder {
-  std::string target;  // for ParseNotifyTarget
+  std::string target;  // text for ParseNotifyTarget
   std::string event;
-  std::string text;     // one sentence, for people
-  std::string message;  // a JSON object, for programs
-  // Unique among this server's notices and kept when the notice is sent again, so that receivers
-  // can recognise duplicates.
+  std::string text;     // one sentence for people
+  std::string message;  // a JSON object for programs
+  // Unique among this server's notices. It stays the same when the notice is sent again, so
+  // receivers can recognise duplicates.
   std::string key;
   std::uint32_t uid = 0;  // the user with whose rights it is sent
   std::uint32_t gid = 0;
-  std::string user;                                // its name at the submission; empty: not checked
-  std::map<std::string, std::string> environment;  // for the program: proxies for webhooks
+  std::string user;  // the user's name at the submission; empty: not checked
+  std::map<std::string, std::string> environment;  // for the program, and the proxies for webhooks
   std::string sendmail = "/usr/sbin/sendmail";
-  base::Duration limit{30'000};  // real time, of one try
+  base::Duration limit{30'000};  // real time of one attempt to send
   // Maximum processes and threads of its user, as for a task; 0: no limit.
   std::int64_t max_processes = 0;
 
@@ -50,9 +50,9 @@ std::string ToText(const NoticeOrder& order);
 // Errors: kInvalid.
 Result<NoticeOrder> ParseNoticeOrder(std::string_view text);
 
-// Exit codes of carma-notify; it prints a failure as one line on standard output.
+// Exit codes of carma-notify, which prints a failure as one line on standard output.
 inline constexpr int kNoticeSent = 0;
-inline constexpr int kNoticeFailed = 69;  // another try cannot help
-inline constexpr int kNoticeAgain = 75;   // another try may help
+inline constexpr int kNoticeFailed = 69;  // sending again cannot help
+inline constexpr int kNoticeAgain = 75;   // sending again may help
 
 }  // namespace carma::task

@@ -63,7 +63,7 @@ RunRequest RequestFor(const NoticeOrder& order, const UserInfo& user) {
           .limit = std::chrono::duration_cast<std::chrono::milliseconds>(order.limit)};
 }
 
-// What went wrong with the program; empty: nothing.
+// What went wrong with the program; empty if nothing did.
 std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   if (ran.late) return fmt::format("took more than {}", base::FormatSpan(order.limit));
   if (ran.flood) return "wrote more than 64 MiB";
@@ -74,11 +74,11 @@ std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   return "";
 }
 
-// The end of the output file, read with the rights of the task's user; empty if it cannot be read.
+// The end of the output file, read with the rights of the task's user. Empty if it cannot be read.
 std::string EndOfOutput(const NoticeOrder& order) {
   constexpr off_t kBytes = 8192;
   const std::string path = OutputNamed(order);
-  // A pipe is refused, because reading it could wait for a writer.
+  // Refuses a pipe, because reading it could wait for a writer.
   const base::UniqueFd fd(path.empty() ? -1
                                        : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat st {};
@@ -94,7 +94,7 @@ SendResult SendMail(const NoticeOrder& order, const NotifyTarget& target, const 
   const std::string& address = target.address.empty() ? user.name : target.address;
   if (address.empty()) return Failed(fmt::format("user {} has no name to send mail to", user.uid));
   RunRequest run = RequestFor(order, user);
-  // -i: a line with a single dot is text. The address cannot begin with a dash.
+  // With -i, a line with a single dot is ordinary text. The address cannot begin with a dash.
   run.words = {order.sendmail, "-i", "--", address};
   run.input =
       MailOf(order, address, base::ShortHostName(), base::SystemClock().Now(), EndOfOutput(order));
@@ -104,7 +104,7 @@ SendResult SendMail(const NoticeOrder& order, const NotifyTarget& target, const 
   return trouble.empty() ? SendResult{} : Again(order.sendmail + " " + trouble);
 }
 
-// The URL holds secrets, so it is never in a command line, which all users can read.
+// The URL contains secrets, so it is never in a command line, which all users can read.
 std::string CurlConfig(const WebhookRequest& request, const NoticeOrder& order) {
   std::string text = fmt::format(
       "url = \"{}\"\nrequest = {}\nproto = \"=http,https\"\nmax-time = {}\nmax-redirs = 0\n"
@@ -122,7 +122,8 @@ SendResult SendWebhook(const NoticeOrder& order, const NotifyTarget& target, con
   run.words = {"curl", "-q", "--config", "/dev/fd/3"};
   run.input = request.body;
   run.more_input = CurlConfig(request, order);
-  run.limit += std::chrono::seconds(5);  // the message of its own limit is clearer
+  // Curl's own limit comes first, because its message is clearer.
+  run.limit += std::chrono::seconds(5);
   const Result<RunResult> ran = RunBounded(run);
   if (!ran && ran.error().code == ErrorCode::kNotFound)
     return Failed("curl, which sends webhooks, is not installed");
@@ -149,8 +150,8 @@ SendResult SendToProgram(const NoticeOrder& order, const NotifyTarget& target,
                                                      : Failed(target.address + " " + trouble);
 }
 
-// Gives up our rights for good. Errors: the system's; kConflict if the number now belongs to
-// another person.
+// Gives up this process's own rights for good. Errors: the system's; kConflict if the user's number
+// now belongs to another person.
 Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   if (!CanSwitchUser()) return Unit{};
   const bool nobody = order.uid == 0 && target.kind == NotifyKind::kWebhook;
@@ -163,17 +164,17 @@ Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   return BecomeUser(*user);
 }
 
-// The limits of a task. Mail programs deliver with the rights of their own group, and continue in
-// the background.
+// Sets the limits that a task has. They do not apply to mail programs, which deliver with the
+// rights of their own group and continue in the background.
 Result<Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
   if (target.kind == NotifyKind::kMail) return Unit{};
   LimitProcesses(order.max_processes);
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // whatever leaves its group becomes our child
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // every process that leaves its group becomes our child
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return FailErrno(errno, "no_new_privs");
   return Unit{};
 }
 
-// Ends everything that an ended program has left running.
+// Ends all processes that an ended program has left running.
 void EndWhatIsLeft() {
   constexpr int kRounds = 100;
   constexpr int kPauseMs = 10;

@@ -9,14 +9,14 @@ namespace carma::task {
 
 struct SendResult {
   int code = kNoticeSent;  // kNoticeSent, kNoticeAgain, kNoticeFailed
-  std::string text;        // what went wrong, one line
+  std::string text;        // the failure, one line
 };
 // Sends with the rights of this process. Mail goes through order.sendmail, webhooks through curl
 // (which uses the system's certificates and proxies), and programs are run without a shell.
 SendResult Send(const NoticeOrder& order);
 
-// Reads the order from standard input, switches to its user's rights (root's webhooks are sent as
-// nobody), sends it, and reports the result. Returns the exit code.
+// Reads the order from standard input, switches to its user's rights, sends the notice, and reports
+// the result. Root's webhooks are sent as nobody. Returns the exit code.
 int RunNotify();
 
 }  // namespace carma::task

@@ -55,7 +55,7 @@ class SendTest : public ::testing::Test {
   std::string dir_;
 };
 
-// Answers one request with this status; `heard` receives the request.
+// Answers one request with this status. `heard` is the received request.
 class OneAnswer {
  public:
   explicit OneAnswer(const std::string& status) {
@@ -124,7 +124,7 @@ TEST_F(SendTest, AProgramReadsTheMessageWithoutAShell) {
   EXPECT_THAT(Send(slow).text, HasSubstr("took more than"));
 }
 
-TEST_F(SendTest, AWebhookIsPostedAndItsAnswerDecides) {
+TEST_F(SendTest, PostsAWebhookAndReturnsAResultByItsAnswer) {
   if (!RunBounded({.words = {"curl", "--version"},
                    .environment = std::vector<std::string>{"PATH=/usr/bin:/bin"}}))
     GTEST_SKIP() << "needs Debian's package curl";
@@ -180,7 +180,7 @@ TEST_F(SendTest, SendsNothingAsTheNewOwnerOfAUserId) {
   EXPECT_TRUE(base::Exists(dir_ + "/ran"));
 }
 
-TEST(NoticeOrder, SurvivesItsText) {
+TEST(NoticeOrder, ParsesBackFromItsText) {
   NoticeOrder order{.target = "me", .event = "fail", .text = "t", .message = "{}", .key = "k"};
   order.uid = 7;
   order.gid = 8;

@@ -18,7 +18,7 @@
 namespace carma::task {
 namespace {
 
-// The time that a killed program gets to end.
+// Time that a killed program has to end.
 constexpr int kAfterKillMs = 500;
 
 std::string Beginning(const base::UniqueFd& file, std::size_t most) {
@@ -28,7 +28,8 @@ std::string Beginning(const base::UniqueFd& file, std::size_t most) {
   return text;
 }
 
-// The memory of outputs is charged to no process, so a program that writes more than this is ended.
+// A program that writes more than this is ended, because the memory of its output is not charged to
+// any process.
 constexpr std::int64_t kMaxOutputBytes = 64 << 20;
 constexpr int kLookAtOutputMs = 200;
 
@@ -37,7 +38,7 @@ std::int64_t SizeOf(const base::UniqueFd& file) {
   return ::fstat(file.get(), &facts) == 0 ? facts.st_size : 0;
 }
 
-// False: it took too long or wrote too much.
+// Returns false if the program took too long or wrote too much.
 bool EndsInTime(const base::UniqueFd& process, std::chrono::milliseconds limit,
                 const base::UniqueFd& output, const base::UniqueFd& errors) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
@@ -53,7 +54,7 @@ bool EndsInTime(const base::UniqueFd& process, std::chrono::milliseconds limit,
   return false;
 }
 
-// True once it has ended.
+// Returns true once the killed program has ended.
 bool EndsAfterKill(const base::UniqueFd& process) {
   pollfd end{process.get(), POLLIN, 0};
   return ::poll(&end, 1, kAfterKillMs) == 1;
@@ -68,7 +69,7 @@ Result<RunResult> RunBounded(const RunRequest& request) {
   for (const auto* file : {&input, &more, &output, &errors}) {
     if (!*file) return std::unexpected(file->error());
   }
-  // It gets its own process group, so that everything it starts is ended with it.
+  // The program gets its own process group, so that everything it starts is ended with it.
   base::SpawnOptions options{
       .files = {input->get(), output->get(), request.together ? output->get() : errors->get()},
       .environment = request.environment,

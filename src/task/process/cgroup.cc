@@ -24,14 +24,15 @@ namespace {
 using base::UniqueFd;
 
 constexpr std::size_t kMaxTextBytes = 4 << 20;
-constexpr int kMaxNesting = 32;  // groups a task may make within its own
+constexpr int kMaxNesting = 32;  // levels of groups that a task may make within its own group
 
 bool WriteTo(const std::string& path, std::string_view text) {
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   return fd && base::WriteAll(fd.get(), text).has_value();
 }
 
-// The v2 tree's mount: (root within the tree, mount point). Empty texts: not mounted.
+// The mount of the v2 tree: (root within the tree, mount point). Both are empty if it is not
+// mounted.
 std::pair<std::string, std::string> FindMount(std::string_view mountinfo) {
   for (const std::string_view line : base::Split(mountinfo, '\n')) {
     const std::size_t dash = line.find(" - ");
@@ -94,7 +95,7 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
 
 CgroupBase IfWritable(CgroupBase base) {
   if (base.path.empty()) return base;
-  // Moving a process needs the right to write at the common ancestor too.
+  // Moving a process also needs the right to write in the common ancestor.
   for (const std::string& path : {base.path, base.path + "/cgroup.procs"}) {
     if (::access(path.c_str(), W_OK) == 0) continue;
     return {.reason = path + " is not writable for carmad (a service needs Delegate=yes)"};
@@ -138,7 +139,7 @@ CgroupControls EnableControls(const CgroupBase& base) {
   const bool empty = own && base::Trim(*own).empty();
   if (!wanted.empty() && empty) {
     const std::string control = base.path + "/cgroup.subtree_control";
-    // If one controller is refused, the others must still be switched on.
+    // Controllers are enabled one by one if the kernel refuses them together.
     if (WriteTo(control, base::Trim(wanted))) {
       on.insert(there.begin(), there.end());
     } else {
@@ -174,7 +175,7 @@ CgroupControls EnableControls(const CgroupBase& base) {
 
 Result<TaskCgroup> TaskCgroup::Create(const std::string& base, const std::string& name) {
   const std::string path = base + "/" + name;
-  // A group of the same name can only be an empty one from an earlier start of this container.
+  // A group of this name can only be an empty group from an earlier start of this container.
   if (::mkdir(path.c_str(), 0755) != 0 &&
       !(errno == EEXIST && RemoveCgroup(path) && ::mkdir(path.c_str(), 0755) == 0)) {
     return FailErrno(errno, path);
@@ -199,13 +200,13 @@ bool TaskCgroup::LimitProcesses(std::int64_t most) const {
 }
 
 bool TaskCgroup::WeighCpus(int cpus) const {
-  constexpr int kOfOne = 100;  // the kernel's default for a group that sets nothing
+  constexpr int kOfOne = 100;  // the kernel's default weight
   constexpr int kMost = 10'000;
   return WriteTo(path_ + "/cpu.weight", std::to_string(std::min(kMost / kOfOne, cpus) * kOfOne));
 }
 
 bool TaskCgroup::CapCpus(int cpus) const {
-  constexpr std::int64_t kPeriodUs = 100'000;  // the kernel's own
+  constexpr std::int64_t kPeriodUs = 100'000;  // the kernel's default
   return WriteTo(path_ + "/cpu.max", fmt::format("{} {}", cpus * kPeriodUs, kPeriodUs));
 }
 
@@ -214,8 +215,8 @@ bool TaskCgroup::ConfineTo(const std::string& path, const std::string& cores) {
 }
 
 bool TaskCgroup::LimitMemory(std::int64_t mib) const {
-  // If the kernel supports it, the group gets no swap and is killed as a whole. The limit applies
-  // in any case.
+  // If the kernel supports it, the group gets no swap and is killed as a whole. The limit itself
+  // always applies.
   (void)WriteTo(path_ + "/memory.oom.group", "1");
   (void)WriteTo(path_ + "/memory.swap.max", "0");
   return WriteTo(path_ + "/memory.max", std::to_string(mib << 20));

@@ -1,6 +1,6 @@
-// Control groups (version 2): a task's processes get a group, so that all of them can be ended and
-// the kernel's memory kills counted. All of it is optional: without a writable tree, process groups
-// and the search for descendants are used.
+// Control groups (version 2). A task's processes get a group, so that all of them can be ended and
+// the kernel's memory kills can be counted. Groups are optional: without a writable tree, process
+// groups and the search for descendants are used instead.
 #pragma once
 
 #include <cstdint>
@@ -15,82 +15,87 @@ namespace carma::task {
 
 // Where groups may be made.
 struct CgroupBase {
-  std::string root;    // mount point of the v2 tree, for example "/sys/fs/cgroup"
-  std::string path;    // folder below it in which we may make groups; empty: none
+  std::string root;  // mount point of the v2 tree, for example "/sys/fs/cgroup"
+  std::string path;  // folder below it in which this process may make groups; empty: there is none
   std::string reason;  // why there is none
   friend bool operator==(const CgroupBase&, const CgroupBase&) = default;
 };
 
 // Where this process may make groups for tasks: PlaceForTasks() of its own group in the v2 tree. On
-// a machine with both versions only the v2 tree ("unified") counts. Reads /proc and checks the
-// rights; changes nothing.
+// a machine with both versions, only the v2 tree ("unified") counts. Reads /proc and checks the
+// rights, but changes nothing.
 CgroupBase FindCgroupBase();
-// Only finds the place, from the texts of /proc/self/cgroup and /proc/self/mountinfo.
+// Finds the place from the texts of /proc/self/cgroup and /proc/self/mountinfo. Does not check
+// rights.
 CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo);
-// The place itself, or no place and a reason if this process may not make groups there.
+// Returns `base`, or a place without path and with a reason if this process may not make groups
+// there.
 CgroupBase IfWritable(CgroupBase base);
 
-// The subgroup in which the service manager puts carmad, if it can (DelegateSubgroup= of systemd
-// 254). Only then may the service's group control its children: such a group takes no processes
-// itself, so carmad could not be restarted in it while tasks run.
+// The subgroup in which the service manager puts carmad if it supports that (DelegateSubgroup= of
+// systemd 254). Only then may the service's group control its children: a group that does so
+// accepts no processes itself, so carmad could not be restarted in it while tasks run.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
-// The unit whose group is only for tasks, used with older systemd. Its one process keeps the group
-// while no task runs, and moves to the group kKeeperGroup below it.
+// The unit whose group is only for tasks; used with older systemd. The unit's one process keeps the
+// group while no task runs, and is moved to the group kKeeperGroup below it.
 inline constexpr std::string_view kTasksUnit = "carmad-tasks.service";
 inline constexpr std::string_view kKeeperGroup = "carmad.keeper";
-// Where tasks get their groups if carmad is in that place: the group above carmad's, or that of
-// kTasksUnit; if neither exists or is writable, the place itself.
+// Where tasks get their groups if carmad is in the place `daemon`: the group above carmad's, or the
+// group of kTasksUnit; if neither exists or is writable, carmad's own place.
 CgroupBase PlaceForTasks(CgroupBase daemon);
 
 // Which limits the kernel enforces for groups made in a place.
 struct CgroupControls {
   bool processes = false;
   bool cpu = false;    // time on the cores
-  bool cores = false;  // which of them
+  bool cores = false;  // restriction to certain cores
   bool memory = false;
-  std::string why_not;  // if one is missing: one clause
+  std::string why_not;  // why a limit is missing, as one clause
   friend bool operator==(const CgroupControls&, const CgroupControls&) = default;
 };
-// Enables all available controllers of that place. This is impossible in a group with processes;
+// Enables all available controllers of this place. This is impossible in a group with processes, so
 // the process of kTasksUnit is moved away first.
 CgroupControls EnableControls(const CgroupBase& base);
 
 // One task's group.
 class TaskCgroup {
  public:
-  // Makes <base>/<name>. Errors: the system's, for example when the tree is read-only.
+  // Makes <base>/<name>. Errors: the system's, for example if the tree is read-only.
   static Result<TaskCgroup> Create(const std::string& base, const std::string& name);
   const std::string& path() const { return path_; }
-  // The group's folder, for clone3(CLONE_INTO_CGROUP): a child born into its group costs nothing,
-  // while moving a living process makes the kernel wait for all processors (tens of ms were seen).
+  // The group's folder, for clone3(CLONE_INTO_CGROUP). A child that is born into its group costs
+  // nothing, while moving a living process makes the kernel wait for all processors (tens of ms
+  // were observed).
   int folder_fd() const { return folder_.get(); }
-  // Moves the calling process into the group, if it could not be created there.
+  // Moves the calling process into the group, for the case that it could not be created there.
   static bool Enter(int folder_fd);
-  // Limits the number of processes and threads. False: the kernel does not count them here.
+  // Limits the number of processes and threads. Returns false if the kernel does not count them
+  // here.
   bool LimitProcesses(std::int64_t most) const;
-  // Sets the group's share of the cores when all are busy: a group that asks for no cores counts as
-  // one CPU, and no group counts as more than 100.
+  // Sets the group's share of the cores for times when all are busy. A group that requests no cores
+  // counts as one CPU, and no group counts as more than 100.
   bool WeighCpus(int cpus) const;
-  // Limits the group's CPU time to that of this many cores.
+  // Limits the group's CPU time to that of `cpus` cores.
   bool CapCpus(int cpus) const;
-  // Restricts the group to these cores, as in base/cpu_list.h; empty: all.
+  // Restricts the group to these cores, in the form of base/cpu_list.h; empty: all cores.
   bool ConfineTo(const std::string& cores) const { return ConfineTo(path_, cores); }
-  // Limits the group's memory, without swap; if it is exceeded, all processes of the group are
-  // killed together.
+  // Limits the group's memory, without swap. If the limit is exceeded, all processes of the group
+  // are killed together.
   bool LimitMemory(std::int64_t mib) const;
   // Memory kills so far, counted by the group or, without a memory controller, by the group above.
-  // Empty: not counted.
+  // Empty if they are not counted.
   std::optional<std::int64_t> OomKills() const;
-  // True if that count is the group's own.
+  // Whether that count is the group's own.
   bool CountsOomKills() const;
-  // Kills all processes at once, including groups below. False: the kernel (before 5.14) cannot.
+  // Kills all processes at once, including those in groups below. Returns false if the kernel
+  // cannot do that (before 5.14).
   bool Kill() const { return KillCgroup(path_); }
   bool Remove() const { return RemoveCgroup(path_); }
 
   static bool ConfineTo(const std::string& path, const std::string& cores);
-  // The same by path, for a group whose shim is gone.
+  // The same operations by path, for a group whose shim is gone.
   static bool KillCgroup(const std::string& path);
-  // Removes it and its subgroups; false while processes live there.
+  // Removes the group and its subgroups. Returns false while processes live there.
   static bool RemoveCgroup(const std::string& path);
 
  private:

@@ -16,7 +16,7 @@
 namespace carma::task {
 namespace {
 
-TEST(Cgroup, ThePlaceFollowsFromTheKernelsTables) {
+TEST(Cgroup, FindsThePlaceInTheKernelsTables) {
   struct Case {
     const char* name;
     const char* self;
@@ -63,7 +63,7 @@ TEST(Cgroup, RefusesAPlaceWithoutRights) {
   EXPECT_EQ(IfWritable(none), none);
 }
 
-TEST(Cgroup, KillReachesEveryMemberAndTheGroupGoes) {
+TEST(Cgroup, KillEndsEveryMemberAndTheGroupCanBeRemoved) {
   const CgroupBase base = FindCgroupBase();
   if (base.path.empty()) GTEST_SKIP() << base.reason;
   Result<TaskCgroup> group = TaskCgroup::Create(base.path, CgroupName(1, 1, ::getpid()));
@@ -109,7 +109,7 @@ class FakeTree : public ::testing::Test {
   const CgroupBase base_{.root = "/", .path = ::testing::TempDir() + "/carma-tree"};
 };
 
-TEST_F(FakeTree, TasksGetTheirGroupsBesideTheDaemons) {
+TEST_F(FakeTree, TasksGetGroupsBesideTheDaemonsGroup) {
   CgroupBase daemon = base_;
   daemon.path += "/carmad.daemon";
   EXPECT_EQ(PlaceForTasks(daemon), base_);
@@ -129,11 +129,11 @@ TEST_F(FakeTree, UsesTheGroupOfTheTasksUnit) {
   std::ofstream(tasks.path + "/cgroup.controllers") << "cpu memory pids\n";
   std::ofstream(tasks.path + "/cgroup.procs") << "41\n";
   EXPECT_EQ(PlaceForTasks(daemon), tasks);
-  (void)EnableControls(tasks);  // a kernel would have emptied the group
+  (void)EnableControls(tasks);  // a real kernel would have emptied the group
   EXPECT_EQ(base::ReadFile(keeper + "/cgroup.procs", 100).value(), "41");
 }
 
-TEST_F(FakeTree, ControlsAreSwitchedOnWhereTheGroupHasNoProcessItself) {
+TEST_F(FakeTree, EnablesControllersIfTheGroupHasNoProcessItself) {
   EXPECT_EQ(EnableControls(base_), (CgroupControls{true, true, true, true, ""}));
   EXPECT_EQ(Control(), "+pids +memory +cpu +cpuset");
   std::ofstream(base_.path + "/cgroup.subtree_control") << "";
@@ -159,7 +159,7 @@ TEST_F(FakeTree, ReportsMissingControllers) {
       << "the fixable cause comes first";
 }
 
-TEST_F(FakeTree, LimitsAreWrittenAsTheKernelReadsThem) {
+TEST_F(FakeTree, WritesLimitsInTheKernelsForm) {
   const Result<TaskCgroup> group = TaskCgroup::Create(base_.path, "task");
   ASSERT_TRUE(group);
   EXPECT_FALSE(group->LimitMemory(512)) << "the file exists only with the controller";

@@ -1,5 +1,5 @@
-// The program that limits the GPU memory of a control group (carma-reader). It calls the driver,
-// which may hang, so its caller has a time limit.
+// Runs the program that limits the GPU memory of a control group (carma-reader). The program calls
+// the driver, which may hang, so it has a time limit.
 #pragma once
 
 #include <chrono>
@@ -12,23 +12,23 @@
 namespace carma::task {
 
 struct GpuMemoryLimit {
-  std::string uuid;           // of a whole GPU
-  std::int64_t soft_mib = 0;  // guaranteed to the group
-  std::int64_t hard_mib = 0;  // maximum; 0: no limit
+  std::string uuid;           // UUID of a whole GPU
+  std::int64_t soft_mib = 0;  // memory guaranteed to the group
+  std::int64_t hard_mib = 0;  // maximum memory; 0: no limit
   friend bool operator==(const GpuMemoryLimit&, const GpuMemoryLimit&) = default;
 };
 
-// The limits as words of LaunchOrder::memory_limits: UUID, soft and hard limit of each.
+// The limits as words of LaunchOrder::memory_limits: UUID, soft and hard limit of each GPU.
 std::vector<std::string> LimitWords(const std::vector<GpuMemoryLimit>& limits);
-// The words for the same maxima without guaranteed memory.
+// The words for the same hard limits without guaranteed memory.
 std::vector<std::string> HardLimitWords(const std::vector<std::string>& words);
 // The words that remove these limits.
 std::vector<std::string> NoLimitWords(const std::vector<std::string>& words);
 
 inline constexpr std::chrono::milliseconds kLimiterPatience{3'000};
 
-// limiter: the program with its first arguments; group: full path. Blocks until it has ended.
-// Errors: kUnavailable with its output, or after the time limit.
+// limiter: the program with its first arguments. group: full path. Blocks until the program has
+// ended. Errors: kUnavailable with its output, or after the time limit.
 Result<Unit> LimitGpuMemory(const std::vector<std::string>& limiter, const std::string& group,
                             const std::vector<std::string>& words,
                             std::chrono::milliseconds patience = kLimiterPatience);

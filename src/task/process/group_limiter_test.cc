@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-TEST(GroupLimiter, GetsTheGroupAndTheLimitsBehindItsFirstWords) {
+TEST(GroupLimiter, PassesTheGroupAndTheLimitsAfterTheFirstWords) {
   const std::string said = ::testing::TempDir() + "/limiter-said";
   const Words words = LimitWords({{"GPU-1", 100, 200}, {"GPU-2", 0, 0}});
   ASSERT_TRUE(LimitGpuMemory({"/bin/sh", "-c", "echo \"$@\" > " + said, "sh"}, "/g", words));

@@ -21,7 +21,7 @@ std::vector<int> CpusIn(const std::string& text) {
   return base::ParseCpuList(text).value_or(std::vector<int>{});
 }
 
-// Sorts the CPUs so that each is followed by the other threads of its core.
+// Sorts the CPUs so that the threads of each core are adjacent.
 std::vector<int> BySiblings(const std::vector<int>& cpus, const std::string& root) {
   std::vector<int> ordered;
   std::set<int> left(cpus.begin(), cpus.end());
@@ -61,7 +61,7 @@ core::HostInfo ForTasks(const HostFacts& facts, const std::optional<int>& cpus,
   const std::int64_t reserve_mib = std::min(facts.memory_mib / 10, kMostReserveMib);
   host.memory_mib = memory_mib.value_or(facts.memory_mib - reserve_mib);
   host.cores = facts.cpus;
-  // The last cores are left to the system.
+  // The cores at the end of the list are left to the system.
   if (host.cpus < all) host.cores.resize(static_cast<std::size_t>(std::max(0, host.cpus)));
   return host;
 }

@@ -1,4 +1,4 @@
-// Cores and memory of this machine as the kernel reports them, and how much of them is for tasks.
+// Cores and memory of this machine as the kernel reports them, and how much of them tasks may use.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 namespace carma::task {
 
 struct HostFacts {
-  // Hardware threads that this process may use, those of one core adjacent.
+  // Hardware threads that this process may use. Threads of one core are adjacent.
   std::vector<int> cpus;
   std::int64_t memory_mib = 0;  // 0: unknown
   friend bool operator==(const HostFacts&, const HostFacts&) = default;
 };
 
 // root: "" for this machine, or a folder with its own proc and sys. cgroup: folder of a group whose
-// memory.max also limits tasks, for example a container's; empty: none. Does not fail: unreadable
-// facts are missing.
+// memory.max also limits tasks, for example a container's; empty if there is none. Never fails;
+// facts that cannot be read are missing.
 HostFacts ReadHostFacts(const std::string& root, const std::string& cgroup);
 
-// The configured values (0: not counted), else all but a reserve for the system: one CPU of 8 or
-// more, and a tenth of the memory, at most 16 GiB.
+// The configured values (0: not counted). By default, everything except a reserve for the system:
+// one CPU if there are 8 or more, and a tenth of the memory, at most 16 GiB.
 core::HostInfo ForTasks(const HostFacts& facts, const std::optional<int>& cpus,
                         const std::optional<std::int64_t>& memory_mib);
 

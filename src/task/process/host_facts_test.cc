@@ -47,7 +47,7 @@ TEST(ForTasks, LeavesTheSystemAReserveUnlessConfigured) {
   EXPECT_EQ(host.cores.back(), 62);
   EXPECT_EQ(host.memory_mib, 1'000'000 - 16'384);
   EXPECT_EQ(ForTasks(small, 1, 100), (core::HostInfo{1, 100, {0}}));
-  EXPECT_EQ(ForTasks(small, 4, 0), (core::HostInfo{4, 0, {0, 1}}));  // more than there are
+  EXPECT_EQ(ForTasks(small, 4, 0), (core::HostInfo{4, 0, {0, 1}}));  // more than the machine has
   EXPECT_EQ(ForTasks(small, 0, {}).cpus, 0);
 }
 

@@ -53,7 +53,7 @@ std::vector<base::ProcessStat> Descendants(pid_t root) {
       open.push_back(child->second.id.pid);
       if (!child->second.dead()) found.push_back(child->second);
     }
-    by_parent.erase(first, last);  // a reused pid must not make us walk in a circle
+    by_parent.erase(first, last);  // so that a reused pid cannot make this loop endless
   }
   return found;
 }
@@ -90,7 +90,7 @@ std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string&
     const Result<std::string> text =
         base::ReadFile("/proc/" + std::to_string(pid) + "/cmdline", kMaxEnvironmentBytes);
     if (!stat || stat->dead() || !text) continue;
-    const std::vector<std::string_view> words = base::Split(*text, '\0');  // the last one is empty
+    const std::vector<std::string_view> words = base::Split(*text, '\0');  // the last word is empty
     if (words.size() == 3 && words[1] == argument) found.push_back(stat->id);
   }
   return found;

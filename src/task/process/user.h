@@ -1,4 +1,4 @@
-// The rights of a task's user: looking them up, and switching to them temporarily or for good.
+// The rights of a task's user: looks them up, and switches to them temporarily or for good.
 #pragma once
 
 #include <sys/types.h>
@@ -14,50 +14,50 @@ namespace carma::task {
 struct UserInfo {
   uid_t uid = 0;
   gid_t gid = 0;
-  std::string name;        // empty: not in the user database
+  std::string name;        // empty: the user is not in the user database
   std::string home = "/";  // as in the user database
   std::string shell = "/bin/sh";
-  std::vector<gid_t> groups;  // supplementary ones, `gid` among them
+  std::vector<gid_t> groups;  // supplementary groups, including `gid`
 };
 
-// Asks the system's user database. That may be on the network, so this blocks and is only for the
-// shim. gid: the group to use; if the user is no longer in it, the user's first group is used. An
-// unknown uid gives a user without a name and with that one group. Errors: kUnavailable if the
-// database cannot answer.
+// Looks the user up in the system's user database. The database may be on the network, so this
+// blocks; only the shim may call it. gid: the group to use; if the user is no longer in it, the
+// user's first group is used. For an unknown uid, returns a user without a name and with this one
+// group. Errors: kUnavailable if the database cannot answer.
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
-// A deleted user's number may have been given to another person. Empty: it is still the user who
-// submitted something, or that user had no name then. then, now: the names; an empty name, or the
-// number, means no name.
+// Explains that a user's number now belongs to another person, as may happen after the user was
+// deleted. Empty if the submitter is still the same user or had no name at the submission. then,
+// now: the names; an empty name, or the number, means no name.
 std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const std::string& now);
 
-// True if this process may switch users (it runs as root).
+// Whether this process can switch users because it runs as root.
 bool CanSwitchUser();
 
 // Sets groups, group and user (real, effective and saved) irreversibly. Only in a child that is
 // about to exec. Errors: the system's.
 Result<Unit> BecomeUser(const UserInfo& user);
 
-// Also only for such a child. A fork bomb must not use up the processes that the daemon and other
-// users need; 0: no limit.
+// Limits the user's processes and threads, also only in such a child. A fork bomb must not use up
+// the processes that the daemon and other users need. 0: no limit.
 void LimitProcesses(std::int64_t most);
 // Gives all signals their default actions and blocks none.
 void ResetSignals();
 
 // Accesses files with the user's rights instead of root's, in a process with a single thread. Only
-// the effective ids change, so that the user can neither signal nor trace this process. A process
-// that cannot switch users already runs as the user; then only the umask changes.
+// the effective ids change, so the user can neither signal nor trace this process. A process that
+// cannot switch users already runs as the user; in that case only the umask changes.
 class WornRights {
  public:
-  // umask: for files created with these rights. The user must outlive this.
+  // umask: for files created with these rights. The user must outlive this object.
   WornRights(const UserInfo& user, mode_t umask);
   ~WornRights() { DropPrivileges(); }
   WornRights(const WornRights&) = delete;
   WornRights& operator=(const WornRights&) = delete;
-  // False: the system refused; our own rights are in force and must not be used on the user's
-  // files.
+  // Returns false if the system refused. Then this process still has its own rights, which must not
+  // be used on the user's files.
   [[nodiscard]] bool Wear();
-  // Aborts if our own rights cannot be restored.
+  // Restores this process's own rights. Aborts if that fails.
   void DropPrivileges();
 
  private:

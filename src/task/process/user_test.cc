@@ -22,21 +22,21 @@ UserInfo Nobody() {
   return {.uid = kNobody, .gid = kNobody, .groups = {kNobody}};
 }
 
-TEST(User, OurOwnUserIsKnownOrAtLeastNumbered) {
+TEST(User, FindsOurOwnUser) {
   const Result<UserInfo> user = LookUpUser(::getuid(), ::getgid());
   ASSERT_TRUE(user) << user.error().message;
   EXPECT_EQ(user->uid, ::getuid());
   EXPECT_FALSE(user->groups.empty());
 }
 
-TEST(User, AnUnknownNumberHasItsOneGroup) {
+TEST(User, AnUnknownNumberHasOnlyItsOneGroup) {
   const Result<UserInfo> user = LookUpUser(3'999'999'999U, 3'999'999'998U);
   ASSERT_TRUE(user) << user.error().message;
   EXPECT_EQ(user->name, "");
   EXPECT_EQ(user->groups, std::vector<gid_t>{3'999'999'998U});
 }
 
-TEST(User, AGroupThatTheUserIsNotInIsNotTaken) {
+TEST(User, DoesNotUseAGroupWithoutTheUser) {
   const passwd* entry = ::getpwnam("nobody");
   if (entry == nullptr) GTEST_SKIP() << "needs a user nobody";
   const uid_t uid = entry->pw_uid;
@@ -49,7 +49,7 @@ TEST(User, AGroupThatTheUserIsNotInIsNotTaken) {
   for (const gid_t group : user->groups) EXPECT_EQ(LookUpUser(uid, group)->gid, group);
 }
 
-TEST(User, ANumberMayBelongToAnotherPersonNow) {
+TEST(User, DetectsThatANumberBelongsToAnotherPerson) {
   EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "ada"), "");
   EXPECT_EQ(WhyNotTheSubmitter(7, "", "bob"), "") << "not recorded";
   EXPECT_EQ(WhyNotTheSubmitter(7, "7", "bob"), "") << "had no name then";
@@ -59,7 +59,7 @@ TEST(User, ANumberMayBelongToAnotherPersonNow) {
   EXPECT_EQ(WhyNotTheSubmitter(7, "ada", "7"), "there is no user ada any more");
 }
 
-TEST(User, WornRightsMakeTheUsersFilesAndCannotReadRoots) {
+TEST(User, WornRightsCreateFilesOfTheUserAndCannotReadRootsFiles) {
   if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
   std::string dir = "/tmp/carma-user-XXXXXX";
   ASSERT_NE(::mkdtemp(dir.data()), nullptr);
@@ -96,7 +96,7 @@ TEST(User, WornRightsHaveTheirOwnUmask) {
   EXPECT_EQ(::umask(before), 022U);
 }
 
-TEST(User, BecomingAUserHasNoWayBack) {
+TEST(User, BecomingAUserIsIrreversible) {
   if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
   const pid_t child = ::fork();
   if (child == 0) {

@@ -11,10 +11,11 @@ namespace {
 
 using std::string_view;
 
-// No training loop is this fast: a higher rate counts the bytes of a download.
+// No training loop is this fast. A higher rate counts the bytes of a download.
 constexpr double kMostRate = 50'000;
 
-// A bar whose description begins with such a word shows a preparation, unless it shows a loss.
+// A bar whose description begins with one of these words shows a preparation, unless it shows a
+// loss.
 constexpr std::array<string_view, 58> kPreparations{
     "download", "fetch",      "load",    "map",     "filter", "token",   "generat", "extract",
     "cach",     "scan",       "read",    "writ",    "sav",    "upload",  "unpack",  "decompress",
@@ -24,7 +25,7 @@ constexpr std::array<string_view, 58> kPreparations{
     "merg",     "import",     "install", "push",    "pull",   "clon",    "receiv",  "count",
     "compress", "updat",      "warm",    "profil",  "init",   "process", "casting", "group",
     "pars",     "render"};
-// The same for these words anywhere in the description.
+// These words have the same meaning anywhere in the description.
 constexpr std::array<string_view, 20> kPreparationWords{
     "download", "downloading",   "shards",     "tokenizing", "tokenizer", "scanning", "caching",
     "dataset",  "safetensors",   "cuda graph", "split",      "examples",  "prompts",  "files",
@@ -41,13 +42,13 @@ bool IsStepUnit(string_view unit) {
 bool IsHeavyLine(string_view text) {
   return text.starts_with("\xe2\x94\x81");
 }  // ━
-// A character of a thin bar: ━ ─ ╸ ╺.
+// Whether the text begins with a character of a thin bar: ━ ─ ╸ ╺.
 bool IsThinBar(string_view text) {
   return IsHeavyLine(text) || text.starts_with("\xe2\x94\x80") ||
          text.starts_with("\xe2\x95\xb8") || text.starts_with("\xe2\x95\xba");
 }
 
-// "(Worker pid=7) Capturing" without its head.
+// Removes the head of a label such as "(Worker pid=7) Capturing".
 string_view WithoutHead(string_view label) {
   label = base::Trim(label);
   if (label.empty() || (label.front() != '(' && label.front() != '[')) return label;
@@ -65,13 +66,13 @@ bool IsPreparation(string_view label) {
   if (std::ranges::any_of(kPreparationWords,
                           [&](string_view word) { return HasWord(label, word); }))
     return true;
-  // "foo.safetensors", "model-00001-of-00003.bin", "train-00000-of-00001.parquet".
+  // File names: "foo.safetensors", "model-00001-of-00003.bin", "train-00000-of-00001.parquet".
   constexpr string_view kFiles[] = {".bin",     ".json", ".zip", ".gz",  ".tar",
                                     ".parquet", ".pt",   ".pth", ".txt", ".model"};
   return std::ranges::any_of(kFiles, [&](string_view file) { return label.ends_with(file); });
 }
 
-// The unit of a loop, found from the unit of its rate: "it" or "epoch".
+// The unit of a loop ("step", "epoch", …), from the unit of its rate ("it", "epoch", …).
 string_view UnitOf(string_view printed, string_view label, const std::optional<Counter>& epoch) {
   if (printed.starts_with("epoch")) return "epoch";
   if (printed.starts_with("im") || printed.starts_with("sample")) return "sample";
@@ -80,7 +81,8 @@ string_view UnitOf(string_view printed, string_view label, const std::optional<C
   return epochs ? "epoch" : "step";
 }
 
-// "12.35it/s", "1.75s/it", "2.1kB/s", "?it/s", "2.31": the unit, and the rate where one is known.
+// A rate such as "12.35it/s", "1.75s/it", "2.1kB/s", "?it/s" or "2.31": its unit, and its value if
+// there is one.
 struct Rate {
   string_view unit;
   std::optional<double> per_s;
@@ -104,12 +106,12 @@ std::optional<Rate> ReadRate(Scan& scan) {
     scale = unit[0] == 'k' ? 1e3 : 1e6;
     unit.remove_prefix(1);
   }
-  if (unit == "s") {  // seconds for each; TensorFlow Datasets prints "10.1s/ url"
+  if (unit == "s") {  // seconds per item; TensorFlow Datasets prints "10.1s/ url"
     scan.SkipAny(" ", 1);
     const string_view each = scan.While(IsLetter);
     return Rate{each, number && *number > 0 ? std::optional(1 / *number) : std::nullopt};
   }
-  // Either "s", or the end of a line that was cut off.
+  // Either "s" follows, or the line was cut off here.
   if (!scan.Skip("s") && !scan.done()) {
     scan.at = before;
     return std::nullopt;
@@ -149,7 +151,7 @@ std::optional<Reading> Judge(Reading bar, string_view label, string_view unit, s
   return bar;
 }
 
-// The description of a tqdm bar: what is left of "  53%|###  | " before its counter.
+// The description of a tqdm bar: the text before its counter, without "  53%|###  | ".
 string_view LabelBefore(string_view text) {
   text = text.substr(0, text.find_last_not_of(' ') + 1);
   if (text.ends_with('|')) {
@@ -180,10 +182,10 @@ std::optional<Reading> WithLabel(Reading bar, string_view before, string_view un
   return Judge(bar, label.substr(label.size() > 200 ? label.size() - 200 : 0), unit, rest);
 }
 
-// Read backwards from the end of `text`: "58130/250000", "2/?", "25it".
+// A counter that ends at the end of a text: "58130/250000", "2/?", "25it".
 struct CounterBefore {
   Counter counter;
-  std::size_t at;  // where it begins
+  std::size_t at;  // where the counter begins
 };
 std::optional<CounterBefore> CounterAtEnd(string_view text) {
   std::size_t end = text.find_last_not_of(' ') + 1;
@@ -206,7 +208,7 @@ std::optional<CounterBefore> CounterAtEnd(string_view text) {
   return CounterBefore{{*done, *total}, first};
 }
 
-// "… 45/100 [00:10<00:12,  4.5it/s, loss=0.3]"
+// Reads a bar of tqdm: "… 45/100 [00:10<00:12,  4.5it/s, loss=0.3]".
 std::optional<Reading> TqdmAt(string_view line, std::size_t bracket) {
   Scan scan{line, bracket + 1};
   if (!scan.Span()) return std::nullopt;
@@ -219,7 +221,7 @@ std::optional<Reading> TqdmAt(string_view line, std::size_t bracket) {
   const std::optional<CounterBefore> counter = CounterAtEnd(line.substr(0, bracket));
   if (!counter) return std::nullopt;
   bar.loop = counter->counter;
-  if (!bar.loop.total) bar.eta_s.reset();  // "<00:00" of an unknown total
+  if (!bar.loop.total) bar.eta_s.reset();  // with an unknown total, tqdm prints "<00:00"
   scan.SkipAny(", ");
   const std::optional<Rate> rate = ReadRate(scan);
   if (rate) bar.rate_per_s = rate->per_s;
@@ -227,8 +229,8 @@ std::optional<Reading> TqdmAt(string_view line, std::size_t bracket) {
   return WithLabel(bar, line.substr(0, counter->at), rate ? rate->unit : "", line.substr(scan.at));
 }
 
-// "[10/100 00:05<00:45 2.31]" of fastprogress, "[ 500/1000 05:00 < 05:00, 1.7 it/s, Epoch 1/2]" of
-// Hugging Face in a notebook.
+// Reads "[10/100 00:05<00:45 2.31]" of fastprogress and "[ 500/1000 05:00 < 05:00, 1.7 it/s, Epoch
+// 1/2]" of Hugging Face in a notebook.
 std::optional<Reading> FastProgressAt(string_view line, std::size_t bracket) {
   Scan scan{line, bracket + 1};
   scan.SkipAny(" ");
@@ -246,7 +248,7 @@ std::optional<Reading> FastProgressAt(string_view line, std::size_t bracket) {
   return WithLabel(bar, line.substr(0, bracket), "", line.substr(scan.at));
 }
 
-// "448/450 [====>.] - ETA: 0s - loss: 0.9" of Keras 2.
+// Reads "448/450 [====>.] - ETA: 0s - loss: 0.9" of Keras 2.
 std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
   Scan scan{line, bracket + 1};
   scan.SkipAny("=>.");
@@ -254,7 +256,7 @@ std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
   const std::optional<CounterBefore> counter = CounterAtEnd(line.substr(0, bracket));
   if (!counter || !counter->counter.total) return std::nullopt;
   Reading bar{.loop = counter->counter, .bar = true};
-  // Versions before 2.0 counted samples when they trained from arrays.
+  // Versions before 2.0 counted samples if they trained from arrays.
   const double total = *bar.loop.total;
   const auto done = static_cast<std::int64_t>(bar.loop.done);
   bar.unit = total > 2000 && done > 0 && (done % 32 == 0 || done == total) ? "sample" : "step";
@@ -265,7 +267,7 @@ std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
   return bar;
 }
 
-// "[====>......... 27008/50000 ......]  ETA: 1m12s | Step: 3ms" of Torch.
+// Reads "[====>......... 27008/50000 ......]  ETA: 1m12s | Step: 3ms" of Torch.
 std::optional<Reading> XluaAt(string_view line, std::size_t bracket) {
   Scan scan{line, bracket + 1};
   scan.SkipAny("=>.");
@@ -277,7 +279,7 @@ std::optional<Reading> XluaAt(string_view line, std::size_t bracket) {
   return Reading{.unit = "sample", .loop = *loop, .eta_s = ReadEta(line), .bar = true};
 }
 
-// "300/500, 15.2 task/s, elapsed: 20s, ETA: 13s" after "[>>>   ] ": an evaluation of mmcv.
+// Reads an evaluation of mmcv: "300/500, 15.2 task/s, elapsed: 20s, ETA: 13s" after "[>>>   ] ".
 std::optional<Reading> MmcvAt(string_view line, std::size_t bracket) {
   Scan scan{line, bracket + 1};
   scan.SkipAny("> ");
@@ -294,8 +296,8 @@ std::optional<Reading> MmcvAt(string_view line, std::size_t bracket) {
                  .bar = true};
 }
 
-// Thin bars: "37/391 ━━━━ 12s 35ms/step - loss: 2.3" of Keras 3, "100% ━━━━ 12/12 3.5it/s 3.5s" of
-// Ultralytics, "Epoch 0/9  ━━━━ 400/1875 0:00:04 • 0:00:17 87.50it/s" of rich.
+// Reads thin bars: "37/391 ━━━━ 12s 35ms/step - loss: 2.3" of Keras 3, "100% ━━━━ 12/12 3.5it/s
+// 3.5s" of Ultralytics, "Epoch 0/9  ━━━━ 400/1875 0:00:04 • 0:00:17 87.50it/s" of rich.
 std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
   std::size_t end = first;
   while (end < line.size() && (IsThinBar(line.substr(end)) || line[end] == ' '))
@@ -310,7 +312,7 @@ std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
     const std::optional<double> span = scan.Span();
     const bool over = bar.loop.done == *bar.loop.total;
     if (!over) bar.eta_s = span;
-    // Span() may have taken both: "12s 35ms".
+    // Span() may have taken the step time too: "12s 35ms".
     if (const std::optional<double> each = ReadStepTime(line.substr(end))) {
       bar.rate_per_s = 1 / *each;
       if (!over && span) bar.eta_s = std::max(0.0, *span - *each);
@@ -321,8 +323,8 @@ std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
   // pip and other programs that count bytes print "12.3/45.6 MB".
   scan.SkipAny(" ");
   if (IsLetter(scan.peek()) || scan.peek() == '.') return std::nullopt;
-  // pip prints "2/3 [torch]"; a training run prints "30,720/102,400 [ 0:00:20 < 0:00:47 , 1540 it/s
-  // ]".
+  // pip prints "2/3 [torch]", while a training run prints "30,720/102,400 [ 0:00:20 < 0:00:47 ,
+  // 1540 it/s ]".
   if (scan.Skip("[")) scan.SkipAny(" ");
   if (IsLetter(scan.peek())) return std::nullopt;
   Reading bar{.loop = *behind};
@@ -331,7 +333,7 @@ std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
     if (scan.Skip("-:--:--")) return std::nullopt;
     return scan.Span();
   };
-  if (std::optional<Rate> rate = ReadRate(scan)) {  // Ultralytics
+  if (std::optional<Rate> rate = ReadRate(scan)) {  // Ultralytics prints the rate here
     unit = rate->unit;
     bar.rate_per_s = rate->per_s;
     scan.SkipAny(" ");
@@ -352,7 +354,7 @@ std::optional<Reading> ThinBarAt(string_view line, std::size_t first) {
   return WithLabel(bar, before, unit, line.substr(scan.at));
 }
 
-// "train:  45%|####     | 45/100", a bar of tqdm without times.
+// Reads a bar of tqdm without times: "train:  45%|####     | 45/100".
 std::optional<Reading> PercentBarAt(string_view line, std::size_t percent) {
   const std::size_t end = line.find('|', percent + 2);
   if (end == string_view::npos) return std::nullopt;
@@ -369,7 +371,7 @@ std::optional<Reading> PercentBarAt(string_view line, std::size_t percent) {
   return WithLabel({.loop = *loop}, line.substr(0, first), "", line.substr(scan.at));
 }
 
-// "Progress on:train 500it/10.0kit rate:1.2it/s remaining:2:12:00 …" of tqdm-loggable.
+// Reads "Progress on:train 500it/10.0kit rate:1.2it/s remaining:2:12:00 …" of tqdm-loggable.
 std::optional<Reading> LoggedBar(string_view line) {
   constexpr string_view kHead = "Progress on:";
   const std::size_t head = line.find(kHead);
@@ -397,7 +399,7 @@ std::optional<Reading> LoggedBar(string_view line) {
                    rate ? rate->unit : "", line.substr(scan.at));
 }
 
-// "val: 0.61" beside other figures is a result, not the phase.
+// Among other figures, "val: 0.61" is a result and not the phase.
 bool IsFigure(string_view label, std::size_t behind) {
   Scan scan{label, behind};
   scan.SkipAny(" ");
@@ -428,7 +430,7 @@ std::optional<Reading> ReadBar(string_view line) {
     for (const auto read : {TqdmAt, FastProgressAt, KerasAt, XluaAt, MmcvAt}) {
       std::optional<Reading> bar = read(line, at);
       if (!bar) continue;
-      // Of two bars on a line the later one counts.
+      // If a line has two bars, the later one counts.
       const std::size_t end = line.find(']', at);
       const std::optional<Reading> next =
           end == string_view::npos ? std::nullopt : ReadBar(line.substr(end + 1));

@@ -15,7 +15,8 @@ using std::string_view;
 struct Key {
   string_view word;
   string_view unit;
-  bool plain = false;  // also a word of installers: its small counters need a loss beside them
+  // Installers use this word too, so its small counters need a loss in the line.
+  bool plain = false;
 };
 constexpr std::array<Key, 21> kKeys{
     Key{"current_steps", "step"},
@@ -42,7 +43,7 @@ constexpr std::array<Key, 21> kKeys{
 };
 constexpr double kPlainTotal = 50;
 
-// "Step 3/12 : RUN apt-get …"
+// Recognises "Step 3/12 : RUN apt-get …".
 bool IsBuildStep(string_view rest) {
   Scan scan{rest};
   scan.SkipAny(" :");
@@ -54,10 +55,10 @@ bool IsBuildStep(string_view rest) {
   return capitals >= 3 && (scan.peek() == ' ' || scan.done());
 }
 
-// The counter after a key: "3/10", "[ 50/160000]", "= 100", "': '0.97", "(train) [50/…]".
+// Reads the counter after a key: "3/10", "[ 50/160000]", "= 100", "': '0.97", "(train) [50/…]".
 std::optional<Counter> CounterAfter(Scan& scan) {
   for (const string_view loop : {"(train)", "(val)", "(test)"}) (void)scan.Skip(loop);
-  // "global_step/max_steps': '120/1000'".
+  // Skips the second key in "global_step/max_steps': '120/1000'".
   if (scan.peek() == '/' && scan.at + 1 < scan.text.size() && IsLetter(scan.text[scan.at + 1])) {
     ++scan.at;
     while (IsNameChar(scan.peek())) ++scan.at;
@@ -71,7 +72,7 @@ std::optional<Counter> CounterAfter(Scan& scan) {
   return Counter{*done, std::nullopt};
 }
 
-// The counter of a loop that follows the counter of an epoch: "[50/5455]", ":    100 / 2500".
+// Reads the counter of a loop that follows the counter of an epoch: "[50/5455]", ":    100 / 2500".
 std::optional<Counter> LoopBehind(Scan& scan) {
   const std::size_t before = scan.at;
   scan.SkipAny(" :,|->])\"'");
@@ -86,11 +87,11 @@ struct Found {
   Counter counter;
   string_view unit;
   bool plain = false;
-  std::size_t first = 0;  // where its key begins
+  std::size_t first = 0;  // position of its key
   std::size_t end = 0;
 };
 
-// In one pass, because this is the longest part of reading a line.
+// Works in one pass, because this is the longest part of reading a line.
 std::optional<Found> FindLoop(string_view line) {
   std::array<std::optional<Found>, kKeys.size()> by_key;
   for (std::size_t at = 0; at < line.size(); ++at) {
@@ -121,7 +122,7 @@ std::optional<Found> FindLoop(string_view line) {
   return found;
 }
 
-// Whether a speed or a word shows that a loop trains, in output of programs that print no loss:
+// Whether a speed or a word shows that a loop trains. Needed for programs that print no loss:
 // MXNet, Tesseract, DI-engine, rsl_rl, RLlib and RELION.
 bool Trains(string_view line) {
   return HasWord(line, "samples/sec") || HasWord(line, "images/sec") || HasWord(line, "img/s") ||
@@ -130,7 +131,7 @@ bool Trains(string_view line) {
          HasWord(line, "expectation iteration");
 }
 
-// True for lines of reinforcement-learning programs, which print no loss, and of TensorFlow's
+// Recognises lines of reinforcement-learning programs, which print no loss, and of TensorFlow's
 // object detection.
 bool HasReward(string_view line) {
   return HasWord(line, "episodic_return") || HasWord(line, "reward") ||
@@ -141,14 +142,15 @@ bool HasRate(string_view line) {
   return HasWord(line, "lr") || HasWord(line, "learning_rate") || HasWord(line, "learning rate");
 }
 
-// True for ",000" if no further digit follows.
+// Whether ",000" is at this position and no further digit follows.
 bool ThousandsAt(string_view text, std::size_t at) {
   if (at + 4 > text.size() || text[at] != ',') return false;
   const bool digits = IsDigit(text[at + 1]) && IsDigit(text[at + 2]) && IsDigit(text[at + 3]);
   return digits && (at + 4 == text.size() || !IsDigit(text[at + 4]));
 }
 
-// The loop that follows the counter of an epoch, which ends at `end`; moves `end` past it.
+// Takes the loop that follows the counter of an epoch. That counter ends at `end`, which is moved
+// past the loop.
 void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
   Scan scan{line, end};
   if (const std::optional<Counter> loop = LoopBehind(scan)) {
@@ -160,13 +162,13 @@ void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
     reading.whole_run = brackets;
     end = scan.at;
   } else if (reading.epoch->total && line.find("Epoch(test)") != string_view::npos) {
-    // MMEngine counts no epochs there.
+    // MMEngine counts iterations here, not epochs.
     reading.unit = "iter";
     reading.loop = *std::exchange(reading.epoch, std::nullopt);
   }
 }
 
-// True for " done" and "] finished in 12 s" after the counter of an epoch.
+// Whether " done" or "] finished in 12 s" follows the counter of an epoch.
 bool SaysFinished(string_view line, std::size_t at) {
   Scan scan{line, at};
   scan.SkipAny(" :,|->])[");
@@ -183,7 +185,7 @@ std::optional<Counter> ReadPair(Scan& scan) {
     const std::size_t first = scan.at;
     std::string digits;
     while (IsDigit(scan.peek())) digits.push_back(scan.text[scan.at++]);
-    // "12,000".
+    // Reads a number such as "12,000".
     while (scan.at > first && scan.at - first <= 12 && ThousandsAt(scan.text, scan.at)) {
       digits.append(scan.text.substr(scan.at + 1, 3));
       scan.at += 4;
@@ -255,7 +257,7 @@ std::optional<Reading> ReadCounters(string_view line) {
     if (!reading.epoch) return ReadBrackets(line);
     reading.unit = "epoch";
     reading.loop = *reading.epoch;
-    reading.named = HasWord(line, "train epoch");  // more than a heading
+    reading.named = HasWord(line, "train epoch");  // if true, the line is more than a heading
     reading.finished = SaysFinished(line, end);
     reading.epoch.reset();
   }
@@ -263,7 +265,7 @@ std::optional<Reading> ReadCounters(string_view line) {
   reading.result = line.find('{') != string_view::npos;
   AddMeasures(reading, line);
   const bool works = reading.loss || reading.eta_s || HasReward(line) || Trains(line);
-  // "batch: 64, lr: 0.1" may be settings.
+  // A line such as "batch: 64, lr: 0.1" may be settings.
   const bool measured = works || (HasRate(line) && !setting);
   reading.weak = batches && !measured && !reading.epoch && reading.phase == Phase::kTrain;
   if (plain && !measured && !reading.epoch && reading.phase != Phase::kEval) return std::nullopt;

@@ -25,14 +25,14 @@ class OutputLines {
       bytes.remove_prefix(1);
     }
   }
-  // The line that has not ended yet, such as a bar that the next one will overwrite.
+  // The line that has not ended yet, such as a progress bar that the next one will overwrite.
   std::string_view pending() const { return line_; }
 
  private:
   enum class Escape { kNone, kBegun, kControl, kText };
-  // Adds the ordinary characters at the beginning to the line, and returns their number.
+  // Adds the ordinary characters at the beginning of `bytes` to the line, and returns their number.
   std::size_t TakePlain(std::string_view bytes);
-  // Adds the character to the line. True: it ends the line.
+  // Handles one character. Returns true if it ends the line; otherwise it may be added.
   bool Ends(char c);
   bool EndsEscape(char c);
 

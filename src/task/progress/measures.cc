@@ -1,4 +1,4 @@
-// What a line prints beside its counter: losses, remaining time, speed.
+// Reads what a line prints beside its counter: losses, remaining time, speed.
 #include <algorithm>
 #include <string>
 
@@ -26,7 +26,8 @@ std::size_t FindLoss(string_view line, std::size_t from) {
   return string_view::npos;
 }
 
-// True for "val loss" and "test loss": not the loss of the training data.
+// Whether the text ends with "val" or "test", so that the loss after it is not that of the training
+// data.
 bool OfOtherData(string_view before) {
   before = before.substr(0, before.find_last_not_of(' ') + 1);
   std::size_t first = before.size();
@@ -45,7 +46,7 @@ std::optional<double> SpanAfter(string_view line, string_view word) {
   return scan.Span();
 }
 
-// Read from the time of each step, or from the steps per second.
+// Computes the rate from the time of each step, or reads the steps per second.
 std::optional<double> ReadStepRate(string_view line) {
   constexpr string_view kTimes[] = {
       "time", "elapsed time per iteration", "step_time", "iter_time", "ms/batch", "seconds"};
@@ -62,7 +63,8 @@ std::optional<double> ReadStepRate(string_view line) {
     if (in_ms || scan.Skip("ms") || scan.Skip(" ms")) *seconds /= 1000;
     if (*seconds > 1e-6 && *seconds < 1e5) return 1 / *seconds;
   }
-  if (const std::size_t at = FindWord(line, "ups"); at != string_view::npos) {  // fairseq
+  // Fairseq prints its updates per second as "ups"
+  if (const std::size_t at = FindWord(line, "ups"); at != string_view::npos) {
     Scan scan{line, at + 3};
     scan.SkipAny("\"':= ", 4);
     const std::optional<double> rate = scan.Number();
@@ -106,7 +108,7 @@ std::optional<double> ReadLoss(string_view line) {
     const std::size_t value = scan.at;
     scan.SkipAny("\"' ", 40);
     (void)scan.Skip("train");
-    (void)scan.Skip("is ");  // MindSpore
+    (void)scan.Skip("is ");  // MindSpore prints "is" here
     scan.SkipAny(":=|", 1);
     scan.SkipAny("\"' ", 40);
     (void)scan.Skip("tensor(");

@@ -7,26 +7,26 @@
 namespace carma::task {
 
 enum class Phase {
-  kOther,     // unknown, or no training: a compiler, a loading bar
-  kDownload,  // a download, and nothing else so far
+  kOther,     // unknown, or not training: a compiler, a loading bar
+  kDownload,  // a download, and nothing else has been seen so far
   kTrain,
   kEval,  // a validation, a test, a sanity check
 };
 std::string_view ToText(Phase phase);  // "other", "download", "train", "eval"
 
-// The counters are those of one loop, often of one epoch. `run_fraction` is about the whole run.
-// All numbers are finite and not negative (`loss` may be negative).
+// The counters describe one loop, which is often one epoch; `run_fraction` describes the whole run.
+// All numbers are finite, and only `loss` may be negative.
 struct Progress {
   Phase phase = Phase::kOther;
-  std::string_view unit;       // of the loop: "step", "iter", "epoch", …; empty: nothing was read
-  std::optional<double> done;  // of the loop
+  std::string_view unit;  // of the loop: "step", "iter", "epoch", …; empty: nothing was recognised
+  std::optional<double> done;   // counter of the loop
   std::optional<double> total;  // at least 1, and at least `done`
   std::optional<double> rate_per_s;
   std::optional<double> eta_s;         // as printed
   std::optional<double> loss;          // the latest training loss
   std::optional<double> run_fraction;  // 0..1
-  std::optional<double> run_left_s;    // by the printed rates, without evaluation
-  std::optional<double> epoch;         // the running one, counted from 1
+  std::optional<double> run_left_s;    // by the printed rates; does not include evaluations
+  std::optional<double> epoch;         // the current epoch, counted from 1
 
   bool found() const { return done.has_value(); }
   std::optional<double> fraction() const;  // done/total

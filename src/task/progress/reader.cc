@@ -14,7 +14,7 @@ using std::string_view;
 
 constexpr string_view kExact = "carma: progress ";
 
-// The number that follows the text anywhere in the line: "Num Epochs = 3".
+// The number that follows `text` anywhere in the line: "Num Epochs = 3".
 std::optional<double> NumberAfter(string_view line, string_view text) {
   const std::size_t at = line.find(text);
   if (at == string_view::npos) return std::nullopt;
@@ -28,8 +28,8 @@ std::optional<double> NumberAfter(string_view line, string_view text) {
   return number && *number >= 1 ? number : std::nullopt;
 }
 
-// True for "[Rank 3] step 10", "(rank 3) step 10", "rank3: step 10" or "INFO:root:Rank 3, step 10"
-// anywhere in the head of a log line.
+// Whether "[Rank 3] step 10", "(rank 3) step 10", "rank3: step 10" or "INFO:root:Rank 3, step 10"
+// is in the head of a log line.
 bool NamesOtherRank(string_view line) {
   constexpr std::size_t kHead = 100;
   for (std::size_t at = 0; at + 5 < std::min(line.size(), kHead); ++at) {
@@ -45,7 +45,7 @@ bool NamesOtherRank(string_view line) {
   return false;
 }
 
-// The line without "[rank0]: " or "[default0]:"; empty for a line of another rank.
+// The line without "[rank0]: " or "[default0]:". Empty if the line is from another rank.
 std::optional<string_view> OfRankZero(string_view line) {
   if (NamesOtherRank(line)) return std::nullopt;
   Scan scan{line};
@@ -58,8 +58,8 @@ std::optional<string_view> OfRankZero(string_view line) {
   return line.substr(scan.at);
 }
 
-// "3: Epoch 1/10 …" of `srun --label`: the rank and the rest. Only where the rest names the epoch,
-// since the number before it may be the epoch itself.
+// Splits "3: Epoch 1/10 …" of `srun --label` into the rank and the rest. Requires that the rest
+// names the epoch, because otherwise the number may be the epoch itself.
 std::optional<std::pair<double, string_view>> LabelOfRank(string_view line) {
   Scan scan{line};
   scan.SkipAny(" ", 8);
@@ -80,7 +80,7 @@ double Share(const Counter& counter) {
   return std::min(1.0, counter.done / *counter.total);
 }
 
-// The cell after the name in "|    loss   | -0.0404   |".
+// The cell after the cell with this name in "|    loss   | -0.0404   |".
 std::optional<double> Cell(string_view line, string_view name) {
   const std::size_t at = FindWord(line, name);
   if (at == string_view::npos) return std::nullopt;
@@ -118,7 +118,7 @@ void ProgressReader::Take(string_view whole) {
     if (line) TakeContext(*line);
     return;
   }
-  if (line->starts_with("wandb: ")) return;  // sums up what was read already
+  if (line->starts_with("wandb: ")) return;  // such lines repeat earlier values
   if (line->starts_with(kExact)) return TakeExact(line->substr(kExact.size()));
   if (exact_) return;
   const std::optional<std::string> english = InEnglish(*line);
@@ -126,7 +126,7 @@ void ProgressReader::Take(string_view whole) {
   if (const std::optional<Reading> bar = ReadBar(*line)) return TakeBar(*bar);
   TakeContext(*line);
   if (const std::optional<Reading> counters = ReadCounters(*line)) return TakeCounters(*counters);
-  // A loss on a line of its own.
+  // The line may have only a loss.
   const bool heading = epoch_ && (!train_ || (train_->unit == "epoch" && !train_->loop.total));
   if ((!train_ && !heading) || PhaseOf(line->substr(0, 40)) == Phase::kEval) return;
   if (line->find("train_runtime") != string_view::npos) return;
@@ -136,7 +136,7 @@ void ProgressReader::Take(string_view whole) {
   if (heading) TakeTraining({.unit = "epoch", .loop = *epoch_, .loss = loss});
 }
 
-// Reads "120/1000", perhaps followed by " loss 0.5".
+// Reads "120/1000", optionally followed by " loss 0.5".
 void ProgressReader::TakeExact(string_view line) {
   Scan scan{line};
   const std::optional<double> done = scan.Count();
@@ -187,7 +187,7 @@ bool ProgressReader::IsEvaluationBar(const Reading& bar) {
 void ProgressReader::TakeCounters(Reading reading) {
   if (reading.weak && !epoch_ && !train_) return;
   if (reading.unit == "percent" && train_ && train_->loop.total && train_->unit != "percent")
-    return;  // less exact
+    return;  // a less exact counter
   if (reading.phase == Phase::kEval) {
     if (reading.loop.total) TakeEvaluation(reading);
     return;
@@ -198,7 +198,7 @@ void ProgressReader::TakeCounters(Reading reading) {
   const bool heading = reading.unit == "epoch" && !reading.loss && !reading.loop.total &&
                        !reading.eta_s && !reading.result && !reading.named;
   if (!reading.loop.total && !heading && train_ && train_->loop.total) {
-    // The reading adds a loss to what is known, but its counter is less exact.
+    // Only the loss of the reading is used, because its counter is less exact.
     if (reading.loss) loss_ = reading.loss;
     return;
   }
@@ -241,7 +241,7 @@ void ProgressReader::SetEpoch(Counter epoch, bool completed, bool finished) {
   finished_ = finished && !completed_;
 }
 
-// Changes the counter of epochs to one that begins at 1.
+// Converts the counter of epochs to one that begins at 1.
 Reading ProgressReader::FromOne(Reading reading) const {
   if (from_zero_) {
     ++reading.loop.done;
@@ -287,8 +287,8 @@ void ProgressReader::TakeContext(string_view line) {
   TakeRow(line);
 }
 
-// "3000 (10.00%)  24.4 ms  …", "10.2%,51000,-512301.7,…,1:00:58" and "  100  0.757  -5.76 …", below
-// their headings.
+// Reads "3000 (10.00%)  24.4 ms  …", "10.2%,51000,-512301.7,…,1:00:58" and "  100  0.757  -5.76 …"
+// below their headings.
 void ProgressReader::TakeColumns(string_view line) {
   const string_view head = base::Trim(line);
   if (head.starts_with("Step (% Done)") || head.starts_with("#\"Progress (%)\"") ||
@@ -344,8 +344,8 @@ void ProgressReader::TakeRow(string_view line) {
   TakeTraining({.unit = "step", .loop = {*value, {}}, .epoch = Counter{*done, {}}});
 }
 
-// "     total [###....]  6.40%", then "      1000 iter, 1 epoch / 20 epochs" and
-// "     126.4 iters/sec. Estimated time to finish: 0:01:55."
+// Reads "     total [###....]  6.40%", then "      1000 iter, 1 epoch / 20 epochs" and "     126.4
+// iters/sec. Estimated time to finish: 0:01:55."
 bool ProgressReader::TakeChainer(string_view line) {
   Scan scan{line};
   scan.SkipAny(" ");
@@ -357,7 +357,7 @@ bool ProgressReader::TakeChainer(string_view line) {
     share_ = scan.Number();
     return share_.has_value();
   }
-  const std::optional<double> number = scan.Number();  // "inf" at first
+  const std::optional<double> number = scan.Number();  // "inf" at the beginning
   if (number && scan.Skip(" iter, ") && scan.Count() && scan.Skip(" epoch / ")) {
     const std::optional<double> total = scan.Count();
     const bool epochs = scan.Skip(" epochs");
@@ -382,7 +382,7 @@ void ProgressReader::TakeTable(string_view line) {
     if (train_ && train_->unit == "timestep") train_->rate_per_s = rate;
   }
   auto done = Cell(line, "total_timesteps");
-  if (!done) done = Cell(line, "totalenvinteracts");  // Spinning Up
+  if (!done) done = Cell(line, "totalenvinteracts");  // Spinning Up's name for the counter
   if (done && *done >= 0 && !(train_ && train_->loop.total))
     TakeTraining({.unit = "timestep", .loop = {*done, std::nullopt}, .rate_per_s = rate_});
 }
@@ -391,7 +391,7 @@ double ProgressReader::EpochsDone() const {
   return std::max(0.0, epoch_->done - (completed_ || from_zero_ ? 0 : 1) + (finished_ ? 1 : 0));
 }
 
-// True: the loop is the whole run, although the program prints epochs too.
+// Whether the loop is the whole run, although the program prints epochs too.
 bool ProgressReader::SpansEpochs() const {
   return run_loops_ && train_ && train_->unit != "epoch" && train_->loop.total == run_loops_;
 }

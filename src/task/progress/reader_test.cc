@@ -17,7 +17,7 @@ Progress Read(std::string_view text) {
   return reader.Now();
 }
 
-// More programs are in tests/progress/samples.jsonl.
+// tests/progress/samples.jsonl has many more programs.
 TEST(ProgressReader, ReadsABar) {
   const Progress progress =
       Read("Epoch 2/4:  50%|#####     | 50/100 [00:10<00:10,  5.00it/s, loss=0.25]");
@@ -72,7 +72,7 @@ TEST(ProgressReader, FollowsRankZeroAlone) {
   EXPECT_EQ(Read("[rank0]: step 10/500\n[rank1]: step 20/500\n[rank12]: step 30/500\n").done, 10);
 }
 
-TEST(ProgressReader, TrustsAReportOfTheProgramMost) {
+TEST(ProgressReader, PrefersAReportOfTheProgramItself) {
   const Progress progress =
       Read("carma: progress 5/20 loss 1.5\n 90%|####| 90/100 [00:10<00:01,  9.00it/s]\n");
   EXPECT_EQ(progress.done, 5);

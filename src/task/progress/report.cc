@@ -29,7 +29,7 @@ Result<ProgressReport> ParseProgressReport(std::string_view text) {
   if (!json) return std::unexpected(json.error());
   Result<ProgressReport> report =
       base::FieldsFromJson<ProgressReport>(*json, "", base::Unknown::kPassedOver);
-  // Both are shown to users unchanged, so they are checked.
+  // Both fields are shown to users unchanged, so they are checked.
   if (report && (!ProgressReport::IsPhase(report->phase) || !ProgressReport::IsUnit(report->unit)))
     return Invalid("progress: unknown phase or unit");
   return report;

@@ -27,25 +27,24 @@ struct ProgressReport {
 
   static void VisitFields(auto& field, auto& report) {
     constexpr base::FieldRule kCount{.least = 0, .most = 1e15};
-    field("phase", report.phase, "Its present phase.",
+    field("phase", report.phase, "The present phase.",
           {.max_bytes = 16, .fits = IsPhase, .words = "train,eval"});
     field("unit", report.unit, "What the innermost loop counts: step, iter, epoch, sample …",
           {.max_bytes = 16, .fits = IsUnit, .expected = "up to 16 small letters"});
-    field("done", report.done, "How many of them are done.", kCount);
-    field("total", report.total, "How many there are in total; null: not known.", kCount);
-    field("rate_per_s", report.rate_per_s, "How many per second, as the program prints it.",
-          kCount);
-    field("loss", report.loss, "The last training loss that it printed.");
+    field("done", report.done, "Number of these that are done.", kCount);
+    field("total", report.total, "Total number; null: not known.", kCount);
+    field("rate_per_s", report.rate_per_s, "Number per second, as the program prints it.", kCount);
+    field("loss", report.loss, "The last training loss that the program printed.");
     field("epoch", report.epoch, "The running epoch, counted from 1.", kCount);
-    field("fraction", report.fraction, "How much of the whole run is done; null: not known.",
+    field("fraction", report.fraction, "Share of the whole run that is done; null: not known.",
           {.least = 0, .most = 1});
-    field("ends_ms", report.ends_ms, "Its likely end (ms since the epoch); null: not known.",
-          {.low = 0});
+    field("ends_ms", report.ends_ms,
+          "When the run will probably end (ms since the epoch); null: not known.", {.low = 0});
     field("changed_ms", report.changed_ms, "When the counters last changed.", {.low = 0});
     field("longest_step_ms", report.longest_step_ms,
           "The longest time between two changes of the counters.", {.low = 0});
     field("stalled", report.stalled,
-          "The counters have not changed for ten times that, and for at least ten minutes.");
+          "The counters have not changed for ten times longest_step_ms and at least ten minutes.");
   }
   friend bool operator==(const ProgressReport&, const ProgressReport&) = default;
 
@@ -53,11 +52,11 @@ struct ProgressReport {
   static bool IsUnit(std::string_view text);
 };
 
-// Converts to one line of JSON and back, from any bytes. Errors: kInvalid.
+// Convert to one line of JSON and back. ParseProgressReport accepts any bytes. Errors: kInvalid.
 std::string ToText(const ProgressReport& report);
 Result<ProgressReport> ParseProgressReport(std::string_view text);
 
-// True if nothing has changed for ten times the longest step and for at least ten minutes.
+// Whether nothing has changed for ten times the longest step and for at least ten minutes.
 bool IsStalled(const ProgressReport& report, std::int64_t now_ms);
 
 }  // namespace carma::task

@@ -15,7 +15,7 @@ char Lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-// The length of a unit of time and its seconds; 0 if there is no unit.
+// The length of a time unit's name and its value in seconds; length 0 if there is no unit.
 std::pair<std::size_t, double> TimeUnit(std::string_view text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {
       {"ms", 1e-3}, {"us", 1e-6}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86'400}};

@@ -1,4 +1,4 @@
-// Lines that are known by their shape, because no word names their counter.
+// Reads lines that are recognised by their shape, because no word names their counter.
 #include <algorithm>
 #include <array>
 
@@ -10,10 +10,11 @@ namespace {
 
 using std::string_view;
 
-// "[12] train-rmse:0.12" of XGBoost and LightGBM, "[100] loss=0.5" of clu, "100: learn: 0.5 …
+// Reads "[12] train-rmse:0.12" of XGBoost and LightGBM, "[100] loss=0.5" of clu, "100: learn: 0.5 …
 // remaining: 10.8s" of CatBoost.
 std::optional<Reading> ReadBoosting(string_view line) {
-  // After the head of a log line: "… writer.py:48] [1200] loss=2.4", "[10:00:00] [12] train-rmse".
+  // The counter may follow the head of a log line: "… writer.py:48] [1200] loss=2.4", "[10:00:00]
+  // [12] train-rmse".
   const std::size_t head = line.find("] [");
   const string_view before = line.substr(0, head == string_view::npos ? 0 : head);
   const bool logged = !before.empty() && (IsLetter(before.front()) || before.contains(':'));
@@ -47,7 +48,7 @@ std::optional<Reading> ReadBoosting(string_view line) {
   return reading;
 }
 
-// "Train: 3 [  50/1251 (  4%)]" and "Test: [ 10/196]".
+// Reads "Train: 3 [  50/1251 (  4%)]" and "Test: [ 10/196]" of timm.
 std::optional<Reading> ReadTimm(string_view line) {
   if (!line.contains('[')) return std::nullopt;
   for (const string_view word : {"train", "test", "valid", "validation", "val"}) {
@@ -82,9 +83,9 @@ std::optional<Reading> ReadTimm(string_view line) {
   return std::nullopt;
 }
 
-// "391/391 - 14s - loss: 0.8 - 36ms/step" of Keras without a bar, "12/41, train_loss: 0.5" of
-// MONAI, "loss: 2.3  [ 6464/60000]" and "[1,  2000] loss: 2.2" of
-// PyTorch's tutorials, and "Inference done 11/5000. … ETA=0:05:53" of Detectron2, which evaluates.
+// Reads "391/391 - 14s - loss: 0.8 - 36ms/step" of Keras without a bar, "12/41, train_loss: 0.5" of
+// MONAI, "loss: 2.3  [ 6464/60000]" and "[1,  2000] loss: 2.2" of PyTorch's tutorials, and
+// "Inference done 11/5000. … ETA=0:05:53" of Detectron2, which is an evaluation.
 std::optional<Reading> ReadHead(string_view line) {
   Scan scan{line};
   scan.SkipAny(" ");
@@ -119,13 +120,13 @@ std::optional<Reading> ReadHead(string_view line) {
   if (!loop) return std::nullopt;
   const std::size_t end = scan.at;
   scan.SkipAny(" ,:");
-  if (scan.at == end || IsDigit(scan.peek())) return std::nullopt;  // "01/02 03:04:05"
+  if (scan.at == end || IsDigit(scan.peek())) return std::nullopt;  // a date: "01/02 03:04:05"
   reading.loop = *loop;
   if (const std::optional<double> each = ReadStepTime(line)) reading.rate_per_s = 1 / *each;
   return reading;
 }
 
-// "3epoch:train:451-500batch: …" of ESPnet, after "3/100epoch started. …".
+// Reads "3epoch:train:451-500batch: …" of ESPnet, which follows "3/100epoch started. …".
 std::optional<Reading> ReadRange(string_view line) {
   if (const std::size_t begun = line.find("epoch started. "); begun != string_view::npos) {
     Scan pair{line, line.rfind(' ', begun) + 1};
@@ -149,7 +150,7 @@ std::optional<Reading> ReadRange(string_view line) {
   return reading;
 }
 
-// "[2026-01-02 03:04:05] Ep. 2 : Up. 500 : Sen. 31,937 : Cost 4.2 : …" of Marian.
+// Reads "[2026-01-02 03:04:05] Ep. 2 : Up. 500 : Sen. 31,937 : Cost 4.2 : …" of Marian.
 std::optional<Reading> ReadMarian(string_view line) {
   const std::size_t epoch = line.find("Ep. ");
   const std::size_t update = line.find(" : Up. ");
@@ -165,7 +166,8 @@ std::optional<Reading> ReadMarian(string_view line) {
   return reading;
 }
 
-// " 1000: 0.51, 0.62 avg loss, 0.001 rate, 3.2 seconds, 64000 images, 12.5 hours left" of Darknet.
+// Reads " 1000: 0.51, 0.62 avg loss, 0.001 rate, 3.2 seconds, 64000 images, 12.5 hours left" of
+// Darknet.
 std::optional<Reading> ReadDarknet(string_view line) {
   Scan scan{line};
   scan.SkipAny(" ");
@@ -186,7 +188,7 @@ std::optional<Reading> ReadDarknet(string_view line) {
   return reading;
 }
 
-// "train: [████      ] data=0000012/0000140 loss=2.31±0.1 … ETA=00:02:08" of llama.cpp.
+// Reads "train: [████      ] data=0000012/0000140 loss=2.31±0.1 … ETA=00:02:08" of llama.cpp.
 std::optional<Reading> ReadLlama(string_view line) {
   const std::size_t data = line.find("] data=");
   if (data == string_view::npos) return std::nullopt;
@@ -198,7 +200,7 @@ std::optional<Reading> ReadLlama(string_view line) {
   return reading;
 }
 
-// "INFO :      [ROUND 3]" of Flower, which prints the number of rounds at its start.
+// Reads "INFO :      [ROUND 3]" of Flower, which prints the number of rounds at its start.
 std::optional<Reading> ReadFlower(string_view line) {
   const std::size_t round = line.find("[ROUND ");
   if (round == string_view::npos) return std::nullopt;
@@ -208,14 +210,15 @@ std::optional<Reading> ReadFlower(string_view line) {
   return Reading{.unit = "round", .loop = {*number, std::nullopt}};
 }
 
-// The row of Ultralytics without a bar.
+// Reads the row of Ultralytics without a bar.
 std::optional<Reading> ReadEpochRow(string_view line) {
   const std::optional<Counter> epoch = ReadUltralytics(line, 4);
   if (!epoch) return std::nullopt;
   return Reading{.unit = "epoch", .loop = *epoch, .row = 1};
 }
 
-// "TIMING: 5000  CPU: 61.2, 0.0121/step  Wall: 61.9, 0.0122/step, 1.6 hours remaining, …" of NAMD.
+// Reads "TIMING: 5000  CPU: 61.2, 0.0121/step  Wall: 61.9, 0.0122/step, 1.6 hours remaining, …" of
+// NAMD.
 std::optional<Reading> ReadNamd(string_view line) {
   Scan scan{line};
   if (!scan.Skip("TIMING: ")) return std::nullopt;
@@ -227,8 +230,8 @@ std::optional<Reading> ReadNamd(string_view line) {
   return Reading{.unit = "step", .loop = {*done, {}}, .eta_s = 3600 * *hours, .whole_run = true};
 }
 
-// "EPOCH 1 - PROGRESS: at 58.13% examples, 175758 words/s", "Training progress: 37.5%", "Train
-// Epoch: 3 [45%]".
+// Reads "EPOCH 1 - PROGRESS: at 58.13% examples, 175758 words/s", "Training progress: 37.5%",
+// "Train Epoch: 3 [45%]".
 std::optional<Reading> ReadPercent(string_view line) {
   if (!line.contains('%')) return std::nullopt;
   const std::size_t word = FindWord(line, "progress");

@@ -7,14 +7,15 @@ namespace carma::task {
 namespace {
 
 constexpr std::int64_t kFirstGapMs = 200;
-constexpr std::int64_t kGapShare = 20;  // a check each twentieth of the age
-// From this fraction on, the speed of the whole run is more reliable than the printed rate, which
-// leaves out evaluations and checkpoints.
+// The time to the next check is this fraction (1/20) of the run's age.
+constexpr std::int64_t kGapShare = 20;
+// From this fraction of the run on, the speed of the whole run is more reliable than the printed
+// rate, which leaves out evaluations and checkpoints.
 constexpr double kLeastFraction = 0.01;
 constexpr std::int64_t kLeastSpanMs = 60'000;
 constexpr double kMostLeftMs = 1e12;
 
-// Drops text that was overwritten on its line; the last two versions of each line stay.
+// Drops text that was overwritten on its line. The last two versions of each line stay.
 std::string LastOnEachLine(std::string_view data) {
   std::string last;
   while (!data.empty()) {
@@ -61,7 +62,7 @@ std::optional<ProgressReport> ProgressTracker::Look(std::int64_t now_ms) {
   for (std::size_t stream = 0; stream < kept_.size(); ++stream) {
     std::string_view data = kept_[stream];
     if (torn_[stream]) {
-      // The rest of a torn line could be read as another number.
+      // The rest of a torn line could be mistaken for another number.
       const std::size_t end = std::min(data.find_first_of("\r\n"), data.size());
       reader_.Feed(static_cast<int>(stream), "\n");
       data.remove_prefix(end);
@@ -97,7 +98,7 @@ void ProgressTracker::Update(const Progress& progress, std::int64_t now_ms) {
   ExpectEnd(progress, now_ms);
 }
 
-// During an evaluation the fraction does not change, so the expected end is kept.
+// During an evaluation the fraction does not change, so the expected end stays the same.
 void ProgressTracker::ExpectEnd(const Progress& progress, std::int64_t now_ms) {
   if (!progress.run_fraction) {
     first_.reset();

@@ -1,5 +1,5 @@
-// Follows the progress of one running program at a bounded cost: between two checks only a few KiB
-// of output are kept.
+// Follows the progress of one running program at a bounded cost: only a few KiB of output are kept
+// between two checks.
 #pragma once
 
 #include <array>
@@ -20,13 +20,14 @@ class ProgressTracker {
 
   // stream: 0 stdout, 1 stderr.
   void Take(int stream, std::string_view data);
-  // When to check next, by the clock of Look(); empty: no output since the last check.
+  // When to check next, by the clock that Look() uses; empty if there was no output since the last
+  // check.
   std::optional<std::int64_t> NextLookMs() const;
-  // now_ms: since the Unix epoch. Returns the progress if it has changed.
+  // Checks the output. now_ms: since the Unix epoch. Returns the progress if it has changed.
   std::optional<ProgressReport> Look(std::int64_t now_ms);
 
  private:
-  // A moment of the run, from which its end is estimated.
+  // A moment of the run. Two moments give the rate from which the end is estimated.
   struct Moment {
     std::int64_t at_ms = 0;
     double fraction = 0;

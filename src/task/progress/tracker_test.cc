@@ -33,7 +33,7 @@ TEST(ProgressTracker, ExpectsTheEndBySpeedOfTheWholeRun) {
   std::optional<ProgressReport> report;
   for (int i = 0; i <= 30; ++i) {
     tracker.Take(1, Bar(i, 100));
-    report = tracker.Look(kStart + i * 10'000);  // 0.1 steps per second, whatever the bar shows
+    report = tracker.Look(kStart + i * 10'000);  // 0.1 steps per second, whatever the bar prints
   }
   EXPECT_EQ(report->ends_ms, kStart + 100 * 10'000);
 }
@@ -52,7 +52,7 @@ TEST(ProgressTracker, KeepsTheExpectedEndDuringAnEvaluation) {
   EXPECT_EQ(report->ends_ms, kStart + 1'000'000);
 }
 
-TEST(ProgressTracker, CountsOnAfterACheckpoint) {
+TEST(ProgressTracker, ContinuesCountingAfterACheckpoint) {
   ProgressTracker tracker;
   for (int i = 50; i <= 60; ++i) {
     tracker.Take(1, Bar(i, 100));
@@ -72,7 +72,7 @@ TEST(ProgressTracker, ReadsTheEndOfAGigabyteWithoutALine) {
   EXPECT_EQ(tracker.Look(kStart)->done, 60);
 }
 
-TEST(ProgressTracker, LooksRarelyAfterAWhile) {
+TEST(ProgressTracker, ChecksRarelyAfterAWhile) {
   ProgressTracker tracker;
   for (const std::int64_t age_ms : {0, 1'000, 3'600'000}) {
     tracker.Take(1, Bar(1, 10));
@@ -82,7 +82,7 @@ TEST(ProgressTracker, LooksRarelyAfterAWhile) {
   EXPECT_EQ(tracker.NextLookMs(), kStart + 3'600'000 + ProgressTracker::kLastGapMs);
 }
 
-TEST(ProgressTracker, LooksRarelyHoweverMuchIsPrinted) {
+TEST(ProgressTracker, ChecksRarelyHoweverMuchIsPrinted) {
   ProgressTracker tracker;
   int looks = 0;
   for (std::int64_t now_ms = kStart; now_ms < kStart + 3'600'000; now_ms += 50) {
@@ -109,7 +109,7 @@ TEST(ProgressTracker, ReportsNothingOfTheTextItReads) {
   }
 }
 
-TEST(ProgressReport, ComesBackFromItsText) {
+TEST(ProgressReport, ParsesBackFromItsText) {
   const ProgressReport report{.phase = "eval",
                               .unit = "step",
                               .done = 5,

@@ -1,4 +1,4 @@
-// Words of training loops that print in their user's own language.
+// Words of training loops that print in their user's own language, and their translations.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -11,7 +11,7 @@ namespace {
 using std::string_view;
 using Words = std::pair<string_view, string_view>;
 
-// Words of a counter. A line with one of them is about training.
+// Words that name a counter. A line with one of them is about training.
 constexpr Words kCounterWords[] = {
     {"Epoche", "Epoch"},   {"Epoca", "Epoch"},    {"epoca", "epoch"},  {"Epoka", "Epoch"},
     {"Época", "Epoch"},    {"época", "epoch"},    {"Époque", "Epoch"}, {"époque", "epoch"},
@@ -19,7 +19,7 @@ constexpr Words kCounterWords[] = {
     {"轮次", "round "},    {"エポック", "epoch"}, {"에폭", "epoch"},   {"에포크", "epoch"},
     {"训练", "training "}, {"学習", "training "},
 };
-// Other words of such a line.
+// Other words of such lines.
 constexpr Words kOtherWords[] = {
     {" von ", " of "}, {" di ", " of "},   {" de ", " of "},    {" sur ", " of "},
     {" из ", " of "},  {"：", ":"},        {"Verlust", "loss"}, {"erdita", " loss"},
@@ -36,7 +36,8 @@ bool Replace(std::string& line, const Words& words) {
   return true;
 }
 
-// A letter of another alphabet, or an accented one. The characters of bars begin with the byte E2.
+// Whether this byte begins an accented letter or a letter of another alphabet. The characters of
+// bars begin with the byte E2.
 bool IsForeign(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0xc3 && byte <= 0xed && byte != 0xe2;
@@ -50,7 +51,7 @@ std::optional<std::string> InEnglish(string_view line) {
   std::string english(line);
   bool counts = false;
   for (const Words& words : kCounterWords) counts |= Replace(english, words);
-  // "第 3/10 轮": the word follows its counter.
+  // In "第 3/10 轮" the word follows its counter.
   if (!counts && english.contains("轮")) counts = Replace(english, {"第", "round "});
   if (!counts) return std::nullopt;
   for (const Words& words : kOtherWords) (void)Replace(english, words);

@@ -25,9 +25,10 @@ namespace {
 
 using base::UniqueFd;
 
-constexpr int kKillRounds = 3;  // a process that is just forking may escape the first ones
+constexpr int kKillRounds = 3;  // a process that is just forking may escape the first rounds
 constexpr std::size_t kMaxLogBytes = 65'536;
-constexpr std::chrono::milliseconds kLostPatience{1'000};  // the caller serves others
+// Short, because the caller has other work.
+constexpr std::chrono::milliseconds kLostPatience{1'000};
 
 ShimOrder ToShimOrder(const LaunchOrder& order, const CgroupBase& cgroup) {
   ShimOrder shim{order, cgroup.path, cgroup.root};
@@ -50,13 +51,13 @@ Result<Unit> WriteNew(const std::string& path, std::string_view text, mode_t mod
   return Unit{};
 }
 
-// True if a later try may help: not for a file that is missing or makes no sense.
+// Whether a later attempt to read may succeed. Not if the file is missing or makes no sense.
 bool CannotReadNow(const base::Error& error) {
   return error.code == ErrorCode::kIo || error.code == ErrorCode::kUnavailable;
 }
 
-// Reads the owner file, which exists. An unreadable text (empty after a power failure) means a dead
-// owner. Errors: kIo, if the machine cannot read it now.
+// Reads the owner file, which exists. If its text is unreadable (empty after a power failure), the
+// owner counts as dead. Errors: kIo, if the machine cannot read it now.
 Result<ShimOwner> ReadOwner(const std::string& dir) {
   const Result<std::string> text = base::ReadFile(dir + "/" + kOwnerFile, kMaxOwnerBytes);
   if (!text && CannotReadNow(text.error())) return std::unexpected(text.error());
@@ -64,7 +65,7 @@ Result<ShimOwner> ReadOwner(const std::string& dir) {
   return owner ? *owner : ShimOwner{};
 }
 
-// The shim's last error message, which explains why an attempt did not begin.
+// The shim's last error message. It explains why an attempt did not begin.
 std::string LastComplaint(const std::string& dir) {
   const Result<std::string> text = base::ReadFile(dir + "/" + kShimLogFile, kMaxLogBytes);
   const std::string_view log = text ? base::Trim(*text) : std::string_view();
@@ -114,7 +115,7 @@ std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t 
 // Returns the cgroup folder that could not be removed yet, or an empty text.
 std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
                             const std::optional<ShimStarted>& started) {
-  if (owner.boot_id != base::BootId()) return {};  // nothing outlives its boot
+  if (owner.boot_id != base::BootId()) return {};  // no process outlives a reboot
   const Result<ShimOrder> order = ReadOrder(attempt.dir);
   if (!order) return {};
   const std::string group = GroupOf(attempt, order->cgroup_base, owner.process.pid);
@@ -128,8 +129,8 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
 }
 
-// The attempt ran, or still runs, and its folder does not show how it ended: none of its processes
-// may continue.
+// The attempt has run or still runs, and its folder does not show how it ended. So none of its
+// processes may continue.
 Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
                  const std::vector<base::ProcessId>& shims) {
   Outcome outcome{.kind = OutcomeKind::kLost, .text = "its folder " + attempt.dir + " was removed"};
@@ -150,7 +151,7 @@ Outcome NeverBegan(std::string text) {
   return {.kind = OutcomeKind::kNeverBegan, .text = std::move(text)};
 }
 
-// Makes sure that no shim will run the attempt. Empty if a shim claimed it before us.
+// Ensures that no shim will run the attempt. Returns empty if a shim claimed the attempt first.
 std::optional<Outcome> Abandon(const std::string& dir) {
   // Shims are started only after their folder is made.
   if (!base::Exists(dir)) return NeverBegan("carmad ended before the task was started");
@@ -159,8 +160,8 @@ std::optional<Outcome> Abandon(const std::string& dir) {
   const Result<bool> claimed = ClaimAttempt(dir, /*abandon=*/true);
   if (claimed && *claimed) return NeverBegan(text);
   if (claimed) return std::nullopt;
-  // The disk has no room even for a claim. A shim reads its order after its claim, so without an
-  // order a later claim is harmless, and an earlier claim can be seen now.
+  // The disk has no room even for a claim. A shim reads its order after its claim, so removing the
+  // order makes a later claim harmless, and an earlier claim is visible now.
   ::unlink((dir + "/" + kOrderFile).c_str());
   if (base::Exists(dir + "/" + kOwnerFile)) return std::nullopt;
   return NeverBegan(text);
@@ -171,8 +172,8 @@ std::optional<Outcome> Abandon(const std::string& dir) {
 Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) {
   const std::string& dir = order.attempt_dir;
   const std::string text = CARMA_TRY(ToText(ToShimOrder(order, cgroup)));
-  // If we are root, users can enter the folder but not list it, so that their interpreter reaches
-  // its script.
+  // If this process is root, users can enter the folder but not list it, so that their interpreter
+  // can reach its script.
   const mode_t mode = CanSwitchUser() ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(dir, mode));
   if (base::Exists(dir + "/" + kOwnerFile))
@@ -198,7 +199,7 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   if (!read) return Unknown(read.error());
   const ShimOwner& owner = *read;
   if (owner.abandoned) return NeverBegan("it was abandoned before the task began");
-  // Whether the shim lives is checked before the report is read: if it lives and reports in
+  // Whether the shim lives must be checked before the report is read. If it lives and reports in
   // between, its end is noticed later.
   const bool lives = OwnerLives(owner);
   outcome.shim = owner.process;
@@ -255,7 +256,7 @@ std::size_t SweepAttempts(const std::string& folder,
 
 Result<Unit> RemoveAttempt(const std::string& attempt_dir) {
   std::error_code error;
-  std::filesystem::remove_all(attempt_dir, error);  // unlinks links, never follows them
+  std::filesystem::remove_all(attempt_dir, error);  // removes links but never follows them
   if (error) return FailErrno(error.value(), attempt_dir);
   ::rmdir(std::filesystem::path(attempt_dir).parent_path().c_str());  // fails while in use
   return Unit{};

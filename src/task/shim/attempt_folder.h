@@ -1,4 +1,4 @@
-// carmad's side of an attempt's folder: making it, reading its outcome, removing it.
+// Handles an attempt's folder for carmad: creates it, reads its outcome, removes it.
 #pragma once
 
 #include <functional>
@@ -13,40 +13,39 @@
 
 namespace carma::task {
 
-// Makes the folder with the order and the script. Errors: kInvalid if the order can never run,
-// kConflict if the attempt already has an owner, else the system's.
+// Creates the folder with the order and the script. Errors: kInvalid if the order can never run,
+// kConflict if the attempt already has an owner, otherwise the system's errors.
 Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup);
 
 enum class OutcomeKind {
-  kLives,       // its shim runs
-  kReported,    // its shim left a report
-  kNeverBegan,  // and never will: it has been abandoned
-  kLost,        // its shim or folder is gone without a report; its remaining processes are
-                // killed
-  kUnknown,     // unreadable now (no descriptor, no memory): ask again
+  kLives,       // the shim runs
+  kReported,    // the shim left a report
+  kNeverBegan,  // the task never began and never will: the attempt was abandoned
+  kLost,        // the shim or the folder is gone without a report; remaining processes are killed
+  kUnknown,     // cannot be read now (no descriptor, no memory), so try again
 };
 struct Outcome {
   OutcomeKind kind{};
-  base::ProcessId shim;                // kLives
-  std::optional<ShimStarted> started;  // if its task is known to have started
-  ShimReport report;                   // kReported
-  std::string text;                    // kNeverBegan, kLost: why
-  std::string leftover_group;          // kLost: cgroup folder that must be removed later; or empty
+  base::ProcessId shim;                // for kLives
+  std::optional<ShimStarted> started;  // set if the task is known to have started
+  ShimReport report;                   // for kReported
+  std::string text;                    // for kNeverBegan and kLost: the reason
+  std::string leftover_group;  // for kLost: cgroup folder that must be removed later, or empty
 };
 // Determines the outcome of an attempt. An attempt without owner is claimed and thereby abandoned,
 // so that a late shim cannot run it. An attempt known to have started is never kNeverBegan: if its
-// folder no longer shows it, it is lost. cgroup: as in PrepareAttempt.
+// folder no longer shows the start, the attempt is lost. cgroup: as in PrepareAttempt.
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
 
-// The time between TERM and KILL for the attempt; empty: its order cannot be read.
+// The attempt's time between TERM and KILL; empty if its order cannot be read.
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 
-// Removes the folders of all attempts below `folder` (…/attempts), except those that are `kept` and
-// those with a living shim. Other names are left alone. Returns the number removed.
+// Removes the folders of all attempts below `folder` (…/attempts), except attempts that are `kept`
+// and those with a living shim. Files with other names stay. Returns the number of removed folders.
 std::size_t SweepAttempts(const std::string& folder,
                           const std::function<bool(core::TaskId, int attempt)>& kept);
 
-// Removes the folder, and the task's folder above if it is empty, without following links.
+// Removes the attempt's folder, and the task's folder above it if that is empty. Follows no links.
 Result<Unit> RemoveAttempt(const std::string& attempt_dir);
 
 std::optional<ShimStarted> ReadStarted(const std::string& attempt_dir);

@@ -39,7 +39,7 @@ TEST_F(AttemptFolderTest, SweepsOnlyTheFoldersOfEndedAttempts) {
   EXPECT_EQ(SweepAttempts(root_ + "/none", wanted), 0U);
 }
 
-TEST_F(AttemptFolderTest, TheGraceIsTheOrders) {
+TEST_F(AttemptFolderTest, ReadsTheGraceFromTheOrder) {
   EXPECT_FALSE(KillGraceOf(Dir()));
   LaunchOrder order = Order("true");
   order.kill_grace = base::Duration(1'234);

@@ -1,4 +1,4 @@
-// Makes, checks and marks the folder of a task's checkpoints.
+// Makes, checks and marks the folder for a task's checkpoints.
 #include "task/shim/checkpoint_folder.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ UniqueFd OpenFolder(const std::string& path) {
   return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-// Null if the folder names no owner, or the name cannot be read.
+// Null if the folder does not name its owner, or if the name cannot be read.
 Json OwnerIn(const UniqueFd& folder) {
   const UniqueFd file(
       ::openat(folder.get(), kCheckpointOwnerFile, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -65,8 +65,8 @@ std::string CheckpointFolder(const ShimOrder& order) {
   return fmt::format("{}/carma-{}{}{}.ckpt", where, order.id, books.empty() ? "" : "-", books);
 }
 
-// Any user with write access to the working directory could have made the folder, to have the task
-// load its files.
+// The folder's owner must be checked: any user with write access to the working directory could
+// have made the folder so that the task loads that user's files.
 Result<Unit> PrepareCheckpoints(const ShimOrder& order) {
   const std::string path = CheckpointFolder(order);
   if (order.saves && ::mkdir(path.c_str(), 0777) == 0) return Unit{};
@@ -98,7 +98,7 @@ void SettleCheckpoints(const ShimOrder& order, const std::string& user) {
   }
   const UniqueFd file(::openat(folder.get(), kCheckpointOwnerFile,
                                O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!file) return;  // it is there already, or the folder may not be written to
+  if (!file) return;  // the file exists already, or the folder is not writable
   const std::string text = base::DumpJson({{"task", core::Number(order.id)},
                                            {"name", order.spec.name},
                                            {"user", user},

@@ -1,5 +1,5 @@
-// The folder for a task's checkpoints (CARMA_CHECKPOINT_DIR): in its working directory, the same
-// for all its starts. Its contents are the user's.
+// The folder for a task's checkpoints (CARMA_CHECKPOINT_DIR). It is in the task's working directory
+// and stays the same for all its attempts. Its contents belong to the user.
 #pragma once
 
 #include <string>
@@ -9,19 +9,20 @@
 
 namespace carma::task {
 
-// Written to the folder once it has checkpoints: its owner, one line of JSON. Not before, because
-// programs try to resume from a folder that is not empty.
+// This file names the folder's owner in one line of JSON. It is written only once the folder has
+// checkpoints, because programs try to resume from a folder that is not empty.
 inline constexpr char kCheckpointOwnerFile[] = ".carma-task";
 
 std::string CheckpointFolder(const ShimOrder& order);
 
 // The following functions run with the user's rights.
 
-// Makes the folder for a task known to checkpoint; if it cannot be made there, the task has to save
-// elsewhere. Errors: kConflict: it belongs to another user, or to a task of another carmad.
+// Creates the folder for a task known to checkpoint. If that fails, the task has to save elsewhere.
+// Errors: kConflict: the folder belongs to another user, or to a task of another carmad.
 Result<Unit> PrepareCheckpoints(const ShimOrder& order);
 
-// Called at the end of an attempt: removes the folder if it is empty, else writes the owner file.
+// Called at the end of an attempt. Removes the folder if it is empty; otherwise writes the owner
+// file.
 void SettleCheckpoints(const ShimOrder& order, const std::string& user);
 
 }  // namespace carma::task

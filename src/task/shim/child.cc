@@ -31,7 +31,7 @@ namespace {
 using base::UniqueFd;
 
 constexpr std::size_t kMaxAnswerBytes = 8192;
-// True for a temporary problem of the machine, false for a mistake in the task.
+// Whether the error is a temporary problem of the machine instead of a mistake in the task.
 bool Passing(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
          error == ETXTBSY || error == EIO || error == EINTR || error == ESTALE;
@@ -72,7 +72,7 @@ LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& argument
     const bool absent =
         (error == ENOENT && !base::Exists(program)) || error == ENOTDIR || error == ELOOP;
     if (absent) continue;
-    // As in a shell: a file that may not be run is skipped, but the error is remembered.
+    // As in a shell, a file that may not be run is skipped, but its error is kept.
     if (!refused) refused = ExecFailure(error, program);
     if (error != EACCES) break;
   }
@@ -82,7 +82,8 @@ LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& argument
           false};
 }
 
-// Where groups cannot be limited to CPUs, this is the only limit. Elsewhere it repeats the group's.
+// Restricts this process to the cores. If groups cannot be limited to CPUs, this is the only limit;
+// otherwise it repeats the group's.
 void StayOn(const std::vector<int>& cores) {
   if (cores.empty()) return;
   const int most = cores.back() + 1;
@@ -114,8 +115,8 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   }
   if (!plan.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return Failure(errno, "no_new_privs");
-  // This comes after the change of user, which would clear it. If the shim dies, no process reports
-  // the end of the task, and a second start must not find the first one running.
+  // This comes after the change of user, which would clear it. If the shim dies, the end of the
+  // task is never reported, and a second start must not find the first one running.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != shim) ::_exit(1);
   return std::nullopt;
@@ -124,8 +125,8 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
 LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   ::setsid();
   GiveUpMemoryProtection();
-  // The task inherits every other limit of the daemon, as its service sets them. Old programs that
-  // use select() only need low numbers for the files that they open themselves.
+  // The task inherits all other limits of the daemon, as the daemon's service sets them. Old
+  // programs that use select() only need low numbers for files that they open themselves.
   base::RaiseOpenFiles();
   LimitProcesses(plan.max_processes);
   StayOn(plan.cores);
@@ -136,16 +137,16 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   std::vector<std::string> arguments = plan.argv;
   if (plan.script_fd >= 0 && ::access(arguments[plan.script_argument].c_str(), R_OK) != 0) {
     ::fcntl(plan.script_fd, F_SETFD, 0);
-    // Not /dev/fd, because processes of the task that do not inherit the descriptor can open this
-    // path too.
+    // The path is not below /dev/fd, because processes of the task that do not inherit the
+    // descriptor must be able to open it too.
     arguments[plan.script_argument] = fmt::format("/proc/{}/fd/{}", ::getpid(), plan.script_fd);
   }
   ResetSignals();
   return Exec(plan, arguments);
 }
 
-// Like fork(), but into the plan's group. This process has one thread and its child soon calls
-// exec, so it does not need the extra work of the C library's fork().
+// Like fork(), but the child is born into the plan's group. This process has one thread and its
+// child soon calls exec, so the extra work of the C library's fork() is not needed.
 pid_t Fork(const ChildPlan& plan) {
   if (plan.cgroup_fd >= 0) {
     clone_args arguments{};
@@ -156,7 +157,7 @@ pid_t Fork(const ChildPlan& plan) {
     if (child >= 0) return static_cast<pid_t>(child);
   }
   const pid_t child = ::fork();
-  // Before Linux 5.7, or where a sandbox forbids clone3.
+  // Needed before Linux 5.7, or where a sandbox forbids clone3.
   if (child == 0 && plan.cgroup_fd >= 0) (void)TaskCgroup::Enter(plan.cgroup_fd);
   return child;
 }
@@ -184,7 +185,7 @@ std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan) {
     ::_exit(127);
   }
   child_end.reset();
-  // The end of the stream means success: exec has closed the child's end of the pipe.
+  // An empty answer means success, because exec has closed the child's end of the pipe.
   const Result<std::string> text = base::ReadAll(answer.get(), kMaxAnswerBytes);
   if (text && text->empty()) return child;
   ::kill(child, SIGKILL);

@@ -1,4 +1,4 @@
-// From the shim to the task's own program: fork, switch to the user's rights, exec.
+// Starts the task's own program from the shim: fork, switch to the user's rights, exec.
 #pragma once
 
 #include <sys/types.h>
@@ -13,26 +13,26 @@
 
 namespace carma::task {
 
-// The plan for a child; everything is decided before the fork.
+// The plan for a child. Everything is decided before the fork.
 struct ChildPlan {
   std::vector<std::string> argv;   // argv[0] without '/' is searched in `search`
-  std::vector<std::string> block;  // environment
+  std::vector<std::string> block;  // environment as "NAME=value"
   std::string search;              // PATH of that environment
   std::string workdir;
   mode_t umask = 0;
-  std::int64_t max_processes = 0;  // of its user; 0: as for carmad
-  std::vector<int> cores;          // to run on; empty: those of the shim
+  std::int64_t max_processes = 0;  // limit for the child's user; 0: the same as for carmad
+  std::vector<int> cores;          // cores to run on; empty: those of the shim
   int stdin_fd = -1;               // -1: /dev/null
   int stdout_fd = -1;
   int stderr_fd = -1;
-  bool terminal = false;  // stdin_fd is a terminal, which becomes its own
+  bool terminal = false;  // stdin_fd is a terminal, which becomes the child's controlling terminal
   // Set for container tools that only root can change: Podman's newuidmap and Apptainer's starter
-  // may be setuid programs. The tools set no_new_privs for the programs that they run.
+  // may be setuid programs. These tools set no_new_privs for the programs that they run.
   bool keeps_setuid = false;
-  int cgroup_fd = -1;              // folder of its group; -1: none
-  const UserInfo* user = nullptr;  // rights to switch to; null: keep ours
-  // A batch script: its path is argv[script_argument]. If the user has no access to the folders
-  // above, it is passed through this descriptor instead.
+  int cgroup_fd = -1;              // folder of the task's group; -1: none
+  const UserInfo* user = nullptr;  // rights to switch to; null: keep the shim's
+  // Descriptor of a batch script, whose path is argv[script_argument]. If the user has no access to
+  // the folders above the script, it is passed through this descriptor instead.
   int script_fd = -1;
   std::size_t script_argument = 0;
 };
@@ -42,14 +42,14 @@ struct LaunchError {
   bool retryable = false;
 };
 
-// Why the caller, with the rights of the task's user, may not enter its working directory; empty:
-// it may. Blocks while the file system does.
+// Why the caller, with the rights of the task's user, may not enter the task's working directory;
+// empty if it may. Blocks while the file system does.
 std::optional<LaunchError> WhyNotEnter(const std::string& workdir);
 
 // Starts the child in its own session, process group and cgroup, with no new privileges, default
-// signals, its umask, and only its streams as descriptors. It is killed when the shim dies. Returns
-// once exec has succeeded; after an error the child is gone. Blocks while the program's file system
-// does.
+// signals, the task's umask, and only its streams as descriptors. The child is killed when the shim
+// dies. Returns once exec has succeeded; after an error, the child is gone. Blocks while the
+// program's file system does.
 std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan);
 
 }  // namespace carma::task

@@ -17,7 +17,7 @@ void Append(Words& words, Words more) {
                std::make_move_iterator(more.end()));
 }
 
-// One field of the comma-separated value of --mount, as all three tools read it.
+// One field of the comma-separated value of --mount, in a form that all three tools accept.
 std::string Field(std::string_view name, const std::string& value) {
   std::string field = fmt::format("{}={}", name, value);
   return value.find(',') == std::string::npos ? field : "\"" + field + "\"";
@@ -56,7 +56,7 @@ Words Common(const ContainerRun& run) {
 Words Podman(const ContainerRun& run) {
   Words words{run.program, "run"};
   Append(words, Common(run));
-  // The container stays in the task's control group, with its limits.
+  // The container stays in the task's control group and so has its limits.
   words.emplace_back("--cgroups=disabled");
   if (run.uid != 0) Append(words, {"--userns=keep-id", "--group-add=keep-groups"});
   if (!run.init.empty()) Append(words, {"--init", "--init-path=" + run.init});
@@ -79,13 +79,13 @@ Words Docker(const ContainerRun& run) {
                    fmt::format("--memory-swap={}m", run.host.memory_mib)});
   if (!run.cores.empty()) words.push_back("--cpuset-cpus=" + run.cores);
   if (run.max_processes > 0) words.push_back(fmt::format("--pids-limit={}", run.max_processes));
-  // One field of a comma-separated line.
+  // The quotes keep the list one field of a comma-separated line.
   if (!run.gpu_uuids.empty())
     words.push_back(fmt::format("--gpus=\"device={}\"", base::Join(run.gpu_uuids, ",")));
   return words;
 }
 
-// Apptainer gives the container the variables, network and shared memory by itself.
+// Apptainer passes the variables, network and shared memory to the container by default.
 Words Apptainer(const ContainerRun& run) {
   Words words{run.program, "exec"};
   if (!run.gpu_uuids.empty()) words.emplace_back("--nv");
@@ -143,7 +143,7 @@ Words ContainerVariables(const std::map<std::string, std::string>& environment) 
   for (const auto& [name, value] : environment) {
     const bool beginning = std::ranges::any_of(
         kBeginnings, [&](std::string_view start) { return name.starts_with(start); });
-    // Variables in which a shell exports its functions.
+    // A shell exports its functions in such variables.
     const bool strange = name.starts_with("BASH_FUNC") || name.find('%') != std::string::npos;
     if (!beginning && !strange && std::ranges::find(kOfTheServer, name) == kOfTheServer.end())
       names.push_back(name);

@@ -128,7 +128,7 @@ TEST(ContainerCommand, RecognisesItsControlGroup) {
   EXPECT_TRUE(IsInContainerGroup(
       "/carma.slice/carma-ab12cd.slice/carma-ab12cd-7x2.slice/docker-0123.scope", group));
   EXPECT_FALSE(IsInContainerGroup("/carma-ab12cd-7x22.slice/0123", group));
-  // A user can make groups with any name below the user's own session.
+  // A user can create groups of any name below the user's own session.
   EXPECT_FALSE(IsInContainerGroup(
       "/user.slice/user-1001.slice/user@1001.service/carma-ab12cd-7x2.slice", group));
   EXPECT_FALSE(IsInContainerGroup("/", group));

@@ -38,7 +38,7 @@ Result<GuardOrder> ReadOrder() {
   return base::FieldsFromJson<GuardOrder>(json, "", base::Unknown::kRefused);
 }
 
-// Becomes the user for good. Returns only if there is nothing to run.
+// Becomes the user for good and runs the removal. Returns only if there is nothing to run.
 void CleanUpAsUser(const GuardOrder& order, bool removes) {
   if (order.switches_user && !BecomeUser(order.user)) return;
   if (!order.script.empty()) ::unlink(order.script.c_str());
@@ -57,7 +57,7 @@ void CleanUp(const GuardOrder& order, bool removes) {
     ::_exit(0);
   }
   if (child > 0) ::waitpid(child, nullptr, 0);
-  // Podman leaves a process behind that keeps the user's namespaces for the next call.
+  // Podman leaves a process behind that keeps the user's namespaces for its next call.
   for (const base::ProcessStat& left : Descendants(::getpid())) Tell(left.id, {SIGKILL});
   EndContainerGroup(order.group, order.limits);
 }

@@ -1,6 +1,6 @@
-// Ends a task's container when its shim ends for any reason: Docker's containers are children of
-// its daemon, and Podman keeps records of ended containers. The guard is a separate process
-// (carma-shim --guard), so that the container ends even if the shim is killed.
+// Ends a task's container when its shim ends for any reason. This is needed because Docker's
+// containers are children of its daemon, and Podman keeps records of ended containers. The guard is
+// a separate process (carma-shim --guard), so the container ends even if the shim is killed.
 #pragma once
 
 #include <string>
@@ -19,11 +19,11 @@ struct GuardOrder {
   UserInfo user;
   bool switches_user = false;
   bool keeps_setuid = false;         // as in ChildPlan
-  std::vector<std::string> removal;  // ContainerRemoval; empty: only the script is removed
+  std::vector<std::string> removal;  // as from ContainerRemoval; empty: only the script is removed
   std::vector<std::string> block;    // environment of that command
-  std::string group;                 // ContainerGroup
-  std::string script;                // a file of the user to be removed; or empty
-  ContainerLimits limits = {};       // of the group
+  std::string group;                 // as from ContainerGroup
+  std::string script;                // file of the user that is removed, or empty
+  ContainerLimits limits = {};       // limits of the group
 
   static void VisitFields(auto& field, auto& order) {
     field("uid", order.user.uid, "", {.required = true});
@@ -42,19 +42,19 @@ struct GuardOrder {
 
 class ContainerGuard {
  public:
-  // Starts the guard. The caller must not be a subreaper at that moment, so that the guard does not
-  // become its child. Errors: the system's.
+  // Starts the guard. The caller must not be a subreaper at that moment, or the guard would become
+  // its child. Errors: the system's.
   static Result<ContainerGuard> Start(const GuardOrder& order);
-  // The task has ended. removes: its container, or a record of it, may still exist. Returns when it
-  // is removed, or after a minute.
+  // Call it when the task has ended. removes: whether its container, or a record of the container,
+  // may still exist. Returns once that is removed, or after a minute.
   void Finish(bool removes);
 
  private:
-  base::UniqueFd alive_;  // the guard begins when written or closed
+  base::UniqueFd alive_;  // the guard starts its work when this is written to or closed
   base::UniqueFd done_;   // closed when the guard has ended
 };
 
-// The body of carma-shim --guard. Returns the exit status.
+// The body of carma-shim --guard, which returns the exit status.
 int RunGuard();
 
 }  // namespace carma::task

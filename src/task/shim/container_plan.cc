@@ -21,8 +21,8 @@
 namespace carma::task {
 namespace {
 
-// Process 1 of a container ignores signals that it does not handle, so a small program passes them
-// on. Podman is installed with one of these.
+// Process 1 of a container ignores signals that it does not handle, so a small program must pass
+// them on. Podman is installed with one of these programs.
 constexpr std::array kInits{"/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",
                             "/usr/bin/catatonit", "/usr/bin/tini", "/usr/bin/dumb-init"};
 
@@ -49,7 +49,8 @@ Result<ContainerRun> ChooseTool(const ContainerImage& container, const std::stri
     run.tool = tool;
     run.program = base::FindOnPath(search, ToolName(tool));
     if (!run.program.empty()) {
-      // The folder may be a link that its owner could change before the program is run.
+      // The folder may be a link that its owner could change before the program is run, so the link
+      // is resolved.
       const std::filesystem::path path = run.program;
       std::error_code error;
       const auto folder = std::filesystem::canonical(path.parent_path(), error);
@@ -103,7 +104,7 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
         Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY")}) {
     if (folder != "/" && base::IsFolder(folder)) AddMount({folder, folder, false}, run);
   }
-  // The folder of a session that has ended: Podman would fail without it.
+  // Removes the variable if it names the folder of a session that has ended; Podman would fail.
   if (!base::IsFolder(Lookup(environment, "XDG_RUNTIME_DIR"))) environment.erase("XDG_RUNTIME_DIR");
   run.variables = ContainerVariables(environment);
   return run;

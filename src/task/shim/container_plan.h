@@ -1,4 +1,4 @@
-// Chooses the tool of a task in a container and fills in its command line.
+// Chooses the tool for a task in a container and prepares its command line.
 #pragma once
 
 #include <string>
@@ -12,19 +12,20 @@
 
 namespace carma::task {
 
-// The plan of the run without its command. Looks for the tool on the PATH of the environment with
-// the current rights, and mounts home, working folder, checkpoint folder, the MPS server's folder
-// and the task's own mounts, if they exist. Removes variables from the environment that would
-// mislead the tool. Errors: kNotFound with the tools tried.
+// Plans the run, except for its command. Searches the tool on the PATH of the environment with the
+// current rights, and mounts home, working folder, checkpoint folder, the MPS server's folder and
+// the task's own mounts if they exist. Removes variables from the environment that would mislead
+// the tool. Errors: kNotFound with the tools tried.
 Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
                                    Environment& environment);
 
-// Whether only root can change which program runs here: it, its folder and those above belong to
-// root and are not writable for others (`/tmp` may be above, because it is sticky).
+// Whether only root can change which program runs here: the program, its folder and all folders
+// above belong to root and are not writable for others. (`/tmp` may be above, because it is
+// sticky.)
 bool OnlyRootChanges(const std::string& program);
 
-// Copies the script to /tmp, readable for the task's user, because the shim's folder is closed to
-// users and so to Podman. Called with the user's rights. Errors: the system's.
+// Copies the script to /tmp so that the task's user can read it; the shim's folder is closed to
+// users and therefore to Podman. Must be called with the user's rights. Errors: the system's.
 Result<std::string> CopyScript(const ShimOrder& order, const std::string& text);
 
 }  // namespace carma::task

@@ -21,7 +21,7 @@
 namespace carma::task {
 namespace {
 
-// Helper programs of the tools, as the kernel names them (15 letters at most). A signal to
+// Helper programs of the tools, as the kernel names them (at most 15 letters). A signal to
 // squashfuse would unmount the image under the program.
 constexpr std::array<std::string_view, 20> kHelpers{
     "apptainer",   "appinit",     "catatonit",     "conmon",         "crun",
@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 20> kHelpers{
     "gocryptfs",   "pasta",       "podman",        "rootlessport",   "runc",
     "slirp4netns", "squashfuse",  "squashfuse_ll", "starter",        "tini"};
 constexpr int kRounds = 50;
-constexpr int kRoundsForFolders = 5;  // we may have no right to remove them
+constexpr int kRoundsForFolders = 5;  // we may have no right to remove the folders
 constexpr int kRoundMs = 20;
 
 bool IsHelper(const base::ProcessStat& process) {
@@ -40,7 +40,7 @@ bool IsHelper(const base::ProcessStat& process) {
 std::vector<base::ProcessStat> ProcessesOfGroup(const std::string& group) {
   std::vector<base::ProcessStat> found;
   if (group.empty()) return found;
-  // All processes of the machine but those of the kernel are descendants of process 1.
+  // All processes of the machine except those of the kernel are descendants of process 1.
   for (base::ProcessStat& process : Descendants(1)) {
     if (IsInContainerGroup(process.id.pid, group)) found.push_back(std::move(process));
   }
@@ -54,8 +54,8 @@ std::string SlicesOf(const std::string& group) {
   return "carma.slice/" + group.substr(0, group.rfind('-')) + ".slice/" + group;
 }
 
-// Makes the folders of this path below the root of the v2 tree. Each group but the last passes the
-// controller of GPU memory on, which kernels before 6.14 do not have.
+// Makes the folders of this path below the root of the v2 tree. Each group except the last passes
+// on the controller of GPU memory, which kernels before 6.14 do not have.
 bool MakeGroups(const std::string& path) {
   std::string folder = kRoot;
   for (const std::string_view name : base::Split(path, '/')) {
@@ -68,8 +68,8 @@ bool MakeGroups(const std::string& path) {
   return true;
 }
 
-// The places where Docker's drivers make the group: in each hierarchy, with or without systemd's
-// slices.
+// All folders in which Docker's drivers may make the group: in each hierarchy, with or without
+// systemd's slices.
 std::vector<std::string> FoldersOf(const std::string& group) {
   const std::string slices = SlicesOf(group);
   std::vector<std::string> folders;
@@ -118,7 +118,7 @@ void EndContainerGroup(const std::string& group, const ContainerLimits& limits) 
   for (int round = 0; round < kRounds; ++round) {
     const std::vector<base::ProcessStat> left = ProcessesOfGroup(group);
     for (const base::ProcessStat& process : left) Tell(process.id, {SIGKILL});
-    // Limits that are not removed would stay with the groups above.
+    // The groups above would keep limits that are not removed.
     for (const std::string& folder : FoldersOf(group)) {
       if (round == 0 && !limits.limiter.empty() &&
           folder.starts_with(std::string(kRoot) + "/carma"))

@@ -10,25 +10,26 @@
 
 namespace carma::task {
 
-// Processes inside a task's container: descendants of its shim without the tool and its helpers
+// Processes inside a task's container: descendants of its shim except the tool and its helpers
 // (known by name), and Docker's processes in the control group (ContainerGroup).
 std::vector<base::ProcessStat> ProcessesInside(pid_t shim, const std::string& group);
 
-// Whether the process is in that control group, in any cgroup hierarchy of the machine.
+// Whether the process is in this control group, in any cgroup hierarchy of the machine.
 bool IsInContainerGroup(pid_t pid, const std::string& group);
 
-// Makes the folders in which Docker will put the containers of that group, so that they can have
-// limits before a container starts. Full paths: one for each of Docker's two drivers if the machine
-// runs systemd. Empty: Docker's groups here are not of version 2, or we are not root.
+// Creates the folders in which Docker will put the containers of this group, so that they can have
+// limits before a container starts. Returns full paths: one for each of Docker's two drivers if the
+// machine runs systemd. Empty if Docker's groups here are not of version 2, or if this process is
+// not root.
 std::vector<std::string> MakeContainerGroups(const std::string& group);
 
-// The limits of GPU memory of a group (group_limiter.h).
+// A group's limits of GPU memory (group_limiter.h).
 struct ContainerLimits {
-  std::vector<std::string> limiter;  // empty: none
+  std::vector<std::string> limiter;  // empty: no limits
   std::vector<std::string> words;
 };
 
-// Kills what is left in the group and removes it with its limits, if it exists. Also covers
+// Kills all processes in the group and removes the group with its limits, if it exists. Also covers
 // containers that a task started itself with --cgroup-parent.
 void EndContainerGroup(const std::string& group, const ContainerLimits& limits);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
 constexpr std::size_t kMaxShebangBytes = 4096;
 
-// The folder of a program's installation: /opt/conda for /opt/conda/bin/conda.
+// The folder in which a program is installed: /opt/conda for /opt/conda/bin/conda.
 std::string RootOfProgram(const std::string& program) {
   const std::size_t bin = program.rfind("/bin/");
   const std::size_t condabin = program.rfind("/condabin/");
@@ -61,7 +61,7 @@ void ApplyConda(const CondaEnv& conda, Environment& environment) {
   environment["CONDA_SHLVL"] = "1";
 }
 
-// For containers that the task itself starts; see docs/use/containers.md.
+// Sets variables for containers that the task starts itself; see docs/use/containers.md.
 void ApplyContainers(const ShimOrder& order, Environment& environment) {
   environment["NVIDIA_VISIBLE_DEVICES"] =
       order.gpu_uuids.empty() ? "void" : base::Join(order.gpu_uuids, ",");
@@ -70,7 +70,7 @@ void ApplyContainers(const ShimOrder& order, Environment& environment) {
       ContainerGroup(BooksWord(order.books), order.id, order.attempt);
 }
 
-// Apptainer shows only some of the server's folders to its programs.
+// Apptainer shows its programs only some of the server's folders, so the MPS folder must be bound.
 void BindMps(Environment& environment) {
   const std::string folder = Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY");
   if (!folder.starts_with('/') || folder.starts_with("/dev/")) return;
@@ -78,9 +78,9 @@ void BindMps(Environment& environment) {
   if (binds.find(folder) == std::string::npos) binds += (binds.empty() ? "" : ",") + folder;
 }
 
-const std::string kParameter = "CARMA_PARAM_";  // before the name of a sweep's parameter
+const std::string kParameter = "CARMA_PARAM_";  // followed by the name of a sweep's parameter
 
-// Variables of Slurm's own batch step, as far as they make sense on one server.
+// Sets variables of Slurm's own batch step, as far as they make sense on one server.
 // docs/use/environment.md lists them.
 void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& environment) {
   const std::string id = fmt::format("{}", order.id);
@@ -115,7 +115,7 @@ void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& envir
     environment[name] = std::to_string(cpus);
   // CARMA's srun comes before that of a Slurm that may also be installed here.
   environment["PATH"] = StandInFolder() + ":" + environment["PATH"];
-  // As in Slurm, set only after the first start.
+  // As in Slurm, this is only set for later starts.
   if (order.attempt > 1) environment["SLURM_RESTART_COUNT"] = std::to_string(order.attempt - 1);
   if (order.spec.array_index) {
     environment["SLURM_ARRAY_JOB_ID"] = fmt::format("{}", order.array.value_or(order.id));
@@ -173,14 +173,14 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
   if (order.host.cpus > 0) environment["CARMA_CPUS"] = std::to_string(order.host.cpus);
   if (order.host.memory_mib > 0)
     environment["CARMA_HOST_MEMORY_MIB"] = std::to_string(order.host.memory_mib);
-  environment.erase("CARMA_ARRAY_INDEX");  // of a task that submitted this one
+  environment.erase("CARMA_ARRAY_INDEX");  // may be left from a task that submitted this one
   if (order.spec.array_index)
     environment["CARMA_ARRAY_INDEX"] = std::to_string(*order.spec.array_index);
   std::erase_if(environment, [](const auto& each) { return each.first.starts_with(kParameter); });
   for (const auto& [name, value] : order.spec.parameters) environment[kParameter + name] = value;
   for (const auto& [name, value] : order.extra_environment) environment[name] = value;
   BindMps(environment);
-  environment[kAttemptVariable] = attempt_dir;  // cleanup after a lost shim relies on it
+  environment[kAttemptVariable] = attempt_dir;  // the cleanup after a lost shim needs it
   return environment;
 }
 

@@ -1,4 +1,4 @@
-// The environment of a task, made without running a shell.
+// Builds the environment of a task without running a shell.
 #pragma once
 
 #include <functional>
@@ -20,30 +20,30 @@ struct CondaEnv {
 };
 
 // Finds a conda environment (or any folder with a bin/, such as a virtualenv) by absolute path or
-// by name in the same places as conda: CONDA_ENVS_PATH, the roots named by CONDA_ROOT,
-// MAMBA_ROOT_PREFIX and CONDA_EXE, ~/.conda/envs, the usual folders in the home, /opt/conda.
-// "base" is a root itself. is_folder is called with <prefix>/bin and the user's rights.
+// by name. Names are searched where conda searches them: CONDA_ENVS_PATH, the roots named by
+// CONDA_ROOT, MAMBA_ROOT_PREFIX and CONDA_EXE, ~/.conda/envs, the usual folders in the home,
+// /opt/conda. "base" is a root itself. is_folder is called with <prefix>/bin and the user's rights.
 // Errors: kNotFound with every place searched.
 Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
                               const std::string& home,
                               const std::function<bool(const std::string&)>& is_folder);
 
-// The task's environment. Later sources have precedence: defaults (HOME USER LOGNAME SHELL PATH
-// PYTHONUNBUFFERED, only where missing), the submitter's variables, the conda environment, Slurm's
-// for a script written for it, CARMA's own (CUDA_VISIBLE_DEVICES by UUID, CUDA_DEVICE_ORDER,
-// CARMA_TASK_ID, CARMA_ATTEMPT, CARMA_TASK_NAME, CARMA_ARRAY_INDEX, NVIDIA_VISIBLE_DEVICES,
-// CARMA_CONTAINER_GROUP, CARMA_RESTARTS, CARMA_CHECKPOINT_*, CARMA_ATTEMPT_DIR, PWD), the order's
-// extra ones. conda: null if there is none.
+// The task's environment. Later sources override earlier ones: defaults (HOME USER LOGNAME SHELL
+// PATH PYTHONUNBUFFERED, only where missing), the submitter's variables, the conda environment,
+// Slurm's variables for a script written for Slurm, CARMA's own (CUDA_VISIBLE_DEVICES by UUID,
+// CUDA_DEVICE_ORDER, CARMA_TASK_ID, CARMA_ATTEMPT, CARMA_TASK_NAME, CARMA_ARRAY_INDEX,
+// NVIDIA_VISIBLE_DEVICES, CARMA_CONTAINER_GROUP, CARMA_RESTARTS, CARMA_CHECKPOINT_*,
+// CARMA_ATTEMPT_DIR, PWD), and the order's extra_environment. conda: null if there is none.
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir);
 
-// The variable's value; empty: there is no such variable.
+// The variable's value; empty if it is not set.
 std::string Lookup(const Environment& environment, const std::string& name);
 
 // "NAME=value" each, as execve() expects them.
 std::vector<std::string> ToBlock(const Environment& environment);
 
-// Folder of the srun, sbatch, scancel and scontrol that a script written for Slurm finds.
+// Folder with the srun, sbatch, scancel and scontrol that a script written for Slurm finds.
 std::string StandInFolder();
 
 // The interpreter line of a script.

@@ -51,7 +51,7 @@ TEST(Environment, DescribesTheTaskAndItsGpus) {
   EXPECT_EQ(env, expect);
 }
 
-TEST(Environment, TheSubmittersVariablesStayButNotItsGpus) {
+TEST(Environment, KeepsTheSubmittersVariablesExceptItsGpus) {
   ShimOrder order = SmallOrder();
   order.spec.environment = {{"HOME", "/scratch"},
                             {"CUDA_VISIBLE_DEVICES", "0"},
@@ -66,7 +66,7 @@ TEST(Environment, TheSubmittersVariablesStayButNotItsGpus) {
   EXPECT_FALSE(env.contains("CARMA_ARRAY_INDEX"));
 }
 
-TEST(Environment, AScriptForSlurmGetsSlurmsVariables) {
+TEST(Environment, GivesAScriptForSlurmItsVariables) {
   ShimOrder order = SmallOrder();
   order.spec.slurm = true;
   order.spec.array_index = 3;
@@ -125,12 +125,12 @@ TEST(Environment, CondaComesFirstInThePath) {
   EXPECT_EQ(env.at("CONDA_DEFAULT_ENV"), "torch");
 }
 
-TEST(Environment, CondaEnvironmentsAreFoundWhereCondaPutsThem) {
+TEST(Environment, FindsCondaEnvironmentsWhereCondaPutsThem) {
   struct Case {
     const char* name;
     const char* wanted;
     Environment environment;
-    const char* exists;  // the one folder there is
+    const char* exists;  // the only folder that exists
     const char* prefix;  // empty: not found
   };
   const Case cases[] = {
@@ -167,7 +167,7 @@ TEST(Environment, ReportsWhereACondaEnvironmentWasSearched) {
   EXPECT_THAT(found.error().message, HasSubstr("/opt/conda/envs/torch"));
 }
 
-TEST(Shebang, IsReadAsTheKernelReadsIt) {
+TEST(Shebang, ParsesAsTheKernelDoes) {
   struct Case {
     const char* name;
     const char* script;

@@ -1,4 +1,4 @@
-// A Launcher that starts nothing: it records the calls and passes on the events of the test.
+// A Launcher that starts nothing. It records the calls and delivers events that the test queues.
 #pragma once
 
 #include <deque>
@@ -27,7 +27,7 @@ class FakeLauncher : public Launcher {
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return -1; }
-  // As in the real one, events that the sink causes are delivered by the next call.
+  // As in the real launcher, events that the sink causes are delivered by the next call.
   void Poll(const Sink& sink) override;
 
   // Queues an event for the next Poll().
@@ -36,12 +36,12 @@ class FakeLauncher : public Launcher {
   void EmitFailed(core::TaskId id, int attempt, std::string text, bool retryable);
   void EmitExited(core::TaskId id, int attempt, int exit_code, std::string stderr_tail = "");
 
-  // The orders of Start(), in the order of the calls.
+  // The orders that Start() received, in the order of the calls.
   std::vector<LaunchOrder> started;
   std::vector<Call> stopped;
   std::vector<Call> warned;
   std::vector<Call> asked_to_save;
-  std::vector<std::pair<core::TaskId, std::string>> confined;  // to which cores
+  std::vector<std::pair<core::TaskId, std::string>> confined;  // with the cores
   std::vector<std::pair<core::TaskId, std::vector<std::string>>> limited;
   std::vector<KnownAttempt> adopted;
   std::vector<Call> forgotten;

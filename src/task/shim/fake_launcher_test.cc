@@ -22,7 +22,7 @@ TEST(FakeLauncher, RecordsItsCalls) {
   EXPECT_EQ(launcher.forgotten, (std::vector<FakeLauncher::Call>{{kTask, 3, "/b"}}));
 }
 
-TEST(FakeLauncher, HandsOutEventsOnceAndInOrder) {
+TEST(FakeLauncher, DeliversEventsOnceAndInOrder) {
   FakeLauncher launcher;
   launcher.EmitStarted(kTask, 1, {42, 43});
   launcher.EmitExited(kTask, 1, 5, "tail");

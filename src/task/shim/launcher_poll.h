@@ -1,5 +1,5 @@
-// What a launcher waits for, behind one descriptor (Launcher::PollFd): processes and pipes, a timer
-// and its own events.
+// Everything that a launcher waits for, behind one descriptor (Launcher::PollFd): processes and
+// pipes, a timer and the launcher's own events.
 #pragma once
 
 #include <sys/epoll.h>
@@ -22,10 +22,10 @@ namespace carma::task {
 
 class LauncherPoll {
  public:
-  // The key of the timer.
+  // The timer's key in Take().
   static constexpr std::uint64_t kTimer = ~std::uint64_t{0};
 
-  // Called once, before all else. Errors: the system's.
+  // Must be called once, before all other functions. Errors: the system's.
   Result<Unit> Open(std::string_view doing) {
     epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -36,7 +36,8 @@ class LauncherPoll {
 
   int fd() const { return epoll_.get(); }
 
-  // Take() gives this key while the descriptor is readable. False with errno: it cannot be watched.
+  // Makes Take() return `key` while the descriptor is readable. Returns false with errno if it
+  // cannot be watched.
   bool Watch(int fd, std::uint64_t key) {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -44,7 +45,7 @@ class LauncherPoll {
     return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   }
 
-  // fd() is readable until Take() is called.
+  // Makes fd() readable until Take() is called.
   void Wake() {
     const std::uint64_t one = 1;
     (void)!::write(wake_.get(), &one, sizeof one);

@@ -14,9 +14,9 @@ namespace {
 
 using base::UniqueFd;
 
-// O_NONBLOCK: a pipe without a reader must not hold the task up; regular files ignore it.
+// With O_NONBLOCK, a pipe without a reader does not delay the task; regular files ignore the flag.
 constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-constexpr mode_t kMode = 0666;  // less the umask
+constexpr mode_t kMode = 0666;  // the umask reduces this
 
 std::string Rotated(const std::string& path, int number) {
   return number == 0 ? path : fmt::format("{}.{}", path, number);
@@ -71,7 +71,8 @@ std::size_t OutputFile::Room(std::string_view data) const {
   if (data.size() <= room) return data.size();
   const std::size_t line_end = data.substr(0, room).rfind('\n');
   if (line_end != std::string_view::npos) return line_end + 1;
-  // No line ends before the limit: the line goes to the next file, or is cut if it alone fills one.
+  // No line ends before the limit. The line goes to the next file, or is cut if it alone fills a
+  // file.
   return size_ > 0 ? 0 : room;
 }
 
@@ -107,7 +108,7 @@ void OutputFile::Rotate() {
       return;
     }
   }
-  // The user may not write to the folder, or no older files may be kept. The limit still applies.
+  // The user may not write to the folder, or no older files are allowed. The limit still applies.
   if (::ftruncate(fd_.get(), 0) != 0) limits_.max_bytes = 0;
 }
 
@@ -119,7 +120,7 @@ void OutputFile::Close() {
                                 static_cast<long long>(dropped_bytes_), std::strerror(last_error_));
     const std::int64_t dropped = dropped_bytes_;
     WritePart({text, static_cast<std::size_t>(n)});
-    dropped_bytes_ = dropped;  // the note is not the task's output
+    dropped_bytes_ = dropped;  // the note itself is not the task's output
   }
   fd_.reset();
 }

@@ -1,4 +1,5 @@
-// A task's output on disk: bounded by rotation; its errors never make the task fail or wait.
+// A task's output file, whose size is bounded by rotation. Its errors never make the task fail or
+// wait.
 #pragma once
 
 #include <sys/stat.h>
@@ -16,8 +17,8 @@ namespace carma::task {
 class OutputFile {
  public:
   struct Limits {
-    std::int64_t max_bytes = 0;  // of one file; 0: unlimited
-    int rotations = 1;           // older files kept: <path>.1 is the newest
+    std::int64_t max_bytes = 0;  // size of one file; 0: unlimited
+    int rotations = 1;           // number of older files; <path>.1 is the newest
   };
   // Creates the file and missing folders above it. append: keeps the output of earlier attempts;
   // otherwise the file is emptied. Devices and pipes (/dev/null) are allowed and not rotated. Never
@@ -30,12 +31,12 @@ class OutputFile {
   // Notes dropped bytes at the end of the file, if that can still be written.
   void Close();
   std::int64_t dropped_bytes() const { return dropped_bytes_; }
-  int last_error() const { return last_error_; }  // errno; 0: all was written
+  int last_error() const { return last_error_; }  // errno; 0: everything was written
   bool SameFile(const OutputFile& other) const;
 
  private:
   OutputFile(std::string path, Limits limits, base::UniqueFd fd, const struct stat& st);
-  // How much of `data` fits into the current file: whole lines if possible.
+  // How many bytes of `data` fit into the current file; whole lines if possible.
   std::size_t Room(std::string_view data) const;
   void WritePart(std::string_view data);
   void Rotate();
@@ -60,7 +61,7 @@ class Tail {
  private:
   std::size_t capacity_;
   std::string ring_;      // grows to capacity_, then used as a ring
-  std::size_t next_ = 0;  // position of the oldest byte, once full
+  std::size_t next_ = 0;  // position of the oldest byte, once the ring is full
 };
 
 }  // namespace carma::task

@@ -24,7 +24,7 @@ std::string Read(const std::string& path) {
   return base::ReadFile(path, 1 << 20).value_or("(missing)");
 }
 
-TEST(OutputFile, AFirstAttemptEmptiesTheFileALaterOneAppends) {
+TEST(OutputFile, TheFirstAttemptEmptiesTheFileAndLaterOnesAppend) {
   const std::string path = TempDir() + "/out";
   ASSERT_TRUE(base::WriteFileAtomic(path, "old\n"));
   {
@@ -41,7 +41,7 @@ TEST(OutputFile, AFirstAttemptEmptiesTheFileALaterOneAppends) {
 TEST(OutputFile, RotationKeepsWholeLinesAndTheNewestFiles) {
   const std::string path = TempDir() + "/out";
   OutputFile file = OutputFile::Open(path, false, {.max_bytes = 10, .rotations = 2}).value();
-  file.Write("aaaa\nbbbb\ncccc\n");  // two lines fill a file
+  file.Write("aaaa\nbbbb\ncccc\n");  // a file holds two lines
   file.Write("dddd\neeee\n");
   file.Write("ffff\ngg");
   file.Write("gg\nhhhh\n");
@@ -69,7 +69,7 @@ TEST(OutputFile, WithoutRotationsTheFileIsEmptied) {
   EXPECT_FALSE(base::Exists(path + ".1"));
 }
 
-TEST(OutputFile, DevicesAreTakenAndDoNotRotate) {
+TEST(OutputFile, AcceptsDevicesAndDoesNotRotateThem) {
   OutputFile file = OutputFile::Open("/dev/null", false, {.max_bytes = 1, .rotations = 1}).value();
   file.Write("much more than one byte\n");
   EXPECT_FALSE(base::Exists("/dev/null.1"));
@@ -89,7 +89,7 @@ TEST(OutputFile, ReportsWhichFileCannotBeOpenedAndWhy) {
   EXPECT_THAT(file.error().message, HasSubstr(path + "': No such file or directory"));
 }
 
-TEST(OutputFile, APipeWithoutReaderDoesNotHoldUsUp) {
+TEST(OutputFile, DoesNotWaitForAPipeWithoutReader) {
   const std::string path = TempDir() + "/fifo";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   EXPECT_FALSE(OutputFile::Open(path, false, {}));

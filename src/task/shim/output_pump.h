@@ -1,4 +1,4 @@
-// Carries a task's two streams to its files, and to the terminal of `carma run`.
+// Copies a task's two streams to its files, and to the terminal of `carma run`.
 #pragma once
 
 #include <array>
@@ -15,35 +15,36 @@
 
 namespace carma::task {
 
-// Every call except the constructor needs the rights of the task's user. It uses fixed memory. The
-// task waits only while the disk is slow, never because it is full.
+// Every call except the constructor needs the rights of the task's user. Memory use is fixed. The
+// task waits only while the disk is slow, never because the disk is full.
 class OutputPump {
  public:
-  // A first attempt empties its files, later ones append. Equal paths share one writer. attachment:
-  // must outlive this; null: no terminal.
+  // A first attempt empties its files; later attempts append to them. Equal paths share one writer.
+  // attachment: must outlive this object; null without a terminal.
   static Result<OutputPump> Open(const ShimOrder& order, Attachment* attachment = nullptr);
 
-  // The task's end of a stream: 0 is stdout, 1 is stderr. A terminal is both.
+  // The task's end of a stream: 0 is stdout, 1 is stderr. A terminal serves as both.
   int task_end(int stream) const;
   void CloseTaskEnds();
   // Descriptor for poll(); -1 once the stream has ended, and while its receiver is not ready.
   int poll_fd(int stream) const;
-  // Moves available data, at most one buffer, so that both streams make progress. False: no data.
+  // Moves available data, at most one buffer, so that both streams make progress. Returns false if
+  // there is no data.
   bool Move(int stream);
-  // Reads the rest once all writers of the task are gone, then closes the files. Bounded, because a
-  // process outside the task may hold its pipe open and keep writing.
+  // Reads the rest once all the task's writers are gone, then closes the files. The amount is
+  // bounded, because a process outside the task may hold the pipe open and keep writing.
   void Finish();
-  // Adds a line of ours to the task's errors.
+  // Adds a line of the shim's own to the task's stderr.
   void Note(std::string_view line);
 
   // Passes all output from now on to `progress`, which must outlive this object.
   void Show(ProgressFile& progress) { progress_ = &progress; }
-  // Null: progress is not read.
+  // Null if progress is not read.
   ProgressFile* progress() const { return progress_; }
 
   std::string StderrTail() const { return tail_.Text(); }
   std::int64_t DroppedBytes() const;
-  int WriteError() const;  // errno of the last bytes that were dropped; 0: none were
+  int WriteError() const;  // errno of the last bytes that were dropped; 0 if no bytes were
 
  private:
   OutputPump(OutputFile out, std::optional<OutputFile> err, Attachment* attachment);
@@ -52,7 +53,7 @@ class OutputPump {
   bool has_terminal() const { return attachment_ != nullptr && attachment_->has_terminal(); }
 
   OutputFile out_;
-  std::optional<OutputFile> err_;  // empty: together with out_
+  std::optional<OutputFile> err_;  // empty: stderr goes to out_
   Attachment* attachment_;
   ProgressFile* progress_ = nullptr;
   Tail tail_{kStderrTailBytes};

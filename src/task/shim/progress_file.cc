@@ -13,8 +13,8 @@ namespace carma::task {
 namespace {
 
 constexpr char kProgressFile[] = "/progress";
-// Every text fits into this size. The file is written in place, so that a full disk or a quota
-// cannot stop it later.
+// Every report fits into this size. The file is written in place, so that a full disk or a quota
+// cannot prevent later writes.
 constexpr std::size_t kFileBytes = 1024;
 
 std::int64_t NowMs() {
@@ -38,7 +38,7 @@ void ProgressFile::Take(int stream, std::string_view data) {
 std::optional<int> ProgressFile::DueInMs() const {
   const std::optional<std::int64_t> next = tracker_.NextLookMs();
   if (!next) return std::nullopt;
-  // The clock may be set back.
+  // The clock may have been set back.
   return static_cast<int>(
       std::clamp<std::int64_t>(*next - NowMs(), 0, ProgressTracker::kLastGapMs));
 }

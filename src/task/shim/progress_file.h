@@ -1,4 +1,5 @@
-// The progress of an attempt in its folder: written by the shim, read by carmad.
+// The file with an attempt's progress in the attempt's folder. The shim writes it and carmad reads
+// it.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,11 @@ namespace carma::task {
 
 class ProgressFile {
  public:
-  // Needs the rights of carmad's user. If the file cannot be made, progress is not read.
+  // Needs the rights of carmad's user. If the file cannot be created, progress is not read.
   void Open(const std::string& attempt_dir);
-  // This and the following calls do not depend on rights. stream: 0 stdout, 1 stderr.
+  // This call and the following ones do not depend on rights. stream: 0 is stdout, 1 is stderr.
   void Take(int stream, std::string_view data);
-  // Milliseconds until LookIfDue() has work; empty: none.
+  // Milliseconds until LookIfDue() has work; empty if it has none.
   std::optional<int> DueInMs() const;
   void LookIfDue();
 
@@ -27,7 +28,7 @@ class ProgressFile {
   ProgressTracker tracker_;
 };
 
-// The shim's latest report; empty: none yet, or being written.
+// The shim's latest report; empty if there is none yet, or if it is just being written.
 std::optional<ProgressReport> ReadProgressFile(const std::string& attempt_dir);
 
 }  // namespace carma::task

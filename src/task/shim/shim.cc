@@ -45,7 +45,7 @@ using Refusal = std::unexpected<LaunchError>;
 
 constexpr int kFirstRetryMs = 50;
 constexpr int kLastRetryMs = 5000;
-constexpr int kEarlyPipeBytes = 1 << 18;  // holds started.json and exit.json together
+constexpr int kEarlyPipeBytes = 1 << 18;  // room for started.json and exit.json together
 constexpr std::size_t kMaxFailureText = 8192;
 constexpr std::chrono::milliseconds kRunnerPatience{1000};
 
@@ -69,7 +69,7 @@ class Shim {
   int Run();
 
  private:
-  // If this fails, nothing has been decided yet: the daemon abandons the attempt.
+  // If this fails, nothing has been decided yet, and the daemon abandons the attempt.
   Result<bool> Claim();
   std::expected<pid_t, LaunchError> Launch();
   std::expected<Unit, LaunchError> ReadOrder();
@@ -78,7 +78,7 @@ class Shim {
   std::expected<Unit, LaunchError> OpenUserFiles();
   Result<OutputPump> OpenOutput();
   std::expected<Unit, LaunchError> PlanScript();
-  // Called after the script is written: the command becomes a command of the container tool.
+  // Called after the script is written. Turns the command into a command of the container tool.
   std::expected<Unit, LaunchError> EnterContainer();
   void EndContainer(const ShimReport* report);
   void LeaveCheckpoints();
@@ -92,7 +92,7 @@ class Shim {
   Result<Unit> LimitGpuMemoryOf(const std::string& folder, bool guarantees);
   bool MayCallDocker() const;
   std::string ChangeGpuMemoryLimits();
-  // Limits that are not removed would stay with the groups above.
+  // The groups above would keep limits that are not removed.
   void RemoveGroup();
   void TellStarted(pid_t main);
   void LeaveReport(const ShimReport& report);
@@ -113,7 +113,7 @@ class Shim {
   std::optional<OutputPump> pump_;
   std::optional<TaskCgroup> group_;
   std::string no_limit_;
-  std::map<std::string, bool> limited_;  // groups, and whether memory is guaranteed to them
+  std::map<std::string, bool> limited_;  // by group: whether memory is guaranteed to it
   UniqueFd script_;
   std::string script_text_;
   std::optional<ContainerRun> container_;
@@ -173,8 +173,8 @@ void Shim::TellRunner(AttachMessage message) {
 
 Result<bool> Shim::Claim() {
   if (base::Exists(dir_ + "/" + kOwnerFile)) return false;
-  // Made before the claim: a disk too full for a report is too full for a task, and now the attempt
-  // can still be reported as not started.
+  // Reserved before the claim. A disk too full for a report is too full for a task, and at this
+  // point the attempt can still be reported as not started.
   for (auto [file, name, bytes] : {std::tuple{&started_file_, kStartedFile, kStartedReserveBytes},
                                    std::tuple{&exit_file_, kExitFile, kReportReserveBytes}}) {
     CARMA_TRY(file->Reserve(dir_, name, bytes));
@@ -192,7 +192,7 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   MakeGroup();
   LimitGpuMemoryOfGroups();
-  // After a power failure the daemon must not believe that a task that ran never began.
+  // Otherwise the daemon might believe after a power failure that a task that ran had never begun.
   if (Result<Unit> synced = SyncClaim(dir_); !synced)
     return Refuse(synced.error(), /*retryable=*/true);
   plan_.workdir = order_.spec.workdir;
@@ -305,7 +305,7 @@ std::expected<Unit, LaunchError> Shim::PlanScript() {
   if (!script_) return Refusal(LaunchError{"cannot open " + path, true});
   plan_.argv = {shebang->interpreter};
   if (!shebang->argument.empty()) plan_.argv.push_back(shebang->argument);
-  // A login shell's profile may replace PATH.
+  // A login shell's profile may replace PATH, so PATH is set inside the shell.
   if (order_.spec.slurm && (shebang->argument == "-l" || shebang->argument == "--login"))
     plan_.argv.insert(plan_.argv.end(),
                       {"-c", fmt::format(R"(PATH='{}':$PATH; . "$0")", StandInFolder())});
@@ -320,7 +320,7 @@ std::expected<Unit, LaunchError> Shim::PlanScript() {
 
 std::expected<Unit, LaunchError> Shim::EnterContainer() {
   if (!container_) return Unit{};
-  // Without root's rights the user could run the tool as well.
+  // Without root's rights, the user could run the tool as well.
   plan_.keeps_setuid = container_->tool != ContainerTool::kDocker &&
                        (!CanSwitchUser() || OnlyRootChanges(container_->program));
   GuardOrder guard{.user = user_,
@@ -366,7 +366,7 @@ void Shim::MakeGroup() {
       order_.cgroup_base, CgroupName(core::Number(order_.id), order_.attempt, ::getpid()));
   if (group) {
     group_ = std::move(*group);
-    // If the group counts processes, other processes of the user do not count against this task's
+    // If the group counts processes, the user's other processes do not count against this task's
     // limit.
     if (order_.max_processes > 0 && group_->LimitProcesses(order_.max_processes))
       order_.max_processes = 0;
@@ -376,10 +376,11 @@ void Shim::MakeGroup() {
   }
 }
 
-// The daemon reports what the group cannot limit, because it knows what the whole tree supports.
+// The daemon reports limits that the group cannot enforce, because it knows what the whole tree
+// supports.
 void Shim::LimitGroup() {
   const core::HostShare& host = order_.host;
-  // A cap guarantees nothing: where others keep all cores busy, a capped task needs a weight as
+  // A cap guarantees nothing. Where others keep all cores busy, a capped task needs a weight as
   // well.
   if (host.cpus > 0) (void)group_->WeighCpus(host.cpus);
   if (host.cpus > 0 && order_.cpu_cap) (void)group_->CapCpus(host.cpus);
@@ -387,11 +388,12 @@ void Shim::LimitGroup() {
   if (!order_.cores.empty()) (void)group_->ConfineTo(order_.cores);
 }
 
-// Set before the task's first instruction, so that it sees its limit as the size of the GPU's
+// Set before the task's first instruction, so that the task sees its limit as the size of the GPU's
 // memory.
 //
-// A task in a Docker container has its processes in the group of its containers, not in its own. A
-// task that calls Docker itself has some in both: each group gets the maximum.
+// A task in a Docker container has its processes in the group of its containers, not in its own
+// group. A task that calls Docker itself has processes in both groups, so each group gets the
+// maximum.
 void Shim::LimitGpuMemoryOfGroups() {
   if (order_.limiter.empty()) return;
   const bool docker = container_ && container_->tool == ContainerTool::kDocker;
@@ -401,7 +403,7 @@ void Shim::LimitGpuMemoryOfGroups() {
   if (docker || (limited && MayCallDocker())) {
     for (const std::string& folder : MakeContainerGroups(Containers())) {
       const Result<Unit> also = LimitGpuMemoryOf(folder, docker);
-      if (docker && !limited) limited = also;  // only one of the two is used
+      if (docker && !limited) limited = also;  // the task uses only one of the two groups
     }
   }
   if (limited) return;
@@ -460,16 +462,16 @@ void Shim::TellStarted(pid_t main) {
   AnswerEarly(line);
 }
 
-// Never gives up: only the report proves that the task ended, and how.
+// Never gives up, because only the report proves that the task has ended, and how.
 void Shim::LeaveReport(const ShimReport& report) {
   const std::string text = ToText(report);
   for (int wait_ms = kFirstRetryMs; true; wait_ms = std::min(wait_ms * 2, kLastRetryMs)) {
     const Result<Unit> written = exit_file_.Commit(text, /*durable=*/true);
     if (written) return;
     std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());
-    // If the daemon that started us still runs, it need not wait for the disk.
+    // If the daemon that started this shim still runs, it need not wait for the disk.
     if (wait_ms == kFirstRetryMs) AnswerEarly(text);
-    if (!base::IsFolder(dir_)) return;  // no program would look for it anywhere else
+    if (!base::IsFolder(dir_)) return;  // no program would look for the report anywhere else
     if (written.error().code == ErrorCode::kNotFound)
       (void)exit_file_.Reserve(dir_, kExitFile, kReportReserveBytes);
     ::poll(nullptr, 0, wait_ms);
@@ -478,7 +480,7 @@ void Shim::LeaveReport(const ShimReport& report) {
 
 void Shim::AnswerEarly(const std::string& line) {
   if (!early_) return;
-  // The daemon may be gone or slow: we write whole lines or nothing, and never wait.
+  // The daemon may be gone or slow, so the shim writes whole lines or nothing, and never waits.
   ::fcntl(early_.get(), F_SETFL, O_NONBLOCK);
   if (line.size() > PIPE_BUF) ::fcntl(early_.get(), F_SETPIPE_SZ, kEarlyPipeBytes);
   if (!base::WriteAll(early_.get(), line)) early_.reset();

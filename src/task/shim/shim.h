@@ -1,5 +1,6 @@
 // The body of carma-shim: one process per attempt that starts the task, owns its exit status and
-// its output, and outlives carmad. Exactly-once rules: task/shim/shim_protocol.h.
+// its output, and outlives carmad. task/shim/shim_protocol.h has the rules by which an attempt runs
+// only once.
 #pragma once
 
 #include <string>
@@ -7,9 +8,9 @@
 namespace carma::task {
 
 // Claims the attempt, starts and watches its task, and leaves a report. Single-threaded.
-// attempt_dir: absolute, with an order in it. Errors of the shim itself go to stderr (shim.log).
-// Returns the exit status: 0 with a report left, kShimNotOwner if the attempt has another owner, 1
-// if it could not be claimed (nothing ran or will run).
+// attempt_dir: absolute path of a folder that contains an order. Errors of the shim itself go to
+// stderr (shim.log). Returns the exit status: 0 with a report left, kShimNotOwner if the attempt
+// has another owner, 1 if it could not be claimed (nothing ran or will run).
 int RunShim(const std::string& attempt_dir);
 
 }  // namespace carma::task

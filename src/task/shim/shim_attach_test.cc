@@ -1,4 +1,4 @@
-// A task in a user's terminal, with real shims.
+// Tests of a task in a user's terminal, with real shims.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -34,8 +34,7 @@ class ShimAttachTest : public ShimLauncherTest {
     EXPECT_TRUE(person_.Send({.kind = Kind::kHello, .size = {33, 99}}, input).value());
   }
   void Say(AttachMessage message) { EXPECT_TRUE(person_.Send(message).value()); }
-  // Reads until `text` was seen in the output, or until the end; end_ keeps the last message of the
-  // shim.
+  // Reads until the output contains `text`, or until the end. end_ is the shim's last message.
   std::string Hear(const std::string& text, Kind kind = Kind::kOutput) {
     std::string heard;
     while (text.empty() || heard.find(text) == std::string::npos) {
@@ -76,7 +75,7 @@ TEST_F(ShimAttachTest, HasItsOwnPipesAndReportsTheEnd) {
   EXPECT_EQ(Out(), "got typed\n");
 }
 
-TEST_F(ShimAttachTest, ATerminalIsATerminal) {
+TEST_F(ShimAttachTest, TheTaskGetsARealTerminal) {
   launcher_->Start(Attached("test -t 0 && test -t 2 && stty size; read x; echo got $x", true));
   Accept();
   Greet();
@@ -89,7 +88,7 @@ TEST_F(ShimAttachTest, ATerminalIsATerminal) {
   EXPECT_THAT(Out(), HasSubstr("got abc"));
 }
 
-TEST_F(ShimAttachTest, TheWindowChangesUnderIt) {
+TEST_F(ShimAttachTest, TheTaskSeesANewWindowSize) {
   launcher_->Start(Attached("trap 'stty size; exit 0' WINCH; sleep 1000 & echo up; wait", true));
   Accept();
   Greet();
@@ -126,7 +125,7 @@ TEST_F(ShimAttachTest, SignalsArePassedOn) {
 }
 
 TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
-  // The child reports that it runs. Until it has started its own program it has the shell's
+  // The child reports that it runs. Until it has started its own program, it has the shell's
   // handler, which ignores the signal, so it would live until the end of the grace period.
   LaunchOrder order = Attached(
       "trap 'echo bye > $TELL; exit 4' HUP; sh -c 'echo up; exec sleep 1000' & wait", true);
@@ -175,9 +174,9 @@ TEST_F(ShimAttachTest, ReportsAFailedStartToTheClient) {
   NextFailed();
 }
 
-// 8 MiB into a terminal that is not read for a while: the task waits, nothing is lost, and it can
-// still be stopped.
-TEST_F(ShimAttachTest, ASlowReaderHoldsTheTaskUp) {
+// Writes 8 MiB to a terminal that is not read for a while. The task waits, nothing is lost, and the
+// task can still be stopped.
+TEST_F(ShimAttachTest, ASlowReaderDelaysTheTask) {
   base::UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   launcher_->Start(Attached("head -c 8388608 /dev/zero; echo done > $TELL", false));
   Accept();
@@ -196,7 +195,7 @@ TEST_F(ShimAttachTest, AnUnreadTaskCanBeStopped) {
   EXPECT_EQ(Told(), "up");
   NextStarted();
   launcher_->Stop(kTask, 1);
-  // The shim waits for the last output to be read, then gives up.
+  // The shim waits until the last output is read, then gives up.
   Hear("");
   EXPECT_EQ(NextExited().signal, SIGTERM);
 }

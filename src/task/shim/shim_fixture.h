@@ -1,4 +1,5 @@
-// For every test of the launcher: a folder, an order, real shims, and a way to wait for events.
+// Common parts of the launcher's tests: a folder, an order, real shims, and a way to wait for
+// events.
 #pragma once
 
 #include <fcntl.h>
@@ -49,7 +50,7 @@ class ShimLauncherTest : public ::testing::Test {
     (void)!::system(("rm -rf " + root_).c_str());
   }
 
-  // As if carmad were killed and started again: the old launcher's memory is lost.
+  // Acts as if carmad were killed and started again: the old launcher's memory is lost.
   void Restart() {
     launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase()}).value();
     events_.clear();
@@ -116,8 +117,8 @@ class ShimLauncherTest : public ::testing::Test {
     return NextExited();
   }
 
-  // Two named pipes, $TELL and $GO in the task's environment: the task reports a certain point on
-  // the first and continues when the second is written to.
+  // Creates a named pipe. The task's environment has two of them, $TELL and $GO: the task reports a
+  // certain point on the first and continues when the second is written to.
   static base::UniqueFd MakeFifo(const std::string& path) {
     CARMA_CHECK(::mkfifo(path.c_str(), 0666) == 0, "mkfifo");
     ::chmod(path.c_str(), 0666);
@@ -139,7 +140,7 @@ class ShimLauncherTest : public ::testing::Test {
         .process;
   }
 
-  // Waits until that process is gone, no matter which process reaps it.
+  // Waits until the process is gone, no matter which process reaps it.
   static bool Gone(const base::ProcessId& process) {
     const base::UniqueFd fd = base::OpenPidfd(process.pid);
     if (!fd || !base::Alive(process)) return true;

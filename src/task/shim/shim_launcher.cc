@@ -32,8 +32,8 @@ using base::Field;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
-// How often an attempt that produces no events is checked: it was adopted before its shim reported,
-// or no descriptor was left for its shim.
+// Time between two checks of an attempt that produces no events: its shim had not yet reported when
+// it was adopted, or no descriptor was left for its shim.
 constexpr std::chrono::milliseconds kLook{20};
 
 // A shim that survives a kill (because a disk does not answer) is killed again after this time.
@@ -48,20 +48,20 @@ constexpr std::uint64_t kSources = 2;
 struct Attempt : KnownAttempt {
   base::ProcessId shim;
   UniqueFd shim_fd;           // pidfd: readable when the shim is gone; empty: none was free
-  UniqueFd answers;           // the early answers of a shim of our own
-  std::string unread;         // of the answers: an unfinished line
-  bool adopted = false;       // of an earlier life of the daemon
-  bool told_started = false;  // kStarted was reported
-  bool reported = false;      // kExited was reported early: only to be reaped
-  bool unsettled = false;     // its shim is gone, or never was: the folder must be read again
-  std::optional<base::Duration> grace;             // empty: as in its order
-  std::optional<SteadyClock::time_point> kill_at;  // it was asked to stop
+  UniqueFd answers;           // the early answers of a shim that we started
+  std::string unread;         // an unfinished line of the answers
+  bool adopted = false;       // from an earlier run of the daemon
+  bool told_started = false;  // kStarted has been reported
+  bool reported = false;      // kExited was reported early, so the shim must only be reaped
+  bool unsettled = false;     // the shim is gone or never was, so the folder must be read again
+  std::optional<base::Duration> grace;             // empty: as in the attempt's order
+  std::optional<SteadyClock::time_point> kill_at;  // set once the attempt was asked to stop
 };
 
 class ShimLauncher final : public Launcher {
  public:
   explicit ShimLauncher(ShimLauncherOptions options);
-  // Called once, before all else. Errors: the system's.
+  // Must be called once, before all other functions. Errors: the system's.
   Result<Unit> Open() { return poll_.Open("preparing to start tasks"); }
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
@@ -80,7 +80,7 @@ class ShimLauncher final : public Launcher {
   Attempt* Find(core::TaskId id, int attempt);
   void Track(Attempt attempt);
   void Settle(Attempt attempt);
-  static void Signal(const Attempt& attempt, int number);  // its shim
+  static void Signal(const Attempt& attempt, int number);  // sends it to the shim
   bool Watch(int fd, std::uint64_t serial, Source source);
   void Push(ShimEvent event);
   void PushStarted(Attempt& attempt, const ShimStarted& started);
@@ -89,7 +89,7 @@ class ShimLauncher final : public Launcher {
   void OnShimGone(std::uint64_t serial);
   void OnTimer();
   void KillHung(Attempt& attempt);
-  // True for attempts whose events no descriptor reports.
+  // Whether no descriptor reports the attempt's events.
   static bool NeedsLooking(const Attempt& attempt);
   static bool ShimHasEnded(const Attempt& attempt);
   void SetTimer();
@@ -97,10 +97,10 @@ class ShimLauncher final : public Launcher {
   const ShimLauncherOptions options_;
   LauncherPoll poll_;
   std::uint64_t next_serial_ = 1;
-  std::map<std::uint64_t, Attempt> attempts_;  // by serial number, which epoll hands back
-  std::map<Key, std::uint64_t> serials_;       // those whose end is not yet reported
+  std::map<std::uint64_t, Attempt> attempts_;  // by serial number, which is the key in epoll
+  std::map<Key, std::uint64_t> serials_;       // attempts whose end is not yet reported
   std::deque<ShimEvent> pending_;
-  std::vector<std::string> leftover_groups_;  // killed, but their processes were not yet gone
+  std::vector<std::string> leftover_groups_;  // killed groups whose processes were not yet gone
 };
 
 ShimEvent EventOf(const Attempt& attempt, ShimEventKind kind) {
@@ -167,7 +167,7 @@ void ShimLauncher::Signal(const Attempt& attempt, int number) {
   if (attempt.shim_fd) {
     base::SendSignal(attempt.shim_fd, number);
   } else if (!attempt.adopted && attempt.shim.pid > 0) {
-    ::kill(attempt.shim.pid, number);  // our child, not yet reaped
+    ::kill(attempt.shim.pid, number);  // safe, because our child is not yet reaped
   } else {
     Tell(attempt.shim, {number});
   }
@@ -209,7 +209,7 @@ void ShimLauncher::LimitMemory(core::TaskId id, int attempt,
     Signal(*found, LimitSignal());
 }
 
-// Its task is killed first, while its processes can still be found below it.
+// Kills the shim's task first, while the task's processes can still be found below the shim.
 void ShimLauncher::KillHung(Attempt& attempt) {
   base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
                                Field{"pid", attempt.shim.pid}});
@@ -230,10 +230,10 @@ void ShimLauncher::Adopt(const KnownAttempt& attempt) {
   Settle(std::move(adopted));
 }
 
-// Ends the attempt or, while its shim lives, keeps watching it.
+// Ends the attempt, or keeps watching it while its shim lives.
 void ShimLauncher::Settle(Attempt attempt) {
   while (true) {
-    // An attempt of our own had a folder. If the folder is gone, the attempt may have run.
+    // An attempt that we started had a folder. If that folder is gone, the attempt may have run.
     const bool ran =
         attempt.told_started || attempt.started || (!attempt.adopted && !base::Exists(attempt.dir));
     Outcome outcome =
@@ -243,10 +243,10 @@ void ShimLauncher::Settle(Attempt attempt) {
       case OutcomeKind::kLives: {
         attempt.shim = outcome.shim;
         attempt.shim_fd = base::OpenPidfd(outcome.shim.pid);
-        // The descriptor is used only if the process is still the shim after the descriptor was
-        // made.
+        // The descriptor is used only if the process still is the shim after the descriptor was
+        // opened.
         if (MayLive(outcome.shim)) return Track(std::move(attempt));
-        break;  // gone between two checks: the next one finds what it left
+        break;  // gone between two checks; the next check finds what it left
       }
       case OutcomeKind::kUnknown:
         attempt.unsettled = true;
@@ -271,7 +271,8 @@ void ShimLauncher::Settle(Attempt attempt) {
 }
 
 void ShimLauncher::Forget(core::TaskId id, int attempt, const std::string& attempt_dir) {
-  if (Find(id, attempt) != nullptr) return;  // it lives: its folder is its only memory
+  // The attempt lives, and its folder is all that is known of it.
+  if (Find(id, attempt) != nullptr) return;
   if (const Result<Unit> removed = RemoveAttempt(attempt_dir); !removed) {
     base::LogWarn("attempt_folder_left", {Field{"task", id}, Field{"attempt", attempt},
                                           Field{"error", removed.error().message}});
@@ -289,7 +290,8 @@ void ShimLauncher::Poll(const Sink& sink) {
     if (static_cast<Source>(key % kSources) == Source::kShim) return OnShimGone(serial);
     ReadAnswers(found->second);
   });
-  // The sink may call us: events that it adds wait for the next turn of the loop, which they start.
+  // The sink may call this launcher. Events that it adds wait for the next turn of the loop, which
+  // they start.
   for (const ShimEvent& event : std::exchange(pending_, {})) sink(event);
 }
 
@@ -305,7 +307,7 @@ bool ShimLauncher::Watch(int fd, std::uint64_t serial, Source source) {
 void ShimLauncher::Track(Attempt attempt) {
   const std::uint64_t serial = next_serial_++;
   if (attempt.answers) Watch(attempt.answers.get(), serial, Source::kAnswers);
-  // If it cannot be waited for, the timer checks it.
+  // If epoll cannot watch the shim, the timer checks it.
   if (attempt.shim_fd && !Watch(attempt.shim_fd.get(), serial, Source::kShim))
     attempt.shim_fd.reset();
   serials_[{attempt.id, attempt.number}] = serial;
@@ -340,7 +342,8 @@ void ShimLauncher::ReadAnswers(Attempt& attempt) {
     if (attempt.unread.size() > kMaxEarlyBytes) break;
   }
   const bool open = n < 0 && (errno == EAGAIN || errno == EINTR);
-  if (!open) attempt.answers.reset();  // ended: the shim's own end shows on its pidfd
+  // The answers have ended; the pidfd shows when the shim itself ends.
+  if (!open) attempt.answers.reset();
 }
 
 void ShimLauncher::TakeAnswer(Attempt& attempt, std::string_view line) {
@@ -348,7 +351,7 @@ void ShimLauncher::TakeAnswer(Attempt& attempt, std::string_view line) {
   if (const Result<ShimStarted> started = ParseShimStarted(line)) {
     if (!attempt.told_started) PushStarted(attempt, *started);
   } else if (const Result<ShimReport> report = ParseShimReport(line)) {
-    // The shim could not write its report yet and sent it here; its end brings no further news.
+    // The shim could not write its report yet and sent it here. Its end will bring nothing new.
     attempt.reported = true;
     serials_.erase({attempt.id, attempt.number});
     Push(EventOf(attempt, *report));
@@ -360,7 +363,7 @@ void ShimLauncher::OnShimGone(std::uint64_t serial) {
   attempts_.erase(serial);
   if (attempt.answers) ReadAnswers(attempt);
   siginfo_t info{};
-  // Our own shims are children that must be reaped; those of an earlier carmad are not.
+  // Shims that we started are children that must be reaped. Shims of an earlier carmad are not.
   const bool reaped = std::exchange(attempt.unsettled, false);
   const idtype_t by = attempt.shim_fd ? P_PIDFD : P_PID;
   const int which = attempt.shim_fd ? attempt.shim_fd.get() : attempt.shim.pid;
@@ -371,7 +374,7 @@ void ShimLauncher::OnShimGone(std::uint64_t serial) {
   Settle(std::move(attempt));
 }
 
-// Checks the process itself, because there is no descriptor for it.
+// Checks the shim's process itself, because there is no descriptor for it.
 bool ShimLauncher::ShimHasEnded(const Attempt& attempt) {
   if (attempt.adopted) return !MayLive(attempt.shim);
   siginfo_t info{};

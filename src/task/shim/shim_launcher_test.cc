@@ -1,4 +1,4 @@
-// Real shims and real processes: requests of users, and how tasks are stopped.
+// Tests with real shims and real processes: requests of users, and how tasks are stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -84,7 +84,7 @@ TEST_F(ShimLauncherTest, ReportsTheProcessAndItsGroup) {
   }
 }
 
-TEST_F(ShimLauncherTest, OutputGoesToItsFilesAndTheTailComesBack) {
+TEST_F(ShimLauncherTest, WritesOutputToItsFilesAndReportsTheTail) {
   const ShimEvent exit = Run(Order("echo out; echo err >&2; printf 'a\\000\\377' >&2; exit 1"));
   EXPECT_EQ(Out(), "out\n");
   const std::string expect("err\na\0\xff", 7);
@@ -101,11 +101,11 @@ TEST_F(ShimLauncherTest, OneFileForBothStreams) {
   EXPECT_EQ(exit.stderr_tail, "err\n");
 }
 
-TEST_F(ShimLauncherTest, TheTaskFindsACleanWorld) {
+TEST_F(ShimLauncherTest, TheTaskStartsInACleanEnvironment) {
   LaunchOrder order = Order(
       "pwd; umask; echo $CUDA_VISIBLE_DEVICES $CARMA_TASK_ID; ls /proc/self/fd; "
       "readlink /proc/$$/fd/0; env | wc -l; "
-      // Read by the shell itself: while it forks, it blocks signals for a moment.
+      // The shell itself reads this file, because it blocks signals for a moment while it forks.
       "while read -r line; do case $line in SigBlk*|SigIgn*|NoNewPrivs*) echo \"$line\";; esac; "
       "done < /proc/self/status");
   ::signal(SIGUSR2, SIG_IGN);
@@ -116,7 +116,7 @@ TEST_F(ShimLauncherTest, TheTaskFindsACleanWorld) {
   EXPECT_THAT(text, HasSubstr(root_ + "\n0022\nGPU-x 5\n0\n1\n2\n3\n/dev/null\n")) << "3: ls";
   EXPECT_THAT(text, HasSubstr("NoNewPrivs:\t1\n"));
   EXPECT_THAT(text, HasSubstr("SigBlk:\t0000000000000000\n"));
-  // 32 and 33 belong to the C library, which sets them in every process that it spawns.
+  // Signals 32 and 33 belong to the C library, which sets them in every process that it spawns.
   EXPECT_THAT(text, ContainsRegex("SigIgn:\t0000000[01][08]0000000\n"));
 }
 
@@ -183,7 +183,7 @@ TEST_F(ShimLauncherTest, FoldersForOutputAreMade) {
   EXPECT_EQ(base::ReadFile(root_ + "/logs/today/out", 100), "up\n");
 }
 
-TEST_F(ShimLauncherTest, AMissingShimIsTheMachinesFault) {
+TEST_F(ShimLauncherTest, AMissingShimIsRetryable) {
   launcher_ = MakeShimLauncher({"/no/such/carma-shim", {}}).value();
   launcher_->Start(Order("true"));
   const ShimEvent failed = NextFailed();
@@ -201,7 +201,7 @@ TEST_F(ShimLauncherTest, ABatchScriptRunsByItsInterpreterWithItsArguments) {
   EXPECT_EQ(Out(), "two words|$HOME\nreadable\n");
 }
 
-TEST_F(ShimLauncherTest, ACondaEnvironmentIsEnteredOrMissed) {
+TEST_F(ShimLauncherTest, EntersACondaEnvironmentOrReportsThatItIsMissing) {
   ASSERT_TRUE(base::MakeDirs(root_ + "/home/miniconda3/envs/torch/bin"));
   LaunchOrder order = Order("echo $PATH; echo $CONDA_DEFAULT_ENV");
   order.spec.environment["HOME"] = root_ + "/home";
@@ -226,7 +226,7 @@ TEST_F(ShimLauncherTest, ALaterAttemptAppendsToItsOutput) {
   EXPECT_EQ(Out(), "one\ntwo\n");
 }
 
-TEST_F(ShimLauncherTest, AStopThatIsHeededLeavesTheTasksOwnExit) {
+TEST_F(ShimLauncherTest, ATaskThatHandlesTheStopKeepsItsOwnExitCode) {
   launcher_->Start(
       Order("trap 'echo saved; exit 7' TERM; echo up > $TELL; while :; do read x < $GO; done"));
   NextStarted();
@@ -269,7 +269,7 @@ TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitGoesToTheShellOrToItsPrograms) {
   }
 }
 
-// `python train.py | tee log`: if tee died, the training would die too, before it has saved.
+// In `python train.py | tee log`, the training would die with tee before it has saved.
 TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitSparesProgramsWithoutAHandler) {
   LaunchOrder order = Order("");
   order.spec.command.clear();
@@ -318,7 +318,7 @@ TEST_F(ShimLauncherTest, ASignalThatOnlyTheShellHandlesIsReportedWithTheRemedy) 
   EXPECT_EQ(Out(), "");
 }
 
-TEST_F(ShimLauncherTest, LimitsOfGpuMemoryCanBeChangedAndGoInTheEnd) {
+TEST_F(ShimLauncherTest, GpuMemoryLimitsCanBeChangedAndAreRemovedInTheEnd) {
   if (FindCgroupBase().path.empty()) GTEST_SKIP() << FindCgroupBase().reason;
   const std::string said = root_ + "/said";
   LaunchOrder order = Order("echo up > $TELL; read x < $GO");
@@ -349,7 +349,7 @@ TEST_F(ShimLauncherTest, AsksAProcessWithAHandlerToSave) {
   EXPECT_EQ(base::ReadFile(root_ + "/carma-5.ckpt/state", 100).value_or(""), "kept\n");
 }
 
-TEST_F(ShimLauncherTest, ATaskNeverGoesOnFromTheCheckpointsOfAnotherCarmad) {
+TEST_F(ShimLauncherTest, NeverUsesCheckpointsOfAnotherCarmad) {
   const std::string first_books = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
   const std::string folder = root_ + "/carma-5-w9bwh7.ckpt";
   LaunchOrder order = Order("ls -A $CARMA_CHECKPOINT_DIR; echo kept > $CARMA_CHECKPOINT_DIR/state");
@@ -369,7 +369,7 @@ TEST_F(ShimLauncherTest, ATaskNeverGoesOnFromTheCheckpointsOfAnotherCarmad) {
   EXPECT_EQ(Run(order).exit_code, 0);
   EXPECT_EQ(Out(), "") << "another folder";
 
-  // Names that are similar by chance, or come from an older version.
+  // These names are similar by chance, or come from an older version.
   const std::string plain = root_ + "/carma-5.ckpt";
   std::filesystem::rename(folder, plain);
   launcher_->Forget(kTask, 1, Dir());
@@ -388,7 +388,7 @@ TEST_F(ShimLauncherTest, CheckpointsOfAnotherUserAreNotLoaded) {
   EXPECT_THAT(NextFailed().text, testing::HasSubstr("belongs to user 12345"));
 }
 
-TEST_F(ShimLauncherTest, AnotherUserWithTheNumberOfTheSubmitterDoesNotGetTheTask) {
+TEST_F(ShimLauncherTest, RefusesAnotherUserWithTheSubmittersNumber) {
   LaunchOrder order = Order("exit 0");
   order.user = "somebody-else";
   launcher_->Start(order);
@@ -401,7 +401,8 @@ TEST_F(ShimLauncherTest, AnotherUserWithTheNumberOfTheSubmitterDoesNotGetTheTask
   EXPECT_EQ(Run(order).exit_code, 0);
 
   launcher_->Forget(kTask, 1, Dir());
-  order.user = std::to_string(order.uid);  // the user database did not answer then
+  // The name if the user database did not answer at the submission.
+  order.user = std::to_string(order.uid);
   EXPECT_EQ(Run(order).exit_code, 0);
 }
 
@@ -444,7 +445,7 @@ TEST_F(ShimLauncherTest, KillsATaskThatIgnoresTermAfterTheGrace) {
   EXPECT_TRUE(Gone(child));
 }
 
-TEST_F(ShimLauncherTest, StoppedProcessesHearTheStopToo) {
+TEST_F(ShimLauncherTest, StoppedProcessesGetTheStopSignalToo) {
   LaunchOrder order = Order("trap 'exit 9' TERM; kill -STOP $$; exit 1");
   order.kill_grace = base::Duration(kPatienceMs);
   launcher_->Start(order);
@@ -543,7 +544,7 @@ TEST_F(ShimLauncherTest, OnlyTheDaemonReadsTheFolder) {
   }
 }
 
-TEST_F(ShimLauncherTest, TheReportHoldsTheFactsOfTheRun) {
+TEST_F(ShimLauncherTest, TheReportHasTheFactsOfTheRun) {
   Run(Order("exit 2"));
   const ShimReport report =
       ParseShimReport(base::ReadFile(Dir() + "/" + kExitFile, kReportReserveBytes).value()).value();

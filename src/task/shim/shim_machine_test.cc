@@ -1,4 +1,4 @@
-// Effects of the machine on tasks: users, full disks, and time.
+// Tests of what the machine does to tasks: users, full disks, and time.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST_F(ShimMachineTest, TheTaskHasOnlyItsUsersRights) {
   EXPECT_EQ(st.st_gid, kNobody);
 }
 
-TEST_F(ShimMachineTest, AScriptIsReachedEvenBelowAClosedStateFolder) {
+TEST_F(ShimMachineTest, RunsAScriptEvenBelowAClosedStateFolder) {
   if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
   ASSERT_TRUE(base::MakeDirs(root_ + "/attempts", 0700));
   LaunchOrder order = Order("");
@@ -60,7 +60,7 @@ TEST_F(ShimMachineTest, AScriptIsReachedEvenBelowAClosedStateFolder) {
   EXPECT_THAT(Out(), MatchesRegex("/proc/[0-9]+/fd/[0-9]+\n#!/bin/sh\n"));
 }
 
-TEST_F(ShimMachineTest, RootsRightsOpenNoFileForAUser) {
+TEST_F(ShimMachineTest, OpensNoUserFileWithRootsRights) {
   if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
   ASSERT_TRUE(base::MakeDirs(root_ + "/roots", 0755));
   LaunchOrder order = Order("true");
@@ -138,7 +138,7 @@ TEST_F(ShimMachineTest, AUserCannotSignalTheShim) {
   EXPECT_EQ(Out(), "refused\nrefused\n");
 }
 
-TEST_F(ShimMachineTest, AUsersTaskIsStoppedWithAllOfIt) {
+TEST_F(ShimMachineTest, StopsAllProcessesOfAUsersTask) {
   if (!CanSwitchUser()) GTEST_SKIP() << "needs root";
   LaunchOrder order = Order(
       "(setsid sh -c 'trap \"\" TERM; echo $$ > $TELL; "
@@ -157,7 +157,7 @@ TEST_F(ShimMachineTest, AUsersTaskIsStoppedWithAllOfIt) {
 
 class FullDiskTest : public ShimLauncherTest {
  protected:
-  // Our own small disk, in our own namespace.
+  // Mounts a small disk of our own, in our own namespace.
   bool MountDisk(const std::string& path, const char* options) {
     return base::MakeDirs(path) && ::unshare(CLONE_NEWNS) == 0 &&
            ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
@@ -170,7 +170,7 @@ class FullDiskTest : public ShimLauncherTest {
   }
 };
 
-TEST_F(FullDiskTest, TheTasksDiskIsFullAndTheTaskGoesOn) {
+TEST_F(FullDiskTest, ATaskContinuesOnAFullDisk) {
   const std::string disk = root_ + "/disk";
   if (!MountDisk(disk, "size=64k")) GTEST_SKIP() << "needs root and mount namespaces";
   LaunchOrder order = Order("yes | head -c 1000000; echo done > " + root_ + "/ran; exit 5");
@@ -183,7 +183,7 @@ TEST_F(FullDiskTest, TheTasksDiskIsFullAndTheTaskGoesOn) {
   ::umount(disk.c_str());
 }
 
-TEST_F(FullDiskTest, CarmasDiskFillsUpAndTheReportIsStillWritten) {
+TEST_F(FullDiskTest, WritesTheReportAlthoughCarmasDiskFillsUp) {
   if (!MountDisk(root_ + "/attempts", "size=1m")) GTEST_SKIP() << "needs root and namespaces";
   launcher_->Start(Order("echo up > $TELL; read x < $GO; yes tail | head -c 100000 >&2; exit 5"));
   NextStarted();
@@ -197,13 +197,13 @@ TEST_F(FullDiskTest, CarmasDiskFillsUpAndTheReportIsStillWritten) {
   ::umount((root_ + "/attempts").c_str());
 }
 
-TEST_F(FullDiskTest, AReportThatCannotBeWrittenIsSentAndKept) {
+TEST_F(FullDiskTest, SendsAReportThatCannotBeWritten) {
   if (!MountDisk(root_ + "/attempts", "size=1m")) GTEST_SKIP() << "needs root and namespaces";
   launcher_->Start(Order("echo up > $TELL; read x < $GO; exit 5"));
   NextStarted();
   EXPECT_EQ(Told(), "up");
   const base::ProcessId shim = ShimProcess();
-  ASSERT_EQ(::unlink((Dir() + "/exit.json.reserve").c_str()), 0);  // the reserve itself fails
+  ASSERT_EQ(::unlink((Dir() + "/exit.json.reserve").c_str()), 0);  // so the reserve itself fails
   Fill(root_ + "/attempts/filler");
   Go();
   EXPECT_EQ(NextExited().exit_code, 5) << "reported through the pipe";
@@ -219,7 +219,8 @@ TEST_F(FullDiskTest, AReportThatCannotBeWrittenIsSentAndKept) {
 
 TEST_F(FullDiskTest, ADiskFullAtTheStartIsRetryable) {
   if (!MountDisk(root_ + "/attempts", "size=64k")) GTEST_SKIP() << "needs root and namespaces";
-  launcher_->Start(Order("true"));  // 64 KiB: room for an order, none for the report's reserve
+  // 64 KiB have room for an order, but not for the report's reserve.
+  launcher_->Start(Order("true"));
   const ShimEvent failed = NextFailed();
   EXPECT_TRUE(failed.retryable);
   EXPECT_THAT(failed.text, HasSubstr("No space left on device"));

@@ -25,7 +25,7 @@ using base::UniqueFd;
 
 constexpr char kTailField[] = "stderr_tail_base64";
 
-// A variable must be one that can be passed to execve() unchanged.
+// Every variable must be one that execve() can pass on unchanged.
 Result<Unit> CheckVariables(const std::map<std::string, std::string>& variables) {
   for (const auto& [name, text] : variables) {
     if (name.empty() || name.find('=') != std::string::npos || !HasNoNul(name) || !HasNoNul(text))
@@ -123,8 +123,8 @@ Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon) {
   const std::string draft = fmt::format("{}.{}", owner, ::getpid());
   const ShimOwner self{base::SelfProcess(), base::BootId(), abandon};
   const Result<Unit> written = WriteDraft(draft, ToText(self));
-  // link() never replaces a file: of several writers one wins, and its file is complete from the
-  // start.
+  // link() never replaces a file. If there are several writers, one wins, and its file is complete
+  // from the start.
   const bool linked = written && ::link(draft.c_str(), owner.c_str()) == 0;
   const int link_error = errno;
   ::unlink(draft.c_str());
@@ -158,7 +158,7 @@ Result<Unit> ReservedFile::Reserve(const std::string& dir, const std::string& na
 Result<Unit> ReservedFile::Commit(std::string_view text, bool durable) {
   const std::string path = dir_ + "/" + name_;
   const std::string reserve = path + ".reserve";
-  // Without O_TRUNC, because the file must keep its blocks on disk.
+  // Opened without O_TRUNC, because the file must keep its blocks on disk.
   UniqueFd fd(::open(reserve.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd) return FailErrno(errno, reserve);
   Result<Unit> written = base::WriteAll(fd.get(), text);
@@ -166,7 +166,7 @@ Result<Unit> ReservedFile::Commit(std::string_view text, bool durable) {
   if (::ftruncate(fd.get(), static_cast<off_t>(text.size())) != 0) return FailErrno(errno, reserve);
   if (durable && ::fsync(fd.get()) != 0) return FailErrno(errno, reserve);
   if (::rename(reserve.c_str(), path.c_str()) != 0) return FailErrno(errno, path);
-  // The file has its name now. If the folder cannot be synced, the file need not be written again.
+  // The file has its name now. If syncing the folder fails, the file need not be written again.
   if (durable) (void)SyncPath(dir_, O_DIRECTORY);
   return Unit{};
 }

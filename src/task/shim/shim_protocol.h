@@ -7,7 +7,8 @@
 //                 restarted daemon that abandons it. Created once by link(), and durable before the
 //                 task's first instruction.
 //   started.json  the task's main process; written when its exec has succeeded
-//   exit.json     how it ended, or why it could not start; durable. Present: no process of it runs.
+//   exit.json     how the task ended, or why it could not start; durable. Once it exists, no
+//                 process of the task runs.
 //   progress      shim -> daemon: the task's progress as its output shows it (ProgressReport)
 //   *.reserve     blocks set aside at the start for started.json and exit.json, so that a full disk
 //                 cannot lose them
@@ -33,7 +34,7 @@ inline constexpr char kScriptFile[] = "script";
 inline constexpr char kOwnerFile[] = "owner";
 inline constexpr char kStartedFile[] = "started.json";
 inline constexpr char kExitFile[] = "exit.json";
-// Limits of GPU memory that replace those of the order, in the form of group_limiter.h, separated
+// Limits of GPU memory that replace the order's limits, in the form of group_limiter.h, separated
 // by spaces.
 inline constexpr char kLimitsFile[] = "limits";
 inline constexpr char kShimLogFile[] = "shim.log";
@@ -41,30 +42,32 @@ inline constexpr char kShimLogFile[] = "shim.log";
 inline constexpr std::size_t kMaxOrderBytes = 32 << 20;
 inline constexpr std::size_t kMaxOwnerBytes = 4096;
 inline constexpr std::size_t kStartedReserveBytes = 16'384;
-inline constexpr std::size_t kReportReserveBytes = 131'072;  // the tail in base64 is 87'384 of it
+inline constexpr std::size_t kReportReserveBytes = 131'072;  // the tail in base64 takes 87'384
 inline constexpr std::size_t kMaxLimitsBytes = 65'536;
 inline constexpr std::size_t kStderrTailBytes = 65'536;
 inline constexpr std::int64_t kMaxGraceMs = 86'400'000;  // one day
 
 inline constexpr std::int64_t kMostProcesses = 4'194'304;  // the kernel's maximum
 
-// The shim's end of the pipe for early answers: one line with the text of started.json once the
-// task runs, and a second one with that of exit.json only if that file cannot be written.
+// The shim's end of the pipe for early answers. The shim writes one line with the text of
+// started.json once the task runs. It writes a second line with the text of exit.json only if that
+// file cannot be written.
 inline constexpr int kEarlyAnswerFd = 3;
-// The shim's exit status if the attempt has another owner: nothing was run.
+// The shim's exit status if the attempt has another owner. In that case nothing was run.
 inline constexpr int kShimNotOwner = 3;
-// Set for every process of an attempt; identifies its remaining processes once its shim is gone.
+// Set for every process of an attempt. Identifies the attempt's remaining processes once its shim
+// is gone.
 inline constexpr char kAttemptVariable[] = "CARMA_ATTEMPT_DIR";
 
-// The part of a LaunchOrder for the shim, without attempt_dir and user. The command is empty if the
-// folder's script is run. stderr_path is never empty: if it equals stdout_path, both share one
-// file.
+// The part of a LaunchOrder that the shim needs, without attempt_dir and user. The command is empty
+// if the folder's script is run. stderr_path is never empty; if it equals stdout_path, both streams
+// share one file.
 struct ShimOrder : LaunchOrder {
   std::string cgroup_base;  // folder in which the task's group is made; empty: no groups
   std::string cgroup_root;  // mount point of the cgroup v2 tree
 
   static void VisitFields(auto& field, auto& order) {
-    // An order without its user must not become root's.
+    // An order without a user must not run as root.
     constexpr base::FieldRule kUser{
         .high = UINT32_MAX - 1, .required = true, .expected = "user and group numbers"};
     constexpr base::FieldRule kArguments{.max_bytes = kMaxArgBytes,
@@ -144,7 +147,7 @@ void VisitProcess(Visitor& field, Process& process) {
 struct ShimOwner {
   base::ProcessId process;
   std::string boot_id;
-  bool abandoned = false;  // true: a daemon decided that the attempt never runs
+  bool abandoned = false;  // true: a daemon decided that the attempt will never run
 
   static void VisitFields(auto& field, auto& owner) {
     VisitProcess(field, owner.process);
@@ -156,7 +159,7 @@ struct ShimOwner {
 
 struct ShimStarted {
   base::ProcessId process;
-  std::string cgroup;    // path below the cgroup root; empty: none
+  std::string cgroup;    // path below the cgroup root; empty: no group
   std::string no_limit;  // why the kernel does not limit GPU memory as it should
 
   static void VisitFields(auto& field, auto& started) {
@@ -168,21 +171,21 @@ struct ShimStarted {
 };
 
 struct ShimReport {
-  bool launched = true;    // false: only text and retryable count
-  std::string text;        // why it could not start
+  bool launched = true;    // false: only text and retryable are valid
+  std::string text;        // why the task could not start
   bool retryable = false;  // the machine's fault, not the task's
   int exit_code = 0;
   int signal = 0;               // 0: it exited
   bool lost = false;            // ended by the system (shutdown), not by carmad
-  bool host_oom = false;        // its cgroup counted an oom_kill
-  std::string stderr_tail;      // any bytes: in JSON as base64
+  bool host_oom = false;        // the task's cgroup counted an oom_kill
+  std::string stderr_tail;      // any bytes; in JSON as base64
   std::int64_t started_ms = 0;  // since the Unix epoch
   std::int64_t ended_ms = 0;
   std::int64_t started_boot_ns = 0;  // CLOCK_BOOTTIME
   std::int64_t ended_boot_ns = 0;
-  std::int64_t max_rss_kib = 0;  // largest process
+  std::int64_t max_rss_kib = 0;  // of the largest process
   std::int64_t dropped_output_bytes = 0;
-  int output_error = 0;  // errno of the last bytes dropped
+  int output_error = 0;  // errno of the last bytes that were dropped
 
   // Visits all fields except the tail.
   static void VisitFields(auto& field, auto& report) {
@@ -207,34 +210,34 @@ struct ShimReport {
   friend bool operator==(const ShimReport&, const ShimReport&) = default;
 };
 
-// One line of JSON each. ToText(order) refuses texts that are not UTF-8, because JSON could not
-// carry them unchanged; the tail of a report may be any bytes.
+// Each returns one line of JSON. ToText(order) refuses texts that are not UTF-8, because JSON could
+// not represent them unchanged. The tail of a report may be any bytes.
 Result<std::string> ToText(const ShimOrder& order);
 std::string ToText(const ShimOwner& owner);
 std::string ToText(const ShimStarted& started);
 std::string ToText(const ShimReport& report);
 
-// Parses any bytes; errors are kInvalid with the JSON pointer.
+// These parse any bytes; errors are kInvalid with the JSON pointer.
 Result<ShimOrder> ParseShimOrder(std::string_view text);
 Result<ShimOwner> ParseShimOwner(std::string_view text);
 Result<ShimStarted> ParseShimStarted(std::string_view text);
 Result<ShimReport> ParseShimReport(std::string_view text);
 
-// Makes this process the owner of the attempt, to run or to abandon it. The link appears with its
-// whole content or not at all. Returns false if it already has an owner.
+// Makes this process the owner of the attempt, which it can then run or abandon. The link appears
+// with its whole content or not at all. Returns false if the attempt already has an owner.
 Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon);
-// Makes the claim survive a power failure.
+// Makes the claim durable, so it survives a power failure.
 Result<Unit> SyncClaim(const std::string& attempt_dir);
-// False: that process has ended, or the machine was rebooted since.
+// Returns false if the owner has ended, or if the machine has been rebooted since.
 bool OwnerLives(const ShimOwner& owner);
 
-// A file whose blocks are reserved in advance and which gets its name only when complete.
+// A file whose blocks are reserved in advance. It gets its name only when it is complete.
 class ReservedFile {
  public:
   // Reserves `bytes` for <dir>/<name>. Errors: the system's, including a full disk.
   Result<Unit> Reserve(const std::string& dir, const std::string& name, std::size_t bytes);
-  // Writes the text and names the file; may be called again after an error.
-  // durable: survives a power failure once this returns.
+  // Writes the text and names the file. May be called again after an error. durable: the file
+  // survives a power failure once this returns.
   Result<Unit> Commit(std::string_view text, bool durable);
 
  private:

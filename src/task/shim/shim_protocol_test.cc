@@ -46,7 +46,7 @@ std::string TempDir() {
   return ::mkdtemp(path.data());
 }
 
-TEST(ShimProtocol, OrderSurvivesTheJourney) {
+TEST(ShimProtocol, OrderParsesBackUnchanged) {
   const Result<std::string> text = ToText(FullOrder());
   ASSERT_TRUE(text) << text.error().message;
   const Result<ShimOrder> back = ParseShimOrder(*text);
@@ -54,7 +54,7 @@ TEST(ShimProtocol, OrderSurvivesTheJourney) {
   EXPECT_EQ(*back, FullOrder());
 }
 
-TEST(ShimProtocol, OwnerStartedAndReportSurviveTheJourney) {
+TEST(ShimProtocol, OwnerStartedAndReportParseBackUnchanged) {
   const ShimOwner owner{{7, 99}, "boot", true};
   EXPECT_EQ(ParseShimOwner(ToText(owner)).value(), owner);
   const ShimStarted started{{8, 100}, "/carma-1", "Not Found (NVML 6)"};
@@ -67,7 +67,8 @@ TEST(ShimProtocol, OwnerStartedAndReportSurviveTheJourney) {
                     .dropped_output_bytes = 9,
                     .output_error = 28};
   for (int i = 0; i < static_cast<int>(kStderrTailBytes); ++i) {
-    report.stderr_tail += static_cast<char>(i * 7);  // every byte value, NUL and invalid UTF-8 too
+    // Every byte value, including NUL and invalid UTF-8.
+    report.stderr_tail += static_cast<char>(i * 7);
   }
   const std::string text = ToText(report);
   EXPECT_LT(text.size(), kReportReserveBytes) << "the reserve must hold the largest report";
@@ -75,7 +76,7 @@ TEST(ShimProtocol, OwnerStartedAndReportSurviveTheJourney) {
 }
 
 TEST(ShimProtocol, FilesNameEveryMember) {
-  // The member `process` has two names. An empty ShimReport is a successful start, so it names
+  // The member `process` has two names. An empty ShimReport is a successful start. So it has
   // neither the two members of a failed start nor the tail, which is written separately.
   EXPECT_EQ(base::NamesOf<ShimOwner>().size(), base::MemberCount<ShimOwner>() + 1);
   EXPECT_EQ(base::NamesOf<ShimStarted>().size(), base::MemberCount<ShimStarted>() + 1);
@@ -89,7 +90,7 @@ TEST(ShimProtocol, LongestFailureTextFitsAndParses) {
   EXPECT_EQ(ParseShimReport(text).value(), failed);
 }
 
-TEST(ShimProtocol, TextThatJsonCannotCarryIsRefused) {
+TEST(ShimProtocol, RefusesTextThatJsonCannotRepresent) {
   ShimOrder order = FullOrder();
   order.spec.environment["LATIN1"] = "\xe9";
   EXPECT_FALSE(ToText(order));
@@ -123,7 +124,7 @@ TEST(ShimProtocol, BrokenOrdersAreRefused) {
   }
 }
 
-TEST(ShimProtocol, EveryTornTextIsAnErrorOrAValueNeverACrash) {
+TEST(ShimProtocol, ATornTextNeverCrashesTheParser) {
   const std::string texts[] = {*ToText(FullOrder()), ToText(ShimOwner{{7, 99}, "boot", false}),
                                ToText(ShimStarted{{8, 100}, ""}),
                                ToText(ShimReport{.exit_code = 1, .stderr_tail = "tail"})};
@@ -150,7 +151,7 @@ TEST(ShimProtocol, OnlyTheFirstClaimWins) {
   EXPECT_TRUE(SyncClaim(dir));
 }
 
-TEST(ShimProtocol, AnOwnerOfAnotherBootOrStartIsDead) {
+TEST(ShimProtocol, AnOwnerFromAnotherBootOrStartCountsAsDead) {
   const ShimOwner self{base::SelfProcess(), base::BootId(), false};
   EXPECT_TRUE(OwnerLives(self));
   ShimOwner other_boot = self, other_start = self, abandoned = self;

@@ -1,4 +1,5 @@
-// Tasks continue when the daemon ends, and attempts end correctly when the shim ends.
+// Tests that tasks continue when the daemon ends, and that attempts end correctly when the shim
+// ends.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -44,7 +45,7 @@ TEST_F(ShimRestartTest, ARestartedDaemonCanStop) {
   EXPECT_EQ(NextExited().signal, SIGTERM);
 }
 
-TEST_F(ShimRestartTest, ARestartedDaemonLearnsOfEndsInBetween) {
+TEST_F(ShimRestartTest, ARestartedDaemonReportsEndsDuringItsAbsence) {
   launcher_->Start(Order("echo bye >&2; exit 8"));
   NextStarted();
   const base::ProcessId shim = ShimProcess();
@@ -57,7 +58,7 @@ TEST_F(ShimRestartTest, ARestartedDaemonLearnsOfEndsInBetween) {
   EXPECT_EQ(exit.stderr_tail, "bye\n");
 }
 
-TEST_F(ShimRestartTest, ARestartedDaemonLearnsOfAFailedLaunchToo) {
+TEST_F(ShimRestartTest, ARestartedDaemonReportsAFailedLaunch) {
   launcher_->Start(Order("true"));
   NextStarted();
   NextExited();
@@ -79,7 +80,7 @@ TEST_F(ShimRestartTest, AnAttemptWithoutFolderNeverBegan) {
   EXPECT_TRUE(event.interrupted) << "the daemon's end is not held against the task";
 }
 
-TEST_F(ShimRestartTest, AStartedAttemptWithoutFolderIsLostAndNothingOfItGoesOn) {
+TEST_F(ShimRestartTest, AStartedAttemptWithoutFolderIsLostAndItsProcessesAreKilled) {
   launcher_->Start(
       Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & wait; exec sleep 1000"));
   const ShimEvent started = NextStarted();
@@ -114,7 +115,7 @@ TEST_F(ShimRestartTest, AShimWithoutFolderIsFoundEvenIfItsStartWasMissed) {
   EXPECT_TRUE(Gone(shim));
 }
 
-TEST_F(ShimRestartTest, TheExitIsReportedThoughTheFolderIsGone) {
+TEST_F(ShimRestartTest, ReportsTheExitAlthoughTheFolderIsGone) {
   launcher_->Start(Order("echo up > $TELL; read x < $GO; exit $x"));
   NextStarted();
   EXPECT_EQ(Told(), "up");
@@ -169,8 +170,8 @@ TEST_F(ShimRestartTest, ARunningTaskIsNotLostWithoutDescriptors) {
   EXPECT_EQ(NextExited().exit_code, 6);
 }
 
-TEST_F(ShimRestartTest, AnAbandonedAttemptIsNotRunByALateShim) {
-  // The folder and the order of a daemon that died before its shim started.
+TEST_F(ShimRestartTest, ALateShimDoesNotRunAnAbandonedAttempt) {
+  // Makes the folder and the order of a daemon that died before its shim started.
   launcher_->Start(Order("echo ran >> " + root_ + "/ran"));
   NextStarted();
   NextExited();
@@ -187,7 +188,7 @@ TEST_F(ShimRestartTest, AnAbandonedAttemptIsNotRunByALateShim) {
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), kShimNotOwner);
   EXPECT_FALSE(base::Exists(root_ + "/ran"));
-  // A second restart gives the same answer, not "lost".
+  // A second restart gives the same result instead of "lost".
   Restart();
   launcher_->Adopt({kTask, 1, Dir()});
   EXPECT_TRUE(NextFailed().retryable);
@@ -200,7 +201,7 @@ TEST_F(ShimRestartTest, AnAttemptIsNotStartedTwice) {
   EXPECT_EQ(base::ReadFile(root_ + "/ran", 100).value(), "x\n");
 }
 
-TEST_F(ShimRestartTest, AKilledShimTakesItsTaskAlongAndTheAttemptIsLost) {
+TEST_F(ShimRestartTest, KillingAShimKillsItsTaskAndLosesTheAttempt) {
   launcher_->Start(
       Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & wait; "
             "exec sleep 1000"));
@@ -215,9 +216,9 @@ TEST_F(ShimRestartTest, AKilledShimTakesItsTaskAlongAndTheAttemptIsLost) {
   EXPECT_FALSE(base::Exists(Dir()));
 }
 
-TEST_F(ShimRestartTest, LeftoversAreFoundWithoutCgroups) {
+TEST_F(ShimRestartTest, FindsRemainingProcessesWithoutCgroups) {
   launcher_ = MakeShimLauncher({ShimPath(), {}}).value();
-  // One process has left the session, another has cleared its environment.
+  // One process leaves the session, and another clears its environment.
   launcher_->Start(
       Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & wait; "
             "env -i sh -c \"echo \\$\\$ > $TELL; exec sleep 1000\" & sleep 1000"));
@@ -260,7 +261,7 @@ TEST_F(ShimRestartTest, AfterARebootTheAttemptIsLostAndNothingIsKilled) {
   EXPECT_TRUE(Gone(shim));
 }
 
-TEST_F(ShimRestartTest, ATornOwnerOrReportIsLostNotACrash) {
+TEST_F(ShimRestartTest, ATornOwnerOrReportCountsAsLost) {
   Run(Order("true"));
   for (const char* torn : {kExitFile, kOwnerFile}) {
     ASSERT_EQ(::truncate((Dir() + "/" + torn).c_str(), 5), 0);
@@ -271,17 +272,17 @@ TEST_F(ShimRestartTest, ATornOwnerOrReportIsLostNotACrash) {
   }
 }
 
-TEST_F(ShimRestartTest, AnEndOfTheSystemIsLostNotFailed) {
+TEST_F(ShimRestartTest, AShutdownCountsAsLostNotAsFailed) {
   launcher_->Start(Order("exec sleep 1000"));
   NextStarted();
-  ASSERT_EQ(::kill(ShimProcess().pid, SIGTERM), 0);  // as a shutdown does
+  ASSERT_EQ(::kill(ShimProcess().pid, SIGTERM), 0);  // as in a shutdown
   const ShimEvent exit = NextExited();
   EXPECT_TRUE(exit.lost);
   EXPECT_EQ(exit.signal, SIGTERM);
 }
 
-// The way a cluster ends a job: each process gets its own signal, the shim last.
-TEST_F(ShimRestartTest, AnEndOfTheSystemThatMeetsTheTaskFirstIsTheSame) {
+// This is how a cluster ends a job: each process gets its own signal, and the shim gets it last.
+TEST_F(ShimRestartTest, AShutdownThatReachesTheTaskFirstCountsAsLost) {
   launcher_->Start(Order("exec sleep 1000"));
   const ShimEvent started = NextStarted();
   const base::ProcessId shim = ShimProcess();
@@ -291,7 +292,7 @@ TEST_F(ShimRestartTest, AnEndOfTheSystemThatMeetsTheTaskFirstIsTheSame) {
   EXPECT_TRUE(NextExited().lost);
 }
 
-TEST_F(ShimRestartTest, ATaskThatEndsItselfLikeThatHasFailed) {
+TEST_F(ShimRestartTest, ATaskThatEndsItselfByTheSameSignalHasFailed) {
   launcher_->Start(Order("kill -TERM $$"));
   NextStarted();
   const ShimEvent exit = NextExited();
@@ -299,8 +300,8 @@ TEST_F(ShimRestartTest, ATaskThatEndsItselfLikeThatHasFailed) {
   EXPECT_EQ(exit.signal, SIGTERM);
 }
 
-// kill -9 of shim or daemon at random moments: each attempt ends in exactly one way, and its task
-// ran at most once, and exactly once if an exit code was reported.
+// Kills the shim or the daemon with kill -9 at random moments. Each attempt must end in exactly one
+// way. Its task must run at most once, and exactly once if an exit code was reported.
 TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
   base::Rng rng(20'260'301);
   for (int attempt = 1; attempt <= 150; ++attempt) {
@@ -338,7 +339,7 @@ TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
       EXPECT_EQ(ran, "x\n") << "attempt " << attempt;
     }
     EXPECT_TRUE(kill_shim || !last.lost) << "attempt " << attempt;
-    // From now on the answer stays the same.
+    // From now on, the result stays the same.
     Restart();
     launcher_->Adopt({kTask, attempt, order.attempt_dir});
     ShimEvent again = Next();

@@ -10,13 +10,14 @@ namespace carma::task {
 Result<SpawnedShim> SpawnShim(const std::string& shim_path, const std::string& attempt_dir) {
   Result<base::Pipe> answers = base::MakePipe(false);
   if (!answers) return std::unexpected(answers.error());
-  static_assert(kEarlyAnswerFd == 3);  // the place of its end of the pipe
+  static_assert(kEarlyAnswerFd == 3);  // position of the pipe's end in the list
   auto spawned = base::Spawn(
       {shim_path, attempt_dir},
       {.files = {"/dev/null", "/dev/null", attempt_dir + "/" + kShimLogFile, answers->write.get()},
        .environment = std::vector<std::string>{"PATH=/usr/local/bin:/usr/bin:/bin"},
        .session = true,
-       // A signal to stop that arrives before the shim listens must wait, and not kill it.
+       // A stop signal that arrives before the shim listens must stay pending instead of killing
+       // it.
        .block_signals = true});
   if (!spawned) return FailErrno(spawned.error(), "cannot start " + shim_path);
   SpawnedShim shim;

@@ -34,7 +34,7 @@ using Words = std::vector<std::string>;
 constexpr std::size_t kMostHosts = 65'536;
 constexpr std::size_t kMaxTaskBytes = 16 << 20;
 
-// "81", or "81_3" for the member with that index of this task's own array.
+// Parses "81", or "81_3" for the task with that index in this task's own array.
 Result<std::string> TaskNumber(std::string_view word, const Variables& environment) {
   const std::size_t bar = word.find('_');
   const auto id = base::ParseInt(word.substr(0, bar));
@@ -64,8 +64,8 @@ Result<CarmaCall> Each(const char* verb, const Words& words, std::size_t at,
   for (; at < words.size(); ++at) {
     for (const std::string_view piece : base::Split(words[at], ',')) {
       const std::string task = CARMA_TRY(TaskNumber(piece, environment));
-      // As in Slurm, an array's number means the whole array, and a task's own number only that
-      // task.
+      // As in Slurm, an array's number means the whole array, and a task's own number means only
+      // that task.
       const bool one = piece.contains('_') || task == Lookup(environment, "SLURM_JOB_ID");
       call.words.push_back(one ? task : task + "_*");
     }
@@ -74,7 +74,7 @@ Result<CarmaCall> Each(const char* verb, const Words& words, std::size_t at,
   return call;
 }
 
-// "JobId=5 TimeLimit=2:00:00"
+// Handles words such as "JobId=5 TimeLimit=2:00:00".
 Result<CarmaCall> Update(const Words& words, std::size_t at, const Variables& environment) {
   struct Name {
     std::string_view slurm, option;
@@ -178,10 +178,10 @@ std::string SlurmState(const std::string& state) {
   return upper;
 }
 
-// ---- calling ----
+// ---- calls of carma ----
 
 [[noreturn]] void BecomeCarma(const Words& words) {
-  // These programs are installed in libexec/carma.
+  // This program is installed in libexec/carma.
   const std::string program = base::ExecutableDir() + "/../../bin/carma";
   Words call{program};
   call.insert(call.end(), words.begin(), words.end());
@@ -190,7 +190,7 @@ std::string SlurmState(const std::string& state) {
   ::_exit(1);
 }
 
-// Runs carma and passes its lines on as they arrive.
+// Runs carma and passes on its lines as they arrive.
 template <class Take>
 int ReadCarma(const Words& words, Take take) {
   Result<base::Pipe> pipe = base::MakePipe();
@@ -232,7 +232,8 @@ int Run(const char* program, const Result<CarmaCall>& call) {
   std::fflush(stdout);
   if (call->words.empty()) return 0;
   if (call->show == CarmaCall::Show::kAsItIs) {
-    const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);  // Slurm's print nothing
+    // Slurm's programs print nothing here.
+    const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (null >= 0) ::dup2(null, STDOUT_FILENO);
     BecomeCarma(call->words);
   }
@@ -348,13 +349,14 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
     }
   }
   const std::string script = at < arguments.size() ? arguments[at] : wraps ? "" : "-";
-  // The task submits its own script, whose file is called "script" or a number.
+  // The task submits its own script, whose file is named "script" or by a number.
   const std::string own = Lookup(environment, "CARMA_ATTEMPT_DIR");
   const bool again =
       (!own.empty() && script.starts_with(own + "/")) || script.starts_with("/proc/");
   if (again)
     options.insert(options.begin(), "--job-name=" + Lookup(environment, "CARMA_TASK_NAME"));
-  if (options.empty()) options.emplace_back("--quiet");  // it is still written for Slurm
+  // An option marks the task as written for Slurm.
+  if (options.empty()) options.emplace_back("--quiet");
   for (const std::string& option : options) call.words.push_back("--sbatch=" + option);
   if (!script.empty()) call.words.push_back(script);
   if (at < arguments.size())
@@ -454,7 +456,7 @@ int RunSbatch(const Words& arguments, const Variables& environment) {
   const Result<SbatchCall> call = PlanSbatch(arguments, environment);
   if (!call) return Refuse("sbatch", call.error());
   return ReadCarma(call->words, [&](const std::string& line) {
-    // The number of an array is that of its first task, as in Slurm.
+    // An array has the number of its first task, as in Slurm.
     const std::string first = line.substr(0, line.find('-'));
     const bool submitted = base::ParseInt(first).has_value();
     std::fprintf(stdout, "%s%s\n", submitted && !call->parsable ? "Submitted batch job " : "",

@@ -1,5 +1,5 @@
-// `scontrol`, `sbatch` and `scancel` for scripts written for Slurm, inside a task: each becomes a
-// call of `carma`. carma-shim puts them and srun first into such a script's PATH.
+// `scontrol`, `sbatch` and `scancel` inside a task, for scripts written for Slurm. Each becomes a
+// call of `carma`. carma-shim puts them and srun first into the PATH of such scripts.
 #pragma once
 
 #include <map>
@@ -13,38 +13,39 @@ namespace carma::task {
 
 // One call of `carma`.
 struct CarmaCall {
-  std::vector<std::string> words;  // empty: no call
-  std::string text;                // printed before
+  std::vector<std::string> words;  // arguments of the call; empty: no call
+  std::string text;                // printed before the call
   enum class Show {
     kAsItIs,
     kJob,     // a task's JSON as `scontrol show job` prints it
-    kJobLine  // the same with -o
+    kJobLine  // kJob with -o, on one line
   } show = Show::kAsItIs;
 };
 
-// arguments: without the program's name; environment: the task's own, whose array resolves 81_3.
-// `show hostnames [LIST]`, `show job [ID]`, requeue, hold, release, and update of TimeLimit,
-// JobName and Priority. Errors: kInvalid, one line.
+// arguments: without the program's name. environment: the task's own; its array resolves 81_3.
+// Supports `show hostnames [LIST]`, `show job [ID]`, requeue, hold, release, and update of
+// TimeLimit, JobName and Priority. Errors: kInvalid, one line.
 Result<CarmaCall> PlanScontrol(const std::vector<std::string>& arguments,
                                const std::map<std::string, std::string>& environment);
-// scancel: tasks are selected by number, --me, --name, --state. Errors: kInvalid, one line.
+// scancel selects tasks by number, --me, --name or --state. Errors: kInvalid, one line.
 Result<CarmaCall> PlanScancel(const std::vector<std::string>& arguments,
                               const std::map<std::string, std::string>& environment);
 
 struct SbatchCall {
   std::vector<std::string> words;
-  bool parsable = false;  // only the number
+  bool parsable = false;  // print only the number
 };
-// `carma submit` with the same options. If it submits the task's own script ($0), the task's name
-// is kept.
+// Plans `carma submit` with the same options. If the call submits the task's own script ($0), the
+// task's name is kept.
 Result<SbatchCall> PlanSbatch(const std::vector<std::string>& arguments,
                               const std::map<std::string, std::string>& environment);
 
-// "n[1-3,7],login" -> n1 n2 n3 n7 login; numbers keep their zeros. Errors: kInvalid; more than
-// 65536 hosts.
+// Expands "n[1-3,7],login" to n1 n2 n3 n7 login; numbers keep their leading zeros. Errors:
+// kInvalid; more than 65536 hosts.
 Result<std::vector<std::string>> ExpandHosts(std::string_view list);
 
-// The text of `scontrol show job`, from `carma show --json`. Errors: kInvalid: no task.
+// Makes the text of `scontrol show job` from `carma show --json`. Errors: kInvalid if the JSON is
+// not a task's.
 Result<std::string> JobText(std::string_view task_json, bool one_line);
 
 // These run the `carma` in this program's folder, print, and return the exit code.

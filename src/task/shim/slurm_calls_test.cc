@@ -75,14 +75,14 @@ TEST(Scancel, BecomesACallOfCarma) {
   EXPECT_FALSE(PlanScancel({"--signal=USR1", "12"}, kTask));
 }
 
-TEST(Sbatch, HandsOnItsOptionsAndTheScript) {
+TEST(Sbatch, PassesOnItsOptionsAndTheScript) {
   EXPECT_THAT(PlanSbatch({"-p", "gpu", "-n4", "--parsable", "job.sh", "-x", "one"}, kTask)->words,
               ElementsAre("submit", "--parsable", "--sbatch=--partition=gpu", "--sbatch=--ntasks=4",
                           "job.sh", "-x", "one"));
   EXPECT_TRUE(PlanSbatch({"--parsable", "job.sh"}, kTask)->parsable);
   EXPECT_THAT(PlanSbatch({"--wrap", "echo a b"}, kTask)->words,
               ElementsAre("submit", "--parsable", "--wrap=echo a b", "--sbatch=--quiet"));
-  // A script that resubmits itself keeps its name.
+  // A script that submits itself again keeps its name.
   EXPECT_THAT(PlanSbatch({"-d", "afterany:12", "/state/12/1/script"}, kTask)->words,
               ElementsAre("submit", "--parsable", "--sbatch=--job-name=train",
                           "--sbatch=--dependency=afterany:12", "/state/12/1/script"));

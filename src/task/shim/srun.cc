@@ -50,8 +50,8 @@ int GpusOfTask(const SrunPlan& plan) {
   return std::max(1, static_cast<int>(plan.gpus.size()));
 }
 
-// Reads "none", "single:2", "per_task:1" or "map_gpu:0,1,2". Other forms choose the closest GPUs,
-// and do not change which GPUs are visible; the result is then empty.
+// Parses "none", "single:2", "per_task:1" or "map_gpu:0,1,2". Other forms choose the closest GPUs
+// and do not change which GPUs are visible; for those the result is empty.
 Result<std::optional<GpuBinding>> ReadBinding(std::string_view text) {
   if (text.starts_with("verbose,")) text.remove_prefix(8);
   if (text == "none") return GpuBinding{};
@@ -171,17 +171,18 @@ class Reader {
 
   const std::vector<std::string>& words_;
   std::size_t at_ = 0;
-  bool counted_ = false;  // --ntasks was given here, which counts before --ntasks-per-node
+  bool counted_ = false;  // --ntasks was given, so it overrides --ntasks-per-node
   SrunPlan plan_;
 };
 
 // ---- running ----
 
-// The signals that announce the end of a script, or warn of it.
+// Signals that end a script or announce its end, and SIGCONT.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
-// Those signals and the end of a copy. They are waited for, so that none arrives between a fork and
-// its entry in the list, and none is sent to a number that now belongs to another process.
+// The signals in kPassedOn and SIGCHLD. They are blocked and waited for, so that none arrives
+// between a fork and the child's entry in the list, and none is sent to a pid that now belongs to
+// another process.
 sigset_t WaitedFor() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -210,7 +211,8 @@ std::string PathFor(const std::string& pattern, int rank, const Variables& envir
                      .rank = rank});
 }
 
-// Copies may share a file, which was emptied before the first of them began.
+// Opens the file to append, because copies may share it. It was emptied before the first copy
+// began.
 void Redirect(const std::string& path, int descriptor) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0 || ::dup2(file, descriptor) < 0) {
@@ -252,12 +254,12 @@ void EmptyFiles(const SrunPlan& plan, const Variables& environment) {
   ::_exit(kCannotRun);
 }
 
-// Takes a name that only one process of this machine can have until it ends. Empty: another process
-// has it.
+// Takes a name that only one process of this machine can have until it ends. Empty if another
+// process has the name.
 base::UniqueFd TakeName(std::string_view name) {
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
-  address.sun_family = AF_UNIX;  // its path begins with a NUL: no file
+  address.sun_family = AF_UNIX;  // an abstract address begins with a NUL and needs no file
   name = name.substr(0, sizeof address.sun_path - 1);
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
@@ -277,7 +279,7 @@ Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments, const Varia
   if (!visible.empty()) {
     for (const std::string_view gpu : base::Split(visible, ',')) plan.gpus.emplace_back(gpu);
   }
-  // --ntasks has precedence over --ntasks-per-node, as in Slurm.
+  // --ntasks overrides --ntasks-per-node, as in Slurm.
   for (const char* name : {"SLURM_NTASKS_PER_NODE", "SLURM_NTASKS"}) {
     const std::string ntasks = Lookup(environment, name);
     if (ntasks.empty()) continue;
@@ -317,7 +319,7 @@ std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan, const Variables& environmen
       plan.gpus = std::move(own);
       return held;
     }
-    held.clear();  // all or none: two steps could wait for each other
+    held.clear();  // all or nothing, because two steps could wait for each other
     if (!waited) std::fputs("srun (of CARMA): waits for GPUs that other steps use\n", stderr);
     ::usleep(kAskAgainUs);
   }
@@ -357,8 +359,8 @@ int RunSrun(const SrunPlan& plan, const Variables& environment) {
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &waited_for, &before);
   std::set<pid_t> copies;
-  // The shim, parent of the session's first process, signals every process of the task. So its
-  // signals are not passed on to the copies.
+  // The shim is the parent of the session's first process and signals every process of the task. So
+  // its signals are not passed on to the copies.
   const std::optional<base::ProcessStat> session = base::ReadProcessStat(::getsid(0));
   const pid_t shim = session ? session->parent : -1;
   int worst = 0;

@@ -1,5 +1,5 @@
 // `srun` for scripts written for Slurm: starts copies of a program on this server. carma-shim puts
-// it first into such a script's PATH.
+// srun first into the PATH of such scripts.
 #pragma once
 
 #include <map>
@@ -14,43 +14,44 @@ namespace carma::task {
 
 // Which of the task's GPUs a process sees.
 struct GpuBinding {
-  int gpus = 0;          // GPUs per process, in turn; 0: all
-  int processes = 1;     // processes that share them
-  std::vector<int> map;  // or the GPU of each rank, as a position
-  bool counts = false;   // whether it also decides how many GPUs the step has
+  int gpus = 0;          // number of GPUs per process, assigned in turn; 0: all
+  int processes = 1;     // number of processes that share them
+  std::vector<int> map;  // alternatively, the GPU of each rank, as a position
+  bool counts = false;   // whether the binding also determines the step's number of GPUs
 };
 
 struct SrunPlan {
   int ntasks = 1;
-  std::vector<std::string> gpus;  // of the task, as in CUDA_VISIBLE_DEVICES; then of the step
-  std::optional<int> step_gpus;   // how many of them the step asks for; empty: all
+  // The task's GPUs, as in CUDA_VISIBLE_DEVICES; TakeGpus leaves the step's.
+  std::vector<std::string> gpus;
+  std::optional<int> step_gpus;  // number of GPUs that the step requests; empty: all of the task's
   GpuBinding binding;
-  std::optional<int> cpus;  // per process
-  std::string output;       // paths as in sbatch, %t is the copy; empty: inherited
+  std::optional<int> cpus;  // cores per process
+  std::string output;       // paths as in sbatch, where %t is the copy; empty: inherited
   std::string error;
   std::string chdir;
   bool kill_on_bad_exit = false;
   std::vector<std::string> command;
 };
 
-// arguments: without the program's name; environment: SLURM_NTASKS and the like. Options that
+// arguments: without the program's name. environment: SLURM_NTASKS and the like. Options that
 // choose nodes of a cluster are ignored. Errors: kInvalid, one line: several nodes, an unknown
 // option, no command.
 Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments,
                           const std::map<std::string, std::string>& environment);
 
-// If the step asks for fewer GPUs than the task has, leaves only the step's GPUs in the plan.
-// Blocks until enough GPUs are free of other steps of the task. The step holds them as long as the
-// result exists.
+// If the step requests fewer GPUs than the task has, leaves only the step's GPUs in the plan.
+// Blocks until other steps of the task have freed enough GPUs. The step holds its GPUs as long as
+// the result exists.
 std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan,
                                      const std::map<std::string, std::string>& environment);
 
-// The variables that differ between copies; rank from 0.
+// The variables that differ between copies. rank: counted from 0.
 std::map<std::string, std::string> SrunVariables(
     const SrunPlan& plan, int rank, const std::map<std::string, std::string>& environment);
 
-// Runs all copies to their end and forwards signals. Returns the highest exit code, 128 + n for
-// signal n.
+// Runs all copies to their end and forwards signals. Returns the highest exit code, where signal n
+// counts as 128 + n.
 int RunSrun(const SrunPlan& plan, const std::map<std::string, std::string>& environment);
 
 }  // namespace carma::task

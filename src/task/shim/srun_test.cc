@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-TEST(Srun, TakesTheLinesThatScriptsHave) {
+TEST(Srun, AcceptsTheLinesThatScriptsHave) {
   const struct {
     Words words;
     int ntasks;
@@ -37,7 +37,7 @@ TEST(Srun, TakesTheLinesThatScriptsHave) {
   EXPECT_EQ(PlanSrun({"x"}, {})->ntasks, 1);
 }
 
-TEST(Srun, CountsProcessesPerNodeWhereNoTotalIsGiven) {
+TEST(Srun, CountsProcessesPerNodeIfNoTotalIsGiven) {
   EXPECT_EQ(PlanSrun({"x"}, {{"SLURM_NTASKS_PER_NODE", "4"}})->ntasks, 4);
   EXPECT_EQ(PlanSrun({"x"}, {{"SLURM_NTASKS_PER_NODE", "4"}, {"SLURM_NTASKS", "2"}})->ntasks, 2);
   EXPECT_EQ(PlanSrun({"--ntasks-per-node=3", "x"}, {{"SLURM_NTASKS", "4"}})->ntasks, 3);
@@ -88,7 +88,7 @@ TEST(Srun, GivesEachCopyItsGpus) {
   EXPECT_FALSE(SrunVariables(*whole, 0, environment).contains("CUDA_VISIBLE_DEVICES"));
 }
 
-TEST(Srun, StepsDoNotShareGpusThatTheyAskFor) {
+TEST(Srun, StepsDoNotShareRequestedGpus) {
   const std::map<std::string, std::string> environment{
       {"CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c"}, {"SLURM_JOB_ID", std::to_string(::getpid())}};
   const auto plan_of = [&](const Words& words) { return *PlanSrun(words, environment); };
@@ -120,7 +120,7 @@ TEST(Srun, RunsAllCopiesAndReturnsTheWorstCode) {
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(RunSrun(*plan, environment), 2);
   EXPECT_EQ(base::ReadFile(folder + "/7.1", 100).value_or(""), "copy 1 of 3\n");
-  // A signal before or after the copies have begun reaches them.
+  // A signal reaches the copies whether it comes before or after they have begun.
   plan->output.clear();
   plan->command = {"sh", "-c", "kill -USR1 $PPID; while :; do sleep 0.1; done"};
   plan->ntasks = 2;

@@ -23,18 +23,18 @@
 namespace carma::task {
 namespace {
 
-// Time between two rounds of KILL: a process that was being forked may have escaped the previous
-// one.
+// Time between two rounds of KILL. They are repeated, because a process that was being forked may
+// have escaped the previous round.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
-// The longest time between two rounds if processes do not end: each round reads every process of
-// the machine.
+// Longest time between two rounds if processes do not end, because each round reads every process
+// of the machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
-// When a machine or an allocation ends, each process gets a signal, in any order. So a task that
-// died of such a signal may not have ended by itself.
+// When a machine or an allocation ends, all processes get a signal, in any order. So a task that
+// died of such a signal within this time may not have ended by itself.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
-// How long the helpers of a container tool have to end by themselves once it has ended.
+// How long a container tool's helpers have to end by themselves once the tool has ended.
 constexpr std::int64_t kHelpersNs = 300'000'000;
-// The time between two searches for a process that can be asked to checkpoint.
+// Time between two searches for a process that can be asked to checkpoint.
 constexpr std::int64_t kAskAgainNs = 1'000'000'000;
 
 std::int64_t SteadyNs() {
@@ -52,8 +52,8 @@ std::int64_t Earlier(std::int64_t a_ns, std::int64_t b_ns) {
   return a_ns == 0 || b_ns == 0 ? a_ns + b_ns : std::min(a_ns, b_ns);
 }
 
-// True if it died of a signal with which the system ends processes. Shells report that by their
-// exit code.
+// Whether the process died of a signal with which the system ends processes. Shells report such a
+// death by their exit code.
 bool DiedOfTheSystemsSignal(const ShimReport& report) {
   const int number = report.signal != 0 ? report.signal : report.exit_code - 128;
   return number == SIGTERM || number == SIGINT;
@@ -134,8 +134,8 @@ ShimReport Supervisor::Run() {
 }
 
 // The files belong to the user: quotas, root's reserved blocks and network file systems must treat
-// the writer as the user. Our own rights return only for kills. If the user's rights cannot be
-// taken, root would rotate files along paths that the user controls, so the task is refused.
+// the writer as the user. The shim's own rights return only for kills. If the user's rights cannot
+// be taken, root would rotate files along paths that the user controls, so the shim aborts.
 void Supervisor::WearRights() {
   CARMA_CHECK(rights_.Wear(), "cannot act as the task's user");
 }
@@ -154,7 +154,7 @@ void Supervisor::ReadSignals() {
       ChangeLimits();
     } else {
       // A task that had ended by itself keeps its own exit status, even if the system is now ending
-      // us.
+      // the shim too.
       if (number != StopSignal() && (!status_ || SteadyNs() < same_signal_until_ns_))
         report_.lost = true;
       same_signal_until_ns_ = 0;
@@ -181,7 +181,7 @@ void Supervisor::Reap() {
     report_.ended_ms = WallMs();
     report_.ended_boot_ns = base::BootTimeNs();
   }
-  // Orphans become our children, so "no child" means that the task has no process left.
+  // Orphans become children of the shim, so "no child" means that the task has no process left.
   if (!status_ || childless_) return;
   BeginStop();
   if (container_) HurryHelpers();
@@ -202,7 +202,7 @@ void Supervisor::ServeAttachment() {
     if (!status_) ::kill(-main_, number);
   }
   if (!asked.gone) return;
-  // The signal that a terminal sends when it is closed.
+  // Sends the signal that a terminal sends when it is closed.
   pump_.Note("the 'carma run' of this task is gone");
   BeginStop(SIGHUP);
 }
@@ -214,8 +214,9 @@ void Supervisor::BeginStop(int number) {
   SignalAll({number, SIGCONT});
 }
 
-// Sends it only to the script's shell, or to all others that handle it. A process without a handler
-// would die of it: a `tee` of the output, or a training process that has not saved.
+// Sends the signal only to the script's shell, or to all other processes that handle it. A process
+// without a handler would die of it: a `tee` of the output, or a training process that has not
+// saved.
 void Supervisor::Warn() {
   if (warning_.number == 0 || stopping_ || status_) {
     warn_again_ns_ = 0;
@@ -229,7 +230,7 @@ void Supervisor::Warn() {
     return;
   }
   if (SignalHandlers(warning_.number, warning_.spares_main) > 0) return;
-  // The task may have just begun: programs take a while until they handle signals.
+  // The task may have just begun, and programs take a while until they handle signals.
   warn_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
   const std::string name = ::sigabbrev_np(warning_.number);
@@ -264,8 +265,8 @@ void Supervisor::ChangeLimits() {
   if (!trouble.empty()) pump_.Note("the limit of its GPU memory could not be changed: " + trouble);
 }
 
-// A signal that ends processes also ends what srun has started, with or without a handler, as in
-// Slurm: the script continues after its steps.
+// A signal that ends processes also ends what srun has started, with or without a handler. As in
+// Slurm, the script continues after its steps.
 int Supervisor::SignalHandlers(int number, bool spares_main) {
   const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
   rights_.DropPrivileges();
@@ -286,10 +287,10 @@ int Supervisor::SignalHandlers(int number, bool spares_main) {
   return told;
 }
 
-// Signals the group first, in one step of the kernel, then the processes that left it. No process
-// gets a signal twice: some programs take a second TERM as "at once, without saving". Once the main
-// process is reaped and its group empty, its number may belong to another process: from then on
-// each process is signalled by itself.
+// Signals the group first, which is one step of the kernel, and then the processes that left the
+// group. No process gets a signal twice, because some programs take a second TERM as "at once,
+// without saving". Once the main process is reaped and its group is empty, its number may belong to
+// another process; from then on, each process is signalled individually.
 void Supervisor::SignalAll(std::initializer_list<int> numbers) {
   rights_.DropPrivileges();
   // While the container has no process yet, the tool itself is asked to end.
@@ -337,7 +338,7 @@ int Supervisor::PollTimeoutMs() const {
   const std::optional<int> look =
       pump_.progress() == nullptr ? std::nullopt : pump_.progress()->DueInMs();
   if (until_ns == 0) return dead ? 0 : look.value_or(-1);
-  // Rounded up: a wait that ends a little early would spin until the deadline.
+  // Rounded up, because a wait that ends slightly early would spin until the deadline.
   const std::int64_t left_ms = (until_ns - SteadyNs() + 999'999) / 1'000'000;
   return static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, look.value_or(3'600'000)));
 }
@@ -345,8 +346,8 @@ int Supervisor::PollTimeoutMs() const {
 bool Supervisor::HostOom() const {
   const std::optional<std::int64_t> kills = group_ == nullptr ? std::nullopt : group_->OomKills();
   if (!kills || *kills <= oom_baseline_.value_or(0)) return false;
-  // A count of the group above may come from a neighbour: it only counts if we died of KILL
-  // ourselves.
+  // If the group above counts, the count may come from a neighbour. So it only counts if the main
+  // process itself died of KILL.
   return group_->CountsOomKills() || (report_.signal == SIGKILL && !killed_);
 }
 

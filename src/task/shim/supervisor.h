@@ -1,5 +1,5 @@
-// Watches a running task: carries its output, stops it when asked, and ensures that nothing of it
-// outlives its main process.
+// Watches a running task: forwards its output, stops it on request, and ensures that no process of
+// the task outlives the main process.
 #pragma once
 
 #include <sys/types.h>
@@ -22,12 +22,12 @@
 
 namespace carma::task {
 
-// carmad sends it to a shim to stop its task. Only the daemon's user can send it, even after a
-// restart of carmad. Signals sent before the shim listens stay pending, because it starts with all
-// of them blocked.
+// The signal by which carmad makes the shim stop the task. Only the daemon's user can send it, even
+// after a restart of carmad. A signal sent before the shim listens stays pending, because the shim
+// starts with all signals blocked.
 int StopSignal();
-// The signal by which carmad makes the shim send the task its warning before the time limit. Older
-// shims ignore it, because they block all signals.
+// The signal by which carmad makes the shim warn the task before its time limit. Older shims ignore
+// this signal because they block all signals.
 int WarnSignal();
 
 // The signal by which carmad makes the shim ask the task to checkpoint.
@@ -38,57 +38,63 @@ int LimitSignal();
 
 // The signal that a task gets before its time limit.
 struct WarningSignal {
-  int number = 0;  // 0: none
-  // Send it only to the main process; otherwise to all processes that handle it, including the main
-  // process unless it is a script's shell.
+  int number = 0;  // 0: no signal
+  // Whether to send it only to the main process. Otherwise all processes that handle it get it;
+  // `spares_main` excludes the main process, for example a script's shell.
   bool main_only = false;
   bool spares_main = false;
 };
 
-// The signals a shim listens to, as one descriptor; all signals are blocked. StopSignal(): stop the
-// task. WarnSignal(): send it its WarningSignal. SaveSignal(): send it its checkpoint signal.
-// LimitSignal(): change its limits. SIGTERM, SIGINT: the system shuts down: stop the task but
-// report it lost, so that it is requeued and does not count as failed.
+// The signals that a shim listens to, as one descriptor; all signals are blocked.
+//   StopSignal(): stop the task.
+//   WarnSignal(): send the task its WarningSignal.
+//   SaveSignal(): send the task its checkpoint signal.
+//   LimitSignal(): change its limits.
+//   SIGTERM, SIGINT: the system shuts down. Stop the task but report it as lost, so that it is
+//   requeued and does not count as failed.
 base::UniqueFd ListenToSignals();
 
 class Supervisor {
  public:
-  // The calling process must be a subreaper and main_pid its child, leader of its own group. All
-  // arguments must outlive the supervisor; group and attachment may be null. oom_baseline:
-  // OomKills() before the start. checkpoint_signal: asks the task to checkpoint; 0: none.
+  // The calling process must be a subreaper. main_pid must be its child and the leader of its own
+  // process group. All arguments must outlive the supervisor; group and attachment may be null.
+  // oom_baseline: OomKills() before the start. checkpoint_signal: asks the task to checkpoint; 0:
+  // none.
   Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, OutputPump& pump,
              WornRights& rights, const TaskCgroup* group, std::optional<std::int64_t> oom_baseline,
              Attachment* attachment = nullptr, WarningSignal warning = {},
              int checkpoint_signal = 0);
-  // The main process is a container tool. Signals go to the processes inside, each once; the tool
-  // and its helpers end after them. group: ContainerGroup.
+  // Declares that the main process is a container tool. Signals then go once to each process inside
+  // the container; the tool and its helpers end after these. group: as from ContainerGroup.
   void WatchContainer(std::string group) { container_ = std::move(group); }
-  // change: called at LimitSignal(), with the shim's own rights; returns why it failed, or nothing.
+  // change: called at LimitSignal() with the shim's own rights. It returns why it failed, or
+  // nothing.
   void OnLimits(std::function<std::string()> change) { change_limits_ = std::move(change); }
-  // Returns when the main process and all descendants are gone. Fills the report except for the
-  // start.
+  // Returns when the main process and all its descendants are gone. Fills in the whole report
+  // except for the start.
   ShimReport Run();
 
  private:
   void WearRights();
   void ReadSignals();
   void Reap();
-  // Handles requests of the `carma run` client.
+  // Handles requests from the `carma run` client.
   void ServeAttachment();
-  // Sends the signal to every process of the task, once, and starts the grace period.
+  // Sends the signal once to every process of the task, and starts the grace period.
   void BeginStop(int number = SIGTERM);
   void Warn();
   void AskToSave();
   void ChangeLimits();
-  // Signals every process that handles it; returns their number.
+  // Signals every process that has a handler for this signal. Returns the number of these
+  // processes.
   int SignalHandlers(int number, bool spares_main);
-  // Signals the main process's group and the descendants that left it.
+  // Signals the main process's group and the descendants that have left this group.
   void SignalAll(std::initializer_list<int> numbers);
   // Processes in the container, without the tool and its helpers.
   std::vector<base::ProcessStat> Inside() const;
-  // Called when the tool has ended: ends its helpers without grace.
+  // Called when the tool has ended. Ends its helpers without grace.
   void HurryHelpers();
-  // Sends KILL to every process; called again until none is left.
+  // Sends KILL to every process. Called again until no process is left.
   void KillAll();
   void CheckDeadline();
   int PollTimeoutMs() const;
@@ -106,16 +112,16 @@ class Supervisor {
   const int checkpoint_signal_;
   std::optional<std::string> container_;
   std::function<std::string()> change_limits_;
-  std::optional<int> status_;  // of the main process, from wait()
+  std::optional<int> status_;  // exit status of the main process, from wait()
   bool childless_ = false;
   bool stopping_ = false;
   bool killed_ = false;
   bool told_undying_ = false;
   std::int64_t kill_round_ns_ = 0;
   std::int64_t deadline_ns_ = 0;
-  std::int64_t same_signal_until_ns_ = 0;  // until then its end may be the system's doing
-  std::int64_t ask_again_ns_ = 0;          // 0: asked to checkpoint already, or not needed
-  std::int64_t warn_again_ns_ = 0;         // the same for its warning signal
+  std::int64_t same_signal_until_ns_ = 0;  // until then, a shutdown may be what ends the task
+  std::int64_t ask_again_ns_ = 0;   // 0: already asked to checkpoint, or no need to repeat it
+  std::int64_t warn_again_ns_ = 0;  // 0: already warned, or no need to repeat it
   ShimReport report_;
 };
 

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kPatienceMs = 20'000;
 
-// Runs in a child of the test, because supervisors reap every child of their process.
+// These tests supervise in a child, because a supervisor reaps every child of its process.
 class SupervisorTest : public ::testing::Test {
  protected:
   SupervisorTest() {
@@ -35,7 +35,7 @@ class SupervisorTest : public ::testing::Test {
   }
   ~SupervisorTest() override { std::filesystem::remove_all(dir_); }
 
-  // Supervises main; never returns.
+  // Supervises `main` and never returns.
   [[noreturn]] void Supervise(base::Duration grace, void (*main)(int tell), int tell,
                               void (*before_run)()) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -62,7 +62,8 @@ class SupervisorTest : public ::testing::Test {
   std::string dir_;
 };
 
-// A process with exactly that number; -1 while the number is taken, or if it cannot be requested.
+// Forks a process with exactly this pid. Returns -1 while the pid is taken, or if it cannot be
+// requested.
 pid_t ForkAs(pid_t pid) {
   clone_args arguments{};
   arguments.exit_signal = SIGCHLD;
@@ -71,7 +72,7 @@ pid_t ForkAs(pid_t pid) {
   return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
-// Leaves a process behind that reports TERM and continues, then ends.
+// Leaves a process behind that reports TERM, continues, and then ends.
 void LeaveAStubbornOne(int tell) {
   const pid_t self = ::getpid();
   if (::fork() != 0) return;
@@ -87,13 +88,13 @@ void LeaveAStubbornOne(int tell) {
   while (true) ::pause();
 }
 
-TEST_F(SupervisorTest, AStrangerWithTheNumberOfAnEndedLeaderIsLeftAlone) {
+TEST_F(SupervisorTest, DoesNotSignalAProcessThatReusesTheLeadersPid) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root, to choose the number of a process";
   Result<base::Pipe> pipe = base::MakePipe(false);
   ASSERT_TRUE(pipe);
   const pid_t supervisor = ::fork();
   if (supervisor == 0) Supervise(base::Duration(500), &LeaveAStubbornOne, pipe->write.get(), [] {});
-  // TERM arrives after the leader has been reaped.
+  // TERM arrives only after the leader has been reaped.
   pollfd told{pipe->read.get(), POLLIN, 0};
   ASSERT_EQ(::poll(&told, 1, kPatienceMs), 1);
   pid_t leader = 0;
@@ -114,7 +115,7 @@ TEST_F(SupervisorTest, AStrangerWithTheNumberOfAnEndedLeaderIsLeftAlone) {
 
 TEST_F(SupervisorTest, AbortsIfItCannotTakeTheUsersRights) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
-  // Root without root's capabilities: it may not take the rights of "nobody".
+  // Makes root lose its capabilities, so it may not take the rights of "nobody".
   const auto lose_powers = [] { CARMA_CHECK(::seteuid(65'533) == 0, "seteuid"); };
   EXPECT_DEATH(Supervise(
                    base::Duration(10), [](int) {}, -1, lose_powers),

@@ -17,23 +17,23 @@ struct SizeUnit {
 constexpr SizeUnit kSizeUnits[] = {
     {"GiB", 1024}, {"MiB", 1}, {"KiB", 1.0 / 1024}, {"B", 1.0 / (1 << 20)}};
 
-// How one form of the line names both numbers. A size comes after its phrase, or before it.
+// How one form of the line names the two numbers. A size comes after its phrase, or before it.
 struct Form {
   std::string_view allocated;
   std::string_view reserved;
   bool before = false;  // the sizes come before the phrases
-  bool beside = false;  // what is reserved does not include what is allocated
+  bool beside = false;  // the reserved size does not include the allocated size
 };
 constexpr Form kForms[] = {
-    // PyTorch 2.1 and newer.
+    // PyTorch 2.1 and newer
     {" is allocated by PyTorch", " is reserved by PyTorch but unallocated", true, true},
-    // Until 2.0.
+    // PyTorch 2.0 and older
     {" already allocated", " reserved in total by PyTorch", true, false},
-    // python/carma_summary/told.py
+    // printed by python/carma_summary/told.py
     {"carma_summary: allocated ", "reserved ", false, false},
 };
 
-// The size that ends where `end` is: two words, "500.00 MiB".
+// The size that ends at position `end` and has two words: "500.00 MiB".
 std::int64_t SizeBefore(std::string_view line, std::size_t end) {
   const std::string_view text = line.substr(0, end);
   const std::size_t unit = text.rfind(' ');

@@ -1,4 +1,4 @@
-// Messages of programs that could not initialise CUDA.
+// Recognises messages of programs that could not initialise CUDA.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace carma::task {
 
-// The last such line, printable, or empty: PyTorch, TensorFlow, JAX, the CUDA run time and driver.
-// They do not show whether the server or the program is at fault.
+// The last such line in printable form, or empty. Covers PyTorch, TensorFlow, JAX, and the CUDA run
+// time and driver. The message does not show whether the server or the program is at fault.
 std::optional<std::string> FindCudaStartText(std::string_view stderr_tail);
 
 }  // namespace carma::task

@@ -5,7 +5,7 @@
 namespace carma::task {
 namespace {
 
-TEST(CudaStart, IsTakenFromTheWordsOfFrameworks) {
+TEST(CudaStart, RecognisesTheMessagesOfFrameworks) {
   for (const char* line :
        {"RuntimeError: No CUDA GPUs are available",
         "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet "

@@ -1,4 +1,4 @@
-// What a finished run shows about its needs and behaviour. Values only.
+// What a finished run shows about the resources it needs and its behaviour. Values only.
 #pragma once
 
 #include <cstdint>
@@ -17,32 +17,34 @@ struct FormulaSplit {
   friend bool operator==(const FormulaSplit&, const FormulaSplit&) = default;
 };
 
-// Number of newest observations kept, per signature and in total.
+// Number of newest observations that are kept per signature, and in total.
 inline constexpr int kRunsPerSignature = 16;
 inline constexpr int kMaxObservations = 20'000;
 
 struct Observation {
   core::TaskId task{};
-  core::Time when{};  // its end
+  core::Time when{};  // when the run ended
   std::uint32_t uid = 0;
-  std::string signature;  // equal for the same training (estimate/signature.h)
-  std::string kin;        // equal for one user's program with any arguments
-  // Equal for the same training with another batch size or length; empty: neither is known.
+  std::string signature;  // equal for runs of the same training (estimate/signature.h)
+  std::string kin;        // equal for runs of one user's program, whatever its arguments
+  // Equal for runs of the same training with another batch size or length; empty if neither is
+  // known.
   std::string relation;
   std::optional<std::int64_t> batch, length;  // samples per GPU and step, tokens of a sample
-  std::string gpu_type;                       // as the driver names it: "NVIDIA A100-SXM4-40GB"
-  std::string method;                         // of its estimate; empty: none
-  std::optional<std::int64_t> predicted_mib;  // that estimate's point
+  std::string gpu_type;                       // the driver's name: "NVIDIA A100-SXM4-40GB"
+  std::string method;                         // method of the run's estimate; empty: none
+  std::optional<std::int64_t> predicted_mib;  // point value of that estimate
   std::optional<std::int64_t> promised_mib;
   std::int64_t measured_mib = 0;  // peak on one GPU
-  // Peak of PyTorch's allocator, if the task reported it; measured_mib also includes its cache.
+  // Peak of PyTorch's allocator, if the task reported it. (measured_mib also includes the
+  // allocator's cache.)
   std::optional<std::int64_t> allocated_mib;
-  bool ran_out = false;                 // out of GPU memory: needs more than measured
-  std::optional<double> sm_active;      // alone on its GPU, 0..1, from samples
+  bool ran_out = false;                 // ran out of GPU memory, so it needs more than measured
+  std::optional<double> sm_active;      // while alone on its GPU, 0..1, from samples
   std::optional<double> cpus;           // busy hardware threads per GPU
   std::optional<double> others_share;   // core::Profile::others_share
-  std::optional<core::Duration> alone;  // run time alone of a whole run, if known
-  std::optional<FormulaSplit> formula;  // empty: no readable summary
+  std::optional<core::Duration> alone;  // run time of the whole run alone on its GPUs, if known
+  std::optional<FormulaSplit> formula;  // empty if no summary could be read
   friend bool operator==(const Observation&, const Observation&) = default;
 };
 

@@ -13,20 +13,20 @@
 namespace carma::task {
 namespace {
 
-// How far from the end a message still explains the end. A Python traceback, torchrun's table and
-// TensorFlow's call stacks fit; a warning that the task survived long ago does not.
+// A message this close to the end may still explain the end. A Python traceback, torchrun's table
+// and TensorFlow's call stacks fit; a warning that the task survived long ago does not.
 constexpr std::size_t kTailBytes = std::size_t{16} << 10;
 constexpr std::size_t kTailLines = 200;
 
-constexpr double kFull = 0.98;        // without a text: the device was at its limit
-constexpr double kNearlyFull = 0.90;  // supports a text that only hints at memory
+constexpr double kFull = 0.98;  // the device was at its limit, which counts even without a text
+constexpr double kNearlyFull = 0.90;  // supports a text that only suggests a lack of memory
 
 enum class Strength {
-  kCertain,    // the message itself is "out of GPU memory"
-  kSuspected,  // a library's allocation failed, which mostly means the same
+  kCertain,    // the message itself states "out of GPU memory"
+  kSuspected,  // a library's allocation failed, which usually means the same
 };
 
-// One form of a message; all its parts must be in the line, in any order.
+// One form of a message. All its parts must be in the line, in any order.
 struct Signature {
   std::array<std::string_view, 2> parts;
   Strength strength;
@@ -52,16 +52,16 @@ constexpr std::array kSignatures{
     Signature{{"RESOURCE_EXHAUSTED", "Failed to allocate request for"}, Strength::kCertain},
     Signature{{"RESOURCE_EXHAUSTED", "Out of memory"}, Strength::kCertain},
     Signature{{"RESOURCE_EXHAUSTED", "Failed to allocate"}, Strength::kCertain},
-    // Libraries above them
+    // NVIDIA's libraries
     Signature{{"CUBLAS_STATUS_ALLOC_FAILED", ""}, Strength::kSuspected},
     Signature{{"CUDNN_STATUS_ALLOC_FAILED", ""}, Strength::kSuspected},
     Signature{{"CUSOLVER_STATUS_ALLOC_FAILED", ""}, Strength::kSuspected},
     Signature{{"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", ""}, Strength::kSuspected},
 };
 
-// Faults of the MPS server that hit its clients because a neighbour broke it or it was asked to end
-// them (CUDA run-time errors 806, 807, 810). Being refused a connection or a client slot (805, 808,
-// 809) is not a neighbour's fault, and 719 alone is the task's own.
+// Faults of the MPS server that affect its clients because a neighbour broke the server or the
+// server was asked to end them (CUDA run-time errors 806, 807, 810). A refused connection or client
+// slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
 constexpr std::array<std::string_view, 9> kMpsFaults{
     "cudaErrorMpsRpcFailure",
     "cudaErrorMpsServerNotReady",
@@ -74,12 +74,12 @@ constexpr std::array<std::string_view, 9> kMpsFaults{
     "MPS client has been terminated by the server",
 };
 
-// How CUDA reports a fault on the GPU (run-time errors 700, 710, 714 to 719): as a sentence, and by
-// the names of the run time and of the driver. A failed launch (719) may also have other causes,
-// such as a broken MPS server.
+// The forms in which CUDA reports a fault on the GPU (run-time errors 700, 710, 714 to 719): as a
+// sentence, and by the names of the run time and of the driver. A failed launch (719) may also have
+// other causes, such as a broken MPS server.
 struct FaultText {
   std::array<std::string_view, 3> forms;
-  bool by_program;  // nothing but the program's own code can cause it
+  bool by_program;  // only the program's own code can cause it
 };
 constexpr std::array kGpuFaults{
     FaultText{{"an illegal memory access was encountered", "cudaErrorIllegalAddress",
@@ -108,7 +108,7 @@ constexpr std::array<std::string_view, 7> kCudaErrors{
 
 struct Finding {
   std::string_view line;
-  std::size_t index = 0;  // among the lines of the tail
+  std::size_t index = 0;  // position among the lines of the tail
   Strength strength = Strength::kCertain;
 };
 
@@ -116,16 +116,16 @@ bool Has(std::string_view line, std::string_view part) {
   return line.find(part) != std::string_view::npos;
 }
 
-// The last lines, none longer than what the tail holds.
+// The last lines. No line is longer than the tail.
 std::vector<std::string_view> LastLines(std::string_view text) {
   if (text.size() > kTailBytes) {
     text.remove_prefix(text.size() - kTailBytes);
-    // The first line is cut now, but may still be useful, so it stays.
+    // The first line is cut now. It stays, because it may still be useful.
   }
   std::vector<std::string_view> lines;
   for (std::string_view line : base::Split(text, '\n')) {
     line = base::Trim(line);
-    // A progress bar overwrites itself with carriage returns.
+    // A progress bar overwrites itself by carriage returns, so only its last state counts.
     if (const std::size_t at = line.rfind('\r'); at != line.npos) line.remove_prefix(at + 1);
     if (!line.empty()) lines.push_back(line);
   }
@@ -137,7 +137,7 @@ std::vector<std::string_view> LastLines(std::string_view text) {
 std::optional<Strength> Match(std::string_view line) {
   // TensorFlow prints this when it continues with less memory.
   if (Has(line, "this is not a failure")) return std::nullopt;
-  // The same message about host memory.
+  // The same message can be about host memory.
   if (Has(line, "device:CPU") || Has(line, "allocator cpu")) return std::nullopt;
   for (const Signature& signature : kSignatures) {
     if (Has(line, signature.parts[0]) && Has(line, signature.parts[1])) return signature.strength;
@@ -145,7 +145,7 @@ std::optional<Strength> Match(std::string_view line) {
   return std::nullopt;
 }
 
-// The last line about GPU memory; a certain one has precedence over a suspected one.
+// The last line about GPU memory. A certain finding overrides a suspected one.
 std::optional<Finding> FindOom(const std::vector<std::string_view>& lines) {
   std::optional<Finding> found;
   for (std::size_t i = lines.size(); i-- > 0;) {
@@ -157,7 +157,8 @@ std::optional<Finding> FindOom(const std::vector<std::string_view>& lines) {
   return found;
 }
 
-// "ValueError: …", "torch.cuda.OutOfMemoryError: …", "KeyboardInterrupt": how Python ends.
+// Whether the line is one with which Python ends: "ValueError: …", "torch.cuda.OutOfMemoryError:
+// …", "KeyboardInterrupt".
 bool IsExceptionLine(std::string_view line) {
   const std::string_view name = line.substr(0, line.find(':'));
   const bool dotted_name = !name.empty() && std::ranges::all_of(name, [](char c) {
@@ -168,15 +169,15 @@ bool IsExceptionLine(std::string_view line) {
                          name.ends_with("Interrupt") || name.ends_with("Exit"));
 }
 
-// A log line of TensorFlow or XLA, "2026-03-01 14:05:59.123456: W tensorflow/…": such lines are
-// also printed by tasks that continue.
+// Whether the line is a log line of TensorFlow or XLA, "2026-03-01 14:05:59.123456: W
+// tensorflow/…". Tasks that continue print such lines too.
 bool IsLogLine(std::string_view line) {
   return Has(line, ": W ") || Has(line, ": E ") || Has(line, ": I ") || line.starts_with("W0") ||
          line.starts_with("E0") || line.starts_with("I0");
 }
 
-// True if the exception may come from a lack of GPU memory: it names the GPU's libraries, or memory
-// that is not the host's.
+// Whether the exception may come from a lack of GPU memory: it names the GPU's libraries, or memory
+// other than the host's.
 bool MayBeGpuMemory(std::string_view line) {
   if (line.starts_with("MemoryError")) return false;
   const std::string lower = base::ToLower(line);
@@ -185,7 +186,7 @@ bool MayBeGpuMemory(std::string_view line) {
   return std::ranges::any_of(kWords, [&](std::string_view word) { return Has(lower, word); });
 }
 
-// The last Python exception after line `from` that has nothing to do with GPU memory.
+// The last Python exception from line `from` on that has nothing to do with GPU memory.
 std::optional<std::string_view> OtherException(const std::vector<std::string_view>& lines,
                                                std::size_t from) {
   for (std::size_t i = lines.size(); i-- > from;) {
@@ -207,13 +208,13 @@ std::optional<Finding> ExplainingOom(const std::vector<std::string_view>& lines,
   return found;
 }
 
-// Below the message, PyTorch names the page on which the error is explained.
+// Below the message, PyTorch names the page that explains the error.
 bool IsPointer(std::string_view line) {
   return line.starts_with("Search for `cuda");
 }
 
 // The last line for which `says` is true. A line that only points to an explanation counts if there
-// is no other.
+// is no other such line.
 template <class Says>
 std::optional<std::size_t> LastThat(const std::vector<std::string_view>& lines, Says says) {
   std::optional<std::size_t> pointer;
@@ -257,7 +258,7 @@ bool EndedFromOutside(int signal) {
   return std::ranges::find(kOutside, signal) != kOutside.end();
 }
 
-// The last line with a word in it: an ordinary program gives its reason there.
+// The last line that contains a word. An ordinary program gives its reason there.
 std::string_view LastWords(const std::vector<std::string_view>& lines) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   for (std::size_t i = lines.size(); i-- > 0;) {
@@ -285,8 +286,8 @@ std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string
   return words;
 }
 
-// The message of a task that ran out of memory, unless the task survived it and ended when the MPS
-// server broke.
+// The message of a task that ran out of memory. Empty if the task survived that and ended when the
+// MPS server broke.
 std::optional<Finding> OwnOom(const ExitEvidence& evidence,
                               const std::vector<std::string_view>& lines) {
   const std::optional<Finding> found = ExplainingOom(lines, evidence.device_full);
@@ -349,7 +350,7 @@ core::ExitInfo ClassifyFailure(const ExitEvidence& evidence,
   return verdict(core::ExitKind::kFailed, OwnWords(evidence, lines));
 }
 
-// The text before the size of a failed allocation: of PyTorch, and of XLA's two allocators.
+// The text before the size of a failed allocation, in PyTorch and in XLA's two allocators.
 constexpr std::string_view kTriedPhrases[] = {
     "Tried to allocate ", "Failed to allocate request for ", "trying to allocate "};
 

@@ -1,5 +1,5 @@
 // Decides why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a fault
-// of its GPU, of its own program on the GPU, of a neighbour, or another cause.
+// of its GPU, a fault of its own program on the GPU, a fault of a neighbour, or another cause.
 #pragma once
 
 #include <cstdint>
@@ -16,62 +16,64 @@ struct ExitEvidence {
   int exit_code = 0;
   int signal = 0;
   bool lost = false;
-  bool host_oom = false;         // cgroup memory.events counted an oom_kill
-  bool stopped_by_us = false;    // we had sent TERM: never an OOM
-  std::string_view stderr_tail;  // of this task only
-  // Highest share of the device's usable memory in use just before the end (last 2 s of samples);
-  // empty: no sample.
+  bool host_oom = false;         // the cgroup's memory.events counted an oom_kill
+  bool stopped_by_us = false;    // CARMA had sent TERM: never an OOM
+  std::string_view stderr_tail;  // last output of this task only
+  // Highest share of the device's usable memory that was in use just before the end (last 2 s of
+  // samples); empty if there is no sample.
   std::optional<double> device_full;
-  // The driver's report for its GPUs just before the end, "Xid 79: fell off the bus"; empty: none.
-  // A device fault concerns all tasks there, a program fault only its own task.
+  // What the driver reported for the task's GPUs just before the end, such as "Xid 79: fell off the
+  // bus"; empty if nothing. A device fault affects all tasks on the GPU; a program fault affects
+  // only its own task.
   std::string device_fault;
   std::string program_fault;
   bool neighbours = false;  // other tasks were on its GPUs
   // From the kernel's log, if readable: whether a process of this task caused a fault, or which
-  // other task did, "task 7".
+  // other task ("task 7") did.
   bool made_fault = false;
   std::string fault_of;
-  bool mps_client = false;  // of a server that others may share
-  // Its MPS server died or was faulted while it ran.
+  bool mps_client = false;  // client of an MPS server that other tasks may share
+  // Whether the task's MPS server died or was faulted while the task ran.
   bool server_broke = false;
-  bool neighbour_blamed = false;  // another task of that server was held responsible
+  bool neighbour_blamed = false;  // another task of this server was held responsible
 };
 
-// The last line about a lack of GPU memory, printable, or empty: PyTorch, TensorFlow, JAX, CUDA,
-// cuBLAS/cuDNN forms of docs/use/tasks.md. Only the last 16 KiB and 200 lines are read: the program
-// survived anything earlier. TensorFlow's harmless warnings are returned too; ClassifyExit weighs
-// them.
+// The last line about a lack of GPU memory in printable form, or empty. Knows the forms of PyTorch,
+// TensorFlow, JAX, CUDA and cuBLAS/cuDNN in docs/use/tasks.md. Only the last 16 KiB and 200 lines
+// are read, because the program survived anything earlier. TensorFlow's harmless warnings are
+// returned too; ClassifyExit decides whether they count.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
-// The size of the failed allocation in such a line of PyTorch or JAX, in MiB rounded up; 0: not
-// given, or more than any GPU has.
+// The size of the failed allocation in such a line of PyTorch or JAX, in MiB rounded up. 0 if it is
+// not given, or is more than any GPU has.
 std::int64_t TriedToAllocateMib(std::string_view oom_text);
 
 // The last line in which CUDA reports a fault on the GPU (an illegal address, a failed assertion, a
-// failed launch), printable, or empty. Under MPS every client on the GPU may get the same message.
+// failed launch) in printable form, or empty. Under MPS, every client on the GPU may get the same
+// message.
 std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail);
-// Whether the last lines name any error of CUDA or its libraries, as programs print if their GPU is
-// lost.
+// Whether the last lines contain any error of CUDA or its libraries. Programs print such errors if
+// their GPU is lost.
 bool SpeaksOfCudaError(std::string_view stderr_tail);
-// The last line about an MPS server that failed or ended its client (CUDA errors 806, 807 and 810),
-// printable, or empty.
+// The last line about an MPS server that failed or ended its client (CUDA errors 806, 807 and 810)
+// in printable form, or empty.
 std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 
-// The verdict, with the deciding line or number. For an abnormal end that was neither a stop by us
-// nor for host memory, the first of these that fits:
+// The verdict, with the deciding line or number. It is the first of these that fits an abnormal end
+// that was neither a stop by CARMA nor for host memory:
 //   kOutOfMemory: a text about it. A log line of TensorFlow counts only if no Python exception of
 //     another kind and no text of a broken MPS server follows; a failed allocation of cuBLAS or
 //     cuDNN only if the device was at least 90 % full (or this is unknown).
 //   kDeviceFault: device_fault.
-//   kVictim: never if made_fault. A text about an MPS server fault; or server_broke, unless the
-//     last line names an error unrelated to GPUs, or the fault itself while no other task was
-//     blamed; or a text about the fault of an mps_client, if fault_of names the task that caused
-//     it.
-//   kGpuFault: its output names a fault that only a program can cause, or any fault together with
-//     program_fault; without such a text, made_fault, or program_fault if it had no neighbours.
+//   kVictim: never if made_fault. One of: a text about an MPS server fault; server_broke, unless
+//     the last line names an error unrelated to GPUs, or names the fault itself while no other
+//     task was blamed; a text about the fault of an mps_client, if fault_of names the task that
+//     caused it.
+//   kGpuFault: the output names a fault that only a program can cause, or any fault together with
+//     program_fault; without such a text, made_fault, or program_fault without neighbours.
 //   kOutOfMemory: the device was at least 98 % full, unless the last line names another error or
 //     the task was ended from outside (HUP, INT, QUIT, KILL, TERM).
-//   kFailed.
+//   kFailed: otherwise.
 // An exit code of 128 + n counts as abnormal like any other non-zero code.
 core::ExitInfo ClassifyExit(const ExitEvidence& evidence);
 

@@ -78,7 +78,7 @@ struct Case {
   ExitEvidence evidence;
   std::string tail;
   ExitKind kind;
-  const char* detail = "";  // a part of it
+  const char* detail = "";  // part of the expected detail
 };
 
 TEST(ClassifyExit, NeedsAnAbnormalEndAndSeparateEvidence) {
@@ -381,7 +381,7 @@ TEST(FindOomText, GivesTheLastMatchingLine) {
   EXPECT_EQ(FindOomText(""), std::nullopt);
 }
 
-TEST(TriedToAllocateMib, ReadsTheSizeThatPyTorchAndJaxTell) {
+TEST(TriedToAllocateMib, ReadsTheSizeThatPyTorchAndJaxPrint) {
   EXPECT_EQ(TriedToAllocateMib("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 "
                                "GiB. GPU 0 has a total capacity of 39.39 GiB of which 1.00 GiB is"),
             2560);

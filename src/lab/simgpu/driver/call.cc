@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kHangPoll = std::chrono::milliseconds(20);
 
-// A GPU's handle is the address of its element of this array, so that any other pointer is
+// A GPU's handle is the address of its element of this array. Any other pointer is therefore
 // recognised as wrong.
 char handles[simgpu::kMaxPlaces];
 
@@ -27,8 +27,8 @@ Return CheckTaken(const Call& call, Takes takes) {
 
 }  // namespace
 
-// Never destroyed, because other threads may still call while the process exits; and not on the
-// heap, because the library may be unloaded and loaded again.
+// Never destroyed, because other threads may still call while the process exits. Not on the heap,
+// because the library may be unloaded and loaded again.
 Driver& TheDriver() {
   alignas(Driver) static std::byte memory[sizeof(Driver)];
   static Driver* const driver = new (memory) Driver;

@@ -1,5 +1,5 @@
-// Common parts of the simulated driver's functions: finding the server, handles of its GPUs and
-// instances, faults that affect a call.
+// Common parts of the simulated driver's functions: they find the server, resolve handles of its
+// GPUs and instances, and apply the faults that affect a call.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +25,19 @@ inline constexpr std::uint32_t kMaxInstances = 7;
 struct Driver {
   std::mutex mutex;
   int users = 0;
-  std::shared_ptr<Server> server;  // shared: a call that hangs may outlive a shutdown
+  std::shared_ptr<Server> server;  // shared because a call that hangs may outlive a shutdown
 };
 Driver& TheDriver();
 
 Return FromError(const base::Error& error);
-// The error that this function must return for this whole GPU; kSuccess: none. Blocks while the
-// function hangs. Faults of single values are applied where those values are read.
+// The error that this function must return for this whole GPU; kSuccess if there is none. Blocks
+// while the function hangs. Faults of single values are applied where those values are read.
 Return FaultReturn(Server& server, std::int32_t gpu, const char* function);
 
 struct Call {
   Return code = kSuccess;
   std::shared_ptr<Server> server;
-  int gpu = kWholeDriver;  // the place
+  int gpu = kWholeDriver;  // place number of the GPU or instance
   int Whole() const { return server->WholeGpu(gpu); }
   const simgpu::GpuIdentity& Identity() const {
     return server->places()[static_cast<std::size_t>(gpu)];
@@ -48,22 +48,22 @@ struct Call {
 // The kinds of handles that a function accepts.
 enum class Takes { kGpus, kInstances, kBoth };
 
-// Begins every call that concerns no single GPU.
+// Begins every call that does not concern a single GPU.
 Call Enter(const char* function);
-// Begins every call on one GPU or instance. arguments: whether none is null. Inline, so that static
-// analysers see that null arguments are rejected.
+// Begins every call on one GPU or instance. arguments: false if one of them is null. The function
+// is inline so that static analysers see that null arguments are rejected.
 Call EnterPlace(const char* function, Device device, Takes takes);
 inline Call Enter(const char* function, Device device, bool arguments, Takes takes = Takes::kGpus) {
   return arguments ? EnterPlace(function, device, takes) : Call{.code = kInvalidArgument};
 }
 
 Device HandleOf(int place);
-// Finds the place of an instance of the call's GPU.
+// Finds the place number of an instance of the call's GPU.
 std::optional<int> FindInstance(const Call& call, std::uint32_t gpu_instance);
 
 bool Lies(const Call& call, FaultKind kind);
 Return CopyText(const std::string& text, char* target, std::uint32_t size);
-// Look and LookCondition return the call's error if it has failed.
+// Look and LookCondition return the call's error if the call has already failed.
 Return LookNow(const Call& call, GpuLook& look);
 inline Return Look(const Call& call, GpuLook& look) {
   return call.code != kSuccess ? call.code : LookNow(call, look);

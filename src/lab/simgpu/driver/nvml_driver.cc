@@ -1,7 +1,7 @@
-// libcarma-simgpu.so: the NVML functions that CARMA calls, answered from a simulated GPU server
-// whose state file CARMA_SIMGPU_STATE names. A missing file stands for a missing driver, a broken
-// file for one that does not match. This source has the calls about GPUs; MIG, GPM and events have
-// their own sources.
+// libcarma-simgpu.so: the NVML functions that CARMA calls, answered from a simulated GPU server.
+// CARMA_SIMGPU_STATE names the server's state file. A missing file acts as a missing driver, a
+// broken file as a driver that does not match. This source has the calls about GPUs; MIG, GPM and
+// events have their own sources.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Return LookMemory(const Call& call, MemoryV2& memory) {
   return kSuccess;
 }
 
-// Not a thermal model, but a straight line that resembles an air-cooled A100, for display only.
+// A straight line that resembles an air-cooled A100, for display only. It is not a thermal model.
 std::uint32_t Celsius(const GpuLook& look) {
   return static_cast<std::uint32_t>(28 + 0.15 * look.power_w);
 }
@@ -158,14 +158,15 @@ NVML_EXPORT Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
   const std::string& bus = call.Identity().pci;
   *info = {};
   info->bus = static_cast<std::uint32_t>(std::strtoul(bus.substr(9, 2).c_str(), nullptr, 16));
-  std::memcpy(info->bus_id_legacy, bus.c_str() + 4, bus.size() - 4);  // the domain in four digits
+  // The legacy form has a domain of four digits.
+  std::memcpy(info->bus_id_legacy, bus.c_str() + 4, bus.size() - 4);
   return CopyText(bus, info->bus_id, sizeof info->bus_id);
 }
 
 namespace {
 
-// Boards with their own socket (SXM) are connected with all others of their type; boards in slots
-// are not. Link n of a GPU leads to the n-th of the others.
+// Boards with their own socket (SXM) are connected with all other boards of their type; boards in
+// slots are not. Link n of a GPU leads to the n-th of the other boards.
 const simgpu::GpuIdentity* OtherEnd(const Call& call, std::uint32_t link) {
   const simgpu::GpuIdentity& own = call.Identity();
   if (own.nvml_name.find("SXM") == std::string::npos) return nullptr;
@@ -202,7 +203,7 @@ NVML_EXPORT Return nvmlDeviceGetNvLinkRemoteDeviceType(Device device, std::uint3
   const Call call = Enter("nvmlDeviceGetNvLinkRemoteDeviceType", device, type != nullptr);
   if (call.code != kSuccess) return call.code;
   if (!OtherEnd(call, link)) return kInvalidArgument;
-  *type = 0;  // a GPU
+  *type = 0;  // 0: a GPU
   return kSuccess;
 }
 
@@ -273,7 +274,7 @@ NVML_EXPORT Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device device, std::
                                                             ProcessInfo*) {
   const Call call =
       Enter("nvmlDeviceGetGraphicsRunningProcesses_v3", device, count != nullptr, Takes::kBoth);
-  if (call.code == kSuccess) *count = 0;  // no process draws
+  if (call.code == kSuccess) *count = 0;  // no process uses graphics
   return call.code;
 }
 
@@ -282,7 +283,7 @@ NVML_EXPORT Return nvmlDeviceGetUtilizationRates(Device device, Utilization* uti
   GpuLook look;
   if (const Return code = Look(call, look); code != kSuccess) return code;
   if (call.Identity().mig) return kNotSupported;
-  // "A kernel was running": 100 % as soon as any task computes.
+  // NVML reports whether a kernel was running, so this is 100 % as soon as any task computes.
   *utilization = {look.sm_active > 0 ? 100u : 0u, 0};
   return kSuccess;
 }
@@ -324,7 +325,7 @@ NVML_EXPORT Return nvmlDeviceGetTemperatureV(Device device, Temperature* tempera
 
 NVML_EXPORT Return nvmlDeviceGetClockInfo(Device device, std::uint32_t, std::uint32_t* mhz) {
   const Call call = Enter("nvmlDeviceGetClockInfo", device, mhz != nullptr);
-  return call.code == kSuccess ? kNotSupported : call.code;  // no model of clocks
+  return call.code == kSuccess ? kNotSupported : call.code;  // clocks are not modelled
 }
 
 // A simulated GPU never breaks by itself; `carma-simgpu damage` sets the values that these calls
@@ -357,7 +358,7 @@ NVML_EXPORT Return nvmlDeviceGetRemappedRows(Device device, std::uint32_t* corre
 
 NVML_EXPORT Return nvmlDeviceGetComputeMode(Device device, std::uint32_t* mode) {
   const Call call = Enter("nvmlDeviceGetComputeMode", device, mode != nullptr);
-  if (call.code == kSuccess) *mode = 0;  // all processes may use it
+  if (call.code == kSuccess) *mode = 0;  // 0: all processes may use the GPU
   return call.code;
 }
 
@@ -375,7 +376,7 @@ NVML_EXPORT Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtiliza
   GpuLook look;
   if (const Return code = Look(call, look); code != kSuccess) return code;
   if (call.Identity().mig) return kNotSupported;
-  // Work of MPS clients is attributed to their server and listed for no process.
+  // Work of MPS clients is attributed to their server and is not listed for any process.
   thread_local std::vector<simgpu::ProcessLook> found;
   const auto listed = call.server->Processes(call.gpu, core::SharingMethod::kStreams, found);
   if (!listed) return FromError(listed.error());

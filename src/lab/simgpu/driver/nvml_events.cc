@@ -1,4 +1,4 @@
-// Events that the driver reports by itself: Xids.
+// Events that the driver announces without being polled: Xids.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -15,8 +15,8 @@ namespace {
 // The events that a set waits for. As with NVML, one set must not be used by several threads at
 // once.
 struct Events {
-  std::vector<int> gpus;       // whole ones
-  std::uint64_t next_xid = 0;  // the number of the first event that it has not reported
+  std::vector<int> gpus;       // whole GPUs
+  std::uint64_t next_xid = 0;  // number of the first event that the set has not reported
 };
 
 Events& EventsOf(EventSet set) {
@@ -31,7 +31,7 @@ EventData EventOf(const Server& server, const simgpu::XidEvent& xid) {
           part ? static_cast<std::uint32_t>(place.gpu_instance) : kNoValue32, kNoValue32};
 }
 
-// Finds the next event that concerns the set; kTimeout if there is none yet.
+// Finds the next event that concerns the set. Returns kTimeout if there is none yet.
 Return NextEvent(Server& server, Events& events, EventData& event) {
   const auto xids = server.XidsFrom(events.next_xid);
   if (!xids) return FromError(xids.error());
@@ -53,7 +53,7 @@ NVML_EXPORT Return nvmlEventSetCreate(EventSet* set) {
   const Call call = Enter("nvmlEventSetCreate");
   if (call.code != kSuccess) return call.code;
   if (!set) return kInvalidArgument;
-  // The set gets no events from before its creation.
+  // The set gets no events from before its own creation.
   const auto xids = call.server->XidsFrom(std::numeric_limits<std::uint64_t>::max());
   if (!xids) return FromError(xids.error());
   *set = reinterpret_cast<EventSet>(new Events{{}, xids->count});

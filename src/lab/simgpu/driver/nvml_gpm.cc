@@ -11,7 +11,7 @@ using simgpu::GpuLook;
 
 namespace {
 
-constexpr std::uint32_t kGraphicsUtil = 1;  // percent of the span in which anything ran
+constexpr std::uint32_t kGraphicsUtil = 1;  // percentage of the time in which any kernel ran
 
 // A GPM sample: the integrals of one place at one moment.
 struct Sample {
@@ -30,7 +30,8 @@ Sample& SampleOf(GpmSample sample) {
 double SmPercent(const Sample& first, const Sample& second) {
   if (second.nan) return std::numeric_limits<double>::quiet_NaN();
   const double span_s = second.now_s - first.now_s;
-  // If no time passed between the samples (or readings are frozen), uses the present activity.
+  // If no time has passed between the samples (or readings are frozen), this uses the present
+  // activity.
   const double active = span_s > 0 ? (second.sm_s - first.sm_s) / span_s : second.sm_active;
   return 100 * std::clamp(active, 0.0, 1.0);
 }

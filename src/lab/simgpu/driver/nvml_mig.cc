@@ -1,4 +1,4 @@
-// Divided GPUs: the handles of their instances, and the parts of an instance.
+// MIG calls: the handles of a divided GPU's instances, and the properties of an instance.
 #include <iterator>
 
 #include "lab/simgpu/driver/call.h"
@@ -8,7 +8,7 @@ using namespace carma::simgpu::driver;
 
 namespace {
 
-// An instance's handle is the address of its place's element of this array.
+// An instance's handle is the address of the element of this array at its place number.
 char instance_handles[simgpu::kMaxPlaces];
 
 }  // namespace

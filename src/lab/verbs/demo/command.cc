@@ -1,5 +1,5 @@
-// demo: the same tasks on two simulated servers, one task per GPU and by CARMA's defaults, on one
-// screen.
+// demo: runs the same tasks on two simulated servers and shows both on one screen. One server runs
+// one task per GPU, the other uses CARMA's defaults.
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -30,14 +30,14 @@ namespace {
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::int64_t kTasks = 60;  // of the trace demo60
+constexpr std::int64_t kTasks = 60;  // number of tasks in the trace demo60
 constexpr double kSpeed = 480;       // one task per GPU takes about 12.5 simulated hours
 constexpr milliseconds kLook{500};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::size_t kMostNews = 100;
-// This task's user states half of the memory it needs, as happens in practice, and the shared GPU
-// has less left than it needs. It is the first task of its kind; for later ones CARMA would have
-// learned the need.
+// The user of this task states half of the memory that it needs, as happens in practice, and the
+// shared GPU has less left than the task needs. It is the first task of its kind; for later tasks
+// CARMA would have learned the need.
 constexpr std::uint64_t kUnderstated = 14;
 constexpr std::int64_t kStatedMib = 10 * 1024;
 
@@ -46,7 +46,7 @@ struct DemoFlags {
   double speed = kSpeed;
 };
 
-// Always in /tmp, not in $TMPDIR: paths of sockets must be short.
+// The folder is always in /tmp, not in $TMPDIR, because paths of sockets must be short.
 class DemoFolder {
  public:
   DemoFolder() { made_ = ::mkdtemp(path_.data()) != nullptr; }
@@ -102,13 +102,13 @@ class Demo {
     return Unit{};
   }
 
-  // Runs until all tasks have ended, or the user leaves.
+  // Runs until all tasks have ended or the user quits.
   Result<Unit> Watch() {
     const bool terminal =
         !context_.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
     std::optional<CursesScreen> screen;
     if (terminal) screen.emplace();
-    const NotedSignals signals;  // after ncurses, which sets its own handlers
+    const NotedSignals signals;  // created after ncurses, which sets its own handlers
     auto next_line = SteadyClock::now() + kLineEvery;
     while (!interrupted && !left_) {
       bool replays = false;
@@ -173,7 +173,7 @@ class Demo {
     return Unit{};
   }
 
-  // A sentence about the outcome of the task with too little stated memory.
+  // A sentence about what happened to the task that stated too little memory.
   std::string CrashSentence() {
     const auto task = GetTask(servers_[1]->client(), kUnderstated);
     if (!task || task->value.ooms == 0) return "";
@@ -210,7 +210,7 @@ class Demo {
 
   Context& context_;
   const DemoFlags& flags_;
-  DemoFolder folder_;  // before the servers, which end first
+  DemoFolder folder_;  // declared before the servers, which must end first
   std::vector<std::unique_ptr<DemoServer>> servers_;
   DemoData data_;
   DemoNews news_;

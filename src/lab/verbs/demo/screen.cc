@@ -1,4 +1,4 @@
-// The screen of `carma demo`, its news and its chart.
+// Draws the screen of `carma demo`, its news and its chart.
 #include "lab/verbs/demo/screen.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 using api::OverviewView;
 using api::TaskRow;
 
-constexpr int kGap = 3;  // between the two servers
+constexpr int kGap = 3;  // columns between the two servers
 constexpr int kLeastBar = 8;
 constexpr int kLabelWidth = 30;
 
@@ -48,7 +48,8 @@ std::string Hours(std::int64_t ms) {
   return fmt::format("{:.1f} h", static_cast<double>(ms) / 3.6e6);
 }
 
-// "GPU 0 ||||||::   2 tasks  50% ▁▂▅": memory in use and promised, then the tasks and the activity.
+// A line such as "GPU 0 ||||||::   2 tasks  50% ▁▂▅": memory in use and promised memory, then the
+// tasks and the activity.
 TopLine GpuLine(const api::GpuGlance& gpu, int width, bool blocks) {
   const std::size_t count = gpu.tasks.size();
   const std::string tail =

@@ -1,5 +1,5 @@
-// The screen of `carma demo` while two simulated servers run the same tasks, and its final charts.
-// Values only.
+// Draws the screen of `carma demo` while two simulated servers run the same tasks, and its final
+// charts. Works on values only.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace carma::cli {
 
-// The state of one of the servers.
+// The state of one of the two servers.
 struct DemoSide {
   std::string title;
   api::OverviewView server;
@@ -23,13 +23,13 @@ struct DemoSide {
 };
 
 struct DemoData {
-  std::vector<DemoSide> sides;   // one task per GPU, then CARMA
-  std::int64_t tasks = 0;        // of the trace
+  std::vector<DemoSide> sides;   // the first runs one task per GPU, the second runs CARMA
+  std::int64_t tasks = 0;        // number of tasks in the trace
   double speed = 1;              // simulated seconds per second
-  std::deque<std::string> news;  // what happened on the last side, newest last
+  std::deque<std::string> news;  // events on the last side, newest last
 };
 
-// Numbers of succeeded tasks, and of running or stopping ones.
+// Number of succeeded tasks, and number of running or stopping tasks.
 std::int64_t DemoDone(const api::OverviewView& server);
 std::int64_t DemoRunning(const api::OverviewView& server);
 
@@ -38,11 +38,11 @@ std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size);
 // The state in one line, for output that is not a terminal.
 std::string DemoLine(const DemoData& data);
 
-// Finds events between two states of a server.
+// Finds what has happened on a server between two of its states.
 class DemoNews {
  public:
-  // Returns sentences about tasks that have since run out of GPU memory, been retried, or ended
-  // after a retry.
+  // Returns sentences about tasks that have run out of GPU memory, been retried, or ended after a
+  // retry since the last call.
   std::vector<std::string> Look(const api::OverviewView& server, std::int64_t began_ms);
 
  private:
@@ -54,7 +54,7 @@ class DemoNews {
   std::map<std::uint64_t, Seen> seen_;
 };
 
-// A bar chart of both runs: time for all tasks, completion and waiting time of a task, GPU
+// A bar chart of both runs: time for all tasks, mean completion and waiting time of a task, GPU
 // activity.
 std::string DemoChart(const report::Metrics& exclusive, const report::Metrics& carma,
                       const Screen& screen);

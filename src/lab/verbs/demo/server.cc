@@ -1,4 +1,5 @@
-// The servers of `carma demo`: installed programs, each started as a user would start it.
+// The servers of `carma demo`. They use the installed programs, each started as a user would start
+// it.
 #include "lab/verbs/demo/server.h"
 
 #include <fmt/format.h>
@@ -23,7 +24,7 @@ namespace {
 constexpr std::size_t kMaxLog = 1 << 20;
 constexpr std::size_t kToldOfLog = 300;
 
-// Our environment without the variables that configure CARMA.
+// This process's environment without the variables that configure CARMA.
 std::vector<std::string> PlainEnvironment() {
   std::vector<std::string> variables;
   for (char** each = environ; each != nullptr && *each != nullptr; ++each) {

@@ -1,4 +1,5 @@
-// A simulated GPU server with its own CARMA, in a folder that is removed with it.
+// A simulated GPU server with its own CARMA daemon. Both live in a folder that is removed with this
+// object.
 #pragma once
 
 #include <sys/types.h>
@@ -15,8 +16,8 @@ namespace carma::cli {
 
 class DemoServer {
  public:
-  // folder: an absolute path, short because it contains sockets; must not exist. configuration:
-  // additional lines. Errors contain the programs' output.
+  // folder: an absolute path that does not exist yet; it must be short because it contains sockets.
+  // configuration: additional lines of the configuration file. Errors contain the programs' output.
   static Result<std::unique_ptr<DemoServer>> Start(const std::string& folder, double speed,
                                                    const std::string& configuration);
   // Cancels running tasks and ends the daemon.
@@ -26,7 +27,7 @@ class DemoServer {
 
   // Submits the tasks of the trace at their times, in the background.
   Result<Unit> Replay(const std::vector<std::string>& options);
-  // False once all tasks of the trace have ended. Errors contain the replay's output.
+  // Returns false once all tasks of the trace have ended. Errors contain the replay's output.
   Result<bool> Replays();
   Result<report::Report> Report(const std::string& label);
   api::Client& client() { return context_.client(); }

@@ -33,7 +33,7 @@ using estimate::Score;
 
 struct Evaluated {
   std::string estimator;
-  std::string family;  // empty: all
+  std::string family;  // empty: all families
   Score score;
   std::vector<ClassScore> classes;
 };
@@ -91,11 +91,11 @@ std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
   return evaluated;
 }
 
-// Scores guesses of SM activity by multiply-adds, if the data set has measured values.
+// Scores guesses of SM activity from multiply-adds, if the data set has measured values.
 struct ActivityScore {
   std::size_t runs = 0;
   double mean_error = 0;
-  double usual_error = 0;  // of core::kUsualActivity for all
+  double usual_error = 0;  // error of core::kUsualActivity for all runs
 };
 
 ActivityScore ScoreActivity(const DataSet& set) {
@@ -201,7 +201,7 @@ std::string RowsOf(const std::string& name, const DataSet& set,
   return text;
 }
 
-// True if the files are sweeps, which need no table of models.
+// Whether the files are sweeps, which need no table of models.
 Result<bool> AreSweeps(const std::vector<std::string>& files) {
   bool sweeps = !files.empty();
   for (const std::string& file : files) {
@@ -211,7 +211,7 @@ Result<bool> AreSweeps(const std::vector<std::string>& files) {
   return sweeps;
 }
 
-// Measured runs of transformers: --runs, --models.
+// Evaluates measured runs of transformers: --runs, --models.
 void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
   const Result<bool> sweeps = AreSweeps(flags.runs);
   if (!sweeps) return context.Fail(NamedWrongly(sweeps.error()));
@@ -224,7 +224,7 @@ void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
 // The results of all chosen estimators.
 struct Evaluation {
   std::vector<Evaluated> all;
-  std::string rows;  // of --rows
+  std::string rows;  // for --rows
 };
 
 Result<Evaluation> EvaluateAll(const std::vector<const estimate::EstimatorEntry*>& chosen,
@@ -306,7 +306,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   Result<Evaluation> done = EvaluateAll(*chosen, *set, site, flags);
   if (!done) return context.Fail(done.error());
   if (flags.rows) return Print(context, done->rows);
-  // Estimators that cannot answer for such data (given, history) are left out.
+  // Leaves out estimators that cannot answer for such data (given, history).
   std::erase_if(done->all, [](const Evaluated& each) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
   });

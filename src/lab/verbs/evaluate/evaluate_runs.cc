@@ -41,11 +41,11 @@ Result<TransformerEstimate> Ask(const TrainingRuns& runs, const TrainingRun& run
 // The runs with one definition of memory, and their groups.
 struct Compared {
   std::vector<Outcome> outcomes;
-  std::vector<std::string> groups;      // of --by
-  std::vector<estimate::LeftOut> left;  // of --leave-out
+  std::vector<std::string> groups;      // for --by
+  std::vector<estimate::LeftOut> left;  // for --leave-out
 };
 
-// An empty list of fields gives an empty name. `option` is named in error messages.
+// An empty list of fields gives an empty name. Error messages name `option`.
 Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const char* option) {
   std::vector<std::string> values;
   if (by.empty()) return "";
@@ -57,8 +57,8 @@ Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const
   return base::Join(values, ",");
 }
 
-// Every figure except allocated memory includes the allocator's gaps; the gaps of other sources
-// predict those of the source left out.
+// Every figure except allocated memory includes the allocator's gaps. The gaps of the source that
+// is left out are predicted from those of the other sources.
 void LeaveOut(std::map<MemoryKind, Compared>& compared, double coverage) {
   const auto leave = [&](bool allocated) {
     std::vector<Outcome> outcomes;

@@ -22,11 +22,11 @@ using estimate::SweepAnswer;
 using estimate::SweepPoint;
 using estimate::SweepQuestion;
 
-// An empty benchmark stands for all of them.
+// An empty benchmark stands for all benchmarks.
 using Group = std::pair<SweepQuestion, std::string>;
 using Scores = std::map<Group, Score>;
 
-constexpr double kCoverage = 0.95;  // of the bound (estimate/amounts.h)
+constexpr double kCoverage = 0.95;  // coverage of the bound (estimate/amounts.h)
 
 Scores ScoresOf(const std::vector<SweepAnswer>& answers, bool by_benchmark) {
   std::map<Group, std::vector<Outcome>> outcomes;

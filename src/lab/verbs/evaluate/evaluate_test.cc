@@ -1,4 +1,4 @@
-// carma estimate evaluate: whole runs of the command on a small data set.
+// Tests of carma estimate evaluate: whole runs of the command on a small data set.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ TEST_F(Evaluations, GiveARowPerEstimatorThatHasAnAnswer) {
   EXPECT_THAT(ran.out, Not(HasSubstr("given ")));
 }
 
-TEST_F(Evaluations, CountCensoredRunsApart) {
+TEST_F(Evaluations, CountCensoredRunsSeparately) {
   const Ran ran = RunDataSet({"--json", "-e", "structural", "--by", "family"});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   const auto json = base::ParseJson(ran.out);
@@ -68,7 +68,7 @@ TEST_F(Evaluations, CountCensoredRunsApart) {
   EXPECT_EQ((*json)["estimators"][1]["family"], "nets");
 }
 
-TEST_F(Evaluations, CensoredRunsAloneStillHaveARow) {
+TEST_F(Evaluations, ShowARowForOnlyCensoredRuns) {
   EXPECT_TRUE(base::WriteFileAtomic(Path("censored.csv"),
                                     "model,batch,measured_mib,censored\nnet,8,39000,1\n"));
   const Ran ran = Run({"--layers", Path("layers.jsonl"), "--measured", Path("censored.csv")});

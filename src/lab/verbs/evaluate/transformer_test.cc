@@ -1,5 +1,5 @@
-// carma estimate --hf-config and estimate evaluate --runs: whole runs of the command. The model and
-// the runs are made up.
+// Tests of carma estimate --hf-config and estimate evaluate --runs: whole runs of the command. The
+// model and the runs are made up.
 #include "cli/estimate/transformer.h"
 
 #include <gmock/gmock.h>
@@ -88,7 +88,7 @@ TEST_F(Transformers, OptionsChangeTheAnswer) {
             needed({"--seq-len", "8192"}));
 }
 
-TEST_F(Transformers, FilesOfThePlanAreReadInsteadOfAsked) {
+TEST_F(Transformers, FilesOfThePlanReplaceOptions) {
   Write("ds.json", R"({"zero_optimization":{"stage":3}})");
   Write("adapter.json", R"({"r":8,"target_modules":["q_proj"]})");
   const base::Json zero = Asked({"--gpus", "4", "--deepspeed", Path("ds.json")});
@@ -104,7 +104,7 @@ TEST_F(Transformers, FilesOfThePlanAreReadInsteadOfAsked) {
             quantised({"--method", "qlora"}));
 }
 
-TEST_F(Transformers, AreFoundBehindACommandAndInAScript) {
+TEST_F(Transformers, AreFoundInACommandAndInAScript) {
   const std::vector<std::string> command = {"python",
                                             "t.py",
                                             "--model_name_or_path",
@@ -134,7 +134,7 @@ TEST_F(Transformers, AreFoundBehindACommandAndInAScript) {
   EXPECT_LT(point({"--method", "lora"}), point({})) << "options override settings that were read";
 }
 
-TEST_F(Transformers, AMistakeIsOneLineAndExitCodeTwo) {
+TEST_F(Transformers, ReportAMistakeInOneLineWithExitCodeTwo) {
   Write("other.json", R"({"model_type":"rwkv"})");
   const struct {
     std::vector<std::string> words;

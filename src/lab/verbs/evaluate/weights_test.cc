@@ -1,4 +1,4 @@
-// carma estimate with weights for the gpumemnet networks other than the built-in ones.
+// Tests of carma estimate with weights of the gpumemnet networks that are not the built-in ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -37,11 +37,12 @@ namespace {
 
 constexpr int kExitInterrupted = 130;
 constexpr std::chrono::seconds kLogEvery{30};
-constexpr double kRealSeconds = 60, kSimulatedSeconds = 300;  // of computing, built-in workloads
+// Computing time of built-in workloads.
+constexpr double kRealSeconds = 60, kSimulatedSeconds = 300;
 constexpr const char* kWorkloadsFile = "workloads.jsonl";
 constexpr const char* kCalibratedFile = "calibrated.jsonl";
 
-// Reads "1-7", "2,4" or "none".
+// Parses "1-7", "2,4" or "none".
 Result<std::vector<int>> ParseDegrees(const std::string& text) {
   std::set<int> degrees;
   if (text == "none") return std::vector<int>{};
@@ -92,10 +93,10 @@ Result<std::vector<ProfiledWorkload>> WantedWorkloads(const ProfileFlags& flags,
                           flags.seconds.value_or(kRealSeconds));
 }
 
-// GPUs on which a daemon may start tasks at any moment are not measured.
+// Refuses GPUs on which a daemon may start tasks at any moment.
 Result<Unit> RefuseSharedGpus(Context& context, std::span<const Lane> lanes) {
   const Called<std::vector<api::GpuView>> known = ListGpus(context.client());
-  if (!known) return Unit{};  // no daemon assigns GPUs
+  if (!known) return Unit{};  // without a daemon, no GPU is shared
   for (const Lane& lane : lanes) {
     for (const std::string& uuid : lane.uuids) {
       const auto found = std::ranges::find(known->value, uuid, &api::GpuView::uuid);
@@ -109,7 +110,7 @@ Result<Unit> RefuseSharedGpus(Context& context, std::span<const Lane> lanes) {
   return Unit{};
 }
 
-// ---- one call ----
+// ---- one invocation of the verb ----
 
 class ProfileCall {
  public:
@@ -150,9 +151,9 @@ class ProfileCall {
   gpu::LoadedProbe probe_;
   std::vector<gpu::DeviceInfo> devices_;
   std::vector<Lane> lanes_;
-  std::vector<ProfiledWorkload> workloads_;  // of this call
-  std::vector<ProfiledWorkload> all_;        // and those measured here before
-  std::deque<PlannedRun> plan_;              // what is left to do
+  std::vector<ProfiledWorkload> workloads_;  // those of this invocation
+  std::vector<ProfiledWorkload> all_;  // these and all that were measured in the folder before
+  std::deque<PlannedRun> plan_;        // runs that are left to do
   std::size_t planned_ = 0;
 };
 
@@ -169,7 +170,7 @@ Result<Unit> ProfileCall::FindGpus() {
   return flags_.beside_others ? Result<Unit>(Unit{}) : RefuseSharedGpus(context_, lanes_);
 }
 
-// In a folder, each name must always mean the same workload; otherwise its runs could not be
+// Within a folder, each name must always mean the same workload. Otherwise its runs could not be
 // compared.
 Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
   const std::string text = CARMA_TRY(folder_.Read(kWorkloadsFile));
@@ -202,7 +203,7 @@ Measurement::Options ProfileCall::MeasurementOptions() const {
           .interrupted = &interrupted};
 }
 
-// Each workload's number of steps is determined once per folder.
+// Determines each workload's number of steps, once per folder.
 Result<Unit> ProfileCall::Calibrate() {
   const std::string text = CARMA_TRY(folder_.Read(kCalibratedFile));
   std::vector<ProfiledWorkload> known;
@@ -249,7 +250,7 @@ PlanOptions ProfileCall::PlanOptionsHere(std::vector<int> degrees) {
   }
   if (!flags_.watching) return options;
   options.watchers = {Watcher::kNobody, Watcher::kCarma};
-  // NVIDIA's tools would measure the real GPUs and not the simulated ones.
+  // NVIDIA's tools would measure the real GPUs instead of the simulated ones.
   if (!simulated() && InPath("nvidia-smi")) options.watchers.push_back(Watcher::kNvidiaSmi);
   if (!simulated() && InPath("dcgmi")) options.watchers.push_back(Watcher::kDcgmi);
   return options;
@@ -267,7 +268,7 @@ void ProfileCall::MakePlan(const PlanOptions& options) {
   }
 }
 
-// Empty if some workload has not been run yet.
+// Empty if some workload has not run yet.
 std::optional<double> ProfileCall::LeftS() const {
   std::map<std::string, double> by_type;
   std::map<std::pair<std::string, std::string>, std::optional<KnownTime>> known;
@@ -311,7 +312,8 @@ void ProfileCall::PrintPlan() const {
                     planned_ - plan_.size(), left_s ? fmt::format("{:.0f}", *left_s) : "null"));
 }
 
-// All members have been measured alone, so their memory together is known in advance.
+// Why the run cannot fit on its GPU, or empty. All members have been measured alone, so their total
+// memory is known in advance.
 std::string ProfileCall::Refusal(const PlannedRun& run) const {
   if (run.members.size() == 1 || run.method == ProfileMethod::kMig) return "";
   std::int64_t wanted_mib = 0;
@@ -353,7 +355,7 @@ Result<Unit> ProfileCall::Measure() {
   return measured;
 }
 
-// Empty if the signature cannot be determined, which must not fail the whole profile.
+// Empty if the signature cannot be determined; that must not fail the whole profile.
 std::string ProfileCall::Signature(const std::string& name) const {
   const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);
   std::error_code unknown;
@@ -409,7 +411,7 @@ Result<Unit> ProfileCall::Run() {
   const NotedSignals signals;
   Result<Unit> measured = Calibrate();
   if (measured) measured = Measure();
-  // The measurements so far are still useful.
+  // The measurements so far are useful even after an error.
   if (!folder_.runs().empty()) CARMA_TRY(WriteTables());
   return measured;
 }

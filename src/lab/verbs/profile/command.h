@@ -1,4 +1,4 @@
-// The work of `carma profile`; its options are in verb.cc.
+// Runs `carma profile`; verb.cc defines its options.
 #pragma once
 
 #include <cstddef>

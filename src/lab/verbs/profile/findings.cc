@@ -10,7 +10,7 @@
 namespace carma::cli {
 namespace {
 
-// Least share of its time that a process must have run beside others.
+// A process must have run beside others for at least this share of its time.
 constexpr double kLeastOverlap = 0.2;
 constexpr double kLeastSlowdown = 0.25, kMostSlowdown = 1e3;
 
@@ -20,7 +20,7 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Element n of the result is the time within `own` during which n others computed at once.
+// Element n of the result is the time within `own` during which n other processes computed at once.
 std::vector<double> TimeBeside(const Interval& own, std::span<const Interval> others) {
   std::vector<std::pair<double, int>> steps;
   for (const Interval& each : others) {
@@ -170,9 +170,10 @@ class TypeWork {
     return u;
   }
 
-  // Converts a meeting for the fits, which use workload numbers: positions among the profiles.
+  // Converts a meeting for the fits. They use workload numbers, which are positions among the
+  // profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
-    // The median is used, so that one run on a busy host does not change the parameters.
+    // Uses the median, so that one run on a busy host does not change the parameters.
     SeenSlowdown seen{.slowdown = meeting.slowdown.median};
     for (const std::string& member : meeting.members) {
       const auto* found = ProfileOf(member);
@@ -184,7 +185,7 @@ class TypeWork {
     return seen;
   }
 
-  // The parameters are fitted to pairs, and tested on larger groups.
+  // The parameters are fitted to pairs and tested on larger groups.
   std::vector<SeenSlowdown> Pairs(ProfileMethod method) const {
     std::vector<SeenSlowdown> pairs;
     for (const Meeting& each : findings_.meetings) {
@@ -234,7 +235,8 @@ class TypeWork {
     }
   }
 
-  // Runs of one repeat are close in time: each is compared with the run without a watcher.
+  // Runs of one repeat are close in time, so each run is compared with its repeat's run without a
+  // watcher.
   void Watching() {
     std::map<std::pair<std::string, int>, double> alone_s;
     const auto length = [](const MeasuredRun& run) {
@@ -310,8 +312,8 @@ std::optional<double> SlowdownOf(double time_s, const Interval& own,
     }
     return sum_s;
   };
-  // Searches for the slowdown at which exactly all work was done; a higher one means less work
-  // done.
+  // Searches for the slowdown at which exactly all work was done. A higher slowdown means that less
+  // work was done.
   double low = kLeastSlowdown, high = kMostSlowdown;
   if (done_s(low) < time_s || done_s(high) > time_s) return std::nullopt;
   for (int i = 0; i < 100; ++i) {

@@ -1,5 +1,5 @@
-// Results of measured runs: times alone, slowdowns beside others, model parameters, and the cost of
-// monitoring. Pure.
+// Computes results from measured runs: times alone, slowdowns beside other workloads, model
+// parameters, and the cost of monitoring. Pure functions.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace carma::cli {
 
-// Mean and standard deviation sd (n - 1; 0 for one value).
+// sd: standard deviation with divisor n - 1; 0 for one value.
 struct Spread {
   double mean = 0;
   double sd = 0;
@@ -23,43 +23,44 @@ struct Spread {
 };
 Spread SpreadOf(std::span<const double> values);
 
-// The slowdown of one workload beside certain others.
+// The slowdown of one workload while it shares a GPU with certain others.
 struct Meeting {
   ProfileMethod method = ProfileMethod::kStreams;
   std::vector<std::string> members;
   std::string workload;
   Spread slowdown;
-  std::optional<double> predicted;  // by the fitted parameters
+  std::optional<double> predicted;  // slowdown predicted by the fitted parameters
 };
 
 struct WatchingCost {
   std::string workload;
   Watcher watcher = Watcher::kCarma;
-  Spread share;  // additional share of the run time
+  Spread share;  // additional run time as a share of the run time
 };
 
 struct TypeFindings {
   std::string gpu_type;
   std::vector<profile::WorkloadProfile> profiles;
   std::vector<Meeting> meetings;
-  std::optional<double> mps_error;  // mean |log(predicted / seen)| of the pairs
-  std::optional<double> streams_a;  // if pairs without MPS were measured
+  std::optional<double> mps_error;  // mean |log(predicted / measured)| of the pairs
+  std::optional<double> streams_a;  // set if pairs without MPS were measured
   std::optional<double> streams_error;
   std::vector<WatchingCost> watching;
 };
 
-// Findings per GPU type on which a workload ran alone, in the order of their first runs.
+// Findings per GPU type on which a workload ran alone, in the order of the types' first runs.
 std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads,
                                      std::span<const MeasuredRun> runs);
 
-// Medians of a workload's time alone and load time over the runs so far; empty if there are none.
+// Medians of a workload's time alone and of its load time over the runs so far; empty if there are
+// no such runs.
 std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std::string& gpu_type,
                                      std::span<const MeasuredRun> runs);
 
-// The slowdown of a process while others computed; at other times it is assumed to have run as if
-// alone. With more than two members, the slowdown beside only some of them is assumed to be
-// proportional. time_s: computing time alone; others: their computing intervals, in any order.
-// Empty if there was too little time beside others.
+// The slowdown of a process while others computed. At other times the process is assumed to have
+// run as if alone. With more than two members, the slowdown beside only some of them is assumed to
+// be proportional. time_s: computing time alone; others: the other processes' computing intervals,
+// in any order. Empty if there was too little time beside others.
 struct Interval {
   double from_s = 0;
   double to_s = 0;

@@ -35,7 +35,7 @@ TEST(SlowdownOf, CountsTheTimeWithoutNeighboursAsAlone) {
     std::size_t neighbours;
     std::optional<double> slowdown;
   };
-  // 100 s of work that took 150 s.
+  // The process does 100 s of work in 150 s.
   const Case cases[] = {
       {"beside one all the time", {{-5, 500}}, 1, 1.5},
       {"beside one for 100 s: 50 s of work in them", {{50, 500}}, 1, 2.0},
@@ -75,7 +75,7 @@ TEST(ActiveSpan, BeginsAndEndsWithinSamples) {
   EXPECT_FALSE(MeanSmActive(silent, 0, 1));
 }
 
-TEST(Findings, AreMediansAloneAndMeansTogether) {
+TEST(Findings, UseMediansAloneAndMeansTogether) {
   std::vector<MeasuredRun> runs{Alone("a", 1, 5, 100), Alone("a", 2, 6, 101),
                                 Alone("a", 3, 5, 140)};
   MeasuredRun pair{.run = {ProfileMethod::kMps, kType, {"a", "a"}, 1, std::nullopt},
@@ -111,7 +111,7 @@ TEST(Findings, LeaveOutAndReportFailedRuns) {
   EXPECT_THAT(FindingsHtml(findings, runs, "p"), HasSubstr("out of memory"));
 }
 
-TEST(Findings, CompareWatchedRunsWithTheUnwatchedOnesBesideThem) {
+TEST(Findings, CompareWatchedRunsWithTheUnwatchedRunsOfTheirRepeat) {
   std::vector<MeasuredRun> runs{Alone("a", 1, 5, 100)};
   for (const auto& [watcher, repeat, length_s] :
        std::vector<std::tuple<Watcher, int, double>>{{Watcher::kNobody, 1, 100},

@@ -17,7 +17,7 @@ constexpr int kMostSweeps = 2'000;
 constexpr double kSettled = 1e-7;
 constexpr double kLongestStep = 0.5;
 // Weight of the first guess. It fixes parameters on which no slowdown depends, and is too small to
-// change the others.
+// change other parameters.
 constexpr double kTie = 1e-7;
 
 double Slowdown(const sim::Interference& model, core::SharingMethod sharing,
@@ -33,8 +33,8 @@ double Slowdown(const sim::Interference& model, core::SharingMethod sharing,
 // Returns the errors that depend on a parameter, at its present value.
 using Errors = std::function<std::vector<double>()>;
 
-// Moves the parameter's logarithm to its least-squares value, with the others fixed. Returns the
-// distance.
+// Moves the parameter's logarithm to its least-squares value while the other parameters stay fixed.
+// Returns how far it moved.
 double MoveToLeast(double& parameter, double first, const Errors& errors) {
   constexpr double kProbe = 1e-4;
   const std::vector<double> here = errors();
@@ -115,7 +115,7 @@ class MpsFitting {
     }
     return furthest;
   }
-  // s * c and p / c give the same slowdowns for every c.
+  // Sets the scale: s * c and p / c give the same slowdowns for every c.
   void ToScale() {
     double sum = 0;
     int count = 0;
@@ -135,7 +135,7 @@ class MpsFitting {
 
   sim::Interference model_;
   std::span<const SeenSlowdown> seen_;
-  std::vector<std::vector<std::size_t>> of_;  // what each workload is in
+  std::vector<std::vector<std::size_t>> of_;  // by workload: the slowdowns that it takes part in
   std::vector<sim::Load> loads_, first_;
 };
 

@@ -1,4 +1,4 @@
-// Fits model parameters (sim/models.h) to measured slowdowns. Pure.
+// Fits model parameters (sim/models.h) to measured slowdowns. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +10,25 @@ namespace carma::cli {
 // One task's slowdown in one group.
 struct SeenSlowdown {
   std::vector<std::size_t> members;  // workload numbers, with repetitions
-  std::size_t who = 0;               // its index in `members`
-  double slowdown = 1;               // time beside the others over time alone
+  std::size_t who = 0;               // index in `members` of the task with this slowdown
+  double slowdown = 1;               // time in the group divided by time alone
 };
 
 struct MpsFit {
   std::vector<double> sensitivity, pressure;  // by workload; guessed if never measured
-  double error = 0;                           // mean |log(predicted / seen)|
+  double error = 0;                           // mean |log(predicted / measured)|
   std::vector<double> errors;                 // the same per workload
 };
-// Least squares of log(predicted / seen) under slowdown_i = 1 + s_i * sum p_j and the saturation at
-// 1.05 of sum u_i / slowdown_i. u: SM activity alone by workload; 0: unknown, never saturates. Only
-// products s_i * p_j are determined; profile::kPressurePerActivity sets the scale.
+// Fits by least squares of log(predicted / measured), under slowdown_i = 1 + s_i * sum p_j and the
+// saturation at 1.05 of sum u_i / slowdown_i. u: SM activity alone by workload; 0: unknown, never
+// saturates. The data determine only products s_i * p_j; profile::kPressurePerActivity sets the
+// scale.
 MpsFit FitMps(std::span<const double> u, std::span<const SeenSlowdown> seen);
 // The slowdown of `of.who` predicted by the fitted parameters.
 double PredictMps(std::span<const double> u, const MpsFit& fit, const SeenSlowdown& of);
 
 struct StreamsFit {
-  double a = 0;  // of slowdown_i = 1 + a * g_i * sum g_j, g = 1 - (1-u)^1.7
+  double a = 0;  // a in slowdown_i = 1 + a * g_i * sum g_j, where g = 1 - (1-u)^1.7
   double error = 0;
 };
 StreamsFit FitStreams(std::span<const double> u, std::span<const SeenSlowdown> seen);

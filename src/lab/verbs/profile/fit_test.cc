@@ -39,7 +39,7 @@ std::vector<SeenSlowdown> AllPairs(core::SharingMethod sharing) {
   return seen;
 }
 
-TEST(MpsFit, FindsTheParametersOfPairsOfWhichSomeAreSaturated) {
+TEST(MpsFit, FindsTheParametersAlthoughSomePairsAreSaturated) {
   const MpsFit fit = FitMps(kU, AllPairs(core::SharingMethod::kMps));
   EXPECT_LT(fit.error, 1e-3);
   for (std::size_t i = 0; i < kLoads.size(); ++i) {
@@ -73,7 +73,7 @@ TEST(MpsFit, KeepsTheGuessOfAWorkloadWithoutMeetings) {
   EXPECT_NEAR(fit.sensitivity[1], 0.8, 1e-12);
 }
 
-TEST(MpsFit, TakesSpeedUpsForNoInterference) {
+TEST(MpsFit, TreatsSpeedUpsAsNoInterference) {
   const std::vector<SeenSlowdown> own{{.members = {1, 1}, .who = 0, .slowdown = 0.99}};
   const MpsFit fit = FitMps(kU, own);
   EXPECT_LT(fit.sensitivity[1] * fit.pressure[1], 0.01);

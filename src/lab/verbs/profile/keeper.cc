@@ -35,7 +35,8 @@ constexpr int kLookAgainMs = 20;
 constexpr std::chrono::seconds kMpsEnd{10};
 constexpr std::size_t kMaxPending = 64 << 10;
 
-// ---- the keeper's side: descriptor 0 is the lifeline, 1 takes its messages ----
+// ---- the keeper's side; descriptor 0 is its lifeline, and it writes its messages to descriptor 1
+// ----
 
 volatile std::sig_atomic_t end_asked = 0;
 
@@ -43,7 +44,7 @@ void OnEndAsked(int) {
   end_asked = 1;
 }
 
-// A keeper that is ended by a signal also ends its program.
+// Makes a signal that ends the keeper also end its program.
 void ServeSignals() {
   struct sigaction action {};
   action.sa_handler = OnEndAsked;
@@ -64,7 +65,7 @@ void ReapAll() {
   }
 }
 
-// Ends everything below this process; processes that detached themselves became its children.
+// Ends all processes below this one. Processes that detached themselves have become its children.
 void EndDescendants() {
   const auto kill_from = Clock::now() + kGrace;
   bool told = false;
@@ -82,7 +83,7 @@ void EndDescendants() {
   }
 }
 
-// The exit code, or 128 plus the signal.
+// The exit code, or 128 plus the number of the signal.
 int CodeOf(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -99,7 +100,7 @@ int KeepProgram(const std::vector<std::string>& arguments) {
   }
   pollfd entries[2] = {{STDIN_FILENO, POLLIN, 0}, {spawned->process.get(), POLLIN, 0}};
   while (true) {
-    // Without a pidfd (no descriptor was left) the process must be polled.
+    // Without a pidfd (no descriptor was left), the process must be polled.
     const int seen = ::poll(entries, 2, spawned->process ? -1 : kLookAgainMs);
     const std::int64_t now_ns = base::BootTimeNs();
     int status = 0;
@@ -117,7 +118,7 @@ int KeepProgram(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-// A new folder with a short name, because the paths of the sockets in it must be short.
+// Makes a new folder with a short name, because the paths of the sockets in it must be short.
 Result<std::string> OwnFolder() {
   std::string folder = "/tmp/carma-profile-XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr) return FailErrno(errno, folder);
@@ -125,8 +126,7 @@ Result<std::string> OwnFolder() {
   return folder;
 }
 
-// arguments: shim, control program, UUID, state of a simulated server (may be empty), ms of
-// patience
+// arguments: shim, control program, UUID, state of a simulated server (may be empty), timeout in ms
 int KeepMps(const std::vector<std::string>& arguments) {
   const Result<std::string> folder = OwnFolder();
   if (!folder) {
@@ -189,7 +189,7 @@ int RunKeeper(const std::vector<std::string>& arguments) {
 }
 
 Result<KeptProgram> KeptProgram::Start(const Order& order) {
-  // The output of an earlier try must not be mistaken for this one's.
+  // The output of an earlier attempt must not be mistaken for this one's.
   if (::unlink(order.output.c_str()) != 0 && errno != ENOENT && order.output != "/dev/null")
     return FailErrno(errno, order.output);
   std::vector<std::string> arguments{std::string(kProgramWord), order.workdir, order.output};
@@ -206,8 +206,8 @@ void KeptProgram::Listen() {
     Take(std::string_view(pending_).substr(0, end));
     pending_.erase(0, end + 1);
   }
-  // The program counts as ended only when its keeper has, because until then some of its processes
-  // may be alive.
+  // The program counts as ended only when its keeper has ended. Until then, some of the program's
+  // processes may be alive.
   if (n == 0) ended_ = true;
 }
 

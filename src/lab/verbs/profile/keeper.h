@@ -1,8 +1,8 @@
-// Ensures that nothing started by `carma profile` outlives it. Each program runs below a keeper: a
-// process (`carma` with a hidden word) that holds one end of a pipe, adopts its program's orphans,
-// and ends all of them when the other end is closed. The kernel closes it even after kill -9 of
-// `carma profile`. The keeper reports when its program began and ended by its own clock, so that a
-// slow reader does not change the measurement.
+// Ensures that no process started by `carma profile` outlives it. Each program runs below a keeper:
+// a process (`carma` with a hidden word) that holds one end of a pipe and adopts its program's
+// orphans. It ends all of them when the other end of the pipe is closed. The kernel closes that end
+// even after kill -9 of `carma profile`. The keeper reports by its own clock when its program began
+// and ended, so a slow reader does not change the measurement.
 #pragma once
 
 #include <sys/types.h>
@@ -22,17 +22,17 @@ namespace carma::cli {
 
 // The hidden first argument of `carma` that starts a keeper.
 inline constexpr std::string_view kKeepWord = "--keep";
-// Runs as the keeper; arguments: those after the word. Returns its exit code.
+// Runs as the keeper and returns its exit code. arguments: those after the hidden word.
 int RunKeeper(const std::vector<std::string>& arguments);
 
-// The result of a kept program, with times of CLOCK_BOOTTIME.
+// How a program ran below its keeper. Times are of CLOCK_BOOTTIME.
 struct KeptRun {
   std::int64_t began_ns = 0;
   std::int64_t ended_ns = 0;
-  int code = 0;  // exit code, or 128 and the signal that ended it
+  int code = 0;  // exit code, or 128 + the number of the signal that ended it
 };
 
-// A process that keeps a program or an MPS server while its lifeline is open.
+// A process that runs a program or an MPS server while its lifeline is open.
 struct Keeper {
   Keeper() = default;
   Keeper(Keeper&& other) noexcept
@@ -53,24 +53,24 @@ class KeptProgram {
  public:
   struct Order {
     std::vector<std::string> command;
-    std::vector<std::string> environment;  // "NAME=value", all of it
+    std::vector<std::string> environment;  // the whole environment as "NAME=value"
     std::string workdir;                   // empty: the current folder
-    std::string output;                    // new file for its output and errors
+    std::string output;                    // new file for stdout and stderr
   };
   // Errors: the system's.
   static Result<KeptProgram> Start(const Order& order);
 
-  // A descriptor that is readable when there is news.
+  // A descriptor that is readable when the keeper has reported something.
   int fd() const { return keeper_.words.get(); }
-  // Takes the news; never blocks.
+  // Reads the keeper's reports; never blocks.
   void Listen();
   bool ended() const { return ended_; }
-  // The result, once the program has ended. Errors: kInvalid: the command cannot be run; kIo: its
+  // The result, once the program has ended. Errors: kInvalid: the command cannot be run; kIo: the
   // keeper was killed.
   Result<KeptRun> Outcome() const;
-  // Start time by CLOCK_BOOTTIME; empty if not reported yet.
+  // Start time by CLOCK_BOOTTIME; empty if the keeper has not reported it yet.
   std::optional<std::int64_t> began_ns() const { return began_ns_; }
-  // Ends the program: SIGTERM to all its processes, SIGKILL after five seconds.
+  // Ends the program: SIGTERM to all its processes, then SIGKILL after five seconds.
   void Stop() { keeper_.lifeline.reset(); }
 
  private:
@@ -91,15 +91,15 @@ class KeptMps {
  public:
   struct Order {
     std::string shim;     // path of carma-shim
-    std::string program;  // collocation.mps_control
-    std::string gpu;      // UUID
+    std::string program;  // path as in collocation.mps_control
+    std::string gpu;      // UUID of the GPU
     std::string simgpu_state;
     std::chrono::milliseconds timeout{10'000};
   };
   // Blocks until the server accepts clients.
   static Result<KeptMps> Start(const Order& order);
 
-  // As task::MpsSetup::dir.
+  // The folder of the MPS daemon, as task::MpsSetup::dir.
   const std::string& dir() const { return dir_; }
 
  private:

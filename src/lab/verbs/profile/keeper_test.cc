@@ -75,7 +75,8 @@ TEST_F(Keeper, ReportsWhyAProgramCannotBeRun) {
 }
 
 TEST_F(Keeper, EndsDetachedProcesses) {
-  // A process that leaves its session and parent is adopted; one that ignores SIGTERM is killed.
+  // A process that leaves its session and parent is adopted. A process that ignores SIGTERM is
+  // killed.
   auto program = Start(
       "setsid sh -c 'trap \"\" TERM; echo $$ > pid.new; mv pid.new pid; while :; do sleep 1; done' "
       "& "
@@ -89,7 +90,7 @@ TEST_F(Keeper, EndsDetachedProcesses) {
   EXPECT_TRUE(!stat || stat->state == 'Z');
 }
 
-TEST_F(Keeper, StopsItsProgramWhenItIsAsked) {
+TEST_F(Keeper, StopsItsProgramOnRequest) {
   auto program = Start("while :; do sleep 1000; done");
   ASSERT_TRUE(program);
   program->Stop();

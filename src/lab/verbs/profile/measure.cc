@@ -17,14 +17,13 @@ namespace carma::cli {
 namespace {
 
 constexpr double kNsPerS = 1e9;
-// Time between two readings of the GPUs: real time, whatever the speed of a simulated server's
-// clock.
+// Real time between two readings of the GPUs, whatever the speed of a simulated server's clock.
 constexpr std::int64_t kLeastLookNs = 20'000'000;
 // The driver may still list a process for a moment after its end.
 constexpr std::int64_t kOthersPatienceNs = 5'000'000'000;
 constexpr std::size_t kMaxOutput = std::size_t{256} << 20;
 
-// Our environment as "NAME=value", with these variables set or replaced.
+// This process's environment as "NAME=value", with the variables in `wanted` set or replaced.
 std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& wanted) {
   std::vector<std::string> list;
   for (char** each = environ; *each != nullptr; ++each) {
@@ -41,7 +40,7 @@ std::vector<std::string> WatcherCommand(Watcher watcher) {
     return {"nvidia-smi", "--query-gpu=utilization.gpu,memory.used,power.draw", "--format=csv",
             "-l", "1"};
   }
-  // The counters that carmad reads.
+  // The same counters that carmad reads.
   return {"dcgmi", "dmon", "-e", "203,1001,1002,1003,1004,1005,1006,1007,1008,155,156",
           "-d",    "1000"};
 }
@@ -69,7 +68,7 @@ class Measurement::ActiveRun {
     for (const std::string& member : run_.members) slots_.push_back({.workload = member});
   }
 
-  // Errors: MPS is not available; the system's.
+  // Starts the run. Errors: MPS is not available; the system's.
   Result<Unit> Begin() {
     if (run_.method == ProfileMethod::kMps) {
       auto mps = KeptMps::Start({.shim = base::ExecutableDir() + "/carma-shim",
@@ -95,7 +94,7 @@ class Measurement::ActiveRun {
   bool over() const {
     return std::ranges::none_of(slots_, [](const Slot& slot) { return slot.program.has_value(); });
   }
-  // True if all members have ended and the activity was read to the end.
+  // Whether all members have ended and the activity was read to the end.
   bool complete() const { return over() && (!WantsSamples() || read_after_); }
   const PlannedRun& planned() const { return run_; }
 
@@ -134,7 +133,7 @@ class Measurement::ActiveRun {
     samples_.push_back(sample);
   }
 
-  // Does not wait for a last reading if the driver does not answer.
+  // If the driver does not answer, the run does not wait for a last reading.
   void NotAnswered() { read_after_ = over(); }
 
   MeasuredRun Measured() const {
@@ -232,7 +231,7 @@ class Measurement::ActiveRun {
   const Lane& lane_;
   const Options& options_;
   std::int64_t start_ns_;
-  std::optional<KeptMps> mps_;  // outlives its clients
+  std::optional<KeptMps> mps_;  // must outlive its clients
   std::optional<KeptProgram> watcher_;
   std::vector<Slot> slots_;
   std::vector<RunInstance> instances_;
@@ -251,8 +250,8 @@ class Measurement::Place {
   std::unique_ptr<ActiveRun>& run() { return run_; }
   const ActiveRun* run() const { return run_.get(); }
 
-  // Samples the lane before the run; empty if another process (`by`) uses the GPU. Errors: the
-  // driver's.
+  // Samples the lane before the run. Empty if another process uses the GPU; `by` then names that
+  // process. Errors: the driver's.
   Result<std::optional<ProfileSample>> LookBefore(const Options& options, std::string& by) const {
     std::optional<ProfileSample> first;
     for (const std::size_t device : lane_.devices) {
@@ -263,7 +262,8 @@ class Measurement::Place {
         by = fmt::format("process {}", use.pid);
         return std::nullopt;
       }
-      // In many containers the driver lists no processes, so memory in use counts too.
+      // In many containers the driver lists no processes, so memory in use counts as a sign of them
+      // too.
       if (reading->used_mib > options.settings.unattributed_mib && !options.beside_others) {
         by = fmt::format("a process that holds {}", base::FormatMib(reading->used_mib));
         return std::nullopt;
@@ -281,7 +281,7 @@ class Measurement::Place {
     return SampleOf(*reading);
   }
 
-  // Time, in ns, for which another process has used the lane.
+  // How many ns another process has used the lane.
   std::int64_t BusyFor(std::int64_t now_ns) {
     if (busy_since_ns_ == 0) busy_since_ns_ = now_ns;
     return now_ns - busy_since_ns_;
@@ -303,7 +303,7 @@ class Measurement::Place {
   std::int64_t busy_since_ns_ = 0;
 };
 
-// ---- all of them ----
+// ---- all runs ----
 
 Measurement::Measurement(Options options, gpu::Probe& probe, std::vector<Lane> lanes)
     : options_(std::move(options)), probe_(probe) {
@@ -312,8 +312,8 @@ Measurement::Measurement(Options options, gpu::Probe& probe, std::vector<Lane> l
 
 Measurement::~Measurement() = default;
 
-// Only one run at a time uses a board, and the cost of watching is measured with no other run on
-// the machine.
+// A board has only one run at a time. The cost of watching is measured while no other run is on the
+// machine.
 bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   if (run.gpu_type != place.lane().gpu_type) return false;
   if (run.method == ProfileMethod::kMig && run.members.size() > place.lane().devices.size())
@@ -325,7 +325,7 @@ bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
   });
 }
 
-// Workloads with unfinished solo runs.
+// Workloads whose solo runs are not finished.
 std::set<std::string> Measurement::StillAlone(const std::string& gpu_type,
                                               const std::deque<PlannedRun>& plan) const {
   std::set<std::string> names;
@@ -376,7 +376,7 @@ Result<Unit> Measurement::TakeNews(const Listener& listener) {
     CARMA_TRY(place->run()->TakeNews());
     if (!place->run()->complete()) continue;
     MeasuredRun measured = place->run()->Measured();
-    place->run().reset();  // with its MPS server
+    place->run().reset();  // also ends its MPS server
     if (!measured.failed.empty() && measured.run.members.size() == 1 && !measured.run.cost_of)
       return Invalid("alone, " + measured.failed);
     CARMA_TRY(listener.take(std::move(measured)));

@@ -27,28 +27,28 @@ class Measurement {
   struct Options {
     config::Settings settings;
     std::vector<ProfiledWorkload> workloads;
-    std::string outputs;  // folder of the programs' output
+    std::string outputs;  // folder for the programs' output
     bool beside_others = false;
-    // Speed of the GPUs' clock relative to real time (simulated servers: faster).
+    // Speed of the GPUs' clock relative to real time; above 1 on fast simulated servers.
     double time_scale = 1;
     const std::atomic<bool>* interrupted = nullptr;
   };
   struct Listener {
     // Called when a run has ended. An error ends the measurement.
     std::function<Result<Unit>(MeasuredRun)> take;
-    // Returns why a run cannot be tried, so that it is reported as failed; empty if it can.
+    // Returns why a run cannot be tried; it is then reported as failed. Empty if it can be tried.
     std::function<std::string(const PlannedRun&)> refuse;
-    // Called repeatedly with the current runs.
+    // Called repeatedly with the runs that are under way.
     std::function<void(const std::vector<std::string>& under_way)> show;
   };
 
   Measurement(Options options, gpu::Probe& probe, std::vector<Lane> lanes);
   ~Measurement();
 
-  // Blocks until all runs have ended, several at once if there are several lanes of a type. A run
-  // in which a member fails beside others is reported as failed. Errors: kConflict: a GPU is in
-  // use, or interrupted; kInvalid: a workload fails alone; those of the driver. After an error,
-  // too, no started process is left.
+  // Blocks until all runs have ended. Several runs proceed at once if a type has several lanes. A
+  // run in which a member fails beside others is reported as failed. No started process is left
+  // afterwards, even after an error. Errors: kConflict: a GPU is in use, or interrupted; kInvalid:
+  // a workload fails alone; those of the driver.
   Result<Unit> Run(std::deque<PlannedRun> plan, const Listener& listener);
   // Runs a workload's calibration on the first lane and returns its output. Errors: those of Run().
   Result<std::string> Calibrate(const ProfiledWorkload& workload);

@@ -43,7 +43,7 @@ TEST(Lanes, AreWholeGpusAndTheInstancesOfOneType) {
   EXPECT_THAT((*chosen)[0].uuids, ElementsAre("GPU-b"));
 }
 
-TEST(Lanes, LeaveOutGpusInTroubleUnlessTheyAreNamed) {
+TEST(Lanes, LeaveOutFaultyGpusUnlessTheyAreNamed) {
   std::vector<gpu::DeviceInfo> devices{Whole("GPU-a"), Whole("GPU-b")};
   devices[0].trouble.text = "it is lost";
   EXPECT_THAT(LanesOf(devices, {}).value(), SizeIs(1));
@@ -54,7 +54,7 @@ TEST(Lanes, LeaveOutGpusInTroubleUnlessTheyAreNamed) {
   EXPECT_FALSE(LanesOf({}, {}));
 }
 
-TEST(ResultFolder, GoesOnFromItsWholeLinesAndIsHeldByOne) {
+TEST(ResultFolder, ContinuesAfterItsWholeLinesAndHasOneHolder) {
   std::string folder = "/tmp/carma-results-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const MeasuredRun run{.run = {ProfileMethod::kMps, "T4", {"a", "b"}, 1, std::nullopt},

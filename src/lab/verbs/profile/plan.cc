@@ -14,7 +14,8 @@ bool Wants(const PlanOptions& options, ProfileMethod method) {
   return std::ranges::find(options.methods, method) != options.methods.end();
 }
 
-// An instance runs one process (MIG); whole GPUs are used for streams and MPS.
+// The methods that this type allows: MIG for instances, because an instance runs one process;
+// streams and MPS for whole GPUs.
 std::vector<ProfileMethod> MethodsFor(const ProfiledType& type, const PlanOptions& options) {
   std::vector<ProfileMethod> methods;
   for (const auto& [method, word] : kProfileMethodWords) {
@@ -47,7 +48,8 @@ class Planner {
     }
   }
 
-  // Several copies of each workload. One copy is a run alone, two are a pair.
+  // Adds runs with several copies of each workload. One copy is a solo run, and two copies are a
+  // pair.
   void Degrees(const ProfiledType& type, ProfileMethod method) {
     for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
       for (const int degree : options_.degrees) {
@@ -63,7 +65,7 @@ class Planner {
     }
   }
 
-  // Each repeat runs without a watcher and then with each of them, so that runs close in time are
+  // Each repeat runs without a watcher and then with each watcher, so that runs close in time are
   // compared.
   void Watchers(const ProfiledType& type) {
     if (options_.watchers.empty()) return;
@@ -120,7 +122,7 @@ std::optional<double> ExpectedS(
     load_s = std::max(load_s, time->load_s);
     activity += time->sm_active;
   }
-  // Neighbours cost more time than their activity suggests, but not under MIG.
+  // Neighbours cost more time than their activity suggests, except under MIG.
   constexpr double kEachNeighbour = 0.15;
   const auto others = static_cast<double>(run.members.size() - 1);
   const double slowdown =

@@ -1,4 +1,4 @@
-// The runs of `carma profile`, their order and expected duration. Pure.
+// The runs of `carma profile`, their order and expected duration. Pure functions.
 #pragma once
 
 #include <functional>
@@ -16,12 +16,12 @@
 
 namespace carma::cli {
 
-// How the processes of a run share a GPU; kStreams for a single one.
+// How the processes of a run share a GPU; kStreams for a single process.
 enum class ProfileMethod { kStreams, kMps, kMig };
 inline constexpr std::pair<ProfileMethod, std::string_view> kProfileMethodWords[] = {
     {ProfileMethod::kStreams, "streams"},
     {ProfileMethod::kMps, "mps"},
-    {ProfileMethod::kMig, "mig"}};  // each on its own instance
+    {ProfileMethod::kMig, "mig"}};  // each process on its own instance
 
 // What monitors the GPU during a run. kCarma: this program, like carmad.
 enum class Watcher { kNobody, kCarma, kNvidiaSmi, kDcgmi };
@@ -36,11 +36,11 @@ inline constexpr int kMostProfileDegree = 16;
 struct PlannedRun {
   ProfileMethod method = ProfileMethod::kStreams;
   std::string gpu_type;
-  // Workloads by name; a repeated name means several processes. Ended members are restarted until
-  // all have ended once.
+  // Workloads by name; a repeated name means several processes. Members that end are restarted
+  // until every member has ended once.
   std::vector<std::string> members;
   int repeat = 1;
-  std::optional<Watcher> cost_of;  // for measuring the cost of this watcher
+  std::optional<Watcher> cost_of;  // set if the run measures the cost of this watcher
   static void VisitFields(auto& field, auto& self) {
     constexpr std::size_t kMost = kMostProfileDegree;
     field("method", self.method);
@@ -56,27 +56,27 @@ struct PlannedRun {
 // Identifies a run: "streams: a + b, run 2 on NVIDIA A100".
 std::string KeyOf(const PlannedRun& run);
 
-// An available type of GPU.
+// A GPU type on which workloads are measured.
 struct ProfiledType {
   std::string name;
-  int instances = 0;  // instances of this type per GPU; 0: whole GPUs
+  int instances = 0;  // number of instances per GPU if the type is an instance; 0: whole GPUs
 };
 
 struct PlanOptions {
   std::vector<ProfileMethod> methods;
   int repeats = 3;
   bool pairs = true;
-  std::vector<int> degrees;       // copies of one workload at once
-  std::vector<Watcher> watchers;  // whose cost is measured
+  std::vector<int> degrees;       // numbers of copies of one workload that run at once
+  std::vector<Watcher> watchers;  // watchers whose cost is measured
 };
 
-// Solo runs come first, because the rest is compared with them. Within each part of the plan,
-// repeats are spread out, so that a warming machine affects all runs equally.
+// Solo runs come first because all other runs are compared with them. Within each part of the plan,
+// repeats are spread out so that a warming machine affects all runs equally.
 std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
                                std::span<const ProfiledType> types, const PlanOptions& options);
 
-// Expected duration of a run in s, from the load and computing times of its members alone, assuming
-// that a GPU's total activity is conserved; empty if a member's times are unknown.
+// Expected duration of a run in s, from its members' load and computing times alone. Assumes that a
+// GPU's total activity is conserved. Empty if a member's times are unknown.
 struct KnownTime {
   double load_s = 0;
   double time_s = 0;
@@ -88,16 +88,16 @@ std::optional<double> ExpectedS(
 
 // ---- the GPUs that workloads are measured on ----
 
-// The GPU for a run: a whole GPU, or the instances of one type on a divided GPU.
+// Where a run takes place: a whole GPU, or the instances of one type on a divided GPU.
 struct Lane {
   std::string gpu_type;
-  std::string board;                 // UUID of the whole GPU; lanes of one take turns
+  std::string board;                 // UUID of the whole GPU; lanes on the same GPU take turns
   std::vector<std::size_t> devices;  // indexes in the driver's list
-  std::vector<std::string> uuids;    // of these
+  std::vector<std::string> uuids;    // UUIDs of these devices
   bool mig = false;
 };
-// chosen: GPU numbers in the list; empty: all usable ones. Errors: kNotFound: no such GPU, or it is
-// unusable.
+// chosen: GPU numbers in the list; if it is empty, all usable GPUs. Errors: kNotFound: a chosen GPU
+// does not exist or is unusable.
 Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
                                   std::span<const std::size_t> chosen);
 // The types of the lanes, each once, with the largest number of instances in a lane.

@@ -27,7 +27,7 @@ std::vector<std::string> Keys(const std::vector<PlannedRun>& plan) {
   return keys;
 }
 
-TEST(ProfilePlan, BeginsAloneThenPairsThenDegrees) {
+TEST(ProfilePlan, StartsWithSoloRunsThenPairsThenDegrees) {
   const std::vector<ProfiledType> types{{"T4", 0}};
   const PlanOptions options{
       .methods = {ProfileMethod::kMps}, .repeats = 1, .degrees = {1, 2, 3}, .watchers = {}};
@@ -46,7 +46,7 @@ TEST(ProfilePlan, GivesInstancesOneProcessEach) {
                           "mig: a + a + a, run 1 on A100 1g.5gb"));
 }
 
-TEST(ProfilePlan, WatchesInTurn) {
+TEST(ProfilePlan, RunsTheWatchersInTurn) {
   const std::vector<ProfiledType> types{{"T4", 0}};
   const PlanOptions options{.methods = {},
                             .repeats = 2,
@@ -60,7 +60,7 @@ TEST(ProfilePlan, WatchesInTurn) {
   EXPECT_EQ(plan[3].repeat, 1);
 }
 
-TEST(ProfilePlan, NamesEachRunOnce) {
+TEST(ProfilePlan, EachRunHasAUniqueName) {
   const std::vector<ProfiledType> types{{"T4", 0}, {"A100 1g.5gb", 7}};
   const PlanOptions options{.methods = kAll,
                             .repeats = 3,
@@ -70,7 +70,7 @@ TEST(ProfilePlan, NamesEachRunOnce) {
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()).size(), keys.size());
 }
 
-TEST(ProfilePlan, ExpectsWorkToBeConserved) {
+TEST(ProfilePlan, ExpectsTheTimeOfConservedWork) {
   const auto known = [](const std::string& name) -> std::optional<KnownTime> {
     if (name == "new") return std::nullopt;
     return KnownTime{.load_s = 10, .time_s = 100, .sm_active = 0.8};
@@ -84,7 +84,7 @@ TEST(ProfilePlan, ExpectsWorkToBeConserved) {
   EXPECT_FALSE(ExpectedS({ProfileMethod::kMps, "T4", {"a", "new"}, 1, std::nullopt}, known));
 }
 
-// ---- what is kept ----
+// ---- what results store ----
 
 MeasuredRun Full() {
   return {.run = {ProfileMethod::kMps, "T4", {"a", "b"}, 2, Watcher::kDcgmi},
@@ -99,7 +99,7 @@ MeasuredRun Full() {
           .failed = "b ended"};
 }
 
-TEST(MeasuredRuns, ReadBackAsTheyWereWritten) {
+TEST(MeasuredRuns, ParseBackUnchanged) {
   const auto again = ParseMeasuredRun(MeasuredRunJson(Full()));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, Full());
@@ -116,7 +116,7 @@ TEST(MeasuredRuns, LeaveOutALastLineThatWasCutOff) {
   EXPECT_THAT(broken.error().message, HasSubstr("runs.jsonl:2: "));
 }
 
-TEST(MeasuredRuns, AreRefusedWhereTheyCannotBeMeant) {
+TEST(MeasuredRuns, RefuseImpossibleValues) {
   const std::string good = MeasuredRunJson(Full());
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
            {"\"member\":1", "\"member\":2"},
@@ -131,9 +131,9 @@ TEST(MeasuredRuns, AreRefusedWhereTheyCannotBeMeant) {
   }
 }
 
-// ---- what is measured ----
+// ---- the workloads ----
 
-TEST(ProfiledWorkloads, AreLinesOfJson) {
+TEST(ProfiledWorkloads, ParseLinesOfJson) {
   const auto read = ParseProfiledWorkloads(
       "# ours\n{\"name\":\"a\",\"command\":\"python3 train.py\",\"iterations\":100}\n\n"
       "{\"name\":\"b\",\"command\":[\"train\",\"--steps={steps}\"],\"calibrate\":[\"train\"]}\n",
@@ -170,7 +170,7 @@ TEST(ProfiledWorkloads, HaveTheSignatureOfTheirSubmission) {
   EXPECT_NE(signature(0), signature(1));
 }
 
-TEST(ProfiledWorkloads, AreRefusedWithTheLine) {
+TEST(ProfiledWorkloads, RefuseWithTheLine) {
   struct Case {
     const char* line;
     const char* complaint;
@@ -196,7 +196,7 @@ TEST(ProfiledWorkloads, AreRefusedWithTheLine) {
   EXPECT_FALSE(ParseProfiledWorkloads("# nothing\n", "ours.jsonl"));
 }
 
-TEST(ProfiledWorkloads, TellTheirStepsInTheLastObject) {
+TEST(ProfiledWorkloads, ReadTheStepsFromTheLastObject) {
   EXPECT_EQ(StepsTold("loaded\n{\"steps\":12}\n{\"steps\":310}\nbye\n"), 310);
   EXPECT_FALSE(StepsTold("steps: 310\n"));
   EXPECT_FALSE(StepsTold("{\"steps\":0}\n"));

@@ -1,5 +1,5 @@
-// Measured runs and their file: one JSON object per line, appended after each run, so that an
-// interrupted `carma profile` continues from there.
+// Measured runs and their file. The file has one JSON object per line, appended after each run, so
+// `carma profile` can continue after an interruption.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ inline constexpr std::size_t kMaxRunsBytes = std::size_t{256} << 20;
 
 inline constexpr base::FieldRule kRunSecondsRule{.least = 0, .most = 1e9};
 
-// One process of a run; times in s since the run began.
+// One process of a run. Times are in s since the run began.
 struct RunInstance {
-  int member = 0;  // of PlannedRun::members
+  int member = 0;  // index in PlannedRun::members
   double begin_s = 0;
   double end_s = 0;
   int code = 0;          // exit code
-  bool stopped = false;  // stopped by us after all had ended once
+  bool stopped = false;  // `carma profile` stopped it because every member had ended once
   static void VisitFields(auto& field, auto& self) {
     field("member", self.member, "", {.low = 0});
     field("begin_s", self.begin_s, "", kRunSecondsRule);
@@ -39,16 +39,16 @@ struct RunInstance {
 
 struct MeasuredRun {
   PlannedRun run;
-  std::string gpu;  // UUID; of instances their GPU's
+  std::string gpu;  // UUID of the GPU, also for runs on its instances
   std::vector<RunInstance> instances;
-  // For a member alone. load_s: until the GPU was active; unload_s: from the end of activity to the
-  // end of the process; sm_active: mean in between.
+  // Only for a member alone. load_s: time until the GPU was active; unload_s: from the end of
+  // activity to the end of the process; sm_active: mean between these two moments.
   std::optional<double> load_s;
   std::optional<double> unload_s;
   std::optional<double> sm_active;
-  std::optional<std::int64_t> memory_mib;  // peak on the GPU above the initial use
-  std::optional<double> energy_j;          // of the GPU, until the last end
-  std::string failed;                      // why it is not usable, or empty
+  std::optional<std::int64_t> memory_mib;  // peak memory on the GPU above the initial use
+  std::optional<double> energy_j;          // energy of the GPU until the last process ended
+  std::string failed;                      // why the run is not usable, or empty
   static void VisitFields(auto& field, auto& self) {
     PlannedRun::VisitFields(field, self.run);
     field("gpu", self.gpu, "", {.max_bytes = profile::kMaxNameBytes});
@@ -65,23 +65,23 @@ struct MeasuredRun {
 };
 
 std::string MeasuredRunJson(const MeasuredRun& run);
-// Errors: kInvalid with the position.
+// Errors: kInvalid with the position in the line.
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
-// Parses all lines of a results file. An incomplete last line, which begins at `whole_bytes`, is
-// left out. Errors: kInvalid with the line.
+// Parses all lines of a results file. An incomplete last line is left out; it begins at
+// `whole_bytes`. Errors: kInvalid with the line.
 struct KeptRuns {
   std::vector<MeasuredRun> runs;
   std::size_t whole_bytes = 0;
 };
 Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where);
 
-// The folder of results, held by one `carma profile` at a time.
+// The folder of results. Only one `carma profile` at a time can hold it.
 class ResultFolder {
  public:
-  // Creates the folder if necessary. Errors: kConflict: another process uses it; kInvalid: its file
-  // is not a list of runs.
+  // Creates the folder if necessary. Errors: kConflict: another process uses the folder; kInvalid:
+  // the folder's file is not a list of runs.
   static Result<ResultFolder> Open(const std::string& path);
-  // Opens the folder for reading: creates and locks nothing, so Add and Write are not allowed. A
+  // Opens the folder for reading. Nothing is created or locked, so Add and Write are not allowed. A
   // missing folder has no runs.
   static Result<ResultFolder> Look(const std::string& path);
   const std::string& path() const { return path_; }

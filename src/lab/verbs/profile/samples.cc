@@ -1,4 +1,4 @@
-// Load, activity and end of a run, from samples of its GPUs.
+// Finds the load time, the activity and the end of a run in samples of its GPUs.
 #include "lab/verbs/profile/samples.h"
 
 #include <algorithm>
@@ -7,15 +7,15 @@
 namespace carma::cli {
 namespace {
 
-// Below this share of its usual activity, a program is still loading.
+// A program below this share of its usual activity is still loading.
 constexpr double kActiveShare = 0.1;
 
 std::optional<double> ActivityOf(const ProfileSample& sample) {
   return sample.sm_active ? sample.sm_active : sample.utilization;
 }
 
-// The median over the second half of the run, without the last sample, which partly covers the time
-// after it.
+// The median over the second half of the run. The last sample is left out, because it partly covers
+// the time after the run.
 std::optional<double> UsualActivity(std::span<const ProfileSample> samples) {
   std::vector<double> told;
   for (const ProfileSample& each : samples) {

@@ -1,4 +1,4 @@
-// Samples of GPUs during a run.
+// Samples of GPUs during a run, and what they show about its active time.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,10 @@
 
 namespace carma::cli {
 
-// One sample of a GPU.
 struct ProfileSample {
   double at_s = 0;
-  std::optional<double> sm_active;    // mean since the sample before
-  std::optional<double> utilization;  // coarse
+  std::optional<double> sm_active;    // mean since the previous sample
+  std::optional<double> utilization;  // the driver's coarse utilisation
   std::int64_t used_mib = 0;
   std::optional<double> energy_j;
 };

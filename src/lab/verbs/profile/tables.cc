@@ -44,7 +44,7 @@ bool SameAll(const std::vector<std::string>& members) {
   return std::ranges::all_of(members, [&](const std::string& each) { return each == members[0]; });
 }
 
-// "3 x a", "a + b".
+// The members as text: "3 x a", "a + b".
 std::string GroupText(const std::vector<std::string>& members) {
   if (members.size() > 1 && SameAll(members))
     return fmt::format("{} x {}", members.size(), members[0]);
@@ -92,7 +92,7 @@ Sheet WatchingSheet(const TypeFindings& type) {
   return sheet;
 }
 
-// A sentence on the accuracy of the parameters.
+// Sentences on the accuracy of the parameters.
 std::vector<std::string> ModelLines(const TypeFindings& type) {
   std::vector<std::string> lines;
   if (type.mps_error) {
@@ -219,8 +219,8 @@ std::string PairText(const Meeting& meeting) {
   return meeting.workload + " / " + (first ? meeting.members.back() : meeting.members.front());
 }
 
-// One figure shows the slowdown by number of copies of a workload, the other shows pairs of
-// different workloads.
+// Draws two figures: the slowdown by number of copies of a workload, and pairs of different
+// workloads.
 void PutMeetingFigures(std::string& out, const TypeFindings& type) {
   out += "<div class=\"grid\">\n";
   for (const auto& [method, word] : kProfileMethodWords) {
@@ -260,7 +260,7 @@ struct Failure {
   std::string why;
 };
 
-// Lists each kind of failed run once, with its first reason; methods that fail in the same way are
+// Lists each kind of failed run once, with its first reason. Methods that fail in the same way are
 // merged.
 std::vector<Failure> Failures(std::span<const MeasuredRun> runs) {
   std::map<std::pair<std::string, ProfileMethod>, std::string> first;

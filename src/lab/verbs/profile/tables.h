@@ -11,7 +11,7 @@
 
 namespace carma::cli {
 
-// Profiles, parameters, effects of sharing, cost of monitoring, failures.
+// A report for people: profiles, parameters, effects of sharing, cost of monitoring, failures.
 std::string FindingsText(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,
                          const Screen& screen);
 // One JSON object: {"types":[…], "failed":[…]} (docs/server/profile.md).

@@ -1,4 +1,4 @@
-// The options of `carma profile`.
+// Defines the options of `carma profile`.
 #include <memory>
 
 #include "lab/verbs/lab.h"

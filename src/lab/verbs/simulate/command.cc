@@ -33,18 +33,19 @@ constexpr std::size_t kMaxExperimentBytes = 1 << 20;
 constexpr int kMaxThreads = 1024;
 
 struct SimulateFlags {
-  std::string experiment;  // empty: none
+  std::string experiment;  // empty: no experiment file
   SimLoad load;            // from the flags, else from the file, else the defaults
   std::vector<std::string> policies;
-  std::string model;                                       // words between commas; empty: none
-  std::string estimator, history, collocation, published;  // for every policy; empty: not given
-  int threads = 0;                                         // 0: one per core
+  std::string model;  // words separated by commas; empty: no words
+  // Apply to every policy; empty: not given.
+  std::string estimator, history, collocation, published;
+  int threads = 0;  // 0: one per core
   bool csv = false;
   bool record = false;
-  std::string html;  // file; empty: none
+  std::string html;  // path of the HTML report; empty: none
 };
 
-// The input of the whole command.
+// The validated input of the command.
 struct Prepared {
   SimLoad load;
   sim::Cluster cluster;
@@ -53,7 +54,7 @@ struct Prepared {
   std::vector<SimPolicy> policies;
 };
 
-// The settings of the file, then those of the flags, which have precedence.
+// The settings of the file, overridden by those of the flags.
 Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
   Experiment experiment;
   if (!flags.experiment.empty()) {
@@ -106,7 +107,7 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   return std::move(loaded.settings);
 }
 
-// The sharing method named by the words; otherwise both methods between which a daemon chooses.
+// The sharing method that the words name; otherwise both methods between which a daemon chooses.
 std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
   std::vector<std::string> methods{"mps", "streams"};
   for (const PolicyWord& word : words) {
@@ -151,7 +152,7 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   return policies;
 }
 
-// "auto" and "history" have answers even without a summary.
+// "auto" and "history" can answer without a summary.
 bool NeedsSummaries(const SimPolicy& policy) {
   const std::string& method = policy.options.estimates.method;
   return !method.empty() && method != "auto" && method != "history";
@@ -204,7 +205,7 @@ sim::RunOptions OptionsOf(const SimPolicy& policy, const SimLoad& load) {
   return options;
 }
 
-// Every run of every policy, with a line that shows the progress.
+// Simulates every run of every policy and shows the progress in one line.
 Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepared, int threads) {
   const SimLoad& load = prepared.load;
   std::vector<sim::RunOptions> options;
@@ -244,7 +245,7 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
   return outcomes;
 }
 
-// The reports of all runs; with records, the first run of each policy has one.
+// The reports of all runs. With `records`, the report of each policy's first run has a record.
 Result<std::vector<report::Report>> ReportsOf(const Prepared& prepared,
                                               std::vector<SimOutcome> outcomes, bool records) {
   std::vector<report::Report> reports;
@@ -358,7 +359,7 @@ std::string Footer() {
 }  // namespace
 
 void AddSimulateCommand(Syntax app, Context& context) {
-  // shared_ptr, because std::function must be copyable.
+  // A shared_ptr, because std::function must be copyable.
   auto flags = std::make_shared<SimulateFlags>();
   const Syntax verb =
       app.AddVerb("simulate", "Simulate this load under other policies, in seconds");

@@ -1,4 +1,4 @@
-// carma simulate: whole runs of the command.
+// Tests of carma simulate: whole runs of the command.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST_F(SimulateCommand, ARuleThatNoGpuMeetsIsReported) {
             "carma: 60 tasks can never start: rules of the policy (require, limits) forbid it\n");
 }
 
-TEST_F(SimulateCommand, TheNumberOfThreadsCannotBeSeen) {
+TEST_F(SimulateCommand, TheNumberOfThreadsDoesNotChangeResults) {
   const std::vector<std::string> words = {"--runs", "4", "--noise", "0.05", "--json"};
   std::vector<std::string> one = words, three = words;
   one.insert(one.end(), {"--threads", "1"});
@@ -66,7 +66,7 @@ TEST_F(SimulateCommand, TheNumberOfThreadsCannotBeSeen) {
   EXPECT_EQ(alone.out, Run(three).out);
 }
 
-TEST_F(SimulateCommand, ItsJsonIsAListOfReports) {
+TEST_F(SimulateCommand, PrintsAListOfReportsAsJson) {
   const Ran ran = Run({"--json", "--record", "--policy", "exclusive", "--policy", "magm"});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   const auto reports = report::ReportsFromJsonText(ran.out);
@@ -86,7 +86,7 @@ TEST_F(SimulateCommand, TheLineThatItPrintsRepeatsARun) {
   ASSERT_THAT(line, HasSubstr("--policy lug,sm_cap=0.7 --runs 1 --noise 0.1 --seed 2"));
   std::vector<std::string> words;
   for (const std::string_view word : base::SplitWords(line)) words.emplace_back(word);
-  words.erase(words.begin(), words.begin() + 2);  // carma simulate
+  words.erase(words.begin(), words.begin() + 2);  // removes "carma simulate"
   words.emplace_back("--json");
   const auto again = report::ReportsFromJsonText(Run(words).out);
   ASSERT_TRUE(again);
@@ -104,7 +104,7 @@ TEST_F(SimulateCommand, AnExperimentFileNamesItsPolicies) {
   EXPECT_THAT(ran.out, AllOf(HasSubstr("alone"), HasSubstr("lug")));
 }
 
-TEST_F(SimulateCommand, AConfigurationIsWherePoliciesStart) {
+TEST_F(SimulateCommand, PoliciesStartFromAConfiguration) {
   const std::string path = Write("carma.toml",
                                  "[policy]\nmapper = \"first-fit\"\n"
                                  "[collocation]\nmethod = \"streams\"\n");
@@ -113,7 +113,7 @@ TEST_F(SimulateCommand, AConfigurationIsWherePoliciesStart) {
   EXPECT_THAT(ran.out, HasSubstr("--policy first-fit,collocation=streams,sm_cap=0.5"));
 }
 
-TEST_F(SimulateCommand, ReservationsAreOfTheLoad) {
+TEST_F(SimulateCommand, ReservationsBelongToTheLoad) {
   const std::string path = Write("e.toml",
                                  "reserve = [\"for=nobody gpus=0,1 from=0s for-time=8h\"]\n"
                                  "[run.magm]\nmapper = \"magm\"\n");
@@ -135,7 +135,7 @@ TEST_F(SimulateCommand, WritesFiguresToAFile) {
   EXPECT_THAT(Read("out.html"), AllOf(HasSubstr("<svg"), HasSubstr("demo60")));
 }
 
-TEST_F(SimulateCommand, AnEstimatorIsAskedAboutTheWorkloadsSummaries) {
+TEST_F(SimulateCommand, EstimatesFromTheWorkloadsSummaries) {
   Write("Net.model",
         "----------------------------------------------------------------\n"
         "        Layer (type)               Output Shape         Param #\n"
@@ -160,7 +160,7 @@ TEST_F(SimulateCommand, AnEstimatorIsAskedAboutTheWorkloadsSummaries) {
   EXPECT_EQ(ran.err, "");
 }
 
-TEST_F(SimulateCommand, TheModelIsTheWorldOfEveryPolicy) {
+TEST_F(SimulateCommand, TheModelAppliesToEveryPolicy) {
   const std::vector<std::string> policies = {"--csv", "--policy", "exclusive", "--policy", "magm"};
   std::vector<std::string> slower = policies;
   slower.insert(slower.end(), {"--model", "load=10m"});
@@ -229,7 +229,7 @@ TEST_F(SimulateCommand, ValidateReplaysAMeasuredRun) {
   EXPECT_EQ(unknown.exit_code, kExitUsage);
 }
 
-TEST_F(SimulateCommand, ValidateHoldsPairsAgainstTheModelOfStreams) {
+TEST_F(SimulateCommand, ValidateComparesPairsWithTheModelOfStreams) {
   const std::string pairs = Write("pairs.csv",
                                   "speed1,speed2,u1,m1,u2,m2\n0.9,0.8,60,20,90,50\n"
                                   "0.7,0.75,95,60,90,50\n1.0,0.97,20,5,40,20\n");
@@ -247,7 +247,7 @@ TEST_F(SimulateCommand, ValidateHoldsPairsAgainstTheModelOfStreams) {
   EXPECT_EQ(Run({"validate", "--pairs", Write("bad.csv", "speed1\n1\n")}).exit_code, kExitUsage);
 }
 
-TEST_F(SimulateCommand, ATraceOfNoPublishedEvaluationCannotBeValidated) {
+TEST_F(SimulateCommand, RefusesToValidateAnUnpublishedTrace) {
   const Ran ran = Run({"validate", "--trace", "demo60"});
   EXPECT_EQ(ran.exit_code, kExitUsage);
   EXPECT_THAT(ran.err, HasSubstr("expected a trace of the published evaluation"));

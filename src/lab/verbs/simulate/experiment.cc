@@ -65,7 +65,7 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
       where, base::Printable(entry.name, 80));
 }
 
-// The key without its first parts: "monitor.window" for [run.x.monitor] window.
+// The key without its first `depth` parts: "monitor.window" for [run.x.monitor] window.
 std::string KeyBelow(const config::Entry& entry, std::size_t depth) {
   return base::Join({entry.path.begin() + static_cast<std::ptrdiff_t>(depth), entry.path.end()},
                     ".");
@@ -106,7 +106,7 @@ Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
                             Experiment& experiment) {
   const std::vector<config::Entry> entries = CARMA_TRY(config::ParseToml(path, text));
   std::vector<std::vector<PolicyWord>> axes;
-  std::string open;  // label of the [run] that is being read
+  std::string open;  // label of the [run] section that is being read
   for (const config::Entry& entry : entries) {
     const std::string where = fmt::format("{}:{}", path, entry.line);
     const std::string& section = entry.path.front();

@@ -1,5 +1,6 @@
 // The plan of `carma simulate`: a load, a cluster, and policies to compare. It is read from flags
-// or an experiment file, and written as the command that repeats it. Nothing is simulated here.
+// or an experiment file, and written as the command that repeats it. This file does not simulate
+// anything.
 #pragma once
 
 #include <cstdint>
@@ -20,31 +21,32 @@ inline constexpr double kMaxSlowdownLimit = 1'000;
 // The load, the cluster and the number of runs.
 struct SimLoad {
   std::string trace = "demo60";
-  std::string workloads;  // empty: built in
+  std::string workloads;  // empty: the built-in catalogue
   std::string summaries;  // folder of the workloads' model summaries; empty: none
   std::string server = "dgx-station-a100";
   std::string config;  // configuration file that policies start from; empty: the defaults
-  std::vector<PolicyWord> model;     // options of the simulated world; later ones win
+  // Options of the simulated world; a later value replaces an earlier one.
+  std::vector<PolicyWord> model;
   std::vector<std::string> reserve;  // reservations per server (sim/reservation_words.h)
   int runs = 1;
   double noise = 0;
   std::uint64_t seed = 1;
-  double slowdown_limit = 0;  // for the bound with a slowdown limit; 0: none
+  double slowdown_limit = 0;  // for the bound with a slowdown limit; 0: no such bound
 };
 
 // An experiment whose policy words are not yet checked.
 struct Experiment {
   SimLoad load;
   std::vector<PolicyWord> common;                 // for every policy, before its own
-  std::vector<std::vector<PolicyWord>> policies;  // none: DefaultPolicies()
+  std::vector<std::vector<PolicyWord>> policies;  // empty: DefaultPolicies()
 };
 
-// Reads an experiment file into `experiment`: keys of the load at the top, [common] words for every
-// policy, [run.LABEL] one policy each, [matrix] lists of values, each combination of which is a
-// policy. Errors: kInvalid "path:line: …".
+// Reads an experiment file into `experiment`. Keys of the load stand at the top, [common] has words
+// for every policy, each [run.LABEL] is one policy, and [matrix] has lists of values, each
+// combination of which is a policy. Errors: kInvalid "path:line: …".
 Result<Unit> ReadExperiment(const std::string& path, std::string_view text, Experiment& experiment);
 
-// The command that repeats all runs of these policies, quoted for a shell; and the command for a
+// The command that repeats all runs of these policies, quoted for a shell, and the command for a
 // single run of one policy (its last run if history is carried over).
 std::string ReproductionLine(const SimLoad& load, std::span<const SimPolicy> policies);
 std::string OneRunLine(SimLoad load, const SimPolicy& policy, std::uint64_t seed);

@@ -16,7 +16,7 @@ SimPolicy Policy(const std::string& spec) {
   return *policy;
 }
 
-TEST(Experiment, RunsCommonWordsAndTheMatrixBecomePolicies) {
+TEST(Experiment, MakesPoliciesOfRunsCommonWordsAndTheMatrix) {
   Experiment experiment;
   const auto read = ReadExperiment("e.toml", R"(
 trace = "demo60"
@@ -75,7 +75,7 @@ TEST(Experiment, ReportsMistakesByLine) {
   }
 }
 
-TEST(Experiment, AMatrixWithoutEndIsRefused) {
+TEST(Experiment, RefusesATooLargeMatrix) {
   std::string text = "[matrix]\n";
   for (const char* key : {"sm_cap", "margin", "floor", "max_tasks_per_gpu"})
     text += std::string(key) + " = [1,2,3,4,5,6,7,8,9]\n";
@@ -101,7 +101,7 @@ TEST(Model, WordsApplyToEveryPolicyAndAreReproduced) {
   EXPECT_EQ(wrong.error().message, "e.toml:9: memory_first: expected share from 0 to 1, not '2'");
 }
 
-TEST(OneRunLine, ARunThatGoesOnFromOthersNeedsThemToo) {
+TEST(OneRunLine, IncludesEarlierRunsIfHistoryIsCarriedOver) {
   SimLoad load;
   load.seed = 5;
   EXPECT_THAT(OneRunLine(load, Policy("magm"), 7), HasSubstr("--runs 1 --noise 0 --seed 7"));
@@ -120,7 +120,7 @@ TEST(ReproductionLine, KeepsEveryLabelThatAWordCanHold) {
     std::erase(words, '\'');
     const SimPolicy again = Policy(words);
     EXPECT_EQ(again.spec, policy.spec) << line;
-    // "a, b)" cannot be written: the closing parenthesis would end a list.
+    // "a, b)" cannot be written, because the closing parenthesis would end a list.
     EXPECT_EQ(again.label, label == std::string("a, b)") ? policy.spec : label) << line;
   }
 }

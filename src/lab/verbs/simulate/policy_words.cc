@@ -27,13 +27,14 @@ constexpr std::array kSections{"policy.",  "fair.",     "limits.", "slots.",
 struct Draft {
   config::Settings settings;
   SimPolicy policy;
-  std::string estimator;  // empty: none is named
+  std::string estimator;  // empty: no word names one
 };
 
 struct Word {
   PolicyWordInfo info;
-  bool (*set)(Draft&, const std::string& value);  // false: not of the form in `type`
-  const char* key = nullptr;                      // of the configuration, in place of `set`
+  // Returns false if the value does not match `type`.
+  bool (*set)(Draft&, const std::string& value);
+  const char* key = nullptr;  // configuration key that replaces `set`
 };
 
 using sim::Set;
@@ -79,8 +80,8 @@ bool SetHistory(Draft& draft, const std::string& value) {
   return true;
 }
 
-// If no word names an estimator, the simulated daemon uses the configured one; in the published
-// system, tasks state their need.
+// If no word names an estimator, the simulated daemon uses the configured one. In the published
+// system, tasks state the memory that they need.
 void ChooseEstimator(Draft& draft) {
   const config::Settings& settings = draft.settings;
   if (draft.estimator.empty())
@@ -123,8 +124,8 @@ bool SetCollocation(Draft& draft, const std::string& value) {
                    {"mig", SharingMethod::kMig}});
 }
 
-// Slurm does not start MPS: tasks that share by shards alternate in time, unless another word
-// follows.
+// Slurm does not start MPS, so tasks that share by shards alternate in time, unless a later word
+// says otherwise.
 bool SetGres(Draft& draft, const std::string& value) {
   if (!Set(draft.policy.options.above.gres, value)) return false;
   if (draft.policy.options.above.gres == sim::Gres::kShard)
@@ -246,7 +247,7 @@ const Word* FindWord(std::string_view name) {
   return found == std::end(kWords) ? nullptr : found;
 }
 
-// A key of the configuration, with or without its section.
+// Finds a configuration key by its name with or without the section.
 const config::Key* FindPolicyKey(const std::string& name) {
   for (const char* section : kSections) {
     if (name.starts_with(section)) return config::FindKey(name);
@@ -288,13 +289,14 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   return Unit{};
 }
 
-// Words about the SM cap or the tasks per GPU apply to the sharing method in the same list.
+// Returns false for words about the SM cap or the tasks per GPU, which belong to the sharing method
+// in the same list.
 bool HoldsForAnySharing(const PolicyWord& word) {
   const config::Key* key = FindWord(word.key) ? nullptr : FindPolicyKey(word.key);
   return key && (key->name == "policy.sm_cap" || key->name == "policy.max_tasks_per_gpu");
 }
 
-// Splits at commas, but not at those inside "min(a, b)" in a rule.
+// Splits at commas, except inside parentheses such as "min(a, b)" in a rule.
 std::vector<std::string_view> SplitOutsideParentheses(std::string_view spec) {
   std::vector<std::string_view> pieces;
   int open = 0;
@@ -331,7 +333,7 @@ std::string_view WithoutParentheses(std::string_view value) {
   int open = 0;
   for (std::size_t i = 0; i + 1 < value.size(); ++i) {
     open += value[i] == '(' ? 1 : value[i] == ')' ? -1 : 0;
-    if (open == 0) return value;  // "(a) + (b)"
+    if (open == 0) return value;  // "(a) + (b)" is not a list
   }
   return base::Trim(value.substr(1, value.size() - 2));
 }

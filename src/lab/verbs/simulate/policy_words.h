@@ -22,20 +22,21 @@ struct PolicyWord {
 
 struct SimPolicy {
   std::string label;
-  std::string spec;  // its text: "magm,sm_cap=0.8,estimator=gpumemnet"
+  std::string spec;  // the words as text: "magm,sm_cap=0.8,estimator=gpumemnet"
   sim::RunOptions options;
 };
 
-// "magm,sm_cap=0.8,estimator=gpumemnet": comma-separated words; one without '=' is the mapper. A
-// list of several items is in parentheses: "weights=(ada=2, bob=3)". Errors: kInvalid.
+// Splits comma-separated words such as "magm,sm_cap=0.8,estimator=gpumemnet"; a word without '=' is
+// the mapper. A list of several items is in parentheses: "weights=(ada=2, bob=3)". Errors:
+// kInvalid.
 Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where);
 
 // The default comparison: exclusive use, and the configured rules under each of these sharing
 // methods.
 std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods);
 
-// The words of a policy other than the configuration keys (written with or without their section),
-// for help and documentation.
+// The words of a policy that are not configuration keys, for help and documentation. (Configuration
+// keys may be written with or without their section.)
 struct PolicyWordInfo {
   std::string_view name;
   std::string_view type;
@@ -43,15 +44,15 @@ struct PolicyWordInfo {
 };
 std::vector<PolicyWordInfo> PolicyWords();
 
-// A policy that starts from `base` (a configuration file, or the defaults) and applies the words in
-// order, later ones winning. Errors: kInvalid "where: key: expected …".
+// Makes a policy that starts from `base` (a configuration file, or the defaults) and applies the
+// words in order; later words win. Errors: kInvalid "where: key: expected …".
 Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<PolicyWord>& words);
 
 // Applies words of the simulated world to the policy (sim::ModelWords). Errors: kInvalid "where:
 // …".
 Result<Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy);
 
-// "where: key: expected …, not 'value'", kInvalid.
+// The kInvalid error "where: key: expected …, not 'value'".
 std::unexpected<base::Error> Unexpected(const PolicyWord& word, std::string_view expected);
 
 // The words in force, in order of first use; a later word replaces an earlier one with the same

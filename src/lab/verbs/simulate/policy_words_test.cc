@@ -23,7 +23,7 @@ std::string Complaint(const std::string& spec) {
   return policy ? "" : policy.error().message;
 }
 
-TEST(SimPolicy, TakesRulesOfItsOwn) {
+TEST(SimPolicy, AcceptsItsOwnRules) {
   const SimPolicy policy = Policy("score, score=free_mib - max(tasks, 2), require=own_tasks < 2");
   EXPECT_EQ(policy.options.policy.score->text(), "free_mib - max(tasks, 2)");
   EXPECT_EQ(policy.options.policy.require->text(), "own_tasks < 2");
@@ -31,7 +31,7 @@ TEST(SimPolicy, TakesRulesOfItsOwn) {
   EXPECT_THAT(Complaint("score"), HasSubstr("needs policy.score"));
 }
 
-TEST(SimPolicy, TakesListsInParenthesesAndWritesThemSo) {
+TEST(SimPolicy, ReadsAndWritesListsInParentheses) {
   const SimPolicy policy =
       Policy("magm,rules=(user=* running=2, user=ada gpus=3),score=(free_mib) - (tasks)");
   ASSERT_EQ(policy.options.policy.limits.size(), 2u);
@@ -40,7 +40,7 @@ TEST(SimPolicy, TakesListsInParenthesesAndWritesThemSo) {
   EXPECT_EQ(Policy("magm,rules=(user=* running=2)").spec, "magm,rules=user=* running=2");
 }
 
-TEST(SimPolicy, TakesKeysOfTheConfigurationWithAndWithoutTheirSection) {
+TEST(SimPolicy, AcceptsConfigurationKeysWithAndWithoutTheirSection) {
   const SimPolicy policy = Policy("lug, sm_cap=0.75, policy.margin=1G, recovery.mode=exclusive");
   EXPECT_EQ(policy.options.policy.mapper, "lug");
   EXPECT_EQ(policy.options.policy.sm_cap, 0.75);
@@ -62,7 +62,7 @@ TEST(SimPolicy, WordsOfItsOwnDescribeTheSimulatedWorld) {
   EXPECT_EQ(policy.label, "streams");
 }
 
-TEST(SimPolicy, AsksTheDaemonsEstimatorUnlessAWordNamesAnother) {
+TEST(SimPolicy, UsesTheDaemonsEstimatorUnlessAWordNamesAnother) {
   const sim::EstimateOptions day_one = Policy("magm").options.estimates;
   EXPECT_EQ(day_one.method, "auto");
   EXPECT_EQ(day_one.coverage, 0.9);
@@ -96,14 +96,14 @@ TEST(SimPolicy, WordsMeanTheSameAsInTheDaemon) {
   EXPECT_EQ(Policy("auto,collocation=mig").options.policy.mapper, "magm");
 }
 
-TEST(SimPolicy, TheLimitOfAnMpsServerIsThereAsInTheDaemon) {
+TEST(SimPolicy, AppliesTheMpsLimitAsTheDaemonDoes) {
   EXPECT_TRUE(Policy("magm,mps_servers=gpu").options.mps_memory_limit);
   EXPECT_FALSE(Policy("magm,mps_servers=gpu,mps_memory_limit=false").options.mps_memory_limit);
   EXPECT_FALSE(Policy("magm,mps_servers=gpu,published=v2").options.mps_memory_limit);
   EXPECT_THAT(Complaint("magm,mps_memory_limit=some"), HasSubstr("expected true or false"));
 }
 
-TEST(SimPolicy, MpsServersAreThoseOfTheDaemon) {
+TEST(SimPolicy, UsesTheDaemonsMpsServers) {
   EXPECT_FALSE(Policy("auto").options.policy.gangs_take_turns);
   EXPECT_FALSE(Policy("auto").options.mps_memory_limit)
       << "the limit does not apply to clients of a server for several GPUs";
@@ -115,7 +115,7 @@ TEST(SimPolicy, MpsServersAreThoseOfTheDaemon) {
               HasSubstr("mps_servers: expected gpu, user or shared"));
 }
 
-TEST(SimPolicy, AConfigurationThatLearnsNothingLeavesItAtThat) {
+TEST(SimPolicy, KeepsAConfigurationThatLearnsNothing) {
   config::Settings settings;
   settings.estimate_history = false;
   settings.estimate_method = "history";
@@ -155,17 +155,17 @@ TEST(SimPolicy, ReadsTheWordsOfACluster) {
             core::SharingMethod::kMps);
   EXPECT_THAT(Complaint("magm,cluster=flux"), HasSubstr("expected queue, slurm or asked"));
   EXPECT_THAT(Complaint("magm,gres=mps"), HasSubstr("expected carma, gpu or shard"));
-  // recovery.patience keeps its name.
+  // With its section, the word still means recovery.patience.
   EXPECT_EQ(Policy("magm,recovery.patience=5m").options.above.wait, sim::Above{}.wait);
 }
 
-TEST(SimPolicy, ALaterWordWinsAndTheSpecHasItOnce) {
+TEST(SimPolicy, ALaterWordWinsAndAppearsOnceInTheSpec) {
   const SimPolicy policy = Policy("magm,sm_cap=0.8,sm_cap=false");
   EXPECT_EQ(policy.options.policy.sm_cap, std::nullopt);
   EXPECT_EQ(policy.spec, "magm,sm_cap=false");
 }
 
-TEST(SimPolicy, APublishedEraBringsItsPauses) {
+TEST(SimPolicy, APublishedVersionSetsItsPacing) {
   EXPECT_EQ(Policy("magm,published=thesis").options.policy.pacing, core::Pacing::kThesis);
   EXPECT_EQ(Policy("magm,published=v2").options.policy.pacing, core::Pacing::kV2);
 }
@@ -177,7 +177,7 @@ TEST(SimPolicy, ErrorsNameThePlaceAndTheExpectedForm) {
   EXPECT_THAT(Complaint("magm,collocation=mpss"), HasSubstr("expected exclusive, streams, mps"));
   EXPECT_THAT(Complaint("magm,share_mig=perhaps"), HasSubstr("share_mig: expected true or false"));
   EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("unknown word of a policy"));
-  // In the simulated cluster no task holds a GPU without using it.
+  // idle_action is refused: in the simulated cluster no task holds a GPU without using it.
   EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("unknown word of a policy"));
   EXPECT_THAT(Complaint("magm,,lug"), HasSubstr("expected words like"));
   EXPECT_THAT(Complaint(""), HasSubstr("expected words like"));

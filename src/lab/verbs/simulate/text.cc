@@ -36,12 +36,12 @@ double Energy(const Metrics& run) {
   return run.energy_mj.value_or(0);
 }
 
-// "+1.5" for 0.015; never "-0.0".
+// Formats 0.015 as "+1.5". Never returns "-0.0".
 std::string PercentText(double relative) {
   return fmt::format("{:+.1f}", std::round(relative * 1000) / 10 + 0.0);
 }
 
-// Formats a change as "-25.4 ±1.4", with "~" before a value within the noise.
+// Formats a change as "-25.4 ±1.4", with "~" before a change within the noise.
 std::string ChangeText(const Change& change) {
   std::string text = (change.within_noise ? "~" : "") + PercentText(change.relative.mean);
   if (change.relative.runs > 1) text += fmt::format(" ±{:.1f}", change.relative.sd * 100);
@@ -56,7 +56,8 @@ std::string OomText(const SimOutcome& outcome) {
   return fmt::format("{:.1f} ({:.0f}-{:.0f})", report::EstimatedOf(ooms).mean, *low, *high);
 }
 
-// The mean of all runs. Failed tasks shorten the makespan, which must not count as a gain.
+// Mean number of failed tasks over all runs. Failed tasks shorten the makespan, which must not
+// count as a gain.
 double Failed(const SimOutcome& outcome) {
   return MeanOf(outcome,
                 [](const Metrics& run) { return static_cast<double>(report::Failed(run)); });
@@ -71,14 +72,15 @@ struct Quantity {
 };
 
 std::string SlowdownText(const SimOutcome& outcome) {
-  std::vector<double> means;  // a run in which no task succeeded has none
+  std::vector<double> means;  // runs in which no task succeeded are left out
   for (const Metrics& run : outcome.runs) {
     if (run.slowdown) means.push_back(run.slowdown->mean);
   }
   return means.empty() ? "-" : fmt::format("{:.2f}", report::EstimatedOf(means).mean);
 }
 
-// The bounds are those of the whole load.
+// How far the makespan is above the bound. The bound covers the whole load, so it does not apply if
+// tasks failed.
 std::string ToBoundText(const SimOutcome& outcome) {
   const double bound = Failed(outcome) > 0 ? 0 : report::TightestBound(outcome.runs.front().bounds);
   return bound > 0 ? PercentText(MeanOf(outcome, Makespan) / bound - 1) : "-";

@@ -1,4 +1,4 @@
-// Results of simulated runs, one row per policy.
+// Prints the results of simulated runs, one row per policy.
 #pragma once
 
 #include <span>
@@ -18,8 +18,8 @@ struct SimOutcome {
   std::vector<report::Metrics> runs;  // at least one
 };
 
-// Compares the other policies with the first one. The runs contain the load's bounds. On a narrow
-// screen the columns are split into two tables.
+// Compares the other policies with the first policy. The runs contain the load's bounds. On a
+// narrow screen the columns are split into two tables.
 std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen);
 
 }  // namespace carma::cli

@@ -36,7 +36,7 @@ TEST(SimTable, ComparesWithTheFirstPolicyAndTheBounds) {
   EXPECT_THAT(table, Not(HasSubstr("~")));
 }
 
-TEST(SimTable, OnANarrowScreenItIsTwoTables) {
+TEST(SimTable, SplitsIntoTwoTablesOnANarrowScreen) {
   const SimOutcome outcomes[] = {Outcome("exclusive", {6000, 6000}),
                                  Outcome("CARMA (streams), a long name", {4500, 4500})};
   std::size_t widest = 0, tables = 0;
@@ -49,7 +49,7 @@ TEST(SimTable, OnANarrowScreenItIsTwoTables) {
   EXPECT_EQ(tables, 2u) << text;
 }
 
-TEST(SimTable, LettersStandForLabelsThatWouldBeCut) {
+TEST(SimTable, ReplacesLabelsThatDoNotFitByLetters) {
   const std::string label = "magm,sm_cap=0.8,estimator=gpumemnet,collocation=mps";
   const SimOutcome outcomes[] = {Outcome("exclusive", {6000}), Outcome(label, {4500})};
   const std::string text = SimTable(outcomes, Screen{.width = 80});
@@ -58,7 +58,7 @@ TEST(SimTable, LettersStandForLabelsThatWouldBeCut) {
   EXPECT_THAT(SimTable(outcomes, Screen{}), HasSubstr("\n" + label + " ")) << "nothing is cut";
 }
 
-TEST(SimTable, ALoadThatWasNotDoneHasNoDistanceToItsBounds) {
+TEST(SimTable, ShowsNoDistanceToBoundsIfTasksFailed) {
   SimOutcome outcomes[] = {Outcome("exclusive", {4500}), Outcome("CARMA", {4499.9})};
   EXPECT_THAT(SimTable(outcomes, Screen{}), AllOf(HasSubstr(" +50.0"), HasSubstr(" +0.0")));
   for (SimOutcome& outcome : outcomes) {

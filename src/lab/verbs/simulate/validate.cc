@@ -32,8 +32,8 @@ struct ValidateFlags {
   std::vector<std::string> traces;
   std::vector<std::string> tasks;
   std::vector<std::string> pairs;
-  std::string least = "10m";  // of tasks that count
-  std::string workloads;      // empty: built in
+  std::string least = "10m";  // shortest duration of tasks that count
+  std::string workloads;      // empty: the built-in catalogue
   int runs = 40;
   double noise = 0.03;
   std::uint64_t seed = 1;
@@ -45,7 +45,7 @@ struct Part {
   std::vector<sim::Comparison> comparisons;
 };
 
-// Compares one measured run, task by task.
+// The comparison for one measured run, task by task.
 struct Replayed {
   std::string path;
   std::vector<sim::MeasuredTask> tasks;
@@ -54,7 +54,7 @@ struct Replayed {
   double least_s = 0;      // shorter tasks do not count
 };
 
-// Compares the pairs of one file that shared a GPU by one method.
+// The comparison for the pairs of one file that shared a GPU by one method.
 struct Paired {
   std::string path;
   core::SharingMethod method{};
@@ -64,7 +64,8 @@ struct Paired {
 
 Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
                            const trace::Catalogue& catalogue, const std::string& path) {
-  const sim::Cluster cluster = CARMA_TRY(sim::ParseCluster("dgx-station-a100"));  // measured there
+  // The runs were measured on such a server.
+  const sim::Cluster cluster = CARMA_TRY(sim::ParseCluster("dgx-station-a100"));
   const trace::TaskTrace trace = CARMA_TRY(LoadTaskTrace(path));
   const auto arrivals = CARMA_TRY(sim::Arrivals(trace, catalogue, path));
   const auto published = sim::RecognisePublished(arrivals);
@@ -259,7 +260,7 @@ void RunValidate(Context& context, const ValidateFlags& flags) {
 }  // namespace
 
 void AddSimulateValidate(Syntax simulate, Context& context) {
-  // shared_ptr, because std::function must be copyable.
+  // A shared_ptr, because std::function must be copyable.
   auto flags = std::make_shared<ValidateFlags>();
   const Syntax verb =
       simulate.AddVerb("validate", "Compare the simulator with published and measured figures");

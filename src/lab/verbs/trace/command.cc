@@ -1,5 +1,5 @@
-// The sub-verbs of `carma trace` and their options; the functions that do the work are declared in
-// verbs.h.
+// The sub-verbs of `carma trace` and their options. verbs.h declares the functions that do the
+// work.
 #include <cstdint>
 #include <memory>
 
@@ -13,8 +13,8 @@ namespace {
 constexpr const char* kDefaultMix = "light=65,medium=27,heavy=8";
 constexpr std::size_t kMostGenerated = trace::kMaxJobs;
 
-// Adds a sub-verb whose flags live as long as its callback. shared_ptr, because std::function must
-// be copyable.
+// Adds a sub-verb whose flags live as long as its callback. They are in a shared_ptr, because
+// std::function must be copyable.
 template <class Flags>
 Syntax AddSubVerb(Syntax trace, Context& context, const char* name, const char* help,
                   std::shared_ptr<Flags>& flags, void (*run)(Context&, const Flags&)) {

@@ -1,4 +1,4 @@
-// trace export: a trace, or the daemon's history, as CSV or as a script that submits it.
+// trace export: writes a trace, or the daemon's history, as CSV or as a script that submits it.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -63,8 +63,8 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                    .gpu_milli = task.gpus * 1000,
                    .line = static_cast<std::int32_t>(trace.jobs.size()) + 1,
                    .status = StatusOf(task)};
-    // Only the last attempt counts, because time lost in earlier crashes is due to the scheduler,
-    // not the job.
+    // Only the last attempt counts: time lost in earlier crashes is due to the scheduler, not the
+    // job.
     if (task.launched_ms && task.ended_ms)
       job.duration = Duration(std::max<std::int64_t>(0, *task.ended_ms - *task.launched_ms));
     job.user = trace.users.Number(task.user).value_or(0);
@@ -81,7 +81,7 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
   return history;
 }
 
-// A task that shared its GPUs took longer than it would have alone, so a replay must use the
+// A task that shared its GPUs took longer than it would have taken alone, so a replay must use the
 // duration of its workload.
 void ForgetSharedDurations(trace::JobTrace& trace) {
   for (trace::Job& job : trace.jobs) {
@@ -98,7 +98,7 @@ void Replace(std::string& text, std::string_view what, const std::string& with) 
   }
 }
 
-// Writes a `carma submit` line for each task, with `sleep` in between.
+// Writes a `carma submit` line for each task, with `sleep` lines in between.
 class Script {
  public:
   Script(const LoadedJobs& loaded, std::string_view estimate, std::string command)
@@ -137,7 +137,7 @@ class Script {
     const std::string duration = trace::SecondsText(job.duration.value_or(Duration(0)));
     if (!command_.empty()) {
       std::string command = command_;
-      // Names are replaced last, so that their text is not searched for placeholders.
+      // Names are replaced last, so that they are not searched for placeholders themselves.
       Replace(command, "{n}", std::to_string(number_));
       Replace(command, "{gpus}", std::to_string(trace::WholeGpus(job)));
       Replace(command, "{duration_s}", duration);

@@ -1,4 +1,4 @@
-// Loads traces and catalogues for the verbs: files, standard input, or built in.
+// Loads traces and catalogues for the verbs: from files, from standard input, or built in.
 #pragma once
 
 #include <string>
@@ -15,26 +15,27 @@
 
 namespace carma::cli {
 
-// The path, below the current folder if it is relative. Errors: kIo: there is no such folder.
+// Returns the absolute path; a relative path counts from the current folder. Errors: kIo: there is
+// no such folder.
 Result<std::string> AbsolutePath(const std::string& path);
 // "demo60" means the built-in trace unless a file has that name. Errors: those of
 // trace::ParseTrace, and those of reading a file.
 Result<trace::TaskTrace> LoadTaskTrace(const std::string& path);
-// path: empty for the built-in catalogue.
+// Loads the built-in catalogue if `path` is empty.
 Result<trace::Catalogue> LoadCatalogue(const std::string& path);
 
-// The source of a cluster trace's jobs.
+// Where a cluster trace's jobs come from.
 struct JobSource {
   std::string path;       // "-": standard input; "demo60"
-  std::string format;     // empty: detected
-  std::string workloads;  // catalogue, for task traces; empty: the built-in one
+  std::string format;     // empty: detect it
+  std::string workloads;  // catalogue for task traces; empty: the built-in one
   bool strict = false;    // bad lines are errors
 };
 struct LoadedJobs {
   trace::JobTrace trace;
   trace::Catalogue catalogue;
 };
-// Warns about the first bad lines of each kind, then about the number of all.
+// Warns about the first bad lines of each kind, then about the total number.
 Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source);
 
 // A provenance line with the command that made a trace, and its input:
@@ -50,7 +51,7 @@ Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded);
 Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded);
 
 inline constexpr std::string_view kTaskFormat = "tasks";  // of trace::TraceFormats()
-// Prints the trace: as a task trace if it was read as one, else as jobs.
+// Prints the trace as a task trace if it was read as one, else as jobs.
 Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded);
 
 // The model summaries of a catalogue's workloads.
@@ -58,8 +59,8 @@ struct LoadedSummaries {
   sim::Summaries by_workload;
   std::vector<std::string> troubles;  // "bert: no summary file is named" …
 };
-// Reads each workload's file in `folder`, ignoring case. Unreadable ones are listed in `troubles`.
-// Errors: kIo: no such folder.
+// Reads each workload's file in `folder`; the case of file names is ignored. Unreadable files are
+// listed in `troubles`. Errors: kIo: no such folder.
 Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue, const std::string& folder);
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// trace info.
+// trace info: prints statistics of a cluster trace.
 #include <algorithm>
 #include <cmath>
 
@@ -119,7 +119,7 @@ std::string Span(double seconds) {
   return base::FormatSpan(base::Duration(std::llround(seconds * 1000)));
 }
 
-// "▁▂█": each number relative to the largest.
+// Draws numbers as "▁▂█", relative to the largest number.
 template <class Numbers>
 std::string Bars(const Numbers& numbers) {
   const double largest = std::max(1e-9, static_cast<double>(*std::ranges::max_element(numbers)));

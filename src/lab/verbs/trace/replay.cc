@@ -16,9 +16,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{1000};   // between two checks of the tasks
-constexpr milliseconds kRetry{1000};  // while the daemon is away
+constexpr milliseconds kRetry{1000};  // between two attempts while the daemon is away
 constexpr int kMaxRetries = 60;
-constexpr std::size_t kMaxBatch = 1000;  // tasks of one submission
+constexpr std::size_t kMaxBatch = 1000;  // tasks in one submission
 
 bool HasEnded(const api::TaskView& task) {
   const std::optional<core::TaskState> state = core::ParseTaskState(task.state);
@@ -143,7 +143,7 @@ Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
       server_.Pause(std::min(left, kLook));
       continue;
     }
-    // Failed submissions are not retried: if only the answer was lost, the tasks were accepted.
+    // Failed submissions are not repeated: if only the answer was lost, the tasks were accepted.
     const std::vector<std::uint64_t> ids = CARMA_TRY(server_.Submit(due));
     progress_.submitted.insert(progress_.submitted.end(), ids.begin(), ids.end());
     unfinished_.insert(ids.begin(), ids.end());
@@ -153,7 +153,7 @@ Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
 
 Result<Unit> Replay::AwaitAll() {
   while (!unfinished_.empty()) {
-    // Each request waits for the end of the oldest task, so that the last end is noticed at once.
+    // Each request waits for the oldest task to end, so the last end is noticed at once.
     const std::uint64_t oldest = *unfinished_.begin();
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kLook);
     CARMA_TRY(Patiently([&] { return server_.Await(oldest, seconds); }));
@@ -162,14 +162,14 @@ Result<Unit> Replay::AwaitAll() {
   return Unit{};
 }
 
-// Determines which tasks wait, run, or have ended since the last call.
+// Determines which tasks wait, which run, and which have ended since the last call.
 Result<Unit> Replay::Look() {
   const std::vector<api::TaskView> tasks =
       CARMA_TRY(Patiently([&] { return server_.Unfinished(); }));
   std::set<std::uint64_t> still;
   progress_.queued = progress_.running = 0;
   for (const api::TaskView& task : tasks) {
-    if (!unfinished_.contains(task.id)) continue;  // not of this replay
+    if (!unfinished_.contains(task.id)) continue;  // not a task of this replay
     still.insert(task.id);
     ooms_[task.id] = task.ooms;
     ++(OnGpus(task) ? progress_.running : progress_.queued);

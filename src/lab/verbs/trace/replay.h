@@ -1,5 +1,5 @@
-// Replays a trace against a running daemon: each task is submitted at its time on the daemon's
-// clock, then its end is awaited.
+// Replays a trace against a running daemon: submits each task at its time on the daemon's clock,
+// then waits until the tasks have ended.
 #pragma once
 
 #include <chrono>
@@ -22,26 +22,28 @@ namespace carma::cli {
 // Options for running a trace's tasks.
 struct ReplayOptions {
   std::string_view estimate = "oracle";  // trace::ParseEstimateSource
-  // Memory that these tasks of the trace (numbered from 1) state instead of the estimate.
+  // Memory that certain tasks of the trace (numbered from 1) state instead of the estimate.
   std::map<std::size_t, std::int64_t> said_mib;
-  std::string simtask;     // absolute path of carma-simtask
-  std::string output_dir;  // absolute; working directory and place of the outputs
+  std::string simtask;  // absolute path of carma-simtask
+  // Absolute path of the working directory, which also receives the outputs.
+  std::string output_dir;
   std::map<std::string, std::string> environment;
 };
 
 struct ReplayStep {
-  base::Duration at{};  // since the replay's start, daemon's clock
+  base::Duration at{};  // since the replay's start, by the daemon's clock
   std::string spec;     // JSON text of a task::TaskSpec
 };
 
-// Makes one step per submission: carma-simtask runs the workload, whose name the task gets. A
-// workload that cannot be estimated gets whole GPUs. Errors: kInvalid (an invalid output folder;
-// stated memory for a task beyond the last).
+// Makes one step per submission. carma-simtask runs the workload, and the task gets the workload's
+// name. A workload that cannot be estimated gets whole GPUs. Errors: kInvalid (an invalid output
+// folder; stated memory for a task beyond the last).
 Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
                                            const std::vector<const trace::Workload*>& workloads,
                                            const ReplayOptions& options);
 
-// The daemon's interface for a replay: a client of the real daemon, or a script in tests.
+// What a replay needs from the daemon. Implemented by a client of the real daemon and by a script
+// in tests.
 class ReplayServer {
  public:
   virtual ~ReplayServer() = default;
@@ -58,12 +60,12 @@ class ReplayServer {
 struct ReplayProgress {
   std::size_t total = 0;
   std::vector<std::uint64_t> submitted;
-  std::size_t queued = 0;  // submitted, waiting for GPUs or being started
+  std::size_t queued = 0;  // submitted tasks that wait for GPUs or are being started
   std::size_t running = 0;
   std::size_t succeeded = 0;
-  std::size_t failed = 0;    // ended in any other way
+  std::size_t failed = 0;    // tasks that ended in any other way
   int ooms = 0;              // out-of-memory crashes, including recovered ones
-  base::Duration elapsed{};  // since the replay's start, daemon's clock
+  base::Duration elapsed{};  // since the replay's start, by the daemon's clock
   double time_scale = 1;
 };
 // Formats the progress: "12 to come, 5 queued, 6 running, 36 done, 1 failed, 2 OOM, 3:12:40

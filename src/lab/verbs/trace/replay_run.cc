@@ -1,4 +1,4 @@
-// trace replay: replay.h makes and executes the plan; this file connects it with the daemon.
+// trace replay: connects the plan with the daemon. replay.h makes and executes the plan.
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -42,8 +42,8 @@ Result<LoadedTrace> Load(const ReplayFlags& flags) {
   return loaded;
 }
 
-// Parses words like "38=6G": the number of a task in the trace, from 1, and the memory that it
-// states.
+// Parses words such as "38=6G": the number of a task in the trace, counted from 1, and the memory
+// that it states.
 Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::string>& texts) {
   std::map<std::size_t, std::int64_t> said;
   for (const std::string& text : texts) {

@@ -12,7 +12,7 @@
 namespace carma::cli {
 namespace {
 
-// A daemon whose tasks run for a fixed simulated time on any number of GPUs; its clock moves only
+// A daemon whose tasks run for a fixed simulated time on any number of GPUs. Its clock moves only
 // when the replay pauses or waits.
 class FakeServer : public ReplayServer {
  public:
@@ -43,7 +43,7 @@ class FakeServer : public ReplayServer {
     return ids;
   }
   Result<std::vector<api::TaskView>> Unfinished() override {
-    std::vector<api::TaskView> views{View(7)};  // another user's
+    std::vector<api::TaskView> views{View(7)};  // another user's task
     views.front().state = "running";
     for (const auto& [id, task] : tasks) {
       if (View(id).state == "running") views.push_back(View(id));
@@ -120,7 +120,7 @@ TEST(Replay, WaitsUntilAllHaveEnded) {
   EXPECT_EQ(shown.front().running, 1u) << "other tasks do not count";
 }
 
-TEST(Replay, OutlastsARestartOfTheDaemon) {
+TEST(Replay, SurvivesARestartOfTheDaemon) {
   FakeServer server;
   const auto steps = Steps({0, 30});
   Replay replay(server, [&](const ReplayProgress& p) {
@@ -177,7 +177,7 @@ TEST(PlanReplay, MakesSimulatedTasks) {
   EXPECT_TRUE(second->exclusive) << "no estimate is possible: GPUs of its own";
 }
 
-TEST(PlanReplay, ATaskHasTheClassAccountAndGpuTypeOfItsRow) {
+TEST(PlanReplay, ATaskGetsTheClassAccountAndGpuTypeOfItsRow) {
   const auto catalogue = trace::Catalogue::BuiltIn();
   const auto trace = trace::ParseTrace(
       "submit_s,workload_id,gpu_type,account,qos\n0,resnet50-b32,a100,vision,background\n"
@@ -195,7 +195,7 @@ TEST(PlanReplay, ATaskHasTheClassAccountAndGpuTypeOfItsRow) {
   EXPECT_FALSE(task::SpecFromJsonText((*steps)[1].spec)->account);
 }
 
-TEST(PlanReplay, ATaskMayStateItsNeedInsteadOfTheEstimate) {
+TEST(PlanReplay, ATaskMayStateItsMemoryInsteadOfTheEstimate) {
   const auto catalogue = trace::Catalogue::BuiltIn();
   ASSERT_TRUE(catalogue);
   const auto trace =

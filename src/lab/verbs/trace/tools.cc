@@ -1,4 +1,4 @@
-// trace window, sample, map, generate: turn one trace into another, on standard output.
+// trace window, sample, map, generate: turn one trace into another trace on standard output.
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -14,7 +14,7 @@ namespace {
 
 using base::Duration;
 
-// Parses a span since the start ("36h", "0") or a date in the trace's own time ("2017-10-09",
+// Parses a time span since the start ("36h", "0") or a date in the trace's own time ("2017-10-09",
 // "2017-10-09 12:00", "2017-10-09T12:00:30").
 Result<Duration> ParseMoment(const char* option, const std::string& text,
                              const trace::JobTrace& trace) {
@@ -36,7 +36,7 @@ Result<Duration> ParseMoment(const char* option, const std::string& text,
                  base::Printable(text, 40) + "'");
 }
 
-// The number of a name; empty for an empty name. Errors: kNotFound.
+// The number of a name; empty if the name is empty. Errors: kNotFound.
 Result<std::optional<std::uint32_t>> NumberOf(const trace::Names& names, const char* what,
                                               const std::string& name) {
   if (name.empty()) return std::optional<std::uint32_t>();
@@ -75,7 +75,8 @@ Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
   });
 }
 
-// Jobs read from a task trace are written as a task trace; other jobs are written as jobs.
+// Jobs that were read from a task trace are written as a task trace. Other jobs are written as
+// jobs.
 Result<Unit> WriteGenerated(Context& context, LoadedJobs& made, trace::JobGenerator& generator,
                             std::size_t count) {
   if (made.trace.format == kTaskFormat) {
@@ -193,7 +194,7 @@ void RunTraceGenerate(Context& context, const GenerateFlags& flags) {
     generator = *std::move(fitted);
     made = *std::move(loaded);
     made.trace.jobs.clear();
-    made.trace.start_ms.reset();  // the hours of the day are not kept
+    made.trace.start_ms.reset();  // generated jobs have no time of day
     provenance.push_back(MadeBy(context, command, flags.fit, made.trace));
     provenance.push_back(fmt::format("fitted to {} jobs", generator.fitted()));
   }

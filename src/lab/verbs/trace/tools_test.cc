@@ -1,4 +1,4 @@
-// Whole runs of `carma trace`.
+// Tests of `carma trace`: whole runs of the command.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 
 class TraceTools : public ::testing::Test {
  protected:
-  // The path of a new file.
+  // Writes a new file and returns its path.
   std::string File(const std::string& name, const std::string& text) {
     const std::string path = daemon_.dir() + "/" + name;
     std::ofstream(path) << text;
@@ -27,7 +27,7 @@ class TraceTools : public ::testing::Test {
     words.insert(words.begin(), "trace");
     return RunWords(daemon_.socket_path(), std::move(words), "", LabProgram());
   }
-  // One job per hour for a day, in two clusters.
+  // A trace with one job per hour for a day, in two clusters.
   std::string Jobs() {
     std::string text =
         "# found somewhere\n# start: 2020-03-01T00:00:00\n"
@@ -88,7 +88,7 @@ TEST_F(TraceTools, WindowAndSampleAcceptOtherWorkloads) {
   }
 }
 
-TEST_F(TraceTools, KeepWhatTasksAskFor) {
+TEST_F(TraceTools, KeepTheRequestsOfTasks) {
   const std::string tasks = File("t.csv",
                                  "submit_s,workload_id,account,qos,cpus,gpu_type\n"
                                  "0,inception-b32,vision,night,4,A100\n"
@@ -128,7 +128,7 @@ TEST_F(TraceTools, KeepWhatTasksAskFor) {
       << warned.out;
 }
 
-TEST_F(TraceTools, WindowTakesSpansDatesAndClusters) {
+TEST_F(TraceTools, WindowAcceptsTimeSpansDatesAndClusters) {
   const std::string jobs = Jobs();
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
       {{"--from", "22h"}, "0,0.5,1920,even,u,passed\n3600,2,1980,\"o,dd\",u,passed\n"},
@@ -149,7 +149,7 @@ TEST_F(TraceTools, WindowTakesSpansDatesAndClusters) {
             std::string::npos);
 }
 
-TEST_F(TraceTools, AChainKeepsWhereTheTraceComesFrom) {
+TEST_F(TraceTools, AChainOfToolsKeepsTheProvenance) {
   const std::string window = File("w.csv", Run({"window", Jobs(), "--from", "2h"}).out);
   const std::string sample =
       File("s.csv", Run({"sample", window, "--gpus", "2", "--tasks", "10"}).out);
@@ -203,7 +203,7 @@ TEST_F(TraceTools, GenerateResemblesItsTrace) {
   EXPECT_EQ(Run({"generate", "--max-gpus", "1"}).out, plain.out);
 }
 
-TEST_F(TraceTools, ExportWritesAScriptThatAShellTakes) {
+TEST_F(TraceTools, ExportWritesAScriptThatAShellRuns) {
   const std::string catalogue =
       File("c.csv",
            "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,"
@@ -236,7 +236,7 @@ TEST_F(TraceTools, ExportWritesAScriptThatAShellTakes) {
       << jobs.out;
 }
 
-TEST_F(TraceTools, ExportTakesTheDaemonsHistory) {
+TEST_F(TraceTools, ExportReadsTheDaemonsHistory) {
   daemon_.On("GET /v1/tasks", [](const api::Request&) {
     base::Json tasks = base::Json::array();
     tasks.push_back(ToJson(api::TaskView{.id = 1,
@@ -272,7 +272,7 @@ TEST_F(TraceTools, ExportTakesTheDaemonsHistory) {
             "carma: a job names no workload; carma trace map assigns one to every job\n");
 }
 
-TEST_F(TraceTools, WarnsOfBadLinesAndRefusesThemWhenStrict) {
+TEST_F(TraceTools, WarnsAboutBadLinesAndRefusesThemWithStrict) {
   std::string rows;
   for (int i = 0; i < 7; ++i) rows += "9,1,-5\n";
   const std::string jobs = File("j.csv", "submit_s,gpus,duration_s\n1,1,5\n3,1\n" + rows);

@@ -1,4 +1,4 @@
-// The work of `carma trace`'s sub-verbs; their options are in command.cc.
+// Runs the sub-verbs of `carma trace`; command.cc defines their options.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct ReplayFlags {
   std::string trace;
   std::string workloads;  // empty: the built-in catalogue
   std::string estimate = "oracle";
-  std::vector<std::string> memory;  // "38=6G"
-  std::string simtask;              // empty: in this program's folder
+  std::vector<std::string> memory;  // memory that single tasks state: "38=6G"
+  std::string simtask;              // empty: look in this program's folder
   std::string output_dir;           // empty: ./carma-replay
   bool wait = false;
   bool progress = false;
@@ -28,9 +28,9 @@ void RunTraceInfo(Context& context, const JobSource& source);
 
 struct WindowFlags {
   JobSource source;
-  std::string from;  // "36h" since the trace's start, or a date; empty: the start
-  std::string to;    // not included; empty: the end
-  std::string vc;    // empty: all
+  std::string from;  // "36h" since the trace's start, or a date; empty: the start of the trace
+  std::string to;    // exclusive; empty: the end of the trace
+  std::string vc;    // empty: all virtual clusters
   std::string user;
   std::optional<int> max_gpus;
 };
@@ -39,7 +39,7 @@ void RunTraceWindow(Context& context, const WindowFlags& flags);
 struct SampleFlags {
   JobSource source;
   int gpus = 4;
-  std::optional<double> load;  // absent: 1
+  std::optional<double> load;  // empty: 1
   std::optional<std::size_t> tasks;
   bool scale_time = false;
   std::uint64_t seed = 1;
@@ -56,7 +56,7 @@ struct MapFlags {
 void RunTraceMap(Context& context, const MapFlags& flags);
 
 struct GenerateFlags {
-  JobSource fit;  // path empty: built-in defaults
+  JobSource fit;  // empty path: built-in defaults
   std::size_t tasks = 60;
   std::optional<double> mean_gap_s;
   std::optional<int> max_gpus;
@@ -65,8 +65,8 @@ struct GenerateFlags {
 void RunTraceGenerate(Context& context, const GenerateFlags& flags);
 
 struct ExportFlags {
-  JobSource source;  // path empty: the daemon's history
-  std::string user;  // of the daemon's tasks; empty: all users'
+  JobSource source;  // empty path: the daemon's history
+  std::string user;  // owner of the daemon's tasks; empty: all users
   std::string as = "jobs";
   std::string estimate = "oracle";
   std::string command;  // empty: carma-simtask for workloads, sleep for other jobs
