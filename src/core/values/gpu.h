@@ -89,7 +89,8 @@ struct GpuView {
   std::optional<double> idle_cpus;
   bool healthy = true;
   std::string trouble;                 // why it is drained or unhealthy, for people
-  std::optional<TaskId> reserved_for;  // kept for a task that waits for recovery
+  std::optional<TaskId> reserved_for;  // kept for a task that has waited long enough, or see below
+  bool room_made = false;              // kept because another task has made room for that task
   Time at{};                           // the moment
   // Its current and future reservations; valid until the core's next event.
   std::span<const ReservedPeriod* const> booked;
