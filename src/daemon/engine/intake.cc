@@ -21,7 +21,7 @@ namespace {
 // A share is counted in tasks and dependencies, which are looked up one by one; a long description
 // counts like several short ones.
 constexpr std::size_t kBytesPerTask = 8192;
-constexpr std::size_t kMostOutputs = 200'000;  // known files; then all are forgotten
+constexpr std::size_t kMostOutputs = 20'000;  // known files; then the oldest are forgotten
 
 std::size_t Weight(const TaskList& tasks, std::size_t i) {
   return 1 + tasks.Like(i).dependencies.size() + tasks.BytesOf(i) / kBytesPerTask;
@@ -357,15 +357,15 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
 
 void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
                                 core::TaskId first, std::string& warning) {
-  if (spec.append_output) return;
-  if (outputs_.size() > kMostOutputs) outputs_.clear();
   for (const auto& [pattern, path] : {std::pair(&spec.stdout_path, &task.stdout_path),
                                       std::pair(&spec.stderr_path, &task.stderr_path)}) {
     // Most tasks have a file of their own, so this costs them nothing.
     if (pattern->empty() || pattern->contains("%j") || pattern->starts_with("/dev/")) continue;
-    const auto [at, added] = outputs_.try_emplace(std::hash<std::string>{}(*path), task.record.id);
+    const std::size_t key = std::hash<std::string>{}(task.user + ':' + *path);
+    const auto [at, added] = outputs_.try_emplace(key, task.record.id);
     const core::TaskId other = std::exchange(at->second, task.record.id);
-    if (added || other >= first || !warning.empty()) continue;
+    KeepOutput(key, task.record.id);
+    if (spec.append_output || added || other >= first || !warning.empty()) continue;
     const auto state = store_.StateOf(other);
     if (!state || !*state || core::IsFinal(**state)) continue;
     const auto stored = store_.Get(other);
@@ -375,6 +375,15 @@ void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskS
           fmt::format("tasks {} and {} both write to {}: use %j in its name", core::Number(other),
                       core::Number(task.record.id), base::Printable(*path, 400));
   }
+}
+
+void Intake::KeepOutput(std::size_t key, core::TaskId task) {
+  output_order_.emplace_back(key, task);
+  if (output_order_.size() <= kMostOutputs) return;
+  const auto oldest = outputs_.find(output_order_.front().first);
+  if (oldest != outputs_.end() && oldest->second == output_order_.front().second)
+    outputs_.erase(oldest);
+  output_order_.pop_front();
 }
 
 Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first,

@@ -140,6 +140,8 @@ class Intake {
   // this one. first: of the same submission, whose tasks are not compared.
   void WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
                           core::TaskId first, std::string& warning);
+  // Adds to output_order_ and forgets the oldest file beyond a limit.
+  void KeepOutput(std::size_t key, core::TaskId task);
   // Stores the rows that concern the whole submission.
   Result<Unit> PutAsWhole(const Submission& submission, core::TaskId first, base::Time submitted);
   // The earlier submission of that name; empty: it is new.
@@ -183,8 +185,9 @@ class Intake {
       queued_of_;                       // by user, once counted for this share
   std::vector<core::TaskId> given_up_;  // first numbers of tasks to delete
   bool cannot_take_back_ = false;       // the store refused the last time
-  // The last task accepted for each output file, by a hash of the path.
+  // The last task accepted for each output file, by a hash of its user and the path.
   std::unordered_map<std::size_t, core::TaskId> outputs_;
+  std::deque<std::pair<std::size_t, core::TaskId>> output_order_;  // what was put, oldest first
   // Accepted tasks, without their environments, until their estimates are requested.
   std::unordered_map<std::uint64_t, EstimateJob> new_jobs_;
 };
