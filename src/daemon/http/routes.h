@@ -89,6 +89,8 @@ class Routes {
   // Fills the parts of the path. Errors: kNotFound, kInvalid for another method or an unknown
   // parameter below /v1.
   Result<const Endpoint*> Find(Call& call) const;
+  // The answer to a request that Find() refused.
+  api::Response Refusal(const base::Error& why, Call& call) const;
   void RefuseStranger(const api::Responder& reply) const;
   // The user identified by the kernel or a token. Errors: kDenied for an unknown token.
   Result<std::optional<api::Peer>> Identity(const api::Request& request) const;
