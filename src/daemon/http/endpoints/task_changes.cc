@@ -24,8 +24,7 @@ namespace {
 
 using base::Json;
 
-// Of one request. Each share waits for its commit, and takes the loop about 40 ms.
-constexpr std::size_t kChangesAtOnce = 300;
+constexpr std::size_t kChangesAtOnce = 100;  // of one request
 
 Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, const Caller& caller) {
   store::StoredTask stored = CARMA_TRY(store.Get(id));

@@ -114,20 +114,6 @@ TEST_F(TasksTest, ManyAreChangedAtOnceEachForItself) {
   EXPECT_EQ(heard.body.at("refused")[1].at("code"), "not_found");
 }
 
-TEST_F(TasksTest, ThreeHundredAreChangedInOneTurn) {
-  task::TaskSpec spec = Spec();
-  spec.gpus = 0;  // needs no estimate
-  spec.held = true;
-  engine_->Submit(std::vector<task::TaskSpec>(300, spec), {kAda.uid, kAda.gid, kAda.user},
-                  [](const auto& answer) { ASSERT_TRUE(answer) << answer.error().message; });
-  for (int turn = 0; turn < 3; ++turn) Settle();
-  base::Json body{{"verb", "cancel"}, {"tasks", base::Json::array()}};
-  for (int id = 1; id <= 300; ++id) body["tasks"].push_back(id);
-  const Heard heard = Ask(Services(), &ChangeTasks, By(kAda, "", "", base::DumpJson(body)));
-  ASSERT_EQ(heard.status, 200) << "0: the answer needs another turn";
-  EXPECT_EQ(heard.body.at("tasks").size(), 300U);
-}
-
 TEST_F(TasksTest, AnInvalidChangeOfManyTasksChangesNothing) {
   SubmitHeld();
   std::string too_many = R"({"verb":"cancel","tasks":[1)";
