@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/client/app_fixture.h"
+
 namespace carma::cli {
 namespace {
 
@@ -118,6 +120,15 @@ TEST(Completion, OffersSubVerbsAndTheirOptionsInBash) {
       {"carma estimate -b /dev/nul", "/dev/null\n"},
   };
   for (const auto& [line, offered] : cases) EXPECT_EQ(Offered(*script, line), offered) << line;
+}
+
+TEST_F(App, CompletesEveryOptionOfSubmit) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Ran ran = Run({"completion", shell});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    for (const char* word : {"submit", "memory", "dependency", "watch", "drain"})
+      EXPECT_NE(ran.out.find(word), std::string::npos) << shell << " " << word;
+  }
 }
 
 }  // namespace

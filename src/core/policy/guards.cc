@@ -147,8 +147,9 @@ bool CheckBooked(const Question& q) {
 bool CheckReserve(const Question& q) {
   if (!q.gpu.reserved_for || *q.gpu.reserved_for == q.need.task) return true;
   return NotNow(q, ReasonCode::kRecoveryReserve, [&] {
-    return fmt::format("GPU {} is kept free for task {}, which has waited long enough.",
-                       q.gpu.index, *q.gpu.reserved_for);
+    return fmt::format(
+        "GPU {} is kept free for task {}, {}.", q.gpu.index, *q.gpu.reserved_for,
+        q.gpu.room_made ? "for which another task has made room" : "which has waited long enough");
   });
 }
 

@@ -129,8 +129,8 @@ void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view)
     view.trouble = gpu.sample_trouble;
   } else {
     view.healthy = true;
-    view.reserved_for = state.recovery_hold.Keeps(view.index) ? state.recovery_hold.task()
-                                                              : KeptFor(state, gpu, at);
+    view.room_made = !state.recovery_hold.Keeps(view.index);
+    view.reserved_for = view.room_made ? KeptFor(state, gpu, at) : state.recovery_hold.task();
     return;
   }
   view.healthy = false;

@@ -92,8 +92,9 @@ struct GpuView {
   std::optional<double> idle_cpus;
   bool healthy = true;
   std::string trouble;                 // why it is drained or unhealthy, for people
-  std::optional<TaskId> reserved_for;  // the GPU is kept for this task, which waits for recovery
-  Time at{};                           // the moment that this view shows
+  std::optional<TaskId> reserved_for;  // the GPU is kept for this task (waits for recovery or long)
+  bool room_made = false;  // it is kept because another task has made room for that task
+  Time at{};               // the moment that this view shows
   // Its current and future reservations; valid until the core's next event.
   std::span<const ReservedPeriod* const> booked;
   mutable KeptThroughput outlook;  // cached estimate for its residents plus a new task

@@ -22,7 +22,7 @@ namespace {
 // description counts like several tasks: one for this many bytes.
 constexpr std::size_t kBytesPerTask = 8192;
 // Largest number of known files; beyond it all are forgotten.
-constexpr std::size_t kMostOutputs = 200'000;
+constexpr std::size_t kMostOutputs = 20'000;
 
 std::size_t Weight(const TaskList& tasks, std::size_t i) {
   return 1 + tasks.Like(i).dependencies.size() + tasks.BytesOf(i) / kBytesPerTask;
@@ -360,15 +360,15 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
 
 void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
                                 core::TaskId first, std::string& warning) {
-  if (spec.append_output) return;
   if (outputs_.size() > kMostOutputs) outputs_.clear();
   for (const auto& [pattern, path] : {std::pair(&spec.stdout_path, &task.stdout_path),
                                       std::pair(&spec.stderr_path, &task.stderr_path)}) {
     // Names with %j are different for each task, so most tasks need no look-up.
     if (pattern->empty() || pattern->contains("%j") || pattern->starts_with("/dev/")) continue;
-    const auto [at, added] = outputs_.try_emplace(std::hash<std::string>{}(*path), task.record.id);
+    const std::size_t key = std::hash<std::string>{}(task.user + ':' + *path);
+    const auto [at, added] = outputs_.try_emplace(key, task.record.id);
     const core::TaskId other = std::exchange(at->second, task.record.id);
-    if (added || other >= first || !warning.empty()) continue;
+    if (spec.append_output || added || other >= first || !warning.empty()) continue;
     const auto state = store_.StateOf(other);
     if (!state || !*state || core::IsFinal(**state)) continue;
     const auto stored = store_.Get(other);

@@ -188,7 +188,7 @@ class Intake {
       queued_of_;                       // queued tasks by user; counted at most once for each share
   std::vector<core::TaskId> given_up_;  // first numbers of tasks to delete
   bool cannot_take_back_ = false;       // the store refused the last deletion
-  // The last task accepted for each output file, by a hash of the path.
+  // The last task accepted for each output file, by a hash of its user and the path.
   std::unordered_map<std::size_t, core::TaskId> outputs_;
   // Accepted tasks, without their environments, until their estimates are requested.
   std::unordered_map<std::uint64_t, EstimateJob> new_jobs_;

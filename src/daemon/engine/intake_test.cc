@@ -113,7 +113,8 @@ TEST_F(IntakeTest, WarnsIfAnotherUnfinishedTaskWritesTheOutputFile) {
                  [this](Result<Submitted> answer) { answers_.push_back(std::move(answer)); });
   EXPECT_TRUE(Accept());
   EXPECT_EQ(answers_.back()->warning, "") << "another user's file";
-  EXPECT_EQ(warning({log}), "") << "the last task for it was another user's";
+  EXPECT_THAT(warning({log}), HasSubstr("tasks 7 and 9 both write"))
+      << "the last task of this user, which appends";
   store::StoredTask ended = store_->Get(core::TaskId{9}).value();
   ASSERT_EQ(ended.stdout_path, "/out/log");
   ended.record.state = core::TaskState::kSucceeded;
@@ -121,6 +122,22 @@ TEST_F(IntakeTest, WarnsIfAnotherUnfinishedTaskWritesTheOutputFile) {
   ASSERT_TRUE(store_->PutRecord(ended.record, {}));
   ASSERT_TRUE(store_->Commit());
   EXPECT_EQ(warning({log}), "");
+}
+
+TEST_F(IntakeTest, ForgetsTheOldestOutputFiles) {
+  options_.max_queued_tasks = options_.turn_share = 50'000;
+  const auto warning = [&](const std::vector<task::TaskSpec>& specs) {
+    Submit(specs);
+    EXPECT_TRUE(Accept());
+    return answers_.back() ? answers_.back()->warning : answers_.back().error().message;
+  };
+  task::TaskSpec first = Spec();
+  first.stdout_path = "/out/first";
+  std::vector<task::TaskSpec> others(20'000, Spec());
+  for (std::size_t i = 0; i < others.size(); ++i)
+    others[i].stdout_path = "/out/log" + std::to_string(i);
+  EXPECT_EQ(warning({first}) + warning(others) + warning({first}), "");
+  EXPECT_THAT(warning({others.back()}), HasSubstr("both write to /out/log19999"));
 }
 
 TEST_F(IntakeTest, OneUserCannotFillTheQueue) {

@@ -80,6 +80,20 @@ Result<const Endpoint*> Routes::Find(Call& call) const {
                           path_known ? "this method is not supported" : "no such endpoint"));
 }
 
+// 405 with the methods of the path, if it is known under another method only.
+api::Response Routes::Refusal(const base::Error& why, Call& call) const {
+  std::vector<std::string> methods;
+  for (const Endpoint& each : table_) {
+    if (Matches(each.path, call) && !Contains(methods, each.method))
+      methods.emplace_back(each.method);
+  }
+  api::Response response = api::ErrorResponse(why);
+  if (methods.empty() || Contains(methods, call.request.method)) return response;
+  response.status = 405;
+  response.headers.emplace_back("Allow", base::Join(methods, ", "));
+  return response;
+}
+
 Result<std::optional<api::Peer>> Routes::Identity(const api::Request& request) const {
   if (request.peer || !request.bearer_token) return request.peer;
   std::optional<api::Peer> owner;
@@ -91,7 +105,7 @@ Result<std::optional<api::Peer>> Routes::Identity(const api::Request& request) c
 void Routes::Handle(api::Request request, const api::Responder& reply) const {
   Call call{std::move(request), "", "", {}};
   const Result<const Endpoint*> endpoint = Find(call);
-  if (!endpoint) return reply(std::unexpected(endpoint.error()));
+  if (!endpoint) return reply(Refusal(endpoint.error(), call));
   const Access access = (*endpoint)->access;
   const std::optional<api::Peer>& peer = call.request.peer;
   // Without root rights every task would run as the daemon's user, so other users are refused.

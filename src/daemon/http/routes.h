@@ -94,6 +94,8 @@ class Routes {
   // Finds the endpoint and sets Call::id and Call::verb. Errors: kNotFound; kInvalid for another
   // method or, below /v1, an unknown parameter.
   Result<const Endpoint*> Find(Call& call) const;
+  // The answer to a request that Find() refused.
+  api::Response Refusal(const base::Error& why, Call& call) const;
   void RefuseStranger(const api::Responder& reply) const;
   // The user identified by the kernel or a token. Errors: kDenied for an unknown token.
   Result<std::optional<api::Peer>> Identity(const api::Request& request) const;

@@ -96,7 +96,9 @@ TEST_F(RoutesTest, RefusesRequestsOutsideTheTable) {
   EXPECT_EQ(none.status, 404);
   EXPECT_THAT(none.body, HasSubstr("GET /v1/nothing: no such endpoint"));
   const api::Response method = Ask("PUT", "/v1/things/7", 1000);
-  EXPECT_EQ(method.status, 400);
+  EXPECT_EQ(method.status, 405);
+  using Header = std::pair<std::string_view, std::string>;
+  EXPECT_THAT(method.headers, ::testing::ElementsAre(Header("Allow", "GET")));
   EXPECT_THAT(method.body, HasSubstr("PUT /v1/things/7: this method is not supported"));
 }
 

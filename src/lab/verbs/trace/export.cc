@@ -1,5 +1,6 @@
 // trace export: writes a trace, or the daemon's history, as CSV or as a script that submits it.
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -123,6 +124,8 @@ class Script {
           std::pair("gpu-type", &task.gpu_type)}) {
       if (!value->empty()) text += fmt::format(" --{} {}", option, ShellQuote(*value));
     }
+    // Whole cores, rounded up as in the simulation; a task of none counts none.
+    if (task.cpus && *task.cpus > 0) text += fmt::format(" --cpus {:.0f}", std::ceil(*task.cpus));
     if (workload != nullptr) {
       const trace::MemoryEstimate estimate = trace::Estimate(*workload, estimate_);
       if (estimate.mib) text += fmt::format(" --memory {}", *estimate.mib);

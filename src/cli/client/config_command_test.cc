@@ -1,0 +1,25 @@
+// `carma config`: whole runs of the command against a fake daemon.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "cli/client/app_fixture.h"
+
+namespace carma::cli {
+namespace {
+
+TEST_F(App, ConfigShowsTheKeysThatAreNamed) {
+  const std::string path = daemon_.dir() + "/c.toml";
+  std::ofstream(path) << "[policy]\nmapper = \"lug\"\n";
+  EXPECT_EQ(Run({"config", "show", "--config", path, "policy.mapper"}).out,
+            "[policy]\nmapper = \"lug\"\n");
+  const Ran section = Run({"config", "show", "--config", path, "idle"});
+  EXPECT_TRUE(section.out.starts_with("[idle]\n")) << section.out;
+  EXPECT_EQ(section.out.find("mapper"), std::string::npos);
+  const Ran none = Run({"config", "show", "--config", path, "policy.map"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_TRUE(none.err.starts_with("carma: 'policy.map': expected a key")) << none.err;
+}
+
+}  // namespace
+}  // namespace carma::cli

@@ -1,0 +1,36 @@
+// `carma reserve`: whole runs of the command against a fake daemon.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/reservation_view.h"
+#include "api/views.h"
+#include "base/json.h"
+#include "cli/client/app_fixture.h"
+
+namespace carma::cli {
+namespace {
+
+TEST_F(App, TheEndOfAReservationCountsFromItsStart) {
+  daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
+  daemon_.On("POST /v1/reservations", [this](const api::Request& request) {
+    body_ = base::ParseJson(request.body).value();
+    return JsonAnswer(ToJson(api::ReservationView{.id = 1}), 201);
+  });
+  const auto reserve = [this](const std::string& from, const std::string& to) {
+    return Run({"reserve", "--for", "nobody", "--count", "1", "--from", from, "--to", to});
+  };
+  EXPECT_EQ(reserve("+1h", "+3h").exit_code, 0);
+  EXPECT_EQ(body_["from_ms"], 3'605'000);
+  EXPECT_EQ(body_["length_s"], 10'800);
+  EXPECT_EQ(reserve("+1h", "now+3h").exit_code, 0);
+  EXPECT_EQ(body_["length_s"], 7'200) << "now is not the start";
+  for (const char* to : {"now+1h", "now+30m", "1970-01-01T00:00Z"}) {
+    const Ran ran = reserve("+2h", to);
+    EXPECT_EQ(ran.exit_code, 2) << to;
+    EXPECT_THAT(ran.err, ::testing::HasSubstr("--to: expected a time after --from (")) << to;
+  }
+  EXPECT_THAT(Run({"reserve", "--help"}).out, ::testing::HasSubstr("counted from the start: +2h"));
+}
+
+}  // namespace
+}  // namespace carma::cli

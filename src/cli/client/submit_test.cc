@@ -1,0 +1,241 @@
+// `carma submit`: whole runs of the command against a fake daemon.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "api/listening.h"
+#include "api/task_view.h"
+#include "api/views.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/unique_fd.h"
+#include "cli/client/app_fixture.h"
+
+namespace carma::cli {
+namespace {
+
+using base::Json;
+
+TEST_F(App, SubmitSendsTheCommandUnchanged) {
+  AcceptTasks();
+  const Ran ran = Run({"submit", "--no-check", "-G2", "--memory=12G", "-HJ", "my name", "python",
+                       "t.py", "--json", "-G", "7", "--", "x"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Submitted task 42\n");
+  EXPECT_EQ(ran.err, "carma: warning: mind the gap\n");
+  const Json& spec = body_["tasks"][0];
+  EXPECT_EQ(spec["command"], Json({"python", "t.py", "--json", "-G", "7", "--", "x"}));
+  EXPECT_EQ(spec["gpus"], 2);
+  EXPECT_EQ(spec["memory_mib"], 12'288);
+  EXPECT_EQ(spec["held"], true);
+  EXPECT_EQ(spec["name"], "my name");
+  EXPECT_FALSE(spec.contains("uid")) << "the identity comes from the kernel";
+}
+
+TEST_F(App, ADependencyOnTheLastTaskMeansItsArray) {
+  AcceptTasks();
+  for (std::uint64_t id = 40; id < 46; ++id) {
+    daemon_.On("GET /v1/tasks/" + std::to_string(id), [id](const api::Request&) {
+      api::TaskView task{.id = id, .state = "queued"};
+      task.array_id = id < 44 ? 40 : 44;
+      task.array_index = static_cast<std::int64_t>(id < 44 ? 2 * (id - 40) : id - 44);
+      return JsonAnswer(ToJson(task));
+    });
+  }
+  daemon_.On("GET /v1/tasks", [](const api::Request&) {
+    api::TaskView last{.id = 43, .state = "queued"};
+    return JsonAnswer({{"tasks", {ToJson(last)}}});
+  });
+  const auto waits_for = [&](const std::string& dependency) {
+    const Ran ran = Run({"submit", "--no-check", "-d", dependency, "true"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    std::vector<int> ids;
+    for (const Json& each : body_["tasks"][0]["dependencies"]) ids.push_back(each["task"]);
+    return ids;
+  };
+  EXPECT_EQ(waits_for("afterok:@"), (std::vector<int>{40, 41, 42, 43}));
+  EXPECT_EQ(waits_for("afterok:40"), (std::vector<int>{40, 41, 42, 43})) << "as in Slurm";
+  EXPECT_EQ(waits_for("afterok:41"), std::vector<int>{41}) << "one of them";
+  EXPECT_EQ(waits_for("afterok:40_4"), std::vector<int>{42}) << "by its index";
+  EXPECT_EQ(Run({"submit", "--no-check", "-d", "afterok:40_3", "true"}).exit_code, 1);
+  const auto warning = [&](const std::string& dependency) {
+    return Run({"submit", "--no-check", "-d", dependency, "true"}).err;
+  };
+  EXPECT_NE(warning("afternotok:40").find("needs every task of the array to fail"),
+            std::string::npos);
+  EXPECT_EQ((warning("afternotok:41") + warning("afterany:40")).find("every task"),
+            std::string::npos);
+}
+
+TEST_F(App, SubmitTakesWordsThatLookLikeVerbsOrOptions) {
+  AcceptTasks();
+  EXPECT_EQ(Run({"submit", "--no-check", "list", "--all"}).out, "Submitted task 42\n");
+  EXPECT_EQ(body_["tasks"][0]["command"], Json({"list", "--all"}));
+  EXPECT_EQ(Run({"--socket", daemon_.socket_path(), "submit", "--no-check", "--", "--odd"}).out,
+            "Submitted task 42\n");
+  EXPECT_EQ(body_["tasks"][0]["command"], Json({"--odd"}));
+}
+
+TEST_F(App, SubmitArraysInOneRequest) {
+  AcceptTasks();
+  const Ran ran = Run({"submit", "--array", "0-9", "--parsable", "true"});
+  EXPECT_EQ(ran.out, "42-51\n");
+  EXPECT_EQ(body_["array"].size(), 10u);
+  EXPECT_EQ(body_["spec"]["command"], Json({"true"}));
+}
+
+TEST_F(App, SubmitAndWaitGivesTheTasksExitCode) {
+  AcceptTasks();
+  daemon_.On("GET /v1/tasks/42", [](const api::Request&) {
+    Json task = TaskJson(42, "failed");
+    task["exit_code"] = 7;
+    return JsonAnswer(task);
+  });
+  const Ran ran = Run({"submit", "--wait", "false"});
+  EXPECT_EQ(ran.exit_code, 7);
+  EXPECT_EQ(ran.out, "Submitted task 42\n");
+}
+
+TEST_F(App, ChecksWithAndWithoutTheDaemon) {
+  daemon_.On("POST /v1/tasks", [](const api::Request& request) {
+    EXPECT_EQ(request.Query("check"), "1");
+    return JsonAnswer({{"count", 1},
+                       {"tasks",
+                        {{{"name", "true"},
+                          {"gpus", 1},
+                          {"predicted_mib", 1024},
+                          {"estimate_method", "given"},
+                          {"fits", "later"},
+                          {"reason", "GpuMemory"},
+                          {"reason_text", "all is claimed"}}}}});
+  });
+  const Ran ran = Run({"submit", "--check", "--memory", "1G", "true"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out,
+            "Nothing was submitted; the task is valid:\n"
+            "  true: 1 GPU, 1.0G predicted (given): would wait (GpuMemory): all is claimed\n");
+  daemon_.On("POST /v1/tasks", [](const api::Request&) {
+    return api::ErrorResponse({ErrorCode::kConflict, "never fits"});
+  });
+  EXPECT_EQ(Run({"submit", "--check", "true"}).exit_code, 1);
+  const Ran alone = RunWords(daemon_.dir() + "/none", {"submit", "--check", "true"});
+  EXPECT_EQ(alone.exit_code, 0);
+  EXPECT_EQ(alone.out, "Nothing was submitted; the description is valid.\n");
+  EXPECT_NE(alone.err.find("checked without it"), std::string::npos);
+  EXPECT_EQ(RunWords(daemon_.dir() + "/none", {"submit", "--check", "-G", "-1", "true"}).exit_code,
+            2);
+}
+
+TEST_F(App, BatchesAreOneRequestAndNameTheLineOfAMistake) {
+  AcceptTasks();
+  const std::string path = daemon_.dir() + "/batch.jsonl";
+  std::ofstream(path)
+      << "{\"command\":[\"a\"],\"gpus\":2}\n\n{\"command\":[\"b\"],\"workdir\":\"/\","
+         "\"environment\":{}}\n";
+  const Ran ran = Run({"submit", "--batch", path});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Submitted tasks 42-43 (2)\n");
+  ASSERT_EQ(body_["tasks"].size(), 2u);
+  EXPECT_EQ(body_["common"]["workdir"], std::filesystem::current_path().string());
+  EXPECT_FALSE(body_["common"]["environment"].empty());
+  EXPECT_FALSE(body_["tasks"][0].contains("environment"));
+  EXPECT_EQ(body_["tasks"][1]["workdir"], "/");
+  EXPECT_TRUE(body_["tasks"][1]["environment"].empty());
+
+  std::ofstream(path) << "{\"command\":[\"a\"]}\n\n{\"command\":[\"b\"],\"gpus\":-1}\n";
+  const Ran local = Run({"submit", "--batch", path});
+  EXPECT_EQ(local.exit_code, 2);
+  EXPECT_TRUE(local.err.starts_with("carma: " + path + ":3: ")) << local.err;
+
+  daemon_.On("POST /v1/tasks", [](const api::Request&) {
+    return api::ErrorResponse({ErrorCode::kConflict, "/tasks/1: never fits"});
+  });
+  std::ofstream(path) << "{\"command\":[\"a\"]}\n\n\n{\"command\":[\"b\"]}\n";
+  const Ran remote = Run({"submit", "--batch", path});
+  EXPECT_EQ(remote.exit_code, 1);
+  EXPECT_EQ(remote.err, "carma: " + path + ":4: /tasks/1: never fits\n");
+}
+
+TEST_F(App, BatchLinesAreCommandsWithCommonOptions) {
+  AcceptTasks();
+  const std::string path = daemon_.dir() + "/commands";
+  std::ofstream(path) << "# two trainings\npython a.py > a.log\npython b.py\n";
+  const Ran ran = Run({"submit", "--batch", path, "--lines", "-G", "2", "--parsable"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "42-43\n");
+  EXPECT_EQ(body_["tasks"][1]["gpus"], 2);
+  EXPECT_FALSE(body_["tasks"][1].contains("environment"));
+  Run({"submit", "--batch", path, "--lines", "--export", "ONLY=this"});
+  EXPECT_EQ(body_["tasks"][0]["environment"]["ONLY"], "this");
+  EXPECT_EQ(Run({"submit", "--batch", path, "-G", "2"}).exit_code, 2);
+  EXPECT_EQ(Run({"submit", "--batch", path, "--lines", "true"}).exit_code, 2);
+}
+
+// A daemon that ends after it has read the first submission, and its successor.
+TEST(AppWithoutAnswer, ASubmissionWhoseAnswerIsCutIsRepeatedUnderItsName) {
+  std::string dir = ::testing::TempDir() + "/carma-cut-XXXXXX";
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  const std::string path = dir + "/s";
+  const base::UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto address = api::UnixAddress(path);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address),
+            0);
+  ASSERT_EQ(::listen(listener.get(), 5), 0);
+  std::vector<std::string> bodies;
+  std::thread daemon([&] {
+    for (const bool answers : {false, true}) {
+      const base::UniqueFd fd(::accept(listener.get(), nullptr, nullptr));
+      std::string text;
+      char buffer[65'536];
+      while (text.find("}]}") == std::string::npos) {
+        const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+        if (n <= 0) return;
+        text.append(buffer, static_cast<std::size_t>(n));
+      }
+      bodies.push_back(text.substr(text.find("\r\n\r\n") + 4));
+      const std::string body = "{\"first\":42,\"count\":1}";
+      if (answers) {
+        (void)base::WriteAll(fd.get(), fmt::format("HTTP/1.1 201 Created\r\nContent-Length: {}"
+                                                   "\r\nConnection: close\r\n\r\n{}",
+                                                   body.size(), body));
+      }
+    }
+  });
+  const Ran ran = RunWords(path, {"submit", "--parsable", "--export", "NONE", "true"});
+  daemon.join();
+  EXPECT_EQ(ran.out, "42\n") << ran.err;
+  ASSERT_EQ(bodies.size(), 2U);
+  EXPECT_EQ(bodies[0], bodies[1]);
+  EXPECT_EQ(base::ParseJson(bodies[0])->at("request").get<std::string>().size(), 32U);
+  std::filesystem::remove_all(dir);
+}
+
+TEST_F(App, RedoIsLeftToTheDaemon) {
+  daemon_.On("POST /v1/tasks/7/redo", [](const api::Request& request) {
+    EXPECT_EQ(request.body, "");
+    return JsonAnswer({{"first", 42}, {"count", 1}}, 201);
+  });
+  EXPECT_EQ(Run({"redo", "7"}).out, "Submitted task 42\n");
+  EXPECT_EQ(daemon_.requests(), std::vector<std::string>{"POST /v1/tasks/7/redo"});
+}
+
+TEST_F(App, MistakesThatTheDaemonFindsNameTheOption) {
+  const auto refuse = [](const api::Request&) {
+    return api::ErrorResponse({ErrorCode::kInvalid, "qos: expected one of normal, got foo"});
+  };
+  daemon_.On("POST /v1/tasks", refuse);
+  daemon_.On("PATCH /v1/tasks/7", refuse);
+  const std::string expected = "carma: --qos: expected one of normal, got foo\n";
+  EXPECT_EQ(Run({"submit", "--qos", "foo", "true"}).err, expected);
+  EXPECT_EQ(Run({"submit", "--check", "--qos", "foo", "true"}).err, expected);
+  EXPECT_EQ(Run({"edit", "7", "--qos", "foo"}).err, expected);
+}
+
+}  // namespace
+}  // namespace carma::cli

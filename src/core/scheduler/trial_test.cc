@@ -1,0 +1,99 @@
+#include "core/scheduler/trial.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "core/scheduler/scheduler_fixture.h"
+
+namespace carma::core {
+namespace {
+
+TEST_F(SchedulerTest, ATrialCountsOnlyTasksThatCanGoBeforeIt) {
+  const Time now = At(2);
+  const auto verdict = [&](std::int64_t priority = 0) {
+    return *Try(*scheduler_, {.priority = priority}, Estimate{1'000, "given"}, now).reason.text;
+  };
+  PolicyConfig config;
+  config.settle = false;
+  config.sm_cap.reset();
+  Begin(config);
+  const auto submit = [&](std::uint64_t id, TaskRequest request, std::int64_t mib) {
+    Handle(2, Submitted(id, std::move(request)));
+    Handle(2, Estimated(id, mib));
+  };
+  // The first task runs. Each of the other tasks waits for something that no new task waits for.
+  submit(1, {.array = TaskId{1}, .array_limit = 1}, 1'000);
+  submit(2, {.begin = At(100)}, 1'000);
+  submit(3, {.dependencies = {{TaskId{1}, DependencyKind::kAfterAny, std::nullopt}}}, 1'000);
+  submit(4, {.array = TaskId{1}, .array_limit = 1}, 1'000);
+  submit(5, {.held = true}, 1'000);
+  submit(6, {}, 2'000);
+  Handle(2, LaunchFailed{TaskId{6}, 1, "no memory for fork", true});
+  EXPECT_EQ(scheduler_->ReasonFor(TaskId{6}, At(2)).code, ReasonCode::kBackoff);
+  EXPECT_EQ(verdict(), "");
+  // A task that does not fit blocks tasks behind it, but not tasks of a higher priority.
+  submit(7, {}, 39'000);
+  EXPECT_EQ(scheduler_->ReasonFor(TaskId{7}, At(2)).code, ReasonCode::kGpuMemory);
+  EXPECT_EQ(verdict(), "1 task is ahead of it");
+  EXPECT_EQ(verdict(1), "");
+}
+
+TEST_F(SchedulerTest, ATrialGivesTheReasonForWhichTheTaskWouldWait) {
+  const auto verdict = [&](const TaskRequest& request, std::int64_t mib) {
+    return Try(*scheduler_, request, Estimate{mib, "given"}, At(2)).reason;
+  };
+  PolicyConfig config;
+  config.settle = false;
+  config.sm_cap.reset();
+  config.backfill = 10;
+  Begin(config, 2);
+  Run(1);
+  Handle(2, Submitted(2, {.gpus = 2}));
+  Handle(2, Estimated(2, 39'000));
+  EXPECT_EQ(scheduler_->ReasonFor(TaskId{2}, At(2)).code, ReasonCode::kGpuMemory);
+  EXPECT_EQ(verdict({}, 1'000).code, ReasonCode::kNone)
+      << "it is considered together with the first";
+  Handle(2, DrainRequested{GpuIndex{0}, "test"});
+  EXPECT_EQ(verdict({.on_gpus = {"0"}}, 1'000).code, ReasonCode::kDraining) << "not kGpuChoice";
+  EXPECT_EQ(*verdict({.begin = At(100)}, 1'000).text,
+            "May not start before " + base::FormatTimeIso(At(100)) + ".");
+}
+
+TEST_F(SchedulerTest, ATrialIgnoresInstancesForSeveralGpusAndAddsUpShares) {
+  PolicyConfig config;
+  config.settle = false;
+  scheduler_ = std::make_unique<Scheduler>(config);
+  std::vector<GpuInfo> gpus = Gpus(3);
+  gpus[2].mig = true;
+  scheduler_->HandleAll(
+      At(0), {GpusDiscovered{gpus}, Sampled(0, At(0)), Sampled(1, At(0)), Sampled(2, At(0))});
+  const auto fit = [&](TaskRequest request) { return Try(*scheduler_, request, {}, At(1)); };
+  EXPECT_EQ(fit({.gpus = 2}).fit, Fit::kFits);
+  EXPECT_EQ(fit({.gpus = 3}).fit, Fit::kNever);
+  EXPECT_EQ(fit({.gpus = 3}).reason.code, ReasonCode::kMigInstance);
+  EXPECT_EQ(fit({.gpus = 3}).reason.text,
+            "The task asks for 3 GPUs that work together; this server has 2 whole GPUs and 1 MIG "
+            "instance, which only works alone.");
+  Handle(1, Submitted(1, {.gpus = 2, .sm_share = 0.6}));
+  Handle(1, Estimated(1, 1'000));
+  EXPECT_EQ(fit({.gpus = 2, .sm_share = 0.4}).fit, Fit::kFits);
+  EXPECT_EQ(fit({.gpus = 2, .sm_share = 0.5}).fit, Fit::kNotNow);
+  EXPECT_EQ(fit({.gpus = 2}).fit, Fit::kFits);
+  EXPECT_EQ(fit({.gpus = 1, .sm_share = 0.5}).fit, Fit::kFits);  // it fits on the instance
+}
+
+TEST_F(SchedulerTest, ATrialAppliesTheUsersLimits) {
+  PolicyConfig config;
+  config.limits = {*ParseLimitRule("user=* gpus=1")};
+  scheduler_ = std::make_unique<Scheduler>(config);
+  scheduler_->HandleAll(At(0), {GpusDiscovered{Gpus(2)}, Sampled(0, At(0)), Sampled(1, At(0))});
+  const auto fit = [&](TaskRequest request) { return Try(*scheduler_, request, {}, At(1)); };
+  EXPECT_EQ(fit({.gpus = 1, .user = "ada"}).fit, Fit::kFits);
+  EXPECT_EQ(fit({.gpus = 2, .user = "ada"}).fit, Fit::kNever);
+  EXPECT_EQ(fit({.gpus = 2, .user = "ada"}).reason.code, ReasonCode::kLimit);
+  EXPECT_EQ(fit({.user = "ada", .account = "vision"}).fit, Fit::kNever);
+  EXPECT_EQ(fit({.user = "ada", .qos = "urgent"}).fit, Fit::kNever);
+}
+
+}  // namespace
+}  // namespace carma::core

@@ -1,0 +1,346 @@
+// Changes of tasks: cancel, hold, requeue, priority and edits.
+#include "daemon/http/endpoints/tasks.h"
+
+#include "api/changes_view.h"
+#include "daemon/http/endpoints/tasks_fixture.h"
+#include "store/fake_vfs.h"
+
+namespace carma::daemon {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(TasksTest, ChangesTasksThatTheCoreDoesNotKnowYet) {
+  std::vector<std::int64_t> indices;
+  for (int i = 0; i < 1'005; ++i) indices.push_back(i);
+  bool accepted = false;
+  engine_->Submit(TaskList::Array(Spec(), indices), {kAda.uid, kAda.gid, kAda.user},
+                  [&](const Result<Submitted>& answer) { accepted = answer.has_value(); });
+  for (int turn = 0; turn < 10 && !accepted; ++turn) engine_->Turn();
+  ASSERT_TRUE(accepted);
+  ASSERT_EQ(engine_->scheduler().Find(core::TaskId{1'005}), nullptr);
+  Change(kAda, "cancel", "1005");
+  const std::shared_ptr<Heard> heard = last_heard_;
+  for (int turn = 0; turn < 3; ++turn) engine_->Turn();
+  EXPECT_EQ(heard->status, 200);
+  EXPECT_EQ(heard->body.at("state"), "cancelled");
+}
+
+TEST_F(TasksTest, AChangeIsAnsweredWithTheTaskOnceItIsDurable) {
+  SubmitHeld();
+  EXPECT_EQ(Change(kAda, "release").body.at("state"), "launching") << "it can start at once";
+  Start(core::TaskId{1});
+  EXPECT_EQ(Change(kRoot, "cancel").body.at("state"), "stopping");
+  End(core::TaskId{1});
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kCancelled);
+  EXPECT_EQ(Change(kAda, "requeue").body.at("state"), "submitted");
+}
+
+TEST_F(TasksTest, RefusesChangesByOtherUsersOrInTheWrongState) {
+  const core::TaskId id = Submit();
+  const struct {
+    Caller caller;
+    const char* verb;
+    const char* id;
+    int status;
+    const char* message;
+  } cases[] = {
+      {kEve, "cancel", "1", 403, "task 1 belongs to ada"},
+      {kAda, "cancel", "2", 404, "2"},
+      {kAda, "cancel", "one", 400, "'one' is not a task id (a whole number from 1)"},
+      {kAda, "hold", "1", 409, "task 1 is running: only a waiting task can be held"},
+      {kAda, "release", "1", 409, "task 1 is running: only a waiting task can be released"},
+      {kAda, "paint", "1", 404, "'paint': expected cancel, hold, release, requeue, or priority"},
+  };
+  Start(id);
+  for (const auto& c : cases) {
+    const Heard heard = Change(c.caller, c.verb, c.id);
+    EXPECT_EQ(heard.status, c.status) << c.verb;
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message));
+  }
+  End(id);
+  for (const char* verb : {"cancel", "hold", "release"})
+    EXPECT_EQ(Change(kAda, verb).Message(), "task 1 has already succeeded");
+}
+
+TEST_F(TasksTest, RequeuedTasksCountForQueueLimits) {
+  EngineOptions options;
+  options.state_dir = state_dir_;
+  options.policy.limits = {*core::ParseLimitRule("user=* queued=2")};
+  engine_->Follow(options);
+  engine_->Turn();
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    EXPECT_EQ(core::Number(Submit()), id);
+    Start(core::TaskId{id});
+    End(core::TaskId{id});
+  }
+  const Heard heard =
+      Ask(Services(), &ChangeTasks, By(kAda, "", "", R"({"verb":"requeue","tasks":[1,2,3,4]})"));
+  EXPECT_EQ(heard.body.at("tasks").size(), 2U);
+  ASSERT_EQ(heard.body.at("refused").size(), 2U);
+  EXPECT_THAT(heard.body.at("refused")[0].at("message").get<std::string>(), HasSubstr("queued=2"));
+}
+
+TEST_F(TasksTest, ARunningTaskWithNoRequeueIsNotRequeued) {
+  task::TaskSpec spec = Spec();
+  spec.requeue = false;
+  Start(Submit(spec));
+  EXPECT_THAT(Change(kAda, "requeue").Message(), HasSubstr("task 1 has --no-requeue"));
+  End(core::TaskId{1});
+  EXPECT_EQ(Change(kAda, "requeue").body.at("state"), "submitted");
+}
+
+TEST_F(TasksTest, ChangesManyTasksAtOnceButJudgesEachSeparately) {
+  for (int i = 0; i < 3; ++i) SubmitHeld();
+  Change(kAda, "cancel", "2");
+  const auto change = [&](const Caller& caller, const std::string& body) {
+    return Ask(Services(), &ChangeTasks, By(caller, "", "", body));
+  };
+  const Heard eves = change(kEve, R"({"verb":"cancel","tasks":[1]})");
+  EXPECT_EQ(eves.status, 200);
+  EXPECT_TRUE(eves.body.at("tasks").empty());
+  EXPECT_EQ(eves.body.at("refused")[0].at("code"), "denied");
+
+  const Heard heard = change(kAda, R"({"verb":"cancel","tasks":[3,2,9,1,1]})");
+  EXPECT_EQ(heard.status, 200);
+  std::vector<int> changed;
+  for (const base::Json& task : heard.body.at("tasks")) {
+    EXPECT_EQ(task.at("state"), "cancelled");
+    changed.push_back(task.at("id"));
+  }
+  EXPECT_THAT(changed, ::testing::ElementsAre(3, 1, 1)) << "requested twice, so reported twice";
+  ASSERT_EQ(heard.body.at("refused").size(), 2U);
+  EXPECT_EQ(heard.body.at("refused")[0].at("message"), "task 2 has already been cancelled");
+  EXPECT_EQ(heard.body.at("refused")[1].at("code"), "not_found");
+}
+
+TEST_F(TasksTest, AnInvalidChangeOfManyTasksChangesNothing) {
+  SubmitHeld();
+  std::string too_many = R"({"verb":"cancel","tasks":[1)";
+  for (std::size_t i = 0; i < api::kMostChanges; ++i) too_many += ",1";
+  const struct {
+    std::string body;
+    const char* message;
+  } cases[] = {
+      {R"({"verb":"paint","tasks":[1]})", "/verb: expected one of cancel, hold, release, requeue"},
+      {R"({"tasks":[1]})", "/verb: expected"},
+      {R"({"verb":"cancel","tasks":[]})", "/tasks: expected 1 to 1000 task numbers"},
+      {R"({"verb":"cancel","tasks":[1,-1]})", "/tasks/1: expected a task number from 1"},
+      {R"({"verb":"cancel","tasks":[1],"all":true})", "/all"},
+      {too_many + "]}", "/tasks: expected 1 to 1000 task numbers"},
+  };
+  for (const auto& c : cases) {
+    const Heard heard = Ask(Services(), &ChangeTasks, By(kAda, "", "", c.body));
+    EXPECT_EQ(heard.status, 400) << c.body;
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message));
+  }
+  EXPECT_EQ(store_->Get(core::TaskId{1})->record.state, core::TaskState::kQueued);
+}
+
+TEST_F(TasksTest, OnlyAdministratorsMayRaiseAPriority) {
+  SubmitHeld();
+  const auto set = [&](const Caller& caller, const std::string& body) {
+    return Ask(Services(), &SetPriority, By(caller, "1", "", body));
+  };
+  EXPECT_EQ(set(kAda, R"({"priority": -5})").body.at("priority"), -5);
+  EXPECT_EQ(set(kRoot, R"({"priority": 5})").body.at("priority"), 5);
+  EXPECT_EQ(set(kAda, R"({"priority": 1})").Message(),
+            "only an administrator may raise a priority above 0");
+  EXPECT_EQ(set(kEve, R"({"priority": -5})").status, 403);
+  EXPECT_THAT(set(kAda, "5").Message(), HasSubstr("expected"));
+  EXPECT_THAT(set(kAda, "{").Message(), HasSubstr("body: "));
+  EXPECT_THAT(set(kAda, "{}").Message(), HasSubstr("priority"));
+  engine_->Post(core::CancelRequested{core::TaskId{1}, "ada"});
+  engine_->Turn();
+  const Heard ended = set(kAda, R"({"priority": -5})");
+  EXPECT_EQ(ended.status, 409);
+  EXPECT_EQ(ended.Message(), "task 1 has already been cancelled");
+}
+
+TEST_F(TasksTest, EveryOptionOfAWaitingTaskCanBeEdited) {
+  const core::TaskId id = SubmitHeld();
+  const auto edit = [&](const Caller& caller, const std::string& body) {
+    return Ask(Services(), &EditTask, By(caller, "1", "", body));
+  };
+  const Heard edited =
+      edit(kAda, R"({"gpus":2,"time_limit_s":7200,"name":"again","memory_mib":9000,"comment":"more",
+                "notify":[{"target":"https://h.org/secret"}]})");
+  ASSERT_EQ(edited.status, 200) << edited.body.dump();
+  EXPECT_EQ(edited.body.at("name"), "again");
+  EXPECT_EQ(edited.body.at("gpus"), 2);
+  EXPECT_EQ(edited.body.at("time_limit_s"), 7200);
+  EXPECT_EQ(edited.body.at("notify")[0], "https://h.org/…: end");
+  const store::StoredTask stored = store_->Get(id).value();
+  EXPECT_EQ(stored.record.request->gpus, 2);
+  EXPECT_EQ(stored.record.request->memory_mib, 9000);
+  EXPECT_TRUE(stored.record.held);
+  EXPECT_THAT(stored.spec_json, HasSubstr("\"comment\":\"more\""));
+  EXPECT_THAT(stored.spec_json, HasSubstr("SECRET")) << "its environment stays";
+  EXPECT_EQ(engine_->scheduler().Find(id)->state, core::TaskState::kQueued);
+  const auto events = store_->Events(id, std::nullopt, 10).value();
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().what, "edited");
+  for (const char* change : {"--gpus 1 -> 2", "--time none -> 2:00:00", " -> 8.8G", " -> again"})
+    EXPECT_THAT(events.back().text, HasSubstr(change)) << "in the form of carma edit";
+  EXPECT_THAT(events.back().text, HasSubstr("by ada"));
+  EXPECT_THAT(events.back().text, testing::Not(HasSubstr("secret")));
+  EXPECT_EQ(edit(kAda, R"({"time_limit_s":null})").body.at("time_limit_s"), base::Json(nullptr));
+}
+
+TEST_F(TasksTest, ReportsConflictingChanges) {
+  const core::TaskId id = SubmitHeld();
+  int first = 0;
+  ASSERT_TRUE(EditTask(Services(), By(kAda, "1", "", R"({"time_limit_s":60})"),
+                       api::Responder([&](const api::Response& said) { first = said.status; })));
+  const Heard second = Ask(Services(), &EditTask, By(kAda, "1", "", R"({"priority":-3})"));
+  EXPECT_EQ(second.status, 503);
+  EXPECT_EQ(second.Message(), "task 1 is being changed; try again");
+  engine_->Turn();
+  Settle();
+  EXPECT_EQ(first, 200);
+  EXPECT_EQ(Ask(Services(), &EditTask, By(kAda, "1", "", R"({"priority":-3})")).status, 200);
+  EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, base::Duration(60'000));
+}
+
+TEST_F(TasksTest, TheHistoryOfAnEditUsesTheOptionsOfCarmaEdit) {
+  Submit();
+  const core::TaskId id = SubmitHeld();
+  ASSERT_EQ(Ask(Services(), &EditTask,
+                By(kAda, "2", "",
+                   R"({"dependencies":[{"task":1}],"exclusive":true,"host_memory_mib":2048,
+                       "on_gpus":["0","1"],"begin_ms":86400000})"))
+                .status,
+            200);
+  const std::string text = store_->Events(id, std::nullopt, 10).value().back().text;
+  for (const char* change :
+       {"--dependency none -> afterok:1", "--exclusive off -> on", "--mem none -> 2.0G",
+        "--gpu none -> 0,1", "--begin none -> 1970-01-02T00:00:00.000Z"})
+    EXPECT_THAT(text, HasSubstr(change));
+  EXPECT_THAT(text, testing::Not(HasSubstr("_")));
+}
+
+TEST_F(TasksTest, ARunningTaskKeepsItsPlacementOptions) {
+  const core::TaskId id = Submit();
+  Start(id);
+  const auto edit = [&](const std::string& body) {
+    return Ask(Services(), &EditTask, By(kAda, "1", "", body));
+  };
+  EXPECT_EQ(edit(R"({"time_limit_s":60,"priority":-3})").body.at("priority"), -3);
+  EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, base::Duration(60'000));
+  EXPECT_EQ(edit(R"({"gpus":2})").Message(),
+            "task 1 is running: --gpus can only be changed while it waits");
+}
+
+TEST_F(TasksTest, RefusesATimeLimitThatHasPassed) {
+  const core::TaskId id = Submit();
+  Start(id);
+  clock_.Advance(std::chrono::hours(5));
+  const auto edit = [&](const std::string& body) {
+    return Ask(Services(), &EditTask, By(kAda, "1", "", body));
+  };
+  const Heard refused = edit(R"({"time_limit_s":720})");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(refused.Message(), HasSubstr(": --time 12:00 would end it at once"));
+  EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, std::nullopt);
+  EXPECT_EQ(edit(R"({"time_limit_s":43200})").status, 200);
+}
+
+TEST_F(TasksTest, RefusedEditsExplainWhy) {
+  SubmitHeld();
+  const struct {
+    Caller caller;
+    const char* body;
+    int status;
+    const char* message;
+  } cases[] = {
+      {kEve, R"({"name":"x"})", 403, "task 1 belongs to ada"},
+      {kAda, R"({"uid":0})", 400, "/uid: expected a field that can be changed"},
+      {kAda, R"({"environment":{}})", 400, "/environment: expected a field"},
+      {kRoot, R"({"notify":[{"target":"/bin/true"}]})", 403,
+       "only its owner may change a task's notifications"},
+      {kAda, "{}", 400, "expected an object of fields"},
+      {kAda, "[]", 400, "expected an object of fields"},
+      {kAda, R"({"gpus":-1})", 400, "/gpus: expected"},
+      {kAda, R"({"gpus":9})", 409, "can never run here"},
+      {kAda, R"({"memory_mib":99999})", 409, "can never run here"},
+      {kAda, R"({"priority":5})", 403, "only an administrator may raise a priority"},
+      {kAda, R"({"dependencies":[{"task":1}]})", 404, "expected a task that is older than task 1"},
+      {kAda, R"({"dependencies":[{"task":7}]})", 404, "no task 7 to wait for"},
+      {kAda, R"({"qos":"royal"})", 400, "royal"},
+  };
+  for (const auto& c : cases) {
+    const Heard heard = Ask(Services(), &EditTask, By(c.caller, "1", "", c.body));
+    EXPECT_EQ(heard.status, c.status) << c.body;
+    EXPECT_THAT(heard.Message(), HasSubstr(c.message)) << c.body;
+  }
+  Change(kAda, "cancel");
+  EXPECT_EQ(Ask(Services(), &EditTask, By(kAda, "1", "", R"({"name":"x"})")).Message(),
+            "task 1 has already been cancelled");
+}
+
+TEST_F(TasksTest, RefusesAnEditToADependencyThatCanNeverBeMet) {
+  const core::TaskId failed = Submit();
+  Start(failed);
+  End(failed, 1);
+  const core::TaskId id = SubmitHeld();
+  const auto edit = [&](const char* kind) {
+    return Ask(
+        Services(), &EditTask,
+        By(kAda, "2", "", fmt::format(R"({{"dependencies":[{{"task":1,"kind":"{}"}}]}})", kind)));
+  };
+  const Heard refused = edit("afterok");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(refused.Message(), HasSubstr("task 1 had to succeed first, but it failed"));
+  EXPECT_TRUE(engine_->scheduler().Find(id)->request->dependencies.empty());
+  EXPECT_EQ(edit("afternotok").status, 200);
+}
+
+class FullDiskTest : public TasksTest {
+ protected:
+  void RetryTurnLater() override {}
+  store::FakeVfs disk_;
+};
+
+TEST_F(FullDiskTest, AChangeTakesEffectLaterAndTheLogNamesItsUser) {
+  const core::TaskId id = SubmitHeld();
+  disk_.space_left = 0;
+  ::testing::internal::CaptureStderr();
+  const Heard first = Change(kAda, "cancel");
+  const Heard second = Change(kRoot, "cancel");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  for (const Heard& heard : {first, second}) {
+    EXPECT_EQ(heard.status, 500);
+    EXPECT_THAT(heard.Message(), HasSubstr("not written yet, takes effect as soon as it can be: "));
+  }
+  EXPECT_THAT(log, HasSubstr("event=store_failed"));
+  EXPECT_THAT(log, HasSubstr("event=task_cancel task=1 owner=ada not_yet="));
+  EXPECT_THAT(log, HasSubstr("user=ada"));
+  EXPECT_THAT(log, HasSubstr("user=root"));
+  EXPECT_EQ(store_->Get(id)->record.state, core::TaskState::kQueued);
+  disk_.space_left.reset();
+  Settle();
+  EXPECT_EQ(store_->Get(id)->record.state, core::TaskState::kCancelled);
+}
+
+TEST_F(FullDiskTest, IsLoggedEvenIfASubmissionMeetsItFirst) {
+  disk_.space_left = 0;
+  ::testing::internal::CaptureStderr();
+  bool refused = false;
+  engine_->Submit({Spec()}, {kAda.uid, kAda.gid, kAda.user},
+                  [&](const Result<Submitted>& answer) { refused = !answer; });
+  engine_->Turn();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(refused);
+  EXPECT_THAT(log, HasSubstr("event=store_failed"));
+}
+
+TEST_F(TasksTest, RefusesToRequeueATaskOfCarmaRun) {
+  task::TaskSpec spec = Spec();
+  spec.attach = "0123456789abcdef0123456789abcdef";
+  Start(Submit(spec));
+  End(core::TaskId{1});
+  EXPECT_THAT(Change(kAda, "requeue").Message(), HasSubstr("task 1 was a 'carma run'"));
+}
+
+}  // namespace
+}  // namespace carma::daemon
