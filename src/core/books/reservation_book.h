@@ -30,18 +30,18 @@ class ReservationBook {
   // State of a GPU when a reservation must choose among many.
   struct Standing {
     bool open = true;
-    int own = 0;     // tasks that the reservation admits
-    int others = 0;  // all other tasks
+    int own = 0;     // tasks that started there during the period, as those of the reservation
+    int others = 0;  // tasks that the reservation does not admit
   };
-  using Look = std::function<Standing(const Reservation&, GpuIndex)>;
+  using Look = std::function<Standing(const ReservedPeriod&, GpuIndex)>;
 
   // Sets all periods. GPUs already chosen for a period that continues stay chosen.
   void Follow(std::vector<ReservedPeriod> periods);
 
   // Called before each decision: drops past periods and chooses GPUs for reservations that state
   // only a number of GPUs. At first it chooses those with the highest indexes; `lead` before the
-  // beginning, those with the most of its own tasks, which keeps the choice after a restart, then
-  // with the fewest of others. The latter stay chosen unless one is closed while another is open.
+  // beginning, those with the fewest tasks of others; after a restart first those that its tasks
+  // already use. These stay chosen unless one is closed while another is open.
   void Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look);
 
   bool empty() const { return slots_.empty(); }
