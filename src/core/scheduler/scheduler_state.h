@@ -67,6 +67,7 @@ struct Life {
   double usual_cpus = 0;                    // a sliding mean of them, since cpus_from
   Time cpus_from{}, cpus_at{};              // first and last reading
   int repeats = 0;                          // early requeues in a row (repeats.h)
+  std::optional<Time> head_since;           // first in its queue, short of cores or without GPUs
 };
 
 // A place on a GPU that another task has left for this one.
