@@ -64,7 +64,7 @@ void ReservationBook::Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpu
   if (booking.count) {
     std::erase_if(found, [&](GpuIndex gpu) { return IsTaken(gpu, slot, slots_.size()); });
     std::ranges::sort(found, {}, [&](GpuIndex gpu) {
-      const Standing standing = look(booking, gpu);
+      const Standing standing = look(slot.period, gpu);
       const bool other = !keep || std::ranges::find(slot.gpus, gpu) == slot.gpus.end();
       return std::tuple(!standing.open, other, slot.near ? -standing.own : 0,
                         slot.near ? standing.others : 0, -static_cast<std::int64_t>(Number(gpu)));
@@ -92,7 +92,7 @@ void ReservationBook::Settle(Time now, Duration lead, std::span<const GpuInfo> g
     const bool near = slot.period.from - lead <= now;
     const bool lost =
         slot.period.booking.count && std::ranges::any_of(slot.gpus, [&](GpuIndex gpu) {
-          return !look(slot.period.booking, gpu).open || IsTaken(gpu, slot, i);
+          return !look(slot.period, gpu).open || IsTaken(gpu, slot, i);
         });
     if (slot.chosen && near == slot.near && !lost) continue;
     const bool keep = near == std::exchange(slot.near, near);

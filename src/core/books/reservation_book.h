@@ -30,19 +30,19 @@ class ReservationBook {
   // The state of a GPU for a reservation that must choose its GPUs.
   struct Standing {
     bool open = true;
-    int own = 0;     // running tasks that the reservation admits
-    int others = 0;  // all other running tasks
+    int own = 0;     // tasks of the reservation that started there during the period
+    int others = 0;  // running tasks that the reservation does not admit
   };
-  using Look = std::function<Standing(const Reservation&, GpuIndex)>;
+  using Look = std::function<Standing(const ReservedPeriod&, GpuIndex)>;
 
   // Sets all periods. GPUs already chosen for a period that continues stay chosen.
   void Follow(std::vector<ReservedPeriod> periods);
 
   // Called before each decision: drops past periods and chooses GPUs for reservations that state
   // only a number of GPUs. The first choice is the GPUs with the highest indexes. When the
-  // beginning is only `lead` away, the final choice is the GPUs with the most tasks of the
-  // reservation itself (so a restart makes the same choice), then those with the fewest other
-  // tasks. The final choice changes only if one of its GPUs is closed while another GPU is open.
+  // beginning is only `lead` away, the final choice is the GPUs that tasks of the reservation
+  // already use (so a restart makes the same choice), then those with the fewest other tasks. The
+  // final choice changes only if one of its GPUs is closed while another GPU is open.
   void Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look);
 
   bool empty() const { return slots_.empty(); }

@@ -30,7 +30,7 @@ std::vector<ReservedPeriod> TooFewOf(std::vector<ReservedPeriod> periods, Time n
   ReservationBook reservations;
   reservations.Follow(std::move(periods));
   reservations.Settle(now, Duration{0}, gpus,
-                      [](const Reservation&, GpuIndex) { return ReservationBook::Standing{}; });
+                      [](const ReservedPeriod&, GpuIndex) { return ReservationBook::Standing{}; });
   return reservations.TooFew();
 }
 

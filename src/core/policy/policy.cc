@@ -225,9 +225,7 @@ Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
 
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task) {
   Need need = NeedOf(config, task.request, task.estimate);
-  // A later attempt may have used more memory before it ended for another reason. Then its peak is
-  // claimed.
-  if (task.retry_free_mib) need.retry_free_mib = std::max(*task.retry_free_mib, task.peak_mib);
+  need.retry_free_mib = task.retry_free_mib.value_or(0);
   need.idle_gpu |= task.retry_on_idle_gpu;
   need.load = NeighbourOf(config, task.request, task.profile);
   need.activity_known = task.profile->sm_active.has_value();

@@ -28,6 +28,14 @@ std::optional<TaskId> HostKeptFor(const State& state, Time at) {
   return longest == nullptr ? std::nullopt : longest->task;
 }
 
+// Since when the task has waited as a head of its queue. In fair order heads alternate, and each
+// keeps its own time.
+Time HeadSince(State& state, TaskId id) {
+  std::optional<Time>& since = state.EditLife(id).head_since;
+  if (!since) since = state.now;
+  return *since;
+}
+
 bool GpusTake(const State& state, const TaskRecord& task) {
   const Need need = NeedNow(state, task);
   const std::vector<GpuView> views = Views(state, state.now);
@@ -105,7 +113,7 @@ void StartWithoutGpus(State& state) {
     if (first) continue;
     first = next->task;
     if (state.heads.without_gpus.task != first)
-      state.heads.without_gpus = {.task = first, .since = state.now};
+      state.heads.without_gpus = {.task = first, .since = HeadSince(state, *first)};
   }
   if (!first) state.heads.without_gpus = {};
   state.passes.no_start_without_gpus = look();
@@ -125,10 +133,7 @@ void NoteShortOfHost(State& state) {
   const TaskRecord& task = state.tasks.at(first->task);
   if (HostTakes(state, task.id, HostNeedOf(state.config, task.request)) || !GpusTake(state, task))
     return;
-  // In fair order different tasks become the head. Their waits count together, but not the time
-  // before this head began to wait.
-  const Time since = waits ? std::max(short_of_host.since, task.queued_since) : state.now;
-  short_of_host = {.task = task.id, .since = since};
+  short_of_host = {.task = task.id, .since = HeadSince(state, task.id)};
   state.heads.short_of_host_first = true;
 }
 

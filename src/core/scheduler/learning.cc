@@ -322,6 +322,12 @@ void ReconsiderAtTurns(State& state) {
 
 Need NeedNow(const State& state, const TaskRecord& task) {
   Need need = NeedOf(state.config, task);
+  // A later attempt may have used more before it ended for another reason, and its peak is claimed.
+  // The server may have smaller GPUs by now.
+  if (task.retry_free_mib) {
+    need.retry_free_mib =
+        std::min(std::max(*task.retry_free_mib, task.peak_mib), MostFor(state, task.request));
+  }
   const Profile profile = ProfileNow(state, task);
   need.load = NeighbourOf(state.config, task.request, profile);
   need.activity_known = profile.sm_active.has_value();

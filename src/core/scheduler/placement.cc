@@ -407,12 +407,17 @@ std::vector<TaskId> ConflictingTasks(const State& state, const Reservation& book
 void SettleReservations(State& state) {
   state.reservations.Settle(
       state.now, state.config.booking_lead, state.gpus.infos,
-      [&state](const Reservation& booking, GpuIndex gpu) {
+      [&state](const ReservedPeriod& period, GpuIndex gpu) {
         const GpuState& its = state.gpus.all[Number(gpu)];
-        const auto others = static_cast<int>(ConflictingTasks(state, booking, gpu).size());
-        const auto all = static_cast<int>(state.ledger.ResidentsOf(gpu).size());
-        return ReservationBook::Standing{
-            .open = its.healthy && !its.Drained(), .own = all - others, .others = others};
+        ReservationBook::Standing standing{.open = its.healthy && !its.Drained()};
+        for (const Resident& each : state.ledger.ResidentsOf(gpu)) {
+          const TaskRecord& task = state.tasks.at(each.task);
+          if (!IsFor(period.booking, task.request))
+            ++standing.others;
+          else if (task.attempt->launched.value_or(period.from) >= period.from)
+            ++standing.own;
+        }
+        return standing;
       });
 }
 

@@ -69,6 +69,8 @@ struct Life {
   double usual_cpus = 0;        // sliding mean of `cpus` since cpus_from
   Time cpus_from{}, cpus_at{};  // first and last reading
   int repeats = 0;              // early requeues in a row (repeats.h)
+  // When it became first in its queue, if it lacks cores or needs no GPU.
+  std::optional<Time> head_since;
 };
 
 // A GPU that another task has left so that this task can start.

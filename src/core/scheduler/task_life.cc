@@ -183,6 +183,7 @@ void State::TakeGpus(const TaskRecord& task, std::int64_t known_mib) {
   life.alone_s.reset();
   life.active_from.reset();
   life.cpus.reset();
+  life.head_since.reset();
   life.usual_cpus = 0;
   machine.books.Take(task.id, task.attempt->host);
   shares.Take(task, RateNow(*this, task), task.attempt->launched.value_or(now), now);

@@ -186,6 +186,12 @@ std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   return ids;
 }
 
+// A task that lacks cores of the machine would still wait if another left its GPU.
+bool WaitsForGpus(const State& state, const TaskRecord& task) {
+  return !IsLimited(state, task) &&
+         HostTakes(state, task.id, HostNeedOf(state.config, task.request));
+}
+
 void PlanPreemptions(State& state) {
   state.preemptions.planned = state.now;
   // A task that is being stopped still makes room for the same waiting task.
@@ -198,8 +204,7 @@ void PlanPreemptions(State& state) {
   for (const TaskId id : InLine(state, LineKind::kWithGpus, kRoomLooks)) {
     const TaskRecord& waiting = state.tasks.at(id);
     const Need need = NeedNow(state, waiting);
-    // A task that lacks cores of the machine would still wait if other tasks left its GPU.
-    if (need.gpus == 0 || IsLimited(state, waiting) || !HostTakes(state, id, need.host)) continue;
+    if (need.gpus == 0 || !WaitsForGpus(state, waiting)) continue;
     if (room.Take(need)) continue;  // it only waits for a sample
     const auto who = room.WhoMustLeave(need, LeaversFor(state, waiting));
     if (!who) {
@@ -248,12 +253,14 @@ void MakeRoom(State& state) {
 // A freed GPU is kept until all tasks that make room for the same task have left, unless another
 // task is first by now.
 void KeepPlaces(State& state) {
-  std::optional<std::vector<TaskId>> first;
+  std::optional<std::vector<TaskId>> line;
   for (GpuState& gpu : state.gpus.all) {
     if (!gpu.kept_place) continue;
-    if (!first) first = InLine(state, LineKind::kWithGpus, 1);
+    if (!line) line = InLine(state, LineKind::kWithGpus, kRoomLooks);
+    const auto first = std::ranges::find_if(
+        *line, [&state](TaskId id) { return WaitsForGpus(state, state.tasks.at(id)); });
     Time& until = gpu.kept_place->until;
-    const bool is_first = !first->empty() && first->front() == gpu.kept_place->task;
+    const bool is_first = first != line->end() && *first == gpu.kept_place->task;
     if (!is_first) until = std::min(until, state.now + kPlaceKept);
     for (const auto& [leaver, waiting] : state.preemptions.room_for) {
       if (!is_first) break;

@@ -9,7 +9,9 @@ UserNames::UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOpt
 
 void UserNames::Ask(std::uint32_t uid, Call call) {
   User& user = users_[uid];
-  if (user.known && std::chrono::steady_clock::now() < user.good_until) return call(*user.known);
+  // While the database hangs, only one caller in a while waits for it.
+  if (std::chrono::steady_clock::now() < user.good_until && (user.known || user.asked))
+    return call(KnownNow(uid, user));
   user.waiting.push_back(std::move(call));
   if (user.waiting.size() == 1)
     user.in_time = worker_.Within(options_.limit, [this, uid, &user] { Answer(uid, user); });
@@ -24,11 +26,13 @@ void UserNames::Ask(std::uint32_t uid, Call call) {
 }
 
 void UserNames::Answer(std::uint32_t uid, User& user) {
-  Result<base::KnownUser> known =
-      Unavailable("the user database has not answered for user {} yet; try again", uid);
-  if (user.known) known = *user.known;
   user.good_until = std::chrono::steady_clock::now() + options_.keep;
-  for (const Call& call : std::exchange(user.waiting, {})) call(known);
+  for (const Call& call : std::exchange(user.waiting, {})) call(KnownNow(uid, user));
+}
+
+Result<base::KnownUser> UserNames::KnownNow(std::uint32_t uid, const User& user) {
+  if (user.known) return *user.known;
+  return Unavailable("the user database has not answered for user {} yet; try again", uid);
 }
 
 }  // namespace carma::daemon

@@ -36,8 +36,8 @@ class UserNames {
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
   // Calls back on the loop, at once if the user is cached, and never after destruction. While the
-  // database hangs or fails, an expired entry is used too. Errors: kUnavailable if there is no
-  // entry.
+  // database hangs or fails, an expired entry is used too, and other callers are answered at once
+  // for `keep`. Errors: kUnavailable if there is no entry.
   void Ask(std::uint32_t uid, Call call);
 
  private:
@@ -49,6 +49,7 @@ class UserNames {
     std::function<bool()> in_time;  // from the worker's Within(), for waiters
   };
   void Answer(std::uint32_t uid, User& user);
+  static Result<base::KnownUser> KnownNow(std::uint32_t uid, const User& user);
 
   UserNamesOptions options_;
   std::map<std::uint32_t, User> users_;  // never removed, because pending requests refer to them

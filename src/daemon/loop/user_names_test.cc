@@ -30,6 +30,7 @@ class UserNamesTest : public ::testing::Test {
     std::optional<Result<base::KnownUser>> answer;
     names_->Ask(uid, [&](Result<base::KnownUser> known) { answer = std::move(known); });
     loop_->restart();
+    loop_->poll();
     while (!answer) loop_->run_one();
     if (!*answer) return std::unexpected(answer->error());
     return (*answer)->name;
@@ -80,6 +81,16 @@ TEST_F(UserNamesTest, AHangingDatabaseIsUnavailableUntilItAnswersAgain) {
   while (!name) name = Ask(7);  // the thread needs a moment to return
   EXPECT_EQ(name, "user7");
   EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(UserNamesTest, OnlyOneCallerWaitsForADatabaseThatHangs) {
+  hangs_ = true;
+  Open(milliseconds(1), hours(1));
+  EXPECT_FALSE(Ask(7));
+  bool refused = false;
+  names_->Ask(7, [&](const Result<base::KnownUser>& known) { refused = !known; });
+  EXPECT_TRUE(refused);
+  go_on_.set_value();
 }
 
 TEST_F(UserNamesTest, AnExpiredNameIsUsedWhileTheDatabaseHangs) {

@@ -24,12 +24,13 @@ std::string Absolute(std::string_view path, const std::string& base, const std::
 }
 
 // Replaces $HOME, because no shell reads the options in a script.
-Result<Unit> ReplaceHome(const std::string& home, std::string& path) {
+Result<Unit> ReplaceHome(const SubmitterContext& context, std::string& path) {
   for (const std::string_view word : {"$HOME", "${HOME}"}) {
     if (path == word || path.starts_with(std::string(word) + "/"))
-      path.replace(0, word.size(), home);
+      path.replace(0, word.size(), context.home);
   }
-  const std::size_t at = path.find('$');
+  // The current folder may have such a name.
+  const std::size_t at = path.find('$', path.starts_with(context.cwd) ? context.cwd.size() : 0);
   const std::string_view name = std::string_view(path).substr(at == path.npos ? path.size() : at);
   if (name.size() < 2 ||
       !(name[1] == '{' || name[1] == '_' || std::isalpha(static_cast<unsigned char>(name[1])) != 0))
@@ -232,7 +233,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
     Warn("--signal: needs --time, because it is sent before the time limit");
   if (spec.script && !draft_.wrap) spec.script_path = ShownScriptPath(draft_.script_path, context);
   for (std::string* path : {&spec.workdir, &spec.stdout_path, &spec.stderr_path})
-    CARMA_TRY(ReplaceHome(context.home, *path));
+    CARMA_TRY(ReplaceHome(context, *path));
   ResolvePaths(context, spec);
   if (context.cwd.empty() && !IsAbsolutePath(spec.workdir))
     return Invalid("the current folder was removed: cd elsewhere, or give -D FOLDER");

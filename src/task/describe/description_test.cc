@@ -61,6 +61,12 @@ TEST(Description, OnlyHomeIsReplacedInPaths) {
                                                ": of all variables only $HOME is replaced here: "
                                                "write the path, with %j for the task number");
   }
+  SubmitterContext inside = Eve();
+  inside.cwd = "/data/a$b";
+  Description description;
+  description.SetCommand({"true"});
+  ASSERT_TRUE(description.Set("output", "/data/a$b/log"));
+  EXPECT_TRUE(description.Finish(inside)) << "the shell may have inserted the current folder";
 }
 
 TEST(Description, NeedsAStatedFolderIfTheCurrentOneWasRemoved) {
