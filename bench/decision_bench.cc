@@ -174,20 +174,19 @@ class Server {
     return {spent.count(), cpu_us};
   }
   // Acts as the daemon does: tasks that the core starts run, and a core with more to do at once
-  // continues.
+  // continues. Each of these events may start further tasks.
   void Note(std::vector<Action> actions) {
-    while (true) {
-      bool at_once = false;
+    while (!actions.empty()) {
+      std::vector<Event> events;
       for (const Action& action : actions) {
-        const auto* wake = std::get_if<WakeAt>(&action);
-        at_once = at_once || (wake != nullptr && wake->when <= now_);
-        const auto* start = std::get_if<StartTask>(&action);
-        if (start == nullptr) continue;
-        running_.push_back(start->id);
-        scheduler_.Handle(now_, TaskStarted{start->id, start->attempt});
+        if (const auto* start = std::get_if<StartTask>(&action)) {
+          running_.push_back(start->id);
+          events.emplace_back(TaskStarted{start->id, start->attempt});
+        } else if (const auto* wake = std::get_if<WakeAt>(&action); wake && wake->when <= now_) {
+          events.emplace_back(WakeUp{});
+        }
       }
-      if (!at_once) return;
-      actions = scheduler_.Handle(now_, WakeUp{});
+      actions = events.empty() ? std::vector<Action>() : scheduler_.HandleAll(now_, events);
     }
   }
 
