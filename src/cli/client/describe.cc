@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -2,7 +2,6 @@
 // hang.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <set>

@@ -1,6 +1,5 @@
 #include "daemon/http/endpoints/gpus.h"
 
-#include <fmt/format.h>
 
 #include <algorithm>
 

@@ -1,7 +1,6 @@
 // The endpoints for a single task: its state, and why it waits.
 #include "daemon/http/endpoints/tasks.h"
 
-#include <functional>
 #include <utility>
 
 #include "base/json.h"
