@@ -160,10 +160,13 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
       in_force_.settings.allow_users,
       in_force_.allow_groups,
       [this](std::string_view token) { return tokens_.Find(token); }};
-  std::optional<EngineServices> engine;
-  if (engine_host_) engine.emplace(engine_host_->Services());
-  routes_ = std::make_unique<Routes>(std::move(options),
-                                     Endpoints(server, engine ? &*engine : nullptr), why_not);
+  SharedServices engine;
+  if (engine_host_) {
+    EngineServices services = engine_host_->Services();
+    services.status = server.status;
+    engine = std::make_shared<const EngineServices>(std::move(services));
+  }
+  routes_ = std::make_unique<Routes>(std::move(options), Endpoints(server, engine), why_not);
 }
 
 void RealDaemon::Answer(api::Request request, const api::Responder& respond) {

@@ -35,8 +35,8 @@ void ShowProfile(const estimate::AppraisalRules& rules, const std::string& signa
 
 }  // namespace
 
-Answer ShowKnowledge(const EstimateServices& services, const Call& call) {
-  const estimate::AppraisalRules& rules = services.rules;
+Answer ShowKnowledge(const SharedServices& services, const Call& call) {
+  const estimate::AppraisalRules& rules = services->rules;
   api::KnowledgeView view;
   view.method = rules.method;
   view.coverage = rules.coverage;
@@ -61,10 +61,10 @@ Answer ShowKnowledge(const EstimateServices& services, const Call& call) {
   return JsonAnswer(ToJson(view));
 }
 
-Result<Unit> ForgetCalibration(const EstimateServices& services, const Call& call,
+Result<Unit> ForgetCalibration(const SharedServices& services, const Call& call,
                                const api::Responder& reply) {
   if (Result<Unit> may = OnlyAdministrators(call.caller, "reset the calibration"); !may) return may;
-  services.engine.ForgetCalibration([reply, caller = call.caller](const Result<Unit>& done) {
+  services->engine.ForgetCalibration([reply, caller = call.caller](const Result<Unit>& done) {
     LogAsked("calibration_forgotten", {}, caller, done);
     if (!done) return reply(std::unexpected(done.error()));
     reply(JsonAnswer({{"reset", true}}));
