@@ -31,10 +31,7 @@ Result<ReportRequest> ReadRequest(const SharedServices& services, const Call& ca
   request.clock = in.Clock(std::min(request.span.submitted_to, request.now));
   if (in.error()) return std::unexpected(*in.error());
   request.state_dir = services->settings.state_dir;
-  for (const gpu::DeviceInfo& device : services->monitor.devices()) {
-    request.gpus.push_back({device.uuid, fmt::format("GPU {}", request.gpus.size()), device.name,
-                            device.total_mib - device.reserved_mib});
-  }
+  request.gpus = services->monitor.devices();
   const api::StatusView status = services->status();
   request.provenance =
       fmt::format("carmad {}: {}; {}", status.version, status.policy, status.collocation);
