@@ -1,8 +1,8 @@
 #include "daemon/http/endpoints/estimates.h"
 
+#include "api/knowledge_view.h"
 #include "base/json.h"
 #include "daemon/http/endpoints/parameters.h"
-#include "daemon/present/present.h"
 
 namespace carma::daemon {
 
@@ -55,9 +55,9 @@ Answer ShowKnowledge(const SharedServices& services, const Call& call) {
   view.ratios = site.ratios;
   view.calibration = site.reason;
   for (const task::Observation& run : rules.history->OfSignature(signature))
-    view.runs.push_back(Present(run));
+    view.runs.push_back({run});
   for (const task::Observation& run : rules.history->OfKin(request.Query("kin").value_or("")))
-    view.kin_runs.push_back(Present(run));
+    view.kin_runs.push_back({run});
   return JsonAnswer(ToJson(view));
 }
 
