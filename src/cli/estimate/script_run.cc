@@ -1,6 +1,5 @@
 #include "cli/estimate/script_run.h"
 
-
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -88,8 +88,8 @@ class Engine {
   // Removes a reservation; `who` is the user who asked. Errors: kNotFound.
   Result<Unit> Unbook(core::ReservationId id, const std::string& who, Done done = nullptr);
   const Reservations& reservations() const { return reservations_; }
-  // Applies new options; those that need a restart must have their old values. Running attempts keep
-  // the values with which they started.
+  // Applies new options; those that need a restart must have their old values. Running attempts
+  // keep the values with which they started.
   void Follow(const EngineOptions& options);
   // Adds a notice about the server (not about a task's state), which is stored with the next turn.
   void AddNotice(store::Notice notice);

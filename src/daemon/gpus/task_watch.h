@@ -20,8 +20,8 @@
 
 namespace carma::daemon {
 
-// The notice to administrators about an idle holder, as a JSON object on one line. action: what CARMA
-// does about it.
+// The notice to administrators about an idle holder, as a JSON object on one line. action: what
+// CARMA does about it.
 std::string ToLine(const core::TaskIdle& idle, const store::StoredTask& stored, base::Time now,
                    core::IdleAction action);
 
