@@ -7,27 +7,15 @@
 #include <vector>
 
 #include "api/views.h"
+#include "task/verdict/observation.h"
 
 namespace carma::api {
 
 // An earlier run of a task, for a command that runs the estimators itself.
-struct RunView {
-  std::uint64_t task = 0;
-  std::int64_t when_ms = 0;
-  std::string gpu_type;
-  std::string relation;
-  std::optional<std::int64_t> batch;
-  std::optional<std::int64_t> length;
-  std::string method;
-  std::optional<std::int64_t> predicted_mib;
-  std::optional<std::int64_t> promised_mib;
-  std::int64_t measured_mib = 0;
-  std::optional<std::int64_t> allocated_mib;
-  bool ran_out = false;
-
+struct RunView : task::Observation {
   static void VisitFields(auto& field, auto& run) {
     field("task", run.task, "Number of the task that ran.");
-    field("when_ms", run.when_ms, "When the task ended.");
+    field("when_ms", run.when, "When the task ended.");
     field("gpu_type", run.gpu_type, "GPU model it ran on, as the driver names it.");
     field(
         "relation", run.relation,

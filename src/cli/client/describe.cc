@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
-
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"

@@ -267,23 +267,16 @@ void AddWait(Syntax app, Context& context) {
 }
 
 void AddLogs(Syntax app, Context& context) {
-  struct Flags {
-    LogsFlags logs;
-    std::int64_t lines = -1;
-  };
-  auto flags = NewFlags<Flags>();
+  auto flags = NewFlags<LogsFlags>();
   const Syntax verb = AddVerb(app, "logs", "Show the output of a task, read from its file",
                               "  carma logs -f            follow my last task until it ends\n"
                               "  carma logs --err -n 20 42\n");
-  verb.AddOption("tasks", "", flags->logs.tasks, std::string(kTasksHelp) + " (default: @)");
-  verb.AddFlag("-f,--follow", flags->logs.follow, "follow the output until the task ends");
-  verb.AddFlag("--err", flags->logs.errors, "show its standard error");
+  verb.AddOption("tasks", "", flags->tasks, std::string(kTasksHelp) + " (default: @)");
+  verb.AddFlag("-f,--follow", flags->follow, "follow the output until the task ends");
+  verb.AddFlag("--err", flags->errors, "show its standard error");
   verb.AddOption("-n,--lines", "N", flags->lines, "only the last N lines")
       .Range(std::int64_t{0}, std::int64_t{1'000'000'000});
-  verb.OnRun([&context, flags] {
-    if (flags->lines >= 0) flags->logs.lines = flags->lines;
-    RunLogs(context, flags->logs);
-  });
+  verb.OnRun([&context, flags] { RunLogs(context, *flags); });
 }
 
 // ---- the server ----
@@ -309,7 +302,6 @@ void AddGpus(Syntax app, Context& context) {
   struct Flags {
     GpusFlags gpus;
     std::string history;
-    int points = 0;
   };
   auto flags = NewFlags<Flags>();
   const Syntax verb = AddVerb(
@@ -326,15 +318,14 @@ void AddGpus(Syntax app, Context& context) {
   const Option history = verb.AddOption("--history", "[SPAN]", flags->history,
                                         "history of the last hour, or of 90m, 6h, 7d …")
                              .Values(0, 1);
-  const Option points = verb.AddOption("--points", "N", flags->points,
-                                       "with --history: at most N spans (default: 60)")
-                            .Needs(history)
-                            .Range(1, 2'000);
+  verb.AddOption("--points", "N", flags->gpus.points,
+                 "with --history: at most N spans (default: 60)")
+      .Needs(history)
+      .Range(1, 2'000);
   verb.AddFlag("--csv", flags->gpus.csv, "with --history: comma-separated values").Needs(history);
   AddWatch(verb, flags->gpus.watch, flags->gpus.interval_s);
-  verb.OnRun([&context, flags, history, points] {
+  verb.OnRun([&context, flags, history] {
     TakeHistory(history, flags->history, flags->gpus);
-    if (points.count() > 0) flags->gpus.points = flags->points;
     if (flags->gpus.history && *flags->gpus.history < base::Duration(1'000)) {
       return context.Fail(
           {ErrorCode::kInvalid, "--history: expected a span of at least one second"});

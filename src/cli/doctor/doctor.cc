@@ -199,18 +199,21 @@ std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
   return text + base::Join(counts, ", ") + ".\n";
 }
 
-std::string DoctorJson(const std::vector<Finding>& findings, const DriverFacts& facts,
-                       const std::vector<ContextFacts>& contexts) {
-  base::Json json = {{"worst", LevelName(Worst(findings))},
-                     {"findings", base::Json::array()},
-                     {"gpus", base::Json::array()},
-                     {"contexts", base::Json::array()}};
+base::Json FindingsJson(const std::vector<Finding>& findings) {
+  base::Json json = {{"worst", LevelName(Worst(findings))}, {"findings", base::Json::array()}};
   for (const Finding& finding : findings) {
     json["findings"].push_back({{"topic", finding.topic},
                                 {"level", LevelName(finding.level)},
                                 {"text", finding.text},
                                 {"remedy", finding.remedy}});
   }
+  return json;
+}
+
+std::string DoctorJson(const std::vector<Finding>& findings, const DriverFacts& facts,
+                       const std::vector<ContextFacts>& contexts) {
+  base::Json json = FindingsJson(findings);
+  json["gpus"] = json["contexts"] = base::Json::array();
   if (facts.versions && facts.gpus) {
     for (const GpuFacts& known : *facts.gpus) json["gpus"].push_back(GpuJson(known));
   }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "cli/terminal.h"
 #include "config/settings.h"
@@ -60,8 +61,10 @@ std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Setting
 // One line for each finding, with its remedy below. Equal findings of several GPUs are merged. The
 // last line names the worst level.
 std::string DoctorText(const std::vector<Finding>& findings, const Screen& screen);
-// {"worst":"warn","findings":[{"topic","level","text","remedy"}],"gpus":[{"uuid","name","pci",
-// "activity":"gpm","counters":[names of activity counters],"values":[names of other values]}],
+// {"worst":"warn","findings":[{"topic","level","text","remedy"}]}.
+base::Json FindingsJson(const std::vector<Finding>& findings);
+// The same with "gpus":[{"uuid","name","pci","activity":"gpm","counters":[names of activity
+// counters],"values":[names of other values]}],
 // "contexts":[{"gpu_type","gpu","measured_mib" or "not_measured","assumed_mib","taught_by"}]}.
 std::string DoctorJson(const std::vector<Finding>& findings, const DriverFacts& facts,
                        const std::vector<ContextFacts>& contexts);

@@ -12,6 +12,8 @@
 #include "api/gpu_standing.h"
 #include "api/troubles.h"
 #include "base/file.h"
+#include "base/named_line.h"
+#include "base/process_id.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "cli/doctor/packages.h"
@@ -34,29 +36,6 @@ std::string Seconds(base::Duration span) {
   return fmt::format("{:g} s", static_cast<double>(span.count()) / 1'000);
 }
 
-// Returns the value of "key: value" in the text of a file below /proc/driver.
-std::string ParameterOf(std::string_view text, std::string_view key) {
-  for (std::string_view line : base::Split(text, '\n')) {
-    const std::size_t colon = line.find(':');
-    if (colon != std::string_view::npos && base::Trim(line.substr(0, colon)) == key)
-      return std::string(base::Trim(line.substr(colon + 1)));
-  }
-  return "";
-}
-
-// Returns the option in /proc/mounts that hides other users' processes; empty if there is none.
-std::string HiddenProcesses(std::string_view mounts) {
-  for (std::string_view line : base::Split(mounts, '\n')) {
-    const std::vector<std::string_view> words = base::SplitWords(line);
-    if (words.size() < 4 || words[1] != "/proc") continue;
-    for (std::string_view option : base::Split(words[3], ',')) {
-      if (option.starts_with("hidepid=") && option != "hidepid=0" && option != "hidepid=off")
-        return std::string(option);
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool simulated) {
@@ -65,7 +44,7 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
     findings.push_back({"rights", level, std::move(text), std::move(remedy)});
   };
   const std::string mounts = base::ReadFile(root + "/proc/mounts", kMaxFile).value_or("");
-  if (const std::string hidden = HiddenProcesses(mounts); !hidden.empty() && !is_root) {
+  if (const std::string hidden = base::HiddenProcesses(mounts); !hidden.empty() && !is_root) {
     add(Level::kBad, "processes of other users are hidden (" + base::Printable(hidden, 40) + ")",
         "run carmad as root, or mount /proc without hidepid, so that foreign GPU users can be "
         "named");
@@ -78,9 +57,9 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
     add(Level::kBad, "this is a separate pid namespace, but the driver reports the host's pids",
         "run carmad on the host, or its container with the host's pids (--pid=host)");
   }
-  const std::string parameters =
-      base::ReadFile(root + "/proc/driver/nvidia/params", kMaxFile).value_or("");
-  if (!is_root && ParameterOf(parameters, "RmProfilingAdminOnly") == "1") {
+  const std::string only =
+      base::NamedLine(root + "/proc/driver/nvidia/params", "RmProfilingAdminOnly:");
+  if (!is_root && only == "1") {
     add(Level::kWarn, "performance counters are for administrators only",
         "run carmad as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0");
   }

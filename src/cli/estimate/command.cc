@@ -89,22 +89,9 @@ Result<Described> DescribeTask(const Context& context, const EstimateFlags& flag
 
 // ---- the server's knowledge ----
 
-task::Observation FromView(const api::RunView& view, std::string signature, std::string kin) {
-  task::Observation run;
-  run.task = static_cast<core::TaskId>(view.task);
-  run.when = base::FromMs(view.when_ms);
+task::Observation Named(task::Observation run, std::string signature, std::string kin) {
   run.signature = std::move(signature);
   run.kin = std::move(kin);
-  run.gpu_type = view.gpu_type;
-  run.relation = view.relation;
-  run.batch = view.batch;
-  run.length = view.length;
-  run.allocated_mib = view.allocated_mib;
-  run.method = view.method;
-  run.predicted_mib = view.predicted_mib;
-  run.promised_mib = view.promised_mib;
-  run.measured_mib = view.measured_mib;
-  run.ran_out = view.ran_out;
   return run;
 }
 
@@ -112,9 +99,10 @@ task::Observation FromView(const api::RunView& view, std::string signature, std:
 void Remember(const api::KnowledgeView& view, const estimate::Question& question,
               estimate::History& history) {
   for (auto run = view.runs.rbegin(); run != view.runs.rend(); ++run)
-    history.Add(FromView(*run, question.signature, ""));
+    history.Add(Named(*run, question.signature, ""));
   for (auto run = view.kin_runs.rbegin(); run != view.kin_runs.rend(); ++run)
-    history.Add(FromView(*run, "similar to task " + std::to_string(run->task), question.kin));
+    history.Add(
+        Named(*run, "similar to task " + std::to_string(core::Number(run->task)), question.kin));
 }
 
 estimate::Site SiteOf(const api::KnowledgeView& view, const std::string& gpu_type) {

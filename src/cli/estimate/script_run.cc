@@ -1,7 +1,5 @@
 #include "cli/estimate/script_run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>

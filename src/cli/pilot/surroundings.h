@@ -11,7 +11,6 @@
 #include "api/task_view.h"
 #include "base/time.h"
 #include "base/unique_fd.h"
-#include "config/client_socket.h"
 
 namespace carma::cli {
 

@@ -139,18 +139,8 @@ void RunCheck(Context& context, const std::string& asked) {
   const Result<std::string> node = NodeHere(asked);
   if (!node) return context.Fail(node.error());
   const std::vector<Finding> findings = CheckSlurm(AskSlurm(context, *node));
-  if (context.json) {
-    Json list = Json::array();
-    for (const Finding& each : findings)
-      list.push_back({{"topic", each.topic},
-                      {"level", LevelName(each.level)},
-                      {"text", each.text},
-                      {"remedy", each.remedy}});
-    Print(context,
-          base::DumpJson({{"worst", LevelName(Worst(findings))}, {"findings", list}}) + "\n");
-  } else {
-    Print(context, DoctorText(findings, ScreenOf(context.out)));
-  }
+  Print(context, context.json ? base::DumpJson(FindingsJson(findings)) + "\n"
+                              : DoctorText(findings, ScreenOf(context.out)));
   if (Worst(findings) == Level::kBad) context.exit_code = kExitFailure;
 }
 

@@ -25,22 +25,6 @@ constexpr int kWideScreen = 120;
 constexpr std::string_view kKeys =
     "Enter details  e why  l output  c cancel  h hold  s sort  / find  ? keys  q quit";
 
-TopStyle StyleOf(Colour colour) {
-  switch (colour) {
-    case Colour::kNone:
-      return TopStyle::kPlain;
-    case Colour::kGood:
-      return TopStyle::kGood;
-    case Colour::kWaiting:
-      return TopStyle::kWaiting;
-    case Colour::kBad:
-      return TopStyle::kBad;
-    case Colour::kFaint:
-      return TopStyle::kFaint;
-  }
-  return TopStyle::kPlain;
-}
-
 // Makes the text a column of that many characters, followed by a blank.
 std::string Padded(std::string_view text, std::size_t width, bool right = false) {
   const std::string cut = CutTo(text, width);
@@ -193,7 +177,7 @@ TopLine TaskLine(const TaskView& task, const TopData& data, const Widths& widths
                            Padded(GpuText(task), widths.gpu) + Padded(MemoryText(task), 11, true) +
                            NoteText(task, data);
   if (selected) return {{front + Padded(code, 2) + back, TopStyle::kSelected}};
-  return {{front}, {Padded(code, 2), StyleOf(StateColour(task))}, {back}};
+  return {{front}, {Padded(code, 2), static_cast<TopStyle>(StateColour(task))}, {back}};
 }
 
 // Cuts the line to the screen, and extends a selected line to the screen's edge.

@@ -9,6 +9,7 @@
 
 #include "api/overview.h"
 #include "api/task_view.h"
+#include "cli/terminal.h"
 
 namespace carma::cli {
 
@@ -63,7 +64,9 @@ struct TopWish {
   std::uint64_t task = 0;
 };
 
-enum class TopStyle { kPlain, kTitle, kGood, kWaiting, kBad, kFaint, kSelected };
+// The first ones are the colours of cli/terminal.h, with the same numbers.
+enum class TopStyle { kPlain, kGood, kWaiting, kBad, kFaint, kTitle, kSelected };
+static_assert(static_cast<int>(TopStyle::kFaint) == static_cast<int>(Colour::kFaint));
 struct TopPiece {
   std::string text;
   TopStyle style = TopStyle::kPlain;

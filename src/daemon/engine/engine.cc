@@ -170,18 +170,7 @@ std::optional<std::vector<core::Taken>> Engine::EndedFor(const core::PolicyConfi
 
 void Engine::Follow(const EngineOptions& options) {
   std::optional<std::vector<core::Taken>> ended = EndedFor(options.policy);
-  options_.policy = options.policy;
-  options_.kill_grace = options.kill_grace;
-  options_.max_output_bytes = options.max_output_bytes;
-  options_.output_rotations = options.output_rotations;
-  options_.max_processes = options.max_processes;
-  options_.max_queued_tasks = options.max_queued_tasks;
-  options_.max_queued_per_user = options.max_queued_per_user;
-  options_.default_time_limit = options.default_time_limit;
-  options_.notices = options.notices;
-  options_.mps_memory_limit = options.mps_memory_limit;
-  options_.cpu_cap = options.cpu_cap;
-  options_.host = options.host;
+  options_ = options;
   Post(core::HostDiscovered{options.host});
   Post(core::PolicyChanged{options.policy, std::move(ended)});
 }

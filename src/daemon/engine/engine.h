@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -89,9 +88,8 @@ class Engine {
   // Removes a reservation; `who` is the user who asked. Errors: kNotFound.
   Result<Unit> Unbook(core::ReservationId id, const std::string& who, Done done = nullptr);
   const Reservations& reservations() const { return reservations_; }
-  // Applies the options that may change at run time: policy, host, kill_grace, limits of output,
-  // processes and submissions, default_time_limit, mps_memory_limit. Running attempts keep the
-  // values with which they started.
+  // Applies new options; those that need a restart must have their old values. Running attempts
+  // keep the values with which they started.
   void Follow(const EngineOptions& options);
   // Adds a notice about the server (not about a task's state), which is stored with the next turn.
   void AddNotice(store::Notice notice);

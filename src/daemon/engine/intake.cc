@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <utility>
 
 #include "base/host.h"

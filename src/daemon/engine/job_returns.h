@@ -1,7 +1,6 @@
 // Decides whether and how the Slurm job of a finished task is requeued. Pure.
 #pragma once
 
-#include <optional>
 #include <span>
 
 #include "base/result.h"

@@ -33,16 +33,7 @@ bool IsBelow(const std::string& cgroup, const std::string& group) {
 // If the administrator hides other users' processes, carmad must not show their arguments.
 bool UsersSeeArguments() {
   const Result<std::string> mounts = base::ReadFile("/proc/self/mounts", 1 << 20);
-  if (!mounts) return false;
-  for (const std::string_view line : base::Split(*mounts, '\n')) {
-    const std::vector<std::string_view> words = base::SplitWords(line);
-    if (words.size() < 4 || words[1] != "/proc") continue;
-    for (const std::string_view option : base::Split(words[3], ',')) {
-      if (option.starts_with("hidepid=") && option != "hidepid=0" && option != "hidepid=off")
-        return false;
-    }
-  }
-  return true;
+  return mounts && base::HiddenProcesses(*mounts).empty();
 }
 
 // Uses the line "Uid:", because the folder in /proc belongs to root if the process is undumpable.

@@ -19,9 +19,8 @@ constexpr auto kReadingLimit = std::chrono::seconds(2);  // in addition to the p
 
 }  // namespace
 
-Sampler::Sampler(std::shared_ptr<boost::asio::io_context> loop,
-                 std::shared_ptr<NumberedProbe> probe, std::shared_ptr<base::Clock> clock,
-                 SamplerOptions options, Taker& taker)
+Sampler::Sampler(std::shared_ptr<boost::asio::io_context> loop, std::shared_ptr<gpu::Probe> probe,
+                 std::shared_ptr<base::Clock> clock, SamplerOptions options, Taker& taker)
     : probe_(std::move(probe)),
       clock_(std::move(clock)),
       options_(std::move(options)),
@@ -35,11 +34,17 @@ void Sampler::Start() {
 }
 
 void Sampler::Discover() {
-  worker_.Ask([probe = probe_] { return probe->Devices(); },
-              [this, first = WatchProbe()](gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices) {
-                first();
-                TakeDevices(std::move(devices));
-              });
+  worker_.Ask(
+      [probe = probe_, dcgm_trouble = options_.dcgm_trouble] {
+        gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices = probe->Devices();
+        const std::string trouble = dcgm_trouble ? dcgm_trouble() : "";
+        if (devices && !trouble.empty()) base::LogWarn("no_sm_activity", {{"why", trouble}});
+        return devices;
+      },
+      [this, first = WatchProbe()](gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices) {
+        first();
+        TakeDevices(std::move(devices));
+      });
 }
 
 gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::DeviceInfo> devices) {

@@ -2,7 +2,6 @@
 // hang.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <set>
@@ -11,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "daemon/gpus/numbered_probe.h"
 #include "daemon/loop/alarm.h"
 #include "daemon/loop/background_worker.h"
+#include "gpu/probe.h"
 
 namespace carma::daemon {
 
@@ -23,7 +22,8 @@ struct SamplerOptions {
   // The probe gives up on a GPU after this real time. If the probe itself does not answer within
   // 1.5 times this, the whole driver counts as silent.
   base::Duration probe_timeout{10'000};
-  std::vector<std::string> only = {};  // the GPUs to use, as in gpu::OnlyNamed; empty: all
+  std::vector<std::string> only = {};  // GPUs to use, as in gpu::OnlyNamed; empty: all
+  std::function<std::string()> dcgm_trouble = nullptr;  // as in gpu::LoadedProbe
 };
 
 class Sampler {
@@ -44,7 +44,7 @@ class Sampler {
   };
 
   // clock and probe are shared with a thread that may outlive everything else.
-  Sampler(std::shared_ptr<boost::asio::io_context> loop, std::shared_ptr<NumberedProbe> probe,
+  Sampler(std::shared_ptr<boost::asio::io_context> loop, std::shared_ptr<gpu::Probe> probe,
           std::shared_ptr<base::Clock> clock, SamplerOptions options, Taker& taker);
 
   void Start();
@@ -74,7 +74,7 @@ class Sampler {
   void BeginReading();
   void TellReading();
 
-  std::shared_ptr<NumberedProbe> probe_;
+  std::shared_ptr<gpu::Probe> probe_;
   std::shared_ptr<base::Clock> clock_;
   SamplerOptions options_;
   Taker& taker_;

@@ -12,7 +12,7 @@ namespace carma::daemon {
 namespace {
 
 // A driver whose next calls the test controls.
-class FakeDriver : public NumberedProbe {
+class FakeDriver : public gpu::Probe {
  public:
   enum class Mood { kWell, kGone, kSilent, kHangs };
   void Set(Mood mood) {

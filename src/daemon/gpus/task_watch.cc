@@ -23,23 +23,24 @@ std::unique_ptr<IdleHolders> MakeIdleHolders(const config::Settings& settings) {
 
 }  // namespace
 
-std::string ToLine(const IdleNotice& notice) {
-  const double idle_s = base::Seconds(notice.now - notice.idle_since);
+std::string ToLine(const core::TaskIdle& idle, const store::StoredTask& stored, base::Time now,
+                   core::IdleAction action) {
+  const base::Duration idle_for = now - *idle.since;
   return base::DumpJson(
       {{"event", "idle_holder"},
-       {"text", fmt::format("Task {} ({}) of {} has not used its GPUs for {}", notice.task,
-                            base::Printable(notice.name, 100), base::Printable(notice.user, 100),
-                            base::FormatSpan(notice.now - notice.idle_since))},
-       {"task", notice.task},
-       {"attempt", notice.attempt},
-       {"name", notice.name},
-       {"user", notice.user},
-       {"uid", notice.uid},
-       {"gpu_uuids", notice.gpu_uuids},
-       {"idle_since_ms", base::ToMs(notice.idle_since)},
-       {"now_ms", base::ToMs(notice.now)},
-       {"idle_s", idle_s},
-       {"action", notice.action}});
+       {"text", fmt::format("Task {} ({}) of {} has not used its GPUs for {}", idle.id,
+                            base::Printable(stored.name, 100), base::Printable(stored.user, 100),
+                            base::FormatSpan(idle_for))},
+       {"task", core::Number(idle.id)},
+       {"attempt", idle.attempt},
+       {"name", stored.name},
+       {"user", stored.user},
+       {"uid", stored.record.request->uid},
+       {"gpu_uuids", stored.gpu_uuids},
+       {"idle_since_ms", base::ToMs(*idle.since)},
+       {"now_ms", base::ToMs(now)},
+       {"idle_s", base::Seconds(idle_for)},
+       {"action", IdleActionName(action)}});
 }
 
 TaskWatch::TaskWatch(store::Store& store, base::Clock& clock, const config::Settings& settings,
@@ -96,21 +97,13 @@ void TaskWatch::FindPolicyViolations(const std::vector<const core::TaskRecord*>&
 void TaskWatch::TellIdleHolder(const core::TaskIdle& idle) {
   const Result<store::StoredTask> stored = store_.Get(idle.id);
   if (!stored) return;  // the task has probably just ended
-  IdleNotice notice;
-  notice.task = core::Number(idle.id);
-  notice.attempt = idle.attempt;
-  notice.name = stored->name;
-  notice.user = stored->user;
-  notice.uid = stored->record.request->uid;
-  notice.gpu_uuids = stored->gpu_uuids;
-  notice.idle_since = *idle.since;
-  notice.now = clock_.Now();
-  notice.action = IdleActionName(settings_.policy.idle_action);
+  const base::Time now = clock_.Now();
+  const core::IdleAction action = settings_.policy.idle_action;
   base::LogWarn("idle_holder", {{"task", idle.id},
-                                {"user", notice.user},
-                                {"idle_s", base::Seconds(notice.now - notice.idle_since)},
-                                {"action", notice.action}});
-  tell_(ToLine(notice));
+                                {"user", stored->user},
+                                {"idle_s", base::Seconds(now - *idle.since)},
+                                {"action", IdleActionName(action)}});
+  tell_(ToLine(idle, *stored, now, action));
 }
 
 }  // namespace carma::daemon

@@ -20,20 +20,10 @@
 
 namespace carma::daemon {
 
-// The notice to administrators about an idle holder.
-struct IdleNotice {
-  std::uint64_t task = 0;
-  int attempt = 0;
-  std::string name;
-  std::string user;
-  std::uint32_t uid = 0;
-  std::vector<std::string> gpu_uuids;
-  base::Time idle_since{};
-  base::Time now{};
-  std::string action;  // what CARMA does about it: "tell", "share" or "end"
-};
-// The notice as a JSON object on one line.
-std::string ToLine(const IdleNotice& notice);
+// The notice to administrators about an idle holder, as a JSON object on one line. action: what
+// CARMA does about it.
+std::string ToLine(const core::TaskIdle& idle, const store::StoredTask& stored, base::Time now,
+                   core::IdleAction action);
 
 class TaskWatch {
  public:

@@ -8,15 +8,12 @@ namespace carma::daemon {
 namespace {
 
 TEST(IdleNotice, IsOneLineOfJson) {
-  IdleNotice notice;
-  notice.task = 12;
-  notice.name = "two\nlines \xff";
-  notice.user = "ann";
-  notice.gpu_uuids = {"GPU-a", "GPU-b"};
-  notice.idle_since = base::FromMs(1'000);
-  notice.now = base::FromMs(61'000);
-  notice.action = "share";
-  const std::string line = ToLine(notice);
+  store::StoredTask stored;
+  stored.name = "two\nlines \xff";
+  stored.user = "ann";
+  stored.gpu_uuids = {"GPU-a", "GPU-b"};
+  const std::string line = ToLine({core::TaskId{12}, 1, base::FromMs(1'000)}, stored,
+                                  base::FromMs(61'000), core::IdleAction::kShare);
   EXPECT_EQ(line.find('\n'), std::string::npos);
   const Result<base::Json> json = base::ParseJson(line);
   ASSERT_TRUE(json) << json.error().message;

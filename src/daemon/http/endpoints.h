@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,12 @@
 #include "config/settings.h"
 #include "daemon/engine/engine.h"
 #include "daemon/engine/estimates.h"
+#include "daemon/engine/queue_snapshots.h"
 #include "daemon/gpus/monitor.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/snapshot_answers.h"
 #include "daemon/http/tokens.h"
+#include "daemon/loop/serial_executor.h"
 #include "task/lease/lease_launcher.h"
 
 namespace carma::daemon {
@@ -30,36 +33,52 @@ struct ServerServices {
 struct EngineServices {
   Engine& engine;
   Monitor& monitor;
-  EstimateService& estimates;
   store::Store& store;
-  const config::Settings& settings;
+  const config::Settings& settings;  // in force
   base::Clock& clock;
-  std::function<void()> close_usage;  // brings the stored GPU use up to date
-  AnswerLater answer_later;
-  // As SubmitServices::aside.
-  std::function<void(std::function<void()> read, std::function<void()> then)> aside;
+  task::LeaseLauncher* leases = nullptr;
+  estimate::AppraisalRules rules = {};
+  std::function<api::StatusView()> status = nullptr;  // as ServerServices::status
+  std::function<void()> close_usage = nullptr;        // brings the stored GPU use up to date
+  AnswerLater answer_later = nullptr;
+  // Runs `read` on a worker, then `then` on the loop.
+  std::function<void(std::function<void()> read, std::function<void()> then)> aside = nullptr;
+  // Runs `read` on a thread within a time limit, because a user's disk may hang, then `then` on the
+  // loop.
+  std::function<void(std::function<Answer()> read, std::function<void(Answer)> then)> read_file =
+      nullptr;
+  // As EstimateService::Ask.
+  std::function<void(std::vector<EstimateJob>, EstimateService::Take)> estimate = nullptr;
   // Calls back once the task is final, or after `seconds` of real time.
-  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
-  // As OutputServices::aside.
-  std::function<void(std::function<Answer()> read, std::function<void(Answer)> then)> read_file;
-  task::LeaseLauncher& leases;
-  // As LeaseServices::when_changed.
-  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes;
-  Routes::AskName ask_name;
-  // As LeaseServices::ask_claim.
-  std::function<void(std::uint64_t job,
-                     std::function<void(const Result<std::optional<std::int64_t>>&)>)>
-      ask_claim = nullptr;
-  std::function<bool(core::TaskId)> holds_job = nullptr;  // LeaseServices
-  std::function<bool(core::TaskId)> leaves = nullptr;     // LeaseServices
+  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final = nullptr;
+  // Calls back once the lease is granted or has ended, or after `seconds` of real time.
+  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes =
+      nullptr;
+  Routes::AskName ask_name = nullptr;
+  // Reads the claim of a Slurm job in GiB on each node; empty: none. Errors: kUnavailable. If
+  // ask_claim is null, Slurm is never asked.
+  using TakeClaim = std::function<void(const Result<std::optional<std::int64_t>>&)>;
+  std::function<void(std::uint64_t job, TakeClaim)> ask_claim = nullptr;
+  // Returns whether the task's job is being requeued in Slurm and must not end yet; null: never.
+  std::function<bool(core::TaskId)> holds_job = nullptr;
+  // Returns whether the task's job is being sent to another node and must not start here; null:
+  // never.
+  std::function<bool(core::TaskId)> leaves = nullptr;
   AnswerAside from_snapshot = AnswerAtOnce;
   // Like FairTurns::Ask, for calls that take the loop for milliseconds. Null: they run at once.
   std::function<void(std::optional<std::uint32_t> user, std::function<void()> work)> in_turn =
       nullptr;
+  // Large bodies are handled one at a time, from reading to answer, because each may take hundreds
+  // of MiB.
+  std::shared_ptr<SerialExecutor> large = std::make_shared<SerialExecutor>();
+  // Snapshots for lists in queue order, shared by the requests for successive pages.
+  std::shared_ptr<QueueSnapshots> lines = std::make_shared<QueueSnapshots>();
 };
+// Shared, because answers that come later outlive the endpoints that were asked.
+using SharedServices = std::shared_ptr<const EngineServices>;
 
 // engine: null until the GPUs are known. Until then most endpoints have no handler.
 std::vector<Endpoint> Endpoints(const ServerServices& server,
-                                const EngineServices* engine = nullptr);
+                                const SharedServices& engine = nullptr);
 
 }  // namespace carma::daemon

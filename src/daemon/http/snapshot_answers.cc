@@ -1,6 +1,5 @@
 #include "daemon/http/snapshot_answers.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

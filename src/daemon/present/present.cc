@@ -311,23 +311,6 @@ std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, ba
   return views;
 }
 
-api::RunView Present(const task::Observation& run) {
-  api::RunView view;
-  view.task = core::Number(run.task);
-  view.when_ms = base::ToMs(run.when);
-  view.gpu_type = run.gpu_type;
-  view.relation = run.relation;
-  view.batch = run.batch;
-  view.length = run.length;
-  view.allocated_mib = run.allocated_mib;
-  view.method = run.method;
-  view.predicted_mib = run.predicted_mib;
-  view.promised_mib = run.promised_mib;
-  view.measured_mib = run.measured_mib;
-  view.ran_out = run.ran_out;
-  return view;
-}
-
 api::VerdictView Present(const core::GpuVerdict& each) {
   api::VerdictView view;
   view.gpu = core::Number(each.gpu);

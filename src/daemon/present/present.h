@@ -5,13 +5,11 @@
 
 #include "api/explain_view.h"
 #include "api/gpu_view.h"
-#include "api/knowledge_view.h"
 #include "api/status_view.h"
 #include "api/task_view.h"
 #include "config/settings.h"
 #include "daemon/engine/engine.h"
 #include "daemon/gpus/monitor.h"
-#include "task/verdict/observation.h"
 
 namespace carma::daemon {
 
@@ -27,7 +25,6 @@ api::NoticeView Present(const store::Notice& notice);
 // All GPUs, from one view of the core.
 std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, base::Time now);
 api::EventView Present(const store::StoredEvent& event);
-api::RunView Present(const task::Observation& run);
 api::VerdictView Present(const core::GpuVerdict& each);
 api::HostVerdictView Present(const core::HostVerdict& host);
 api::HostView PresentHost(const Engine& engine, bool cpu_cap);

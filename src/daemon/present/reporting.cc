@@ -1,5 +1,7 @@
 #include "daemon/present/reporting.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -53,8 +55,10 @@ Result<report::Report> ReportOf(const ReportRequest& request, const std::atomic<
       CARMA_TRY(store::History::Open(request.state_dir));
   CARMA_TRY(CheckSize(*history, request));
   report::StoreRun run(request.now);
-  for (const ReportGpu& gpu : request.gpus)
-    run.NameGpu(gpu.uuid, gpu.name, gpu.type, gpu.usable_mib);
+  for (std::size_t i = 0; i < request.gpus.size(); ++i) {
+    const gpu::DeviceInfo& gpu = request.gpus[i];
+    run.NameGpu(gpu.uuid, fmt::format("GPU {}", i), gpu.name, gpu.total_mib - gpu.reserved_mib);
+  }
   CARMA_TRY(Fill(*history, request, wanted, run));
   if (!wanted) return Unavailable("carmad is stopping");
   report::RunRecord record = run.Finish();

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "daemon/present/usage_sums.h"
+#include "gpu/probe.h"
 #include "report/html.h"
 #include "store/history.h"
 
@@ -22,19 +22,12 @@ namespace carma::daemon {
 inline constexpr std::int64_t kMaxReportTasks = 1'000'000;
 inline constexpr std::int64_t kMaxListedTasks = 100'000;
 
-struct ReportGpu {
-  std::string uuid;
-  std::string name;  // name for readers: "GPU 0"
-  std::string type;
-  std::int64_t usable_mib = 0;
-};
-
 struct ReportRequest {
   std::string state_dir;
   store::History::Span span;  // the period in which the tasks were submitted
   bool listed = false;        // lists every task, and the GPUs over time
   base::Time now{};
-  std::vector<ReportGpu> gpus;
+  std::vector<gpu::DeviceInfo> gpus;
   std::string provenance;
   bool simulated = false;
   report::Clock clock;                       // the reader's time zone, for figures

@@ -21,7 +21,6 @@
 #include "base/user.h"
 #include "daemon/engine/launching.h"
 #include "daemon/gpus/fault_origins.h"
-#include "daemon/gpus/numbered_probe.h"
 #include "daemon/gpus/sampler.h"
 #include "daemon/http/endpoints.h"
 #include "daemon/http/routes.h"
@@ -40,6 +39,7 @@
 #include "daemon/server/from_settings.h"
 #include "gpu/cuda_context.h"
 #include "gpu/memory_limits.h"
+#include "gpu/reader/load_probe.h"
 #include "store/store.h"
 
 namespace carma::daemon {
@@ -138,11 +138,11 @@ RealDaemon::RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock
       configuration_(shared_loop_, options_.configuration, options_.sources, *clock_,
                      [this](Configuration::InForce now) { Follow(std::move(now)); }) {
   const config::Settings& settings = in_force_.settings;
+  gpu::LoadedProbe loaded = gpu::LoadProbe(ProbeOptionsOf(settings, *clock_, options_.reader_path));
   sampler_ = std::make_unique<Sampler>(
-      shared_loop_, MakeNumberedProbe(ProbeOptionsOf(settings, *clock_, options_.reader_path)),
-      clock_,
+      shared_loop_, std::move(loaded.probe), clock_,
       SamplerOptions{settings.state_dir, settings.sample_period, settings.probe_timeout,
-                     settings.gpus},
+                     settings.gpus, std::move(loaded.dcgm_trouble)},
       *this);
 }
 
@@ -160,10 +160,13 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
       in_force_.settings.allow_users,
       in_force_.allow_groups,
       [this](std::string_view token) { return tokens_.Find(token); }};
-  std::optional<EngineServices> engine;
-  if (engine_host_) engine.emplace(engine_host_->Services());
-  routes_ = std::make_unique<Routes>(std::move(options),
-                                     Endpoints(server, engine ? &*engine : nullptr), why_not);
+  SharedServices engine;
+  if (engine_host_) {
+    EngineServices services = engine_host_->Services();
+    services.status = server.status;
+    engine = std::make_shared<const EngineServices>(std::move(services));
+  }
+  routes_ = std::make_unique<Routes>(std::move(options), Endpoints(server, engine), why_not);
 }
 
 void RealDaemon::Answer(api::Request request, const api::Responder& respond) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <map>
@@ -106,27 +105,29 @@ void EngineHost::Follow(const config::Settings& before) {
 }
 
 EngineServices EngineHost::Services() {
-  EngineServices services{
-      engine_,
-      monitor_,
-      estimates_,
-      around_.store,
-      settings(),
-      around_.clock,
-      [this] { CloseUsageNow(); },
-      [this](auto make, auto send) {
-        return slow_answers_.Report(std::move(make), std::move(send));
-      },
-      [this](auto read, auto then) { slow_answers_.ReadBody(std::move(read), std::move(then)); },
-      [this](core::TaskId id, int seconds, std::function<void()> answer) {
-        awaited_ends_.Await(id, std::chrono::seconds(seconds), std::move(answer));
-      },
-      [this](auto read, auto then) { slow_answers_.ReadFile(std::move(read), std::move(then)); },
-      *around_.launching.launcher,
-      [this](core::TaskId id, int seconds, std::function<void()> answer) {
-        awaited_grants_.Await(id, std::chrono::seconds(seconds), std::move(answer));
-      },
-      around_.ask_name};
+  EngineServices services{engine_,    monitor_,      around_.store,
+                          settings(), around_.clock, around_.launching.launcher.get()};
+  services.rules = estimates_.rules();
+  services.close_usage = [this] { CloseUsageNow(); };
+  services.answer_later = [this](auto make, auto send) {
+    return slow_answers_.Report(std::move(make), std::move(send));
+  };
+  services.aside = [this](auto read, auto then) {
+    slow_answers_.ReadBody(std::move(read), std::move(then));
+  };
+  services.read_file = [this](auto read, auto then) {
+    slow_answers_.ReadFile(std::move(read), std::move(then));
+  };
+  services.estimate = [this](auto jobs, auto take) {
+    estimates_.Ask(std::move(jobs), std::move(take));
+  };
+  services.when_final = [this](core::TaskId id, int seconds, std::function<void()> answer) {
+    awaited_ends_.Await(id, std::chrono::seconds(seconds), std::move(answer));
+  };
+  services.when_lease_changes = [this](core::TaskId id, int seconds, std::function<void()> answer) {
+    awaited_grants_.Await(id, std::chrono::seconds(seconds), std::move(answer));
+  };
+  services.ask_name = around_.ask_name;
   services.in_turn = [this](auto user, auto work) { fair_turns_.Ask(user, std::move(work)); };
   services.from_snapshot = [this](auto uid, auto prepare, auto send) {
     snapshot_answers_.Ask(uid, std::move(prepare), std::move(send));

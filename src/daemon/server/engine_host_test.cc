@@ -157,10 +157,10 @@ TEST_F(EngineHostTest, PredictionsUseEarlierTasks) {
   seen.measured_mib = 12'000;
   ASSERT_TRUE(store_->Begin() && store_->AddObservation(seen) && store_->Commit());
   Open();
-  EXPECT_EQ(host_->Services().estimates.rules().history->OfSignature(seen.signature).size(), 1U);
+  EXPECT_EQ(host_->Services().rules.history->OfSignature(seen.signature).size(), 1U);
   in_force_.settings.estimate_history = false;
   Open();
-  EXPECT_EQ(host_->Services().estimates.rules().history, nullptr);
+  EXPECT_EQ(host_->Services().rules.history, nullptr);
 }
 
 TEST_F(EngineHostTest, NotifiesAdministratorsOfAGpuClosedByRule) {

@@ -13,7 +13,7 @@
 #include "daemon/gpus/monitor.h"
 #include "daemon/loop/configuration.h"
 #include "estimate/appraiser.h"
-#include "gpu/probe.h"
+#include "gpu/reader/load_probe.h"
 #include "task/mps/mps_control.h"
 #include "task/process/cgroup.h"
 #include "task/process/host_facts.h"

@@ -9,17 +9,18 @@ using ::testing::HasSubstr;
 
 class ClosingTest : public EndpointTest {
  protected:
-  ClosingServices Services() {
-    return {*engine_, clock_, settings_, [this] {
-              api::StatusView view;
-              if (engine_->closing()) {
-                view.closed = engine_->closing()->why;
-                view.leave_by_ms = base::ToMs(engine_->closing()->empty_by);
-              }
-              return view;
-            }};
+  SharedServices Services() {
+    EngineServices services = Basics();
+    services.status = [this] {
+      api::StatusView view;
+      if (engine_->closing()) {
+        view.closed = engine_->closing()->why;
+        view.leave_by_ms = base::ToMs(engine_->closing()->empty_by);
+      }
+      return view;
+    };
+    return Shared(std::move(services));
   }
-  config::Settings settings_;
 };
 
 TEST_F(ClosingTest, AnAdministratorClosesTheServerAndOpensIt) {

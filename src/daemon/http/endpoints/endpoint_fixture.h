@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "daemon/engine/engine.h"
 #include "daemon/gpus/monitor.h"
-#include "daemon/http/routes.h"
+#include "daemon/http/endpoints.h"
 #include "task/shim/fake_launcher.h"
 
 namespace carma::daemon {
@@ -38,7 +38,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
 
   void SetUp() override {
     std::string folder = ::testing::TempDir() + "/carma-endpoints-XXXXXX";
-    state_dir_ = ::mkdtemp(folder.data());
+    state_dir_ = settings_.state_dir = ::mkdtemp(folder.data());
     store_ = store::Store::Open(state_dir_).value();
     EngineOptions options;
     options.state_dir = state_dir_;
@@ -163,6 +163,11 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     };
   }
 
+  EngineServices Basics() { return {*engine_, *monitor_, *store_, settings_, clock_}; }
+  static SharedServices Shared(EngineServices services) {
+    return std::make_shared<const EngineServices>(std::move(services));
+  }
+
   // Implements Engine::Host.
   void RequestTurn() override {}
   void RequestEstimates(std::vector<EstimateJob> jobs) override { jobs_ = std::move(jobs); }
@@ -173,6 +178,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return {}; }
   void AfterNextReading(std::function<void()> call) override { call(); }
 
+  config::Settings settings_;
   std::string state_dir_;
   base::FakeClock clock_{base::FromMs(10'000'000)};
   task::FakeLauncher launcher_;

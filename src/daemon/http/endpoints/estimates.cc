@@ -1,8 +1,8 @@
 #include "daemon/http/endpoints/estimates.h"
 
+#include "api/knowledge_view.h"
 #include "base/json.h"
 #include "daemon/http/endpoints/parameters.h"
-#include "daemon/present/present.h"
 
 namespace carma::daemon {
 
@@ -35,8 +35,8 @@ void ShowProfile(const estimate::AppraisalRules& rules, const std::string& signa
 
 }  // namespace
 
-Answer ShowKnowledge(const EstimateServices& services, const Call& call) {
-  const estimate::AppraisalRules& rules = services.rules;
+Answer ShowKnowledge(const SharedServices& services, const Call& call) {
+  const estimate::AppraisalRules& rules = services->rules;
   api::KnowledgeView view;
   view.method = rules.method;
   view.coverage = rules.coverage;
@@ -55,16 +55,16 @@ Answer ShowKnowledge(const EstimateServices& services, const Call& call) {
   view.ratios = site.ratios;
   view.calibration = site.reason;
   for (const task::Observation& run : rules.history->OfSignature(signature))
-    view.runs.push_back(Present(run));
+    view.runs.push_back({run});
   for (const task::Observation& run : rules.history->OfKin(request.Query("kin").value_or("")))
-    view.kin_runs.push_back(Present(run));
+    view.kin_runs.push_back({run});
   return JsonAnswer(ToJson(view));
 }
 
-Result<Unit> ForgetCalibration(const EstimateServices& services, const Call& call,
+Result<Unit> ForgetCalibration(const SharedServices& services, const Call& call,
                                const api::Responder& reply) {
   if (Result<Unit> may = OnlyAdministrators(call.caller, "reset the calibration"); !may) return may;
-  services.engine.ForgetCalibration([reply, caller = call.caller](const Result<Unit>& done) {
+  services->engine.ForgetCalibration([reply, caller = call.caller](const Result<Unit>& done) {
     LogAsked("calibration_forgotten", {}, caller, done);
     if (!done) return reply(std::unexpected(done.error()));
     reply(JsonAnswer({{"reset", true}}));

@@ -12,7 +12,11 @@ class KnowledgeTest : public EndpointTest {
     rules_.gpu_type = "A100";
     rules_.gpu_mib = 40'000;
   }
-  EstimateServices Services() { return {*engine_, rules_}; }
+  SharedServices Services() {
+    EngineServices services = Basics();
+    services.rules = rules_;
+    return Shared(std::move(services));
+  }
 
   estimate::AppraisalRules rules_;
 };

@@ -1,7 +1,5 @@
 #include "daemon/http/endpoints/gpus.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/json.h"
@@ -27,10 +25,10 @@ constexpr base::Duration kHistoryReadAtOnce{std::chrono::hours(6)};
 constexpr int kPeriodsOfAReading = 10;
 constexpr std::int64_t kLastMs = core::kMaxBeginMs;
 
-Result<core::GpuIndex> GpuOf(const GpuServices& services, const Call& call) {
-  if (const std::optional<core::GpuIndex> gpu = services.engine.GpuByUuid(call.id)) return *gpu;
+Result<core::GpuIndex> GpuOf(const SharedServices& services, const Call& call) {
+  if (const std::optional<core::GpuIndex> gpu = services->engine.GpuByUuid(call.id)) return *gpu;
   const std::optional<std::int64_t> number = base::ParseInt(call.id);
-  const std::size_t count = services.engine.scheduler().GpuInfos().size();
+  const std::size_t count = services->engine.scheduler().GpuInfos().size();
   if (number && *number >= 0 && *number < static_cast<std::int64_t>(count))
     return static_cast<core::GpuIndex>(*number);
   return NotFound("GPU '{}': expected a UUID or an index below {}", base::Printable(call.id, 60),
@@ -38,23 +36,23 @@ Result<core::GpuIndex> GpuOf(const GpuServices& services, const Call& call) {
 }
 
 // The GPU of {id} in a call that only administrators may make.
-Result<core::GpuIndex> ClosableGpu(const GpuServices& services, const Call& call) {
+Result<core::GpuIndex> ClosableGpu(const SharedServices& services, const Call& call) {
   CARMA_TRY(OnlyAdministrators(call.caller, "close and open GPUs"));
   return GpuOf(services, call);
 }
 
-std::vector<api::GpuView> Views(const GpuServices& services) {
-  return PresentGpus(services.engine, services.monitor, services.clock.Now());
+std::vector<api::GpuView> Views(const SharedServices& services) {
+  return PresentGpus(services->engine, services->monitor, services->clock.Now());
 }
 
 // Once the change is durable, answers with the GPU and logs the user who closed or opened it
 // ("gpu_drain").
-Engine::Done AnswerWithGpu(const GpuServices& services, core::GpuIndex gpu, std::string_view event,
-                           const DrainAsked& asked, const Caller& caller,
+Engine::Done AnswerWithGpu(const SharedServices& services, core::GpuIndex gpu,
+                           std::string_view event, const DrainAsked& asked, const Caller& caller,
                            const api::Responder& reply) {
   return [services, gpu, event, asked, caller, reply](const Result<Unit>& done) {
     std::vector<base::Field> fields = {
-        {"gpu", gpu}, {"uuid", services.monitor.devices().at(core::Number(gpu)).uuid}};
+        {"gpu", gpu}, {"uuid", services->monitor.devices().at(core::Number(gpu)).uuid}};
     if (asked.empty_by) fields.emplace_back("empty_by", base::FormatTimeIso(*asked.empty_by));
     if (!asked.why.empty()) fields.emplace_back("why", asked.why);
     LogAsked(event, std::move(fields), caller, done);
@@ -69,10 +67,10 @@ std::string UntilText(std::optional<base::Time> empty_by) {
 
 // The drain that replaces an administrator's earlier drain. It keeps the earlier reason or deadline
 // if the request has none.
-Result<core::DrainRequested> NextDrain(const GpuServices& services, core::GpuIndex gpu,
+Result<core::DrainRequested> NextDrain(const SharedServices& services, core::GpuIndex gpu,
                                        const DrainAsked& asked, const std::string& user) {
-  const std::string& uuid = services.engine.scheduler().GpuInfos().at(core::Number(gpu)).uuid;
-  const std::vector<store::Drain> drains = CARMA_TRY(services.store.Drains());
+  const std::string& uuid = services->engine.scheduler().GpuInfos().at(core::Number(gpu)).uuid;
+  const std::vector<store::Drain> drains = CARMA_TRY(services->store.Drains());
   const auto before = std::ranges::find_if(
       drains, [&](const store::Drain& each) { return each.gpu_uuid == uuid && !each.by_rule; });
   const bool again = before != drains.end();
@@ -106,22 +104,22 @@ Result<AskedSpan> SpanOf(const Call& call, base::Time now, std::int64_t usual_po
   return AskedSpan{base::FromMs(from_ms), base::FromMs(to_ms), static_cast<int>(points)};
 }
 
-GpuHistoryRequest RequestOf(const GpuServices& services, core::GpuIndex gpu,
+GpuHistoryRequest RequestOf(const SharedServices& services, core::GpuIndex gpu,
                             const AskedSpan& span) {
   GpuHistoryRequest request;
   request.from = span.from;
   request.to = span.to;
   request.points = span.points;
-  const gpu::DeviceInfo& device = services.monitor.devices().at(core::Number(gpu));
+  const gpu::DeviceInfo& device = services->monitor.devices().at(core::Number(gpu));
   request.gpu.index = core::Number(gpu);
   request.gpu.uuid = device.uuid;
   request.gpu.name = device.name;
-  request.readings = services.monitor.History(gpu, request.from, request.to);
-  request.longest = kPeriodsOfAReading * services.sample_period;
+  request.readings = services->monitor.History(gpu, request.from, request.to);
+  request.longest = kPeriodsOfAReading * services->settings.sample_period;
   return request;
 }
 
-Result<GpuHistoryRequest> HistoryRequest(const GpuServices& services, const Call& call,
+Result<GpuHistoryRequest> HistoryRequest(const SharedServices& services, const Call& call,
                                          base::Time now) {
   const core::GpuIndex gpu = CARMA_TRY(GpuOf(services, call));
   const AskedSpan span = CARMA_TRY(SpanOf(call, now, kUsualHistoryPoints));
@@ -130,71 +128,74 @@ Result<GpuHistoryRequest> HistoryRequest(const GpuServices& services, const Call
 
 }  // namespace
 
-Answer ListGpus(const GpuServices& services, const Call&) {
+Answer ListGpus(const SharedServices& services, const Call&) {
   Json gpus = Json::array();
   for (const api::GpuView& view : Views(services)) gpus.push_back(ToJson(view));
   return JsonAnswer({{"gpus", std::move(gpus)}});
 }
 
-Answer ShowTaskMetrics(const GpuServices& services, const Call&) {
+Answer ShowTaskMetrics(const SharedServices& services, const Call&) {
   return api::Response{200, TaskMetricsText(Views(services)),
                        "text/plain; version=0.0.4; charset=utf-8"};
 }
 
-Result<Unit> ShowGpuHistory(const GpuServices& services, const Call& call,
+Result<Unit> ShowGpuHistory(const SharedServices& services, const Call& call,
                             const api::Responder& reply) {
-  const base::Time now = services.clock.Now();
+  const base::Time now = services->clock.Now();
   Result<GpuHistoryRequest> request = HistoryRequest(services, call, now);
   if (!request) return std::unexpected(request.error());
   if (request->from >= now - kHistoryReadAtOnce) {
     const std::vector<store::GpuUsage> rows =
-        CARMA_TRY(services.store.Usage(request->from, request->to));
+        CARMA_TRY(services->store.Usage(request->from, request->to));
     reply(JsonAnswer(ToJson(GpuHistory(*request, rows))));
     return Unit{};
   }
-  return services.answer_later(
+  return services->answer_later(
       [request = *std::move(request),
-       folder = services.state_dir](const std::atomic<bool>& wanted) {
+       folder = services->settings.state_dir](const std::atomic<bool>& wanted) {
         return TextAnswer(GpuHistoryText(request, folder, wanted));
       },
       reply);
 }
 
-Result<Unit> DrawGpuHistory(const GpuServices& services, const Call& call,
+Result<Unit> DrawGpuHistory(const SharedServices& services, const Call& call,
                             const api::Responder& reply) {
-  const AskedSpan span = CARMA_TRY(SpanOf(call, services.clock.Now(), kFigurePoints));
-  if (services.monitor.devices().empty()) return NotFound("no GPU is known");
+  const AskedSpan span = CARMA_TRY(SpanOf(call, services->clock.Now(), kFigurePoints));
+  if (services->monitor.devices().empty()) return NotFound("no GPU is known");
   GpuFiguresRequest request;
   QueryReader in(call);
   request.clock = in.Clock(span.to);
   if (in.error()) return std::unexpected(*in.error());
-  request.running = services.engine.RunningAttempts();
-  for (std::size_t i = 0; i < services.monitor.devices().size(); ++i) {
-    const gpu::DeviceInfo& device = services.monitor.devices()[i];
+  request.running = services->engine.RunningAttempts();
+  for (std::size_t i = 0; i < services->monitor.devices().size(); ++i) {
+    const gpu::DeviceInfo& device = services->monitor.devices()[i];
     request.gpus.push_back(RequestOf(services, static_cast<core::GpuIndex>(i), span));
     request.usable_mib.push_back(device.total_mib - device.reserved_mib);
   }
-  return services.answer_later(
-      [request = std::move(request), folder = services.state_dir](const std::atomic<bool>& wanted) {
+  return services->answer_later(
+      [request = std::move(request),
+       folder = services->settings.state_dir](const std::atomic<bool>& wanted) {
         return ReportPage(GpuFigures(request, folder, wanted));
       },
       reply);
 }
 
-Result<Unit> DrainGpu(const GpuServices& services, const Call& call, const api::Responder& reply) {
+Result<Unit> DrainGpu(const SharedServices& services, const Call& call,
+                      const api::Responder& reply) {
   const core::GpuIndex gpu = CARMA_TRY(ClosableGpu(services, call));
-  const DrainAsked asked = CARMA_TRY(ReadDrain(call, services.clock.Now()));
+  const DrainAsked asked = CARMA_TRY(ReadDrain(call, services->clock.Now()));
   const core::DrainRequested drain = CARMA_TRY(NextDrain(services, gpu, asked, call.caller.user));
-  services.engine.Drain(drain,
-                        AnswerWithGpu(services, gpu, "gpu_drain", asked, call.caller, reply));
+  services->engine.Drain(drain,
+                         AnswerWithGpu(services, gpu, "gpu_drain", asked, call.caller, reply));
   return Unit{};
 }
 
-Result<Unit> ResumeGpu(const GpuServices& services, const Call& call, const api::Responder& reply) {
+Result<Unit> ResumeGpu(const SharedServices& services, const Call& call,
+                       const api::Responder& reply) {
   const Result<core::GpuIndex> gpu = ClosableGpu(services, call);
   if (!gpu) return std::unexpected(gpu.error());
-  services.engine.Resume(
-      {*gpu}, [&monitor = services.monitor, gpu = *gpu,
+  services->engine.Resume(
+      {*gpu}, [&monitor = services->monitor, gpu = *gpu,
                answer = AnswerWithGpu(services, *gpu, "gpu_resume", {}, call.caller, reply)](
                   const Result<Unit>& done) {
         if (done) monitor.Acknowledge(gpu);

@@ -11,8 +11,10 @@ using ::testing::HasSubstr;
 
 class GpusTest : public EndpointTest {
  protected:
-  GpuServices Services() {
-    return {*engine_, *monitor_, *store_, clock_, state_dir_, base::Duration(1'000), Worker()};
+  SharedServices Services() {
+    EngineServices services = Basics();
+    services.answer_later = Worker();
+    return Shared(std::move(services));
   }
 };
 

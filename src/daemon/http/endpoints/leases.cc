@@ -26,20 +26,20 @@ constexpr std::int64_t kMaxLeaseWaitS = 300;
 constexpr std::size_t kMaxTail = 65'536;
 
 // The lease of {id}, if this caller may act on it.
-Result<store::StoredTask> OwnLease(const LeaseServices& services, const Call& call) {
-  Result<store::StoredTask> stored = Touchable(services.store, call);
+Result<store::StoredTask> OwnLease(const SharedServices& services, const Call& call) {
+  Result<store::StoredTask> stored = Touchable(services->store, call);
   if (!stored || task::LeaseSpecIn(stored->spec_json)) return stored;
   return NotFound("task {} is not a lease", stored->record.id);
 }
 
 // The state of a lease. The launcher is ahead of the core: it drops a lease whose end is still
 // being judged.
-std::string StateOf(const LeaseServices& services, const core::TaskRecord& record) {
+std::string StateOf(const SharedServices& services, const core::TaskRecord& record) {
   if (core::IsFinal(record.state)) return "ended";
   const bool ran =
       record.state == core::TaskState::kRunning || record.state == core::TaskState::kStopping;
-  if (ran || services.leases.Adopted(record.id)) return "adopted";
-  return services.leases.Granted(record.id) ? "granted" : "waiting";
+  if (ran || services->leases->Adopted(record.id)) return "adopted";
+  return services->leases->Granted(record.id) ? "granted" : "waiting";
 }
 
 const char* OutcomeOf(const core::TaskRecord& record) {
@@ -47,8 +47,8 @@ const char* OutcomeOf(const core::TaskRecord& record) {
   return record.attempt->started ? "ran" : "unused";
 }
 
-Result<api::LeaseView> View(const LeaseServices& services, core::TaskId id) {
-  const store::StoredTask stored = CARMA_TRY(services.store.Get(id));
+Result<api::LeaseView> View(const SharedServices& services, core::TaskId id) {
+  const store::StoredTask stored = CARMA_TRY(services->store.Get(id));
   const core::TaskRecord& record = stored.record;
   const task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
   api::LeaseView view;
@@ -66,23 +66,23 @@ Result<api::LeaseView> View(const LeaseServices& services, core::TaskId id) {
   }
   const bool ended = core::IsFinal(record.state);
   if (ended && spec.lease_key) {
-    const bool returns = CARMA_TRY(services.store.JobReturns(id));
-    const bool holds = !services.holds_job || services.holds_job(id);
+    const bool returns = CARMA_TRY(services->store.JobReturns(id));
+    const bool holds = !services->holds_job || services->holds_job(id);
     if (returns && holds) view.follows = "requeue";
   }
   if (ended) view.outcome = OutcomeOf(record);
-  view.outputs = services.leases.Outputs(id);
-  view.warnings = SubmitWarnings(services.engine, TaskList({spec}));
+  view.outputs = services->leases->Outputs(id);
+  view.warnings = SubmitWarnings(services->engine, TaskList({spec}));
   const core::Reason reason =
       ended ? record.reason
-            : services.engine.scheduler().ReasonFor(record.id, services.clock.Now());
+            : services->engine.scheduler().ReasonFor(record.id, services->clock.Now());
   view.reason = core::ReasonName(reason.code);
   view.reason_text = reason.text;
   if (core::HoldsGpus(record.state)) view.gpu_uuids = stored.gpu_uuids;
   return view;
 }
 
-Answer LeaseNow(const LeaseServices& services, core::TaskId id, int status = 200) {
+Answer LeaseNow(const SharedServices& services, core::TaskId id, int status = 200) {
   const api::LeaseView view = CARMA_TRY(View(services, id));
   return JsonAnswer(ToJson(view), status);
 }
@@ -151,7 +151,7 @@ void GiveKey(LeaseAsked& asked) {
   }
 }
 
-Result<LeaseAsked> ReadAsked(const LeaseServices& services, const Call& call) {
+Result<LeaseAsked> ReadAsked(const SharedServices& services, const Call& call) {
   const Json json = CARMA_TRY(ReadBody(call));
   base::JsonReader in(json, "");
   const Json* spec = in.Raw("spec");
@@ -173,7 +173,7 @@ Result<LeaseAsked> ReadAsked(const LeaseServices& services, const Call& call) {
   }
   if (read.lease || read.lease_key) return Invalid("/spec: expected no lease and no lease_key");
   const task::LeaseProcess process = CARMA_TRY(ProcessOf(call, pid, call.caller.uid));
-  CARMA_TRY(services.leases.MayHaveLease(process.process.pid));
+  CARMA_TRY(services->leases->MayHaveLease(process.process.pid));
   asked.process = process;
   asked.spec = std::move(read);
   asked.spec.lease = task::TextOf(process);
@@ -187,19 +187,19 @@ Result<LeaseAsked> ReadAsked(const LeaseServices& services, const Call& call) {
 }
 
 // The existing lease with this key, or the lease of the job's script; empty: none.
-Result<std::optional<core::TaskId>> FindKnown(const LeaseServices& services,
+Result<std::optional<core::TaskId>> FindKnown(const SharedServices& services,
                                               const LeaseAsked& asked, const Caller& caller) {
   const task::LeaseKey& key = *asked.key;
-  for (const auto& [id, known] : services.leases.LeasesOfJob(key.job)) {
+  for (const auto& [id, known] : services->leases->LeasesOfJob(key.job)) {
     if (known == key) {
-      if (services.leases.ProcessOf(id) == asked.process) return id;
+      if (services->leases->ProcessOf(id) == asked.process) return id;
       return Conflict("step {} of job {} has lease {} for another process", key.step, key.job, id);
     }
     const bool of_the_job = known.IsBase() && !key.IsBase() && known.cluster == key.cluster;
-    if (!of_the_job || !services.leases.Adopted(id)) continue;
-    const store::StoredTask stored = CARMA_TRY(services.store.Get(id));
+    if (!of_the_job || !services->leases->Adopted(id)) continue;
+    const store::StoredTask stored = CARMA_TRY(services->store.Get(id));
     if (stored.record.request->uid != asked.owner.uid) continue;
-    CARMA_TRY(services.leases.JoinLease(id, asked.process));
+    CARMA_TRY(services->leases->JoinLease(id, asked.process));
     LogAsked("lease_joined", {{"task", id}, {"step", key.step}}, caller);
     return id;
   }
@@ -214,13 +214,13 @@ void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
   if (spec.memory_mib && *spec.memory_mib < counted_mib) spec.memory_mib = counted_mib;
 }
 
-Result<Unit> Submit(const LeaseServices& services, const LeaseAsked& asked, const Caller& owner,
+Result<Unit> Submit(const SharedServices& services, const LeaseAsked& asked, const Caller& owner,
                     const Caller& caller, const api::Responder& reply) {
   CARMA_TRY(CheckPriority(asked.spec.priority, owner));
-  const core::SlotRules& slots = services.engine.scheduler().config().slots;
+  const core::SlotRules& slots = services->engine.scheduler().config().slots;
   CARMA_TRY(CheckSlots(asked.spec, slots, owner));
   const std::string remark = asked.key ? "lease for " + *asked.spec.comment : "lease";
-  services.engine.Submit(
+  services->engine.Submit(
       TaskList({asked.spec}),
       {owner.uid, owner.gid, owner.user, remark, asked.request, store::Durability::kLater},
       [services, caller, process = asked.process, key = asked.key,
@@ -228,7 +228,7 @@ Result<Unit> Submit(const LeaseServices& services, const LeaseAsked& asked, cons
         if (!done) return reply(std::unexpected(done.error()));
         if (!done->repeated) {
           LogAsked("lease_asked", {{"task", done->first}, {"pid", process.process.pid}}, caller);
-          services.leases.Watch(done->first, process, key);
+          services->leases->Watch(done->first, process, key);
         }
         reply(LeaseNow(services, done->first, done->repeated ? 200 : 201));
       });
@@ -237,12 +237,12 @@ Result<Unit> Submit(const LeaseServices& services, const LeaseAsked& asked, cons
 
 // The leases that the launcher has, and those that it has dropped but whose end is still being
 // judged.
-std::vector<core::TaskId> Unfinished(const LeaseServices& services) {
-  std::vector<core::TaskId> ids = services.leases.Leases();
+std::vector<core::TaskId> Unfinished(const SharedServices& services) {
+  std::vector<core::TaskId> ids = services->leases->Leases();
   const std::set<core::TaskId> known(ids.begin(), ids.end());
-  for (const auto& [id, record] : services.engine.scheduler().Tasks()) {
+  for (const auto& [id, record] : services->engine.scheduler().Tasks()) {
     if (!core::HoldsGpus(record.state) || known.contains(id)) continue;
-    const Result<store::StoredTask> stored = services.store.Get(id);
+    const Result<store::StoredTask> stored = services->store.Get(id);
     if (stored && task::LeaseSpecIn(stored->spec_json)) ids.push_back(id);
   }
   return ids;
@@ -250,7 +250,7 @@ std::vector<core::TaskId> Unfinished(const LeaseServices& services) {
 
 }  // namespace
 
-Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
+Result<Unit> MakeLease(const SharedServices& services, const Call& call,
                        const api::Responder& reply) {
   Result<LeaseAsked> asked = ReadAsked(services, call);
   if (!asked) return std::unexpected(asked.error());
@@ -260,8 +260,8 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
     reply(LeaseNow(services, *known));
     return Unit{};
   }
-  services.ask_name(asked->owner.uid, [services, asked = *std::move(asked), caller = call.caller,
-                                       reply](const Result<base::KnownUser>& user) {
+  services->ask_name(asked->owner.uid, [services, asked = *std::move(asked), caller = call.caller,
+                                        reply](const Result<base::KnownUser>& user) {
     if (!user) return reply(std::unexpected(user.error()));
     const Caller owner{asked.owner.uid, asked.owner.gid, user->name, false};
     const auto submit = [services, owner, caller, reply](const LeaseAsked& what) {
@@ -269,8 +269,8 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
         reply(std::unexpected(done.error()));
     };
     // The claim is read from Slurm, because batch steps do not get the restart count of their job.
-    if (!services.ask_claim || !asked.key->IsBase()) return submit(asked);
-    services.ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
+    if (!services->ask_claim || !asked.key->IsBase()) return submit(asked);
+    services->ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
       if (!gib) return reply(std::unexpected(gib.error()));
       LeaseAsked raised = asked;
       RaiseClaim(raised.spec, *gib);
@@ -280,13 +280,13 @@ Result<Unit> MakeLease(const LeaseServices& services, const Call& call,
   return Unit{};
 }
 
-Answer ListLeases(const LeaseServices& services, const Call& call) {
+Answer ListLeases(const SharedServices& services, const Call& call) {
   QueryReader in(call);
   const std::int64_t job = in.Number("job", 0, 1, INT64_MAX);
   if (in.error()) return std::unexpected(*in.error());
   std::vector<core::TaskId> ids;
   if (job == 0) ids = Unfinished(services);
-  for (const auto& [id, key] : services.leases.LeasesOfJob(static_cast<std::uint64_t>(job)))
+  for (const auto& [id, key] : services->leases->LeasesOfJob(static_cast<std::uint64_t>(job)))
     ids.push_back(id);
   Json list = Json::array();
   for (const core::TaskId id : ids) {
@@ -296,7 +296,7 @@ Answer ListLeases(const LeaseServices& services, const Call& call) {
   return JsonAnswer({{"leases", std::move(list)}});
 }
 
-Result<Unit> ShowLease(const LeaseServices& services, const Call& call,
+Result<Unit> ShowLease(const SharedServices& services, const Call& call,
                        const api::Responder& reply) {
   QueryReader in(call);
   const auto wait_s = static_cast<int>(in.Number("wait_s", 0, 0, kMaxLeaseWaitS));
@@ -308,25 +308,25 @@ Result<Unit> ShowLease(const LeaseServices& services, const Call& call,
   if (wait_s == 0 || !waits) {
     answer();
   } else {
-    services.when_changed(id, wait_s, answer);
+    services->when_lease_changes(id, wait_s, answer);
   }
   return Unit{};
 }
 
-Answer AdoptLease(const LeaseServices& services, const Call& call) {
+Answer AdoptLease(const SharedServices& services, const Call& call) {
   const store::StoredTask stored = CARMA_TRY(OwnLease(services, call));
   std::optional<std::int64_t> pid;
   CARMA_TRY(ReadFields(call, [&](base::JsonReader& in) { in.Get("pid", pid, 1, INT32_MAX); }));
   const task::LeaseProcess process = CARMA_TRY(ProcessOf(call, pid, stored.record.request->uid));
-  if (services.leaves && services.leaves(stored.record.id))
+  if (services->leaves && services->leaves(stored.record.id))
     return Unavailable("its job is being sent to another node");
-  const auto environment = CARMA_TRY(services.leases.AdoptLease(stored.record.id, process));
+  const auto environment = CARMA_TRY(services->leases->AdoptLease(stored.record.id, process));
   LogAsked("lease_adopted", {{"task", stored.record.id}, {"pid", process.process.pid}},
            call.caller);
   return JsonAnswer({{"environment", environment}});
 }
 
-Answer EndLease(const LeaseServices& services, const Call& call) {
+Answer EndLease(const SharedServices& services, const Call& call) {
   const store::StoredTask stored = CARMA_TRY(OwnLease(services, call));
   task::LeaseEnd end;
   CARMA_TRY(ReadFields(call, [&](base::JsonReader& in) {
@@ -337,7 +337,7 @@ Answer EndLease(const LeaseServices& services, const Call& call) {
   const core::TaskId id = stored.record.id;
   if (!core::IsFinal(stored.record.state)) {
     // An earlier report of the end may not have reached the core yet.
-    const Result<Unit> ended = services.leases.EndLease(id, end);
+    const Result<Unit> ended = services->leases->EndLease(id, end);
     if (!ended && stored.record.state != core::TaskState::kRunning)
       return std::unexpected(ended.error());
     if (ended) LogAsked("lease_ended", {{"task", id}}, call.caller);

@@ -27,18 +27,18 @@ class LeasesTest : public EndpointTest {
     EndpointTest::TearDown();
     leases_.reset();
   }
-  LeaseServices Services() {
-    LeaseServices services{
-        *engine_,
-        *store_,
-        clock_,
-        *leases_,
-        [this](core::TaskId, int, std::function<void()> answer) { waiting_ = std::move(answer); },
-        [](std::uint32_t uid, const std::function<void(Result<base::KnownUser>)>& call) {
-          call(base::KnownUser{"user-" + std::to_string(uid)});
-        }};
+  SharedServices Services() {
+    EngineServices services = Basics();
+    services.leases = leases_.get();
+    services.when_lease_changes = [this](core::TaskId, int, std::function<void()> answer) {
+      waiting_ = std::move(answer);
+    };
+    services.ask_name = [](std::uint32_t uid,
+                           const std::function<void(Result<base::KnownUser>)>& call) {
+      call(base::KnownUser{"user-" + std::to_string(uid)});
+    };
     if (counted_) services.ask_claim = [this](std::uint64_t, const auto& call) { call(*counted_); };
-    return services;
+    return Shared(std::move(services));
   }
   // A request from this process and its user.
   Call Mine(const std::string& id, const std::string& body) const {

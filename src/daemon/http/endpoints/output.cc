@@ -20,9 +20,9 @@ Answer ReadEnd(std::uint32_t uid, std::uint32_t gid, const std::string& path, st
 
 }  // namespace
 
-Result<Unit> ShowOutput(const OutputServices& services, const Call& call,
+Result<Unit> ShowOutput(const SharedServices& services, const Call& call,
                         const api::Responder& reply) {
-  const store::StoredTask stored = CARMA_TRY(Touchable(services.store, call));
+  const store::StoredTask stored = CARMA_TRY(Touchable(services->store, call));
   QueryReader in(call);
   const auto bytes = static_cast<std::size_t>(in.Number("bytes", kUsualBytes, 1, kMostOutputBytes));
   if (in.error()) return std::unexpected(*in.error());
@@ -31,9 +31,9 @@ Result<Unit> ShowOutput(const OutputServices& services, const Call& call,
     return Invalid("?stream: expected stdout or stderr");
   const std::string path = stream == "stdout" ? stored.stdout_path : stored.stderr_path;
   const std::uint32_t gid = Owns(call.caller, stored) ? call.caller.gid : stored.gid;
-  services.aside([uid = stored.record.request->uid, gid, path,
-                  bytes] { return ReadEnd(uid, gid, path, bytes); },
-                 [reply](Answer answer) { reply(std::move(answer)); });
+  services->read_file([uid = stored.record.request->uid, gid, path,
+                       bytes] { return ReadEnd(uid, gid, path, bytes); },
+                      [reply](Answer answer) { reply(std::move(answer)); });
   return Unit{};
 }
 

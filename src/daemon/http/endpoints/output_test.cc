@@ -23,8 +23,9 @@ class OutputTest : public EndpointTest {
   Heard Asked(const Caller& caller, core::TaskId id, Query query = {}) {
     Call call = By(caller, std::to_string(core::Number(id)));
     call.request.query = std::move(query);
-    return Ask(OutputServices{*store_, [](auto read, auto then) { then(read()); }}, &ShowOutput,
-               call);
+    EngineServices services = Basics();
+    services.read_file = [](auto read, auto then) { then(read()); };
+    return Ask(Shared(std::move(services)), &ShowOutput, call);
   }
   std::string path_;
 };

@@ -42,21 +42,20 @@ Answer FileAnswer(const page::File& file, const api::Request& request) {
 
 }  // namespace
 
-PageServices::PageServices(std::function<api::StatusView()> status,
-                           const std::optional<ShownServer>& server)
+PageServices::PageServices(std::function<api::StatusView()> status, const SharedServices& engine)
     : overview(std::make_shared<CachedResponse>(
-          [status = std::move(status), server, host = base::HostName(),
+          [status = std::move(status), engine, host = base::HostName(),
            starts = KeptStarts()]() mutable {
             api::OverviewView view =
-                Overview(status(), host, server.has_value() && server->simulated);
-            if (server)
-              AddTasksAndGpus(server->engine, server->monitor, starts, server->clock.Now(), view);
+                Overview(status(), host, engine && !engine->settings.simgpu_state.empty());
+            if (engine)
+              AddTasksAndGpus(engine->engine, engine->monitor, starts, engine->clock.Now(), view);
             return ToJson(view);
           },
           kOverviewKept)) {
-  if (!server) return;
-  users = std::make_shared<CachedResponse>([&engine = server->engine] { return UsersJson(engine); },
-                                           kUsersKept);
+  if (!engine) return;
+  users =
+      std::make_shared<CachedResponse>([engine] { return UsersJson(engine->engine); }, kUsersKept);
 }
 
 Answer ShowPage(const PageServices&, const Call& call) {

@@ -3,28 +3,15 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 
-#include "api/overview.h"
-#include "api/status_view.h"
-#include "base/clock.h"
-#include "daemon/engine/engine.h"
-#include "daemon/gpus/monitor.h"
-#include "daemon/http/routes.h"
+#include "daemon/http/endpoints.h"
 #include "daemon/loop/cached_response.h"
 
 namespace carma::daemon {
 
-// Services that exist once the GPUs are known. They must outlive the endpoints.
-struct ShownServer {
-  Engine& engine;
-  const Monitor& monitor;
-  base::Clock& clock;
-  bool simulated = false;
-};
-
 struct PageServices {
-  PageServices(std::function<api::StatusView()> status, const std::optional<ShownServer>& server);
+  // engine: null before the GPUs are known.
+  PageServices(std::function<api::StatusView()> status, const SharedServices& engine);
   // shared_ptr, because each endpoint function holds a copy of this struct.
   std::shared_ptr<CachedResponse> overview;
   std::shared_ptr<CachedResponse> users;  // null before the GPUs are known

@@ -25,7 +25,10 @@ std::string HeaderOf(const api::Response& response, std::string_view name) {
 
 class PageTest : public EndpointTest {
  protected:
-  PageServices Services() { return {&Status, ShownServer{*engine_, *monitor_, clock_, true}}; }
+  PageServices Services() {
+    settings_.simgpu_state = "simulated";
+    return {&Status, Shared(Basics())};
+  }
 };
 
 TEST_F(PageTest, IsServedWithAPolicyThatAllowsOnlyItsOwnFiles) {
@@ -105,7 +108,7 @@ TEST_F(PageTest, WaitingTasksAreInQueueOrderWithTheirLatestStart) {
 }
 
 TEST_F(PageTest, TheOverviewIsPartialBeforeTheGpusAreKnown) {
-  const Heard heard = Ask(PageServices(&Status, std::nullopt), &ShowOverview, {});
+  const Heard heard = Ask(PageServices(&Status, nullptr), &ShowOverview, {});
   EXPECT_EQ(heard.body.at("version"), "1.2.3");
   EXPECT_TRUE(heard.body.at("gpus").empty());
 }

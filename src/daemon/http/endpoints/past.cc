@@ -19,7 +19,7 @@ namespace {
 
 using base::Json;
 
-Result<ReportRequest> ReadRequest(const PastServices& services, const Call& call) {
+Result<ReportRequest> ReadRequest(const SharedServices& services, const Call& call) {
   ReportRequest request;
   QueryReader in(call);
   request.span.submitted_from = base::FromMs(in.Number("after_ms", 0, 0, INT64_MAX));
@@ -27,17 +27,16 @@ Result<ReportRequest> ReadRequest(const PastServices& services, const Call& call
   if (const std::int64_t last = in.Number("last", 0, 0, kMaxReportTasks); last > 0)
     request.span.newest = last;
   request.listed = in.Number("run", 0, 0, 1) == 1;
-  request.now = services.clock.Now();
+  request.now = services->clock.Now();
   request.clock = in.Clock(std::min(request.span.submitted_to, request.now));
   if (in.error()) return std::unexpected(*in.error());
-  request.state_dir = services.state_dir;
-  for (const gpu::DeviceInfo& device : services.monitor.devices()) {
-    request.gpus.push_back({device.uuid, fmt::format("GPU {}", request.gpus.size()), device.name,
-                            device.total_mib - device.reserved_mib});
-  }
-  request.provenance = services.provenance();
-  request.simulated = services.simulated;
-  request.running = services.running_attempts();
+  request.state_dir = services->settings.state_dir;
+  request.gpus = services->monitor.devices();
+  const api::StatusView status = services->status();
+  request.provenance =
+      fmt::format("carmad {}: {}; {}", status.version, status.policy, status.collocation);
+  request.simulated = !services->settings.simgpu_state.empty();
+  request.running = services->engine.RunningAttempts();
   return request;
 }
 
@@ -51,20 +50,20 @@ Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, cor
 }
 
 // The event without the errors of other users' tasks.
-api::EventView EventFor(const PastServices& services, const Caller& caller,
+api::EventView EventFor(const SharedServices& services, const Caller& caller,
                         const store::StoredEvent& event) {
   api::EventView view = Present(event);
   if (event.kind != store::EventKind::kState || !event.task || caller.admin) return view;
   std::string shown = core::PublicLine(event.text);
   if (shown == event.text) return view;
-  const Result<std::optional<store::TaskOwner>> owner = services.store.OwnerOf(*event.task);
+  const Result<std::optional<store::TaskOwner>> owner = services->store.OwnerOf(*event.task);
   if (!owner || !*owner || !SeesErrors(caller, **owner)) view.text = std::move(shown);
   return view;
 }
 
 }  // namespace
 
-Answer ListEvents(const PastServices& services, const Call& call) {
+Answer ListEvents(const SharedServices& services, const Call& call) {
   std::optional<core::TaskId> task;
   if (const std::optional<std::string> text = call.request.Query("task"))
     task = CARMA_TRY(TaskIdOf(*text));
@@ -74,10 +73,10 @@ Answer ListEvents(const PastServices& services, const Call& call) {
   const std::int64_t limit = in.Number("limit", 100, 1, kMaxPage);
   if (in.error()) return std::unexpected(*in.error());
   const auto most = static_cast<std::size_t>(limit);
-  const std::vector<store::StoredEvent> rows = CARMA_TRY(services.store.Events(task, after, most));
+  const std::vector<store::StoredEvent> rows = CARMA_TRY(services->store.Events(task, after, most));
   Json events = Json::array();
   if (task && after.value_or(0) == 0 && rows.size() < most) {
-    const auto submission = CARMA_TRY(ArraySubmission(services.store, *task));
+    const auto submission = CARMA_TRY(ArraySubmission(services->store, *task));
     for (const store::StoredEvent& event : submission) events.push_back(ToJson(Present(event)));
   }
   for (const store::StoredEvent& event : rows)
@@ -85,33 +84,33 @@ Answer ListEvents(const PastServices& services, const Call& call) {
   return JsonAnswer({{"events", std::move(events)}});
 }
 
-Result<Unit> MakeReport(const PastServices& services, const Call& call,
+Result<Unit> MakeReport(const SharedServices& services, const Call& call,
                         const api::Responder& reply) {
   Result<ReportRequest> request = ReadRequest(services, call);
   if (!request) return std::unexpected(request.error());
-  services.close_usage();
-  return services.answer_later(
+  services->close_usage();
+  return services->answer_later(
       [request = *std::move(request)](const std::atomic<bool>& wanted) {
         return TextAnswer(ReportText(request, wanted));
       },
       reply);
 }
 
-Result<Unit> DrawReport(const PastServices& services, const Call& call,
+Result<Unit> DrawReport(const SharedServices& services, const Call& call,
                         const api::Responder& reply) {
   Result<ReportRequest> request = ReadRequest(services, call);
   if (!request) return std::unexpected(request.error());
   request->listed = true;
-  services.close_usage();
+  services->close_usage();
   const std::string title = "CARMA report of " + base::HostName();
-  return services.answer_later(
+  return services->answer_later(
       [request = *std::move(request), title](const std::atomic<bool>& wanted) {
         return ReportPage(ReportHtml(request, title, wanted));
       },
       reply);
 }
 
-Result<Unit> TellUsage(const PastServices& services, const Call& call,
+Result<Unit> TellUsage(const SharedServices& services, const Call& call,
                        const api::Responder& reply) {
   UsageRequest request;
   QueryReader in(call);
@@ -119,10 +118,10 @@ Result<Unit> TellUsage(const PastServices& services, const Call& call,
   request.to = base::FromMs(in.Number("until_ms", INT64_MAX, 0, INT64_MAX));
   if (in.error()) return std::unexpected(*in.error());
   request.by = CARMA_TRY(ParseUsageBy(call.request.Query("by").value_or("user")));
-  request.state_dir = services.state_dir;
-  request.running = services.running_attempts();
-  services.close_usage();
-  return services.answer_later(
+  request.state_dir = services->settings.state_dir;
+  request.running = services->engine.RunningAttempts();
+  services->close_usage();
+  return services->answer_later(
       [request = std::move(request)](const std::atomic<bool>& wanted) {
         return TextAnswer(UsageText(request, wanted));
       },

@@ -9,20 +9,15 @@ using ::testing::HasSubstr;
 
 class PastTest : public EndpointTest {
  protected:
-  PastServices Services() {
-    return {*store_,
-            *monitor_,
-            clock_,
-            state_dir_,
-            false,
-            [] { return "carmad 1: magm"; },
-            [this] { ++usage_closed_; },
-            Worker(),
-            [this] { return running_; }};
+  SharedServices Services() {
+    EngineServices services = Basics();
+    services.status = [] { return api::StatusView{.version = "1", .policy = "magm"}; };
+    services.close_usage = [this] { ++usage_closed_; };
+    services.answer_later = Worker();
+    return Shared(std::move(services));
   }
 
   int usage_closed_ = 0;
-  std::vector<store::EndedAttempt> running_;
 };
 
 TEST_F(PastTest, ListsEventsOfAllTasksOrOfOneInOrder) {
@@ -111,9 +106,9 @@ TEST_F(PastTest, UsageIncludesEndedAndRunningTasks) {
   const core::TaskId second = Submit();
   Start(second);
   clock_.Advance(core::Duration(10'000));
-  running_ = engine_->RunningAttempts();
-  ASSERT_EQ(running_.size(), 1U);
-  EXPECT_EQ(running_[0].gpu_uuids.size(), 1U);
+  const std::vector<store::EndedAttempt> running = engine_->RunningAttempts();
+  ASSERT_EQ(running.size(), 1U);
+  EXPECT_EQ(running[0].gpu_uuids.size(), 1U);
   EXPECT_EQ(Ask(Services(), &TellUsage, Asking({})).status, 0);
   EXPECT_EQ(usage_closed_, 1);
   ASSERT_TRUE(work_);
@@ -128,7 +123,7 @@ TEST_F(PastTest, UsageIncludesEndedAndRunningTasks) {
     return base::Seconds(each.taken.to - each.taken.from);
   };
   EXPECT_GE(seconds(attempts[0]), 90.5);
-  EXPECT_DOUBLE_EQ(rows[0].at("gpu_s").get<double>(), seconds(attempts[0]) + seconds(running_[0]));
+  EXPECT_DOUBLE_EQ(rows[0].at("gpu_s").get<double>(), seconds(attempts[0]) + seconds(running[0]));
   EXPECT_EQ(Ask(Services(), &TellUsage, Asking({{"by", "colour"}})).status, 400);
 }
 
@@ -137,7 +132,6 @@ TEST_F(PastTest, AReportShowsThePromiseOfEachStart) {
   Start(id);
   End(id);
   Start(Submit());
-  running_ = engine_->RunningAttempts();
   Ask(Services(), &MakeReport, Asking({{"run", "1"}}));
   work_();
   const base::Json& tasks = last_heard_->body.at("run").at("tasks");

@@ -16,7 +16,7 @@ namespace {
 
 using base::Json;
 
-api::ReservationView PresentBooking(const ReservationServices& services,
+api::ReservationView PresentBooking(const SharedServices& services,
                                     const core::Reservation& booking, base::Time now) {
   api::ReservationView view;
   view.id = core::Number(booking.id);
@@ -33,12 +33,12 @@ api::ReservationView PresentBooking(const ReservationServices& services,
   if (booking.until) view.until_ms = base::ToMs(*booking.until);
   view.why = booking.why;
   const std::optional<core::ReservedPeriod> next =
-      services.engine.reservations().NextOf(booking, now);
+      services->engine.reservations().NextOf(booking, now);
   if (!next) return view;
   view.next_from_ms = base::ToMs(next->from);
   view.next_to_ms = base::ToMs(next->to);
   view.holds = next->from <= now;
-  for (const core::ReservationStatus& each : services.engine.scheduler().ReservationsNow()) {
+  for (const core::ReservationStatus& each : services->engine.scheduler().ReservationsNow()) {
     if (each.id != booking.id || each.from != next->from) continue;
     for (const core::GpuIndex gpu : each.gpus) view.gpu_indices.push_back(core::Number(gpu));
     for (const core::TaskId task : each.others) view.others.push_back(core::Number(task));
@@ -46,8 +46,10 @@ api::ReservationView PresentBooking(const ReservationServices& services,
   return view;
 }
 
-Result<Unit> MayReserve(const ReservationServices& services, const Caller& caller) {
-  if (std::ranges::find(services.makers, caller.user) != services.makers.end()) return Unit{};
+Result<Unit> MayReserve(const SharedServices& services, const Caller& caller) {
+  if (std::ranges::find(services->settings.reservation_makers, caller.user) !=
+      services->settings.reservation_makers.end())
+    return Unit{};
   return OnlyAdministrators(caller, "reserve GPUs (and users named in reserve.makers)");
 }
 
@@ -67,23 +69,23 @@ Result<Unit> CheckNames(const std::vector<std::string>& names, const std::vector
 
 }  // namespace
 
-Answer ListReservations(const ReservationServices& services, const Call&) {
-  const base::Time now = services.clock.Now();
+Answer ListReservations(const SharedServices& services, const Call&) {
+  const base::Time now = services->clock.Now();
   Json list = Json::array();
-  for (const auto& [id, booking] : services.engine.reservations().all()) {
+  for (const auto& [id, booking] : services->engine.reservations().all()) {
     const api::ReservationView view = PresentBooking(services, booking, now);
     if (view.next_from_ms) list.push_back(ToJson(view));
   }
   return JsonAnswer({{"reservations", std::move(list)}});
 }
 
-Result<Unit> MakeReservation(const ReservationServices& services, const Call& call,
+Result<Unit> MakeReservation(const SharedServices& services, const Call& call,
                              const api::Responder& reply) {
   CARMA_TRY(MayReserve(services, call.caller));
   const Json json = CARMA_TRY(ReadBody(call));
   core::Reservation booking =
       CARMA_TRY(base::FieldsFromJson<core::Reservation>(json, "", base::Unknown::kRefused));
-  const core::PolicyConfig& config = services.engine.scheduler().config();
+  const core::PolicyConfig& config = services->engine.scheduler().config();
   CARMA_TRY(CheckNames(booking.accounts, config.accounts, "account", "fair.accounts"));
   CARMA_TRY(CheckNames(booking.classes, config.classes, "class", "fair.classes"));
   booking.made_by = call.caller.user;
@@ -94,26 +96,26 @@ Result<Unit> MakeReservation(const ReservationServices& services, const Call& ca
   const auto answer = [services, made, caller = call.caller, reply](const Result<Unit>& done) {
     LogAsked("reserved", {{"reservation", core::Number(*made)}}, caller, done);
     if (!done) return reply(std::unexpected(done.error()));
-    const core::Reservation* kept = services.engine.reservations().Find(*made);
+    const core::Reservation* kept = services->engine.reservations().Find(*made);
     if (kept == nullptr) return reply(JsonAnswer(Json::object()));
-    reply(JsonAnswer(ToJson(PresentBooking(services, *kept, services.clock.Now())), 201));
+    reply(JsonAnswer(ToJson(PresentBooking(services, *kept, services->clock.Now())), 201));
   };
-  const core::ReservationId id = CARMA_TRY(services.engine.Book(std::move(booking), answer));
+  const core::ReservationId id = CARMA_TRY(services->engine.Book(std::move(booking), answer));
   *made = id;
   return Unit{};
 }
 
-Result<Unit> RemoveReservation(const ReservationServices& services, const Call& call,
+Result<Unit> RemoveReservation(const SharedServices& services, const Call& call,
                                const api::Responder& reply) {
   CARMA_TRY(MayReserve(services, call.caller));
   const std::optional<std::int64_t> number = base::ParseInt(call.id);
   if (!number || *number < 1)
     return Invalid("'{}' is not the number of a reservation", base::Printable(call.id, 40));
   const core::ReservationId id{static_cast<std::uint64_t>(*number)};
-  const core::Reservation* known = services.engine.reservations().Find(id);
+  const core::Reservation* known = services->engine.reservations().Find(id);
   if (known != nullptr && !call.caller.admin && known->made_by != call.caller.user)
     return Denied("reservation {} was made by {}", id, known->made_by);
-  return services.engine.Unbook(
+  return services->engine.Unbook(
       id, call.caller.user, [reply, caller = call.caller, id](const Result<Unit>& done) {
         LogAsked("unreserved", {{"reservation", core::Number(id)}}, caller, done);
         if (!done) return reply(std::unexpected(done.error()));

@@ -10,7 +10,10 @@ using ::testing::HasSubstr;
 
 class ReservationsTest : public EndpointTest {
  protected:
-  ReservationServices Services() { return {*engine_, clock_, {"eve"}}; }
+  SharedServices Services() {
+    settings_.reservation_makers = {"eve"};
+    return Shared(Basics());
+  }
   // Makes a reservation that begins after this many minutes and lasts an hour.
   Heard Make(const Caller& caller, int minutes, const std::string& more) {
     const std::string from =
@@ -36,9 +39,7 @@ TEST_F(ReservationsTest, AReservationOfAnAdministratorIsDurable) {
   clock_.Advance(std::chrono::minutes(11));
   Settle();
   EXPECT_EQ(List().body.at("reservations")[0].at("holds"), true);
-  const GpuServices gpus{*engine_, *monitor_, *store_, clock_, state_dir_, base::Duration(1'000),
-                         Worker()};
-  const Heard shown = Ask(gpus, &ListGpus, Asking({}));
+  const Heard shown = Ask(Services(), &ListGpus, Asking({}));
   EXPECT_EQ(shown.body.at("gpus")[1].at("reserved")[0].at("whom"), "ada");
   EXPECT_TRUE(shown.body.at("gpus")[0].at("reserved").empty());
 

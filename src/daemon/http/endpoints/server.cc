@@ -1,7 +1,6 @@
 #include "daemon/http/endpoints/server.h"
 
 #include "api/openapi.h"
-#include "base/json.h"
 #include "daemon/http/endpoints/parameters.h"
 
 namespace carma::daemon {

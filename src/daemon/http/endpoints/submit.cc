@@ -151,7 +151,7 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
 
 // A dry run: estimates are made as for a real submission, and the answer waits for all of them.
 struct Check {
-  const SubmitServices services;
+  const SharedServices services;
   std::vector<task::TaskSpec> specs;  // the first tasks
   std::size_t count = 0;              // tasks in the whole submission
   std::uint32_t uid = 0;
@@ -213,9 +213,9 @@ bool IsLike(const Check& check, std::size_t i, std::size_t other) {
 }
 
 Answer Checked(const Check& check) {
-  const core::Scheduler& scheduler = check.services.engine.scheduler();
+  const core::Scheduler& scheduler = check.services->engine.scheduler();
   const auto end = std::chrono::steady_clock::now() + kCheckTime;
-  const base::Time now = check.services.clock.Now();
+  const base::Time now = check.services->clock.Now();
   Json tasks = Json::array();
   core::Trial trial;
   core::ExpectedStart start;
@@ -248,7 +248,7 @@ Answer Checked(const Check& check) {
   return JsonAnswer({{"count", check.count}, {"tasks", std::move(tasks)}});
 }
 
-void CheckTasks(const SubmitServices& services, const Caller& caller, const TaskList& tasks,
+void CheckTasks(const SharedServices& services, const Caller& caller, const TaskList& tasks,
                 const api::Responder& reply) {
   // Shared by the callbacks, because the estimates arrive in parts.
   auto check =
@@ -261,18 +261,18 @@ void CheckTasks(const SubmitServices& services, const Caller& caller, const Task
   for (const task::TaskSpec& spec : check->specs)
     jobs.push_back(
         {static_cast<core::TaskId>(jobs.size()), spec, caller.uid, caller.gid, caller.user});
-  services.estimate(std::move(jobs), [check, reply](std::vector<EstimateResult> results) {
+  services->estimate(std::move(jobs), [check, reply](std::vector<EstimateResult> results) {
     for (EstimateResult& each : results) {
       check->results[core::Number(each.id)] = std::move(each);
       --check->missing;
     }
     if (check->missing > 0) return;
-    check->services.from_snapshot(
+    check->services->from_snapshot(
         check->uid,
         [check]() -> Result<MakeAnswer> {
           // A forked copy has no store.
           for (task::TaskSpec& spec : check->specs)
-            CARMA_TRY(FillKnownEnds(check->services.engine.store(), spec.dependencies));
+            CARMA_TRY(FillKnownEnds(check->services->engine.store(), spec.dependencies));
           return [check] { return Checked(*check); };
         },
         reply);
@@ -321,11 +321,11 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   return task::SpecFromJson(again, "");
 }
 
-std::optional<core::TaskId> TaskOf(const SubmitServices& services, const Call& call) {
+std::optional<core::TaskId> TaskOf(const SharedServices& services, const Call& call) {
   if (!call.request.peer) return std::nullopt;
   // A task that submits at once may be faster than the report that it has started.
-  services.engine.PollLauncher();
-  return services.engine.attribution().Find(call.request.peer->pid);
+  services->engine.PollLauncher();
+  return services->engine.attribution().Find(call.request.peer->pid);
 }
 
 // The owner was identified by the kernel when the earlier task was submitted.
@@ -336,7 +336,7 @@ Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
           fmt::format("{}, asked by {}", remark, caller.user)};
 }
 
-Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Described> described,
+Result<Unit> Take(const SharedServices& services, const Call& call, Result<Described> described,
                   const api::Responder& reply) {
   if (!described) return std::unexpected(described.error());
   const Caller& caller = call.caller;
@@ -346,21 +346,21 @@ Result<Unit> Take(const SubmitServices& services, const Call& call, Result<Descr
     if (like.lease || like.lease_key || like.lease_retries)
       return Invalid("lease: not allowed in a submission (use POST /v1/leases)");
     CARMA_TRY(CheckPriority(like.priority, caller));
-    const core::SlotRules& slots = services.engine.scheduler().config().slots;
+    const core::SlotRules& slots = services->engine.scheduler().config().slots;
     CARMA_TRY(CheckSlots(like, slots, caller));
   }
   if (call.request.Query("check") == "1") {
     CheckTasks(services, caller, tasks, reply);
     return Unit{};
   }
-  std::vector<std::string> warnings = SubmitWarnings(services.engine, tasks);
-  services.engine.Submit(std::move(described->tasks),
-                         {.uid = caller.uid,
-                          .gid = caller.gid,
-                          .user = caller.user,
-                          .request = std::move(described->request),
-                          .task = TaskOf(services, call)},
-                         AnswerWithNumbers(caller, caller.user, std::move(warnings), reply));
+  std::vector<std::string> warnings = SubmitWarnings(services->engine, tasks);
+  services->engine.Submit(std::move(described->tasks),
+                          {.uid = caller.uid,
+                           .gid = caller.gid,
+                           .user = caller.user,
+                           .request = std::move(described->request),
+                           .task = TaskOf(services, call)},
+                          AnswerWithNumbers(caller, caller.user, std::move(warnings), reply));
   return Unit{};
 }
 
@@ -393,19 +393,19 @@ std::vector<std::string> SubmitWarnings(const Engine& engine, const TaskList& ta
   return warnings;
 }
 
-Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
+Result<Unit> SubmitTasks(const SharedServices& services, const Call& call,
                          const api::Responder& reply) {
   if (IsSmall(call.request.body))
-    return Take(services, call, ReadSubmission(call, services.max_batch), reply);
-  if (services.large->waiting() >= kMostWaiting) {
+    return Take(services, call, ReadSubmission(call, services->settings.max_batch), reply);
+  if (services->large->waiting() >= kMostWaiting) {
     return Unavailable("{} large submissions are already waiting to be read; try again",
-                       services.large->waiting());
+                       services->large->waiting());
   }
   auto large = std::make_shared<Large>(Large{call, {}});
-  services.large->Ask([large, services, reply](const SerialExecutor::Hold& hold) {
+  services->large->Ask([large, services, reply](const SerialExecutor::Hold& hold) {
     const api::Responder last([reply, hold](api::Response answer) { reply(std::move(answer)); });
-    services.aside(
-        [large, max_batch = services.max_batch] {
+    services->aside(
+        [large, max_batch = services->settings.max_batch] {
           large->described = ReadSubmission(large->call, max_batch);
           large->call.request.body = {};
         },
@@ -417,20 +417,20 @@ Result<Unit> SubmitTasks(const SubmitServices& services, const Call& call,
   return Unit{};
 }
 
-Result<Unit> RedoTask(const SubmitServices& services, const Call& call,
+Result<Unit> RedoTask(const SharedServices& services, const Call& call,
                       const api::Responder& reply) {
-  const store::StoredTask stored = CARMA_TRY(Touchable(services.engine.store(), call));
+  const store::StoredTask stored = CARMA_TRY(Touchable(services->engine.store(), call));
   const task::TaskSpec spec = CARMA_TRY(DescribedAgain(stored, call));
   CARMA_TRY(CheckPriority(spec.priority, call.caller));
-  const core::SlotRules& slots = services.engine.scheduler().config().slots;
+  const core::SlotRules& slots = services->engine.scheduler().config().slots;
   CARMA_TRY(CheckSlots(spec, slots, call.caller));
   LogAsked("task_redo", {{"task", stored.record.id}, {"owner", stored.user}}, call.caller);
   Submitter owner = OwnerOf(stored, call.caller);
   owner.task = TaskOf(services, call);
   TaskList tasks({spec});
-  std::vector<std::string> warnings = SubmitWarnings(services.engine, tasks);
-  services.engine.Submit(TaskList({spec}), owner,
-                         AnswerWithNumbers(call.caller, stored.user, std::move(warnings), reply));
+  std::vector<std::string> warnings = SubmitWarnings(services->engine, tasks);
+  services->engine.Submit(TaskList({spec}), owner,
+                          AnswerWithNumbers(call.caller, stored.user, std::move(warnings), reply));
   return Unit{};
 }
 

@@ -20,22 +20,23 @@ Json SpecJson() {
 
 class SubmitTest : public EndpointTest {
  protected:
-  SubmitServices Services() {
-    const auto aside = [this](std::function<void()> read, std::function<void()> then) {
+  void SetUp() override {
+    EndpointTest::SetUp();
+    settings_.max_batch = 3;
+  }
+  SharedServices Services() {
+    EngineServices services = Basics();
+    services.aside = [this](std::function<void()> read, std::function<void()> then) {
       work_ = [read, then] {
         read();
         then();
       };
     };
-    return {*engine_,
-            clock_,
-            3,
-            aside,
-            std::make_shared<SerialExecutor>(),
-            [this](std::vector<EstimateJob> jobs, EstimateService::Take take) {
-              asked_ = std::move(jobs);
-              take_ = std::move(take);
-            }};
+    services.estimate = [this](std::vector<EstimateJob> jobs, EstimateService::Take take) {
+      asked_ = std::move(jobs);
+      take_ = std::move(take);
+    };
+    return Shared(std::move(services));
   }
   Heard Submit(const Json& body, const Caller& caller = kAda) {
     return Ask(Services(), &SubmitTasks, By(caller, "", "", base::DumpJson(body)));
@@ -174,10 +175,9 @@ TEST_F(SubmitTest, RefusesASmallBodyThatExpandsToTooMuchMemory) {
   large.erase("command");
   Json indices = Json::array();
   for (int i = 0; i < 100; ++i) indices.push_back(i);
-  SubmitServices services = Services();
-  services.max_batch = 5'000;
+  settings_.max_batch = 5'000;
   const auto submit = [&](const Json& body) {
-    Ask(services, &SubmitTasks, By(kAda, "", "", base::DumpJson(body)));
+    Ask(Services(), &SubmitTasks, By(kAda, "", "", base::DumpJson(body)));
     std::exchange(work_, nullptr)();
     return *last_heard_;
   };
@@ -367,9 +367,8 @@ TEST_F(SubmitTest, RefusesTooManyDependencies) {
   spec["dependencies"] = Json::array();
   for (int i = 1; i <= 600; ++i)
     spec["dependencies"].push_back({{"task", i}, {"kind", "afterany"}});
-  SubmitServices services = Services();
-  services.max_batch = 5'000;
-  Ask(services, &SubmitTasks,
+  settings_.max_batch = 5'000;
+  Ask(Services(), &SubmitTasks,
       By(kAda, "", "", base::DumpJson({{"spec", spec}, {"array", indices}})));
   if (work_) std::exchange(work_, nullptr)();
   EXPECT_THAT(last_heard_->Message(), HasSubstr("1200000 dependencies, expected at most 1000000"));

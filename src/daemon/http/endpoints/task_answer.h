@@ -14,7 +14,7 @@ namespace carma::daemon {
 // Whether this caller may read what the task wrote. A caller without a name counts as unknown.
 bool SeesErrors(const Caller& caller, const store::TaskOwner& owner);
 // The task as a row of a list, for this caller.
-api::TaskView View(const TaskServices& services, const store::StoredTask& stored,
+api::TaskView View(const SharedServices& services, const store::StoredTask& stored,
                    const Caller& caller);
 // Cuts a long command for a row of a list. The answer about a single task has all of it.
 void Shorten(std::vector<std::string>& command);

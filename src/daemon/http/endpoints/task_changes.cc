@@ -36,21 +36,21 @@ Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, cons
 }
 
 // Answers with the task in its new state.
-Engine::Done AnswerWithTask(const TaskServices& services, core::TaskId id, const Caller& caller,
+Engine::Done AnswerWithTask(const SharedServices& services, core::TaskId id, const Caller& caller,
                             const api::Responder& reply) {
   return [services, id, caller, reply](const Result<Unit>& done) {
     if (!done) return reply(std::unexpected(done.error()));
-    const auto read = [services, id] { return services.store.Get(id); };
+    const auto read = [services, id] { return services->store.Get(id); };
     const auto write = [services, caller](const store::StoredTask& stored) {
       return JsonAnswer(ToJson(View(services, stored, caller)));
     };
-    services.from_snapshot(caller.uid, ReadThenWrite(read, write), reply);
+    services->from_snapshot(caller.uid, ReadThenWrite(read, write), reply);
   };
 }
 
 // Answers in the same way, and logs the user who changed the task ("task_cancel") once this is
 // durable.
-Engine::Done AnswerAndLog(const TaskServices& services, const store::StoredTask& stored,
+Engine::Done AnswerAndLog(const SharedServices& services, const store::StoredTask& stored,
                           std::string_view verb, const Caller& caller, const api::Responder& reply,
                           std::vector<base::Field> more = {}) {
   const core::TaskId id = stored.record.id;
@@ -284,7 +284,7 @@ Result<ManyChanges> ReadChanges(const Call& call) {
 // result.
 class ChangesTold {
  public:
-  ChangesTold(const TaskServices& services, const Caller& caller, api::Responder reply)
+  ChangesTold(const SharedServices& services, const Caller& caller, api::Responder reply)
       : services_(services), caller_(caller), reply_(std::move(reply)) {}
   ChangesTold(const ChangesTold&) = delete;
   ChangesTold& operator=(const ChangesTold&) = delete;
@@ -293,7 +293,7 @@ class ChangesTold {
                           refused = std::move(refused_)]() -> Result<MakeAnswer> {
       std::vector<store::StoredTask> rows;
       for (const core::TaskId id : changed) {
-        if (Result<store::StoredTask> stored = services.store.Get(id))
+        if (Result<store::StoredTask> stored = services->store.Get(id))
           rows.push_back(*std::move(stored));
       }
       return [services, caller, rows = std::move(rows), refused] {
@@ -303,7 +303,7 @@ class ChangesTold {
         return JsonAnswer(ToJson(view));
       };
     };
-    services_.from_snapshot(caller_.uid, prepare, reply_);
+    services_->from_snapshot(caller_.uid, prepare, reply_);
   }
   void Take(core::TaskId id, const Result<Unit>& done) {
     if (done) return changed_.push_back(id);
@@ -313,7 +313,7 @@ class ChangesTold {
   }
 
  private:
-  TaskServices services_;
+  SharedServices services_;
   Caller caller_;
   api::Responder reply_;
   std::vector<core::TaskId> changed_;
@@ -322,7 +322,7 @@ class ChangesTold {
 
 // Changes a share of the tasks, and the next share once this is durable, because a thousand changes
 // at once would delay other calls.
-void ChangeShare(const TaskServices& services, const std::shared_ptr<const ManyChanges>& changes,
+void ChangeShare(const SharedServices& services, const std::shared_ptr<const ManyChanges>& changes,
                  std::size_t from, const Caller& caller, const std::shared_ptr<ChangesTold>& told) {
   const std::size_t to = std::min(from + kChangesAtOnce, changes->tasks.size());
   // Destroyed with the last change of this share.
@@ -331,7 +331,7 @@ void ChangeShare(const TaskServices& services, const std::shared_ptr<const ManyC
   });
   for (std::size_t i = from; i < to; ++i) {
     const core::TaskId id = changes->tasks[i];
-    const Result<store::StoredTask> stored = TouchableBy(services.store, id, caller);
+    const Result<store::StoredTask> stored = TouchableBy(services->store, id, caller);
     if (!stored) {
       told->Take(id, std::unexpected(stored.error()));
       continue;
@@ -341,30 +341,30 @@ void ChangeShare(const TaskServices& services, const std::shared_ptr<const ManyC
       told->Take(id, result);
       LogAsked(fmt::format("task_{}", verb), {{"task", id}, {"owner", owner}}, caller, result);
     };
-    const Result<Unit> posted = PostChange(services.engine, *stored, changes->verb, caller, done);
+    const Result<Unit> posted = PostChange(services->engine, *stored, changes->verb, caller, done);
     if (!posted) told->Take(id, posted);
   }
 }
 
 }  // namespace
 
-Answer ShowSpec(const TaskServices& services, const Call& call) {
-  store::StoredTask stored = CARMA_TRY(Touchable(services.store, call));
+Answer ShowSpec(const SharedServices& services, const Call& call) {
+  store::StoredTask stored = CARMA_TRY(Touchable(services->store, call));
   return api::Response{.body = std::move(stored.spec_json)};
 }
 
-Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
+Result<Unit> ChangeTask(const SharedServices& services, const Call& call,
                         const api::Responder& reply) {
-  const store::StoredTask stored = CARMA_TRY(Touchable(services.store, call));
+  const store::StoredTask stored = CARMA_TRY(Touchable(services->store, call));
   if (std::ranges::find(kVerbs, call.verb) == kVerbs.end()) {
     return NotFound("'{}': expected {}, or priority", base::Printable(call.verb, 40),
                     fmt::join(kVerbs, ", "));
   }
-  return PostChange(services.engine, stored, call.verb, call.caller,
+  return PostChange(services->engine, stored, call.verb, call.caller,
                     AnswerAndLog(services, stored, call.verb, call.caller, reply));
 }
 
-Result<Unit> ChangeTasks(const TaskServices& services, const Call& call,
+Result<Unit> ChangeTasks(const SharedServices& services, const Call& call,
                          const api::Responder& reply) {
   ManyChanges changes = CARMA_TRY(ReadChanges(call));
   ChangeShare(services, std::make_shared<const ManyChanges>(std::move(changes)), 0, call.caller,
@@ -372,9 +372,9 @@ Result<Unit> ChangeTasks(const TaskServices& services, const Call& call,
   return Unit{};
 }
 
-Result<Unit> SetPriority(const TaskServices& services, const Call& call,
+Result<Unit> SetPriority(const SharedServices& services, const Call& call,
                          const api::Responder& reply) {
-  const store::StoredTask stored = CARMA_TRY(Touchable(services.store, call));
+  const store::StoredTask stored = CARMA_TRY(Touchable(services->store, call));
   const Json json = CARMA_TRY(ReadBody(call));
   std::int64_t priority = 0;
   base::JsonReader in(json, "");
@@ -386,15 +386,17 @@ Result<Unit> SetPriority(const TaskServices& services, const Call& call,
   const core::TaskId id = stored.record.id;
   if (core::IsFinal(stored.record.state))
     return std::unexpected(EndedAlready(id, stored.record.state));
-  services.engine.Post(core::PriorityChanged{id, priority},
-                       AnswerAndLog(services, stored, "priority", call.caller, reply,
-                                    {{"from", stored.record.request->priority}, {"to", priority}}));
+  services->engine.Post(
+      core::PriorityChanged{id, priority},
+      AnswerAndLog(services, stored, "priority", call.caller, reply,
+                   {{"from", stored.record.request->priority}, {"to", priority}}));
   return Unit{};
 }
 
-Result<Unit> EditTask(const TaskServices& services, const Call& call, const api::Responder& reply) {
-  const store::StoredTask stored = CARMA_TRY(Touchable(services.store, call));
-  const core::TaskRecord* live = services.engine.scheduler().Find(stored.record.id);
+Result<Unit> EditTask(const SharedServices& services, const Call& call,
+                      const api::Responder& reply) {
+  const store::StoredTask stored = CARMA_TRY(Touchable(services->store, call));
+  const core::TaskRecord* live = services->engine.scheduler().Find(stored.record.id);
   const core::TaskRecord& record = live != nullptr ? *live : stored.record;
   if (core::IsFinal(record.state)) return std::unexpected(EndedAlready(record.id, record.state));
   const Json changes = CARMA_TRY(ReadBody(call));
@@ -405,17 +407,17 @@ Result<Unit> EditTask(const TaskServices& services, const Call& call, const api:
   Json after = before;
   after.merge_patch(changes);
   const task::TaskSpec wanted = CARMA_TRY(task::SpecFromJson(after, ""));
-  CARMA_TRY(CheckTimeLeft(wanted, record, services.clock.Now()));
+  CARMA_TRY(CheckTimeLeft(wanted, record, services->clock.Now()));
   if (wanted.priority > record.request->priority)
     CARMA_TRY(CheckPriority(wanted.priority, call.caller));
   if (wanted.qos != record.request->qos) {
     if (core::HoldsGpus(record.state) && !call.caller.admin)
       return Conflict("task {} is running: only administrators can change --qos then", record.id);
-    const core::SlotRules& slots = services.engine.scheduler().config().slots;
+    const core::SlotRules& slots = services->engine.scheduler().config().slots;
     CARMA_TRY(CheckSlots(wanted, slots, call.caller));
   }
   const std::string what = WhatChanged(before, task::ToJson(wanted), changes, call.caller);
-  services.engine.Edit(
+  services->engine.Edit(
       stored, wanted, what,
       AnswerAndLog(services, stored, "edit", call.caller, reply, {{"what", what}}));
   return Unit{};

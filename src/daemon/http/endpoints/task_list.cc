@@ -147,9 +147,9 @@ std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter)
 }
 
 // Tasks in no queue, oldest first, merged from the core and the store by number.
-Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& filter,
+Result<Unit> AddOthers(const SharedServices& services, const store::TaskFilter& filter,
                        const ToldLine& line, PageFiller& filler) {
-  const core::TaskRecords& live = services.engine.scheduler().Tasks();
+  const core::TaskRecords& live = services->engine.scheduler().Tasks();
   auto at = filter.before ? live.upper_bound(*filter.before) : live.begin();
   store::TaskFilter kept = filter;
   kept.limit = kMostRows;
@@ -161,7 +161,7 @@ Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& fi
     while (at != live.end() && line.PlaceOf(at->first)) ++at;
     if (row == rows.size() && more) {
       bool cut = false;
-      rows = CARMA_TRY(services.store.List(kept, &cut));
+      rows = CARMA_TRY(services->store.List(kept, &cut));
       row = 0;
       more = cut || rows.size() == kept.limit;
       if (more) kept.before = rows.back().record.id;
@@ -176,16 +176,16 @@ Result<Unit> AddOthers(const TaskServices& services, const store::TaskFilter& fi
     }
     const core::TaskRecord& record = (at++)->second;
     if (!IsWanted(filter, *record.request, record.request->user)) continue;
-    store::StoredTask stored = CARMA_TRY(services.store.Get(record.id));
+    store::StoredTask stored = CARMA_TRY(services->store.Get(record.id));
     filler.Look(std::move(stored));
   }
   return Unit{};
 }
 
 // Queued tasks in the order at the time of the first page, then all other tasks by number.
-Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
+Result<Page> ListByTurn(const SharedServices& services, store::TaskFilter filter,
                         std::shared_ptr<const ToldLine> line) {
-  const core::Scheduler& scheduler = services.engine.scheduler();
+  const core::Scheduler& scheduler = services->engine.scheduler();
   Page page;
   PageFiller filler(filter, page);
   std::size_t at = 0;
@@ -197,19 +197,19 @@ Result<Page> ListByTurn(const TaskServices& services, store::TaskFilter filter,
   for (; at < line->tasks().size() && !filler.Full(); ++at) {
     const core::TaskRecord* record = scheduler.Find(line->tasks()[at]);
     if (record != nullptr && !IsWanted(filter, *record->request, record->request->user)) continue;
-    store::StoredTask stored = CARMA_TRY(services.store.Get(line->tasks()[at]));
+    store::StoredTask stored = CARMA_TRY(services->store.Get(line->tasks()[at]));
     filler.Look(std::move(stored));
   }
   CARMA_TRY(AddOthers(services, filter, *line, filler));
-  if (page.next) services.lines->Keep(std::move(line), *page.next);
+  if (page.next) services->lines->Keep(std::move(line), *page.next);
   return page;
 }
 
 // The requested tasks in the order of their numbers.
-Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter) {
+Result<Page> ListByNumber(const SharedServices& services, store::TaskFilter filter) {
   const std::size_t wanted = filter.limit++;  // one more row shows whether there is a next page
   bool cut = false;
-  std::vector<store::StoredTask> rows = CARMA_TRY(services.store.List(filter, &cut));
+  std::vector<store::StoredTask> rows = CARMA_TRY(services->store.List(filter, &cut));
   const bool more = cut || rows.size() > wanted;
   Page page{.rows = std::move(rows), .next = {}};
   if (page.rows.size() > wanted) page.rows.resize(wanted);
@@ -218,14 +218,14 @@ Result<Page> ListByNumber(const TaskServices& services, store::TaskFilter filter
 }
 
 // Makes the answer from memory only.
-Answer ListOf(const TaskServices& services, const Page& page, const Caller& caller) {
+Answer ListOf(const SharedServices& services, const Page& page, const Caller& caller) {
   Json tasks = Json::array();
   std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
   for (const store::StoredTask& stored : page.rows) {
     api::TaskView view = View(services, stored, caller);
     Shorten(view.command);
     if (view.waiting_since_ms) {
-      if (!starts) starts = services.engine.scheduler().ExpectedStarts(services.clock.Now());
+      if (!starts) starts = services->engine.scheduler().ExpectedStarts(services->clock.Now());
       AddStart(*starts, view);
     }
     tasks.push_back(ToJson(view));
@@ -236,8 +236,9 @@ Answer ListOf(const TaskServices& services, const Page& page, const Caller& call
 }
 
 // read: returns the page; called on the loop.
-void AnswerWithList(const TaskServices& services, const Call& call, const store::TaskFilter& filter,
-                    const std::function<Result<Page>()>& read, const api::Responder& reply) {
+void AnswerWithList(const SharedServices& services, const Call& call,
+                    const store::TaskFilter& filter, const std::function<Result<Page>()>& read,
+                    const api::Responder& reply) {
   const auto write = [services, caller = call.caller](const Page& page) {
     return ListOf(services, page, caller);
   };
@@ -246,7 +247,7 @@ void AnswerWithList(const TaskServices& services, const Call& call, const store:
   const bool few = filter.limit <= kFewRows && !filter.states.empty() &&
                    std::ranges::all_of(filter.states, &core::HoldsGpus);
   few ? AnswerAtOnce(AskerOf(call), prepare, reply)
-      : services.from_snapshot(AskerOf(call), prepare, reply);
+      : services->from_snapshot(AskerOf(call), prepare, reply);
 }
 
 // All queued tasks in order; tasks without GPUs come last.
@@ -272,7 +273,7 @@ std::vector<core::TaskId> TasksIn(std::string_view text) {
 }
 
 // Reads the queues first, unless the list continues or a recent snapshot exists.
-void AnswerByTurn(const TaskServices& services, const Call& call, const store::TaskFilter& filter,
+void AnswerByTurn(const SharedServices& services, const Call& call, const store::TaskFilter& filter,
                   const api::Responder& reply) {
   const auto answer = [services, call, filter, reply](std::shared_ptr<const ToldLine> line) {
     AnswerWithList(
@@ -280,21 +281,22 @@ void AnswerByTurn(const TaskServices& services, const Call& call, const store::T
         [services, filter, line = std::move(line)] { return ListByTurn(services, filter, line); },
         reply);
   };
-  const base::Time now = services.clock.Now();
-  if (std::shared_ptr<const ToldLine> line =
-          filter.before ? services.lines->Behind(*filter.before, now) : services.lines->Fresh(now))
+  const base::Time now = services->clock.Now();
+  if (std::shared_ptr<const ToldLine> line = filter.before
+                                                 ? services->lines->Behind(*filter.before, now)
+                                                 : services->lines->Fresh(now))
     return answer(std::move(line));
   const auto take = [services, answer](std::vector<core::TaskId> tasks) {
-    auto line = std::make_shared<ToldLine>(std::move(tasks), services.clock.Now());
-    services.lines->Remember(line);
+    auto line = std::make_shared<ToldLine>(std::move(tasks), services->clock.Now());
+    services->lines->Remember(line);
     answer(std::move(line));
   };
-  if (services.engine.scheduler().Tasks().size() <= kShortQueue)
-    return take(LineNow(services.engine.scheduler()));
+  if (services->engine.scheduler().Tasks().size() <= kShortQueue)
+    return take(LineNow(services->engine.scheduler()));
   const auto find = [services]() -> Result<MakeAnswer> {
-    return [services] { return LineAsText(services.engine.scheduler()); };
+    return [services] { return LineAsText(services->engine.scheduler()); };
   };
-  services.from_snapshot(AskerOf(call), find, [take, reply](Answer line) {
+  services->from_snapshot(AskerOf(call), find, [take, reply](Answer line) {
     if (!line || line->status != 200) return reply(std::move(line));
     take(TasksIn(line->body));
   });
@@ -317,7 +319,7 @@ void Shorten(std::vector<std::string>& command) {
   }
 }
 
-Result<Unit> ListTasks(const TaskServices& services, const Call& call,
+Result<Unit> ListTasks(const SharedServices& services, const Call& call,
                        const api::Responder& reply) {
   ListAsked asked = CARMA_TRY(QueryFilter(call));
   store::TaskFilter& filter = asked.filter;

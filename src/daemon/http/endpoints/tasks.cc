@@ -1,7 +1,6 @@
 // The endpoints for a single task: its state, and why it waits.
 #include "daemon/http/endpoints/tasks.h"
 
-#include <functional>
 #include <utility>
 
 #include "base/json.h"
@@ -34,25 +33,25 @@ Result<Known> LookUp(store::Store& store, core::TaskId id) {
 }
 
 // The task with details that a row of a list does not have. Reads only memory.
-api::TaskView FullView(const TaskServices& services, const Known& known, const Caller& caller) {
+api::TaskView FullView(const SharedServices& services, const Known& known, const Caller& caller) {
   api::TaskView view = View(services, known.stored, caller);
   view.estimate_remarks = known.remarks;
   for (const store::Notice& each : known.notices) view.notices.push_back(Present(each));
   if (view.waiting_since_ms)
-    AddStart(services.engine.scheduler().ExpectedStarts(services.clock.Now()), view);
+    AddStart(services->engine.scheduler().ExpectedStarts(services->clock.Now()), view);
   return view;
 }
 
 // Makes the answer from memory only.
-Answer Explained(const TaskServices& services, const Known& known, const Caller& caller) {
+Answer Explained(const SharedServices& services, const Known& known, const Caller& caller) {
   api::ExplainView view;
   view.task = FullView(services, known, caller);
-  view.now_ms = base::ToMs(services.clock.Now());
-  view.policy = PolicyLine(services.settings);
-  view.collocation = CollocationLine(services.settings, &services.monitor);
-  view.store_trouble = services.engine.store_trouble();
+  view.now_ms = base::ToMs(services->clock.Now());
+  view.policy = PolicyLine(services->settings);
+  view.collocation = CollocationLine(services->settings, &services->monitor);
+  view.store_trouble = services->engine.store_trouble();
   if (const std::optional<core::Explanation> why =
-          services.engine.scheduler().Explain(known.stored.record.id, services.clock.Now())) {
+          services->engine.scheduler().Explain(known.stored.record.id, services->clock.Now())) {
     if (why->ahead) view.ahead = *why->ahead;
     view.taught_mib = why->taught_mib;
     if (why->host) view.host = Present(*why->host);
@@ -67,10 +66,10 @@ bool SeesErrors(const Caller& caller, const store::TaskOwner& owner) {
   return caller.admin || (!caller.user.empty() && Owns(caller, owner));
 }
 
-api::TaskView View(const TaskServices& services, const store::StoredTask& stored,
+api::TaskView View(const SharedServices& services, const store::StoredTask& stored,
                    const Caller& caller) {
-  api::TaskView view = Present(stored, services.engine, services.monitor,
-                               services.engine.attribution(), services.clock.Now());
+  api::TaskView view = Present(stored, services->engine, services->monitor,
+                               services->engine.attribution(), services->clock.Now());
   if (!SeesErrors(caller, {stored.record.request->uid, stored.user})) HideErrors(view);
   return view;
 }
@@ -82,42 +81,43 @@ void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::Ta
   if (at->second.likely) view.likely_start_ms = base::ToMs(*at->second.likely);
 }
 
-Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api::Responder& reply) {
+Result<Unit> ShowTask(const SharedServices& services, const Call& call,
+                      const api::Responder& reply) {
   const Result<core::TaskId> id = TaskIdOf(call.id);
   if (!id) return std::unexpected(id.error());
   QueryReader in(call);
   const auto wait_s = static_cast<int>(in.Number("wait_s", 0, 0, kMaxWaitS));
   if (in.error()) return std::unexpected(*in.error());
-  const std::optional<core::TaskState> state = CARMA_TRY(services.store.StateOf(*id));
-  if (!state) return std::unexpected(services.store.Get(*id).error());
+  const std::optional<core::TaskState> state = CARMA_TRY(services->store.StateOf(*id));
+  if (!state) return std::unexpected(services->store.Get(*id).error());
   const auto answer = [services, id = *id, caller = call.caller, uid = AskerOf(call), reply] {
-    const auto read = [services, id] { return LookUp(services.store, id); };
+    const auto read = [services, id] { return LookUp(services->store, id); };
     const auto write = [services, caller](const Known& known) {
       return JsonAnswer(ToJson(FullView(services, known, caller)));
     };
     const PrepareAnswer prepare = ReadThenWrite(read, write);
     // Only waiting tasks have an expected start.
-    const core::TaskRecord* record = services.engine.scheduler().Find(id);
+    const core::TaskRecord* record = services->engine.scheduler().Find(id);
     const bool waits = record != nullptr && !core::HoldsGpus(record->state);
-    waits ? services.from_snapshot(uid, prepare, reply) : AnswerAtOnce(uid, prepare, reply);
+    waits ? services->from_snapshot(uid, prepare, reply) : AnswerAtOnce(uid, prepare, reply);
   };
   if (wait_s == 0 || core::IsFinal(*state)) {
     answer();
   } else {
-    services.when_final(*id, wait_s, answer);
+    services->when_final(*id, wait_s, answer);
   }
   return Unit{};
 }
 
-Result<Unit> ExplainTask(const TaskServices& services, const Call& call,
+Result<Unit> ExplainTask(const SharedServices& services, const Call& call,
                          const api::Responder& reply) {
   const Result<core::TaskId> id = TaskIdOf(call.id);
   if (!id) return std::unexpected(id.error());
-  const auto read = [services, id = *id] { return LookUp(services.store, id); };
+  const auto read = [services, id = *id] { return LookUp(services->store, id); };
   const auto write = [services, caller = call.caller](const Known& known) {
     return Explained(services, known, caller);
   };
-  services.from_snapshot(AskerOf(call), ReadThenWrite(read, write), reply);
+  services->from_snapshot(AskerOf(call), ReadThenWrite(read, write), reply);
   return Unit{};
 }
 

@@ -2,59 +2,41 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <nlohmann/json_fwd.hpp>
 
-#include "base/clock.h"
-#include "config/settings.h"
-#include "daemon/engine/engine.h"
-#include "daemon/engine/queue_snapshots.h"
-#include "daemon/gpus/monitor.h"
-#include "daemon/http/routes.h"
-#include "daemon/http/snapshot_answers.h"
+#include "daemon/http/endpoints.h"
 
 namespace carma::daemon {
 
-struct TaskServices {
-  Engine& engine;
-  const Monitor& monitor;
-  store::Store& store;
-  base::Clock& clock;
-  const config::Settings& settings;  // the rules in force, for /explain
-  // As EngineServices::when_final.
-  std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final;
-  // Snapshots for lists in queue order, shared by the requests for successive pages.
-  std::shared_ptr<QueueSnapshots> lines = std::make_shared<QueueSnapshots>();
-  AnswerAside from_snapshot = AnswerAtOnce;
-};
-
 // ?state=queued,running or all, &user= &name= &limit= &before= &order=desc, asc or turn. By default
 // the newest hundred unfinished tasks.
-Result<Unit> ListTasks(const TaskServices& services, const Call& call, const api::Responder& reply);
+Result<Unit> ListTasks(const SharedServices& services, const Call& call,
+                       const api::Responder& reply);
 // ?wait_s=: delays the answer until the task has ended, but at most by this.
-Result<Unit> ShowTask(const TaskServices& services, const Call& call, const api::Responder& reply);
-Result<Unit> ExplainTask(const TaskServices& services, const Call& call,
+Result<Unit> ShowTask(const SharedServices& services, const Call& call,
+                      const api::Responder& reply);
+Result<Unit> ExplainTask(const SharedServices& services, const Call& call,
                          const api::Responder& reply);
 // Answers with the task's description. Only for the owner and administrators, because it contains
 // the user's environment.
-Answer ShowSpec(const TaskServices& services, const Call& call);
+Answer ShowSpec(const SharedServices& services, const Call& call);
 // Both are for the owner and administrators and answer with the changed task once the change is
 // durable.
-Result<Unit> ChangeTask(const TaskServices& services, const Call& call,
+Result<Unit> ChangeTask(const SharedServices& services, const Call& call,
                         const api::Responder& reply);
-Result<Unit> SetPriority(const TaskServices& services, const Call& call,
+Result<Unit> SetPriority(const SharedServices& services, const Call& call,
                          const api::Responder& reply);
 // Takes {"verb":"cancel","tasks":[3,4]}: makes one change of ChangeTask for up to api::kMostChanges
 // tasks in one turn. Answers once the change is durable for all. Tasks of other users, or in the
 // wrong state, are reported and do not affect the rest.
-Result<Unit> ChangeTasks(const TaskServices& services, const Call& call,
+Result<Unit> ChangeTasks(const SharedServices& services, const Call& call,
                          const api::Responder& reply);
 
 // Takes fields of a description, {"time_limit_s": 7200, …}; null removes a field. Answers with the
 // task once the change is durable. For the owner and administrators; only the owner may change
 // notifications.
-Result<Unit> EditTask(const TaskServices& services, const Call& call, const api::Responder& reply);
+Result<Unit> EditTask(const SharedServices& services, const Call& call,
+                      const api::Responder& reply);
 
 // Checks that EditTask and RedoTask accept these fields from this caller. Errors: kInvalid;
 // kDenied: notifications of another user's task, because a target may be a program that runs with

@@ -15,18 +15,15 @@ namespace carma::daemon {
 
 class TasksTest : public EndpointTest {
  protected:
-  TaskServices Services() {
-    return {*engine_,
-            *monitor_,
-            *store_,
-            clock_,
-            settings_,
-            [this](core::TaskId id, int seconds, std::function<void()> call) {
-              awaited_ = core::Number(id);
-              wait_s_ = seconds;
-              when_final_ = std::move(call);
-            },
-            lines_};
+  SharedServices Services() {
+    EngineServices services = Basics();
+    services.when_final = [this](core::TaskId id, int seconds, std::function<void()> call) {
+      awaited_ = core::Number(id);
+      wait_s_ = seconds;
+      when_final_ = std::move(call);
+    };
+    services.lines = lines_;
+    return Shared(std::move(services));
   }
   Heard Change(const Caller& caller, const std::string& verb, const std::string& id = "1") {
     return Ask(Services(), &ChangeTask, By(caller, id, verb));
@@ -49,7 +46,6 @@ class TasksTest : public EndpointTest {
     for (int turns = 0; turns < 1'000 && stands() + 1 < before + count; ++turns) Settle();
   }
 
-  config::Settings settings_;
   std::uint64_t awaited_ = 0;
   int wait_s_ = 0;
   std::function<void()> when_final_;

@@ -30,7 +30,7 @@ api::TokenView View(const Token& token) {
 
 }  // namespace
 
-Answer ShowWho(const TokenServices&, const Call& call) {
+Answer ShowWho(const ServerServices&, const Call& call) {
   api::WhoView view;
   view.user = call.caller.user;
   if (!view.user.empty()) view.uid = call.caller.uid;
@@ -39,14 +39,14 @@ Answer ShowWho(const TokenServices&, const Call& call) {
   return JsonAnswer(ToJson(view));
 }
 
-Answer MakeToken(const TokenServices& services, const Call& call) {
+Answer MakeToken(const ServerServices& server, const Call& call) {
   std::string name;
   std::int64_t life_s = duration_cast<seconds>(Tokens::kUsualLife).count();
   CARMA_TRY(ReadFields(call, [&](base::JsonReader& in) {
     in.Get("name", name, kMaxNameBytes);
     in.Get("expires_s", life_s, 60, duration_cast<seconds>(Tokens::kLongestLife).count());
   }));
-  const Tokens::Made made = CARMA_TRY(services.tokens.Make(
+  const Tokens::Made made = CARMA_TRY(server.tokens->Make(
       *call.request.peer, call.caller.user, base::Printable(name, kMaxNameBytes), seconds(life_s)));
   LogAsked("token_made", {{"token", made.token.id}}, call.caller);
   api::TokenView view = View(made.token);
@@ -54,24 +54,24 @@ Answer MakeToken(const TokenServices& services, const Call& call) {
   return JsonAnswer(ToJson(view), 201);
 }
 
-Answer ListTokens(const TokenServices& services, const Call& call) {
+Answer ListTokens(const ServerServices& server, const Call& call) {
   QueryReader in(call);
   const bool all = in.Number("all", 0, 0, 1) == 1;
   if (in.error()) return std::unexpected(*in.error());
   if (all) CARMA_TRY(OnlyAdministrators(call.caller, "see the tokens of all users"));
   Json tokens = Json::array();
   const std::optional<std::uint32_t> of = all ? std::nullopt : std::optional(call.caller.uid);
-  for (const Token& token : services.tokens.List(of)) tokens.push_back(ToJson(View(token)));
+  for (const Token& token : server.tokens->List(of)) tokens.push_back(ToJson(View(token)));
   return JsonAnswer({{"tokens", std::move(tokens)}});
 }
 
-Answer RevokeToken(const TokenServices& services, const Call& call) {
+Answer RevokeToken(const ServerServices& server, const Call& call) {
   const std::optional<std::int64_t> id = base::ParseInt(call.id);
   if (!id || *id < 1)
     return Invalid("'{}' is not the number of a token", base::Printable(call.id, 40));
   const std::optional<std::uint32_t> of =
       call.caller.admin ? std::nullopt : std::optional(call.caller.uid);
-  CARMA_TRY(services.tokens.Revoke(*id, of));
+  CARMA_TRY(server.tokens->Revoke(*id, of));
   LogAsked("token_revoked", {{"token", *id}}, call.caller);
   return JsonAnswer(Json::object());
 }

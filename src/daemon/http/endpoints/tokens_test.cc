@@ -12,12 +12,12 @@ class TokensEndpointTest : public EndpointTest {
     tokens_ = std::make_unique<Tokens>(state_dir_, [] { return 1'000'000; });
     ASSERT_TRUE(tokens_->Load());
   }
-  Heard Asked(Answer (*endpoint)(const TokenServices&, const Call&), const Caller& caller,
+  Heard Asked(Answer (*endpoint)(const ServerServices&, const Call&), const Caller& caller,
               std::string id = "", std::string body = "", Query query = {}) {
     Call call = By(caller, std::move(id), "", std::move(body));
     call.request.peer = api::Peer{.uid = caller.uid, .gid = caller.gid};
     call.request.query = std::move(query);
-    return Ask(TokenServices{*tokens_}, endpoint, call);
+    return Ask(ServerServices{.tokens = tokens_.get()}, endpoint, call);
   }
   std::unique_ptr<Tokens> tokens_;
 };
