@@ -110,12 +110,19 @@ bool State::IsLimited(const TaskRecord& task, std::span<const Limits::BoundBy> b
   return Limits::Against(bounds, WantsOf(*this, task), now).has_value();
 }
 
+std::uint64_t OrderChanges(const State& state) {
+  return state.queue.changes() + state.shares.changes();
+}
+
 void NoteHead(State& state, PassLine& pass) {
+  state.heads.noted = OrderChanges(state);
   const LineUp::Next* first = pass.Now().At(0);
   if (first == nullptr) {
     state.heads.passed = {};
   } else if (state.heads.passed.task != first->task) {
-    state.heads.passed = {.task = first->task, .since = state.now};
+    std::optional<Time>& since = state.EditLife(first->task).head_since;
+    if (!since) since = state.now;
+    state.heads.passed = {.task = first->task, .since = *since};
   }
 }
 

@@ -37,6 +37,8 @@ Limits::Wants WantsOf(const State& state, const TaskRecord& task);
 Limits::Wants WantsOf(const State& state, const Need& need);
 bool IsLimited(const State& state, const TaskRecord& task);
 void NoteHead(State& state, PassLine& pass);
+// A counter that changes whenever another task may have become the head.
+std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
 // Whether no GPU has become more suitable since the snapshot for the tasks that were considered
 // then.

@@ -1,5 +1,6 @@
 #include "core/scheduler/rules.h"
 
+#include "core/scheduler/line.h"
 #include "core/scheduler/placement.h"
 #include "core/scheduler/recovery.h"
 #include "core/scheduler/scheduler_state.h"
@@ -7,6 +8,13 @@
 namespace carma::core {
 
 void Rules::Decide() {
+  // In fair order another task may have become the head since the last pass. The hold for a head
+  // that has waited too long must see the head of now.
+  if (core_.heads.passed.task && core_.config.order == QueueOrder::kFair &&
+      core_.heads.noted != OrderChanges(core_)) {
+    PassLine line(core_);
+    NoteHead(core_, line);
+  }
   UpdateReservation(core_);
   StartWhatFits(core_);
 }

@@ -69,7 +69,7 @@ struct Life {
   double usual_cpus = 0;        // sliding mean of `cpus` since cpus_from
   Time cpus_from{}, cpus_at{};  // first and last reading
   int repeats = 0;              // early requeues in a row (repeats.h)
-  // When it became first in its queue, if it lacks cores or needs no GPU.
+  // When it first was the head of its queue.
   std::optional<Time> head_since;
 };
 
@@ -165,6 +165,7 @@ struct Passed {
 
 struct Heads {
   Passed passed;
+  std::uint64_t noted = 0;  // OrderChanges when `passed` was set
   // A head of the main queue that waits only for the machine's cores and memory, and whether it
   // still is the head. Tasks in front of it may use the cores and memory kept for it.
   Passed short_of_host;
