@@ -14,6 +14,8 @@ class Clock {
   virtual Time Now() = 0;
   // The real time to wait until Now() has advanced by `d`.
   virtual std::chrono::nanoseconds RealSpan(Duration d) const = 0;
+  // By how much the system's wall clock has been set forward since this clock was made.
+  virtual Duration WallStep() { return {}; }
 };
 
 // Wall-clock time at construction plus the boot-time clock since, `scale` times as fast.
@@ -26,8 +28,10 @@ class SystemClock : public Clock {
   SystemClock(double scale, Time origin_time, std::int64_t origin_boot_ns);
   Time Now() override;
   std::chrono::nanoseconds RealSpan(Duration d) const override;
+  Duration WallStep() override;
 
  private:
+  bool begins_with_wall_ = false;
   double scale_;
   Time origin_time_;
   std::int64_t origin_boot_ns_;
