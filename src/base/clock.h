@@ -7,6 +7,9 @@
 
 namespace carma::base {
 
+// A smaller Clock::WallStep() needs no restart.
+inline constexpr std::chrono::minutes kClockSlack{1};
+
 class Clock {
  public:
   virtual ~Clock() = default;

@@ -14,9 +14,6 @@
 namespace carma::daemon {
 namespace {
 
-// A time service corrects smaller differences gradually.
-constexpr std::chrono::minutes kClockSlack{1};
-
 std::vector<std::string> Troubles(const StatusSources& of) {
   std::vector<std::string> troubles;
   if (!of.driver_trouble.empty()) troubles.push_back(api::TroubleOfDriver(of.driver_trouble));
@@ -28,7 +25,7 @@ std::vector<std::string> Troubles(const StatusSources& of) {
   if (of.engine != nullptr && of.engine->closing())
     troubles.push_back(api::ServerIsClosed(of.engine->closing()->why));
   const base::Duration step = of.clock.WallStep();
-  if (std::chrono::abs(step) > kClockSlack) {
+  if (std::chrono::abs(step) > base::kClockSlack) {
     troubles.push_back(
         fmt::format("clock: the machine's clock was set {} by {:.0f} s after carmad started; "
                     "restart carmad to follow it",
