@@ -18,7 +18,13 @@ std::int64_t BootTimeNs() {
 }
 
 SystemClock::SystemClock(double scale)
-    : SystemClock(scale, FromMs(ReadNs(CLOCK_REALTIME) / 1'000'000), BootTimeNs()) {}
+    : SystemClock(scale, FromMs(ReadNs(CLOCK_REALTIME) / 1'000'000), BootTimeNs()) {
+  begins_with_wall_ = scale == 1.0;
+}
+
+Duration SystemClock::WallStep() {
+  return begins_with_wall_ ? SystemClock().Now() - Now() : Duration{};
+}
 
 SystemClock::SystemClock(double scale, Time origin_time, std::int64_t origin_boot_ns)
     : scale_(scale), origin_time_(origin_time), origin_boot_ns_(origin_boot_ns) {}

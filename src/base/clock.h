@@ -7,6 +7,9 @@
 
 namespace carma::base {
 
+// A smaller Clock::WallStep() needs no restart.
+inline constexpr std::chrono::minutes kClockSlack{1};
+
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -14,6 +17,8 @@ class Clock {
   virtual Time Now() = 0;
   // The real time to wait until Now() has advanced by `d`.
   virtual std::chrono::nanoseconds RealSpan(Duration d) const = 0;
+  // By how much the system's wall clock has been set forward since this clock was made.
+  virtual Duration WallStep() { return {}; }
 };
 
 // Adds to the wall-clock time at construction the boot-time clock since then, `scale` times as
@@ -26,8 +31,10 @@ class SystemClock : public Clock {
   SystemClock(double scale, Time origin_time, std::int64_t origin_boot_ns);
   Time Now() override;
   std::chrono::nanoseconds RealSpan(Duration d) const override;
+  Duration WallStep() override;
 
  private:
+  bool begins_with_wall_ = false;
   double scale_;
   Time origin_time_;
   std::int64_t origin_boot_ns_;

@@ -142,15 +142,16 @@ void Limits::End(const TaskRecord& task) {
 }
 
 void Limits::CountPast(const Taken& taken, Time now) {
-  const double gpu_s = taken.gpus * base::Seconds(taken.to - taken.from);
+  const Time to = std::min(taken.to, now);  // later if the machine's clock was set back
+  const double gpu_s = taken.gpus * base::Seconds(to - std::min(taken.from, to));
   const TaskRequest of{
       .uid = taken.uid,
       .user = taken.user,
       .account = taken.account.empty() ? std::nullopt : std::optional(taken.account),
       .qos = taken.qos};
   ForEach(NamesOf(of), [&](const LimitRule& rule, Count& count) {
-    if (!rule.gpu_hours || taken.to + rule.period <= now) return;
-    count.past.emplace_back(taken.to, gpu_s);
+    if (!rule.gpu_hours || to + rule.period <= now) return;
+    count.past.emplace_back(to, gpu_s);
     count.past_s += gpu_s;
   });
 }

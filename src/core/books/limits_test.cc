@@ -96,6 +96,16 @@ TEST(Limits, GpuHoursAreFreedAfterTheirPeriod) {
   EXPECT_EQ(limits.NextChange(At(30)), std::nullopt);
 }
 
+TEST(Limits, GpuHoursInTheFutureDoNotCount) {
+  Limits limits;
+  limits.Follow(Rules({"user=* gpu_hours=10/24h"}), At(0));
+  const double year_h = 8'760;
+  limits.Past({.user = "ada", .gpus = 2, .from = At(4), .to = At(year_h)}, At(6));
+  limits.Past({.user = "ada", .gpus = 2, .from = At(8), .to = At(year_h)}, At(6));
+  EXPECT_EQ(Why(limits, Task(1, "ada"), 0, At(6)), "") << "the clock was set back: 4 hours count";
+  EXPECT_EQ(limits.NextChange(At(6)), At(30));
+}
+
 TEST(Limits, LongerPeriodsCountAttemptsThatEndedBefore) {
   Scheduler core{PolicyConfig{}};
   core.Handle(At(0), GpusDiscovered{{{"", "A100", 40'960, 424}}});

@@ -19,10 +19,11 @@ std::unexpected<base::Error> Expected(std::string_view what, std::string_view go
   return Invalid("expected {}, got '{}'", what, base::Printable(got, 100));
 }
 
-// Whether this can be the name of a user; '*' cannot, because it means all users.
+// Whether this can be the name of a user; '*' cannot, because it means all users, nor '@vision',
+// which means an account.
 bool IsUserName(std::string_view name) {
   return !name.empty() && name.size() <= 256 && base::Printable(name, 1'000) == name &&
-         name.find_first_of("*=:@, ") == std::string_view::npos;
+         name.front() != '@' && name.find_first_of("*=:, ") == std::string_view::npos;
 }
 
 std::string SpanText(Duration span) {

@@ -23,7 +23,8 @@ TEST(Entitlement, TextsParseBackToEqualValues) {
     EXPECT_EQ(Again(&ParseQosClass, text), text);
   for (const char* text : {"vision: ada bob", "course: *"})
     EXPECT_EQ(Again(&ParseAccountRule, text), text);
-  for (const char* text : {"ada=2", "@vision=0.5"}) EXPECT_EQ(Again(&ParseShareWeight, text), text);
+  for (const char* text : {"ada=2", "@vision=0.5", "ada@example.org=2"})
+    EXPECT_EQ(Again(&ParseShareWeight, text), text);
   for (const char* text :
        {"user=* running=4",
         "account=vision qos=background gpus=2 memory=80G cpus=32 host_memory=256G queued=100",
@@ -37,7 +38,8 @@ TEST(Entitlement, ErrorsNameTheExpectedForm) {
     EXPECT_THAT(Again(&ParseQosClass, text), HasSubstr("no: expected a class")) << text;
   for (const char* text : {"", "vision", "vision:", "two words: ada", "vision: a=b"})
     EXPECT_THAT(Again(&ParseAccountRule, text), HasSubstr("no: expected an account")) << text;
-  for (const char* text : {"", "ada", "ada=0", "ada=-1", "=2", "@=2", "*=2", "ada=many"})
+  for (const char* text :
+       {"", "ada", "@@vision=2", "ada=0", "ada=-1", "=2", "@=2", "*=2", "ada=many"})
     EXPECT_THAT(Again(&ParseShareWeight, text), HasSubstr("no: expected a weight")) << text;
   for (const char* text : {"", "user=ada", "colour=red running=1"})
     EXPECT_THAT(Again(&ParseLimitRule, text), HasSubstr("no: expected words")) << text;

@@ -6,7 +6,9 @@
 
 #include <filesystem>
 
+#include "base/file.h"
 #include "daemon/engine/engine.h"
+#include "task/shim/attempt_folder.h"
 
 namespace carma::daemon {
 namespace {
@@ -231,6 +233,32 @@ TEST_F(ObservationTest, ARequeuedTaskIsEstimatedWithCurrentKnowledge) {
   engine_->Turn();
   EXPECT_EQ(started_, 2) << "the number of the attempt continues";
   EXPECT_EQ(store_->Get(id)->record.estimate->method, "history");
+}
+
+TEST_F(ObservationTest, ARunningTaskKeepsItsRunTimeIfTheClockWasSet) {
+  const core::TaskId id = Submit();
+  Run(id, 4'800, base::Duration(0));
+  const std::string dir = fmt::format("{}/attempts/{}/1", state_dir_, id);
+  const auto keep = [&](const std::string& boot_id) {
+    const base::ProcessId self = base::SelfProcess();
+    ASSERT_TRUE(base::MakeDirs(dir));
+    ASSERT_TRUE(base::WriteFileAtomic(dir + "/owner", ToText(task::ShimOwner{self, boot_id})));
+    ASSERT_TRUE(base::WriteFileAtomic(dir + "/started.json", ToText(task::ShimStarted{self})));
+  };
+  const auto ran_s = [&](std::int64_t now_ms) {
+    clock_ = base::FakeClock(base::FromMs(now_ms));
+    Open();
+    const core::TaskRecord& record = *engine_->scheduler().Find(id);
+    EXPECT_LE(record.submitted, clock_.Now());
+    EXPECT_EQ(record.attempt->started, record.attempt->launched) << "both follow";
+    return base::Seconds(clock_.Now() - *record.attempt->started);
+  };
+  keep(base::BootId());
+  const double real_s = base::Seconds(*task::SinceStart(dir));
+  EXPECT_NEAR(ran_s(3'600'000'000), real_s, 10) << "a thousand hours ahead";
+  EXPECT_NEAR(ran_s(500'000), real_s, 10) << "set back";
+  keep("an earlier boot");
+  EXPECT_GT(ran_s(3'600'000'000), 3'000'000) << "the process did not start in this boot";
 }
 
 TEST_F(ObservationTest, ForgettingTheCalibrationIsDurable) {

@@ -1,5 +1,7 @@
 // The start of the engine: reads the store and takes over the tasks of the earlier run.
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -7,6 +9,7 @@
 #include "base/try.h"
 #include "daemon/engine/engine.h"
 #include "task/describe/spec_json.h"
+#include "task/shim/attempt_folder.h"
 
 namespace carma::daemon {
 
@@ -25,7 +28,33 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   if (placement != record.attempt->placement)
     record.attempt.Edit().placement = std::move(placement);
   CARMA_TRY(intake_.FillDependencies(record.request));
+  FollowClock(record);
   return record;
+}
+
+// A smaller difference is the time between the start of a process and its report.
+constexpr std::chrono::seconds kClockStep{30};
+
+// The machine's clock may have been set since the earlier run. Without this, the step would count
+// as run time of the running tasks: they would reach their time limits, and be charged for it.
+void Engine::FollowClock(core::TaskRecord& record) const {
+  const base::Time now = clock_.Now();
+  record.submitted = std::min(record.submitted, now);
+  record.queued_since = std::min(record.queued_since, now);
+  if (!core::HoldsGpus(record.state) || !record.attempt->started) return;
+  const std::optional<base::Duration> age =
+      task::SinceStart(starts_.AttemptDir(record.id, record.attempt->number));
+  if (!age) return;
+  const double scale = 1e9 / static_cast<double>(clock_.RealSpan(base::Duration(1'000)).count());
+  const auto ran = std::chrono::duration_cast<base::Duration>(*age * scale);
+  const base::Duration step = now - ran - *record.attempt->started;
+  if (std::chrono::abs(clock_.RealSpan(step)) < kClockStep) return;
+  base::LogWarn("clock_was_set", {{"task", record.id}, {"by_s", base::Seconds(step)}});
+  core::Attempt& its = record.attempt.Edit();
+  for (std::optional<base::Time>* each : {&its.launched, &its.started, &its.idle_since, &its.warned,
+                                          &its.slot_notice, &its.leaves_by}) {
+    if (*each) **each += step;
+  }
 }
 
 Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/signal_name.h"
@@ -13,6 +14,16 @@
 #include "daemon/engine/known_ends.h"
 
 namespace carma::daemon {
+namespace {
+
+Result<Unit> CheckSignal(const task::TaskSpec& spec) {
+  if (!spec.checkpoint_signal || base::IsHandledSignal(*spec.checkpoint_signal)) return Unit{};
+  return Invalid(
+      "checkpoint_signal: expected a signal that a program can handle, such as USR1, got {}",
+      *spec.checkpoint_signal);
+}
+
+}  // namespace
 
 Result<std::optional<Submitted>> Intake::Repeated(const Submission& submission) {
   const Submitter& by = submission.submitter;
@@ -108,11 +119,7 @@ Result<Unit> Intake::CheckEntitlements(const Submission& submission, std::size_t
     request.dependencies.clear();
     if (checked == request) continue;  // thousands of tasks of one array have equal requests
     CARMA_TRY(core::MayName(core_.config(), request));
-    if (spec.checkpoint_signal && !base::IsHandledSignal(*spec.checkpoint_signal)) {
-      return Invalid(
-          "checkpoint_signal: expected a signal that a program can handle, such as USR1, got {}",
-          *spec.checkpoint_signal);
-    }
+    CARMA_TRY(CheckSignal(spec));
     CARMA_TRY(RefuseBeyondLimits(request, spec.name, 0));
     checked = std::move(request);
   }
@@ -179,8 +186,17 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
   request.array = before.array;
   const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
-  CARMA_TRY(CheckEntitlements(as_new, 0, 1));
-  CARMA_TRY(RefuseBeyondLimits(request, wanted.name, 1, &before));
+  // The rules may have changed since the submission. A running task must not reach a new time limit
+  // because its owner adds a comment.
+  const auto payer = [](const auto& task) { return std::tie(task.account, task.qos); };
+  const auto size = [](const auto& task) {
+    return std::tie(task.gpus, task.memory_mib, task.cpus, task.host_memory_mib, task.time_limit);
+  };
+  const bool same_payer = payer(request) == payer(before);
+  const bool same_size = same_payer && size(request) == size(before);
+  if (!same_payer) CARMA_TRY(core::MayName(core_.config(), request));
+  if (!same_size) CARMA_TRY(RefuseBeyondLimits(request, wanted.name, 1, &before));
+  CARMA_TRY(CheckSignal(wanted));
   CARMA_TRY(RefuseWhatNeverFits(as_new, 0, 1));
   if (wanted.dependencies != before.dependencies) {
     std::string never = CARMA_TRY(CheckDependencies(as_new.tasks, 0, 1));
@@ -192,7 +208,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
                       each.task, record.id);
     }
   }
-  if (const std::optional<core::Duration> longest = core_.LongestAllowed(request))
+  const std::optional<core::Duration> longest = core_.LongestAllowed(request);
+  if (longest && !same_size)
     request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
   base::CopyOnWrite<core::TaskRequest> edited = std::move(request);
   if (wanted.dependencies != before.dependencies) CARMA_TRY(FillDependencies(edited));

@@ -244,6 +244,30 @@ TEST_F(IntakeTest, ChecksLimitsAndAccountsAtSubmission) {
       << "without a time limit it gets the longest";
 }
 
+TEST_F(IntakeTest, AnEditIsNotJudgedByRulesThatItDoesNotTouch) {
+  core::PolicyConfig policy;
+  policy.accounts = {{"vision", {"ada"}}};
+  core_.Handle(clock_.Now(), core::PolicyChanged{policy});
+  task::TaskSpec spec = Spec();
+  spec.account = "vision";
+  Submit({spec});
+  ASSERT_EQ(Accept()->size(), 1U);
+  const core::TaskRecord record = store_->Get(core::TaskId{1})->record;
+  policy.accounts.clear();
+  policy.limits = {*core::ParseLimitRule("user=* length=1h gpus=1")};
+  core_.Handle(clock_.Now(), core::PolicyChanged{policy});
+  spec.priority = -5;
+  const auto edited = intake_.CheckEdit(record, spec);
+  ASSERT_TRUE(edited) << edited.error().message;
+  EXPECT_FALSE((*edited)->time_limit) << "it may have run for more than an hour";
+  spec.time_limit = core::Duration(7'200'000);
+  EXPECT_THAT(intake_.CheckEdit(record, spec).error().message, HasSubstr("at most 1:00:00"));
+  spec.time_limit = core::Duration(1'800'000);
+  EXPECT_TRUE(intake_.CheckEdit(record, spec));
+  spec.account = "nlp";
+  EXPECT_EQ(intake_.CheckEdit(record, spec).error().code, ErrorCode::kDenied);
+}
+
 class LargeSubmissionTest : public IntakeTest {
  protected:
   LargeSubmissionTest() {

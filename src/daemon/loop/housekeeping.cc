@@ -20,8 +20,13 @@ Housekeeping::Housekeeping(boost::asio::io_context& loop, LoopMeter& meter, stor
                            base::Clock& clock, std::function<int()> keep_days)
     : meter_(meter), store_(store), clock_(clock), keep_days_(std::move(keep_days)), again_(loop) {}
 
+void Housekeeping::Start() {
+  again_.Set(kPause, [this] { Run(); });
+}
+
 void Housekeeping::Run() {
   meter_.Look();
+  if (std::chrono::abs(clock_.WallStep()) > base::kClockSlack) return Start();
   const Result<std::int64_t> pruned = Prune();
   if (!pruned) base::LogWarn("prune_failed", {{"why", pruned.error().message}});
   if (pruned && *pruned > 0) base::LogInfo("pruned", {{"tasks", *pruned}});

@@ -11,13 +11,17 @@
 
 namespace carma::daemon {
 
-// Runs once an hour. A backlog is deleted in pieces, so that calls are served in between.
+// Runs once an hour, first an hour after the start: the machine's clock may be wrong until a time
+// service has set it, and would forget the whole history. A backlog is deleted in pieces, so that
+// calls are served in between.
 class Housekeeping {
  public:
   // All arguments must outlive this object. keep_days: returns the current
   // daemon.keep_finished_days.
   Housekeeping(boost::asio::io_context& loop, LoopMeter& meter, store::Store& store,
                base::Clock& clock, std::function<int()> keep_days);
+  void Start();
+  // Deletes nothing while carmad's clock is known to be wrong.
   void Run();
 
  private:

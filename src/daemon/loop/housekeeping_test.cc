@@ -57,5 +57,24 @@ TEST_F(HousekeepingTest, DeletesABacklogOfOldTasksInPieces) {
   EXPECT_TRUE(store_->Get(core::TaskId{502})) << "young";
 }
 
+TEST_F(HousekeepingTest, DeletesNothingWhileTheClockIsWrong) {
+  struct StepClock : base::FakeClock {
+    using FakeClock::FakeClock;
+    base::Duration WallStep() override { return step; }
+    base::Duration step{-31'536'000'000};
+  } clock(base::FromMs(1'900'000'000'000));
+  PutEnded(1, 3, clock_.Now());
+  boost::asio::io_context loop(1);
+  LoopMeter meter(loop, [](std::chrono::nanoseconds) {});
+  Housekeeping housekeeping(loop, meter, *store_, clock, [] { return kKeepDays; });
+  housekeeping.Start();
+  EXPECT_EQ(Kept(), 3U) << "the clock may be set soon";
+  housekeeping.Run();
+  EXPECT_EQ(Kept(), 3U);
+  clock.step = base::Duration{0};
+  housekeeping.Run();
+  EXPECT_EQ(Kept(), 0U);
+}
+
 }  // namespace
 }  // namespace carma::daemon

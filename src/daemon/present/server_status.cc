@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <chrono>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,13 @@ std::vector<std::string> Troubles(const StatusSources& of) {
     troubles.push_back("machine: " + of.engine->scheduler().MachineTrouble());
   if (of.engine != nullptr && of.engine->closing())
     troubles.push_back(api::ServerIsClosed(of.engine->closing()->why));
+  const base::Duration step = of.clock.WallStep();
+  if (std::chrono::abs(step) > base::kClockSlack) {
+    troubles.push_back(
+        fmt::format("clock: the machine's clock was set {} by {:.0f} s after carmad started; "
+                    "restart carmad to follow it",
+                    step > base::Duration{0} ? "forward" : "back", std::abs(base::Seconds(step))));
+  }
   if (!of.configuration.trouble().empty())
     troubles.push_back(api::TroubleOfConfiguration(of.configuration.trouble()));
   for (const std::string& group : of.configuration.unknown_groups())

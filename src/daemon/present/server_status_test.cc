@@ -53,6 +53,29 @@ TEST_F(ServerStatusTest, IsStartingUntilTheDriverHasAnswered) {
   EXPECT_THAT(view.troubles, ElementsAre(api::TroubleOfDriver(driver_trouble_)));
 }
 
+TEST_F(ServerStatusTest, ReportsThatTheMachinesClockWasSet) {
+  struct StepClock : base::FakeClock {
+    base::Duration WallStep() override { return step; }
+    base::Duration step{-60'000};
+  } clock;
+  const auto troubles = [&] {
+    return PresentStatus({.version = version_,
+                          .settings = settings_,
+                          .clock = clock,
+                          .store = *store_,
+                          .counters = counters_,
+                          .configuration = configuration_,
+                          .driver_trouble = driver_trouble_,
+                          .missing_gpus = missing_gpus_})
+        .troubles;
+  };
+  EXPECT_THAT(troubles(), IsEmpty());
+  clock.step = base::Duration(-3'600'000);
+  EXPECT_THAT(troubles(),
+              ElementsAre("clock: the machine's clock was set back by 3600 s after carmad started; "
+                          "restart carmad to follow it"));
+}
+
 TEST_F(ServerStatusTest, CountsTasks) {
   SubmitHeld();
   const api::StatusView view = PresentStatus(Serving());

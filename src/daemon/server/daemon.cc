@@ -252,7 +252,7 @@ void RealDaemon::Run() {
   WatchSocket();
   sampler_->Start();
   configuration_.CheckNames();
-  housekeeping_.Run();
+  housekeeping_.Start();
   if (launching_.processes_counted_by_user)
     base::LogInfo("processes_counted_by_user", {{"why", launching_.controls.why_not}});
   std::vector<base::Field> where = {{"socket", in_force_.settings.socket},

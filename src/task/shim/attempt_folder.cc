@@ -12,6 +12,7 @@
 #include <iterator>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -226,6 +227,15 @@ std::optional<ShimStarted> ReadStarted(const std::string& attempt_dir) {
   if (!text) return std::nullopt;
   const Result<ShimStarted> started = ParseShimStarted(*text);
   return started ? std::optional(*started) : std::nullopt;
+}
+
+std::optional<base::Duration> SinceStart(const std::string& attempt_dir) {
+  const std::optional<ShimStarted> started = ReadStarted(attempt_dir);
+  const Result<ShimOwner> owner = ReadOwner(attempt_dir);
+  if (!started || !owner || owner->boot_id != base::BootId()) return std::nullopt;
+  const auto began_ms =
+      static_cast<std::int64_t>(started->process.start_ticks) * 1'000 / ::sysconf(_SC_CLK_TCK);
+  return base::Duration(base::BootTimeNs() / 1'000'000 - began_ms);
 }
 
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir) {

@@ -50,4 +50,8 @@ Result<Unit> RemoveAttempt(const std::string& attempt_dir);
 
 std::optional<ShimStarted> ReadStarted(const std::string& attempt_dir);
 
+// The real time since its process began, whatever the time of day was set to; empty: not known to
+// have started, or before the last boot.
+std::optional<base::Duration> SinceStart(const std::string& attempt_dir);
+
 }  // namespace carma::task
