@@ -48,17 +48,18 @@ Requests::Requests(daemon::Engine& engine, store::Store& store, base::Clock& clo
                 {"GPU-1", "A", "", 40'000, 0, true},
                 {"GPU-2", "A", "", 40'000, 0, true}},
                {}),
-      tasks_{engine,    monitor_,
-             store,     clock,
-             settings_, [](core::TaskId, int, const std::function<void()>& answer) { answer(); }},
-      submit_{engine,
-              clock,
-              1'000,
+      services_(std::make_shared<daemon::EngineServices>(daemon::EngineServices{
+          .engine = engine,
+          .monitor = monitor_,
+          .store = store,
+          .settings = settings_,
+          .clock = clock,
+          .aside =
               [](const std::function<void()>& read, const std::function<void()>& then) {
                 read();
                 then();
               },
-              std::make_shared<daemon::SerialExecutor>(),
+          .estimate =
               [](std::vector<daemon::EstimateJob> jobs, const daemon::EstimateService::Take& take) {
                 std::vector<daemon::EstimateResult> results;
                 for (const daemon::EstimateJob& job : jobs) {
@@ -67,7 +68,11 @@ Requests::Requests(daemon::Engine& engine, store::Store& store, base::Clock& clo
                   results.push_back(std::move(result));
                 }
                 take(std::move(results));
-              }} {}
+              },
+          .when_final = [](core::TaskId, int,
+                           const std::function<void()>& answer) { answer(); }})) {
+  settings_.max_batch = 1'000;
+}
 
 api::Responder Requests::Heard(const std::string& what, bool hostile) {
   return api::Responder([wrong = wrong_, what, hostile](const api::Response& response) {
@@ -81,7 +86,7 @@ api::Responder Requests::Heard(const std::string& what, bool hostile) {
 }
 
 void Requests::Ask(std::uint64_t a, std::uint64_t b) {
-  const core::TaskRecords& all = tasks_.engine.scheduler().Tasks();
+  const core::TaskRecords& all = services_->engine.scheduler().Tasks();
   Call call;
   const auto uid = static_cast<std::uint32_t>(1000 + b % 3);
   call.caller = {uid, uid, fmt::format("user{}", uid), b % 31 == 0};
@@ -90,10 +95,10 @@ void Requests::Ask(std::uint64_t a, std::uint64_t b) {
                 : std::to_string(core::Number(
                       std::next(all.begin(), static_cast<std::ptrdiff_t>(b % all.size()))->first));
   const std::string hostile = kHostile[b / 7 % kHostile.size()];
-  const auto ask = [&](const char* what, auto endpoint, const auto& services, bool bad = false) {
+  const auto ask = [&](const char* what, auto endpoint, bool bad = false) {
     const api::Responder reply =
         Heard(fmt::format("{} of '{}' {}", what, call.id, call.request.body), bad);
-    if (const base::Result<base::Unit> begun = endpoint(services, call, reply); !begun)
+    if (const base::Result<base::Unit> begun = endpoint(services_, call, reply); !begun)
       reply(std::unexpected(begun.error()));
   };
   switch (a % 9) {
@@ -101,31 +106,31 @@ void Requests::Ask(std::uint64_t a, std::uint64_t b) {
       call.request.query = {{"order", kOrders[b % kOrders.size()]},
                             {"limit", std::to_string(1 + b % 1000)},
                             {"state", b % 2 == 0 ? "all" : "queued"}};
-      return ask("list", &daemon::ListTasks, tasks_);
+      return ask("list", &daemon::ListTasks);
     case 1:
-      return ask("show", &daemon::ShowTask, tasks_);
+      return ask("show", &daemon::ShowTask);
     case 2:
-      return ask("explain", &daemon::ExplainTask, tasks_);
+      return ask("explain", &daemon::ExplainTask);
     case 3:
       call.request.body = kEdits[b % kEdits.size()];
-      return ask("edit", &daemon::EditTask, tasks_);
+      return ask("edit", &daemon::EditTask);
     case 4:
       call.request.body = fmt::format(R"({{"verb":"{}","tasks":[{},{}]}})",
                                       kVerbs[b % kVerbs.size()], 1 + b % 50, 1 + a % 50);
-      return ask("changes", &daemon::ChangeTasks, tasks_);
+      return ask("changes", &daemon::ChangeTasks);
     case 5:
       call.request.query = {{"check", "1"}};
       call.request.body = R"({"tasks":[{"name":"t","command":["true"],"workdir":"/","gpus":1}]})";
-      return ask("check", &daemon::SubmitTasks, submit_);
+      return ask("check", &daemon::SubmitTasks);
     case 6:
       call.request.body = hostile;
-      return ask("hostile submission", &daemon::SubmitTasks, submit_, true);
+      return ask("hostile submission", &daemon::SubmitTasks, true);
     case 7:
       call.request.body = hostile;
-      return ask("hostile changes", &daemon::ChangeTasks, tasks_, true);
+      return ask("hostile changes", &daemon::ChangeTasks, true);
     default:
       call.request.body = hostile;
-      return ask("hostile edit", &daemon::EditTask, tasks_, true);
+      return ask("hostile edit", &daemon::EditTask, true);
   }
 }
 

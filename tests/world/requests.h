@@ -30,8 +30,7 @@ class Requests {
 
   config::Settings settings_;
   daemon::Monitor monitor_;
-  daemon::TaskServices tasks_;
-  daemon::SubmitServices submit_;
+  daemon::SharedServices services_;
   // An answer may arrive after the daemon has gone.
   std::shared_ptr<std::string> wrong_ = std::make_shared<std::string>();
 };
