@@ -145,6 +145,8 @@ TEST_F(SubmitTest, ANamedSubmissionMayBeRepeated) {
   EXPECT_EQ(Submit(named).body, Json({{"first", 1}, {"count", 1}}));
   EXPECT_EQ(Submit(named).body, Json({{"first", 1}, {"count", 1}}));
   EXPECT_FALSE(store_->Get(core::TaskId{2}));
+  EXPECT_EQ(Submit({{"tasks", {SpecJson(), SpecJson()}}, {"request", "0b9c-1"}}).Message(),
+            "request name '0b9c-1' was already used for a submission of 1 task");
   EXPECT_THAT(Submit({{"spec", SpecJson()}, {"request", "two words"}}).Message(),
               HasSubstr("request: expected 1 to 64 letters"));
 }
