@@ -9,11 +9,12 @@ import os
 import re
 import reprlib
 import shlex
+import string
 import time
 import uuid
 import warnings
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from .checks import check as check_it_can_start, suggestion
 from .connection import Connection, Lost
@@ -262,7 +263,7 @@ class Client:
     def get(self, target: str, timeout: float = 60.0) -> Any:
         """Any GET of the API."""
         try:
-            return self._connection.call("GET", target, timeout=timeout)
+            return self._connection.call("GET", quote(target, safe=string.punctuation, errors="surrogateescape"), timeout=timeout)
         except Lost as error:
             raise UnavailableError(f"{self.socket}: {error}", "unavailable") from error
 

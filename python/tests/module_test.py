@@ -258,6 +258,12 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(len(carma.list(name="held", state="cancelled", limit=1)), 1)
         self.assertEqual(carma.list("all", name="held", qos="background"), [])
 
+    def test_get_escapes_what_a_url_cannot_contain(self):
+        task = carma.submit("true", cwd=self.folder, gpus=0, hold=True, name="zwei Ä 100%")
+        found = self.client.get("/v1/tasks?name=zwei Ä 100%25")
+        self.assertEqual([each["id"] for each in found["tasks"]], [task.id])
+        self.assertEqual(self.client.get("/v1/tasks?name=\udcff")["tasks"], [])
+
     def test_all_are_cancelled_before_a_refusal_is_raised(self):
         first, ended, last = self.client.submit_all([["true"]] * 3, hold=True, cwd=self.folder)
         carma.cancel(ended)

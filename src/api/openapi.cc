@@ -147,11 +147,14 @@ class Describer {
       Limit(schema, rule.least, rule.most);
       return schema;
     } else {
-      if (std::is_same_v<Value, base::Duration> && base::InSeconds(name))
-        return {{"type", "number"}};
       Json schema = {{"type", "integer"}, {"format", "int64"}};
       Limit(schema, rule.low, rule.high);
-      return schema;
+      if (!std::is_same_v<Value, base::Duration> || !base::InSeconds(name)) return schema;
+      Json span = {{"type", "number"}};
+      for (const char* end : {"minimum", "maximum"}) {
+        if (schema.contains(end)) span[end] = base::Seconds(base::Duration(schema[end]));
+      }
+      return span;
     }
   }
 
@@ -182,6 +185,15 @@ std::string MakeOpenApi() {
   Json& schemas = document["components"]["schemas"];
   AddProperties(schemas, base::Absent::kLeftOut, kRequests);
   AddProperties(schemas, base::Absent::kNull, kAnswers);
+  Json& change = schemas["TaskChange"]["properties"] = schemas["TaskSpec"]["properties"];
+  for (Json& field : change) {
+    field["type"] = {field["type"], "null"};
+    field.erase("default");
+  }
+  for (Json& path : document["paths"]) {
+    for (Json& method : path)
+      method["responses"]["default"]["$ref"] = "#/components/responses/Failed";
+  }
   return document.dump(2);
 }
 

@@ -367,11 +367,40 @@ TEST(OpenApi, DescribesTheFieldsOfEverySchema) {
   EXPECT_EQ(spec["gpus"]["default"], 1);
   EXPECT_EQ(spec["gpus"]["maximum"], 1024);
   EXPECT_EQ(spec["dependencies"]["items"]["required"], Json{"task"});
+  EXPECT_EQ(spec["time_limit_s"]["type"], "number");
+  EXPECT_EQ(spec["time_limit_s"]["minimum"], 0.001);
+  EXPECT_EQ(spec["time_limit_s"]["maximum"], 316'224'000);
   EXPECT_EQ(task["id"]["type"], "integer");
   EXPECT_EQ(task["id"]["description"], "Task number, from 1, never reused.");
   EXPECT_EQ(task["exit_code"]["type"], (Json{"integer", "null"}));
   EXPECT_EQ(task["command"]["items"]["type"], "string");
   EXPECT_EQ(task["sharing"]["enum"], (Json{"", "alone", "streams", "mps", "mig"}));
+}
+
+TEST(OpenApi, AChangeNeedsNoFieldAndMayRemoveEach) {
+  const Json document = base::ParseJson(OpenApiJson()).value();
+  const Json& schemas = document["components"]["schemas"];
+  EXPECT_FALSE(schemas["TaskSpec"].contains("required")) << "common may have its workdir";
+  EXPECT_FALSE(schemas["TaskChange"].contains("required"));
+  EXPECT_EQ(schemas["TaskChange"]["properties"].size(), schemas["TaskSpec"]["properties"].size());
+  for (const auto& [name, field] : schemas["TaskChange"]["properties"].items()) {
+    EXPECT_EQ(field["type"].back(), "null") << name;
+    EXPECT_FALSE(field.contains("default")) << name;
+  }
+  for (const auto& [call, method] :
+       {std::pair("/v1/tasks/{id}", "patch"), std::pair("/v1/tasks/{id}/redo", "post")}) {
+    EXPECT_EQ(document["paths"][call][method]["requestBody"]["content"]["application/json"]
+                      ["schema"]["$ref"],
+              "#/components/schemas/TaskChange");
+  }
+}
+
+TEST(OpenApi, EveryCallMayAnswerWithAnError) {
+  const Json document = base::ParseJson(OpenApiJson()).value();
+  for (const auto& [path, methods] : document["paths"].items()) {
+    for (const auto& [method, call] : methods.items())
+      EXPECT_TRUE(call["responses"].contains("default")) << method << " " << path;
+  }
 }
 
 TEST(OpenApi, EveryReferenceLeadsSomewhere) {

@@ -40,6 +40,8 @@ struct Context {
 
   // The connection to the daemon, opened at the first call and kept open.
   api::Client& client();
+  // The daemon's socket: --socket or DefaultSocketPath().
+  std::string Socket() const;
   // Prints one line "carma: message" on `err`. exit_code becomes 2 for kInvalid and 1 for other
   // errors.
   void Fail(const base::Error& error);

@@ -42,11 +42,15 @@ Context::~Context() = default;
 
 api::Client& Context::client() {
   if (!client_) {
-    const std::string path = socket_path.empty() ? DefaultSocketPath() : socket_path;
+    const std::string path = Socket();
     if (socket_path.empty()) NoteTwoDaemons(*this, path);
     client_ = std::make_unique<api::Client>(path);
   }
   return *client_;
+}
+
+std::string Context::Socket() const {
+  return socket_path.empty() ? DefaultSocketPath() : socket_path;
 }
 
 void Context::Fail(const base::Error& error) {

@@ -68,7 +68,7 @@ void RunConfig(Context& context, const std::string& asked) {
   if (!gpus) return context.Fail(gpus.error());
   const Result<std::string> node = NodeHere(asked);
   if (!node) return context.Fail(node.error());
-  const std::string text = ConfigText({*node, PluginFolder(), context.socket_path}, *gpus);
+  const std::string text = ConfigText({*node, PluginFolder(), context.Socket()}, *gpus);
   if (!context.json) return Print(context, text);
   Print(context,
         base::DumpJson(
@@ -108,7 +108,7 @@ std::string WithNode(std::string path, const std::string& node) {
 }
 
 SlurmFacts AskSlurm(Context& context, const std::string& node) {
-  SlurmFacts facts{.node = node, .socket = context.socket_path, .gpus = GpusOf(context)};
+  SlurmFacts facts{.node = node, .socket = context.Socket(), .gpus = GpusOf(context)};
   facts.config = ReadLines(base::OutputOf({"scontrol", "show", "config"}, kMaxText));
   facts.node_config =
       ReadWords(base::OutputOf({"scontrol", "-o", "show", "node", facts.node}, kMaxText));

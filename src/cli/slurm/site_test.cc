@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+
+#include "cli/fake_daemon.h"
 
 namespace carma::cli {
 namespace {
@@ -50,6 +53,17 @@ TEST(SlurmSite, LinesNameTheCountOfTheNode) {
   EXPECT_THAT(text, HasSubstr("required /usr/lib/carma/slurm/spank_carma.so socket=/run/c.sock\n"));
   EXPECT_THAT(text, HasSubstr("carma_gib_per_gpu = 39\ncarma_largest_gpu_gib = 39 "));
   EXPECT_THAT(text, HasSubstr("LLN=YES"));
+}
+
+TEST(SlurmSite, TheLinesNameTheSocketThatIsUsedByDefault) {
+  FakeDaemon daemon;
+  daemon.On("GET /v1/gpus",
+            [](const api::Request&) { return api::Response{.body = R"({"gpus":[]})"}; });
+  ::setenv("CARMA_SOCKET", daemon.socket_path().c_str(), 1);
+  const Ran ran = RunWords("", {"slurm", "config", "--node", "n1"});
+  ::unsetenv("CARMA_SOCKET");
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("spank_carma.so socket=" + daemon.socket_path() + "\n"));
 }
 
 TEST(SlurmSite, ACorrectNodeHasNoProblems) {

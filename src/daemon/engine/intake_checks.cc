@@ -32,8 +32,8 @@ Result<std::optional<Submitted>> Intake::Repeated(const Submission& submission) 
       CARMA_TRY(store_.FindRequest(by.uid, by.request));
   if (!known) return std::nullopt;
   if (known->count != submission.tasks.size()) {
-    return Conflict("request name '{}' was already used for a submission of {} tasks", by.request,
-                    known->count);
+    return Conflict("request name '{}' was already used for a submission of {}", by.request,
+                    base::Counted(static_cast<std::int64_t>(known->count), "task"));
   }
   return Submitted{known->first, known->count, true};
 }

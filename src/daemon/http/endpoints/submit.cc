@@ -339,6 +339,9 @@ Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
 Result<Unit> Take(const SharedServices& services, const Call& call, Result<Described> described,
                   const api::Responder& reply) {
   if (!described) return std::unexpected(described.error());
+  QueryReader in(call);
+  const bool dry_run = in.Number("check", 0, 0, 1) == 1;
+  if (in.error()) return std::unexpected(*in.error());
   const Caller& caller = call.caller;
   const TaskList& tasks = described->tasks;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -349,7 +352,7 @@ Result<Unit> Take(const SharedServices& services, const Call& call, Result<Descr
     const core::SlotRules& slots = services->engine.scheduler().config().slots;
     CARMA_TRY(CheckSlots(like, slots, caller));
   }
-  if (call.request.Query("check") == "1") {
+  if (dry_run) {
     CheckTasks(services, caller, tasks, reply);
     return Unit{};
   }

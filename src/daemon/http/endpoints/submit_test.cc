@@ -41,9 +41,9 @@ class SubmitTest : public EndpointTest {
   Heard Submit(const Json& body, const Caller& caller = kAda) {
     return Ask(Services(), &SubmitTasks, By(caller, "", "", base::DumpJson(body)));
   }
-  Heard Check(const Json& body) {
+  Heard Check(const Json& body, const char* check = "1") {
     Call call = By(kAda, "", "", base::DumpJson(body));
-    call.request.query = {{"check", "1"}};
+    call.request.query = {{"check", check}};
     return Ask(Services(), &SubmitTasks, call);
   }
   static EstimateResult Found(std::uint64_t id, std::optional<core::Estimate> estimate) {
@@ -145,6 +145,8 @@ TEST_F(SubmitTest, ANamedSubmissionMayBeRepeated) {
   EXPECT_EQ(Submit(named).body, Json({{"first", 1}, {"count", 1}}));
   EXPECT_EQ(Submit(named).body, Json({{"first", 1}, {"count", 1}}));
   EXPECT_FALSE(store_->Get(core::TaskId{2}));
+  EXPECT_EQ(Submit({{"tasks", {SpecJson(), SpecJson()}}, {"request", "0b9c-1"}}).Message(),
+            "request name '0b9c-1' was already used for a submission of 1 task");
   EXPECT_THAT(Submit({{"spec", SpecJson()}, {"request", "two words"}}).Message(),
               HasSubstr("request: expected 1 to 64 letters"));
 }
@@ -292,6 +294,16 @@ TEST_F(SubmitTest, ADryRunWaitsForAllEstimatesAndChangesNothing) {
   EXPECT_EQ(tasks[1].at("predicted_mib"), 6'000);
   EXPECT_EQ(tasks[1].at("estimate_method"), "given");
   EXPECT_FALSE(store_->Get(core::TaskId{1}));
+}
+
+TEST_F(SubmitTest, AMistakenDryRunSubmitsNothing) {
+  for (const char* check : {"true", "2", "yes", ""}) {
+    const Heard heard = Check({{"tasks", {SpecJson()}}}, check);
+    EXPECT_EQ(heard.status, 400) << check;
+    EXPECT_EQ(heard.Message(), "?check: expected a whole number from 0 to 1");
+  }
+  EXPECT_FALSE(store_->Get(core::TaskId{1}));
+  EXPECT_EQ(Check({{"tasks", {SpecJson()}}}, "0").status, 201);
 }
 
 TEST_F(SubmitTest, ADryRunReportsTasksThatCanNeverRun) {

@@ -322,8 +322,9 @@ void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
   const bool records = !flags.html.empty() || flags.record;
   const auto reports = ReportsOf(*prepared, *std::move(outcomes), records);
   if (!reports) return context.Fail(reports.error());
-  if (context.json) Print(context, ReportsJson(*reports));
-  if (flags.csv) {
+  if (context.json) {
+    Print(context, ReportsJson(*reports));
+  } else if (flags.csv) {
     std::vector<report::Metrics> metrics;
     for (const report::Report& report : *reports) metrics.push_back(report.metrics);
     Print(context, report::RunsCsv(metrics));

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/fake_daemon.h"
 #include "lab/verbs/lab.h"
@@ -102,6 +103,7 @@ TEST_F(SimulateCommand, AnExperimentFileNamesItsPolicies) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(std::ranges::count(ran.out, '\n'), 1 + 3 * 2) << "the flag wins";
   EXPECT_THAT(ran.out, AllOf(HasSubstr("alone"), HasSubstr("lug")));
+  EXPECT_TRUE(base::ParseJson(Run({path, "--csv", "--json"}).out)) << "only JSON";
 }
 
 TEST_F(SimulateCommand, PoliciesStartFromAConfiguration) {
