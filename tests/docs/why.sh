@@ -1,7 +1,7 @@
 # A command for each complaint of docs/start/why.md, on a simulated server of four A100-40GB whose clock runs 60 times as fast. Behind "#"
 # stand the row and what is printed: why_test.py types all this, and repeats such a command until its output has that text.
 CARMA_IDLE_AFTER=5m carmad --background
-carma submit -J many --array 1-24 -- carma-simtask --memory-mib 30000 --solo-s 10
+carma submit -J many --array 1-24 -- carma-simtask --memory-mib 20000 --solo-s 10
 carma list                                                                # 1: (WarmUp)
 carma run -G 0 -- echo at once                                            # 6: at once
 carma submit -G 0 -J long -- sleep 600

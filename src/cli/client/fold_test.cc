@@ -54,11 +54,13 @@ TEST(Fold, ARowOfEndedTasksHasAllGpusAndOnlyACommonTime) {
     task.gpu_indices = {gpu};
     task.launched_ms = 1'000;
     task.ended_ms = 1'000 + s * 1'000;
+    task.peak_mib = s;
     return task;
   };
   const FoldedTasks folded = FoldArrays({ended(1, 1, 2, 60), ended(2, 1, 0, 90), ended(3, 1, 2, 60),
                                          ended(5, 5, 1, 60), ended(6, 5, 1, 60)});
   ASSERT_EQ(folded.tasks.size(), 2U);
+  EXPECT_EQ(folded.tasks[0].peak_mib, 90);
   EXPECT_EQ(GpuIndices(folded.tasks[0]), "0,2");
   EXPECT_EQ(TimeText(folded.tasks[0], 0), "-");
   EXPECT_EQ(GpuIndices(folded.tasks[1]), "1");

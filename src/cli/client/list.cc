@@ -1,4 +1,6 @@
 // list, show, explain, history: the verbs that show tasks, their states and the reasons.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -15,7 +17,7 @@ namespace carma::cli {
 namespace {
 
 constexpr const char* kHoldingStates = "launching,running,stopping";
-constexpr const char* kWaitingStates = "submitted,estimating,queued";
+constexpr const char* kUnfinishedStates = "submitted,estimating,queued,launching,running,stopping";
 
 // Fetches running tasks first: the limit must not hide them behind a long queue.
 Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
@@ -25,13 +27,18 @@ Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
   if (!page) return page;
   SortAsQueue(page->tasks);
   if (page->tasks.size() >= limit) return page;
-  query.states = kWaitingStates;
+  // A task that starts between the two requests is among the running tasks of the second answer.
+  query.states = kUnfinishedStates;
   query.by_turn = true;
-  query.limit = limit - page->tasks.size();
-  auto waiting = ListTasks(client, query);
-  if (!waiting) return waiting;
-  std::move(waiting->tasks.begin(), waiting->tasks.end(), std::back_inserter(page->tasks));
-  page->more = waiting->more;
+  auto all = ListTasks(client, query);
+  if (!all) return all;
+  std::erase_if(all->tasks, [&page](const api::TaskView& task) {
+    return std::ranges::find(page->tasks, task.id, &api::TaskView::id) != page->tasks.end();
+  });
+  std::ranges::move(all->tasks, std::back_inserter(page->tasks));
+  std::ranges::stable_partition(page->tasks, &HoldsGpus);
+  page->more = all->more || page->tasks.size() > limit;
+  page->tasks.resize(std::min(page->tasks.size(), limit));
   return page;
 }
 

@@ -20,17 +20,19 @@ using base::Json;
 TEST_F(App, ListShowsRunningTasksFirstAndFiltersAtTheDaemon) {
   daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
   daemon_.On("GET /v1/tasks", [](const api::Request& request) {
-    const bool waiting = request.Query("state") == "submitted,estimating,queued";
-    return JsonAnswer(
-        {{"tasks", {waiting ? TaskJson(1, "queued") : TaskJson(9, "running")}}, {"next", nullptr}});
+    Json tasks = {TaskJson(9, "running")};
+    // Task 4 has started since the first request.
+    if (request.Query("order") == "turn")
+      tasks = {TaskJson(1, "queued"), TaskJson(4, "launching"), TaskJson(9, "running")};
+    return JsonAnswer({{"tasks", tasks}, {"next", nullptr}});
   });
   const Ran ran = Run({"list", "-u", "ann b", "-o", "id,st", "--no-header"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_EQ(ran.out, "9  R\n1  PD\n");
+  EXPECT_EQ(ran.out, "9  R\n4  R\n1  PD\n");
   EXPECT_EQ(daemon_.requests()[0],
             "GET /v1/tasks?limit=500&order=asc&state=launching,running,stopping&user=ann b");
   const Ran json = Run({"ls", "--json"});
-  EXPECT_EQ(base::ParseJson(json.out).value()["tasks"].size(), 2u);
+  EXPECT_EQ(base::ParseJson(json.out).value()["tasks"].size(), 3u);
 }
 
 TEST_F(App, ListFiltersByAccountAndClass) {

@@ -219,13 +219,15 @@ std::optional<std::int64_t> RunTime(const TaskView& task) {
   return (*task.ended_ms - *task.launched_ms) / 1000;
 }
 
-// Adds another task to the row: its GPUs, but no time if the times differ.
+// Adds another task to the row: its GPUs, the most memory, but no time if the times differ.
 void Merge(const TaskView& task, TaskView& row) {
   for (const std::int64_t gpu : task.gpu_indices) {
     if (std::ranges::find(row.gpu_indices, gpu) == row.gpu_indices.end())
       row.gpu_indices.push_back(gpu);
   }
   std::ranges::sort(row.gpu_indices);
+  row.predicted_mib = std::max(row.predicted_mib, task.predicted_mib);
+  row.peak_mib = std::max(row.peak_mib, task.peak_mib);
   if (RunTime(task) != RunTime(row)) row.ended_ms.reset();
 }
 

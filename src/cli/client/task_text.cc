@@ -241,7 +241,7 @@ std::string EstimateSentence(const TaskView& task) {
 std::string Sentence(const std::string& reason, const std::string& text) {
   std::string out;
   if (!reason.empty()) out += " (" + base::Printable(reason, 40) + ")";
-  if (!text.empty()) out += ": " + base::Printable(LocalTimes(text), 400);
+  if (!text.empty()) out += ": " + base::Printable(LocalTimes(text), 1000);
   return out;
 }
 

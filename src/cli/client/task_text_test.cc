@@ -203,6 +203,12 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
       << "shown only if a rule is the reason";
 }
 
+TEST_F(TaskTextTest, ALongReasonKeepsItsEnd) {
+  TaskView task = SomeTasks()[0];
+  task.reason_text = std::string(900, 'x') + " Task 3 makes room.";
+  EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("Task 3 makes room."));
+}
+
 TEST_F(TaskTextTest, MomentsAreThoseOfTheReadersClock) {
   EXPECT_EQ(LocalTimes("Not before 2026-03-01T13:05:59.120Z, or 2026-03-01T13:05:59Z."),
             "Not before 2026-03-01 13:05:59, or 2026-03-01 13:05:59.");

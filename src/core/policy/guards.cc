@@ -373,7 +373,7 @@ bool CheckOwnRule(const Question& q) {
 bool PassAll(const Question& q) {
   return CheckChoice(q) && CheckDriver(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) &&
          CheckBooked(q) && CheckReserve(q) && CheckExclusivity(q) && CheckIdle(q) &&
-         CheckTaskCount(q) && CheckHostBusy(q) && CheckSettled(q) && CheckMemory(q) &&
+         CheckTaskCount(q) && CheckHostBusy(q) && CheckMemory(q) && CheckSettled(q) &&
          CheckActivity(q) && CheckTurns(q) && CheckShares(q) && CheckThroughput(q) &&
          CheckOwnRule(q);
 }

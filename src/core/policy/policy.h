@@ -215,7 +215,7 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
                                       const GpuView& gpu);
 
 // Runs all guards in this order: the task's own choice, health, MIG, drain, reservations, recovery
-// reserve, exclusivity, idle GPUs, tasks per GPU, the machine's cores, settling, memory, SM
+// reserve, exclusivity, idle GPUs, tasks per GPU, the machine's cores, memory, settling, SM
 // activity, tasks that take turns, declared shares of SMs, slowdown, gain, the site rule. The first
 // guard that refuses decides. The verdict is kNever only if waiting cannot help. A GPU without
 // tasks and foreign processes is never too busy, and margin and floor are waived there (without

@@ -145,6 +145,12 @@ TEST(Guards, OnAGpuWithATask) {
         Fit::kNotNow, ReasonCode::kTasksPerGpu},
        {"not settled", [](C&, Need&, GpuView& g) { g.settled = false; }, Fit::kNotNow,
         ReasonCode::kWarmUp},
+       {"not settled, and too little memory even then",
+        [](C&, Need&, GpuView& g) {
+          g.settled = false;
+          g.free_mib = 1'000;
+        },
+        Fit::kNotNow, ReasonCode::kGpuMemory},
        {"an instance with a task", [](C&, Need&, GpuView& g) { g.mig = true; }, Fit::kNotNow,
         ReasonCode::kExclusive},
        {"a shared instance with a task",

@@ -66,6 +66,8 @@ class Engine {
   void TakeEstimate(EstimateResult result);
   // Returns to the shipped calibration; `done` is called once this is durable.
   void ForgetCalibration(Done done);
+  // Adds a line about a change that is posted next to the task's history.
+  void Note(core::TaskId id, const std::string& what);
   // Requeues a finished task; a running task is stopped first.
   void Requeue(core::TaskId id, Done done);
   // Changes the request of an unfinished task; if the task holds GPUs, only what core::TaskEdited

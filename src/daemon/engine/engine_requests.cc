@@ -57,6 +57,10 @@ Result<Unit> Engine::Unbook(core::ReservationId id, const std::string& who, Done
   return Unit{};
 }
 
+void Engine::Note(core::TaskId id, const std::string& what) {
+  next_.rows.events.push_back(EditEvent(id, what, clock_.Now()));
+}
+
 void Engine::Requeue(core::TaskId id, Done done) {
   if (scheduler_.Find(id) != nullptr || intake_.IsUntold(id)) {
     Post(core::RequeueRequested{id}, std::move(done));
@@ -77,7 +81,7 @@ void Engine::Requeue(core::TaskId id, Done done) {
   Result<core::TaskRecord> record = Translated(std::move(*stored));
   if (!record) return done(std::unexpected(record.error()));
   core::TaskRecord fresh = core::AsSubmitted(*std::move(record));
-  fresh.reason = {core::ReasonCode::kRequeuedByUser, "requeued by its owner"};
+  fresh.reason = {core::ReasonCode::kRequeuedByUser, "Sent back to the queue on request."};
   fresh.queued_since = clock_.Now();
   Collect({core::TaskChanged{fresh}});
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
@@ -115,7 +119,7 @@ void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
     notices_.Join(id, record->request->array);
   }
   next_.rows.descriptions.push_back({id, wanted.name, task::ToJsonText(wanted)});
-  next_.rows.events.push_back(EditEvent(id, what, clock_.Now()));
+  Note(id, what);
   Post(core::TaskEdited{id, *std::move(edited)}, std::move(done));
 }
 

@@ -258,11 +258,13 @@ bool EndedFromOutside(int signal) {
   return std::ranges::find(kOutside, signal) != kOutside.end();
 }
 
-// The last line that contains a word. An ordinary program gives its reason there.
+// The last line that contains a word. An ordinary program gives its reason there, or before a line
+// such as "Run 'docker run --help' for more information".
 std::string_view LastWords(const std::vector<std::string_view>& lines) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   for (std::size_t i = lines.size(); i-- > 0;) {
-    if (std::ranges::any_of(lines[i], is_letter)) return lines[i];
+    const bool only_help = lines[i].contains("--help") && !lines[i].contains(": ");
+    if (!only_help && std::ranges::any_of(lines[i], is_letter)) return lines[i];
   }
   return {};
 }

@@ -121,6 +121,12 @@ TEST(ClassifyExit, NeedsAnAbnormalEndAndSeparateEvidence) {
        ExitKind::kFailed,
        "SIGTERM"},
       {"a non-zero exit alone", {.exit_code = 1}, "", ExitKind::kFailed, "exit code 1"},
+      {"a hint at the help behind the reason",
+       {.exit_code = 125},
+       "docker: Cannot connect to the Docker daemon.\n\nRun 'docker run --help' for more "
+       "information\n",
+       ExitKind::kFailed,
+       "exit code 125: docker: Cannot connect"},
       {"a non-zero exit alone, memory free",
        {.exit_code = 1, .device_full = 0.5},
        "",

@@ -244,6 +244,8 @@ Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::st
     if (lease || (core::HoldsGpus(record.state) && !record.request->requeue))
       return Conflict(WhyNoRequeue(record, lease ? &*lease : nullptr));
   }
+  if (verb != "cancel" && !core::IsFinal(record.state))
+    engine.Note(record.id, fmt::format("{}, by {}", verb, caller.user));
   if (verb == "cancel")
     engine.Post(core::CancelRequested{record.id, caller.user}, std::move(done));
   else if (verb == "hold")
@@ -386,6 +388,9 @@ Result<Unit> SetPriority(const SharedServices& services, const Call& call,
   const core::TaskId id = stored.record.id;
   if (core::IsFinal(stored.record.state))
     return std::unexpected(EndedAlready(id, stored.record.state));
+  services->engine.Note(
+      id, fmt::format("--priority {} -> {}, by {}", stored.record.request->priority, priority,
+                      call.caller.user));
   services->engine.Post(
       core::PriorityChanged{id, priority},
       AnswerAndLog(services, stored, "priority", call.caller, reply,

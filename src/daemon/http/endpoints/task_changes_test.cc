@@ -36,6 +36,15 @@ TEST_F(TasksTest, AChangeIsAnsweredWithTheTaskOnceItIsDurable) {
   EXPECT_EQ(Change(kAda, "requeue").body.at("state"), "submitted");
 }
 
+TEST_F(TasksTest, TheHistoryNamesTheUserOfEachChange) {
+  SubmitHeld();
+  const auto last = [this] {
+    return store_->Events(core::TaskId{1}, std::nullopt, 10)->back().text;
+  };
+  Change(kRoot, "hold");
+  EXPECT_EQ(last(), "hold, by " + kRoot.user);
+}
+
 TEST_F(TasksTest, RefusesChangesByOtherUsersOrInTheWrongState) {
   const core::TaskId id = Submit();
   const struct {

@@ -63,7 +63,7 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
     trace::Job job{.submit = Duration(task.submitted_ms - page.tasks.front().submitted_ms),
                    .gpu_milli = task.gpus * 1000,
                    .line = static_cast<std::int32_t>(trace.jobs.size()) + 1,
-                   .status = StatusOf(task)};
+                   .status = task.launched_ms ? StatusOf(task) : trace::JobStatus::kPending};
     // Only the last attempt counts: time lost in earlier crashes is due to the scheduler, not the
     // job.
     if (task.launched_ms && task.ended_ms)
