@@ -40,9 +40,9 @@ class ReservationBook {
 
   // Called before each decision: drops past periods and chooses GPUs for reservations that state
   // only a number of GPUs. The first choice is the GPUs with the highest indexes. When the
-  // beginning is only `lead` away, the final choice is the GPUs that tasks of the reservation
-  // already use (so a restart makes the same choice), then those with the fewest other tasks. The
-  // final choice changes only if one of its GPUs is closed while another GPU is open.
+  // beginning is only `lead` away, the final choice is the GPUs on which tasks of the reservation
+  // started during the period (so a restart makes the same choice), then those with the fewest
+  // other tasks. The final choice changes only if one of its GPUs is closed while another is open.
   void Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look);
 
   bool empty() const { return slots_.empty(); }

@@ -28,14 +28,6 @@ std::optional<TaskId> HostKeptFor(const State& state, Time at) {
   return longest == nullptr ? std::nullopt : longest->task;
 }
 
-// Since when the task has waited as a head of its queue. In fair order heads alternate, and each
-// keeps its own time.
-Time HeadSince(State& state, TaskId id) {
-  std::optional<Time>& since = state.EditLife(id).head_since;
-  if (!since) since = state.now;
-  return *since;
-}
-
 bool GpusTake(const State& state, const TaskRecord& task) {
   const Need need = NeedNow(state, task);
   const std::vector<GpuView> views = Views(state, state.now);

@@ -114,15 +114,19 @@ std::uint64_t OrderChanges(const State& state) {
   return state.queue.changes() + state.shares.changes();
 }
 
+Time HeadSince(State& state, TaskId id) {
+  std::optional<Time>& since = state.EditLife(id).head_since;
+  if (!since || *since < state.tasks.at(id).queued_since) since = state.now;
+  return *since;
+}
+
 void NoteHead(State& state, PassLine& pass) {
   state.heads.noted = OrderChanges(state);
   const LineUp::Next* first = pass.Now().At(0);
   if (first == nullptr) {
     state.heads.passed = {};
   } else if (state.heads.passed.task != first->task) {
-    std::optional<Time>& since = state.EditLife(first->task).head_since;
-    if (!since) since = state.now;
-    state.heads.passed = {.task = first->task, .since = *since};
+    state.heads.passed = {.task = first->task, .since = HeadSince(state, first->task)};
   }
 }
 

@@ -36,6 +36,9 @@ std::optional<LimitHit> LimitOn(const State& state, const TaskRecord& task, Time
 Limits::Wants WantsOf(const State& state, const TaskRecord& task);
 Limits::Wants WantsOf(const State& state, const Need& need);
 bool IsLimited(const State& state, const TaskRecord& task);
+// Since when the task has waited as a head of its queue. In fair order heads alternate, and each
+// keeps its own time, but none from before it was held.
+Time HeadSince(State& state, TaskId id);
 void NoteHead(State& state, PassLine& pass);
 // A counter that changes whenever another task may have become the head.
 std::uint64_t OrderChanges(const State& state);
