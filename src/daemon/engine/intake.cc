@@ -20,7 +20,7 @@ namespace {
 // A share is counted in tasks plus dependencies, because each dependency is looked up. A long
 // description counts like several tasks: one for this many bytes.
 constexpr std::size_t kBytesPerTask = 8192;
-// Largest number of known files; beyond it the oldest are forgotten.
+// Largest number of known files; beyond it all are forgotten.
 constexpr std::size_t kMostOutputs = 20'000;
 
 std::size_t Weight(const TaskList& tasks, std::size_t i) {
@@ -359,6 +359,7 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
 
 void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
                                 core::TaskId first, std::string& warning) {
+  if (outputs_.size() > kMostOutputs) outputs_.clear();
   for (const auto& [pattern, path] : {std::pair(&spec.stdout_path, &task.stdout_path),
                                       std::pair(&spec.stderr_path, &task.stderr_path)}) {
     // Names with %j are different for each task, so most tasks need no look-up.
@@ -366,7 +367,6 @@ void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskS
     const std::size_t key = std::hash<std::string>{}(task.user + ':' + *path);
     const auto [at, added] = outputs_.try_emplace(key, task.record.id);
     const core::TaskId other = std::exchange(at->second, task.record.id);
-    KeepOutput(key, task.record.id);
     if (spec.append_output || added || other >= first || !warning.empty()) continue;
     const auto state = store_.StateOf(other);
     if (!state || !*state || core::IsFinal(**state)) continue;
@@ -377,15 +377,6 @@ void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskS
           fmt::format("tasks {} and {} both write to {}: use %j in its name", core::Number(other),
                       core::Number(task.record.id), base::Printable(*path, 400));
   }
-}
-
-void Intake::KeepOutput(std::size_t key, core::TaskId task) {
-  output_order_.emplace_back(key, task);
-  if (output_order_.size() <= kMostOutputs) return;
-  const auto oldest = outputs_.find(output_order_.front().first);
-  if (oldest != outputs_.end() && oldest->second == output_order_.front().second)
-    outputs_.erase(oldest);
-  output_order_.pop_front();
 }
 
 Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first,

@@ -143,8 +143,6 @@ class Intake {
   // not compared.
   void WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
                           core::TaskId first, std::string& warning);
-  // Adds to output_order_ and forgets the oldest file beyond a limit.
-  void KeepOutput(std::size_t key, core::TaskId task);
   // Stores rows about the submission as a whole.
   Result<Unit> PutAsWhole(const Submission& submission, core::TaskId first, base::Time submitted);
   // The earlier submission of that name; empty if the name is new.
@@ -192,7 +190,6 @@ class Intake {
   bool cannot_take_back_ = false;       // the store refused the last deletion
   // The last task accepted for each output file, by a hash of its user and the path.
   std::unordered_map<std::size_t, core::TaskId> outputs_;
-  std::deque<std::pair<std::size_t, core::TaskId>> output_order_;  // entries, oldest first
   // Accepted tasks, without their environments, until their estimates are requested.
   std::unordered_map<std::uint64_t, EstimateJob> new_jobs_;
 };
