@@ -1,5 +1,5 @@
-// Sentences of StatusView::troubles. The daemon makes them. A command that shows the same fact
-// elsewhere makes them too, to leave out duplicates.
+// The sentences of StatusView::troubles, as the daemon writes them. A command that shows the same
+// fact elsewhere builds the same sentence to filter out the duplicate.
 #pragma once
 
 #include <cstdint>

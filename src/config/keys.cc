@@ -260,8 +260,8 @@ std::vector<Key> MakeKeys() {
       Of("policy.use_given_memory", "Use memory estimates; false: only floor and sm_cap decide.",
          Flag(), AT(policy.use_given_memory)),
       Of("policy.order",
-         "Order among tasks of equal priority: first come first served, or users and accounts that "
-         "have used least first (docs/server/sharing.md).",
+         "Order among tasks of equal priority: first come, first served, or the users and accounts "
+         "with the least recent usage first (docs/server/sharing.md).",
          Choice<core::QueueOrder>(
              {{"fifo", core::QueueOrder::kFifo}, {"fair", core::QueueOrder::kFair}}),
          AT(policy.order)),
@@ -347,8 +347,8 @@ std::vector<Key> MakeKeys() {
          "Retry any abnormal end as if it were out of memory (published behaviour).", Flag(),
          AT(policy.every_failure_is_oom)),
       Of("recovery.max_launch_failures",
-         "Launches that may fail because of the machine before the task fails.", Count(0, 1'000),
-         AT(policy.max_launch_failures)),
+         "Maximum number of launch failures caused by the machine before the task fails.",
+         Count(0, 1'000), AT(policy.max_launch_failures)),
       Of("recovery.max_node_failures", "Restarts of a task lost with its machine or GPU.",
          Count(0, 1'000), AT(policy.max_node_failures)),
       Of("recovery.max_victim_restarts",
@@ -415,7 +415,7 @@ std::vector<Key> MakeKeys() {
          Texts("list of texts like [\"a6000=0.5\", \"a100=1\"]", &core::ParseTypeSpeed),
          AT(gpu_speeds), kRestart),
       Of("monitor.source",
-         "Source of SM activity; \"auto\": the driver where it can, else DCGM "
+         "Source of SM activity; \"auto\": the driver if it supports this, else DCGM "
          "(docs/server/gpus.md).",
          Choice<ActivitySource>({{"auto", ActivitySource::kAuto},
                                  {"nvml", ActivitySource::kNvml},

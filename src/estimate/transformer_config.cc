@@ -375,8 +375,8 @@ bool TellsSizes(const base::Json& part) {
   return std::ranges::any_of(kSizes, [&](const char* key) { return part.contains(key); });
 }
 
-// Reads every part of the file outside the text stack. Each part is counted by its weights or named
-// as not counted.
+// Reads every part of the file outside the text stack. Each part is either counted by its weights
+// or listed as not counted.
 void GetParts(const base::Json& whole, const std::string& text_part, base::JsonReader& in,
               TransformerConfig& config) {
   if (!whole.is_object()) return;

@@ -42,9 +42,10 @@ struct NvmlDevice {
   }
 };
 
-// Lists devices in PCI order; a device with unknown address stays after its predecessor. A device
-// that cannot be described is listed with its trouble. Errors: the GPUs cannot be counted, the
-// driver is gone, or no queried GPU can be described (with the first reason).
+// Lists devices in PCI order; a device with an unknown address stays behind the device that the
+// driver lists before it. A device that cannot be described is listed with its error. Errors: the
+// GPUs cannot be counted, the driver is gone, or no queried GPU can be described (with the first
+// reason).
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 

@@ -133,7 +133,7 @@ enum class Weight {
   kTells,    // the value is absent, unless the GPU or driver is gone
 };
 
-// Judges the return codes of one library and records that the driver is gone.
+// Interprets the return codes of one library and records that the driver is gone.
 class NvmlCalls {
  public:
   explicit NvmlCalls(const NvmlApi& functions) : api(functions) {}

@@ -110,8 +110,8 @@ struct ProcessUse {
   // Recent share of time in which the process's kernels ran, 0..1, as coarse as
   // Reading::utilization; empty if not reported, as always under MPS or on MIG instances.
   std::optional<double> kernel_time;
-  // The process's nearest control group, as in /proc/PID/cgroup, with its own limit on the GPU's
-  // memory; empty if there is none. group_mib: memory used by all processes of the group.
+  // The nearest control group of the process that has its own GPU memory limit, as a path in
+  // /proc/PID/cgroup; empty if there is none. group_mib: memory used by all processes of the group.
   std::string group;
   std::int64_t group_mib = 0;
 

@@ -171,7 +171,8 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   JobReturn back{.job = run.job, .retries = run.most_retries};
   if (run.left) {
     back.retries = kMostDepartures;
-    back.comment = fmt::format("carma: had to leave its GPUs on {}, continues later", kNodePlace);
+    back.comment =
+        fmt::format("carma: had to leave its GPUs on {}; will continue later", kNodePlace);
     return back;
   }
   if (!run.out_of_memory) {

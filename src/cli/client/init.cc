@@ -48,7 +48,7 @@ constexpr std::array kQuestions{
              "Users who may manage all tasks and close GPUs, as root may: nobody, or their names",
              true},
     Question{"order", "policy.order", Form::kWord, "",
-             "Queue order? fifo: first come first served; fair: least usage first", true},
+             "Queue order? fifo: first come, first served; fair: least usage first", true},
     Question{"sharing", "collocation.method", Form::kWord, "",
              "How do tasks share a GPU? auto: as well as this server can; mps, streams; "
              "exclusive: not at all",

@@ -179,7 +179,7 @@ void AddExplain(Syntax app, Context& context) {
 
 void AddHistory(Syntax app, Context& context) {
   auto flags = NewFlags<HistoryFlags>();
-  const Syntax verb = AddVerb(app, "history", "Show what happened to some tasks or to all",
+  const Syntax verb = AddVerb(app, "history", "Show the history of tasks (default: all)",
                               "  carma history 42\n  carma history --limit 1000\n");
   verb.AddOption("tasks", "", flags->tasks, kTasksHelp);
   verb.AddOption("-n,--limit", "N", flags->limit, "the last N events of each task (default: 100)")
@@ -365,7 +365,8 @@ void AddDrain(Syntax app, Context& context) {
 void AddResume(Syntax app, Context& context) {
   auto flags = NewFlags<GpuChangeFlags>();
   AddGpuChange(app, "resume", "Open drained GPUs again",
-               "  carma resume all     also reopens a server closed until it boots\n", flags)
+               "  carma resume all     also reopens a server that was closed until its next boot\n",
+               flags)
       .OnRun([&context, flags] { RunResume(context, *flags); });
 }
 

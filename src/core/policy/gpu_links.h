@@ -17,7 +17,7 @@ class GpuLinks {
   GpuLinks() = default;
   explicit GpuLinks(std::span<const GpuInfo> gpus);
 
-  // Whether any two GPUs are connected.
+  // Whether at least one pair of GPUs is connected.
   bool any() const { return any_; }
   bool Between(GpuIndex a, GpuIndex b) const;
 

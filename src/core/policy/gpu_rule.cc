@@ -57,7 +57,7 @@ constexpr RuleQuantity kQuantities[] = {
      Of<[](const Asked& at) { return ToDouble(at.gpu.tasks); }>},
     {"own_tasks", "those of them that belong to the same user as this task",
      Of<[](const Asked& at) { return OwnTasks(at.need, at.gpu); }>},
-    {"foreign_processes", "processes there that CARMA did not start",
+    {"foreign_processes", "processes on the GPU that CARMA did not start",
      Of<[](const Asked& at) { return ToDouble(at.gpu.foreign_processes); }>},
     {"gpu", "number of the GPU",
      Of<[](const Asked& at) { return ToDouble(Number(at.gpu.index)); }>},

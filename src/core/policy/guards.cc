@@ -34,7 +34,7 @@ template <class Text>
 [[gnu::noinline, gnu::cold]] void Explain(Reason& reason, ReasonCode code, const Text& text) {
   reason = {code, std::string(text())};
 }
-// Sets the verdict and returns false, as a guard that refuses does.
+// Sets the verdict and returns false, so that a guard can return the result.
 template <class Text>
 bool Refuse(const Question& q, Fit fit, ReasonCode code, const Text& text) {
   q.fit = fit;

@@ -80,8 +80,8 @@ struct PolicyConfig {
   int backfill = 1;
   // Once others have passed the head for this long, GPUs are kept for it; empty: never.
   std::optional<Duration> pass_limit = Duration{3'600'000};
-  // If all run times are known, a mapper that chooses the task compares this many possible starts,
-  // and starting nothing, by simulating each to the end (Future). 0: off.
+  // Number of possible starts, besides starting nothing, that a task-choosing mapper simulates to
+  // the end and compares (Future). Applies only if all run times are known. 0: off.
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;

@@ -180,8 +180,9 @@ struct Passes {
   // Tasks that were considered and could not start. For look-up only.
   TaskSet refused;
   TaskSet unplaceable;  // refused tasks that no GPU took
-  // GPUs on which a task started since the last check of all GPUs. Another task may gain more
-  // beside the new neighbours, and the start may let tasks further back in the queue be considered.
+  // GPUs on which a task started since all GPUs were last checked. A waiting task may now have
+  // better neighbours on them, and the start may allow tasks further back in the queue to be
+  // considered.
   std::set<GpuIndex> taken_since;
   bool waiting_pays = false;  // look-ahead starts no task although some fit
   // When one of the considered tasks next begins to accept turns (TakesTurnsAt).

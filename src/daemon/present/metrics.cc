@@ -253,7 +253,7 @@ void WriteHost(const Engine& engine, api::MetricsText& out) {
             host.cpus - host.free_cpus);
   }
   if (host.memory_mib > 0) {
-    out.One("carma_host_memory_bytes", "gauge", "Server memory that tasks can be promised.",
+    out.One("carma_host_memory_bytes", "gauge", "Server memory that can be promised to tasks.",
             static_cast<double>(host.memory_mib) * kMib);
     out.One("carma_host_memory_promised_bytes", "gauge", "Server memory promised to tasks.",
             static_cast<double>(host.memory_mib - host.free_memory_mib) * kMib);
@@ -401,7 +401,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
           "1 while the server is closed until its machine reboots: nothing starts.",
           engine != nullptr && engine->closing() ? 1 : 0);
   out.One("carma_daemon_config_failing", "gauge",
-          "1 while the configuration has a mistake that was found when it was read again.",
+          "1 if the last reload of the configuration found an error.",
           configuration.trouble().empty() ? 0 : 1);
   out.One("carma_daemon_config_read_timestamp_seconds", "gauge",
           "When the configuration in force was last read, since the epoch.",

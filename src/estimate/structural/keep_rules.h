@@ -33,7 +33,7 @@ struct BesidesRule {
   std::string_view evidence;
 };
 std::span<const BesidesRule> BesidesRules();
-// Adds the copies that the row holds, and the bytes of its BesidesRules.
+// Adds the extra copies that the row keeps, and the bytes of the BesidesRules that match the row.
 void AddBesides(const Graph& graph, const Row& row, Kept& kept);
 
 }  // namespace carma::estimate

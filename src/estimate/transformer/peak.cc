@@ -333,8 +333,9 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
         "--frozen-parameters, --encodes-images)");
   if (CountsBeside(config)) {
     warnings.emplace_back(
-        "parts beside the text stack are counted by their weights alone: their tokens belong to "
-        "the sequence length, what they keep is unknown (carma_summary.py counts it)");
+        "only the weights of the parts beside the text stack are counted: include their tokens in "
+        "the sequence length; the activations they keep are unknown (carma_summary.py measures "
+        "them)");
   }
   if (config.experts > 1 && plan.method == Method::kLora)
     warnings.emplace_back("adapters of experts are not counted separately");

@@ -11,7 +11,8 @@
 namespace carma::sim {
 namespace {
 
-// The cores get the reservations of the next ten days; the list is renewed daily.
+// Each simulated scheduler is given the reservations of the next ten days; the list is renewed
+// daily.
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kOneDay = std::chrono::hours(24);
 constexpr int kMostStillDays = 400;

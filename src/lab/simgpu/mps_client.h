@@ -16,7 +16,7 @@ class MpsClient {
   // client. Blocks as long as the daemon does. partition: CUDA_MPS_SM_PARTITION, or empty.
   static std::unique_ptr<MpsClient> Join(const std::string& pipes, const std::string& partition,
                                          MpsError& refused);
-  // Disconnects from the server in the regular way.
+  // Disconnects from the server cleanly.
   ~MpsClient();
   MpsClient(const MpsClient&) = delete;
   MpsClient& operator=(const MpsClient&) = delete;

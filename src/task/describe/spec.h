@@ -127,7 +127,7 @@ struct TaskSpec : core::TaskRequest {
            .fits = IsContainer,
            .expected = "an image such as pytorch/pytorch:latest or /images/train.sif"});
     field("container_mounts", task.container_mounts,
-          "Additional folders in the container, SOURCE[:DESTINATION][:ro] each; absolute.",
+          "Additional folders in the container, as absolute paths: SOURCE[:DESTINATION][:ro].",
           {.max_bytes = kMaxPathBytes,
            .max_items = kMaxMounts,
            .fits = IsMount,

@@ -134,8 +134,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Lease* lease = book_.Find(id, attempt);
     if (lease == nullptr) return others_->Stop(id, attempt);
     if (!lease->adopted)
-      return Withdraw(id, "nothing was started under its grant: withdrawn before it was adopted",
-                      false);
+      return Withdraw(
+          id, "lease withdrawn: the task was stopped before any process adopted its grant", false);
     if (lease->kill_at) return;
     SignalProcesses(*lease, SIGTERM, options_.daemon);
     lease->kill_at = SteadyClock::now() + lease->grace;
@@ -287,7 +287,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (!stopped && lease.stopped) return Grant(id, lease);
     if (!stopped && !lease.key) {
       return Withdraw(id,
-                      fmt::format("nothing was started under its grant: not adopted within {} s",
+                      fmt::format("lease withdrawn: its grant was not adopted within {} s",
                                   std::chrono::duration<double>(options_.adoption_limit).count()),
                       false);
     }
@@ -318,7 +318,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (!lease.begun && assumed) Begin(id, lease);
     if (!lease.begun) {
       return Withdraw(
-          id, "nothing was started under its grant: the process that had adopted it ended before",
+          id,
+          "lease withdrawn: the process that adopted its grant ended before a start was observed",
           false);
     }
     ShimEvent event = EventOf(ShimEventKind::kExited, id, lease.attempt);
@@ -361,9 +362,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     }
     if (lease.adopted) return End(id, UnreportedEnd(options_.ends_dir, id, lease));
     if (lease.attempt > 0) {
-      return Withdraw(
-          id, "nothing was started under its grant: the process that asked for it has ended",
-          false);
+      return Withdraw(id, "lease withdrawn: the process that requested it has ended", false);
     }
     book_.all.erase(id);
     gone_.push_back(id);

@@ -523,7 +523,7 @@ TEST_F(LeaseLauncherTest, AStoppedProcessThatContinuesAtItsGrantAdoptsIt) {
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
 }
 
-// Such a process belongs to a job that Slurm has suspended, by signals or by freezing its cgroup.
+// Slurm suspends a job by stopping its processes with signals or by freezing its cgroup.
 TEST_F(LeaseLauncherTest, AStepThatDoesNotAdoptItsGrantWaitsAgain) {
   options_.adoption_limit = std::chrono::milliseconds(20);
   Restart();

@@ -36,8 +36,8 @@ CgroupBase IfWritable(CgroupBase base);
 // systemd 254). Only then may the service's group control its children: a group that does so
 // accepts no processes itself, so carmad could not be restarted in it while tasks run.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
-// The unit whose group is only for tasks; used with older systemd. The unit's one process keeps the
-// group while no task runs, and is moved to the group kKeeperGroup below it.
+// The unit whose cgroup contains only tasks; used with older systemd. Its single process keeps the
+// cgroup alive while no task runs, and is moved to the subgroup kKeeperGroup.
 inline constexpr std::string_view kTasksUnit = "carmad-tasks.service";
 inline constexpr std::string_view kKeeperGroup = "carmad.keeper";
 // Where tasks get their groups if carmad is in the place `daemon`: the group above carmad's, or the

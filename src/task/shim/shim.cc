@@ -320,7 +320,8 @@ std::expected<Unit, LaunchError> Shim::PlanScript() {
 
 std::expected<Unit, LaunchError> Shim::EnterContainer() {
   if (!container_) return Unit{};
-  // Without root's rights, the user could run the tool as well.
+  // Without root, keeping setuid grants nothing extra: the user could run the container tool
+  // directly.
   plan_.keeps_setuid = container_->tool != ContainerTool::kDocker &&
                        (!CanSwitchUser() || OnlyRootChanges(container_->program));
   GuardOrder guard{.user = user_,

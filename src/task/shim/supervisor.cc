@@ -52,8 +52,8 @@ std::int64_t Earlier(std::int64_t a_ns, std::int64_t b_ns) {
   return a_ns == 0 || b_ns == 0 ? a_ns + b_ns : std::min(a_ns, b_ns);
 }
 
-// Whether the process died of a signal with which the system ends processes. Shells report such a
-// death by their exit code.
+// Whether the process died of SIGTERM or SIGINT, which the system sends to end processes. Shells
+// report this in their exit code.
 bool DiedOfTheSystemsSignal(const ShimReport& report) {
   const int number = report.signal != 0 ? report.signal : report.exit_code - 128;
   return number == SIGTERM || number == SIGINT;

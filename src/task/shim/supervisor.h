@@ -33,7 +33,7 @@ int WarnSignal();
 // The signal by which carmad makes the shim ask the task to checkpoint.
 int SaveSignal();
 
-// The signal by which carmad makes the shim change the limits of GPU memory (kLimitsFile).
+// The signal that carmad sends to make the shim apply new GPU memory limits (kLimitsFile).
 int LimitSignal();
 
 // The signal that a task gets before its time limit.

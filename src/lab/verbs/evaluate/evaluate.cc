@@ -141,9 +141,9 @@ std::string TableOf(const std::vector<Evaluated>& all, const EvaluateFlags& flag
          fmt::format(
              "\nShares in %. UNDER: predicted below the measurement, by more than 0, 5, 10 %. "
              "OVER: mean over-provision of\nthe point. 1 GIB, 8 GIB: prediction and measurement in "
-             "the same class. COVERED, BOUND OVER: of the bound at {} %.\nNONE: runs without a "
-             "prediction. OOM SEEN: censored runs predicted above {} MiB; they count nowhere "
-             "else.\n",
+             "the same class. COVERED and BOUND OVER refer to the bound at {} %.\nNONE: runs "
+             "without a prediction. OOM SEEN: censored runs predicted above {} MiB; they count "
+             "nowhere else.\n",
              100 * flags.coverage, flags.card_mib);
 }
 
@@ -343,7 +343,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
   add("--catalogue", flags->catalogue, "task descriptions with their summaries instead", "FILE");
   verb.AddOption("--runs", "FILE", flags->runs,
                  "measured runs of transformers instead; may be repeated");
-  verb.AddOption("--models", "FILE", flags->models, "the sizes of their models; may be repeated");
+  verb.AddOption("--models", "FILE", flags->models, "model sizes for --runs; may be repeated");
   add("--summaries", flags->summaries, "folder of the summaries (default: beside it)", "DIR");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--optimizer", flags->optimizer,

@@ -312,8 +312,8 @@ std::optional<double> SlowdownOf(double time_s, const Interval& own,
     }
     return sum_s;
   };
-  // Searches for the slowdown at which exactly all work was done. A higher slowdown means that less
-  // work was done.
+  // Bisects for the slowdown at which the predicted work equals the work done; a higher slowdown
+  // means less work.
   double low = kLeastSlowdown, high = kMostSlowdown;
   if (done_s(low) < time_s || done_s(high) > time_s) return std::nullopt;
   for (int i = 0; i < 100; ++i) {

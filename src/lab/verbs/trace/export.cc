@@ -76,7 +76,7 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
   std::ranges::stable_sort(
       trace.jobs, [](const trace::Job& a, const trace::Job& b) { return a.submit < b.submit; });
   trace::StartAtFirstJob(trace);
-  trace.provenance.push_back(fmt::format("made by carma {}: trace export, of the daemon's {}",
+  trace.provenance.push_back(fmt::format("exported by carma {} (trace export): {} from the daemon",
                                          context.version,
                                          base::Counted(std::ssize(trace.jobs), "task")));
   return history;
