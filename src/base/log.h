@@ -36,7 +36,7 @@ inline void LogError(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kError, e, f);
 }
 void SetLogLevel(LogLevel level);
-// Returns false if there is no such level ("info", "warn", "error").
+// Returns false unless the text is a level ("info", "warn", "error").
 bool SetLogLevel(std::string_view name);
 
 }  // namespace carma::base
