@@ -59,7 +59,7 @@ struct MemoryUse {
   std::int64_t used_mib = 0;
 };
 // gpu: as ReadError::gpu. Errors: those of NvmlCalls::FailureOf(), and kCorrupt if the driver
-// reports no amount.
+// reports no amount of memory.
 ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
 
 // "3g.20gb", or "1c.3g.20gb" for a part of that instance: the slices, then the memory in eighths of

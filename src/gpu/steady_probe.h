@@ -1,4 +1,4 @@
-// Keeps GPU numbers stable: whatever the driver lists later, number 3 is still the same GPU.
+// Keeps GPU numbers stable: whatever the driver lists later, number 3 remains the same GPU.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace carma::gpu {
 
-// How often to look for a GPU that is missing or in trouble. This needs a new list, which may take
-// seconds while the other GPUs wait.
+// How often to look for a GPU that is missing or could not be described. This needs a new list,
+// which may take seconds while the other GPUs wait.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
-// Returns true if all described GPUs have their earlier numbers. Then GPUs in trouble have them
-// too.
+// Returns true if all described GPUs have their earlier numbers. Then the GPUs that could not be
+// described also have theirs.
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
 
 // Used by one thread.

@@ -1,5 +1,5 @@
-// What each kind of layer keeps for its backward pass, as two tables of facts about PyTorch. They
-// are the second pass of CountKept (kept.h). "derivatives.yaml" is PyTorch's
+// Two tables of facts about PyTorch: the tensors and bytes that each kind of layer keeps for its
+// backward pass. They are the second pass of CountKept (kept.h). "derivatives.yaml" is PyTorch's
 // tools/autograd/derivatives.yaml, which lists what every operation saves.
 #pragma once
 
