@@ -25,12 +25,12 @@ class SteadyProbe : public Probe {
 
   // Keeps the driver's first list, or the list given to Keep(). Later lists are returned in that
   // order. A GPU that can be described again has its current description, a GPU that is no longer
-  // listed has a trouble that explains this, and new GPUs are not shown.
+  // listed has a `trouble` that explains this, and new GPUs are not shown.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // device: index in the kept list. Errors: kNotFound also if the driver does not list the GPU. If
-  // the GPU is missing, lost or in trouble, requests a new list from the driver, at most once per
-  // kLookAgainSpan, because a library that lost a GPU does not see it return. If that request
-  // fails, all reads are kUnavailable until Devices() succeeds.
+  // the GPU is missing, lost or could not be described, requests a new list from the driver, at
+  // most once per kLookAgainSpan, because a library that lost a GPU does not see it return. If that
+  // request fails, all reads are kUnavailable until Devices() succeeds.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 

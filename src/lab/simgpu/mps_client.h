@@ -1,4 +1,5 @@
-// The client side of a simulated MPS: what the CUDA driver does if CUDA_MPS_PIPE_DIRECTORY is set.
+// The client side of a simulated MPS: the behaviour of the CUDA driver if CUDA_MPS_PIPE_DIRECTORY
+// is set.
 #pragma once
 
 #include <memory>

@@ -34,7 +34,7 @@ class JobCollector {
  public:
   JobCollector(std::string_view path, const ReadOptions& options);
 
-  // Records a mistake in a line.
+  // Records an error in a line.
   void Complain(Complaint complaint, std::int64_t line, std::string_view value);
   void CountCpuJob() { ++trace_.cpu_jobs; }
   // word: the format's word for the status; empty if there is none.

@@ -36,8 +36,8 @@ inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::size_t kMaxParameters = 32;  // parameters in one sweep
 inline constexpr std::size_t kMaxMounts = 64;
 // The default max_slowdown of a task with serve. On an H100, a neighbour that was still loading
-// slowed short steps by 8 and 21 % under MPS and by 17 to 50 % on streams
-// (docs/evidence/simulator.md). So this limit admits such light neighbours under MPS, but few on
+// slowed short steps by 8 and 21 % under MPS and by 17 to 50 % with streams
+// (docs/evidence/simulator.md). So this limit admits light neighbours under MPS, but few with
 // streams.
 inline constexpr double kServeSlowdown = 1.25;
 
@@ -259,9 +259,9 @@ struct PathWords {
 // Six letters and digits that identify a carmad's database (from store::BooksId::id), for file
 // names; empty if the id is not a hexadecimal number.
 std::string BooksWord(std::string_view id);
-// Replaces "%j" and the like in an output path, as sbatch does: %j %J task, %A array, %a index (0
-// outside an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the database of the
-// task's carmad (BooksWord); "%3a" pads with zeros. A '/' in name or user becomes '_'. Unknown
+// Replaces patterns such as "%j" in an output path, as sbatch does: %j %J task, %A array, %a index
+// (0 outside an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the database of
+// the task's carmad (BooksWord); "%3a" pads with zeros. A '/' in name or user becomes '_'. Unknown
 // letters stay as they are.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
 // Whether all tasks of an array would write to the same file.
