@@ -28,7 +28,7 @@ std::unexpected<base::Error> Wrong(const TrainingWord& word, std::string_view ex
   return Invalid("{}: '{}': expected {}", Place(word), base::Printable(word.value, 40), expected);
 }
 
-// Looks up words and records the first mistake.
+// Looks up words and records the first error.
 class Words {
  public:
   explicit Words(std::span<const TrainingWord> words) : words_(words) {}

@@ -135,7 +135,7 @@ std::size_t ChunkEnd(const Batch& batch, std::size_t first) {
   return end;
 }
 
-// Reports what was submitted. Tasks that were sent before a failure stay submitted.
+// Reports the submitted tasks. Tasks that were sent before a failure stay submitted.
 class Receipt {
  public:
   void Add(Answer<Submission> answer) {

@@ -186,8 +186,8 @@ std::string InputName(const std::string& path) {
 
 namespace {
 
-// Finds the first number in [low, high) for which the condition holds. It must hold for all larger
-// numbers too.
+// Finds the first number in [low, high) for which the condition holds. The condition must also hold
+// for all larger numbers.
 template <class Holds>
 Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {

@@ -130,8 +130,8 @@ std::optional<std::string> ReadLine() {
   return line.empty() ? std::nullopt : std::optional(line);
 }
 
-// Asks for a new value and returns it in the notation of the configuration. now: the present value,
-// which an empty answer keeps. After a wrong answer, the question is repeated.
+// Asks for a new value and returns it in the notation of the configuration. now: the current value,
+// which an empty answer keeps. After an invalid answer, the question is repeated.
 std::string Ask(Context& context, const Question& question, const std::string& now) {
   for (;;) {
     Print(context, fmt::format("{}\n  [{}] ", question.text, AsTyped(question, now)));

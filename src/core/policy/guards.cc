@@ -13,7 +13,7 @@ namespace {
 // Memory of the driver and the MPS server on a GPU without tasks. It must not keep a task that
 // needs the whole GPU waiting for ever. v2 of the original subtracts the same amount.
 constexpr std::int64_t kIdleLeftoverMib = 512;
-// Ten shares of 0.1 count as the whole despite rounding.
+// Allows for rounding: ten shares of 0.1 must count as a whole GPU.
 constexpr double kShareRounding = 1e-9;
 
 struct Question {

@@ -78,7 +78,7 @@ Verdict VerdictOnPart(const State& state, const TaskRecord& task, const GpuView&
   return CheckGuards(state.config, as_idle ? state.rules->OnIdleGpu(need) : need, view, part);
 }
 
-// before: a sentence about what all GPUs together lack; may be empty.
+// before: a sentence about a lack that concerns all GPUs together; may be empty.
 Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
   // GPUs that are always too small do not explain why the task waits, unless all GPUs are.
   std::vector<const Closed*> telling;

@@ -112,7 +112,7 @@ void StartTrial(State& state) {
   }
 }
 
-// Sets GpuView::healthy, trouble and the task for which the GPU is kept.
+// Sets GpuView::healthy, GpuView::trouble and the task for which the GPU is kept.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
   const Duration age = gpu.sample ? at - gpu.sample->taken : Duration{0};
   if (!gpu.healthy) {

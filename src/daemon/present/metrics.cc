@@ -137,7 +137,7 @@ void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
   }
 }
 
-// Writes the numbers of tasks that are marked as idle or over their promise, for example.
+// Writes the numbers of marked tasks, for example of tasks that are idle or over their promise.
 void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& out) {
   const std::int64_t margin_mib = engine.scheduler().config().margin_mib;
   std::size_t idle = 0;
