@@ -185,8 +185,8 @@ std::string ExampleOf(const CLI::App& verb) {
   return std::string(line.substr(0, line.find("   ")));
 }
 
-// Rewrites "--limit: Value all not in range 1 to 100" (since CLI11 2.4 "[1 - 100]") in our words;
-// empty if the text has another form.
+// Rewrites "--limit: Value all not in range 1 to 100" (since CLI11 2.4 "[1 - 100]") in CARMA's
+// words; empty if the text has a different form.
 std::string OutOfRange(std::string_view text) {
   constexpr std::string_view kValue = ": Value ", kRange = " not in range ";
   const std::size_t value = text.find(kValue), range = text.find(kRange);

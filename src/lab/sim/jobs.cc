@@ -48,7 +48,7 @@ core::TaskRequest RequestOf(const RunOptions& options, const Layout& layout, con
   request.exclusive = options.policy.pacing == core::Pacing::kImmediate &&
                       trace::Estimate(job.workload(), options.estimates.source).whole_gpu;
   if (gang) request.exclusive = true;
-  // The server does not retry such a task after it ran out of memory. At most, Slurm requeues it.
+  // The server does not retry a leased task that ran out of memory. At most, Slurm requeues it.
   if (gang || options.above.placing == Placing::kSlurm) request.max_recoveries = 0;
   if (!server) return request;
   request.gpus = GpusOn(layout, job, *server);

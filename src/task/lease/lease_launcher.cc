@@ -31,7 +31,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kKillAgain{1};
-// Time between two checks of a process for which no descriptor was left.
+// Time between two checks of a process for which no file descriptor was available.
 constexpr std::chrono::milliseconds kLook{200};
 // Time until the first check whether the command has started. It doubles with each check, up to
 // kLook.
@@ -217,7 +217,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // The descriptor may belong to another process that has the pid now. It is used only if a later
-  // check shows that it is the right one.
+  // check shows that it belongs to the right process.
   void WatchMember(core::TaskId id, LeaseMember& member) {
     member.fd = base::OpenPidfd(member.process.process.pid);
     if (!Alive(member.process)) {
@@ -309,8 +309,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Push(std::move(event));
   }
 
-  // If a lease ended by itself before its start was observed, it had started: a process that still
-  // waits can only be ended by signals.
+  // If a lease ended without a signal before its start was observed, it must have started, because
+  // a process that still waits can only be ended by signals.
   void End(core::TaskId id, const LeaseEnd& end) {
     Lease& lease = *book_.Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
@@ -336,7 +336,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     DropLeftEnd(options_.ends_dir, id);
   }
 
-  // Noted at once, because the lease and the way it ended are soon forgotten.
+  // Recorded immediately, because the lease and the cause of its end are soon forgotten.
   void NoteGone(core::TaskId id, Lease& lease) {
     if (lease.adopted && !lease.begun) LookWhetherBegun(id, lease);
     for (const LeaseMember& each : lease.members) {

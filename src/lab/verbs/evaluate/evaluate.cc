@@ -42,7 +42,8 @@ Result<DataSet> Read(const EvaluateFlags& flags) {
   estimate::ReadOptions options{
       .summary_only = flags.summary_only, .torchinfo = flags.torchinfo, .exact = flags.exact};
   const bool catalogue = !flags.catalogue.empty();
-  // The default optimizer for published data without such a column (docs/inside/estimators.md).
+  // The default optimizer for published data without a column of optimizers
+  // (docs/inside/estimators.md).
   const std::string usual = catalogue ? "adam" : "sgd-momentum";
   options.optimizer = estimate::ParseOptimizer(flags.optimizer.empty() ? usual : flags.optimizer);
   if (!options.optimizer) {
@@ -306,7 +307,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   Result<Evaluation> done = EvaluateAll(*chosen, *set, site, flags);
   if (!done) return context.Fail(done.error());
   if (flags.rows) return Print(context, done->rows);
-  // Leaves out estimators that cannot answer for such data (given, history).
+  // Leaves out estimators that cannot answer for data of this kind (given, history).
   std::erase_if(done->all, [](const Evaluated& each) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
   });

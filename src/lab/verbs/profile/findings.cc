@@ -170,7 +170,7 @@ class TypeWork {
     return u;
   }
 
-  // Converts a meeting for the fits. They use workload numbers, which are positions among the
+  // Converts a meeting for the fits, which identify workloads by number: their position among the
   // profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
     // Uses the median, so that one run on a busy host does not change the parameters.

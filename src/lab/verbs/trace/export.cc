@@ -124,7 +124,7 @@ class Script {
           std::pair("gpu-type", &task.gpu_type)}) {
       if (!value->empty()) text += fmt::format(" --{} {}", option, ShellQuote(*value));
     }
-    // Whole cores, rounded up as in the simulation; a task of none counts none.
+    // Whole cores, rounded up as in the simulation; 0 for a task that requests none.
     if (task.cpus && *task.cpus > 0) text += fmt::format(" --cpus {:.0f}", std::ceil(*task.cpus));
     if (workload != nullptr) {
       const trace::MemoryEstimate estimate = trace::Estimate(*workload, estimate_);
