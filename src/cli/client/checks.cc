@@ -255,7 +255,7 @@ std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
       const std::string_view option = std::string_view(word).substr(0, word.find('='));
       if (std::ranges::find(kOwn, option) == kOwn.end()) continue;
       warnings.push_back(fmt::format(
-          "{0} is given to the task as it is: options of CARMA come before the script", option));
+          "{0} is passed to the task unchanged: options of CARMA come before the script", option));
     }
   }
   return warnings;

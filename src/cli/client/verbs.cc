@@ -379,7 +379,7 @@ void AddStatus(Syntax app, Context& context) {
   const Syntax verb = AddVerb(
       app, "status", "Show the daemon's version, rules, tasks and problems",
       "  carma status --wait      for scripts: until it answers and has searched for GPUs\n");
-  verb.AddFlag("--wait", flags->wait, "keep trying until it answers and has searched for GPUs");
+  verb.AddFlag("--wait", flags->wait, "keep trying until carmad answers and has searched for GPUs");
   verb.AddOption("--timeout", "S", flags->timeout_s, "how long --wait keeps trying (default: 30)")
       .Range(0.0, 86'400.0);
   verb.OnRun([&context, flags] { RunStatus(context, flags->wait ? flags->timeout_s : 0); });

@@ -333,8 +333,8 @@ bool CheckThroughput(const Question& q) {
     return NotNow(q, ReasonCode::kSlowdown, [&] {
       if (alone) {
         return fmt::format(
-            "On GPU {}, a part of a GPU, it would take {:.1f} times as long as on a whole one, "
-            "more than it allows.",
+            "On GPU {}, a MIG instance, it would take {:.1f} times as long as on a whole GPU, more "
+            "than it allows.",
             gpu.index, with.newcomer);
       }
       return fmt::format(

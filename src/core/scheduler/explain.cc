@@ -295,11 +295,10 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
     case Place::kOverlooked:
       return state.rules->WhyNotYet(task, at);
     case Place::kArray:
-      return {
-          ReasonCode::kArrayLimit,
-          fmt::format(
-              "{} tasks of its array may run at once, and that many are running or next in line.",
-              task.request->array_limit)};
+      return {ReasonCode::kArrayLimit,
+              fmt::format(
+                  "{} tasks of its array may run at once, and as many are running or next in line.",
+                  task.request->array_limit)};
     case Place::kUnfit:
       return NeverFits(state, task.request, task.estimate).value_or(Reason{});
     case Place::kEligible:

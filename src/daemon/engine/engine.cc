@@ -26,7 +26,7 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
 
 // The answer to a change that cannot be written now and will take effect later.
 base::Error NotYet(const std::string& why) {
-  return {ErrorCode::kIo, "not written yet, takes effect as soon as it can be: " + why};
+  return {ErrorCode::kIo, "not written yet; takes effect as soon as it can be written: " + why};
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ std::size_t Intake::PieceEnd(const TaskList& tasks, std::size_t begin) const {
 }
 
 void Intake::Refuse(Submission& submission, const base::Error& why) {
-  submission.answer(base::Wrap(why, "cannot keep the task, nothing was accepted"));
+  submission.answer(base::Wrap(why, "cannot store the task: nothing was accepted"));
 }
 
 void Intake::RefuseAll(const base::Error& why) {
@@ -373,9 +373,9 @@ void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskS
     const auto stored = store_.Get(other);
     if (!stored || stored->user != task.user) continue;
     if (stored->stdout_path == *path || stored->stderr_path == *path)
-      warning =
-          fmt::format("tasks {} and {} both write to {}: use %j in its name", core::Number(other),
-                      core::Number(task.record.id), base::Printable(*path, 400));
+      warning = fmt::format("tasks {} and {} both write to {}: use %j in the file's name",
+                            core::Number(other), core::Number(task.record.id),
+                            base::Printable(*path, 400));
   }
 }
 

@@ -47,7 +47,7 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.promised_mib) * kMib;
      }},
-    {"carma_gpu_memory_free_bytes", "Memory left for new promises.",
+    {"carma_gpu_memory_free_bytes", "Memory available for new promises.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.free_mib) * kMib;
      }},
@@ -161,7 +161,8 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
           "Tasks that use more GPU memory than their promise and margin.",
           static_cast<double>(over));
   out.One("carma_tasks_on_wrong_gpu", "gauge",
-          "Tasks with processes on GPUs that they were not given.", static_cast<double>(elsewhere));
+          "Tasks with processes on GPUs that were not assigned to them.",
+          static_cast<double>(elsewhere));
 }
 
 // Writes all states, even those without tasks, because series used by alerts must not vanish.
@@ -450,7 +451,7 @@ std::string TaskMetricsText(const std::vector<api::GpuView>& gpus) {
       {"carma_task_sm_active_ratio", "The task's part of the SM activity; absent: not known.",
        [](const api::GpuTaskView& task) -> std::optional<double> { return task.sm_active; }},
       {"carma_task_progress_ratio",
-       "How much of its run the task has done, read from its output; absent: not known.",
+       "Fraction of its run that the task has completed, read from its output; absent: not known.",
        [](const api::GpuTaskView& task) { return task.progress; }},
   };
   api::MetricsText out;

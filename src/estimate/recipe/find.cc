@@ -131,7 +131,7 @@ class Finder {
     if (path.empty() && is_megatron)
       return Note("Megatron's options describe the model: its config.json is needed (--hf-config)");
     if (path.empty() && meaning.model.empty()) {
-      if (surely) Note("the training names no model");
+      if (surely) Note("the training does not name a model");
       return;
     }
     if (path.empty()) path = ConfigOf(meaning, folder, surely, words);

@@ -201,9 +201,10 @@ struct TaskSpec : core::TaskRequest {
           "For a lease of a workload manager: cluster, job, step, rank and restart; set in the "
           "same way.",
           {.max_bytes = 200, .fits = IsLeaseKey, .expected = "cluster, job, step, rank, restart"});
-    field("lease_retries", task.lease_retries,
-          "For such a lease: how often its job may be restarted after running out of GPU memory.",
-          {.low = 0, .high = core::kMaxRecoveries});
+    field(
+        "lease_retries", task.lease_retries,
+        "For a lease of a job: how often the job may be restarted after running out of GPU memory.",
+        {.low = 0, .high = core::kMaxRecoveries});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
