@@ -193,8 +193,8 @@ std::vector<Key> MakeKeys() {
               kTextList | kNumberList | kNumber, 256, Text("", core::IsGpuName)),
          AT(gpus), kRestart),
       Of("policy.mapper",
-         "How one of the eligible GPUs is chosen; also sets defaults of other keys. Auto: by-work "
-         "under MPS, else magm.",
+         "How an eligible GPU is chosen; also sets other defaults. Auto: by-work under MPS, else "
+         "magm.",
          Mapper(), AT(mapper)),
       Of("policy.published",
          "Use the rules of the published system, for comparison: the dissertation's, or those of "
@@ -238,12 +238,12 @@ std::vector<Key> MakeKeys() {
          "Site rule: a GPU takes a task only if this holds, for example \"own_tasks < 2\".",
          OrFalse(Rule()), AT(policy.require)),
       Of("policy.backfill",
-         "Number of queued tasks that are considered. 1: the head, and other tasks on GPUs that it "
-         "can never take.",
+         "Number of queued tasks considered. 1: the head, and other tasks on GPUs that it can "
+         "never take.",
          Count(1, 1'000'000), AT(policy.backfill)),
       Of("policy.lookahead",
-         "Number of possible starts that are simulated and compared (by-work only, if all run "
-         "times are known). 0: off.",
+         "Number of possible starts to simulate and compare (by-work, if all run times are known). "
+         "0: off.",
          Count(0, 1'000), AT(policy.lookahead)),
       Of("policy.pass_limit",
          "How long tasks may be started ahead of the head of the queue before GPUs are kept for "
@@ -383,8 +383,8 @@ std::vector<Key> MakeKeys() {
       Of("collocation.mps_clients", "An MPS server with this many processes takes no further task.",
          Count(1, 60), AT(mps_clients), kRestart),
       Of("collocation.mps_memory_limit",
-         "Limit a task to its promise plus policy.margin: the whole task by the kernel, or each "
-         "process under MPS.",
+         "Limit a task to its promise plus policy.margin: the task by the kernel, or each process "
+         "by MPS.",
          Flag(), AT(mps_memory_limit)),
       Of("collocation.mps_timeout",
          "Real time to wait for an MPS control daemon before a task shares by streams instead.",

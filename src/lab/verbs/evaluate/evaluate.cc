@@ -141,10 +141,11 @@ std::string TableOf(const std::vector<Evaluated>& all, const EvaluateFlags& flag
   return table.Text(ScreenOf(stdout)) +
          fmt::format(
              "\nShares in %. UNDER: predicted below the measurement, by more than 0, 5, 10 %. "
-             "OVER: mean over-provision of\nthe point. 1 GIB, 8 GIB: prediction and measurement in "
-             "the same class. COVERED and BOUND OVER refer to the bound at {} %.\nNONE: runs "
-             "without a prediction. OOM SEEN: censored runs predicted above {} MiB; they count "
-             "nowhere else.\n",
+             "OVER: "
+             "mean\nover-provision of the point. 1 GIB, 8 GIB: prediction and measurement in the "
+             "same class.\nCOVERED and BOUND OVER refer to the bound at {} %. NONE: runs without a "
+             "prediction.\nOOM SEEN: censored runs predicted above {} MiB; they count nowhere "
+             "else.\n",
              100 * flags.coverage, flags.card_mib);
 }
 

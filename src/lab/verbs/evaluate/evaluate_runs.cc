@@ -98,8 +98,8 @@ std::string TableOf(const Scores& scores, double coverage) {
          fmt::format(
              "\nShares in %. MEMORY: as the source defines it; unstated is compared with what "
              "nvidia-smi would\nshow. UNDER: rows predicted below the measurement, at all and by "
-             "more than 10 %. COVERED and BOUND OVER\nrefer to the bound at {:g} %. NONE: rows "
-             "with too little information, or a method that is not modelled.\n",
+             "more than 10 %. COVERED and\nBOUND OVER refer to the bound at {:g} %. NONE: rows "
+             "with too little information, or a method that\nis not modelled.\n",
              100 * coverage);
 }
 
