@@ -183,8 +183,7 @@ std::vector<Key> MakeKeys() {
       Of("daemon.keep_finished_days", "Days after which finished tasks are forgotten.",
          Count(1, 36'500), AT(keep_finished_days)),
       Of("daemon.admins",
-         "Users, in addition to root and the daemon's own user, who may act on all tasks and drain "
-         "GPUs.",
+         "Users who, like root and the daemon's user, may act on all tasks and drain GPUs.",
          UserNames(), AT(admins)),
       Of("daemon.gpus",
          "GPUs to manage, by number, UUID or start of a UUID; others are neither read nor used. "
@@ -219,8 +218,7 @@ std::vector<Key> MakeKeys() {
          OrFalse(Span(kSecond, kYear)), AT(policy.plateau_after)),
       Of("policy.min_gain",
          "A task of known memory and activity joins others only if it adds at least this share of "
-         "its own activity to the GPU's throughput. For such tasks this replaces sm_cap and "
-         "settle. False: off.",
+         "its own activity to the GPU's throughput. Replaces sm_cap and settle for it. False: off.",
          OrFalse(
              Fraction("fraction from 0 to 1", [](double gain) { return gain >= 0 && gain <= 1; })),
          AT(policy.min_gain)),
@@ -263,8 +261,8 @@ std::vector<Key> MakeKeys() {
       Of("policy.use_given_memory", "Use memory estimates; false: only floor and sm_cap decide.",
          Flag(), AT(policy.use_given_memory)),
       Of("policy.order",
-         "Order among tasks of equal priority: first come, first served, or the users and accounts "
-         "with the least recent usage first (docs/server/sharing.md).",
+         "Order among tasks of equal priority: first come, first served, or least usage first "
+         "(docs/server/sharing.md).",
          Choice<core::QueueOrder>(
              {{"fifo", core::QueueOrder::kFifo}, {"fair", core::QueueOrder::kFair}}),
          AT(policy.order)),
@@ -350,8 +348,8 @@ std::vector<Key> MakeKeys() {
          "Retry any abnormal end as if it were out of memory (published behaviour).", Flag(),
          AT(policy.every_failure_is_oom)),
       Of("recovery.max_launch_failures",
-         "Maximum number of launch failures caused by the machine before the task fails.",
-         Count(0, 1'000), AT(policy.max_launch_failures)),
+         "Launch failures due to the machine that a task may survive.", Count(0, 1'000),
+         AT(policy.max_launch_failures)),
       Of("recovery.max_node_failures", "Restarts of a task lost with its machine or GPU.",
          Count(0, 1'000), AT(policy.max_node_failures)),
       Of("recovery.max_victim_restarts",
@@ -383,8 +381,7 @@ std::vector<Key> MakeKeys() {
       Of("collocation.mps_clients", "An MPS server with this many processes takes no further task.",
          Count(1, 60), AT(mps_clients), kRestart),
       Of("collocation.mps_memory_limit",
-         "Limit a task to its promise plus policy.margin: the task by the kernel, or each process "
-         "by MPS.",
+         "Limit a task (by the kernel) or each process (by MPS) to its promise plus policy.margin.",
          Flag(), AT(mps_memory_limit)),
       Of("collocation.mps_timeout",
          "Real time to wait for an MPS control daemon before a task shares by streams instead.",
@@ -396,8 +393,7 @@ std::vector<Key> MakeKeys() {
          AT(sample_period), kRestart),
       Of("monitor.window", "Span over which SM activity is averaged.", Span(100 * kMs, kHour),
          AT(window), kRestart),
-      Of("monitor.ewma",
-         "Time constant of the exponentially weighted mean, which complements the plain mean.",
+      Of("monitor.ewma", "Time constant of the exponentially weighted mean.",
          Span(100 * kMs, kHour), AT(ewma), kRestart),
       Of("monitor.history", "How long single samples are kept in memory.", Span(Duration{0}, kDay),
          AT(history)),
@@ -411,8 +407,8 @@ std::vector<Key> MakeKeys() {
       Of("monitor.nvml_library", "Driver library used to read GPUs.",
          NameOrPath("library name or absolute path"), AT(nvml_library), kRestart),
       Of("monitor.kernel_log",
-         "Kernel log, which names the process behind a fault on a GPU shared under MPS; "
-         "empty: not read.",
+         "Kernel log, which names the process behind a fault on a GPU shared under MPS; empty: not "
+         "read.",
          PathOrNone(), AT(kernel_log), kRestart),
       Of("monitor.gpu_speeds",
          "Speeds of GPU types relative to an A100-40GB; others as built in "
@@ -430,8 +426,7 @@ std::vector<Key> MakeKeys() {
          "Drain GPUs that report errors or a bad condition; false: only log a warning.", Flag(),
          AT(health.drain)),
       Of("health.resume",
-         "Reopen a GPU drained by health.drain once the cause is gone; false: only by `carma "
-         "resume`.",
+         "Reopen a GPU drained by health.drain once the cause is gone; false: only `carma resume`.",
          Flag(), AT(health.resume_when_cleared)),
       Of("health.ignore_xids", "Xid errors that do not close a GPU on this machine.",
          List("list of numbers like [63, 94]", kNumberList | kNumber | kTextList, 100,
@@ -490,8 +485,7 @@ std::vector<Key> MakeKeys() {
       Of("estimate.time_limit",
          "A task whose estimate takes longer (real time) is queued without one.",
          Span(100 * kMs, kHour), AT(estimate_time_limit)),
-      Of("estimate.history",
-         "Learn from finished tasks: their needs and the errors of predictions.", Flag(),
+      Of("estimate.history", "Learn needs and prediction errors from finished tasks.", Flag(),
          AT(estimate_history), kRestart),
       Of("estimate.prefer_given",
          "Trust the memory that a user states; false: only if nothing else is known.", Flag(),
@@ -503,9 +497,8 @@ std::vector<Key> MakeKeys() {
          AT(kill_grace)),
       Of("task.max_output", "Size at which an output file is rotated; 0: never.", Size(),
          AT(max_output_mib)),
-      Of("task.output_rotations",
-         "Number of older output files that are kept in addition to the current file.",
-         Count(0, 100), AT(output_rotations)),
+      Of("task.output_rotations", "Number of older output files to keep.", Count(0, 100),
+         AT(output_rotations)),
       Of("task.default_time_limit", "Time limit of tasks that state none.",
          OrFalse(Span(kSecond, kYear)), AT(default_time_limit)),
       Of("task.max_queued", "Maximum number of unfinished tasks.", Count(1, 10'000'000),
@@ -517,15 +510,15 @@ std::vector<Key> MakeKeys() {
          Count(0, 4'194'304), AT(max_processes)),
       Of("task.max_batch", "Maximum number of tasks in one submission.", Count(1, 10'000'000),
          AT(max_batch)),
-      Of("task.cgroups", "Put each task into a cgroup of its own if cgroup v2 allows it.", Flag(),
+      Of("task.cgroups", "Put each task into its own cgroup if cgroup v2 allows it.", Flag(),
          AT(cgroups), kRestart),
       Of("host.cpus",
          "Total cores (threads) to promise; \"auto\": the machine's, all but one if 8 or more; 0: "
          "not counted.",
          OrAuto(Count<int>(0, core::kMaxCpus)), AT(host_cpus)),
       Of("host.memory",
-         "Total main memory to promise; \"auto\": the machine's less a tenth (at most 16G); 0: "
-         "not counted.",
+         "Total main memory to promise; \"auto\": the machine's less a tenth (at most 16G); 0: not "
+         "counted.",
          OrAuto(Size()), AT(host_memory_mib)),
       Of("host.cpus_per_gpu",
          "Cores promised per GPU to a task that states none; 0: none are counted for it.",
