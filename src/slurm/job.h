@@ -46,7 +46,7 @@ struct Job {
   // whole.
   bool IsComponent() const { return name.find('+') != std::string::npos; }
   bool Held() const;
-  // Whether the job still has processes, or has not yet reported their end.
+  // Whether the job still has processes, or their end has not been reported yet.
   bool Runs() const;
   // Returns `gres` with its claim replaced by `gib`.
   std::string GresWith(std::int64_t gib) const;

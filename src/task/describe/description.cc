@@ -29,7 +29,7 @@ Result<Unit> ReplaceHome(const SubmitterContext& context, std::string& path) {
     if (path == word || path.starts_with(std::string(word) + "/"))
       path.replace(0, word.size(), context.home);
   }
-  // The name of the current folder may contain invalid characters.
+  // The name of the current folder may contain a '$'.
   const std::size_t at = path.find('$', path.starts_with(context.cwd) ? context.cwd.size() : 0);
   const std::string_view name = std::string_view(path).substr(at == path.npos ? path.size() : at);
   if (name.size() < 2 ||

@@ -252,7 +252,7 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
 }
 
 // Whether the signal comes from a user or the kernel and not from the task's own fault. A lack of
-// GPU memory never causes a signal from these.
+// GPU memory never causes one of these signals.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return std::ranges::find(kOutside, signal) != kOutside.end();
