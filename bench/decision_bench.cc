@@ -57,7 +57,7 @@ PolicyConfig ManyPeople(QueueOrder order, bool by_work) {
   return config;
 }
 
-// What the users request.
+// The users' requests.
 enum class People {
   kAlike,     // all the same
   kDistinct,  // no two of a thousand tasks the same
@@ -173,8 +173,8 @@ class Server {
     Note(std::move(actions));
     return {spent.count(), cpu_us};
   }
-  // Acts as the daemon does: tasks that the core starts run, and a core with more to do at once
-  // continues. Each of these events may start further tasks.
+  // Acts as the daemon does: reports the tasks that the core starts as running, and calls a core
+  // that has more to do again immediately. Each of these events may start further tasks.
   void Note(std::vector<Action> actions) {
     while (!actions.empty()) {
       std::vector<Event> events;

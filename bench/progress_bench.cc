@@ -39,7 +39,7 @@ std::string Repeated(std::string_view text) {
   return all;
 }
 
-// The output of a task between two looks, of which the tracker keeps the last few KiB.
+// The output of a task between two readings by carmad, of which the tracker keeps the last few KiB.
 std::string Output(std::int64_t kind, int step) {
   switch (kind) {
     case 0:
@@ -84,7 +84,8 @@ void BM_Look(benchmark::State& state) {
 }
 BENCHMARK(BM_Look)->ArgName("output")->DenseRange(0, 6)->Unit(benchmark::kMicrosecond);
 
-// Measures a gigabyte in pieces as a pipe delivers them, with the looks of ten seconds at 100 MB/s.
+// Measures a gigabyte in pieces as a pipe delivers them, with as many readings as in ten seconds at
+// 100 MB/s.
 void BM_Flood(benchmark::State& state) {
   constexpr std::size_t kGigabyte = 1'000'000'000;
   const std::string piece(65'536, 'x');
@@ -141,7 +142,7 @@ void Fill(core::Scheduler& scheduler) {
   }
 }
 
-// Measures thirty seconds of a hundred tasks: 300 looks with their writes, and ten rounds of
+// Measures thirty seconds of a hundred tasks: 300 readings with their writes, and ten rounds of
 // carmad.
 void BM_HundredTasks(benchmark::State& state) {
   constexpr std::int64_t kSpanMs = 30'000;

@@ -122,8 +122,8 @@ std::map<std::int64_t, Start> StartsOf(const core::PolicyConfig& policy, const C
   return starts;
 }
 
-// Repeats each tenth task as the last task of its load. Its start there is what the rules
-// themselves predict from all that was known at its submission. Run times are known.
+// Repeats each tenth task as the last task of its load. Its start in this load is the prediction of
+// the rules themselves, from all facts known at its submission. Run times are known.
 void PrintWithoutLater(const Case& each, const trace::Catalogue& catalogue, const Cluster& cluster,
                        double offered, std::uint64_t seeds) {
   std::vector<double> told_real, told_alone, alone_real;

@@ -76,7 +76,7 @@ void BM_SubmitOne(benchmark::State& state) {
 }
 BENCHMARK(BM_SubmitOne)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-// Writes one step of a task's life: its record and an event.
+// Writes one change of a task: its record and an event.
 void BM_StateChange(benchmark::State& state) {
   const Folder folder;
   const std::unique_ptr<Store> store = Must(Store::Open(folder.path()));
@@ -140,7 +140,7 @@ void BM_Counts(benchmark::State& state) {
 }
 BENCHMARK(BM_Counts)->Unit(benchmark::kMicrosecond);
 
-// Does what a starting daemon does: checks and opens the file, and takes over the 1 000 unfinished
+// Works like a starting daemon: checks and opens the file, and takes over the 1 000 unfinished
 // tasks.
 void BM_Restart(benchmark::State& state) {
   LongBooks();

@@ -1,5 +1,5 @@
-// Tests wrong input from outside: it gets one clear line and the documented exit code, and nothing
-// is lost.
+// Tests invalid external input: each case prints one clear line, exits with the documented code and
+// loses nothing.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>

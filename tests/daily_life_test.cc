@@ -1,5 +1,5 @@
-// Tests a server's daily life: reloading the configuration, closing terminals, and a log that
-// records which user did what.
+// Tests the daily operation of a server: reloading the configuration, closing terminals, and a log
+// that records which user did what.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

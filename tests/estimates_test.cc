@@ -1,5 +1,5 @@
-// Tests a task's memory need: predicted from its summary, learned at its end, and known the next
-// time.
+// Tests a task's memory need: predicted from its summary, learned at its end, and used for the next
+// run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

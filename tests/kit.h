@@ -139,7 +139,7 @@ class Site {
   api::Client client_;
 };
 
-// A task that reports that it runs, and continues when the test permits.
+// A task that reports that it is running and continues when the test lets it.
 class Gated {
  public:
   Gated(const Site& site, const std::string& name);

@@ -1,4 +1,4 @@
-// Tests the life of ordinary tasks, as users see it through the `carma` command.
+// Tests ordinary tasks from submission to end, as users see them through the `carma` command.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grp.h>

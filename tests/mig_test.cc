@@ -1,4 +1,4 @@
-// Tests divided GPUs: each instance is listed as a separate GPU beside the whole GPUs.
+// Tests divided GPUs: each instance is listed as a separate GPU, in addition to whole GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -316,7 +316,7 @@ TEST_P(MpsBranch, TheVictimsOfADeadServerStartAgain) {
   KillServer();
   AwaitClient(first, 2);
   AwaitClient(second, 2);
-  // A task that fails by itself while its server is healthy is not a victim.
+  // A task that fails for its own reasons while its server is healthy is not a victim.
   const std::uint64_t fails = site.Submit({"--gpu-mem", "1G", "--", "/bin/sh", "-c", "exit 3"});
   EXPECT_EQ(site.Await(fails).state, "failed");
   EXPECT_EQ(site.Task(fails).attempt, 1);

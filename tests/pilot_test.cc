@@ -65,7 +65,7 @@ class Pilot : public ::testing::Test {
         << pilot.Err();
     return pilot;
   }
-  // Runs `carma …` inside the job, where it finds the pilot by itself.
+  // Runs `carma …` inside the job, where it finds the pilot without being told.
   static Ran Carma(Words words, const RunOptions& options) {
     words.insert(words.begin(), Program("carma"));
     return RunProgram(words, options);

@@ -98,7 +98,7 @@ class Shutdown : public ::testing::Test {
       ASSERT_TRUE(process.Ends());
     }
   }
-  // Runs the commands of carmad-shutdown.service when it stops.
+  // Runs the ExecStop command of carmad-shutdown.service.
   Child StartAtShutdown(Words arguments = {}) const {
     std::string asked = arguments.empty() ? "" : arguments.front() + " ";
     asked += "show --property=Job --value shutdown.target";

@@ -210,8 +210,7 @@ class Phase:
     def _device_mib(
         self, uuid: str, attempt: Dict[str, Any], watch: nvml_watch.Watch
     ) -> Optional[int]:
-        """The most that was in use on the task's GPU, above what was before it. None for an
-        instance of a divided GPU, which the watch does not know."""
+        """The most that was in use on the task's GPU, above what was before it. None for a MIG instance, which the watch does not know."""
         index = next((i for i, gpu in enumerate(self.proof.gpus) if gpu.uuid == uuid), None)
         if index is None:
             return None

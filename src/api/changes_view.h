@@ -9,8 +9,8 @@
 
 namespace carma::api {
 
-// Maximum number of tasks in one request for a change: the daemon serves no other call while it
-// handles such a request.
+// Maximum number of tasks in one change request, because the daemon serves no other call while it
+// handles the request.
 inline constexpr std::size_t kMostChanges = 1'000;
 
 struct RefusedChange {

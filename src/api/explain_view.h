@@ -83,7 +83,8 @@ struct ExplainView {
           "Measured need of similar tasks, which replaces the task's own estimate; null: "
           "none was measured.");
     field("store_trouble", explain.store_trouble,
-          "Why the database cannot be written, so nothing starts or changes; empty: no trouble.");
+          "Why the database cannot be written, so nothing starts or changes; empty: it can be "
+          "written.");
   }
 };
 

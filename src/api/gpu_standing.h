@@ -10,7 +10,7 @@
 
 namespace carma::api {
 
-// The words are those of cluster managers.
+// The states have the names that cluster managers use.
 enum class GpuStanding {
   kIdle,      // no task on it
   kShared,    // open to more tasks

@@ -39,14 +39,14 @@ struct GpuTaskView {
     field("peak_mib", task.peak_mib, "Highest memory measured on any of its GPUs.");
     field("sharing", task.sharing,
           "How its processes share the GPU: alone, streams (in turns, nothing enforced), mps "
-          "(through an MPS server), mig (an instance of a divided GPU); empty: not started yet.",
+          "(through an MPS server), mig (a MIG instance); empty: not started yet.",
           {.words = ",alone,streams,mps,mig"});
     field("sm_active", task.sm_active,
           "Estimate of its share of the GPU's SM activity, 0..1; null: unknown.");
     field("sm_active_by", task.sm_active_by,
-          "Source of that estimate: alone (measured, as no other task is there), kernel-time (the "
-          "driver's coarse share of each process), equal (split evenly, as nothing distinguishes "
-          "the tasks); empty: unknown.",
+          "Source of that estimate: alone (measured, because no other task uses the GPU), "
+          "kernel-time (the driver's coarse share of each process), equal (split evenly, because "
+          "nothing distinguishes the tasks); empty: unknown.",
           {.words = ",alone,kernel-time,equal"});
     field("idle_since_ms", task.idle_since_ms,
           "Since when the task has held GPUs without using them; null: it uses them.");
@@ -180,11 +180,11 @@ struct GpuView {
     field("activity_rule", gpu.activity_rule,
           "The rule for sharing it while its SM activity is unknown; otherwise empty.");
     field("mig_profile", gpu.mig_profile,
-          "MIG profile, if this is an instance of a divided GPU; empty: a whole GPU.");
+          "MIG profile, if this is a MIG instance; empty: a whole GPU.");
     field("mig_parent", gpu.mig_parent, "UUID of the GPU that a MIG instance belongs to.");
     field("linked_to", gpu.linked_to, "GPUs to which it is connected by NVLink.");
-    field("pace", gpu.pace, "Speed of tasks there, relative to the server's fastest GPU.");
-    field("reserved", gpu.reserved, "The present reservation and the next one.");
+    field("pace", gpu.pace, "Speed of tasks on it, relative to the server's fastest GPU.");
+    field("reserved", gpu.reserved, "The current reservation and the next.");
   }
 };
 

@@ -56,7 +56,7 @@ struct Response {
 Response ErrorResponse(const base::Error& error);
 
 // Answers a request once, now or later, on the loop's thread. Copies share one answer: only the
-// first call counts. If the last copy is destroyed without an answer, the client gets 500.
+// first call counts. If the last copy is destroyed before it has answered, the client gets 500.
 // Answering after the client has gone is harmless.
 class Responder {
  public:
@@ -74,7 +74,7 @@ using Handler = std::function<void(Request, Responder)>;
 
 // Runs on the given loop's thread; the destructor stops it and removes its socket. The server
 // rejects requests whose Host is not this machine. From browsers it accepts only requests of its
-// own page, because a page of another site must not use the rights of its reader.
+// own page, because a page of another site must not act with the rights of the user who views it.
 class Server {
  public:
   // mode: file mode of the socket; group: its group, if not our own. A stale socket file of our
@@ -109,7 +109,7 @@ class Client {
     return Call("GET", target, "", timeout_s);
   }
   // Whether the last call failed because the connection ended before the answer. The server may
-  // have carried out such a call.
+  // have carried out the call nevertheless.
   bool cut() const;
 
  private:

@@ -29,7 +29,8 @@ struct RunView : task::Observation {
     field("measured_mib", run.measured_mib, "Measured peak on one GPU.", {.low = 0});
     field("allocated_mib", run.allocated_mib,
           "Peak of PyTorch's allocator, if the task reported it.", {.low = 0});
-    field("ran_out", run.ran_out, "Whether it ran out of GPU memory, so that it needs more.");
+    field("ran_out", run.ran_out,
+          "Whether it ran out of GPU memory, so it needs more than its peak.");
   }
 };
 struct KnowledgeView {

@@ -36,8 +36,8 @@ Result<Listening> ListenOnPath(UnixPlace& place);
 Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
 
 // Returns the user at the other end of an accepted connection within this machine, from the
-// kernel's table of sockets; empty if the other end is gone or unknown. Use the answer for
-// counting, not for rights: behind a forwarder (ssh -L), it is the forwarder's user.
+// kernel's table of sockets; empty if the other end is gone or unknown. Use the result for
+// counting, not for access rights: behind a forwarder (ssh -L), it is the forwarder's user.
 std::optional<std::uint32_t> LoopbackOwner(int fd);
 
 // The address of a Unix socket at a path. Errors: kInvalid: the path is empty, or longer than the

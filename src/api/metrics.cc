@@ -8,7 +8,7 @@
 namespace carma::api {
 namespace {
 
-// Numbers as the format spells them.
+// Numbers in the notation of the Prometheus text format.
 std::string NumberText(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";

@@ -20,7 +20,8 @@ class Histogram {
   void Observe(double value);
 
   const std::vector<double>& bounds() const { return bounds_; }
-  // Counts per bucket, and one beyond the last bound; not cumulative.
+  // The count of each bucket, and of a last bucket for values beyond the highest bound; not
+  // cumulative.
   const std::vector<std::uint64_t>& counts() const { return counts_; }
   double sum() const { return sum_; }
 

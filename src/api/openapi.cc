@@ -83,8 +83,8 @@ Describer Described(base::Absent absent);
 // Describes each field of a type as a property.
 class Describer {
  public:
-  // absent: how the object is written. kNull is for answers, which have every field; kLeftOut is
-  // for requests, so their defaults are listed.
+  // absent: how the object is written. kNull is for answers, which contain every field; kLeftOut is
+  // for requests, whose defaults are listed.
   Describer(Json defaults, base::Absent absent) : defaults_(std::move(defaults)), absent_(absent) {}
 
   template <class Value>

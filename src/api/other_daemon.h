@@ -8,7 +8,7 @@
 namespace carma::api {
 
 // Waits at most 2 s for an answer. Errors: kConflict: a carmad of another user answers at that
-// socket; the message names the option that starts this one anyway.
+// socket; the message names the option that starts a second carmad anyway.
 Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& option);
 
 }  // namespace carma::api

@@ -48,13 +48,13 @@ struct ReservationView {
     field("until_ms", reservation.until_ms, "No repetition begins after this time; null: no end.");
     field("why", reservation.why, "Its purpose, in one line.");
     field("next_from_ms", reservation.next_from_ms,
-          "Start of the present or next period; null: the reservation is over.");
+          "Start of the current or next period; null: the reservation is over.");
     field("next_to_ms", reservation.next_to_ms, "End of that period.");
     field("holds", reservation.holds, "Whether the reservation is in force now.");
     field("gpu_indices", reservation.gpu_indices, "The GPUs that are reserved in that period.");
     field("others", reservation.others,
-          "Tasks of other users that may still run there at the start of the period; they may "
-          "finish.");
+          "Tasks of other users that may still run on its GPUs at the start of the period; they "
+          "may finish.");
   }
 };
 

@@ -40,7 +40,7 @@ constexpr std::chrono::seconds kBodyTimeout{60};
 constexpr std::chrono::seconds kWriteTimeout{60};
 // Prevents one user from taking all connections.
 constexpr std::size_t kMaxConnectionsPerUser = kMaxConnections / 2;
-// Reserved for root and the daemon's user, so that other users cannot shut them out.
+// Connections reserved for root and the daemon's user, so that other users cannot lock them out.
 constexpr std::size_t kReservedConnections = 64;
 // Limits on memory for announced bodies that have no answer yet, and for answers that clients have
 // not read yet. Small bodies and answers are not counted.
@@ -88,9 +88,9 @@ std::optional<Peer> PeerOf(int fd) {
               .groups = GroupsOf(fd)};
 }
 
-// A page of another site can make its own name resolve to 127.0.0.1. A port there may belong to
-// this daemon or, with ssh -L, to its Unix socket. Such requests carry the site's name as their
-// Host.
+// A page of another site can make its own name resolve to 127.0.0.1. A port on that address may
+// belong to this daemon or, with ssh -L, lead to its Unix socket. Such requests carry the site's
+// name as their Host.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
@@ -166,7 +166,7 @@ class Session : public std::enable_shared_from_this<Session> {
     Answer(std::move(response));
   }
 
-  // Called when the server is gone: from now on, there are no callbacks into it.
+  // Called when the server is destroyed: from now on, the session does not call it.
   void Abandon() {
     hub_ = nullptr;
     Close();
@@ -450,7 +450,8 @@ class BeastServer : public Server {
   asio::io_context& loop_;
   Hub hub_;
   std::vector<std::unique_ptr<Door>> doors_;
-  // Lets pending callbacks check whether this object exists. A shared_ptr, because they outlive it.
+  // Lets pending callbacks check whether this object still exists. A shared_ptr, because callbacks
+  // may outlive the object.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   UnixPlace place_;  // without a path: TCP
   std::uint16_t port_ = 0;

@@ -23,11 +23,11 @@ struct NoticeView {
 
   static void VisitFields(auto& field, auto& notice) {
     field("event", notice.event, "Event: start, end, fail, oom, requeue.");
-    field("target", notice.target, "Where the notice goes; for a URL only the server.");
+    field("target", notice.target, "Target of the notice; for a URL, only its host.");
     field("state", notice.state, "State of the notice.", {.words = "waiting,sent,failed,dropped"});
     field("made_ms", notice.made_ms, "When the event happened.");
     field("tries", notice.tries, "Number of tries.", {.low = 0});
-    field("text", notice.text, "Why the last try failed; empty: it did not.");
+    field("text", notice.text, "Why the last attempt failed; empty: it did not fail.");
   }
 };
 
@@ -126,7 +126,7 @@ struct TaskView {
           "Why the task waits or how it ended, a word such as GpuMemory; empty: no reason.");
     field("reason_text", task.reason_text, "The reason as one sentence with numbers.");
     field("gpus", task.gpus, "GPUs requested; 0: cores and memory of the server only.", {.low = 0});
-    field("gpu_type", task.gpu_type, "Only GPUs with this in their model name; empty: any.");
+    field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this; empty: any.");
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
           "Only GPUs with at least this much memory in total.");
     field("on_gpus", task.on_gpus, "Only on these GPUs; empty: any.");
@@ -197,7 +197,7 @@ struct TaskView {
           "Class of service: interactive, normal, background, or another configured class.");
     field("sharing", task.sharing,
           "How its processes share the GPU: alone, streams (time-sliced by the driver), mps "
-          "(through an MPS server), mig (an instance of a divided GPU); empty: not started yet.",
+          "(through an MPS server), mig (a MIG instance); empty: not started yet.",
           {.words = ",alone,streams,mps,mig"});
     field("memory_limit_mib", task.memory_limit_mib,
           "GPU memory that each of its processes may take, enforced by MPS; 0: no limit.");

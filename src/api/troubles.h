@@ -1,5 +1,5 @@
-// Sentences of StatusView::troubles. The daemon makes them. A command that shows the same fact
-// elsewhere makes them too, to leave out duplicates.
+// The sentences of StatusView::troubles, as the daemon writes them. A command that shows the same
+// fact elsewhere builds the same sentence to filter out the duplicate.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ std::string TroubleOfStore(std::string_view why);
 std::string TroubleOfConfiguration(std::string_view why);
 // A group of daemon.allow_groups does not exist. why: names the group.
 std::string UnknownGroup(std::string_view why);
-// Predictions are off. why: what drifts.
+// Predictions have become inaccurate. why: which predictions, and how.
 std::string TroubleOfEstimates(std::string_view why);
 // The whole server takes no tasks until its machine has booted. why: StatusView::closed.
 std::string ServerIsClosed(std::string_view why);

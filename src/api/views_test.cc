@@ -1,5 +1,5 @@
-// Checks that views keep every fact when they go through JSON, and that the API's description is
-// complete.
+// Checks that views keep every fact when they are converted to JSON and back, and that the API's
+// description is complete.
 #include "api/views.h"
 #include "api/explain_view.h"
 #include "api/gpu_view.h"

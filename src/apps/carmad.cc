@@ -155,7 +155,7 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
 
 int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   if (flags.log.empty()) flags.log = loaded.settings.state_dir + "/carmad.log";
-  // The daemon changes to "/" and later reads its configuration again from there.
+  // The daemon changes to "/" and reloads its configuration from there later.
   for (std::string* path : {&flags.config, &flags.log}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).string();
   }
@@ -177,7 +177,7 @@ int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   return code == 0 ? 1 : code;
 }
 
-// Describes the mistake in one line, with the option that was probably meant.
+// Describes the error in one line, with the option that was probably meant.
 std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> extra = app.remaining();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || extra.empty())

@@ -1,4 +1,4 @@
-// carma-simtask: a training task that lives on a simulated GPU server (docs/inside/simgpu.md).
+// carma-simtask: a training task that runs on a simulated GPU server (docs/inside/simgpu.md).
 #include <signal.h>
 
 #include <CLI/CLI.hpp>

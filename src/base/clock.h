@@ -13,7 +13,7 @@ inline constexpr std::chrono::minutes kClockSlack{1};
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Never goes backwards, even if the system's wall clock is changed.
+  // Never goes backwards, even if the system's wall clock is set back.
   virtual Time Now() = 0;
   // The real time to wait until Now() has advanced by `d`.
   virtual std::chrono::nanoseconds RealSpan(Duration d) const = 0;

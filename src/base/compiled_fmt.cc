@@ -1,4 +1,4 @@
-// Compiles the parts of fmt that our programs use into them: Debian has fmt only as a shared
+// Compiles the parts of fmt that CARMA uses into its programs: Debian has fmt only as a shared
 // library, which needs the shared C++ library, and loading both takes longer than submitting a
 // task.
 #include <fmt/format-inl.h>

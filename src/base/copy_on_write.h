@@ -1,4 +1,5 @@
-// A value with many holders and few changes. Copies share the value until one of them is edited.
+// A value that many objects share and that rarely changes. Copies share the value until one of them
+// is edited.
 #pragma once
 
 #include <atomic>

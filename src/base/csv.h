@@ -27,7 +27,7 @@ class CsvRow {
   // absent, not an error.
   Result<std::optional<double>> Number(std::string_view column, double low, double high) const;
   Result<double> Required(std::string_view column, double low, double high) const;
-  // Returns kInvalid with the file and line of the row, for any other mistake.
+  // Returns kInvalid with the file and line of the row, for errors that the caller finds.
   std::unexpected<Error> Wrong(std::string_view what) const;
 
  private:

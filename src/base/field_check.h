@@ -48,8 +48,8 @@ class FieldChecker {
   std::optional<Error> mistake_;
 };
 
-// Errors: kInvalid "field: expected …" for the first mistake. Nested dictionaries and objects are
-// not checked.
+// Errors: kInvalid "field: expected …" for the first invalid field. Nested dictionaries and objects
+// are not checked.
 template <HasFields T>
 Result<Unit> CheckFields(const T& value) {
   FieldChecker checker;

@@ -17,7 +17,7 @@ namespace carma::base {
 
 // How an empty optional is written.
 enum class Absent { kNull, kLeftOut };
-// What happens to unknown fields of an object.
+// How unknown fields of an object are treated.
 enum class Unknown { kRefused, kPassedOver };
 
 template <class T>
@@ -112,8 +112,8 @@ Json FieldsToJson(const T& value, Absent absent) {
 
 // ---- reading ----
 
-// Reads fields through a JsonReader, which records the first mistake. A field that is absent or
-// null keeps its value; lists and dictionaries that are present are replaced.
+// Reads fields through a JsonReader, which records the first error. A field that is absent or null
+// keeps its value; lists and dictionaries that are present are replaced.
 class FieldReader {
  public:
   FieldReader(JsonReader& in, Unknown unknown) : in_(&in), unknown_(unknown) {}

@@ -54,7 +54,7 @@ Result<Unit> WriteAll(int fd, std::string_view data) {
 
 namespace {
 
-// like: the file to replace; null: the new file keeps the mode with which it was made.
+// like: the file being replaced; null: the new file keeps the mode it was created with.
 Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   CARMA_TRY(WriteAll(fd, data));
   if (like != nullptr) {

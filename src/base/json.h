@@ -24,13 +24,13 @@ Result<Json> ParseJson(std::string_view text);
 // exception.
 std::string DumpJson(const Json& json);
 
-// Reads the fields of one object and records the first mistake; check error() once at the end.
+// Reads the fields of one object and records the first error; check error() once at the end.
 //   JsonReader in(json, "/tasks/3");
 //   in.Get("gpus", spec.gpus, 1, 64);  in.Get("name", spec.name);  in.NoOthers();
 //   if (in.error()) return std::unexpected(*in.error());
 class JsonReader {
  public:
-  // json must outlive the reader. If it is not an object, that is the first mistake.
+  // json must outlive the reader. If it is not an object, this is recorded as the first error.
   JsonReader(const Json& json, std::string pointer);
 
   // Returns false and leaves the target unchanged if the key is absent or null.
@@ -51,7 +51,7 @@ class JsonReader {
   // Reports keys of the object that were not read.
   void NoOthers();
   void Complain(const char* key, std::string_view expected);
-  // Takes over a mistake that the reader of a nested object found.
+  // Takes over the error that the reader of a nested object found.
   void Take(const Error& mistake);
   const std::optional<Error>& error() const { return error_; }
   const std::string& pointer() const { return pointer_; }

@@ -24,7 +24,7 @@ struct Field {
   std::string value;
 };
 
-// Thread-safe. kInfo is for the life of a task; kWarn means that somebody should act.
+// Thread-safe. kInfo: normal events, such as a task's start; kWarn: somebody should act.
 void Log(LogLevel level, std::string_view event, const std::vector<Field>& fields = {});
 inline void LogInfo(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kInfo, e, f);
@@ -36,7 +36,7 @@ inline void LogError(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kError, e, f);
 }
 void SetLogLevel(LogLevel level);
-// Returns false if there is no such level ("info", "warn", "error").
+// Returns false unless the text is a level ("info", "warn", "error").
 bool SetLogLevel(std::string_view name);
 
 }  // namespace carma::base

@@ -1,5 +1,5 @@
-// Processes as file descriptors. These are own wrappers, because glibc 2.36 declares its wrappers
-// without C linkage, so that C++ cannot link them.
+// Processes as file descriptors. glibc's own wrappers are not used, because glibc 2.36 declares
+// them without C linkage, so C++ cannot link them.
 #pragma once
 
 #include <sys/syscall.h>

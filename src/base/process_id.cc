@@ -61,7 +61,8 @@ std::string HiddenProcesses(std::string_view mounts) {
   return "";
 }
 
-// Read only once: a later failure, for lack of a descriptor, would look like another boot.
+// Read only once: if a later read failed, for lack of a descriptor, this would look like a
+// different boot.
 std::string BootId() {
   static const std::string id = [] {
     const Result<std::string> text = ReadFile("/proc/sys/kernel/random/boot_id", 100);

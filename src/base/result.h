@@ -69,7 +69,7 @@ std::unexpected<Error> FailErrno(int err, std::string_view what);
 // Prefixes the message with what the caller was doing: "doing: message".
 std::unexpected<Error> Wrap(const Error& error, std::string_view doing);
 
-// Aborts with the source location and the text, because one of our own invariants is broken.
+// Aborts with the source location and the text, because an invariant of CARMA itself is broken.
 [[noreturn]] void CheckFailed(const char* file, int line, std::string_view what);
 
 }  // namespace carma::base

@@ -28,11 +28,11 @@ struct ServerHead {
 
 // Makes the head of a file of that size, for this version and this boot.
 ServerHead MakeServerHead(std::uint32_t bytes, const ClockOrigin& clock);
-// Errors: kCorrupt: the file has another size, version or boot.
+// Errors: kCorrupt: the file's size, version or boot ID does not match.
 Result<Unit> CheckServerHead(const ServerHead& head, std::uint32_t bytes, const std::string& path);
 
-// Errors: kNotFound: no such file; kCorrupt: the file is not a state file, has another version, is
-// torn, or was made before the last reboot; kDenied, kIo.
+// Errors: kNotFound: no such file; kCorrupt: the file is not a state file, is of a different
+// version, was only partly written, or dates from before the last reboot; kDenied, kIo.
 Result<ClockOrigin> ReadServerClock(const std::string& path);
 
 }  // namespace carma::base

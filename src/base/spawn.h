@@ -22,9 +22,9 @@ struct Pipe {
 // With blocking_read = false, reading an empty pipe fails with EAGAIN. Errors: the system's.
 Result<Pipe> MakePipe(bool blocking_read = true);
 
-// Makes an anonymous file with this text, positioned at its beginning. It serves as the input of a
-// program, which cannot block us by not reading, or for its output. Its descriptor is above those
-// of a program (SpawnOptions::files). Errors: kUnavailable: no memory, no descriptor.
+// Makes an anonymous file with this text, positioned at its beginning. A program can use it as its
+// input (and cannot block us by not reading) or for its output. Its descriptor is above those of a
+// program (SpawnOptions::files). Errors: kUnavailable: no memory, no descriptor.
 Result<UniqueFd> MemoryFile(std::string_view text);
 
 struct SpawnOptions {

@@ -7,7 +7,7 @@
 namespace carma::base {
 namespace {
 
-// Two letters that swapped places count as one mistake.
+// Two swapped letters count as one error.
 std::size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;

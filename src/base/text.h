@@ -28,7 +28,7 @@ std::optional<double> ParseDouble(std::string_view text);  // finite only
 
 // Parses sizes such as "800", "800M" (MiB), "12G", "12GB", "12GiB", "1.5T" and "900K" into MiB,
 // rounded up. Case is ignored, all units are powers of 1024, and a bare number is MiB. Errors:
-// kInvalid for anything else, negatives, and more than 2^40 MiB.
+// kInvalid for any other text, a negative size, or more than 2^40 MiB.
 Result<std::int64_t> ParseMemoryMib(std::string_view text);
 // Parses Slurm's forms "M", "M:S", "H:M:S", "D-H", "D-H:M", "D-H:M:S" (a bare number is minutes),
 // and "90s", "15m", "12h", "2d", "1h30m". Errors: kInvalid for anything else, negatives, and more

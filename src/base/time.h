@@ -1,4 +1,5 @@
-// Points and spans of time for the core, which gets them passed in and never reads a clock.
+// Points and spans of time for the core, which receives the time from its caller and never reads a
+// clock.
 #pragma once
 
 #include <chrono>

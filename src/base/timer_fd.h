@@ -9,8 +9,8 @@
 
 namespace carma::base {
 
-// Lets the timer fire once after that wait, or at once if it is not positive. An empty wait stops
-// the timer.
+// Lets the timer fire once after this wait, or immediately if the wait is not positive. An empty
+// wait stops the timer.
 inline void SetTimer(int timer, std::optional<std::chrono::nanoseconds> wait) {
   itimerspec when{};
   if (wait) {

@@ -22,14 +22,14 @@ struct UserEntry {
 Result<std::optional<UserEntry>> FindUser(std::uint32_t uid);
 // Returns the number of a group. Errors: kNotFound, kUnavailable.
 Result<std::uint32_t> FindGroup(const std::string& name);
-// Whether the database has no such user; false if it cannot answer.
+// Whether the database certainly has no such user; false if the database cannot be read.
 bool LacksUser(const std::string& name);
 // The user's name, or the number if the name is unknown.
 std::string UserName(std::uint32_t uid);
 // All groups of a user, including `gid`.
 std::vector<std::uint32_t> GroupsOf(const std::string& name, std::uint32_t gid);
 
-// What the user database currently holds about a user.
+// A user's current entry in the user database.
 struct KnownUser {
   std::string name;  // the number, if the name is unknown
   std::uint32_t gid = 0;

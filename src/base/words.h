@@ -1,4 +1,4 @@
-// The words of an enum. One table beside the enum serves the store, the log, the API and parsers.
+// The words of an enum. One table next to the enum serves the store, the log, the API and parsers.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace carma::base {
 template <class Enum>
 using Words = std::span<const std::pair<Enum, std::string_view>>;
 
-// Specialised beside each enum that has words:
+// Specialised next to each enum that has words:
 //   template <> inline constexpr base::Words<QueueKind> base::kWordsOf<QueueKind> = kQueueWords;
 template <class Enum>
 inline constexpr Words<Enum> kWordsOf = {};
@@ -43,7 +43,7 @@ std::optional<Enum> FromWord(std::string_view text) {
   return std::nullopt;
 }
 
-// Lists all words for messages with what was expected: "main or recovery", "a, b or c".
+// Lists all words, for messages that name the valid values: "main or recovery", "a, b or c".
 template <HasWords Enum>
 std::string AllWords() {
   std::string all;

@@ -9,9 +9,9 @@
 
 namespace carma::cli {
 
-// Returns the bar whose height, of eight, is nearest. share: the share of a full bar, clamped to
-// 0..1; empty: unknown, shown as a blank (0 is the lowest bar). blocks: use block characters, else
-// letters.
+// Returns the bar whose height, in eighths, is nearest to the share. share: the share of a full
+// bar, clamped to 0..1; empty: unknown, shown as a blank (0 is the lowest bar). blocks: use block
+// characters, else letters.
 std::string_view SmallBar(std::optional<double> share, bool blocks = true);
 
 // A GPU's memory as a bar: the number of characters for each part. The parts add up to `width`.

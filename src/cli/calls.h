@@ -68,8 +68,8 @@ Called<std::vector<api::GpuView>> ListGpus(api::Client& client);
 // The history from `from_ms` to `to_ms` on the daemon's clock, in at most `points` equal spans.
 Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
                                           std::int64_t from_ms, std::int64_t to_ms, int points);
-// gpu: index or UUID. verb: "drain", with a reason and an optional time by which its tasks must
-// leave, or "resume".
+// gpu: index or UUID. verb: "drain", with a reason and an optional time at which its remaining
+// tasks are stopped, or "resume".
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
 
@@ -94,7 +94,7 @@ Called<api::OverviewView> GetOverview(api::Client& client);
 
 // all: list the tokens of all users, for administrators.
 Called<std::vector<api::TokenView>> ListTokens(api::Client& client, bool all);
-// life: at most 366 days; empty: the daemon's default.
+// life: how long the token is valid, at most 366 days; empty: the daemon's default.
 Called<api::TokenView> MakeToken(api::Client& client, const std::string& name,
                                  std::optional<base::Duration> life);
 Called<std::vector<api::ReservationView>> ListReservations(api::Client& client);

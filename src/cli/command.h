@@ -78,7 +78,7 @@ struct Program {
 // The program `carma`. The verbs of the laboratory have no `add`.
 Program ServerProgram();
 
-// Verbs with a file of their own. All others are in verbs.cc.
+// Verbs that have their own files. All other verbs are in verbs.cc.
 void AddRunCommand(Syntax app, Context& context);
 void AddShellCommand(Syntax app, Context& context);
 void AddSshCommand(Syntax app, Context& context);

@@ -70,7 +70,7 @@ void FakeDaemon::Handle(api::Request request, api::Responder respond) {
 
 namespace {
 
-// Uses a file as the program's standard input while this object lives.
+// Uses a file as the program's standard input while this object exists.
 class StandardInput {
  public:
   explicit StandardInput(const std::string& path)

@@ -1,5 +1,5 @@
 // Shows the progress of a long command: as one updated line on a terminal, else as a line now and
-// then. It goes to `err`, so that `out` has only the answer.
+// then. The progress goes to `err`, so that `out` contains only the answer.
 #pragma once
 
 #include <chrono>

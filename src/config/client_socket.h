@@ -13,7 +13,7 @@ namespace carma::config {
 // The default socket of root's carmad.
 inline constexpr char kServerSocket[] = "/run/carma/carmad.sock";
 
-// Returns daemon.socket from the sources, of which later ones win; empty if it is not set. Mistakes
+// Returns daemon.socket from the sources, of which later ones win; empty if it is not set. Errors
 // are ignored: only the daemon must check its configuration, and its socket should be found even if
 // another key is wrong.
 std::string ConfiguredSocket(const Sources& sources);
@@ -27,15 +27,16 @@ using Environment = std::map<std::string, std::string>;
 // here.
 std::vector<std::string> PilotBases(const Environment& environment);
 
-// The name of the private folder in such a parent folder. job: Slurm's job number; empty: no job.
+// The name of the private folder in one of the parent folders. job: Slurm's job number; empty: no
+// job.
 std::string PilotFolderName(const std::string& job, unsigned uid);
 
 // Checks that the folder belongs to this user and that others cannot write to it. Otherwise another
-// user could have made the socket and read what is sent there. Errors: kDenied.
+// user could have made the socket and read what is sent to it. Errors: kDenied.
 Result<Unit> CheckPrivate(const std::string& folder, unsigned uid);
 
-// The socket of the only pilot of this process's job (SLURM_JOB_ID); empty if this machine has no
-// such pilot, or several.
+// The socket of the only pilot of this process's job (SLURM_JOB_ID); empty if the job has no pilot
+// on this machine, or several.
 std::string JobPilotSocket(const Environment& environment, unsigned uid);
 
 }  // namespace carma::config

@@ -91,7 +91,7 @@ Kind<T> Called(std::string type, Kind<T> kind) {
   return kind;
 }
 
-// Accepts a value of the kind, or no value, for which there are words ("auto", false).
+// Accepts a value of the kind, or one of several words that mean "no value" ("auto", false).
 template <class T>
 Kind<std::optional<T>> OrNone(const Kind<T>& kind, unsigned forms,
                               const std::vector<std::string_view>& words, std::string written) {
@@ -111,7 +111,7 @@ template <class T>
 Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
   return OrNone(kind, kBool | kText, {"false", "off"}, "false");
 }
-// Accepts a value of the kind, or "auto" for what the machine has, which reads as empty.
+// Accepts a value of the kind, or "auto" for the machine's own value, which reads as empty.
 template <class T>
 Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
   return OrNone(kind, kText, {"auto"}, "\"auto\"");

@@ -183,7 +183,7 @@ std::vector<Key> MakeKeys() {
       Of("daemon.keep_finished_days", "Days after which finished tasks are forgotten.",
          Count(1, 36'500), AT(keep_finished_days)),
       Of("daemon.admins",
-         "Users who may act on all tasks and drain GPUs, besides root and the daemon's own user.",
+         "Users who, like root and the daemon's user, may act on all tasks and drain GPUs.",
          UserNames(), AT(admins)),
       Of("daemon.gpus",
          "GPUs to manage, by number, UUID or start of a UUID; others are neither read nor used. "
@@ -192,8 +192,8 @@ std::vector<Key> MakeKeys() {
               kTextList | kNumberList | kNumber, 256, Text("", core::IsGpuName)),
          AT(gpus), kRestart),
       Of("policy.mapper",
-         "How an eligible GPU is chosen; sets its own defaults. Auto: by-work under "
-         "MPS, else magm.",
+         "How an eligible GPU is chosen; also sets other defaults. Auto: by-work under MPS, else "
+         "magm.",
          Mapper(), AT(mapper)),
       Of("policy.published",
          "Use the rules of the published system, for comparison: the dissertation's, or those of "
@@ -213,12 +213,12 @@ std::vector<Key> MakeKeys() {
          AT(policy.margin_mib)),
       Floor(),
       Of("policy.plateau_after",
-         "Once its memory has been stable this long, a task's promise drops to what it used, as do "
-         "those of waiting tasks of its kind; false: never.",
+         "Once its memory has been stable for this long, a task's promise, and that of waiting "
+         "tasks of its kind, drops to the memory it used; false: never.",
          OrFalse(Span(kSecond, kYear)), AT(policy.plateau_after)),
       Of("policy.min_gain",
          "A task of known memory and activity joins others only if it adds at least this share of "
-         "its own activity to the GPU's throughput. It replaces sm_cap and settle. False: off.",
+         "its own activity to the GPU's throughput. Replaces sm_cap and settle for it. False: off.",
          OrFalse(
              Fraction("fraction from 0 to 1", [](double gain) { return gain >= 0 && gain <= 1; })),
          AT(policy.min_gain)),
@@ -236,11 +236,12 @@ std::vector<Key> MakeKeys() {
          "Site rule: a GPU takes a task only if this holds, for example \"own_tasks < 2\".",
          OrFalse(Rule()), AT(policy.require)),
       Of("policy.backfill",
-         "How many queued tasks are considered. 1: the head, and others on GPUs it can never take.",
+         "Number of queued tasks considered. 1: the head, and other tasks on GPUs that it can "
+         "never take.",
          Count(1, 1'000'000), AT(policy.backfill)),
       Of("policy.lookahead",
-         "How many possible starts are simulated and compared (by-work only, where all run times "
-         "are known). 0: off.",
+         "Number of possible starts to simulate and compare (by-work, if all run times are known). "
+         "0: off.",
          Count(0, 1'000), AT(policy.lookahead)),
       Of("policy.pass_limit",
          "How long tasks may be started ahead of the head of the queue before GPUs are kept for "
@@ -249,7 +250,7 @@ std::vector<Key> MakeKeys() {
       Of("policy.settle", "After a placement, close the GPU until its samples show the new task.",
          Flag(), AT(policy.settle)),
       Of("policy.settle_timeout",
-         "How long a placement that never shows in samples keeps its GPU closed.",
+         "How long a GPU stays closed if its samples never show the new task.",
          Span(Duration{0}, kYear), AT(policy.settle_timeout)),
       Of("policy.stale_after", "A GPU whose latest sample is older takes no task.",
          Span(100 * kMs, kYear), AT(policy.stale_after)),
@@ -260,8 +261,8 @@ std::vector<Key> MakeKeys() {
       Of("policy.use_given_memory", "Use memory estimates; false: only floor and sm_cap decide.",
          Flag(), AT(policy.use_given_memory)),
       Of("policy.order",
-         "Order among tasks of equal priority: first come first served, or users and accounts that "
-         "have used least first (docs/server/sharing.md).",
+         "Order among tasks of equal priority: first come, first served, or least usage first "
+         "(docs/server/sharing.md).",
          Choice<core::QueueOrder>(
              {{"fifo", core::QueueOrder::kFifo}, {"fair", core::QueueOrder::kFair}}),
          AT(policy.order)),
@@ -291,7 +292,7 @@ std::vector<Key> MakeKeys() {
                &core::ParseLimitRule),
          AT(policy.limits)),
       Of("slots.length",
-         "Run time after which a task makes way for a waiting one; false: never "
+         "Run time after which a task makes way for a waiting task; false: never "
          "(docs/server/sharing.md).",
          OrFalse(Span(kSecond, kYear)), AT(policy.slots.length)),
       Of("slots.notice", "How long before the end of its time slice a task is asked to checkpoint.",
@@ -347,7 +348,7 @@ std::vector<Key> MakeKeys() {
          "Retry any abnormal end as if it were out of memory (published behaviour).", Flag(),
          AT(policy.every_failure_is_oom)),
       Of("recovery.max_launch_failures",
-         "Launches that may fail because of the machine before the task fails.", Count(0, 1'000),
+         "Launch failures due to the machine that a task may survive.", Count(0, 1'000),
          AT(policy.max_launch_failures)),
       Of("recovery.max_node_failures", "Restarts of a task lost with its machine or GPU.",
          Count(0, 1'000), AT(policy.max_node_failures)),
@@ -380,7 +381,7 @@ std::vector<Key> MakeKeys() {
       Of("collocation.mps_clients", "An MPS server with this many processes takes no further task.",
          Count(1, 60), AT(mps_clients), kRestart),
       Of("collocation.mps_memory_limit",
-         "Limit a task to its promise plus policy.margin: by the kernel, under MPS each process.",
+         "Limit a task (by the kernel) or each process (by MPS) to its promise plus policy.margin.",
          Flag(), AT(mps_memory_limit)),
       Of("collocation.mps_timeout",
          "Real time to wait for an MPS control daemon before a task shares by streams instead.",
@@ -392,7 +393,7 @@ std::vector<Key> MakeKeys() {
          AT(sample_period), kRestart),
       Of("monitor.window", "Span over which SM activity is averaged.", Span(100 * kMs, kHour),
          AT(window), kRestart),
-      Of("monitor.ewma", "Time constant of the exponentially weighted mean beside the plain one.",
+      Of("monitor.ewma", "Time constant of the exponentially weighted mean.",
          Span(100 * kMs, kHour), AT(ewma), kRestart),
       Of("monitor.history", "How long single samples are kept in memory.", Span(Duration{0}, kDay),
          AT(history)),
@@ -406,8 +407,8 @@ std::vector<Key> MakeKeys() {
       Of("monitor.nvml_library", "Driver library used to read GPUs.",
          NameOrPath("library name or absolute path"), AT(nvml_library), kRestart),
       Of("monitor.kernel_log",
-         "Kernel log, which names the process behind a fault on a GPU shared under MPS; "
-         "empty: not read.",
+         "Kernel log, which names the process behind a fault on a GPU shared under MPS; empty: not "
+         "read.",
          PathOrNone(), AT(kernel_log), kRestart),
       Of("monitor.gpu_speeds",
          "Speeds of GPU types relative to an A100-40GB; others as built in "
@@ -415,7 +416,7 @@ std::vector<Key> MakeKeys() {
          Texts("list of texts like [\"a6000=0.5\", \"a100=1\"]", &core::ParseTypeSpeed),
          AT(gpu_speeds), kRestart),
       Of("monitor.source",
-         "Source of SM activity; \"auto\": the driver where it can, else DCGM "
+         "Source of SM activity; \"auto\": the driver if it supports this, else DCGM "
          "(docs/server/gpus.md).",
          Choice<ActivitySource>({{"auto", ActivitySource::kAuto},
                                  {"nvml", ActivitySource::kNvml},
@@ -425,8 +426,8 @@ std::vector<Key> MakeKeys() {
          "Drain GPUs that report errors or a bad condition; false: only log a warning.", Flag(),
          AT(health.drain)),
       Of("health.resume",
-         "Reopen such a GPU once the cause is gone; false: only by `carma resume`.", Flag(),
-         AT(health.resume_when_cleared)),
+         "Reopen a GPU drained by health.drain once the cause is gone; false: only `carma resume`.",
+         Flag(), AT(health.resume_when_cleared)),
       Of("health.ignore_xids", "Xid errors that do not close a GPU on this machine.",
          List("list of numbers like [63, 94]", kNumberList | kNumber | kTextList, 100,
               Count<int>(1, 999)),
@@ -484,11 +485,10 @@ std::vector<Key> MakeKeys() {
       Of("estimate.time_limit",
          "A task whose estimate takes longer (real time) is queued without one.",
          Span(100 * kMs, kHour), AT(estimate_time_limit)),
-      Of("estimate.history",
-         "Learn from finished tasks: what they needed and how far predictions were off.", Flag(),
+      Of("estimate.history", "Learn needs and prediction errors from finished tasks.", Flag(),
          AT(estimate_history), kRestart),
       Of("estimate.prefer_given",
-         "Trust the memory that a user states; false: only where nothing else is known.", Flag(),
+         "Trust the memory that a user states; false: only if nothing else is known.", Flag(),
          AT(estimate_prefer_given)),
       Of("estimate.profiles",
          "Profiles measured by \"carma profile\"; empty: none (docs/server/profile.md).",
@@ -497,7 +497,7 @@ std::vector<Key> MakeKeys() {
          AT(kill_grace)),
       Of("task.max_output", "Size at which an output file is rotated; 0: never.", Size(),
          AT(max_output_mib)),
-      Of("task.output_rotations", "Older output files kept beside the current one.", Count(0, 100),
+      Of("task.output_rotations", "Number of older output files to keep.", Count(0, 100),
          AT(output_rotations)),
       Of("task.default_time_limit", "Time limit of tasks that state none.",
          OrFalse(Span(kSecond, kYear)), AT(default_time_limit)),
@@ -510,15 +510,15 @@ std::vector<Key> MakeKeys() {
          Count(0, 4'194'304), AT(max_processes)),
       Of("task.max_batch", "Maximum number of tasks in one submission.", Count(1, 10'000'000),
          AT(max_batch)),
-      Of("task.cgroups", "Put each task into a cgroup of its own, where cgroup v2 allows it.",
-         Flag(), AT(cgroups), kRestart),
+      Of("task.cgroups", "Put each task into its own cgroup if cgroup v2 allows it.", Flag(),
+         AT(cgroups), kRestart),
       Of("host.cpus",
          "Total cores (threads) to promise; \"auto\": the machine's, all but one if 8 or more; 0: "
          "not counted.",
          OrAuto(Count<int>(0, core::kMaxCpus)), AT(host_cpus)),
       Of("host.memory",
-         "Total main memory to promise; \"auto\": the machine's less a tenth (at most 16G); 0: "
-         "not counted.",
+         "Total main memory to promise; \"auto\": the machine's less a tenth (at most 16G); 0: not "
+         "counted.",
          OrAuto(Size()), AT(host_memory_mib)),
       Of("host.cpus_per_gpu",
          "Cores promised per GPU to a task that states none; 0: none are counted for it.",

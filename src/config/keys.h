@@ -1,5 +1,5 @@
-// The only table of all configuration keys. Parsing, ranges, defaults, `carma config show` and the
-// documentation come from it.
+// The only table of all configuration keys. It defines parsing, ranges, defaults, `carma config
+// show` and the documentation.
 #pragma once
 
 #include <functional>
@@ -37,7 +37,7 @@ struct Key {
   std::function<std::string(const Settings&)> get;
   std::function<void(Settings& to, const Settings& from)> copy;
   Takes takes = Takes::kLive;
-  // Describes what is wrong, and where, with a text that `set` refuses. Absent if `type` is enough.
+  // Describes what is wrong with a text that `set` refuses, and where. Absent if `type` is enough.
   std::function<std::string(std::string_view)> trouble = {};
 
   std::string Variable() const { return VariableOf(name); }

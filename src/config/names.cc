@@ -12,7 +12,7 @@
 namespace carma::config {
 namespace {
 
-// The names that may occur in a list of the settings, because another key defines them.
+// The valid names in a list of the settings, which another key defines.
 struct Known {
   const char* what;  // "class"
   const char* key;   // "fair.classes"

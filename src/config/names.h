@@ -23,8 +23,8 @@ std::map<std::string, std::string> NamedUsers(const Settings& settings);
 
 inline constexpr std::string_view kAllowGroups = "daemon.allow_groups";
 
-// Finds users, and groups of daemon.allow_groups, that this machine does not have, because they are
-// misspelt or were removed. May wait for a name service.
+// Finds configured users, and groups of daemon.allow_groups, that do not exist on this machine,
+// because they are misspelt or were removed. May wait for a name service.
 std::vector<NameMistake> UnknownNames(const Settings& settings);
 
 // Checks that the group of daemon.socket_group exists, without which carmad does not start. May

@@ -141,7 +141,7 @@ class Loading {
     return Unit{};
   }
 
-  // Reports all mistakes of all sources in one line, so that all can be corrected at once.
+  // Reports the errors of all sources in one line, so that all can be corrected together.
   Result<Unit> Mistakes() const {
     if (mistakes_.empty()) return Unit{};
     constexpr std::size_t kMost = 20;

@@ -147,7 +147,7 @@ struct Sources {
   // Files in order; later files win. A missing file is kNotFound unless it is optional.
   std::vector<std::pair<std::string, bool>> files;  // path, optional
   // CARMA_SECTION_KEY=value, and HOME, XDG_RUNTIME_DIR, XDG_STATE_HOME for the default paths. Other
-  // CARMA_* names are ignored (tasks have some), unless they resemble a key.
+  // CARMA_* names are ignored unless they resemble a key, because tasks have some.
   std::map<std::string, std::string> environment;
   std::vector<std::pair<std::string, std::string>> overrides;  // dotted name, value; from flags
   bool root = false;                                           // selects the default paths
@@ -175,9 +175,9 @@ struct Reread {
   std::vector<std::string> changed;
   std::vector<std::string> need_restart;
 };
-// running: the daemon's current settings, as loaded. policy.mapper stays if only one of the old and
-// the new mapper shares GPUs. Errors: those of Load(), and kInvalid if a value that must stay
-// contradicts a new value.
+// running: the daemon's current settings, as loaded. policy.mapper keeps its value if only one of
+// the old and the new mapper shares GPUs. Errors: those of Load(), and kInvalid if a value that
+// cannot change now contradicts a new value.
 Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 
 // Loads one text from memory on top of the defaults. `name`: its path in messages. Errors: those of

@@ -1,4 +1,4 @@
-// Files of settings: which one wins, broken ones, and reading them again.
+// Tests files of settings: precedence, broken files, and reloading.
 #include "config/settings.h"
 
 #include <gmock/gmock.h>
@@ -146,7 +146,7 @@ TEST_F(SettingsAgain, UnchangedKeysKeepTheirValueAndOrigin) {
 TEST_F(SettingsAgain, RefusesMistakesAndContradictionsWithKeptKeys) {
   EXPECT_THAT(Again("", "\npolicy.sm_cap = 80").error().message,
               HasSubstr("f.toml:2: policy.sm_cap: "));
-  // The value is valid by itself, but the period is still the old one.
+  // The value alone is valid, but the old period is still in force.
   const Result<Reread> together = Again("monitor.sample_period = '4s'",
                                         "policy.stale_after = '3s'\nmonitor.sample_period = '1s'");
   ASSERT_FALSE(together);

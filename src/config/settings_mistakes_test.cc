@@ -1,4 +1,4 @@
-// Messages about mistakes in settings.
+// Tests messages about errors in settings.
 #include "config/settings.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Finds what a daemon needs to run on simulated GPUs: programs and a library installed with it.
+// Finds the programs and the library that a daemon needs to run on simulated GPUs; all are
+// installed with it.
 #pragma once
 
 #include <string>

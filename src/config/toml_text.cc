@@ -82,7 +82,7 @@ void Flatten(const toml::table& table, const std::vector<std::string>& above,
       Flatten(*inner, path, entries);
       continue;
     }
-    // An empty section is a mistake only if its name is unknown.
+    // An empty section is an error only if its name is unknown.
     const bool empty_section = inner != nullptr && above.empty() && IsSection(path.front());
     if (!empty_section) entries.push_back(ToEntry(std::move(path), node));
   }
@@ -102,7 +102,7 @@ Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view t
     return Invalid("{}:{}: {}", path, error.source().begin.line,
                    base::Printable(error.description(), 300));
   }
-  // toml++ sorts tables by name, but the first mistake of the file should be reported first.
+  // toml++ sorts tables by name, but the first error of the file should be reported first.
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::pair(a.line, std::string_view(a.name)) <
            std::pair(b.line, std::string_view(b.name));

@@ -30,8 +30,8 @@ std::optional<Value> Known(const std::optional<std::string>& stated,
   return value;
 }
 
-// The settings of a transformer's training: first those found in files, then those stated by the
-// task.
+// The settings of a transformer's training: first the settings found in files, then those stated by
+// the task.
 std::vector<task::TrainingWord> WordsOf(const task::TaskSpec& spec) {
   std::vector<task::TrainingWord> words = spec.training;
   if (spec.batch_size) words.push_back({"batch", std::to_string(*spec.batch_size), ""});

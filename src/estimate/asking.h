@@ -25,9 +25,9 @@ struct Summary {
 Summary ReadSummary(const Result<std::string>& text, const std::string& path);
 
 // Turns the description into a Question; `spec` and `summary` must outlive it. If batch size,
-// optimizer or precision are missing, they are taken from the summary. The caller adds the server's
-// part: GPU, coverage, site, history. remarks: messages for the user, for example about an unknown
-// optimizer.
+// optimizer or precision are missing, they are taken from the summary. The caller adds the facts
+// about the server: GPU, coverage, site, history. remarks: messages for the user, for example about
+// an unknown optimizer.
 Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary,
                     std::vector<std::string>& remarks);
 

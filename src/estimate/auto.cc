@@ -97,7 +97,7 @@ class OfAmounts {
   }
 
   // Runs on another GPU type count only if there are none on this type. A sample adds the same
-  // memory there; only the context differs (docs/evidence/estimators.md).
+  // memory on any type; only the context differs (docs/evidence/estimators.md).
   void Add(const task::Observation& run, double amount, std::vector<Sighting>& seen) const {
     if (own_type_ && run.gpu_type != question_.gpu_type) return;
     const double shift_mib = own_type_ ? 0 : ContextShift(run.gpu_type, question_.gpu_type);
@@ -139,7 +139,7 @@ class OfAmounts {
   bool own_type_ = false;
 };
 
-// The formula is least exact for networks whose width changes at every layer, and a classifier
+// The formula is least accurate for networks whose width changes at every layer, and a classifier
 // trained on such networks is better (docs/evidence/estimators.md). So its class limits the
 // formula's answer, which is finer within the class.
 void KeepWithinClass(const Question& question, Answer& answer) {

@@ -8,8 +8,9 @@
 
 namespace carma::estimate {
 
-// What one block keeps for its backward pass, in elements for each token of the model. A token of a
-// U-Net is a pixel of its input, so a block that runs at half the resolution counts for a quarter.
+// The elements that one block keeps for its backward pass, for each token of the model. A token of
+// a U-Net is a pixel of its input, so a block that runs at half the resolution counts for a
+// quarter.
 struct BlockKeeps {
   double parameters = 0;
   double input = 0;  // input of the block; all that stays if the block is recomputed
@@ -46,7 +47,7 @@ struct BlockList {
 // their width. The fused kernels of mamba_ssm keep the output of the input projection and the
 // result, and recompute the rest. Without them the scan in plain code keeps its states for each
 // token (BlockKeeps::without_kernels). second: Mamba 2, whose heads share the decay of their
-// states. Mistakes are recorded in `in`.
+// states. Errors are recorded in `in`.
 BlockList ReadMamba(base::JsonReader& in, std::int64_t layers, std::int64_t hidden, bool second);
 
 // The blocks of a diffusion U-Net from the config.json of diffusers' UNet2DConditionModel or
@@ -58,7 +59,7 @@ struct UNet {
 };
 
 // Counts the parameters of the modules that diffusers builds, without biases (859 of the 860 M of
-// Stable Diffusion 1.5), and what autograd saves for each block. Mistakes are recorded in `in`:
+// Stable Diffusion 1.5), and what autograd saves for each block. Errors are recorded in `in`:
 // unknown types of blocks, lists of different lengths.
 UNet ReadUNet(base::JsonReader& in);
 

@@ -21,7 +21,7 @@ inline constexpr std::size_t kLeastCalibration = 5;
 // error more than the constant.
 inline constexpr double kMostSmallMib = 1024;
 
-// What was learned for one GPU type. The default has learned nothing: all values are as shipped.
+// The calibration of one GPU type. By default nothing is learned, and all values are as shipped.
 struct Site {
   std::string gpu_type;   // the requested type
   std::string taught_by;  // the type that the values come from; empty: no values
@@ -54,7 +54,7 @@ struct Site {
 // used only if it differs by more than the formula's own error divided by the root of the number of
 // models, and if it predicts held-out models better than the shipped constant. If `gpu_type` has
 // fewer than kLeastCalibration tasks, the type with the most tasks is used. If that type has too
-// few as well, nothing is learned. An empty gpu_type means unknown.
+// few tasks as well, nothing is learned. An empty gpu_type means unknown.
 Site Calibrate(std::span<const task::Observation> observations, const std::string& gpu_type);
 
 }  // namespace carma::estimate

@@ -16,7 +16,7 @@ bool IsDiffusion(std::string_view class_name);
 
 // Sets config.family to the class. A transformer has blocks of attention and a feed-forward part,
 // with scales, shifts and gates that depend on the noise step; its tokens are patches and, in some
-// classes, text tokens too. Mistakes are recorded in `in`.
+// classes, text tokens too. Errors are recorded in `in`.
 void ReadDiffusion(base::JsonReader& in, TransformerConfig& config);
 
 // The names of all known classes, for suggestions.

@@ -31,7 +31,7 @@ struct Run {
   std::optional<double> sm_active;  // measured alone on its GPU
 };
 
-// Models and their measured trainings.
+// Models and their measured training runs.
 struct DataSet {
   std::vector<model::LayerList> models;
   std::vector<Run> runs;
@@ -88,7 +88,7 @@ struct Score {
 };
 Score ScoreOf(std::span<const Outcome> outcomes, std::int64_t card_mib);
 
-// A run's group, when groups are left out in turn.
+// The group of a run, for evaluations in which each group is left out once.
 struct LeftOut {
   std::string group;
   std::string kind = {};  // runs of one kind are known equally well

@@ -116,7 +116,8 @@ class GpuMemNet : public Estimator {
     const Result<Network>& network = networks_->Of(model::Classify(list));
     if (!network) return nothing("the weights are not usable: " + network.error().message);
     const std::vector<double> probabilities = network->Probabilities(input);
-    if (probabilities.empty()) return nothing("the model is too large for the network's numbers");
+    if (probabilities.empty())
+      return nothing("the model is too large for the network: its result overflows");
     Answer answer = AnswerFromClasses(probabilities, network->class_points(), network->class_mib(),
                                       network->family(), question.coverage);
     answer.method = name_;

@@ -1,5 +1,5 @@
 // The inputs of GPUMemNet's networks. Their names are stored in the weights files, so that a
-// network and the program mean the same by each number.
+// network and the program give each number the same meaning.
 #pragma once
 
 #include <array>

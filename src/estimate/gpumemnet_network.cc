@@ -87,8 +87,8 @@ class Network::Member {
   virtual VectorXf Logits(const VectorXf& aggregates, const Sequence& sequence) const = 0;
 };
 
-// Takes tensors out of a file by name and records the first mistake. After a mistake it still
-// returns tensors of the size that a correct file would have.
+// Takes tensors out of a file by name and records the first error. After an error it still returns
+// tensors of the size that a correct file would have.
 class Network::Loader {
  public:
   static constexpr Index kAny = -1;  // decided by the file, up to kMaxFeatures

@@ -28,7 +28,7 @@ std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 //              gpumemnet_input.h has them; heads (transformer)
 //   aggregates.mean, .scale, .low, .high   [F]   standardisation, and the range seen in training
 //   classes.point                          [C]   median need of the training runs in each class
-//   check.aggregates [n, F], check.probabilities [n, C]   what the trainer's own library answers;
+//   check.aggregates [n, F], check.probabilities [n, C]   the answers of the trainer's own library;
 //              check.layers [m, 5], check.lengths [n] (transformer): rows of LayerToken
 //   members.I…                             weights [out, in] and biases [out] of each member:
 //     mlp          hidden.K (ReLU), output
@@ -42,8 +42,8 @@ std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 class Network {
  public:
   // Errors: kInvalid "path: what, expected" for an unknown format, family or input, for tensors
-  // that are missing, superfluous or of a wrong shape, and for an ensemble whose answers to the
-  // examples in its own file are off by more than 1e-4.
+  // that are missing, superfluous or of a wrong shape, and for an ensemble that deviates by more
+  // than 1e-4 from the answers to the examples in its own file.
   static Result<Network> Load(const TensorFile& file, std::string_view path);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;

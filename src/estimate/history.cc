@@ -83,7 +83,7 @@ class FromHistory : public Estimator {
     if (question.signature.empty())
       return NotFound("there is no command to look up in the history");
     const std::vector<task::Observation> runs = question.history->OfSignature(question.signature);
-    if (runs.empty()) return NotFound("it has not run here before");
+    if (runs.empty()) return NotFound("it has not run on this server before");
     Recollection recollection = Recollect(runs, question.gpu_type);
     Answer answer;
     answer.point_mib = recollection.point_mib;
@@ -114,7 +114,7 @@ Recollection Recollect(std::span<const task::Observation> runs, const std::strin
     answer.point_mib = std::max(answer.point_mib, more_mib);
     answer.bound_mib = std::max(answer.bound_mib, Scaled(more_mib, kMoreThanRanOut));
     answer.remarks.push_back(fmt::format(
-        "the last run ended for lack of memory with {} MiB: it needs more", *peaks.too_little_mib));
+        "the last run ran out of memory with {} MiB: it needs more", *peaks.too_little_mib));
   }
   if (!gpu_type.empty() && runs.front().gpu_type != gpu_type && answer.runs > 0 &&
       std::ranges::none_of(runs, [&](const auto& each) { return each.gpu_type == gpu_type; })) {

@@ -58,7 +58,7 @@ class History {
   // Must be called in order of time. Drops the oldest runs beyond the limits in
   // task/verdict/observation.h.
   void Add(task::Observation observation);
-  // Drops what was learned about the formula, but keeps the peaks.
+  // Drops the observations of the formula, but keeps the peaks.
   void ForgetCalibration();
 
   // Both return the newest first, at most task::kRunsPerSignature.

@@ -13,7 +13,7 @@ enum class Loading { kEager, kLazy };
 // is unknown or does not load lazily.
 Loading LoadingOf(std::string_view torch);
 
-// What a model makes PyTorch load in addition to cuBLAS.
+// The libraries that a model makes PyTorch load in addition to cuBLAS.
 enum class Libraries {
   kPlain,         // nothing
   kSequences,     // kernels of attention and table look-ups
@@ -33,7 +33,7 @@ inline constexpr double kCollectivesMib = 566;
 // The code with the nearest shipped value. All codes have different values.
 LoadedCode CodeOf(double shipped_mib);
 
-// The way of loading whose shipped base (kPlain) is closer to base_mib.
+// The way of loading code whose shipped base (kPlain) is closer to base_mib.
 Loading LoadingOfBase(double base_mib);
 // base_mib plus the libraries, loaded in the way that LoadingOfBase() returns.
 double OnBaseMib(double base_mib, Libraries libraries);

@@ -31,7 +31,7 @@ class MeasuredProfiles {
   std::multimap<std::string, std::size_t> by_signature_;  // same signature: in order of lines
 };
 
-// Adds the profile measured for the same program to what earlier runs have shown. From a profile of
+// Adds the profile measured for the same program to the values from earlier runs. From a profile of
 // the same GPU type, the SM activity and fitted parameters are used; from another type only the
 // activity, and only if earlier runs show none. Run times stay those of earlier runs, because the
 // measurement may have covered a shorter piece of the work.

@@ -44,8 +44,8 @@ struct Amounts {
 };
 // The amounts from the task's description, or from options with common names in its command.
 Amounts AmountsOf(const task::TaskSpec& spec);
-// The signature without the amounts: narrower than Kin, wider than Signature. Empty if no amount is
-// known.
+// The signature without the amounts: more specific than Kin, less specific than Signature. Empty if
+// no amount is known.
 std::string Relation(const task::TaskSpec& spec, std::uint32_t uid, const std::string& fingerprint);
 
 // A word of a command line as it appears in the shape; for tests and --explain.

@@ -1,5 +1,5 @@
-// Evaluates predictions on sweeps: tables of one training measured with many batches, perhaps on
-// several GPU types. Some measurements are predicted from the others.
+// Evaluates predictions on sweeps: tables of one training program measured with many batch sizes,
+// perhaps on several GPU types. Some measurements are predicted from the others.
 #pragma once
 
 #include <cstdint>

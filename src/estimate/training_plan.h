@@ -195,7 +195,7 @@ struct TrainingPlan {
   std::optional<double> gpu_mib;  // memory of the GPU; empty: unknown
 };
 
-// Sets what Megatron always uses: fused norms, an in-place loss, no autocast.
+// Applies Megatron's fixed choices: fused norms, an in-place loss, no autocast.
 void UseMegatron(TrainingPlan& plan);
 
 }  // namespace carma::estimate

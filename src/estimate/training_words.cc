@@ -28,7 +28,7 @@ std::unexpected<base::Error> Wrong(const TrainingWord& word, std::string_view ex
   return Invalid("{}: '{}': expected {}", Place(word), base::Printable(word.value, 40), expected);
 }
 
-// Looks up words and records the first mistake.
+// Looks up words and records the first error.
 class Words {
  public:
   explicit Words(std::span<const TrainingWord> words) : words_(words) {}
@@ -310,7 +310,7 @@ void AddIgnored(const Words& words, const TransformerConfig& config, const Train
   if (plan.objective == Objective::kTokens) ignored({"reference"}, "the objective is sft");
   if (plan.objective != Objective::kGroups) ignored({"rollout-share"}, "the objective is not grpo");
   if (plan.ranks == 1 && plan.data_parallel == DataParallel::kFsdp)
-    ignored({"dp"}, "there is one GPU to share the weights");
+    ignored({"dp"}, "there is only one GPU to share the weights");
   if (plan.tensor_parallel == 1) ignored({"sequence-parallel"}, "there is no tensor parallelism");
   if (plan.pipeline == 1)
     ignored({"micro-batches", "schedule", "stages-per-gpu"}, "there is no pipeline");

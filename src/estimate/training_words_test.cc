@@ -84,7 +84,7 @@ TEST(TrainingWords, ReportsIgnoredSettings) {
   EXPECT_EQ(Assumptions(said, config, *plan),
             (std::vector<std::string>{
                 "--lora-rank 8 is ignored: the method is full",
-                "t.sh:3: --fsdp: dp fsdp is ignored: there is one GPU to share the weights",
+                "t.sh:3: --fsdp: dp fsdp is ignored: there is only one GPU to share the weights",
                 "--micro-batches 4 is ignored: there is no pipeline",
                 "--ep 1 is ignored: the model has no experts"}));
 }

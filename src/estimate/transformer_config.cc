@@ -344,7 +344,8 @@ constexpr std::string_view kEncoders[] = {"vision_config", "visual",         "vi
                                           "vision_cfg",    "vision_encoder", "audio_config",
                                           "audio_cfg",     "speech_config",  "audio_encoder"};
 
-// Reads the size of such an encoder. Every key is optional. Returns false if there is no size.
+// Reads the size of an encoder of this kind. Every key is optional. Returns false if there is no
+// size.
 bool GetEncoder(base::JsonReader& outer, const char* key, TransformerConfig& config) {
   const base::Json* found = outer.Raw(key);
   base::JsonReader in(*found, outer.pointer() + "/" + key);
@@ -375,8 +376,8 @@ bool TellsSizes(const base::Json& part) {
   return std::ranges::any_of(kSizes, [&](const char* key) { return part.contains(key); });
 }
 
-// Reads every part of the file outside the text stack. Each part is counted by its weights or named
-// as not counted.
+// Reads every part of the file outside the text stack. Each part is either counted by its weights
+// or listed as not counted.
 void GetParts(const base::Json& whole, const std::string& text_part, base::JsonReader& in,
               TransformerConfig& config) {
   if (!whole.is_object()) return;

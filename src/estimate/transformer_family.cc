@@ -160,7 +160,7 @@ constexpr Transformer kTransformers[] = {
     Like("dinov2", kImages),
     Like("siglip_vision_model", kImages, {}, {12, 768, 12, 0, 3072, 0}),
     Like("clip_vision_model", kImages, {&Transformer::quick_gelu}, {12, 768, 12, 0, 3072, 0}),
-    // Two towers, and their encoders of texts.
+    // Models with two towers, and their text encoders.
     Like("clip", kPlain, {&Transformer::compares}),
     Like("siglip", kPlain, {&Transformer::compares}),
     Like("clip_text_model", kPlain,

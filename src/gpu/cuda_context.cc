@@ -86,13 +86,13 @@ CudaApi ResolveCuda(void* library) {
   return api;
 }
 
-// Returns false if the parent is gone, which the child notices soon anyway.
+// Returns false if the parent is gone, which the child will also notice soon by other means.
 bool Say(std::string_view word, const std::string& rest) {
   const std::string line = fmt::format("{}{}\n", word, base::Printable(rest, kMaxLine / 2));
   return base::WriteAll(STDOUT_FILENO, line).has_value();
 }
 
-// The steps of making a context, and the error that stopped them.
+// The steps that make a context, and the error that ended them.
 class Making {
  public:
   explicit Making(const CudaApi& api) : api_(api) {}

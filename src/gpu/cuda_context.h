@@ -64,8 +64,8 @@ std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::siz
                                                           const ContextOptions& options);
 
 // Makes a context on the GPU or instance with this UUID, even if it is in use, and releases it.
-// Returns why CUDA programs do not work there; empty if they work or it is unknown. Blocks like
-// MeasureContext().
+// Returns why CUDA programs do not work on it; empty if they work or the result is unclear. Blocks
+// like MeasureContext().
 std::optional<ContextTrouble> TryContext(const std::string& uuid, const ContextOptions& options);
 
 }  // namespace carma::gpu

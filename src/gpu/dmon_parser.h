@@ -35,8 +35,8 @@ class DmonParser {
  public:
   // Returns the rows completed by these bytes, in order.
   std::vector<DmonRow> Feed(std::string_view bytes);
-  // The last line that was neither titles nor a row, such as an error message of the tool, made
-  // printable.
+  // The last line that was neither a title line nor a row, such as an error message of the tool, in
+  // printable form.
   const std::string& remark() const { return remark_; }
 
  private:

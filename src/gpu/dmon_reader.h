@@ -23,7 +23,7 @@ struct DmonOptions {
   base::Duration longest_pause{60'000};  // … up to this
 };
 
-// Used by one thread. Times are passed in and must not go back. They are real, not simulated.
+// Used by one thread. Times are passed in, must not go back, and are real, not simulated.
 class DmonReader {
  public:
   explicit DmonReader(DmonOptions options) : options_(std::move(options)) {}

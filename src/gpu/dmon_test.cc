@@ -318,7 +318,7 @@ TEST_F(DmonChildTest, NamesAMissingProgram) {
 
 class CombinedProbeTest : public DmonChildTest {
  protected:
-  // Two GPUs; `gpm`: which of them have GPM counters.
+  // Two GPUs; `gpm`: the GPUs that have GPM counters.
   void Make(const std::string& body, std::vector<bool> gpm, bool dcgm_for_all = false) {
     std::vector<DeviceInfo> infos = FakeProbe::EqualDevices(2, 40'960, 424);
     infos[0].pci = "00000000:07:00.0";

@@ -1,4 +1,4 @@
-// A probe whose answers a test sets.
+// A probe whose answers are set by the test.
 #pragma once
 
 #include <condition_variable>

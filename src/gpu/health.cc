@@ -153,7 +153,7 @@ void Health::Restore(std::string why) {
     return;
   }
   restored_why_ = why_;
-  // The errors behind this reason are part of the driver's count, so none of them is excluded.
+  // The driver's count includes the errors behind this reason, so none is excluded.
   if (why_.starts_with(kEccPrefix) || why_.starts_with(kOldEccPrefix)) ecc_at_start_ = 0;
 }
 

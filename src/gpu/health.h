@@ -1,4 +1,4 @@
-// Judges a GPU's errors and condition: what causes an Xid, and when a GPU should take no more
+// Interprets a GPU's errors and condition: the cause of an Xid, and when a GPU should take no more
 // tasks. Pure. docs/server/gpus.md has the facts about NVIDIA's Xids and their sources.
 #pragma once
 
@@ -18,7 +18,7 @@ enum class XidClass {
   kTask,       // a program's fault: 13, 31, 43, 45, 68, 109. It ends; the GPU is intact
   kContained,  // bad memory under a program: it ends; the GPU needs a reset when idle
   kDevice,     // a fault of the GPU, its memory, links or firmware: no more tasks
-  kNews,       // harmless, or judged elsewhere (63, 154 …)
+  kNews,       // harmless, or handled elsewhere (63, 154 …)
 };
 struct XidFact {
   XidClass meaning{};
@@ -40,12 +40,13 @@ class Health {
   explicit Health(HealthRules rules) : rules_(std::move(rules)) {}
 
   // Returns why the GPU should take no new tasks after this reading, in one sentence; empty if it
-  // may. The reason is valid from the first evidence until the cause is gone. An Xid is gone once
-  // the driver was reloaded or the GPU was reset: after Cleared(), or after a reading that shows it
-  // (the driver no longer requests a reset, or its error count restarted). A condition (rows to be
-  // remapped, no spare rows, a recovery action requested by the driver, new uncorrectable memory
-  // errors) is gone when it is no longer reported. If the rules do not resume GPUs, the reason is
-  // valid until Acknowledge(). If a value is absent, the last one remains valid.
+  // may. The reason is valid from the first evidence until the cause is gone. An Xid no longer
+  // counts once the driver was reloaded or the GPU was reset: after Cleared(), or after a reading
+  // that shows the reset (the driver no longer requests a reset, or its error count restarted). A
+  // condition (rows to be remapped, no spare rows, a recovery action requested by the driver, new
+  // uncorrectable memory errors) no longer counts when it is no longer reported. If the rules do
+  // not resume GPUs, the reason is valid until Acknowledge(). If a value is absent, the last one
+  // remains valid.
   const std::string& Take(const Reading& reading);
   // An administrator resumed the GPU: earlier evidence no longer counts.
   void Acknowledge();

@@ -65,7 +65,7 @@ std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   const auto xid = ParseNumber<int>(base::Trim(TakeUntil(rest, ',')), 10);
   if (!xid || *xid < 0) return std::nullopt;
   found.xid = *xid;
-  // "pid=1668", or a word in its place if the driver does not know it.
+  // "pid=1668", or a word instead of the number if the driver does not know it.
   const std::string_view next = base::Trim(TakeUntil(rest, ','));
   if (next.starts_with("pid=")) found.pid = ParseNumber<pid_t>(next.substr(4), 10);
   if (found.pid && *found.pid <= 0) found.pid.reset();

@@ -18,7 +18,7 @@ struct UnevenMemory {
 };
 
 // Lists GPUs whose figures do not add up. CARMA gives tasks total - reserved and assumes that
-// `used` excludes reserved memory. NVML's newer headers say so and its older headers say the
+// `used` excludes reserved memory. NVML's newer headers state this and its older headers state the
 // opposite; the sum shows which is true. In NVML's order; empty if unsupported. May block; worker
 // only.
 std::vector<UnevenMemory> AskUnevenMemory(const std::string& library);

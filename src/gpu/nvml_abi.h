@@ -106,7 +106,7 @@ struct ProcessUtilization {
 };
 static_assert(sizeof(ProcessUtilization) == 32);
 
-// The parts of a GPU, or of an instance of a divided GPU (MIG).
+// The parts of a GPU, or of a MIG instance.
 struct DeviceAttributes {
   std::uint32_t multiprocessors;
   std::uint32_t shared_copy_engines;

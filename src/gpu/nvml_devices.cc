@@ -68,7 +68,7 @@ ReadResult<std::string> AskUuid(NvmlCalls& calls, nvml::Device handle, const std
   return uuid;
 }
 
-// If this fails, `board` keeps what is known so far.
+// If this fails, `board` keeps the facts that were already read.
 ReadResult<Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
   const NvmlApi& api = calls.api;
   const nvml::Return code = api.by_index(board.index, &board.handle);
@@ -98,7 +98,7 @@ ReadResult<bool> IsDivided(NvmlCalls& calls, const Board& board) {
 struct Refusal {
   ReadError error;
   TroubleCause cause = TroubleCause::kOther;
-  // Implicit, so that an error of a call converts by itself.
+  // Implicit, so that the error of a call converts without a cast.
   Refusal(ReadError why, TroubleCause of = TroubleCause::kOther)
       : error(std::move(why)), cause(of) {}
 };

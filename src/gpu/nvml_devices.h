@@ -42,9 +42,10 @@ struct NvmlDevice {
   }
 };
 
-// Lists devices in PCI order; a device with unknown address stays after its predecessor. A device
-// that cannot be described is listed with its trouble. Errors: the GPUs cannot be counted, the
-// driver is gone, or no queried GPU can be described (with the first reason).
+// Lists devices in PCI order; a device with an unknown address stays behind the device that the
+// driver lists before it. A device that cannot be described is listed with its error. Errors: the
+// GPUs cannot be counted, the driver is gone, or no queried GPU can be described (with the first
+// reason).
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 
@@ -58,7 +59,7 @@ struct MemoryUse {
   std::int64_t used_mib = 0;
 };
 // gpu: as ReadError::gpu. Errors: those of NvmlCalls::FailureOf(), and kCorrupt if the driver
-// reports no amount.
+// reports no amount of memory.
 ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
 
 // "3g.20gb", or "1c.3g.20gb" for a part of that instance: the slices, then the memory in eighths of

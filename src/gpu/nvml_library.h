@@ -120,7 +120,7 @@ class NvmlSession {
   bool open_;
 };
 
-// Whether the code means that this GPU or this account has no such value.
+// Whether the code means that the value does not exist for this GPU or this account.
 bool MeansAbsent(nvml::Return code);
 // Whether the driver was unloaded or its library never initialised.
 bool MeansDriverGone(nvml::Return code);
@@ -133,7 +133,7 @@ enum class Weight {
   kTells,    // the value is absent, unless the GPU or driver is gone
 };
 
-// Judges the return codes of one library and records that the driver is gone.
+// Interprets the return codes of one library and records that the driver is gone.
 class NvmlCalls {
  public:
   explicit NvmlCalls(const NvmlApi& functions) : api(functions) {}

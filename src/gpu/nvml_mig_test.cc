@@ -102,7 +102,8 @@ TEST_F(NvmlMigTest, ReadsInstancesByTheirOwnHandle) {
   const Reading second = MustRead(1);
   EXPECT_EQ(second.sm_active, 0.05);
   EXPECT_THAT(second.processes, IsEmpty());
-  // Of the values of the whole GPU, power is shown once and the others with each instance.
+  // Power and energy are values of the whole GPU and reported once; its other values are repeated
+  // for each instance.
   EXPECT_EQ(first.power_w, 200.0);
   EXPECT_EQ(first.energy_j, 5.0);
   EXPECT_FALSE(second.power_w || second.energy_j);

@@ -30,7 +30,7 @@ struct DeviceState : NvmlDevice {
   nvml::GpmSample next = nullptr;
   bool primed = false;  // `previous` holds counters
   // Number of Counters() that are requested, because a library that refuses the whole list may know
-  // the first.
+  // the first counters.
   std::size_t gpm_counters = Counters().size();
   Sanity sanity;
   NvmlProcesses processes;

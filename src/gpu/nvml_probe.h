@@ -27,7 +27,7 @@ class NvmlProbe : public Probe {
 };
 
 // Loads the library (a file name for the dynamic linker, or a path). Does not call the driver yet:
-// each Devices() initialises it, and so does the next call after the driver was gone. Missing
+// each Devices() initialises it, as does the first call after the driver has come back. Missing
 // functions leave their value absent; only initialisation, the list of devices and their memory are
 // required. SM activity and the other counters are means between two consecutive Read()s of a
 // device (NVML's GPM, percent turned into fractions); the first Read() looks back to Devices(). A

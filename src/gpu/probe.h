@@ -25,7 +25,7 @@ inline constexpr base::FieldRule kCountRule{.low = 0, .high = std::int64_t{1} <<
 inline constexpr base::FieldRule kInstanceRule{.low = 0, .high = 1 << 20};
 inline constexpr base::FieldRule kNameRule{.max_bytes = 200};
 
-// The place of an instance of a divided GPU (MIG). Profiles are identified by number, because names
+// The position of a MIG instance on its GPU. Profiles are identified by number, because names
 // differ between drivers.
 struct MigPlace {
   std::string parent_uuid;
@@ -46,7 +46,7 @@ struct MigPlace {
   friend bool operator==(const MigPlace&, const MigPlace&) = default;
 };
 
-// Causes that have their own remedies. DeviceTrouble::text has the details.
+// Causes, each with a different remedy. DeviceTrouble::text has the details.
 enum class TroubleCause {
   kOther,
   kNoInstance,    // MIG is on, but there is no instance
@@ -68,7 +68,7 @@ struct DeviceTrouble {
   friend bool operator==(const DeviceTrouble&, const DeviceTrouble&) = default;
 };
 
-// A whole GPU, or one instance of a divided GPU.
+// A whole GPU, or one MIG instance.
 struct DeviceInfo {
   std::string uuid;  // of an instance: "MIG-…"
   std::string name;  // "NVIDIA A100-SXM4-40GB"
@@ -110,8 +110,8 @@ struct ProcessUse {
   // Recent share of time in which the process's kernels ran, 0..1, as coarse as
   // Reading::utilization; empty if not reported, as always under MPS or on MIG instances.
   std::optional<double> kernel_time;
-  // The process's nearest control group, as in /proc/PID/cgroup, with its own limit on the GPU's
-  // memory; empty if there is none. group_mib: memory used by all processes of the group.
+  // The nearest control group of the process that has its own GPU memory limit, as a path in
+  // /proc/PID/cgroup; empty if there is none. group_mib: memory used by all processes of the group.
   std::string group;
   std::int64_t group_mib = 0;
 

@@ -10,7 +10,7 @@ namespace carma::gpu {
 
 struct ReadError {
   ReadError(ErrorCode kind, std::string what, std::string of = "");
-  // An error of the driver as a whole. Implicit, so that such errors convert to ReadError.
+  // An error of the driver as a whole. Implicit, so that an Error converts to ReadError.
   ReadError(base::Error error);
 
   // The message with the GPU's name, for output that does not show the GPU: "GPU GPU-a: no UUID".

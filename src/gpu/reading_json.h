@@ -25,13 +25,13 @@ nlohmann::json ReadingToJson(const Reading& reading);
 // out.
 void AddAnswer(const ReadResult<Reading>& answer, nlohmann::json& json);
 // Reads the reading or the error from an object. Errors: kInvalid with the place if both or neither
-// are there, or a value is out of range.
+// are present, or a value is out of range.
 Result<ReadResult<Reading>> TakeAnswer(base::JsonReader& in);
 
 // Absent values are left out, so that older and newer files can both be read.
 nlohmann::json DeviceToJson(const DeviceInfo& info);
-// Errors: kInvalid with the place below `pointer`: no name, or neither memory nor a trouble
-// that explains why there is none.
+// Errors: kInvalid with the place below `pointer`: no name, or neither memory nor a `trouble` that
+// explains its absence.
 Result<DeviceInfo> DeviceFromJson(const nlohmann::json& json, const std::string& pointer);
 
 }  // namespace carma::gpu

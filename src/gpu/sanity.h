@@ -12,7 +12,8 @@
 namespace carma::gpu {
 
 // How long SM activity may be zero while kernels run: after some faults the counters are stuck at 0
-// (NVIDIA/DCGM issue 303), and the GPU would look idle. A single such reading may be due to timing.
+// (NVIDIA/DCGM issue 303), and the GPU would look idle. A single reading of this kind may be due to
+// timing.
 inline constexpr base::Duration kStuckSpan{10'000};
 inline constexpr double kStuckSmActive = 0.0005;  // less than half of dcgmi's resolution
 inline constexpr double kFullUtilization = 0.99;

@@ -1,4 +1,4 @@
-// Keeps GPU numbers stable: whatever the driver lists later, number 3 is still the same GPU.
+// Keeps GPU numbers stable: whatever the driver lists later, number 3 remains the same GPU.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace carma::gpu {
 
-// How often to look for a GPU that is missing or in trouble. This needs a new list, which may take
-// seconds while the other GPUs wait.
+// How often to look for a GPU that is missing or could not be described. This needs a new list,
+// which may take seconds while the other GPUs wait.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
-// Returns true if all described GPUs have their earlier numbers. Then GPUs in trouble have them
-// too.
+// Returns true if all described GPUs have their earlier numbers. Then the GPUs that could not be
+// described also have theirs.
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
 
 // Used by one thread.
@@ -25,12 +25,12 @@ class SteadyProbe : public Probe {
 
   // Keeps the driver's first list, or the list given to Keep(). Later lists are returned in that
   // order. A GPU that can be described again has its current description, a GPU that is no longer
-  // listed has a trouble that explains this, and new GPUs are not shown.
+  // listed has a `trouble` that explains this, and new GPUs are not shown.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // device: index in the kept list. Errors: kNotFound also if the driver does not list the GPU. If
-  // the GPU is missing, lost or in trouble, requests a new list from the driver, at most once per
-  // kLookAgainSpan, because a library that lost a GPU does not see it return. If that request
-  // fails, all reads are kUnavailable until Devices() succeeds.
+  // the GPU is missing, lost or could not be described, requests a new list from the driver, at
+  // most once per kLookAgainSpan, because a library that lost a GPU does not see it return. If that
+  // request fails, all reads are kUnavailable until Devices() succeeds.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 

@@ -36,7 +36,7 @@ class Window {
     std::optional<double> utilization;  // mean over the same span
   };
   using Value = std::optional<double> Sample::*;
-  // A part of the window with the mean of a value there.
+  // A part of the window with the mean of a value over it.
   struct Stretch {
     base::Time from;
     base::Time to;

@@ -78,7 +78,7 @@ struct Layer {
 
 enum class SummaryFormat { kTorchSummary, kTorchInfo, kTorchTree, kKeras, kCarmaJson };
 
-// Tells the author of a summary what was inferred, missing or contradictory.
+// Informs the author of a summary about values that were inferred, missing or contradictory.
 struct Note {
   enum class Kind {
     kInferred,       // a value was derived; the text has the rule
@@ -101,7 +101,7 @@ struct SavedBytes {
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
-// Other memory of a training in bytes, counted in the types in which it is stored.
+// Other memory of a training run in bytes, counted in the types in which it is stored.
 struct HeldBytes {
   double trained = 0;  // weights, without gradients
   double frozen = 0;   // weights that are not trained; includes the scales of quantised weights

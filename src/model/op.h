@@ -22,7 +22,7 @@ enum class Op {
   kOther,      // an unknown name
 };
 
-// Judges by class name only: PyTorch's names (Keras names are translated when a summary is read)
+// Decides by class name only: PyTorch's names (Keras names are translated when a summary is read)
 // and variants in libraries. A block with an operation in its name ("ConvNormAct") also gets that
 // operation, so call IsOperation first.
 Op OpOf(std::string_view type);

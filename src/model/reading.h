@@ -37,7 +37,7 @@ class Lines {
   std::size_t next() const { return next_; }
   // Returns kInvalid "path:line: what" for the line taken last.
   std::unexpected<base::Error> Fail(std::string_view what) const { return FailAt(next_, what); }
-  // The same for a given line, counted from 1.
+  // The same error for a given line, counted from 1.
   std::unexpected<base::Error> FailAt(std::size_t line, std::string_view what) const;
 
  private:
@@ -89,8 +89,8 @@ struct Totals {
 // Adds to a sum of parameters. Returns false without a change if the sum would exceed kMaxElements.
 bool AddParams(std::int64_t& sum, std::int64_t params);
 
-// Sets params and trainable of a table from its totals and the sum of its rows. The larger is used,
-// because tables may omit weights. Adds a note if they differ or are missing.
+// Sets params and trainable of a table from its totals and the sum of its rows. The larger number
+// is used, because tables may omit weights. Adds a note if they differ or are missing.
 void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum);
 
 // Tables of real runs print the batch as a number. The batch is the frequent first dimension that

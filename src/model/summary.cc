@@ -44,7 +44,7 @@ bool IsBranch(std::string_view row) {
   return row.starts_with("├─") || row.starts_with("└─") || row.starts_with("+ ");
 }
 
-// The format whose table begins at line `at`, judged by this line and the next lines.
+// The format of the table that begins at line `at`, recognised by this line and the next lines.
 const Reader* TableAt(const Lines& lines, std::size_t at) {
   const std::string_view line = lines.At(at);
   if (line.find("Layer (type") == std::string_view::npos) return nullptr;

@@ -156,7 +156,7 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
         break;
       }
       case Column::kKernel:
-        // A pool has one number for all sides, which is not used.
+        // A pooling layer shows one number for all sides; it is not used.
         if (cell.starts_with('[') ? !ParseShape(cell, row.kernel)
                                   : cell != "--" && !ParseCount(cell)) {
           return false;

@@ -34,7 +34,7 @@ Result<std::string> Name(const CsvRow& row, std::string_view column) {
   return std::string(text);
 }
 
-// Reads the cells of a row and records the first mistake.
+// Reads the cells of a row and records the first error.
 class RowReader {
  public:
   explicit RowReader(const CsvRow& row) : row_(row) {}

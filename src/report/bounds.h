@@ -10,7 +10,7 @@
 
 namespace carma::report {
 
-// What one task needs under any placement.
+// The needs of one task under any placement.
 struct BoundTask {
   base::Duration release{};  // submission, since the first task's submission
   double run_s = 0;          // execution when alone on its GPUs

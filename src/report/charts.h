@@ -19,7 +19,7 @@ struct Bar {
   double error = 0;            // half the error bar of the whole; 0: none
   std::string text;            // the value, written at the end
 };
-// A value with which all bars are compared, drawn as a mark.
+// A reference value for comparison with all bars, drawn as a mark.
 struct BarMark {
   double value = 0;
   std::string name;

@@ -129,8 +129,8 @@ void StoreRun::Settle(const Life& life) {
   if (same) last.gpus = life.last_gpus;
 }
 
-// The task's row counts its crashes. In published mode, which cannot distinguish them, other
-// failures count too; their events have another reason.
+// The task's row counts its crashes. In published mode, which cannot distinguish crashes from other
+// failures, the latter count too; their events have a different reason.
 void StoreRun::MarkCrashes(const Life& life) {
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   auto marked = std::ranges::count_if(

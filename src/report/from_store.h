@@ -66,7 +66,7 @@ class StoreRun {
   core::Time now_;
   RunRecord run_;
   std::optional<core::Time> first_, last_;
-  // Each life changes only its own task, so the order of the map has no effect.
+  // Each entry changes only its own task, so the order of the map has no effect.
   std::unordered_map<std::uint64_t, Life> lives_;         // by task id
   std::map<std::string, int> gpus_;                       // by UUID
   std::vector<std::optional<core::Time>> covered_until_;  // by GPU, the end of its points

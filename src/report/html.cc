@@ -20,7 +20,8 @@
 namespace carma::report {
 
 // The text of style.css. Its colours are from Okabe and Ito's set for all kinds of colour vision,
-// darkened behind white text. Lines also differ in their dashes, for printing without colour.
+// darkened behind white text. Lines also differ in their dash patterns, for printing without
+// colour.
 extern const std::string_view kStyle;
 
 namespace {

@@ -10,7 +10,7 @@ namespace carma::report {
 
 // Compares all cases with the first.
 void PutMetrics(std::string& out, const std::vector<Case>& cases);
-// Tables by group of tasks, user and prediction, if the cases have them.
+// Tables by group of tasks, by user and by prediction, for those that the cases contain.
 void PutGroups(std::string& out, const std::vector<Case>& cases);
 void PutUsers(std::string& out, const std::vector<Case>& cases);
 void PutForecasts(std::string& out, const std::vector<Case>& cases);

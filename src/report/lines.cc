@@ -106,8 +106,8 @@ double StudentQuantile(double freedom) {
   constexpr std::array kFew{12.706, 4.303, 3.182};
   const double n = std::floor(freedom);
   if (n <= kFew.size()) return kFew[static_cast<std::size_t>(std::max(n, 1.0)) - 1];
-  // Cornish-Fisher expansion around the normal quantile (Abramowitz and Stegun 26.7.5), exact to
-  // 0.01 from here on.
+  // Cornish-Fisher expansion around the normal quantile (Abramowitz and Stegun 26.7.5), accurate to
+  // 0.01 for these degrees of freedom.
   return 1.95996 + 2.37227 / n + 2.82250 / (n * n) + 2.55585 / (n * n * n);
 }
 

@@ -18,7 +18,7 @@ struct Line {
   std::string (*text)(double);  // "1:23:45"
   bool always = true;           // shown even if no run reports it
   bool share = false;           // differences are in percentage points
-  // Formats the standard deviation beside a mean. If null, it is formatted like a value.
+  // Formats the standard deviation of a mean. Null: it is formatted like a value.
   std::string (*error)(double sd, double mean) = nullptr;
 };
 std::span<const Line> Lines();

@@ -118,7 +118,7 @@ struct Metrics {
   std::vector<GroupMetrics> groups;        // by name; tasks without a group do not count
   std::vector<ForecastMetrics> forecasts;  // by quantity and method
 
-  // With two users or more: the users by name, Jain's index of their mean stretches (1: equal for
+  // With two or more users: the users by name, Jain's index of their mean stretches (1: equal for
   // all), and the longest mean wait of a user.
   std::vector<UserMetrics> users;
   std::optional<double> jain;

@@ -266,7 +266,7 @@ Result<RunRecord> ReadRun(const Json& json, const std::string& pointer) {
   if (in.error()) return std::unexpected(*in.error());
   if (version != kVersion) {
     return Expected(pointer + "/version",
-                    fmt::format("{}; {} is not known here", kVersion, version));
+                    fmt::format("{}; version {} is not supported", kVersion, version));
   }
   for (const auto* list : {&gpus, &tasks, &waits}) {
     if (!*list) return std::unexpected(list->error());

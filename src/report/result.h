@@ -14,8 +14,8 @@ namespace carma::report {
 // Number of tasks that did not succeed.
 std::int64_t Failed(const Metrics& metrics);
 
-// One sentence without line end. For one case: its duration and use of the GPUs. For several: how
-// much earlier than the first case the best other case ends, and at what cost. Empty without runs.
+// One sentence without line end. For one case: its duration and use of the GPUs. For several: by
+// how much the best other case ends before the first case, and at what cost. Empty without runs.
 // Replays (equal labels) count as one case. Labels are not made printable.
 std::string ResultSentence(std::span<const Metrics> runs);
 

@@ -70,8 +70,8 @@ std::vector<Tick> NiceTicks(double high, int most);
 // The same for durations in s: whole seconds, minutes, hours or days, named with their unit.
 std::vector<Tick> TimeTicks(double high_s, int most);
 // Round times of day on an axis of `length_s`: "14:00", "14:00:30", and at midnight "23 Nov".
-// from_s: the axis's beginning in s since the epoch of the displayed clock. Tick::at counts from
-// there.
+// from_s: the axis's beginning in s since the epoch of the displayed clock. Tick::at is relative to
+// it.
 std::vector<Tick> ClockTicks(double from_s, double length_s, int most);
 // The next round value, so that a bar or curve does not touch the end of its axis. NiceEnd(0) is 1.
 double NiceEnd(double high);

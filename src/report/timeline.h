@@ -11,7 +11,7 @@
 
 namespace carma::report {
 
-// Common scales for figures side by side, so that they can be compared.
+// Common scales for adjacent figures, so that they can be compared.
 struct TimelineFrame {
   double width = 560;
   double length_s = 0;                         // of the time axis: the longest of the runs
@@ -32,8 +32,8 @@ inline constexpr std::size_t kMaxGanttAttempts = 5'000;
 inline constexpr std::size_t kMaxGanttGpus = 32;
 bool DrawnOneByOne(const RunRecord& run);
 
-// Draws a band for each GPU, with a lane for each task that ran beside others. Crosses mark tasks
-// that ran out of memory.
+// Draws a band for each GPU, with separate lanes for tasks that ran at the same time. Crosses mark
+// tasks that ran out of memory.
 std::string Gantt(const RunRecord& run, const TimelineFrame& frame);
 // The number of waiting tasks over time.
 std::string QueueChart(const RunRecord& run, const TimelineFrame& frame);

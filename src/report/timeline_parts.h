@@ -24,7 +24,7 @@ void DrawTimeAxis(Svg& svg, const TimelineFrame& frame, double top, double botto
 void DrawValueAxis(Svg& svg, const Scale& y, const TimelineFrame& frame, std::string_view unit);
 // A figure that consists of a line of text.
 std::string Note(const TimelineFrame& frame, std::string_view text);
-// GiB promised on this GPU, or on all of them.
+// GiB promised on this GPU, or on all GPUs.
 std::vector<XY> PromisedCurve(const RunRecord& run, std::optional<int> gpu);
 
 }  // namespace carma::report

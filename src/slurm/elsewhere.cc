@@ -81,7 +81,7 @@ std::string WhyItStays(const Job& job) {
   if (job.state != "RUNNING") return "it is not running";
   if (job.nodes != 1 || job.node_list.empty() || job.IsComponent())
     return "it has several nodes or parts";
-  if (!job.asked_nodes.empty()) return "it asks for certain nodes";
+  if (!job.asked_nodes.empty()) return "it requests specific nodes";
   if (!job.reservation.empty()) return "it belongs to a reservation";
   if (job.carma_gib == 0 || job.other_gres) return "it does not request gres/carma alone";
   if (job.restarts >= kMostRestarts) return "it was restarted before";

@@ -33,8 +33,8 @@ std::optional<std::string> ExcludedNodes(std::string_view text, std::uint64_t id
 // Why the job must stay on its node, as a clause: it is not a restartable batch job of one node, or
 // its user has chosen the node. Empty if it may move.
 std::string WhyItStays(const Job& job);
-// A node with room for the job: with it, at most half of the node's GPU memory is allocated, or the
-// job is alone there. Empty if there is none.
+// A node with room for the job: at most half of the node's GPU memory is allocated once the job is
+// there, or the job is alone on it. Empty if there is none.
 std::optional<std::string> NodeFor(const Job& job, std::span<const Node> nodes);
 
 }  // namespace carma::slurm

@@ -46,7 +46,7 @@ struct Job {
   // whole.
   bool IsComponent() const { return name.find('+') != std::string::npos; }
   bool Held() const;
-  // Whether the job has processes, or their end is not reported yet.
+  // Whether the job still has processes, or their end has not been reported yet.
   bool Runs() const;
   // Returns `gres` with its claim replaced by `gib`.
   std::string GresWith(std::int64_t gib) const;

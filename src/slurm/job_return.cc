@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kMibPerGib = 1'024;
 // A job that was restarted this many times for other reasons is left to its user.
 constexpr int kMostVictimRestarts = 10;
-// Being asked to leave is not the job's fault, but this number of departures means that something
+// A job that was asked to leave is not at fault, but this number of departures means that something
 // else is wrong.
 constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
@@ -56,7 +56,7 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
   if (!job.MayGoBack()) return GiveUp(fmt::format("the job has ended ({})", job.state));
   const bool more = back.claim_gib > 0;
   const int had = more ? RetriesToldIn(job.admin_comment) : job.restarts;
-  // A user may have replaced our comment each time, so restarts are limited too.
+  // A user may have replaced CARMA's comment each time, so restarts are limited too.
   const int most = more ? back.retries + kMostVictimRestarts : back.retries;
   if (had >= back.retries || job.restarts >= most) {
     return GiveUp(fmt::format("no retry is left after {} restart{}", job.restarts,
@@ -171,7 +171,8 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   JobReturn back{.job = run.job, .retries = run.most_retries};
   if (run.left) {
     back.retries = kMostDepartures;
-    back.comment = fmt::format("carma: had to leave its GPUs on {}, continues later", kNodePlace);
+    back.comment =
+        fmt::format("carma: had to leave its GPUs on {}; will continue later", kNodePlace);
     return back;
   }
   if (!run.out_of_memory) {

@@ -40,7 +40,8 @@ struct JobReturn {
   std::int64_t claim_gib = 0;  // the new claim; 0: unchanged
   std::string comment;         // for sacct, one line; has kNodePlace (waits.h) until Begun()
   // The node on which the job waits, if it is sent elsewhere; else empty. Slurm cannot change the
-  // exclusions of a running job, so this one is removed when the job is back in Slurm's queue.
+  // exclusions of a running job, so CARMA removes its exclusion when the job is back in Slurm's
+  // queue.
   std::string exclude;
   bool on_hold = false;  // a user held the job while it ran, so it is not released
   ReturnStep step = ReturnStep::kAsked;
@@ -97,10 +98,10 @@ JobReturn After(JobReturn back, ReturnStep done);
 
 // A failed run with its claim and its allowed retries.
 struct FailedRun {
-  // If false, the job was a victim of a neighbour or of its GPU, or was asked to leave; its claim
-  // stays.
+  // If false, the job was ended by a neighbour's or its GPU's fault, or was asked to leave; its
+  // claim stays the same.
   bool out_of_memory = false;
-  bool left = false;  // was asked to checkpoint, as by a drain, and continues later
+  bool left = false;  // was asked to checkpoint, as by a drain, and will continue later
   int most_retries = 3;
   int gpus = 1;
   std::int64_t had_mib = 0;     // of each GPU

@@ -439,7 +439,7 @@ TEST(JobReturn, ContinuesAfterEveryDeparture) {
   const auto back = ReturnOf({.left = true, .most_retries = 0, .job = 12});
   ASSERT_TRUE(back) << "retries after failures do not matter here";
   EXPECT_EQ(back->claim_gib, 0);
-  EXPECT_EQ(back->comment, "carma: had to leave its GPUs on %n, continues later");
+  EXPECT_EQ(back->comment, "carma: had to leave its GPUs on %n; will continue later");
   Job job{.id = 12, .name = "12", .state = "RUNNING", .batch = true, .requeue = true};
   job.restarts = 200;
   EXPECT_EQ(Next(*back, job).step, ReturnStep::kRequeue);

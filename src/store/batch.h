@@ -44,7 +44,7 @@ struct Batch {
 
   bool Empty() const;
   // Returns kLater if a restart would recover all changes anyway, else kNow. passing: tasks that a
-  // power failure ends anyway.
+  // power failure would end in any case.
   Durability Urgency(const std::set<core::TaskId>& passing = {}) const;
 };
 

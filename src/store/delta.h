@@ -1,5 +1,5 @@
-// Stores a text as its difference from another. The descriptions of one user's tasks repeat the
-// same environment of several KiB; stored as differences, 200 000 of them take little space.
+// Stores a text as its difference from another text. The descriptions of one user's tasks repeat
+// the same environment of several KiB; stored as differences, 200 000 of them take little space.
 #pragma once
 
 #include <optional>

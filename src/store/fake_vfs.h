@@ -45,8 +45,8 @@ class FakeVfs {
   std::optional<std::int64_t> space_left;
   bool syncs_fail = false;
 
-  // What a power failure now might leave of each file: everything that was synced, and any
-  // combination of parts of the later writes, torn at sectors.
+  // The content of each file that a power failure at this moment might leave: everything that was
+  // synced, and any combination of parts of the later writes, torn at sectors.
   std::map<std::string, std::string> AfterPowerFailure(base::Rng& rng) const {
     constexpr std::uint64_t kSector = 512;
     std::map<std::string, std::string> files;

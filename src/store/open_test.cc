@@ -60,7 +60,8 @@ class StoreRefusal : public ::testing::Test {
     for (std::uint64_t id = 1; id <= 300; ++id) ASSERT_TRUE((*store)->PutTask(FinishedTask(id)));
     ASSERT_TRUE((*store)->Commit());
   }
-  // Runs SQL in a process that dies at once, so that its changes are only in the log.
+  // Runs SQL in a process that dies immediately afterwards, so that its changes are only in the
+  // log.
   void LeaveInLog(const std::string& sql) {
     const pid_t child = ::fork();
     if (child == 0) {

@@ -28,7 +28,7 @@ class Binder {
   }
   void operator()(const char*, const char*, const char*,
                   const std::optional<core::Estimate>& value);
-  // Two numbers that are only known together.
+  // Two numbers that are either both known or both unknown.
   template <class Pair>
   void operator()(const char*, const char*, const std::optional<Pair>& value) {
     const auto& [first, second] = value.value_or(Pair{});

@@ -242,7 +242,7 @@ class Store {
 
   // Everything between Begin and Commit is one batch and becomes durable together, as `durability`
   // requires. Errors: kIo (for example a full disk) from Commit or any call before it. The batch is
-  // then rolled back at once, its later calls also return kIo, and the next Begin starts a new
+  // then rolled back immediately, its later calls also return kIo, and the next Begin starts a new
   // batch. Rollback without an open batch does nothing.
   Result<Unit> Begin(Durability durability = Durability::kNow);
   Result<Unit> Commit();

@@ -1,5 +1,5 @@
 // Runs the whole program: finds the verb, separates its words from those of the task's command, and
-// reports mistakes.
+// reports errors.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ CLI::App* FindVerb(CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-// Verbs that users know from other programs, with ours.
+// Verbs of other programs, with the corresponding verbs of CARMA.
 constexpr std::pair<std::string_view, std::string_view> kForeignVerbs[] = {
     {"kill", "cancel"},    {"stop", "cancel"}, {"rm", "cancel"},
     {"scancel", "cancel"}, {"ps", "list"},     {"squeue", "list"},
@@ -185,8 +185,8 @@ std::string ExampleOf(const CLI::App& verb) {
   return std::string(line.substr(0, line.find("   ")));
 }
 
-// Rewrites "--limit: Value all not in range 1 to 100" (since CLI11 2.4 "[1 - 100]") in our words;
-// empty if the text has another form.
+// Rewrites "--limit: Value all not in range 1 to 100" (since CLI11 2.4 "[1 - 100]") in CARMA's
+// words; empty if the text has a different form.
 std::string OutOfRange(std::string_view text) {
   constexpr std::string_view kValue = ": Value ", kRange = " not in range ";
   const std::size_t value = text.find(kValue), range = text.find(kRange);
@@ -205,8 +205,8 @@ std::string OutOfRange(std::string_view text) {
                      text.substr(begin, range - begin));
 }
 
-// Rewrites "--limit: 1 required N:UINT in [1 - 10] missing" in our words; empty if the text has
-// another form.
+// Rewrites "--limit: 1 required N:UINT in [1 - 10] missing" in CARMA's words; empty if the text has
+// a different form.
 std::string MissingValue(const CLI::App& verb, std::string_view text) {
   constexpr std::string_view kRequired = ": 1 required ", kMissing = " missing";
   const std::size_t at = text.find(kRequired);
@@ -262,7 +262,7 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   return range.empty() ? std::string(text) : range;
 }
 
-// CLI11 reports mistakes and requests for help in the same way.
+// CLI11 reports errors and requests for help in the same way.
 int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   if (error.get_exit_code() == 0) {
     std::ostringstream out;

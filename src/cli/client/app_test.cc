@@ -1,4 +1,4 @@
-// What all commands share: mistakes of the caller, help, a missing daemon.
+// Tests what all commands share: errors of the caller, help, a missing daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -41,7 +41,8 @@ class BatchReader {
   Result<Batch> Read(std::string_view text) {
     const std::vector<Line> lines = TaskLines(text);
     if (lines.empty()) return Invalid(name_ + ": contains no tasks");
-    // Checked before the tasks are described, because describing so large a batch takes long.
+    // Checked before the tasks are described, because describing a batch this large takes a long
+    // time.
     if (lines.size() > kMaxBatchTasks) {
       return Invalid("{}: {} tasks, expected at most {} in one batch", name_, lines.size(),
                      kMaxBatchTasks);
@@ -134,7 +135,7 @@ std::size_t ChunkEnd(const Batch& batch, std::size_t first) {
   return end;
 }
 
-// Reports what was submitted. Tasks that were sent before a failure stay submitted.
+// Reports the submitted tasks. Tasks that were sent before a failure stay submitted.
 class Receipt {
  public:
   void Add(Answer<Submission> answer) {

@@ -101,7 +101,7 @@ bool IsUnit(const std::string& word) {
   return std::ranges::find(kUnits, base::ToLower(word)) != kUnits.end();
 }
 
-// What to write instead of a word that only a shell understands; empty for other words.
+// The replacement for a word that only a shell understands; empty for other words.
 std::string InsteadOfShellWord(const std::string& program, bool lease) {
   constexpr std::array<std::string_view, 11> kBuiltins{"alias",  "cd",     "eval", "exec",
                                                        "export", "module", "set",  "source",
@@ -132,14 +132,15 @@ std::string OtherProgram(const task::TaskSpec& spec, const std::string& program,
   return "; that file is not executable (chmod +x)";
 }
 
-// Whether a file can be made or written there. The text after a '%' is not known yet.
+// Whether a file can be made or written at this path. The text that replaces a '%' is not known
+// yet.
 bool CanWrite(const std::string& pattern) {
   const std::size_t percent = pattern.find('%');
   const std::string path = pattern.substr(0, percent);
   struct stat st {};
   if (percent == std::string::npos && ::stat(path.c_str(), &st) == 0)
     return ::access(path.c_str(), W_OK) == 0;
-  // Missing folders will be created, so their parents count.
+  // Missing folders will be created, so the rights on their parents count.
   std::string folder = path.substr(0, path.rfind('/'));
   while (!folder.empty() && ::stat(folder.c_str(), &st) != 0)
     folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.rfind('/'));
@@ -254,7 +255,7 @@ std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
       const std::string_view option = std::string_view(word).substr(0, word.find('='));
       if (std::ranges::find(kOwn, option) == kOwn.end()) continue;
       warnings.push_back(fmt::format(
-          "{0} is given to the task as it is: options of CARMA come before the script", option));
+          "{0} is passed to the task unchanged: options of CARMA come before the script", option));
     }
   }
   return warnings;

@@ -190,8 +190,8 @@ std::string InputName(const std::string& path) {
 
 namespace {
 
-// Finds the first number in [low, high) for which the condition holds. It must hold for all larger
-// numbers too.
+// Finds the first number in [low, high) for which the condition holds. The condition must also hold
+// for all larger numbers.
 template <class Holds>
 Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {
@@ -229,7 +229,7 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);
-  // If this fails, the daemon's later message names the problem.
+  // If this call fails, the daemon reports the problem later.
   if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
   const std::uint64_t first = *task->value.array_id;
   const auto end =

@@ -40,8 +40,8 @@ Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
 // kInvalid with the file and the place.
 Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files);
 
-// Adds to task descriptions what their commands, and the files that these name, show about a
-// training. Options take precedence. Nothing is executed.
+// Adds what the commands of tasks, and the files named in the commands, show about a training run.
+// Options take precedence. Nothing is executed.
 class TrainingFinder {
  public:
   // spec: from the description's Finish(); notes: receives remarks on what could not be read. Does

@@ -1,4 +1,4 @@
-// Shows everything known about a GPU, for `carma gpus --verbose`.
+// Shows all facts about a GPU, for `carma gpus --verbose`.
 #pragma once
 
 #include <cstdint>

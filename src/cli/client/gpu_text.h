@@ -12,7 +12,7 @@
 
 namespace carma::cli {
 
-// The GPU's product name, with the MIG profile if it is an instance of a divided GPU.
+// The GPU's product name, with the MIG profile if it is a MIG instance.
 std::string GpuName(const api::GpuView& gpu);
 // Why the GPU is closed or down, and whether a rule closed it; empty if it is open.
 std::string TroubleText(const api::GpuView& gpu);

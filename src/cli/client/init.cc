@@ -48,7 +48,7 @@ constexpr std::array kQuestions{
              "Users who may manage all tasks and close GPUs, as root may: nobody, or their names",
              true},
     Question{"order", "policy.order", Form::kWord, "",
-             "Queue order? fifo: first come first served; fair: least usage first", true},
+             "Queue order? fifo: first come, first served; fair: least usage first", true},
     Question{"sharing", "collocation.method", Form::kWord, "",
              "How do tasks share a GPU? auto: as well as this server can; mps, streams; "
              "exclusive: not at all",
@@ -130,8 +130,8 @@ std::optional<std::string> ReadLine() {
   return line.empty() ? std::nullopt : std::optional(line);
 }
 
-// Asks for a new value and returns it in the notation of the configuration. now: the present value,
-// which an empty answer keeps. After a wrong answer, the question is repeated.
+// Asks for a new value and returns it in the notation of the configuration. now: the current value,
+// which an empty answer keeps. After an invalid answer, the question is repeated.
 std::string Ask(Context& context, const Question& question, const std::string& now) {
   for (;;) {
     Print(context, fmt::format("{}\n  [{}] ", question.text, AsTyped(question, now)));

@@ -13,7 +13,7 @@
 
 namespace carma::cli {
 
-// Returns empty for a state that this command does not know.
+// Returns empty for a state that this version of the command does not know.
 std::optional<core::TaskState> StateOf(const api::TaskView& task);
 // "succeeded", "failed with exit code 3", "failed, ended by signal 9 (Killed)", "cancelled" …
 std::string EndText(const api::TaskView& task);
@@ -60,8 +60,8 @@ std::string MomentBrief(std::int64_t ms, std::int64_t now_ms);
 
 // ---- a task's progress ----
 
-// "42% 1:10:00": the share done and the time left. If only a loop is known: "42% of epoch 3", "42%
-// of steps", "1200 steps". "-" without progress.
+// "42% 1:10:00": the share done and the time left. If only the progress of one loop is known: "42%
+// of epoch 3", "42% of steps", "1200 steps". "-" without progress.
 std::string ProgressBrief(const std::optional<task::ProgressReport>& progress, std::int64_t now_ms);
 // "42.0% done, about 1:10:00 left; training, epoch 3, step 120 of 1000, 2.1 per second, loss 0.41".
 std::string ProgressSentence(const task::ProgressReport& progress, std::int64_t now_ms);

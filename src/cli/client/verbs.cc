@@ -179,7 +179,7 @@ void AddExplain(Syntax app, Context& context) {
 
 void AddHistory(Syntax app, Context& context) {
   auto flags = NewFlags<HistoryFlags>();
-  const Syntax verb = AddVerb(app, "history", "Show what happened to some tasks or to all",
+  const Syntax verb = AddVerb(app, "history", "Show the history of tasks (default: all)",
                               "  carma history 42\n  carma history --limit 1000\n");
   verb.AddOption("tasks", "", flags->tasks, kTasksHelp);
   verb.AddOption("-n,--limit", "N", flags->limit, "the last N events of each task (default: 100)")
@@ -365,7 +365,8 @@ void AddDrain(Syntax app, Context& context) {
 void AddResume(Syntax app, Context& context) {
   auto flags = NewFlags<GpuChangeFlags>();
   AddGpuChange(app, "resume", "Open drained GPUs again",
-               "  carma resume all     also reopens a server closed until it boots\n", flags)
+               "  carma resume all     also reopens a server that was closed until its next boot\n",
+               flags)
       .OnRun([&context, flags] { RunResume(context, *flags); });
 }
 
@@ -378,7 +379,7 @@ void AddStatus(Syntax app, Context& context) {
   const Syntax verb = AddVerb(
       app, "status", "Show the daemon's version, rules, tasks and problems",
       "  carma status --wait      for scripts: until it answers and has searched for GPUs\n");
-  verb.AddFlag("--wait", flags->wait, "keep trying until it answers and has searched for GPUs");
+  verb.AddFlag("--wait", flags->wait, "keep trying until carmad answers and has searched for GPUs");
   verb.AddOption("--timeout", "S", flags->timeout_s, "how long --wait keeps trying (default: 30)")
       .Range(0.0, 86'400.0);
   verb.OnRun([&context, flags] { RunStatus(context, flags->wait ? flags->timeout_s : 0); });

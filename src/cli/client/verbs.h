@@ -36,8 +36,8 @@ void Warn(const Context& context, std::string_view text);
 void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
 // Makes "&after_ms=…&until_ms=…" from --since and --until; an empty option is left out. A time is a
 // local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span before
-// now, such as "2h" or "7d". Errors: kInvalid naming the option; those of asking the daemon for its
-// clock.
+// now, such as "2h" or "7d". Errors: kInvalid naming the option; those of the call that reads the
+// daemon's clock.
 Result<std::string> TimesQuery(Context& context, const std::string& since,
                                const std::string& until);
 // Revokes tokens or removes reservations. noun: "Token"; verb: "revoke".
@@ -83,7 +83,7 @@ void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr,
 std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
 void RunSubmit(Context& context, const SubmitFlags& flags);
 void RunBatch(Context& context, const SubmitFlags& flags);
-// Whether `carma lease` supports this submit option; it refuses the others.
+// Whether `carma lease` supports this submit option; all others are refused.
 bool IsForLease(std::string_view option);
 // Waits for GPUs; then this process becomes the command. Returns only on failure.
 void RunLease(Context& context, SubmitFlags flags);

@@ -8,7 +8,7 @@
 
 namespace carma::cli {
 
-// Writes one sentence for all GPUs with the same verdict, whatever their memory in use.
+// Writes one sentence for all GPUs with the same verdict, even if they differ in memory in use.
 std::string VerdictsText(const std::vector<api::VerdictView>& verdicts);
 
 }  // namespace carma::cli

@@ -19,7 +19,7 @@ gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings);
 // Waits 20 s for a hanging driver. A call that still hangs then is abandoned until the process
 // ends.
 DriverFacts AskDriver(const config::Settings& settings);
-// Returns the last answers in a recording from another machine. Errors: those of ReadNamed() and
+// Returns the newest answers in a recording from another machine. Errors: those of ReadNamed() and
 // ParseRecording().
 Result<DriverFacts> AskRecording(const std::string& path);
 

@@ -51,7 +51,7 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
   return "";
 }
 
-// A problem that tasks will have too is bad. A problem that affects only the measurement is not.
+// A problem that will affect tasks too is kBad; a problem that affects only the measurement is not.
 Level LevelOf(Kind kind) {
   const bool of_driver = kind == Kind::kRefused || kind == Kind::kHung || kind == Kind::kDied;
   return of_driver ? Level::kBad : Level::kWarn;

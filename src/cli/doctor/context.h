@@ -32,8 +32,8 @@ struct ContextFacts {
 };
 
 // For each GPU type: a GPU on which a context may be created now, or its first GPU and the
-// obstacle. While any GPU does not answer, none is measured: CUDA initialises all GPUs, so a
-// healthy GPU would get the blame.
+// obstacle. If any GPU does not answer, no GPU is measured: CUDA initialises all GPUs, so a healthy
+// GPU would be blamed.
 struct ContextCandidate {
   std::size_t gpu = 0;
   std::string obstacle;  // as part of a sentence; empty: no obstacle

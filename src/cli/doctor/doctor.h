@@ -37,7 +37,7 @@ struct Finding {
   std::optional<std::size_t> gpu = {};  // if the finding is about a single GPU
 };
 
-// A whole GPU, or an instance of a divided GPU.
+// A whole GPU, or a MIG instance.
 struct GpuFacts {
   gpu::DeviceInfo info;
   gpu::ReadResult<gpu::Reading> reading;

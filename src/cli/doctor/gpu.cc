@@ -37,7 +37,7 @@ constexpr Value kValues[] = {
     {"recovery action", [](const gpu::Reading& r) { return r.condition.recovery.has_value(); }},
 };
 
-// The names of the values that were read, or of those that were not.
+// The names of the values that were read, or that were not read.
 std::vector<std::string> Values(const gpu::Reading& reading, bool told) {
   std::vector<std::string> names;
   for (const Value& value : kValues) {

@@ -290,7 +290,7 @@ bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
     });
   }
   return std::ranges::any_of(daemon.gpus, [&](const api::GpuView& gpu) {
-    // A GPU's trouble may combine the trouble of a rule with another trouble.
+    // A GPU's `trouble` may combine the reason of a health rule with another problem.
     const auto tells = [&](const std::string& begin) {
       return trouble.starts_with(begin) && gpu.trouble.contains(trouble.substr(begin.size()));
     };

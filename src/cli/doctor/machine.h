@@ -62,7 +62,7 @@ struct DaemonFacts {
   // GPUs.
   std::string simulated_state = {};
 };
-// told: earlier findings; what they say about settings is not repeated.
+// told: earlier findings; their statements about settings are not repeated.
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Finding>& told = {});
 // Warns if the daemon reads GPUs that this command does not find with its own settings.
 std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver);

@@ -95,7 +95,7 @@ class DoctorMps : public DoctorMachine {
   MpsTrial trial_;
 };
 
-// A process that holds the lock of a control daemon while the object lives.
+// A process that holds the lock of a control daemon while the object exists.
 class LockOf {
  public:
   explicit LockOf(const std::string& path) {

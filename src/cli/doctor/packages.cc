@@ -1,5 +1,5 @@
-// The commands that install what `carma doctor` misses, on Debian, Ubuntu (and DGX OS), RHEL and
-// similar distributions, and Fedora.
+// The commands that install the packages that `carma doctor` reports as missing, on Debian, Ubuntu
+// (and DGX OS), RHEL and similar distributions, and Fedora.
 #include "cli/doctor/packages.h"
 
 #include <fmt/format.h>

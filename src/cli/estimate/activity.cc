@@ -36,7 +36,7 @@ std::vector<Load> Beside(const Load& own, std::span<const double> activities) {
 }
 
 std::string SlowdownText(const std::vector<Load>& loads) {
-  return fmt::format("{:.2f} times as long under MPS, {:.2f} by streams",
+  return fmt::format("{:.2f} times as long under MPS, {:.2f} with streams",
                      SlowdownOf(SharingMethod::kMps, loads),
                      SlowdownOf(SharingMethod::kStreams, loads));
 }

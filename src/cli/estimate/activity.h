@@ -1,5 +1,5 @@
-// Shows what `carma estimate` adds to memory: how a task computes, and its slowdown beside other
-// tasks.
+// Shows the part of `carma estimate` beyond memory: a task's GPU activity, and its slowdown beside
+// other tasks.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace carma::cli {
 
-// What the model summary shows about how the task computes.
+// The facts about a task's GPU activity that its model summary contains.
 struct ModelWork {
   std::optional<double> grain;                   // of its kernels (core/profile.h)
   std::optional<estimate::ActivityGuess> guess;  // for a task that has not run

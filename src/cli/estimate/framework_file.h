@@ -1,4 +1,4 @@
-// Recognises configuration files of trainings that are given without a command.
+// Recognises training configuration files that are given without a command.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ namespace carma::cli {
 // training runs but not which model: a configuration of accelerate or DeepSpeed.
 Result<std::vector<std::string>> CommandOfFile(const std::string& path, std::string_view text);
 
-// Whether the file's name is that of such a configuration, so that its content is worth reading.
+// Whether the file may be a training configuration, judging by its name, so that its content is
+// worth reading.
 bool MayBeTraining(std::string_view path);
 
 }  // namespace carma::cli

@@ -110,8 +110,8 @@ std::string AskedLine(const EstimateSheet& sheet) {
   return base::Join(parts, ", ");
 }
 
-// Lists what is known about the training, with its source, one line each; empty if nothing is
-// known.
+// Lists the known settings of the training with their sources, one line each; empty if no setting
+// is known.
 std::string TrainingTable(const EstimateSheet& sheet, const Screen& screen) {
   if (sheet.training.empty()) return "";
   Table table({{"TRAINING"}, {"VALUE"}, {"FROM", false, 20}});
@@ -165,7 +165,7 @@ std::string OpinionTable(const EstimateSheet& sheet, bool explain, const Screen&
   return table.Text(screen);
 }
 
-// The memory that the daemon would promise to such a task; empty if the daemon has no answer.
+// The memory that the daemon would promise to this task; empty if the daemon has no answer.
 std::string PromiseLine(const EstimateSheet& sheet) {
   if (!sheet.knowledge) return "";
   for (const Opinion& opinion : sheet.opinions) {

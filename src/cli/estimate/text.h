@@ -37,7 +37,7 @@ struct EstimateSheet {
   std::vector<double> beside;  // SM activities of neighbours to show
 };
 
-// A table of all opinions. With `explain`, also the model, the parts of each number, the warnings
+// A table of all estimates. With `explain`, also the model, the parts of each number, the warnings
 // and the calibration.
 std::string EstimateText(const EstimateSheet& sheet, bool explain, const Screen& screen);
 // One JSON object; see docs/use/api.md.

@@ -43,7 +43,7 @@ Json Object(Json properties, Json required = Json::array()) {
 
 Json OfTask() {
   return Object({{"task", Text("task number: 42; 40_3: index 3 of array 40; @: the caller's last "
-                               "task (to cancel: all of its array)")}},
+                               "task (for cancel, its array)")}},
                 {"task"});
 }
 Json OfLogs() {

@@ -117,7 +117,7 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
 
 std::optional<base::Time> ParseJobEnd(std::string_view text) {
   const std::string_view word = base::Trim(text);
-  // CARMA gives other words for a time, such as "now", another meaning.
+  // In CARMA, other words for a time, such as "now", have a different meaning.
   if (word.empty() || word[0] < '0' || word[0] > '9') return std::nullopt;
   const Result<base::Time> time = task::ParseBegin(word, base::Time{});
   return time ? std::optional(*time) : std::nullopt;

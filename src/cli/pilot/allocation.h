@@ -24,8 +24,8 @@ struct Allocation {
 
 // The GPUs are those that this process may use (CUDA_VISIBLE_DEVICES, whose indices count within a
 // device cgroup), else those that Slurm names for the step or the job. named_gpus: the GPUs are
-// named elsewhere, so the environment need not name any. Errors: kInvalid, with what to do instead:
-// not on a node of the job, several nodes, no GPU.
+// given in another way, so the environment need not name any. Errors: kInvalid, with what to do
+// instead: not on a node of the job, several nodes, no GPU.
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 
 // ---- when a Slurm job ends, if its environment does not show it (before Slurm 23.02) ----

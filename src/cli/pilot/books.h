@@ -13,8 +13,8 @@ namespace carma::cli {
 class PilotBooks {
  public:
   // Makes the folder if it is missing, and waits some seconds for a previous pilot that is ending.
-  // whose: one line about this pilot, for the error messages of other pilots. Errors: kConflict,
-  // with such a line about the pilot that uses the folder; the system's.
+  // whose: one line that describes this pilot in the error messages of other pilots. Errors:
+  // kConflict, with the line of the pilot that uses the folder; the system's errors.
   static Result<PilotBooks> Take(const std::string& folder, const std::string& whose);
 
   const std::string& folder() const { return folder_; }

@@ -23,9 +23,10 @@ struct PilotPlace {
 Result<PilotPlace> MakePlace(const config::Environment& environment, const std::string& job,
                              const std::string& name);
 
-// The daemon's variables (CARMA_SECTION_KEY) with the allocation's share of the machine. Keeps
-// variables that are set and, except for GPUs, cores and memory, configured values. notice: how
-// long before the end tasks are asked to checkpoint. machine_cpus: the cores of this process.
+// The daemon's variables (CARMA_SECTION_KEY), which limit it to the allocation's share of the
+// machine. Keeps variables that are set and, except for GPUs, cores and memory, configured values.
+// notice: how long before the end tasks are asked to checkpoint. machine_cpus: the cores of this
+// process.
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
                                                    const PilotPlace& place,
                                                    const config::Loaded& configured,

@@ -52,7 +52,7 @@ constexpr Duration kLeaveSoon{15'000};
 constexpr Duration kTold{1'000};
 // Reserve at the end of the allocation, after the last task has been killed.
 constexpr Duration kSpare{5'000};
-// Short allocations give less notice than configured. Otherwise nothing would ever start in them.
+// In short allocations the notice is shorter than configured. Otherwise no task could ever start.
 constexpr int kNoticeShare = 4;
 constexpr int kMostRestarts = 5;
 // A pilot without work ends after this many consecutive checks in which nothing could start.
@@ -365,7 +365,7 @@ class Pilot {
     return stuck_ >= kStuckLooks;
   }
 
-  // Asks running tasks to checkpoint and to end by that time. From now on, nothing starts.
+  // Asks running tasks to checkpoint and to end by this time. From now on, no task starts.
   void Leave(Time by) {
     if (leave_by_ && *leave_by_ <= by) return;
     leave_by_ = by;

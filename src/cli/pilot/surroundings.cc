@@ -1,4 +1,4 @@
-// Reads what surrounds a pilot: clock, cores, signals, and the tasks of its carmad.
+// Reads the environment of a pilot: clock, cores, signals, and the tasks of its carmad.
 #include "cli/pilot/surroundings.h"
 
 #include <poll.h>

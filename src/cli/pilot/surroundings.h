@@ -1,4 +1,4 @@
-// What surrounds a pilot: clock, environment, cores, signals, and its carmad's tasks.
+// The environment of a pilot: clock, variables, cores, signals, and the tasks of its carmad.
 #pragma once
 
 #include <chrono>

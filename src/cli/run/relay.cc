@@ -69,7 +69,7 @@ class Carrier {
   }
 
   // If the socket does not accept the message now, it is sent first next time. Signals in the
-  // meantime are lost only if thousands of keys wait before them.
+  // meantime are lost only if thousands of keys are waiting ahead of them.
   void Send(AttachMessage message) {
     if (unsent_ || !socket_) return;
     const Result<bool> sent = socket_.Send(message);
@@ -88,7 +88,7 @@ class Carrier {
     std::array<char, kPortion> keys;
     const ssize_t n = ::read(streams_.in, keys.data(), keys.size());
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    // The terminal is gone, and its user with it.
+    // The terminal is gone, and so is its user.
     if (n <= 0) return Leave();
     Send({.kind = Kind::kInput, .data = std::string(keys.data(), static_cast<std::size_t>(n))});
   }

@@ -10,7 +10,7 @@
 
 namespace carma::cli {
 
-// While this object exists, every key goes to the task, without line editing or signals here. Does
+// While this object exists, every key goes to the task, without local line editing or signals. Does
 // nothing if the descriptor is not a terminal.
 class RawTerminal {
  public:

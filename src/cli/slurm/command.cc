@@ -56,7 +56,8 @@ Result<std::vector<api::GpuView>> GpusOf(Context& context) {
   return std::move(gpus->value);
 }
 
-// A folder next to that of the programs, or the folder where packages install the plug-in.
+// lib/carma/slurm beside the programs' folder if it exists, else the folder where packages install
+// the plug-in.
 std::string PluginFolder() {
   const std::string bin = base::ExecutableDir();
   const std::string beside = bin.substr(0, bin.rfind('/')) + "/lib/carma/slurm";

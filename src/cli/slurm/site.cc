@@ -86,7 +86,8 @@ Finding CheckDevices(const SlurmFacts& facts) {
           "take gpu out of the node's Gres, or keep job_submit.lua's refusal of --gres=gpu"};
 }
 
-// Whether the file may call carma. Nothing is known about an unreadable file, whose text is empty.
+// Whether the file may call carma. For an unreadable file, whose text is empty, the answer is
+// unknown.
 bool MayCallCarma(const std::string& text) {
   return base::Trim(text).empty() || text.find("carma") != std::string::npos;
 }

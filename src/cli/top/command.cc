@@ -49,7 +49,7 @@ class Top {
   }
 
   void Run() {
-    // Fetches data before the screen is opened, so that a mistake gets a plain error message.
+    // Fetches data before the screen is opened, so that an error is shown as a plain message.
     if (const auto server = GetOverview(context_.client()); !server)
       return context_.Fail(server.error());
     CursesScreen screen;

@@ -57,7 +57,7 @@ struct TopStroke {
   TopKey key = TopKey::kOther;
   char character = 0;  // for kCharacter: printable ASCII
 };
-// What the program must do after a key, in addition to the new state.
+// The action that a key requires of the program, apart from the new state.
 struct TopWish {
   enum class Kind { kNothing, kQuit, kRefresh, kCancel, kHold, kRelease };
   Kind kind = Kind::kNothing;

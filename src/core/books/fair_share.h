@@ -60,7 +60,7 @@ class FairShare {
   explicit FairShare(const FairRules& rules) { Follow(rules); }
   void Follow(const FairRules& rules);  // applies from now on
 
-  // Charges the task at that rate from `from` (not later than `now`) until Release. Called once per
+  // Charges the task at this rate from `from` (not later than `now`) until Release. Called once per
   // task.
   void Take(const TaskRecord& task, double rate, Time from, Time now);
   void Release(TaskId task, Time now);  // ignored if the task is not charged

@@ -33,7 +33,8 @@ struct HostView {
   int free_cores = 0;  // not held by any task
   std::int64_t memory_mib = 0;
   std::int64_t free_memory_mib = 0;
-  // Cores and memory are kept for this task, which has waited long. They do not count as free.
+  // The task, which has waited long, for which cores and memory are kept. These do not count as
+  // free.
   std::optional<TaskId> kept_for;
 };
 
@@ -54,8 +55,8 @@ class HostBooks {
   void Open(HostInfo info);
   const HostInfo& info() const { return info_; }
 
-  // What a task with this need is promised if CheckHost lets it start. near: the threads close to
-  // its GPUs, which are preferred for dedicated cores.
+  // The promise to a task with this need if CheckHost lets it start. near: the threads close to its
+  // GPUs, which are preferred for dedicated cores.
   HostShare ShareFor(const HostNeed& need, std::span<const int> near) const;
   // Records the promise. Called once per task. A task without a promise is ignored.
   void Take(TaskId task, const HostShare& share);

@@ -37,14 +37,14 @@ class LaunchTrouble {
   void Tried(Time now) { next_trial_ = now + kTrialEvery; }
 
   bool on() const { return !why_.empty(); }
-  // Returns false while there is trouble and the last trial is too recent.
+  // Returns false while the machine is at fault and the last trial is too recent.
   bool MayTry(Time now) const { return !on() || now >= next_trial_; }
-  // When the next trial may start; empty unless there is trouble.
+  // When the next trial may start; empty unless the machine is at fault.
   std::optional<Time> NextTrial() const { return on() ? std::optional(next_trial_) : std::nullopt; }
   // Whether a task of this user failed. The cause may be the user's files, so tasks of other users
   // are better trials.
   bool FailedFor(std::uint32_t uid) const { return users_.contains(uid); }
-  // The trouble in one sentence; empty if there is none.
+  // The machine's fault in one sentence; empty if there is none.
   std::string Text() const;
 
  private:

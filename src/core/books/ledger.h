@@ -1,4 +1,4 @@
-// Accounts of GPU memory: what is promised to each task, seen in samples, and used by other
+// Accounts of GPU memory: the amounts promised to each task, observed in samples, and used by other
 // processes.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What running tasks show about the needs of waiting tasks of the same kind.
+// Facts from running tasks about the needs of waiting tasks of the same kind.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace carma::core {
 
-// What is known about a kind of tasks. Memory is per GPU.
+// The known needs of a kind of task. Memory is per GPU.
 struct Lesson {
   std::int64_t enough_mib = 0;         // a stable run needs no more; 0: none yet
   std::int64_t at_least_mib = 0;       // requested after running out of memory; 0: none yet

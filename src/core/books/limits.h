@@ -77,20 +77,21 @@ class Limits {
   // Whether the start of a task to which the rules `one` apply may change what the rules `other`
   // allow.
   static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
-  // The rules that apply to such a request. Valid until Follow; empty if the core never held such a
-  // task.
+  // The rules that apply to a request with these values. Valid until Follow; empty if the core
+  // never held a task with them.
   std::span<const BoundBy> Bound(const TaskRequest& request) const;
-  // Whether any rule may keep such a request from starting.
+  // Whether any rule may keep a request with these values from starting.
   bool MayKeep(const TaskRequest& request) const;
-  // The limit that forbids the submission of `more` such tasks; empty: none. If `more` is 0, only
-  // limits that waiting cannot satisfy are checked. counted: the former request of a task that is
-  // being edited, because it counts already.
+  // The limit that forbids the submission of `more` tasks like this one; empty: none. If `more` is
+  // 0, only limits that waiting cannot satisfy are checked. counted: the former request of a task
+  // that is being edited, because it counts already.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more,
                                           const TaskRequest* counted = nullptr) const;
-  // When the passing of time next frees gpu_hours, or lets running tasks use them up; empty: never.
+  // When gpu_hours are next freed by the passing of time, or used up by running tasks; empty:
+  // never.
   std::optional<Time> NextChange(Time now) const;
-  // The longest time limit that the rules allow for such a task; empty: any.
+  // The longest time limit that the rules allow for a task like this one; empty: any.
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // number of running tasks

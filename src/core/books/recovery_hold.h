@@ -1,5 +1,5 @@
-// Keeps GPUs free for one task that waits for recovery, or that others have passed for too long.
-// Only one task at a time, because several could close the whole server to the main queue.
+// Keeps GPUs free for a task that waits for recovery, or that others have passed for too long. It
+// serves only one task at a time, because several could close the whole server to the main queue.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Records which GPUs are reserved when and for which tasks, as reported by the shell. Tasks still
+// Records when GPUs are reserved, and for which tasks, as reported by the shell. Tasks still
 // running when a reservation begins may finish, but no other tasks are started on its GPUs.
 #pragma once
 
@@ -50,7 +50,7 @@ class ReservationBook {
   std::span<const ReservedPeriod* const> On(GpuIndex gpu) const;
   // The reservations that admit the task (IsFor).
   std::vector<ReservationId> Of(const TaskRequest& request) const;
-  // The GPUs of those reservations in `own` that are in force now, in order.
+  // The GPUs of the reservations in `own` that are in force now, in order.
   std::vector<GpuIndex> GpusFor(std::span<const ReservationId> own, Time now) const;
   // The state of all periods, without ReservationStatus::others.
   std::vector<ReservationStatus> Standings() const;

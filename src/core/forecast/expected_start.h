@@ -55,7 +55,7 @@ enum class Pass {
 // that excludes its current ones.
 //
 // asked_for (kInOrder only): the time between two starts, if GPUs become free because running tasks
-// are asked to leave for the task that is then first in the queue.
+// are asked to leave for the task at the head of the queue.
 std::vector<std::optional<Time>> LatestStarts(Time now, std::span<const ExpectedGpu> gpus,
                                               std::span<const ExpectedTask> line, Pass pass,
                                               std::span<const ExpectedReturn> returning = {},

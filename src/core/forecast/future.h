@@ -37,8 +37,8 @@ class Future {
          std::span<const FutureRun> running, std::span<const FutureTask> line);
 
   // Seconds until the last task has ended plus half of the mean completion time; lower is better.
-  // `first` starts now, and then whatever the policy starts beside it. If `first` is empty, nothing
-  // starts before the next task ends. Infinite if some task would wait for ever.
+  // `first` starts now, followed by any tasks that the policy starts beside it. If `first` is
+  // empty, nothing starts before the next task ends. Infinite if a task would wait for ever.
   double CostOf(const std::optional<FutureStart>& first) const;
 
  private:

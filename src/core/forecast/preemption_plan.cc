@@ -10,8 +10,8 @@
 namespace carma::core {
 namespace {
 
-// The SM activity of a GPU with one task more (sign 1) or fewer (-1). Under MPS activities do not
-// add up: a GPU with two tasks of 80 % shows 95 %, and with only one of them 80 %.
+// The SM activity of a GPU with one task more (sign 1) or fewer (-1). Under MPS, activities do not
+// add up: a GPU with two tasks of 80 % shows 95 %, and with one of them 80 %.
 double ActivityWith(const PolicyConfig& config, double all, int sign, double one) {
   if (config.sharing != SharingMethod::kMps) return std::clamp(all + sign * one, 0.0, 1.0);
   constexpr double kFull = 0.9999;

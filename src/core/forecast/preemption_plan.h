@@ -1,5 +1,5 @@
 // Decides which tasks must leave so that a waiting task can start. Pure: works on a copy of the
-// server's state in which tasks are removed, and placed by the usual guards.
+// server's state, from which it removes tasks and in which the usual guards place the waiting task.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +30,9 @@ class PreemptionPlan {
   PreemptionPlan(const PreemptionPlan& other);
   PreemptionPlan& operator=(const PreemptionPlan&) = delete;
 
-  // Adds the next GPU in order of index. tasks: its tasks, in the order of view.residents, where
-  // foreign processes follow them. Settling is ignored, because a task that only waits until a GPU
-  // has settled needs no other task to leave.
+  // Adds the next GPU in order of index. tasks: its tasks, in the order of view.residents, which
+  // lists foreign processes after them. Settling is ignored, because a task that only waits until a
+  // GPU has settled needs no other task to leave.
   void Add(const GpuView& view, std::vector<PlannedTask> tasks);
 
   void Leave(TaskId task);

@@ -46,7 +46,7 @@ GpuLinks::GpuLinks(std::span<const GpuInfo> gpus)
     for (std::size_t b = 0; b < gpus.size(); ++b) {
       const std::vector<std::string>& linked = gpus[a].linked_to;
       if (a == b || std::ranges::find(linked, gpus[b].uuid) == linked.end()) continue;
-      // It is enough if one of the two GPUs reports the link.
+      // A link counts even if only one of the two GPUs reports it.
       between_[a][b] = between_[b][a] = true;
       any_ = true;
     }

@@ -17,7 +17,7 @@ class GpuLinks {
   GpuLinks() = default;
   explicit GpuLinks(std::span<const GpuInfo> gpus);
 
-  // Whether any two GPUs are connected.
+  // Whether at least one pair of GPUs is connected.
   bool any() const { return any_; }
   bool Between(GpuIndex a, GpuIndex b) const;
 
@@ -33,7 +33,7 @@ class GpuLinks {
   // none may be first.
   std::vector<GpuIndex> Best(std::vector<Candidate> candidates, std::size_t wanted) const;
   // The best candidates that are all linked with each other, starting with a GPU that may be first.
-  // Empty: there is no such set.
+  // Empty if no such set exists.
   std::vector<GpuIndex> BestLinked(std::vector<Candidate> candidates, std::size_t wanted) const;
   // The GPUs that a task gets, chosen from the GPUs that may take it.
   std::vector<GpuIndex> ChooseFor(const Need& need, std::vector<Candidate> candidates) const {

@@ -13,7 +13,7 @@ namespace {
 // Memory of the driver and the MPS server on a GPU without tasks. It must not keep a task that
 // needs the whole GPU waiting for ever. v2 of the original subtracts the same amount.
 constexpr std::int64_t kIdleLeftoverMib = 512;
-// Ten shares of 0.1 count as the whole despite rounding.
+// Allows for rounding: ten shares of 0.1 must count as a whole GPU.
 constexpr double kShareRounding = 1e-9;
 
 struct Question {
@@ -34,7 +34,7 @@ template <class Text>
 [[gnu::noinline, gnu::cold]] void Explain(Reason& reason, ReasonCode code, const Text& text) {
   reason = {code, std::string(text())};
 }
-// Sets the verdict and returns false, as a guard that refuses does.
+// Sets the verdict and returns false, so that a guard can return the result.
 template <class Text>
 bool Refuse(const Question& q, Fit fit, ReasonCode code, const Text& text) {
   q.fit = fit;
@@ -333,8 +333,8 @@ bool CheckThroughput(const Question& q) {
     return NotNow(q, ReasonCode::kSlowdown, [&] {
       if (alone) {
         return fmt::format(
-            "On GPU {}, a part of a GPU, it would take {:.1f} times as long as on a whole one, "
-            "more than it allows.",
+            "On GPU {}, a MIG instance, it would take {:.1f} times as long as on a whole GPU, more "
+            "than it allows.",
             gpu.index, with.newcomer);
       }
       return fmt::format(

@@ -34,14 +34,14 @@ enum class RecoveryMode {
 // (published_rules.h).
 enum class Pacing { kImmediate, kThesis, kV2 };
 
-// What replaces SM activity in the comparison with the SM cap if a GPU with tasks does not report
-// it.
+// The value that replaces SM activity in the comparison with the SM cap if a GPU with tasks does
+// not report its activity.
 enum class WithoutActivity {
   kUtilization,  // the share of time in which a kernel ran: an upper bound, so no GPU gets too full
   kMemory,       // nothing: only memory decides
   kNever,        // a GPU without SM activity is never shared
 };
-// What happens to a task that holds GPUs without using them.
+// The action on a task that holds GPUs without using them.
 enum class IdleAction {
   kTell,   // report it only
   kShare,  // let other tasks join it, even if it is exclusive
@@ -80,8 +80,8 @@ struct PolicyConfig {
   int backfill = 1;
   // Once others have passed the head for this long, GPUs are kept for it; empty: never.
   std::optional<Duration> pass_limit = Duration{3'600'000};
-  // If all run times are known, a mapper that chooses the task compares this many possible starts,
-  // and starting nothing, by simulating each to the end (Future). 0: off.
+  // Number of possible starts, besides starting nothing, that a task-choosing mapper simulates to
+  // the end and compares (Future). Applies only if all run times are known. 0: off.
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
@@ -141,14 +141,14 @@ struct HostNeed {
   bool own_cpus = false;        // no other task may use its threads
   friend bool operator==(const HostNeed&, const HostNeed&) = default;
 };
-// The need that the request states, else the server's default. A task without GPUs that states
-// nothing needs one CPU, because otherwise a thousand such tasks could start at once.
+// The cores and memory that the request states, else the server's default. A task without GPUs that
+// states nothing needs one CPU, because otherwise a thousand such tasks could start at once.
 HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request);
 
-// What a task needs at this moment, on each of its GPUs and of the machine.
+// What a task currently needs: on each of its GPUs, and of the machine.
 struct Need {
   std::optional<std::int64_t> memory_mib;  // expected peak; empty: no estimate
-  // Expected peak on every GPU but the first, if it is known to be lower.
+  // Expected peak on every GPU but the first, if that peak is known to be lower.
   std::optional<std::int64_t> others_mib;
   std::int64_t retry_free_mib = 0;  // after an OOM: at least this much free, margin included
   bool idle_gpu = false;            // only empty GPUs may be used

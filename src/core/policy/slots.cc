@@ -10,7 +10,7 @@ namespace {
 
 // A shorter time slice would be useless.
 constexpr Duration kShortestTurn{1'000};
-// With this many doublings, one second becomes a year.
+// After this many doublings, one second becomes a year.
 constexpr int kMostDoublings = 25;
 
 bool StaysWithoutCheckpoint(const SlotRules& rules, const TaskRecord& task) {

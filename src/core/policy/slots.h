@@ -1,5 +1,6 @@
 // The rules of time slices: when a running task may be asked to leave, and how its end is then
-// judged. Pure. core/forecast/preemption_plan.h decides which task leaves for which waiting task.
+// classified. Pure. core/forecast/preemption_plan.h decides which task leaves for which waiting
+// task.
 //
 // A task leaves in two steps. First its checkpoint signal asks it to save and exit within the
 // notice period. After that it is stopped. Either way it is requeued.

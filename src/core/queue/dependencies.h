@@ -37,7 +37,7 @@ class Dependencies {
   // Reports that a task has ended; it must no longer be in `tasks`. Returns the tasks that waited
   // for it.
   std::vector<TaskId> End(TaskId id, TaskState state, TaskRecords& tasks);
-  // Forgets the ends so far: tasks that arrive later need not know them.
+  // Forgets the recorded ends: tasks that arrive later do not need them.
   void Close() { ended_.clear(); }
 
  private:

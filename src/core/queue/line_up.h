@@ -41,8 +41,8 @@ class LineUp {
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // The rate at which FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
-    // The rules that may keep all tasks of the task's line from starting. The span must stay valid
-    // during the pass. IsLimited returns whether they do.
+    // The rules that may keep all tasks of the task's line from starting; the span must stay valid
+    // during the pass. IsLimited returns whether these rules do so now.
     virtual std::span<const Limits::BoundBy> BoundsOn(const TaskRecord& task) const = 0;
     virtual bool IsLimited(const TaskRecord& task,
                            std::span<const Limits::BoundBy> bounds) const = 0;
@@ -69,7 +69,7 @@ class LineUp {
     QueueKey key;
   };
 
-  // The arguments must outlive this object. During its life only tasks returned by Pop may leave
+  // The arguments must outlive this object. While it exists, only tasks returned by Pop may leave
   // the queue. A fair order is valid until the queue or the shares change, until SharesChange, or
   // until the patience of a waiting user ends.
   LineUp(const WaitingLine& main, const FairShare& shares, const Rules& rules, Time now,

@@ -36,7 +36,7 @@ LineKind LineKindOf(const TaskRequest& request);
 
 // Position in a queue: higher priority first. The main queue keeps the order of submission, so a
 // requeued task gets its place back. After the end of its time slice, however, it goes behind the
-// tasks that waited. The recovery queue is ordered by the time of entering.
+// tasks that were waiting. The recovery queue is ordered by the time of entering.
 struct QueueKey {
   std::int64_t less_priority = 0;  // the negated priority, so that the highest comes first
   Time since{};
@@ -88,7 +88,7 @@ class Queue {
   const WaitingLine& Main(LineKind kind = LineKind::kWithGpus) const {
     return kind == LineKind::kWithGpus ? with_gpus_ : without_gpus_;
   }
-  // The tasks in kTimed whose time has come, by time and id. They stay there until they are Put
+  // The tasks in kTimed whose time has come, by time and id. They stay in kTimed until they are Put
   // elsewhere.
   std::vector<TaskId> Due(Time now) const;
   std::optional<Time> NextDue() const;

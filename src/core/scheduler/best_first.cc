@@ -140,7 +140,7 @@ std::optional<std::vector<FutureTask>> LineAhead(const State& state) {
   return line;
 }
 
-// What to start next; empty: start nothing now.
+// The next start; empty: no task starts now.
 std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
                            const std::vector<GpuView>& views) {
   state.passes.waiting_pays = false;
@@ -269,7 +269,7 @@ void Advance(const State& state, Group& group) {
   group.need = NeedNow(state, state.tasks.at(*group.first));
 }
 
-// A start only makes the taken GPUs and the limits tighter, so the other scores stay valid.
+// A start only fills the taken GPUs and tightens the limits, so all other scores stay valid.
 void NoteStartOf(const State& state, const Group& started, const std::vector<Placement>& taken,
                  const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   for (Group& each : look.groups) {

@@ -108,7 +108,7 @@ class World {
     return policy;
   }
 
-  // Checks what the guards guarantee for every GPU.
+  // Checks the guarantees of the guards for every GPU.
   std::optional<std::string> Promises() const {
     std::vector<double> shares(gpus_);
     std::vector<int> tasks(gpus_);

@@ -1,4 +1,4 @@
-// The core's input and output: events say what happened, actions say what the shell must do.
+// The core's input and output: events report what happened, actions tell the shell what to do.
 #pragma once
 
 #include <optional>
@@ -62,7 +62,7 @@ struct HostSampled {
   double used_cpus = 0;
   std::vector<std::pair<TaskId, double>> tasks_cpus;
 };
-// The remaining time of running tasks according to their own output, at the mean speed of the
+// The remaining time of running tasks, derived from their own output and the mean speed of the
 // attempt so far. Tasks that print no progress are left out.
 struct ProgressSeen {
   std::vector<std::pair<TaskId, Duration>> left;
@@ -72,7 +72,7 @@ struct ProgressSeen {
 struct GpuHealthChanged {
   GpuIndex gpu{};
   bool healthy = true;
-  // The GPU is gone for good: its tasks are stopped and requeued elsewhere, once.
+  // The GPU is gone for good: its tasks are stopped and requeued on other GPUs, once.
   bool lost = false;
   std::string text;
 };
@@ -84,8 +84,7 @@ struct LaunchFailed {
   TaskId id{};
   int attempt = 0;
   std::string text;
-  // True if it is the machine's fault (no memory for fork), false if it is the task's (no such
-  // command).
+  // True if the machine is at fault (no memory for fork), false if the task is (no such command).
   bool retryable = false;
   // The daemon ended before the launch began. The task is retried at once, and this does not count
   // as a failure.
@@ -208,8 +207,8 @@ struct StartTask {
   TaskId id{};
   int attempt = 0;
   std::vector<Placement> placement;
-  // The task has no neighbours now or later, so the sharing method does not matter, unless other
-  // tasks join it while it idles (PolicyConfig::idle_action).
+  // The task will never have neighbours, so the sharing method does not matter, unless other tasks
+  // join it while it idles (PolicyConfig::idle_action).
   bool alone = false;
   // A memory limit on its first GPU must not be lower than this: the claim or, if higher, the
   // predicted bound. 0: nothing is promised.

@@ -117,8 +117,8 @@ std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const Who
       latest = std::max(at, from + *task.request->time_limit) + kEnding;
     }
     if (task.state != TaskState::kStopping && MayComeBack(state, task, line)) latest.reset();
-    // A task is asked to leave as soon as this makes room, at the latest when all other tasks there
-    // have ended.
+    // A task is asked to leave as soon as this makes room, at the latest when all other tasks on
+    // its GPU have ended.
     if (line.by_turns && latest) *latest += state.config.slots.notice;
     if (line.by_turns && LeavesByTurn(state, task, line)) {
       const Time over = task.attempt->started.value_or(at) + TurnOf(state.config.slots, task);

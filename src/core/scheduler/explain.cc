@@ -78,7 +78,7 @@ Verdict VerdictOnPart(const State& state, const TaskRecord& task, const GpuView&
   return CheckGuards(state.config, as_idle ? state.rules->OnIdleGpu(need) : need, view, part);
 }
 
-// before: a sentence about what all GPUs together lack; may be empty.
+// before: a sentence about a lack that concerns all GPUs together; may be empty.
 Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
   // GPUs that are always too small do not explain why the task waits, unless all GPUs are.
   std::vector<const Closed*> telling;
@@ -295,11 +295,10 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
     case Place::kOverlooked:
       return state.rules->WhyNotYet(task, at);
     case Place::kArray:
-      return {
-          ReasonCode::kArrayLimit,
-          fmt::format(
-              "{} tasks of its array may run at once, and that many are running or next in line.",
-              task.request->array_limit)};
+      return {ReasonCode::kArrayLimit,
+              fmt::format(
+                  "{} tasks of its array may run at once, and as many are running or next in line.",
+                  task.request->array_limit)};
     case Place::kUnfit:
       return NeverFits(state, task.request, task.estimate).value_or(Reason{});
     case Place::kEligible:

@@ -43,8 +43,8 @@ bool GpusTake(const State& state, const TaskRecord& task) {
 
 HostView HostFor(const State& state, TaskId task, Time at) {
   const std::optional<TaskId> kept = HostKeptFor(state, at);
-  // Nothing is kept from the task with the recovery hold. Otherwise it could wait for ever for the
-  // kept cores, and the other task for the kept GPUs.
+  // The task with the recovery hold may use the kept cores and memory. Otherwise it could wait for
+  // ever for the kept cores, and the other task for the kept GPUs.
   if (!kept || *kept == task || state.recovery_hold.task() == task)
     return state.machine.books.View();
   return state.machine.books.ViewWithout(*kept,

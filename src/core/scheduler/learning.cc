@@ -323,7 +323,7 @@ void ReconsiderAtTurns(State& state) {
 Need NeedNow(const State& state, const TaskRecord& task) {
   Need need = NeedOf(state.config, task);
   // A later attempt may have used more before it ended for another reason, and its peak is claimed.
-  // The server may have smaller GPUs by now.
+  // The server may have smaller GPUs now.
   if (task.retry_free_mib) {
     need.retry_free_mib =
         std::min(std::max(*task.retry_free_mib, task.peak_mib), MostFor(state, task.request));

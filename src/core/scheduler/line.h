@@ -11,7 +11,8 @@ LineUp Line(const State& state, LineKind kind,
 class Order {
  public:
   explicit Order(LineUp line) : line_(std::move(line)) {}
-  // The task at that place, counted from 0; null: the queue is shorter. Valid until the next call.
+  // The task at this position in the queue, counted from 0; null: the queue is shorter. Valid until
+  // the next call.
   const LineUp::Next* At(std::size_t place);
   // The queue without the tasks that At has popped.
   const LineUp& rest() const { return line_; }

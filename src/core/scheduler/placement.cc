@@ -112,7 +112,7 @@ void StartTrial(State& state) {
   }
 }
 
-// Sets GpuView::healthy, trouble and the task for which the GPU is kept.
+// Sets GpuView::healthy, GpuView::trouble and the task for which the GPU is kept.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
   const Duration age = gpu.sample ? at - gpu.sample->taken : Duration{0};
   if (!gpu.healthy) {
@@ -289,7 +289,7 @@ Choice Chosen(const State& state, const TaskRecord& task, const std::vector<GpuV
     const ThroughputEstimate with =
         ThroughputOf(first.residents, &newcomer, SaturationOf({}, state.config.sharing));
     choice.why += fmt::format(
-        " Expected to add {:.2f} to the work of {:.2f} there and to take {:.1f} times as long as "
+        " Expected to add {:.2f} to the GPU's work of {:.2f} and to take {:.1f} times as long as "
         "alone{}.",
         with.delivered - first.delivered, first.delivered, with.newcomer,
         task.profile->sm_active ? "" : ", if it uses the GPU as tasks usually do");

@@ -26,7 +26,7 @@ constexpr Duration kThesisPublish{92'000};
 constexpr Duration kV2Round{3'000};
 // November 2025 subtracts this from the free memory of every GPU.
 constexpr std::int64_t kV2LessFreeMib = 512;
-// The limit of MPS, because the original has no limit itself.
+// MPS's own limit; the original sets none.
 constexpr int kMpsClients = 48;
 // The original gives up looking for a task's process ids after 1 000 s.
 constexpr Duration kV2SettleTimeout{1'000'000};

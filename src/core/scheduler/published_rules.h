@@ -1,5 +1,5 @@
-// The rules of the published system, for comparison with it. They are written out in
-// docs/server/policies.md, "As published".
+// The rules of the published system, for comparison with it. docs/server/policies.md, "As
+// published", lists them.
 #pragma once
 
 #include <string_view>

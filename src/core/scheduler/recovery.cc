@@ -30,8 +30,8 @@ bool KeptBelowGpu(const State& state, const TaskRecord& task) {
          });
 }
 
-// The unpromised memory on the fullest of the task's former GPUs. For a task without an estimate
-// this is the only evidence of how much was too little.
+// The unpromised memory on the fullest of the task's former GPUs. For a task without an estimate,
+// this is the only evidence of an amount that was too little.
 std::int64_t RoomItHadMib(const State& state, const TaskRecord& task) {
   std::optional<std::int64_t> least_mib;
   for (const Placement& placement : task.attempt->placement) {
@@ -95,7 +95,7 @@ void Recover(State& state, TaskRecord& task, Reason reason, std::int64_t tried_m
   state.Enqueue(task, QueueKind::kRecovery, std::move(reason));
 }
 
-// The usable memory of the GPUs that such a task may use, largest first.
+// The usable memory of the GPUs that the task may use, largest first.
 std::vector<std::int64_t> UsableSizes(const State& state, const TaskRequest& request) {
   const GpuChoice choice(request, state.gpus.infos);
   std::vector<std::int64_t> usable_mib;
@@ -130,7 +130,7 @@ bool MayKeepOthers(const State& state, const TaskRecord& task) {
 }  // namespace
 
 void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib) {
-  // An allocation larger than any GPU is a mistake of this task, not a lesson for its kind.
+  // An allocation larger than any GPU is a bug of this task, not a lesson for its kind.
   const std::int64_t most_mib = MostFor(state, task.request);
   const std::int64_t demand_mib = RetryDemandMib(state, task, tried_mib > most_mib ? 0 : tried_mib);
   state.lessons.AtLeast(task, std::min(demand_mib, most_mib));

@@ -1,5 +1,5 @@
-// Slows down tasks that are requeued, or that submit another task, as soon as they have started.
-// From the second time in a row there is a pause before the next start, which doubles each time.
+// Slows down tasks that, as soon as they have started, are requeued or submit another task. From
+// the second time in a row there is a pause before the next start, which doubles each time.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

@@ -9,7 +9,7 @@ namespace carma::core {
 
 void Rules::Decide() {
   // In fair order another task may have become the head since the last pass. The hold for a head
-  // that has waited too long must see the head of now.
+  // that has waited too long must use the current head.
   if (core_.heads.passed.task && core_.config.order == QueueOrder::kFair &&
       core_.heads.noted != OrderChanges(core_)) {
     PassLine line(core_);

@@ -61,7 +61,7 @@ struct Explanation {
   std::vector<GpuVerdict> gpus;      // only while the task is queued and needs GPUs
   std::optional<HostVerdict> host;   // only while it is queued and after HostDiscovered
   std::optional<std::size_t> ahead;  // tasks before it in its queue; only while it is queued
-  // Memory that a queued task requests instead of its estimate because of lessons of its kind.
+  // Memory that a queued task requests instead of its estimate because of lessons from its kind.
   std::optional<std::int64_t> taught_mib;
 };
 
@@ -94,13 +94,13 @@ class Scheduler {
   HostVerdict HostFor(const TaskRequest& request, Time now) const;
 
   // Number of queued tasks that go before a new one: tasks of its main queue (with or without
-  // GPUs), and recovery tasks if they block that queue (recovery_blocks). Tasks that wait for
-  // something other than GPUs (a user, a time, another task, their array) do not count.
+  // GPUs), and recovery tasks if they block that queue (recovery_blocks). Tasks that do not wait
+  // for GPUs but for a user, a time, another task or their array do not count.
   std::size_t AheadOf(const TaskRequest& request) const;
 
-  // The limit that forbids the submission of `more` such tasks: one that they can never meet, or
-  // one on the number of unfinished tasks. Other limits only keep a task waiting (kLimit). counted:
-  // as in Limits::AgainstQueueing.
+  // The limit that forbids the submission of `more` such tasks: a limit that these tasks can never
+  // meet, or a limit on the number of unfinished tasks. Other limits only keep a task waiting
+  // (kLimit). counted: as in Limits::AgainstQueueing.
   std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,
                                             const TaskRequest* counted = nullptr) const;
   // The longest time limit that the limits of the request's user, account and class allow; empty:
@@ -118,8 +118,8 @@ class Scheduler {
   // The reason as of now, cheaper than Explain. The core must hold the task.
   Reason ReasonFor(TaskId id, Time now) const;
 
-  // A sentence that says why no task starts now although GPUs may be free; empty if there is no
-  // such trouble.
+  // A sentence that explains why no task starts now although GPUs may be free; empty if tasks can
+  // start.
   std::string MachineTrouble() const;
 
   // Queued tasks in the order in which they are considered now, at most `most` of each queue.

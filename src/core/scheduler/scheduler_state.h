@@ -180,11 +180,12 @@ struct Passes {
   // Tasks that were considered and could not start. For look-up only.
   TaskSet refused;
   TaskSet unplaceable;  // refused tasks that no GPU took
-  // GPUs on which a task started since the last check of all GPUs. Another task may gain more
-  // beside the new neighbours, and the start may let tasks further back in the queue be considered.
+  // GPUs on which a task started since all GPUs were last checked. A waiting task may now have
+  // better neighbours on them, and the start may allow tasks further back in the queue to be
+  // considered.
   std::set<GpuIndex> taken_since;
   bool waiting_pays = false;  // look-ahead starts no task although some fit
-  // When one of the considered tasks next begins to accept turns (TakesTurnsAt).
+  // When one of the considered tasks next accepts taking turns (TakesTurnsAt).
   std::optional<Time> next_turns;
   // If this many cores are idle, one of the considered tasks no longer waits for cores.
   std::optional<double> cpus_wanted;
@@ -323,7 +324,7 @@ struct Scheduler::State : LineUp::Host {
   // exit: how the task's process ended; empty: it never ran, or this is unknown.
   void LeaveGpus(TaskRecord& task, std::optional<ExitKind> exit = std::nullopt);
   void Restart(TaskRecord& task, Reason reason);  // from the beginning (AsSubmitted)
-  // known_mib: memory that this attempt is known to have held.
+  // known_mib: memory that this attempt has certainly held.
   void TakeGpus(const TaskRecord& task, std::int64_t known_mib);
 
   // ---- LineUp::Host, line.cc ----

@@ -189,8 +189,8 @@ void State::On(const LaunchFailed& event) {
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
   if (event.interrupted) {
-    // If there is a text, the task ended at once through no fault of its own, and the text is the
-    // reason.
+    // A non-empty text means that the task ended immediately through no fault of its own, and is
+    // the reason.
     const std::string why = event.text.empty() ? "The daemon ended before it was started."
                                                : Told("Its GPU could not be used", event.text);
     return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});

@@ -1,4 +1,4 @@
-// The steps of a task's life that several event handlers need.
+// The changes of a task's state that several event handlers share.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

@@ -21,7 +21,7 @@ namespace {
 // The plan for the whole server is made at most this often, because samples arrive every second for
 // each GPU.
 constexpr Duration kLooksApart{1'000};
-// Room is made for at most this many queued tasks.
+// The maximum number of queued tasks for which other tasks are asked to leave.
 constexpr std::size_t kRoomLooks = 32;
 // How long freed GPUs are kept for a task after the last of them has become free. The task may have
 // to wait for a sample, or until the activity window no longer includes the task that left.

@@ -5,9 +5,8 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of tasks sorted in a step. Thousands may wait for the end of one task, and the
-// shell writes all changes of a step at once. The remaining tasks follow immediately, after other
-// events.
+// Maximum number of tasks sorted in one step. Thousands may wait for the end of one task, and the
+// shell writes all changes of a step together. The remaining tasks follow right after other events.
 constexpr std::size_t kMostSorted = 1'000;
 
 // The task's place in the queue, ignoring the limit of its array.

@@ -22,8 +22,8 @@ struct GpuInfo {
   std::string type;               // "A100-40GB" …, for messages
   std::int64_t total_mib = 0;     // as the driver reports it
   std::int64_t reserved_mib = 0;  // the driver's own share, never available to processes
-  // True for an instance of a divided GPU (MIG). It takes no task of several GPUs, and by default
-  // only one task at a time (PolicyConfig::share_mig).
+  // True for a MIG instance. It takes no task of several GPUs, and by default only one task at a
+  // time (PolicyConfig::share_mig).
   bool mig = false;
   double compute = 1;  // share of a whole GPU's SMs; below 1 for a MIG instance
   // Speed of training relative to a reference type, the same for all GPUs of the server: 2 is twice

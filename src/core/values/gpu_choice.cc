@@ -12,8 +12,8 @@ namespace {
 
 // Drivers report at least this share of a GPU's nominal memory, in percent.
 constexpr std::int64_t kTellsAtLeast = 92;
-// The shortest accepted prefix of a UUID has the length of "GPU-5d", because a shorter one is
-// probably a mistake.
+// The shortest accepted prefix of a UUID has the length of "GPU-5d", because a shorter prefix is
+// probably a typing error.
 constexpr std::size_t kLeastOfUuid = 6;
 
 // A run of only letters or only digits. A word consists of adjacent runs.

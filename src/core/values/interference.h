@@ -21,8 +21,8 @@ struct Load {
   friend bool operator==(const Load&, const Load&) = default;
 };
 
-// Marks, in Load::user, a task on an MPS GPU that is not an MPS client and so takes turns with all
-// other tasks. The task number in the other bits makes the value unique.
+// Marks, in Load::user, a task that is not an MPS client although its GPU is shared under MPS, and
+// so takes turns with all other tasks. The task number in the other bits makes the value unique.
 inline constexpr std::uint32_t kNoMpsClient = 0x8000'0000;
 
 // Assumed SM activity and sensitivity of an unknown task. Its pressure equals its activity.

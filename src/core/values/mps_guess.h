@@ -22,7 +22,7 @@ struct MpsParameters {
 
 // sm_active: SM activity u of the task when it runs alone, 0..1.
 // Under MPS many small kernels lose and few large ones win. The kernel size of a convolutional
-// network is judged by its batch per layer, g = (batch / 128) * (60 / layers):
+// network is estimated from its batch per layer, g = (batch / 128) * (60 / layers):
 //   s = 0.784 * u * g^-0.729,  p = 1.476 * u * g^0.543.
 // If the number of layers is unknown: s = 0.787 * sqrt(u) * (128 / batch)^0.740,
 // p = 1.757 * u^2 * (batch / 128)^0.658; If the batch size is unknown, 64 is assumed. Transformers:

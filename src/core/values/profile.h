@@ -1,5 +1,5 @@
-// What is known about how a task uses a GPU and reacts to neighbours. Values only; the calculations
-// are in core/values/interference.h.
+// The known facts about a task's use of a GPU and its reaction to neighbours. Values only; the
+// calculations are in core/values/interference.h.
 #pragma once
 
 #include <optional>

@@ -16,7 +16,7 @@ std::string AsClause(std::string_view sentence);
 std::string AsSentence(std::string_view clause);  // the reverse
 // "task 'train' can never run here: it asks …"
 std::string CanNeverRun(std::string_view name, std::string_view reason);
-// The code at the beginning of such a line; kNone if there is none.
+// The reason code at the beginning of a line that ReasonLine made; kNone if there is none.
 ReasonCode ReasonOfLine(std::string_view line);
 // These functions remove what the task wrote to its error stream, so that everybody may read the
 // result. They take a reason's sentence, a line of ReasonLine, and ExitInfo::detail.

@@ -34,7 +34,7 @@ struct Attempt {
   StopCause notice_cause = StopCause::kNone;  // why it must leave
   std::optional<Time> leaves_by;              // when it is stopped if it has not ended by itself
   StopCause stopping = StopCause::kNone;
-  // What the record keeps of this attempt once the task waits again.
+  // The part of this attempt that the record keeps once the task waits again.
   Attempt Past() const;
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };

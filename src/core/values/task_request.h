@@ -33,7 +33,7 @@ struct Dependency {
   static void VisitFields(auto& field, auto& dependency) {
     field("task", dependency.task, "Task number.",
           {.low = 1, .required = true, .expected = "a task number from 1"});
-    field("kind", dependency.kind, "Which end of that task it waits for.");
+    field("kind", dependency.kind, "Which outcome of that task it waits for.");
     field("known_final", dependency.known_final,
           "Final state of a task the daemon no longer holds; set by the daemon.",
           {.expected = "a final task state"});
@@ -116,7 +116,7 @@ struct TaskRequest {
           {.low = 1, .high = kMaxHostMemoryMib});
     field("own_cpus", task.own_cpus, "Its cores stay the same, and no other task may use them.",
           {.unless_empty = true});
-    field("gpu_type", task.gpu_type, "Only GPUs with this in their model name: a100 …",
+    field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this: a100 …",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "a part of a GPU's name"});
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
           "Only GPUs with at least this much memory in total.", {.low = 1, .high = kMaxMemoryMib});
@@ -129,14 +129,14 @@ struct TaskRequest {
           "At most this share of each GPU's SMs, if the sharing method can enforce it (MPS).",
           {.least = kMinSmShare, .most = 1, .expected = "a fraction from 0.01 to 1"});
     field("max_slowdown", task.max_slowdown,
-          "Never placed where it would take longer than this many times its run time alone, as far "
-          "as known; nor are neighbours added that would slow it down more.",
+          "Maximum predicted slowdown, relative to running alone: the task is placed, and "
+          "neighbours are added to it, only within this limit.",
           {.least = 1, .most = kMostSlowdown, .expected = "a number from 1 to 1000"});
     field("priority", task.priority,
           "Tasks with a higher value start first; only administrators may raise it above 0.",
           {.low = -kMaxPriority, .high = kMaxPriority});
     field("account", task.account, "Account for its use of GPUs.", kShareName);
-    field("qos", task.qos, "Class of the task, one of the configured ones: interactive …",
+    field("qos", task.qos, "Class of the task, one of the configured classes: interactive …",
           kShareName);
     field("time_limit_s", task.time_limit, "Stopped after running this long.",
           {.low = 1,
@@ -161,7 +161,7 @@ struct TaskRequest {
            .fits = base::IsSignalName,
            .expected = "the name of a signal such as USR1"});
     field("held", task.held, "Submitted on hold.");
-    field("array_limit", task.array_limit, "The most tasks of the array that run at once.",
+    field("array_limit", task.array_limit, "Maximum number of tasks of the array that run at once.",
           {.low = 1, .high = kMaxArrayIndex, .unless_empty = true});
   }
   friend bool operator==(const TaskRequest&, const TaskRequest&) = default;

@@ -11,7 +11,7 @@
 
 namespace carma::core {
 
-// Life of a task. Final states cannot be left except by an explicit requeue.
+// The states of a task. Only an explicit requeue leads out of a final state.
 enum class TaskState : std::uint8_t {
   kSubmitted,   // accepted; its estimate is not requested yet
   kEstimating,  // waiting for the estimator

@@ -62,7 +62,7 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
 }
 
 // Time counts from the launch, because start and end may be reported together. A task that must not
-// be restarted, such as a lease, keeps the end that it reported.
+// be restarted, such as a lease, keeps its reported end.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&
          !record.attempt->placement.empty() &&
@@ -93,8 +93,8 @@ void Ends::Take(const task::ShimEvent& event) {
   if (record == nullptr || !IsOpen(event, *record)) return judge({});
   std::function<void()> ask = [judge] { judge({}); };
   if (NeedsMpsEvidence(event, *record)) {
-    // The MPS server's evidence is requested after the driver's reading, because the first task
-    // judged may be held responsible for the faults of the other tasks.
+    // The MPS server's evidence is requested after the driver's reading, because the first task to
+    // be examined may be blamed for the faults of the other tasks.
     ask = [this, judge, id = event.id, attempt = event.attempt] {
       options_.mps->AskEvidence(id, attempt, judge);
     };

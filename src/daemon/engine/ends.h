@@ -29,11 +29,11 @@ class GpuEvidence {
   virtual ~GpuEvidence() = default;
   // The highest share of the GPU's memory that was in use in the last moments.
   virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
-  // The Xids that this GPU reported in the last moments, newest last. Xids before `since` are left
-  // out, because they are not the task's fault.
+  // The Xids that this GPU reported in the last few seconds, newest last. Xids before `since` are
+  // left out, because they are not the task's fault.
   virtual std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) = 0;
-  // The task whose process caused the last fault on this GPU since that time, from the kernel's
-  // log. Empty: no fault, or an unknown cause.
+  // The task whose process caused the last fault on this GPU after the given time, according to the
+  // kernel's log. Empty: no fault, or an unknown cause.
   virtual std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) { return {}; }
   // Why this GPU can no longer be reached, according to its last reading; empty if it can.
   virtual std::string LostGpu(core::GpuIndex) { return ""; }
@@ -43,7 +43,8 @@ class GpuEvidence {
                        std::function<void(const std::string& trouble)> call) {
     call("");
   }
-  // Calls back later, when a reading that begins after now has been taken or is overdue.
+  // Calls back, never before returning, when a reading that begins after this call has been taken
+  // or is overdue.
   virtual void AfterNextReading(std::function<void()> call) = 0;
 };
 
@@ -68,7 +69,7 @@ class Ends {
  private:
   struct EndedAttempt {
     estimate::RanOn where;
-    // Since the attempt or this daemon started, whichever is later.
+    // Since the start of the attempt or of this daemon, whichever is later.
     base::Duration watched{0};
     std::optional<task::AllocatorWords> told;  // from the output of the attempt
   };
@@ -93,7 +94,7 @@ class Ends {
   GpuEvidence& gpus_;
   PostEvent post_;
   base::Time opened_;  // this daemon saw no earlier events
-  // Ends that need more evidence before they are posted to the core.
+  // Ends for which more evidence is needed before they are posted to the core.
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
   // Attempts reported as ended by their shims, until the core has handled them.
   std::unordered_map<std::uint64_t, EndedAttempt> ended_;

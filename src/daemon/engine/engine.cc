@@ -24,9 +24,9 @@ std::optional<core::TaskId> TaskOf(const core::Event& event) {
       event);
 }
 
-// The answer to a change that cannot be written now but takes effect later.
+// The answer to a change that cannot be written now and will take effect later.
 base::Error NotYet(const std::string& why) {
-  return {ErrorCode::kIo, "not written yet, takes effect as soon as it can be: " + why};
+  return {ErrorCode::kIo, "not written yet; takes effect as soon as it can be written: " + why};
 }
 
 }  // namespace
@@ -351,8 +351,8 @@ void Engine::NoteDrains() {
 
 bool Engine::Flush() {
   if (decided_.Empty()) return true;
-  // Changes that somebody waits for must be durable at once, because answers are sent only for
-  // durable changes.
+  // Changes whose callers wait for an answer must become durable immediately, because answers are
+  // sent only for durable changes.
   const store::Durability durability =
       decided_.done.empty() ? decided_.rows.Urgency(passing_) : store::Durability::kNow;
   if (Result<Unit> kept = store_.Apply(decided_.rows, durability); !kept) {

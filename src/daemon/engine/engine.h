@@ -51,8 +51,8 @@ class Engine {
   Engine(EngineOptions options, store::Store& store, task::Launcher& launcher, base::Clock& clock,
          Host& host);
 
-  // Restores what an earlier run left behind: drains, queued tasks, and running tasks (through
-  // their shims).
+  // Restores the state of an earlier run: drains, queued tasks, and running tasks (through their
+  // shims).
   Result<Unit> Start(std::vector<core::GpuInfo> gpus);
 
   // Calls `answer` once the tasks are durable. Errors: those of Intake::AcceptShare; kIo: nothing
@@ -122,7 +122,7 @@ class Engine {
   // Where to read the progress of a running attempt that has a shim.
   ProgressBoard::Place ProgressOf(const core::TaskRecord& record) const;
   store::Store& store() { return store_; }
-  // Why the store accepts no writes (a full disk, a removed database); empty if it does.
+  // Why the store accepts no writes (a full disk, a removed database); empty if it accepts them.
   const std::string& store_trouble() const { return store_trouble_; }
   // Number of tasks accepted since the start.
   std::uint64_t submissions() const { return intake_.accepted(); }
@@ -186,7 +186,7 @@ class Engine {
   std::optional<core::ServerClosed> closing_;
   std::vector<core::Event> events_;
   std::deque<EstimateResult> estimated_;  // results that no turn has handled yet
-  // Events about tasks that the core does not have yet, so it would ignore them.
+  // Events that the core would still ignore, because it does not have their tasks yet.
   std::vector<std::pair<core::Event, Done>> early_;
   Decided next_;     // grows until the next turn
   Decided decided_;  // decisions of the last turn, until they are durable

@@ -1,4 +1,4 @@
-// Tests what the engine learns from the end of a task, and from which ends it learns nothing.
+// Tests which observations the engine makes at the end of a task, and which ends give none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -197,7 +197,7 @@ TEST_F(ObservationTest, TimeWithoutADaemonIsUnknown) {
 
 TEST_F(ObservationTest, LearnsALowerLimitFromOutOfMemoryAndThePeakFromTheRetry) {
   const core::TaskId id = Submit();
-  // Because of it the task may have had too little memory; alone it would not be retried.
+  // Because of this process the task may have had too little memory; alone it would not be retried.
   strangers_ = 1;
   Run(id, 5'600, base::Duration(5'000));
   End(id, 1,

@@ -61,7 +61,7 @@ struct EngineOptions {
   // The loop on which user names of processes arrive (attribution.h); null: user ids are shown
   // instead.
   std::shared_ptr<boost::asio::io_context> loop;
-  // Collects what is learned from finished tasks; null: nothing is learned.
+  // Collects observations from finished tasks; null: nothing is learned.
   std::shared_ptr<estimate::History> history;
   // Called for tasks whose attempt has ended (see MayComeBack()); null: no Slurm job is requeued.
   std::function<JobReturnPlan(const core::TaskRecord&)> job_return;

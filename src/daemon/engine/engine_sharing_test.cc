@@ -1,4 +1,4 @@
-// Tests how the engine lets tasks share GPUs, and how it judges their ends by the reports of the
+// Tests how the engine lets tasks share GPUs, and how it explains their ends by the reports of the
 // driver and MPS servers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

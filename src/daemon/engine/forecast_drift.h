@@ -16,7 +16,7 @@ namespace carma::daemon {
 
 class ForecastDrift {
  public:
-  // The last kLast tasks of a method count. A method with fewer than kLeast tasks is not judged.
+  // The last kLast tasks of a method count. A method with fewer than kLeast tasks is not checked.
   static constexpr std::size_t kLast = 40;
   static constexpr std::size_t kLeast = 8;
 

@@ -20,7 +20,7 @@ namespace {
 // A share is counted in tasks plus dependencies, because each dependency is looked up. A long
 // description counts like several tasks: one for this many bytes.
 constexpr std::size_t kBytesPerTask = 8192;
-// Largest number of known files; beyond it all are forgotten.
+// Largest number of remembered files; when it is exceeded, all are dropped.
 constexpr std::size_t kMostOutputs = 20'000;
 
 std::size_t Weight(const TaskList& tasks, std::size_t i) {
@@ -67,7 +67,7 @@ std::size_t Intake::PieceEnd(const TaskList& tasks, std::size_t begin) const {
 }
 
 void Intake::Refuse(Submission& submission, const base::Error& why) {
-  submission.answer(base::Wrap(why, "cannot keep the task, nothing was accepted"));
+  submission.answer(base::Wrap(why, "cannot store the task: nothing was accepted"));
 }
 
 void Intake::RefuseAll(const base::Error& why) {
@@ -93,7 +93,7 @@ Result<Unit> Intake::AcceptShare(std::vector<core::Event>& events) {
 // ---- submissions that fit into a share ----
 
 // Invalid submissions are refused before any row is written, so they do not affect the valid ones,
-// which share a commit. If the store fails, none is accepted.
+// which share a commit. If the store fails, no submission is accepted.
 Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   std::vector<Submission> submissions;
   std::size_t weight = 0;
@@ -227,7 +227,7 @@ Result<Unit> Intake::PutPiece(Arrival& arrival) {
     arrival.first = *next_id_;
     arrival.submitted = clock_.Now();
   }
-  // Only the last batch must be durable at once, because this makes all earlier batches durable
+  // Only the last batch must be durable immediately, because this makes all earlier batches durable
   // too.
   Result<Unit> ok =
       store_.Begin(end == count ? store::Durability::kNow : store::Durability::kLater);
@@ -373,9 +373,9 @@ void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskS
     const auto stored = store_.Get(other);
     if (!stored || stored->user != task.user) continue;
     if (stored->stdout_path == *path || stored->stderr_path == *path)
-      warning =
-          fmt::format("tasks {} and {} both write to {}: use %j in its name", core::Number(other),
-                      core::Number(task.record.id), base::Printable(*path, 400));
+      warning = fmt::format("tasks {} and {} both write to {}: use %j in the file's name",
+                            core::Number(other), core::Number(task.record.id),
+                            base::Printable(*path, 400));
   }
 }
 

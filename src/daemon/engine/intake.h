@@ -30,7 +30,7 @@ struct Submitter {
   // The name of the submission. If an accepted name is repeated, the answer is the earlier
   // submission's tasks. Empty: none.
   std::string request = {};
-  // kLater for leases, because a power failure also ends their process.
+  // kLater for leases, because a power failure also ends the process behind a lease.
   store::Durability durability = store::Durability::kNow;
   std::optional<core::TaskId> task = {};  // the running task whose process submits
 };
@@ -64,7 +64,7 @@ class Intake {
   // Queues a submission for AcceptShare() or RefuseAll().
   void Submit(TaskList tasks, const Submitter& submitter, Answer answer);
   // Stores a share of the waiting submissions, answers the submissions that are now accepted or
-  // refused, and adds TaskSubmitted for a share of the accepted tasks. Each submission is judged
+  // refused, and adds TaskSubmitted for a share of the accepted tasks. Each submission is checked
   // separately (kInvalid: no task, an unknown class, beyond a limit; kDenied: an account that is
   // not the user's; kConflict: can never fit, queue full, name used by another submission;
   // kNotFound: depends on an unknown task). Errors: kIo of the store: this share is refused. Tasks
@@ -157,8 +157,8 @@ class Intake {
   Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
                                   std::size_t more,
                                   const core::TaskRequest* counted = nullptr) const;
-  // Checks the limits on queued tasks. Of submissions that arrive at the same time, only those of
-  // the same user count.
+  // Checks the limits on queued tasks. Among submissions that arrive at the same time, only those
+  // of the same user count.
   Result<Unit> CheckQueueLimits(const Submission& submission) const;
   Result<Unit> CheckEntitlements(const Submission& submission, std::size_t begin,
                                  std::size_t end) const;

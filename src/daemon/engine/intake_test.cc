@@ -101,7 +101,7 @@ TEST_F(IntakeTest, WarnsIfAnotherUnfinishedTaskWritesTheOutputFile) {
     return answers_.back() ? answers_.back()->warning : answers_.back().error().message;
   };
   EXPECT_EQ(warning({log, log}), "") << "carma submit warns of an array";
-  EXPECT_EQ(warning({log}), "tasks 2 and 3 both write to /out/log: use %j in its name");
+  EXPECT_EQ(warning({log}), "tasks 2 and 3 both write to /out/log: use %j in the file's name");
   task::TaskSpec errors = Spec();
   errors.stderr_path = "/out/log";
   EXPECT_THAT(warning({errors}), HasSubstr("tasks 3 and 4 both write"));
@@ -424,7 +424,7 @@ TEST_F(IntakeTest, RefusesWaitingSubmissionsWhileTheDiskIsFull) {
   Submit({Spec()});
   intake_.RefuseAll({ErrorCode::kIo, "disk full"});
   ASSERT_EQ(answers_.size(), 1U);
-  EXPECT_EQ(answers_[0].error().message, "cannot keep the task, nothing was accepted: disk full");
+  EXPECT_EQ(answers_[0].error().message, "cannot store the task: nothing was accepted: disk full");
   EXPECT_TRUE(Accept()->empty());
 }
 

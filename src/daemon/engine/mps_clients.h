@@ -15,7 +15,7 @@
 
 namespace carma::daemon {
 
-// What happened to the server of an attempt.
+// The fate of an attempt's server.
 struct MpsEvidence {
   bool broke = false;  // the server died, was replaced, or has a fault
   // Another task on this server that has been held responsible.

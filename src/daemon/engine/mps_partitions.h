@@ -12,7 +12,7 @@
 
 namespace carma::daemon {
 
-// What an attempt gets from its server in addition to a client slot.
+// The resources that an attempt gets from its server in addition to a client slot.
 struct MpsPlace {
   std::string partition = {};  // as in core::Sharing; empty: none
   int sms = 0;

@@ -286,8 +286,8 @@ void RealMpsServers::EndNow(Entry& entry) {
       },
       [this](Entry& its, bool ended) {
         if (!ended && its.clients.empty() && its.worker.waiting() == 0) return EndSoon(its);
-        // If a task has come in the meantime, a later job restarts the server. An entry with a
-        // back-off stays.
+        // If a task has arrived in the meantime, a later job restarts the server. An entry with a
+        // back-off is kept.
         if (!its.clients.empty() || its.worker.waiting() > 0) return;
         if (Clock::now() < its.not_before) return EndSoon(its);
         servers_.erase(KeyOf(its));
@@ -431,7 +431,7 @@ void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
   const Key who{id, attempt};
   Entry* entry = Find(who);
   if (entry == nullptr) return finder_.Later([answer = std::move(answer)] { answer({}); });
-  // If the server's answer is late, the answer is the evidence known so far.
+  // If the server does not answer in time, the evidence known so far is used.
   const auto first = entry->worker.Within(options_.terminate_limit + kSpare, [this, who, answer] {
     const Entry* its = Find(who);
     answer(its == nullptr ? MpsEvidence{} : its->clients.EvidenceOf(who, Clock::now()));

@@ -35,8 +35,8 @@ class MpsServers {
   virtual ~MpsServers() = default;
   using Attached = std::function<void(Result<MpsPlace>)>;
 
-  // Requests a client slot of a running server. `answer` is called later, once, with its place or
-  // with a sentence that explains why the task runs without MPS.
+  // Requests a client slot of a running server. `answer` is called once, never before returning,
+  // with the slot's place or with a sentence that explains why the task runs without MPS.
   virtual void Attach(const MpsClient& client, Attached answer) = 0;
   // Registers an attempt from an earlier run of the daemon that is already a client.
   virtual void Adopt(const MpsClient& client) = 0;
@@ -44,10 +44,10 @@ class MpsServers {
   virtual void Detach(core::TaskId id, int attempt) = 0;
   // Removes the attempt's processes (selected by `its`) from the server's clients. Then, or after
   // two seconds at the latest, `done` is called once. If there is nothing to do, `done` is still
-  // called later.
+  // called, but never before returning.
   virtual void TerminateClients(core::TaskId id, int attempt, std::function<bool(pid_t)> its,
                                 std::function<void()> done) = 0;
-  // `answer` is called later, once.
+  // `answer` is called once, never before returning.
   virtual void AskEvidence(core::TaskId id, int attempt,
                            std::function<void(MpsEvidence)> answer) = 0;
   // Records that this attempt ended by a GPU fault of its own that affected its neighbours.

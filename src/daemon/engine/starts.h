@@ -30,8 +30,8 @@ class Starts {
   // Registers an attempt from an earlier run. Must be called before the core gets the attempt, so
   // that a repeated stop finds its shim. gid: of the task's owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
-  // Called once when the daemon starts: removes what ended attempts have left behind. kept: whether
-  // an attempt was adopted.
+  // Called once when the daemon starts: removes the leftovers of ended attempts. kept: whether an
+  // attempt was adopted.
   void Sweep(const std::function<bool(core::TaskId, int attempt)>& kept) const;
   // How an attempt shares its GPUs without an MPS server; empty: it needs an MPS server.
   std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;
@@ -79,7 +79,7 @@ class Starts {
   // The memory limit that the kernel enforces for a task on each of these GPUs; 0: none.
   std::int64_t GroupLimitMib(const std::vector<core::Placement>& placement,
                              std::int64_t bound_mib) const;
-  // For each task, the limits on its GPUs that leave other tasks what they are promised.
+  // For each task, the limits on its GPUs that leave other tasks the memory that they are promised.
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Rooms(base::Time now) const;
   // Handles the answer of the MPS servers. The attempt starts once its sharing is durable.
   void TakeAttached(core::TaskId id, int attempt, const Result<MpsPlace>& attached);

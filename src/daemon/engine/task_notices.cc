@@ -75,7 +75,7 @@ base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& st
   return json;
 }
 
-// Why this server sends nothing to the target; empty if it does.
+// Why this server may not notify the target; empty if it may.
 std::string Forbidden(const NoticeRules& rules, const task::NotifyTarget& target) {
   if (!rules.enabled) return "notifications are off on this server (notify.enabled)";
   if (std::ranges::find(rules.allowed, target.kind) == rules.allowed.end())

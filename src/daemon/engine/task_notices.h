@@ -27,7 +27,7 @@ struct NoticeRules {
   std::string sendmail = "/usr/sbin/sendmail";
 };
 
-// One sentence for each of these targets to which this server currently cannot send.
+// One sentence for each of the given targets that this server currently cannot notify.
 std::vector<std::string> NoticeWarnings(const NoticeRules& rules,
                                         const std::set<std::string>& targets);
 

@@ -20,8 +20,8 @@ namespace carma::daemon {
 // Used only on the loop's thread.
 class GpuTrials {
  public:
-  // Runs on a worker. Returns in one line why CUDA programs do not work on that GPU; empty if they
-  // do.
+  // Runs on a worker. Returns one line that explains why CUDA programs do not work on the GPU;
+  // empty if they work.
   using Try = std::function<std::string(const std::string& uuid)>;
   struct Actions {
     // Called with true when a trial begins, so that no task may start on the GPU, and with false
@@ -37,8 +37,8 @@ class GpuTrials {
   GpuTrials(std::shared_ptr<boost::asio::io_context> loop, base::Clock& clock,
             std::vector<std::string> uuids, Try try_cuda, Actions actions);
 
-  // Called when a task could not initialise CUDA on these GPUs. then: called on the loop with what
-  // is wrong with one of the GPUs; empty if CUDA works, so that the task is at fault.
+  // Called when a task could not initialise CUDA on these GPUs. then: called on the loop with the
+  // problem of one of the GPUs; with an empty text if CUDA works, so that the task is at fault.
   void Ask(const std::vector<core::GpuIndex>& gpus, std::function<void(const std::string&)> then);
   // Takes over a GPU that an earlier carmad found broken. The trial is repeated from time to time.
   void Restore(core::GpuIndex gpu);

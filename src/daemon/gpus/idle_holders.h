@@ -18,7 +18,7 @@ class Monitor;
 
 std::string_view IdleActionName(core::IdleAction action);  // Returns "tell", "share" or "end".
 
-// What one reading of a task's GPUs shows about the task.
+// The activity of a task according to one reading of its GPUs.
 enum class HolderSight {
   kUnknown,  // the GPU was not read, or the reading does not show it
   kIdle,

@@ -1,5 +1,5 @@
-// Turns rounds of GPU readings into what the core and users see: windows, attribution, health, use
-// over time.
+// Turns rounds of GPU readings into the values for the core and users: windows, attribution,
+// health, use over time.
 #pragma once
 
 #include <cstdint>
@@ -116,7 +116,7 @@ class Monitor {
   }
   // "ok" or the first trouble.
   std::string DriverState() const;
-  // What is wrong with each GPU: unreadable, drained by rule, or with an alert.
+  // The problem of each GPU: unreadable, drained by rule, or with an alert.
   std::vector<std::string> Troubles() const;
 
  private:

@@ -1,5 +1,5 @@
-// Uses the monitor's values to find running tasks that use more than they were given. Pure: values
-// are passed in.
+// Uses the monitor's values to find running tasks that use more than they were promised. Pure:
+// values are passed in.
 #pragma once
 
 #include <cstdint>

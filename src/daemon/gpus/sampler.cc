@@ -65,7 +65,7 @@ gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::Devi
   return std::move(own.devices);
 }
 
-// The driver is not tried too often, because the call may take long if the driver is missing.
+// The driver is not called too often, because the call may take long if the driver is missing.
 void Sampler::DiscoverLater() {
   next_.Set(std::min(kDiscoverRetry, 10 * clock_->RealSpan(options_.period)),
             [this] { Discover(); });

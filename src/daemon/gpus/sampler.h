@@ -48,9 +48,11 @@ class Sampler {
           std::shared_ptr<base::Clock> clock, SamplerOptions options, Taker& taker);
 
   void Start();
-  // Calls back later, once a reading that begins after this call has been taken or is overdue.
+  // Calls back, never before returning, once a reading that begins after this call has been taken
+  // or is overdue.
   void AfterNextReading(std::function<void()> call);
-  // Why the driver as a whole does not answer; empty if it does, or if its first answer is pending.
+  // Why the driver as a whole does not answer; empty if it answers, or if its first answer is
+  // pending.
   const std::string& driver_trouble() const { return driver_trouble_; }
   // A sentence about GPUs that the driver did not list although SamplerOptions::only names them or
   // they existed before the restart; empty if none are missing.

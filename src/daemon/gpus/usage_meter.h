@@ -23,7 +23,7 @@ class UsageMeter {
   void Add(const gpu::Reading& reading, int tasks);
   // Appends the use since the last call: one row, several if there was a gap, or none without two
   // readings. energy_shown_by_another: another instance of the same divided GPU reports the energy
-  // of the whole GPU; this one then reports 0 instead of unknown.
+  // of the whole GPU; this instance then reports 0 instead of unknown.
   void Close(base::Time now, bool energy_shown_by_another, std::vector<store::GpuUsage>& rows);
 
  private:

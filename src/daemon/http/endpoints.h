@@ -74,7 +74,7 @@ struct EngineServices {
   // Snapshots for lists in queue order, shared by the requests for successive pages.
   std::shared_ptr<QueueSnapshots> lines = std::make_shared<QueueSnapshots>();
 };
-// Shared, because answers that come later outlive the endpoints that were asked.
+// Shared, because a delayed answer may outlive the endpoint that handled the request.
 using SharedServices = std::shared_ptr<const EngineServices>;
 
 // engine: null until the GPUs are known. Until then most endpoints have no handler.

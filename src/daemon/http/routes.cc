@@ -80,7 +80,7 @@ Result<const Endpoint*> Routes::Find(Call& call) const {
                           path_known ? "this method is not supported" : "no such endpoint"));
 }
 
-// 405 with the methods of the path, if it is known under another method only.
+// 405 with the methods of the path, if the path exists only with other methods.
 api::Response Routes::Refusal(const base::Error& why, Call& call) const {
   std::vector<std::string> methods;
   for (const Endpoint& each : table_) {

@@ -26,7 +26,7 @@ namespace carma::daemon {
 using MakeAnswer = std::function<Answer()>;
 // Called on the loop when the request's turn comes; returns the work. An error becomes the answer.
 using PrepareAnswer = std::function<Result<MakeAnswer>()>;
-// Calls `read` on the loop. The work is then to call `write` with what was read.
+// Calls `read` on the loop. The returned work calls `write` with the result.
 template <class Read, class Write>
 PrepareAnswer ReadThenWrite(Read read, Write write) {
   return [read = std::move(read), write = std::move(write)]() -> Result<MakeAnswer> {

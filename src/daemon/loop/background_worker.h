@@ -20,7 +20,7 @@ namespace carma::daemon {
 // Used only on the loop's thread. The separate thread runs one job after another.
 class BackgroundWorker {
  public:
-  // What the destructor does with a running job.
+  // How the destructor treats a running job.
   enum class AtEnd {
     kWait,  // waits; for jobs that end soon after wanted() becomes false
     // Abandons the thread; for jobs that may hang. They must share ownership of what they use.
@@ -49,7 +49,7 @@ class BackgroundWorker {
   // function returns true on its first call in time and false afterwards, so `then` can check
   // whether its result still counts.
   std::function<bool()> Within(std::chrono::nanoseconds limit, std::function<void()> late);
-  // Calls back later on the loop, unless this object is gone by then.
+  // Calls back on the loop, unless this object has been destroyed by then.
   void Later(std::function<void()> call);
 
   // Must be called if the running job hangs. The job keeps its thread, and its result is still
@@ -59,8 +59,8 @@ class BackgroundWorker {
   int abandoned() const { return abandoned_; }
   // Number of jobs without a delivered result.
   int waiting() const { return waiting_; }
-  // Becomes false, and wakes threads that wait on it, once this object is gone. Jobs that can stop
-  // early check it.
+  // Becomes false, and wakes threads that wait on it, once this object is destroyed. Jobs that can
+  // stop early check it.
   std::shared_ptr<const std::atomic<bool>> wanted() const { return wanted_; }
 
  private:

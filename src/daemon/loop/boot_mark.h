@@ -6,8 +6,8 @@
 namespace carma::daemon {
 
 // Identifies this start of the machine, of the container or of a rootless user's service manager;
-// the kernel's boot may be older. Empty if the kernel does not report it; then no other start
-// counts as the same.
+// the kernel's boot may be older. Empty if the kernel does not report it; every start then counts
+// as a different one.
 std::string MachineStart();
 
 // Marks the folder with boot_id. Returns true if the machine was restarted since the last mark,

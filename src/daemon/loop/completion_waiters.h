@@ -18,8 +18,8 @@ class CompletionWaiters {
  public:
   explicit CompletionWaiters(boost::asio::io_context& loop) : loop_(loop) {}
 
-  // Calls back once, later: when the task has ended or after `limit` of real time. Calls even if
-  // the client has gone, but never after this object is gone.
+  // Calls `call` exactly once, never before returning: when the task has ended or after `limit` of
+  // real time. It is called even if the client has gone, but never after this object is destroyed.
   void Await(core::TaskId task, std::chrono::nanoseconds limit, std::function<void()> call);
   // Reports that the task has ended: calls all callbacks that wait for it, oldest first. They may
   // call Await again.

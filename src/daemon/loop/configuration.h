@@ -44,7 +44,7 @@ class Configuration {
                 std::function<config::Sources()> sources, base::Clock& clock, Take take);
 
   // Reads the configuration again soon. Logs one line for each changed key, each key that needs a
-  // restart, and each mistake. If called during a reading, it reads once more afterwards.
+  // restart, and each error. If called during a reading, it reads once more afterwards.
   void ReadAgain();
 
   // Logs the users and groups in the settings that this machine does not have. They are looked up
@@ -52,9 +52,9 @@ class Configuration {
   void CheckNames();
 
   base::Time read_at() const { return read_at_; }  // when the settings in force were read
-  // The mistake because of which the last reading was ignored; empty: it was valid.
+  // The error because of which the last reading was ignored; empty: it was valid.
   const std::string& trouble() const { return trouble_; }
-  // The mistakes that CheckNames() found in daemon.allow_groups: "no group 'vision'".
+  // The errors that CheckNames() found in daemon.allow_groups: "no group 'vision'".
   const std::vector<std::string>& unknown_groups() const { return unknown_groups_; }
   // Keys whose configured values are not in force yet.
   const std::vector<std::string>& need_restart() const { return need_restart_; }

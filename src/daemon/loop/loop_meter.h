@@ -10,8 +10,8 @@
 
 namespace carma::daemon {
 
-// Schedules a call one step after work has begun and measures how late the call comes, so that any
-// delay shows, whatever its cause. An idle loop is not measured.
+// Schedules a call one step after work has begun and measures how late it comes, so that any delay
+// is noticed, whatever its cause. An idle loop is not measured.
 class LoopMeter {
  public:
   static constexpr std::chrono::milliseconds kStep{50};  // shorter delays may go unnoticed

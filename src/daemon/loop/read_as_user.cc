@@ -90,7 +90,7 @@ Result<OpenFile> OpenAs(const ThreadRights& rights, const std::string& path) {
   if (!file.fd) return FailErrno(errno, path);
   struct stat st {};
   if (::fstat(file.fd.get(), &st) != 0) return FailErrno(errno, path);
-  // Files of /proc are refused, because those of /proc/self are about carmad, which may always read
+  // Files of /proc are refused, because files of /proc/self describe carmad, which may always read
   // them.
   struct statfs system {};
   const bool proc = ::fstatfs(file.fd.get(), &system) != 0 || system.f_type == PROC_SUPER_MAGIC;

@@ -120,7 +120,7 @@ TEST_F(UserNamesTest, MakesNoCallbackAfterDestruction) {
   bool called = false;
   names_->Ask(7, [&](const Result<base::KnownUser>&) { called = true; });
   asked_.wait(0);
-  // The hanging thread is abandoned; it ends later by itself.
+  // The hanging thread is abandoned, and ends later on its own.
   names_.reset();
   go_on_.set_value();
   loop_->restart();

@@ -47,7 +47,7 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.promised_mib) * kMib;
      }},
-    {"carma_gpu_memory_free_bytes", "Memory left for new promises.",
+    {"carma_gpu_memory_free_bytes", "Memory available for new promises.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.free_mib) * kMib;
      }},
@@ -137,7 +137,7 @@ void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
   }
 }
 
-// Writes the numbers of tasks that are marked as idle or over their promise, for example.
+// Writes the numbers of marked tasks, for example of tasks that are idle or over their promise.
 void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& out) {
   const std::int64_t margin_mib = engine.scheduler().config().margin_mib;
   std::size_t idle = 0;
@@ -161,7 +161,8 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
           "Tasks that use more GPU memory than their promise and margin.",
           static_cast<double>(over));
   out.One("carma_tasks_on_wrong_gpu", "gauge",
-          "Tasks with processes on GPUs that they were not given.", static_cast<double>(elsewhere));
+          "Tasks with processes on GPUs that were not assigned to them.",
+          static_cast<double>(elsewhere));
 }
 
 // Writes all states, even those without tasks, because series used by alerts must not vanish.
@@ -253,7 +254,7 @@ void WriteHost(const Engine& engine, api::MetricsText& out) {
             host.cpus - host.free_cpus);
   }
   if (host.memory_mib > 0) {
-    out.One("carma_host_memory_bytes", "gauge", "Server memory that tasks can be promised.",
+    out.One("carma_host_memory_bytes", "gauge", "Server memory that can be promised to tasks.",
             static_cast<double>(host.memory_mib) * kMib);
     out.One("carma_host_memory_promised_bytes", "gauge", "Server memory promised to tasks.",
             static_cast<double>(host.memory_mib - host.free_memory_mib) * kMib);
@@ -401,7 +402,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
           "1 while the server is closed until its machine reboots: nothing starts.",
           engine != nullptr && engine->closing() ? 1 : 0);
   out.One("carma_daemon_config_failing", "gauge",
-          "1 while the configuration has a mistake that was found when it was read again.",
+          "1 if the last reload of the configuration found an error.",
           configuration.trouble().empty() ? 0 : 1);
   out.One("carma_daemon_config_read_timestamp_seconds", "gauge",
           "When the configuration in force was last read, since the epoch.",
@@ -450,7 +451,7 @@ std::string TaskMetricsText(const std::vector<api::GpuView>& gpus) {
       {"carma_task_sm_active_ratio", "The task's part of the SM activity; absent: not known.",
        [](const api::GpuTaskView& task) -> std::optional<double> { return task.sm_active; }},
       {"carma_task_progress_ratio",
-       "How much of its run the task has done, read from its output; absent: not known.",
+       "Fraction of its run that the task has completed, read from its output; absent: not known.",
        [](const api::GpuTaskView& task) { return task.progress; }},
   };
   api::MetricsText out;

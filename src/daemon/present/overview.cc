@@ -73,7 +73,7 @@ struct Shown {
     HideErrors(row);  // all readers get the same text
     return row;
   }
-  // If the store cannot be read, the list is empty, and `troubles` says so.
+  // If the store cannot be read, the list is empty, and `troubles` reports this.
   std::vector<api::TaskRow> List(bool (*holds)(core::TaskState), std::size_t limit,
                                  bool newest_first) const {
     std::vector<api::TaskRow> rows;

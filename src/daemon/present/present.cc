@@ -454,7 +454,7 @@ std::string CollocationLine(const config::Settings& settings, const Monitor* mon
                          return device.mig.has_value();
                        });
   if (!divided) return line;
-  line += ". mig: an instance of a divided GPU ";
+  line += ". mig: a MIG instance ";
   line +=
       settings.policy.share_mig ? "is shared like a GPU by streams" : "holds one task at a time";
   return line + ", the hardware enforces its memory and SMs";

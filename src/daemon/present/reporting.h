@@ -1,4 +1,4 @@
-// Makes reports on the past from the store. They take long, so call these functions on a separate
+// Makes reports on the past from the store. These functions take long, so call them on a separate
 // thread.
 #pragma once
 

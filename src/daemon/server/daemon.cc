@@ -99,7 +99,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
   // Shared, like the clock, with the workers' threads, because a thread that hangs in a driver may
-  // return when everything else is gone. What it then posts never runs.
+  // return when everything else is destroyed. The calls that it then posts never run.
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;
   Counters counters_;
@@ -449,7 +449,7 @@ void RealDaemon::DriverSilent(const gpu::ReadError& why) {
   TellServing();
 }
 
-// Called before the loop runs. Without the profiles the server starts too, because they only
+// Called before the loop runs. The server also starts without the profiles, because they only
 // improve predictions.
 void RealDaemon::TakeMeasuredProfiles() {
   auto profiles = ReadMeasuredProfiles(in_force_.settings);

@@ -25,8 +25,8 @@ constexpr base::Duration kUsageSpan{60'000};
 // An answer about this many tasks takes less time than a fork.
 constexpr std::size_t kFewTasks = 200;
 constexpr auto kLongTurn = std::chrono::milliseconds(50);
-// The pause after a long turn, in lengths of that turn, so that fewer than one in a hundred
-// requests meets one.
+// The pause after a long turn, as a multiple of the turn, so that fewer than one in a hundred
+// requests meets a long turn.
 constexpr int kPausesPerTurn = 200;
 constexpr auto kProgressGap = std::chrono::seconds(3);  // real time
 

@@ -1,7 +1,6 @@
 // Runs the engine and its helpers on the daemon's loop. Created once the GPUs are known and the
 // sharing method is decided. Used on the loop's thread; destroyed after the loop has ended.
-// engine_host.cc handles turns, tasks and usage; engine_host_gpus.cc handles what readings show
-// about GPUs.
+// engine_host.cc handles turns, tasks and usage; engine_host_gpus.cc handles readings of GPUs.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>

@@ -39,7 +39,7 @@ estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force
 EngineOptions EngineOptionsOf(const config::Settings& settings, const task::HostFacts& machine,
                               const task::CgroupControls& controls);
 
-// The GPUs as values of the core. Reads from the system which cores are near which GPU; for
+// The GPUs as values of the core. Reads from the system which cores are near each GPU; for
 // simulated GPUs this is simulated too.
 std::vector<core::GpuInfo> GpuInfosOf(const config::Settings& settings,
                                       const std::vector<gpu::DeviceInfo>& devices,

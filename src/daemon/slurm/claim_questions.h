@@ -1,5 +1,5 @@
-// Reads the claims of Slurm's jobs from squeue. Requests that come while squeue runs share the next
-// call.
+// Reads the claims of Slurm's jobs from squeue. Requests that arrive while squeue runs share the
+// next call.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Finds Slurm jobs that wait here for GPUs while another node has room for them
-// (slurm/elsewhere.h), one at a time. ReturningJobs sends them there.
+// (slurm/elsewhere.h), one at a time. ReturningJobs moves them to that node.
 #pragma once
 
 #include <chrono>

@@ -22,7 +22,7 @@ class ReturningJobsTest : public SlurmProgramsFixture {
     SlurmProgramsFixture::TearDown();
   }
 
-  // Begins a new run of the daemon, which continues with what the previous one stored.
+  // Begins a new run of the daemon, which continues from the state that the previous run stored.
   void Open() {
     returning_.reset();
     NewLoop();

@@ -123,7 +123,7 @@ class Finder {
     Meaning meaning = MeaningOf(settings, framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
-    // Only transformers are supported here, so trainings of other models are ignored.
+    // Only transformers are supported, so training runs of other models are ignored.
     const bool is_megatron = IsOfMegatron(settings);
     const bool surely =
         framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;
@@ -131,7 +131,7 @@ class Finder {
     if (path.empty() && is_megatron)
       return Note("Megatron's options describe the model: its config.json is needed (--hf-config)");
     if (path.empty() && meaning.model.empty()) {
-      if (surely) Note("the training names no model");
+      if (surely) Note("the training does not name a model");
       return;
     }
     if (path.empty()) path = ConfigOf(meaning, folder, surely, words);

@@ -21,10 +21,10 @@ struct TrainingFound {
 using FileReader =
     std::function<Result<std::string>(const std::string& path, std::size_t max_bytes)>;
 
-// Reads the task's script or command as text; nothing is executed. `read` reads files named there:
-// configurations of the training, and the model's config.json in its folder or in Hugging Face's
-// cache. If a script has several trainings, the training that needs the most memory is used. At
-// most kMaxTrainingFiles files of kMaxConfigBytes each.
+// Reads the task's script or command as text; nothing is executed. `read` reads the files that it
+// names: configurations of the training, and the model's config.json in its folder or in Hugging
+// Face's cache. If a script starts several training runs, the run that needs the most memory is
+// used. At most kMaxTrainingFiles files of kMaxConfigBytes each.
 inline constexpr int kMaxTrainingFiles = 40;
 TrainingFound FindTraining(const task::TaskSpec& spec, const FileReader& read);
 

@@ -22,7 +22,8 @@ struct Launch {
 
 // Understands torchrun, accelerate launch, deepspeed, axolotl, llamafactory-cli, tune, trl, swift
 // and Python scripts, with anything before them (env, srun, uv run …). place: where the command was
-// found, for the settings' sources; may be empty. Empty if the command starts no known training.
+// found, for the settings' sources; may be empty. Empty if the command starts no known training
+// program.
 std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_view place);
 
 // A script that a shell runs, with its arguments: "bash train.sh 4".

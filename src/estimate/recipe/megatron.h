@@ -10,7 +10,8 @@
 
 namespace carma::estimate {
 
-// Whether the settings are Megatron's, judged by its names for the splits and sizes of a model.
+// Whether the settings are Megatron's, which is recognised by its names for the splits and sizes of
+// a model.
 bool IsOfMegatron(const std::vector<Setting>& settings);
 
 // Adds copies of NeMo's settings (model.micro_batch_size, trainer.devices) under Megatron's names,

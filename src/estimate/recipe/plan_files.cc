@@ -44,7 +44,7 @@ void GetUnlessAuto(base::JsonReader& in, const char* key, std::int64_t& target, 
   if (!IsAuto(in.Raw(key))) in.Get(key, target, 0, high);
 }
 
-// The device of an offload_* object; "none" if there is no such object.
+// The device of an offload_* object; "none" if the object is missing.
 std::string DeviceOf(base::JsonReader& outer, const char* key) {
   std::string device = "none";
   const base::Json* found = outer.Raw(key);

@@ -38,8 +38,8 @@ std::string WeightIndexBeside(std::string_view config_path);
 Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where);
 
 // Words from files beside the configuration at `config_path`: the size of the weights and the
-// length at which the tokenizer cuts. Stated words take precedence over them. read: returns a
-// file's text. Missing or malformed files are ignored.
+// length at which the tokenizer cuts texts. Stated words take precedence over these. read: returns
+// a file's text. Missing or malformed files are ignored.
 TrainingWords ReadBeside(const std::string& config_path, const TransformerConfig& config,
                          const std::function<Result<std::string>(const std::string& path)>& read);
 

@@ -10,7 +10,7 @@
 
 namespace carma::estimate {
 
-// Whether the settings are torchtitan's, judged by the names of its sections.
+// Whether the settings are torchtitan's, which is recognised by the names of its sections.
 bool IsOfTorchtitan(const std::vector<Setting>& settings);
 
 struct TorchtitanPlan {

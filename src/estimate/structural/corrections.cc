@@ -87,9 +87,9 @@ int GatedForward(Graph& graph, Row& row, int input) {
   return trail.AddPrivate({.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
 }
 
-// The slices of one tensor pass through convolutions, and each result is added to the next slice
-// before its convolution. There is one convolution fewer than slices, then a row that reads all
-// results side by side. Without the sums, the last slice is pooled.
+// A tensor is split into slices. All slices but one pass through a convolution, and each result is
+// added to the next slice before its convolution. A final row reads all results side by side. In
+// the variant without these sums, the last slice is pooled.
 int SlicesInSteps(Graph& graph, Row& row, int input) {
   constexpr std::ptrdiff_t kReach = 48;  // rows
   if (!row.rule->convolution || row.in != row.out || input != row.before) return input;

@@ -39,7 +39,7 @@ LayerList Collapsed(LayerList list) {
   return list;
 }
 
-// A small model for each correction of bytes, and what the correction adds.
+// A small model for each correction of bytes, and the bytes that the correction adds.
 struct KeptExample {
   const char* correction;
   LayerList list;

@@ -201,8 +201,8 @@ void GraphMaker::Passing(Row& row) {
 
 // ---- operations ----
 
-// A norm that calls its own activation is printed after it, although the activation reads the
-// norm's result. So the norm reads what the activation seems to read, and makes no new tensor.
+// A norm that calls its own activation is printed after the activation, although it runs first. So
+// the norm takes the input that the activation appears to read, and adds no tensor.
 bool GraphMaker::NormAroundActivation(Row& row) {
   if (row.kind != Kind::kBlock || !row.rule->norm_with_activation || !HasCurrent()) return false;
   if (&row == graph_.rows().data() || Current().from == Tensor::kNobody) return false;

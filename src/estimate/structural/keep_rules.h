@@ -1,5 +1,5 @@
-// What each kind of layer keeps for its backward pass, as two tables of facts about PyTorch. They
-// are the second pass of CountKept (kept.h). "derivatives.yaml" is PyTorch's
+// Two tables of facts about PyTorch: the tensors and bytes that each kind of layer keeps for its
+// backward pass. They are the second pass of CountKept (kept.h). "derivatives.yaml" is PyTorch's
 // tools/autograd/derivatives.yaml, which lists what every operation saves.
 #pragma once
 
@@ -33,7 +33,7 @@ struct BesidesRule {
   std::string_view evidence;
 };
 std::span<const BesidesRule> BesidesRules();
-// Adds the copies that the row holds, and the bytes of its BesidesRules.
+// Adds the extra copies that the row keeps, and the bytes of the BesidesRules that match the row.
 void AddBesides(const Graph& graph, const Row& row, Kept& kept);
 
 }  // namespace carma::estimate

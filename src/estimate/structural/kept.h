@@ -1,7 +1,7 @@
 // Computes what autograd keeps for the backward pass from a list of layers, in three passes:
 //   graph.h        finds which row reads which tensor, and which tensors stay
 //   keep_rules.h   adds bytes by kind of layer, from a table of facts about PyTorch
-//   corrections.h  adds what both miss, each with the model that needs it
+// corrections.h adds the bytes that both miss, each with the model that needs it
 // docs/inside/estimators.md, section "Kept bytes", shows how to add to the tables.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Decides by class name what a type of layer keeps for its backward pass.
+// Decides by class name which tensors a type of layer keeps for its backward pass.
 #pragma once
 
 #include <string_view>

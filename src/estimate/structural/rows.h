@@ -28,7 +28,7 @@ enum class Step {
 // Which tensor a row's backward pass needs (keep_rules.h).
 enum class Holds { kNothing, kInput, kOutput, kCopy };
 
-// What the operations since the last norm show about the attention around them.
+// Facts about the current attention, from the operations since the last norm.
 struct SinceNorm {
   int products = 0;  // linear layers and convolutions
   bool convolution = false;

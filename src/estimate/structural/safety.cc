@@ -15,7 +15,7 @@ using Factors = CoverageFactors;
 
 // Conformal quantiles of (measured - context) / (predicted - context) over 2976 runs of 39 families
 // of image models. From 0.9 on they are slightly raised to what left-out families needed. The last
-// column and kPartial are judgements, because data are scarce.
+// column and kPartial are educated guesses, because data are scarce.
 constexpr Factors kExactBytes{1.00, 1.05, 1.10, 1.18, 1.75, 3.0};
 // The same runs, separated by the number of module types that no other family has: at most two
 // (kCompared), or more (kOwnAttention, kOwnBlocks). Plain lists of layers (kShapes) are in between.

@@ -13,8 +13,8 @@ enum class Evidence {
   kCompared,    // rules with input shapes, over kinds of modules that several families share
   kShapes,      // rules with input shapes, over layers without the modules around them
   kUncompared,  // 16-bit training, or bytes counted in 16 bits
-  // The model has several module types of its own, whose code has no rows. One of them is an
-  // attention (kOwnAttention) or none is (kOwnBlocks).
+  // The model has several module types of its own, whose code has no rows. One of these types is an
+  // attention (kOwnAttention), or none is (kOwnBlocks).
   kOwnAttention,
   kOwnBlocks,
   kText,     // rules with output shapes only (torchsummary)

@@ -251,8 +251,8 @@ bool HasContainers(const model::LayerList& layers) {
       layers.layers, [](const model::Layer& layer) { return layer.kind != model::RowKind::kLeaf; });
 }
 
-// Other precisions count as not compared, because all measured runs were in fp32. So do bytes
-// counted in another precision than the question's.
+// Other precisions count as not compared, because all measured runs were in fp32. The same holds
+// for bytes counted in a precision other than the question's.
 Evidence EvidenceOf(const Question& question, bool no_shapes) {
   const model::LayerList& layers = *question.layers;
   const Precision asked = question.precision.value_or(Precision::kFp32);
@@ -268,7 +268,8 @@ Evidence EvidenceOf(const Question& question, bool no_shapes) {
   return HasContainers(layers) ? Evidence::kCompared : Evidence::kShapes;
 }
 
-// The factor applies only to what the model adds to the context, which is known.
+// The factor applies only to the memory that the model adds to the context, because the context
+// itself is known.
 std::int64_t BoundMib(const Question& question, double context_mib, double point_mib,
                       Evidence evidence) {
   const double shipped_mib =

@@ -42,7 +42,7 @@ void SuitSite(const Site& site, TransformerEstimate& estimate) {
 
 constexpr std::string_view kLengthUnknown = "sequence length unknown";
 
-// Takes the length of samples from the last run of the same user's same program.
+// Takes the sample length from the user's last run of the same program.
 void TakeLength(const Question& question, TrainingPlan& plan, std::vector<std::string>& assumed) {
   if (question.history == nullptr || question.kin.empty()) return;
   for (const task::Observation& run : question.history->OfKin(question.kin)) {

@@ -40,11 +40,11 @@ constexpr double kSpreadExpandable = 1.1;
 constexpr double kSpreadVariableShared = 1.6;  // sharded frozen weights: a block decides
 
 // Quantiles of measured / predicted over the runs, slightly raised from 0.9 on. The last column is
-// a judgement.
+// an educated guess.
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
-// For kinds of trainings that were never measured. By judgement, they are twice as far above 1.
+// For kinds of training that were never measured: chosen to be twice as far above 1.
 constexpr CoverageFactors kNeededUnseen{1.00, 1.08, 1.20, 1.32, 1.70, 3.0};
 constexpr CoverageFactors kShownUnseen{1.00, 1.16, 1.32, 1.48, 1.90, 3.0};
 constexpr CoverageFactors kVariableUnseen{1.00, 1.30, 1.54, 1.84, 2.40, 4.0};
@@ -259,14 +259,14 @@ bool CountsBeside(const TransformerConfig& config) {
          config.usual_length == 0;
 }
 
-// Properties of the training that no measured run had, or only runs from a source with few details.
-// Empty if such trainings were compared.
+// Properties of the training that no measured run had, or only runs from a source that gives few
+// details. Empty if the comparison includes training with these properties.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");
   if (config.latent_parameters > 0) unseen.emplace_back("latent attention");
   if (config.repeats_block) unseen.emplace_back("one block repeated");
-  // Only full trainings of U-Nets were compared.
+  // For U-Nets, only full training was compared.
   const bool in_full = plan.method == Method::kFull && !RunsBlocksAgain(plan);
   if (config.blocks && !(config.diffuses && in_full)) unseen.emplace_back("blocks of this kind");
   if (config.diffuses && !config.blocks) unseen.emplace_back("diffusion over patches");
@@ -333,8 +333,9 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
         "--frozen-parameters, --encodes-images)");
   if (CountsBeside(config)) {
     warnings.emplace_back(
-        "parts beside the text stack are counted by their weights alone: their tokens belong to "
-        "the sequence length, what they keep is unknown (carma_summary.py counts it)");
+        "only the weights of the parts beside the text stack are counted: include their tokens in "
+        "the sequence length; the activations they keep are unknown (carma_summary.py measures "
+        "them)");
   }
   if (config.experts > 1 && plan.method == Method::kLora)
     warnings.emplace_back("adapters of experts are not counted separately");

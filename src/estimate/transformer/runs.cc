@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kMaxTableBytes = std::size_t{64} << 20;
 constexpr double kMibPerGib = 1024;
 
-// Reads the cell's number into `target`; an empty cell does not change it. Returns false on a
-// mistake, with the reason in `error`.
+// Reads the cell's number into `target`; an empty cell does not change it. Returns false if the
+// cell is invalid, with the reason in `error`.
 bool Take(const base::CsvRow& row, const char* column, double low, double high,
           std::int64_t& target, std::optional<base::Error>& error) {
   const Result<std::optional<double>> number = row.Number(column, low, high);
@@ -283,8 +283,8 @@ Result<Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t 
     return TooLittle(fmt::format("parallel '{}' is not modelled", base::Printable(kind, 40)));
   }
   plan.ranks = ranks > 0 ? ranks : copies;
-  // The table counts all GPUs with a part of the weights, so GPUs that share a sample would count
-  // twice.
+  // The table counts all GPUs that hold a part of the weights, so GPUs that share a sample would
+  // count twice.
   if (plan.ranks > copies && plan.ranks % plan.context_parallel == 0)
     plan.ranks /= plan.context_parallel;
   return Unit{};

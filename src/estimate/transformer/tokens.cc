@@ -113,7 +113,7 @@ double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
 
 // Bytes per element that norms of queries and keys keep: the norm's input in fp32, the quotient if
 // its weight is trained, and in diffusers' code also the input in 16 bits. The norm's result is
-// rotated at once; only the rotated tensor is kept, which is counted elsewhere.
+// rotated immediately; only the rotated tensor is kept, which is counted elsewhere.
 double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.norms_heads) return 0;
   const bool fp32 = plan.weights == Dtype::kFp32 && !plan.amp;

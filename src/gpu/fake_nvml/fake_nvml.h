@@ -13,7 +13,7 @@
 
 namespace carma::gpu {
 
-// An instance of a divided GPU with its own memory, processes and counters.
+// A MIG instance with its own memory, processes and counters.
 struct FakeNvmlInstance {
   std::string uuid;
   std::uint32_t gpu_instance = 1;

@@ -66,7 +66,7 @@ ReadResult<Unit> GuardedProbe::Open() {
       if (auto* error = std::get_if<ReadError>(&*answer)) return std::unexpected(std::move(*error));
       return NoSuchAnswer();
     }
-    // A user may have killed the reader, so a GPU is only blamed if this happens there twice.
+    // A user may have killed the reader, so a GPU is only blamed if the reader dies on it twice.
     if (!answer.error().late && ended.insert(answer.error().asking).second) continue;
     const std::string why = WhyOf(answer.error());
     if (!answer.error().asking) {
@@ -107,8 +107,8 @@ void GuardedProbe::Take(ReaderListing listing) {
   }
 }
 
-// A new reader must list the same GPUs as the reader that it replaces. A GPU in trouble has no UUID
-// to compare.
+// A new reader must list the same GPUs as the reader that it replaces. A GPU that could not be
+// described has no UUID to compare.
 ReadResult<Unit> GuardedProbe::OpenAgain() {
   const std::vector<DeviceInfo> before = devices_;
   ReadResult<Unit> open = Open();

@@ -11,8 +11,8 @@
 namespace carma::gpu {
 
 // Answers requests (reader_wire.h) until the client is gone. Loads the library at the first list
-// request, and tries again at the next one if that failed. Errors: kInvalid for a line that is not
-// a request.
+// request; if this fails, it tries again at the next list request. Errors: kInvalid for a line that
+// is not a request.
 Result<Unit> ServeReader(base::UniqueFd socket, const std::string& nvml_library);
 
 }  // namespace carma::gpu

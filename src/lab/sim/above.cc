@@ -43,7 +43,7 @@ void Simulation::PlaceOn(JobIndex index, std::span<const std::uint32_t> nodes) {
     servers_[each].whole = IsGang(layout_, job);
     if (slurm_) job.above.pinned = slurm_->Book(job, each, now());
   }
-  // `job` may be gone before the last server gets its part, so the list is copied.
+  // `job` may be destroyed before the last server gets its part, so the list is copied.
   const std::vector<std::uint32_t> servers(nodes.begin(), nodes.end());
   for (const std::uint32_t each : servers) Submit(each, {&index, 1});
 }

@@ -70,8 +70,8 @@ TEST(AboveSlurm, PacksOrSpreads) {
   const trace::Workload some = MakeWorkload("some", 1, 1'000, 12'000);
   const std::vector<Arrival> arrivals(4, {Duration{0}, &some});
   RunOptions options = Placed(Placing::kSlurm);
-  // Four tasks of 12 GiB fit into the 79 GiB of the first server, so all go there, each to the GPU
-  // with the most free memory.
+  // Four tasks of 12 GiB fit into the 79 GiB of the first server, so all go to this server, each to
+  // the GPU with the most free memory.
   EXPECT_EQ(GpusOf(Play("3 * 2xA100-40GB", arrivals, options)), (std::vector<int>{0, 1, 0, 1}));
   options.above.spread = true;
   EXPECT_EQ(GpusOf(Play("3 * 2xA100-40GB", arrivals, options)), (std::vector<int>{0, 2, 4, 1}));

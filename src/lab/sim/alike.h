@@ -39,7 +39,7 @@ struct Alike {
   };
   std::vector<Answer> answers;
   std::vector<std::optional<core::Need>> needs;  // by kind of server
-  // At this epoch and with this number of touched servers, no server would take such a task.
+  // The epoch and the number of touched servers at which no server would take one of these tasks.
   std::uint64_t none_epoch = 0;
   std::size_t none_touched = 0;
 };

@@ -40,8 +40,8 @@ bool AskedPlacing::IsKeptFrom(const Job& job, std::uint32_t node) const {
   return kept_for_ && *kept_for_ != core::Number(job.id) && std::ranges::count(kept_, node) > 0;
 }
 
-// Reserves servers for a task that others have passed for pass_limit, as a server reserves GPUs. As
-// many servers as the task needs, those with the fewest tasks, accept no other task until it has
+// Reserves servers for a task that others have passed for pass_limit, as a server reserves GPUs.
+// The servers with the fewest tasks, as many as the task needs, accept no other task until it has
 // started.
 void AskedPlacing::KeepServers(std::span<const LinesAbove::Waiting> looked_at, base::Time now) {
   if (kept_for_ || !options_.policy.pass_limit || looked_at.size() < 2) return;

@@ -34,8 +34,8 @@ class AskedPlacing {
   void Place(base::Time now, const PlaceTask& place);
   // To be called when the task has been given its servers.
   void Placed(const Job& job);
-  // When the servers must next report their samples, at the latest. Their decisions are known at
-  // once.
+  // The latest time at which the servers must next report their samples. Their decisions are known
+  // immediately.
   base::Time ReportsBy() const { return reported_ + options_.above.report_every; }
   void Reported(base::Time now) { reported_ = now; }
 

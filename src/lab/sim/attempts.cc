@@ -1,4 +1,4 @@
-// The life of a process: it loads, allocates, computes, saves, and ends or is stopped.
+// The phases of a process: it loads, allocates, computes, saves, and ends or is stopped.
 #include "lab/sim/attempts.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ void Attempts::Launch(JobIndex index, const core::StartTask& start) {
   attempt.promised_mib = start.placement.empty() ? 0 : start.placement.front().claim_mib;
   attempt.alone = start.alone;
   attempt.limit_mib = MpsLimitOf(job, start);
-  // The attempt fails by itself after this much work.
+  // The attempt fails for a reason of its own after this much work.
   double fails_after_s = std::numeric_limits<double>::infinity();
   if (options_.failures.per_hour > 0) {
     base::Rng rng =

@@ -23,7 +23,7 @@ class Candidates {
 
   // The group of tasks that are equal to this one for placement.
   std::shared_ptr<Alike> AlikeOf(const Job& job);
-  // Whether the server could take such a task when empty.
+  // Whether the server, when empty, could take a task like this one.
   bool CouldTake(Alike& alike, std::uint32_t server) const;
   bool AnyCould(Alike& alike, std::optional<std::uint32_t> except = {}) const;
   // Returns as many servers of one kind as the task needs, all of which satisfy `is_free`; empty if

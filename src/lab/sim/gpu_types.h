@@ -17,8 +17,7 @@ inline constexpr int kMaxServerGpus = 64;
 inline constexpr std::size_t kMaxTypeBytes = 31;
 inline constexpr std::size_t kMaxNvmlNameBytes = 63;
 
-// One instance of a divided GPU (MIG): its share of the seven compute slices and eight memory
-// slices.
+// One MIG instance: its share of the seven compute slices and eight memory slices.
 struct MigSlices {
   int compute = 0;
   int memory = 0;
@@ -69,14 +68,14 @@ struct MigProfile {
   double memory = 1;   // share of the GPU's memory in each instance
 };
 bool CanBeDivided(const GpuType& type);
-// Null if there is no such division.
+// Null if the division is not known.
 const MigProfile* FindMigProfile(int instances);
 
 // Speed of a task on an instance with this share of the SMs, relative to the whole GPU: ((1 + u^4)
 // / (1 + (u / compute)^4))^(1/4), where u is the task's SM activity on the whole GPU. This is about
-// min(1, compute / u) with a round knee. The mean error against MISO's medians of nine trainings on
-// four sizes of instances, with u fitted to each training, is 4.9 % (at most 16 %); min(1, compute
-// / u) has 6.3 % (21 %).
+// min(1, compute / u) with a round knee. The mean error against MISO's medians of nine training
+// runs on four sizes of instances, with u fitted to each run, is 4.9 % (at most 16 %); min(1,
+// compute / u) has 6.3 % (21 %).
 double MigSpeed(double compute, double sm_active);
 
 }  // namespace carma::sim

@@ -12,7 +12,7 @@ namespace carma::sim {
 namespace {
 
 core::SharingMethod SharingOf(core::SharingMethod collocation) {
-  // Two tasks on one instance alternate in time, as on streams.
+  // Two tasks on one instance alternate in time, as with streams.
   return collocation == core::SharingMethod::kMps ? core::SharingMethod::kMps
                                                   : core::SharingMethod::kStreams;
 }

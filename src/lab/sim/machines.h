@@ -40,7 +40,7 @@ class Machines {
   Machines(const RunOptions& options, const Layout& layout, base::Time from, Recorder* recorder,
            PaceChanged pace_changed);
 
-  // Counts a task's process on that GPU, whether or not it holds memory there.
+  // Counts a task's process on this GPU, whether or not it holds memory on it.
   void AddProcess(std::uint32_t gpu);
   void RemoveProcess(std::uint32_t gpu);
   int IdleGpus(std::uint32_t server) const { return hosts_[server].idle_gpus; }

@@ -10,7 +10,7 @@ namespace carma::sim {
 
 // The defaults follow the two measured A100 runs of docs/inside/simulator.md. A task holds nothing
 // for about 14 s (imports, CUDA context, first batch), then its full plateau until the end. It
-// prints a failed allocation about 8 s later, when its process ends. A new task that does not fit
+// reports a failed allocation about 8 s later, when its process ends. A new task that does not fit
 // crashes; the residents are not affected because they already hold what they need. With the
 // options below, the task that allocates on a full GPU crashes, whether it is new or growing.
 struct MemoryModel {

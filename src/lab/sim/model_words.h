@@ -9,7 +9,7 @@
 
 namespace carma::sim {
 
-// Parse a value into `target`. They return false if it is invalid or outside low..high.
+// Parse a value into `target`. They return false if the value is invalid or outside low..high.
 bool SetNumber(double& target, std::string_view value, double low, double high);
 bool SetWhole(int& target, std::string_view value, int low, int high);
 bool Set(base::Duration& target, std::string_view value);

@@ -84,7 +84,7 @@ void Monitor::CatchUp(std::uint32_t index, base::Time now, const Queue& queue,
   const base::Time taken = TickAtOrBefore(now);
   for (const std::uint32_t gpu : layout_.GpusOf(index)) {
     if (observed_[gpu].sampled >= taken || !IsMoving(gpu)) continue;
-    // Later changes are left to the next tick.
+    // The next tick handles later changes.
     events.emplace_back(SampleAsLast(gpu, taken));
     observed_[gpu].sampled = taken;
     ++samples_;

@@ -1,4 +1,5 @@
-// The samples of the daemons' monitors, taken only when they can affect a core. Private to sim.
+// The samples of the daemons' monitors, taken only when they can affect a scheduler. Private to
+// sim.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@ namespace carma::sim {
 
 // Samples are taken in the last millisecond of each period, and most of them cannot change a
 // decision. So, on demand, a GPU is sampled only in three cases: at the first tick after each
-// change (when the core would have learned of its memory), at every tick while tasks wait and
-// something changes, and once before a decision after a quiet time. The core then decides as if it
-// had seen every sample.
+// change (when the scheduler would have learned of its memory), at every tick while tasks wait and
+// something changes, and once before a decision after a quiet time. The scheduler then decides as
+// if it had seen every sample.
 class Monitor {
  public:
   // The tasks of a server's core that have no GPUs yet.

@@ -1,5 +1,5 @@
 // Compares measured pairs of tasks on one GPU with models of their slowdown. With only two tasks at
-// a time, nothing hides an error of the model.
+// a time, no other effect hides an error of the model.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What the simulated daemons predict for a task at its submission, and what they learn from its
+// The simulated daemons' predictions for a task at its submission, and the observations from its
 // end. Private to sim.
 #pragma once
 

@@ -16,7 +16,7 @@ namespace carma::sim {
 struct Server {
   explicit Server(core::PolicyConfig policy) : core(std::move(policy)) {}
 
-  // Samples on their way to the core.
+  // Samples that have not yet reached the scheduler.
   struct Samples {
     base::Time arrive{};
     std::vector<core::Event> events;

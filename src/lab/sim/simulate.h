@@ -1,6 +1,6 @@
-// The discrete-event simulator, which runs a load on simulated servers. It drives carmad's own core
-// (core/scheduler/scheduler.h) and models only the world around it: memory, speed, power, monitor
-// readings, estimates. docs/inside/simulator.md describes the models and their evidence.
+// The discrete-event simulator, which runs a load on simulated servers. It drives carmad's own
+// scheduler (core/scheduler/scheduler.h) and models only the world around it: memory, speed, power,
+// monitor readings, estimates. docs/inside/simulator.md describes the models and their evidence.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct ServerShape {
   std::vector<GpuType> gpus;
 };
 // A single server runs as under carmad. Several servers have a common queue (above.h). A single
-// server under Slurm has this queue too.
+// server under Slurm also has the common queue.
 struct Cluster {
   std::vector<ServerShape> servers;
 };
@@ -93,10 +93,10 @@ struct EstimateOptions {
   bool learns = true;                          // learn from finished tasks
   // Observations from earlier runs, oldest first (RunResult::taught); null if there are none.
   std::shared_ptr<const std::vector<task::Observation>> taught;
-  // In SimulateMatrix, each run starts with what the runs before it learned.
+  // In SimulateMatrix, each run starts with the observations of the runs before it.
   bool carries = false;
 
-  // What is known in advance about tasks' GPU use and run times.
+  // Advance knowledge of tasks' GPU use and run times.
   enum class Profiles {
     kNone,      // nothing
     kActivity,  // SM activity and traits, from which s and p are guessed
@@ -123,8 +123,8 @@ struct EstimateOptions {
 // How the monitor takes samples for the core.
 struct MonitorOptions {
   enum class Mode {
-    // Takes only samples that can change a decision. The results equal those of kPeriodic, but the
-    // run is faster.
+    // Takes only the samples that can change a decision. The results equal those of kPeriodic, but
+    // the run is faster.
     kOnDemand,
     kPeriodic,  // every sample of every GPU, as carmad's monitor does
     // Takes no samples, so decisions use claims only. The policy's SM cap and settling do not
@@ -239,7 +239,7 @@ struct RunResult {
 
 // A pure function: equal arguments give the same bytes on any machine and thread. At the end the
 // accounts must balance: every task has ended once, no claim is left, and the total energy equals
-// that of the GPUs. If they do not, the simulator itself is wrong and it aborts. Errors: kInvalid
+// that of the GPUs. If they do not, the simulator itself is wrong, and it aborts. Errors: kInvalid
 // if
 // - options are out of range,
 // - a task wants more GPUs than any server has ("line 7 (bert-8gpu): wants 8 GPUs, the largest

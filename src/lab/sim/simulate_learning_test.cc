@@ -1,4 +1,4 @@
-// Tests that later simulated tasks profit from what earlier tasks have shown.
+// Tests that later simulated tasks profit from the observations of earlier tasks.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -11,7 +11,8 @@
 namespace carma::sim {
 namespace {
 
-// The cores get the reservations of the next ten days; the list is renewed daily.
+// Each simulated scheduler is given the reservations of the next ten days; the list is renewed
+// daily.
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kOneDay = std::chrono::hours(24);
 constexpr int kMostStillDays = 400;
@@ -23,10 +24,11 @@ constexpr int kMostOnGpu = 48;
 // time slices that grow from one second have reached their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
-// The time between two readings of what tasks print.
+// The time between two readings of the tasks' output.
 constexpr base::Duration kProgressGap{30'000};
 
-// For tasks whose GPUs Slurm has already chosen: they start there at once, without CARMA's checks.
+// For tasks whose GPUs Slurm has already chosen: they start on these GPUs immediately, without
+// CARMA's checks.
 core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   policy.mapper = gres == Gres::kGpu ? core::kNeverSharing : "first-fit";
   policy.sm_cap.reset();

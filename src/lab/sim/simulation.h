@@ -1,5 +1,5 @@
-// One run of the simulator: arrivals, servers with their cores, and the messages between servers
-// and tasks. Private to sim; use simulate.h.
+// One run of the simulator: arrivals, servers with their schedulers, and the messages between
+// servers and tasks. Private to sim; use simulate.h.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ class Simulation {
   void CatchUp(std::uint32_t node);
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);
-  // True if tasks have made no lasting progress for a long time, so they never will.
+  // True if tasks have made no lasting progress for so long that they never will.
   bool InVain() const;
   void CheckBooks() const;
   base::Time now() const { return agenda_.now(); }

@@ -37,7 +37,7 @@ inline constexpr std::string_view kFaultKinds =
     "no-process-memory";
 
 std::string_view FaultKindName(FaultKind kind);
-// Errors: kInvalid; the message lists the known names.
+// Errors: kInvalid, with the list of known names.
 Result<FaultKind> ParseFaultKind(std::string_view name);
 // Parses "TIMEOUT", "GPU_IS_LOST" … (NVML's names without NVML_ERROR_) or a number. Errors:
 // kInvalid.

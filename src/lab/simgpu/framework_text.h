@@ -1,5 +1,5 @@
-// The out-of-memory messages of training frameworks in their real form, with current numbers. The
-// out-of-memory detection must recognise these texts.
+// The out-of-memory messages of training frameworks in their real form, filled in with current
+// numbers. The out-of-memory detection must recognise these texts.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The client side of a simulated MPS: what the CUDA driver does if CUDA_MPS_PIPE_DIRECTORY is set.
+// The client side of a simulated MPS: the behaviour of the CUDA driver if CUDA_MPS_PIPE_DIRECTORY
+// is set.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@ class MpsClient {
   // client. Blocks as long as the daemon does. partition: CUDA_MPS_SM_PARTITION, or empty.
   static std::unique_ptr<MpsClient> Join(const std::string& pipes, const std::string& partition,
                                          MpsError& refused);
-  // Disconnects from the server in the regular way.
+  // Disconnects from the server cleanly.
   ~MpsClient();
   MpsClient(const MpsClient&) = delete;
   MpsClient& operator=(const MpsClient&) = delete;

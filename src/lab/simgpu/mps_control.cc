@@ -13,7 +13,7 @@
 namespace carma::simgpu {
 namespace {
 
-// Takes the lock that is held while the daemon lives. The kernel releases it however the daemon
+// Takes the lock that is held while the daemon runs. The kernel releases it however the daemon
 // ends, and children do not inherit it.
 Result<base::UniqueFd> TakeLock(const MpsFolders& folders) {
   const std::string path = folders.Lock();

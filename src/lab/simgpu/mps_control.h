@@ -10,7 +10,7 @@
 namespace carma::simgpu {
 
 // This variable, or the file `simmps` in the pipe directory, contains words that make the daemon
-// misbehave. They are read again at every step: refuse-start, hang-start, hang, crash,
+// misbehave. The words are read again at every step: refuse-start, hang-start, hang, crash,
 // server-fails, fault, full, tolerant, resident, vague-error, no-partitions, r535, r580, r590.
 inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
 // Whether the word is set. With r535, r580 or r590 the daemon behaves like that branch of the

@@ -32,7 +32,8 @@ constexpr auto kPatience = 2000ms;
 sigset_t ServedSignals() {
   sigset_t set;
   sigemptyset(&set);
-  // Other signals end the daemon at once and leave all its files behind, as with NVIDIA's daemon.
+  // Other signals end the daemon immediately and leave all its files behind, as with NVIDIA's
+  // daemon.
   sigaddset(&set, SIGCHLD);
   return set;
 }

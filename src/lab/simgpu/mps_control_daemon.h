@@ -55,8 +55,8 @@ class ControlDaemon {
   void ServeClient(base::LineSocket& peer, uid_t uid, std::string_view partition);
   Result<Server*> StartServer(uid_t uid);
   Server* FindServer(std::string_view pid);
-  // The server's answer in one line. Empty if the server does not answer; its process then counts
-  // as ended.
+  // The server's answer in one line. Empty if the server does not answer, in which case its process
+  // counts as ended.
   std::optional<std::string> Ask(Server& server, const std::string& request);
   bool Idle();
   void Shutdown();

@@ -211,7 +211,7 @@ void MpsServer::Lose(const Client& client) {
   if (client.terminated || client.affected || MpsBehaves(folders_, "tolerant")) return;
   // The client was killed while its kernels ran. NVIDIA does not document what happens to the
   // server then, so the simulation assumes the worst.
-  Note(fmt::format("Client {} died with work in flight, the server ends", client.pid));
+  Note(fmt::format("Client {} died with work in flight; the server exits", client.pid));
   ::_exit(1);
 }
 

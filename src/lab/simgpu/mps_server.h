@@ -74,7 +74,7 @@ class MpsServer {
   std::vector<Client> clients_;
   // Percentage of the SMs by partition; empty unless the SMs are divided.
   std::map<std::string, double, std::less<>> partitions_;
-  // The server's own residencies on its clients' GPUs, so that the driver lists it there.
+  // The server's own residencies on its clients' GPUs, so that the driver lists the server on them.
   std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;
   std::map<std::string, std::unique_ptr<Residency>> residencies_;
   bool quit_ = false;

@@ -109,8 +109,9 @@ class Server {
   // Simulated seconds since the server was created. Tests pass their own clock.
   using NowFn = std::function<double()>;
 
-  // Errors: kNotFound: no such file; kCorrupt: the file is no state file, has another version, is
-  // torn, or was created before the last reboot (it is left as it is); kDenied, kIo.
+  // Errors: kNotFound: no such file; kCorrupt: the file is not a state file, is of a different
+  // version, was only partly written, or dates from before the last reboot (it is left as it is);
+  // kDenied, kIo.
   static Result<std::unique_ptr<Server>> Attach(const std::string& path, NowFn now = {});
   ~Server();
   Server(const Server&) = delete;

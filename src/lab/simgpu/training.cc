@@ -136,7 +136,7 @@ Run::Ending Run::ServeMps() {
   const MpsError trouble = mps_->Trouble();
   if (trouble == MpsError::kNone) return std::nullopt;
   if (hanging_) {
-    // The context is gone, but a program that makes no CUDA calls does not notice.
+    // The context is gone, but a program that makes no CUDA calls does not notice this.
     residency_.reset();
     return std::nullopt;
   }
@@ -211,7 +211,7 @@ Run::Ending Run::Fault() {
   return CudaFailure(kIllegalAddress);
 }
 
-// Does what the CUDA driver does at the first call. For an MPS client, CUDA_VISIBLE_DEVICES chooses
+// Acts as the CUDA driver does at the first call. For an MPS client, CUDA_VISIBLE_DEVICES chooses
 // from its server's GPUs.
 Run::Ending Run::JoinMps() {
   limits_mib_.resize(gpus_.size());
@@ -435,8 +435,8 @@ int RunDetached(const TrainingOptions& options, Server& server, double started_s
 std::int64_t ProcessStartNs() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  // A young process has spent nearly all its life computing, so its processor time is close to its
-  // age. The kernel's coarse start time bounds the error.
+  // A young process has computed for nearly all of its lifetime, so its processor time is close to
+  // its age. The kernel's coarse start time bounds the error.
   const std::int64_t guess =
       base::BootTimeNs() - (static_cast<std::int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec);
   const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);

@@ -59,7 +59,7 @@ struct TrainingOptions {
 
 // Runs the task in this process to its end and returns the exit code: 0, kOomExitCode, 2 (no
 // server, no such GPU, contradictory options), 143 after SIGTERM, or the code that the options set.
-// Installs signal handlers. Progress goes to stdout, errors to stderr.
+// Installs signal handlers. Progress goes to standard output, errors go to standard error.
 int RunTraining(const TrainingOptions& options);
 
 // CLOCK_BOOTTIME of this process's start. The kernel's 10 ms ticks would be too coarse: they are

@@ -54,7 +54,7 @@ struct Crowd {
   core::SharingMethod sharing = core::SharingMethod::kMps;
   std::array<int, kMaxResidents> slots;
   std::array<sim::Load, kMaxResidents> loads;
-  // Speed alone at this place, relative to all SMs of such a GPU.
+  // Speed alone at this place, relative to a whole GPU of this type.
   std::array<double, kMaxResidents> bases;
   std::array<double, kMaxResidents> speeds;
 };
@@ -180,7 +180,7 @@ void Step(World& world, double to_s) {
   world.current.store(1 - current, std::memory_order_release);
 }
 
-// The earliest moment at which a resident finishes at the present paces.
+// The earliest moment at which a resident finishes at its current speed.
 double NextFinish(const World& world) {
   const Motion& motion = world.motion();
   double next = INFINITY;

@@ -21,7 +21,7 @@ namespace carma::simgpu {
 using sim::GpuType;
 
 inline constexpr int kMaxGpus = sim::kMaxServerGpus;
-// A place is a GPU or an instance of a divided GPU. GPUs are numbered first.
+// A place is a GPU or a MIG instance. GPUs are numbered first.
 inline constexpr int kMaxPlaces = 2 * kMaxGpus;
 inline constexpr int kMaxResidents = 512;
 inline constexpr std::size_t kTypeBytes = sim::kMaxTypeBytes + 1;
@@ -173,7 +173,7 @@ bool Advance(World& world, double now_s);
 // residents.
 void Recompute(World& world);
 
-// A GPU with too little free memory for a request.
+// A GPU that has too little free memory for a request.
 struct Shortage {
   int gpu = 0;
   std::int64_t wanted_mib = 0;
@@ -199,8 +199,8 @@ const GroupLimit* FindLimit(const World& world, int gpu, const std::string& grou
 bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft_mib,
               std::int64_t hard_mib);
 // Called for an MPS client within its soft limit that finds the GPU full. Like NVIDIA's server, it
-// ends clients of groups above their soft limits until `wanted` fits. Does nothing if that is
-// impossible.
+// ends clients of groups above their soft limits until `wanted` fits. Does nothing if ending these
+// clients would not free enough memory.
 void EvictFor(World& world, std::span<const Share> wanted, const std::string& group);
 
 // A free slot; -1 if the table is full.

@@ -46,7 +46,7 @@ class FileSource : public ByteSource {
   std::string path_;
 };
 
-// Longer lines are skipped; no known trace has them.
+// Longer lines are skipped; no known trace contains any.
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 
 struct Line {

@@ -34,7 +34,7 @@ class JobCollector {
  public:
   JobCollector(std::string_view path, const ReadOptions& options);
 
-  // Records a mistake in a line.
+  // Records an error in a line.
   void Complain(Complaint complaint, std::int64_t line, std::string_view value);
   void CountCpuJob() { ++trace_.cpu_jobs; }
   // word: the format's word for the status; empty if there is none.
@@ -48,8 +48,8 @@ class JobCollector {
   void SetWishes(Job& job, const std::array<std::string_view, 4>& cells);
   // Returns false and complains unless the time is between zero and kMaxJobSubmit.
   bool SetSubmit(Job& job, std::optional<double> milliseconds, std::string_view text);
-  // Returns false and complains unless this is a valid number of GPUs. Jobs without GPUs are
-  // counted.
+  // Returns false and complains unless this is a valid number of GPUs. Also returns false for a job
+  // without GPUs, and counts it as a CPU job.
   bool SetGpus(Job& job, std::optional<double> gpus, std::string_view text);
   // Sets the duration in seconds; complains if it is missing or impossible.
   void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);

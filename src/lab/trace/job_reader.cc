@@ -14,7 +14,7 @@
 namespace carma::trace {
 namespace {
 
-// Alibaba's times count from an invented day, but the time of day is real: Unix time in UTC+8.
+// Alibaba's times are relative to an invented day, but the time of day is real: Unix time in UTC+8.
 constexpr std::int64_t kPaiClockMs = std::int64_t{8} * 3'600'000;
 
 // One row of a table. Columns have their numbers in the format's own list.

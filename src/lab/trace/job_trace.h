@@ -29,7 +29,7 @@ std::string_view JobStatusName(JobStatus status);  // "passed" …, "" for kUnkn
 // Empty for an unknown word.
 std::optional<JobStatus> ParseJobStatus(std::string_view word);
 
-// Numbers texts that many jobs share. The empty text has number 0.
+// Assigns numbers to texts that many jobs share. The empty text has number 0.
 class Names {
  public:
   Names() { Number({}); }
@@ -69,7 +69,7 @@ inline double GpuSeconds(const Job& job) {
   return job.duration ? base::Seconds(*job.duration) * job.gpu_milli / 1000 : 0;
 }
 
-// Mistakes in a line of a trace.
+// Kinds of errors in a line of a trace.
 enum class Complaint {
   kTorn,
   kTooLong,
@@ -84,7 +84,7 @@ enum class Complaint {
   kWishes
 };
 inline constexpr std::size_t kComplaintKinds = 11;
-// A key for JSON ("torn"), the problem ("a torn line"), and what is done about it ("left out").
+// A key for JSON ("torn"), the problem ("a torn line"), and the remedy ("left out").
 struct ComplaintText {
   std::string_view key;
   std::string_view what;
@@ -92,7 +92,7 @@ struct ComplaintText {
 };
 const ComplaintText& Describe(Complaint complaint);
 
-// The mistakes found in a trace. All are counted; the first few of each kind are stored as text.
+// The errors found in a trace. All are counted; the first few of each kind are stored as text.
 class Complaints {
  public:
   static constexpr std::size_t kToldOfEach = 5;

@@ -52,7 +52,7 @@ constexpr std::array kMemoryColumns{"memory_mib", "memory_mib_run60", "memory_mi
                                     "memory_mib_rad2"};
 constexpr std::array kSecondMemoryColumns{"memory_mib_gpu2", "memory_mib_run60_gpu2"};
 
-// Reads the cells of one row and stores the first mistake.
+// Reads the cells of one row and stores the first error.
 class RowReader {
  public:
   explicit RowReader(const CsvRow& row) : row_(row) {}

@@ -1,4 +1,4 @@
-// The workload catalogue: what training tasks need and how they behave, for replaying traces.
+// The workload catalogue: the needs and behaviour of training tasks, for replaying traces.
 #pragma once
 
 #include <array>

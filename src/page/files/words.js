@@ -97,7 +97,7 @@ export const kSharing = {
   alone: 'alone on its GPU',
   streams: 'time slices',
   mps: 'MPS, at the same time as others',
-  mig: 'an instance of a divided GPU',
+  mig: 'a MIG instance',
 };
 
 export function plural(count, one, many) {

@@ -146,7 +146,7 @@ bool Carmad::End(std::int64_t id, const Ending& ending) const {
   body += Number(WIFEXITED(ending.status) ? WEXITSTATUS(ending.status) : 0);
   body += ",\"signal\":" + Number(WIFSIGNALED(ending.status) ? WTERMSIG(ending.status) : 0);
   if (!ending.stderr_tail.empty()) body += ",\"stderr_tail\":" + Quoted(ending.stderr_tail);
-  // The answer does not matter, because carmad sees the end of the processes by itself.
+  // The answer does not matter, because carmad notices the end of the processes on its own.
   const Reply reply =
       CallCarmad(socket_, "POST", "/v1/leases/" + Number(id) + "/end", body + "}", kAnswerS);
   if (!IsAway(reply)) return true;

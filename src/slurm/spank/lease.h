@@ -77,7 +77,7 @@ class Carmad {
   // its restart.
   bool End(std::int64_t id, const Ending& ending) const;
   // Waits until the cause of the end is known and a requeue of the job is complete, for at most
-  // `seconds`, or kRestartS if nothing listens. told: the result of End(), which reports the end.
+  // `seconds`, or kRestartS if no carmad listens. told: the result of End(), which reports the end.
   void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;
 
  private:

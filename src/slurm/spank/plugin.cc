@@ -63,7 +63,7 @@ Wanted wanted;
 bool used = false;           // at least one option was given
 std::string option_trouble;  // about an unreadable option; fails the step on its node
 
-// What a task's process passes to slurmstepd.
+// The data that a task's process passes to slurmstepd.
 struct Shared {
   OpenFile errors[kMaxFiles], outputs[kMaxFiles];  // of each task
   volatile bool adopted;                           // at least one task has its GPUs
@@ -420,7 +420,8 @@ CARMA_EXPORT int slurm_spank_task_init(spank_t spank, int, char**) {
 
 CARMA_EXPORT int slurm_spank_task_exit(spank_t spank, int, char**) {
   if (state == nullptr || state->lease == 0 || state->joined) return ESPANK_SUCCESS;
-  // A task that never had its GPUs has nothing to report, because carmad sees that it is gone.
+  // A task that never had its GPUs has nothing to report, because carmad notices that the task is
+  // gone.
   if (state->shared != nullptr && !state->shared->adopted) return ESPANK_SUCCESS;
   int status = 0, task = 0;
   spank_get_item(spank, S_TASK_EXIT_STATUS, &status);

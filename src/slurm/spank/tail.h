@@ -1,4 +1,4 @@
-// The last output of a task, if its standard error or output is a file.
+// The end of a task's output, if its standard error or standard output is a file.
 #pragma once
 
 #include <sys/types.h>

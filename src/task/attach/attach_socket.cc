@@ -31,7 +31,7 @@ struct Address {
   socklen_t length = 0;
 };
 
-// The address of an abstract socket. Such a socket needs no folder that both sides can reach, and
+// The address of an abstract socket, which needs no folder that both sides can reach, and
 // disappears with its listener.
 Address AddressOf(std::string_view name) {
   Address made;

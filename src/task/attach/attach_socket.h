@@ -1,5 +1,5 @@
-// The socket between `carma run` and the shim of its task. It does not involve carmad, which may
-// even be restarted meanwhile. `carma run` listens under a name that only the task's description
+// The socket between `carma run` and the shim of its task. carmad is not involved and may even be
+// restarted in the meantime. `carma run` listens under a name that only the task's description
 // contains; the shim connects once per attempt.
 #pragma once
 
@@ -92,8 +92,8 @@ class AttachListener {
 };
 
 // Connects from the shim's side. The listener must belong to `owner`. Errors: kNotFound: the
-// listener is gone; kDenied: it belongs to another user; kUnavailable: too many connections wait
-// there.
+// listener is gone; kDenied: it belongs to another user; kUnavailable: too many connections are
+// waiting.
 Result<AttachSocket> ConnectAttach(const std::string& name, uid_t owner);
 
 }  // namespace carma::task

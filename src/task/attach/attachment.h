@@ -40,7 +40,7 @@ class Attachment {
 
   // Returns false while the client is slow, so the task's output must wait.
   bool Ready() const { return unsent_.empty(); }
-  // Sends the message now or later, in order. Messages are dropped once the client is gone.
+  // Sends the message immediately or later, in order. Messages are dropped once the client is gone.
   void Tell(AttachMessage message);
   struct Asked {
     std::vector<int> signals;

@@ -1,5 +1,5 @@
-// The container in which a task runs: its image, the tool that runs it, and additional folders that
-// are mounted in it.
+// The container in which a task runs: its image, the tool that runs the container, and additional
+// folders that are mounted in it.
 #pragma once
 
 #include <optional>

@@ -29,7 +29,7 @@ Result<Unit> ReplaceHome(const SubmitterContext& context, std::string& path) {
     if (path == word || path.starts_with(std::string(word) + "/"))
       path.replace(0, word.size(), context.home);
   }
-  // The current folder may have such a name.
+  // The name of the current folder may contain a '$'.
   const std::size_t at = path.find('$', path.starts_with(context.cwd) ? context.cwd.size() : 0);
   const std::string_view name = std::string_view(path).substr(at == path.npos ? path.size() : at);
   if (name.size() < 2 ||
@@ -108,8 +108,8 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   const std::optional<std::int64_t>& mib = (*draft.rad_memory).*draft.rad_column->mib;
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
-    // Without a stated amount of memory, the task gets GPUs of its own, whatever their size. If its
-    // user allowed sharing, only the measured use of the GPU counts.
+    // Without a stated amount of memory, the task gets GPUs of its own, regardless of their size.
+    // If its user allowed sharing, only the measured use of the GPU counts.
     spec.exclusive = draft.exclusive.value_or(true);
   } else {
     spec.memory_mib = mib;

@@ -61,8 +61,8 @@ bool Alive(const LeaseProcess& process);
 // An adopter of a lease that has this name has not started yet. Its name changes when it execs the
 // real program.
 inline constexpr std::string_view kWaitsForLease = "carma-wait";
-// Whether the process has started in this sense; empty if unknown. It stays known until the
-// process's parent has reaped it.
+// Whether the process has started in this sense; empty if unknown. The answer stays available until
+// the process's parent has reaped it.
 std::optional<bool> HasBegun(const LeaseProcess& process);
 
 }  // namespace carma::task

@@ -64,7 +64,7 @@ Result<double> ParseShare(std::string_view text);
 
 struct ExportPlan {
   bool all = true;  // start with the submitter's environment
-  // Names with their values; an empty value stands for the submitter's.
+  // Names with their values; an empty value stands for the value in the submitter's environment.
   std::vector<std::pair<std::string, std::optional<std::string>>> variables;
 };
 // Parses "ALL", "NONE", "NAME,NAME=value" or "ALL,NAME=value".

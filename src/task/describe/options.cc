@@ -173,7 +173,7 @@ Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   draft.parameters.push_back(CARMA_TRY(ParseParameter(value)));
   return Unit{};
 }
-// The current time is only known in Finish(). To check the form, any time will do.
+// The current time is only known in Finish(). Any time is sufficient to check the form.
 Result<base::Time> BeginAtAnyTime(std::string_view value) {
   return ParseBegin(value, base::FromMs(0));
 }
@@ -449,7 +449,7 @@ Result<Unit> StoreOption(const OptionInfo& option, std::string_view value, std::
                          Draft& draft) {
   const auto row = static_cast<std::size_t>(&option - SubmitOptions().data());
   if (const Setter set = AllRows()[row].set) return set(draft, value);
-  // A training setting replaces an earlier one of the same name.
+  // A training setting replaces an earlier setting of the same name.
   std::vector<TrainingWord>& training = draft.spec.training;
   std::erase_if(training, [&](const TrainingWord& word) { return word.name == option.name; });
   training.push_back(

@@ -139,7 +139,7 @@ class Parser {
       return Unit{};
     }
     return Wrong(line, "unknown key '" + base::Printable(key, 40) +
-                           "'; known are model, batch_size, policy, gpus and memory");
+                           "'; known keys are model, batch_size, policy, gpus and memory");
   }
 
   Result<Unit> ReadPositional() {

@@ -53,8 +53,8 @@ struct RadFile {
 // cut short, numbers out of range, no command, a command that needs a shell (; | & > < ` $().
 Result<RadFile> ParseRad(std::string_view text, std::string_view path);
 
-// Adds the file's settings to the description. A relative model path counts from the file's own
-// folder. Errors: those of ParseRad.
+// Adds the file's settings to the description. A relative model path is relative to the file's
+// folder. Errors: as ParseRad().
 Result<Unit> ApplyRad(std::string_view text, std::string_view path, Description& description);
 
 }  // namespace carma::task

@@ -36,8 +36,8 @@ inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::size_t kMaxParameters = 32;  // parameters in one sweep
 inline constexpr std::size_t kMaxMounts = 64;
 // The default max_slowdown of a task with serve. On an H100, a neighbour that was still loading
-// slowed short steps by 8 and 21 % under MPS and by 17 to 50 % on streams
-// (docs/evidence/simulator.md). So this limit admits such light neighbours under MPS, but few on
+// slowed short steps by 8 and 21 % under MPS and by 17 to 50 % with streams
+// (docs/evidence/simulator.md). So this limit admits light neighbours under MPS, but few with
 // streams.
 inline constexpr double kServeSlowdown = 1.25;
 
@@ -127,7 +127,7 @@ struct TaskSpec : core::TaskRequest {
            .fits = IsContainer,
            .expected = "an image such as pytorch/pytorch:latest or /images/train.sif"});
     field("container_mounts", task.container_mounts,
-          "Additional folders in the container, SOURCE[:DESTINATION][:ro] each; absolute.",
+          "Additional folders in the container, as absolute paths: SOURCE[:DESTINATION][:ro].",
           {.max_bytes = kMaxPathBytes,
            .max_items = kMaxMounts,
            .fits = IsMount,
@@ -201,9 +201,10 @@ struct TaskSpec : core::TaskRequest {
           "For a lease of a workload manager: cluster, job, step, rank and restart; set in the "
           "same way.",
           {.max_bytes = 200, .fits = IsLeaseKey, .expected = "cluster, job, step, rank, restart"});
-    field("lease_retries", task.lease_retries,
-          "For such a lease: how often its job may be restarted after running out of GPU memory.",
-          {.low = 0, .high = core::kMaxRecoveries});
+    field(
+        "lease_retries", task.lease_retries,
+        "For a lease of a job: how often the job may be restarted after running out of GPU memory.",
+        {.low = 0, .high = core::kMaxRecoveries});
   }
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
@@ -259,9 +260,9 @@ struct PathWords {
 // Six letters and digits that identify a carmad's database (from store::BooksId::id), for file
 // names; empty if the id is not a hexadecimal number.
 std::string BooksWord(std::string_view id);
-// Replaces "%j" and the like in an output path, as sbatch does: %j %J task, %A array, %a index (0
-// outside an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the database of the
-// task's carmad (BooksWord); "%3a" pads with zeros. A '/' in name or user becomes '_'. Unknown
+// Replaces patterns such as "%j" in an output path, as sbatch does: %j %J task, %A array, %a index
+// (0 outside an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the database of
+// the task's carmad (BooksWord); "%3a" pads with zeros. A '/' in name or user becomes '_'. Unknown
 // letters stay as they are.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
 // Whether all tasks of an array would write to the same file.

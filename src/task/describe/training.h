@@ -11,8 +11,8 @@
 
 namespace carma::task {
 
-// One such word. Lists are in increasing precedence: the last of several words with the same name
-// is used.
+// One word about the training. Lists are in increasing precedence: the last of several words with
+// the same name is used.
 struct TrainingWord {
   std::string name;   // a name in TrainingOptions()
   std::string value;  // "on" for a switch

@@ -55,7 +55,7 @@ Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 // The environment variables for the process of a granted lease.
 std::map<std::string, std::string> EnvironmentOf(const LaunchOrder& order);
 
-// The end to assume for a lease whose processes are gone without a report that reached carmad.
+// The end that is assumed for a lease whose processes are gone without any report to carmad.
 LeaseEnd UnreportedEnd(const std::string& ends_dir, core::TaskId id, const Lease& lease);
 
 }  // namespace carma::task

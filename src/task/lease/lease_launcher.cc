@@ -31,7 +31,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kKillAgain{1};
-// Time between two checks of a process for which no descriptor was left.
+// Time between two checks of a process for which no file descriptor was available.
 constexpr std::chrono::milliseconds kLook{200};
 // Time until the first check whether the command has started. It doubles with each check, up to
 // kLook.
@@ -134,8 +134,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Lease* lease = book_.Find(id, attempt);
     if (lease == nullptr) return others_->Stop(id, attempt);
     if (!lease->adopted)
-      return Withdraw(id, "nothing was started under its grant: withdrawn before it was adopted",
-                      false);
+      return Withdraw(
+          id, "lease withdrawn: the task was stopped before any process adopted its grant", false);
     if (lease->kill_at) return;
     SignalProcesses(*lease, SIGTERM, options_.daemon);
     lease->kill_at = SteadyClock::now() + lease->grace;
@@ -217,7 +217,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // The descriptor may belong to another process that has the pid now. It is used only if a later
-  // check shows that it is the right one.
+  // check shows that it belongs to the right process.
   void WatchMember(core::TaskId id, LeaseMember& member) {
     member.fd = base::OpenPidfd(member.process.process.pid);
     if (!Alive(member.process)) {
@@ -287,7 +287,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (!stopped && lease.stopped) return Grant(id, lease);
     if (!stopped && !lease.key) {
       return Withdraw(id,
-                      fmt::format("nothing was started under its grant: not adopted within {} s",
+                      fmt::format("lease withdrawn: its grant was not adopted within {} s",
                                   std::chrono::duration<double>(options_.adoption_limit).count()),
                       false);
     }
@@ -309,8 +309,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Push(std::move(event));
   }
 
-  // If a lease ended by itself before its start was observed, it had started: a process that still
-  // waits can only be ended by signals.
+  // If a lease ended without a signal before its start was observed, it must have started, because
+  // a process that still waits can only be ended by signals.
   void End(core::TaskId id, const LeaseEnd& end) {
     Lease& lease = *book_.Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
@@ -318,7 +318,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (!lease.begun && assumed) Begin(id, lease);
     if (!lease.begun) {
       return Withdraw(
-          id, "nothing was started under its grant: the process that had adopted it ended before",
+          id,
+          "lease withdrawn: the process that adopted its grant ended before a start was observed",
           false);
     }
     ShimEvent event = EventOf(ShimEventKind::kExited, id, lease.attempt);
@@ -335,7 +336,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     DropLeftEnd(options_.ends_dir, id);
   }
 
-  // Noted at once, because the lease and the way it ended are soon forgotten.
+  // Recorded immediately, because the lease and the cause of its end are soon forgotten.
   void NoteGone(core::TaskId id, Lease& lease) {
     if (lease.adopted && !lease.begun) LookWhetherBegun(id, lease);
     for (const LeaseMember& each : lease.members) {
@@ -361,9 +362,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     }
     if (lease.adopted) return End(id, UnreportedEnd(options_.ends_dir, id, lease));
     if (lease.attempt > 0) {
-      return Withdraw(
-          id, "nothing was started under its grant: the process that asked for it has ended",
-          false);
+      return Withdraw(id, "lease withdrawn: the process that requested it has ended", false);
     }
     book_.all.erase(id);
     gone_.push_back(id);

@@ -1,7 +1,7 @@
 // Attempts whose process another launcher starts. When the core starts such a task, its GPUs are
-// granted: the order is kept until the intended process takes it (adopts the lease). From then on
-// that process is the task. When the process is gone for any reason, the attempt has ended without
-// a report.
+// granted: the order is kept until the intended process adopts the lease. From then on, that
+// process is the task. When the process is gone for any reason, the attempt has ended without a
+// report.
 //
 // A lease with a key (LeaseKey) is for a step of a workload manager's job, and the process that
 // requested it is the step's keeper. One or more processes below the keeper may adopt the lease. It
@@ -9,7 +9,7 @@
 //
 // A process that adopts the lease under the name kWaitsForLease has not started yet. The attempt
 // starts when the process has another name, or after Options::adoption_limit. If the process ends
-// before that, nothing has started and the launch has failed, as when a grant is not adopted.
+// earlier, nothing has started and the launch has failed, as for a grant that is not adopted.
 //
 // The lines of the file `lease` in an attempt's folder give a restarted carmad its state:
 //   {…}              granted: the intended process, and the environment that it gets
@@ -57,7 +57,8 @@ class LeaseLauncher : public Launcher {
   struct Listener {
     std::function<void(core::TaskId)> gone;     // a waiting process has ended
     std::function<void(core::TaskId)> granted;  // Granted() is true from now on
-    // Descendants of this process belong to the task too. Called after the event of its start.
+    // Descendants of this process belong to the task too. Called after the event of the process's
+    // start.
     std::function<void(core::TaskId, const base::ProcessId&)> joined = nullptr;
   };
 

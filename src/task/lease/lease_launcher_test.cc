@@ -467,7 +467,7 @@ TEST_F(LeaseLauncherTest, RefusesLeasesForInitAndForTheDaemonAndItsAncestors) {
   ::kill(served, SIGKILL);
 }
 
-// The database of an older daemon may contain such a lease.
+// The database of an older daemon may contain a lease of this form.
 TEST_F(LeaseLauncherTest, AnOldLeaseForAProcessAboveTheDaemonSignalsNothing) {
   Stranger above({"sh", "-c", "sleep 10000 & wait"});
   const pid_t shell = above.process().process.pid;
@@ -514,7 +514,7 @@ TEST_F(LeaseLauncherTest, AStoppedProcessThatContinuesAtItsGrantAdoptsIt) {
   stranger.Stop();
   launcher_->Start(Order(stranger.process()));
   stranger.GoOn();
-  // The timer of a grant to a stopped process expires at once.
+  // The timer of a grant to a stopped process expires immediately.
   pollfd ready{launcher_->PollFd(), POLLIN, 0};
   ::poll(&ready, 1, 60'000);
   Poll();
@@ -523,7 +523,7 @@ TEST_F(LeaseLauncherTest, AStoppedProcessThatContinuesAtItsGrantAdoptsIt) {
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
 }
 
-// Such a process belongs to a job that Slurm has suspended, by signals or by freezing its cgroup.
+// Slurm suspends a job by stopping its processes with signals or by freezing its cgroup.
 TEST_F(LeaseLauncherTest, AStepThatDoesNotAdoptItsGrantWaitsAgain) {
   options_.adoption_limit = std::chrono::milliseconds(20);
   Restart();

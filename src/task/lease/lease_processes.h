@@ -1,4 +1,4 @@
-// Determines which processes may have a lease, and which of them are signalled at its end. carmad
+// Determines which processes may have a lease, and which processes are signalled at its end. carmad
 // may run as root, so these rules limit the harm of a lease for a wrong process.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace carma::task {
 
 // Why this process cannot have a lease, as the rest of a sentence: it is process 1, carmad, an
-// ancestor of carmad, or one of carmad's helpers. Empty if it can.
+// ancestor of carmad, or one of carmad's helpers. Empty if it can have one.
 std::optional<std::string> WhyNoLease(pid_t pid, pid_t daemon);
 
 // Whether `process` is `above` or a descendant of it.

@@ -41,8 +41,8 @@ std::string MpsServerName(const MpsServerId& id);
 MpsServerId MpsServerNamed(std::uint32_t uid, std::uint32_t gid, const std::string& name);
 
 // Last part of the path of a server's folder: the last letters of the (last) UUID, and the number
-// of GPUs if there are several. It is short because the folder contains a Unix socket, whose path
-// may have at most 107 bytes.
+// of GPUs if there are several. The name is short because the folder contains a Unix socket, whose
+// path may have at most 107 bytes.
 std::string MpsFolderName(const std::string& gpus);
 // First part of the path: the user's id, or kSharedMpsFolder for the shared server.
 inline constexpr char kSharedMpsFolder[] = "shared";
@@ -55,7 +55,7 @@ std::string MpsLogName(const std::string& gpus);  // last part of the log direct
 
 // Whether MPS can enforce a memory limit per process: only if the server has one GPU, which is
 // device 0 in every process. CUDA silently drops a list for several devices in a process that sees
-// fewer of them, as workers of launchers do.
+// fewer of them, as the workers of a launcher do.
 bool MpsLimitHolds(const std::string& gpus);
 // Environment of a client task. It includes the task's limits and its priority among the clients of
 // its server: normal for a latency-sensitive task, otherwise below normal.
@@ -93,8 +93,9 @@ struct MpsServerRow {
 Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text);
 
 // The SMs of a GPU under a server with static SM partitions (CUDA 13.1 and newer), as lspart
-// reports them. Each client of such a server needs a partition, and no other client uses its SMs.
-// The SMs are divided into chunks; SMs that do not fill a chunk may go to the last partition.
+// reports them. Each client of a server with partitions needs a partition of its own, whose SMs no
+// other client uses. The SMs are divided into chunks; SMs that do not fill a chunk may go to the
+// last partition.
 struct MpsPartition {
   std::string id;  // without the GPU's UUID
   int sms = 0;

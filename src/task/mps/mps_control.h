@@ -74,8 +74,8 @@ class MpsControl {
   // Errors: kUnavailable.
   Result<Unit> RemovePartition(const std::string& partition, Deadline deadline) const;
 
-  // Ends daemon and server, kills what is left of them at the deadline, and removes the files in
-  // the pipe directory. Use it only for a server without clients.
+  // Ends daemon and server, kills their remaining processes at the deadline, and removes the files
+  // in the pipe directory. Use it only for a server without clients.
   void Quit(Deadline deadline) const;
 
   const MpsServerId& id() const { return id_; }
@@ -106,7 +106,7 @@ class MpsControl {
 
 // Whether MPS works: runs MpsControl::Try() as this process's user in a temporary folder and
 // ignores setup.dir. shared: tests a server for all users. Errors: kDenied: this driver or this
-// user cannot have such a server.
+// user cannot have a server of this kind.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
 // Servers below `dir` whose control daemons still run, left by an earlier carmad. Only considers

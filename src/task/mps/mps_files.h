@@ -24,11 +24,11 @@ namespace carma::task {
 // The process that holds the lock of this pipe directory. Never blocks.
 std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 
-// Whether a control daemon uses protocol 3 (branch 615 and newer), judged by its environment or
-// else by its options.
+// Whether a control daemon uses protocol 3 (branch 615 and newer), according to its environment or
+// else its options.
 bool MpsSpeaksThree(pid_t daemon);
 
-// Whether a control daemon was started with static SM partitions, judged by its options. This
+// Whether a control daemon was started with static SM partitions, according to its options. This
 // cannot change while it runs.
 bool MpsDividesSms(pid_t daemon);
 
@@ -56,7 +56,7 @@ class MpsLogs {
 };
 
 // Removes the pipe directory of a server whose daemon has ended, with the daemon's files. The logs
-// stay. If the directory contains other files, it stays with them.
+// are kept. If the directory contains other files, both are kept.
 void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id);
 
 }  // namespace carma::task

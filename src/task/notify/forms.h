@@ -22,8 +22,8 @@ struct WebhookRequest {
 // target: must be a webhook.
 WebhookRequest RequestOf(const NoticeOrder& order, const NotifyTarget& target);
 
-// Headers and text for sendmail: what happened and why, command, times, and the last lines of the
-// output. host: the sender's host. output: the end of the task's output, or empty.
+// Headers and text for sendmail: the event and its reason, the command, times, and the last lines
+// of the output. host: the sender's host. output: the end of the task's output, or empty.
 std::string MailOf(const NoticeOrder& order, const std::string& address, const std::string& host,
                    base::Time now, std::string_view output = "");
 // Path of the task's output file as the message names it; empty for several tasks, or without a

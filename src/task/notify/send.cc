@@ -63,7 +63,7 @@ RunRequest RequestFor(const NoticeOrder& order, const UserInfo& user) {
           .limit = std::chrono::duration_cast<std::chrono::milliseconds>(order.limit)};
 }
 
-// What went wrong with the program; empty if nothing did.
+// The program's problem; empty if it succeeded.
 std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   if (ran.late) return fmt::format("took more than {}", base::FormatSpan(order.limit));
   if (ran.flood) return "wrote more than 64 MiB";

@@ -30,7 +30,7 @@ struct RunResult {
   std::string output;  // only the beginning, as of `errors`
   std::string errors;
 };
-// Runs the program without a shell. A program that does not read its input, or that survives even a
+// Runs the program without a shell. A program that does not read its input, or even survives a
 // kill, cannot block the caller. Errors: kNotFound (no such program), kUnavailable.
 Result<RunResult> RunBounded(const RunRequest& request);
 

@@ -36,12 +36,12 @@ CgroupBase IfWritable(CgroupBase base);
 // systemd 254). Only then may the service's group control its children: a group that does so
 // accepts no processes itself, so carmad could not be restarted in it while tasks run.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
-// The unit whose group is only for tasks; used with older systemd. The unit's one process keeps the
-// group while no task runs, and is moved to the group kKeeperGroup below it.
+// The unit whose cgroup contains only tasks; used with older systemd. Its single process keeps the
+// cgroup alive while no task runs, and is moved to the subgroup kKeeperGroup.
 inline constexpr std::string_view kTasksUnit = "carmad-tasks.service";
 inline constexpr std::string_view kKeeperGroup = "carmad.keeper";
-// Where tasks get their groups if carmad is in the place `daemon`: the group above carmad's, or the
-// group of kTasksUnit; if neither exists or is writable, carmad's own place.
+// The place for tasks' groups if carmad's own place is `daemon`: the group above it, or the group
+// of kTasksUnit; if neither exists or is writable, carmad's own place.
 CgroupBase PlaceForTasks(CgroupBase daemon);
 
 // Which limits the kernel enforces for groups made in a place.
@@ -67,13 +67,13 @@ class TaskCgroup {
   // nothing, while moving a living process makes the kernel wait for all processors (tens of ms
   // were observed).
   int folder_fd() const { return folder_.get(); }
-  // Moves the calling process into the group, for the case that it could not be created there.
+  // Moves the calling process into the group, in case it could not be created inside the group.
   static bool Enter(int folder_fd);
-  // Limits the number of processes and threads. Returns false if the kernel does not count them
-  // here.
+  // Limits the number of processes and threads. Returns false if the kernel does not count
+  // processes for this group.
   bool LimitProcesses(std::int64_t most) const;
-  // Sets the group's share of the cores for times when all are busy. A group that requests no cores
-  // counts as one CPU, and no group counts as more than 100.
+  // Sets the group's share of the cores for times when all cores are busy. A group that requests no
+  // cores counts as one CPU, and no group counts as more than 100.
   bool WeighCpus(int cpus) const;
   // Limits the group's CPU time to that of `cpus` cores.
   bool CapCpus(int cpus) const;
@@ -85,10 +85,10 @@ class TaskCgroup {
   // Memory kills so far, counted by the group or, without a memory controller, by the group above.
   // Empty if they are not counted.
   std::optional<std::int64_t> OomKills() const;
-  // Whether that count is the group's own.
+  // Whether this count belongs to the group itself.
   bool CountsOomKills() const;
-  // Kills all processes at once, including those in groups below. Returns false if the kernel
-  // cannot do that (before 5.14).
+  // Kills all processes of the group and of the groups below it in one step. Returns false if the
+  // kernel cannot do that (before 5.14).
   bool Kill() const { return KillCgroup(path_); }
   bool Remove() const { return RemoveCgroup(path_); }
 

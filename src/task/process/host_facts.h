@@ -1,4 +1,4 @@
-// Cores and memory of this machine as the kernel reports them, and how much of them tasks may use.
+// Cores and memory of this machine as the kernel reports them, and the amounts that tasks may use.
 #pragma once
 
 #include <cstdint>

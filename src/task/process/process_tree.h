@@ -39,7 +39,8 @@ void Tell(const base::ProcessId& process, std::initializer_list<int> signals);
 bool Catches(const base::ProcessId& process, int signal);
 
 // This user's processes in the session that `leader` created, whether the leader still lives or
-// not. Empty if the leader's pid now belongs to another process; then the session is gone too.
+// not. Empty if the leader's pid now belongs to another process, which means that the session is
+// gone too.
 std::vector<base::ProcessId> SessionMembers(uid_t uid, const base::ProcessId& leader);
 
 }  // namespace carma::task

@@ -38,8 +38,8 @@ bool CanSwitchUser();
 // about to exec. Errors: the system's.
 Result<Unit> BecomeUser(const UserInfo& user);
 
-// Limits the user's processes and threads, also only in such a child. A fork bomb must not use up
-// the processes that the daemon and other users need. 0: no limit.
+// Limits the user's processes and threads. Call it only in a child that is about to exec. A fork
+// bomb must not use up the processes that the daemon and other users need. 0: no limit.
 void LimitProcesses(std::int64_t most);
 // Gives all signals their default actions and blocks none.
 void ResetSignals();

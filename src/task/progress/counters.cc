@@ -162,7 +162,7 @@ void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
     reading.whole_run = brackets;
     end = scan.at;
   } else if (reading.epoch->total && line.find("Epoch(test)") != string_view::npos) {
-    // MMEngine counts iterations here, not epochs.
+    // In this place, MMEngine counts iterations, not epochs.
     reading.unit = "iter";
     reading.loop = *std::exchange(reading.epoch, std::nullopt);
   }

@@ -25,7 +25,7 @@ class OutputLines {
       bytes.remove_prefix(1);
     }
   }
-  // The line that has not ended yet, such as a progress bar that the next one will overwrite.
+  // The line that has not ended yet, such as a progress bar that the next bar will overwrite.
   std::string_view pending() const { return line_; }
 
  private:

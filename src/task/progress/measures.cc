@@ -1,4 +1,4 @@
-// Reads what a line prints beside its counter: losses, remaining time, speed.
+// Reads the values that a line prints in addition to its counter: losses, remaining time, speed.
 #include <algorithm>
 #include <string>
 

@@ -65,8 +65,8 @@ std::optional<Counter> ReadEpoch(std::string_view text, std::size_t* end = nullp
 struct Scan;
 std::optional<Counter> ReadPair(Scan& scan);
 
-// The line with words for epoch, loss and the like translated to English. Empty if it has no such
-// words in another language.
+// The line with words for epoch, loss and the like translated to English. Empty if it has no words
+// in another language to translate.
 std::optional<std::string> InEnglish(std::string_view line);
 
 // The phase according to the description of a bar or the beginning of a line.

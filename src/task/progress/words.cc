@@ -19,7 +19,7 @@ constexpr Words kCounterWords[] = {
     {"轮次", "round "},    {"エポック", "epoch"}, {"에폭", "epoch"},   {"에포크", "epoch"},
     {"训练", "training "}, {"学習", "training "},
 };
-// Other words of such lines.
+// Other words in lines about training.
 constexpr Words kOtherWords[] = {
     {" von ", " of "}, {" di ", " of "},   {" de ", " of "},    {" sur ", " of "},
     {" из ", " of "},  {"：", ":"},        {"Verlust", "loss"}, {"erdita", " loss"},

@@ -52,7 +52,7 @@ Result<Unit> WriteNew(const std::string& path, std::string_view text, mode_t mod
   return Unit{};
 }
 
-// Whether a later attempt to read may succeed. Not if the file is missing or makes no sense.
+// Whether reading may succeed later. It will not if the file is missing or invalid.
 bool CannotReadNow(const base::Error& error) {
   return error.code == ErrorCode::kIo || error.code == ErrorCode::kUnavailable;
 }
@@ -113,7 +113,7 @@ std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t 
 }
 
 // A task without its shim can no longer be watched, and must be gone before its next attempt.
-// Returns the cgroup folder that could not be removed yet, or an empty text.
+// Returns the cgroup folder if it could not be removed yet, else an empty text.
 std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
                             const std::optional<ShimStarted>& started) {
   if (owner.boot_id != base::BootId()) return {};  // no process outlives a reboot

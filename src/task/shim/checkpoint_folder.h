@@ -17,8 +17,8 @@ std::string CheckpointFolder(const ShimOrder& order);
 
 // The following functions run with the user's rights.
 
-// Creates the folder for a task known to checkpoint. If that fails, the task has to save elsewhere.
-// Errors: kConflict: the folder belongs to another user, or to a task of another carmad.
+// Creates the folder for a task known to checkpoint. If this fails, the task must save somewhere
+// else. Errors: kConflict: the folder belongs to another user, or to a task of another carmad.
 Result<Unit> PrepareCheckpoints(const ShimOrder& order);
 
 // Called at the end of an attempt. Removes the folder if it is empty; otherwise writes the owner

@@ -31,7 +31,7 @@ namespace {
 using base::UniqueFd;
 
 constexpr std::size_t kMaxAnswerBytes = 8192;
-// Whether the error is a temporary problem of the machine instead of a mistake in the task.
+// Whether the error is a temporary problem of the machine instead of an error in the task.
 bool Passing(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
          error == ETXTBSY || error == EIO || error == EINTR || error == ESTALE;
@@ -116,7 +116,7 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   if (!plan.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return Failure(errno, "no_new_privs");
   // This comes after the change of user, which would clear it. If the shim dies, the end of the
-  // task is never reported, and a second start must not find the first one running.
+  // task is never reported, and a second start must not find the first attempt still running.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != shim) ::_exit(1);
   return std::nullopt;

@@ -14,7 +14,7 @@
 
 namespace carma::task {
 
-// What the guard does when the shim ends, with the rights of the task's user.
+// The guard's actions when the shim ends, with the rights of the task's user.
 struct GuardOrder {
   UserInfo user;
   bool switches_user = false;

@@ -19,8 +19,8 @@ bool IsInContainerGroup(pid_t pid, const std::string& group);
 
 // Creates the folders in which Docker will put the containers of this group, so that they can have
 // limits before a container starts. Returns full paths: one for each of Docker's two drivers if the
-// machine runs systemd. Empty if Docker's groups here are not of version 2, or if this process is
-// not root.
+// machine runs systemd. Empty if Docker's groups on this machine are not of version 2, or if this
+// process is not root.
 std::vector<std::string> MakeContainerGroups(const std::string& group);
 
 // A group's limits of GPU memory (group_limiter.h).

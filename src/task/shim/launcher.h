@@ -99,8 +99,8 @@ class Launcher {
   // so, it is later killed together with its task, and the attempt is lost. Unknown attempts are
   // ignored.
   virtual void Stop(core::TaskId id, int attempt) = 0;
-  // Restricts the attempt's processes to these cores (LaunchOrder::cores) if their group can be
-  // confined. Unknown attempts are ignored.
+  // Restricts the attempt's processes to these cores (LaunchOrder::cores) if their group supports
+  // this. Unknown attempts are ignored.
   virtual void Confine(core::TaskId id, int attempt, const std::string& cores) {
     (void)id, (void)attempt, (void)cores;
   }
@@ -116,7 +116,7 @@ class Launcher {
   // that have a handler for it. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt) = 0;
   // Finds the attempt of an earlier run by its folder, and reports events as if carmad had never
-  // stopped: kStarted and later kExited; kExited at once if it has ended by now;
+  // stopped: kStarted and later kExited; only kExited if it has already ended;
   // kLaunchFailed{retryable} if it never began (and now never will); kExited{lost} if the shim or
   // the folder is gone without a report.
   virtual void Adopt(const KnownAttempt& attempt) = 0;

@@ -320,7 +320,8 @@ std::expected<Unit, LaunchError> Shim::PlanScript() {
 
 std::expected<Unit, LaunchError> Shim::EnterContainer() {
   if (!container_) return Unit{};
-  // Without root's rights, the user could run the tool as well.
+  // Without root, keeping setuid grants nothing extra: the user could run the container tool
+  // directly.
   plan_.keeps_setuid = container_->tool != ContainerTool::kDocker &&
                        (!CanSwitchUser() || OnlyRootChanges(container_->program));
   GuardOrder guard{.user = user_,
@@ -380,8 +381,8 @@ void Shim::MakeGroup() {
 // supports.
 void Shim::LimitGroup() {
   const core::HostShare& host = order_.host;
-  // A cap guarantees nothing. Where others keep all cores busy, a capped task needs a weight as
-  // well.
+  // A cap guarantees nothing. When other tasks keep all cores busy, a capped task also needs a
+  // weight.
   if (host.cpus > 0) (void)group_->WeighCpus(host.cpus);
   if (host.cpus > 0 && order_.cpu_cap) (void)group_->CapCpus(host.cpus);
   if (host.memory_mib > 0) (void)group_->LimitMemory(host.memory_mib);

@@ -230,10 +230,11 @@ void ShimLauncher::Adopt(const KnownAttempt& attempt) {
   Settle(std::move(adopted));
 }
 
-// Ends the attempt, or keeps watching it while its shim lives.
+// Ends the attempt, or continues to monitor it while its shim lives.
 void ShimLauncher::Settle(Attempt attempt) {
   while (true) {
-    // An attempt that we started had a folder. If that folder is gone, the attempt may have run.
+    // An attempt that this launcher started had a folder. If that folder is gone, the attempt may
+    // have run.
     const bool ran =
         attempt.told_started || attempt.started || (!attempt.adopted && !base::Exists(attempt.dir));
     Outcome outcome =
@@ -271,7 +272,7 @@ void ShimLauncher::Settle(Attempt attempt) {
 }
 
 void ShimLauncher::Forget(core::TaskId id, int attempt, const std::string& attempt_dir) {
-  // The attempt lives, and its folder is all that is known of it.
+  // The attempt still runs, and its folder is the only information about it.
   if (Find(id, attempt) != nullptr) return;
   if (const Result<Unit> removed = RemoveAttempt(attempt_dir); !removed) {
     base::LogWarn("attempt_folder_left", {Field{"task", id}, Field{"attempt", attempt},

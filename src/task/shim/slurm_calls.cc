@@ -456,7 +456,7 @@ int RunSbatch(const Words& arguments, const Variables& environment) {
   const Result<SbatchCall> call = PlanSbatch(arguments, environment);
   if (!call) return Refuse("sbatch", call.error());
   return ReadCarma(call->words, [&](const std::string& line) {
-    // An array has the number of its first task, as in Slurm.
+    // As in Slurm, an array is identified by the number of its first task.
     const std::string first = line.substr(0, line.find('-'));
     const bool submitted = base::ParseInt(first).has_value();
     std::fprintf(stdout, "%s%s\n", submitted && !call->parsable ? "Submitted batch job " : "",

@@ -30,7 +30,7 @@ constexpr std::int64_t kKillRoundNs = 20'000'000;
 // of the machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 // When a machine or an allocation ends, all processes get a signal, in any order. So a task that
-// died of such a signal within this time may not have ended by itself.
+// died of SIGTERM or SIGINT within this time may not have ended on its own.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
 // How long a container tool's helpers have to end by themselves once the tool has ended.
 constexpr std::int64_t kHelpersNs = 300'000'000;
@@ -52,8 +52,8 @@ std::int64_t Earlier(std::int64_t a_ns, std::int64_t b_ns) {
   return a_ns == 0 || b_ns == 0 ? a_ns + b_ns : std::min(a_ns, b_ns);
 }
 
-// Whether the process died of a signal with which the system ends processes. Shells report such a
-// death by their exit code.
+// Whether the process died of SIGTERM or SIGINT, which the system sends to end processes. Shells
+// report this in their exit code.
 bool DiedOfTheSystemsSignal(const ShimReport& report) {
   const int number = report.signal != 0 ? report.signal : report.exit_code - 128;
   return number == SIGTERM || number == SIGINT;
@@ -153,7 +153,7 @@ void Supervisor::ReadSignals() {
     } else if (number == LimitSignal()) {
       ChangeLimits();
     } else {
-      // A task that had ended by itself keeps its own exit status, even if the system is now ending
+      // A task that had ended on its own keeps its exit status, even if the system is now ending
       // the shim too.
       if (number != StopSignal() && (!status_ || SteadyNs() < same_signal_until_ns_))
         report_.lost = true;

@@ -17,7 +17,8 @@ struct SizeUnit {
 constexpr SizeUnit kSizeUnits[] = {
     {"GiB", 1024}, {"MiB", 1}, {"KiB", 1.0 / 1024}, {"B", 1.0 / (1 << 20)}};
 
-// How one form of the line names the two numbers. A size comes after its phrase, or before it.
+// The phrases by which one form of the line names the two numbers. A size comes after its phrase,
+// or before it.
 struct Form {
   std::string_view allocated;
   std::string_view reserved;

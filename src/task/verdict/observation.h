@@ -1,4 +1,4 @@
-// What a finished run shows about the resources it needs and its behaviour. Values only.
+// The resource needs and behaviour of a finished run. Values only.
 #pragma once
 
 #include <cstdint>

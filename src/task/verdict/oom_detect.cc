@@ -213,8 +213,8 @@ bool IsPointer(std::string_view line) {
   return line.starts_with("Search for `cuda");
 }
 
-// The last line for which `says` is true. A line that only points to an explanation counts if there
-// is no other such line.
+// The last line for which `says` is true. A line that only points to an explanation counts if no
+// other line matches.
 template <class Says>
 std::optional<std::size_t> LastThat(const std::vector<std::string_view>& lines, Says says) {
   std::optional<std::size_t> pointer;
@@ -252,7 +252,7 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
 }
 
 // Whether the signal comes from a user or the kernel and not from the task's own fault. A lack of
-// GPU memory never causes such a signal.
+// GPU memory never causes one of these signals.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return std::ranges::find(kOutside, signal) != kOutside.end();

@@ -22,8 +22,8 @@ struct ExitEvidence {
   // Highest share of the device's usable memory that was in use just before the end (last 2 s of
   // samples); empty if there is no sample.
   std::optional<double> device_full;
-  // What the driver reported for the task's GPUs just before the end, such as "Xid 79: fell off the
-  // bus"; empty if nothing. A device fault affects all tasks on the GPU; a program fault affects
+  // The driver's report on the task's GPUs just before the end, such as "Xid 79: fell off the bus";
+  // empty if there was none. A device fault affects all tasks on the GPU; a program fault affects
   // only its own task.
   std::string device_fault;
   std::string program_fault;
@@ -44,8 +44,8 @@ struct ExitEvidence {
 // returned too; ClassifyExit decides whether they count.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
-// The size of the failed allocation in such a line of PyTorch or JAX, in MiB rounded up. 0 if it is
-// not given, or is more than any GPU has.
+// The size of the failed allocation in an out-of-memory line of PyTorch or JAX, in MiB rounded up.
+// 0 if it is not given, or is more than any GPU has.
 std::int64_t TriedToAllocateMib(std::string_view oom_text);
 
 // The last line in which CUDA reports a fault on the GPU (an illegal address, a failed assertion, a

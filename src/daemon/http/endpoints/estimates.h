@@ -1,4 +1,4 @@
-// Endpoints for what the server has learned about the memory of tasks.
+// Endpoints for the server's knowledge about the memory of tasks.
 #pragma once
 
 #include "daemon/http/endpoints.h"

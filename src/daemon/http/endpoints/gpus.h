@@ -1,4 +1,4 @@
-// Endpoints for GPUs: their state and history, closing and opening them.
+// Endpoints for GPUs: their state and history, draining and resuming them.
 #pragma once
 
 #include "daemon/http/endpoints.h"

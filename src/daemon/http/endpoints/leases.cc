@@ -32,8 +32,8 @@ Result<store::StoredTask> OwnLease(const SharedServices& services, const Call& c
   return NotFound("task {} is not a lease", stored->record.id);
 }
 
-// The state of a lease. The launcher is ahead of the core: it drops a lease whose end is still
-// being judged.
+// The state of a lease. The launcher is ahead of the core: it drops a lease before the core has
+// processed its end.
 std::string StateOf(const SharedServices& services, const core::TaskRecord& record) {
   if (core::IsFinal(record.state)) return "ended";
   const bool ran =
@@ -235,8 +235,8 @@ Result<Unit> Submit(const SharedServices& services, const LeaseAsked& asked, con
   return Unit{};
 }
 
-// The leases that the launcher has, and those that it has dropped but whose end is still being
-// judged.
+// The launcher's leases, and the leases that it has dropped but whose end the core has not
+// processed yet.
 std::vector<core::TaskId> Unfinished(const SharedServices& services) {
   std::vector<core::TaskId> ids = services->leases->Leases();
   const std::set<core::TaskId> known(ids.begin(), ids.end());

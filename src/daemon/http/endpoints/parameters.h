@@ -23,7 +23,7 @@ namespace carma::daemon {
 // The largest number of rows in one answer.
 inline constexpr std::size_t kMaxPage = 10'000;
 
-// Reads the numbers of a query and records the first mistake. Check error() once at the end.
+// Reads the numbers of a query and records the first error. Check error() once at the end.
 class QueryReader {
  public:
   explicit QueryReader(const Call& call) : request_(call.request) {}

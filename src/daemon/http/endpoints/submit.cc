@@ -164,8 +164,8 @@ Json OptionalMs(const std::optional<base::Time>& time) {
   return time ? Json(base::ToMs(*time)) : Json(nullptr);
 }
 
-// A warning if the task seems larger than every GPU that it may use, else empty. Such a task is
-// accepted, because a prediction may be wrong.
+// A warning if the task seems larger than every GPU that it may use, else empty. The task is
+// accepted nevertheless, because a prediction may be wrong.
 std::string TooLarge(const core::Scheduler& scheduler, const core::TaskRequest& request,
                      const std::optional<core::Estimate>& estimate) {
   if (request.gpus == 0 || !estimate || !estimate->predicted_mib) return "";

@@ -16,7 +16,8 @@ bool SeesErrors(const Caller& caller, const store::TaskOwner& owner);
 // The task as a row of a list, for this caller.
 api::TaskView View(const SharedServices& services, const store::StoredTask& stored,
                    const Caller& caller);
-// Cuts a long command for a row of a list. The answer about a single task has all of it.
+// Shortens a long command for a row of a list; the answer about a single task contains the full
+// command.
 void Shorten(std::vector<std::string>& command);
 void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::TaskView& view);
 

@@ -125,8 +125,8 @@ Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record)
   return Unit{};
 }
 
-// Errors: kConflict for a time limit that has already passed, because it would end the task at
-// once; "12" may be meant as hours but is twelve minutes.
+// Errors: kConflict for a time limit that has already passed, because it would end the task
+// immediately: "12" may be meant as hours but is twelve minutes.
 Result<Unit> CheckTimeLeft(const task::TaskSpec& wanted, const core::TaskRecord& record,
                            base::Time now) {
   const std::optional<base::Time> from = record.attempt->started;
@@ -322,8 +322,8 @@ class ChangesTold {
   std::vector<api::RefusedChange> refused_;
 };
 
-// Changes a share of the tasks, and the next share once this is durable, because a thousand changes
-// at once would delay other calls.
+// Changes a share of the tasks, and the next share once the first is durable, because a thousand
+// changes at once would delay other calls.
 void ChangeShare(const SharedServices& services, const std::shared_ptr<const ManyChanges>& changes,
                  std::size_t from, const Caller& caller, const std::shared_ptr<ChangesTold>& told) {
   const std::size_t to = std::min(from + kChangesAtOnce, changes->tasks.size());

@@ -319,7 +319,8 @@ TEST_F(FullDiskTest, AChangeTakesEffectLaterAndTheLogNamesItsUser) {
   const std::string log = ::testing::internal::GetCapturedStderr();
   for (const Heard& heard : {first, second}) {
     EXPECT_EQ(heard.status, 500);
-    EXPECT_THAT(heard.Message(), HasSubstr("not written yet, takes effect as soon as it can be: "));
+    EXPECT_THAT(heard.Message(),
+                HasSubstr("not written yet; takes effect as soon as it can be written: "));
   }
   EXPECT_THAT(log, HasSubstr("event=store_failed"));
   EXPECT_THAT(log, HasSubstr("event=task_cancel task=1 owner=ada not_yet="));

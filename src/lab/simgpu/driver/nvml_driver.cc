@@ -328,7 +328,7 @@ NVML_EXPORT Return nvmlDeviceGetClockInfo(Device device, std::uint32_t, std::uin
   return call.code == kSuccess ? kNotSupported : call.code;  // clocks are not modelled
 }
 
-// A simulated GPU never breaks by itself; `carma-simgpu damage` sets the values that these calls
+// A simulated GPU never breaks on its own; `carma-simgpu damage` sets the values that these calls
 // return.
 NVML_EXPORT Return nvmlDeviceGetTotalEccErrors(Device device, std::uint32_t error,
                                                std::uint32_t counter, std::uint64_t* errors) {

@@ -173,7 +173,7 @@ class Demo {
     return Unit{};
   }
 
-  // A sentence about what happened to the task that stated too little memory.
+  // A sentence about the fate of the task that stated too little memory.
   std::string CrashSentence() {
     const auto task = GetTask(servers_[1]->client(), kUnderstated);
     if (!task || task->value.ooms == 0) return "";

@@ -38,7 +38,7 @@ std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size);
 // The state in one line, for output that is not a terminal.
 std::string DemoLine(const DemoData& data);
 
-// Finds what has happened on a server between two of its states.
+// Finds the events on a server between two of its states.
 class DemoNews {
  public:
   // Returns sentences about tasks that have run out of GPU memory, been retried, or ended after a

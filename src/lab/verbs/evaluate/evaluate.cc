@@ -42,7 +42,8 @@ Result<DataSet> Read(const EvaluateFlags& flags) {
   estimate::ReadOptions options{
       .summary_only = flags.summary_only, .torchinfo = flags.torchinfo, .exact = flags.exact};
   const bool catalogue = !flags.catalogue.empty();
-  // The default optimizer for published data without such a column (docs/inside/estimators.md).
+  // The default optimizer for published data without a column of optimizers
+  // (docs/inside/estimators.md).
   const std::string usual = catalogue ? "adam" : "sgd-momentum";
   options.optimizer = estimate::ParseOptimizer(flags.optimizer.empty() ? usual : flags.optimizer);
   if (!options.optimizer) {
@@ -140,9 +141,10 @@ std::string TableOf(const std::vector<Evaluated>& all, const EvaluateFlags& flag
   return table.Text(ScreenOf(stdout)) +
          fmt::format(
              "\nShares in %. UNDER: predicted below the measurement, by more than 0, 5, 10 %. "
-             "OVER: mean over-provision of\nthe point. 1 GIB, 8 GIB: prediction and measurement in "
-             "the same class. COVERED, BOUND OVER: of the bound at {} %.\nNONE: runs without a "
-             "prediction. OOM SEEN: censored runs predicted above {} MiB; they count nowhere "
+             "OVER: "
+             "mean\nover-provision of the point. 1 GIB, 8 GIB: prediction and measurement in the "
+             "same class.\nCOVERED and BOUND OVER refer to the bound at {} %. NONE: runs without a "
+             "prediction.\nOOM SEEN: censored runs predicted above {} MiB; they count nowhere "
              "else.\n",
              100 * flags.coverage, flags.card_mib);
 }
@@ -306,7 +308,7 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   Result<Evaluation> done = EvaluateAll(*chosen, *set, site, flags);
   if (!done) return context.Fail(done.error());
   if (flags.rows) return Print(context, done->rows);
-  // Leaves out estimators that cannot answer for such data (given, history).
+  // Leaves out estimators that cannot answer for data of this kind (given, history).
   std::erase_if(done->all, [](const Evaluated& each) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
   });
@@ -343,7 +345,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
   add("--catalogue", flags->catalogue, "task descriptions with their summaries instead", "FILE");
   verb.AddOption("--runs", "FILE", flags->runs,
                  "measured runs of transformers instead; may be repeated");
-  verb.AddOption("--models", "FILE", flags->models, "the sizes of their models; may be repeated");
+  verb.AddOption("--models", "FILE", flags->models, "model sizes for --runs; may be repeated");
   add("--summaries", flags->summaries, "folder of the summaries (default: beside it)", "DIR");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--optimizer", flags->optimizer,

@@ -97,9 +97,9 @@ std::string TableOf(const Scores& scores, double coverage) {
   return table.Text(ScreenOf(stdout)) +
          fmt::format(
              "\nShares in %. MEMORY: as the source defines it; unstated is compared with what "
-             "nvidia-smi would\nshow. UNDER: predicted below the measurement, at all and by more "
-             "than 10 %. COVERED, BOUND OVER: of\nthe bound at {:g} %. NONE: rows with too little "
-             "information, or a method that is not modelled.\n",
+             "nvidia-smi would\nshow. UNDER: rows predicted below the measurement, at all and by "
+             "more than 10 %. COVERED and\nBOUND OVER refer to the bound at {:g} %. NONE: rows "
+             "with too little information, or a method that\nis not modelled.\n",
              100 * coverage);
 }
 

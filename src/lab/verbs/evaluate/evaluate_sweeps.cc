@@ -60,8 +60,8 @@ std::string TableOf(const Scores& scores) {
   return table.Text(ScreenOf(stdout)) +
          "\nShares in %. Memory as the driver shows it. ASKED: a batch from all others; one of at "
          "least twice\nthe size from two smaller ones; the batches on one type of GPU from those "
-         "on another; what a sample adds\nthere. COVERED, BOUND OVER: of the bound at 95 %. NONE: "
-         "too far from the measured runs.\n";
+         "on another; what a\nsample adds on another type. COVERED and BOUND OVER refer to the "
+         "bound at 95 %. NONE: too far from\nthe measured runs.\n";
 }
 
 }  // namespace

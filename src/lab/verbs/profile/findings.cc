@@ -170,7 +170,7 @@ class TypeWork {
     return u;
   }
 
-  // Converts a meeting for the fits. They use workload numbers, which are positions among the
+  // Converts a meeting for the fits, which identify workloads by number: their position among the
   // profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
     // Uses the median, so that one run on a busy host does not change the parameters.
@@ -312,8 +312,8 @@ std::optional<double> SlowdownOf(double time_s, const Interval& own,
     }
     return sum_s;
   };
-  // Searches for the slowdown at which exactly all work was done. A higher slowdown means that less
-  // work was done.
+  // Bisects for the slowdown at which the predicted work equals the work done; a higher slowdown
+  // means less work.
   double low = kLeastSlowdown, high = kMostSlowdown;
   if (done_s(low) < time_s || done_s(high) > time_s) return std::nullopt;
   for (int i = 0; i < 100; ++i) {

@@ -189,7 +189,7 @@ int RunKeeper(const std::vector<std::string>& arguments) {
 }
 
 Result<KeptProgram> KeptProgram::Start(const Order& order) {
-  // The output of an earlier attempt must not be mistaken for this one's.
+  // The output of an earlier attempt must not be mistaken for that of this attempt.
   if (::unlink(order.output.c_str()) != 0 && errno != ENOENT && order.output != "/dev/null")
     return FailErrno(errno, order.output);
   std::vector<std::string> arguments{std::string(kProgramWord), order.workdir, order.output};

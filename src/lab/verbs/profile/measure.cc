@@ -262,8 +262,8 @@ class Measurement::Place {
         by = fmt::format("process {}", use.pid);
         return std::nullopt;
       }
-      // In many containers the driver lists no processes, so memory in use counts as a sign of them
-      // too.
+      // In many containers the driver lists no processes, so memory in use counts as a sign of
+      // processes too.
       if (reading->used_mib > options.settings.unattributed_mib && !options.beside_others) {
         by = fmt::format("a process that holds {}", base::FormatMib(reading->used_mib));
         return std::nullopt;

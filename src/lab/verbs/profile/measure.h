@@ -45,10 +45,10 @@ class Measurement {
   Measurement(Options options, gpu::Probe& probe, std::vector<Lane> lanes);
   ~Measurement();
 
-  // Blocks until all runs have ended. Several runs proceed at once if a type has several lanes. A
-  // run in which a member fails beside others is reported as failed. No started process is left
-  // afterwards, even after an error. Errors: kConflict: a GPU is in use, or interrupted; kInvalid:
-  // a workload fails alone; those of the driver.
+  // Blocks until all runs have ended. A GPU type with several lanes runs several at once. A run is
+  // reported as failed if a workload fails beside others. Leaves no process running, even after an
+  // error. Errors: kConflict: a GPU is in use, or the run was interrupted; kInvalid: a workload
+  // fails even alone; errors of the driver.
   Result<Unit> Run(std::deque<PlannedRun> plan, const Listener& listener);
   // Runs a workload's calibration on the first lane and returns its output. Errors: those of Run().
   Result<std::string> Calibrate(const ProfiledWorkload& workload);

@@ -23,7 +23,8 @@ inline constexpr std::pair<ProfileMethod, std::string_view> kProfileMethodWords[
     {ProfileMethod::kMps, "mps"},
     {ProfileMethod::kMig, "mig"}};  // each process on its own instance
 
-// What monitors the GPU during a run. kCarma: this program, like carmad.
+// The program that monitors the GPU during a run. kCarma: this program, in the way that carmad
+// does.
 enum class Watcher { kNobody, kCarma, kNvidiaSmi, kDcgmi };
 inline constexpr std::pair<Watcher, std::string_view> kWatcherWords[] = {
     {Watcher::kNobody, "nobody"},

@@ -89,7 +89,7 @@ class ResultFolder {
   // The run is durable when Add returns.
   Result<Unit> Add(MeasuredRun run);
   Result<Unit> Write(const std::string& name, std::string_view text) const;
-  // Empty if there is no such file.
+  // Empty if the file does not exist.
   Result<std::string> Read(const std::string& name) const;
 
  private:

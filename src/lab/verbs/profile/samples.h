@@ -1,4 +1,4 @@
-// Samples of GPUs during a run, and what they show about its active time.
+// Samples of GPUs during a run, and the active time derived from them.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ struct ProfileSample {
   std::int64_t used_mib = 0;
   std::optional<double> energy_j;
 };
-// The times at which a GPU became active for the rest of the run, and at which it no longer was;
-// the last sample should be later. Interpolates: the activity of the first or last active sample
-// divided by the usual activity gives the active time in its span. Uses the coarse utilisation if
-// there is no SM activity. Empty if neither is known or the GPU was never active. Samples are in
-// order of time; the first one only marks the beginning of the second one's span.
+// The times at which a GPU became active and at which its activity ended for good; the last sample
+// should be later. Interpolates: the activity of the first or last active sample divided by the
+// usual activity gives the active time in its span. Uses the coarse utilisation if there is no SM
+// activity. Empty if neither is known or the GPU was never active. Samples are in order of time;
+// the first only marks the beginning of the second sample's span.
 struct ActiveSpan {
   double from_s = 0;
   double until_s = 0;
 };
 std::optional<ActiveSpan> ActiveSpanOf(std::span<const ProfileSample> samples);
-// The SM activity of all samples, also of those outside the span, divided by to_s - from_s; at most
-// 1. Empty if unknown.
+// The SM activity of all samples, including samples outside the span, divided by to_s - from_s; at
+// most 1. Empty if unknown.
 std::optional<double> MeanSmActive(std::span<const ProfileSample> samples, double from_s,
                                    double to_s);
 

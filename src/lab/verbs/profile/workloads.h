@@ -20,8 +20,8 @@ inline constexpr std::string_view kStepsWord = "{steps}";
 struct ProfiledWorkload {
   std::string name;
   std::vector<std::string> command;
-  // A command that prints a JSON object with its number of steps as "steps"; the last such object
-  // counts. Empty if `command` needs no steps.
+  // A command that prints a JSON object with its number of steps as "steps"; the last object of
+  // this form counts. Empty if `command` needs no steps.
   std::vector<std::string> calibrate;
   std::string workdir;               // absolute; empty: the folder where `carma profile` was called
   std::optional<double> iterations;  // iterations of the whole work

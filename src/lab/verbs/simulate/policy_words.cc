@@ -80,8 +80,8 @@ bool SetHistory(Draft& draft, const std::string& value) {
   return true;
 }
 
-// If no word names an estimator, the simulated daemon uses the configured one. In the published
-// system, tasks state the memory that they need.
+// If no word names an estimator, the simulated daemon uses the configured estimator. In the
+// published system, tasks state the memory that they need.
 void ChooseEstimator(Draft& draft) {
   const config::Settings& settings = draft.settings;
   if (draft.estimator.empty())
@@ -208,8 +208,9 @@ constexpr Word kWords[] = {
       "the one with the best answer"},
      Sets<AT(above.placing)>},
     {{"gres", "carma, gpu or shard",
-      "what Slurm counts: GiB of a server's GPU memory (CARMA places tasks within it), GPUs, "
-      "or GiB of each GPU (Slurm alone; with streams unless a later word changes that)"},
+      "what Slurm allocates: carma = GiB of a server's GPU memory (CARMA places the tasks); gpu = "
+      "whole GPUs; shard = GiB on each GPU (both Slurm alone; sharing by streams unless set "
+      "later)"},
      SetGres},
     {{"spread", "true or false", "Slurm chooses the server with the fewest tasks, not the first"},
      Sets<AT(above.spread)>},

@@ -64,7 +64,7 @@ struct Paired {
 
 Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
                            const trace::Catalogue& catalogue, const std::string& path) {
-  // The runs were measured on such a server.
+  // The runs were measured on a server of this kind.
   const sim::Cluster cluster = CARMA_TRY(sim::ParseCluster("dgx-station-a100"));
   const trace::TaskTrace trace = CARMA_TRY(LoadTaskTrace(path));
   const auto arrivals = CARMA_TRY(sim::Arrivals(trace, catalogue, path));

@@ -76,7 +76,7 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
   std::ranges::stable_sort(
       trace.jobs, [](const trace::Job& a, const trace::Job& b) { return a.submit < b.submit; });
   trace::StartAtFirstJob(trace);
-  trace.provenance.push_back(fmt::format("made by carma {}: trace export, of the daemon's {}",
+  trace.provenance.push_back(fmt::format("exported by carma {} (trace export): {} from the daemon",
                                          context.version,
                                          base::Counted(std::ssize(trace.jobs), "task")));
   return history;
@@ -124,7 +124,7 @@ class Script {
           std::pair("gpu-type", &task.gpu_type)}) {
       if (!value->empty()) text += fmt::format(" --{} {}", option, ShellQuote(*value));
     }
-    // Whole cores, rounded up as in the simulation; a task of none counts none.
+    // Whole cores, rounded up as in the simulation; 0 for a task that requests none.
     if (task.cpus && *task.cpus > 0) text += fmt::format(" --cpus {:.0f}", std::ceil(*task.cpus));
     if (workload != nullptr) {
       const trace::MemoryEstimate estimate = trace::Estimate(*workload, estimate_);

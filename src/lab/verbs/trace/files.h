@@ -15,8 +15,8 @@
 
 namespace carma::cli {
 
-// Returns the absolute path; a relative path counts from the current folder. Errors: kIo: there is
-// no such folder.
+// Returns the absolute path of a path relative to the current folder. Errors: kIo: the current
+// folder does not exist.
 Result<std::string> AbsolutePath(const std::string& path);
 // "demo60" means the built-in trace unless a file has that name. Errors: those of
 // trace::ParseTrace, and those of reading a file.
@@ -24,7 +24,7 @@ Result<trace::TaskTrace> LoadTaskTrace(const std::string& path);
 // Loads the built-in catalogue if `path` is empty.
 Result<trace::Catalogue> LoadCatalogue(const std::string& path);
 
-// Where a cluster trace's jobs come from.
+// The source of a cluster trace's jobs.
 struct JobSource {
   std::string path;       // "-": standard input; "demo60"
   std::string format;     // empty: detect it
@@ -60,7 +60,7 @@ struct LoadedSummaries {
   std::vector<std::string> troubles;  // "bert: no summary file is named" …
 };
 // Reads each workload's file in `folder`; the case of file names is ignored. Unreadable files are
-// listed in `troubles`. Errors: kIo: no such folder.
+// listed in `troubles`. Errors: kIo: the folder does not exist.
 Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue, const std::string& folder);
 
 }  // namespace carma::cli

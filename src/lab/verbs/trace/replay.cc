@@ -153,7 +153,7 @@ Result<Unit> Replay::SubmitAll(const std::vector<ReplayStep>& steps) {
 
 Result<Unit> Replay::AwaitAll() {
   while (!unfinished_.empty()) {
-    // Each request waits for the oldest task to end, so the last end is noticed at once.
+    // Each request waits for the oldest task to end, so the last end is noticed immediately.
     const std::uint64_t oldest = *unfinished_.begin();
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kLook);
     CARMA_TRY(Patiently([&] { return server_.Await(oldest, seconds); }));

@@ -22,7 +22,8 @@ namespace carma::cli {
 // Options for running a trace's tasks.
 struct ReplayOptions {
   std::string_view estimate = "oracle";  // trace::ParseEstimateSource
-  // Memory that certain tasks of the trace (numbered from 1) state instead of the estimate.
+  // Memory that certain tasks of the trace (numbered from 1) state instead of leaving it to the
+  // estimate.
   std::map<std::size_t, std::int64_t> said_mib;
   std::string simtask;  // absolute path of carma-simtask
   // Absolute path of the working directory, which also receives the outputs.
@@ -42,8 +43,8 @@ Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
                                            const std::vector<const trace::Workload*>& workloads,
                                            const ReplayOptions& options);
 
-// What a replay needs from the daemon. Implemented by a client of the real daemon and by a script
-// in tests.
+// The operations of the daemon that a replay needs. Implemented by a client of the real daemon and,
+// in tests, by a script.
 class ReplayServer {
  public:
   virtual ~ReplayServer() = default;

@@ -263,7 +263,7 @@ TEST_F(TraceTools, ExportReadsTheDaemonsHistory) {
   const Ran jobs = Run({"export", "--from", "daemon"});
   EXPECT_EQ(jobs.exit_code, 0) << jobs.err;
   EXPECT_EQ(jobs.out,
-            "# made by carma 1.2.3: trace export, of the daemon's 3 tasks\n"
+            "# exported by carma 1.2.3 (trace export): 3 tasks from the daemon\n"
             "# start: 1970-01-01T00:16:40\n"
             "submit_s,gpus,duration_s,user,status,workload_id\n"
             "0,1,30.5,ann,passed,bert-base-b32\n"
