@@ -147,7 +147,7 @@ TEST(History, AnswersAsAnEstimator) {
   question.history = &history;
   EXPECT_THAT(estimator->Ask(question).error().message, HasSubstr("no command"));
   question.signature = "s";
-  EXPECT_THAT(estimator->Ask(question).error().message, HasSubstr("not run here before"));
+  EXPECT_THAT(estimator->Ask(question).error().message, HasSubstr("not run on this server before"));
   history.Add(Peaked(4000));
   const Result<Answer> answer = estimator->Ask(question);
   ASSERT_TRUE(answer) << answer.error().message;
