@@ -96,7 +96,7 @@ TEST(Elsewhere, KeepsJobsThatMustStay) {
       {"is not running", [](Job& job) { job.state = "SUSPENDED"; }},
       {"several nodes", [](Job& job) { job.nodes = 2; }},
       {"several nodes or parts", [](Job& job) { job.name = "10+1"; }},
-      {"certain nodes", [](Job& job) { job.asked_nodes = "n0"; }},
+      {"specific nodes", [](Job& job) { job.asked_nodes = "n0"; }},
       {"reservation", [](Job& job) { job.reservation = "course"; }},
       {"held", [](Job& job) { job.on_hold = true; }},
       {"gres/carma alone", [](Job& job) { job.other_gres = true; }},
