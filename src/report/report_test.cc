@@ -74,7 +74,8 @@ TEST(Reports, ReportThePlaceOfBrokenRecords) {
   const Case cases[] = {
       {"7", "/run: expected an object"},
       {R"({"from_ms":0,"to_ms":1})", "/run/version: expected 1"},
-      {R"({"version":2,"from_ms":0,"to_ms":1})", "/run/version: expected 1; 2 is not known"},
+      {R"({"version":2,"from_ms":0,"to_ms":1})",
+       "/run/version: expected 1; version 2 is not supported"},
       {R"({"version":1,"to_ms":1})", "/run/from_ms"},
       {R"({"version":1,"from_ms":5,"to_ms":1})", "/run/to_ms: expected not before"},
       {R"({"version":1,"from_ms":0,"to_ms":1,"tasks":{}})", "/run/tasks: expected a list"},
