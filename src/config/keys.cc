@@ -218,7 +218,8 @@ std::vector<Key> MakeKeys() {
          OrFalse(Span(kSecond, kYear)), AT(policy.plateau_after)),
       Of("policy.min_gain",
          "A task of known memory and activity joins others only if it adds at least this share of "
-         "its own activity to the GPU's throughput. Replaces sm_cap and settle for it. False: off.",
+         "its own activity to the GPU's throughput. For such tasks, sm_cap and settle do "
+         "not apply. False: off.",
          OrFalse(
              Fraction("fraction from 0 to 1", [](double gain) { return gain >= 0 && gain <= 1; })),
          AT(policy.min_gain)),
@@ -348,7 +349,7 @@ std::vector<Key> MakeKeys() {
          "Retry any abnormal end as if it were out of memory (published behaviour).", Flag(),
          AT(policy.every_failure_is_oom)),
       Of("recovery.max_launch_failures",
-         "Launch failures due to the machine that a task may survive.", Count(0, 1'000),
+         "Launch failures caused by the machine that a task survives.", Count(0, 1'000),
          AT(policy.max_launch_failures)),
       Of("recovery.max_node_failures", "Restarts of a task lost with its machine or GPU.",
          Count(0, 1'000), AT(policy.max_node_failures)),
