@@ -73,8 +73,9 @@ class Responder {
 using Handler = std::function<void(Request, Responder)>;
 
 // Runs on the given loop's thread; the destructor stops it and removes its socket. The server
-// rejects requests whose Host is not this machine. From browsers it accepts only requests of its
-// own page, because a page of another site must not act with the rights of the user who views it.
+// rejects requests whose Host is not this machine. From browsers it accepts only requests that
+// come from its own page, because a page of another site must not act with the rights of the user
+// who views it.
 class Server {
  public:
   // mode: file mode of the socket; group: its group, if not our own. A stale socket file of our

@@ -244,8 +244,8 @@ int Run(int argc, char** argv) {
 
 }  // namespace
 
-// An unexpected exception from a library (no descriptors, no memory) ends the daemon with one line.
-// Tasks go on, and the service manager restarts the daemon.
+// If a library throws an unexpected exception (out of descriptors or memory), the daemon prints one
+// line and exits. Tasks keep running, and the service manager restarts the daemon.
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
   // malloc_trim does not return the free end of the arenas of threads, which is ten megabytes after

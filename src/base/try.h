@@ -1,4 +1,4 @@
-// Propagates an error to the caller: the value of a Result, or a return with its error.
+// Unwraps a Result: yields its value, or returns its error from the enclosing function.
 #pragma once
 
 #include <expected>

@@ -433,7 +433,7 @@ Result<Reread> LoadAgain(const Sources& sources, const Loaded& running) {
     kept.Keep(key, running);
     reread.need_restart.push_back(key.name);
   }
-  // Checks again, because kept keys may set others and may contradict new values.
+  // Validates again: a key that keeps its old value may set other keys or contradict new values.
   Result<Loaded> loaded = kept.Finish();
   if (!loaded) {
     return base::Wrap(loaded.error(),

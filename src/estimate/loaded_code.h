@@ -6,8 +6,8 @@
 
 namespace carma::estimate {
 
-// When a library's code is loaded to the GPU: all of it at the start, or each kernel at its first
-// use (from CUDA 11.7 as an option, from CUDA 12.2 by default).
+// When a library's code is loaded onto the GPU: all of it at startup, or each kernel at its first
+// use (optional since CUDA 11.7, the default since 12.2).
 enum class Loading { kEager, kLazy };
 // torch: PyTorch's version, "2.11.0+cu130". Returns kEager, which takes more memory, if the version
 // is unknown or does not load lazily.

@@ -28,7 +28,7 @@ constexpr std::string_view kIrrelevant =
     " log-dir logdir log-file log-level log-interval print-freq "
     " run-name run-id exp-name tag trial fold port master-port data-dir data-path ";
 
-// Options that state an amount, in the same spelling.
+// Options that give a quantity, in the same notation as kIrrelevant.
 constexpr std::string_view kBatch =
     " b bs batch batch-size train-batch-size per-device-train-batch-size per-gpu-train-batch-size "
     " micro-batch micro-batch-size train-micro-batch-size-per-gpu device-batch-size "

@@ -213,9 +213,9 @@ class TreeReader {
       undetermined_.push_back(type);
   }
 
-  // An output layer as large as the word table is the same tensor: language models tie them, but a
-  // printed tree shows and counts both. The block around the layer may count its bias a second
-  // time.
+  // An output layer as large as the embedding table is the same tensor: language models tie the
+  // two, but a printed tree shows and counts both. The enclosing block may count the layer's bias a
+  // second time.
   std::int64_t TiedParams() {
     const Layer* table = nullptr;
     for (const Layer& layer : list_.layers) {

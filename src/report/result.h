@@ -19,7 +19,7 @@ std::int64_t Failed(const Metrics& metrics);
 // Replays (equal labels) count as one case. Labels are not made printable.
 std::string ResultSentence(std::span<const Metrics> runs);
 
-// One of the most important numbers: total time, completion, slowdown, energy, crashes.
+// A headline number: total time, completion, slowdown, energy or crashes.
 struct Headline {
   std::string name;
   std::string value;

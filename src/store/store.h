@@ -222,7 +222,7 @@ struct BooksId {
 enum class Durability {
   kNow,    // once Commit returns
   kLater,  // with the next kNow batch; only for data that a restart recovers. It
-           // survives the end of the daemon; earlier commits are safe.
+           // survives a crash of the daemon; earlier commits are safe.
 };
 
 struct Batch;  // store/batch.h
@@ -275,9 +275,9 @@ class Store {
   // Deletes the comparison of observed peaks with the formula, but keeps the peaks.
   Result<Unit> ForgetCalibration();
   // Deletes up to `most` tasks that ended before `ended_before`, with their events and notices, but
-  // keeps tasks that unfinished tasks depend on. Once no task is left to delete, also deletes
-  // usage, line waits, events and notices from before that time, and attempts that ended another
-  // kAttemptsKept earlier. Returns the number of deleted tasks.
+  // keeps tasks that unfinished tasks depend on. Once no such task is left, also deletes usage,
+  // line waits, events and notices from before `ended_before`, and attempts that ended more than
+  // kAttemptsKept before it. Returns the number of deleted tasks.
   Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
   // Begins a submission that needs several batches: the first batch takes `tasks` numbers from
   // `first`. Until FinishArrival its tasks appear in no answer and no count, even after a restart.

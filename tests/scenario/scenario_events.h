@@ -29,7 +29,7 @@ core::Time Since(ClauseReader& in);
 
 class ScenarioEvents {
  public:
-  // All arguments must outlive this object, which changes the world as the lines describe.
+  // Changes the world as the lines describe. All arguments must outlive this object.
   ScenarioEvents(const ScenarioShell& shell, ScenarioWorld& world, SeenTasks& seen)
       : shell_(shell), world_(world), seen_(seen) {}
 

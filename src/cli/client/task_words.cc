@@ -169,7 +169,8 @@ std::string MomentBrief(std::int64_t ms, std::int64_t now_ms) {
   const std::tm now = LocalParts(now_ms);
   const std::string time = whole.substr(11);
   if (then.tm_year == now.tm_year && then.tm_yday == now.tm_yday) return time;
-  // In a week, the day has the same name as today.
+  // A week from now the weekday has the same name as today, so names are used only for the next six
+  // days.
   if (ms > now_ms && ms - now_ms < 6 * kDayMs)
     return std::string(kDays[static_cast<std::size_t>(then.tm_wday)]) + " " + time;
   return whole;

@@ -19,8 +19,8 @@ class CursesScreen {
 
   TopSize size() const;
   void Show(const std::vector<TopLine>& lines);
-  // Returns the next key, or the stroke for a resized window; empty if there is none within the
-  // patience.
+  // Returns the next key, or the stroke that reports a resized window; empty if there is none
+  // within `patience`.
   std::optional<TopStroke> Await(std::chrono::milliseconds patience);
 };
 

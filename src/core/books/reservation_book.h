@@ -73,8 +73,8 @@ class ReservationBook {
     bool chosen = false;
     bool near = false;  // chosen within `lead` of the beginning
   };
-  // The reservations of the last Follow by the names that they admit, because decisions need them
-  // for every task.
+  // The reservations from the last Follow(), indexed by the users, accounts and classes that they
+  // admit. Every decision looks them up for every task.
   struct Admitted {
     using ByName = std::map<std::string, std::set<ReservationId>>;
     ByName users, accounts, classes;

@@ -31,9 +31,9 @@ struct LikelyLine {
 };
 
 // Seconds until each task starts, in queue order; empty: unknown. Whenever a task ends, the queue
-// is served from its head by the rules of backfill and of keeping GPUs for a head that was passed
-// for too long. Assumes no new or returning tasks and no change of reservations or drains. Stops
-// once the first `most` tasks have started.
+// is served from its head under the backfill rules, and GPUs are kept for a head that has been
+// overtaken for too long. Assumes no new or returning tasks and no change of reservations or
+// drains. Stops once the first `most` tasks have started.
 std::vector<std::optional<double>> LikelyStarts(const PolicyConfig& config, PreemptionPlan room,
                                                 std::span<const LikelyRun> running,
                                                 const LikelyLine& line, std::size_t most);

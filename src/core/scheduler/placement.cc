@@ -190,7 +190,7 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
                                                                       : std::nullopt,
                .at = at,
                .booked = state.reservations.On(index)};
-  // No texts are made for open GPUs, because every decision checks every GPU.
+  // Builds no messages for open GPUs, because every decision checks every GPU.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person
                    : state.closing       ? state.closing->why

@@ -26,7 +26,7 @@ State::State(PolicyConfig policy) : config(std::move(policy)), shares(config.fai
 }
 
 // An unchanged mapper keeps its state, so that round robin does not restart. A mapper that chooses
-// the task is made again, because its only state is a copy of the configuration.
+// the task is recreated, because its only state is a copy of the configuration.
 void State::UseMapper() {
   const MapperEntry* wanted = FindMapper(config.mapper);
   CARMA_CHECK(wanted != nullptr, "the policy was not validated: no such mapper");

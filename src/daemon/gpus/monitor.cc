@@ -181,7 +181,8 @@ void Monitor::Follow(const MonitorOptions& options) {
   options_.unattributed_mib = options.unattributed_mib;
   for (Device& device : states_) {
     device.rules.Follow(options.health);
-    // So far this is only reported. The next reading requests the drain.
+    // Until now the trouble was only logged. Clearing this makes the next reading request the
+    // drain.
     if (closes) device.drain_told.clear();
   }
 }

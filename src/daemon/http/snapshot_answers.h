@@ -42,7 +42,7 @@ using AnswerAside = std::function<void(std::optional<std::uint32_t> uid, Prepare
 // An AnswerAside that makes the answer at once in this process.
 void AnswerAtOnce(std::optional<std::uint32_t> uid, const PrepareAnswer& prepare,
                   const std::function<void(Answer)>& send);
-// The user for whom a call counts.
+// The user that a call counts against; empty: unknown.
 inline std::optional<std::uint32_t> AskerOf(const Call& call) {
   return call.request.peer ? std::optional(call.request.peer->uid) : std::nullopt;
 }

@@ -18,9 +18,10 @@ std::int64_t AssumedTokens(const model::LayerList& list);
 // Whether the assumed text is the longest that the model accepts.
 bool AssumesTheLongest(const model::LayerList& list);
 
-// The same model with shapes [batch, AssumedTokens, width] and the widths of its linear layers,
-// norms and tables. A tree lists modules in order of declaration, so an activation listed after two
-// linear layers is moved between them. A list with other layers stays without shapes.
+// A copy of the model with assumed shapes [batch, AssumedTokens, width], where the widths come from
+// its linear layers, norms and tables. A module tree lists modules in order of declaration, so an
+// activation listed after two linear layers is moved between them. A list with convolutions or
+// recurrent layers is returned without shapes.
 model::LayerList WithAssumedTokens(const model::LayerList& list);
 
 // Whether no row has an output shape.

@@ -26,7 +26,7 @@ std::span<const ReadingCorrection> ReadingCorrections();
 // Applies the corrections for `moment`, in order.
 int CorrectReading(CorrectsReading when, Graph& graph, Row& row, int input);
 
-// Adds bytes kept by code without rows, in the third pass of CountKept.
+// Adds bytes kept by operations that have no row, in the third pass of CountKept.
 struct KeptCorrection {
   std::string_view name;
   std::string_view model;

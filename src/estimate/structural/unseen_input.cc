@@ -66,10 +66,11 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
   return Elements(layer.out);
 }
 
-// The channels of a concatenation of the last tensor with others, from the weights of the layer
-// that reads it; 0 if it is not a concatenation. It prefers channels that an earlier tensor
-// explains, then twice as many channels with a 3x3 kernel (a skip from far back), then the fewest
-// channels that divide evenly.
+// Guesses, from the weights of the layer that reads it, how many channels a concatenation of the
+// last tensor with others has; 0 if the layer reads no concatenation. In order of preference:
+// - a number that the concatenation with one earlier tensor explains
+// - with a kernel of 3x3 to 7x7, at most four times the current channels (a skip from far back)
+// - the number of weights per output channel, as for a 1x1 kernel
 std::int64_t JoinedChannels(const Candidates& weights, const Tensor& current, const Trail& trail) {
   const std::int64_t channels = Dimension(current.shape, 1);
   const auto explained = [&](std::int64_t joined) {

@@ -173,7 +173,7 @@ Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   draft.parameters.push_back(CARMA_TRY(ParseParameter(value)));
   return Unit{};
 }
-// The current time is only known in Finish(). Any time is sufficient to check the form.
+// The current time is known only in Finish(). Any time will do to check the format.
 Result<base::Time> BeginAtAnyTime(std::string_view value) {
   return ParseBegin(value, base::FromMs(0));
 }

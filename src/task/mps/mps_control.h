@@ -55,8 +55,8 @@ class MpsControl {
   // such program), kUnavailable (refused, ended, did not answer in time, the server is in a faulted
   // state), kDenied, kIo.
   Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
-  // Starts the daemon, queries it, and ends it again, without a server. The folder must be unused.
-  // Errors: those of Ready().
+  // Starts the daemon, queries it and stops it again, without starting a server. The folder must be
+  // unused. Errors: those of Ready().
   Result<MpsAbilities> Try(Deadline deadline) const;
   // The running server; empty if there is no server or no daemon. Errors: kUnavailable.
   Result<std::optional<MpsServer>> Look(Deadline deadline) const;

@@ -18,7 +18,7 @@
 namespace carma::task {
 namespace {
 
-// Time that a killed program has to end.
+// How long a killed program may take to exit.
 constexpr int kAfterKillMs = 500;
 
 std::string Beginning(const base::UniqueFd& file, std::size_t most) {

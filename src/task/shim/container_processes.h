@@ -17,9 +17,9 @@ std::vector<base::ProcessStat> ProcessesInside(pid_t shim, const std::string& gr
 // Whether the process is in this control group, in any cgroup hierarchy of the machine.
 bool IsInContainerGroup(pid_t pid, const std::string& group);
 
-// Creates the folders in which Docker will put the containers of this group, so that they can have
-// limits before a container starts. Returns full paths: one for each of Docker's two drivers if the
-// machine runs systemd. Empty if Docker's groups on this machine are not of version 2, or if this
+// Creates the cgroup directories into which Docker will put this group's containers, so that limits
+// can be set before a container starts. Returns full paths, one for each of Docker's two cgroup
+// drivers if the machine runs systemd. Empty if Docker does not use cgroup v2 here, or if this
 // process is not root.
 std::vector<std::string> MakeContainerGroups(const std::string& group);
 
