@@ -47,7 +47,7 @@ struct Flags {
   bool check_only = false;
   bool background = false;
   bool beside = false;
-  int parent = 0;  // process whose end also ends this daemon; 0: none
+  int parent = 0;  // the daemon exits when this process exits; 0: none
 };
 
 // Writes exactly one line, whatever the message quotes.
@@ -145,7 +145,7 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
   }
   const auto daemon = carma::daemon::Daemon::Make(std::move(options));
   if (!daemon) return Refuse(daemon.error(), 1);
-  // Not done earlier, so that whoever starts the daemon sees why it does not start.
+  // Not done earlier, so that errors of the start are printed where carmad was started.
   if (!flags.log.empty()) {
     if (const Result<Unit> used = UseLog(flags.log); !used) return Refuse(used.error(), 1);
   }

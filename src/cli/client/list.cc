@@ -1,7 +1,7 @@
 // list, show, explain, history: the verbs that show tasks, their states and the reasons.
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/text.h"
 #include "cli/calls.h"
