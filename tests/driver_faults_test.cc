@@ -21,7 +21,11 @@ constexpr std::chrono::seconds kPrompt{5};
 class DriverFaults : public ::testing::Test {
  protected:
   DriverFaults() : site({.settings = {{"monitor.probe_timeout", "\"300ms\""}}}) {}
-  void SetUp() override { site.Start(); }
+  void SetUp() override {
+    site.Start();
+    // Until the first readings, all GPUs are down without a fault.
+    ASSERT_TRUE(Eventually([&] { return AllAre("idle"); }));
+  }
   void TearDown() override { site.SimGpu({"clear"}); }
 
   void Fault(const Words& words) {
