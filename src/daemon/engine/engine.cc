@@ -39,7 +39,7 @@ Engine::Engine(EngineOptions options, store::Store& store, task::Launcher& launc
       clock_(clock),
       host_(host),
       scheduler_(options_.policy),
-      attribution_(options_.loop),
+      faces_(options_.loop),
       intake_(options_, store, scheduler_, clock),
       starts_(options_, store, launcher, scheduler_, attribution_,
               [this](core::Event event) { Post(std::move(event)); }),

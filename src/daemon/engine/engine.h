@@ -24,6 +24,7 @@
 #include "daemon/engine/reservations.h"
 #include "daemon/engine/starts.h"
 #include "daemon/gpus/attribution.h"
+#include "daemon/gpus/process_faces.h"
 #include "store/batch.h"
 #include "store/store.h"
 #include "task/shim/launcher.h"
@@ -117,6 +118,7 @@ class Engine {
   // All attempts that hold GPUs, as if they ended now.
   std::vector<store::EndedAttempt> RunningAttempts() const;
   Attribution& attribution() { return attribution_; }
+  ProcessFaces& faces() { return faces_; }
   ProgressBoard& progress() { return progress_; }
   const ProgressBoard& progress() const { return progress_; }
   // Where to read the progress of a running attempt that has a shim.
@@ -177,6 +179,7 @@ class Engine {
   Host& host_;
   core::Scheduler scheduler_;
   Attribution attribution_;
+  ProcessFaces faces_;
   ProgressBoard progress_;
   Intake intake_;
   Starts starts_;

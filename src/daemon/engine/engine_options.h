@@ -58,7 +58,7 @@ struct EngineOptions {
   // kernel enforces no such limit. With mps_memory_limit all processes of a task together may use
   // its claim plus margin.
   std::vector<std::string> limiter;
-  // The loop on which user names of processes arrive (attribution.h); null: user ids are shown
+  // The loop on which user names of processes arrive (process_faces.h); null: user ids are shown
   // instead.
   std::shared_ptr<boost::asio::io_context> loop;
   // Collects observations from finished tasks; null: nothing is learned.

@@ -1,19 +1,7 @@
 #include "daemon/gpus/attribution.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <pwd.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <cerrno>
-#include <chrono>
-#include <csignal>
-#include <memory>
-
-#include "base/user.h"
 
 namespace carma::daemon {
 namespace {
@@ -54,56 +42,26 @@ TEST(Attribution, AReusedPidDoesNotBelongToTheTask) {
   EXPECT_EQ(attribution.Find(::getpid()), std::nullopt);
 }
 
-TEST(Attribution, ACachedAnswerIsValidOnlyForTheSameProcess) {
+TEST(Attribution, AnEndedProcessKeepsItsTaskUntilItIsNoLongerListed) {
   Attribution attribution;
-  EXPECT_EQ(attribution.Find(kNobodys), std::nullopt);
-  EXPECT_EQ(attribution.Describe(kNobodys), ProcessFace{}) << "hidden or gone: not known";
+  attribution.Add(kTask, {kNobodys, 1}, "");
+  const SeenProcess seen{.line = {{kNobodys + 1, 5}, {kNobodys, 1}}, .cgroup = "", .face = {}};
+  EXPECT_EQ(attribution.Find(kNobodys + 1, {}), std::nullopt) << "it was never seen";
+  EXPECT_EQ(attribution.Find(kNobodys + 1, seen), kTask);
+  attribution.Retain({{kNobodys + 1, {}}});
+  EXPECT_EQ(attribution.Find(kNobodys + 1, {}), kTask) << "it ended after the driver listed it";
   attribution.Retain({});
-  EXPECT_EQ(attribution.Find(::getpid()), std::nullopt);
-  attribution.Add(kTask, base::SelfProcess(), "");
-  EXPECT_EQ(attribution.Find(::getpid()), kTask);
+  EXPECT_EQ(attribution.Find(kNobodys + 1, {}), std::nullopt);
 }
 
-TEST(Attribution, RequestsBeyondTheLimitAreMadeLater) {
-  const auto loop = std::make_shared<boost::asio::io_context>(1);
-  Attribution attribution(loop);
-  std::vector<pid_t> children(100);
-  for (pid_t& child : children) {
-    child = ::fork();
-    if (child == 0) ::_exit(::pause());
-  }
-  const auto named = [&](pid_t child) {
-    return attribution.Describe(child).user == base::UserName(::getuid());
+TEST(Attribution, AProcessInATasksGroupBelongsToIt) {
+  Attribution attribution;
+  attribution.Add(kTask, {kNobodys, 1}, "/carma/7");
+  const auto find = [&](const char* cgroup) {
+    return attribution.Find(5, {.line = {{5, 5}}, .cgroup = cgroup, .face = {}});
   };
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!std::ranges::all_of(children, named) && std::chrono::steady_clock::now() < patience) {
-    loop->restart();
-    loop->poll();
-  }
-  EXPECT_TRUE(std::ranges::all_of(children, named));
-  for (const pid_t child : children) {
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
-  }
-}
-
-TEST(Attribution, AForeignProcessHasAUserAndACommand) {
-  const auto loop = std::make_shared<boost::asio::io_context>(1);
-  Attribution attribution(loop);
-  const passwd* entry = ::getpwuid(::getuid());
-  const std::string name = entry != nullptr ? entry->pw_name : std::to_string(::getuid());
-  EXPECT_EQ(attribution.Describe(::getpid()).user, std::to_string(::getuid()))
-      << "no slow source was asked";
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (attribution.Describe(::getpid()).user != name &&
-         std::chrono::steady_clock::now() < patience) {
-    loop->restart();
-    loop->poll();
-  }
-  const ProcessFace face = attribution.Describe(::getpid());
-  EXPECT_EQ(face.user, name);
-  EXPECT_THAT(face.command, ::testing::HasSubstr(program_invocation_short_name));
-  EXPECT_LE(face.command.size(), 120U + 3U) << "shortened";
+  EXPECT_EQ(find("/carma/7/below"), kTask);
+  EXPECT_EQ(find("/carma/70"), std::nullopt);
 }
 
 }  // namespace

@@ -53,19 +53,15 @@ std::optional<double> AllKernelTime(const GpuUse& use) {
   return all > 0 ? std::optional(all) : std::nullopt;
 }
 
-}  // namespace
-
-int GpuUse::ForeignProcesses() const {
-  return static_cast<int>(
-      std::ranges::count_if(strangers, [](const Stranger& each) { return !each.mps_server; }));
-}
-
-GpuUse WhoUses(const gpu::Reading& reading, Attribution& attribution) {
+GpuUse UseOf(const gpu::Reading& reading, const SeenProcesses& seen, Attribution& attribution) {
   GpuUse use;
   std::map<core::TaskId, std::int64_t> groups_mib;
   for (const gpu::ProcessUse& process : reading.processes) {
+    static const SeenProcess kUnseen;
+    const auto found = seen.find(process.pid);
+    const SeenProcess& its = found == seen.end() ? kUnseen : found->second;
     const std::optional<core::TaskId> task =
-        process.mps_server ? std::nullopt : attribution.Find(process.pid);
+        process.mps_server ? std::nullopt : attribution.Find(process.pid, its);
     const bool in_group = task && attribution.IsGroupOf(*task, process.group);
     if (!process.mps_server && !in_group && !process.used_mib) use.memory_told = false;
     // The memory of a group includes the groups below it.
@@ -73,13 +69,31 @@ GpuUse WhoUses(const gpu::Reading& reading, Attribution& attribution) {
     if (task) {
       AddProcess(process, in_group, use.tasks[*task]);
     } else {
-      use.strangers.push_back({process.pid, attribution.Describe(process.pid), process.used_mib,
-                               process.mps_server, process.kernel_time});
+      const base::ProcessId id = its.line.empty() ? base::ProcessId{process.pid} : its.line.front();
+      use.strangers.push_back(
+          {id, its.face, process.used_mib, process.mps_server, process.kernel_time});
     }
   }
   for (const auto& [task, mib] : groups_mib) use.tasks[task].used_mib += mib;
   use.unattributed_mib = OfNobody(reading, use);
   return use;
+}
+
+}  // namespace
+
+int GpuUse::ForeignProcesses() const {
+  return static_cast<int>(
+      std::ranges::count_if(strangers, [](const Stranger& each) { return !each.mps_server; }));
+}
+
+std::vector<GpuUse> WhoUses(const gpu::Round& round, const SeenProcesses& seen,
+                            Attribution& attribution) {
+  std::vector<GpuUse> uses(round.size());
+  for (std::size_t i = 0; i < round.size(); ++i) {
+    if (round[i] && *round[i]) uses[i] = UseOf(**round[i], seen, attribution);
+  }
+  attribution.Retain(seen);
+  return uses;
 }
 
 void SmShares::Take(const gpu::Reading& reading, const GpuUse& use, base::Duration tau) {

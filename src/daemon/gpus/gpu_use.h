@@ -26,8 +26,8 @@ struct TaskUse {
 
 // A process that belongs to no task. This includes MPS servers, which do no work of their own.
 struct Stranger {
-  pid_t pid = 0;
-  ProcessFace face;
+  base::ProcessId process;  // start_ticks is 0 if /proc does not show it
+  ProcessFace face;         // as in SeenProcess
   std::optional<std::int64_t> used_mib;
   bool mps_server = false;
   std::optional<double> kernel_time;
@@ -43,7 +43,9 @@ struct GpuUse {
 
   int ForeignProcesses() const;  // number of strangers without MPS servers
 };
-GpuUse WhoUses(const gpu::Reading& reading, Attribution& attribution);
+// The use of each GPU of a round. GPUs without a reading are not used.
+std::vector<GpuUse> WhoUses(const gpu::Round& round, const SeenProcesses& seen,
+                            Attribution& attribution);
 
 // A task's part of a GPU's SM activity. It cannot be measured, so `by` names the method.
 struct SmShare {

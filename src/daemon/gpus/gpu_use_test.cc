@@ -31,6 +31,9 @@ gpu::Reading At(std::int64_t second, double sm_active) {
 class GpuUseTest : public ::testing::Test {
  protected:
   GpuUseTest() { attribution_.Add(kMine, base::SelfProcess(), ""); }
+  GpuUse UseOf(const gpu::Reading& reading) {
+    return WhoUses({reading}, SeeProcesses({reading}), attribution_).at(0);
+  }
   Attribution attribution_;
 };
 
@@ -38,15 +41,15 @@ TEST_F(GpuUseTest, MemoryOfNoListedProcessIsUnattributed) {
   gpu::Reading reading;
   reading.used_mib = 10'000;
   reading.processes = {Process(::getpid(), 6'000), Process(kForeign, 1'000)};
-  const GpuUse use = WhoUses(reading, attribution_);
+  const GpuUse use = UseOf(reading);
   EXPECT_EQ(use.tasks.at(kMine).used_mib, 6'000);
   ASSERT_EQ(use.strangers.size(), 1U);
-  EXPECT_EQ(use.strangers[0].pid, kForeign);
+  EXPECT_EQ(use.strangers[0].process.pid, kForeign);
   EXPECT_EQ(use.unattributed_mib, 3'000);
   EXPECT_TRUE(use.memory_told);
 
   reading.processes.push_back(Process(kForeign + 1, std::nullopt));
-  const GpuUse unclear = WhoUses(reading, attribution_);
+  const GpuUse unclear = UseOf(reading);
   EXPECT_EQ(unclear.unattributed_mib, std::nullopt) << "that process may hold all of it";
   EXPECT_FALSE(unclear.memory_told);
 }
@@ -62,7 +65,7 @@ TEST_F(GpuUseTest, TheMemoryOfATasksGroupIsCountedOnce) {
     each.group = "/carma-7";
     each.group_mib = 7'000;
   }
-  const GpuUse use = WhoUses(reading, attribution_);
+  const GpuUse use = UseOf(reading);
   EXPECT_EQ(use.tasks.at(kMine).used_mib, 7'000);
   EXPECT_TRUE(use.tasks.at(kMine).memory_told);
   EXPECT_TRUE(use.memory_told);
@@ -70,10 +73,10 @@ TEST_F(GpuUseTest, TheMemoryOfATasksGroupIsCountedOnce) {
 
   reading.processes[1].group = "/carma-7/below";
   reading.processes[1].group_mib = 900;
-  EXPECT_EQ(WhoUses(reading, attribution_).tasks.at(kMine).used_mib, 7'000);
+  EXPECT_EQ(UseOf(reading).tasks.at(kMine).used_mib, 7'000);
 
   for (gpu::ProcessUse& each : reading.processes) each.group = "/another";
-  const GpuUse other = WhoUses(reading, attribution_);
+  const GpuUse other = UseOf(reading);
   EXPECT_EQ(other.tasks.at(kMine).used_mib, 900) << "that group has more than the task";
   EXPECT_FALSE(other.memory_told);
 }
@@ -83,7 +86,7 @@ TEST_F(GpuUseTest, AnMpsServerIsNeitherATaskNorAForeignProcess) {
   reading.used_mib = 6'030;
   reading.processes = {Process(::getpid(), 6'000), Process(::getppid(), 30)};
   reading.processes[1].mps_server = true;  // even if it is a process of the task
-  const GpuUse use = WhoUses(reading, attribution_);
+  const GpuUse use = UseOf(reading);
   EXPECT_EQ(use.tasks.at(kMine).used_mib, 6'000);
   ASSERT_EQ(use.strangers.size(), 1U) << "but it is shown";
   EXPECT_EQ(use.ForeignProcesses(), 0);
@@ -93,9 +96,9 @@ TEST_F(GpuUseTest, AnMpsServerIsNeitherATaskNorAForeignProcess) {
 TEST_F(GpuUseTest, KernelTimeIsKnownOnlyIfAllProcessesReportIt) {
   gpu::Reading reading;
   reading.processes = {Process(::getpid(), 10, 0.75), Process(::getppid(), 10, 0.5)};
-  EXPECT_EQ(WhoUses(reading, attribution_).tasks.at(kMine).kernel_time, 1.0) << "at most all";
+  EXPECT_EQ(UseOf(reading).tasks.at(kMine).kernel_time, 1.0) << "at most all";
   reading.processes[1].kernel_time.reset();
-  EXPECT_EQ(WhoUses(reading, attribution_).tasks.at(kMine).kernel_time, std::nullopt);
+  EXPECT_EQ(UseOf(reading).tasks.at(kMine).kernel_time, std::nullopt);
 }
 
 GpuUse Two(std::optional<double> mine, std::optional<double> other) {
@@ -115,10 +118,10 @@ TEST(SmShares, HaveTheNameOfTheirMethod) {
   GpuUse alone;
   alone.tasks[kMine];
   GpuUse with_server = alone;
-  with_server.strangers.push_back({kForeign, {}, 30, true, {}});
+  with_server.strangers.push_back({{kForeign, 0}, {}, 30, true, {}});
   GpuUse with_stranger = alone;
   with_stranger.tasks[kMine].kernel_time = 0.2;
-  with_stranger.strangers.push_back({kForeign, {}, 30, false, 0.6});
+  with_stranger.strangers.push_back({{kForeign, 0}, {}, 30, false, 0.6});
   const Case cases[] = {
       {"no other process", alone, 0.8, "alone"},
       {"an MPS server does not count", with_server, 0.8, "alone"},

@@ -124,11 +124,12 @@ TEST(LookAtHolder, JudgesByMemoryActivityAndKernels) {
     record.id = kTask;
     record.attempt.Edit().placement = {{core::GpuIndex{0}, 1'000}};
     EXPECT_EQ(LookAtHolder(record, monitor, 0.01).sight, kUnknown) << each.name << ": not yet read";
-    monitor.Take(At(1), {reading}, attribution);
+    const gpu::Round round{reading};
+    monitor.Take(At(1), round, WhoUses(round, SeeProcesses(round), attribution));
     EXPECT_EQ(LookAtHolder(record, monitor, 0.01).sight, each.expected) << each.name;
     reading.processes.clear();
     reading.taken = At(2);
-    monitor.Take(At(2), {reading}, attribution);
+    monitor.Take(At(2), {reading});
     EXPECT_EQ(LookAtHolder(record, monitor, 0.01).sight, kIdle) << each.name << ": process gone";
     monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"});
     EXPECT_EQ(LookAtHolder(record, monitor, 0.01).sight, kUnknown) << each.name << ": silent";

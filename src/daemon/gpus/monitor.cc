@@ -108,13 +108,12 @@ void Monitor::Device::Interrupt() {
   unattributed_since.reset();
 }
 
-void Monitor::TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now,
-                          Attribution& attribution) {
+void Monitor::TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now, GpuUse use) {
   Device& device = states_[i];
   device.lost_in_a_row = 0;
   device.fresh = true;
   device.window.Add(reading);
-  device.use = WhoUses(reading, attribution);
+  device.use = std::move(use);
   device.shares.Take(reading, device.use, options_.ewma);
   device.usage.Add(reading, static_cast<int>(device.use.tasks.size()));
   KeepHistory(device, reading);
@@ -205,9 +204,9 @@ void Monitor::WatchUnattributed(std::size_t i, const gpu::Reading& reading) {
 }
 
 std::vector<core::Event> Monitor::Take(base::Time now, const gpu::Round& round,
-                                       Attribution& attribution) {
+                                       std::vector<GpuUse> uses) {
   std::vector<core::Event> events;
-  std::vector<pid_t> seen;
+  uses.resize(states_.size());
   for (std::size_t i = 0; i < states_.size() && i < round.size(); ++i) {
     if (!round[i]) {
       states_[i].Interrupt();
@@ -222,12 +221,10 @@ std::vector<core::Event> Monitor::Take(base::Time now, const gpu::Round& round,
     reading.xids = XidsFor(i, round);
     // The verdict must come before the sample, because the sample may let a task start.
     TakeHealth(i, reading, events);
-    TakeReading(i, reading, now, attribution);
-    for (const gpu::ProcessUse& process : reading.processes) seen.push_back(process.pid);
+    TakeReading(i, reading, now, std::move(uses[i]));
     events.push_back(core::GpuSampled{static_cast<core::GpuIndex>(i), Sample(states_[i], reading)});
     Judge(i, true, false, "", events);
   }
-  attribution.Retain(seen);
   return events;
 }
 

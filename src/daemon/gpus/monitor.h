@@ -12,7 +12,6 @@
 
 #include "base/result.h"
 #include "core/scheduler/events.h"
-#include "daemon/gpus/attribution.h"
 #include "daemon/gpus/gpu_use.h"
 #include "daemon/gpus/usage_meter.h"
 #include "gpu/health.h"
@@ -48,10 +47,12 @@ class Monitor {
   Monitor(std::vector<gpu::DeviceInfo> devices, MonitorOptions options);
 
   // Takes one round with one entry per device, in order; entries of GPUs that are left alone are
-  // empty. Returns GpuSampled for each good reading, GpuHealthChanged for each changed verdict, and
-  // DrainRequested or ResumeRequested (by_rule) if the health rules close or open a GPU; these
-  // drains must be stored. A device that reports "lost" three times in a row is lost.
-  std::vector<core::Event> Take(base::Time now, const gpu::Round& round, Attribution& attribution);
+  // empty. uses: who uses each GPU (WhoUses); shorter: nobody uses the others. Returns GpuSampled
+  // for each good reading, GpuHealthChanged for each changed verdict, and DrainRequested or
+  // ResumeRequested (by_rule) if the health rules close or open a GPU; these drains must be stored.
+  // A device that reports "lost" three times in a row is lost.
+  std::vector<core::Event> Take(base::Time now, const gpu::Round& round,
+                                std::vector<GpuUse> uses = {});
   // Called when the driver as a whole does not answer: closes every GPU, once.
   std::vector<core::Event> DriverSilent(const gpu::ReadError& why);
 
@@ -151,8 +152,7 @@ class Monitor {
   void TakeError(std::size_t i, const gpu::ReadError& error, std::vector<core::Event>& events);
   // The error as text, for messages that also name the GPU's number.
   std::string TextOf(std::size_t i, const gpu::ReadError& error) const;
-  void TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now,
-                   Attribution& attribution);
+  void TakeReading(std::size_t i, const gpu::Reading& reading, base::Time now, GpuUse use);
   core::GpuSample Sample(const Device& device, const gpu::Reading& reading) const;
   // Applies the health rules to this reading.
   void TakeHealth(std::size_t i, const gpu::Reading& reading, std::vector<core::Event>& events);

@@ -29,7 +29,8 @@ gpu::Reading At(std::int64_t second, std::int64_t used_mib, double sm_active, do
 std::vector<core::Event> Take(Monitor& monitor, std::int64_t second,
                               gpu::ReadResult<gpu::Reading> reading) {
   Attribution attribution;
-  return monitor.Take(base::FromMs(second * 1000), {std::move(reading)}, attribution);
+  const gpu::Round round{std::move(reading)};
+  return monitor.Take(base::FromMs(second * 1000), round, WhoUses(round, {}, attribution));
 }
 
 TEST(Monitor, AReadingBecomesASampleWithItsWindow) {
@@ -76,8 +77,7 @@ TEST(Monitor, ReportsVerdictsOnceAndALostGpuAfterThreeReadings) {
 
 TEST(Monitor, ASilentDriverClosesEveryGpuAndForgetsTheWindow) {
   Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
-  Attribution attribution;
-  monitor.Take(base::FromMs(0), {At(0, 0, 1, 0), At(0, 0, 1, 0)}, attribution);
+  monitor.Take(base::FromMs(0), {At(0, 0, 1, 0), At(0, 0, 1, 0)});
   EXPECT_EQ(monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"}).size(), 2u);
   EXPECT_EQ(monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"}).size(), 0u);
   EXPECT_FALSE(monitor.WindowMean(core::GpuIndex{0}));
@@ -112,12 +112,11 @@ TEST(Monitor, TheEnergyOfADividedGpuCountsOnceAndIsKnownForAllInstances) {
     devices.back().mig = gpu::MigPlace{.parent_uuid = parent};
   }
   Monitor monitor(devices, MonitorOptions{});
-  Attribution attribution;
   for (const std::int64_t second : {0, 1}) {
     gpu::Reading other = At(second, 0, 0, 0);
     other.energy_j.reset();
     monitor.Take(base::FromMs(second * 1'000),
-                 {At(second, 0, 0, static_cast<double>(100 * second)), other, other}, attribution);
+                 {At(second, 0, 0, static_cast<double>(100 * second)), other, other});
   }
   const std::vector<store::GpuUsage> rows = monitor.CloseUsage(base::FromMs(1'000));
   ASSERT_EQ(rows.size(), 3U);
@@ -128,10 +127,9 @@ TEST(Monitor, TheEnergyOfADividedGpuCountsOnceAndIsKnownForAllInstances) {
 
 TEST(Monitor, GivesNoVerdictOnGpusThatAreLeftAlone) {
   Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
-  Attribution attribution;
-  monitor.Take(base::FromMs(0), {At(0, 5'000, 0.5, 0), At(0, 5'000, 0.5, 0)}, attribution);
+  monitor.Take(base::FromMs(0), {At(0, 5'000, 0.5, 0), At(0, 5'000, 0.5, 0)});
   const std::vector<core::Event> events =
-      monitor.Take(base::FromMs(1'000), {std::nullopt, At(1, 5'000, 0.5, 0)}, attribution);
+      monitor.Take(base::FromMs(1'000), {std::nullopt, At(1, 5'000, 0.5, 0)});
   ASSERT_EQ(events.size(), 1U) << "no verdict on GPU 0";
   EXPECT_EQ(std::get<core::GpuSampled>(events[0]).gpu, core::GpuIndex{1});
   EXPECT_FALSE(monitor.Fresh(core::GpuIndex{0}));
@@ -309,9 +307,8 @@ TEST(MonitorHealth, FaultsOfADividedGpuAffectAllItsInstances) {
     devices.back().mig = gpu::MigPlace{.parent_uuid = parent};
   }
   Monitor monitor(devices, MonitorOptions{});
-  Attribution attribution;
-  const std::vector<core::Event> events = monitor.Take(
-      base::FromMs(1'000), {WithXids(1, {13, 79}), WithXids(1, {}), WithXids(1, {})}, attribution);
+  const std::vector<core::Event> events =
+      monitor.Take(base::FromMs(1'000), {WithXids(1, {13, 79}), WithXids(1, {}), WithXids(1, {})});
   EXPECT_EQ(Drains(events), (Words{"drain 0 Xid 79: fell off the bus",  //
                                    "drain 1 Xid 79: fell off the bus"}));
   EXPECT_EQ(monitor.RecentXids(core::GpuIndex{1}, base::FromMs(1'000)), std::vector<int>{79})
@@ -323,16 +320,15 @@ TEST(Monitor, ADeviceThatCouldNotBeDescribedIsClosedWithThatReason) {
   unreadable.uuid = "GPU-unknown-1";
   unreadable.trouble = {"it is lost", gpu::TroubleCause::kOther, "GPU-unknown-1"};
   Monitor monitor({Device("GPU-a"), unreadable}, MonitorOptions{});
-  Attribution attribution;
   const std::vector<core::Event> events =
-      monitor.Take(base::FromMs(1'000), {WithXids(1, {}), NotFound("no such GPU")}, attribution);
+      monitor.Take(base::FromMs(1'000), {WithXids(1, {}), NotFound("no such GPU")});
   ASSERT_EQ(events.size(), 2U);
   EXPECT_TRUE(std::holds_alternative<core::GpuSampled>(events[0])) << "the other GPU continues";
   EXPECT_EQ(std::get<core::GpuHealthChanged>(events[1]).text, "it is lost");
   EXPECT_TRUE(monitor.Fresh(core::GpuIndex{0}));
   EXPECT_FALSE(monitor.Fresh(core::GpuIndex{1}));
   const std::vector<core::Event> later =
-      monitor.Take(base::FromMs(2'000), {WithXids(2, {}), WithXids(2, {})}, attribution);
+      monitor.Take(base::FromMs(2'000), {WithXids(2, {}), WithXids(2, {})});
   ASSERT_EQ(later.size(), 2U);
   EXPECT_FALSE(std::get<core::GpuHealthChanged>(later[1]).healthy);
   EXPECT_EQ(monitor.Troubles(),
@@ -343,10 +339,9 @@ TEST(Monitor, AKnownDeviceIsUsedAsSoonAsItAnswers) {
   gpu::DeviceInfo lost = Device("GPU-b");
   lost.trouble = {"it is lost"};
   Monitor monitor({Device("GPU-a"), lost}, MonitorOptions{});
-  Attribution attribution;
-  monitor.Take(base::FromMs(1'000), {WithXids(1, {}), NotFound("no such GPU")}, attribution);
+  monitor.Take(base::FromMs(1'000), {WithXids(1, {}), NotFound("no such GPU")});
   EXPECT_EQ(monitor.Troubles(), Words{"GPU 1: it is lost"});
-  monitor.Take(base::FromMs(2'000), {WithXids(2, {}), WithXids(2, {})}, attribution);
+  monitor.Take(base::FromMs(2'000), {WithXids(2, {}), WithXids(2, {})});
   EXPECT_EQ(monitor.Troubles(), Words{});
 }
 

@@ -46,7 +46,8 @@ class WrongGpusTest : public ::testing::Test {
       reading.used_mib = there ? 500 : 0;
       round.emplace_back(reading);
     }
-    monitor_.Take(base::FromMs(second * 1'000), round, attribution_);
+    monitor_.Take(base::FromMs(second * 1'000), round,
+                  WhoUses(round, SeeProcesses(round), attribution_));
   }
 
   core::TaskRecord record_{.id = core::TaskId{7}};

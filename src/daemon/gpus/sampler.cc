@@ -128,21 +128,22 @@ void Sampler::Sample() {
         for (std::size_t i = 0; i < count && *wanted; ++i) {
           if (!alone.contains(i)) round[i] = probe->Read(i, clock->Now());
         }
-        return round;
+        SeenProcesses seen = SeeProcesses(round);
+        return std::pair(std::move(round), std::move(seen));
       },
-      [this, first = WatchProbe()](gpu::Round round) {
+      [this, first = WatchProbe()](std::pair<gpu::Round, SeenProcesses> read) {
         first();
-        TakeRound(std::move(round));
+        TakeRound(std::move(read.first), std::move(read.second));
       });
 }
 
-void Sampler::TakeRound(gpu::Round round) {
+void Sampler::TakeRound(gpu::Round round, SeenProcesses seen) {
   if (std::exchange(hung_, false)) base::LogInfo("driver_answers_again");
   driver_trouble_.clear();
   const auto failed = [](const auto& answer) { return answer && !answer->has_value(); };
   const auto served = [](const auto& answer) { return answer && answer->has_value(); };
   const bool all_failed = std::ranges::any_of(round, failed) && std::ranges::none_of(round, served);
-  taker_.TakeRound(std::move(round));
+  taker_.TakeRound(std::move(round), std::move(seen));
   TellReading();
   // The library may have lost its driver, so the GPUs are listed again.
   if (all_failed) return DiscoverLater();

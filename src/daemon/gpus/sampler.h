@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "daemon/gpus/seen_processes.h"
 #include "daemon/loop/alarm.h"
 #include "daemon/loop/background_worker.h"
 #include "gpu/probe.h"
@@ -38,7 +39,7 @@ class Sampler {
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // Returns the GPUs that must not be read.
     virtual std::set<std::size_t> LeftAlone() = 0;
-    virtual void TakeRound(gpu::Round round) = 0;
+    virtual void TakeRound(gpu::Round round, SeenProcesses seen) = 0;
     // Called when the driver as a whole does not answer, perhaps before TakeGpus().
     virtual void DriverSilent(const gpu::ReadError& why) = 0;
   };
@@ -68,7 +69,7 @@ class Sampler {
   gpu::ReadResult<std::vector<gpu::DeviceInfo>> Own(std::vector<gpu::DeviceInfo> devices);
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();
-  void TakeRound(gpu::Round round);
+  void TakeRound(gpu::Round round, SeenProcesses seen);
   // Watches the current call of the probe. A call that does not return in time closes the GPUs; if
   // it returns later, sampling continues.
   std::function<bool()> WatchProbe();

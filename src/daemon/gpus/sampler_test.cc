@@ -36,6 +36,7 @@ class FakeDriver : public gpu::Probe {
     if (Now() != Mood::kWell) return Unavailable("silent");
     gpu::Reading reading;
     reading.taken = now;
+    reading.processes = {{.pid = ::getpid()}};
     return reading;
   }
   void Keep(std::vector<gpu::DeviceInfo>) override {}
@@ -91,7 +92,10 @@ class SamplerTest : public ::testing::Test, public Sampler::Taker {
 
   void TakeGpus(std::vector<gpu::DeviceInfo> devices) override { gpus_.push_back(devices); }
   std::set<std::size_t> LeftAlone() override { return alone_; }
-  void TakeRound(gpu::Round round) override { rounds_.push_back(std::move(round)); }
+  void TakeRound(gpu::Round round, SeenProcesses seen) override {
+    rounds_.push_back(std::move(round));
+    seen_.push_back(std::move(seen));
+  }
   void DriverSilent(const gpu::ReadError& why) override { silent_.push_back(why.Sentence()); }
 
   std::shared_ptr<boost::asio::io_context> loop_ = std::make_shared<boost::asio::io_context>(1);
@@ -100,6 +104,7 @@ class SamplerTest : public ::testing::Test, public Sampler::Taker {
   SamplerOptions options_;
   std::vector<std::vector<gpu::DeviceInfo>> gpus_;
   std::vector<gpu::Round> rounds_;
+  std::vector<SeenProcesses> seen_;
   std::set<std::size_t> alone_;
   std::vector<std::string> silent_;
   std::unique_ptr<Sampler> sampler_;
@@ -111,6 +116,7 @@ TEST_F(SamplerTest, ListsTheGpusOnceAndThenReadsThemPeriodically) {
   ASSERT_EQ(gpus_.size(), 1U);
   EXPECT_EQ(gpus_[0].at(0).uuid, "GPU-0");
   EXPECT_TRUE(rounds_[0].at(0)->has_value());
+  EXPECT_EQ(seen_[0].at(::getpid()).line.front(), base::SelfProcess());
   EXPECT_EQ(sampler.driver_trouble(), "");
 }
 

@@ -101,13 +101,14 @@ void AddActivity(core::GpuIndex gpu, const Engine& engine, const Monitor& monito
     view.activity_rule = config::RuleWithoutActivity(engine.scheduler().config());
 }
 
-void AddStrangers(const GpuUse& use, api::GpuView& view) {
+void AddStrangers(const GpuUse& use, const ProcessFaces& faces, api::GpuView& view) {
   view.unattributed_mib = use.unattributed_mib;
   for (const Stranger& stranger : use.strangers) {
     // An MPS server works for tasks, so it does not count as a foreign process.
     const char* role = stranger.mps_server ? "MPS server: " : "";
+    const ProcessFace& face = faces.Of(stranger);
     view.foreign.push_back(
-        {stranger.pid, stranger.face.user, role + stranger.face.command, stranger.used_mib});
+        {stranger.process.pid, face.user, role + face.command, stranger.used_mib});
   }
 }
 
@@ -141,7 +142,7 @@ api::GpuView PresentOne(const core::GpuView& gpu, Engine& engine, const Monitor&
   if (gpu.empty_by) view.leave_by_ms = base::ToMs(*gpu.empty_by);
   view.alerts = monitor.Alerts(gpu.index);
   AddActivity(gpu.index, engine, monitor, view);
-  AddStrangers(monitor.Use(gpu.index), view);
+  AddStrangers(monitor.Use(gpu.index), engine.faces(), view);
   for (const core::ReservedPeriod* period : gpu.booked) {
     view.reserved.push_back({.id = core::Number(period->booking.id),
                              .whom = core::WhomFor(period->booking),

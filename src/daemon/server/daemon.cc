@@ -66,7 +66,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   // Implements Sampler::Taker.
   void TakeGpus(std::vector<gpu::DeviceInfo> devices) override;
   std::set<std::size_t> LeftAlone() override;
-  void TakeRound(gpu::Round round) override;
+  void TakeRound(gpu::Round round, SeenProcesses seen) override;
   void DriverSilent(const gpu::ReadError& why) override;
 
  private:
@@ -437,9 +437,9 @@ std::set<std::size_t> RealDaemon::LeftAlone() {
   return engine_host_ ? engine_host_->LeftAlone() : std::set<std::size_t>();
 }
 
-void RealDaemon::TakeRound(gpu::Round round) {
+void RealDaemon::TakeRound(gpu::Round round, SeenProcesses seen) {
   if (!engine_host_) return;
-  engine_host_->TakeRound(round);
+  engine_host_->TakeRound(round, seen);
   TellServing();
 }
 

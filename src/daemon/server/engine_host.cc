@@ -296,10 +296,12 @@ void EngineHost::JobReturnsChanged(const std::vector<store::JobReturnRow>& rows)
 
 // ---- readings ----
 
-void EngineHost::TakeRound(const gpu::Round& round) {
+void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   around_.loop_meter.Look();
   around_.fault_origins.Look(around_.clock.Now(), engine_.attribution());
-  for (core::Event& event : monitor_.Take(around_.clock.Now(), round, engine_.attribution()))
+  std::vector<GpuUse> uses = WhoUses(round, seen, engine_.attribution());
+  engine_.faces().Follow(uses);
+  for (core::Event& event : monitor_.Take(around_.clock.Now(), round, std::move(uses)))
     PostSeen(std::move(event));
   WatchCores();
   TellWhoComputes();

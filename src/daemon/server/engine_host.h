@@ -79,7 +79,7 @@ class EngineHost : private Engine::Host {
   EngineServices Services();
   // GPUs that must not be read.
   std::set<std::size_t> LeftAlone() const;
-  void TakeRound(const gpu::Round& round);
+  void TakeRound(const gpu::Round& round, const SeenProcesses& seen);
   // Called when the driver as a whole does not answer.
   void DriverSilent(const gpu::ReadError& why);
   // Called when new settings are in force. before: the previous settings.

@@ -90,7 +90,7 @@ class EngineHostTest : public ::testing::Test {
     reading.sm_active = 0.1;
     gpu::Reading first = reading;
     first.xids = std::move(xids);
-    host_->TakeRound({first, reading});
+    host_->TakeRound({first, reading}, {});
   }
   // Runs the loop until the condition holds.
   void Until(const std::function<bool()>& so) {

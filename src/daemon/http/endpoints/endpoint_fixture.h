@@ -65,8 +65,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     reading.reserved_mib = 1'000;
     reading.sm_active = 0.1;
     const gpu::Round round{reading, reading};
-    for (core::Event& event : monitor_->Take(clock_.Now(), round, engine_->attribution()))
-      engine_->Post(std::move(event));
+    for (core::Event& event : monitor_->Take(clock_.Now(), round)) engine_->Post(std::move(event));
     do {
       for (const EstimateJob& job : std::exchange(jobs_, {})) {
         EstimateResult result;

@@ -1,0 +1,46 @@
+#include "daemon/gpus/seen_processes.h"
+
+#include "base/named_line.h"
+#include "base/text.h"
+
+namespace carma::daemon {
+namespace {
+
+// Limits a walk over a process tree that changes while being read; deeper trees do not occur.
+constexpr int kMaxAncestors = 64;
+
+}  // namespace
+
+std::optional<uid_t> UserOf(pid_t pid) {
+  const std::string ids = base::NamedLine("/proc/" + std::to_string(pid) + "/status", "Uid:");
+  const auto uid = base::ParseInt(std::string_view(ids).substr(0, ids.find('\t')));
+  return uid ? std::optional(static_cast<uid_t>(*uid)) : std::nullopt;
+}
+
+SeenProcess SeeProcess(pid_t pid) {
+  SeenProcess seen;
+  std::optional<base::ProcessStat> at = base::ReadProcessStat(pid);
+  if (!at) return seen;
+  const std::optional<uid_t> uid = UserOf(pid);
+  seen.face = {uid ? std::to_string(*uid) : "", base::Printable(at->command, 64)};
+  seen.cgroup = base::CgroupOf(pid);
+  for (int depth = 0; depth < kMaxAncestors && at; ++depth) {
+    seen.line.push_back(at->id);
+    if (at->parent <= 1) break;
+    at = base::ReadProcessStat(at->parent);
+  }
+  return seen;
+}
+
+SeenProcesses SeeProcesses(const gpu::Round& round) {
+  SeenProcesses seen;
+  for (const std::optional<gpu::ReadResult<gpu::Reading>>& answer : round) {
+    if (!answer || !*answer) continue;
+    for (const gpu::ProcessUse& process : (*answer)->processes) {
+      if (!seen.contains(process.pid)) seen[process.pid] = SeeProcess(process.pid);
+    }
+  }
+  return seen;
+}
+
+}  // namespace carma::daemon

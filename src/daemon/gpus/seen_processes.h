@@ -1,0 +1,38 @@
+// What /proc says about the processes on the GPUs, read on the thread that reads the GPUs.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/process_id.h"
+#include "gpu/probe.h"
+
+namespace carma::daemon {
+
+// User and command of a process as in `ps`, printable and short. Empty if the process has ended or
+// is not visible (in another container).
+struct ProcessFace {
+  std::string user;     // user name, or user id if there is no name
+  std::string command;  // with arguments, unless /proc hides them
+  friend bool operator==(const ProcessFace&, const ProcessFace&) = default;
+};
+
+struct SeenProcess {
+  // The process itself, its parent, and so on. Empty: it has ended or is not visible.
+  std::vector<base::ProcessId> line;
+  std::string cgroup;  // as base::CgroupOf
+  ProcessFace face;    // user id and program name only
+};
+using SeenProcesses = std::unordered_map<pid_t, SeenProcess>;
+
+// Reads only files that never block, even if the process hangs in a driver.
+SeenProcess SeeProcess(pid_t pid);
+SeenProcesses SeeProcesses(const gpu::Round& round);
+
+// Reads the line "Uid:", because the folder in /proc belongs to root if the process is undumpable.
+std::optional<uid_t> UserOf(pid_t pid);
+
+}  // namespace carma::daemon
