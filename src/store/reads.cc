@@ -110,21 +110,23 @@ Result<std::optional<TaskOwner>> Store::OwnerOf(core::TaskId id) {
 }
 
 Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter, bool* cut) {
+  constexpr std::size_t kMostStatements = 200;  // every combination of filters has its own
+  if (impl_->statements.size() >= kMostStatements) impl_->statements.clear();
   const Query ids = CandidateIds(filter);
   const std::string sql =
       impl_->select_tasks + "WHERE task.id IN (" + ids.sql +
       (filter.newest_first ? ") ORDER BY task.id DESC LIMIT ?" : ") ORDER BY task.id LIMIT ?");
   return impl_->Read("listing tasks", [&]() -> Result<std::vector<StoredTask>> {
-    SQLite::Statement rows(*impl_->db, sql);  // not cached, because there are many such queries
-    Binder bind(rows);
+    const Use rows(impl_->Prepared(sql));
+    Binder bind(*rows);
     for (const auto& argument : ids.arguments)
       std::visit([&](const auto& value) { bind.Bind(value); }, argument);
     bind.Bind(filter.limit);
     std::vector<StoredTask> tasks;
     std::size_t bytes = 0;
     const auto full = [&bytes] { return bytes > kMostListedBytes; };
-    while ((cut == nullptr || !full()) && rows.executeStep()) {
-      tasks.push_back(CARMA_TRY(ReadTask(rows, !full())));
+    while ((cut == nullptr || !full()) && rows->executeStep()) {
+      tasks.push_back(CARMA_TRY(ReadTask(*rows, !full())));
       bytes += tasks.back().spec_json.size();
     }
     if (cut != nullptr) *cut = full();

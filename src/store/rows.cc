@@ -191,7 +191,7 @@ void Reader::Read(std::vector<std::string>& value) {
   }
 }
 bool Reader::AtNull() {
-  return statement_->getColumn(next_).isNull();
+  return statement_->isColumnNull(next_);
 }
 
 std::int64_t Reader::Integer(std::int64_t low, std::int64_t high) {

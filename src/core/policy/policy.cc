@@ -210,12 +210,13 @@ std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
 }
 
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
-            const std::optional<Estimate>& estimate) {
+            const std::optional<Estimate>& estimate, const Profile& profile) {
   Need need{.idle_gpu = !Shares(config),
             .exclusive = request.exclusive,
             .gpus = request.gpus,
             .sm_share = request.sm_share,
-            .load = NeighbourOf(config, request, {}),
+            .load = NeighbourOf(config, request, profile),
+            .activity_known = profile.sm_active.has_value(),
             .host = HostNeedOf(config, request)};
   need.linked = request.linked_gpus && request.gpus > 1;
   if (HasOwnRules(config)) need.uid = request.uid;
@@ -223,15 +224,17 @@ Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
   return need;
 }
 
-Need NeedOf(const PolicyConfig& config, const TaskRecord& task) {
-  Need need = NeedOf(config, task.request, task.estimate);
+Need NeedOf(const PolicyConfig& config, const TaskRecord& task, const Profile& profile) {
+  Need need = NeedOf(config, task.request, task.estimate, profile);
   need.retry_free_mib = task.retry_free_mib.value_or(0);
   need.idle_gpu |= task.retry_on_idle_gpu;
-  need.load = NeighbourOf(config, task.request, task.profile);
-  need.activity_known = task.profile->sm_active.has_value();
   need.alone = task.profile->alone;
   need.task = task.id;
   return need;
+}
+
+Need NeedOf(const PolicyConfig& config, const TaskRecord& task) {
+  return NeedOf(config, task, task.profile);
 }
 
 }  // namespace carma::core

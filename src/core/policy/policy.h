@@ -195,8 +195,10 @@ std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
 
 // The need of a task that has not run yet. Need::choice is not set.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
-            const std::optional<Estimate>& estimate);
-// The need of a task that may have run: includes what its failures have shown.
+            const std::optional<Estimate>& estimate, const Profile& profile = {});
+// The need of a task that may have run: includes what its failures have shown. profile: what is
+// known now about its kind, by default task.profile.
+Need NeedOf(const PolicyConfig& config, const TaskRecord& task, const Profile& profile);
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 
 // Which of the task's GPUs is being chosen. The first may need more free memory than the others,

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "core/forecast/future.h"
 #include "core/policy/same_need.h"
@@ -297,6 +299,26 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
   }
 }
 
+// A task may gain more beside the new neighbours on GPUs that were just taken. Returns whether one
+// may start there now that could not before.
+bool AskAgainOn(const State& state, const std::set<std::size_t>& taken,
+                const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
+  bool any = false;
+  for (Group& each : look.groups) {
+    bool changed = false;
+    for (const std::size_t gpu : taken) {
+      if (!each.first || each.scores[gpu] != kNotThere) continue;
+      ScoreOn(state, each, views[gpu], gpu);
+      changed |= each.scores[gpu] != kNotThere;
+    }
+    if (!changed) continue;
+    each.unplaceable = IsOnNoGpu(each);
+    Rate(state, each, line);
+    any = true;
+  }
+  return any;
+}
+
 // Returns the number of started tasks.
 std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<GpuView>& views,
                         const std::vector<bool>& opened) {
@@ -307,7 +329,11 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
     ScoreFirst(state, groups[i], views, opened, line);
   }
   std::size_t started = 0;
-  while (const std::optional<Pick> pick = PickOf(state, groups, views)) {
+  std::set<std::size_t> taken_now;
+  while (true) {
+    const std::optional<Pick> pick = PickOf(state, groups, views);
+    if (!pick && AskAgainOn(state, std::exchange(taken_now, {}), views, look, line)) continue;
+    if (!pick) return started;
     Group& group = *pick->group;
     TaskRecord& task = state.tasks.at(*group.first);
     if (state.heads.passed.task && *state.heads.passed.task != task.id) ++state.heads.passed.times;
@@ -329,8 +355,8 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
     Advance(state, group);
     if (group.first) ScoreFirst(state, group, views, opened, line);
     NoteStartOf(state, group, taken, views, look, line);
+    for (const Placement& each : taken) taken_now.insert(Number(each.gpu));
   }
-  return started;
 }
 
 void NoteOnNoGpu(LineLook& look) {
@@ -345,15 +371,19 @@ void NoteOnNoGpu(LineLook& look) {
 
 void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector<bool>& opened,
                     PassLine& pass) {
-  LineUp line = pass.Now().rest();
+  LineUp line = pass.Whole();
   LineUp passed_on = line;
   state.passes.memory.Clear();
   bool some_wait = false;  // some tasks that could start still wait
+  const std::set<GpuIndex> taken_before = state.passes.taken_since;
+  bool first = true;
   // A start lets tasks further back in the queue be considered.
   for (std::size_t places = static_cast<std::size_t>(state.config.backfill); places > 0;) {
     FindGroups(state, passed_on, places, state.passes.memory);
     if (state.passes.memory.groups.empty()) break;
     places = StartBestOf(state, state.passes.memory, line, views, opened);
+    // These tasks have been checked beside the started ones, so the next pass need not do it again.
+    if (std::exchange(first, false)) state.passes.taken_since = taken_before;
     some_wait |= state.passes.waiting_pays;
     NoteOnNoGpu(state.passes.memory);
   }

@@ -154,6 +154,8 @@ void LookAtResidents(State& state, GpuIndex index) {
       ThroughputOf(gpu.residents, nullptr, SaturationOf({}, state.config.sharing));
   gpu.delivered = outlook.delivered;
   gpu.slowest = outlook.slowest;
+  gpu.limited = std::ranges::any_of(
+      gpu.residents, [](const Neighbour& each) { return each.max_slowdown < kAnySlowdown; });
   for (const Resident& resident : state.ledger.ResidentsOf(index))
     NoteProgress(state, resident.task);
 }
@@ -290,14 +292,12 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
 // prediction no longer counts.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
-      !task.estimate || TaughtMib(state, task))
+      !task.estimate)
     return std::nullopt;
   const Estimate& estimate = *task.estimate;
-  const std::int64_t largest_mib =
-      state.gpus.sizes_mib.empty() ? 0 : std::ranges::max(state.gpus.sizes_mib);
-  const bool large =
-      static_cast<double>(estimate.peak_mib) >= kMostOfGpu * static_cast<double>(largest_mib);
-  if (!large || !estimate.predicted_mib) return std::nullopt;
+  const bool large = static_cast<double>(estimate.peak_mib) >=
+                     kMostOfGpu * static_cast<double>(state.gpus.largest_mib);
+  if (!large || !estimate.predicted_mib || TaughtMib(state, task)) return std::nullopt;
   return std::min(*estimate.predicted_mib, estimate.peak_mib);
 }
 
@@ -321,16 +321,14 @@ void ReconsiderAtTurns(State& state) {
 }
 
 Need NeedNow(const State& state, const TaskRecord& task) {
-  Need need = NeedOf(state.config, task);
+  const Profile profile = ProfileNow(state, task);
+  Need need = NeedOf(state.config, task, profile);
   // A later attempt may have used more before it ended for another reason, and its peak is claimed.
   // The server may have smaller GPUs now.
   if (task.retry_free_mib) {
     need.retry_free_mib =
         std::min(std::max(*task.retry_free_mib, task.peak_mib), MostFor(state, task.request));
   }
-  const Profile profile = ProfileNow(state, task);
-  need.load = NeighbourOf(state.config, task.request, profile);
-  need.activity_known = profile.sm_active.has_value();
   need.uses_cpus = UsesCpus(state, task);
   need.waited = state.now - task.submitted;
   need.takes_turns = state.now - task.queued_since >= kTurnsAfter;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/policy/same_need.h"
 #include "core/scheduler/host_line.h"
@@ -57,11 +58,16 @@ const LineUp::Next* Order::At(std::size_t place) {
 }
 
 Order& PassLine::Now() {
-  if (!order_ || made_at_ != state_.queue.changes()) {
-    made_at_ = state_.queue.changes();
+  if (!order_ || made_at_ != OrderChanges(state_)) {
+    made_at_ = OrderChanges(state_);
     order_.emplace(Line(state_, LineKind::kWithGpus));
   }
   return *order_;
+}
+
+const LineUp& PassLine::Whole() {
+  if (order_ && order_->popped()) order_.reset();
+  return Now().rest();
 }
 
 const TaskRecord* State::Find(TaskId id) const {
@@ -76,8 +82,7 @@ double State::WouldTake(const TaskRecord& task) const {
   }
   const std::int64_t known_mib = task.estimate ? task.estimate->peak_mib : 0;
   const std::int64_t wanted_mib = std::max(known_mib, task.retry_free_mib.value_or(0));
-  const std::int64_t largest_mib = gpus.sizes_mib.empty() ? 0 : std::ranges::max(gpus.sizes_mib);
-  return RateOf(task, wanted_mib, largest_mib, KeepsGpusAlone(*this, task));
+  return RateOf(task, wanted_mib, gpus.largest_mib, KeepsGpusAlone(*this, task));
 }
 
 std::optional<LimitHit> LimitOn(const State& state, const TaskRecord& task, Time at) {
@@ -91,10 +96,10 @@ Limits::Wants WantsOf(const State& state, const TaskRecord& task) {
 }
 
 Limits::Wants WantsOf(const State& state, const Need& need) {
-  const std::int64_t largest_mib =
-      state.gpus.sizes_mib.empty() ? 0 : std::ranges::max(state.gpus.sizes_mib);
   const std::int64_t claim_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
-  return {.gpus = need.gpus, .promised_mib = std::min(claim_mib, largest_mib), .host = need.host};
+  return {.gpus = need.gpus,
+          .promised_mib = std::min(claim_mib, state.gpus.largest_mib),
+          .host = need.host};
 }
 
 bool IsLimited(const State& state, const TaskRecord& task) {
@@ -176,6 +181,10 @@ bool SameLineSince(const State& state, const NoStartSnapshot& look) {
 void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
   Order& line = pass.Now();
   std::unordered_multimap<std::size_t, Need> wanted;  // needs that no GPU could meet in this pass
+  std::unordered_set<std::uint32_t> users;            // with a task on some GPU
+  for (const GpuView& view : views) {
+    for (const Neighbour& each : view.residents) users.insert(each.load.user);
+  }
   TaskSet looked_at;
   int waiting = 0;
   for (std::size_t place = 0; waiting < state.config.backfill; ++place) {
@@ -183,8 +192,10 @@ void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
     if (next == nullptr) break;
     const TaskId id = next->task;
     if (!state.passes.refused.Contains(id)) {
-      const Need need = NeedNow(state, *next->record);
+      Need need = NeedNow(state, *next->record);
       NoteWhatItAwaits(state, *next->record, need);
+      // All users without a task on a GPU get the same verdicts.
+      if (!users.contains(need.load.load.user)) need.load.load.user = kNoMpsClient;
       const std::size_t hash = HashOf(need);
       const auto [from, to] = wanted.equal_range(hash);
       const bool asked =

@@ -14,6 +14,7 @@ class Order {
   // The task at this position in the queue, counted from 0; null: the queue is shorter. Valid until
   // the next call.
   const LineUp::Next* At(std::size_t place);
+  bool popped() const { return !popped_.empty(); }
   // The queue without the tasks that At has popped.
   const LineUp& rest() const { return line_; }
 
@@ -21,16 +22,18 @@ class Order {
   LineUp line_;
   std::vector<LineUp::Next> popped_;
 };
-// The order of Line(state, kWithGpus) for the steps of one pass. Computed again only after the
-// queue has changed.
+// The order of Line(state, kWithGpus) for the steps of one pass. Computed again only after it may
+// have changed.
 class PassLine {
  public:
   explicit PassLine(const State& state) : state_(state) {}
   Order& Now();
+  // The whole queue.
+  const LineUp& Whole();
 
  private:
   const State& state_;
-  std::uint64_t made_at_ = 0;  // Queue::changes
+  std::uint64_t made_at_ = 0;  // OrderChanges
   std::optional<Order> order_;
 };
 std::optional<LimitHit> LimitOn(const State& state, const TaskRecord& task, Time at);

@@ -179,6 +179,7 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
                .users = gpu.users,
                .delivered = gpu.delivered,
                .slowest = gpu.slowest,
+               .limited = gpu.limited,
                .tasks = static_cast<int>(residents.size()),
                .mig = gpu.info.mig,
                .compute = gpu.info.compute,
@@ -200,7 +201,6 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
     view.exclusive_task |= IsExclusive(state, resident);
     view.sm_shares += resident.sm_share;
   }
-  for (const Neighbour& each : gpu.residents) view.limited |= each.max_slowdown < kAnySlowdown;
   if (gpu.sample) {
     ShowActivity(state, index, at, view);
     view.utilization = gpu.sample->utilization;
@@ -363,7 +363,9 @@ void Start(State& state, TaskRecord& task, Choice choice) {
   if (!task.first_start) task.first_start = state.now;
   if (state.recovery_hold.task() == task.id) state.recovery_hold.Drop();
   for (GpuState& gpu : state.gpus.all) {
-    if (gpu.kept_place && gpu.kept_place->task == task.id) gpu.kept_place.reset();
+    if (!gpu.kept_place || gpu.kept_place->task != task.id) continue;
+    gpu.kept_place.reset();
+    state.passes.gave_up_place = true;
   }
   state.TakeGpus(task, 0);
   for (const Placement& each : task.attempt->placement) state.passes.taken_since.insert(each.gpu);
@@ -421,7 +423,7 @@ void SettleReservations(State& state) {
       });
 }
 
-void StartWhatFits(State& state) {
+void StartWhatFits(State& state, PassLine& line) {
   ReconsiderAtTurns(state);
   if (state.launch_trouble.on()) return StartTrial(state);
   const std::set<QueueKey>& recovery = state.queue.Recovery();
@@ -445,16 +447,15 @@ void StartWhatFits(State& state) {
   if (state.config.recovery_blocks && !recovery.empty()) return;
   if (views.empty()) return;
   const NoStartSnapshot look = LookNow(state, views);
-  const bool opens_nothing = state.passes.no_start && !state.config.require &&
-                             state.passes.taken_since.empty() && OpensNothingSince(state, look);
-  if (opens_nothing && SameLineSince(state, look)) return;
+  const bool opens_nothing =
+      state.passes.no_start && !state.config.require && OpensNothingSince(state, look);
+  const bool after_start = !state.passes.taken_since.empty();
+  if (opens_nothing && !after_start && SameLineSince(state, look)) return;
   const std::vector<bool> opened = OpenedSince(state, look);
-  if (!opens_nothing) {
+  if (!opens_nothing || (after_start && state.mapper_entry->chooses_task))
     state.passes.refused.Clear();
-    state.passes.taken_since.clear();
-  }
+  state.passes.taken_since.clear();
   StartOnReserved(state, views);
-  PassLine line(state);
   if (state.mapper_entry->chooses_task) {
     StartBestFirst(state, views, opened, line);
   } else {
@@ -463,6 +464,7 @@ void StartWhatFits(State& state) {
   StartBeside(state, views, line);
   state.passes.no_start = LookNow(state, views);
   state.passes.no_start->order_until = NextOrder(state);
+  if (std::exchange(state.passes.gave_up_place, false)) state.passes.Forget();
   NoteHead(state, line);
 }
 

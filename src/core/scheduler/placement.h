@@ -5,6 +5,8 @@
 
 namespace carma::core {
 
+class PassLine;  // core/scheduler/line.h
+
 bool IsExclusive(const State& state, const Resident& resident);
 GpuView ViewOf(const State& state, GpuIndex gpu, Time at);
 std::vector<GpuView> Views(const State& state, Time at);
@@ -23,6 +25,6 @@ void Refresh(const State& state, const std::vector<Placement>& taken, std::vecto
 std::vector<TaskId> ConflictingTasks(const State& state, const Reservation& booking, GpuIndex gpu);
 void SettleReservations(State& state);
 // Starts tasks from the recovery queue, then from the main queue.
-void StartWhatFits(State& state);
+void StartWhatFits(State& state, PassLine& line);
 
 }  // namespace carma::core

@@ -10,13 +10,12 @@ namespace carma::core {
 void Rules::Decide() {
   // In fair order another task may have become the head since the last pass. The hold for a head
   // that has waited too long must use the current head.
+  PassLine line(core_);
   if (core_.heads.passed.task && core_.config.order == QueueOrder::kFair &&
-      core_.heads.noted != OrderChanges(core_)) {
-    PassLine line(core_);
+      core_.heads.noted != OrderChanges(core_))
     NoteHead(core_, line);
-  }
   UpdateReservation(core_);
-  StartWhatFits(core_);
+  StartWhatFits(core_, line);
 }
 
 Need Rules::OnIdleGpu(Need need) const {

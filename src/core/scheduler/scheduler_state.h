@@ -94,6 +94,7 @@ struct GpuState {
   std::vector<std::uint32_t> users;
   double delivered = 0;
   double slowest = 1;
+  bool limited = false;     // as GpuView::limited
   std::uint64_t crowd = 0;  // counts changes of its residents
   Time crowd_changed{};     // when `crowd` last changed
   bool Drained() const { return drained_by_person || drained_by_rule; }
@@ -184,7 +185,8 @@ struct Passes {
   // better neighbours on them, and the start may allow tasks further back in the queue to be
   // considered.
   std::set<GpuIndex> taken_since;
-  bool waiting_pays = false;  // look-ahead starts no task although some fit
+  bool gave_up_place = false;  // a start in this pass freed GPUs that were kept for its task
+  bool waiting_pays = false;   // look-ahead starts no task although some fit
   // When one of the considered tasks next accepts taking turns (TakesTurnsAt).
   std::optional<Time> next_turns;
   // If this many cores are idle, one of the considered tasks no longer waits for cores.
@@ -211,6 +213,7 @@ struct Preemptions {
 struct ServerGpus {
   std::vector<GpuInfo> infos;
   std::vector<std::int64_t> sizes_mib;
+  std::int64_t largest_mib = 0;  // of sizes_mib
   GpuLinks links;
   std::vector<GpuState> all;
 };

@@ -57,6 +57,7 @@ void State::On(const GpusDiscovered& event) {
   for (const GpuInfo& info : event.gpus) {
     gpus.all.push_back({.info = info, .pace = paces[gpus.all.size()]});
     gpus.sizes_mib.push_back(info.UsableMib());
+    gpus.largest_mib = std::max(gpus.largest_mib, info.UsableMib());
   }
   gpus.infos = event.gpus;
   gpus.links = GpuLinks(gpus.infos);
