@@ -241,7 +241,7 @@ struct RunResult {
 // accounts must balance: every task has ended once, no claim is left, and the total energy equals
 // that of the GPUs. If they do not, the simulator itself is wrong, and it aborts. Errors: kInvalid
 // if
-// - options are out of range,
+// - options are out of range (the parsers of their words check the ranges of numbers),
 // - a task wants more GPUs than any server has ("line 7 (bert-8gpu): wants 8 GPUs, the largest
 //   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all
 //   servers of one kind have together,
