@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/result.h"
-#include "lab/sim/chance.h"
+#include "lab/sim/jobs.h"
 
 namespace carma::sim {
 namespace {

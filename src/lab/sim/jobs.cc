@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lab/sim/chance.h"
 
 namespace carma::sim {
 
