@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-
 namespace carma::sim {
 
 bool IsGang(const Layout& layout, const Job& job) {

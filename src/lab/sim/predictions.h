@@ -6,13 +6,11 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/time.h"
 #include "core/scheduler/events.h"
-#include "core/values/gpu.h"
 #include "core/values/ids.h"
 #include "core/values/profile.h"
 #include "core/values/promise.h"
@@ -27,47 +25,10 @@
 
 namespace carma::sim {
 
-// Predicts memory and GPU use of a run's workloads and learns from finished attempts, by carmad's
-// own code (estimate/appraiser.h, estimate/lesson.h). A user's
-// tasks of one workload count as the same program. Another workload or another user counts as
-// another program (user 0: unknown).
-class Appraisals {
- public:
-  // options: must have a method and outlive this object. gpus: the GPUs of all servers.
-  Appraisals(const EstimateOptions& options, std::span<const core::GpuInfo> gpus);
-
-  // The current estimate; empty if there is none.
-  const std::optional<core::Estimate>& Of(const trace::Workload& workload, std::uint32_t uid);
-  // GPU use of the workload's tasks, as learned from its runs; may be empty.
-  const core::Profile& ProfileOf(const trace::Workload& workload, std::uint32_t uid);
-  // Learns from an attempt that has left its GPUs. watched: how long the attempt ran.
-  void Learn(const trace::Workload& workload, const core::TaskRecord& record,
-             const estimate::RanOn& where, base::Duration watched, base::Time now);
-  // All observations so far (EstimateOptions::taught).
-  std::vector<task::Observation> Taught() const { return history_->All(); }
-
- private:
-  struct Known {
-    task::TaskSpec spec;
-    const estimate::Summary* summary = nullptr;
-    estimate::Appraisal appraisal;
-    std::uint64_t asked_after = 0;  // number of lessons at the last request
-    bool asked = false;
-    bool stale = true;  // a lesson from its own tasks has come since then
-  };
-  Known& Find(const trace::Workload& workload, std::uint32_t uid);
-
-  const EstimateOptions& options_;
-  const estimate::Summary no_summary_;
-  std::shared_ptr<estimate::History> history_ = std::make_shared<estimate::History>();
-  estimate::Appraiser appraiser_;
-  // By user and workload; never iterated.
-  std::map<std::pair<std::uint32_t, const trace::Workload*>, Known> known_;
-  std::uint64_t lessons_ = 0;
-};
-
-// All servers share their knowledge. Random errors are drawn per task, so that an answer does not
-// depend on the time of the request.
+// Estimators and what they learn from finished attempts are carmad's own (estimate/appraiser.h,
+// estimate/lesson.h). A user's tasks of one workload count as the same program. Another workload or
+// another user counts as another program (user 0: unknown). All servers share their knowledge.
+// Random errors are drawn per task, so that an answer does not depend on the time of the request.
 class Predictions {
  public:
   // The options and the layout must outlive this object.
@@ -81,15 +42,31 @@ class Predictions {
   // Learns from an attempt that has left its GPUs.
   void Learn(const Job& job, const core::TaskRecord& record, base::Time now);
   // All observations so far, for RunResult::taught.
-  std::vector<task::Observation> Taught() const;
+  std::vector<task::Observation> Taught() const { return history_->All(); }
 
  private:
+  struct Known {
+    task::TaskSpec spec;
+    const estimate::Summary* summary = nullptr;
+    estimate::Appraisal appraisal;
+    std::uint64_t asked_after = 0;  // number of lessons at the last request
+    bool asked = false;
+    bool stale = true;  // a lesson from its own tasks has come since then
+  };
+  Known& Find(const trace::Workload& workload, std::uint32_t uid);
+  // The current appraisal of the workload's tasks; only with a method.
+  const estimate::Appraisal& Appraised(const trace::Workload& workload, std::uint32_t uid);
   // The estimate before the error model changes it.
   std::optional<core::Estimate> Unchanged(const Job& job);
 
   const RunOptions& options_;
   const Layout& layout_;
-  std::optional<Appraisals> appraisals_;  // empty unless the options name a method
+  const estimate::Summary no_summary_;
+  std::shared_ptr<estimate::History> history_ = std::make_shared<estimate::History>();
+  std::optional<estimate::Appraiser> appraiser_;  // empty unless the options name a method
+  // By user and workload; never iterated.
+  std::map<std::pair<std::uint32_t, const trace::Workload*>, Known> known_;
+  std::uint64_t lessons_ = 0;
 };
 
 }  // namespace carma::sim
