@@ -155,8 +155,7 @@ TEST_F(MpsTest, TheControlDaemonAnswersItsCommands) {
     EXPECT_EQ(ran.code, 0) << c.command;
     EXPECT_THAT(ran.out, HasSubstr(c.answer)) << c.command;
   }
-  EXPECT_EQ(Do("get_server_list\n\nget_client_list 1\n").out,
-            server + "\nServer 1 not found\n");
+  EXPECT_EQ(Do("get_server_list\n\nget_client_list 1\n").out, server + "\nServer 1 not found\n");
   const pid_t daemon = DaemonPid();
   EXPECT_EQ(Do("quit").code, 0);
   AwaitEnd(daemon);
