@@ -4,10 +4,8 @@
 #include "base/text.h"
 #include "entries.h"
 #include "estimate/recipe/find.h"
-#include "estimate/recipe/python_text.h"
 #include "estimate/recipe/settings.h"
 #include "estimate/recipe/shell.h"
-#include "estimate/recipe/toml.h"
 #include "estimate/training_words.h"
 
 namespace carma::fuzz {

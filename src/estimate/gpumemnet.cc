@@ -38,17 +38,13 @@ std::string NameOf(NetworkKind kind) {
 // A network that was trained on fewer measured runs has not learned its family.
 constexpr std::int64_t kFewRuns = 500;
 
+// By kind and family.
+constexpr std::array<std::array<const std::string_view*, kFamilies.size()>, 2> kShippedWeights{
+    {{&kWeightsMlpMlp, &kWeightsMlpCnn, &kWeightsMlpTransformer},
+     {&kWeightsTransformerMlp, &kWeightsTransformerCnn, &kWeightsTransformerTransformer}}};
+
 std::string_view ShippedWeights(NetworkKind kind, Family family) {
-  const bool mlp = kind == NetworkKind::kMlp;
-  switch (family) {
-    case Family::kMlp:
-      return mlp ? kWeightsMlpMlp : kWeightsTransformerMlp;
-    case Family::kCnn:
-      return mlp ? kWeightsMlpCnn : kWeightsTransformerCnn;
-    case Family::kTransformer:
-      return mlp ? kWeightsMlpTransformer : kWeightsTransformerTransformer;
-  }
-  return {};
+  return *kShippedWeights[static_cast<std::size_t>(kind)][static_cast<std::size_t>(family)];
 }
 
 Result<Network> LoadBytes(NetworkKind kind, Family family, std::string_view bytes,

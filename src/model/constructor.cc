@@ -1,4 +1,3 @@
-#include "model/constructor.h"
 
 #include <algorithm>
 #include <vector>

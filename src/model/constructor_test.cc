@@ -1,4 +1,4 @@
-#include "model/constructor.h"
+#include "model/reading.h"
 
 #include <gtest/gtest.h>
 

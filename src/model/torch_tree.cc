@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "model/constructor.h"
 #include "model/op.h"
 #include "model/reading.h"
 

@@ -7,11 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "report/html_comparison.h"
-#include "report/html_metrics.h"
 #include "report/html_parts.h"
-#include "report/html_tasks.h"
-#include "report/html_timelines.h"
 #include "report/lines.h"
 #include "report/result.h"
 #include "report/svg.h"

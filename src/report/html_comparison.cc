@@ -1,11 +1,10 @@
-#include "report/html_comparison.h"
+#include "report/html_parts.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "report/charts.h"
-#include "report/html_parts.h"
 #include "report/lines.h"
 #include "report/tally.h"
 

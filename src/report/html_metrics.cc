@@ -1,10 +1,9 @@
-#include "report/html_metrics.h"
+#include "report/html_parts.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
-#include "report/html_parts.h"
 #include "report/lines.h"
 #include "report/svg.h"
 
@@ -58,6 +57,10 @@ void PutBounds(std::string& out, const std::vector<Case>& cases) {
   for (const auto& [name, cells] : rows) PutRow(out, "sub", name, cells);
 }
 
+bool AnyReplays(const std::vector<Case>& cases) {
+  return std::ranges::any_of(cases, [](const Case& each) { return each.replays.size() > 1; });
+}
+
 void PutMetricsTable(std::string& out, const std::vector<Case>& cases) {
   Put(out, "<div class=\"scroll\"><table class=\"metrics n{}\"><thead><tr><th></th>", cases.size());
   for (const Case& each : cases) {
@@ -86,8 +89,6 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
     while (next < cases.size() && shown.size() < kColumns) shown.push_back(cases[next++]);
     PutMetricsTable(out, shown);
   } while (next < cases.size());
-  const bool replays =
-      std::ranges::any_of(cases, [](const Case& each) { return each.replays.size() > 1; });
   if (!BoundNames(cases).empty()) {
     out +=
         "<p>Bounds: lower limits on the trace total time; the line below each shows how far the "
@@ -96,7 +97,7 @@ void PutMetrics(std::string& out, const std::vector<Case>& cases) {
   }
   if (cases.size() > 1) {
     out += "<p>Differences are relative to the first column.";
-    if (replays)
+    if (AnyReplays(cases))
       out += " Replays: mean ± standard deviation; a difference in brackets is within their noise.";
     out += "</p>";
   }
@@ -115,21 +116,16 @@ void PutGroups(std::string& out, const std::vector<Case>& cases) {
     for (const GroupMetrics& group : each.replays.front()->groups)
       by_name[group.name].emplace_back(&each, &group);
   }
-  if (by_name.empty()) return;
   constexpr std::size_t kMostRows = 200;
-  out +=
-      "<section><h2>By group of tasks</h2><div class=\"scroll\"><table><thead><tr><th>group</th>"
-      "<th class=\"run\">run</th><th>tasks</th><th>waiting, mean</th><th>execution, mean</th>"
-      "<th>completion, mean</th><th>completion, 95 %</th><th>slowdown, mean</th>"
-      "<th>OOM crashes</th></tr></thead><tbody>\n";
-  std::size_t rows = 0;
+  std::string rows;
+  std::size_t count = 0;
   for (const auto& [name, groups] : by_name) {
     for (const auto& [of, group] : groups) {
-      if (++rows > kMostRows) break;
+      if (++count > kMostRows) break;
       const auto span = [&](double seconds) {
         return group->executed == 0 && seconds == 0 ? "–" : SpanText(seconds);
       };
-      Put(out,
+      Put(rows,
           "<tr><td>{}</td><td class=\"run\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
           "<td>{}</td><td>{}</td><td>{}</td></tr>\n",
           Escape(name, 60), Escape(NameOf(of->label), 60), group->tasks, span(group->waiting.mean),
@@ -137,12 +133,13 @@ void PutGroups(std::string& out, const std::vector<Case>& cases) {
           group->slowdown ? fmt::format("{:.2f}", group->slowdown->mean) : "–", group->oom_crashes);
     }
   }
-  out += "</tbody></table></div>";
-  if (rows > kMostRows) Put(out, "<p>{} of {} rows.</p>", kMostRows, rows);
-  const bool replays =
-      std::ranges::any_of(cases, [](const Case& each) { return each.replays.size() > 1; });
-  if (replays) out += "<p>From the first replay of each run.</p>";
-  out += "</section>\n";
+  std::string notes;
+  if (count > kMostRows) Put(notes, "<p>{} of {} rows.</p>", kMostRows, count);
+  if (AnyReplays(cases)) notes += "<p>From the first replay of each run.</p>";
+  PutTable(out, "By group of tasks",
+           {"group", "run", "tasks", "waiting, mean", "execution, mean", "completion, mean",
+            "completion, 95 %", "slowdown, mean", "OOM crashes"},
+           rows, notes);
 }
 
 void PutUsers(std::string& out, const std::vector<Case>& cases) {
@@ -156,13 +153,9 @@ void PutUsers(std::string& out, const std::vector<Case>& cases) {
           SpanText(user.waiting_mean_s), user.stretch_mean);
     }
   }
-  if (rows.empty()) return;
-  Put(out,
-      "<section><h2>By user</h2><div class=\"scroll\"><table><thead><tr><th>user</th><th "
-      "class=\"run\">run</th>"
-      "<th>tasks</th><th>GPU hours</th><th>waiting, mean</th><th>completion / time alone, mean</th>"
-      "</tr></thead><tbody>\n{}</tbody></table></div></section>\n",
-      rows);
+  PutTable(out, "By user",
+           {"user", "run", "tasks", "GPU hours", "waiting, mean", "completion / time alone, mean"},
+           rows);
 }
 
 void PutForecasts(std::string& out, const std::vector<Case>& cases) {
@@ -177,14 +170,10 @@ void PutForecasts(std::string& out, const std::vector<Case>& cases) {
           of.ratio.median, of.ratio.mean, of.ratio.p95, of.kept, of.promised);
     }
   }
-  if (rows.empty()) return;
-  Put(out,
-      "<section><h2>Predicted against seen</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th>predicted</th><th>by</th><th class=\"run\">run</th><th>tasks</th><th>seen / predicted, "
-      "median</th>"
-      "<th>mean</th><th>95 %</th><th>within the promise</th></tr></thead><tbody>\n{}"
-      "</tbody></table></div></section>\n",
-      rows);
+  PutTable(out, "Predicted against seen",
+           {"predicted", "by", "run", "tasks", "seen / predicted, median", "mean", "95 %",
+            "within the promise"},
+           rows);
 }
 
 }  // namespace carma::report

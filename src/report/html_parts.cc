@@ -20,6 +20,18 @@ std::string Swatch(std::string_view shape) {
   return fmt::format(R"(<svg viewBox="0 0 22 11" aria-hidden="true">{}</svg>)", shape);
 }
 
+void PutTable(std::string& out, std::string_view heading,
+              std::initializer_list<std::string_view> titles, const std::string& rows,
+              std::string_view notes) {
+  if (rows.empty()) return;
+  Put(out, "<section><h2>{}</h2><div class=\"scroll\"><table><thead><tr>", heading);
+  for (const std::string_view title : titles) {
+    const char* css = title == "run" ? " class=\"run\"" : title == "why" ? " class=\"words\"" : "";
+    Put(out, "<th{}>{}</th>", css, title);
+  }
+  Put(out, "</tr></thead><tbody>\n{}</tbody></table></div>{}</section>\n", rows, notes);
+}
+
 Recorded RecordsOf(std::span<const Report> reports) {
   Recorded cases;
   for (const Report& report : reports) {

@@ -1,15 +1,18 @@
-// Helpers for writing the sections of a report's page.
+// The sections of a report's page, and helpers for writing them.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "report/clock.h"
 #include "report/report.h"
 
 namespace carma::report {
@@ -34,5 +37,46 @@ std::string Swatch(std::string_view shape);
 using Recorded = std::vector<std::pair<std::string, std::vector<const RunRecord*>>>;
 // Borrows from the reports. A report without label is a separate case.
 Recorded RecordsOf(std::span<const Report> reports);
+
+// A section with a table; nothing without rows. rows: HTML; the column "run" has a class of its
+// own, because it is hidden for a single run. notes: HTML below the table.
+void PutTable(std::string& out, std::string_view heading,
+              std::initializer_list<std::string_view> titles, const std::string& rows,
+              std::string_view notes = "");
+
+// ---- html_comparison.cc: figures that compare cases ----
+
+// One figure per metric, with a bar for each case.
+void PutComparison(std::string& out, const std::vector<Case>& cases);
+// The distribution of task times, with a line for each case.
+void PutDistributions(std::string& out, const Recorded& cases);
+
+// ---- html_metrics.cc: tables of metrics ----
+
+// Compares all cases with the first.
+void PutMetrics(std::string& out, const std::vector<Case>& cases);
+// Tables by group of tasks, by user and by prediction, for those that the cases contain.
+void PutGroups(std::string& out, const std::vector<Case>& cases);
+void PutUsers(std::string& out, const std::vector<Case>& cases);
+void PutForecasts(std::string& out, const std::vector<Case>& cases);
+
+// ---- html_tasks.cc: results of tasks ----
+
+// The reasons why tasks waited. Puts nothing if no task waited.
+void PutWaits(std::string& out, const Recorded& cases);
+// The reasons why the head of the queue waited, longest wait first.
+void PutLineWaits(std::string& out, const Recorded& cases);
+// Tasks that did not succeed, and why.
+void PutFailures(std::string& out, const Recorded& cases);
+
+// ---- html_timelines.cc: figures over time ----
+
+// Maximum number of runs drawn over time. The first run with a record is drawn for each case.
+inline constexpr std::size_t kMaxDrawnRuns = 6;
+
+// clock: the clock of the axes if one run is drawn; if empty, they begin at 0.
+void PutTimelines(std::string& out, const Recorded& cases, const std::optional<Clock>& clock);
+// Only memory, activity and power of the GPUs.
+void PutGpus(std::string& out, const RunRecord& run, Clock clock);
 
 }  // namespace carma::report

@@ -1,11 +1,10 @@
-#include "report/html_tasks.h"
+#include "report/html_parts.h"
 
 #include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
 
-#include "report/html_parts.h"
 #include "report/lines.h"
 #include "report/svg.h"
 #include "report/tally.h"
@@ -67,13 +66,10 @@ void PutWaits(std::string& out, const Recorded& cases) {
         Escape(NameOf(label), 60), cell(waits.first_s), cell(waits.after_oom_s),
         cell(waits.after_stop_s), cell(waits.after_fault_s), waits.AllS() / 3600);
   }
-  if (rows.empty()) return;
-  Put(out,
-      "<section><h2>What tasks waited for</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th class=\"run\">run</th><th>first start</th><th>restart after out of memory</th>"
-      "<th>restart after a stop</th><th>restart after a fault</th><th>all tasks</th></tr></thead>"
-      "<tbody>\n{}</tbody></table></div></section>\n",
-      rows);
+  PutTable(out, "What tasks waited for",
+           {"run", "first start", "restart after out of memory", "restart after a stop",
+            "restart after a fault", "all tasks"},
+           rows);
 }
 
 void PutLineWaits(std::string& out, const Recorded& cases) {
@@ -93,12 +89,7 @@ void PutLineWaits(std::string& out, const Recorded& cases) {
           waited_s / all_s * 100);
     }
   }
-  if (rows.empty()) return;
-  Put(out,
-      "<section><h2>What the head of the queue waited for</h2><div class=\"scroll\">"
-      "<table><thead><tr><th class=\"run\">run</th><th>reason</th><th>for</th></tr></thead>"
-      "<tbody>\n{}</tbody></table></div></section>\n",
-      rows);
+  PutTable(out, "What the head of the queue waited for", {"run", "reason", "for"}, rows);
 }
 
 void PutFailures(std::string& out, const Recorded& cases) {
@@ -122,16 +113,10 @@ void PutFailures(std::string& out, const Recorded& cases) {
           SpanText(ran_s), MemoryText(task), Escape(task.reason, 300));
     }
   }
-  if (rows.empty()) return;
-  Put(out,
-      "<section><h2>Tasks that did not succeed</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th>task</th><th "
-      "class=\"run\">run</th><th>user</th><th>state</th><th>starts</th><th>waited</th>"
-      "<th>ran</th><th>memory, promised / "
-      "seen</th><th class=\"words\">why</th></tr></thead><tbody>\n{}</tbody></table></div>",
-      rows);
-  if (count > kMostRows) Put(out, "<p>{} of {}.</p>", kMostRows, count);
-  out += "</section>\n";
+  PutTable(
+      out, "Tasks that did not succeed",
+      {"task", "run", "user", "state", "starts", "waited", "ran", "memory, promised / seen", "why"},
+      rows, count > kMostRows ? fmt::format("<p>{} of {}.</p>", kMostRows, count) : "");
 }
 
 }  // namespace carma::report

@@ -1,10 +1,9 @@
-#include "report/html_timelines.h"
+#include "report/html_parts.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "report/html_parts.h"
 #include "report/svg.h"
 #include "report/timeline.h"
 

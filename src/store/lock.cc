@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "base/file.h"
 #include "base/process_id.h"
@@ -15,7 +16,6 @@
 #include "base/try.h"
 
 namespace carma::store {
-
 namespace {
 
 // The database contains the environments of all users, which any user who can write to the folder
@@ -83,6 +83,23 @@ Result<StateLock> StateLock::Take(const std::string& state_dir) {
   if (::ftruncate(fd.get(), 0) == 0) [[maybe_unused]]
     const ssize_t n = ::pwrite(fd.get(), pid.data(), pid.size(), 0);
   return StateLock(std::move(fd));
+}
+
+FilePlace::FilePlace(std::string path) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) return;
+  path_ = std::move(path);
+  device_ = st.st_dev;
+  inode_ = st.st_ino;
+}
+
+Result<Unit> FilePlace::Check() const {
+  struct stat st {};
+  if (path_.empty()) return Unit{};
+  const bool there = ::stat(path_.c_str(), &st) == 0;
+  if (there && st.st_dev == device_ && st.st_ino == inode_) return Unit{};
+  return Fail(ErrorCode::kIo, "{} was {} while carmad ran: put the file back, or restart carmad",
+              path_, there ? "replaced" : "removed");
 }
 
 }  // namespace carma::store

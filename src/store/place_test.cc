@@ -1,4 +1,4 @@
-#include "store/place.h"
+#include "store/lock.h"
 
 #include <gtest/gtest.h>
 #include <stdio.h>

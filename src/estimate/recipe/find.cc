@@ -9,12 +9,10 @@
 
 #include "base/text.h"
 #include "estimate/recipe/launch.h"
-#include "estimate/recipe/megatron.h"
 #include "estimate/recipe/post_training.h"
-#include "estimate/recipe/python_text.h"
+#include "estimate/recipe/pretraining.h"
+#include "estimate/recipe/settings.h"
 #include "estimate/recipe/stated_settings.h"
-#include "estimate/recipe/toml.h"
-#include "estimate/recipe/torchtitan.h"
 #include "estimate/training_words.h"
 #include "estimate/transformer/peak.h"
 

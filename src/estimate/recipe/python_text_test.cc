@@ -1,4 +1,4 @@
-#include "estimate/recipe/python_text.h"
+#include "estimate/recipe/settings.h"
 
 #include <gtest/gtest.h>
 

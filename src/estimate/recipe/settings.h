@@ -1,4 +1,4 @@
-// Reads settings from YAML, JSON and command-line options as names and values.
+// Reads settings from YAML, JSON, TOML and Python files as names and values.
 #pragma once
 
 #include <string>
@@ -30,5 +30,21 @@ Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view wh
 // Reads a JSON object in the same way; `from` is the file's name. Errors: those of base::ParseJson,
 // with the name; kInvalid if the text is not an object or exceeds the limits.
 Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string_view where);
+
+// The subset of TOML that training configurations use.
+// Reads tables, arrays of tables (numbered from 0), dotted keys, and values on one line or in
+// brackets over several lines: "[training] seq_len = 8_192" is training.seq_len with the value
+// 8192. Text in triple quotes is ignored. where: the file's name for sources and messages. Errors:
+// kInvalid "where:line: …" for a line that is not a table, key or comment, brackets or quotes
+// without an end, or more than kMaxSettings.
+Result<std::vector<Setting>> ReadToml(std::string_view text, std::string_view where);
+
+// Reads settings from the text of a training script. Nothing is executed: only literals (numbers,
+// quoted words, lists of them) and names in the file with such values count.
+// Returns the named arguments of calls that configure a training (TrainingArguments, SFTConfig,
+// LoraConfig, BitsAndBytesConfig, from_pretrained …) and the defaults of add_argument, under the
+// names that MeaningOf knows: LoraConfig's r is lora_r. They are in the order of the text, at most
+// kMaxSettings. where: the file's name.
+std::vector<Setting> ReadPythonText(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

@@ -1,4 +1,4 @@
-#include "estimate/recipe/toml.h"
+#include "estimate/recipe/settings.h"
 
 #include <fmt/format.h>
 

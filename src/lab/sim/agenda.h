@@ -1,11 +1,14 @@
 // The clock and the future events of a run. Private to sim.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <tuple>
+#include <vector>
 
 #include "base/time.h"
-#include "lab/sim/timer_queue.h"
 
 namespace carma::sim {
 
@@ -22,6 +25,8 @@ enum class Due : std::uint8_t {
   kTask,          // per task: the next step of its life
 };
 
+// At most one event per timer, ordered by time. Of the events of one moment, observations come
+// before that moment's changes, and then the order of setting decides.
 class Agenda {
  public:
   struct Event {
@@ -29,42 +34,82 @@ class Agenda {
     std::uint32_t index = 0;  // number of the server or the task
   };
 
-  explicit Agenda(std::size_t servers) : servers_(static_cast<TimerId>(servers)) {}
+  explicit Agenda(std::size_t servers) : servers_(servers) {}
 
   base::Time now() const { return now_; }
-  bool empty() const { return timers_.empty(); }
+  bool empty() const { return set_ == 0; }
   // Moves the timer if it is already set.
   void Set(base::Time when, Due due, std::uint32_t index = 0) {
+    const std::size_t timer = TimerOf(due, index);
     const bool observes = due == Due::kTick || due == Due::kSamples;
-    timers_.Set(IdOf(due, index), when,
-                observes ? TimerQueue::Rank::kObserve : TimerQueue::Rank::kHappen);
+    if (timer >= orders_.size()) orders_.resize(timer + 1, 0);
+    if (orders_[timer] == 0) ++set_;
+    orders_[timer] = ++sequence_ + (observes ? 0 : kAfterObservations);
+    if (heap_.size() > 4 * set_ + 64) DropCleared();
+    heap_.push_back({when, orders_[timer], timer});
+    std::ranges::push_heap(heap_, std::greater());
   }
-  void Clear(Due due, std::uint32_t index = 0) { timers_.Clear(IdOf(due, index)); }
-  bool IsSet(Due due, std::uint32_t index = 0) const { return timers_.IsSet(IdOf(due, index)); }
+  void Clear(Due due, std::uint32_t index = 0) {
+    if (!IsSet(due, index)) return;
+    orders_[TimerOf(due, index)] = 0;
+    --set_;
+  }
+  bool IsSet(Due due, std::uint32_t index = 0) const {
+    const std::size_t timer = TimerOf(due, index);
+    return timer < orders_.size() && orders_[timer] != 0;
+  }
   // Advances the clock to the next event and returns it.
   Event Next() {
-    const TimerQueue::Event event = timers_.Pop();
-    now_ = event.when;
-    const TimerId first_task = IdOf(Due::kTask, 0);
-    if (event.timer >= first_task) return {Due::kTask, event.timer - first_task};
-    if (event.timer < kOfRun) return {static_cast<Due>(event.timer), 0};
-    const TimerId of_server = event.timer - kOfRun;
-    return {static_cast<Due>(kOfRun + of_server % kOfServer), of_server / kOfServer};
+    Entry next;
+    do {
+      std::ranges::pop_heap(heap_, std::greater());
+      next = heap_.back();
+      heap_.pop_back();
+    } while (orders_[next.timer] != next.order);
+    orders_[next.timer] = 0;
+    --set_;
+    now_ = next.when;
+    const std::size_t first_task = TimerOf(Due::kTask, 0);
+    if (next.timer >= first_task)
+      return {Due::kTask, static_cast<std::uint32_t>(next.timer - first_task)};
+    if (next.timer < kOfRun) return {static_cast<Due>(next.timer), 0};
+    const std::size_t of_server = next.timer - kOfRun;
+    return {static_cast<Due>(kOfRun + of_server % kOfServer),
+            static_cast<std::uint32_t>(of_server / kOfServer)};
   }
 
  private:
-  static constexpr TimerId kOfRun = 3;
-  static constexpr TimerId kOfServer = 3;
+  struct Entry {
+    base::Time when{};
+    std::uint64_t order = 0;
+    std::size_t timer = 0;
+    bool operator>(const Entry& other) const {
+      return std::tie(when, order) > std::tie(other.when, other.order);
+    }
+  };
+  static constexpr std::size_t kOfRun = 3;
+  static constexpr std::size_t kOfServer = 3;
+  static constexpr std::uint64_t kAfterObservations = std::uint64_t{1} << 63;
+
   // Task timers come last because the number of tasks is not known in advance.
-  TimerId IdOf(Due due, std::uint32_t index) const {
-    const auto kind = static_cast<TimerId>(due);
+  std::size_t TimerOf(Due due, std::uint32_t index) const {
+    const auto kind = static_cast<std::size_t>(due);
     if (due == Due::kTask) return kOfRun + kOfServer * servers_ + index;
     return due < Due::kWake ? kind : kind + kOfServer * index;
   }
+  // Entries of timers that were moved or cleared stay in the heap until they are on top, or until
+  // they are most of it.
+  void DropCleared() {
+    std::erase_if(heap_, [this](const Entry& each) { return orders_[each.timer] != each.order; });
+    std::ranges::make_heap(heap_, std::greater());
+  }
 
-  TimerId servers_ = 0;
+  std::size_t servers_ = 0;
   base::Time now_{};
-  TimerQueue timers_;
+  std::vector<Entry> heap_;
+  std::vector<std::uint64_t> orders_;  // Entry::order of each timer's event; 0: not set
+  std::size_t set_ = 0;                // number of timers that are set
+  std::uint64_t sequence_ = 0;
 };
 
 }  // namespace carma::sim

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <utility>
 #include <vector>
+
+#include "base/rng.h"
 
 namespace carma::sim {
 namespace {
@@ -39,6 +42,48 @@ TEST(Agenda, ObservationsComeBeforeTheChangesOfTheSameMoment) {
   EXPECT_EQ(agenda.Next().due, Due::kTick);
   EXPECT_EQ(agenda.Next().due, Due::kTask);
   EXPECT_EQ(agenda.Next().due, Due::kWake);
+}
+
+TEST(Agenda, ATimerHasOneEvent) {
+  Agenda agenda(1);
+  agenda.Set(FromMs(10), Due::kTask, 7);
+  agenda.Set(FromMs(30), Due::kTask, 7);
+  agenda.Set(FromMs(20), Due::kTask, 8);
+  EXPECT_EQ(agenda.Next().index, 8u);
+  agenda.Clear(Due::kTask, 7);
+  agenda.Clear(Due::kTask, 7);
+  agenda.Clear(Due::kTask, 99);
+  EXPECT_TRUE(agenda.empty());
+  EXPECT_FALSE(agenda.IsSet(Due::kTask, 7));
+}
+
+// Compares the agenda with a plain sorted map for every kind of operation.
+TEST(Agenda, AgreesWithASortedMap) {
+  base::Rng rng(3);
+  Agenda agenda(1);
+  std::map<std::uint32_t, std::pair<base::Time, std::uint64_t>> plain;
+  std::uint64_t sequence = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto timer = static_cast<std::uint32_t>(rng.Below(200));
+    const std::uint64_t what = rng.Below(4);
+    if (what < 2) {
+      const base::Time when = FromMs(static_cast<std::int64_t>(rng.Below(50)));
+      agenda.Set(when, Due::kTask, timer);
+      plain[timer] = {when, ++sequence};
+    } else if (what == 2) {
+      agenda.Clear(Due::kTask, timer);
+      plain.erase(timer);
+    } else if (!plain.empty()) {
+      auto first = plain.begin();
+      for (auto each = plain.begin(); each != plain.end(); ++each) {
+        if (each->second < first->second) first = each;
+      }
+      ASSERT_EQ(agenda.Next().index, first->first);
+      ASSERT_EQ(agenda.now(), first->second.first);
+      plain.erase(first);
+    }
+    ASSERT_EQ(agenda.empty(), plain.empty());
+  }
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/result.h"
-#include "lab/sim/chance.h"
 
 namespace carma::sim {
 namespace {

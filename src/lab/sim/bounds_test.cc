@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/rng.h"
-#include "lab/sim/delivery.h"
 #include "report/bounds.h"
 
 namespace carma::sim {

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lab/sim/chance.h"
-
 namespace carma::sim {
 
 bool IsGang(const Layout& layout, const Job& job) {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/rng.h"
 #include "base/time.h"
 #include "core/scheduler/scheduler.h"
 #include "core/values/ids.h"
@@ -128,5 +129,14 @@ class Jobs {
   std::vector<JobIndex> free_;
   std::unordered_map<std::uint64_t, JobIndex> index_of_;  // by task id; only for look-up
 };
+
+// Random values per task and purpose. They do not depend on anything else in the run, so runs of
+// several policies with one seed have the same tasks.
+enum class Draw : std::uint64_t { kNoise, kFailure, kEstimate, kProfile };
+
+inline base::Rng Chance(std::uint64_t seed, Draw draw, std::uint64_t task) {
+  base::Rng by_purpose(seed * 4 + static_cast<std::uint64_t>(draw));
+  return base::Rng(by_purpose.Next() + task);
+}
 
 }  // namespace carma::sim

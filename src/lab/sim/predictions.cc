@@ -8,10 +8,40 @@
 #include <string>
 
 #include "estimate/signature.h"
-#include "lab/sim/chance.h"
 
 namespace carma::sim {
 namespace {
+
+constexpr std::string_view kFromHistory = "history";
+
+estimate::AppraisalRules RulesOf(const EstimateOptions& options,
+                                 std::span<const core::GpuInfo> gpus,
+                                 std::shared_ptr<const estimate::History> history) {
+  estimate::AppraisalRules rules;
+  rules.method = options.method;
+  rules.coverage = options.coverage;
+  if (options.learns) rules.history = std::move(history);
+  estimate::SuitGpus(rules, gpus);
+  return rules;
+}
+
+// The task as a user might submit it: a program named after the workload, with the settings from
+// the catalogue.
+task::TaskSpec SpecOf(const trace::Workload& workload) {
+  task::TaskSpec spec;
+  spec.name = workload.id;
+  spec.command = {workload.id};
+  spec.workdir = "/";
+  spec.gpus = workload.gpus;
+  spec.batch_size = workload.traits.batch_size;
+  if (!workload.optimizer.empty()) spec.optimizer = workload.optimizer;
+  return spec;
+}
+
+// Whether an estimate is a measured peak instead of a prediction.
+bool IsMeasured(const core::Estimate& estimate) {
+  return estimate.method == kFromHistory || estimate.method == "prior";
+}
 
 base::Duration LongerBy(base::Duration span, double times) {
   return base::Duration(std::llround(static_cast<double>(span.count()) * times));
@@ -27,11 +57,43 @@ Predictions::Predictions(const RunOptions& options, const Layout& layout)
     const std::vector<core::GpuInfo> of_server = layout.InfosOf(i);
     gpus.insert(gpus.end(), of_server.begin(), of_server.end());
   }
-  appraisals_.emplace(options.estimates, gpus);
+  appraiser_.emplace(RulesOf(options.estimates, gpus, history_));
+  if (!options.estimates.taught) return;
+  for (const task::Observation& each : *options.estimates.taught) history_->Add(each);
+}
+
+Predictions::Known& Predictions::Find(const trace::Workload& workload, std::uint32_t uid) {
+  const auto [at, is_new] = known_.try_emplace({uid, &workload});
+  Known& known = at->second;
+  if (!is_new) return known;
+  known.spec = SpecOf(workload);
+  known.summary = &no_summary_;
+  const Summaries* summaries = options_.estimates.summaries.get();
+  if (summaries == nullptr) return known;
+  if (const auto named = summaries->find(workload.id); named != summaries->end())
+    known.summary = &named->second;
+  return known;
+}
+
+const estimate::Appraisal& Predictions::Appraised(const trace::Workload& workload,
+                                                  std::uint32_t uid) {
+  Known& known = Find(workload, uid);
+  const std::optional<core::Estimate>& estimate = known.appraisal.estimate;
+  // An estimate from the program's own runs changes only with new runs. Any other estimate may also
+  // change with the calibration.
+  const bool holds = !known.stale && (known.asked_after == lessons_ ||
+                                      (estimate && estimate->method == kFromHistory));
+  if (holds) return known.appraisal;
+  known.appraisal = appraiser_->Appraise(known.spec, uid, *known.summary,
+                                         known.asked ? &known.appraisal : nullptr);
+  known.asked = true;
+  known.asked_after = lessons_;
+  known.stale = false;
+  return known.appraisal;
 }
 
 std::optional<core::Estimate> Predictions::Unchanged(const Job& job) {
-  if (appraisals_) return appraisals_->Of(job.workload(), job.uid);
+  if (appraiser_) return Appraised(job.workload(), job.uid).estimate;
   const trace::MemoryEstimate told = trace::Estimate(job.workload(), options_.estimates.source);
   // The original system has no exclusive tasks: a task without an estimate requests a GPU's whole
   // memory.
@@ -71,7 +133,7 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   const double fastest_here = layout_.servers()[job.node].fastest;
   // The catalogue's traits replace those of a summary.
   profile.grain = core::GrainOf(workload.traits);
-  if (appraisals_) profile = appraisals_->ProfileOf(workload, job.uid);
+  if (appraiser_) profile = Appraised(workload, job.uid).profile;
   // The known run time is for the fastest GPU of all servers.
   if (profile.alone) profile.alone = LongerBy(*profile.alone, layout_.fastest() / fastest_here);
   if (options.durations) {
@@ -88,7 +150,7 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   return profile;
 }
 
-// A user's tasks of one workload count as one program (appraisals.h), so they are of one kind.
+// A user's tasks of one workload count as one program, so they are of one kind.
 core::EstimateReady Predictions::AnswerFor(const Job& job) {
   const std::optional<core::Estimate> estimate =
       job.above.raised_mib ? core::Estimate{*job.above.raised_mib, "raised"} : EstimateOf(job);
@@ -98,18 +160,19 @@ core::EstimateReady Predictions::AnswerFor(const Job& job) {
 }
 
 void Predictions::Learn(const Job& job, const core::TaskRecord& record, base::Time now) {
-  if (!appraisals_) return;
+  const base::Duration watched = now - job.attempt.launched;
+  if (!appraiser_ || !options_.estimates.learns || !estimate::Teaches(record, watched)) return;
   const Layout::Server& server = layout_.servers()[job.node];
   std::vector<core::GpuIndex> its;
   for (const std::uint32_t gpu : job.attempt.gpus) {
     if (layout_.ServerOf(gpu) == job.node) its.push_back(core::GpuIndex{gpu - server.first_gpu});
   }
-  appraisals_->Learn(job.workload(), record, estimate::RanOnOf(its, layout_.InfosOf(job.node)),
-                     now - job.attempt.launched, now);
-}
-
-std::vector<task::Observation> Predictions::Taught() const {
-  return appraisals_ ? appraisals_->Taught() : std::vector<task::Observation>{};
+  Known& known = Find(job.workload(), record.request->uid);
+  history_->Add(estimate::LessonOf(record, known.spec,
+                                   estimate::RanOnOf(its, layout_.InfosOf(job.node)),
+                                   known.appraisal.model, known.appraisal.formula, now));
+  known.stale = true;
+  ++lessons_;
 }
 
 }  // namespace carma::sim

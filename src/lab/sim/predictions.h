@@ -2,21 +2,33 @@
 // end. Private to sim.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "base/time.h"
 #include "core/scheduler/events.h"
+#include "core/values/ids.h"
 #include "core/values/profile.h"
 #include "core/values/promise.h"
-#include "lab/sim/appraisals.h"
+#include "estimate/appraiser.h"
+#include "estimate/history.h"
+#include "estimate/lesson.h"
 #include "lab/sim/jobs.h"
 #include "lab/sim/layout.h"
 #include "lab/sim/simulate.h"
+#include "lab/trace/workloads.h"
+#include "task/describe/spec.h"
 
 namespace carma::sim {
 
-// All servers share their knowledge. Random errors are drawn per task, so that an answer does not
-// depend on the time of the request.
+// Estimators and what they learn from finished attempts are carmad's own (estimate/appraiser.h,
+// estimate/lesson.h). A user's tasks of one workload count as the same program. Another workload or
+// another user counts as another program (user 0: unknown). All servers share their knowledge.
+// Random errors are drawn per task, so that an answer does not depend on the time of the request.
 class Predictions {
  public:
   // The options and the layout must outlive this object.
@@ -30,15 +42,31 @@ class Predictions {
   // Learns from an attempt that has left its GPUs.
   void Learn(const Job& job, const core::TaskRecord& record, base::Time now);
   // All observations so far, for RunResult::taught.
-  std::vector<task::Observation> Taught() const;
+  std::vector<task::Observation> Taught() const { return history_->All(); }
 
  private:
+  struct Known {
+    task::TaskSpec spec;
+    const estimate::Summary* summary = nullptr;
+    estimate::Appraisal appraisal;
+    std::uint64_t asked_after = 0;  // number of lessons at the last request
+    bool asked = false;
+    bool stale = true;  // a lesson from its own tasks has come since then
+  };
+  Known& Find(const trace::Workload& workload, std::uint32_t uid);
+  // The current appraisal of the workload's tasks; only with a method.
+  const estimate::Appraisal& Appraised(const trace::Workload& workload, std::uint32_t uid);
   // The estimate before the error model changes it.
   std::optional<core::Estimate> Unchanged(const Job& job);
 
   const RunOptions& options_;
   const Layout& layout_;
-  std::optional<Appraisals> appraisals_;  // empty unless the options name a method
+  const estimate::Summary no_summary_;
+  std::shared_ptr<estimate::History> history_ = std::make_shared<estimate::History>();
+  std::optional<estimate::Appraiser> appraiser_;  // empty unless the options name a method
+  // By user and workload; never iterated.
+  std::map<std::pair<std::uint32_t, const trace::Workload*>, Known> known_;
+  std::uint64_t lessons_ = 0;
 };
 
 }  // namespace carma::sim

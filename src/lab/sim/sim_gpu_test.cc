@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "lab/sim/memory_model.h"
+#include "lab/sim/models.h"
 #include "lab/sim/recorder.h"
 
 namespace carma::sim {

@@ -21,46 +21,16 @@ using base::Duration;
 
 constexpr Duration kMaxSpan{std::chrono::hours(24 * 366)};
 constexpr Duration kCheckedFor = std::chrono::hours(28 * 24);
+constexpr std::int64_t kMaxFragmentsMib = 1 << 24;
 constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 // Each retry takes at least seconds of simulated time, so a run of usual length never reaches this
 // number of retries of a task.
 constexpr int kRetriesWithoutEnd = 10'000;
 
-struct NumberOption {
-  std::string_view name;
-  double value, low, high;
-};
 struct SpanOption {
   std::string_view name;
   Duration value, low;
 };
-
-Result<Unit> CheckNumbers(const RunOptions& options) {
-  const MemoryModel& memory = options.memory;
-  for (const NumberOption& each : {
-           NumberOption{"noise", options.noise, 0, 2},
-           {"estimate bias", options.estimates.bias, -5, 5},
-           {"estimate sigma", options.estimates.sigma, 0, 5},
-           {"share of tasks without estimate", options.estimates.missing_share, 0, 1},
-           {"coverage", options.estimates.coverage, 0, 0.999},
-           {"slowdown limit", options.slowdown_limit, 0, 1e6},
-           {"first share of the memory", memory.first_share, 0, 1},
-           {"memory growth per hour", memory.growth_per_hour, 0, 100},
-           {"memory spikes", memory.spike_share, 0, 100},
-           {"price of oversubscription", options.interference.mps_oversubscription, 0, 100},
-           {"fragmentation in MiB", static_cast<double>(memory.fragmentation_mib), 0, 1 << 24},
-           {"failures per hour", options.failures.per_hour, 0, 1000},
-           {"CPU cores", options.host.cores, 0, 1e6},
-           {"CPU cores per task and GPU", options.host.cores_per_gpu_task, 0, 1e6},
-           {"recoveries", static_cast<double>(options.max_recoveries), 0, 1e6},
-           {"time limits", options.above.time_limit, 0.01, 1e6},
-           {"requeues after waiting", static_cast<double>(options.above.wait_requeues), 0, 1e6},
-       }) {
-    if (each.value >= each.low && each.value <= each.high) continue;
-    return Invalid("{}: {} is not between {} and {}", each.name, each.value, each.low, each.high);
-  }
-  return Unit{};
-}
 
 Result<Unit> CheckSpans(const RunOptions& options) {
   const MemoryModel& memory = options.memory;
@@ -95,13 +65,16 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   const std::string& method = options.estimates.method;
   if (!method.empty() && estimate::FindEstimator(method) == nullptr)
     return Invalid("no estimator '{}'", base::Printable(method, 60));
-  CARMA_TRY(CheckNumbers(options));
   if (options.above.placing == Placing::kAsked && options.policy.pacing != core::Pacing::kImmediate)
     return Invalid("cluster=asked does not work with the published rules");
   if (options.host.promised && options.host.cores < 1)
     return Invalid("CPU cores are promised, but the server has none");
   CARMA_TRY(CheckSpans(options));
   const MemoryModel& memory = options.memory;
+  if (memory.fragmentation_mib > kMaxFragmentsMib) {
+    return Invalid("fragmentation in MiB: {} is not between 0 and {}", memory.fragmentation_mib,
+                   kMaxFragmentsMib);
+  }
   if (memory.spike_lasts >= memory.spike_every)
     return Invalid("memory spikes must be shorter than their interval");
   // A shorter slice would end before the task has done any work.

@@ -21,7 +21,6 @@
 #include "estimate/asking.h"
 #include "lab/sim/above.h"
 #include "lab/sim/gpu_types.h"
-#include "lab/sim/memory_model.h"
 #include "lab/sim/models.h"
 #include "lab/trace/task_trace.h"
 #include "lab/trace/workloads.h"
@@ -85,7 +84,7 @@ struct EstimateOptions {
   std::string_view source = "none";  // for trace::ParseEstimateSource; only used without a method
 
   // One of estimate::Estimators(), used as in carmad: at each submission, with the lessons from
-  // this run's finished tasks (appraisals.h). All servers share their lessons. If it is empty,
+  // this run's finished tasks (predictions.h). All servers share their lessons. If it is empty,
   // `source` is used.
   std::string method;
   double coverage = 0.9;  // coverage of the promised upper bounds; 0: promise the point estimate
@@ -241,7 +240,7 @@ struct RunResult {
 // accounts must balance: every task has ended once, no claim is left, and the total energy equals
 // that of the GPUs. If they do not, the simulator itself is wrong, and it aborts. Errors: kInvalid
 // if
-// - options are out of range,
+// - options are out of range (the parsers of their words check the ranges of numbers),
 // - a task wants more GPUs than any server has ("line 7 (bert-8gpu): wants 8 GPUs, the largest
 //   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all
 //   servers of one kind have together,

@@ -146,7 +146,6 @@ TEST(Simulate, RefusesInvalidOptions) {
                 nothing,
                 "task 2 (fine): is submitted before the task above it"},
            Case{"a negative duration", {{Duration{0}, &fine, -1.0}}, nothing, "lasts -1 s"},
-           Case{"noise", one, [](RunOptions& o) { o.noise = -1; }, "noise: -1"},
            Case{"estimator", one, [](RunOptions& o) { o.estimates.method = "crystal-ball"; },
                 "no estimator 'crystal-ball'"},
            Case{"no period", one, [](RunOptions& o) { o.monitor.period = Duration{0}; },

@@ -28,11 +28,7 @@ std::string ControlDaemon::Execute(std::string_view line) {
       Command{"get_server_list", 0, &ControlDaemon::ServerList},
       Command{"get_server_status", 1, &ControlDaemon::ServerStatus},
       Command{"get_client_list", 1, &ControlDaemon::ClientList},
-      Command{"ps", 0, &ControlDaemon::Processes},
       Command{"terminate_client", 2, &ControlDaemon::TerminateClient},
-      Command{"get_default_active_thread_percentage", 0, &ControlDaemon::GetPercentage},
-      Command{"set_default_active_thread_percentage", 1, &ControlDaemon::SetPercentage},
-      Command{"set_default_device_pinned_mem_limit", 2, &ControlDaemon::SetMemoryLimit},
       Command{"sm_partition", 3, &ControlDaemon::ChangePartitions},
       Command{"lspart", 0, &ControlDaemon::ListPartitions},
       Command{"quit", 0, &ControlDaemon::Quit},
@@ -136,47 +132,12 @@ std::string ControlDaemon::ClientList(const Words& words) {
   return pids;
 }
 
-std::string ControlDaemon::Processes(const Words&) {
-  if (servers_.empty()) return "Server not found";
-  std::string table =
-      fmt::format("{:<10} {:<8} {:<10} {:<14} {}", "PID", "ID", "SERVER", "DEVICE", "COMMAND");
-  for (Server& server : servers_) {
-    const std::string clients = Ask(server, "clients").value_or("");
-    int id = 0;
-    for (const std::string_view pid : base::SplitWords(clients)) {
-      const auto stat = base::ReadProcessStat(static_cast<pid_t>(base::ParseInt(pid).value_or(0)));
-      table += fmt::format("\n{:<10} {:<8} {:<10} {:<14} {}", pid, ++id, server.pid,
-                           terms_.visible_devices.value_or("all").substr(0, 13),
-                           stat ? stat->command : "");
-    }
-  }
-  return table;
-}
-
 std::string ControlDaemon::TerminateClient(const Words& words) {
   Server* const server = FindServer(words[1]);
   if (!server) return fmt::format("{}\n{}!\n1", NoServer(words[1]), NoServer(words[1]));
   const std::optional<std::string> answer = Ask(*server, "terminate " + std::string(words[2]));
   if (!answer) return "terminate_client: the server does not answer";
   return *answer == "done" ? "0" : *answer + "\n1";
-}
-
-std::string ControlDaemon::GetPercentage(const Words&) {
-  return fmt::format("{:.1f}", terms_.thread_percentage);
-}
-
-std::string ControlDaemon::SetPercentage(const Words& words) {
-  const Result<double> percentage = ParseMpsPercentage(words[1]);
-  if (!percentage) return percentage.error().message;
-  terms_.thread_percentage = *percentage;
-  return GetPercentage(words);
-}
-
-std::string ControlDaemon::SetMemoryLimit(const Words& words) {
-  const auto limits = ParseMpsMemoryLimits(std::string(words[1]) + "=" + std::string(words[2]));
-  if (!limits) return limits.error().message;
-  for (const auto& [device, mib] : *limits) terms_.memory_limits[device] = mib;
-  return "";
 }
 
 std::string ControlDaemon::Quit(const Words& words) {

@@ -71,11 +71,7 @@ class ControlDaemon {
   std::string ServerList(const Words&);
   std::string ServerStatus(const Words& words);
   std::string ClientList(const Words& words);
-  std::string Processes(const Words&);
   std::string TerminateClient(const Words& words);
-  std::string GetPercentage(const Words&);
-  std::string SetPercentage(const Words& words);
-  std::string SetMemoryLimit(const Words& words);
   std::string Quit(const Words& words);
 
   // ---- mps_control_partitions.cc: static SM partitions ----

@@ -20,7 +20,6 @@
 #include "base/process_id.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
-#include "lab/simgpu/milestones.h"
 #include "lab/simgpu/mps_client.h"
 #include "lab/simgpu/visible_gpus.h"
 
@@ -74,6 +73,31 @@ void Complain(const std::string& text) {
 template <class T>
 T PerGpu(const std::vector<T>& values, std::size_t i) {
   return values[std::min(i, values.size() - 1)];
+}
+
+// An event of the training.
+struct Milestone {
+  enum Event { kEpoch, kGrow, kFail, kKillSelf, kHang, kFault, kEnd };
+  double at;  // share of the work
+  Event event;
+  int epoch = 0;
+};
+
+// The milestones in order; the last one is the end.
+std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
+  std::vector<Milestone> plan;
+  const int epochs = options.solo_s > 0 ? options.epochs : 0;
+  for (int epoch = 1; epoch <= epochs; ++epoch)
+    plan.push_back({static_cast<double>(epoch) / epochs, Milestone::kEpoch, epoch});
+  if (options.grow_at) plan.push_back({*options.grow_at, Milestone::kGrow});
+  if (options.fail_at) plan.push_back({*options.fail_at, Milestone::kFail});
+  if (options.kill_self_at) plan.push_back({*options.kill_self_at, Milestone::kKillSelf});
+  if (options.hang_at) plan.push_back({*options.hang_at, Milestone::kHang});
+  if (options.fault_at) plan.push_back({*options.fault_at, Milestone::kFault});
+  plan.push_back({1, Milestone::kEnd});
+  std::ranges::stable_sort(plan,
+                           [](const Milestone& a, const Milestone& b) { return a.at < b.at; });
+  return plan;
 }
 
 // One run on its GPUs. Every step returns the exit code if the process must end, otherwise nothing.

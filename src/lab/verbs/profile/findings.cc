@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lab/verbs/profile/fit.h"
+#include "report/report.h"
 
 namespace carma::cli {
 namespace {
@@ -267,15 +268,9 @@ class TypeWork {
 }  // namespace
 
 Spread SpreadOf(std::span<const double> values) {
-  Spread spread{.count = static_cast<int>(values.size())};
-  if (values.empty()) return spread;
-  for (const double value : values) spread.mean += value;
-  spread.mean /= static_cast<double>(values.size());
-  spread.median = Median({values.begin(), values.end()});
-  double squares = 0;
-  for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
-  if (values.size() > 1) spread.sd = std::sqrt(squares / static_cast<double>(values.size() - 1));
-  return spread;
+  if (values.empty()) return {};
+  const report::Estimated of = report::EstimatedOf(values);
+  return {of.mean, of.sd, static_cast<int>(of.runs), Median({values.begin(), values.end()})};
 }
 
 std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads,

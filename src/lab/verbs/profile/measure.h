@@ -17,7 +17,6 @@
 #include "lab/verbs/profile/keeper.h"
 #include "lab/verbs/profile/plan.h"
 #include "lab/verbs/profile/results.h"
-#include "lab/verbs/profile/samples.h"
 #include "lab/verbs/profile/workloads.h"
 
 namespace carma::cli {

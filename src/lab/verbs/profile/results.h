@@ -1,9 +1,10 @@
-// Measured runs and their file. The file has one JSON object per line, appended after each run, so
-// `carma profile` can continue after an interruption.
+// Samples of GPUs during a run, and measured runs with their file. The file has one JSON object per
+// line, appended after each run, so `carma profile` can continue after an interruption.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,28 @@
 #include "lab/verbs/profile/plan.h"
 
 namespace carma::cli {
+
+struct ProfileSample {
+  double at_s = 0;
+  std::optional<double> sm_active;    // mean since the previous sample
+  std::optional<double> utilization;  // the driver's coarse utilisation
+  std::int64_t used_mib = 0;
+  std::optional<double> energy_j;
+};
+// The times at which a GPU became active and at which its activity ended for good; the last sample
+// should be later. Interpolates: the activity of the first or last active sample divided by the
+// usual activity gives the active time in its span. Uses the coarse utilisation if there is no SM
+// activity. Empty if neither is known or the GPU was never active. Samples are in order of time;
+// the first only marks the beginning of the second sample's span.
+struct ActiveSpan {
+  double from_s = 0;
+  double until_s = 0;
+};
+std::optional<ActiveSpan> ActiveSpanOf(std::span<const ProfileSample> samples);
+// The SM activity of all samples, including samples outside the span, divided by to_s - from_s; at
+// most 1. Empty if unknown.
+std::optional<double> MeanSmActive(std::span<const ProfileSample> samples, double from_s,
+                                   double to_s);
 
 inline constexpr std::size_t kMaxProfileRuns = 100'000;
 inline constexpr std::size_t kMaxRunsBytes = std::size_t{256} << 20;

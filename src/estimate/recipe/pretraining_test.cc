@@ -1,8 +1,8 @@
-#include "estimate/recipe/torchtitan.h"
+#include "estimate/recipe/pretraining.h"
 
 #include <gtest/gtest.h>
 
-#include "estimate/recipe/toml.h"
+#include "estimate/recipe/settings.h"
 #include "estimate/training_words.h"
 
 namespace carma::estimate {

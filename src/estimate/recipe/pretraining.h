@@ -1,8 +1,10 @@
-// Turns the settings of torchtitan into words of a plan. They come from a TOML file and from
-// options named like its keys ("--training.seq_len 8192").
+// Turns settings of pretraining into words of a plan: torchtitan's, from a TOML file and options
+// named like its keys ("--training.seq_len 8192"), and those of Megatron-LM's scripts and NeMo,
+// which state the model's sizes instead of naming a model.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "estimate/recipe/plan_files.h"
@@ -25,5 +27,17 @@ struct TorchtitanPlan {
 // samples, selective checkpointing, a fused AdamW, all other GPUs in FSDP, and sequence parallelism
 // with tensor parallelism.
 TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings);
+
+// Whether the settings are Megatron's, which is recognised by its names for the splits and sizes of
+// a model.
+bool IsOfMegatron(const std::vector<Setting>& settings);
+
+// Adds copies of NeMo's settings (model.micro_batch_size, trainer.devices) under Megatron's names,
+// each right after the original.
+void AddPlainNames(std::vector<Setting>& settings);
+
+// Words for settings that MeaningOf does not cover: Megatron's states, its distributed optimizer,
+// NeMo's lengths.
+TrainingWords WordsOfMegatron(const std::vector<Setting>& settings);
 
 }  // namespace carma::estimate
