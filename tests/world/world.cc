@@ -262,7 +262,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (step.verb == "hold" && waits) return engine_->Post(core::HoldRequested{id});
     if (step.verb == "release" && waits) return engine_->Post(core::ReleaseRequested{id});
     if (step.verb == "requeue" && task.state != TaskState::kStopping)
-      engine_->Requeue(id, [](const auto&) {});
+      engine_->Requeue(id, "requeue, by a person", [](const auto&) {});
   }
 
   void AnswerEstimates(std::size_t most) {

@@ -69,8 +69,8 @@ class Engine {
   void ForgetCalibration(Done done);
   // Adds a line about a change that is posted next to the task's history.
   void Note(core::TaskId id, const std::string& what);
-  // Requeues a finished task; a running task is stopped first.
-  void Requeue(core::TaskId id, Done done);
+  // Requeues a finished task; a running task is stopped first. what: for its history, as in Note().
+  void Requeue(core::TaskId id, const std::string& what, Done done);
   // Changes the request of an unfinished task; if the task holds GPUs, only what core::TaskEdited
   // allows. what: one line for the history. Errors: those of Intake::CheckEdit; kUnavailable while
   // the task's memory is being estimated or another change of the task is not stored yet.

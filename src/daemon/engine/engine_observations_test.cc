@@ -261,6 +261,19 @@ TEST_F(ObservationTest, ARunningTaskKeepsItsRunTimeIfTheClockWasSet) {
   EXPECT_GT(ran_s(3'600'000'000), 3'000'000) << "the process did not start in this boot";
 }
 
+TEST_F(ObservationTest, NoTimeIsInTheFutureIfTheClockWasSetBack) {
+  const core::TaskId pauses = Submit();
+  Tell({.kind = task::ShimEventKind::kLaunchFailed, .id = pauses, .attempt = 1, .not_taken = true});
+  const core::TaskId starts = Submit();  // as with a lease, no file says when its process began
+  const base::Time ahead = clock_.Now();
+  ASSERT_GT(store_->Get(pauses)->record.not_before, ahead);
+  ASSERT_EQ(store_->Get(starts)->record.attempt->launched, ahead);
+  clock_ = base::FakeClock(ahead - base::Duration(500'000));
+  Open();
+  EXPECT_LT(engine_->scheduler().Find(pauses)->not_before, ahead) << "a pause of seconds";
+  EXPECT_LE(engine_->scheduler().Find(starts)->attempt->launched, clock_.Now());
+}
+
 TEST_F(ObservationTest, ForgettingTheCalibrationIsDurable) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(60'000));

@@ -61,8 +61,9 @@ void Engine::Note(core::TaskId id, const std::string& what) {
   next_.rows.events.push_back(EditEvent(id, what, clock_.Now()));
 }
 
-void Engine::Requeue(core::TaskId id, Done done) {
+void Engine::Requeue(core::TaskId id, const std::string& what, Done done) {
   if (scheduler_.Find(id) != nullptr || intake_.IsUntold(id)) {
+    Note(id, what);
     Post(core::RequeueRequested{id}, std::move(done));
     return;
   }
@@ -83,6 +84,7 @@ void Engine::Requeue(core::TaskId id, Done done) {
   core::TaskRecord fresh = core::AsSubmitted(*std::move(record));
   fresh.reason = {core::ReasonCode::kRequeuedByUser, "Sent back to the queue on request."};
   fresh.queued_since = clock_.Now();
+  Note(id, what);
   Collect({core::TaskChanged{fresh}});
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
 }

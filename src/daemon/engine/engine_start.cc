@@ -39,16 +39,24 @@ constexpr std::chrono::seconds kClockStep{30};
 // as run time of the running tasks: they would reach their time limits, and be charged for it.
 void Engine::FollowClock(core::TaskRecord& record) const {
   const base::Time now = clock_.Now();
+  // A pause after a failure began when the task was queued again.
+  if (record.not_before)
+    *record.not_before -= record.queued_since - std::min(record.queued_since, now);
   record.submitted = std::min(record.submitted, now);
   record.queued_since = std::min(record.queued_since, now);
-  if (!core::HoldsGpus(record.state) || !record.attempt->started) return;
-  const std::optional<base::Duration> age =
-      task::SinceStart(starts_.AttemptDir(record.id, record.attempt->number));
-  if (!age) return;
-  const double scale = 1e9 / static_cast<double>(clock_.RealSpan(base::Duration(1'000)).count());
-  const auto ran = std::chrono::duration_cast<base::Duration>(*age * scale);
-  const base::Duration step = now - ran - *record.attempt->started;
-  if (std::chrono::abs(clock_.RealSpan(step)) < kClockStep) return;
+  if (!core::HoldsGpus(record.state)) return;
+  const std::optional<base::Time> started = record.attempt->started;
+  std::optional<base::Duration> age;
+  if (started) age = task::SinceStart(starts_.AttemptDir(record.id, record.attempt->number));
+  // If nothing says how long it has run, as with a lease, at least no time is in the future.
+  base::Duration step =
+      now - std::max(now, started.value_or(record.attempt->launched.value_or(now)));
+  if (age) {
+    const double scale = 1e9 / static_cast<double>(clock_.RealSpan(base::Duration(1'000)).count());
+    step = now - *started - std::chrono::duration_cast<base::Duration>(*age * scale);
+  }
+  if (step == base::Duration{0} || (age && std::chrono::abs(clock_.RealSpan(step)) < kClockStep))
+    return;
   base::LogWarn("clock_was_set", {{"task", record.id}, {"by_s", base::Seconds(step)}});
   core::Attempt& its = record.attempt.Edit();
   for (std::optional<base::Time>* each : {&its.launched, &its.started, &its.idle_since, &its.warned,

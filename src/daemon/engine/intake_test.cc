@@ -266,6 +266,14 @@ TEST_F(IntakeTest, AnEditIsNotJudgedByRulesThatItDoesNotTouch) {
   EXPECT_TRUE(intake_.CheckEdit(record, spec));
   spec.account = "nlp";
   EXPECT_EQ(intake_.CheckEdit(record, spec).error().code, ErrorCode::kDenied);
+  spec.account.reset();
+  spec.time_limit.reset();
+  core::TaskRecord running = record;
+  running.state = core::TaskState::kRunning;
+  running.attempt.Edit().started = clock_.Now() - core::Duration(7'200'000);
+  EXPECT_EQ(intake_.CheckEdit(running, spec).error().message,
+            "task 1 has run for 2:00:00: a limit on its time, 1:00:00, would end it at once "
+            "(carma cancel 1 ends it)");
 }
 
 class LargeSubmissionTest : public IntakeTest {

@@ -244,8 +244,9 @@ Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::st
     if (lease || (core::HoldsGpus(record.state) && !record.request->requeue))
       return Conflict(WhyNoRequeue(record, lease ? &*lease : nullptr));
   }
-  if (verb != "cancel" && !core::IsFinal(record.state))
-    engine.Note(record.id, fmt::format("{}, by {}", verb, caller.user));
+  const std::string what = fmt::format("{}, by {}", verb, caller.user);
+  if ((verb == "hold" && !record.held) || (verb == "release" && record.held))
+    engine.Note(record.id, what);
   if (verb == "cancel")
     engine.Post(core::CancelRequested{record.id, caller.user}, std::move(done));
   else if (verb == "hold")
@@ -253,7 +254,7 @@ Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::st
   else if (verb == "release")
     engine.Post(core::ReleaseRequested{record.id}, std::move(done));
   else
-    engine.Requeue(record.id, std::move(done));
+    engine.Requeue(record.id, what, std::move(done));
   return Unit{};
 }
 
@@ -388,13 +389,14 @@ Result<Unit> SetPriority(const SharedServices& services, const Call& call,
   const core::TaskId id = stored.record.id;
   if (core::IsFinal(stored.record.state))
     return std::unexpected(EndedAlready(id, stored.record.state));
-  services->engine.Note(
-      id, fmt::format("--priority {} -> {}, by {}", stored.record.request->priority, priority,
-                      call.caller.user));
-  services->engine.Post(
-      core::PriorityChanged{id, priority},
-      AnswerAndLog(services, stored, "priority", call.caller, reply,
-                   {{"from", stored.record.request->priority}, {"to", priority}}));
+  const std::int64_t before = stored.record.request->priority;
+  if (priority != before) {
+    services->engine.Note(
+        id, fmt::format("--priority {} -> {}, by {}", before, priority, call.caller.user));
+  }
+  services->engine.Post(core::PriorityChanged{id, priority},
+                        AnswerAndLog(services, stored, "priority", call.caller, reply,
+                                     {{"from", before}, {"to", priority}}));
   return Unit{};
 }
 

@@ -8,7 +8,9 @@
 namespace carma::daemon {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TEST_F(TasksTest, ChangesTasksThatTheCoreDoesNotKnowYet) {
   std::vector<std::int64_t> indices;
@@ -38,11 +40,21 @@ TEST_F(TasksTest, AChangeIsAnsweredWithTheTaskOnceItIsDurable) {
 
 TEST_F(TasksTest, TheHistoryNamesTheUserOfEachChange) {
   SubmitHeld();
-  const auto last = [this] {
-    return store_->Events(core::TaskId{1}, std::nullopt, 10)->back().text;
+  const auto edits = [this] {
+    std::vector<std::string> texts;
+    const auto events = store_->Events(core::TaskId{1}, std::nullopt, 100);
+    for (const store::StoredEvent& each : *events) {
+      if (each.kind == store::EventKind::kEdit) texts.push_back(each.text);
+    }
+    return texts;
   };
   Change(kRoot, "hold");
-  EXPECT_EQ(last(), "hold, by " + kRoot.user);
+  EXPECT_THAT(edits(), IsEmpty()) << "it was held already";
+  Change(kRoot, "release");
+  Start(core::TaskId{1});
+  End(core::TaskId{1});
+  Change(kAda, "requeue");
+  EXPECT_THAT(edits(), ElementsAre("release, by root", "requeue, by ada"));
 }
 
 TEST_F(TasksTest, RefusesChangesByOtherUsersOrInTheWrongState) {
