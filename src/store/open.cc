@@ -135,7 +135,7 @@ Result<Unit> Look(const std::string& path, bool with_log) {
   return Damaged(path, fmt::format("is damaged: {}", FirstFinding(verdict)));
 }
 
-void Apply(SQLite::Database& db, const Migration& step) {
+void ApplyStep(SQLite::Database& db, const Migration& step) {
   db.exec("BEGIN IMMEDIATE");
   db.exec(std::string(step.sql));
   db.exec("PRAGMA user_version=" + std::to_string(step.version));
@@ -154,7 +154,7 @@ Result<Unit> MakeNew(const std::string& path) {
     db.exec("PRAGMA synchronous=FULL");
     db.exec("PRAGMA journal_mode=WAL");
     db.exec("PRAGMA application_id=" + std::to_string(kApplicationId));
-    for (const Migration& step : Migrations()) Apply(db, step);
+    for (const Migration& step : Migrations()) ApplyStep(db, step);
     db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
   if (::fsync(fd.get()) != 0) return FailErrno(errno, "fsync " + building);
@@ -168,7 +168,7 @@ Result<Unit> MakeNew(const std::string& path) {
 void Upgrade(SQLite::Database& db) {
   const int version = db.execAndGet("PRAGMA user_version").getInt();
   for (const Migration& step : Migrations()) {
-    if (step.version > version) Apply(db, step);
+    if (step.version > version) ApplyStep(db, step);
   }
   // An older CARMA must see the new version in the header on disk, even without the log.
   if (version < SchemaVersion()) db.exec("PRAGMA wal_checkpoint(TRUNCATE)");

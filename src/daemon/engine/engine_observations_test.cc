@@ -221,7 +221,7 @@ TEST_F(ObservationTest, ARequeuedTaskIsEstimatedWithCurrentKnowledge) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(60'000));
   End(id, 0);
-  engine_->Requeue(id, [](Result<Unit> done) { EXPECT_TRUE(done); });
+  engine_->Requeue(id, "", [](Result<Unit> done) { EXPECT_TRUE(done); });
   engine_->Turn();
   ASSERT_EQ(jobs_.size(), 1U);
   EXPECT_EQ(jobs_.front().id, id);
