@@ -119,15 +119,8 @@ std::vector<Finding> Folded(const std::vector<Finding>& findings) {
 }  // namespace
 
 std::string_view LevelName(Level level) {
-  switch (level) {
-    case Level::kOk:
-      return "ok";
-    case Level::kWarn:
-      return "warn";
-    case Level::kBad:
-      return "bad";
-  }
-  return "bad";
+  constexpr std::string_view kNames[] = {"ok", "warn", "bad"};
+  return kNames[static_cast<std::size_t>(level)];
 }
 
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings) {
