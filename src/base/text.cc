@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <ctime>
+#include <iterator>
+#include <utility>
 
 namespace carma::base {
 namespace {
@@ -152,14 +154,11 @@ Result<std::int64_t> ParseMemoryMib(std::string_view text) {
     const std::string l(1, letter);
     return strip(l + "ib") || strip(l + "b") || strip(l);
   };
-  if (unit('t'))
-    to_mib = 1024.0 * 1024.0;
-  else if (unit('g'))
-    to_mib = 1024;
-  else if (unit('m'))
-    to_mib = 1;
-  else if (unit('k'))
-    to_mib = 1.0 / 1024;
+  constexpr std::pair<char, double> kUnits[] = {
+      {'t', 1024.0 * 1024.0}, {'g', 1024}, {'m', 1}, {'k', 1.0 / 1024}};
+  const auto* const used =
+      std::ranges::find_if(kUnits, [&](const auto& each) { return unit(each.first); });
+  if (used != std::end(kUnits)) to_mib = used->second;
   const std::optional<double> number = ParseDouble(Trim(lower));
   if (!number || *number < 0 || *number * to_mib > static_cast<double>(kMaxMib)) {
     return Invalid("'" + Printable(text, 40) +
