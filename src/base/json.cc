@@ -185,28 +185,6 @@ bool JsonReader::Get(const char* key, std::vector<std::string>& target, std::siz
   return true;
 }
 
-bool JsonReader::Get(const char* key, std::optional<std::int64_t>& target, std::int64_t low,
-                     std::int64_t high) {
-  std::int64_t value = 0;
-  if (!Get(key, value, low, high)) return false;
-  target = value;
-  return true;
-}
-
-bool JsonReader::Get(const char* key, std::optional<double>& target, double low, double high) {
-  double value = 0;
-  if (!Get(key, value, low, high)) return false;
-  target = value;
-  return true;
-}
-
-bool JsonReader::Get(const char* key, std::optional<std::string>& target, std::size_t max_bytes) {
-  std::string value;
-  if (!Get(key, value, max_bytes)) return false;
-  target = std::move(value);
-  return true;
-}
-
 void JsonReader::NoOthers() {
   if (error_) return;
   for (const auto& [key, value] : json_->items()) {

@@ -41,10 +41,14 @@ class JsonReader {
   bool Get(const char* key, double& target, double low, double high);
   bool Get(const char* key, std::vector<std::string>& target, std::size_t max_items = 100'000,
            std::size_t max_bytes = 131'072);
-  bool Get(const char* key, std::optional<std::int64_t>& target, std::int64_t low,
-           std::int64_t high);
-  bool Get(const char* key, std::optional<double>& target, double low, double high);
-  bool Get(const char* key, std::optional<std::string>& target, std::size_t max_bytes = 4096);
+  // As above, with the limits of T.
+  template <class T, class... Limits>
+  bool Get(const char* key, std::optional<T>& target, Limits... limits) {
+    T value{};
+    if (!Get(key, value, limits...)) return false;
+    target = std::move(value);
+    return true;
+  }
   // Returns the raw value, or null if absent. Its key counts as known for NoOthers().
   const Json* Raw(const char* key);
   bool Has(const char* key);

@@ -1,10 +1,12 @@
 #include "base/log.h"
 
+#include <fmt/format.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "base/standard_streams.h"
@@ -13,17 +15,16 @@
 namespace carma::base {
 namespace {
 
-LogLevel LevelOf(spdlog::level::level_enum level) {
-  if (level <= spdlog::level::info) return LogLevel::kInfo;
-  return level == spdlog::level::warn ? LogLevel::kWarn : LogLevel::kError;
-}
+// spdlog's levels from kInfo on, in the same order.
+constexpr int kFirstLevel = spdlog::level::info;
 
 // Writes the priority, which the journal expects at the start of the line.
 class Priority : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
               spdlog::memory_buf_t& line) override {
-    const std::string_view prefix = PriorityPrefix(LevelOf(message.level));
+    const std::string_view prefix =
+        PriorityPrefix(static_cast<LogLevel>(message.level - kFirstLevel));
     line.append(prefix.data(), prefix.data() + prefix.size());
   }
   std::unique_ptr<custom_flag_formatter> clone() const override {
@@ -46,15 +47,7 @@ spdlog::logger& Logger() {
 }
 
 spdlog::level::level_enum Translate(LogLevel level) {
-  switch (level) {
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kWarn:
-      return spdlog::level::warn;
-    case LogLevel::kError:
-      return spdlog::level::err;
-  }
-  return spdlog::level::info;
+  return static_cast<spdlog::level::level_enum>(kFirstLevel + static_cast<int>(level));
 }
 
 std::string Quoted(std::string_view value) {
@@ -70,11 +63,7 @@ std::string Quoted(std::string_view value) {
 
 }  // namespace
 
-Field::Field(std::string_view k, double v) : key(k) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.6g", v);
-  value = buffer;
-}
+Field::Field(std::string_view k, double v) : key(k), value(fmt::format("{:.6g}", v)) {}
 
 void Log(LogLevel level, std::string_view event, const std::vector<Field>& fields) {
   const spdlog::level::level_enum wanted = Translate(level);
@@ -89,14 +78,11 @@ void SetLogLevel(LogLevel level) {
 }
 
 bool SetLogLevel(std::string_view name) {
-  for (LogLevel level : {LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError}) {
-    constexpr std::string_view kNames[] = {"info", "warn", "error"};
-    if (kNames[static_cast<int>(level)] == name) {
-      SetLogLevel(level);
-      return true;
-    }
-  }
-  return false;
+  constexpr std::string_view kNames[] = {"info", "warn", "error"};
+  const auto* const found = std::ranges::find(kNames, name);
+  if (found == std::end(kNames)) return false;
+  SetLogLevel(static_cast<LogLevel>(found - kNames));
+  return true;
 }
 
 }  // namespace carma::base

@@ -1,39 +1,28 @@
 #include "base/result.h"
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace carma::base {
 namespace {
 
-constexpr std::array<std::pair<ErrorCode, std::string_view>, 7> kNames{{
-    {ErrorCode::kInvalid, "invalid"},
-    {ErrorCode::kNotFound, "not_found"},
-    {ErrorCode::kConflict, "conflict"},
-    {ErrorCode::kUnavailable, "unavailable"},
-    {ErrorCode::kDenied, "denied"},
-    {ErrorCode::kIo, "io"},
-    {ErrorCode::kCorrupt, "corrupt"},
-}};
+constexpr std::string_view kNames[] = {"invalid", "not_found", "conflict", "unavailable",
+                                       "denied",  "io",        "corrupt"};  // by ErrorCode
 
 }  // namespace
 
 std::string_view ErrorCodeName(ErrorCode code) {
-  for (const auto& [each, name] : kNames) {
-    if (each == code) return name;
-  }
-  return "io";
+  return kNames[static_cast<std::size_t>(code)];
 }
 
 ErrorCode ParseErrorCode(std::string_view name) {
-  for (const auto& [code, each] : kNames) {
-    if (each == name) return code;
-  }
-  return ErrorCode::kIo;
+  const auto* const found = std::ranges::find(kNames, name);
+  return found == std::end(kNames) ? ErrorCode::kIo : static_cast<ErrorCode>(found - kNames);
 }
 
 std::unexpected<Error> Fail(ErrorCode code, std::string message) {

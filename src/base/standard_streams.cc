@@ -38,15 +38,8 @@ bool IsJournal(int fd, std::string_view stream) {
 std::string_view PriorityPrefix(LogLevel level) {
   static const std::string stream = GetEnv("JOURNAL_STREAM");
   if (!IsJournal(STDERR_FILENO, stream)) return "";
-  switch (level) {  // priorities of syslog(3)
-    case LogLevel::kInfo:
-      return "<6>";
-    case LogLevel::kWarn:
-      return "<4>";
-    case LogLevel::kError:
-      return "<3>";
-  }
-  return "";
+  constexpr std::string_view kPriorities[] = {"<6>", "<4>", "<3>"};  // those of syslog(3)
+  return kPriorities[static_cast<std::size_t>(level)];
 }
 
 }  // namespace carma::base

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <ctime>
+#include <iterator>
+#include <utility>
 
 namespace carma::base {
 namespace {
@@ -65,24 +66,11 @@ std::optional<std::int64_t> UnitSpanSeconds(std::string_view text) {
     while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
     if (digits == 0 || digits > 9 || digits == text.size()) return std::nullopt;
     const std::int64_t number = *ParseInt(text.substr(0, digits));
-    std::int64_t unit = 0;
-    switch (text[digits]) {
-      case 's':
-        unit = 1;
-        break;
-      case 'm':
-        unit = 60;
-        break;
-      case 'h':
-        unit = 3600;
-        break;
-      case 'd':
-        unit = 86400;
-        break;
-      default:
-        return std::nullopt;
-    }
-    total += number * unit;
+    constexpr std::string_view kUnits = "smhd";
+    constexpr std::int64_t kSeconds[] = {1, 60, 3600, 86400};
+    const std::size_t unit = kUnits.find(text[digits]);
+    if (unit == std::string_view::npos) return std::nullopt;
+    total += number * kSeconds[unit];
     text.remove_prefix(digits + 1);
   }
   return total;
@@ -166,14 +154,11 @@ Result<std::int64_t> ParseMemoryMib(std::string_view text) {
     const std::string l(1, letter);
     return strip(l + "ib") || strip(l + "b") || strip(l);
   };
-  if (unit('t'))
-    to_mib = 1024.0 * 1024.0;
-  else if (unit('g'))
-    to_mib = 1024;
-  else if (unit('m'))
-    to_mib = 1;
-  else if (unit('k'))
-    to_mib = 1.0 / 1024;
+  constexpr std::pair<char, double> kUnits[] = {
+      {'t', 1024.0 * 1024.0}, {'g', 1024}, {'m', 1}, {'k', 1.0 / 1024}};
+  const auto* const used =
+      std::ranges::find_if(kUnits, [&](const auto& each) { return unit(each.first); });
+  if (used != std::end(kUnits)) to_mib = used->second;
   const std::optional<double> number = ParseDouble(Trim(lower));
   if (!number || *number < 0 || *number * to_mib > static_cast<double>(kMaxMib)) {
     return Invalid("'" + Printable(text, 40) +
@@ -227,28 +212,17 @@ std::string Counted(std::int64_t count, std::string_view what) {
 }
 
 std::string FormatMib(std::int64_t mib) {
-  char buffer[32];
-  if (mib < 1024) {
-    std::snprintf(buffer, sizeof buffer, "%ldM", static_cast<long>(mib));
-  } else {
-    std::snprintf(buffer, sizeof buffer, "%.1fG", static_cast<double>(mib) / 1024.0);
-  }
-  return buffer;
+  return mib < 1024 ? fmt::format("{}M", mib)
+                    : fmt::format("{:.1f}G", static_cast<double>(mib) / 1024.0);
 }
 
 std::string FormatSpan(Duration span) {
   const long total = static_cast<long>(span.count() / 1000);
   const long days = total / 86400, hours = total / 3600 % 24, minutes = total / 60 % 60,
              seconds = total % 60;
-  char buffer[64];
-  if (days > 0) {
-    std::snprintf(buffer, sizeof buffer, "%ld-%02ld:%02ld:%02ld", days, hours, minutes, seconds);
-  } else if (hours > 0) {
-    std::snprintf(buffer, sizeof buffer, "%ld:%02ld:%02ld", hours, minutes, seconds);
-  } else {
-    std::snprintf(buffer, sizeof buffer, "%ld:%02ld", minutes, seconds);
-  }
-  return buffer;
+  if (days > 0) return fmt::format("{}-{:02}:{:02}:{:02}", days, hours, minutes, seconds);
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, seconds);
+  return fmt::format("{}:{:02}", minutes, seconds);
 }
 
 std::string FormatTime(Time t) {
@@ -267,9 +241,7 @@ std::string FormatTimeIso(Time t) {
   ::gmtime_r(&seconds, &parts);
   char day[32];
   std::strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
-  char buffer[48];
-  std::snprintf(buffer, sizeof buffer, "%s.%03dZ", day, static_cast<int>(ms - seconds * 1000));
-  return buffer;
+  return fmt::format("{}.{:03}Z", day, ms - seconds * 1000);
 }
 
 bool IsUtf8(std::string_view text) {

@@ -28,21 +28,14 @@ Option Option::Required() const {
   return Option(option_->required());
 }
 
-Option Option::Range(int least, int most) const {
+template <class Number>
+Option Option::Range(Number least, Number most) const {
   return Option(option_->check(CLI::Range(least, most)));
 }
-
-Option Option::Range(std::int64_t least, std::int64_t most) const {
-  return Option(option_->check(CLI::Range(least, most)));
-}
-
-Option Option::Range(std::size_t least, std::size_t most) const {
-  return Option(option_->check(CLI::Range(least, most)));
-}
-
-Option Option::Range(double least, double most) const {
-  return Option(option_->check(CLI::Range(least, most)));
-}
+template Option Option::Range(int, int) const;
+template Option Option::Range(std::int64_t, std::int64_t) const;
+template Option Option::Range(std::size_t, std::size_t) const;
+template Option Option::Range(double, double) const;
 
 Option Option::Positive() const {
   return Option(option_->check(CLI::PositiveNumber));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/choices.h"
 
 namespace CLI {
 class App;
@@ -26,10 +27,8 @@ class Option {
   explicit Option(CLI::Option* option) : option_(option) {}
 
   Option Required() const;
-  Option Range(int least, int most) const;
-  Option Range(std::int64_t least, std::int64_t most) const;
-  Option Range(std::size_t least, std::size_t most) const;
-  Option Range(double least, double most) const;
+  template <class Number>
+  Option Range(Number least, Number most) const;
   Option Positive() const;
   Option OneOf(std::vector<std::string> words) const;
   Option List() const;     // commas separate the values
@@ -52,6 +51,7 @@ struct OptionFacts {
   char letter = '\0';     // '\0': none
   bool takes_value = false;
   std::string help;
+  Choices values = {};  // if the value is one of a few words; not known to Syntax
 };
 
 // A verb, or the program with its verbs. A handle, valid as long as the program's CLI::App. The

@@ -42,24 +42,8 @@ std::string Redrawn(std::string_view text, const Screen& screen) {
 
 std::string Paint(std::string_view text, Colour colour, const Screen& screen) {
   if (!screen.colour || colour == Colour::kNone) return std::string(text);
-  std::string_view code;
-  switch (colour) {
-    case Colour::kNone:
-      break;
-    case Colour::kGood:
-      code = "\033[32m";
-      break;
-    case Colour::kWaiting:
-      code = "\033[33m";
-      break;
-    case Colour::kBad:
-      code = "\033[31m";
-      break;
-    case Colour::kFaint:
-      code = "\033[2m";
-      break;
-  }
-  return std::string(code) + std::string(text) + "\033[0m";
+  constexpr std::string_view kCodes[] = {"", "32", "33", "31", "2"};  // by Colour
+  return fmt::format("\033[{}m{}\033[0m", kCodes[static_cast<std::size_t>(colour)], text);
 }
 
 std::size_t ShownWidth(std::string_view text) {
@@ -104,14 +88,7 @@ std::string WrapTo(std::string_view text, const Screen& screen,
 
 std::string CutTo(std::string_view text, std::size_t width) {
   if (ShownWidth(text) <= width) return std::string(text);
-  if (width == 0) return "";
-  std::size_t shown = 0;
-  std::size_t end = 0;
-  while (end < text.size()) {
-    if (StartsCharacter(text[end]) && shown++ == width - 1) break;
-    ++end;
-  }
-  return std::string(text.substr(0, end)) + "…";
+  return width == 0 ? "" : std::string(text.substr(0, BytesOf(text, width - 1))) + "…";
 }
 
 }  // namespace carma::cli

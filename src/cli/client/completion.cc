@@ -23,9 +23,9 @@ std::string ListCommand(TaskNames tasks, const std::string& user = "\"$(id -un)\
                      tasks == TaskNames::kAll ? "--all --limit 50" : "--limit 500");
 }
 
-std::string OptionList(const std::vector<OptionWords>& options) {
+std::string OptionList(const std::vector<OptionFacts>& options) {
   std::vector<std::string> words;
-  for (const OptionWords& option : options) {
+  for (const OptionFacts& option : options) {
     if (!option.long_name.empty()) words.push_back(option.long_name);
     if (option.letter != 0) words.push_back(std::string("-") + option.letter);
   }
@@ -40,16 +40,16 @@ std::vector<std::string> NamesOf(const std::vector<VerbWords>& verbs) {
 }
 
 // Patterns in bash's `case` for an option of `verb/subverb`: list/*/--state|list/*/-t.
-std::string BashPatterns(const std::string& place, const OptionWords& option) {
+std::string BashPatterns(const std::string& place, const OptionFacts& option) {
   std::vector<std::string> patterns;
   if (!option.long_name.empty()) patterns.push_back(place + "/" + option.long_name);
   if (option.letter != 0) patterns.push_back(place + "/-" + option.letter);
   return base::Join(patterns, "|");
 }
 
-std::string BashValueCases(const std::string& place, const std::vector<OptionWords>& options) {
+std::string BashValueCases(const std::string& place, const std::vector<OptionFacts>& options) {
   std::string cases;
-  for (const OptionWords& option : options) {
+  for (const OptionFacts& option : options) {
     if (option.values.words.empty()) continue;
     cases += fmt::format("    {}) values={}{} ;;\n", BashPatterns(place, option),
                          ShellQuote(base::Join(option.values.words, " ")),
@@ -101,7 +101,7 @@ std::string BashCases(const VerbWords& verb) {
   return cases;
 }
 
-std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionWords>& global) {
+std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionFacts>& global) {
   std::string cases;
   std::string values;
   for (const VerbWords& verb : verbs) {
@@ -163,7 +163,7 @@ std::string ZshAction(const Choices& choices) {
 }
 
 // One option for zsh's _arguments: "-G", "--gpus" or both.
-std::string ZshOption(const OptionWords& option) {
+std::string ZshOption(const OptionFacts& option) {
   std::string help;
   for (char c : option.help) help += c == '[' || c == ']' || c == ':' ? ' ' : c;
   const std::string value = option.takes_value ? ":value:" + ZshAction(option.values) : "";
@@ -193,7 +193,7 @@ std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& op
   std::string cases;
   for (const VerbWords& verb : verbs) {
     std::string specs;
-    for (const OptionWords& option : verb.options) specs += ZshOption(option);
+    for (const OptionFacts& option : verb.options) specs += ZshOption(option);
     for (const std::string& name : verb.names)
       descriptions += " " + QuotedLine(name + ":" + verb.help);
     const std::string taken = verb.verbs.empty()
@@ -214,9 +214,9 @@ std::string ZshChoice(const std::vector<VerbWords>& verbs, const std::string& op
       descriptions, options, takes_files ? " _files;" : "", cases);
 }
 
-std::string Zsh(const std::vector<VerbWords>& verbs, const std::vector<OptionWords>& global) {
+std::string Zsh(const std::vector<VerbWords>& verbs, const std::vector<OptionFacts>& global) {
   std::string global_specs;
-  for (const OptionWords& option : global) global_specs += ZshOption(option);
+  for (const OptionFacts& option : global) global_specs += ZshOption(option);
   return fmt::format(
       "#compdef carma\n"
       "_carma_tasks() {{\n"
@@ -239,7 +239,7 @@ std::string Zsh(const std::vector<VerbWords>& verbs, const std::vector<OptionWor
       ZshChoice(verbs, global_specs, global_specs, false));
 }
 
-std::string FishOption(const OptionWords& option) {
+std::string FishOption(const OptionFacts& option) {
   std::string line;
   if (option.letter != 0) line += fmt::format(" -s {}", option.letter);
   if (!option.long_name.empty()) line += " -l " + option.long_name.substr(2);
@@ -262,7 +262,7 @@ std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& wh
     }
     const std::string seen =
         seen_before + "__fish_seen_subcommand_from " + base::Join(verb.names, " ");
-    for (const OptionWords& option : verb.options)
+    for (const OptionFacts& option : verb.options)
       out += "complete -c carma -n " + ShellQuote(seen) + FishOption(option);
     if (!verb.words.empty()) {
       out += fmt::format("complete -c carma -n {} -f -a {}\n", ShellQuote(seen),
@@ -281,21 +281,21 @@ std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& wh
   return out;
 }
 
-std::string Fish(const std::vector<VerbWords>& verbs, const std::vector<OptionWords>& global) {
+std::string Fish(const std::vector<VerbWords>& verbs, const std::vector<OptionFacts>& global) {
   std::string out = fmt::format(
       "function __carma_tasks\n"
       "  if test $argv[1] = all\n    {}\n  else\n    {}\n"
       "  end | string trim | string replace -r '\\s+' '\\t'\n"
       "end\n",
       ListCommand(TaskNames::kAll, "(id -un)"), ListCommand(TaskNames::kOpen, "(id -un)"));
-  for (const OptionWords& option : global) out += "complete -c carma" + FishOption(option);
+  for (const OptionFacts& option : global) out += "complete -c carma" + FishOption(option);
   return out + FishVerbs(verbs, "__fish_use_subcommand", "", false);
 }
 
 }  // namespace
 
 Result<std::string> CompletionScript(const std::string& shell, const std::vector<VerbWords>& verbs,
-                                     const std::vector<OptionWords>& global) {
+                                     const std::vector<OptionFacts>& global) {
   if (shell == "bash") return Bash(verbs, global);
   if (shell == "zsh") return Zsh(verbs, global);
   if (shell == "fish") return Fish(verbs, global);

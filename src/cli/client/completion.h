@@ -5,22 +5,15 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/choices.h"
 #include "cli/client/server_choices.h"
+#include "cli/syntax.h"
 
 namespace carma::cli {
 
-struct OptionWords {
-  std::string long_name;  // "--gpus"; empty: none
-  char letter = 0;        // 0: none
-  bool takes_value = false;
-  std::string help;
-  Choices values = {};  // if the value is one of a few words
-};
 struct VerbWords {
   std::vector<std::string> names;  // the verb, followed by its aliases: "list", "ls"
   std::string help;
-  std::vector<OptionWords> options;
+  std::vector<OptionFacts> options;
   std::vector<VerbWords> verbs = {};    // subverbs, such as "info" of `carma trace`; empty: none
   std::vector<std::string> words = {};  // possible arguments; empty: files
   TaskNames tasks = TaskNames::kNone;   // if its arguments are numbers of tasks
@@ -30,6 +23,6 @@ struct VerbWords {
 // shell: "bash", "zsh" or "fish". The options in `global` are allowed before every verb. Errors:
 // kInvalid for another shell.
 Result<std::string> CompletionScript(const std::string& shell, const std::vector<VerbWords>& verbs,
-                                     const std::vector<OptionWords>& global);
+                                     const std::vector<OptionFacts>& global);
 
 }  // namespace carma::cli

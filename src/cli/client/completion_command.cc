@@ -10,16 +10,10 @@ namespace carma::cli {
 namespace {
 
 // verb: for example "trace info"; empty for the options of all verbs.
-std::vector<OptionWords> OptionsOf(Syntax syntax, const std::string& verb, const Context& context) {
-  std::vector<OptionWords> options;
-  for (OptionFacts& option : syntax.options()) {
-    const Choices values = context.program->choices(verb, option.long_name);
-    options.push_back({.long_name = std::move(option.long_name),
-                       .letter = option.letter,
-                       .takes_value = option.takes_value,
-                       .help = std::move(option.help),
-                       .values = values});
-  }
+std::vector<OptionFacts> OptionsOf(Syntax syntax, const std::string& verb, const Context& context) {
+  std::vector<OptionFacts> options = syntax.options();
+  for (OptionFacts& option : options)
+    option.values = context.program->choices(verb, option.long_name);
   return options;
 }
 

@@ -1,5 +1,3 @@
-#include "cli/client/gpu_details.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,8 +1,7 @@
-#include "cli/client/gpu_details.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/client/gpu_text.h"
 #include "cli/client/sample_views_test.h"
 
 namespace carma::cli {

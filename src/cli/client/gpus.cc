@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/calls.h"
-#include "cli/client/gpu_details.h"
 #include "cli/client/gpu_text.h"
 #include "cli/client/verbs.h"
 #include "cli/terminal.h"

@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "cli/client/task_words.h"
-#include "cli/client/verdict_text.h"
 #include "cli/table.h"
 #include "core/values/sharing.h"
 #include "core/values/task_state.h"

@@ -1,5 +1,3 @@
-#include "cli/client/verdict_text.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "base/text.h"
 #include "base/words.h"
 #include "cli/client/gpu_text.h"
+#include "cli/client/task_text.h"
 #include "cli/client/task_words.h"
 #include "cli/ids.h"
 #include "core/policy/policy.h"

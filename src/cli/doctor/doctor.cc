@@ -10,6 +10,7 @@
 #include "cli/doctor/context.h"
 #include "cli/doctor/gpu.h"
 #include "cli/doctor/packages.h"
+#include "cli/ids.h"
 #include "gpu/nvml_abi.h"
 
 namespace carma::cli {
@@ -65,19 +66,6 @@ std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings
          "GPUs: carmad --background --simulate 4xA100-40GB";
 }
 
-// Writes numbers as ranges: "0-3,5".
-std::string Ranges(const std::vector<std::size_t>& numbers) {
-  std::vector<std::string> pieces;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    pieces.push_back(last == i ? std::to_string(numbers[i])
-                               : fmt::format("{}-{}", numbers[i], numbers[last]));
-    i = last;
-  }
-  return base::Join(pieces, ",");
-}
-
 // Merges findings that apply to several GPUs, and puts them after those of single GPUs.
 std::vector<Finding> Folded(const std::vector<Finding>& findings) {
   struct Group {
@@ -91,7 +79,7 @@ std::vector<Finding> Folded(const std::vector<Finding>& findings) {
       for (const Group& group : groups) {
         if ((group.gpus.size() > 1) != several) continue;
         folded.push_back(*group.finding);
-        folded.back().topic = fmt::format("gpu {}", Ranges(group.gpus));
+        folded.back().topic = fmt::format("gpu {}", RangesText(group.gpus));
       }
     }
     groups.clear();
@@ -119,15 +107,8 @@ std::vector<Finding> Folded(const std::vector<Finding>& findings) {
 }  // namespace
 
 std::string_view LevelName(Level level) {
-  switch (level) {
-    case Level::kOk:
-      return "ok";
-    case Level::kWarn:
-      return "warn";
-    case Level::kBad:
-      return "bad";
-  }
-  return "bad";
+  constexpr std::string_view kNames[] = {"ok", "warn", "bad"};
+  return kNames[static_cast<std::size_t>(level)];
 }
 
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings) {

@@ -18,21 +18,27 @@ constexpr std::size_t kMaxReleaseFile = 64 * 1024;
 struct Packages {
   std::string_view distribution;  // a word of ID or ID_LIKE; the first matching row counts
   std::string_view install;
-  std::string_view driver, mps, dcgm, mail, curl;
+  std::array<std::string_view, 5> of;  // by Missing
 };
 // Ubuntu's row is before Debian's, because Ubuntu names Debian in ID_LIKE. DCGM is in NVIDIA's own
 // repository.
-constexpr std::array<Packages, 4> kPackages{{
-    {"ubuntu", "sudo apt install", "ubuntu-drivers-common && sudo ubuntu-drivers install --gpgpu",
-     "nvidia-compute-utils-$(cut -d. -f1 /sys/module/nvidia/version)", "datacenter-gpu-manager",
-     "msmtp-mta", "curl"},
-    {"debian", "sudo apt install", "nvidia-driver", "nvidia-cuda-mps", "datacenter-gpu-manager",
-     "msmtp-mta", "curl"},
-    {"fedora", "sudo dnf install", "akmod-nvidia xorg-x11-drv-nvidia-cuda",
-     "xorg-x11-drv-nvidia-cuda", "datacenter-gpu-manager", "msmtp", "curl"},
-    {"rhel", "sudo dnf install", "nvidia-driver-cuda kmod-nvidia-latest-dkms", "nvidia-driver-cuda",
-     "datacenter-gpu-manager", "postfix", "curl"},
-}};
+constexpr Packages kPackages[] = {
+    {"ubuntu",
+     "sudo apt install",
+     {"ubuntu-drivers-common && sudo ubuntu-drivers install --gpgpu",
+      "nvidia-compute-utils-$(cut -d. -f1 /sys/module/nvidia/version)", "datacenter-gpu-manager",
+      "msmtp-mta", "curl"}},
+    {"debian",
+     "sudo apt install",
+     {"nvidia-driver", "nvidia-cuda-mps", "datacenter-gpu-manager", "msmtp-mta", "curl"}},
+    {"fedora",
+     "sudo dnf install",
+     {"akmod-nvidia xorg-x11-drv-nvidia-cuda", "xorg-x11-drv-nvidia-cuda", "datacenter-gpu-manager",
+      "msmtp", "curl"}},
+    {"rhel",
+     "sudo dnf install",
+     {"nvidia-driver-cuda kmod-nvidia-latest-dkms", "nvidia-driver-cuda", "datacenter-gpu-manager",
+      "postfix", "curl"}}};
 
 // The words in the value of KEY="a b" in os-release.
 std::vector<std::string> WordsOf(std::string_view text, std::string_view key) {
@@ -46,22 +52,6 @@ std::vector<std::string> WordsOf(std::string_view text, std::string_view key) {
   return words;
 }
 
-std::string_view PackageOf(const Packages& row, Missing what) {
-  switch (what) {
-    case Missing::kDriver:
-      return row.driver;
-    case Missing::kMps:
-      return row.mps;
-    case Missing::kDcgm:
-      return row.dcgm;
-    case Missing::kMail:
-      return row.mail;
-    case Missing::kCurl:
-      return row.curl;
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string InstallCommandFor(std::string_view os_release, Missing what) {
@@ -71,8 +61,8 @@ std::string InstallCommandFor(std::string_view os_release, Missing what) {
     for (const std::string& word : words) {
       const auto* row = std::ranges::find_if(
           kPackages, [&](const Packages& each) { return each.distribution == word; });
-      if (row != kPackages.end())
-        return fmt::format(" ({} {})", row->install, PackageOf(*row, what));
+      if (row != std::end(kPackages))
+        return fmt::format(" ({} {})", row->install, row->of[static_cast<std::size_t>(what)]);
     }
   }
   return "";

@@ -13,6 +13,7 @@
 #include "base/spawn.h"
 #include "base/text.h"
 #include "config/keys.h"
+#include "task/shim/environment.h"
 
 namespace carma::cli {
 namespace {
@@ -87,13 +88,11 @@ std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
 
 Result<Unit> Carmad::Start(const PilotPlace& place, const PilotBooks& books,
                            const std::map<std::string, std::string>& variables) {
-  std::vector<std::string> environment;
-  for (const auto& [name, value] : base::OwnEnvironment())
-    environment.push_back(name + "=" + value);
-  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  std::map<std::string, std::string> environment = variables;
+  environment.merge(base::OwnEnvironment());
   base::SpawnOptions options;
   options.files = {"/dev/null", "/dev/null", STDERR_FILENO, books.lock_fd()};
-  options.environment = std::move(environment);
+  options.environment = task::ToBlock(environment);
   auto started = base::Spawn(
       {base::ExecutableDir() + "/carmad", "--socket", place.socket, "--state-dir", books.folder(),
        "--log", books.folder() + "/carmad.log", "--parent", fmt::format("{}", ::getpid())},

@@ -29,6 +29,7 @@
 #include "core/values/reservation.h"
 #include "core/values/task_request.h"
 #include "task/describe/option_values.h"
+#include "task/shim/environment.h"
 
 namespace carma::cli {
 namespace {
@@ -262,14 +263,11 @@ class Pilot {
   }
 
   void StartCommand() {
-    std::vector<std::string> environment;
-    for (const auto& [name, value] : base::OwnEnvironment()) {
-      if (name != "CARMA_SOCKET") environment.push_back(name + "=" + value);
-    }
-    environment.push_back("CARMA_SOCKET=" + place_.socket);
+    std::map<std::string, std::string> environment = base::OwnEnvironment();
+    environment["CARMA_SOCKET"] = place_.socket;
     base::SpawnOptions options;
     options.files = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
-    options.environment = std::move(environment);
+    options.environment = task::ToBlock(environment);
     auto started = base::Spawn(context_.words, options);
     if (!started) {
       context_.Fail(FailErrno(started.error(), context_.words[0]).error());

@@ -25,23 +25,9 @@ attr_t Attributes(TopStyle style) {
   const auto colour = [](Pair pair) -> attr_t {
     return ::has_colors() ? static_cast<attr_t>(COLOR_PAIR(pair)) : 0;
   };
-  switch (style) {
-    case TopStyle::kPlain:
-      return 0;
-    case TopStyle::kTitle:
-      return A_BOLD;
-    case TopStyle::kGood:
-      return colour(kGreen);
-    case TopStyle::kWaiting:
-      return colour(kYellow);
-    case TopStyle::kBad:
-      return colour(kRed) | A_BOLD;
-    case TopStyle::kFaint:
-      return A_DIM;
-    case TopStyle::kSelected:
-      return A_REVERSE;
-  }
-  return 0;
+  const attr_t attributes[] = {0,     colour(kGreen), colour(kYellow), colour(kRed) | A_BOLD,
+                               A_DIM, A_BOLD,         A_REVERSE};
+  return attributes[static_cast<std::size_t>(style)];
 }
 
 TopStroke StrokeOf(int key) {

@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "core/values/reason_line.h"
 #include "daemon/engine/history_events.h"
-#include "task/describe/shown_command.h"
 #include "task/describe/spec.h"
 
 namespace carma::daemon {

@@ -12,7 +12,7 @@
 #include "core/values/reason_line.h"
 #include "daemon/gpus/policy_violations.h"
 #include "gpu/counters.h"
-#include "task/describe/shown_command.h"
+#include "task/describe/spec.h"
 #include "task/describe/spec_json.h"
 
 namespace carma::daemon {

@@ -68,43 +68,30 @@ std::optional<std::array<int, kCount>> Numbers(std::string_view text, int most) 
   return numbers;
 }
 
-bool TakeSize(std::string_view text, AttachMessage& message) {
-  const auto numbers = Numbers<2>(text, kMostRows);
-  if (numbers) message.size = {(*numbers)[0], (*numbers)[1]};
-  return numbers.has_value();
-}
-
-bool TakeSignal(std::string_view text, AttachMessage& message) {
-  const auto numbers = Numbers<1>(text, NSIG - 1);
-  if (numbers) message.number = (*numbers)[0];
-  return numbers && std::ranges::find(kSignals, message.number) != kSignals.end();
-}
-
-bool TakeEnd(std::string_view text, AttachMessage& message) {
-  const auto numbers = Numbers<2>(text, 255);
-  if (numbers) std::tie(message.number, message.signal) = std::tie((*numbers)[0], (*numbers)[1]);
-  return numbers.has_value();
-}
-
-bool TakeData(std::string_view text, AttachMessage& message) {
-  message.data = text;
-  return true;
-}
-
 bool Take(std::string_view text, AttachMessage& message) {
   switch (message.kind) {
     case Kind::kHello:
-    case Kind::kWindow:
-      return TakeSize(text, message);
-    case Kind::kSignal:
-      return TakeSignal(text, message);
-    case Kind::kEnded:
-      return TakeEnd(text, message);
+    case Kind::kWindow: {
+      const auto size = Numbers<2>(text, kMostRows);
+      if (size) message.size = {(*size)[0], (*size)[1]};
+      return size.has_value();
+    }
+    case Kind::kSignal: {
+      const auto signal = Numbers<1>(text, NSIG - 1);
+      if (signal) message.number = (*signal)[0];
+      return signal && std::ranges::find(kSignals, message.number) != kSignals.end();
+    }
+    case Kind::kEnded: {
+      const auto end = Numbers<2>(text, 255);
+      if (end) std::tie(message.number, message.signal) = std::tie((*end)[0], (*end)[1]);
+      return end.has_value();
+    }
     case Kind::kInput:
     case Kind::kOutput:
     case Kind::kErrors:
     case Kind::kRefused:
-      return TakeData(text, message);
+      message.data = text;
+      return true;
   }
   return false;
 }

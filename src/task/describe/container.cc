@@ -9,15 +9,8 @@ namespace {
 
 constexpr std::size_t kMaxBytes = 4096;
 
-struct ToolEntry {
-  ContainerTool tool;
-  std::string_view name;
-};
-constexpr std::array kTools{
-    ToolEntry{ContainerTool::kPodman, "podman"},
-    ToolEntry{ContainerTool::kDocker, "docker"},
-    ToolEntry{ContainerTool::kApptainer, "apptainer"},
-};
+// By ContainerTool.
+constexpr std::array<std::string_view, 3> kTools{"podman", "docker", "apptainer"};
 
 bool IsOnePlainLine(std::string_view text) {
   return !text.empty() && text.size() <= kMaxBytes && base::IsUtf8(text) &&
@@ -27,19 +20,16 @@ bool IsOnePlainLine(std::string_view text) {
 }  // namespace
 
 std::string_view ToolName(ContainerTool tool) {
-  for (const ToolEntry& entry : kTools) {
-    if (entry.tool == tool) return entry.name;
-  }
-  return "";
+  return kTools[static_cast<std::size_t>(tool)];
 }
 
 Result<ContainerImage> ParseContainer(std::string_view text) {
   ContainerImage container{std::nullopt, std::string(text)};
-  for (const ToolEntry& entry : kTools) {
-    const bool names_it = text.starts_with(entry.name) && text.size() > entry.name.size() &&
-                          text[entry.name.size()] == ':';
-    const std::string_view rest = names_it ? text.substr(entry.name.size() + 1) : "";
-    if (names_it && !rest.starts_with("//")) container = {entry.tool, std::string(rest)};
+  for (std::size_t i = 0; i < kTools.size(); ++i) {
+    const bool names_it = text.starts_with(std::string(kTools[i]) + ":");
+    const std::string_view rest = names_it ? text.substr(kTools[i].size() + 1) : "";
+    if (names_it && !rest.starts_with("//"))
+      container = {static_cast<ContainerTool>(i), std::string(rest)};
   }
   // The tool would mistake an image name that begins with '-' for an option.
   const bool good = IsOnePlainLine(container.image) && !container.image.starts_with('-') &&

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "core/values/gpu_choice.h"
+#include "task/describe/shell_words.h"
 #include "task/describe/spec.h"
 
 namespace carma::task {
@@ -120,16 +121,6 @@ std::optional<Duration> ParseOffset(std::string_view text) {
   const Result<Duration> span = base::ParseSpan(text);
   if (!span) return std::nullopt;
   return *span;
-}
-
-bool IsVariableName(std::string_view name) {
-  if (name.empty() || (name.front() >= '0' && name.front() <= '9')) return false;
-  for (char c : name) {
-    const bool good =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    if (!good) return false;
-  }
-  return true;
 }
 
 // Whether sites use this node feature as the name of a GPU type. Any other feature may be a rack.

@@ -1,5 +1,6 @@
 #include "task/describe/shell_words.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace carma::task {
@@ -11,16 +12,6 @@ bool IsNameStart(char c) {
 
 bool IsBlank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-// Whether the word is NAME=…, which a shell would use to set a variable instead of running it.
-bool IsAssignment(std::string_view word) {
-  const std::size_t equals = word.find('=');
-  if (equals == std::string_view::npos || equals == 0 || !IsNameStart(word.front())) return false;
-  for (char c : word.substr(0, equals)) {
-    if (!IsNameStart(c) && !(c >= '0' && c <= '9')) return false;
-  }
-  return true;
 }
 
 class Splitter {
@@ -61,7 +52,8 @@ class Splitter {
 
   void EndWord() {
     if (!word_) return;
-    if (words_.empty()) assignment_ = IsAssignment(*word_);
+    if (words_.empty())
+      assignment_ = word_->contains('=') && IsVariableName(word_->substr(0, word_->find('=')));
     words_.push_back(std::move(*word_));
     word_.reset();
   }
@@ -127,6 +119,11 @@ class Splitter {
 };
 
 }  // namespace
+
+bool IsVariableName(std::string_view name) {
+  return !name.empty() && IsNameStart(name.front()) &&
+         std::ranges::all_of(name, [](char c) { return IsNameStart(c) || (c >= '0' && c <= '9'); });
+}
 
 Result<std::vector<std::string>> SplitShellWords(std::string_view line, WordRules rules) {
   return Splitter(line, rules).Run();

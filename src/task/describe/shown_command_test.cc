@@ -1,7 +1,7 @@
-#include "task/describe/shown_command.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "task/describe/spec.h"
 
 namespace carma::task {
 namespace {

@@ -11,115 +11,39 @@
 namespace carma::task {
 namespace {
 
-constexpr std::array kOptions{
-    SlurmOption{"account", 'A', true},
-    SlurmOption{"acctg-freq", 0, true},
-    SlurmOption{"clusters", 'M', true},
-    SlurmOption{"container", 0, true},
-    SlurmOption{"contiguous", 0, false},
-    SlurmOption{"core-spec", 'S', true},
-    SlurmOption{"cores-per-socket", 0, true},
-    SlurmOption{"cpus-per-gpu", 0, true},
-    SlurmOption{"cpus-per-task", 'c', true},
-    SlurmOption{"cpu-freq", 0, true},
-    SlurmOption{"deadline", 0, true},
-    SlurmOption{"distribution", 'm', true},
-    SlurmOption{"exclude", 'x', true},
-    SlurmOption{"extra-node-info", 'B', true},
-    SlurmOption{"get-user-env", 0, false},
-    SlurmOption{"gid", 0, true},
-    SlurmOption{"gpu-bind", 0, true},
-    SlurmOption{"gpu-freq", 0, true},
-    SlurmOption{"gpus-per-socket", 0, true},
-    SlurmOption{"gpus-per-task", 0, true},
-    SlurmOption{"gres-flags", 0, true},
-    SlurmOption{"hint", 0, true},
-    SlurmOption{"input", 'i', true},
-    SlurmOption{"kill-on-invalid-dep", 0, true},
-    SlurmOption{"licenses", 'L', true},
-    SlurmOption{"mail-type", 0, true},
-    SlurmOption{"mail-user", 0, true},
-    SlurmOption{"mem", 0, true},
-    SlurmOption{"mem-bind", 0, true},
-    SlurmOption{"mem-per-cpu", 0, true},
-    SlurmOption{"mem-per-gpu", 0, true},
-    SlurmOption{"mincpus", 0, true},
-    SlurmOption{"nice", 0, false},
-    SlurmOption{"no-kill", 'k', false},
-    SlurmOption{"nodelist", 'w', true},
-    SlurmOption{"nodes", 'N', true},
-    SlurmOption{"ntasks", 'n', true},
-    SlurmOption{"ntasks-per-core", 0, true},
-    SlurmOption{"ntasks-per-gpu", 0, true},
-    SlurmOption{"ntasks-per-node", 0, true},
-    SlurmOption{"ntasks-per-socket", 0, true},
-    SlurmOption{"open-mode", 0, true},
-    SlurmOption{"overcommit", 'O', false},
-    SlurmOption{"oversubscribe", 's', false},
-    SlurmOption{"parsable", 0, false},
-    SlurmOption{"partition", 'p', true},
-    SlurmOption{"prefer", 0, true},
-    SlurmOption{"profile", 0, true},
-    SlurmOption{"propagate", 0, false},
-    SlurmOption{"qos", 'q', true},
-    SlurmOption{"quiet", 'Q', false},
-    SlurmOption{"reboot", 0, false},
-    SlurmOption{"reservation", 0, true},
-    SlurmOption{"signal", 0, true},
-    SlurmOption{"sockets-per-node", 0, true},
-    SlurmOption{"spread-job", 0, false},
-    SlurmOption{"switches", 0, true},
-    SlurmOption{"thread-spec", 0, true},
-    SlurmOption{"threads-per-core", 0, true},
-    SlurmOption{"time-min", 0, true},
-    SlurmOption{"tmp", 0, true},
-    SlurmOption{"uid", 0, true},
-    SlurmOption{"use-min-nodes", 0, false},
-    SlurmOption{"verbose", 'v', false},
-    SlurmOption{"wait", 'W', false},
-    SlurmOption{"wait-all-nodes", 0, true},
-    SlurmOption{"wckey", 0, true},
-};
+// For each option: long name, letter if it has one, '=' if it takes a value.
+constexpr std::string_view kOptions =
+    "account,A=;acctg-freq=;clusters,M=;container=;contiguous;core-spec,S=;cores-per-socket=;"
+    "cpus-per-gpu=;cpus-per-task,c=;cpu-freq=;deadline=;distribution,m=;exclude,x=;"
+    "extra-node-info,B=;get-user-env;gid=;gpu-bind=;gpu-freq=;gpus-per-socket=;gpus-per-task=;"
+    "gres-flags=;hint=;input,i=;kill-on-invalid-dep=;licenses,L=;mail-type=;mail-user=;mem=;"
+    "mem-bind=;mem-per-cpu=;mem-per-gpu=;mincpus=;nice;no-kill,k;nodelist,w=;nodes,N=;"
+    "ntasks,n=;ntasks-per-core=;ntasks-per-gpu=;ntasks-per-node=;ntasks-per-socket=;open-mode=;"
+    "overcommit,O;oversubscribe,s;parsable;partition,p=;prefer=;profile=;propagate;qos,q=;"
+    "quiet,Q;reboot;reservation=;signal=;sockets-per-node=;spread-job;switches=;thread-spec=;"
+    "threads-per-core=;time-min=;tmp=;uid=;use-min-nodes;verbose,v;wait,W;wait-all-nodes=;"
+    "wckey=";
 
 // Options that only srun has.
-constexpr std::array kOfSrun{
-    SlurmOption{"bcast", 0, false},
-    SlurmOption{"chdir", 'D', true},
-    SlurmOption{"cpu-bind", 0, true},
-    SlurmOption{"cpu_bind", 0, true},
-    SlurmOption{"epilog", 0, true},
-    SlurmOption{"error", 'e', true},
-    SlurmOption{"exact", 0, false},
-    SlurmOption{"exclusive", 0, false},
-    SlurmOption{"export", 0, true},
-    SlurmOption{"gpus", 'G', true},
-    SlurmOption{"gpus-per-node", 0, true},
-    SlurmOption{"gres", 0, true},
-    SlurmOption{"het-group", 0, true},
-    SlurmOption{"immediate", 'I', false},
-    SlurmOption{"job-name", 'J', true},
-    SlurmOption{"jobid", 0, true},
-    SlurmOption{"kill-on-bad-exit", 'K', false},
-    SlurmOption{"label", 'l', false},
-    SlurmOption{"mpi", 0, true},
-    SlurmOption{"output", 'o', true},
-    SlurmOption{"overlap", 0, false},
-    SlurmOption{"preserve-env", 'E', false},
-    SlurmOption{"prolog", 0, true},
-    SlurmOption{"pty", 0, false},
-    SlurmOption{"quit-on-interrupt", 'q', false},
-    SlurmOption{"relative", 'r', true},
-    SlurmOption{"resv-ports", 0, false},
-    SlurmOption{"task-epilog", 0, true},
-    SlurmOption{"task-prolog", 0, true},
-    SlurmOption{"threads", 'T', true},
-    SlurmOption{"time", 't', true},
-    SlurmOption{"unbuffered", 'u', false},
-    SlurmOption{"wait", 'W', true},
-};
+constexpr std::string_view kOfSrun =
+    "bcast;chdir,D=;cpu-bind=;cpu_bind=;epilog=;error,e=;exact;exclusive;export=;gpus,G=;"
+    "gpus-per-node=;gres=;het-group=;immediate,I;job-name,J=;jobid=;kill-on-bad-exit,K;label,l;"
+    "mpi=;output,o=;overlap;preserve-env,E;prolog=;pty;quit-on-interrupt,q;relative,r=;"
+    "resv-ports;task-epilog=;task-prolog=;threads,T=;time,t=;unbuffered,u;wait,W=";
 
-template <class Options>
-const SlurmOption* Find(const Options& options, std::string_view name) {
+std::vector<SlurmOption> ReadOptions(std::string_view text) {
+  std::vector<SlurmOption> options;
+  for (std::string_view word : base::Split(text, ';')) {
+    const bool takes_value = word.ends_with('=');
+    if (takes_value) word.remove_suffix(1);
+    const std::size_t comma = word.find(',');
+    options.push_back(
+        {word.substr(0, comma), comma == word.npos ? '\0' : word[comma + 1], takes_value});
+  }
+  return options;
+}
+
+const SlurmOption* Find(const std::vector<SlurmOption>& options, std::string_view name) {
   const auto found = std::ranges::find_if(options, [&](const SlurmOption& each) {
     return each.name == name || (name.size() == 1 && each.letter != 0 && name[0] == each.letter);
   });
@@ -157,11 +81,13 @@ constexpr std::array kMemory{
 }  // namespace
 
 const SlurmOption* FindSlurmOption(std::string_view name) {
-  return Find(kOptions, name);
+  static const std::vector<SlurmOption> options = ReadOptions(kOptions);
+  return Find(options, name);
 }
 
 const SlurmOption* FindSrunOption(std::string_view name) {
-  const SlurmOption* own = Find(kOfSrun, name);
+  static const std::vector<SlurmOption> options = ReadOptions(kOfSrun);
+  const SlurmOption* own = Find(options, name);
   return own != nullptr ? own : FindSlurmOption(name);
 }
 

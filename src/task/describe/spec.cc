@@ -12,6 +12,7 @@
 
 #include "base/field_check.h"
 #include "base/text.h"
+#include "task/describe/shell_words.h"
 
 namespace carma::task {
 namespace {
@@ -258,9 +259,23 @@ std::string UmaskText(mode_t bits) {
   return fmt::format("{:03o}", bits & 0777U);
 }
 
+std::vector<std::string> ShownCommand(const TaskSpec& spec) {
+  if (!spec.script) return spec.command;
+  constexpr std::string_view kShell = "#!/bin/sh\n";
+  constexpr std::size_t kMostOfLine = 1000;
+  if (!spec.script_path && spec.script->starts_with(kShell)) {
+    const std::string_view text = base::Trim(std::string_view(*spec.script).substr(kShell.size()));
+    const std::size_t end = text.find('\n');
+    const std::string line = base::Printable(text.substr(0, end), kMostOfLine);
+    return {"sh", "-c", end == std::string_view::npos ? line : line + " …"};
+  }
+  std::vector<std::string> words{spec.script_path.value_or(spec.name)};
+  words.insert(words.end(), spec.script_args.begin(), spec.script_args.end());
+  return words;
+}
+
 bool IsParameterName(std::string_view text) {
-  return !text.empty() && text.size() <= 64 && (text.front() < '0' || text.front() > '9') &&
-         IsWord(text) && text.find_first_of("-+.") == std::string_view::npos;
+  return text.size() <= 64 && IsVariableName(text);
 }
 
 std::string NameOfCommand(const std::vector<std::string>& command) {

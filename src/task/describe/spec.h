@@ -216,6 +216,9 @@ void FillDefaults(TaskSpec& spec);
 // -u train.py" and "torchrun --nproc-per-node 2 train.py" give train.py, "python3 -m pkg.train"
 // gives pkg.train.
 std::string NameOfCommand(const std::vector<std::string>& command);
+// The command as lists and notices show it: argv, or the script's path and arguments. A script from
+// stdin is shown by its name. A line for /bin/sh (--wrap) becomes {"sh", "-c", its first line}.
+std::vector<std::string> ShownCommand(const TaskSpec& spec);
 // Whether a sweep's parameter may have this name: letters, digits and _, not beginning with a
 // digit.
 bool IsParameterName(std::string_view text);

@@ -18,13 +18,13 @@ constexpr std::ptrdiff_t kMostOutputs = 8;
 }  // namespace
 
 const Lease* LeaseBook::Find(core::TaskId id) const {
-  const auto found = all.find(id);
-  return found == all.end() ? nullptr : &found->second;
+  const auto found = leases_.find(id);
+  return found == leases_.end() ? nullptr : &found->second;
 }
 
 Lease* LeaseBook::Find(core::TaskId id) {
-  const auto found = all.find(id);
-  return found == all.end() ? nullptr : &found->second;
+  const auto found = leases_.find(id);
+  return found == leases_.end() ? nullptr : &found->second;
 }
 
 Lease* LeaseBook::Find(core::TaskId id, int attempt) {
@@ -42,15 +42,15 @@ bool LeaseBook::Adopted(core::TaskId id) const {
   return lease != nullptr && lease->adopted;
 }
 
-std::vector<core::TaskId> LeaseBook::Ids() const {
+std::vector<core::TaskId> LeaseBook::Leases() const {
   std::vector<core::TaskId> ids;
-  for (const auto& [id, lease] : all) ids.push_back(id);
+  for (const auto& [id, lease] : leases_) ids.push_back(id);
   return ids;
 }
 
-std::vector<std::pair<core::TaskId, LeaseKey>> LeaseBook::OfJob(std::uint64_t job) const {
+std::vector<std::pair<core::TaskId, LeaseKey>> LeaseBook::LeasesOfJob(std::uint64_t job) const {
   std::vector<std::pair<core::TaskId, LeaseKey>> found;
-  for (const auto& [id, lease] : all) {
+  for (const auto& [id, lease] : leases_) {
     if (lease.key && lease.key->job == job) found.emplace_back(id, *lease.key);
   }
   return found;
@@ -80,7 +80,7 @@ Result<Unit> LeaseBook::MayHaveLease(pid_t pid) const {
 
 void LeaseBook::SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) {
   if (!Adopted(id) || !KeyOf(id)) return;
-  Lease& lease = all.at(id);
+  Lease& lease = leases_.at(id);
   const auto is_known = [&](pid_t pid) {
     return std::ranges::find(lease.on_gpus, pid) != lease.on_gpus.end();
   };

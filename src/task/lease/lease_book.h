@@ -18,9 +18,27 @@
 
 namespace carma::task {
 
-// Queries mean the same as the LeaseLauncher queries with these names.
 class LeaseBook {
  public:
+  // Whether the lease is granted but not adopted yet.
+  bool Granted(core::TaskId id) const;
+  bool Adopted(core::TaskId id) const;
+  // All waiting, granted and adopted leases.
+  std::vector<core::TaskId> Leases() const;
+  // The leases of this job's steps, with their keys.
+  std::vector<std::pair<core::TaskId, LeaseKey>> LeasesOfJob(std::uint64_t job) const;
+  // Empty if the lease has no key.
+  std::optional<LeaseKey> KeyOf(core::TaskId id) const;
+  // The process that requested the lease, or its first adopter.
+  std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
+  // Errors: kConflict: the process cannot have a lease.
+  Result<Unit> MayHaveLease(pid_t pid) const;
+  // Reports which processes of a step's lease the driver lists on its GPUs. For each new process,
+  // the files that it writes to are recorded, because Outputs() needs them after its end.
+  void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
+  std::vector<std::string> Outputs(core::TaskId id) const;
+
+ protected:
   // daemon: this process and its ancestors can never have a lease.
   explicit LeaseBook(pid_t daemon) : daemon_(daemon) {}
 
@@ -28,20 +46,11 @@ class LeaseBook {
   Lease* Find(core::TaskId id);
   const Lease* Find(core::TaskId id) const;
   Lease* Find(core::TaskId id, int attempt);
-  bool Granted(core::TaskId id) const;
-  bool Adopted(core::TaskId id) const;
-  std::vector<core::TaskId> Ids() const;
-  std::vector<std::pair<core::TaskId, LeaseKey>> OfJob(std::uint64_t job) const;
-  std::optional<LeaseKey> KeyOf(core::TaskId id) const;
-  std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
-  std::vector<std::string> Outputs(core::TaskId id) const;
-  Result<Unit> MayHaveLease(pid_t pid) const;
-  void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
   // Checks that the process may adopt the lease. Returns true if it has already adopted it. Errors:
   // those of LeaseLauncher::AdoptLease.
   Result<bool> MayAdopt(core::TaskId id, const LeaseProcess& process) const;
 
-  std::map<core::TaskId, Lease> all;
+  std::map<core::TaskId, Lease> leases_;
 
  private:
   pid_t daemon_;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <iterator>
 
+#include "base/fields_json.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -52,16 +53,9 @@ std::optional<Json> JsonOf(std::string_view text) {
   return json ? std::optional(*std::move(json)) : std::nullopt;
 }
 
-std::optional<LeaseEnd> EndIn(base::JsonReader& in) {
-  LeaseEnd end;
-  std::int64_t code = 0, signal = 0;
-  in.Get("exit_code", code, 0, 255);
-  in.Get("signal", signal, 0, 64);
-  in.Get("stderr_tail", end.stderr_tail, kMaxFile);
-  if (in.error()) return std::nullopt;
-  end.exit_code = static_cast<int>(code);
-  end.signal = static_cast<int>(signal);
-  return end;
+std::optional<LeaseEnd> EndIn(const Json& json) {
+  const Result<LeaseEnd> end = base::FieldsFromJson<LeaseEnd>(json, "", base::Unknown::kPassedOver);
+  return end ? std::optional(*end) : std::nullopt;
 }
 
 std::string PathOfLeftEnd(const std::string& ends_dir, core::TaskId id) {
@@ -91,11 +85,8 @@ Result<Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& mem
 }
 
 Result<Unit> KeepEnd(const Lease& lease, const LeaseEnd& end) {
-  return Append(lease.dir, 0,
-                fmt::format("{}{}\n", kEnd,
-                            base::DumpJson({{"exit_code", end.exit_code},
-                                            {"signal", end.signal},
-                                            {"stderr_tail", end.stderr_tail}})));
+  const Json json = base::FieldsToJson(end, base::Absent::kLeftOut);
+  return Append(lease.dir, 0, fmt::format("{}{}\n", kEnd, base::DumpJson(json)));
 }
 
 std::optional<Lease> ReadGrant(const std::string& dir) {
@@ -142,9 +133,7 @@ std::vector<LeaseMember> ReadMembers(const std::string& dir) {
 std::optional<LeaseEnd> ReadEnd(const std::string& dir) {
   const std::vector<std::string> lines = LinesOf(dir, kEnd);
   const std::optional<Json> json = JsonOf(lines.empty() ? "" : lines.front());
-  if (!json) return std::nullopt;
-  base::JsonReader in(*json, "");
-  return EndIn(in);
+  return json ? EndIn(*json) : std::nullopt;
 }
 
 std::optional<LeaseEnd> ReadLeftEnd(const std::string& ends_dir, core::TaskId id,
@@ -165,7 +154,7 @@ std::optional<LeaseEnd> ReadLeftEnd(const std::string& ends_dir, core::TaskId id
   for (const LeaseMember& each : lease.members)
     known = known || (each.keeper && each.process.process.pid == pid);
   for (const LeaseProcess& each : lease.gone_keepers) known = known || each.process.pid == pid;
-  return known ? EndIn(in) : std::nullopt;
+  return known ? EndIn(*json) : std::nullopt;
 }
 
 void DropLeftEnd(const std::string& ends_dir, core::TaskId id) {

@@ -24,6 +24,13 @@ struct LeaseEnd {
   int signal = 0;
   std::string stderr_tail;
   bool untold = false;  // neither reported nor known to the kernel
+
+  // The reported fields.
+  static void VisitFields(auto& field, auto& end) {
+    field("exit_code", end.exit_code, "", {.low = 0, .high = 255});
+    field("signal", end.signal, "", {.low = 0, .high = 64});
+    field("stderr_tail", end.stderr_tail, "", {.max_bytes = 4 << 20});
+  }
 };
 
 struct LeaseMember {

@@ -65,16 +65,16 @@ class RealLeaseLauncher final : public LeaseLauncher {
 
   void Watch(core::TaskId id, const LeaseProcess& process,
              const std::optional<LeaseKey>& key) override {
-    if (book_.Find(id) != nullptr) return;
-    Lease& lease = book_.all[id];
+    if (Find(id) != nullptr) return;
+    Lease& lease = leases_[id];
     lease.key = key;
     lease.members.push_back({process, {}, key.has_value()});
     WatchMember(id, lease.members.back());
   }
 
   Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) override {
-    const bool has_it = CARMA_TRY(book_.MayAdopt(id, process));
-    Lease& lease = *book_.Find(id);
+    const bool has_it = CARMA_TRY(MayAdopt(id, process));
+    Lease& lease = *Find(id);
     if (has_it) return lease.environment;
     const bool first = !lease.adopted;
     CARMA_TRY(AddLeaseMember(lease, {process, {}, false}));
@@ -87,8 +87,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) override {
-    if (!book_.Adopted(id) || !book_.KeyOf(id)) return Conflict("lease {} is not adopted", id);
-    Lease& lease = *book_.Find(id);
+    if (!Adopted(id) || !KeyOf(id)) return Conflict("lease {} is not adopted", id);
+    Lease& lease = *Find(id);
     const auto is_member = [&](const LeaseMember& each) { return each.process == keeper; };
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
     CARMA_TRY(AddLeaseMember(lease, {keeper, {}, true}));
@@ -100,10 +100,10 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   Result<Unit> EndLease(core::TaskId id, const LeaseEnd& end) override {
-    if (!book_.Adopted(id)) return Conflict("lease {} is not adopted", id);
+    if (!Adopted(id)) return Conflict("lease {} is not adopted", id);
     LeaseEnd told = end;
     if (!base::IsUtf8(told.stderr_tail)) told.stderr_tail.clear();
-    const Result<Unit> kept = KeepEnd(*book_.Find(id), told);
+    const Result<Unit> kept = KeepEnd(*Find(id), told);
     if (!kept) return base::Wrap(kept.error(), "recording how a lease ended");
     End(id, told);
     return Unit{};
@@ -116,7 +116,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
         order.spec.lease ? ParseLeaseProcess(*order.spec.lease) : std::nullopt;
     if (!process) return others_->Start(std::move(order));
     Watch(order.id, *process, ParseLeaseKey(order.spec.lease_key.value_or("")));
-    Lease& lease = *book_.Find(order.id);
+    Lease& lease = *Find(order.id);
     if (lease.attempt == order.attempt) return;
     lease.attempt = order.attempt;
     lease.dir = order.attempt_dir;
@@ -131,7 +131,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void Stop(core::TaskId id, int attempt) override {
-    Lease* lease = book_.Find(id, attempt);
+    Lease* lease = Find(id, attempt);
     if (lease == nullptr) return others_->Stop(id, attempt);
     if (!lease->adopted)
       return Withdraw(
@@ -144,7 +144,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void Confine(core::TaskId id, int attempt, const std::string& cores) override {
-    if (book_.Find(id, attempt) == nullptr) others_->Confine(id, attempt, cores);
+    if (Find(id, attempt) == nullptr) others_->Confine(id, attempt, cores);
   }
 
   void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override {
@@ -152,11 +152,11 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void Warn(core::TaskId id, int attempt) override {
-    if (book_.Find(id, attempt) == nullptr) others_->Warn(id, attempt);
+    if (Find(id, attempt) == nullptr) others_->Warn(id, attempt);
   }
 
   void AskToSave(core::TaskId id, int attempt) override {
-    const Lease* lease = book_.Find(id, attempt);
+    const Lease* lease = Find(id, attempt);
     if (lease == nullptr) return others_->AskToSave(id, attempt);
     const std::optional<int> number = base::SignalNumber(lease->checkpoint_signal);
     if (!lease->adopted || !number) return;
@@ -169,7 +169,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (!known) return others_->Adopt(attempt);
     const core::TaskId id = attempt.id;
     known->attempt = attempt.number;
-    Lease& lease = book_.all[id] = *std::move(known);
+    Lease& lease = leases_[id] = *std::move(known);
     std::vector<LeaseMember> by = ReadMembers(lease.dir);
     const bool adopted = !by.empty();
     if (adopted) {
@@ -187,7 +187,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override {
-    if (book_.Find(id, attempt) == nullptr) others_->Forget(id, attempt, attempt_dir);
+    if (Find(id, attempt) == nullptr) others_->Forget(id, attempt, attempt_dir);
   }
 
   int PollFd() const override { return poll_.fd(); }
@@ -205,7 +205,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     }
     for (const ShimEvent& event : std::exchange(pending_, {})) sink(event);
     for (const auto& [id, process] : std::exchange(joined_, {})) {
-      if (listener_.joined && book_.Find(id) != nullptr) listener_.joined(id, process);
+      if (listener_.joined && Find(id) != nullptr) listener_.joined(id, process);
     }
     others_->Poll(sink);
   }
@@ -296,13 +296,13 @@ class RealLeaseLauncher final : public LeaseLauncher {
     event.not_taken = true;
     const LeaseProcess process = lease.members.front().process;
     const std::optional<LeaseKey> key = lease.key;
-    book_.all.erase(id);
+    leases_.erase(id);
     Watch(id, process, key);
     Push(std::move(event));
   }
 
   void Withdraw(core::TaskId id, const std::string& why, bool retryable) {
-    ShimEvent event = EventOf(ShimEventKind::kLaunchFailed, id, book_.Find(id)->attempt);
+    ShimEvent event = EventOf(ShimEventKind::kLaunchFailed, id, Find(id)->attempt);
     event.text = base::Printable(why, 4000);
     event.retryable = retryable;
     Drop(id);
@@ -312,7 +312,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   // If a lease ended without a signal before its start was observed, it must have started, because
   // a process that still waits can only be ended by signals.
   void End(core::TaskId id, const LeaseEnd& end) {
-    Lease& lease = *book_.Find(id);
+    Lease& lease = *Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
     const bool assumed = end.untold ? lease.missed : end.signal == 0;
     if (!lease.begun && assumed) Begin(id, lease);
@@ -332,7 +332,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void Drop(core::TaskId id) {
-    book_.all.erase(id);
+    leases_.erase(id);
     DropLeftEnd(options_.ends_dir, id);
   }
 
@@ -346,8 +346,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   void OnGone(core::TaskId id) {
-    if (book_.Find(id) == nullptr) return;
-    Lease& lease = *book_.Find(id);
+    if (Find(id) == nullptr) return;
+    Lease& lease = *Find(id);
     NoteGone(id, lease);
     // Each member is checked only once, because a member that ended between two checks would be
     // missed for ever.
@@ -364,7 +364,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (lease.attempt > 0) {
       return Withdraw(id, "lease withdrawn: the process that requested it has ended", false);
     }
-    book_.all.erase(id);
+    leases_.erase(id);
     gone_.push_back(id);
     poll_.Wake();
   }
@@ -373,7 +373,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   // From now on, its use of the GPUs counts as foreign.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
-                  {{"task", id}, {"pid", book_.Find(id)->members.front().process.process.pid}});
+                  {{"task", id}, {"pid", Find(id)->members.front().process.process.pid}});
     End(id, {.untold = true});
   }
 
@@ -381,7 +381,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     look_ = false;
     const SteadyClock::time_point now = SteadyClock::now();
     for (const core::TaskId id : Leases()) {
-      Lease& lease = *book_.Find(id);
+      Lease& lease = *Find(id);
       if (lease.look_at && now >= *lease.look_at) LookWhetherBegun(id, lease);
       if (lease.kill_at && now >= *lease.kill_at) {
         SignalProcesses(lease, SIGKILL, options_.daemon);
@@ -408,7 +408,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     std::optional<nanoseconds> next;
     const auto sooner = [&next](nanoseconds wait) { next = std::min(next.value_or(wait), wait); };
     const SteadyClock::time_point now = SteadyClock::now();
-    for (const auto& [id, lease] : book_.all) {
+    for (const auto& [id, lease] : leases_) {
       if (lease.withdraw_at) sooner(*lease.withdraw_at - now);
       if (lease.kill_at) sooner(*lease.kill_at - now);
       if (lease.leave_at) sooner(*lease.leave_at - now);

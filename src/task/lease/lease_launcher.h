@@ -38,7 +38,7 @@
 
 namespace carma::task {
 
-class LeaseLauncher : public Launcher {
+class LeaseLauncher : public Launcher, public LeaseBook {
  public:
   using Environment = std::map<std::string, std::string>;
   struct Options {
@@ -70,17 +70,6 @@ class LeaseLauncher : public Launcher {
   // restart.
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
                      const std::optional<LeaseKey>& key = {}) = 0;
-  // Whether the lease is granted but not adopted yet.
-  bool Granted(core::TaskId id) const { return book_.Granted(id); }
-  bool Adopted(core::TaskId id) const { return book_.Adopted(id); }
-  // All waiting, granted and adopted leases.
-  std::vector<core::TaskId> Leases() const { return book_.Ids(); }
-  // The leases of this job's steps, with their keys.
-  auto LeasesOfJob(std::uint64_t job) const { return book_.OfJob(job); }
-  // Empty if the lease has no key.
-  std::optional<LeaseKey> KeyOf(core::TaskId id) const { return book_.KeyOf(id); }
-  // The process that requested the lease, or its first adopter.
-  std::optional<LeaseProcess> ProcessOf(core::TaskId id) const { return book_.ProcessOf(id); }
   // Lets another step of the job share an adopted lease that has a key. The step is given by its
   // keeper. Errors: kConflict: the lease is not adopted or has no key, or the process has ended;
   // errors of the disk.
@@ -90,20 +79,12 @@ class LeaseLauncher : public Launcher {
   // this process cannot have a lease; kDenied: the process is not below a keeper of the lease;
   // errors of the disk (then nothing has happened).
   virtual Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
-  // Errors: kConflict: the process cannot have a lease.
-  Result<Unit> MayHaveLease(pid_t pid) const { return book_.MayHaveLease(pid); }
-  // Reports which processes of a step's lease the driver lists on its GPUs. For each new process,
-  // the files that it writes to are recorded, because Outputs() needs them after its end.
-  void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids) { book_.SeenOnGpus(id, pids); }
-  std::vector<std::string> Outputs(core::TaskId id) const { return book_.Outputs(id); }
   // Takes the owner's report of how the lease has ended. Errors: kConflict: the lease is not
   // adopted; errors of the disk.
   virtual Result<Unit> EndLease(core::TaskId id, const LeaseEnd& end) = 0;
 
  protected:
-  explicit LeaseLauncher(pid_t daemon) : book_(daemon) {}
-
-  LeaseBook book_;
+  using LeaseBook::LeaseBook;
 };
 
 }  // namespace carma::task

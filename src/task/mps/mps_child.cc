@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unique_fd.h"
-#include "task/process/memory_protection.h"
 #include "task/process/user.h"
 #include "task/shim/environment.h"
 

@@ -21,7 +21,6 @@
 #include "task/describe/notify.h"
 #include "task/notify/forms.h"
 #include "task/process/bounded_run.h"
-#include "task/process/memory_protection.h"
 #include "task/process/process_tree.h"
 #include "task/process/user.h"
 

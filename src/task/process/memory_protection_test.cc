@@ -1,9 +1,10 @@
-#include "task/process/memory_protection.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
+
+#include "task/process/user.h"
 
 namespace carma::task {
 namespace {

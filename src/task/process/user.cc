@@ -1,5 +1,6 @@
 #include "task/process/user.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
 #include <sys/resource.h>
@@ -10,6 +11,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "base/file.h"
+#include "base/unique_fd.h"
 #include "base/user.h"
 
 namespace carma::task {
@@ -55,6 +58,13 @@ void LimitProcesses(std::int64_t most) {
   limit.rlim_cur = std::min(limit.rlim_cur, wanted);
   limit.rlim_max = std::min(limit.rlim_max, wanted);
   ::setrlimit(RLIMIT_NPROC, &limit);
+}
+
+void GiveUpMemoryProtection(const std::string& file) {
+  const Result<std::string> adjustment = base::ReadFile(file, 64);
+  if (!adjustment || !adjustment->starts_with('-')) return;
+  const base::UniqueFd fd(::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+  if (fd) (void)base::WriteAll(fd.get(), "0");
 }
 
 void ResetSignals() {

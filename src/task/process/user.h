@@ -41,6 +41,9 @@ Result<Unit> BecomeUser(const UserInfo& user);
 // Limits the user's processes and threads. Call it only in a child that is about to exec. A fork
 // bomb must not use up the processes that the daemon and other users need. 0: no limit.
 void LimitProcesses(std::int64_t most);
+// Resets an inherited protection (a negative value) of this process. A value that makes it a
+// likelier victim stays. file: only set in tests.
+void GiveUpMemoryProtection(const std::string& file = "/proc/self/oom_score_adj");
 // Gives all signals their default actions and blocks none.
 void ResetSignals();
 

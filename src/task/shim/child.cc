@@ -23,7 +23,6 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "task/process/cgroup.h"
-#include "task/process/memory_protection.h"
 
 namespace carma::task {
 namespace {

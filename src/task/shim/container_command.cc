@@ -45,9 +45,9 @@ Words Common(const ContainerRun& run) {
               "--security-opt=no-new-privileges",
               "--security-opt=label=disable",
               "--entrypoint=",
-              "--workdir=" + run.workdir};
-  if (run.input) words.emplace_back("--interactive");
-  if (run.terminal) words.emplace_back("--tty");
+              "--workdir=" + run.order.spec.workdir};
+  if (run.order.spec.attach) words.emplace_back("--interactive");
+  if (run.order.spec.attach && run.order.spec.terminal) words.emplace_back("--tty");
   Append(words, Mounts(run));
   for (const std::string& name : run.variables) Append(words, {"--env", name});
   return words;
@@ -58,9 +58,9 @@ Words Podman(const ContainerRun& run) {
   Append(words, Common(run));
   // The container stays in the task's control group and so has its limits.
   words.emplace_back("--cgroups=disabled");
-  if (run.uid != 0) Append(words, {"--userns=keep-id", "--group-add=keep-groups"});
+  if (run.user.uid != 0) Append(words, {"--userns=keep-id", "--group-add=keep-groups"});
   if (!run.init.empty()) Append(words, {"--init", "--init-path=" + run.init});
-  for (const std::string& uuid : run.gpu_uuids)
+  for (const std::string& uuid : run.order.gpu_uuids)
     Append(words, {"--device", "nvidia.com/gpu=" + uuid});
   return words;
 }
@@ -68,28 +68,31 @@ Words Podman(const ContainerRun& run) {
 Words Docker(const ContainerRun& run) {
   Words words{run.program, "run"};
   Append(words, Common(run));
-  Append(words, {"--init", fmt::format("--user={}:{}", run.uid, run.gid)});
-  for (const gid_t group : run.groups) {
-    if (group != run.gid) words.push_back(fmt::format("--group-add={}", group));
+  Append(words, {"--init", fmt::format("--user={}:{}", run.user.uid, run.user.gid)});
+  for (const gid_t group : run.user.groups) {
+    if (group != run.user.gid) words.push_back(fmt::format("--group-add={}", group));
   }
+  // Its containers are not in the task's control group, so the group's limits are repeated.
   words.push_back("--cgroup-parent=" + run.group);
-  if (run.host.cpus > 0 && run.cpu_cap) words.push_back(fmt::format("--cpus={}", run.host.cpus));
-  if (run.host.memory_mib > 0)
-    Append(words, {fmt::format("--memory={}m", run.host.memory_mib),
-                   fmt::format("--memory-swap={}m", run.host.memory_mib)});
-  if (!run.cores.empty()) words.push_back("--cpuset-cpus=" + run.cores);
-  if (run.max_processes > 0) words.push_back(fmt::format("--pids-limit={}", run.max_processes));
+  if (run.order.host.cpus > 0 && run.order.cpu_cap)
+    words.push_back(fmt::format("--cpus={}", run.order.host.cpus));
+  if (run.order.host.memory_mib > 0)
+    Append(words, {fmt::format("--memory={}m", run.order.host.memory_mib),
+                   fmt::format("--memory-swap={}m", run.order.host.memory_mib)});
+  if (!run.order.cores.empty()) words.push_back("--cpuset-cpus=" + run.order.cores);
+  if (run.order.max_processes > 0)
+    words.push_back(fmt::format("--pids-limit={}", run.order.max_processes));
   // The quotes keep the list one field of a comma-separated line.
-  if (!run.gpu_uuids.empty())
-    words.push_back(fmt::format("--gpus=\"device={}\"", base::Join(run.gpu_uuids, ",")));
+  if (!run.order.gpu_uuids.empty())
+    words.push_back(fmt::format("--gpus=\"device={}\"", base::Join(run.order.gpu_uuids, ",")));
   return words;
 }
 
 // Apptainer passes the variables, network and shared memory to the container by default.
 Words Apptainer(const ContainerRun& run) {
   Words words{run.program, "exec"};
-  if (!run.gpu_uuids.empty()) words.emplace_back("--nv");
-  Append(words, {"--pwd", run.workdir});
+  if (!run.order.gpu_uuids.empty()) words.emplace_back("--nv");
+  Append(words, {"--pwd", run.order.spec.workdir});
   Append(words, Mounts(run));
   return words;
 }

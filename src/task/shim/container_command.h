@@ -1,42 +1,29 @@
 // Builds the command line that runs a task in a container, as argv. No shell ever reads it.
 #pragma once
 
-#include <sys/types.h>
-
-#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "core/values/ids.h"
-#include "core/values/promise.h"
 #include "task/describe/container.h"
+#include "task/process/user.h"
+#include "task/shim/shim_protocol.h"
 
 namespace carma::task {
 
 struct ContainerRun {
+  ShimOrder order;
+  UserInfo user;
   ContainerTool tool{};
   std::string program;  // path of the tool
   std::string image;
-  std::string name;  // as from ContainerName
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::vector<gid_t> groups;
-  std::string workdir;
+  std::string name;   // as from ContainerName
+  std::string group;  // as from ContainerGroup, for Docker
   std::vector<ContainerMount> mounts;
   std::vector<std::string> variables;  // names only; the tool takes the values from its environment
-  std::vector<std::string> gpu_uuids;
-  bool input = false;     // standard input is connected
-  bool terminal = false;  // standard input is a terminal
   // Only for Podman: program that becomes process 1; empty: the task is process 1.
   std::string init;
-  // The following fields are only for Docker, because its containers are not in the task's control
-  // group.
-  std::string group;  // as from ContainerGroup
-  core::HostShare host;
-  bool cpu_cap = false;
-  std::string cores;  // in the form of base/cpu_list.h; empty: all cores
-  std::int64_t max_processes = 0;
   std::vector<std::string> command;
 };
 

@@ -15,13 +15,13 @@ ContainerRun Example(ContainerTool tool) {
   run.program = "/usr/bin/" + std::string(ToolName(tool));
   run.image = "lab/train:2";
   run.name = "carma-ab12cd-7-1";
-  run.uid = 1001;
-  run.gid = 1002;
-  run.groups = {1002, 44};
-  run.workdir = "/home/ada/my work";
+  run.user.uid = 1001;
+  run.user.gid = 1002;
+  run.user.groups = {1002, 44};
+  run.order.spec.workdir = "/home/ada/my work";
   run.mounts = {{"/home/ada", "/home/ada", false}, {"/data/a,b", "/data", true}};
   run.variables = {"CARMA_TASK_ID", "SEED"};
-  run.gpu_uuids = {"GPU-1", "GPU-2"};
+  run.order.gpu_uuids = {"GPU-1", "GPU-2"};
   run.group = "carma-ab12cd-7x2.slice";
   run.command = {"python", "train.py", "$(id)", "a b"};
   return run;
@@ -70,11 +70,11 @@ TEST(ContainerCommand, RunsPodman) {
 
 TEST(ContainerCommand, RunsDocker) {
   ContainerRun run = Example(ContainerTool::kDocker);
-  run.host.cpus = 4;
-  run.cpu_cap = true;
-  run.host.memory_mib = 2048;
-  run.cores = "0-3";
-  run.max_processes = 500;
+  run.order.host.cpus = 4;
+  run.order.cpu_cap = true;
+  run.order.host.memory_mib = 2048;
+  run.order.cores = "0-3";
+  run.order.max_processes = 500;
   const Words words = ContainerCommand(run);
   for (const char* word : {"--init", "--rm", "--name=carma-ab12cd-7-1", "--user=1001:1002",
                            "--group-add=44", "--cgroup-parent=carma-ab12cd-7x2.slice", "--cpus=4",
@@ -99,7 +99,7 @@ TEST(ContainerCommand, GivesNoGpuWithoutOne) {
   for (const auto tool :
        {ContainerTool::kPodman, ContainerTool::kDocker, ContainerTool::kApptainer}) {
     ContainerRun run = Example(tool);
-    run.gpu_uuids.clear();
+    run.order.gpu_uuids.clear();
     for (const std::string& word : ContainerCommand(run)) {
       EXPECT_FALSE(word.starts_with("--gpus") || word.starts_with("nvidia.com") || word == "--nv")
           << word;
@@ -110,7 +110,8 @@ TEST(ContainerCommand, GivesNoGpuWithoutOne) {
 TEST(ContainerCommand, ConnectsATerminal) {
   ContainerRun run = Example(ContainerTool::kDocker);
   EXPECT_FALSE(Has(ContainerCommand(run), "--tty"));
-  run.input = run.terminal = true;
+  run.order.spec.attach = "0123456789abcdef0123456789abcdef";
+  run.order.spec.terminal = true;
   EXPECT_TRUE(Has(ContainerCommand(run), "--tty"));
   EXPECT_TRUE(Has(ContainerCommand(run), "--interactive"));
 }

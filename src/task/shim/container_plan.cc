@@ -78,20 +78,11 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
   const ContainerImage container = CARMA_TRY(ParseContainer(order.spec.container.value_or("")));
   ContainerRun run = CARMA_TRY(ChooseTool(container, Lookup(environment, "PATH")));
   const std::string books = BooksWord(order.books);
+  run.order = order;
+  run.user = user;
   run.image = container.image;
   run.name = ContainerName(books, order.id, order.attempt);
   run.group = ContainerGroup(books, order.id, order.attempt);
-  run.uid = order.uid;
-  run.gid = user.gid;
-  run.groups = user.groups;
-  run.workdir = order.spec.workdir;
-  run.gpu_uuids = order.gpu_uuids;
-  run.input = order.spec.attach.has_value();
-  run.terminal = run.input && order.spec.terminal;
-  run.host = order.host;
-  run.cpu_cap = order.cpu_cap;
-  run.cores = order.cores;
-  run.max_processes = order.max_processes;
   for (const char* init : kInits) {
     if (run.init.empty() && base::IsProgram(init)) run.init = init;
   }

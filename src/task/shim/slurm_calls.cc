@@ -144,12 +144,9 @@ std::optional<std::int64_t> Number(const Json& task, const char* key) {
 }
 
 std::string Moment(std::optional<std::int64_t> ms) {
-  if (!ms) return "Unknown";
-  const auto seconds = static_cast<std::time_t>(*ms / 1000);
-  std::tm parts{};
-  ::localtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+  std::string text = ms ? base::FormatTime(base::FromMs(*ms)) : "Unknown";
+  std::ranges::replace(text, ' ', 'T');
+  return text;
 }
 
 std::string Span(std::int64_t seconds) {
