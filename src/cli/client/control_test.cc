@@ -31,11 +31,13 @@ TEST_F(App, RedoAndEditSendOnlyTheChanges) {
   const Ran edited = Run({"edit", "7", "--time", "2h", "-J", "again", "--notify", "me:fail"});
   EXPECT_EQ(edited.out, "Task 7 is changed and queued\n") << edited.err;
   EXPECT_EQ(Run({"edit", "7", "--time", "unlimited"}).exit_code, 0);
-  ASSERT_EQ(bodies.size(), 3U);
+  EXPECT_EQ(Run({"edit", "7", "--dependency", "none"}).exit_code, 0);
+  ASSERT_EQ(bodies.size(), 4U);
   EXPECT_EQ(bodies[0], R"({"gpus":2,"memory_mib":20480})");
   EXPECT_EQ(bodies[1], R"({"name":"again","notify":[{"events":["fail"],"target":"me"}],)"
                        R"("time_limit_s":7200.0})");
   EXPECT_EQ(bodies[2], R"({"time_limit_s":null})");
+  EXPECT_EQ(bodies[3], R"({"dependencies":null})");
   EXPECT_EQ(Run({"edit", "7"}).exit_code, 2);
   EXPECT_EQ(Run({"edit", "7", "--time", "soon"}).exit_code, 2);
 }
