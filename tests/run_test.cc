@@ -220,6 +220,18 @@ TEST_F(Run, CtrlZHoldsTheWaitingTaskUntilTheCommandContinues) {
   EXPECT_EQ(person.ExitCode(), 0);
 }
 
+TEST_F(Run, KillingAStoppedCommandCancelsItsWaitingTask) {
+  site.Start();
+  ASSERT_TRUE(site.Carma({"drain", "all"}).Ok());
+  AtTerminal person(site, {"run", "--", "true"}, "echo 'has stopped'; read line; kill -9 %1");
+  ASSERT_TRUE(person.Shows("task 1 waits (Draining)")) << person.screen();
+  person.Type("\x1a");
+  ASSERT_TRUE(person.Shows("has stopped")) << person.screen();
+  EXPECT_EQ(site.Task(1).reason, "Held");
+  person.Type("\n");
+  EXPECT_EQ(site.Await(1).state, "cancelled");
+}
+
 TEST_F(Run, TheTaskHasATerminal) {
   site.Start();
   AtTerminal person(site, {"run", "--", "sh", "-c",

@@ -100,20 +100,29 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
     Warn(context, verb + ": nothing was changed; see carma show");
 }
 
-// The tasks of one user that the flags select.
+// The tasks of one user that the flags select. ended_too: tasks of arrays may have ended.
 Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags,
-                                            bool newest_first) {
+                                            bool newest_first, bool ended_too) {
+  const std::string user = flags.user.empty() ? OwnUserName() : flags.user;
   std::vector<std::uint64_t> arrays;
+  std::vector<std::string> words;
   if (!flags.arrays.empty()) {
     const auto named = CARMA_TRY(ResolveTasks(context, flags.arrays));
     for (const std::uint64_t id : named) {
       const auto task = CARMA_TRY(GetTask(context.client(), id));
       if (!task.value.array_id) return Invalid("--array: task {} is not part of an array", id);
       arrays.push_back(*task.value.array_id);
+      if (task.value.user == user) words.push_back(fmt::format("{}_*", arrays.back()));
     }
   }
+  // A list of thousands of waiting tasks takes the daemon as long as their change.
+  if (ended_too && !words.empty() && flags.name.empty() && flags.states.empty()) {
+    auto ids = ResolveTasks(context, words);
+    if (ids && newest_first) std::ranges::reverse(*ids);
+    return ids;
+  }
   TaskQuery query;
-  query.user = flags.user.empty() ? OwnUserName() : flags.user;
+  query.user = user;
   query.name = flags.name;
   query.states = flags.states;
   query.limit = SIZE_MAX;
@@ -149,7 +158,7 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
   // Newest first, so that no cancelled task makes room for another task of the list. Released tasks
   // keep their order.
   const bool newest_first = verb != "release";
-  auto ids = chosen ? ChosenOf(context, flags, newest_first)
+  auto ids = chosen ? ChosenOf(context, flags, newest_first, verb != "requeue")
                     : ResolveTasks(context, flags.tasks, "", Last::kArray);
   if (!ids) return context.Fail(ids.error());
   // Some tasks of an array may already have ended.

@@ -31,11 +31,13 @@ TEST_F(App, RedoAndEditSendOnlyTheChanges) {
   const Ran edited = Run({"edit", "7", "--time", "2h", "-J", "again", "--notify", "me:fail"});
   EXPECT_EQ(edited.out, "Task 7 is changed and queued\n") << edited.err;
   EXPECT_EQ(Run({"edit", "7", "--time", "unlimited"}).exit_code, 0);
-  ASSERT_EQ(bodies.size(), 3U);
+  EXPECT_EQ(Run({"edit", "7", "--dependency", "none"}).exit_code, 0);
+  ASSERT_EQ(bodies.size(), 4U);
   EXPECT_EQ(bodies[0], R"({"gpus":2,"memory_mib":20480})");
   EXPECT_EQ(bodies[1], R"({"name":"again","notify":[{"events":["fail"],"target":"me"}],)"
                        R"("time_limit_s":7200.0})");
   EXPECT_EQ(bodies[2], R"({"time_limit_s":null})");
+  EXPECT_EQ(bodies[3], R"({"dependencies":null})");
   EXPECT_EQ(Run({"edit", "7"}).exit_code, 2);
   EXPECT_EQ(Run({"edit", "7", "--time", "soon"}).exit_code, 2);
 }
@@ -164,6 +166,27 @@ TEST_F(App, AnArrayIsNamedByAnyOfItsTasks) {
   const Ran ran = Run({"cancel", "--array", "7"});
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_EQ(ran.err, "carma: --array: task 7 is not part of an array\n");
+}
+
+TEST_F(App, AnArrayIsChangedWithoutAList) {
+  for (const std::uint64_t id : {40, 41, 42}) {
+    daemon_.On("GET /v1/tasks/" + std::to_string(id), [id](const api::Request&) {
+      return JsonAnswer(ToJson(api::TaskView{
+          .id = id, .user = OwnUserName(), .state = "queued", .array_id = id == 42 ? 42 : 40}));
+    });
+  }
+  daemon_.On("POST /v1/changes", [](const api::Request&) {
+    return JsonAnswer(
+        {{"tasks", {TaskJson(41, "cancelled")}},
+         {"refused", {{{"task", 40}, {"code", "conflict"}, {"message", "has ended"}}}}});
+  });
+  const Ran ran = Run({"cancel", "--array", "41"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err << "one of its tasks has ended";
+  EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/changes {"tasks":[41,40],"verb":"cancel"})");
+  const auto is_list = [](const std::string& each) { return each.starts_with("GET /v1/tasks?"); };
+  EXPECT_TRUE(std::ranges::none_of(daemon_.requests(), is_list));
+  Run({"requeue", "--array", "41"});
+  EXPECT_TRUE(is_list(daemon_.requests().back())) << "ended tasks must not start again";
 }
 
 TEST_F(App, MyLastTaskIsItsWholeArrayToWaitForItAndToChangeIt) {

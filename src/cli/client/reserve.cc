@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 
+#include "api/gpu_standing.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/calls.h"
@@ -128,10 +130,28 @@ std::string GpusText(const api::ReservationView& view) {
   return text.empty() ? "-" : text;
 }
 
+// "task 1", "tasks 1, 4".
+std::string OthersText(const api::ReservationView& view) {
+  return fmt::format("task{} {}", view.others.size() == 1 ? "" : "s", fmt::join(view.others, ", "));
+}
+
 std::string StateText(const api::ReservationView& view) {
   if (!view.holds) return "upcoming";
   if (view.others.empty()) return "holds";
-  return fmt::format("active; still in use by task {}", fmt::join(view.others, ", "));
+  return "active; still in use by " + OthersText(view);
+}
+
+void WarnOfDrained(Context& context, const api::ReservationView& made) {
+  const auto gpus = ListGpus(context.client());
+  for (std::size_t i = 0; gpus && i < gpus->value.size(); ++i) {
+    const api::GpuView& gpu = gpus->value[i];
+    const auto standing = api::StandingOf(gpu);
+    const bool drained =
+        standing == api::GpuStanding::kDrained || standing == api::GpuStanding::kDraining;
+    if (drained && std::ranges::find(made.gpu_indices, gpu.index) != made.gpu_indices.end())
+      Warn(context, fmt::format("GPU {0} is drained: no task starts there before carma resume {0}",
+                                gpu.index));
+  }
 }
 
 void RunMake(Context& context, const ReserveFlags& flags) {
@@ -153,8 +173,9 @@ void RunMake(Context& context, const ReserveFlags& flags) {
                              Minute(made.next_to_ms.value_or(made.from_ms)),
                              made.repeat == "once" ? "" : ", " + base::Printable(made.repeat, 20)));
   if (!made.others.empty())
-    Warn(context, fmt::format("task {} of other users runs there and may finish",
-                              fmt::join(made.others, ", ")));
+    Warn(context, fmt::format("{} of other users {} there and may finish", OthersText(made),
+                              made.others.size() == 1 ? "runs" : "run"));
+  WarnOfDrained(context, made);
 }
 
 void RunList(Context& context) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/gpu_view.h"
 #include "api/reservation_view.h"
 #include "api/views.h"
 #include "base/json.h"
@@ -30,6 +31,30 @@ TEST_F(App, TheEndOfAReservationCountsFromItsStart) {
     EXPECT_THAT(ran.err, ::testing::HasSubstr("--to: expected a time after --from (")) << to;
   }
   EXPECT_THAT(Run({"reserve", "--help"}).out, ::testing::HasSubstr("counted from the start: +2h"));
+}
+
+TEST_F(App, AReservationWarnsOfTasksAndDrainedGpus) {
+  std::vector<std::uint64_t> others{1, 4};
+  daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
+  daemon_.On("POST /v1/reservations", [&](const api::Request&) {
+    return JsonAnswer(
+        ToJson(api::ReservationView{.id = 1, .gpu_indices = {0, 1}, .others = others}), 201);
+  });
+  daemon_.On("GET /v1/gpus", [](const api::Request&) {
+    base::Json gpus = base::Json::array();
+    for (const auto& [index, state] : {std::pair(0, "mix"), {1, "drng"}, {2, "drain"}})
+      gpus.push_back(ToJson(api::GpuView{.index = index, .state = state}));
+    return JsonAnswer({{"gpus", gpus}});
+  });
+  const std::vector<std::string> words{"reserve", "--for", "nobody",     "--gpus", "0,1",
+                                       "--from",  "+1h",   "--for-time", "1h"};
+  const std::string drained =
+      "carma: warning: GPU 1 is drained: no task starts there before carma resume 1\n";
+  EXPECT_EQ(Run(words).err,
+            "carma: warning: tasks 1, 4 of other users run there and may finish\n" + drained);
+  others = {4};
+  EXPECT_EQ(Run(words).err,
+            "carma: warning: task 4 of other users runs there and may finish\n" + drained);
 }
 
 }  // namespace

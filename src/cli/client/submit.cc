@@ -1,6 +1,8 @@
 // `carma submit` and `carma redo`: turn one description into tasks.
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/try.h"
@@ -138,7 +140,12 @@ void RunRedo(Context& context, const RedoFlags& flags) {
     auto answer =
         RedoTask(context.client(), task.id, WithDependencies(*changes, task.waits_for, anew));
     if (!answer) {
-      context.Fail(NamedAsTyped(answer.error()));
+      base::Error why = NamedAsTyped(answer.error());
+      const auto is_qos = [](const auto& each) { return each.first == "qos"; };
+      if (why.message.starts_with("--qos:") && std::ranges::none_of(flags.settings, is_qos))
+        why.message = fmt::format("task {}: {}; choose another class with --qos", task.id,
+                                  answer.error().message);
+      context.Fail(why);
       if (flags.cascade) break;  // dependents of a failed redo would depend on the old task
       continue;
     }

@@ -235,6 +235,12 @@ TEST_F(App, MistakesThatTheDaemonFindsNameTheOption) {
   EXPECT_EQ(Run({"submit", "--qos", "foo", "true"}).err, expected);
   EXPECT_EQ(Run({"submit", "--check", "--qos", "foo", "true"}).err, expected);
   EXPECT_EQ(Run({"edit", "7", "--qos", "foo"}).err, expected);
+  daemon_.On("POST /v1/tasks/7/redo", refuse);
+  EXPECT_EQ(Run({"redo", "7", "--qos", "foo"}).err, expected);
+  EXPECT_EQ(Run({"redo", "7"}).err,
+            "carma: task 7: qos: expected one of normal, got foo; choose another class with "
+            "--qos\n")
+      << "the user did not name the class";
 }
 
 }  // namespace

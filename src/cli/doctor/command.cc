@@ -69,11 +69,13 @@ std::vector<std::string> TypesOf(const DriverFacts& driver) {
 std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFacts& daemon,
                                 const DriverFacts& driver, const MpsTrial& trial, bool of_root) {
   const bool is_root = ::geteuid() == 0;
+  const bool is_told = daemon.status && !daemon.status->state_dir.empty();  // --state-dir
+  const std::string& state_dir = is_told ? daemon.status->state_dir : settings.state_dir;
   std::vector<Finding> findings = CheckRights("", is_root, driver.simulated);
   Append(CheckMps("", settings, base::GetEnv("PATH", "/usr/bin:/bin"), is_root == of_root, trial),
          findings);
   Append({CheckCgroups(AskCgroups(daemon), settings),
-          CheckDisk(AskDisk(settings.state_dir, is_root == of_root)), CheckClock(AskClock(daemon))},
+          CheckDisk(AskDisk(state_dir, is_root == of_root)), CheckClock(AskClock(daemon))},
          findings);
   Append(CheckSettings("", settings), findings);
   Append(CheckNotices("", settings), findings);

@@ -130,6 +130,17 @@ TEST_F(DoctorCommand, LooksAtTheSimulatedGpusOfTheDaemon) {
               HasSubstr("install the NVIDIA driver"));
 }
 
+TEST_F(DoctorCommand, ReportsTheDiskOfTheRunningDaemon) {
+  const std::string other = folder_ + "/other";
+  std::filesystem::create_directory(other);
+  FakeDaemon daemon;
+  daemon.On("GET /v1/status", [&](const api::Request&) {
+    const api::StatusView status{.driver = "ok", .state_dir = other};
+    return api::Response{.body = base::DumpJson(ToJson(status))};
+  });
+  EXPECT_THAT(Doctor({"--socket", daemon.socket_path()}).out, HasSubstr("free at " + other));
+}
+
 TEST_F(DoctorCommand, RecordsAndReplays) {
   const std::string file = folder_ + "/r.jsonl";
   const Ran recorded = Doctor({"--record", file, "--seconds", "1"});

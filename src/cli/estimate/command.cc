@@ -219,6 +219,11 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
     sheet.opinions.push_back({std::string(entry->name), (*estimator)->Ask(question)});
     answered = answered || sheet.opinions.back().answer.has_value();
   }
+  if (!answered && !flags.run && WordsOfRun(context.words, "", "1"))
+    sheet.remarks.push_back(
+        "to read the model from the script's first step, without a GPU: "
+        "carma estimate --run " +
+        base::Join(context.words, " "));
   Print(context, context.json ? EstimateJson(sheet)
                               : EstimateText(sheet, flags.explain, ScreenOf(context.out)));
   if (!answered) context.exit_code = kExitFailure;

@@ -23,6 +23,15 @@ TEST_F(App, EstimateReadsASummaryFromAPipe) {
   EXPECT_TRUE(nothing.err.starts_with("carma: standard input:1: no model summary")) << nothing.err;
 }
 
+TEST_F(App, EstimateOfAScriptWithoutAModelNamesRun) {
+  const std::string path = daemon_.dir() + "/train.py";
+  std::ofstream(path) << "import torch\n";
+  const Ran ran = Run({"estimate", path});
+  EXPECT_EQ(ran.exit_code, 1) << ran.err;
+  EXPECT_NE(ran.out.find(": carma estimate --run python3 " + path + "\n"), std::string::npos)
+      << ran.out;
+}
+
 // The interpreter is a stand-in that answers like the helper; the helper's own tests are in Python.
 TEST_F(App, EstimateRunsAScriptAndFallsBackWithOneLine) {
   const std::string python = daemon_.dir() + "/python3";

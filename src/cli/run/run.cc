@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -112,9 +114,30 @@ class Runner {
     const auto held = ChangeTask(context_.client(), id_, "hold");
     if (!held) return Tell("not stopped: {}", held.error().message);
     Tell("task {} is held until this command continues (fg)", id_);
+    const pid_t guard = StartGuard();
     CaughtSignals::Stop();
+    if (guard > 0) {
+      ::kill(guard, SIGKILL);
+      ::waitpid(guard, nullptr, 0);
+    }
     const auto released = ChangeTask(context_.client(), id_, "release");
     if (!released) Tell("{}", released.error().message);
+  }
+
+  // Starts a process that cancels the held task if this process is killed while it is stopped.
+  pid_t StartGuard() {
+    const pid_t own = ::getpid();
+    const pid_t guard = ::fork();
+    if (guard != 0) return guard;
+    ::setsid();  // the shell stops and kills all processes of the job
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigset_t death;
+    ::sigemptyset(&death);
+    ::sigaddset(&death, SIGTERM);  // blocked by signals_
+    int number = 0;
+    if (::getppid() == own) ::sigwait(&death, &number);
+    api::Client client(context_.Socket());
+    ::_exit(ChangeTask(client, id_, "cancel") ? 0 : 1);
   }
 
   void Look() {

@@ -39,6 +39,8 @@ Result<Unit> CheckQuery(const Endpoint& endpoint, const api::Request& request) {
   std::vector<std::string> known;
   for (const std::string_view each : base::SplitWords(endpoint.query)) known.emplace_back(each);
   for (const auto& [name, value] : request.query) {
+    if (std::ranges::count(request.query, name, [](const auto& each) { return each.first; }) > 1)
+      return Invalid("parameter '{}' is given more than once", base::Printable(name, 40));
     if (Contains(known, name)) continue;
     return Invalid("no parameter '{}'{} (expected {})", base::Printable(name, 40),
                    base::Suggestion(name, known), known.empty() ? "none" : base::Join(known, ", "));

@@ -120,6 +120,16 @@ TEST_F(RoutesTest, RefusesUnknownParameters) {
   EXPECT_EQ(ask("/metrics", "foo").status, 200);
 }
 
+TEST_F(RoutesTest, RefusesARepeatedParameter) {
+  Open(0);
+  api::Request request{.method = "GET", .path = "/v1/things", .query = {}};
+  request.query = {{"state", "failed"}, {"limit", "1"}, {"state", "queued"}};
+  routes_->Handle(std::move(request),
+                  api::Responder([this](api::Response response) { heard_ = std::move(response); }));
+  EXPECT_EQ(heard_.status, 400);
+  EXPECT_THAT(heard_.body, HasSubstr("parameter 'state' is given more than once"));
+}
+
 TEST_F(RoutesTest, UsersWhoAreNotAllowedMayOnlyRead) {
   Open(0, {"eve"}, {"ada"}, {70});
   names_[1002] = "bob";

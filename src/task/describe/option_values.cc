@@ -213,6 +213,7 @@ Result<ArrayPlan> ParseArray(std::string_view text) {
 Result<std::vector<core::Dependency>> ParseDependencies(std::string_view text) {
   constexpr std::string_view kForms = "afterok:ID[:ID…], afterany:ID or afternotok:ID";
   std::vector<core::Dependency> dependencies;
+  if (base::ToLower(text) == "none") return dependencies;
   for (std::string_view piece : base::Split(text, ',')) {
     const std::vector<std::string_view> words = base::Split(piece, ':');
     const auto kind = base::FromWord<core::DependencyKind>(words[0]);

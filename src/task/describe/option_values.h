@@ -31,7 +31,7 @@ struct ArrayPlan {
 // Parses "0-15", "1,3,7-9" or "0-15:4", each optionally followed by "%n".
 Result<ArrayPlan> ParseArray(std::string_view text);
 
-// Parses "afterok:1:2,afterany:3,afternotok:4".
+// Parses "afterok:1:2,afterany:3,afternotok:4", or "none".
 Result<std::vector<core::Dependency>> ParseDependencies(std::string_view text);
 
 struct GpuCount {

@@ -341,7 +341,7 @@ constexpr std::array kRows{
     Row{{"container-mount", 0, "DIR",
          "mount DIR[:DIR_THERE][:ro] as well as home and working directory; repeatable", false},
         AddContainerMount},
-    Row{{"dependency", 'd', "LIST", "afterok:ID[:ID…], afterany:ID, afternotok:ID", true},
+    Row{{"dependency", 'd', "LIST", "afterok:ID[:ID…], afterany:ID, afternotok:ID; or none", true},
         SetParsed<&TaskSpec::dependencies, ParseDependencies>},
     Row{{"array", 'a', "LIST", "one task per index: 0-15, 1,3,7-9, 0-15:4; %N: at most N at once",
          true},

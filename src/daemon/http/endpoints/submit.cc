@@ -315,6 +315,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
   task::FillDefaults(spec);
   if (call.request.body.empty()) return spec;
   const Json changes = CARMA_TRY(ReadBody(call));
+  if (changes == Json::object()) return spec;
   CARMA_TRY(CheckEditable(changes, call.caller, stored));
   Json again = task::ToJson(spec);
   again.merge_patch(changes);

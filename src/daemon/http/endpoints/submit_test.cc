@@ -244,7 +244,7 @@ TEST_F(SubmitTest, RedoKeepsTheDescriptionOrFails) {
   const Heard other = Ask(Services(), &RedoTask, By(kEve, id));
   EXPECT_EQ(other.status, 403);
   EXPECT_EQ(other.Message(), "task 1 belongs to ada");
-  for (const char* body : {"{\"command\":[\"id\"]}", "{\"user\":\"root\"}", "{}"}) {
+  for (const char* body : {"{\"command\":[\"id\"]}", "{\"user\":\"root\"}", "[]"}) {
     const Heard changed = Ask(Services(), &RedoTask, By(kRoot, id, "", body));
     EXPECT_EQ(changed.status, 400) << body;
     EXPECT_THAT(changed.Message(), HasSubstr("expected"));
@@ -253,6 +253,7 @@ TEST_F(SubmitTest, RedoKeepsTheDescriptionOrFails) {
             403);
   EXPECT_EQ(Ask(Services(), &RedoTask, By(kRoot, "9")).status, 404);
   EXPECT_FALSE(store_->Get(core::TaskId{3}));
+  EXPECT_EQ(Ask(Services(), &RedoTask, By(kAda, id, "", "{}")).status, 201);
 }
 
 TEST_F(SubmitTest, RedoRefusesAnotherUserWithAReusedUserId) {

@@ -381,7 +381,7 @@ Result<Unit> SetPriority(const SharedServices& services, const Call& call,
   const Json json = CARMA_TRY(ReadBody(call));
   std::int64_t priority = 0;
   base::JsonReader in(json, "");
-  if (!in.Get("priority", priority, -1'000'000, 1'000'000))
+  if (!in.Get("priority", priority, -core::kMaxPriority, core::kMaxPriority))
     in.Complain("priority", "a whole number");
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());

@@ -165,6 +165,9 @@ TEST_F(TasksTest, OnlyAdministratorsMayRaiseAPriority) {
   };
   EXPECT_EQ(set(kAda, R"({"priority": -5})").body.at("priority"), -5);
   EXPECT_EQ(set(kRoot, R"({"priority": 5})").body.at("priority"), 5);
+  EXPECT_EQ(set(kAda, R"({"priority": -1000000000})").body.at("priority"), -core::kMaxPriority)
+      << "as in a submission";
+  EXPECT_EQ(set(kAda, R"({"priority": -1000000001})").status, 400);
   EXPECT_EQ(set(kAda, R"({"priority": 1})").Message(),
             "only an administrator may raise a priority above 0");
   EXPECT_EQ(set(kEve, R"({"priority": -5})").status, 403);
