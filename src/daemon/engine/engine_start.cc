@@ -47,7 +47,10 @@ void Engine::FollowClock(core::TaskRecord& record) const {
   if (!age) return;
   const double scale = 1e9 / static_cast<double>(clock_.RealSpan(base::Duration(1'000)).count());
   const auto ran = std::chrono::duration_cast<base::Duration>(*age * scale);
-  const base::Duration step = now - ran - *record.attempt->started;
+  // A start that happened while no carmad ran was reported late.
+  const base::Time began = now - ran, started = *record.attempt->started;
+  const base::Time launched = std::min(record.attempt->launched.value_or(started), started);
+  const base::Duration step = began - std::clamp(began, launched, started);
   if (std::chrono::abs(clock_.RealSpan(step)) < kClockStep) return;
   base::LogWarn("clock_was_set", {{"task", record.id}, {"by_s", base::Seconds(step)}});
   core::Attempt& its = record.attempt.Edit();
