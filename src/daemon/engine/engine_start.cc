@@ -118,6 +118,7 @@ Result<Unit> Engine::TakeOver() {
   for (store::StoredTask& stored : unfinished) {
     const std::uint32_t gid = stored.gid;
     notices_.JoinIfAsked(stored);
+    intake_.NoteOutputs(stored);
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
     if (core::HoldsGpus(record.state)) {
