@@ -97,10 +97,7 @@ void StartWithoutGpus(State& state) {
   for (int looks = 0; looks < state.config.backfill;) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) break;
-    if (TryStart(state, next->task, none)) {
-      if (first && first == state.heads.without_gpus.task) ++state.heads.without_gpus.times;
-      continue;
-    }
+    if (TryStart(state, next->task, none)) continue;
     ++looks;
     if (first) continue;
     first = next->task;
