@@ -128,7 +128,17 @@ int TimesPassed(const State& state) {
   return head ? state.heads.passes - state.LifeOf(*head).passes_before : 0;
 }
 
+void ForgetLimitedHeads(State& state, LineKind kind) {
+  if (!state.limits.Concerns()) return;
+  for (const auto& [key, line] : state.queue.Main(kind).holders) {
+    const TaskId first = line.tasks.begin()->task;
+    if (state.LifeOf(first).head_since && IsLimited(state, state.tasks.at(first)))
+      state.EditLife(first).head_since.reset();
+  }
+}
+
 void NoteHead(State& state, PassLine& pass) {
+  ForgetLimitedHeads(state, LineKind::kWithGpus);
   state.heads.noted = OrderChanges(state);
   const LineUp::Next* first = pass.Now().At(0);
   if (first == nullptr) {
