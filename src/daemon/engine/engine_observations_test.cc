@@ -280,6 +280,20 @@ TEST_F(ObservationTest, ATaskKeepsItsLaunchIfItsStartWasSeenLate) {
   EXPECT_EQ(engine_->scheduler().Find(id)->attempt->started, seen);
 }
 
+TEST_F(ObservationTest, WaitingTasksKeepTheirOrderIfTheClockWasBehind) {
+  Submit();
+  const core::TaskId second = Submit(36'000);
+  const base::Time submitted = engine_->scheduler().Find(second)->submitted;
+  clock_ = base::FakeClock(base::FromMs(500'000));
+  Open();
+  const core::TaskId third = Submit(36'000);
+  clock_ = base::FakeClock(base::FromMs(2'000'000));
+  Open();
+  EXPECT_EQ(engine_->scheduler().Find(second)->submitted, submitted);
+  EXPECT_EQ(engine_->scheduler().Find(third)->submitted, submitted);
+  EXPECT_EQ(store_->Get(third)->record.submitted, submitted) << "for carma list";
+}
+
 TEST_F(ObservationTest, ForgettingTheCalibrationIsDurable) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(60'000));

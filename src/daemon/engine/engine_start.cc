@@ -115,12 +115,21 @@ Result<Unit> Engine::RestoreAttempts() {
 Result<Unit> Engine::TakeOver() {
   std::vector<store::StoredTask> unfinished = CARMA_TRY(store_.Unfinished());
   std::set<std::pair<core::TaskId, int>> with_process;
+  base::Time last{};
   for (store::StoredTask& stored : unfinished) {
     const std::uint32_t gid = stored.gid;
     notices_.JoinIfAsked(stored);
     intake_.NoteOutputs(stored);
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
+    // Numbers follow the order of submission. So an older task's later time shows that the clock
+    // was behind when this task was submitted.
+    if (record.submitted < last) {
+      record.submitted = last;
+      record.queued_since = std::max(record.queued_since, last);
+      Collect({core::TaskChanged{record}});
+    }
+    last = record.submitted;
     if (core::HoldsGpus(record.state)) {
       starts_.Adopt(record, gid);
       with_process.emplace(record.id, record.attempt->number);
