@@ -336,7 +336,7 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
     if (!pick) return started;
     Group& group = *pick->group;
     TaskRecord& task = state.tasks.at(*group.first);
-    if (state.heads.passed.task && *state.heads.passed.task != task.id) ++state.heads.passed.times;
+    if (state.heads.passed.task && *state.heads.passed.task != task.id) ++state.heads.passes;
     std::optional<Choice> choice;
     if (state.config.idle_first) choice = ChooseIdle(state, task, views);
     if (!choice) {

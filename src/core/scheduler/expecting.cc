@@ -208,7 +208,7 @@ std::vector<std::optional<Time>> LikelyOf(const State& state, Time at,
     LikelyStart start{.need = NeedOfOne(state, *task), .run = {.task = task->id}, .stops = stops};
     if (state.heads.passed.task == task->id)
       line.first_for_s = base::Seconds(at - state.heads.passed.since),
-      line.passed = state.heads.passed.times > 0;
+      line.passed = TimesPassed(state) > 0;
     start.run.left_s = LeftS(state, *task);
     if (const auto longest = turn_s(*task, task->request->time_limit))
       start.run.most_s = base::Seconds(*longest);

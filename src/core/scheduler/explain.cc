@@ -163,7 +163,7 @@ std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   }
   if (state.heads.passed.task != task.id || !state.config.pass_limit) return "";
   const Time from = state.heads.passed.since + *state.config.pass_limit;
-  if (at >= from || (state.heads.passed.times == 0 && FirstOnly(state))) return "";
+  if (at >= from || (TimesPassed(state) == 0 && FirstOnly(state))) return "";
   return fmt::format(" GPUs are kept for it from {} on.", base::FormatTimeIso(from));
 }
 
@@ -242,11 +242,10 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
       return ReasonBehind(state, task, *head);
   }
   Reason reason = ReasonAtHead(state, task, at);
-  if (state.heads.passed.task == task.id && state.heads.passed.times > 0) {
+  if (const int times = TimesPassed(state); state.heads.passed.task == task.id && times > 0) {
     reason.text.Edit() +=
-        fmt::format(" {} task{} started before it since it became first in line ({}).",
-                    state.heads.passed.times, state.heads.passed.times == 1 ? "" : "s",
-                    base::FormatTimeIso(state.heads.passed.since));
+        fmt::format(" {} task{} started before it since it became first in line ({}).", times,
+                    times == 1 ? "" : "s", base::FormatTimeIso(state.heads.passed.since));
   }
   if (with_gpus) reason.text.Edit() += WhatIsKeptFor(state, task, at);
   return reason;

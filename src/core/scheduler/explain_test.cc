@@ -71,6 +71,33 @@ TEST_F(KeptGpus, NoneAreKeptIfNoTaskMayPass) {
   EXPECT_THAT(Reason(2, Time{11 * kMinute}), Not(HasSubstr("kept")));
 }
 
+TEST(PassedHead, KeepsItsCountIfTheHeadsOfTwoUsersAlternate) {
+  PolicyConfig config;
+  config.mapper = "first-fit";
+  config.order = QueueOrder::kFair;
+  config.backfill = 9;
+  config.margin_mib = 0;
+  config.settle = config.users_take_turns = false;
+  config.sm_cap.reset();
+  Scheduler scheduler(config);
+  scheduler.Handle(Time{}, GpusDiscovered{{{.uuid = "GPU-0", .total_mib = 40'000}}});
+  scheduler.Handle(Time{}, GpuSampled{GpuIndex{0}, {.taken = Time{}, .sm_active = 0.1}});
+  const auto submit = [&](std::uint64_t id, std::uint32_t uid, std::int64_t mib) {
+    const Time when{Duration{static_cast<std::int64_t>(id)}};
+    scheduler.Handle(when, TaskSubmitted{TaskId{id}, TaskRequest{.uid = uid}});
+    scheduler.Handle(when, EstimateReady{TaskId{id}, Estimate{mib, "given"}});
+    const std::vector<TaskId> line = scheduler.InLine(1).with_gpus;
+    return line.empty() ? TaskId{} : line.front();
+  };
+  EXPECT_EQ(submit(1, 1, 5'000), TaskId{});
+  EXPECT_EQ(submit(2, 2, 40'000), TaskId{2});
+  EXPECT_EQ(submit(3, 3, 40'000), TaskId{2});
+  EXPECT_EQ(submit(4, 2, 1'000), TaskId{3}) << "the second user uses more now";
+  EXPECT_EQ(submit(5, 3, 30'000), TaskId{2});
+  EXPECT_THAT(*scheduler.ReasonFor(TaskId{2}, Time{Duration{5}}).text,
+              HasSubstr("2 tasks started before it"));
+}
+
 TEST(WarmUp, IsExplainedOnceForAllGpus) {
   PolicyConfig config;
   config.mapper = "first-fit";

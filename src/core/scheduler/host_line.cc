@@ -97,10 +97,7 @@ void StartWithoutGpus(State& state) {
   for (int looks = 0; looks < state.config.backfill;) {
     const std::optional<LineUp::Next> next = line.Pop();
     if (!next) break;
-    if (TryStart(state, next->task, none)) {
-      if (first && first == state.heads.without_gpus.task) ++state.heads.without_gpus.times;
-      continue;
-    }
+    if (TryStart(state, next->task, none)) continue;
     ++looks;
     if (first) continue;
     first = next->task;
@@ -108,13 +105,15 @@ void StartWithoutGpus(State& state) {
       state.heads.without_gpus = {.task = first, .since = HeadSince(state, *first)};
   }
   if (!first) state.heads.without_gpus = {};
+  ForgetLimitedHeads(state, LineKind::kWithoutGpus);
   state.passes.no_start_without_gpus = look();
 }
 
 void NoteShortOfHost(State& state) {
   Passed& short_of_host = state.heads.short_of_host;
-  const bool waits =
-      short_of_host.task && state.queue.PlaceOf(*short_of_host.task) == Place::kEligible;
+  const bool waits = short_of_host.task &&
+                     state.queue.PlaceOf(*short_of_host.task) == Place::kEligible &&
+                     state.LifeOf(*short_of_host.task).head_since;
   if (!waits) short_of_host = {};
   // Without promises the machine lacks no cores or memory.
   if (!waits && (state.machine.books.tasks() == 0 || state.queue.Main().empty())) return;

@@ -120,12 +120,30 @@ std::uint64_t OrderChanges(const State& state) {
 }
 
 Time HeadSince(State& state, TaskId id) {
-  std::optional<Time>& since = state.EditLife(id).head_since;
-  if (!since || *since < state.tasks.at(id).queued_since) since = state.now;
-  return *since;
+  Life& life = state.EditLife(id);
+  if (!life.head_since || *life.head_since < state.tasks.at(id).queued_since) {
+    life.head_since = state.now;
+    life.passes_before = state.heads.passes;
+  }
+  return *life.head_since;
+}
+
+int TimesPassed(const State& state) {
+  const std::optional<TaskId>& head = state.heads.passed.task;
+  return head ? state.heads.passes - state.LifeOf(*head).passes_before : 0;
+}
+
+void ForgetLimitedHeads(State& state, LineKind kind) {
+  if (!state.limits.Concerns()) return;
+  for (const auto& [key, line] : state.queue.Main(kind).holders) {
+    const TaskId first = line.tasks.begin()->task;
+    if (state.LifeOf(first).head_since && IsLimited(state, state.tasks.at(first)))
+      state.EditLife(first).head_since.reset();
+  }
 }
 
 void NoteHead(State& state, PassLine& pass) {
+  ForgetLimitedHeads(state, LineKind::kWithGpus);
   state.heads.noted = OrderChanges(state);
   const LineUp::Next* first = pass.Now().At(0);
   if (first == nullptr) {
@@ -201,7 +219,7 @@ void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
       const bool asked =
           std::any_of(from, to, [&](const auto& each) { return AskTheSame(each.second, need); });
       if (!asked && TryStart(state, id, views)) {
-        if (waiting > 0) ++state.heads.passed.times;
+        if (waiting > 0) ++state.heads.passes;
         continue;
       }
       if (!asked) wanted.emplace(hash, need);

@@ -114,7 +114,8 @@ void StartTrial(State& state) {
 
 // Sets GpuView::healthy, GpuView::trouble and the task for which the GPU is kept.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
-  const Duration age = gpu.sample ? at - gpu.sample->taken : Duration{0};
+  // While the store refuses writes, samples reach the core only once the store works again.
+  const Duration age = gpu.sample ? std::min(at, state.now) - gpu.sample->taken : Duration{0};
   if (!gpu.healthy) {
     view.trouble = gpu.trouble;
   } else if (view.LeftAlone()) {

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "core/scheduler/expecting.h"
 #include "core/scheduler/learning.h"
+#include "core/scheduler/line.h"
 #include "core/scheduler/placement.h"
 
 namespace carma::core {
@@ -198,7 +199,7 @@ void UpdateReservation(State& state) {
       state.now - state.heads.passed.since < *state.config.pass_limit)
     return;
   // If no task may pass the head, no GPUs need to be kept for it.
-  if (state.heads.passed.times == 0 && FirstOnly(state)) return;
+  if (TimesPassed(state) == 0 && FirstOnly(state)) return;
   // The head may have been cancelled or held since it was passed.
   if (state.queue.PlaceOf(*state.heads.passed.task) != Place::kEligible) return;
   state.recovery_hold.Keep(state.config, NeedNow(state, state.tasks.at(*state.heads.passed.task)),

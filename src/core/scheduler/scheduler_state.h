@@ -69,8 +69,9 @@ struct Life {
   double usual_cpus = 0;        // sliding mean of `cpus` since cpus_from
   Time cpus_from{}, cpus_at{};  // first and last reading
   int repeats = 0;              // early requeues in a row (repeats.h)
-  // When it first was the head of its queue.
+  // When it first was the head of its queue, and Heads::passes then.
   std::optional<Time> head_since;
+  int passes_before = 0;
 };
 
 // A GPU that another task has left so that this task can start.
@@ -161,11 +162,11 @@ struct Pick {
 struct Passed {
   std::optional<TaskId> task;
   Time since{};
-  int times = 0;  // how many other tasks have started before it
 };
 
 struct Heads {
   Passed passed;
+  int passes = 0;           // how many tasks have started before a head of the main queue
   std::uint64_t noted = 0;  // OrderChanges when `passed` was set
   // A head of the main queue that waits only for the machine's cores and memory, and whether it
   // still is the head. Tasks in front of it may use the cores and memory kept for it.

@@ -38,6 +38,13 @@ TEST_F(SchedulerTest, AReservationNamesTheTasksThatMayStillRunWhenItBegins) {
   EXPECT_TRUE(others(3'601).empty()) << "its time limit ends it before";
 }
 
+TEST_F(SchedulerTest, AGpuIsNotClosedWhileTheCoreGetsNoEvents) {
+  Begin();
+  EXPECT_TRUE(scheduler_->Gpus(At(3'600))[0].healthy);
+  Handle(3'600, WakeUp{});
+  EXPECT_FALSE(scheduler_->Gpus(At(3'600))[0].healthy) << "its sample is an hour old";
+}
+
 TEST_F(SchedulerTest, ATaskCountsAsForeignOnAGpuThatItWasNotGiven) {
   PolicyConfig config;
   config.mapper = "exclusive";

@@ -274,6 +274,39 @@ TEST_F(ObservationTest, NoTimeIsInTheFutureIfTheClockWasSetBack) {
   EXPECT_LE(engine_->scheduler().Find(starts)->attempt->launched, clock_.Now());
 }
 
+TEST_F(ObservationTest, ATaskKeepsItsLaunchIfItsStartWasSeenLate) {
+  const core::TaskId id = Submit();
+  const base::Time launched = *engine_->scheduler().Find(id)->attempt->launched;
+  clock_.Advance(base::Duration(100'000));
+  Run(id, 4'800, base::Duration(0));
+  const std::string dir = fmt::format("{}/attempts/{}/1", state_dir_, id);
+  base::ProcessId process = base::SelfProcess();
+  ASSERT_TRUE(base::MakeDirs(dir));
+  ASSERT_TRUE(
+      base::WriteFileAtomic(dir + "/owner", ToText(task::ShimOwner{process, base::BootId()})));
+  process.start_ticks = static_cast<std::uint64_t>((base::BootTimeNs() / 1'000'000'000 - 50) *
+                                                   ::sysconf(_SC_CLK_TCK));
+  ASSERT_TRUE(base::WriteFileAtomic(dir + "/started.json", ToText(task::ShimStarted{process})));
+  const base::Time seen = *engine_->scheduler().Find(id)->attempt->started;
+  Open();
+  EXPECT_EQ(engine_->scheduler().Find(id)->attempt->launched, launched);
+  EXPECT_EQ(engine_->scheduler().Find(id)->attempt->started, seen);
+}
+
+TEST_F(ObservationTest, WaitingTasksKeepTheirOrderIfTheClockWasBehind) {
+  Submit();
+  const core::TaskId second = Submit(36'000);
+  const base::Time submitted = engine_->scheduler().Find(second)->submitted;
+  clock_ = base::FakeClock(base::FromMs(500'000));
+  Open();
+  const core::TaskId third = Submit(36'000);
+  clock_ = base::FakeClock(base::FromMs(2'000'000));
+  Open();
+  EXPECT_EQ(engine_->scheduler().Find(second)->submitted, submitted);
+  EXPECT_EQ(engine_->scheduler().Find(third)->submitted, submitted);
+  EXPECT_EQ(store_->Get(third)->record.submitted, submitted) << "for carma list";
+}
+
 TEST_F(ObservationTest, ForgettingTheCalibrationIsDurable) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(60'000));

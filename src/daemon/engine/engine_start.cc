@@ -53,7 +53,10 @@ void Engine::FollowClock(core::TaskRecord& record) const {
       now - std::max(now, started.value_or(record.attempt->launched.value_or(now)));
   if (age) {
     const double scale = 1e9 / static_cast<double>(clock_.RealSpan(base::Duration(1'000)).count());
-    step = now - *started - std::chrono::duration_cast<base::Duration>(*age * scale);
+    const base::Time began = now - std::chrono::duration_cast<base::Duration>(*age * scale);
+    // A start that happened while no carmad ran was reported late.
+    const base::Time launched = std::min(record.attempt->launched.value_or(*started), *started);
+    step = began - std::clamp(began, launched, *started);
   }
   if (step == base::Duration{0} || (age && std::chrono::abs(clock_.RealSpan(step)) < kClockStep))
     return;
@@ -120,11 +123,21 @@ Result<Unit> Engine::RestoreAttempts() {
 Result<Unit> Engine::TakeOver() {
   std::vector<store::StoredTask> unfinished = CARMA_TRY(store_.Unfinished());
   std::set<std::pair<core::TaskId, int>> with_process;
+  base::Time last{};
   for (store::StoredTask& stored : unfinished) {
     const std::uint32_t gid = stored.gid;
     notices_.JoinIfAsked(stored);
+    intake_.NoteOutputs(stored);
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
+    // Numbers follow the order of submission. So an older task's later time shows that the clock
+    // was behind when this task was submitted.
+    if (record.submitted < last) {
+      record.submitted = last;
+      record.queued_since = std::max(record.queued_since, last);
+      Collect({core::TaskChanged{record}});
+    }
+    last = record.submitted;
     if (core::HoldsGpus(record.state)) {
       starts_.Adopt(record, gid);
       with_process.emplace(record.id, record.attempt->number);

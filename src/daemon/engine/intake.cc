@@ -27,6 +27,10 @@ std::size_t Weight(const TaskList& tasks, std::size_t i) {
   return 1 + tasks.Like(i).dependencies.size() + tasks.BytesOf(i) / kBytesPerTask;
 }
 
+std::size_t OutputKey(const store::StoredTask& task, const std::string& path) {
+  return std::hash<std::string>{}(task.user + ':' + path);
+}
+
 core::TaskId Behind(core::TaskId first, std::size_t tasks) {
   return static_cast<core::TaskId>(core::Number(first) + tasks);
 }
@@ -357,6 +361,12 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
   return core::TaskSubmitted{record.id, std::move(record.request), submitter.task};
 }
 
+void Intake::NoteOutputs(const store::StoredTask& task) {
+  if (task.spec_json.contains("%j")) return;
+  for (const std::string* path : {&task.stdout_path, &task.stderr_path})
+    outputs_.insert_or_assign(OutputKey(task, *path), task.record.id);
+}
+
 void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
                                 core::TaskId first, std::string& warning) {
   if (outputs_.size() > kMostOutputs) outputs_.clear();
@@ -364,8 +374,7 @@ void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskS
                                       std::pair(&spec.stderr_path, &task.stderr_path)}) {
     // Names with %j are different for each task, so most tasks need no look-up.
     if (pattern->empty() || pattern->contains("%j") || pattern->starts_with("/dev/")) continue;
-    const std::size_t key = std::hash<std::string>{}(task.user + ':' + *path);
-    const auto [at, added] = outputs_.try_emplace(key, task.record.id);
+    const auto [at, added] = outputs_.try_emplace(OutputKey(task, *path), task.record.id);
     const core::TaskId other = std::exchange(at->second, task.record.id);
     if (spec.append_output || added || other >= first || !warning.empty()) continue;
     const auto state = store_.StateOf(other);

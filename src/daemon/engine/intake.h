@@ -61,6 +61,9 @@ class Intake {
   // Must be called once, before all other calls. Errors: those of the store.
   Result<Unit> Open();
 
+  // Remembers the output files of an unfinished task from before a restart.
+  void NoteOutputs(const store::StoredTask& task);
+
   // Queues a submission for AcceptShare() or RefuseAll().
   void Submit(TaskList tasks, const Submitter& submitter, Answer answer);
   // Stores a share of the waiting submissions, answers the submissions that are now accepted or

@@ -124,6 +124,22 @@ TEST_F(IntakeTest, WarnsIfAnotherUnfinishedTaskWritesTheOutputFile) {
   EXPECT_EQ(warning({log}), "");
 }
 
+TEST_F(IntakeTest, WarnsOfOutputFilesOfTasksFromBeforeARestart) {
+  task::TaskSpec log = Spec();
+  log.stdout_path = "/out/log";
+  Submit({log, Spec()});
+  ASSERT_TRUE(Accept());
+  Intake restarted(options_, *store_, core_, clock_);
+  ASSERT_TRUE(restarted.Open());
+  for (const std::uint64_t id : {1, 2})
+    restarted.NoteOutputs(store_->Get(core::TaskId{id}).value());
+  std::string warning;
+  restarted.Submit({log}, {1000, 100, "ada"},
+                   [&](const Result<Submitted>& answer) { warning = answer.value().warning; });
+  ASSERT_TRUE(Accept(restarted));
+  EXPECT_EQ(warning, "tasks 1 and 3 both write to /out/log: use %j in the file's name");
+}
+
 TEST_F(IntakeTest, ForgetsOutputFilesBeyondALimit) {
   options_.max_queued_tasks = options_.turn_share = 50'000;
   const auto warning = [&](const std::vector<task::TaskSpec>& specs) {

@@ -165,14 +165,13 @@ void AddTasksAndGpus(Engine& engine, const Monitor& monitor, KeptStarts& starts,
 
 std::vector<api::UserView> Users(Engine& engine) {
   struct Holdings {
-    core::TaskId any{};
     api::UserView view;
     std::set<core::GpuIndex> gpus;
   };
   std::map<std::uint32_t, Holdings> by_uid;
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     Holdings& user = by_uid[record.request->uid];
-    user.any = id;
+    if (user.view.user.empty()) user.view.user = core::UserOf(record.request);
     if (!core::HoldsGpus(record.state)) {
       ++user.view.waiting;
       continue;
@@ -187,8 +186,6 @@ std::vector<api::UserView> Users(Engine& engine) {
   for (auto& [uid, user] : by_uid) {
     user.view.uid = uid;
     user.view.gpus = static_cast<std::int64_t>(user.gpus.size());
-    const Result<store::StoredTask> stored = engine.store().Get(user.any);
-    user.view.user = stored ? stored->user : std::to_string(uid);
     users.push_back(std::move(user.view));
   }
   std::ranges::sort(users,

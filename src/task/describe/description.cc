@@ -30,7 +30,8 @@ Result<Unit> ReplaceHome(const SubmitterContext& context, std::string& path) {
       path.replace(0, word.size(), context.home);
   }
   // The name of the current folder may contain a '$'.
-  const std::size_t at = path.find('$', path.starts_with(context.cwd) ? context.cwd.size() : 0);
+  const bool inside = (path + "/").starts_with(context.cwd + "/");
+  const std::size_t at = path.find('$', inside ? context.cwd.size() : 0);
   const std::string_view name = std::string_view(path).substr(at == path.npos ? path.size() : at);
   if (name.size() < 2 ||
       !(name[1] == '{' || name[1] == '_' || std::isalpha(static_cast<unsigned char>(name[1])) != 0))

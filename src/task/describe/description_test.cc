@@ -67,6 +67,8 @@ TEST(Description, OnlyHomeIsReplacedInPaths) {
   description.SetCommand({"true"});
   ASSERT_TRUE(description.Set("output", "/data/a$b/log"));
   EXPECT_TRUE(description.Finish(inside)) << "the shell may have inserted the current folder";
+  ASSERT_TRUE(description.Set("output", "/data/a$bc/log"));
+  EXPECT_FALSE(description.Finish(inside)) << "another folder";
 }
 
 TEST(Description, NeedsAStatedFolderIfTheCurrentOneWasRemoved) {

@@ -26,8 +26,9 @@ using base::Json;
 
 constexpr std::size_t kChangesAtOnce = 100;  // tasks of one request that are changed in one turn
 
-Result<store::StoredTask> TouchableBy(store::Store& store, core::TaskId id, const Caller& caller) {
-  store::StoredTask stored = CARMA_TRY(store.Get(id));
+Result<store::StoredTask> TouchableBy(Result<store::StoredTask> found, const Caller& caller) {
+  store::StoredTask stored = CARMA_TRY(std::move(found));
+  const core::TaskId id = stored.record.id;
   if (caller.admin || Owns(caller, stored)) return stored;
   if (stored.record.request->uid != caller.uid)
     return Denied("task {} belongs to {}", id, stored.user);
@@ -334,7 +335,13 @@ void ChangeShare(const SharedServices& services, const std::shared_ptr<const Man
   });
   for (std::size_t i = from; i < to; ++i) {
     const core::TaskId id = changes->tasks[i];
-    const Result<store::StoredTask> stored = TouchableBy(services->store, id, caller);
+    // Only requeue needs the description, which the core does not hold.
+    const core::TaskRecord* live =
+        changes->verb == "requeue" ? nullptr : services->engine.scheduler().Find(id);
+    const Result<store::StoredTask> stored = TouchableBy(
+        live == nullptr ? services->store.Get(id)
+                        : store::StoredTask{.record = *live, .user = core::UserOf(live->request)},
+        caller);
     if (!stored) {
       told->Take(id, std::unexpected(stored.error()));
       continue;
@@ -432,7 +439,7 @@ Result<Unit> EditTask(const SharedServices& services, const Call& call,
 
 Result<store::StoredTask> Touchable(store::Store& store, const Call& call) {
   const core::TaskId id = CARMA_TRY(TaskIdOf(call.id));
-  return TouchableBy(store, id, call.caller);
+  return TouchableBy(store.Get(id), call.caller);
 }
 
 bool Owns(const Caller& caller, const store::TaskOwner& owner) {

@@ -135,6 +135,18 @@ TEST_F(TasksTest, ChangesManyTasksAtOnceButJudgesEachSeparately) {
   EXPECT_EQ(heard.body.at("refused")[1].at("code"), "not_found");
 }
 
+TEST_F(TasksTest, ManyChangesReadUnfinishedTasksFromMemory) {
+  SubmitHeld();
+  store::StoredTask row = store_->Get(core::TaskId{1}).value();
+  row.user = "eve";
+  ASSERT_TRUE(store_->Begin());
+  ASSERT_TRUE(store_->PutTask(row));
+  ASSERT_TRUE(store_->Commit());
+  const Heard heard =
+      Ask(Services(), &ChangeTasks, By(kAda, "", "", R"({"verb":"cancel","tasks":[1]})"));
+  EXPECT_TRUE(heard.body.at("refused").empty()) << "not refused because of the row's user";
+}
+
 TEST_F(TasksTest, AnInvalidChangeOfManyTasksChangesNothing) {
   SubmitHeld();
   std::string too_many = R"({"verb":"cancel","tasks":[1)";

@@ -65,8 +65,9 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                    .line = static_cast<std::int32_t>(trace.jobs.size()) + 1,
                    .status = task.launched_ms ? StatusOf(task) : trace::JobStatus::kPending};
     // Only the last attempt counts: time lost in earlier crashes is due to the scheduler, not the
-    // job.
-    if (task.launched_ms && task.ended_ms)
+    // job. But a checkpoint saved the work of an attempt, and only the last attempt's times are
+    // known here.
+    if (task.launched_ms && task.ended_ms && task.checkpoints == 0)
       job.duration = Duration(std::max<std::int64_t>(0, *task.ended_ms - *task.launched_ms));
     job.user = trace.users.Number(task.user).value_or(0);
     if (history.catalogue.Find(task.name))

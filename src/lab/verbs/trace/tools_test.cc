@@ -257,18 +257,27 @@ TEST_F(TraceTools, ExportReadsTheDaemonsHistory) {
                                          .launched_ms = 1'060'000}));
     tasks.push_back(ToJson(api::TaskView{
         .id = 3, .name = "x", .user = "bob", .state = "cancelled", .submitted_ms = 1'006'000}));
+    tasks.push_back(ToJson(api::TaskView{.id = 4,
+                                         .name = "saved",
+                                         .user = "bob",
+                                         .state = "succeeded",
+                                         .submitted_ms = 1'007'000,
+                                         .launched_ms = 1'090'000,
+                                         .ended_ms = 1'091'000,
+                                         .checkpoints = 2}));
     return api::Response{.status = 200, .body = base::DumpJson({{"tasks", tasks}})};
   });
   ::setenv("TZ", "UTC", 1);
   const Ran jobs = Run({"export", "--from", "daemon"});
   EXPECT_EQ(jobs.exit_code, 0) << jobs.err;
   EXPECT_EQ(jobs.out,
-            "# exported by carma 1.2.3 (trace export): 3 tasks from the daemon\n"
+            "# exported by carma 1.2.3 (trace export): 4 tasks from the daemon\n"
             "# start: 1970-01-01T00:16:40\n"
             "submit_s,gpus,duration_s,user,status,workload_id\n"
             "0,1,30.5,ann,passed,bert-base-b32\n"
             "5,2,,bob,running,\n"
-            "6,1,,bob,pending,\n");
+            "6,1,,bob,pending,\n"
+            "7,1,,bob,passed,\n");
   EXPECT_NE(Run({"export", "--as", "script"}).out.find("--solo-s 925 "), std::string::npos)
       << "alone, not as long as it took beside others";
   const Ran tasks = Run({"export", "--as", "tasks"});
