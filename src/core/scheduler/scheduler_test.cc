@@ -369,7 +369,7 @@ TEST_F(SchedulerTest, OffersGpusAgainIfALeaseDidNotTakeThem) {
     ASSERT_NE(task, nullptr);
     ASSERT_EQ(task->state, TaskState::kLaunching) << attempt;
     LaunchFailed back{TaskId{1}, attempt, "its process is stopped"};
-    back.not_taken = true;
+    back.waits = true;
     Handle(now_s, back);
     EXPECT_EQ(scheduler_->Find(TaskId{1})->state, TaskState::kQueued);
     EXPECT_EQ(scheduler_->ReasonFor(TaskId{1}, At(now_s)).code, ReasonCode::kBackoff);
