@@ -93,8 +93,9 @@ struct LaunchFailed {
   // memory.
   bool exhausted = false;
   // The process of a lease exists but did not take its GPUs, for example because it is suspended.
-  // The task waits again with growing delays, any number of times.
-  bool not_taken = false;
+  // Or the user does not exist, perhaps because a directory server is down. The task waits again
+  // with growing delays, any number of times.
+  bool waits = false;
 };
 // The sharing method with which the shell starts this attempt; recorded with the task. Comes
 // between StartTask and TaskStarted.

@@ -50,8 +50,14 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
     std::visit([&state](const auto& each) { state.On(each); }, event);
   state.limits.Advance(now);
   core::SettleReservations(state);
-  core::StopExpired(state);
-  core::WarnExpiring(state);
+  // A restored task may have ended in time; the shell reports that right after the restart.
+  const auto restored = [](const Event& event) {
+    return std::holds_alternative<TaskRestored>(event);
+  };
+  if (std::ranges::none_of(events, restored)) {
+    core::StopExpired(state);
+    core::WarnExpiring(state);
+  }
   core::SortWaiting(state);
   core::LearnPlateaus(state);
   // Tasks without a place in the queue yet must not be passed, so nothing is decided before all are

@@ -335,6 +335,22 @@ TEST_F(SchedulerTest, ANewRuleEndsTasksReportedAsIdleBefore) {
   EXPECT_TRUE(Handle(12, TaskIdle{TaskId{1}, 1, At(1)}).empty());
 }
 
+TEST_F(SchedulerTest, ATaskThatEndedBeforeARestartHasNotReachedItsTimeLimit) {
+  Begin();
+  TaskRecord record;
+  record.id = TaskId{1};
+  record.state = TaskState::kRunning;
+  record.request.Edit().time_limit = Duration{60'000};
+  record.attempt.Edit().number = 1;
+  record.attempt.Edit().started = At(1);
+  EXPECT_TRUE(Of<StopTask>(Handle(100, TaskRestored{record})).empty());
+  const std::vector<Action> ended = Handle(100, TaskExited{TaskId{1}, 1, {}});
+  EXPECT_EQ(Of<TaskChanged>(ended).front().record.state, TaskState::kSucceeded);
+  record.id = TaskId{2};
+  Handle(100, TaskRestored{record});
+  EXPECT_EQ(Of<StopTask>(Handle(100, WakeUp{})).size(), 1U) << "it still runs";
+}
+
 TEST_F(SchedulerTest, ADrainByRuleKeepsItsReasonWithAnotherTrouble) {
   Begin();
   const auto trouble = [this] { return scheduler_->Gpus(At(2)).at(0).trouble; };
@@ -360,7 +376,7 @@ TEST_F(SchedulerTest, OffersGpusAgainIfALeaseDidNotTakeThem) {
     ASSERT_NE(task, nullptr);
     ASSERT_EQ(task->state, TaskState::kLaunching) << attempt;
     LaunchFailed back{TaskId{1}, attempt, "its process is stopped"};
-    back.not_taken = true;
+    back.waits = true;
     Handle(now_s, back);
     EXPECT_EQ(scheduler_->Find(TaskId{1})->state, TaskState::kQueued);
     EXPECT_EQ(scheduler_->ReasonFor(TaskId{1}, At(now_s)).code, ReasonCode::kBackoff);

@@ -195,7 +195,7 @@ void State::On(const LaunchFailed& event) {
                                                : Told("Its GPU could not be used", event.text);
     return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});
   }
-  if (event.not_taken) {
+  if (event.waits) {
     ++task->launch_failures;
     task->not_before = now + RetryBackoff(task->launch_failures);
     return Enqueue(*task, task->queue,

@@ -471,8 +471,7 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
                     {{"task", event.id}, {"attempt", event.attempt}, {"why", event.text}});
       starts_.Detach(event.id, event.attempt);
       Post(core::LaunchFailed{event.id, event.attempt, event.interrupted ? "" : event.text,
-                              event.retryable, event.interrupted, event.exhausted,
-                              event.not_taken});
+                              event.retryable, event.interrupted, event.exhausted, event.waits});
       break;
     case task::ShimEventKind::kExited:
       ends_.Take(event);

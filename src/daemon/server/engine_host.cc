@@ -81,6 +81,7 @@ Result<Unit> EngineHost::Start(std::vector<core::GpuInfo> gpus) {
   OpenSlurmDesk();
   RestoreHealthDrains();
   mps_->TakeOver(engine_.MpsServers());
+  engine_.PollLauncher();  // before a time limit can end a task that ended while no carmad ran
   usage_.Set(around_.clock.RealSpan(kUsageSpan), [this] { CloseUsage(); });
   ReadProgress();
   WatchDriver();

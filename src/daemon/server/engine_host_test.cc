@@ -123,6 +123,29 @@ class EngineHostTest : public ::testing::Test {
   std::unique_ptr<EngineHost> host_;
 };
 
+TEST_F(EngineHostTest, ATaskThatEndedWhileNoCarmadRanHasNotReachedItsTimeLimit) {
+  Open();
+  task::TaskSpec spec;
+  spec.name = "train";
+  spec.command = {"true"};
+  spec.workdir = "/";
+  spec.stdout_path = "/dev/null";
+  spec.gpus = 0;
+  spec.time_limit = base::Duration(60'000);
+  std::optional<core::TaskId> id;
+  host_->Services().engine.Submit({spec}, {1000, 1000, "ada"},
+                                  [&](Result<Submitted> answer) { id = answer.value().first; });
+  Until([&] { return !launcher_->started.empty(); });
+  launcher_->EmitStarted(*id, 1);
+  host_->engine().PollLauncher();
+  Until([&] { return store_->Get(*id)->record.state == core::TaskState::kRunning; });
+  launcher_->EmitExited(*id, 1, 0);
+  clock_.Advance(base::Duration(100'000));
+  Open();
+  Until([&] { return core::IsFinal(store_->Get(*id)->record.state); });
+  EXPECT_EQ(store_->Get(*id)->record.state, core::TaskState::kSucceeded);
+}
+
 TEST_F(EngineHostTest, RunsATaskFromItsSubmissionToItsEnd) {
   Open();
   const EngineServices services = host_->Services();

@@ -293,7 +293,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     }
     ShimEvent event = EventOf(ShimEventKind::kLaunchFailed, id, lease.attempt);
     event.text = stopped ? "its process is stopped" : "its process has not taken its GPUs";
-    event.not_taken = true;
+    event.waits = true;
     const LeaseProcess process = lease.members.front().process;
     const std::optional<LeaseKey> key = lease.key;
     leases_.erase(id);

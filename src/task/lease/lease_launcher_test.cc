@@ -499,7 +499,7 @@ TEST_F(LeaseLauncherTest, AStoppedProcessWaitsAgainWithoutGpus) {
   launcher_->Start(Order(stranger.process()));
   const ShimEvent back = Next();
   EXPECT_EQ(back.kind, ShimEventKind::kLaunchFailed);
-  EXPECT_TRUE(back.not_taken);
+  EXPECT_TRUE(back.waits);
   EXPECT_THAT(launcher_->Leases(), ElementsAre(kTask)) << "its end is still noticed";
   ::kill(stranger.process().process.pid, SIGCONT);
   LaunchOrder again = Order(stranger.process());
@@ -531,7 +531,7 @@ TEST_F(LeaseLauncherTest, AStepThatDoesNotAdoptItsGrantWaitsAgain) {
   LaunchOrder order = Order(keeper.process());
   order.spec.lease_key = TextOf(LeaseKey{.cluster = "bed", .job = 12, .step = "batch"});
   launcher_->Start(order);
-  EXPECT_TRUE(Next().not_taken);
+  EXPECT_TRUE(Next().waits);
   EXPECT_EQ(launcher_->LeasesOfJob(12).size(), 1U);
   EXPECT_FALSE(launcher_->Granted(kTask));
 }

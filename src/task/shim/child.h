@@ -40,6 +40,7 @@ struct ChildPlan {
 struct LaunchError {
   std::string text;  // one sentence for the submitter
   bool retryable = false;
+  bool no_user = false;  // retryable: the task's user does not exist
 };
 
 // Why the caller, with the rights of the task's user, may not enter the task's working directory;

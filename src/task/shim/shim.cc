@@ -138,7 +138,8 @@ int Shim::Run() {
     const LaunchError& error = main.error();
     LeaveReport({.launched = false,
                  .text = error.text.substr(0, kMaxFailureText),
-                 .retryable = error.retryable});
+                 .retryable = error.retryable,
+                 .no_user = error.no_user});
     TellRunner(
         {.kind = AttachMessage::Kind::kRefused, .data = error.text.substr(0, kMaxFailureText)});
     return 0;
@@ -232,7 +233,7 @@ std::expected<Unit, LaunchError> Shim::FindUser() {
   if (!user) return Refuse(user.error(), /*retryable=*/true);
   user_ = std::move(*user);
   if (const std::string why = WhyNotTheSubmitter(order_.uid, order_.user, user_.name); !why.empty())
-    return Refusal(LaunchError{why, /*retryable=*/user_.name.empty()});
+    return Refusal(LaunchError{why, /*retryable=*/user_.name.empty(), user_.name.empty()});
   rights_ = std::make_unique<WornRights>(user_, UmaskOf(order_.spec));
   return Unit{};
 }

@@ -153,7 +153,11 @@ std::string SizeText(std::int64_t bytes) {
 }
 
 ShimEvent EventOf(const Attempt& attempt, const ShimReport& report) {
-  if (!report.launched) return FailureOf(attempt, report.text, report.retryable);
+  if (!report.launched) {
+    ShimEvent event = FailureOf(attempt, report.text, report.retryable);
+    event.waits = report.no_user;
+    return event;
+  }
   if (report.dropped_output_bytes > 0) {
     base::LogWarn("task_output_lost", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
                                        Field{"bytes", report.dropped_output_bytes}});

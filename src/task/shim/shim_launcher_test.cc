@@ -406,6 +406,17 @@ TEST_F(ShimLauncherTest, RefusesAnotherUserWithTheSubmittersNumber) {
   EXPECT_EQ(Run(order).exit_code, 0);
 }
 
+TEST_F(ShimLauncherTest, TheTaskOfADeletedUserWaits) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root";
+  LaunchOrder order = Order("exit 0");
+  order.uid = order.gid = 12'345;
+  order.user = "somebody-else";
+  launcher_->Start(order);
+  const ShimEvent failed = NextFailed();
+  EXPECT_EQ(failed.text, "there is no user somebody-else any more");
+  EXPECT_TRUE(failed.waits) << "the machine is not at fault";
+}
+
 TEST_F(ShimLauncherTest, AsksOnceAHandlerIsInstalled) {
   LaunchOrder order = Order(
       "echo up > $TELL; read word < $GO; trap 'exit 85' USR1; sleep 1000 & while :; do wait; done");

@@ -171,9 +171,10 @@ struct ShimStarted {
 };
 
 struct ShimReport {
-  bool launched = true;    // false: only text and retryable are valid
+  bool launched = true;    // false: only text, retryable and no_user are valid
   std::string text;        // why the task could not start
   bool retryable = false;  // the machine's fault, not the task's
+  bool no_user = false;    // retryable, but not the machine's fault: its user does not exist
   int exit_code = 0;
   int signal = 0;               // 0: it exited
   bool lost = false;            // ended by the system (shutdown), not by carmad
@@ -193,6 +194,7 @@ struct ShimReport {
     if (!report.launched) {
       field("text", report.text, "", {.max_bytes = 16'384});
       field("retryable", report.retryable);
+      field("no_user", report.no_user, "", {.unless_empty = true});
       return;
     }
     field("exit_code", report.exit_code, "", {.low = 0, .high = 255});

@@ -59,7 +59,8 @@ TEST(ShimProtocol, OwnerStartedAndReportParseBackUnchanged) {
   EXPECT_EQ(ParseShimOwner(ToText(owner)).value(), owner);
   const ShimStarted started{{8, 100}, "/carma-1", "Not Found (NVML 6)"};
   EXPECT_EQ(ParseShimStarted(ToText(started)).value(), started);
-  const ShimReport failed{.launched = false, .text = "no such command", .retryable = true};
+  const ShimReport failed{
+      .launched = false, .text = "no such command", .retryable = true, .no_user = true};
   EXPECT_EQ(ParseShimReport(ToText(failed)).value(), failed);
   ShimReport report{.exit_code = 3,
                     .host_oom = true,
@@ -77,10 +78,10 @@ TEST(ShimProtocol, OwnerStartedAndReportParseBackUnchanged) {
 
 TEST(ShimProtocol, FilesNameEveryMember) {
   // The member `process` has two names. An empty ShimReport is a successful start. So it has
-  // neither the two members of a failed start nor the tail, which is written separately.
+  // neither the three members of a failed start nor the tail, which is written separately.
   EXPECT_EQ(base::NamesOf<ShimOwner>().size(), base::MemberCount<ShimOwner>() + 1);
   EXPECT_EQ(base::NamesOf<ShimStarted>().size(), base::MemberCount<ShimStarted>() + 1);
-  EXPECT_EQ(base::NamesOf<ShimReport>().size(), base::MemberCount<ShimReport>() - 3);
+  EXPECT_EQ(base::NamesOf<ShimReport>().size(), base::MemberCount<ShimReport>() - 4);
 }
 
 TEST(ShimProtocol, LongestFailureTextFitsAndParses) {
