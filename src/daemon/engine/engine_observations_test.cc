@@ -263,7 +263,7 @@ TEST_F(ObservationTest, ARunningTaskKeepsItsRunTimeIfTheClockWasSet) {
 
 TEST_F(ObservationTest, NoTimeIsInTheFutureIfTheClockWasSetBack) {
   const core::TaskId pauses = Submit();
-  Tell({.kind = task::ShimEventKind::kLaunchFailed, .id = pauses, .attempt = 1, .not_taken = true});
+  Tell({.kind = task::ShimEventKind::kLaunchFailed, .id = pauses, .attempt = 1, .waits = true});
   const core::TaskId starts = Submit();  // as with a lease, no file says when its process began
   const base::Time ahead = clock_.Now();
   ASSERT_GT(store_->Get(pauses)->record.not_before, ahead);
