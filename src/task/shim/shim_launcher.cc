@@ -17,14 +17,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/pidfd.h"
-#include "base/process_id.h"
-#include "base/spawn.h"
 #include "base/text.h"
-#include "base/try.h"
 #include "task/process/process_tree.h"
 #include "task/shim/attempt_folder.h"
 #include "task/shim/launcher_poll.h"
 #include "task/shim/shim_protocol.h"
+#include "task/shim/shim_spawn.h"
 #include "task/shim/supervisor.h"
 
 namespace carma::task {
@@ -59,29 +57,6 @@ struct Attempt : KnownAttempt {
   std::optional<base::Duration> grace;             // empty: as in the attempt's order
   std::optional<SteadyClock::time_point> kill_at;  // set once the attempt was asked to stop
 };
-
-// Starts the shim in its own session, with all signals blocked until it listens, no descriptor
-// except its end of the pipe, stderr to shim.log, and a fresh environment without anything of
-// carmad or of the task's user. Does not copy carmad's memory (posix_spawn). Errors: the system's;
-// then no shim runs.
-Result<Unit> SpawnShim(const std::string& shim_path, Attempt& attempt) {
-  base::Pipe answers = CARMA_TRY(base::MakePipe(false));
-  static_assert(kEarlyAnswerFd == 3);  // position of the pipe's end in the list
-  auto spawned = base::Spawn(
-      {shim_path, attempt.dir},
-      {.files = {"/dev/null", "/dev/null", attempt.dir + "/" + kShimLogFile, answers.write.get()},
-       .environment = std::vector<std::string>{"PATH=/usr/local/bin:/usr/bin:/bin"},
-       .session = true,
-       // A stop signal that arrives before the shim listens must stay pending instead of killing
-       // it.
-       .block_signals = true});
-  if (!spawned) return FailErrno(spawned.error(), "cannot start " + shim_path);
-  attempt.shim.pid = spawned->pid;
-  attempt.shim_fd = std::move(spawned->process);
-  attempt.answers = std::move(answers.read);
-  if (const auto stat = base::ReadProcessStat(spawned->pid)) attempt.shim = stat->id;
-  return Unit{};
-}
 
 class ShimLauncher final : public Launcher {
  public:
@@ -184,8 +159,11 @@ void ShimLauncher::Start(LaunchOrder order) {
   if (Find(order.id, order.attempt) != nullptr) return;
   if (const Result<Unit> made = PrepareAttempt(order, options_.cgroup); !made)
     return Push(FailureOf(attempt, made.error()));
-  if (const Result<Unit> spawned = SpawnShim(options_.shim_path, attempt); !spawned)
-    return Push(FailureOf(attempt, spawned.error()));
+  Result<SpawnedShim> shim = SpawnShim(options_.shim_path, order.attempt_dir);
+  if (!shim) return Push(FailureOf(attempt, shim.error()));
+  attempt.shim = shim->process;
+  attempt.shim_fd = std::move(shim->process_fd);
+  attempt.answers = std::move(shim->answers);
   Track(std::move(attempt));
 }
 

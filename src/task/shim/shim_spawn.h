@@ -1,0 +1,24 @@
+// Starts carma-shim from a process with many threads.
+#pragma once
+
+#include <string>
+
+#include "base/process_id.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace carma::task {
+
+struct SpawnedShim {
+  base::ProcessId process;
+  base::UniqueFd process_fd;  // pidfd; empty if not available
+  base::UniqueFd answers;     // the shim's early answers, non-blocking
+};
+
+// Starts the shim in its own session, with all signals blocked until it listens, no descriptor
+// except its end of the pipe, stderr to shim.log, and a fresh environment without anything of
+// carmad or of the task's user. Does not copy carmad's memory (posix_spawn). Errors: the system's;
+// then no shim runs.
+Result<SpawnedShim> SpawnShim(const std::string& shim_path, const std::string& attempt_dir);
+
+}  // namespace carma::task
