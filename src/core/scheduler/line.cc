@@ -213,12 +213,14 @@ void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
       Need need = NeedNow(state, *next->record);
       NoteWhatItAwaits(state, *next->record, need);
       // All users without a task on a GPU get the same verdicts.
-      if (!users.contains(need.load.load.user)) need.load.load.user = kNoMpsClient;
+      const std::uint32_t user = need.load.load.user;
+      if (!users.contains(user)) need.load.load.user = kNoMpsClient;
       const std::size_t hash = HashOf(need);
       const auto [from, to] = wanted.equal_range(hash);
       const bool asked =
           std::any_of(from, to, [&](const auto& each) { return AskTheSame(each.second, need); });
       if (!asked && TryStart(state, id, views)) {
+        users.insert(user);
         if (waiting > 0) ++state.heads.passes;
         continue;
       }
