@@ -376,20 +376,28 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   state.passes.memory.Clear();
   bool some_wait = false;  // some tasks that could start still wait
   const std::set<GpuIndex> taken_before = state.passes.taken_since;
+  std::set<GpuIndex> checked;  // GPUs beside whose new tasks the first tasks have been checked
   bool first = true;
+  // A start may change which tasks are the first of a longer queue.
+  const bool same_tasks =
+      state.queue.Main().size <= static_cast<std::size_t>(state.config.backfill) ||
+      (state.config.order == QueueOrder::kFifo && !state.limits.Concerns());
   // A start lets tasks further back in the queue be considered.
   for (std::size_t places = static_cast<std::size_t>(state.config.backfill); places > 0;) {
     FindGroups(state, passed_on, places, state.passes.memory);
     if (state.passes.memory.groups.empty()) break;
     places = StartBestOf(state, state.passes.memory, line, views, opened);
-    // These tasks have been checked beside the started ones, so the next pass need not do it again.
-    if (std::exchange(first, false)) state.passes.taken_since = taken_before;
+    if (std::exchange(first, false))
+      checked = std::exchange(state.passes.taken_since, taken_before);
     some_wait |= state.passes.waiting_pays;
     NoteOnNoGpu(state.passes.memory);
   }
   for (const TaskId task : state.passes.memory.passed_over) {
     if (state.passes.unplaceable.Contains(task)) state.passes.memory.unplaceable.Insert(task);
   }
+  // The next pass need not check all tasks beside the started ones again, unless it checks others.
+  if (!same_tasks || !state.passes.memory.passed_over.empty())
+    state.passes.taken_since.merge(checked);
   // Tasks that still wait may be considered again.
   if (some_wait) state.passes.memory.looked_at.Clear();
   std::swap(state.passes.refused, state.passes.memory.looked_at);

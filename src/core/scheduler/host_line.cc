@@ -105,7 +105,7 @@ void StartWithoutGpus(State& state) {
       state.heads.without_gpus = {.task = first, .since = HeadSince(state, *first)};
   }
   if (!first) state.heads.without_gpus = {};
-  ForgetLimitedHeads(state, LineKind::kWithoutGpus);
+  PauseLimitedHeads(state, LineKind::kWithoutGpus);
   state.passes.no_start_without_gpus = look();
 }
 
@@ -113,7 +113,8 @@ void NoteShortOfHost(State& state) {
   Passed& short_of_host = state.heads.short_of_host;
   const bool waits = short_of_host.task &&
                      state.queue.PlaceOf(*short_of_host.task) == Place::kEligible &&
-                     state.LifeOf(*short_of_host.task).head_since;
+                     state.LifeOf(*short_of_host.task).head_since &&
+                     !state.LifeOf(*short_of_host.task).limited_since;
   if (!waits) short_of_host = {};
   // Without promises the machine lacks no cores or memory.
   if (!waits && (state.machine.books.tasks() == 0 || state.queue.Main().empty())) return;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "core/policy/same_need.h"
 #include "core/scheduler/host_line.h"
@@ -37,6 +38,16 @@ bool StartOnOpen(State& state, TaskRecord& task, const std::vector<bool>& open,
   Start(state, task, *std::move(choice));
   Refresh(state, task.attempt->placement, views);
   return true;
+}
+
+// Begins or ends a time that does not count as the task's wait as a head.
+void CountAsHead(const State& state, Life& life, bool counts) {
+  if (counts)
+    *life.head_since += state.now - *std::exchange(life.limited_since, std::nullopt);
+  else
+    life.limited_since = state.now;
+  // Meanwhile it is the number of tasks that had passed.
+  life.passes_before = state.heads.passes - life.passes_before;
 }
 
 }  // namespace
@@ -123,8 +134,10 @@ Time HeadSince(State& state, TaskId id) {
   Life& life = state.EditLife(id);
   if (!life.head_since || *life.head_since < state.tasks.at(id).queued_since) {
     life.head_since = state.now;
+    life.limited_since.reset();
     life.passes_before = state.heads.passes;
   }
+  if (life.limited_since) CountAsHead(state, life, true);
   return *life.head_since;
 }
 
@@ -133,17 +146,20 @@ int TimesPassed(const State& state) {
   return head ? state.heads.passes - state.LifeOf(*head).passes_before : 0;
 }
 
-void ForgetLimitedHeads(State& state, LineKind kind) {
+void PauseLimitedHeads(State& state, LineKind kind) {
   if (!state.limits.Concerns()) return;
   for (const auto& [key, line] : state.queue.Main(kind).holders) {
-    const TaskId first = line.tasks.begin()->task;
-    if (state.LifeOf(first).head_since && IsLimited(state, state.tasks.at(first)))
-      state.EditLife(first).head_since.reset();
+    const TaskRecord& first = state.tasks.at(line.tasks.begin()->task);
+    const Life& life = state.LifeOf(first.id);
+    if (!life.head_since || *life.head_since < first.queued_since) continue;
+    const bool counts = !IsLimited(state, first);
+    if (counts == life.limited_since.has_value())
+      CountAsHead(state, state.EditLife(first.id), counts);
   }
 }
 
 void NoteHead(State& state, PassLine& pass) {
-  ForgetLimitedHeads(state, LineKind::kWithGpus);
+  PauseLimitedHeads(state, LineKind::kWithGpus);
   state.heads.noted = OrderChanges(state);
   const LineUp::Next* first = pass.Now().At(0);
   if (first == nullptr) {
@@ -213,12 +229,14 @@ void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
       Need need = NeedNow(state, *next->record);
       NoteWhatItAwaits(state, *next->record, need);
       // All users without a task on a GPU get the same verdicts.
-      if (!users.contains(need.load.load.user)) need.load.load.user = kNoMpsClient;
+      const std::uint32_t user = need.load.load.user;
+      if (!users.contains(user)) need.load.load.user = kNoMpsClient;
       const std::size_t hash = HashOf(need);
       const auto [from, to] = wanted.equal_range(hash);
       const bool asked =
           std::any_of(from, to, [&](const auto& each) { return AskTheSame(each.second, need); });
       if (!asked && TryStart(state, id, views)) {
+        users.insert(user);
         if (waiting > 0) ++state.heads.passes;
         continue;
       }

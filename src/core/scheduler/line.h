@@ -46,7 +46,7 @@ Time HeadSince(State& state, TaskId id);
 // How many other tasks have started before the head of the main queue since HeadSince.
 int TimesPassed(const State& state);
 // Time during which a limit keeps a task from starting does not count as its wait as a head.
-void ForgetLimitedHeads(State& state, LineKind kind);
+void PauseLimitedHeads(State& state, LineKind kind);
 void NoteHead(State& state, PassLine& pass);
 // A counter that changes whenever another task may have become the head.
 std::uint64_t OrderChanges(const State& state);

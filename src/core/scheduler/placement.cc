@@ -453,8 +453,9 @@ void StartWhatFits(State& state, PassLine& line) {
   const bool after_start = !state.passes.taken_since.empty();
   if (opens_nothing && !after_start && SameLineSince(state, look)) return;
   const std::vector<bool> opened = OpenedSince(state, look);
-  if (!opens_nothing || (after_start && state.mapper_entry->chooses_task))
-    state.passes.refused.Clear();
+  // Beside new neighbours a task may gain more.
+  const bool may_gain = state.mapper_entry->chooses_task || state.config.min_gain;
+  if (!opens_nothing || (after_start && may_gain)) state.passes.refused.Clear();
   state.passes.taken_since.clear();
   StartOnReserved(state, views);
   if (state.mapper_entry->chooses_task) {

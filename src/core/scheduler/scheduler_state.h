@@ -69,8 +69,10 @@ struct Life {
   double usual_cpus = 0;        // sliding mean of `cpus` since cpus_from
   Time cpus_from{}, cpus_at{};  // first and last reading
   int repeats = 0;              // early requeues in a row (repeats.h)
-  // When it first was the head of its queue, and Heads::passes then.
+  // When it first was the head of its queue, later by the time that a limit kept it from starting,
+  // and Heads::passes then.
   std::optional<Time> head_since;
+  std::optional<Time> limited_since;  // a limit keeps it from starting now
   int passes_before = 0;
 };
 

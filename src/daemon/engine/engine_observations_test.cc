@@ -307,6 +307,20 @@ TEST_F(ObservationTest, WaitingTasksKeepTheirOrderIfTheClockWasBehind) {
   EXPECT_EQ(store_->Get(third)->record.submitted, submitted) << "for carma list";
 }
 
+TEST_F(ObservationTest, WaitingTasksKeepTheirWaitIfTheClockWasAheadBefore) {
+  Submit();
+  const core::TaskId ahead = Submit(36'000);
+  const base::Time wrong = engine_->scheduler().Find(ahead)->submitted;
+  clock_ = base::FakeClock(wrong - base::Duration(900'000));
+  Open();
+  const core::TaskId right = Submit(36'000);
+  const base::Time submitted = engine_->scheduler().Find(right)->submitted;
+  clock_.Advance(base::Duration(600'000));
+  Open();
+  EXPECT_EQ(engine_->scheduler().Find(right)->submitted, submitted);
+  EXPECT_EQ(engine_->scheduler().Find(right)->queued_since, submitted);
+}
+
 TEST_F(ObservationTest, ForgettingTheCalibrationIsDurable) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(60'000));

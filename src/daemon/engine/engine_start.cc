@@ -129,6 +129,7 @@ Result<Unit> Engine::TakeOver() {
     notices_.JoinIfAsked(stored);
     intake_.NoteOutputs(stored);
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
+    const bool ahead = stored.record.submitted > clock_.Now();
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
     // Numbers follow the order of submission. So an older task's later time shows that the clock
     // was behind when this task was submitted.
@@ -137,7 +138,8 @@ Result<Unit> Engine::TakeOver() {
       record.queued_since = std::max(record.queued_since, last);
       Collect({core::TaskChanged{record}});
     }
-    last = record.submitted;
+    // A time in the future is wrong itself, and says nothing about the tasks behind it.
+    if (!ahead) last = record.submitted;
     if (core::HoldsGpus(record.state)) {
       starts_.Adopt(record, gid);
       with_process.emplace(record.id, record.attempt->number);
