@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -123,6 +124,14 @@ Result<Unit> Engine::RestoreAttempts() {
 Result<Unit> Engine::TakeOver() {
   std::vector<store::StoredTask> unfinished = CARMA_TRY(store_.Unfinished());
   std::set<std::pair<core::TaskId, int>> with_process;
+  // Numbers follow the order of submission. So if the clock was ahead when a task was submitted,
+  // the next task's time is the latest possible.
+  base::Time next = clock_.Now();
+  for (store::StoredTask& stored : unfinished | std::views::reverse) {
+    core::TaskRecord& record = stored.record;
+    if (record.submitted > clock_.Now()) record.submitted = next;
+    next = record.submitted;
+  }
   base::Time last{};
   for (store::StoredTask& stored : unfinished) {
     const std::uint32_t gid = stored.gid;
@@ -130,8 +139,7 @@ Result<Unit> Engine::TakeOver() {
     intake_.NoteOutputs(stored);
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
-    // Numbers follow the order of submission. So an older task's later time shows that the clock
-    // was behind when this task was submitted.
+    // An older task's later time shows that the clock was behind when this task was submitted.
     if (record.submitted < last) {
       record.submitted = last;
       record.queued_since = std::max(record.queued_since, last);
