@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <span>
 
 #include "base/json.h"
@@ -38,9 +39,10 @@ class Told {
     Print(context_, fmt::format("Task {}{} is {}{}{}\n", task.id, owner, how_,
                                 base::Printable(task.state, 40), reason));
   }
-  // forgiving: a task that has ended in the meantime is not a failure.
+  // forgiving: a task that has ended in the meantime, or that carmad has deleted since, is not a
+  // failure.
   void Refused(const base::Error& why, bool forgiving) {
-    if (forgiving && why.code == ErrorCode::kConflict) return;
+    if (forgiving && (why.code == ErrorCode::kConflict || why.code == ErrorCode::kNotFound)) return;
     if (++refused_ <= kMostLines) context_.Fail(why);
   }
   void End() {
@@ -100,26 +102,48 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
     Warn(context, verb + ": nothing was changed; see carma show");
 }
 
+// Whether an array's tasks end with `last`. To a search by numbers, tasks that carmad has deleted
+// because they ended long ago look like the end of their array.
+bool EndsArray(Context& context, std::uint64_t array, std::uint64_t last) {
+  if (const auto next = GetTask(context.client(), last + 1)) return next->value.array_id != array;
+  const auto newest =
+      ListTasks(context.client(),
+                {.states = "all", .user = "", .name = "", .limit = 1, .newest_first = true});
+  return newest && (newest->tasks.empty() || newest->tasks[0].id <= last);
+}
+
+// The tasks of these arrays in order, including ended ones; empty if numbers do not tell.
+Result<std::vector<std::uint64_t>> ByNumber(Context& context,
+                                            const std::set<std::uint64_t>& arrays) {
+  std::vector<std::uint64_t> ids;
+  for (const std::uint64_t array : arrays) {
+    const auto some = CARMA_TRY(ResolveTasks(context, {fmt::format("{}_*", array)}));
+    if (!EndsArray(context, array, some.back())) return std::vector<std::uint64_t>();
+    ids.insert(ids.end(), some.begin(), some.end());
+  }
+  return ids;
+}
+
 // The tasks of one user that the flags select. ended_too: tasks of arrays may have ended.
 Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags& flags,
                                             bool newest_first, bool ended_too) {
   const std::string user = flags.user.empty() ? OwnUserName() : flags.user;
-  std::vector<std::uint64_t> arrays;
-  std::vector<std::string> words;
+  std::set<std::uint64_t> arrays, own;
   if (!flags.arrays.empty()) {
     const auto named = CARMA_TRY(ResolveTasks(context, flags.arrays));
     for (const std::uint64_t id : named) {
       const auto task = CARMA_TRY(GetTask(context.client(), id));
       if (!task.value.array_id) return Invalid("--array: task {} is not part of an array", id);
-      arrays.push_back(*task.value.array_id);
-      if (task.value.user == user) words.push_back(fmt::format("{}_*", arrays.back()));
+      arrays.insert(*task.value.array_id);
+      if (task.value.user == user) own.insert(*task.value.array_id);
     }
   }
-  // A list of thousands of waiting tasks takes the daemon as long as their change.
-  if (ended_too && !words.empty() && flags.name.empty() && flags.states.empty()) {
-    auto ids = ResolveTasks(context, words);
-    if (ids && newest_first) std::ranges::reverse(*ids);
-    return ids;
+  // A list of thousands of waiting tasks takes the daemon as long as their change. A single task is
+  // listed, because if it has ended, its change would be refused.
+  if (ended_too && flags.name.empty() && flags.states.empty()) {
+    auto ids = CARMA_TRY(ByNumber(context, own));
+    if (newest_first) std::ranges::reverse(ids);
+    if (ids.size() > 1) return ids;
   }
   TaskQuery query;
   query.user = user;
@@ -130,8 +154,7 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
   const auto page = CARMA_TRY(ListTasks(context.client(), query));
   std::vector<std::uint64_t> ids;
   for (const api::TaskView& task : page.tasks) {
-    const bool of_array =
-        task.array_id && std::ranges::find(arrays, *task.array_id) != arrays.end();
+    const bool of_array = task.array_id && arrays.contains(*task.array_id);
     if (arrays.empty() || of_array) ids.push_back(task.id);
   }
   return ids;

@@ -189,6 +189,26 @@ TEST_F(App, AnArrayIsChangedWithoutAList) {
   EXPECT_TRUE(is_list(daemon_.requests().back())) << "ended tasks must not start again";
 }
 
+TEST_F(App, AnArrayIsChangedIfItsFirstTasksWereDeleted) {
+  base::Json tasks = base::Json::array();
+  for (const std::uint64_t id : {42, 43}) {
+    const api::TaskView view{.id = id, .user = OwnUserName(), .state = "queued", .array_id = 40};
+    daemon_.On("GET /v1/tasks/" + std::to_string(id),
+               [view](const api::Request&) { return JsonAnswer(ToJson(view)); });
+    tasks.insert(tasks.begin(), ToJson(view));
+  }
+  daemon_.On("GET /v1/tasks", [&](const api::Request&) {
+    return JsonAnswer({{"tasks", tasks}, {"more", false}});
+  });
+  daemon_.On("POST /v1/changes", [](const api::Request&) {
+    return JsonAnswer({{"tasks", {TaskJson(43, "cancelled"), TaskJson(42, "cancelled")}},
+                       {"refused", base::Json::array()}});
+  });
+  const Ran ran = Run({"cancel", "--array", "43"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(daemon_.requests().back(), R"(POST /v1/changes {"tasks":[43,42],"verb":"cancel"})");
+}
+
 TEST_F(App, MyLastTaskIsItsWholeArrayToWaitForItAndToChangeIt) {
   daemon_.On("GET /v1/tasks", [](const api::Request&) {
     return JsonAnswer(

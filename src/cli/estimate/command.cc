@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -15,6 +16,7 @@
 #include "cli/estimate/script_run.h"
 #include "cli/estimate/text.h"
 #include "cli/estimate/transformer.h"
+#include "cli/shell_quote.h"
 #include "estimate/activity_guess.h"
 #include "estimate/asking.h"
 #include "estimate/gpumemnet.h"
@@ -219,11 +221,12 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
     sheet.opinions.push_back({std::string(entry->name), (*estimator)->Ask(question)});
     answered = answered || sheet.opinions.back().answer.has_value();
   }
-  if (!answered && !flags.run && WordsOfRun(context.words, "", "1"))
-    sheet.remarks.push_back(
-        "to read the model from the script's first step, without a GPU: "
-        "carma estimate --run " +
-        base::Join(context.words, " "));
+  if (!answered && !flags.run && WordsOfRun(context.words, "", "1")) {
+    std::string remark =
+        "to read the model from the script's first step, without a GPU: carma estimate --run";
+    for (const std::string& word : context.words) remark += " " + ShellQuote(word);
+    sheet.remarks.push_back(std::move(remark));
+  }
   Print(context, context.json ? EstimateJson(sheet)
                               : EstimateText(sheet, flags.explain, ScreenOf(context.out)));
   if (!answered) context.exit_code = kExitFailure;

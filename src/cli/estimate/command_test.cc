@@ -24,11 +24,11 @@ TEST_F(App, EstimateReadsASummaryFromAPipe) {
 }
 
 TEST_F(App, EstimateOfAScriptWithoutAModelNamesRun) {
-  const std::string path = daemon_.dir() + "/train.py";
+  const std::string path = daemon_.dir() + "/my train.py";
   std::ofstream(path) << "import torch\n";
   const Ran ran = Run({"estimate", path});
   EXPECT_EQ(ran.exit_code, 1) << ran.err;
-  EXPECT_NE(ran.out.find(": carma estimate --run python3 " + path + "\n"), std::string::npos)
+  EXPECT_NE(ran.out.find(": carma estimate --run python3 '" + path + "'\n"), std::string::npos)
       << ran.out;
 }
 

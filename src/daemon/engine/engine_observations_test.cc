@@ -321,6 +321,20 @@ TEST_F(ObservationTest, WaitingTasksKeepTheirWaitIfTheClockWasAheadBefore) {
   EXPECT_EQ(engine_->scheduler().Find(right)->queued_since, submitted);
 }
 
+TEST_F(ObservationTest, TasksKeepTheirWaitIfTheClockWasAheadBeforeThem) {
+  Submit();
+  clock_ = base::FakeClock(base::FromMs(9'000'000));
+  const core::TaskId early = Submit(36'000);
+  clock_ = base::FakeClock(base::FromMs(2'000'000));
+  Open();
+  const core::TaskId second = Submit(36'000);
+  const base::Time submitted = engine_->scheduler().Find(second)->submitted;
+  clock_ = base::FakeClock(base::FromMs(3'000'000));
+  Open();
+  EXPECT_EQ(engine_->scheduler().Find(second)->submitted, submitted);
+  EXPECT_EQ(engine_->scheduler().Find(early)->submitted, submitted);
+}
+
 TEST_F(ObservationTest, ForgettingTheCalibrationIsDurable) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(60'000));

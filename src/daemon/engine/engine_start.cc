@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -123,23 +124,28 @@ Result<Unit> Engine::RestoreAttempts() {
 Result<Unit> Engine::TakeOver() {
   std::vector<store::StoredTask> unfinished = CARMA_TRY(store_.Unfinished());
   std::set<std::pair<core::TaskId, int>> with_process;
+  // Numbers follow the order of submission. So if the clock was ahead when a task was submitted,
+  // the next task's time is the latest possible.
+  base::Time next = clock_.Now();
+  for (store::StoredTask& stored : unfinished | std::views::reverse) {
+    core::TaskRecord& record = stored.record;
+    if (record.submitted > clock_.Now()) record.submitted = next;
+    next = record.submitted;
+  }
   base::Time last{};
   for (store::StoredTask& stored : unfinished) {
     const std::uint32_t gid = stored.gid;
     notices_.JoinIfAsked(stored);
     intake_.NoteOutputs(stored);
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
-    const bool ahead = stored.record.submitted > clock_.Now();
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
-    // Numbers follow the order of submission. So an older task's later time shows that the clock
-    // was behind when this task was submitted.
+    // An older task's later time shows that the clock was behind when this task was submitted.
     if (record.submitted < last) {
       record.submitted = last;
       record.queued_since = std::max(record.queued_since, last);
       Collect({core::TaskChanged{record}});
     }
-    // A time in the future is wrong itself, and says nothing about the tasks behind it.
-    if (!ahead) last = record.submitted;
+    last = record.submitted;
     if (core::HoldsGpus(record.state)) {
       starts_.Adopt(record, gid);
       with_process.emplace(record.id, record.attempt->number);

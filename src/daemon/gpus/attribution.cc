@@ -45,16 +45,16 @@ void Attribution::Remove(core::TaskId task) {
     if (by_pid != by_pid_.end() && by_pid->second == task) by_pid_.erase(by_pid);
   }
   roots_.erase(found);
-  std::erase_if(last_, [&](const auto& entry) { return entry.second == task; });
+  std::erase_if(last_, [&](const auto& entry) { return entry.second.task == task; });
 }
 
 std::optional<core::TaskId> Attribution::Find(pid_t pid, const SeenProcess& seen) {
-  if (seen.line.empty()) {
-    const auto last = last_.find(pid);
-    return last == last_.end() ? std::nullopt : std::optional(last->second);
-  }
-  const std::optional<core::TaskId> task = Search(seen);
-  if (task) last_[pid] = *task;
+  const auto last = last_.find(pid);
+  const bool same =
+      last != last_.end() && (seen.line.empty() || seen.line.front() == last->second.process);
+  std::optional<core::TaskId> task = seen.line.empty() ? std::nullopt : Search(seen);
+  if (!task && same) return last->second.task;
+  if (task) last_[pid] = {seen.line.front(), *task};
   if (!task) last_.erase(pid);
   return task;
 }

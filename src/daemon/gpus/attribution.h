@@ -26,8 +26,9 @@ class Attribution {
   // Adds another process whose descendants belong to the task. Ignored if the task was not added.
   void AddRoot(core::TaskId task, const base::ProcessId& process);
   void Remove(core::TaskId task);
-  // The task of a process; empty if the process is foreign. For a process that is no longer seen,
-  // the last answer is still valid, until Retain() drops it.
+  // The task of a process; empty if the process is foreign. A process keeps its task, until
+  // Retain() drops the answer: it may have just ended, or its parents, which connected it to the
+  // task.
   std::optional<core::TaskId> Find(pid_t pid, const SeenProcess& seen);
   // The same, for a process that is read from /proc now.
   std::optional<core::TaskId> Find(pid_t pid) { return Find(pid, SeeProcess(pid)); }
@@ -50,13 +51,17 @@ class Attribution {
     std::string containers;
     std::vector<base::ProcessId> others;
   };
+  struct Answer {
+    base::ProcessId process;
+    core::TaskId task{};
+  };
   std::optional<core::TaskId> Search(const SeenProcess& seen) const;
   std::optional<core::TaskId> RootedIn(const base::ProcessId& process) const;
 
   std::map<core::TaskId, Root> roots_;
   // Tasks by the pids of their main processes and shims.
   std::unordered_map<pid_t, core::TaskId> by_pid_;
-  std::unordered_map<pid_t, core::TaskId> last_;  // the last answers of Find()
+  std::unordered_map<pid_t, Answer> last_;  // the last answers of Find()
 };
 
 }  // namespace carma::daemon

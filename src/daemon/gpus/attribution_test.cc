@@ -54,11 +54,24 @@ TEST(Attribution, AnEndedProcessKeepsItsTaskUntilItIsNoLongerListed) {
   EXPECT_EQ(attribution.Find(kNobodys + 1, {}), std::nullopt);
 }
 
+TEST(Attribution, AProcessKeepsItsTaskIfItsParentsEnd) {
+  Attribution attribution;
+  attribution.Add(kTask, {kNobodys, 1}, "");
+  const auto find = [&](std::vector<base::ProcessId> line) {
+    return attribution.Find(kNobodys + 1, {.line = std::move(line), .cgroup = "", .face = {}});
+  };
+  EXPECT_EQ(find({{kNobodys + 1, 5}, {kNobodys, 1}}), kTask);
+  EXPECT_EQ(find({{kNobodys + 1, 5}}), kTask) << "it may also end while its line is read";
+  EXPECT_EQ(find({{kNobodys + 1, 6}}), std::nullopt) << "another process with the same pid";
+  EXPECT_EQ(find({}), std::nullopt);
+}
+
 TEST(Attribution, AProcessInATasksGroupBelongsToIt) {
   Attribution attribution;
   attribution.Add(kTask, {kNobodys, 1}, "/carma/7");
-  const auto find = [&](const char* cgroup) {
-    return attribution.Find(5, {.line = {{5, 5}}, .cgroup = cgroup, .face = {}});
+  auto find = [&, pid = 5](const char* cgroup) mutable {
+    ++pid;
+    return attribution.Find(pid, {.line = {{pid, 5}}, .cgroup = cgroup, .face = {}});
   };
   EXPECT_EQ(find("/carma/7/below"), kTask);
   EXPECT_EQ(find("/carma/70"), std::nullopt);

@@ -301,6 +301,10 @@ void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   around_.loop_meter.Look();
   around_.fault_origins.Look(around_.clock.Now(), engine_.attribution());
   std::vector<GpuUse> uses = WhoUses(round, seen, engine_.attribution());
+  for (std::uint32_t i = 0; i < uses.size(); ++i) {
+    // The last use of a GPU without a reading is still shown.
+    if (!round[i] || !*round[i]) uses[i] = monitor_.Use(core::GpuIndex{i});
+  }
   engine_.faces().Follow(uses);
   for (core::Event& event : monitor_.Take(around_.clock.Now(), round, std::move(uses)))
     PostSeen(std::move(event));
