@@ -134,8 +134,9 @@ std::string MpsServer::Terminate(pid_t pid) {
   return found ? "done" : fmt::format("Invalid process {}!", pid);
 }
 
+// Reads all that the client has sent: its end may follow its last line at once.
 bool MpsServer::ServeClient(Client& client) {
-  do {
+  while (true) {
     const Result<std::string> line = client.socket.Receive(0ms);
     if (!line) return line.error().code == ErrorCode::kUnavailable;
     if (line->starts_with("join ") && !client.joined) Admit(client, line->substr(5));
@@ -145,8 +146,7 @@ bool MpsServer::ServeClient(Client& client) {
     }
     if (*line == "fault" && client.joined) FaultOf(client);
     if (*line == "bye") client.terminated = true;  // the client leaves in the regular way
-  } while (client.socket.HasLine());
-  return true;
+  }
 }
 
 void MpsServer::Admit(Client& client, std::string_view partition) {
