@@ -6,8 +6,22 @@ namespace carma::api {
 namespace {
 
 int StatusOf(ErrorCode code) {
-  constexpr int kStatus[] = {400, 404, 409, 503, 403, 500, 500};  // by ErrorCode
-  return kStatus[static_cast<std::size_t>(code)];
+  switch (code) {
+    case ErrorCode::kInvalid:
+      return 400;
+    case ErrorCode::kNotFound:
+      return 404;
+    case ErrorCode::kConflict:
+      return 409;
+    case ErrorCode::kUnavailable:
+      return 503;
+    case ErrorCode::kDenied:
+      return 403;
+    case ErrorCode::kIo:
+    case ErrorCode::kCorrupt:
+      return 500;
+  }
+  return 500;
 }
 
 }  // namespace

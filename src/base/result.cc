@@ -1,28 +1,39 @@
 #include "base/result.h"
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 namespace carma::base {
 namespace {
 
-constexpr std::string_view kNames[] = {"invalid", "not_found", "conflict", "unavailable",
-                                       "denied",  "io",        "corrupt"};  // by ErrorCode
+constexpr std::array<std::pair<ErrorCode, std::string_view>, 7> kNames{{
+    {ErrorCode::kInvalid, "invalid"},
+    {ErrorCode::kNotFound, "not_found"},
+    {ErrorCode::kConflict, "conflict"},
+    {ErrorCode::kUnavailable, "unavailable"},
+    {ErrorCode::kDenied, "denied"},
+    {ErrorCode::kIo, "io"},
+    {ErrorCode::kCorrupt, "corrupt"},
+}};
 
 }  // namespace
 
 std::string_view ErrorCodeName(ErrorCode code) {
-  return kNames[static_cast<std::size_t>(code)];
+  for (const auto& [each, name] : kNames) {
+    if (each == code) return name;
+  }
+  return "io";
 }
 
 ErrorCode ParseErrorCode(std::string_view name) {
-  const auto* const found = std::ranges::find(kNames, name);
-  return found == std::end(kNames) ? ErrorCode::kIo : static_cast<ErrorCode>(found - kNames);
+  for (const auto& [code, each] : kNames) {
+    if (each == name) return code;
+  }
+  return ErrorCode::kIo;
 }
 
 std::unexpected<Error> Fail(ErrorCode code, std::string message) {

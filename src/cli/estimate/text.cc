@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <utility>
 
 #include "base/json.h"
@@ -22,15 +21,44 @@ using estimate::Question;
 
 constexpr std::size_t kShown = 400;
 
-// The names of enumerators, in their order.
-constexpr std::string_view kFormats[] = {"torchsummary", "torchinfo", "printed module tree",
-                                         "Keras summary", "CARMA layer list"};
-constexpr std::string_view kOptimizers[] = {"sgd", "sgd-momentum", "adam"};
-constexpr std::string_view kPrecisions[] = {"fp32", "amp", "bf16"};
+std::string_view FormatName(model::SummaryFormat format) {
+  switch (format) {
+    case model::SummaryFormat::kTorchSummary:
+      return "torchsummary";
+    case model::SummaryFormat::kTorchInfo:
+      return "torchinfo";
+    case model::SummaryFormat::kTorchTree:
+      return "printed module tree";
+    case model::SummaryFormat::kKeras:
+      return "Keras summary";
+    case model::SummaryFormat::kCarmaJson:
+      return "CARMA layer list";
+  }
+  return "";
+}
 
-template <class Enum>
-std::string_view NameOf(std::span<const std::string_view> names, Enum value) {
-  return names[static_cast<std::size_t>(value)];
+std::string_view OptimizerName(estimate::Optimizer optimizer) {
+  switch (optimizer) {
+    case estimate::Optimizer::kSgd:
+      return "sgd";
+    case estimate::Optimizer::kMomentum:
+      return "sgd-momentum";
+    case estimate::Optimizer::kAdam:
+      return "adam";
+  }
+  return "";
+}
+
+std::string_view PrecisionName(estimate::Precision precision) {
+  switch (precision) {
+    case estimate::Precision::kFp32:
+      return "fp32";
+    case estimate::Precision::kMixed:
+      return "amp";
+    case estimate::Precision::kHalf:
+      return "bf16";
+  }
+  return "";
 }
 
 // "25.6 M parameters", or the exact number for small models.
@@ -47,10 +75,10 @@ std::string ModelLine(const EstimateSheet& sheet) {
                        ParamsText(config->TotalParameters()));
   }
   if (layers == nullptr) return "no model summary";
-  return fmt::format(
-      "{}{}, {}, {}", layers->model.empty() ? "" : base::Printable(layers->model, 80) + ": ",
-      NameOf(kFormats, layers->format), base::Counted(std::ssize(layers->layers), "row"),
-      ParamsText(static_cast<double>(layers->params)));
+  return fmt::format("{}{}, {}, {}",
+                     layers->model.empty() ? "" : base::Printable(layers->model, 80) + ": ",
+                     FormatName(layers->format), base::Counted(std::ssize(layers->layers), "row"),
+                     ParamsText(static_cast<double>(layers->params)));
 }
 
 // The word with its meaning: "adam", "AdamW (as adam)".
@@ -73,12 +101,10 @@ std::string AskedLine(const EstimateSheet& sheet) {
     return base::Join(parts, ", ");
   }
   parts.push_back(question.batch ? fmt::format("batch {}", *question.batch) : "batch not given");
-  parts.push_back(question.optimizer
-                      ? Stated(sheet.optimizer, NameOf(kOptimizers, *question.optimizer))
-                      : "optimizer not given");
-  parts.push_back(question.precision
-                      ? Stated(sheet.precision, NameOf(kPrecisions, *question.precision))
-                      : "precision not given");
+  parts.push_back(question.optimizer ? Stated(sheet.optimizer, OptimizerName(*question.optimizer))
+                                     : "optimizer not given");
+  parts.push_back(question.precision ? Stated(sheet.precision, PrecisionName(*question.precision))
+                                     : "precision not given");
   parts.push_back(base::Counted(question.gpus, "GPU"));
   if (!question.gpu_type.empty()) parts.push_back(base::Printable(question.gpu_type, 80));
   return base::Join(parts, ", ");
@@ -221,7 +247,7 @@ Json ModelJson(const model::LayerList* layers) {
   Json notes = Json::array();
   for (const model::Note& note : layers->notes) notes.push_back(note.text);
   return {{"name", layers->model},
-          {"format", NameOf(kFormats, layers->format)},
+          {"format", FormatName(layers->format)},
           {"layers", layers->layers.size()},
           {"params", layers->params},
           {"notes", std::move(notes)}};
@@ -254,10 +280,8 @@ std::string EstimateJson(const EstimateSheet& sheet) {
       {"file", sheet.file},
       {"model", ModelJson(sheet.layers)},
       {"batch", OrNull(question.batch)},
-      {"optimizer",
-       question.optimizer ? Json(NameOf(kOptimizers, *question.optimizer)) : Json(nullptr)},
-      {"precision",
-       question.precision ? Json(NameOf(kPrecisions, *question.precision)) : Json(nullptr)},
+      {"optimizer", question.optimizer ? Json(OptimizerName(*question.optimizer)) : Json(nullptr)},
+      {"precision", question.precision ? Json(PrecisionName(*question.precision)) : Json(nullptr)},
       {"gpus", question.gpus},
       {"gpu_type", question.gpu_type},
       {"coverage", question.coverage},

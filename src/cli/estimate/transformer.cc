@@ -41,13 +41,21 @@ std::array<std::pair<const char*, double>, 9> NamedParts(const TransformerEstima
 }
 
 const char* PhaseText(estimate::TrainingPhase phase) {
-  constexpr const char* kTexts[] = {"the optimizer's step",
-                                    "the loss",
-                                    "the backward pass of the last block",
-                                    "the end of the backward pass",
-                                    "gathering the weights to save them",
-                                    "encoding images before the first block"};
-  return kTexts[static_cast<std::size_t>(phase)];
+  switch (phase) {
+    case estimate::TrainingPhase::kStep:
+      return "the optimizer's step";
+    case estimate::TrainingPhase::kLoss:
+      return "the loss";
+    case estimate::TrainingPhase::kLayer:
+      return "the backward pass of the last block";
+    case estimate::TrainingPhase::kEnd:
+      return "the end of the backward pass";
+    case estimate::TrainingPhase::kSave:
+      return "gathering the weights to save them";
+    case estimate::TrainingPhase::kEncode:
+      return "encoding images before the first block";
+  }
+  return "";
 }
 
 }  // namespace
